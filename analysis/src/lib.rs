@@ -1,0 +1,1 @@
+//! Metrics, lower bounds, theory and statistics.

@@ -1,0 +1,1 @@
+//! One site as a sans-IO state machine.

@@ -1,0 +1,246 @@
+//! What can be observed of a run: the one event log that reports, metrics and checkers read.
+//!
+//! Peers and drivers emit [`Event`]s; nothing else is recorded anywhere. On disk an event is one JSON object a
+//! line, times in microseconds of trace time. Add fields with a default, and never rename one.
+
+use serde::{Deserialize, Serialize};
+
+use crate::grid::SiteId;
+use crate::job::JobId;
+use crate::time::{Span, Time};
+
+/// Something that happened at a site.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Event {
+    /// When, by the clock of the driver.
+    pub at: Time,
+    /// Where.
+    pub site: SiteId,
+    /// What.
+    pub kind: EventKind,
+}
+
+/// What happened. One job at most per event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EventKind {
+    /// The site became the first owner of a job.
+    Submitted {
+        /// The job.
+        job: JobId,
+        /// Its width.
+        processors: u32,
+        /// The user's estimate of its run time.
+        requested: Span,
+        /// Where the user submitted it.
+        origin: SiteId,
+    },
+    /// The site began to execute a job.
+    Started {
+        /// The job.
+        job: JobId,
+        /// Its width.
+        processors: u32,
+        /// How often it changed sites.
+        hops: u32,
+    },
+    /// A job ended and freed its processors.
+    Completed {
+        /// The job.
+        job: JobId,
+        /// Its width.
+        processors: u32,
+    },
+    /// The site gave a job away; until it is settled nobody else may start it.
+    Granted {
+        /// The job.
+        job: JobId,
+        /// The site it goes to.
+        to: SiteId,
+        /// Number of the transfer between the two sites.
+        transfer: u64,
+        /// How often the job will have changed sites when it is accepted.
+        hops: u32,
+    },
+    /// The site became the owner of a job that was granted to it.
+    Accepted {
+        /// The job.
+        job: JobId,
+        /// The former owner.
+        from: SiteId,
+        /// Number of the transfer.
+        transfer: u64,
+        /// Whether it had to be taken although it did not fit at once.
+        firm: bool,
+    },
+    /// The site did not want a job that was granted to it.
+    Declined {
+        /// The job.
+        job: JobId,
+        /// The owner.
+        from: SiteId,
+        /// Number of the transfer.
+        transfer: u64,
+        /// Why.
+        reason: DeclineReason,
+    },
+    /// A declined job is back in the owner's queue.
+    Returned {
+        /// The job.
+        job: JobId,
+        /// The site that declined.
+        by: SiteId,
+        /// Number of the transfer.
+        transfer: u64,
+        /// How often it was declined so far.
+        bounces: u32,
+    },
+    /// The former owner learned that the transfer was accepted.
+    Settled {
+        /// The job.
+        job: JobId,
+        /// The new owner.
+        to: SiteId,
+        /// Number of the transfer.
+        transfer: u64,
+    },
+    /// The site asked another for work.
+    Requested {
+        /// The site asked.
+        victim: SiteId,
+        /// Number of the request between the two sites.
+        seq: u64,
+        /// Processors offered.
+        offer: u32,
+    },
+    /// The answer to a request arrived.
+    Answered {
+        /// The site that was asked.
+        victim: SiteId,
+        /// Number of the request.
+        seq: u64,
+        /// Jobs that came with the answer; 0 is a refusal.
+        jobs: u32,
+    },
+    /// The site had nothing for a request.
+    Refused {
+        /// The site that asked.
+        thief: SiteId,
+        /// Number of the request.
+        seq: u64,
+        /// Why.
+        reason: RefusalReason,
+    },
+    /// A message left.
+    Sent {
+        /// The receiver.
+        to: SiteId,
+        /// Its kind.
+        message: MessageKind,
+        /// Whether it repeats an earlier one that went unanswered.
+        retry: bool,
+    },
+    /// A message arrived.
+    Received {
+        /// The sender.
+        from: SiteId,
+        /// Its kind.
+        message: MessageKind,
+    },
+    /// A message changed nothing because it was late, repeated or superseded.
+    Ignored {
+        /// The sender.
+        from: SiteId,
+        /// Its kind.
+        message: MessageKind,
+    },
+    /// The network lost a message of this site. Emitted by drivers.
+    Lost {
+        /// The receiver that never sees it.
+        to: SiteId,
+        /// Its kind.
+        message: MessageKind,
+    },
+}
+
+/// Why a granted job was not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DeclineReason {
+    /// The site has waiting jobs of its own, which go first.
+    OwnWork,
+    /// The idle processors offered are no longer idle.
+    DoesNotFit,
+    /// The owner asked for the job back before it had arrived.
+    Recalled,
+}
+
+/// Why a request was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RefusalReason {
+    /// No job of this site waits.
+    Empty,
+    /// Jobs wait, but none that the thief may take fits its offer.
+    TooWide,
+    /// A limit of the victim is reached.
+    Busy,
+}
+
+/// Kinds of messages between peers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MessageKind {
+    /// A hungry site asks for work.
+    Request,
+    /// There is none.
+    NoWork,
+    /// Jobs change owner.
+    Grant,
+    /// The receiver of a grant says which it took.
+    Reply,
+    /// A queue turned empty, non-empty, or has narrower jobs.
+    Notice,
+    /// A notice was seen.
+    Seen,
+    /// Stop serving me.
+    Withdraw,
+    /// A job submitted elsewhere goes to its home.
+    Route,
+    /// The owner would like a granted job back.
+    Recall,
+    /// Transfers below a number are settled.
+    Floor,
+}
+
+impl MessageKind {
+    /// All kinds, in the order of their definition.
+    pub const ALL: [MessageKind; 10] = [
+        MessageKind::Request,
+        MessageKind::NoWork,
+        MessageKind::Grant,
+        MessageKind::Reply,
+        MessageKind::Notice,
+        MessageKind::Seen,
+        MessageKind::Withdraw,
+        MessageKind::Route,
+        MessageKind::Recall,
+        MessageKind::Floor,
+    ];
+
+    /// The name in files and metric labels.
+    pub fn name(self) -> &'static str {
+        match self {
+            MessageKind::Request => "request",
+            MessageKind::NoWork => "no_work",
+            MessageKind::Grant => "grant",
+            MessageKind::Reply => "reply",
+            MessageKind::Notice => "notice",
+            MessageKind::Seen => "seen",
+            MessageKind::Withdraw => "withdraw",
+            MessageKind::Route => "route",
+            MessageKind::Recall => "recall",
+            MessageKind::Floor => "floor",
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! The machines: sites with their processors, ranked by size.
+//!
+//! A [`SiteId`] is a site's name and never changes. Its *rank* is its place when sites are ordered by
+//! (processors, id): the index i of the stealing algorithm (Quezada Pina 2012, §3.2), counted from 0 here.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// Names a site: its number in the experiment, from 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct SiteId(pub u32);
+
+impl SiteId {
+    /// The site's place in a table that has one row per site, in the order of the experiment.
+    ///
+    /// # Panics
+    /// If the number is 0, which no site has.
+    pub fn index(self) -> usize {
+        (self.0.checked_sub(1).expect("sites are numbered from 1")) as usize
+    }
+
+    /// The site whose [`SiteId::index`] is `index`.
+    pub fn from_index(index: usize) -> SiteId {
+        SiteId(u32::try_from(index + 1).expect("fewer sites than u32::MAX"))
+    }
+}
+
+impl fmt::Display for SiteId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)
+    }
+}
+
+/// One parallel machine.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Site {
+    /// The site's name in messages and files.
+    pub id: SiteId,
+    /// The site's name for people.
+    pub name: String,
+    /// Identical processors m_i, at least 1.
+    pub processors: u32,
+}
+
+/// All sites of a run, with their ranks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Grid {
+    /// In the order of the experiment: `sites[id.index()]`.
+    sites: Vec<Site>,
+    /// Ascending by (processors, id).
+    ranked: Vec<SiteId>,
+    /// Processors by rank, for quick look-ups.
+    sizes: Vec<u32>,
+    /// Rank by `id.index()`.
+    rank: Vec<usize>,
+}
+
+/// Why a list of sites is not a grid.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum GridError {
+    /// The list is empty.
+    #[error("a grid needs at least one site")]
+    Empty,
+    /// A site without processors.
+    #[error("site {0} has no processors; give it at least 1")]
+    NoProcessors(String),
+    /// Two sites of one name.
+    #[error("two sites are named {0}; rename one")]
+    DuplicateName(String),
+}
+
+impl Grid {
+    /// A grid from (name, processors) pairs; ids follow the order given.
+    ///
+    /// # Errors
+    /// If there is no site, a site has no processors, or two share a name.
+    pub fn new(sites: impl IntoIterator<Item = (String, u32)>) -> Result<Grid, GridError> {
+        let sites: Vec<Site> = sites
+            .into_iter()
+            .enumerate()
+            .map(|(index, (name, processors))| Site { id: SiteId::from_index(index), name, processors })
+            .collect();
+        if sites.is_empty() {
+            return Err(GridError::Empty);
+        }
+        let mut names = std::collections::BTreeSet::new();
+        for site in &sites {
+            if site.processors == 0 {
+                return Err(GridError::NoProcessors(site.name.clone()));
+            }
+            if !names.insert(&site.name) {
+                return Err(GridError::DuplicateName(site.name.clone()));
+            }
+        }
+        let mut ranked: Vec<SiteId> = sites.iter().map(|site| site.id).collect();
+        ranked.sort_by_key(|id| (sites[id.index()].processors, *id));
+        let mut rank = vec![0; sites.len()];
+        for (place, id) in ranked.iter().enumerate() {
+            rank[id.index()] = place;
+        }
+        let sizes = ranked.iter().map(|id| sites[id.index()].processors).collect();
+        Ok(Grid { sites, ranked, sizes, rank })
+    }
+
+    /// A grid of sites named `site1`, `site2`, … with these processors.
+    ///
+    /// # Errors
+    /// If there is no site or a site has no processors.
+    pub fn of_sizes(sizes: &[u32]) -> Result<Grid, GridError> {
+        Grid::new(sizes.iter().enumerate().map(|(index, &size)| (format!("site{}", index + 1), size)))
+    }
+
+    /// All sites in the order of the experiment.
+    pub fn sites(&self) -> &[Site] {
+        &self.sites
+    }
+
+    /// One site.
+    pub fn site(&self, id: SiteId) -> &Site {
+        &self.sites[id.index()]
+    }
+
+    /// How many sites there are (m).
+    pub fn len(&self) -> usize {
+        self.sites.len()
+    }
+
+    /// Never true: a grid has a site.
+    pub fn is_empty(&self) -> bool {
+        self.sites.is_empty()
+    }
+
+    /// Processors of each site by rank: s_1 <= s_2 <= … <= s_m.
+    pub fn sizes(&self) -> &[u32] {
+        &self.sizes
+    }
+
+    /// The site of a rank.
+    pub fn at_rank(&self, rank: usize) -> SiteId {
+        self.ranked[rank]
+    }
+
+    /// The rank of a site, from 0 for the smallest.
+    pub fn rank(&self, id: SiteId) -> usize {
+        self.rank[id.index()]
+    }
+
+    /// The rank of the home of a job this wide: the smallest site, first by id, that can hold it.
+    /// `None` if no site can.
+    pub fn home_rank(&self, processors: u32) -> Option<usize> {
+        let rank = self.sizes.partition_point(|&size| size < processors);
+        (rank < self.sizes.len()).then_some(rank)
+    }
+
+    /// The home site of a job this wide, `None` if it is wider than the widest site.
+    pub fn home(&self, processors: u32) -> Option<SiteId> {
+        self.home_rank(processors).map(|rank| self.ranked[rank])
+    }
+
+    /// The widest site's processors.
+    pub fn widest(&self) -> u32 {
+        *self.sizes.last().expect("a grid has a site")
+    }
+
+    /// All processors of the grid (S_1).
+    pub fn processors(&self) -> u64 {
+        self.sizes.iter().map(|&size| u64::from(size)).sum()
+    }
+
+    /// Processors of the sites of `rank` and above (S_k).
+    pub fn suffix_processors(&self, rank: usize) -> u64 {
+        self.sizes[rank..].iter().map(|&size| u64::from(size)).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranks_follow_size_then_id() {
+        let grid = Grid::of_sizes(&[8, 2, 8]).unwrap();
+        assert_eq!(grid.sizes(), [2, 8, 8]);
+        assert_eq!([grid.at_rank(0), grid.at_rank(1), grid.at_rank(2)], [SiteId(2), SiteId(1), SiteId(3)]);
+        assert_eq!(grid.rank(SiteId(3)), 2);
+    }
+
+    #[test]
+    fn home_is_the_first_site_wide_enough() {
+        let grid = Grid::of_sizes(&[4, 4, 8]).unwrap();
+        assert_eq!(grid.home(4), Some(SiteId(1)));
+        assert_eq!(grid.home(5), Some(SiteId(3)));
+        assert_eq!(grid.home(9), None);
+    }
+
+    #[test]
+    fn bad_grids_are_refused() {
+        assert_eq!(Grid::of_sizes(&[]), Err(GridError::Empty));
+        assert_eq!(Grid::of_sizes(&[0]), Err(GridError::NoProcessors("site1".into())));
+        let twice = [("a".to_string(), 1), ("a".to_string(), 2)];
+        assert_eq!(Grid::new(twice), Err(GridError::DuplicateName("a".into())));
+    }
+}

@@ -1,0 +1,23 @@
+//! Jobs, sites and every scheduling strategy of Stealgrid, as plain data and plain functions.
+//!
+//! Nothing here does I/O, knows what time it is, or can see the true run time of a job: strategies are handed
+//! [`JobSpec`], and `now` where they need it. Start with [`job`] and [`grid`] for the nouns, [`class`] for the
+//! job classes A, B and H, [`waiting`] for the list a site keeps, and [`policy`] for
+//! the seam between a scheduler and what drives it.
+
+pub mod class;
+pub mod event;
+pub mod grid;
+pub mod job;
+pub mod policy;
+pub mod strategy;
+pub mod time;
+pub mod waiting;
+
+pub use class::{Class, Order, Selection, Threshold};
+pub use event::{Event, EventKind};
+pub use grid::{Grid, Site, SiteId};
+pub use job::{JobId, JobSpec, QueueKey, TimedJob};
+pub use policy::{Policy, Start};
+pub use strategy::{LocalScheduler, Pass, Steal, Strategy, StrategySpec};
+pub use time::{Span, Time};

@@ -1,0 +1,37 @@
+//! The seam of schedulers that see everything they schedule at once: local queues and ideal algorithms.
+//!
+//! **Facts change state, `decide` decides.** A driver tells all facts of one instant (completions first, then
+//! submissions), then calls [`Policy::decide`] once. A policy never sees a true run time.
+
+use crate::grid::SiteId;
+use crate::job::{JobId, JobSpec};
+use crate::time::Time;
+
+/// A decision: this job starts at this site now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Start {
+    /// The job.
+    pub job: JobSpec,
+    /// Where.
+    pub site: SiteId,
+}
+
+/// A scheduler with a complete view of what it schedules.
+pub trait Policy {
+    /// A job joined the system.
+    fn submitted(&mut self, now: Time, job: JobSpec);
+
+    /// A job that this policy started has ended; its processors are free.
+    fn completed(&mut self, now: Time, job: JobId);
+
+    /// Appends everything that starts now, in the order of the decisions.
+    fn decide(&mut self, now: Time, starts: &mut Vec<Start>);
+
+    /// When [`Policy::decide`] must be called even if nothing else happens.
+    fn wake_at(&self) -> Option<Time> {
+        None
+    }
+
+    /// Jobs submitted and not started.
+    fn waiting(&self) -> usize;
+}

@@ -1,0 +1,193 @@
+//! Integer time: instants and spans in microseconds of trace time.
+//!
+//! No clock lives here. A [`Time`] counts from the origin of the trace and may be negative.
+
+use std::fmt;
+use std::iter::Sum;
+use std::ops::{Add, AddAssign, Neg, Sub, SubAssign};
+
+use serde::{Deserialize, Serialize};
+
+const MICROS_PER_SECOND: i64 = 1_000_000;
+
+/// An instant of trace time, in microseconds since the origin of the trace.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Time(i64);
+
+/// A length of trace time, in microseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Span(i64);
+
+impl Time {
+    /// The origin of the trace.
+    pub const ZERO: Time = Time(0);
+    /// Later than every instant of a run.
+    pub const MAX: Time = Time(i64::MAX);
+
+    /// An instant from microseconds.
+    pub const fn from_micros(micros: i64) -> Self {
+        Time(micros)
+    }
+
+    /// An instant from whole seconds.
+    pub const fn from_secs(secs: i64) -> Self {
+        Time(secs * MICROS_PER_SECOND)
+    }
+
+    /// Microseconds since the origin.
+    pub const fn as_micros(self) -> i64 {
+        self.0
+    }
+
+    /// Seconds since the origin, for statistics and reports only.
+    pub fn as_secs_f64(self) -> f64 {
+        self.0 as f64 / MICROS_PER_SECOND as f64
+    }
+
+    /// The span since `earlier`; negative if `earlier` is later.
+    pub const fn since(self, earlier: Time) -> Span {
+        Span(self.0 - earlier.0)
+    }
+
+    /// The instant `span` later, at most [`Time::MAX`].
+    pub const fn saturating_add(self, span: Span) -> Time {
+        Time(self.0.saturating_add(span.0))
+    }
+}
+
+impl Span {
+    /// No time at all.
+    pub const ZERO: Span = Span(0);
+    /// Longer than every span of a run.
+    pub const MAX: Span = Span(i64::MAX);
+
+    /// A span from microseconds.
+    pub const fn from_micros(micros: i64) -> Self {
+        Span(micros)
+    }
+
+    /// A span from whole seconds.
+    pub const fn from_secs(secs: i64) -> Self {
+        Span(secs * MICROS_PER_SECOND)
+    }
+
+    /// The span in microseconds.
+    pub const fn as_micros(self) -> i64 {
+        self.0
+    }
+
+    /// The span in seconds, for statistics and reports only.
+    pub fn as_secs_f64(self) -> f64 {
+        self.0 as f64 / MICROS_PER_SECOND as f64
+    }
+
+    /// `self` taken `times` times, at most [`Span::MAX`].
+    pub const fn saturating_mul(self, times: i64) -> Span {
+        Span(self.0.saturating_mul(times))
+    }
+}
+
+/// Writes micros as decimal seconds without trailing zeros: `12`, `0.5`, `-3.000001`.
+fn write_seconds(micros: i64, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let sign = if micros < 0 { "-" } else { "" };
+    let magnitude = micros.unsigned_abs();
+    let (whole, part) = (magnitude / MICROS_PER_SECOND as u64, magnitude % MICROS_PER_SECOND as u64);
+    if part == 0 {
+        write!(f, "{sign}{whole}")
+    } else {
+        let digits = format!("{part:06}");
+        write!(f, "{sign}{whole}.{}", digits.trim_end_matches('0'))
+    }
+}
+
+impl fmt::Display for Time {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_seconds(self.0, f)
+    }
+}
+
+impl fmt::Display for Span {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_seconds(self.0, f)
+    }
+}
+
+impl Add<Span> for Time {
+    type Output = Time;
+    fn add(self, span: Span) -> Time {
+        Time(self.0 + span.0)
+    }
+}
+
+impl AddAssign<Span> for Time {
+    fn add_assign(&mut self, span: Span) {
+        self.0 += span.0;
+    }
+}
+
+impl Sub<Span> for Time {
+    type Output = Time;
+    fn sub(self, span: Span) -> Time {
+        Time(self.0 - span.0)
+    }
+}
+
+impl Sub<Time> for Time {
+    type Output = Span;
+    fn sub(self, earlier: Time) -> Span {
+        Span(self.0 - earlier.0)
+    }
+}
+
+impl Add for Span {
+    type Output = Span;
+    fn add(self, other: Span) -> Span {
+        Span(self.0 + other.0)
+    }
+}
+
+impl AddAssign for Span {
+    fn add_assign(&mut self, other: Span) {
+        self.0 += other.0;
+    }
+}
+
+impl Sub for Span {
+    type Output = Span;
+    fn sub(self, other: Span) -> Span {
+        Span(self.0 - other.0)
+    }
+}
+
+impl SubAssign for Span {
+    fn sub_assign(&mut self, other: Span) {
+        self.0 -= other.0;
+    }
+}
+
+impl Neg for Span {
+    type Output = Span;
+    fn neg(self) -> Span {
+        Span(-self.0)
+    }
+}
+
+impl Sum for Span {
+    fn sum<I: Iterator<Item = Span>>(spans: I) -> Span {
+        spans.fold(Span::ZERO, Add::add)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seconds_are_written_without_trailing_zeros() {
+        assert_eq!(Time::from_secs(12).to_string(), "12");
+        assert_eq!(Span::from_micros(500_000).to_string(), "0.5");
+        assert_eq!(Span::from_micros(-3_000_001).to_string(), "-3.000001");
+    }
+}

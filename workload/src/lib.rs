@@ -1,0 +1,1 @@
+//! Workload traces in and out, filters, mixes and statistical models.
