@@ -1,0 +1,22 @@
+//! What can be typed, as clap types. Parsing only; the work is in the module of each command.
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// A testbed for peer-to-peer job scheduling between parallel machines.
+#[derive(Debug, Parser)]
+#[command(name = "stealgrid", version, max_term_width = 100)]
+pub struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {}
+
+/// Runs the command line and says how it ended.
+pub fn main() -> ExitCode {
+    let cli = Cli::parse();
+    match cli.command {}
+}

@@ -1,0 +1,14 @@
+//! Exit codes of every command.
+
+/// Done, and within tolerance where there is one.
+pub const DONE: u8 = 0;
+/// Something failed that should not.
+pub const UNEXPECTED: u8 = 1;
+/// The command line is wrong.
+pub const USAGE: u8 = 2;
+/// An input file is unreadable or contradicts itself.
+pub const INPUT: u8 = 3;
+/// The run stopped before its end; what was computed is kept and marked as partial.
+pub const INCOMPLETE: u8 = 4;
+/// The run is complete, but a checked bound or tolerance does not hold.
+pub const OUT_OF_TOLERANCE: u8 = 5;

@@ -1,0 +1,4 @@
+//! The command line of Stealgrid: `simulate`, `run` and `trace`.
+
+pub mod cli;
+pub mod exit;

@@ -1,0 +1,1 @@
+//! One site as a process: tokio and libp2p around one [`protocol`] peer. Decides nothing.

@@ -1,0 +1,3 @@
+//! The `stealgrid-node` executable, for containers.
+
+fn main() {}

@@ -1,0 +1,20 @@
+//! What the tests of several crates share: where the real workload logs are.
+
+use std::path::PathBuf;
+
+/// The folder of real workload logs and reference schedules beside the project, or the one that
+/// `STEALGRID_SHARED` names. `None`, said loudly on stderr with the file's name, if `file` is not there.
+pub fn shared(file: &str) -> Option<PathBuf> {
+    let root = std::env::var_os("STEALGRID_SHARED")
+        .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../shared"), PathBuf::from);
+    let path = root.join(file);
+    if path.exists() {
+        Some(path)
+    } else {
+        eprintln!(
+            "SKIPPED: {} is not there; set STEALGRID_SHARED to the folder that holds {file}",
+            path.display()
+        );
+        None
+    }
+}
