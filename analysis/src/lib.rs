@@ -1,1 +1,44 @@
-//! Metrics, lower bounds, theory and statistics.
+//! What a run was worth: outcomes, metrics, lower bounds, proved ceilings, and comparisons.
+//!
+//! Everything here is computed from one workload and one stream of [`scheduler::Event`]s, so that a simulation and
+//! a run of real processes are judged by the same code. Nothing here does I/O or knows how results are shown.
+//! Start with [`outcome`], which turns events into one row per job; [`metrics`], [`bounds`] and [`theory`] read it.
+//!
+//! ```
+//! use analysis::{Bounds, Metrics, OutcomeBuilder};
+//! use scheduler::{Event, EventKind, Grid, JobId, JobSpec, SiteId, Span, Threshold, Time, TimedJob};
+//!
+//! let grid = Grid::of_sizes(&[2, 4]).unwrap();
+//! let spec = JobSpec {
+//!     id: JobId(1),
+//!     submit: Time::ZERO,
+//!     processors: 3,
+//!     requested: Span::from_secs(60),
+//!     user: -1,
+//!     origin: SiteId(1),
+//!     payload: 0,
+//! };
+//! let workload = [TimedJob { spec, run_time: Span::from_secs(10) }];
+//! let mut builder = OutcomeBuilder::new(&grid, Threshold::HALF, &workload);
+//! let site = SiteId(2);
+//! for (seconds, kind) in [
+//!     (0, EventKind::Started { job: JobId(1), processors: 3, hops: 0 }),
+//!     (10, EventKind::Completed { job: JobId(1), processors: 3 }),
+//! ] {
+//!     builder.observe(&Event { at: Time::from_secs(seconds), site, kind });
+//! }
+//! let outcome = builder.finish();
+//! let bounds = Bounds::of(&outcome);
+//! assert_eq!(Metrics::of(&outcome, &bounds).makespan_s, 10.0);
+//! assert_eq!(bounds.best, Span::from_secs(10));
+//! ```
+
+pub mod bounds;
+#[cfg(test)]
+mod fixtures;
+pub mod metrics;
+pub mod outcome;
+
+pub use bounds::Bounds;
+pub use metrics::Metrics;
+pub use outcome::{JobOutcome, JobState, Outcome, OutcomeBuilder};

@@ -1,0 +1,260 @@
+//! Builds an [`Outcome`] from events as they come.
+//!
+//! Keeps one row per job and the grants that are under way, nothing else: about 130 bytes a job. Events of one
+//! site must come in their order; a grant must come before its acceptance.
+
+use std::collections::BTreeMap;
+
+use scheduler::event::EventKind;
+use scheduler::{Class, Event, Grid, JobId, Span, Threshold, Time, TimedJob};
+
+use super::{Contradictions, JobOutcome, JobState, Outcome, Traffic};
+
+/// Turns a stream of events into an [`Outcome`].
+#[derive(Clone, Debug)]
+pub struct OutcomeBuilder {
+    outcome: Outcome,
+    /// `(id, row)` ascending by id; empty while ids are consecutive, which is the usual case.
+    rows_by_id: Vec<(JobId, u32)>,
+    /// When each job that is between two sites was granted.
+    under_way: BTreeMap<JobId, Time>,
+}
+
+impl OutcomeBuilder {
+    /// Starts with every job pending, or rejected if no site can hold it.
+    ///
+    /// Times are counted from 0, or from the first submission if that is earlier.
+    pub fn new(grid: &Grid, threshold: Threshold, workload: &[TimedJob]) -> OutcomeBuilder {
+        let jobs: Vec<JobOutcome> = workload.iter().map(|job| pending(grid, threshold, job)).collect();
+        let first = jobs.iter().map(|job| job.submit).min();
+        let consecutive = jobs.windows(2).all(|pair| pair[0].id.0 + 1 == pair[1].id.0);
+        let mut rows_by_id = Vec::new();
+        if !consecutive {
+            rows_by_id.extend(jobs.iter().zip(0..).map(|(job, row)| (job.id, row)));
+            rows_by_id.sort_unstable();
+        }
+        let outcome = Outcome {
+            grid: grid.clone(),
+            threshold,
+            jobs,
+            traffic: Traffic::default(),
+            contradictions: Contradictions::default(),
+            origin: first.unwrap_or(Time::ZERO).min(Time::ZERO),
+            until: Time::from_micros(i64::MIN),
+            events: 0,
+        };
+        OutcomeBuilder { outcome, rows_by_id, under_way: BTreeMap::new() }
+    }
+
+    /// Counts the makespan and all bounds from `origin`, which no submission may precede.
+    pub fn with_origin(mut self, origin: Time) -> OutcomeBuilder {
+        self.outcome.origin = origin;
+        self
+    }
+
+    /// Takes one event into account.
+    pub fn observe(&mut self, event: &Event) {
+        self.outcome.events += 1;
+        self.outcome.until = self.outcome.until.max(event.at);
+        self.outcome.traffic.observe(&event.kind);
+        match event.kind {
+            EventKind::Submitted { job, .. } => {
+                if let Some(row) = self.row(job) {
+                    match row.state {
+                        JobState::Pending => row.state = JobState::Waiting,
+                        JobState::Rejected => self.outcome.contradictions.rejected_seen += 1,
+                        _ => {}
+                    }
+                }
+            }
+            EventKind::Started { job, hops, .. } => {
+                self.under_way.remove(&job);
+                let Some(row) = self.row(job) else { return };
+                match row.state {
+                    JobState::Pending | JobState::Waiting => {
+                        row.state = JobState::Running;
+                        row.start = Some(event.at);
+                        row.site = Some(event.site);
+                        row.hops = hops;
+                    }
+                    JobState::Rejected => self.outcome.contradictions.rejected_seen += 1,
+                    _ => self.outcome.contradictions.repeated_starts += 1,
+                }
+            }
+            EventKind::Completed { job, .. } => {
+                let Some(row) = self.row(job) else { return };
+                match row.start {
+                    Some(start) if row.state == JobState::Running && row.site == Some(event.site) => {
+                        row.end = Some(event.at);
+                        let cut = row.run_time > row.requested && event.at.since(start) < row.run_time;
+                        row.state = if cut { JobState::WalltimeReached } else { JobState::Completed };
+                    }
+                    _ => self.outcome.contradictions.unexpected_ends += 1,
+                }
+            }
+            EventKind::Granted { job, .. } => {
+                self.under_way.insert(job, event.at);
+            }
+            EventKind::Accepted { job, .. } => {
+                let granted = self.under_way.remove(&job);
+                if let (Some(granted), Some(row)) = (granted, self.row(job)) {
+                    row.steal_delay += event.at.since(granted);
+                }
+            }
+            EventKind::Returned { job, .. } => {
+                self.under_way.remove(&job);
+            }
+            _ => {}
+        }
+    }
+
+    /// What is known so far.
+    pub fn outcome(&self) -> &Outcome {
+        &self.outcome
+    }
+
+    /// The outcome of everything observed.
+    pub fn finish(mut self) -> Outcome {
+        if self.outcome.events == 0 {
+            self.outcome.until = self.outcome.origin;
+        }
+        self.outcome
+    }
+
+    /// The row of a job. Counts a contradiction if there is none.
+    fn row(&mut self, id: JobId) -> Option<&mut JobOutcome> {
+        let row = if self.rows_by_id.is_empty() {
+            let first = self.outcome.jobs.first().map_or(0, |job| job.id.0);
+            id.0.checked_sub(first).and_then(|row| usize::try_from(row).ok())
+        } else {
+            let place = self.rows_by_id.binary_search_by_key(&id, |entry| entry.0).ok();
+            place.map(|place| self.rows_by_id[place].1 as usize)
+        };
+        let found = row.and_then(|row| self.outcome.jobs.get_mut(row));
+        if found.is_none() {
+            self.outcome.contradictions.unknown_jobs += 1;
+        }
+        found
+    }
+}
+
+/// The row of a job before anything happened.
+fn pending(grid: &Grid, threshold: Threshold, job: &TimedJob) -> JobOutcome {
+    let home = grid.home(job.spec.processors);
+    let class = home
+        .map_or(Class::B, |home| Class::at_home(job.spec.processors, grid.site(home).processors, threshold));
+    JobOutcome {
+        id: job.spec.id,
+        submit: job.spec.submit,
+        start: None,
+        end: None,
+        requested: job.spec.requested,
+        run_time: job.run_time,
+        steal_delay: Span::ZERO,
+        processors: job.spec.processors,
+        hops: 0,
+        origin: job.spec.origin,
+        home,
+        site: None,
+        user: job.spec.user,
+        class,
+        state: if home.is_some() { JobState::Pending } else { JobState::Rejected },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures::{completed, event, started, timed_job};
+    use scheduler::SiteId;
+
+    fn builder(jobs: &[TimedJob]) -> OutcomeBuilder {
+        OutcomeBuilder::new(&Grid::of_sizes(&[2, 4]).unwrap(), Threshold::HALF, jobs)
+    }
+
+    #[test]
+    fn a_stolen_job_knows_its_path_and_its_delay() {
+        let jobs = [timed_job(7, 0, 2, 10)];
+        let mut builder = builder(&jobs);
+
+        let (job, transfer) = (JobId(7), 1);
+        builder.observe(&event(3, 1, EventKind::Granted { job, to: SiteId(2), transfer, hops: 1 }));
+        builder.observe(&event(5, 2, EventKind::Accepted { job, from: SiteId(1), transfer, firm: false }));
+        builder.observe(&event(6, 2, EventKind::Started { job, processors: 2, hops: 1 }));
+        builder.observe(&completed(16, 2, 7));
+
+        let outcome = builder.finish();
+        let row = outcome.jobs[0];
+        assert_eq!((row.home, row.site, row.hops), (Some(SiteId(1)), Some(SiteId(2)), 1));
+        assert_eq!(row.class, Class::A);
+        assert_eq!(row.steal_delay, Span::from_secs(2));
+        assert_eq!(row.wait(), Some(Span::from_secs(6)));
+        assert!(row.stolen());
+        assert!(outcome.is_complete());
+    }
+
+    #[test]
+    fn a_transfer_that_came_back_costs_no_steal_delay() {
+        let jobs = [timed_job(7, 0, 2, 10)];
+        let mut builder = builder(&jobs);
+
+        let job = JobId(7);
+        builder.observe(&event(3, 1, EventKind::Granted { job, to: SiteId(2), transfer: 1, hops: 1 }));
+        builder.observe(&event(9, 1, EventKind::Returned { job, by: SiteId(2), transfer: 1, bounces: 1 }));
+        builder.observe(&started(9, 1, 7, 2));
+
+        let outcome = builder.finish();
+        assert_eq!(outcome.jobs[0].steal_delay, Span::ZERO);
+        assert_eq!(outcome.traffic.returns, 1);
+        assert_eq!(outcome.jobs[0].state, JobState::Running);
+    }
+
+    #[test]
+    fn states_of_a_run_that_stopped_early_are_told_apart() {
+        let mut long = timed_job(3, 0, 1, 500);
+        long.spec.requested = Span::from_secs(100);
+        let jobs = [long, timed_job(4, 0, 1, 10), timed_job(6, 0, 1, 10), timed_job(9, 90, 1, 1)];
+        let mut wide = timed_job(12, 95, 5, 1);
+        wide.spec.requested = Span::from_secs(5);
+        let jobs: Vec<TimedJob> = jobs.into_iter().chain([wide]).collect();
+        let mut builder = builder(&jobs);
+
+        builder.observe(&started(0, 1, 3, 1));
+        builder.observe(&started(0, 1, 4, 1));
+        let (job, processors, requested) = (JobId(6), 1, Span::from_secs(10));
+        builder.observe(&event(0, 1, EventKind::Submitted { job, processors, requested, origin: SiteId(1) }));
+        builder.observe(&completed(100, 1, 3));
+
+        let outcome = builder.finish();
+        let states: Vec<JobState> = outcome.jobs.iter().map(|job| job.state).collect();
+        use JobState::{Pending, Rejected, Running, Waiting, WalltimeReached};
+        assert_eq!(states, [WalltimeReached, Running, Waiting, Pending, Rejected]);
+        assert!(!outcome.is_complete());
+        assert_eq!(outcome.makespan(), Span::from_secs(100));
+        assert_eq!(outcome.until, Time::from_secs(100));
+    }
+
+    #[test]
+    fn contradictions_are_counted_and_change_no_row() {
+        let jobs = [timed_job(1, 0, 1, 10)];
+        let mut builder = builder(&jobs);
+
+        builder.observe(&started(0, 1, 1, 1));
+        let before = builder.outcome().jobs.clone();
+        builder.observe(&started(1, 2, 1, 1));
+        builder.observe(&completed(2, 2, 1));
+        builder.observe(&started(3, 2, 99, 1));
+
+        let outcome = builder.finish();
+        assert_eq!(outcome.jobs, before);
+        let expected =
+            Contradictions { unknown_jobs: 1, repeated_starts: 1, unexpected_ends: 1, rejected_seen: 0 };
+        assert_eq!(outcome.contradictions, expected);
+    }
+
+    #[test]
+    fn a_row_stays_far_below_the_memory_budget() {
+        // 400 bytes a job for the whole program, of which the workload takes 64.
+        assert!(size_of::<JobOutcome>() <= 144, "{}", size_of::<JobOutcome>());
+    }
+}

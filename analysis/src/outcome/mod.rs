@@ -1,0 +1,197 @@
+//! One row per job: when and where it ran, and how it got there.
+//!
+//! [`OutcomeBuilder`] makes an [`Outcome`] from the workload and the events of a run, one event at a time, so
+//! that no list of events is kept. Numbers derived from the rows are in [`crate::metrics`].
+
+mod builder;
+mod traffic;
+
+use serde::{Deserialize, Serialize};
+
+use scheduler::{Class, Grid, JobId, SiteId, Span, Threshold, Time};
+
+pub use builder::OutcomeBuilder;
+pub use traffic::{MessageCounts, Traffic};
+
+/// How far a job got.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum JobState {
+    /// Not submitted before the run stopped.
+    Pending,
+    /// Submitted and not started.
+    Waiting,
+    /// Started and not ended.
+    Running,
+    /// Ended by itself.
+    Completed,
+    /// Ended because its estimate was used up: it ran for less than its true run time.
+    WalltimeReached,
+    /// Wider than every site: never in the system.
+    Rejected,
+}
+
+impl JobState {
+    /// All states, in the order of a job's life.
+    pub const ALL: [JobState; 6] = [
+        JobState::Pending,
+        JobState::Waiting,
+        JobState::Running,
+        JobState::Completed,
+        JobState::WalltimeReached,
+        JobState::Rejected,
+    ];
+
+    /// Whether the job ran to an end.
+    pub fn is_finished(self) -> bool {
+        matches!(self, JobState::Completed | JobState::WalltimeReached)
+    }
+
+    /// The name in files.
+    pub fn name(self) -> &'static str {
+        match self {
+            JobState::Pending => "pending",
+            JobState::Waiting => "waiting",
+            JobState::Running => "running",
+            JobState::Completed => "completed",
+            JobState::WalltimeReached => "walltime_reached",
+            JobState::Rejected => "rejected",
+        }
+    }
+}
+
+/// What became of one job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct JobOutcome {
+    /// The job.
+    pub id: JobId,
+    /// Submission time r_j, from the workload.
+    pub submit: Time,
+    /// When it started.
+    pub start: Option<Time>,
+    /// When it ended (c_j).
+    pub end: Option<Time>,
+    /// Requested time p'_j.
+    pub requested: Span,
+    /// True run time of the workload; the time it executed for can be less, see [`JobOutcome::execution`].
+    pub run_time: Span,
+    /// Time under way between sites: for every hop, from the grant to its acceptance.
+    pub steal_delay: Span,
+    /// Width size_j.
+    pub processors: u32,
+    /// Changes of site.
+    pub hops: u32,
+    /// Where the user submitted it.
+    pub origin: SiteId,
+    /// The smallest site that can hold it; `None` for rejected jobs.
+    pub home: Option<SiteId>,
+    /// Where it started.
+    pub site: Option<SiteId>,
+    /// User number of the log, -1 if unknown.
+    pub user: i32,
+    /// Class at its home; B for rejected jobs, which have none.
+    pub class: Class,
+    /// How far it got.
+    pub state: JobState,
+}
+
+impl JobOutcome {
+    /// The time it held its processors, `None` before its end.
+    pub fn execution(&self) -> Option<Span> {
+        Some(self.end?.since(self.start?))
+    }
+
+    /// The run time a lower bound may count on: what was executed if the job ended, else the true run time.
+    pub fn service(&self) -> Span {
+        self.execution().unwrap_or(self.run_time)
+    }
+
+    /// Time from submission to start, `None` before its start.
+    pub fn wait(&self) -> Option<Span> {
+        Some(self.start?.since(self.submit))
+    }
+
+    /// Time from submission to end, `None` before its end.
+    pub fn turnaround(&self) -> Option<Span> {
+        Some(self.end?.since(self.submit))
+    }
+
+    /// Processor time used, in processor-microseconds; 0 before its end.
+    pub fn work(&self) -> i128 {
+        self.execution().map_or(0, |span| i128::from(span.as_micros()) * i128::from(self.processors))
+    }
+
+    /// Whether it started at another site than its home.
+    pub fn stolen(&self) -> bool {
+        self.site.is_some() && self.site != self.home
+    }
+}
+
+/// What the events contradicted. All zero in a sound run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Contradictions {
+    /// Events about jobs that the workload does not have.
+    pub unknown_jobs: u64,
+    /// Starts of a job that had started before.
+    pub repeated_starts: u64,
+    /// Ends of a job that was not running.
+    pub unexpected_ends: u64,
+    /// Starts or submissions of a job wider than every site.
+    pub rejected_seen: u64,
+}
+
+impl Contradictions {
+    /// How many there are in all.
+    pub fn total(self) -> u64 {
+        self.unknown_jobs + self.repeated_starts + self.unexpected_ends + self.rejected_seen
+    }
+}
+
+/// What became of every job of a run, complete or not.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outcome {
+    /// The sites.
+    pub grid: Grid,
+    /// The border between classes A and B.
+    pub threshold: Threshold,
+    /// One row per job of the workload, in its order.
+    pub jobs: Vec<JobOutcome>,
+    /// Messages, requests and transfers.
+    pub traffic: Traffic,
+    /// What the events contradicted.
+    pub contradictions: Contradictions,
+    /// From where the makespan and all bounds are counted.
+    pub origin: Time,
+    /// The time of the latest event.
+    pub until: Time,
+    /// Events observed.
+    pub events: u64,
+}
+
+impl Outcome {
+    /// Whether every job that could run has ended.
+    pub fn is_complete(&self) -> bool {
+        self.jobs.iter().all(|job| job.state.is_finished() || job.state == JobState::Rejected)
+    }
+
+    /// Jobs that ended, in the order of the workload.
+    pub fn finished(&self) -> impl Iterator<Item = &JobOutcome> {
+        self.jobs.iter().filter(|job| job.state.is_finished())
+    }
+
+    /// How many jobs are in a state.
+    pub fn count(&self, state: JobState) -> usize {
+        self.jobs.iter().filter(|job| job.state == state).count()
+    }
+
+    /// The makespan C_max: the latest end, counted from [`Outcome::origin`]. Zero if no job ended.
+    pub fn makespan(&self) -> Span {
+        let last = self.finished().filter_map(|job| job.end).max();
+        last.map_or(Span::ZERO, |end| end.since(self.origin))
+    }
+
+    /// Whether all jobs that may run are there from the origin on: the *offline* case of the theorems.
+    pub fn is_offline(&self) -> bool {
+        self.jobs.iter().all(|job| job.state == JobState::Rejected || job.submit <= self.origin)
+    }
+}
