@@ -34,11 +34,18 @@
 //! ```
 
 pub mod bounds;
+pub mod compare;
 #[cfg(test)]
 mod fixtures;
 pub mod metrics;
+pub mod migrations;
 pub mod outcome;
+pub mod series;
+pub mod theory;
 
 pub use bounds::Bounds;
+pub use compare::Agreement;
 pub use metrics::Metrics;
+pub use migrations::Migrations;
 pub use outcome::{JobOutcome, JobState, Outcome, OutcomeBuilder};
+pub use theory::{Comparison, Setting, Verdict};

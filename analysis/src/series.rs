@@ -1,0 +1,217 @@
+//! Busy processors and waiting jobs of each site over time, as step functions of bounded length.
+//!
+//! A job waits at its home site from its submission to its start, wherever it starts: the short time it spends
+//! between sites counts as waiting at home. Jobs that did not start or end reach to the last event of the run. A
+//! function with too many steps is replaced by its means over equal intervals, which keeps its area.
+
+use scheduler::{Class, SiteId, Span, Time};
+
+use crate::outcome::{JobOutcome, JobState, Outcome};
+
+/// A step function: from `times[i]` on it has `values[i]`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Steps {
+    /// Ascending.
+    pub times: Vec<Time>,
+    /// One per time.
+    pub values: Vec<f64>,
+}
+
+/// What one site, or the whole grid, did over time.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SiteSeries {
+    /// Processors running jobs.
+    pub busy: Steps,
+    /// Waiting jobs that are big at their home, this site.
+    pub waiting_a: Steps,
+    /// Waiting jobs that are small at their home, this site.
+    pub waiting_b: Steps,
+}
+
+/// One function with at most `points` steps for each site, in the order of the experiment.
+pub fn per_site(outcome: &Outcome, points: usize) -> Vec<SiteSeries> {
+    let sites = outcome.grid.sites().iter();
+    let mut changes: Vec<Changes> = sites.map(|_| Changes::default()).collect();
+    for job in &outcome.jobs {
+        if let Some(site) = job.site {
+            changes[site.index()].run(job, outcome.until);
+        }
+        if let Some(home) = job.home {
+            changes[home.index()].wait(job, outcome.until);
+        }
+    }
+    changes.into_iter().map(|changes| changes.series(outcome, points)).collect()
+}
+
+/// The same, summed over all sites.
+pub fn whole_grid(outcome: &Outcome, points: usize) -> SiteSeries {
+    let mut changes = Changes::default();
+    for job in &outcome.jobs {
+        changes.run(job, outcome.until);
+        changes.wait(job, outcome.until);
+    }
+    changes.series(outcome, points)
+}
+
+/// The busiest sites by work executed, at most `limit`, in the order of the experiment.
+pub fn busiest(outcome: &Outcome, limit: usize) -> Vec<SiteId> {
+    let mut work: Vec<(i128, SiteId)> = outcome.grid.sites().iter().map(|site| (0, site.id)).collect();
+    for job in outcome.finished() {
+        if let Some(site) = job.site {
+            work[site.index()].0 += job.work();
+        }
+    }
+    work.sort_by_key(|&(work, site)| (std::cmp::Reverse(work), site));
+    let mut sites: Vec<SiteId> = work.into_iter().take(limit).map(|(_, site)| site).collect();
+    sites.sort_unstable();
+    sites
+}
+
+/// Ups and downs of the three functions.
+#[derive(Default)]
+struct Changes {
+    busy: Vec<(Time, i64)>,
+    waiting_a: Vec<(Time, i64)>,
+    waiting_b: Vec<(Time, i64)>,
+}
+
+impl Changes {
+    fn run(&mut self, job: &JobOutcome, until: Time) {
+        if let Some(start) = job.start {
+            self.busy.push((start, i64::from(job.processors)));
+            self.busy.push((job.end.unwrap_or(until), -i64::from(job.processors)));
+        }
+    }
+
+    fn wait(&mut self, job: &JobOutcome, until: Time) {
+        if matches!(job.state, JobState::Pending | JobState::Rejected) {
+            return;
+        }
+        let list = match job.class {
+            Class::A => &mut self.waiting_a,
+            Class::B => &mut self.waiting_b,
+        };
+        let end = job.start.unwrap_or(until);
+        if end > job.submit {
+            list.push((job.submit, 1));
+            list.push((end, -1));
+        }
+    }
+
+    fn series(self, outcome: &Outcome, points: usize) -> SiteSeries {
+        let steps = |changes| thin(steps(changes, outcome.origin), outcome.until, points);
+        SiteSeries {
+            busy: steps(self.busy),
+            waiting_a: steps(self.waiting_a),
+            waiting_b: steps(self.waiting_b),
+        }
+    }
+}
+
+/// The exact step function of these changes, from `origin` on.
+fn steps(mut changes: Vec<(Time, i64)>, origin: Time) -> Steps {
+    changes.sort_unstable();
+    let mut steps = Steps { times: vec![origin], values: vec![0.0] };
+    let mut level = 0;
+    for group in changes.chunk_by(|a, b| a.0 == b.0) {
+        level += group.iter().map(|change| change.1).sum::<i64>();
+        let value = level as f64;
+        if group[0].0 == origin {
+            steps.values[0] = value;
+        } else if steps.values.last() != Some(&value) {
+            steps.times.push(group[0].0);
+            steps.values.push(value);
+        }
+    }
+    steps
+}
+
+/// The function itself if it has at most `points` steps, else its means over `points` equal intervals.
+fn thin(exact: Steps, until: Time, points: usize) -> Steps {
+    let length = until.since(exact.times[0]).as_micros();
+    let intervals = i64::try_from(points).unwrap_or(i64::MAX);
+    if exact.times.len() <= points || length <= 0 || intervals == 0 {
+        return exact;
+    }
+    let border = |interval: i64| {
+        let offset = i128::from(length) * i128::from(interval) / i128::from(intervals);
+        exact.times[0] + Span::from_micros(i64::try_from(offset).expect("within the run"))
+    };
+    let mut thinned = Steps::default();
+    let mut step = 0;
+    for interval in 0..intervals {
+        let (from, to) = (border(interval), border(interval + 1));
+        if to == from {
+            continue;
+        }
+        let mut area = 0.0;
+        let mut at = from;
+        while at < to {
+            let next = exact.times.get(step + 1).copied().unwrap_or(Time::MAX);
+            let end = next.min(to);
+            area += exact.values[step] * end.since(at).as_micros() as f64;
+            at = end;
+            if end == next {
+                step += 1;
+            }
+        }
+        thinned.times.push(from);
+        thinned.values.push(area / to.since(from).as_micros() as f64);
+    }
+    thinned
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::fixtures;
+
+    fn area(steps: &Steps, until: Time) -> f64 {
+        let ends = steps.times.iter().skip(1).copied().chain([until]);
+        let pieces = steps.times.iter().zip(ends).zip(&steps.values);
+        pieces.map(|((&from, to), value)| value * to.since(from).as_secs_f64()).sum()
+    }
+
+    #[test]
+    fn busy_and_waiting_follow_the_jobs() {
+        let outcome = fixtures::outcome(&[2, 4], &[(0, 2, 10, 1, 0), (3, 2, 5, 2, 4), (3, 1, 5, 1, 10)]);
+        let series = per_site(&outcome, 100);
+
+        let at = |seconds: &[i64]| seconds.iter().map(|&s| Time::from_secs(s)).collect::<Vec<_>>();
+        let expected = Steps { times: at(&[0, 10, 15]), values: vec![2.0, 1.0, 0.0] };
+        assert_eq!(series[0].busy, expected);
+        let expected = Steps { times: at(&[0, 3, 4]), values: vec![0.0, 1.0, 0.0] };
+        assert_eq!(series[0].waiting_a, expected);
+        let expected = Steps { times: at(&[0, 3, 10]), values: vec![0.0, 1.0, 0.0] };
+        assert_eq!(series[0].waiting_b, expected);
+        assert_eq!(series[1].waiting_a, Steps { times: at(&[0]), values: vec![0.0] });
+        assert_eq!(busiest(&outcome, 1), [SiteId(1)]);
+    }
+
+    proptest! {
+        #[test]
+        fn thinning_keeps_the_area_and_the_limit(
+            jobs in prop::collection::vec((0i64..50, 1u32..3, 1i64..20, 0i64..10), 1..40),
+            points in 1usize..20,
+        ) {
+            let jobs: Vec<_> = jobs.into_iter().map(|(r, q, p, late)| (r, q, p, 1, r + late)).collect();
+            let outcome = fixtures::outcome(&[2], &jobs);
+            let exact = whole_grid(&outcome, usize::MAX);
+            let thinned = whole_grid(&outcome, points);
+            for (exact, thinned) in [
+                (&exact.busy, &thinned.busy),
+                (&exact.waiting_a, &thinned.waiting_a),
+                (&exact.waiting_b, &thinned.waiting_b),
+            ] {
+                prop_assert!(thinned.times.len() <= points.max(1));
+                prop_assert!(thinned.times.is_sorted());
+                let (expected, kept) = (area(exact, outcome.until), area(thinned, outcome.until));
+                prop_assert!((expected - kept).abs() < 1e-6 * expected.max(1.0), "{expected} {kept}");
+            }
+            let work: f64 = outcome.finished().map(|job| job.work() as f64 / 1e6).sum();
+            prop_assert!((area(&exact.busy, outcome.until) - work).abs() < 1e-6 * work.max(1.0));
+        }
+    }
+}
