@@ -1,1 +1,27 @@
 //! Workload traces in and out, filters, mixes and statistical models.
+//!
+//! [`read()`] turns a file into a [`Trace`], whatever its format and compression; [`prepare()`] turns the
+//! trace into the jobs that a driver replays. [`mix`] merges several logs into one grid workload, and
+//! [`generate`] makes one up from statistical models. Nothing here schedules anything.
+//!
+//! ```
+//! use workload::prepare::{PrepareOptions, prepare};
+//!
+//! let log = "; MaxProcs: 4\n1 0 -1 60 2 -1 -1 2 120 -1 1 1 1 -1 1 1 -1 -1\n";
+//! let trace = workload::read_from("tiny.swf", log.as_bytes())?;
+//! let prepared = prepare(&trace, &PrepareOptions::default(), 4)?;
+//! assert_eq!(prepared.jobs[0].spec.processors, 2);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+pub mod header;
+pub mod prepare;
+pub mod record;
+pub mod repair;
+pub mod source;
+pub mod swf;
+pub mod trace;
+
+pub use prepare::prepare;
+pub use source::{read, read_from};
+pub use trace::{Format, Trace, TraceError};

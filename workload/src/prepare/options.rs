@@ -1,0 +1,47 @@
+//! All switches of preparation together, with their defaults.
+
+use super::switches::{Estimate, Filters, Origin, Overrun, Size};
+use scheduler::SiteId;
+
+/// What happens to a job that no site can hold.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TooWide {
+    /// Dropped and counted (default).
+    #[default]
+    Drop,
+    /// The trace is refused.
+    Refuse,
+}
+
+/// How records become jobs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PrepareOptions {
+    /// Which field is the size. Default: requested.
+    pub size: Size,
+    /// What strategies are told about run times. Default: the user's estimate.
+    pub estimate: Estimate,
+    /// What becomes of a job that would run past its estimate. Default: stopped there.
+    pub overrun: Overrun,
+    /// Which jobs are dropped for their values. Default: [`Filters::default`].
+    pub filters: Filters,
+    /// What becomes of a job wider than the widest site. Default: dropped.
+    pub too_wide: TooWide,
+    /// Where jobs are submitted. Default: all at site 1.
+    pub origin: Origin,
+    /// Bytes that move with each job. Default: none.
+    pub payload: u64,
+}
+
+impl Default for PrepareOptions {
+    fn default() -> Self {
+        PrepareOptions {
+            size: Size::default(),
+            estimate: Estimate::default(),
+            overrun: Overrun::default(),
+            filters: Filters::default(),
+            too_wide: TooWide::default(),
+            origin: Origin::Site(SiteId(1)),
+            payload: 0,
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! What in a log is not as its format wishes, by kind, with where it was first seen.
+//!
+//! Reading never drops a job in silence: what cannot be read is a [`crate::TraceError`], what can is counted
+//! here. What preparation drops or changes later is counted in [`crate::prepare::PrepareReport`].
+
+use std::fmt;
+
+use serde::Serialize;
+
+/// A kind of awkward value, and what reading made of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Repair {
+    /// No comment line at all: machine size and clock are unknown.
+    MissingHeader,
+    /// More than 18 columns; the rest was ignored.
+    ExtraColumns,
+    /// At least 9 but fewer than 18 columns; the missing ones became -1.
+    MissingColumns,
+    /// A field that counts something had a decimal point; the part after it was dropped.
+    FractionDropped,
+    /// A name where a number belongs; names were numbered in order of appearance.
+    NameNumbered,
+    /// Submit times were Unix times; all were shifted to start near 0.
+    EpochShifted,
+    /// A submit time before that of the line above.
+    OutOfOrder,
+    /// A negative submit time, kept.
+    NegativeSubmit,
+    /// A job number below 1, kept.
+    BadJobNumber,
+    /// An unknown run time, kept as -1.
+    MissingRunTime,
+    /// A run time of 0, kept.
+    ZeroRunTime,
+    /// Neither allocated nor requested processors, kept as -1.
+    MissingProcessors,
+    /// Allocated processors alone; the request is unknown.
+    OnlyAllocated,
+    /// Requested processors alone; what was allocated is unknown.
+    OnlyRequested,
+    /// An unknown requested time, kept as -1.
+    MissingEstimate,
+    /// A run time beyond the requested time, kept.
+    RanPastEstimate,
+    /// Dependencies between jobs; they were ignored.
+    DependencyIgnored,
+    /// A job profile other than a plain delay that still says how long it takes.
+    ProfileSimplified,
+}
+
+impl Repair {
+    /// All kinds, in the order of reports.
+    pub const ALL: [Repair; 18] = [
+        Repair::MissingHeader,
+        Repair::ExtraColumns,
+        Repair::MissingColumns,
+        Repair::FractionDropped,
+        Repair::NameNumbered,
+        Repair::EpochShifted,
+        Repair::OutOfOrder,
+        Repair::NegativeSubmit,
+        Repair::BadJobNumber,
+        Repair::MissingRunTime,
+        Repair::ZeroRunTime,
+        Repair::MissingProcessors,
+        Repair::OnlyAllocated,
+        Repair::OnlyRequested,
+        Repair::MissingEstimate,
+        Repair::RanPastEstimate,
+        Repair::DependencyIgnored,
+        Repair::ProfileSimplified,
+    ];
+}
+
+impl fmt::Display for Repair {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Repair::MissingHeader => "no header: machine size and clock unknown",
+            Repair::ExtraColumns => "columns beyond the 18th ignored",
+            Repair::MissingColumns => "missing columns taken as -1",
+            Repair::FractionDropped => "fraction dropped in a field that counts",
+            Repair::NameNumbered => "names in place of numbers, numbered by first appearance",
+            Repair::EpochShifted => "submit times were Unix times, shifted",
+            Repair::OutOfOrder => "submitted before the line above, kept",
+            Repair::NegativeSubmit => "negative submit time, kept",
+            Repair::BadJobNumber => "job number below 1, kept",
+            Repair::MissingRunTime => "run time unknown, kept as -1",
+            Repair::ZeroRunTime => "run time of 0, kept",
+            Repair::MissingProcessors => "processors unknown, kept as -1",
+            Repair::OnlyAllocated => "allocated processors known, requested unknown",
+            Repair::OnlyRequested => "requested processors known, allocated unknown",
+            Repair::MissingEstimate => "requested time unknown, kept as -1",
+            Repair::RanPastEstimate => "ran past the requested time, kept",
+            Repair::DependencyIgnored => "dependencies ignored",
+            Repair::ProfileSimplified => "profile taken as a plain delay",
+        })
+    }
+}
+
+/// How often one kind was met.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Tally {
+    count: u64,
+    first_line: u64,
+}
+
+/// Counts of repairs by kind.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Repairs {
+    tallies: [Tally; Repair::ALL.len()],
+}
+
+/// One row of [`Repairs`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct RepairCount {
+    /// What it was.
+    pub repair: Repair,
+    /// How many jobs, or 1 for what concerns the whole file.
+    pub count: u64,
+    /// Line of the first, from 1 (for a format without lines: number of the job in the file).
+    pub first_line: u64,
+}
+
+impl Repairs {
+    /// Counts one more of a kind, seen on this line.
+    pub fn add(&mut self, repair: Repair, line: u64) {
+        self.add_many(repair, 1, line);
+    }
+
+    /// Counts several of a kind, the first seen on this line.
+    pub fn add_many(&mut self, repair: Repair, count: u64, line: u64) {
+        let tally = &mut self.tallies[repair as usize];
+        if tally.count == 0 {
+            tally.first_line = line;
+        }
+        tally.count += count;
+    }
+
+    /// How many of a kind.
+    pub fn count(&self, repair: Repair) -> u64 {
+        self.tallies[repair as usize].count
+    }
+
+    /// The kinds that were met.
+    pub fn iter(&self) -> impl Iterator<Item = RepairCount> + '_ {
+        Repair::ALL
+            .into_iter()
+            .zip(self.tallies)
+            .filter(|(_, tally)| tally.count > 0)
+            .map(|(repair, tally)| RepairCount { repair, count: tally.count, first_line: tally.first_line })
+    }
+
+    /// True if nothing was met.
+    pub fn is_empty(&self) -> bool {
+        self.iter().next().is_none()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_of_kinds_is_in_declaration_order() {
+        for (index, repair) in Repair::ALL.into_iter().enumerate() {
+            assert_eq!(repair as usize, index);
+        }
+    }
+
+    #[test]
+    fn the_first_line_is_kept() {
+        let mut repairs = Repairs::default();
+        repairs.add(Repair::OutOfOrder, 7);
+        repairs.add(Repair::OutOfOrder, 9);
+
+        let counts: Vec<RepairCount> = repairs.iter().collect();
+
+        assert_eq!(counts, [RepairCount { repair: Repair::OutOfOrder, count: 2, first_line: 7 }]);
+    }
+}

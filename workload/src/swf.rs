@@ -1,0 +1,45 @@
+//! The Standard Workload Format, version 2.2: 18 columns of numbers, comments after `;`.
+//!
+//! [`Reader`] streams records from any buffered reader, [`read_trace`] collects them, [`write_trace`] writes
+//! them back. Definition: <https://www.cs.huji.ac.il/labs/parallel/workload/swf.html>.
+
+mod columns;
+mod number;
+mod reader;
+mod writer;
+
+pub use columns::{COLUMNS, FIELDS};
+pub use reader::Reader;
+pub use writer::{write_header, write_record, write_trace};
+
+use std::io::BufRead;
+
+use crate::repair::Repair;
+use crate::trace::{Format, Trace, TraceError};
+
+/// Room reserved for at most this many jobs on the word of a header, which may be wrong.
+const TRUSTED_RECORDS: u64 = 1 << 22;
+
+/// Reads a whole log. Submit times that are Unix times are shifted, see [`Trace::shift_epoch`].
+///
+/// # Errors
+/// If the log cannot be read, or a line is not a job.
+pub fn read_trace(name: &str, text: impl BufRead) -> Result<Trace, TraceError> {
+    let mut reader = Reader::new(name, text);
+    let mut records = Vec::new();
+    while let Some(record) = reader.next() {
+        let record = record?;
+        if records.is_empty() {
+            let promised = reader.header().max_records.unwrap_or(0).min(TRUSTED_RECORDS);
+            records.reserve(usize::try_from(promised).unwrap_or(0));
+        }
+        records.push(record);
+    }
+    let (header, mut repairs) = reader.into_parts();
+    if header.lines.is_empty() {
+        repairs.add(Repair::MissingHeader, 1);
+    }
+    let mut trace = Trace { name: name.to_string(), format: Format::Swf, header, records, repairs };
+    trace.shift_epoch();
+    Ok(trace)
+}

@@ -1,0 +1,240 @@
+//! The streaming reader: one record at a time from any buffered reader, with the header on the side.
+//!
+//! It keeps one line in memory. It accepts what real logs contain and counts it; it refuses only a line of
+//! which a number cannot be read.
+
+use std::io::BufRead;
+
+use scheduler::Span;
+
+use super::number::{Number, NumberError};
+use super::{COLUMNS, FIELDS};
+use crate::header::Header;
+use crate::record::Record;
+use crate::repair::{Repair, Repairs};
+use crate::trace::TraceError;
+
+/// Columns up to the requested time: without them a line says too little to be a job, and a log cut short
+/// in its last line would pass unseen.
+const LEAST_COLUMNS: usize = 9;
+
+/// An iterator over the records of a log.
+///
+/// Submit times are delivered as they are, Unix times included; [`crate::swf::read_trace`] shifts them.
+pub struct Reader<R> {
+    name: String,
+    text: R,
+    line: Vec<u8>,
+    line_number: u64,
+    header: Header,
+    repairs: Repairs,
+    /// Submit time of the record before, to see whether the log is sorted.
+    previous: Span,
+    done: bool,
+}
+
+impl<R: BufRead> Reader<R> {
+    /// A reader of plain text. `name` stands in messages.
+    pub fn new(name: impl Into<String>, text: R) -> Self {
+        Reader {
+            name: name.into(),
+            text,
+            line: Vec::with_capacity(256),
+            line_number: 0,
+            header: Header::default(),
+            repairs: Repairs::default(),
+            previous: Span::from_micros(i64::MIN),
+            done: false,
+        }
+    }
+
+    /// The comments met so far: all of a usual log's once the first record is out.
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// What was not as it should be so far.
+    pub fn repairs(&self) -> &Repairs {
+        &self.repairs
+    }
+
+    /// Header and repairs, once the records are out.
+    pub fn into_parts(self) -> (Header, Repairs) {
+        (self.header, self.repairs)
+    }
+
+    fn advance(&mut self) -> Result<Option<Record>, TraceError> {
+        loop {
+            self.line.clear();
+            let read = self.text.read_until(b'\n', &mut self.line);
+            let read = read.map_err(|source| TraceError::Io { file: self.name.clone(), source })?;
+            if read == 0 {
+                return Ok(None);
+            }
+            self.line_number += 1;
+            let end =
+                self.line.iter().rposition(|&byte| byte != b'\n' && byte != b'\r').map_or(0, |at| at + 1);
+            let line = &self.line[..end];
+            match line.trim_ascii_start().first() {
+                None => {}
+                Some(b';' | b'#') => self.header.push(line),
+                Some(_) => {
+                    let numbers = split(line).map_err(|problem| self.refuse(problem))?;
+                    return self.record(numbers).map(Some);
+                }
+            }
+        }
+    }
+
+    fn record(&mut self, line: Line) -> Result<Record, TraceError> {
+        let mut fraction = false;
+        let record = line.record(&mut fraction).map_err(|problem| self.refuse(problem))?;
+        let mut note = |seen: bool, repair| {
+            if seen {
+                self.repairs.add(repair, self.line_number);
+            }
+        };
+        note(fraction, Repair::FractionDropped);
+        note(line.columns > COLUMNS, Repair::ExtraColumns);
+        note(line.columns < COLUMNS, Repair::MissingColumns);
+        note(record.submit < self.previous, Repair::OutOfOrder);
+        note_values(&record, &mut note);
+        self.previous = record.submit;
+        Ok(record)
+    }
+
+    #[cold]
+    fn refuse(&self, problem: Problem) -> TraceError {
+        let (file, line) = (self.name.clone(), self.line_number);
+        match problem {
+            Problem::Short { columns } => TraceError::ShortLine { file, line, columns, least: LEAST_COLUMNS },
+            Problem::Field { index, error } => {
+                let field = fields(&self.line).nth(index).unwrap_or_default();
+                let value = String::from_utf8_lossy(field).chars().take(40).collect();
+                let problem = error.remedy();
+                TraceError::Field { file, line, field: index + 1, name: FIELDS[index], value, problem }
+            }
+        }
+    }
+}
+
+impl<R: BufRead> Iterator for Reader<R> {
+    type Item = Result<Record, TraceError>;
+
+    /// The next record; nothing more after an error.
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.done {
+            return None;
+        }
+        let next = self.advance().transpose();
+        self.done = !matches!(next, Some(Ok(_)));
+        next
+    }
+}
+
+/// Notes what is unusual in the values of a record, whatever format it came from.
+pub(crate) fn note_values(record: &Record, note: &mut impl FnMut(bool, Repair)) {
+    let (allocated, requested) = (record.allocated > 0, record.requested > 0);
+    note(record.submit < Span::ZERO, Repair::NegativeSubmit);
+    note(record.job < 1, Repair::BadJobNumber);
+    note(record.run_time < Span::ZERO, Repair::MissingRunTime);
+    note(record.run_time == Span::ZERO, Repair::ZeroRunTime);
+    note(!allocated && !requested, Repair::MissingProcessors);
+    note(allocated && !requested, Repair::OnlyAllocated);
+    note(!allocated && requested, Repair::OnlyRequested);
+    note(record.requested_time <= Span::ZERO, Repair::MissingEstimate);
+    note(
+        record.requested_time > Span::ZERO && record.run_time > record.requested_time,
+        Repair::RanPastEstimate,
+    );
+}
+
+enum Problem {
+    Short { columns: usize },
+    Field { index: usize, error: NumberError },
+}
+
+/// The numbers of one line.
+struct Line {
+    numbers: [Number; COLUMNS],
+    columns: usize,
+}
+
+fn is_blank(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\r' | b'\n')
+}
+
+fn fields(line: &[u8]) -> impl Iterator<Item = &[u8]> {
+    line.split(|&byte| is_blank(byte)).filter(|field| !field.is_empty())
+}
+
+fn split(line: &[u8]) -> Result<Line, Problem> {
+    let unknown = Number::parse(b"-1").expect("-1 is a number");
+    let mut numbers = [unknown; COLUMNS];
+    let mut columns = 0;
+    let mut at = 0;
+    loop {
+        while at < line.len() && is_blank(line[at]) {
+            at += 1;
+        }
+        if at == line.len() {
+            break;
+        }
+        let start = at;
+        while at < line.len() && !is_blank(line[at]) {
+            at += 1;
+        }
+        if columns < COLUMNS {
+            let index = columns;
+            numbers[index] =
+                Number::parse(&line[start..at]).map_err(|error| Problem::Field { index, error })?;
+        }
+        columns += 1;
+    }
+    if columns < LEAST_COLUMNS {
+        return Err(Problem::Short { columns });
+    }
+    Ok(Line { numbers, columns })
+}
+
+impl Line {
+    fn record(&self, fraction: &mut bool) -> Result<Record, Problem> {
+        let span =
+            |index: usize| self.numbers[index].seconds().map_err(|error| Problem::Field { index, error });
+        let mut long = |index: usize| {
+            let (whole, had_fraction) = self.numbers[index].whole();
+            *fraction |= had_fraction;
+            whole
+        };
+        let (job, used_memory, requested_memory, preceding) = (long(0), long(6), long(9), long(16));
+        let mut short = |index: usize| {
+            i32::try_from(long(index)).map_err(|_| Problem::Field { index, error: NumberError::TooLarge })
+        };
+        Ok(Record {
+            job,
+            submit: span(1)?,
+            wait: span(2)?,
+            run_time: span(3)?,
+            cpu_time: span(5)?,
+            requested_time: span(8)?,
+            think_time: span(17)?,
+            used_memory,
+            requested_memory,
+            preceding,
+            allocated: short(4)?,
+            requested: short(7)?,
+            status: short(10)?,
+            user: short(11)?,
+            group: short(12)?,
+            executable: short(13)?,
+            queue: short(14)?,
+            partition: short(15)?,
+            origin: -1,
+            executed: -1,
+        })
+    }
+}
+
+#[cfg(test)]
+#[path = "reader_tests.rs"]
+mod tests;
