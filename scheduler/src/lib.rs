@@ -9,6 +9,7 @@ pub mod class;
 pub mod event;
 pub mod grid;
 pub mod job;
+pub mod local;
 pub mod policy;
 pub mod strategy;
 pub mod time;

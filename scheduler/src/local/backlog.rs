@@ -1,0 +1,209 @@
+//! The waiting jobs of one site in queue order, and the one question backfilling asks of them: which may start
+//! within these limits?
+//!
+//! [`Limits::admits`] is monotone in width and in request, so one summary of a chunk of jobs (narrowest width,
+//! shortest request) tells that none of them may start. What a scan refused stays refused until a limit grows, so
+//! after an arrival only the new job is looked at.
+
+use super::chunked::{Chunked, Entry};
+use crate::job::{JobSpec, QueueKey};
+use crate::time::{Span, Time};
+
+/// The narrowest width and the shortest request among some jobs, each of its own job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Least {
+    pub(super) processors: u32,
+    pub(super) requested: Span,
+}
+
+impl Entry for JobSpec {
+    type Key = QueueKey;
+    type Summary = Least;
+
+    fn key(&self) -> QueueKey {
+        JobSpec::key(self)
+    }
+
+    fn summary(&self) -> Least {
+        Least { processors: self.processors, requested: self.requested }
+    }
+
+    fn merge(one: Least, other: Least) -> Least {
+        Least {
+            processors: one.processors.min(other.processors),
+            requested: one.requested.min(other.requested),
+        }
+    }
+}
+
+/// What a job must respect to start now: the free processors, and the reservation of the head.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Limits {
+    pub(super) now: Time,
+    /// Processors free now.
+    pub(super) free: u32,
+    /// A job that ends by its estimate no later than this does not touch the reservation.
+    pub(super) shadow: Time,
+    /// Processors that jobs ending later may use.
+    pub(super) extra: u32,
+}
+
+impl Limits {
+    /// Nothing is reserved.
+    pub(super) fn unreserved(now: Time, free: u32) -> Limits {
+        Limits { now, free, shadow: Time::MAX, extra: u32::MAX }
+    }
+
+    /// Nothing may start, at any time.
+    fn closed() -> Limits {
+        Limits { now: Time::ZERO, free: 0, shadow: Time::ZERO, extra: 0 }
+    }
+
+    fn in_time(&self, requested: Span) -> bool {
+        self.now.saturating_add(requested) <= self.shadow
+    }
+
+    fn admits(&self, job: Least) -> bool {
+        job.processors <= self.free && (job.processors <= self.extra || self.in_time(job.requested))
+    }
+
+    fn take(&mut self, job: Least) {
+        self.free -= job.processors;
+        if !self.in_time(job.requested) {
+            self.extra -= job.processors;
+        }
+    }
+
+    /// Whether a job that `earlier` limits refused is refused by these too.
+    fn within(&self, earlier: &Limits) -> bool {
+        self.now >= earlier.now
+            && self.free <= earlier.free
+            && self.shadow <= earlier.shadow
+            && self.extra <= earlier.extra
+    }
+}
+
+/// Waiting jobs in queue order.
+#[derive(Clone, Debug)]
+pub(super) struct Backlog {
+    jobs: Chunked<JobSpec>,
+    /// Every waiting job that is not fresh is refused by these limits.
+    refused_by: Option<Limits>,
+    /// Jobs that came since.
+    fresh: Vec<JobSpec>,
+}
+
+impl Backlog {
+    pub(super) fn new() -> Self {
+        Backlog { jobs: Chunked::new(), refused_by: None, fresh: Vec::new() }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.jobs.len()
+    }
+
+    pub(super) fn head(&self) -> Option<&JobSpec> {
+        self.jobs.first()
+    }
+
+    pub(super) fn insert(&mut self, job: JobSpec) {
+        self.jobs.insert(job);
+        self.fresh.push(job);
+    }
+
+    pub(super) fn remove(&mut self, key: QueueKey) -> Option<JobSpec> {
+        self.jobs.remove(key)
+    }
+
+    /// Nobody is a candidate: the queue is empty, or only heads may start.
+    pub(super) fn forget_candidates(&mut self) {
+        self.refused_by = None;
+        self.fresh.clear();
+    }
+
+    /// Takes every job that the limits admit, in queue order, each shrinking what is left to the next.
+    pub(super) fn take_first_fit(&mut self, mut limits: Limits, taken: &mut Vec<JobSpec>) {
+        if limits.free == 0 {
+            self.close();
+            return;
+        }
+        if self.only_fresh_may(&limits) {
+            self.fresh.sort_unstable_by_key(JobSpec::key);
+            for job in &self.fresh {
+                if limits.admits(job.summary()) && self.jobs.remove(job.key()).is_some() {
+                    limits.take(job.summary());
+                    taken.push(*job);
+                }
+            }
+        } else {
+            self.jobs.take(
+                &mut limits,
+                |limits, least| limits.admits(least),
+                |limits, job| {
+                    let admitted = limits.admits(job.summary());
+                    if admitted {
+                        limits.take(job.summary());
+                        taken.push(*job);
+                    }
+                    admitted
+                },
+            );
+        }
+        self.refuse_rest(limits);
+    }
+
+    /// Takes again and again the admitted job that fills most: processors times request, then processors, then
+    /// queue order.
+    pub(super) fn take_best_fit(&mut self, mut limits: Limits, taken: &mut Vec<JobSpec>) {
+        if limits.free == 0 {
+            self.close();
+            return;
+        }
+        // Limits only shrink, so one pass down the sorted candidates meets each best one in turn.
+        let mut candidates: Vec<JobSpec> = if self.only_fresh_may(&limits) {
+            self.fresh.iter().filter(|job| limits.admits(job.summary())).copied().collect()
+        } else {
+            let may = self.jobs.chunks().filter(|(least, _)| limits.admits(*least));
+            may.flat_map(|(_, jobs)| jobs).filter(|job| limits.admits(job.summary())).copied().collect()
+        };
+        candidates.sort_unstable_by(|a, b| {
+            let fill = |job: &JobSpec| (area(job), job.processors);
+            fill(b).cmp(&fill(a)).then(a.key().cmp(&b.key()))
+        });
+        for job in candidates {
+            if limits.admits(job.summary()) && self.jobs.remove(job.key()).is_some() {
+                limits.take(job.summary());
+                taken.push(job);
+            }
+        }
+        self.refuse_rest(limits);
+    }
+
+    pub(super) fn check_invariants(&self) {
+        self.jobs.check_invariants();
+        if let Some(limits) = self.refused_by {
+            for job in self.jobs.iter().filter(|job| !self.fresh.contains(job)) {
+                assert!(!limits.admits(job.summary()), "job {} was refused by the limits kept", job.id);
+            }
+        }
+    }
+
+    fn only_fresh_may(&self, limits: &Limits) -> bool {
+        self.refused_by.is_some_and(|refused_by| limits.within(&refused_by))
+    }
+
+    fn refuse_rest(&mut self, limits: Limits) {
+        self.refused_by = Some(limits);
+        self.fresh.clear();
+    }
+
+    /// Without a free processor nobody is a candidate, fresh or not.
+    fn close(&mut self) {
+        self.refuse_rest(Limits::closed());
+    }
+}
+
+/// Processors times requested microseconds.
+fn area(job: &JobSpec) -> i128 {
+    i128::from(job.processors) * i128::from(job.requested.as_micros())
+}

@@ -1,0 +1,194 @@
+//! Conservative backfilling with compression: each job has a planned start from the moment it comes, and keeps it
+//! unless an earlier hole opens.
+//!
+//! A planned start never gets later as long as no job runs past its estimate and the driver wakes the queue at
+//! [`Conservative::wake_at`]. When one of the two fails, the plan contradicts the machine; it is thrown away and built
+//! anew in queue order.
+
+use std::collections::BTreeMap;
+
+use super::machine::{End, Machine};
+use super::profile::Profile;
+use crate::job::{JobSpec, QueueKey};
+use crate::time::Time;
+
+/// A waiting job with its reservation.
+#[derive(Clone, Copy, Debug)]
+struct Planned {
+    job: JobSpec,
+    start: Time,
+    /// When it was planned, to tell planned starts of one instant apart.
+    sequence: u64,
+}
+
+impl Planned {
+    fn end(&self) -> Time {
+        self.start.saturating_add(self.job.requested)
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Conservative {
+    /// Running, promised and planned jobs.
+    profile: Profile,
+    /// In queue order.
+    planned: Vec<Planned>,
+    /// By planned start, then by when it was planned.
+    agenda: BTreeMap<(Time, u64), QueueKey>,
+    sequence: u64,
+    /// Came since the last pass.
+    arrived: Vec<JobSpec>,
+    /// Jobs ended since the last pass.
+    ended: bool,
+    /// A job may have an earlier hole: processors came back, or a job moved, since all were looked at.
+    loosened: bool,
+    /// The plan contradicts the machine.
+    broken: bool,
+}
+
+impl Conservative {
+    pub(super) fn new(processors: u32) -> Self {
+        Conservative {
+            profile: Profile::new(Time::from_micros(i64::MIN), processors),
+            planned: Vec::new(),
+            agenda: BTreeMap::new(),
+            sequence: 0,
+            arrived: Vec::new(),
+            ended: false,
+            loosened: false,
+            broken: false,
+        }
+    }
+
+    pub(super) fn waiting(&self) -> usize {
+        self.planned.len() + self.arrived.len()
+    }
+
+    pub(super) fn wake_at(&self) -> Option<Time> {
+        self.agenda.first_key_value().map(|(&(start, _), _)| start)
+    }
+
+    pub(super) fn insert(&mut self, job: JobSpec) {
+        self.arrived.push(job);
+    }
+
+    /// A promise was not kept: a job runs past its estimate.
+    pub(super) fn put_back(&mut self, job: JobSpec) {
+        self.arrived.push(job);
+        self.broken = true;
+    }
+
+    /// A job ended; what is left of its estimate is free.
+    pub(super) fn completed(&mut self, now: Time, end: End) {
+        self.ended = true;
+        if end.at > now && !self.broken {
+            self.profile.release(now, end.at, end.processors);
+            self.loosened = true;
+        }
+    }
+
+    /// Promises processors to everything that is planned for now.
+    pub(super) fn choose(&mut self, now: Time, machine: &mut Machine) {
+        let late = self.wake_at().is_some_and(|start| start < now);
+        if self.broken || late {
+            self.plan_anew(now, machine);
+        } else {
+            self.profile.forget_before(now);
+            if self.ended && self.loosened {
+                self.compress(now);
+            }
+        }
+        self.ended = false;
+        self.place_arrived(now);
+        while let Some(next) = self.agenda.first_entry().filter(|next| next.key().0 <= now) {
+            let key = next.remove();
+            let place = self.place_of(key);
+            machine.promise(now, self.planned.remove(place).job);
+        }
+    }
+
+    /// Walks everything.
+    ///
+    /// # Panics
+    /// If the profile is not that of the running, promised and planned jobs.
+    pub(super) fn check_invariants(&self, now: Time, machine: &Machine) {
+        assert!(
+            self.planned.is_sorted_by(|a, b| a.job.key() < b.job.key()),
+            "planned jobs are in queue order"
+        );
+        assert_eq!(self.agenda.len(), self.planned.len(), "each planned job is on the agenda");
+        for planned in &self.planned {
+            let entry = self.agenda.get(&(planned.start, planned.sequence));
+            assert_eq!(entry, Some(&planned.job.key()), "job {} is on the agenda", planned.job.id);
+        }
+        self.profile.check_invariants();
+        if !self.broken {
+            let mut expected = Profile::new(now, machine.processors());
+            for end in machine.ends() {
+                expected.reserve(now, end.at.max(now), end.processors);
+            }
+            for planned in &self.planned {
+                expected.reserve(planned.start.max(now), planned.end().max(now), planned.job.processors);
+            }
+            let mut profile = self.profile.clone();
+            profile.forget_before(now);
+            assert!(
+                profile.steps().skip(1).eq(expected.steps().skip(1)),
+                "the profile holds every reservation"
+            );
+            assert_eq!(profile.free_at(now), expected.free_at(now), "the profile holds every reservation");
+        }
+    }
+
+    /// One by one in queue order, the others' reservations standing, each job moves to its earliest hole.
+    fn compress(&mut self, now: Time) {
+        let mut moved = false;
+        for index in 0..self.planned.len() {
+            let planned = self.planned[index];
+            if planned.start <= now {
+                continue;
+            }
+            let job = planned.job;
+            if let Some(start) = self.profile.hole(now, planned.start, job.processors, job.requested) {
+                self.profile.release(planned.start, planned.end(), job.processors);
+                self.agenda.remove(&(planned.start, planned.sequence));
+                self.planned[index] = self.reserve(job, start);
+                moved = true;
+            }
+        }
+        self.loosened = moved;
+    }
+
+    fn plan_anew(&mut self, now: Time, machine: &Machine) {
+        self.arrived.extend(self.planned.drain(..).map(|planned| planned.job));
+        self.agenda.clear();
+        self.profile = machine.profile(now);
+        self.broken = false;
+        self.loosened = false;
+    }
+
+    fn place_arrived(&mut self, now: Time) {
+        self.arrived.sort_unstable_by_key(JobSpec::key);
+        for job in std::mem::take(&mut self.arrived) {
+            let start = self.profile.earliest(now, job.processors, job.requested);
+            let planned = self.reserve(job, start);
+            let place = self.planned.partition_point(|other| other.job.key() < job.key());
+            self.planned.insert(place, planned);
+        }
+    }
+
+    fn reserve(&mut self, job: JobSpec, start: Time) -> Planned {
+        let planned = Planned { job, start, sequence: self.sequence };
+        self.sequence += 1;
+        self.profile.reserve(start, planned.end(), job.processors);
+        let before = self.agenda.insert((start, planned.sequence), job.key());
+        assert!(before.is_none(), "a sequence number is used once");
+        planned
+    }
+
+    fn place_of(&self, key: QueueKey) -> usize {
+        self.planned
+            .binary_search_by_key(&key, |planned| planned.job.key())
+            .expect("what is on the agenda waits")
+    }
+}

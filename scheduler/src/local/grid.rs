@@ -1,0 +1,111 @@
+//! Every job at its home site under that site's own queue: the ideal reference of the strategy `local`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::LocalQueue;
+use crate::grid::{Grid, SiteId};
+use crate::job::{JobId, JobSpec};
+use crate::policy::{Policy, Start};
+use crate::strategy::{LocalScheduler, Pass};
+use crate::time::Time;
+
+/// One [`LocalQueue`] per site, and no exchange between them.
+#[derive(Clone, Debug)]
+pub struct LocalGrid {
+    grid: Grid,
+    /// By [`SiteId::index`].
+    queues: Vec<LocalQueue>,
+    /// Sites of running jobs.
+    running: BTreeMap<JobId, SiteId>,
+    /// Sites with a fact that no decision has seen.
+    dirty: BTreeSet<SiteId>,
+    /// When sites want to decide without a fact.
+    timers: BTreeSet<(Time, SiteId)>,
+    /// The timer of each site, by [`SiteId::index`].
+    timer: Vec<Option<Time>>,
+    waiting: usize,
+    starts: Vec<JobSpec>,
+}
+
+impl LocalGrid {
+    /// Idle sites, all under one kind of scheduler.
+    pub fn new(grid: Grid, scheduler: LocalScheduler, pass: Pass) -> Self {
+        let queues: Vec<LocalQueue> =
+            grid.sites().iter().map(|site| LocalQueue::new(scheduler, pass, site.processors)).collect();
+        LocalGrid {
+            timer: vec![None; queues.len()],
+            grid,
+            queues,
+            running: BTreeMap::new(),
+            dirty: BTreeSet::new(),
+            timers: BTreeSet::new(),
+            waiting: 0,
+            starts: Vec::new(),
+        }
+    }
+
+    /// The queue of one site.
+    pub fn queue(&self, site: SiteId) -> &LocalQueue {
+        &self.queues[site.index()]
+    }
+
+    fn set_timer(&mut self, site: SiteId) {
+        let wake_at = self.queues[site.index()].wake_at();
+        let before = std::mem::replace(&mut self.timer[site.index()], wake_at);
+        if before != wake_at {
+            if let Some(time) = before {
+                self.timers.remove(&(time, site));
+            }
+            if let Some(time) = wake_at {
+                self.timers.insert((time, site));
+            }
+        }
+    }
+}
+
+impl Policy for LocalGrid {
+    /// # Panics
+    /// If the job is wider than every site.
+    fn submitted(&mut self, now: Time, job: JobSpec) {
+        let home = self.grid.home(job.processors);
+        let home = home.unwrap_or_else(|| panic!("job {} is wider than every site", job.id));
+        self.queues[home.index()].submit(now, job);
+        self.dirty.insert(home);
+        self.waiting += 1;
+    }
+
+    /// # Panics
+    /// If the job does not run.
+    fn completed(&mut self, now: Time, job: JobId) {
+        let site = self.running.remove(&job);
+        let site = site.unwrap_or_else(|| panic!("job {job} ended and does not run"));
+        self.queues[site.index()].complete(now, job);
+        self.dirty.insert(site);
+    }
+
+    /// Sites decide in ascending order of their ids; those without news are not visited.
+    fn decide(&mut self, now: Time, starts: &mut Vec<Start>) {
+        while let Some(&(_, site)) = self.timers.first().filter(|(time, _)| *time <= now) {
+            self.timers.pop_first();
+            self.timer[site.index()] = None;
+            self.dirty.insert(site);
+        }
+        for site in std::mem::take(&mut self.dirty) {
+            self.queues[site.index()].decide(now, &mut self.starts);
+            for job in self.starts.drain(..) {
+                self.running.insert(job.id, site);
+                self.waiting -= 1;
+                starts.push(Start { job, site });
+            }
+            self.set_timer(site);
+        }
+    }
+
+    fn wake_at(&self) -> Option<Time> {
+        self.timers.first().map(|&(time, _)| time)
+    }
+
+    fn waiting(&self) -> usize {
+        self.waiting
+    }
+}

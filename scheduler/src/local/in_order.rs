@@ -1,0 +1,73 @@
+//! FCFS, LIST and EASY: schedulers that keep no plan between passes but the queue itself.
+
+use super::backlog::{Backlog, Limits};
+use super::machine::Machine;
+use crate::job::JobSpec;
+use crate::time::Time;
+
+/// What may overtake a head that does not fit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Overtaking {
+    /// Nothing (FCFS).
+    Never,
+    /// Everything that fits (LIST).
+    WhateverFits,
+    /// What does not delay the head by estimates, in queue order (EASY, Lifka 1995; Mu'alem and Feitelson 2001).
+    FirstFit,
+    /// The same, the job that fills most first.
+    BestFit,
+}
+
+/// A queue in order of submission.
+#[derive(Clone, Debug)]
+pub(super) struct InOrder {
+    overtaking: Overtaking,
+    backlog: Backlog,
+    taken: Vec<JobSpec>,
+}
+
+impl InOrder {
+    pub(super) fn new(overtaking: Overtaking) -> Self {
+        InOrder { overtaking, backlog: Backlog::new(), taken: Vec::new() }
+    }
+
+    pub(super) fn waiting(&self) -> usize {
+        self.backlog.len()
+    }
+
+    pub(super) fn insert(&mut self, job: JobSpec) {
+        self.backlog.insert(job);
+    }
+
+    /// Promises processors to everything that starts now.
+    pub(super) fn choose(&mut self, now: Time, machine: &mut Machine) {
+        let mut free = machine.free_for_planning(now);
+        while let Some(head) = self.backlog.head().copied().filter(|head| head.processors <= free) {
+            self.backlog.remove(head.key());
+            machine.promise(now, head);
+            free -= head.processors;
+        }
+        let Some(head) = self.backlog.head().filter(|_| self.overtaking != Overtaking::Never) else {
+            self.backlog.forget_candidates();
+            return;
+        };
+        let limits = if free == 0 || self.overtaking == Overtaking::WhateverFits {
+            Limits::unreserved(now, free)
+        } else {
+            let shadow = machine.shadow(now, head.processors);
+            Limits { now, free, shadow: shadow.time, extra: shadow.extra }
+        };
+        // The head is among the candidates and never taken: it does not fit.
+        match self.overtaking {
+            Overtaking::BestFit => self.backlog.take_best_fit(limits, &mut self.taken),
+            _ => self.backlog.take_first_fit(limits, &mut self.taken),
+        }
+        for job in self.taken.drain(..) {
+            machine.promise(now, job);
+        }
+    }
+
+    pub(super) fn check_invariants(&self) {
+        self.backlog.check_invariants();
+    }
+}

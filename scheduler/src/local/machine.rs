@@ -1,0 +1,237 @@
+//! The processors of one site: what runs, until when by its estimate, and what was promised a start.
+//!
+//! A job that a pass chooses is *promised* its processors. With one pass per instant it has them at once. With a
+//! pass per event, a running job whose estimated end is now counts as free already, so a promise may have to
+//! wait for a termination of the same instant; it is kept in the order of the promises and never uses
+//! processors that are not free. A promise that the instant does not keep is withdrawn at the next pass: it
+//! counted on a job that ran past its estimate.
+
+use std::collections::BTreeMap;
+
+use super::chunked::{Chunked, Entry};
+use super::profile::Profile;
+use crate::job::{JobId, JobSpec};
+use crate::strategy::Pass;
+use crate::time::Time;
+
+/// When a running or promised job frees its processors by its estimate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct End {
+    pub(super) at: Time,
+    pub(super) job: JobId,
+    pub(super) processors: u32,
+}
+
+impl Entry for End {
+    type Key = (Time, JobId);
+    /// Processors freed.
+    type Summary = u32;
+
+    fn key(&self) -> (Time, JobId) {
+        (self.at, self.job)
+    }
+
+    fn summary(&self) -> u32 {
+        self.processors
+    }
+
+    fn merge(one: u32, other: u32) -> u32 {
+        one + other
+    }
+}
+
+/// When a job that does not fit now could start if nothing else did, by estimates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Shadow {
+    /// The shadow time.
+    pub(super) time: Time,
+    /// Processors free at the shadow time beside the job.
+    pub(super) extra: u32,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Machine {
+    pass: Pass,
+    processors: u32,
+    /// Processors on which nothing runs.
+    free: u32,
+    /// Processors of promised jobs.
+    promised: u32,
+    running: BTreeMap<JobId, End>,
+    promises: Vec<JobSpec>,
+    promised_at: Time,
+    /// Of running and promised jobs.
+    ends: Chunked<End>,
+}
+
+impl Machine {
+    pub(super) fn new(pass: Pass, processors: u32) -> Self {
+        Machine {
+            pass,
+            processors,
+            free: processors,
+            promised: 0,
+            running: BTreeMap::new(),
+            promises: Vec::new(),
+            promised_at: Time::ZERO,
+            ends: Chunked::new(),
+        }
+    }
+
+    pub(super) fn pass(&self) -> Pass {
+        self.pass
+    }
+
+    pub(super) fn processors(&self) -> u32 {
+        self.processors
+    }
+
+    pub(super) fn free(&self) -> u32 {
+        self.free
+    }
+
+    pub(super) fn running(&self) -> usize {
+        self.running.len()
+    }
+
+    pub(super) fn promises(&self) -> usize {
+        self.promises.len()
+    }
+
+    /// Ends of running and promised jobs, ascending.
+    pub(super) fn ends(&self) -> impl Iterator<Item = &End> {
+        self.ends.iter()
+    }
+
+    /// Processors free from now on if nothing starts. What runs past its estimated end counts as free.
+    pub(super) fn profile(&self, now: Time) -> Profile {
+        let later = || self.ends.iter().filter(|end| end.at > now);
+        let busy = later().map(|end| end.processors).sum();
+        let mut profile = Profile::new(now, self.processors);
+        profile.rebuild(now, busy, later().map(|end| (end.at, end.processors)));
+        profile
+    }
+
+    /// Processors a pass may give away now.
+    pub(super) fn free_for_planning(&self, now: Time) -> u32 {
+        match self.pass {
+            Pass::Batch => self.free - self.promised,
+            Pass::PerEvent => self.free + self.due(now) - self.promised,
+        }
+    }
+
+    /// The shadow time of a job wider than [`Machine::free_for_planning`]. A job past its estimated end is planned as
+    /// ending now.
+    pub(super) fn shadow(&self, now: Time, processors: u32) -> Shadow {
+        // Below zero while promises count on jobs that end now: those come first among the ends.
+        let mut available = i64::from(self.free) - i64::from(self.promised);
+        let needed = i64::from(processors);
+        let mut reached: Option<Time> = None;
+        for (sum, ends) in self.ends.chunks() {
+            if reached.is_none() && available + i64::from(sum) < needed {
+                available += i64::from(sum);
+                continue;
+            }
+            for end in ends {
+                if reached.is_some_and(|time| end.at > time) {
+                    break;
+                }
+                available += i64::from(end.processors);
+                if reached.is_none() && available >= needed {
+                    reached = Some(end.at.max(now));
+                }
+            }
+            if let (Some(time), Some(last)) = (reached, ends.last())
+                && last.at > time
+            {
+                break;
+            }
+        }
+        let time = reached.expect("no job is wider than the machine");
+        let extra = u32::try_from(available - needed).expect("between zero and the machine's size");
+        Shadow { time, extra }
+    }
+
+    /// Gives a job its processors from now, or from the moment of this instant at which they are free.
+    pub(super) fn promise(&mut self, now: Time, job: JobSpec) {
+        self.ends.insert(end_of(now, &job));
+        self.promised += job.processors;
+        self.promises.push(job);
+        self.promised_at = now;
+    }
+
+    /// Starts what was promised and can start, in the order of the promises.
+    pub(super) fn start_promised(&mut self, now: Time, starts: &mut Vec<JobSpec>) {
+        if self.promises.is_empty() {
+            return;
+        }
+        // While terminations of this instant are to come, nobody overtakes: start order is decision order.
+        let in_order = self.pass == Pass::PerEvent && self.due(now) > 0;
+        let mut blocked = false;
+        let (free, promised, running) = (&mut self.free, &mut self.promised, &mut self.running);
+        self.promises.retain(|job| {
+            if job.processors > *free || (blocked && in_order) {
+                blocked = true;
+                return true;
+            }
+            *free -= job.processors;
+            *promised -= job.processors;
+            let before = running.insert(job.id, end_of(now, job));
+            assert!(before.is_none(), "job {} runs once", job.id);
+            starts.push(*job);
+            false
+        });
+    }
+
+    /// Takes back the promises that an earlier pass made and that were not kept.
+    pub(super) fn withdraw_broken(&mut self, now: Time) -> Vec<JobSpec> {
+        if self.promises.is_empty() || (self.pass == Pass::PerEvent && self.promised_at == now) {
+            return Vec::new();
+        }
+        self.promised = 0;
+        for job in &self.promises {
+            let end = self.ends.remove(end_of(self.promised_at, job).key());
+            assert!(end.is_some(), "a promised job has an end");
+        }
+        std::mem::take(&mut self.promises)
+    }
+
+    /// Frees the processors of a job that ended.
+    ///
+    /// # Panics
+    /// If it does not run.
+    pub(super) fn complete(&mut self, job: JobId) -> End {
+        let end =
+            self.running.remove(&job).unwrap_or_else(|| panic!("job {job} ended and does not run here"));
+        let removed = self.ends.remove(end.key());
+        assert!(removed.is_some(), "a running job has an end");
+        self.free += end.processors;
+        end
+    }
+
+    /// Walks everything.
+    ///
+    /// # Panics
+    /// If a processor is counted twice or not at all.
+    pub(super) fn check_invariants(&self) {
+        self.ends.check_invariants();
+        let busy: u32 = self.running.values().map(|end| end.processors).sum();
+        assert_eq!(busy + self.free, self.processors, "processors are busy or free");
+        let promised: u32 = self.promises.iter().map(|job| job.processors).sum();
+        assert_eq!(promised, self.promised, "promised processors are those of promised jobs");
+        let mut ends: Vec<End> = self.running.values().copied().collect();
+        ends.extend(self.promises.iter().map(|job| end_of(self.promised_at, job)));
+        ends.sort_unstable_by_key(End::key);
+        assert!(ends.iter().eq(self.ends.iter()), "each running or promised job has one end");
+    }
+
+    /// Processors of running jobs whose estimated end is now.
+    fn due(&self, now: Time) -> u32 {
+        let until_now = self.ends.iter().take_while(|end| end.at <= now);
+        until_now.filter(|end| end.at == now).map(|end| end.processors).sum()
+    }
+}
+
+fn end_of(start: Time, job: &JobSpec) -> End {
+    End { at: start.saturating_add(job.requested), job: job.id, processors: job.processors }
+}

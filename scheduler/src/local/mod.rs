@@ -1,0 +1,187 @@
+//! The queue of one site: FCFS, LIST, EASY and conservative backfilling on one parallel machine.
+//!
+//! [`LocalQueue`] is told facts (submissions, terminations) and asked for decisions; it knows no clock and no true run
+//! time. [`LocalGrid`] is one queue per site of a grid, the reference of the strategy `local`; [`replay()`] drives one
+//! queue with a whole log.
+//!
+//! # What each scheduler does
+//! Queue order is (submit, id). A job that ends at t frees its processors for a start at t. A running job past its
+//! estimated end is planned as ending now until it comes.
+//! - FCFS starts the head while it fits. LIST scans in queue order and starts everything that fits.
+//! - EASY (Lifka 1995) starts heads while they fit. For the head that does not, the *shadow time* is the earliest
+//!   estimated end at which it fits, and *extra* the processors then free beside it, with all jobs whose
+//!   estimated end is at or before the shadow time counted. Another job starts if it fits and ends by its estimate no later than
+//!   the shadow time, or needs at most `extra`, which then shrinks. Candidates come in queue order, or (best fit) the one of largest
+//!   processors × request first, then the widest, then in queue order.
+//! - Conservative (Mu'alem and Feitelson 2001) gives each job a reservation when it comes. After terminations, jobs not planned for now move,
+//!   one by one in queue order, to their earliest hole. With one pass per instant: compression first, then arrivals.
+//! - Conservative-replan plans all jobs anew at each pass.
+//!
+//! # One instant
+//! With [`Pass::Batch`] a driver tells all facts of an instant, completions first, and calls [`LocalQueue::decide`] once. With
+//! [`Pass::PerEvent`] it calls `decide` after every fact: submissions in queue order, then terminations in start order. A running job
+//! whose estimated end is now then counts as free: a job chosen on its processors is handed out by the `decide` of this
+//! instant at which they are free, and jobs chosen later do not overtake it. If no termination comes (the job runs past its
+//! estimate), the choice is withdrawn at the next instant.
+
+mod backlog;
+mod chunked;
+mod conservative;
+pub mod grid;
+mod in_order;
+mod machine;
+mod profile;
+mod replan;
+pub mod replay;
+
+pub use grid::LocalGrid;
+pub use replay::replay;
+
+use conservative::Conservative;
+use in_order::{InOrder, Overtaking};
+use machine::Machine;
+use replan::Replan;
+
+use crate::job::{JobId, JobSpec};
+use crate::strategy::{LocalScheduler, Pass};
+use crate::time::Time;
+
+/// The waiting and running jobs of one site under its local scheduler.
+#[derive(Clone, Debug)]
+pub struct LocalQueue {
+    machine: Machine,
+    scheduler: Scheduler,
+    /// Of the latest fact or decision.
+    now: Option<Time>,
+}
+
+#[derive(Clone, Debug)]
+enum Scheduler {
+    InOrder(InOrder),
+    Conservative(Conservative),
+    Replan(Replan),
+}
+
+impl LocalQueue {
+    /// An idle site.
+    ///
+    /// # Panics
+    /// If it has no processors.
+    pub fn new(scheduler: LocalScheduler, pass: Pass, processors: u32) -> Self {
+        assert!(processors > 0, "a site has processors");
+        let in_order = |overtaking| Scheduler::InOrder(InOrder::new(overtaking));
+        let scheduler = match scheduler {
+            LocalScheduler::Fcfs => in_order(Overtaking::Never),
+            LocalScheduler::List => in_order(Overtaking::WhateverFits),
+            LocalScheduler::Easy => in_order(Overtaking::FirstFit),
+            LocalScheduler::EasyBestFit => in_order(Overtaking::BestFit),
+            LocalScheduler::Conservative => Scheduler::Conservative(Conservative::new(processors)),
+            LocalScheduler::ConservativeReplan => Scheduler::Replan(Replan::new()),
+        };
+        LocalQueue { machine: Machine::new(pass, processors), scheduler, now: None }
+    }
+
+    /// Tells that a job joined the queue.
+    ///
+    /// # Panics
+    /// If the job is wider than the site or has no width, or if time runs backwards.
+    pub fn submit(&mut self, now: Time, job: JobSpec) {
+        self.advance(now);
+        assert!(job.processors > 0, "job {} has no width", job.id);
+        assert!(job.processors <= self.machine.processors(), "job {} is wider than its site", job.id);
+        match &mut self.scheduler {
+            Scheduler::InOrder(scheduler) => scheduler.insert(job),
+            Scheduler::Conservative(scheduler) => scheduler.insert(job),
+            Scheduler::Replan(scheduler) => scheduler.insert(job),
+        }
+    }
+
+    /// Tells that a running job ended: its processors are free.
+    ///
+    /// # Panics
+    /// If the job does not run here, or if time runs backwards.
+    pub fn complete(&mut self, now: Time, job: JobId) {
+        self.advance(now);
+        let end = self.machine.complete(job);
+        if let Scheduler::Conservative(scheduler) = &mut self.scheduler {
+            scheduler.completed(now, end);
+        }
+    }
+
+    /// Appends the jobs that start now, in the order of the decisions. They run from now.
+    ///
+    /// # Panics
+    /// If time runs backwards.
+    pub fn decide(&mut self, now: Time, starts: &mut Vec<JobSpec>) {
+        self.advance(now);
+        for job in self.machine.withdraw_broken(now) {
+            match &mut self.scheduler {
+                Scheduler::InOrder(scheduler) => scheduler.insert(job),
+                Scheduler::Conservative(scheduler) => scheduler.put_back(job),
+                Scheduler::Replan(scheduler) => scheduler.insert(job),
+            }
+        }
+        match &mut self.scheduler {
+            Scheduler::InOrder(scheduler) => scheduler.choose(now, &mut self.machine),
+            Scheduler::Conservative(scheduler) => scheduler.choose(now, &mut self.machine),
+            Scheduler::Replan(scheduler) => scheduler.choose(now, &mut self.machine),
+        }
+        self.machine.start_promised(now, starts);
+    }
+
+    /// When [`LocalQueue::decide`] must be called even if nothing happens: the earliest planned start. Only
+    /// conservative backfilling with compression has one.
+    pub fn wake_at(&self) -> Option<Time> {
+        match &self.scheduler {
+            Scheduler::Conservative(scheduler) => scheduler.wake_at(),
+            Scheduler::InOrder(_) | Scheduler::Replan(_) => None,
+        }
+    }
+
+    /// Jobs submitted and not started.
+    pub fn waiting(&self) -> usize {
+        let queued = match &self.scheduler {
+            Scheduler::InOrder(scheduler) => scheduler.waiting(),
+            Scheduler::Conservative(scheduler) => scheduler.waiting(),
+            Scheduler::Replan(scheduler) => scheduler.waiting(),
+        };
+        queued + self.machine.promises()
+    }
+
+    /// Processors on which nothing runs.
+    pub fn free(&self) -> u32 {
+        self.machine.free()
+    }
+
+    /// Jobs started and not ended.
+    pub fn running(&self) -> usize {
+        self.machine.running()
+    }
+
+    /// When decisions are made.
+    pub fn pass(&self) -> Pass {
+        self.machine.pass()
+    }
+
+    /// Walks everything.
+    ///
+    /// # Panics
+    /// If a structure contradicts another.
+    pub fn check_invariants(&self) {
+        self.machine.check_invariants();
+        match &self.scheduler {
+            Scheduler::InOrder(scheduler) => scheduler.check_invariants(),
+            Scheduler::Conservative(scheduler) => {
+                if let Some(now) = self.now {
+                    scheduler.check_invariants(now, &self.machine);
+                }
+            }
+            Scheduler::Replan(scheduler) => scheduler.check_invariants(),
+        }
+    }
+
+    fn advance(&mut self, now: Time) {
+        assert!(self.now.is_none_or(|before| before <= now), "time does not run backwards");
+        self.now = Some(now);
+    }
+}

@@ -1,0 +1,111 @@
+//! Drives one queue with a whole log: the smallest event loop that keeps the order of an instant.
+//!
+//! For tests, benches and single-site runs. Grids, delays and faults are the simulator's.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use super::LocalQueue;
+use crate::job::{JobId, JobSpec, TimedJob};
+use crate::strategy::Pass;
+use crate::time::Time;
+
+/// Runs every job through the queue and returns the starts in the order of the decisions.
+///
+/// The order of an instant is that of the queue's [`Pass`]. The jobs may come in any order.
+///
+/// # Panics
+/// If two jobs share an id, or a job is wider than the site or never starts.
+pub fn replay(queue: LocalQueue, jobs: &[TimedJob]) -> Vec<(JobId, Time)> {
+    let mut replay = Replay::new(queue, jobs);
+    while let Some(now) = replay.next_instant() {
+        match replay.queue.pass() {
+            Pass::Batch => {
+                while let Some(job) = replay.next_completion(now) {
+                    replay.queue.complete(now, job);
+                }
+                while let Some(job) = replay.next_submission(now) {
+                    replay.queue.submit(now, job);
+                }
+                replay.decide(now);
+            }
+            Pass::PerEvent => {
+                let mut decided = false;
+                while let Some(job) = replay.next_submission(now) {
+                    replay.queue.submit(now, job);
+                    replay.decide(now);
+                    decided = true;
+                }
+                while let Some(job) = replay.next_completion(now) {
+                    replay.queue.complete(now, job);
+                    replay.decide(now);
+                    decided = true;
+                }
+                if !decided {
+                    replay.decide(now);
+                }
+            }
+        }
+    }
+    assert_eq!(replay.started.len(), jobs.len(), "every job starts");
+    replay.started
+}
+
+struct Replay<'a> {
+    queue: LocalQueue,
+    jobs: &'a [TimedJob],
+    /// Indices of jobs in queue order, those not submitted yet.
+    submissions: std::iter::Peekable<std::vec::IntoIter<usize>>,
+    /// Job ids with the index of the job, ascending.
+    index: Vec<(JobId, usize)>,
+    /// Earliest first; those of one instant in start order.
+    completions: BinaryHeap<Reverse<(Time, usize, JobId)>>,
+    started: Vec<(JobId, Time)>,
+    starts: Vec<JobSpec>,
+}
+
+impl<'a> Replay<'a> {
+    fn new(queue: LocalQueue, jobs: &'a [TimedJob]) -> Self {
+        let mut order: Vec<usize> = (0..jobs.len()).collect();
+        order.sort_by_key(|&place| jobs[place].spec.key());
+        let mut index: Vec<(JobId, usize)> = jobs.iter().map(|job| job.spec.id).zip(0..).collect();
+        index.sort_unstable();
+        assert!(index.is_sorted_by(|a, b| a.0 < b.0), "no two jobs share an id");
+        Replay {
+            queue,
+            jobs,
+            submissions: order.into_iter().peekable(),
+            index,
+            completions: BinaryHeap::new(),
+            started: Vec::with_capacity(jobs.len()),
+            starts: Vec::new(),
+        }
+    }
+
+    fn next_instant(&mut self) -> Option<Time> {
+        let submission = self.submissions.peek().map(|&place| self.jobs[place].spec.submit);
+        let completion = self.completions.peek().map(|&Reverse((time, ..))| time);
+        [submission, completion, self.queue.wake_at()].into_iter().flatten().min()
+    }
+
+    fn next_submission(&mut self, now: Time) -> Option<JobSpec> {
+        let place = self.submissions.next_if(|&place| self.jobs[place].spec.submit <= now)?;
+        Some(self.jobs[place].spec)
+    }
+
+    fn next_completion(&mut self, now: Time) -> Option<JobId> {
+        self.completions.peek().filter(|Reverse((time, ..))| *time <= now)?;
+        self.completions.pop().map(|Reverse((_, _, job))| job)
+    }
+
+    fn decide(&mut self, now: Time) {
+        self.queue.decide(now, &mut self.starts);
+        for job in self.starts.drain(..) {
+            let entry = self.index.binary_search_by_key(&job.id, |&(id, _)| id);
+            let (_, place) = self.index[entry.expect("only submitted jobs start")];
+            let end = now.saturating_add(self.jobs[place].run_time);
+            self.completions.push(Reverse((end, self.started.len(), job.id)));
+            self.started.push((job.id, now));
+        }
+    }
+}
