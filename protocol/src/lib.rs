@@ -1,1 +1,19 @@
-//! One site as a sans-IO state machine.
+//! One site as a sans-IO state machine: who steals what, and how a job changes owner exactly once.
+//!
+//! A driver feeds a [`Peer`] with [`Input`]s and carries out its [`Output`]s; nothing here does I/O or knows what
+//! time it is. The simulator and the node are two drivers of the same peer. Start with [`peer`] for the seam and
+//! the discipline of one instant, [`message`] for what is said, [`handover`] for the exactly-once transfer.
+
+pub mod codec;
+pub mod config;
+pub mod handover;
+mod lists;
+pub mod message;
+pub mod peer;
+mod thief;
+mod timers;
+mod victim;
+
+pub use config::{Discovery, Options, PeerConfig};
+pub use message::Message;
+pub use peer::{Input, Output, Peer};

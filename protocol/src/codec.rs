@@ -1,0 +1,188 @@
+//! Messages as bytes: a version byte, then bincode with fixed-width integers.
+//!
+//! Bytes come from strangers. A frame is read whole and its length checked before decoding, trailing bytes are
+//! refused, and no type on the wire is recursive or has elements of size zero. Counts are checked afterwards.
+
+use bincode::Options;
+
+use crate::message::Message;
+
+/// First byte of every frame.
+pub const WIRE_VERSION: u8 = 1;
+
+/// Longest frame accepted or made, in bytes.
+pub const FRAME_MAX: usize = 256 * 1024;
+
+/// Most transfers in one message; a grant of more jobs is cut and the thief asks again.
+pub const TRANSFERS_MAX: usize = 1024;
+
+/// Most estimated ends in one offer.
+pub const RELEASES_MAX: usize = 4096;
+
+/// Most transfer numbers in one reply.
+pub const REPLIES_MAX: usize = 2 * TRANSFERS_MAX;
+
+/// Why bytes are not a message.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CodecError {
+    /// Nothing at all.
+    #[error("the frame is empty")]
+    Empty,
+    /// Longer than [`FRAME_MAX`].
+    #[error("the frame has {0} bytes, more than {FRAME_MAX}")]
+    TooLong(usize),
+    /// Another version of the protocol.
+    #[error(
+        "the frame has wire version {0}, this node speaks {WIRE_VERSION}; run the same release everywhere"
+    )]
+    Version(u8),
+    /// Not a message of this version.
+    #[error("the frame does not decode: {0}")]
+    Malformed(String),
+    /// A list longer than the protocol allows.
+    #[error("a list in the frame has {0} entries, more than the protocol allows")]
+    TooMany(usize),
+}
+
+fn options() -> impl Options {
+    bincode::DefaultOptions::new()
+        .with_fixint_encoding()
+        .with_little_endian()
+        .with_limit(FRAME_MAX as u64)
+        .reject_trailing_bytes()
+}
+
+/// The bytes of a message.
+///
+/// # Panics
+/// If the message is longer than [`FRAME_MAX`], which the limits of the peer exclude.
+pub fn encode(message: &Message) -> Vec<u8> {
+    let mut frame = vec![WIRE_VERSION];
+    options().serialize_into(&mut frame, message).expect("limits of the peer keep messages short");
+    frame
+}
+
+/// The message in a frame.
+///
+/// # Errors
+/// If the bytes are not exactly one message of this version within the limits.
+pub fn decode(frame: &[u8]) -> Result<Message, CodecError> {
+    if frame.len() > FRAME_MAX {
+        return Err(CodecError::TooLong(frame.len()));
+    }
+    let (&version, body) = frame.split_first().ok_or(CodecError::Empty)?;
+    if version != WIRE_VERSION {
+        return Err(CodecError::Version(version));
+    }
+    let message: Message =
+        options().deserialize(body).map_err(|error| CodecError::Malformed(error.to_string()))?;
+    check_counts(&message)?;
+    Ok(message)
+}
+
+fn check_counts(message: &Message) -> Result<(), CodecError> {
+    let (count, limit) = match message {
+        Message::Request { offer, .. } | Message::Seen { offer, .. } => (offer.releases.len(), RELEASES_MAX),
+        Message::Grant { transfers, .. } | Message::Route { transfers, .. } => {
+            (transfers.len(), TRANSFERS_MAX)
+        }
+        Message::Reply { accepted, declined } => (accepted.len() + declined.len(), REPLIES_MAX),
+        _ => (0, 0),
+    };
+    if count > limit { Err(CodecError::TooMany(count)) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use scheduler::{JobId, JobSpec, SiteId, Span, Time};
+
+    use super::*;
+    use crate::message::{Offer, QueueState, Release, Rest, Transfer};
+
+    fn transfer(number: u64) -> Transfer {
+        Transfer {
+            number,
+            job: JobSpec {
+                id: JobId(7),
+                submit: Time::from_secs(3),
+                processors: 2,
+                requested: Span::from_secs(60),
+                user: -1,
+                origin: SiteId(1),
+                payload: 0,
+            },
+            bounces: 1,
+            hops: 2,
+            epoch: 0,
+        }
+    }
+
+    fn every_kind() -> Vec<Message> {
+        let state = QueueState { version: 9, rest: Rest::Need(2), lead: 4 };
+        let offer =
+            Offer { free: 5, stand: true, releases: vec![Release { at: Time::from_secs(8), processors: 3 }] };
+        vec![
+            Message::Request { seq: 1, offer: offer.clone(), seen: 4 },
+            Message::NoWork { seq: 1, state },
+            Message::Grant { transfers: vec![transfer(5)], answers: Some(1), state, floor: 3 },
+            Message::Reply { accepted: vec![5], declined: vec![6, 7] },
+            Message::Notice { state: QueueState { rest: Rest::Empty, ..state } },
+            Message::Seen { version: 9, keep: true, offer },
+            Message::Withdraw { version: 9 },
+            Message::Route { transfers: vec![transfer(1)], floor: 1 },
+            Message::Recall { number: 5, floor: 3 },
+            Message::Floor { floor: 8 },
+        ]
+    }
+
+    #[test]
+    fn messages_round_trip() {
+        for message in every_kind() {
+            assert_eq!(decode(&encode(&message)), Ok(message));
+        }
+    }
+
+    #[test]
+    fn golden_bytes_of_version_1() {
+        let request =
+            Message::Request { seq: 2, offer: Offer { free: 3, stand: true, releases: Vec::new() }, seen: 1 };
+        assert_eq!(
+            encode(&request),
+            [
+                1, // version
+                0, 0, 0, 0, // kind
+                2, 0, 0, 0, 0, 0, 0, 0, // seq
+                3, 0, 0, 0, 1, // free, stand
+                0, 0, 0, 0, 0, 0, 0, 0, // no releases
+                1, 0, 0, 0, 0, 0, 0, 0, // seen
+            ]
+        );
+        assert_eq!(encode(&Message::Floor { floor: 8 }), [1, 9, 0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0]);
+    }
+
+    #[test]
+    fn hostile_frames_are_refused() {
+        assert_eq!(decode(&[]), Err(CodecError::Empty));
+        assert_eq!(decode(&[2, 0]), Err(CodecError::Version(2)));
+        assert_eq!(decode(&vec![1; FRAME_MAX + 1]), Err(CodecError::TooLong(FRAME_MAX + 1)));
+        let mut trailing = encode(&Message::Floor { floor: 8 });
+        trailing.push(0);
+        assert!(matches!(decode(&trailing), Err(CodecError::Malformed(_))));
+        // A list that claims 2^40 entries in a short frame.
+        let mut long = vec![1, 3, 0, 0, 0];
+        long.extend((1u64 << 40).to_le_bytes());
+        assert!(matches!(decode(&long), Err(CodecError::Malformed(_))));
+        let many = Message::Reply { accepted: vec![1; REPLIES_MAX + 1], declined: Vec::new() };
+        assert_eq!(decode(&encode(&many)), Err(CodecError::TooMany(REPLIES_MAX + 1)));
+    }
+
+    #[test]
+    fn the_largest_legal_messages_fit_a_frame() {
+        let transfers = vec![transfer(1); TRANSFERS_MAX];
+        let state = QueueState { version: 9, rest: Rest::More, lead: 4 };
+        assert!(encode(&Message::Grant { transfers, answers: None, state, floor: 1 }).len() < FRAME_MAX);
+        let releases = vec![Release { at: Time::ZERO, processors: 1 }; RELEASES_MAX];
+        let offer = Offer { free: 1, stand: false, releases };
+        assert!(encode(&Message::Request { seq: 1, offer, seen: 0 }).len() < FRAME_MAX);
+    }
+}

@@ -1,0 +1,83 @@
+//! What a peer is told before it starts: the grid, the strategy, and every limit with its default.
+
+use std::sync::Arc;
+
+use scheduler::{Grid, LocalScheduler, Pass, SiteId, Span, Strategy};
+use serde::{Deserialize, Serialize};
+
+use crate::codec::TRANSFERS_MAX;
+
+/// Everything a peer is told.
+#[derive(Clone, Debug)]
+pub struct PeerConfig {
+    /// The site of this peer.
+    pub site: SiteId,
+    /// All sites with their sizes. Every peer is told the same.
+    pub grid: Arc<Grid>,
+    /// How jobs find a site.
+    pub strategy: Strategy,
+    /// The scheduler of the local queue, used by [`Strategy::Local`].
+    pub local: LocalScheduler,
+    /// When the local scheduler decides.
+    pub pass: Pass,
+    /// Switches and limits of the protocol.
+    pub options: Options,
+}
+
+/// How a hungry site learns that there is something to steal.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Discovery {
+    /// Victims tell subscribers when their queues change, and serve standing requests.
+    #[default]
+    Standing,
+    /// Thieves ask smaller sites one after another, then sleep.
+    Polling {
+        /// First sleep, doubled after each round without success.
+        period: Span,
+        /// Longest sleep.
+        period_max: Span,
+    },
+}
+
+/// Switches and limits of the protocol. Defaults are what the equality with the ideal was checked with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Options {
+    /// Notices and standing requests, or polling.
+    pub discovery: Discovery,
+    /// Outstanding requests of one thief, to different victims. At least 1.
+    pub window: usize,
+    /// Jobs in one grant, at most [`TRANSFERS_MAX`].
+    pub batch: usize,
+    /// Serve thieves that believe the queue empty, too. Saves two delays on an idle grid, costs declines.
+    pub eager: bool,
+    /// After this many declines a job is granted firmly: the receiver must take it.
+    pub bounces_max: u32,
+    /// First wait before an unanswered message is sent again, doubled up to [`RETRY_FACTOR_MAX`] times.
+    /// At least twice the largest delay; `None` on links that lose nothing.
+    pub retry: Option<Span>,
+    /// After this long an unanswered grant is recalled instead of sent again. `None`: never.
+    pub recall: Option<Span>,
+    /// Transfers to one site that may be unanswered. A request beyond that is refused as busy.
+    pub unanswered_max: usize,
+    /// Whether an event is emitted for every message.
+    pub message_events: bool,
+}
+
+/// The longest wait between repetitions, as a multiple of [`Options::retry`].
+pub const RETRY_FACTOR_MAX: i64 = 32;
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            discovery: Discovery::Standing,
+            window: 1,
+            batch: TRANSFERS_MAX,
+            eager: false,
+            bounces_max: 2,
+            retry: None,
+            recall: None,
+            unanswered_max: TRANSFERS_MAX,
+            message_events: true,
+        }
+    }
+}

@@ -1,0 +1,307 @@
+//! Moving a job: at every instant exactly one site owns it, whatever the network does.
+//!
+//! A [`Ledger`] holds what one site must not forget about transfers, towards others and from others. It knows
+//! nothing of stealing. The rules, in the order of the tables in `docs/PROTOCOL.md`:
+//!
+//! | sender, transfer n | event | then |
+//! | --- | --- | --- |
+//! | owned | grant | out n, send Grant n |
+//! | out n | any length of silence | send Grant n or Recall n again; **never reclaim** |
+//! | out n | Accepted n | forget n |
+//! | out n | Declined n | owned again |
+//! | not out | any answer | ignore, a late copy |
+//!
+//! | receiver, transfer n | event | then |
+//! | --- | --- | --- |
+//! | below floor | Grant or Recall | nothing: settled |
+//! | answered | Grant or Recall | the same answer again |
+//! | unknown | Grant | decide, write the answer, answer |
+//! | unknown | Recall | write Declined, a promise never to accept n; answer |
+//!
+//! Every change is a [`Record`]: written before the message that tells of it leaves, it makes the table survive a
+//! crash. A ledger is exactly what its records say ([`Ledger::replay`]).
+
+use std::collections::BTreeMap;
+
+use scheduler::{JobId, JobSpec, SiteId};
+use serde::{Deserialize, Serialize};
+
+use crate::message::Transfer;
+
+/// What a receiver answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Answer {
+    /// It owns the job now.
+    Accepted,
+    /// It never will by this transfer.
+    Declined,
+}
+
+/// What a site knows of a job besides what was submitted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Custody {
+    /// How often it changed sites.
+    pub hops: u32,
+    /// How often a receiver declined it.
+    pub bounces: u32,
+    /// Counts take-overs.
+    pub epoch: u32,
+}
+
+/// One durable change of a ledger.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Record {
+    /// A job left `owned` and is out to another site.
+    Out {
+        /// The receiver.
+        to: SiteId,
+        /// The transfer as sent.
+        transfer: Transfer,
+    },
+    /// The receiver answered; the transfer is no longer out.
+    Settled {
+        /// The receiver.
+        to: SiteId,
+        /// The transfer number.
+        number: u64,
+        /// What it answered.
+        answer: Answer,
+    },
+    /// This site answered a transfer.
+    Tomb {
+        /// The sender.
+        from: SiteId,
+        /// The transfer number.
+        number: u64,
+        /// The answer.
+        answer: Answer,
+    },
+    /// Everything below is settled at the sender; its answers are forgotten.
+    Floor {
+        /// The sender.
+        from: SiteId,
+        /// The number.
+        floor: u64,
+    },
+}
+
+/// What to do with a transfer that arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arrival {
+    /// Settled long ago: say nothing.
+    Settled,
+    /// Answered before: say the same again.
+    Answered(Answer),
+    /// Decide, then [`Ledger::answer`].
+    New,
+}
+
+/// What one site must not forget about transfers.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Ledger {
+    outgoing: BTreeMap<SiteId, Outgoing>,
+    incoming: BTreeMap<SiteId, Incoming>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Outgoing {
+    next: u64,
+    out: BTreeMap<u64, Transfer>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+struct Incoming {
+    floor: u64,
+    /// Highest number that ever arrived.
+    seen: u64,
+    tombs: BTreeMap<u64, Answer>,
+}
+
+impl Default for Outgoing {
+    fn default() -> Self {
+        Outgoing { next: 1, out: BTreeMap::new() }
+    }
+}
+
+impl Ledger {
+    /// A ledger without transfers.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The ledger that these records make.
+    pub fn replay<'a>(records: impl IntoIterator<Item = &'a Record>) -> Ledger {
+        let mut ledger = Ledger::new();
+        for record in records {
+            ledger.apply(record);
+        }
+        ledger
+    }
+
+    /// Applies one durable change.
+    ///
+    /// # Panics
+    /// If the record contradicts the ledger: a number used twice, an answer to nothing.
+    pub fn apply(&mut self, record: &Record) {
+        match *record {
+            Record::Out { to, transfer } => {
+                let outgoing = self.outgoing.entry(to).or_default();
+                assert_eq!(transfer.number, outgoing.next, "transfer numbers are never reused or skipped");
+                outgoing.next += 1;
+                outgoing.out.insert(transfer.number, transfer);
+            }
+            Record::Settled { to, number, .. } => {
+                let gone = self.outgoing.entry(to).or_default().out.remove(&number);
+                assert!(gone.is_some(), "only a transfer that is out can be settled");
+            }
+            Record::Tomb { from, number, answer } => {
+                let incoming = self.incoming.entry(from).or_default();
+                assert!(number >= incoming.floor, "what is below the floor is settled");
+                let before = incoming.tombs.insert(number, answer);
+                assert!(before.is_none(), "an answer is given once");
+                incoming.seen = incoming.seen.max(number);
+            }
+            Record::Floor { from, floor } => {
+                let incoming = self.incoming.entry(from).or_default();
+                if floor > incoming.floor {
+                    incoming.floor = floor;
+                    incoming.tombs = incoming.tombs.split_off(&floor);
+                    incoming.seen = incoming.seen.max(floor - 1);
+                }
+            }
+        }
+    }
+
+    /// The record that hands `job` to `to`; apply it, then send the transfer.
+    pub fn grant(&self, to: SiteId, job: JobSpec, custody: Custody) -> (Record, Transfer) {
+        let number = self.outgoing.get(&to).map_or(1, |outgoing| outgoing.next);
+        let transfer =
+            Transfer { number, job, bounces: custody.bounces, hops: custody.hops + 1, epoch: custody.epoch };
+        (Record::Out { to, transfer }, transfer)
+    }
+
+    /// What to do with transfer `number` that just arrived from `from`.
+    pub fn arrival(&self, from: SiteId, number: u64) -> Arrival {
+        let Some(incoming) = self.incoming.get(&from) else { return Arrival::New };
+        if number < incoming.floor {
+            return Arrival::Settled;
+        }
+        incoming.tombs.get(&number).map_or(Arrival::New, |&answer| Arrival::Answered(answer))
+    }
+
+    /// The record that answers transfer `number`; apply it, then send the answer.
+    pub fn answer(&self, from: SiteId, number: u64, answer: Answer) -> Record {
+        Record::Tomb { from, number, answer }
+    }
+
+    /// The transfer that an answer settles, and the record to apply. `None` for a late copy.
+    pub fn settle(&self, to: SiteId, number: u64, answer: Answer) -> Option<(Record, Transfer)> {
+        let transfer = *self.outgoing.get(&to)?.out.get(&number)?;
+        Some((Record::Settled { to, number, answer }, transfer))
+    }
+
+    /// The record to apply for a floor that arrived; `None` if it says nothing new.
+    pub fn floor_from(&self, from: SiteId, floor: u64) -> Option<Record> {
+        let known = self.incoming.get(&from).map_or(0, |incoming| incoming.floor);
+        let has_tombs = self.incoming.get(&from).is_some_and(|incoming| !incoming.tombs.is_empty());
+        (floor > known && has_tombs).then_some(Record::Floor { from, floor })
+    }
+
+    /// The floor to tell `to`: its smallest number still out, else the next one.
+    pub fn floor_to(&self, to: SiteId) -> u64 {
+        self.outgoing
+            .get(&to)
+            .map_or(1, |outgoing| outgoing.out.first_key_value().map_or(outgoing.next, |(&number, _)| number))
+    }
+
+    /// Highest transfer number that arrived from `from`, 0 for none.
+    pub fn seen(&self, from: SiteId) -> u64 {
+        self.incoming.get(&from).map_or(0, |incoming| incoming.seen)
+    }
+
+    /// Transfers to `to` that are not answered, by number.
+    pub fn out_to(&self, to: SiteId) -> impl Iterator<Item = &Transfer> {
+        self.outgoing.get(&to).into_iter().flat_map(|outgoing| outgoing.out.values())
+    }
+
+    /// How many transfers to `to` are not answered.
+    pub fn out_count(&self, to: SiteId) -> usize {
+        self.outgoing.get(&to).map_or(0, |outgoing| outgoing.out.len())
+    }
+
+    /// One unanswered transfer.
+    pub fn out(&self, to: SiteId, number: u64) -> Option<&Transfer> {
+        self.outgoing.get(&to)?.out.get(&number)
+    }
+
+    /// Every job that is out, with its receiver.
+    pub fn jobs_out(&self) -> impl Iterator<Item = (SiteId, JobId)> {
+        self.outgoing.iter().flat_map(|(&to, outgoing)| outgoing.out.values().map(move |t| (to, t.job.id)))
+    }
+
+    /// Whether nothing is out.
+    pub fn is_settled(&self) -> bool {
+        self.outgoing.values().all(|outgoing| outgoing.out.is_empty())
+    }
+
+    /// Answers kept in case a sender asks again.
+    pub fn tombs(&self) -> usize {
+        self.incoming.values().map(|incoming| incoming.tombs.len()).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use scheduler::{Span, Time};
+
+    use super::*;
+
+    const A: SiteId = SiteId(1);
+    const B: SiteId = SiteId(2);
+
+    fn job() -> JobSpec {
+        JobSpec {
+            id: JobId(4),
+            submit: Time::ZERO,
+            processors: 1,
+            requested: Span::from_secs(1),
+            user: 1,
+            origin: A,
+            payload: 0,
+        }
+    }
+
+    #[test]
+    fn a_copy_of_a_settled_grant_changes_nothing() {
+        let (mut a, mut b) = (Ledger::new(), Ledger::new());
+        let (record, transfer) = a.grant(B, job(), Custody::default());
+        a.apply(&record);
+        assert_eq!(b.arrival(A, transfer.number), Arrival::New);
+        b.apply(&b.answer(A, transfer.number, Answer::Accepted));
+        let (settled, _) = a.settle(B, transfer.number, Answer::Accepted).expect("it is out");
+        a.apply(&settled);
+        assert_eq!(b.arrival(A, transfer.number), Arrival::Answered(Answer::Accepted));
+        let floor = b.floor_from(A, a.floor_to(B)).expect("news");
+        b.apply(&floor);
+        assert_eq!(b.arrival(A, transfer.number), Arrival::Settled);
+        assert_eq!(b.tombs(), 0);
+        assert!(a.settle(B, transfer.number, Answer::Declined).is_none(), "a late copy");
+    }
+
+    #[test]
+    fn a_ledger_is_what_its_records_say() {
+        let mut ledger = Ledger::new();
+        let mut records = Vec::new();
+        for number in 1..4 {
+            let (record, transfer) = ledger.grant(B, job(), Custody::default());
+            assert_eq!(transfer.number, number);
+            ledger.apply(&record);
+            records.push(record);
+        }
+        let (record, _) = ledger.settle(B, 2, Answer::Declined).expect("it is out");
+        ledger.apply(&record);
+        records.push(record);
+        assert_eq!(Ledger::replay(&records), ledger);
+        assert_eq!(ledger.floor_to(B), 1);
+    }
+}

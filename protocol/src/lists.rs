@@ -1,0 +1,302 @@
+//! Which of a site's waiting jobs a machine may take, computed by that site alone.
+//!
+//! The lists L_i of the stealing algorithm in closed form (docs/THEORY.md, "Lists"): every L_i lies in the queue
+//! of one site r, as a range of widths. For r's leading class with widest job w, let k° be the largest rank in
+//! (r, i] for which w is big; L_i holds the jobs of the leading class that are big for k°, or all of it.
+
+use scheduler::waiting::{WaitingList, Widths};
+use scheduler::{Grid, JobSpec, Order, QueueKey, Selection, Span, Strategy, Threshold, Time};
+
+use crate::message::Release;
+
+/// The rules by which a queue is split into lists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lists {
+    /// ST_x: one list per machine.
+    Steal { threshold: Threshold, order: Order, select: Selection },
+    /// ST50g: the leading class, then the other.
+    Greedy { threshold: Threshold, order: Order, select: Selection },
+    /// Common pool: everything.
+    All,
+}
+
+/// Up to two ranges of widths, taken one after the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Ranges {
+    ranges: [Widths; 2],
+    len: usize,
+}
+
+impl Ranges {
+    const NONE: Ranges = Ranges { ranges: [Widths::ALL; 2], len: 0 };
+
+    fn one(widths: Widths) -> Ranges {
+        Ranges { ranges: [widths; 2], len: 1 }
+    }
+
+    fn two(first: Widths, second: Widths) -> Ranges {
+        Ranges { ranges: [first, second], len: 2 }
+    }
+
+    fn iter(&self) -> impl Iterator<Item = Widths> + '_ {
+        self.ranges[..self.len].iter().copied()
+    }
+}
+
+impl Lists {
+    pub(crate) fn of(strategy: &Strategy) -> Option<Lists> {
+        match *strategy {
+            Strategy::Local => None,
+            Strategy::Steal(steal) => {
+                Some(Lists::Steal { threshold: steal.threshold, order: steal.order, select: steal.select })
+            }
+            Strategy::StealGreedy(steal) => {
+                Some(Lists::Greedy { threshold: steal.threshold, order: steal.order, select: steal.select })
+            }
+            Strategy::CommonPool => Some(Lists::All),
+        }
+    }
+
+    pub(crate) fn select(&self) -> Selection {
+        match *self {
+            Lists::Steal { select, .. } | Lists::Greedy { select, .. } => select,
+            Lists::All => Selection::FirstFit,
+        }
+    }
+
+    /// Whether a site must ask another before it starts own work.
+    pub(crate) fn stolen_first(&self) -> bool {
+        matches!(self, Lists::Steal { order, .. } if order.stolen_first())
+    }
+
+    /// The classes of a site of this size in the order they are taken.
+    fn classes(threshold: Threshold, order: Order, site_processors: u32) -> (Widths, Widths) {
+        let border = threshold.widest_small(site_processors);
+        let (small, big) = (Widths::up_to(border), Widths::above(border));
+        if order.small_first() { (small, big) } else { (big, small) }
+    }
+
+    /// The leading class of the queue of a site: what that site itself takes next.
+    pub(crate) fn leading(&self, waiting: &WaitingList, site_processors: u32) -> Option<Widths> {
+        match *self {
+            Lists::Steal { threshold, order, .. } | Lists::Greedy { threshold, order, .. } => {
+                let (first, second) = Lists::classes(threshold, order, site_processors);
+                [first, second].into_iter().find(|&class| waiting.any(class))
+            }
+            Lists::All => waiting.any(Widths::ALL).then_some(Widths::ALL),
+        }
+    }
+
+    /// The list of the machine of rank `thief` in the queue of the site of rank `owner`.
+    pub(crate) fn list(&self, waiting: &WaitingList, grid: &Grid, owner: usize, thief: usize) -> Ranges {
+        let sizes = grid.sizes();
+        let Some(class) = self.leading(waiting, sizes[owner]) else { return Ranges::NONE };
+        match *self {
+            _ if owner == thief => Ranges::one(class),
+            Lists::Steal { threshold, .. } => {
+                let widest = waiting.widest(class).expect("the leading class is not empty");
+                let above = &sizes[owner + 1..=thief];
+                let bigger = above.partition_point(|&size| threshold.is_big(widest, size));
+                Ranges::one(match bigger.checked_sub(1) {
+                    Some(place) => {
+                        let border = threshold.widest_small(above[place]);
+                        Widths { above: class.above.max(border), at_most: class.at_most }
+                    }
+                    None => class,
+                })
+            }
+            Lists::Greedy { threshold, order, .. } => {
+                let (first, second) = Lists::classes(threshold, order, sizes[owner]);
+                Ranges::two(first, second)
+            }
+            Lists::All => Ranges::one(Widths::ALL),
+        }
+    }
+
+    /// The job that a machine with `free` idle processors takes next from these ranges.
+    pub(crate) fn pick(
+        &self,
+        waiting: &WaitingList,
+        ranges: Ranges,
+        free: u32,
+        now: Time,
+        releases: &[Release],
+    ) -> Option<JobSpec> {
+        ranges.iter().find_map(|widths| match self.select() {
+            Selection::FirstFit => waiting.first(widths.fitting(free)).copied(),
+            Selection::BestFit => waiting.widest_first(widths.fitting(free)).copied(),
+            Selection::HeadOnly => waiting.first(widths).filter(|job| job.processors <= free).copied(),
+            Selection::Easy => easy(waiting, widths, free, now, releases),
+        })
+    }
+
+    /// The narrowest job of these ranges.
+    pub(crate) fn narrowest(waiting: &WaitingList, ranges: Ranges) -> Option<u32> {
+        ranges.iter().filter_map(|widths| waiting.narrowest(widths)).min()
+    }
+}
+
+/// EASY backfilling inside one list: the head, or the first job that does not delay the head by the estimates.
+fn easy(
+    waiting: &WaitingList,
+    widths: Widths,
+    free: u32,
+    now: Time,
+    releases: &[Release],
+) -> Option<JobSpec> {
+    let head = *waiting.first(widths)?;
+    if head.processors <= free {
+        return Some(head);
+    }
+    if !waiting.any(widths.fitting(free)) {
+        return None;
+    }
+    let (shadow, extra) = shadow(head.processors, free, now, releases);
+    waiting
+        .in_order(widths.fitting(free))
+        .into_iter()
+        .find(|job| fits_before(job, now, shadow, extra))
+        .copied()
+}
+
+fn fits_before(job: &JobSpec, now: Time, shadow: Time, extra: u32) -> bool {
+    now.saturating_add(job.requested) <= shadow || job.processors <= extra
+}
+
+/// Shadow time of a head that does not fit, and the processors it leaves over then. A running job past its
+/// estimate is taken to end now. If the machine is too small for the head, it never blocks anything.
+fn shadow(head: u32, free: u32, now: Time, releases: &[Release]) -> (Time, u32) {
+    let mut available = free;
+    let mut ends = releases.iter().map(|release| (release.at.max(now), release.processors)).peekable();
+    while let Some((at, processors)) = ends.next() {
+        available += processors;
+        while let Some((_, also)) = ends.next_if(|&(next, _)| next == at) {
+            available += also;
+        }
+        if available >= head {
+            return (at, available - head);
+        }
+    }
+    (Time::MAX, free)
+}
+
+/// The job's place in its list, for taking it out.
+pub(crate) fn place(job: &JobSpec) -> (u32, QueueKey) {
+    (job.processors, job.key())
+}
+
+/// Adds a job that starts now to estimated ends that are kept in order.
+pub(crate) fn add_release(releases: &mut Vec<Release>, now: Time, requested: Span, processors: u32) {
+    let at = now.saturating_add(requested);
+    let place = releases.partition_point(|release| release.at < at);
+    match releases.get_mut(place) {
+        Some(release) if release.at == at => release.processors += processors,
+        _ => releases.insert(place, Release { at, processors }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use scheduler::{JobId, SiteId};
+
+    use super::*;
+
+    fn job(id: u64, processors: u32) -> JobSpec {
+        JobSpec {
+            id: JobId(id),
+            submit: Time::ZERO,
+            processors,
+            requested: Span::from_secs(1),
+            user: 1,
+            origin: SiteId(1),
+            payload: 0,
+        }
+    }
+
+    /// The definition with sets: L_i by the recursion over machines, for orders that take own work first.
+    fn recursion(
+        waiting: &[Vec<JobSpec>],
+        sizes: &[u32],
+        threshold: Threshold,
+        order: Order,
+    ) -> Vec<Vec<u64>> {
+        let mut lists: Vec<Vec<JobSpec>> = Vec::new();
+        for (rank, own) in waiting.iter().enumerate() {
+            let is_big = |job: &JobSpec| threshold.is_big(job.processors, sizes[rank]);
+            let (a, b): (Vec<JobSpec>, Vec<JobSpec>) = own.iter().copied().partition(is_big);
+            let below = if rank == 0 { Vec::new() } else { lists[rank - 1].clone() };
+            let h: Vec<JobSpec> = below.iter().copied().filter(is_big).collect();
+            let candidates = match order {
+                Order::Ahb => [a, h, b],
+                Order::Abh => [a, b, h],
+                Order::Bah => [b, a, h],
+                Order::Bha => [b, h, a],
+                Order::Hab => [h, a, b],
+                Order::Hba => [h, b, a],
+            };
+            lists.push(candidates.into_iter().find(|list| !list.is_empty()).unwrap_or(below));
+        }
+        lists
+            .into_iter()
+            .map(|list| {
+                let mut ids: Vec<u64> = list.iter().map(|job| job.id.0).collect();
+                ids.sort_unstable();
+                ids
+            })
+            .collect()
+    }
+
+    proptest! {
+        #[test]
+        fn closed_form_equals_the_recursion(
+            mut sizes in prop::collection::vec(1u32..12, 1..6),
+            widths in prop::collection::vec(1u32..12, 0..12),
+            percent in 0u8..=100,
+            order in prop::sample::select(vec![Order::Ahb, Order::Abh, Order::Bah]),
+        ) {
+            sizes.sort_unstable();
+            let grid = Grid::of_sizes(&sizes).unwrap();
+            let threshold = Threshold::new(percent).unwrap();
+            let lists = Lists::Steal { threshold, order, select: Selection::FirstFit };
+            let mut queues = vec![Vec::new(); sizes.len()];
+            for (id, width) in widths.into_iter().enumerate() {
+                if let Some(home) = grid.home_rank(width) {
+                    queues[home].push(job(id as u64, width));
+                }
+            }
+            let expected = recursion(&queues, &sizes, threshold, order);
+            let waiting: Vec<WaitingList> = queues
+                .iter()
+                .map(|queue| {
+                    let mut list = WaitingList::new();
+                    queue.iter().for_each(|&job| list.insert(job));
+                    list
+                })
+                .collect();
+            for (thief, list) in expected.iter().enumerate() {
+                let root = (0..=thief).rev().find(|&rank| !waiting[rank].is_empty());
+                let mut ids: Vec<u64> = Vec::new();
+                if let Some(owner) = root {
+                    let ranges = lists.list(&waiting[owner], &grid, owner, thief);
+                    for widths in ranges.iter() {
+                        ids.extend(waiting[owner].in_order(widths).iter().map(|job| job.id.0));
+                    }
+                }
+                ids.sort_unstable();
+                prop_assert_eq!(&ids, list, "machine of rank {}", thief);
+            }
+        }
+    }
+
+    #[test]
+    fn shadow_counts_everything_that_ends_then() {
+        let releases = [
+            Release { at: Time::from_secs(5), processors: 1 },
+            Release { at: Time::from_secs(9), processors: 2 },
+            Release { at: Time::from_secs(9), processors: 3 },
+        ];
+        assert_eq!(shadow(3, 1, Time::ZERO, &releases), (Time::from_secs(9), 4));
+        assert_eq!(shadow(2, 1, Time::from_secs(7), &releases), (Time::from_secs(7), 0));
+    }
+}

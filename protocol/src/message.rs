@@ -1,0 +1,188 @@
+//! What peers say to each other.
+//!
+//! Two layers share these messages: stealing (who gets which job) and the hand-over (a job changes owner exactly
+//! once). They meet in [`Message::Grant`] and [`Message::Reply`]: a grant *is* a transfer, and giving a job back
+//! *is* declining it. Nothing here is recursive and no list has elements of size zero, so decoding is bounded.
+
+use scheduler::event::MessageKind;
+use scheduler::{JobSpec, Time};
+use serde::{Deserialize, Serialize};
+
+/// One message between two peers. The driver says who sent it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Message {
+    /// Thief to victim: I am hungry.
+    Request {
+        /// Counts the requests of this thief to this victim, from 1.
+        seq: u64,
+        /// What the thief can take now.
+        offer: Offer,
+        /// Highest transfer number that reached the thief from this victim.
+        seen: u64,
+    },
+    /// Victim to thief: nothing for this request.
+    NoWork {
+        /// The request.
+        seq: u64,
+        /// What the victim has, from now on.
+        state: QueueState,
+    },
+    /// Victim to thief: these jobs are for you.
+    Grant {
+        /// The jobs, each with its transfer number.
+        transfers: Vec<Transfer>,
+        /// The request this answers, or none if a standing request was served.
+        answers: Option<u64>,
+        /// What the victim has left.
+        state: QueueState,
+        /// All transfers to this thief below this number are settled.
+        floor: u64,
+    },
+    /// Receiver of a grant or route: what became of the transfers.
+    Reply {
+        /// Transfer numbers that were taken.
+        accepted: Vec<u64>,
+        /// Transfer numbers that were not.
+        declined: Vec<u64>,
+    },
+    /// Victim to thief: my queue changed in a way that matters to you.
+    Notice {
+        /// What the victim has.
+        state: QueueState,
+    },
+    /// Thief to victim: I saw that notice.
+    Seen {
+        /// Version of the notice.
+        version: u64,
+        /// Keep me informed: I am hungry.
+        keep: bool,
+        /// What the victim may send without being asked; nothing if it is not my root.
+        offer: Offer,
+    },
+    /// Thief to victim: no longer hungry, stop serving me. Never repeated.
+    Withdraw {
+        /// The newest version heard from this victim.
+        version: u64,
+    },
+    /// Any site to the home of a job that was submitted elsewhere. Always accepted.
+    Route {
+        /// The jobs.
+        transfers: Vec<Transfer>,
+        /// As in [`Message::Grant`].
+        floor: u64,
+    },
+    /// Owner to receiver: I would like this job back.
+    Recall {
+        /// The transfer.
+        number: u64,
+        /// As in [`Message::Grant`].
+        floor: u64,
+    },
+    /// Owner to receiver: all transfers below this number are settled.
+    Floor {
+        /// The number.
+        floor: u64,
+    },
+}
+
+/// What a thief can take.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Offer {
+    /// Idle processors not offered to anybody else.
+    pub free: u32,
+    /// Whether the victim may serve this offer later without being asked (a standing request).
+    pub stand: bool,
+    /// When running jobs are estimated to end, ascending. Only the selection EASY needs it.
+    pub releases: Vec<Release>,
+}
+
+/// Processors that are estimated to become free.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Release {
+    /// Estimated end.
+    pub at: Time,
+    /// How many.
+    pub processors: u32,
+}
+
+/// What a victim says about its queue to one thief.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct QueueState {
+    /// Counts everything this victim says about its queue; the higher is the newer.
+    pub version: u64,
+    /// What is there for this thief.
+    pub rest: Rest,
+    /// The widest job of the victim's leading class, 0 if its queue is empty.
+    pub lead: u32,
+}
+
+/// What a victim has for one thief.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Rest {
+    /// No own job waits here. The victim promises one notice when that changes.
+    Empty,
+    /// Jobs wait; nothing for this thief is narrower than this.
+    Need(u32),
+    /// More was left than one grant may hold: ask again.
+    More,
+}
+
+/// A job on its way to another owner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Transfer {
+    /// Counts the transfers from the sender to the receiver, from 1, never reused.
+    pub number: u64,
+    /// The job.
+    pub job: JobSpec,
+    /// How often it was declined so far.
+    pub bounces: u32,
+    /// How often it will have changed sites when it is accepted.
+    pub hops: u32,
+    /// Counts take-overs of the job after a site died.
+    pub epoch: u32,
+}
+
+impl PartialOrd for Transfer {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Transfer {
+    /// By number, then by what distinguishes two transfers of one number: nothing else, for one sender.
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        (self.number, self.job.key(), self.bounces, self.hops, self.epoch).cmp(&(
+            other.number,
+            other.job.key(),
+            other.bounces,
+            other.hops,
+            other.epoch,
+        ))
+    }
+}
+
+impl Message {
+    /// The kind, for events and metrics.
+    pub fn kind(&self) -> MessageKind {
+        match self {
+            Message::Request { .. } => MessageKind::Request,
+            Message::NoWork { .. } => MessageKind::NoWork,
+            Message::Grant { .. } => MessageKind::Grant,
+            Message::Reply { .. } => MessageKind::Reply,
+            Message::Notice { .. } => MessageKind::Notice,
+            Message::Seen { .. } => MessageKind::Seen,
+            Message::Withdraw { .. } => MessageKind::Withdraw,
+            Message::Route { .. } => MessageKind::Route,
+            Message::Recall { .. } => MessageKind::Recall,
+            Message::Floor { .. } => MessageKind::Floor,
+        }
+    }
+
+    /// The jobs that change owner with this message, none for most kinds.
+    pub fn transfers(&self) -> &[Transfer] {
+        match self {
+            Message::Grant { transfers, .. } | Message::Route { transfers, .. } => transfers,
+            _ => &[],
+        }
+    }
+}

@@ -1,0 +1,523 @@
+//! The peer of one site: its state, its one door in and its one door out.
+//!
+//! **Facts change state, turns decide, answers continue the turn that asked.** For one instant a driver
+//!
+//! 1. delivers all completions, then all submissions, then all messages that are due;
+//! 2. gives each site an [`Input::Turn`] in ascending order of rank, delivering every message of zero delay before
+//!    the next turn, and repeats the pass until nothing starts;
+//! 3. fires timers that are due ([`Input::Timeout`]) and, if any fired, goes back to 2.
+//!
+//! With all delays zero this discipline makes the schedule that of the ideal algorithm, job for job. Three rules
+//! carry that equality: a notice only updates the view (Z1); a victim serves a request at once and does not start
+//! own jobs first (Z2), unless it has facts it had no turn for (Z3).
+//!
+//! Stealing from others is in `thief.rs`, being stolen from in `victim.rs`.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use scheduler::local::LocalQueue;
+use scheduler::waiting::WaitingList;
+use scheduler::{EventKind, JobId, JobSpec, Selection, SiteId, Span, Strategy, Time};
+
+use crate::config::PeerConfig;
+use crate::handover::{Custody, Ledger, Record};
+use crate::lists::{Lists, place};
+use crate::message::{Message, Offer, Release, Transfer};
+use crate::thief::{Polling, View};
+use crate::timers::{Timer, Timers};
+use crate::victim::ThiefRecord;
+
+/// What can happen to a peer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Input {
+    /// A user submitted a job here.
+    Submitted(JobSpec),
+    /// A job that runs here ended.
+    Completed(JobId),
+    /// A message arrived.
+    Message {
+        /// Who sent it, as the transport authenticated it.
+        from: SiteId,
+        /// What it says.
+        message: Message,
+    },
+    /// All facts of this instant are in: decide.
+    Turn,
+    /// [`Peer::poll_timeout`] has passed.
+    Timeout,
+}
+
+/// What a peer wants done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Output {
+    /// Execute this job, and tell when it ends.
+    Start(JobSpec),
+    /// Send a message.
+    Send {
+        /// To whom.
+        to: SiteId,
+        /// What.
+        message: Message,
+    },
+    /// Remember this.
+    Event(EventKind),
+}
+
+/// One site's scheduler as a state machine.
+#[derive(Clone, Debug)]
+pub struct Peer {
+    pub(crate) config: PeerConfig,
+    pub(crate) rank: usize,
+    pub(crate) lists: Option<Lists>,
+    local: Option<LocalQueue>,
+    pub(crate) free: u32,
+    /// Waiting jobs whose home is here.
+    pub(crate) own: WaitingList,
+    /// Of jobs here that were moved or declined before.
+    pub(crate) custody: BTreeMap<JobId, Custody>,
+    /// Firmly granted jobs that wait to fit; they go before everything.
+    pub(crate) held: VecDeque<JobSpec>,
+    running: BTreeMap<JobId, Running>,
+    /// Facts arrived that had no turn yet.
+    pub(crate) fresh: bool,
+    /// Counts starts and completions, to notice that an offer changed.
+    pub(crate) changes: u64,
+    /// What this site believes of smaller sites, by rank.
+    pub(crate) views: Vec<View>,
+    /// The victim that may serve this site without being asked.
+    pub(crate) standing_at: Option<usize>,
+    pub(crate) polling: Option<Polling>,
+    /// What this site told larger sites, by rank minus own rank minus one.
+    pub(crate) records: Vec<ThiefRecord>,
+    pub(crate) releases_offered: BTreeMap<usize, Vec<Release>>,
+    pub(crate) version: u64,
+    pub(crate) ledger: Ledger,
+    /// Transfers that are routes, not grants: (rank, number).
+    pub(crate) routed: BTreeSet<(usize, u64)>,
+    pub(crate) timers: Timers,
+    outputs: VecDeque<Output>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Running {
+    processors: u32,
+    estimated_end: Time,
+}
+
+impl Peer {
+    /// A peer with an empty queue that believes every other queue empty.
+    pub fn new(config: PeerConfig) -> Peer {
+        assert!(config.options.window >= 1, "a thief needs one request");
+        assert!(config.options.batch >= 1, "a grant holds a job");
+        let grid = config.grid.clone();
+        let rank = grid.rank(config.site);
+        let processors = grid.sizes()[rank];
+        let lists = Lists::of(&config.strategy);
+        let local = lists.is_none().then(|| LocalQueue::new(config.local, config.pass, processors));
+        Peer {
+            rank,
+            local,
+            free: processors,
+            own: WaitingList::new(),
+            custody: BTreeMap::new(),
+            held: VecDeque::new(),
+            running: BTreeMap::new(),
+            fresh: false,
+            changes: 0,
+            views: if lists.is_some() { vec![View::default(); rank] } else { Vec::new() },
+            standing_at: None,
+            polling: Polling::of(&config.options),
+            records: match lists {
+                Some(_) => vec![ThiefRecord::default(); grid.len() - rank - 1],
+                None => Vec::new(),
+            },
+            releases_offered: BTreeMap::new(),
+            version: 0,
+            ledger: Ledger::new(),
+            routed: BTreeSet::new(),
+            timers: Timers::default(),
+            outputs: VecDeque::new(),
+            lists,
+            config,
+        }
+    }
+
+    /// Tells the peer one thing. Drain [`Peer::poll_output`] before the next.
+    pub fn handle(&mut self, now: Time, input: Input) {
+        match input {
+            Input::Submitted(job) => self.on_submitted(now, job),
+            Input::Completed(job) => self.on_completed(now, job),
+            Input::Message { from, message } => self.on_message(now, from, message),
+            Input::Turn => self.turn(now),
+            Input::Timeout => self.on_timeout(now),
+        }
+    }
+
+    /// The next thing the peer wants done, in order.
+    pub fn poll_output(&mut self) -> Option<Output> {
+        self.outputs.pop_front()
+    }
+
+    /// When the peer wants an [`Input::Timeout`] (and a turn) even if nothing else happens.
+    pub fn poll_timeout(&self) -> Option<Time> {
+        let planned = self.local.as_ref().and_then(LocalQueue::wake_at);
+        [self.timers.next(), planned].into_iter().flatten().min()
+    }
+
+    fn on_submitted(&mut self, now: Time, job: JobSpec) {
+        let home = self.config.home_rank(&job).expect("drivers refuse jobs wider than the widest site");
+        self.event(EventKind::Submitted {
+            job: job.id,
+            processors: job.processors,
+            requested: job.requested,
+            origin: job.origin,
+        });
+        if home == self.rank {
+            self.enqueue(now, job);
+        } else {
+            self.route(now, home, job, Custody::default());
+        }
+    }
+
+    /// Puts a job into the queue of this site, its home.
+    pub(crate) fn enqueue(&mut self, now: Time, job: JobSpec) {
+        match &mut self.local {
+            Some(local) => local.submit(now, job),
+            None => self.own.insert(job),
+        }
+        self.fresh = true;
+    }
+
+    fn route(&mut self, now: Time, home: usize, job: JobSpec, custody: Custody) {
+        let transfer = self.grant_transfer(now, home, job, custody);
+        self.routed.insert((home, transfer.number));
+        let floor = self.ledger.floor_to(self.site_at(home));
+        self.send(home, Message::Route { transfers: vec![transfer], floor });
+    }
+
+    fn on_completed(&mut self, now: Time, job: JobId) {
+        let gone = self.running.remove(&job).expect("only a running job completes");
+        if let Some(local) = &mut self.local {
+            local.complete(now, job);
+        }
+        self.free += gone.processors;
+        assert!(self.free <= self.processors(), "a job frees what it held");
+        self.custody.remove(&job);
+        self.fresh = true;
+        self.changes += 1;
+        self.event(EventKind::Completed { job, processors: gone.processors });
+    }
+
+    fn on_message(&mut self, now: Time, from: SiteId, message: Message) {
+        if self.config.options.message_events {
+            self.event(EventKind::Received { from, message: message.kind() });
+        }
+        if from.0 == 0 || from.index() >= self.config.grid.len() || from == self.config.site {
+            return self.ignore(from, &message);
+        }
+        let other = self.config.grid.rank(from);
+        let steals = self.lists.is_some();
+        match message {
+            Message::Grant { .. }
+            | Message::NoWork { .. }
+            | Message::Notice { .. }
+            | Message::Request { .. }
+            | Message::Seen { .. }
+            | Message::Withdraw { .. }
+                if !steals =>
+            {
+                self.ignore(from, &message);
+            }
+            Message::Grant { transfers, answers, state, floor } if other < self.rank => {
+                self.on_floor(from, floor);
+                self.on_grant(now, other, &transfers, answers, state);
+            }
+            Message::NoWork { seq, state } if other < self.rank => self.on_no_work(now, other, seq, state),
+            Message::Notice { state } if other < self.rank => self.on_notice(now, other, state),
+            Message::Request { seq, offer, seen } if other > self.rank => {
+                self.on_request(now, other, seq, offer, seen);
+            }
+            Message::Seen { version, keep, offer } if other > self.rank => {
+                self.on_seen(now, other, version, keep, offer);
+            }
+            Message::Withdraw { version } if other > self.rank => self.on_withdraw(other, version),
+            Message::Reply { accepted, declined } => self.on_reply(now, other, &accepted, &declined),
+            Message::Route { transfers, floor } => {
+                self.on_floor(from, floor);
+                self.on_route(now, other, &transfers);
+            }
+            Message::Recall { number, floor } => {
+                self.on_floor(from, floor);
+                self.on_recall(other, number);
+            }
+            Message::Floor { floor } => self.on_floor(from, floor),
+            // From a site that has no business saying so.
+            message => self.ignore(from, &message),
+        }
+    }
+
+    /// Decides what starts here, tells others, and asks for work if hungry.
+    pub(crate) fn turn(&mut self, now: Time) {
+        self.fresh = false;
+        if self.local.is_some() {
+            return self.local_turn(now);
+        }
+        self.start_held(now);
+        if !self.lists().stolen_first() {
+            self.start_own(now);
+        }
+        self.publish(now);
+        self.ask(now);
+    }
+
+    fn local_turn(&mut self, now: Time) {
+        let local = self.local.as_mut().expect("checked by the caller");
+        let mut starts = Vec::new();
+        local.decide(now, &mut starts);
+        for job in starts {
+            self.start(now, job);
+        }
+    }
+
+    fn start_held(&mut self, now: Time) {
+        while self.held.front().is_some_and(|job| job.processors <= self.free) {
+            let job = self.held.pop_front().expect("just looked");
+            self.start(now, job);
+        }
+    }
+
+    /// Starts own jobs of the leading class while one is selected.
+    pub(crate) fn start_own(&mut self, now: Time) {
+        while self.held.is_empty() && self.start_own_one(now) {}
+    }
+
+    pub(crate) fn start_own_one(&mut self, now: Time) -> bool {
+        if self.free == 0 || self.own.is_empty() {
+            return false;
+        }
+        let lists = self.lists();
+        let ranges = lists.list(&self.own, &self.config.grid, self.rank, self.rank);
+        let releases = self.releases(now);
+        let Some(job) = lists.pick(&self.own, ranges, self.free, now, &releases) else { return false };
+        let (processors, key) = place(&job);
+        self.own.remove(processors, key).expect("it was just selected");
+        self.start(now, job);
+        true
+    }
+
+    pub(crate) fn start(&mut self, now: Time, job: JobSpec) {
+        assert!(job.processors <= self.free, "a policy started job {} that does not fit", job.id);
+        self.free -= job.processors;
+        let running =
+            Running { processors: job.processors, estimated_end: now.saturating_add(job.requested) };
+        let before = self.running.insert(job.id, running);
+        assert!(before.is_none(), "job {} runs once", job.id);
+        self.changes += 1;
+        let hops = self.custody.get(&job.id).map_or(0, |custody| custody.hops);
+        self.event(EventKind::Started { job: job.id, processors: job.processors, hops });
+        self.outputs.push_back(Output::Start(job));
+    }
+
+    fn on_timeout(&mut self, now: Time) {
+        for timer in self.timers.due(now) {
+            // An earlier one of this batch may have canceled it.
+            if self.timers.is_set(timer) {
+                self.on_timer(now, timer);
+            }
+        }
+    }
+
+    fn on_timer(&mut self, now: Time, timer: Timer) {
+        match timer {
+            Timer::Request(victim) => {
+                self.timers.again(timer, now);
+                self.repeat_request(now, victim);
+            }
+            Timer::Notice(thief) => {
+                self.timers.again(timer, now);
+                self.repeat_notice(now, thief);
+            }
+            Timer::Transfer(to, number) => {
+                self.timers.again(timer, now);
+                self.repeat_transfer(now, to, number);
+            }
+            Timer::Poll => {
+                self.timers.cancel(timer);
+                self.poll_round_due();
+            }
+            Timer::Serve => {
+                self.timers.cancel(timer);
+                self.serve_standing(now);
+            }
+        }
+    }
+
+    fn on_floor(&mut self, from: SiteId, floor: u64) {
+        if let Some(record) = self.ledger.floor_from(from, floor) {
+            self.ledger.apply(&record);
+        }
+    }
+
+    fn ignore(&mut self, from: SiteId, message: &Message) {
+        self.event(EventKind::Ignored { from, message: message.kind() });
+    }
+
+    /// Writes a transfer down and arms its timer; the caller sends it.
+    pub(crate) fn grant_transfer(
+        &mut self,
+        now: Time,
+        to: usize,
+        job: JobSpec,
+        custody: Custody,
+    ) -> Transfer {
+        let site = self.site_at(to);
+        let (record, transfer) = self.ledger.grant(site, job, custody);
+        self.ledger.apply(&record);
+        self.custody.remove(&job.id);
+        if let Some(retry) = self.config.options.retry {
+            self.timers.set(Timer::Transfer(to, transfer.number), now, retry);
+        }
+        self.event(EventKind::Granted {
+            job: job.id,
+            to: site,
+            transfer: transfer.number,
+            hops: transfer.hops,
+        });
+        transfer
+    }
+
+    pub(crate) fn apply(&mut self, record: Record) {
+        self.ledger.apply(&record);
+    }
+
+    pub(crate) fn send(&mut self, to: usize, message: Message) {
+        self.send_again(to, message, false);
+    }
+
+    pub(crate) fn send_again(&mut self, to: usize, message: Message, retry: bool) {
+        let to = self.site_at(to);
+        if self.config.options.message_events {
+            self.event(EventKind::Sent { to, message: message.kind(), retry });
+        }
+        self.outputs.push_back(Output::Send { to, message });
+    }
+
+    pub(crate) fn event(&mut self, kind: EventKind) {
+        self.outputs.push_back(Output::Event(kind));
+    }
+
+    pub(crate) fn lists(&self) -> Lists {
+        self.lists.expect("only the local strategy has no lists")
+    }
+
+    pub(crate) fn site_at(&self, rank: usize) -> SiteId {
+        self.config.grid.at_rank(rank)
+    }
+
+    /// Idle processors, own queue empty, nothing held: the site would take work.
+    pub(crate) fn is_hungry(&self) -> bool {
+        self.free > 0 && self.held.is_empty() && (self.own.is_empty() || self.lists().stolen_first())
+    }
+
+    /// Estimated ends of running jobs, ascending, if the selection needs them.
+    pub(crate) fn releases(&self, now: Time) -> Vec<Release> {
+        if self.lists.is_none_or(|lists| lists.select() != Selection::Easy) {
+            return Vec::new();
+        }
+        let mut by_time: BTreeMap<Time, u32> = BTreeMap::new();
+        for running in self.running.values() {
+            *by_time.entry(running.estimated_end.max(now)).or_default() += running.processors;
+        }
+        by_time.into_iter().map(|(at, processors)| Release { at, processors }).collect()
+    }
+
+    /// An offer of these processors.
+    pub(crate) fn offer(&self, now: Time, free: u32, stand: bool) -> Offer {
+        let mut releases = if free > 0 { self.releases(now) } else { Vec::new() };
+        releases.truncate(crate::codec::RELEASES_MAX);
+        Offer { free, stand, releases }
+    }
+
+    /// The site of this peer.
+    pub fn site(&self) -> SiteId {
+        self.config.site
+    }
+
+    /// What the peer was told before it started.
+    pub fn config(&self) -> &PeerConfig {
+        &self.config
+    }
+
+    /// All processors of the site.
+    pub fn processors(&self) -> u32 {
+        self.config.grid.sizes()[self.rank]
+    }
+
+    /// Idle processors.
+    pub fn free(&self) -> u32 {
+        self.free
+    }
+
+    /// Jobs that wait here, own and held.
+    pub fn waiting(&self) -> usize {
+        self.own.len() + self.held.len() + self.local.as_ref().map_or(0, LocalQueue::waiting)
+    }
+
+    /// Waiting jobs whose home is here, for observers. Empty under the local strategy.
+    pub fn own(&self) -> &WaitingList {
+        &self.own
+    }
+
+    /// Jobs that run here.
+    pub fn running(&self) -> impl Iterator<Item = JobId> {
+        self.running.keys().copied()
+    }
+
+    /// Firmly granted jobs that wait to fit.
+    pub fn held(&self) -> impl Iterator<Item = &JobSpec> {
+        self.held.iter()
+    }
+
+    /// Transfers from and to this site.
+    pub fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    /// Whether no answer is outstanding and no message may have to be repeated.
+    pub fn is_quiet(&self) -> bool {
+        self.ledger.is_settled()
+            && !self.timers.any_retry()
+            && !self.timers.is_set(Timer::Serve)
+            && self.views.iter().all(|view| !view.is_asked())
+    }
+
+    /// Walks the whole state and panics if it contradicts itself.
+    pub fn check_invariants(&self) {
+        let busy: u32 = self.running.values().map(|running| running.processors).sum();
+        assert_eq!(busy + self.free, self.processors(), "processors are busy or idle");
+        for (to, job) in self.ledger.jobs_out() {
+            assert!(!self.running.contains_key(&job), "job {job} runs here and is out to site {to}");
+        }
+        for job in self.own.iter().chain(self.held.iter()) {
+            assert!(!self.running.contains_key(&job.id), "job {} waits and runs", job.id);
+        }
+        if let Some(local) = &self.local {
+            assert_eq!(local.free(), self.free, "the local queue counts the same processors");
+        }
+        assert!(self.outputs.is_empty(), "drivers drain outputs after every input");
+    }
+}
+
+impl PeerConfig {
+    /// The rank of the site that first owns a job: its home by size, or the host of the common pool.
+    /// `None` if no site is wide enough.
+    pub fn home_rank(&self, job: &JobSpec) -> Option<usize> {
+        let by_size = self.grid.home_rank(job.processors)?;
+        Some(if self.strategy == Strategy::CommonPool { 0 } else { by_size })
+    }
+
+    /// The time after which a driver may count on every retry having been answered, for its own limits.
+    pub fn retry_longest(&self) -> Option<Span> {
+        self.options.retry.map(|retry| retry.saturating_mul(crate::config::RETRY_FACTOR_MAX))
+    }
+}

@@ -1,0 +1,449 @@
+//! The hungry side of a peer: whom to ask, and what to do with answers.
+//!
+//! A thief needs one victim, its *root*: the nearest smaller site with waiting jobs of its own. It believes of each
+//! smaller site what that site last told it ([`View`]), and never looks past its root.
+
+use scheduler::event::{DeclineReason, MessageKind};
+use scheduler::{EventKind, Span, Time};
+
+use crate::config::{Discovery, Options};
+use crate::handover::{Answer, Arrival, Custody};
+use crate::lists::Lists;
+use crate::message::{Message, Offer, QueueState, Rest, Transfer};
+use crate::peer::Peer;
+use crate::timers::Timer;
+
+/// What a site believes of a smaller site.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct View {
+    known: Known,
+    /// Newest version applied; older information is ignored.
+    heard: u64,
+    /// Widest job of the leading class, as last told.
+    lead: u32,
+    last_seq: u64,
+    asked: Option<Asked>,
+    /// [`Peer::changes`] when the last request was refused: asking again with the same offer is pointless until
+    /// the victim says something new.
+    refused_at: Option<u64>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Known {
+    /// No own job waits there, and one notice is promised when that changes.
+    #[default]
+    Empty,
+    /// Jobs wait there; nothing for this site below this width.
+    Need(u32),
+    /// Nothing is known; ask.
+    Unknown,
+}
+
+#[derive(Clone, Debug)]
+struct Asked {
+    seq: u64,
+    offer: Offer,
+}
+
+impl View {
+    pub(crate) fn is_asked(&self) -> bool {
+        self.asked.is_some()
+    }
+
+    fn hear(&mut self, state: QueueState) {
+        self.heard = state.version;
+        self.lead = state.lead;
+        self.refused_at = None;
+        self.known = match state.rest {
+            Rest::Empty => Known::Empty,
+            Rest::Need(width) => Known::Need(width),
+            Rest::More => Known::Unknown,
+        };
+    }
+}
+
+/// Asking in rounds with sleeps instead of waiting for notices.
+#[derive(Clone, Debug)]
+pub(crate) struct Polling {
+    period: Span,
+    period_max: Span,
+    sleep: Span,
+    /// The victim to ask next in this round.
+    next: Option<usize>,
+}
+
+impl Polling {
+    pub(crate) fn of(options: &Options) -> Option<Polling> {
+        match options.discovery {
+            Discovery::Standing => None,
+            Discovery::Polling { period, period_max } => {
+                assert!(period > Span::ZERO, "a site that polls sleeps between rounds");
+                Some(Polling { period, period_max, sleep: period, next: None })
+            }
+        }
+    }
+}
+
+impl Peer {
+    /// Asks for work if this site is hungry and there is somebody to ask. Continues a turn; changes nothing else.
+    pub(crate) fn ask(&mut self, now: Time) {
+        if self.polling.is_some() {
+            return self.ask_in_rounds(now);
+        }
+        if self.lists().stolen_first() {
+            return self.ask_before_own_work(now);
+        }
+        if !self.held.is_empty() || !self.own.is_empty() {
+            return self.withdraw_standing();
+        }
+        if self.free == 0 {
+            return;
+        }
+        match self.lists() {
+            Lists::Greedy { .. } => self.ask_anybody(now),
+            Lists::Steal { .. } | Lists::All => self.ask_root(now),
+        }
+    }
+
+    fn ask_root(&mut self, now: Time) {
+        let root = (0..self.rank).rev().find(|&victim| self.views[victim].known != Known::Empty);
+        if self.standing_at.is_some() && self.standing_at != root {
+            self.withdraw_standing();
+        }
+        if let Some(victim) = root {
+            self.request_if_useful(now, victim, true);
+        }
+    }
+
+    /// Greedy stealing asks every smaller site in turn, the nearest first; it leaves no standing request, because
+    /// several victims would serve the same processors.
+    fn ask_anybody(&mut self, now: Time) {
+        for victim in (0..self.rank).rev() {
+            if self.views[victim].known != Known::Empty {
+                self.request_if_useful(now, victim, false);
+            }
+        }
+    }
+
+    /// Orders that prefer stolen big work: own work starts only when no smaller site leads.
+    fn ask_before_own_work(&mut self, now: Time) {
+        while self.held.is_empty() && self.free > 0 {
+            match self.leader() {
+                Some(victim) if victim < self.rank => {
+                    return self.request_if_useful(now, victim, false);
+                }
+                Some(_) => {
+                    if !self.start_own_one(now) {
+                        return;
+                    }
+                    self.publish(now);
+                }
+                None => return,
+            }
+        }
+    }
+
+    /// The site whose leading class this site must take from (specs: h(i)), itself included.
+    fn leader(&self) -> Option<usize> {
+        let lists = self.lists();
+        let Lists::Steal { threshold, .. } = lists else { return None };
+        let sizes = self.config.grid.sizes();
+        let mut leader: Option<(usize, u32)> = None;
+        let leads = self.views.iter().map(|view| view.lead).chain([self.own_lead()]);
+        for (rank, (lead, &size)) in leads.zip(sizes).enumerate() {
+            let keeps = leader.is_some_and(|(_, width)| threshold.is_big(width, size));
+            if !keeps && lead > 0 {
+                leader = Some((rank, lead));
+            }
+        }
+        leader.map(|(rank, _)| rank)
+    }
+
+    fn request_if_useful(&mut self, now: Time, victim: usize, stand: bool) {
+        let asked = self.views.iter().filter(|view| view.is_asked()).count();
+        if self.views[victim].is_asked() || asked >= self.config.options.window {
+            return;
+        }
+        let free = self.free - self.offered();
+        if free == 0 || self.views[victim].refused_at == Some(self.changes) {
+            return;
+        }
+        if let Known::Need(width) = self.views[victim].known
+            && width > free
+        {
+            return;
+        }
+        self.request(now, victim, free, stand);
+    }
+
+    /// Processors offered in requests that are not answered.
+    fn offered(&self) -> u32 {
+        let offered: u32 = self.views.iter().filter_map(|view| Some(view.asked.as_ref()?.offer.free)).sum();
+        // Own work may have started on offered processors since.
+        offered.min(self.free)
+    }
+
+    fn request(&mut self, now: Time, victim: usize, free: u32, stand: bool) {
+        let offer = self.offer(now, free, stand);
+        let seen = self.ledger.seen(self.site_at(victim));
+        let view = &mut self.views[victim];
+        view.last_seq += 1;
+        let seq = view.last_seq;
+        view.asked = Some(Asked { seq, offer: offer.clone() });
+        if let Some(retry) = self.config.options.retry {
+            self.timers.set(Timer::Request(victim), now, retry);
+        }
+        self.event(EventKind::Requested { victim: self.site_at(victim), seq, offer: free });
+        self.send(victim, Message::Request { seq, offer, seen });
+    }
+
+    pub(crate) fn repeat_request(&mut self, _now: Time, victim: usize) {
+        let seen = self.ledger.seen(self.site_at(victim));
+        if let Some(Asked { seq, offer }) = self.views[victim].asked.clone() {
+            self.send_again(victim, Message::Request { seq, offer, seen }, true);
+        }
+    }
+
+    fn withdraw_standing(&mut self) {
+        if let Some(victim) = self.standing_at.take() {
+            let view = &mut self.views[victim];
+            let version = view.heard;
+            if !view.is_asked() {
+                view.known = Known::Unknown;
+            }
+            self.send(victim, Message::Withdraw { version });
+        }
+    }
+
+    pub(crate) fn on_grant(
+        &mut self,
+        now: Time,
+        victim: usize,
+        transfers: &[Transfer],
+        answers: Option<u64>,
+        state: QueueState,
+    ) {
+        let (mut accepted, mut declined) = (Vec::new(), Vec::new());
+        for transfer in transfers {
+            let answer = match self.ledger.arrival(self.site_at(victim), transfer.number) {
+                Arrival::Settled => {
+                    self.event(EventKind::Ignored {
+                        from: self.site_at(victim),
+                        message: MessageKind::Grant,
+                    });
+                    continue;
+                }
+                Arrival::Answered(answer) => answer,
+                Arrival::New => self.consider(now, victim, transfer),
+            };
+            match answer {
+                Answer::Accepted => accepted.push(transfer.number),
+                Answer::Declined => declined.push(transfer.number),
+            }
+        }
+        if !accepted.is_empty() || !declined.is_empty() {
+            self.send(victim, Message::Reply { accepted, declined });
+        }
+        self.hear(victim, state);
+        if answers.is_some_and(|seq| self.answered(victim, seq, transfers.len())) {
+            self.after_answer(now, victim, Some(state.rest));
+        }
+    }
+
+    /// Takes or declines a transfer that was never answered, and writes the answer down.
+    fn consider(&mut self, now: Time, victim: usize, transfer: &Transfer) -> Answer {
+        let from = self.site_at(victim);
+        let (job, number) = (transfer.job, transfer.number);
+        let firm = transfer.bounces >= self.config.options.bounces_max;
+        let fits = job.processors <= self.free;
+        let reason = if !self.held.is_empty() || (!self.own.is_empty() && !self.lists().stolen_first()) {
+            Some(DeclineReason::OwnWork)
+        } else if !fits {
+            Some(DeclineReason::DoesNotFit)
+        } else {
+            None
+        };
+        if let Some(reason) = reason
+            && !(firm && job.processors <= self.processors())
+        {
+            self.apply(self.ledger.answer(from, number, Answer::Declined));
+            self.event(EventKind::Declined { job: job.id, from, transfer: number, reason });
+            return Answer::Declined;
+        }
+        self.apply(self.ledger.answer(from, number, Answer::Accepted));
+        let custody = Custody { hops: transfer.hops, bounces: 0, epoch: transfer.epoch };
+        self.custody.insert(job.id, custody);
+        self.event(EventKind::Accepted { job: job.id, from, transfer: number, firm: reason.is_some() });
+        if fits && self.held.is_empty() {
+            self.start(now, job);
+        } else {
+            self.held.push_back(job);
+        }
+        Answer::Accepted
+    }
+
+    pub(crate) fn on_no_work(&mut self, now: Time, victim: usize, seq: u64, state: QueueState) {
+        self.hear(victim, state);
+        if self.answered(victim, seq, 0) {
+            self.views[victim].refused_at = Some(self.changes);
+            self.after_answer(now, victim, None);
+        }
+    }
+
+    /// Applies what a victim said of its queue, unless something newer was heard.
+    fn hear(&mut self, victim: usize, state: QueueState) {
+        if state.version <= self.views[victim].heard {
+            return;
+        }
+        self.views[victim].hear(state);
+        let stands =
+            matches!(state.rest, Rest::Need(_)) && matches!(self.lists(), Lists::Steal { .. } | Lists::All);
+        if stands && !self.lists().stolen_first() && self.polling.is_none() {
+            self.standing_at = Some(victim);
+        } else if self.standing_at == Some(victim) {
+            self.standing_at = None;
+        }
+    }
+
+    /// Clears the outstanding request if this answers it.
+    fn answered(&mut self, victim: usize, seq: u64, jobs: usize) -> bool {
+        if self.views[victim].asked.as_ref().is_none_or(|asked| asked.seq != seq) {
+            return false;
+        }
+        self.views[victim].asked = None;
+        self.timers.cancel(Timer::Request(victim));
+        let jobs = u32::try_from(jobs).expect("grants are short");
+        self.event(EventKind::Answered { victim: self.site_at(victim), seq, jobs });
+        true
+    }
+
+    fn after_answer(&mut self, now: Time, victim: usize, granted: Option<Rest>) {
+        if self.polling.is_some() {
+            self.continue_round(now, victim, granted);
+        }
+        self.ask(now);
+    }
+
+    pub(crate) fn on_notice(&mut self, now: Time, victim: usize, state: QueueState) {
+        let stolen_first = self.lists().stolen_first();
+        if state.version > self.views[victim].heard {
+            self.views[victim].hear(state);
+            if self.standing_at == Some(victim) {
+                self.standing_at = None;
+            }
+        } else {
+            self.event(EventKind::Ignored { from: self.site_at(victim), message: MessageKind::Notice });
+        }
+        let keep = stolen_first || (self.is_hungry() && self.views[victim].known != Known::Unknown);
+        let mut free = 0;
+        if !keep && self.views[victim].known != Known::Empty {
+            self.views[victim].known = Known::Unknown;
+        }
+        if keep && !stolen_first && matches!(self.lists(), Lists::Steal { .. } | Lists::All) {
+            let root = (0..self.rank).rev().find(|&site| self.views[site].known != Known::Empty);
+            if root == Some(victim) {
+                if self.standing_at.is_some_and(|other| other != victim) {
+                    self.withdraw_standing();
+                }
+                self.standing_at = Some(victim);
+                free = self.free - self.offered();
+            }
+        }
+        let offer = self.offer(now, free, free > 0);
+        self.send(victim, Message::Seen { version: state.version, keep, offer });
+    }
+
+    pub(crate) fn on_route(&mut self, now: Time, from: usize, transfers: &[Transfer]) {
+        let site = self.site_at(from);
+        let mut accepted = Vec::new();
+        for transfer in transfers {
+            match self.ledger.arrival(site, transfer.number) {
+                Arrival::Settled | Arrival::Answered(Answer::Declined) => {
+                    self.event(EventKind::Ignored { from: site, message: MessageKind::Route });
+                    continue;
+                }
+                Arrival::Answered(Answer::Accepted) => {}
+                Arrival::New => {
+                    let job = transfer.job;
+                    self.apply(self.ledger.answer(site, transfer.number, Answer::Accepted));
+                    let custody = Custody { hops: transfer.hops, bounces: 0, epoch: transfer.epoch };
+                    self.custody.insert(job.id, custody);
+                    self.event(EventKind::Accepted {
+                        job: job.id,
+                        from: site,
+                        transfer: transfer.number,
+                        firm: true,
+                    });
+                    self.enqueue(now, job);
+                }
+            }
+            accepted.push(transfer.number);
+        }
+        if !accepted.is_empty() {
+            self.send(from, Message::Reply { accepted, declined: Vec::new() });
+        }
+    }
+
+    pub(crate) fn on_recall(&mut self, from: usize, number: u64) {
+        let site = self.site_at(from);
+        let answer = match self.ledger.arrival(site, number) {
+            Arrival::Settled => {
+                return self.event(EventKind::Ignored { from: site, message: MessageKind::Recall });
+            }
+            Arrival::Answered(answer) => answer,
+            Arrival::New => {
+                // A promise never to accept this transfer, should the grant still come.
+                self.apply(self.ledger.answer(site, number, Answer::Declined));
+                Answer::Declined
+            }
+        };
+        let (accepted, declined) = match answer {
+            Answer::Accepted => (vec![number], Vec::new()),
+            Answer::Declined => (Vec::new(), vec![number]),
+        };
+        self.send(from, Message::Reply { accepted, declined });
+    }
+
+    fn ask_in_rounds(&mut self, now: Time) {
+        if self.rank == 0 || self.timers.is_set(Timer::Poll) || self.views.iter().any(View::is_asked) {
+            return;
+        }
+        if !self.is_hungry() {
+            if let Some(polling) = &mut self.polling {
+                polling.next = None;
+            }
+            return;
+        }
+        let nearest = if self.lists() == Lists::All { 0 } else { self.rank - 1 };
+        let polling = self.polling.as_mut().expect("checked by the caller");
+        let victim = *polling.next.get_or_insert(nearest);
+        let free = self.free;
+        self.request(now, victim, free, false);
+    }
+
+    /// Where a round of polling goes after an answer: on, or to sleep.
+    fn continue_round(&mut self, now: Time, victim: usize, granted: Option<Rest>) {
+        let greedy = matches!(self.lists(), Lists::Greedy { .. });
+        let known = self.views[victim].known;
+        let polling = self.polling.as_mut().expect("checked by the caller");
+        if granted.is_some() {
+            polling.sleep = polling.period;
+        }
+        polling.next = match known {
+            Known::Unknown => Some(victim),
+            Known::Need(_) if !greedy => None,
+            Known::Need(_) | Known::Empty => victim.checked_sub(1),
+        };
+        if polling.next.is_none() {
+            let sleep = polling.sleep;
+            polling.sleep = sleep.saturating_mul(2).min(polling.period_max);
+            self.timers.set(Timer::Poll, now, sleep);
+        }
+    }
+
+    pub(crate) fn poll_round_due(&mut self) {
+        if let Some(polling) = &mut self.polling {
+            polling.next = None;
+        }
+    }
+}

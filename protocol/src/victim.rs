@@ -1,0 +1,406 @@
+//! The other side of a peer: serving requests, keeping thieves informed, taking declined jobs back.
+//!
+//! For each larger site a [`ThiefRecord`] says what that site was last told, so that everything it must learn is
+//! sent once: a queue that turns empty or non-empty, or a job narrower than any it knows of.
+
+use scheduler::event::{MessageKind, RefusalReason};
+use scheduler::{EventKind, Selection, Span, Time};
+
+use crate::handover::{Answer, Custody};
+use crate::lists::{Lists, add_release, place};
+use crate::message::{Message, Offer, QueueState, Release, Rest, Transfer};
+use crate::peer::Peer;
+use crate::timers::Timer;
+
+/// What this site last told a larger site, and what that site offered.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ThiefRecord {
+    mode: Mode,
+    /// The width told with Need, or none for Empty.
+    told: Option<u32>,
+    /// The widest job of the leading class, as told.
+    lead: u32,
+    /// Whether the offer may be served without being asked.
+    serve: bool,
+    /// Idle processors it offered, less what was granted since.
+    free: u32,
+    /// Version of the newest thing told.
+    version: u64,
+    last_seq: u64,
+    /// The last request that was answered with jobs, and their transfer numbers.
+    granted: Option<Granted>,
+    /// Told that something could be picked for it, and not asked since.
+    nudged: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Granted {
+    seq: u64,
+    first: u64,
+    last: u64,
+}
+
+/// What a victim owes a thief.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Mode {
+    /// The thief believes the queue empty: owed a notice when it is not.
+    #[default]
+    Watching,
+    /// The thief knows of work: owed a notice if the queue runs empty or gets narrower jobs.
+    Standing,
+    /// A notice was sent and not yet seen.
+    Pending,
+    /// The thief knows that it knows nothing: owed nothing until it asks.
+    Silent,
+}
+
+impl Peer {
+    fn record(&mut self, thief: usize) -> &mut ThiefRecord {
+        &mut self.records[thief - self.rank - 1]
+    }
+
+    pub(crate) fn on_request(&mut self, now: Time, thief: usize, seq: u64, offer: Offer, seen: u64) {
+        let last = self.record(thief).last_seq;
+        if seq < last {
+            return self
+                .event(EventKind::Ignored { from: self.site_at(thief), message: MessageKind::Request });
+        }
+        if seq == last
+            && let Some(granted) = self.record(thief).granted
+            && granted.seq == seq
+        {
+            return self.grant_again(now, thief, granted);
+        }
+        self.record(thief).last_seq = seq;
+        if self.fresh {
+            self.turn(now);
+        }
+        let unseen: u32 = self
+            .ledger
+            .out_to(self.site_at(thief))
+            .filter(|transfer| transfer.number > seen)
+            .map(|transfer| transfer.job.processors)
+            .sum();
+        let free = offer.free.saturating_sub(unseen);
+        self.remember_releases(thief, offer.releases);
+        self.record(thief).nudged = false;
+        self.serve(now, thief, Some(seq), free, offer.stand);
+        self.publish(now);
+    }
+
+    fn remember_releases(&mut self, thief: usize, releases: Vec<Release>) {
+        if releases.is_empty() {
+            self.releases_offered.remove(&thief);
+        } else {
+            self.releases_offered.insert(thief, releases);
+        }
+    }
+
+    /// The answer to a repeated request whose answer was a grant.
+    fn grant_again(&mut self, now: Time, thief: usize, granted: Granted) {
+        let site = self.site_at(thief);
+        let out: Vec<Transfer> = (granted.first..=granted.last)
+            .filter_map(|number| self.ledger.out(site, number).copied())
+            .collect();
+        if out.is_empty() {
+            // Answered already: the thief has the grant.
+            return self.event(EventKind::Ignored { from: site, message: MessageKind::Request });
+        }
+        let (free, stand) = (self.record(thief).free, self.record(thief).serve);
+        self.conclude(now, thief, Some(granted.seq), out, free, stand, true);
+    }
+
+    /// Picks jobs for a thief and sends them, or says that there are none if it asked.
+    fn serve(&mut self, now: Time, thief: usize, answers: Option<u64>, offered: u32, stand: bool) {
+        let lists = self.lists();
+        let mut free = offered;
+        let mut transfers = Vec::new();
+        let mut releases = self.releases_offered.remove(&thief).unwrap_or_default();
+        let room =
+            self.config.options.unanswered_max.saturating_sub(self.ledger.out_count(self.site_at(thief)));
+        let limit = self.config.options.batch.min(room);
+        let lead = self.own_lead();
+        while transfers.len() < limit && free > 0 {
+            let ranges = lists.list(&self.own, &self.config.grid, self.rank, thief);
+            let Some(job) = lists.pick(&self.own, ranges, free, now, &releases) else { break };
+            let (processors, key) = place(&job);
+            self.own.remove(processors, key).expect("it was just picked");
+            free -= processors;
+            if lists.select() == Selection::Easy {
+                add_release(&mut releases, now, job.requested, processors);
+            }
+            let custody = self.custody.get(&job.id).copied().unwrap_or_default();
+            transfers.push(self.grant_transfer(now, thief, job, custody));
+            if lists.stolen_first() && self.own_lead() != lead {
+                // The thief's leader may be another site now; let it look.
+                break;
+            }
+        }
+        let cut = !transfers.is_empty()
+            && free > 0
+            && (transfers.len() >= limit || (lists.stolen_first() && self.own_lead() != lead));
+        if lists.select() == Selection::Easy && !cut {
+            self.remember_releases(thief, releases);
+        }
+        if let (Some(seq), Some(first), Some(last)) = (answers, transfers.first(), transfers.last()) {
+            let granted = Granted { seq, first: first.number, last: last.number };
+            self.record(thief).granted = Some(granted);
+        }
+        if transfers.is_empty() {
+            let Some(seq) = answers else { return };
+            let reason = if room == 0 {
+                RefusalReason::Busy
+            } else if self.own.is_empty() {
+                RefusalReason::Empty
+            } else {
+                RefusalReason::TooWide
+            };
+            self.event(EventKind::Refused { thief: self.site_at(thief), seq, reason });
+        }
+        self.conclude(now, thief, answers, transfers, free, stand, cut);
+    }
+
+    /// Tells a thief what is left for it, with the jobs it gets, and notes what it was told.
+    #[expect(clippy::too_many_arguments, reason = "the fields of one message and of one record")]
+    fn conclude(
+        &mut self,
+        _now: Time,
+        thief: usize,
+        answers: Option<u64>,
+        transfers: Vec<Transfer>,
+        free: u32,
+        stand: bool,
+        cut: bool,
+    ) {
+        let (polling, eager) = (self.polling.is_some(), self.config.options.eager);
+        let state = self.next_state(thief, cut);
+        self.timers.cancel(Timer::Notice(thief));
+        let record = self.record(thief);
+        record.version = state.version;
+        record.lead = state.lead;
+        record.free = free;
+        (record.mode, record.told, record.serve) = match state.rest {
+            Rest::Empty => (Mode::Watching, None, stand && eager),
+            Rest::Need(width) => (Mode::Standing, Some(width), stand),
+            Rest::More => (Mode::Silent, None, false),
+        };
+        if polling {
+            record.mode = Mode::Silent;
+        }
+        let floor = self.ledger.floor_to(self.site_at(thief));
+        let message = match (transfers.is_empty(), answers) {
+            (true, Some(seq)) => Message::NoWork { seq, state },
+            _ => Message::Grant { transfers, answers, state, floor },
+        };
+        self.send(thief, message);
+    }
+
+    fn next_state(&mut self, thief: usize, cut: bool) -> QueueState {
+        self.version += 1;
+        let rest = match self.need(thief) {
+            None => Rest::Empty,
+            Some(_) if cut => Rest::More,
+            Some(width) => Rest::Need(width),
+        };
+        QueueState { version: self.version, rest, lead: self.own_lead() }
+    }
+
+    /// The narrowest job a thief may take; none if no own job waits.
+    fn need(&self, thief: usize) -> Option<u32> {
+        if self.own.is_empty() {
+            return None;
+        }
+        let ranges = self.lists().list(&self.own, &self.config.grid, self.rank, thief);
+        Lists::narrowest(&self.own, ranges)
+    }
+
+    /// The widest job of the leading class, 0 if the queue is empty.
+    pub(crate) fn own_lead(&self) -> u32 {
+        let class = self.lists().leading(&self.own, self.processors());
+        class.and_then(|class| self.own.widest(class)).unwrap_or(0)
+    }
+
+    /// Whether something could be picked for what a thief offered.
+    fn can_pick(&self, now: Time, thief: usize, free: u32) -> bool {
+        let lists = self.lists();
+        let releases = self.releases_offered.get(&thief).map_or(&[][..], Vec::as_slice);
+        let ranges = lists.list(&self.own, &self.config.grid, self.rank, thief);
+        free > 0 && lists.pick(&self.own, ranges, free, now, releases).is_some()
+    }
+
+    /// Tells every larger site what it is owed, and arms the timer for standing requests that can be served.
+    pub(crate) fn publish(&mut self, now: Time) {
+        if self.polling.is_some() {
+            return;
+        }
+        for thief in self.rank + 1..self.config.grid.len() {
+            self.publish_to(now, thief);
+        }
+    }
+
+    fn publish_to(&mut self, now: Time, thief: usize) {
+        let eager = self.config.options.eager;
+        let empty = self.own.is_empty();
+        let record = &self.records[thief - self.rank - 1];
+        let (mode, told, lead, nudged) = (record.mode, record.told, record.lead, record.nudged);
+        let (serve, free) = (record.serve, record.free);
+        let notify = match mode {
+            Mode::Silent | Mode::Pending => false,
+            Mode::Watching => !empty,
+            Mode::Standing if empty => true,
+            Mode::Standing => {
+                let narrower = self.need(thief) < told;
+                let lists = self.lists();
+                let scans = matches!(lists.select(), Selection::HeadOnly | Selection::Easy);
+                let nudge = scans && !nudged && self.can_pick(now, thief, free);
+                if nudge {
+                    self.record(thief).nudged = true;
+                }
+                narrower || nudge || (lists.stolen_first() && self.own_lead() != lead)
+            }
+        };
+        let served = match mode {
+            Mode::Standing | Mode::Pending => serve,
+            Mode::Watching => serve && eager,
+            Mode::Silent => false,
+        };
+        if served && !empty && !self.timers.is_set(Timer::Serve) && self.can_pick(now, thief, free) {
+            self.timers.set(Timer::Serve, now, Span::ZERO);
+        }
+        if notify {
+            self.notify(now, thief);
+        }
+    }
+
+    fn notify(&mut self, now: Time, thief: usize) {
+        let state = self.next_state(thief, false);
+        let eager = self.config.options.eager;
+        let record = self.record(thief);
+        if record.mode == Mode::Watching && !eager {
+            record.serve = false;
+        }
+        record.mode = Mode::Pending;
+        record.version = state.version;
+        record.lead = state.lead;
+        record.told = match state.rest {
+            Rest::Need(width) => Some(width),
+            Rest::Empty | Rest::More => None,
+        };
+        if let Some(retry) = self.config.options.retry {
+            self.timers.set(Timer::Notice(thief), now, retry);
+        }
+        self.send(thief, Message::Notice { state });
+    }
+
+    pub(crate) fn repeat_notice(&mut self, _now: Time, thief: usize) {
+        let record = self.record(thief);
+        let rest = record.told.map_or(Rest::Empty, Rest::Need);
+        let state = QueueState { version: record.version, rest, lead: record.lead };
+        self.send_again(thief, Message::Notice { state }, true);
+    }
+
+    pub(crate) fn repeat_transfer(&mut self, now: Time, to: usize, number: u64) {
+        let site = self.site_at(to);
+        let Some(&transfer) = self.ledger.out(site, number) else {
+            return self.timers.cancel(Timer::Transfer(to, number));
+        };
+        let floor = self.ledger.floor_to(site);
+        let age = self.timers.age(Timer::Transfer(to, number), now);
+        let message = if self.routed.contains(&(to, number)) {
+            Message::Route { transfers: vec![transfer], floor }
+        } else if self.config.options.recall.is_some_and(|limit| age.is_some_and(|age| age >= limit)) {
+            Message::Recall { number, floor }
+        } else {
+            // Version 0 is older than everything heard: this repeats the transfer, not the news.
+            let state = QueueState { version: 0, rest: Rest::More, lead: 0 };
+            Message::Grant { transfers: vec![transfer], answers: None, state, floor }
+        };
+        self.send_again(to, message, true);
+    }
+
+    /// Serves thieves that left an offer, once nothing else happens at this instant.
+    pub(crate) fn serve_standing(&mut self, now: Time) {
+        for thief in self.rank + 1..self.config.grid.len() {
+            let eager = self.config.options.eager;
+            let record = self.record(thief);
+            let served = match record.mode {
+                Mode::Standing | Mode::Pending => record.serve,
+                Mode::Watching => record.serve && eager,
+                Mode::Silent => false,
+            };
+            let free = record.free;
+            if served && self.can_pick(now, thief, free) {
+                self.serve(now, thief, None, free, true);
+            }
+        }
+        self.publish(now);
+    }
+
+    pub(crate) fn on_seen(&mut self, now: Time, thief: usize, version: u64, keep: bool, offer: Offer) {
+        let stolen_first = self.lists().stolen_first();
+        let record = self.record(thief);
+        if record.mode != Mode::Pending || record.version != version {
+            return self.event(EventKind::Ignored { from: self.site_at(thief), message: MessageKind::Seen });
+        }
+        (record.mode, record.serve) = match record.told {
+            None => (Mode::Watching, record.serve),
+            Some(_) if keep || stolen_first => (Mode::Standing, offer.free > 0 && offer.stand),
+            Some(_) => (Mode::Silent, false),
+        };
+        if record.told.is_some() {
+            record.free = offer.free;
+            self.remember_releases(thief, offer.releases);
+        }
+        self.timers.cancel(Timer::Notice(thief));
+        self.publish_to(now, thief);
+    }
+
+    pub(crate) fn on_withdraw(&mut self, thief: usize, version: u64) {
+        let record = self.record(thief);
+        // Something told later will put the thief right; without this test it could wait for ever.
+        if record.mode == Mode::Standing && record.version == version {
+            record.mode = Mode::Silent;
+            record.serve = false;
+        }
+    }
+
+    pub(crate) fn on_reply(&mut self, now: Time, thief: usize, accepted: &[u64], declined: &[u64]) {
+        let site = self.site_at(thief);
+        for &number in accepted {
+            if let Some((record, transfer)) = self.ledger.settle(site, number, Answer::Accepted) {
+                self.apply(record);
+                self.timers.cancel(Timer::Transfer(thief, number));
+                self.routed.remove(&(thief, number));
+                self.event(EventKind::Settled { job: transfer.job.id, to: site, transfer: number });
+            }
+        }
+        for &number in declined {
+            if self.routed.contains(&(thief, number)) {
+                // A route is always accepted and never recalled: this answer is not ours.
+                self.event(EventKind::Ignored { from: site, message: MessageKind::Reply });
+                continue;
+            }
+            if let Some((record, transfer)) = self.ledger.settle(site, number, Answer::Declined) {
+                self.apply(record);
+                self.timers.cancel(Timer::Transfer(thief, number));
+                self.take_back(now, thief, &transfer);
+            }
+        }
+    }
+
+    fn take_back(&mut self, now: Time, thief: usize, transfer: &Transfer) {
+        let bounces = transfer.bounces + 1;
+        let custody = Custody { hops: transfer.hops - 1, bounces, epoch: transfer.epoch };
+        self.custody.insert(transfer.job.id, custody);
+        self.event(EventKind::Returned {
+            job: transfer.job.id,
+            by: self.site_at(thief),
+            transfer: transfer.number,
+            bounces,
+        });
+        self.enqueue(now, transfer.job);
+        if thief > self.rank {
+            self.record(thief).free = 0;
+        }
+    }
+}
