@@ -1,1 +1,14 @@
-//! Many peers in virtual time.
+//! Many peers in virtual time: discrete events, modelled links, checkers, one seed.
+//!
+//! Drives the very same [`protocol::Peer`] that a node runs. Pure: given a configuration and a workload it calls
+//! back with events, always the same ones. Start with [`simulation`] for the loop and the discipline of one
+//! instant, [`network`] for delays and losses, [`checks`] for what is asserted after each step.
+
+pub mod checks;
+pub mod jobs;
+pub mod network;
+pub mod simulation;
+
+pub use checks::{Checks, Violation};
+pub use network::{Delay, Faults};
+pub use simulation::{Simulation, SimulationConfig, Totals};

@@ -1,0 +1,161 @@
+//! What is asserted while a simulation runs, over the true state of all peers.
+//!
+//! Cheap checks run always: a job starts once, not before its submission, on processors that exist. Full checks
+//! walk every peer after every step: each job has exactly one owner, or is in a transfer that nobody answered.
+
+use std::collections::BTreeMap;
+
+use protocol::Peer;
+use scheduler::{JobId, SiteId, Time};
+use serde::{Deserialize, Serialize};
+
+/// How much is checked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Checks {
+    /// Single start, start not before submission, capacity, and every job finished at the end.
+    #[default]
+    Cheap,
+    /// Also conservation and each peer's own invariants, after every step.
+    Full,
+}
+
+/// Something that must not happen.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Violation {
+    /// Single start.
+    #[error("at {at}: job {job} starts at site {site}, but it was started before")]
+    StartedTwice {
+        /// When.
+        at: Time,
+        /// Which job.
+        job: JobId,
+        /// Where.
+        site: SiteId,
+    },
+    /// A job starts before its submission.
+    #[error("at {at}: job {job} starts at site {site} before it is submitted")]
+    StartedEarly {
+        /// When.
+        at: Time,
+        /// Which job.
+        job: JobId,
+        /// Where.
+        site: SiteId,
+    },
+    /// Capacity.
+    #[error("at {at}: site {site} uses {used} of its {processors} processors")]
+    Capacity {
+        /// When.
+        at: Time,
+        /// Where.
+        site: SiteId,
+        /// Processors in use.
+        used: u64,
+        /// Processors there are.
+        processors: u32,
+    },
+    /// Conservation: nobody has a job that was submitted and not finished.
+    #[error("at {at}: job {job} is lost: no site owns it and no transfer holds it")]
+    Lost {
+        /// When.
+        at: Time,
+        /// Which job.
+        job: JobId,
+    },
+    /// Conservation: two sites own a job.
+    #[error("at {at}: job {job} is owned by site {first} and by site {second}")]
+    OwnedTwice {
+        /// When.
+        at: Time,
+        /// Which job.
+        job: JobId,
+        /// One owner.
+        first: SiteId,
+        /// The other.
+        second: SiteId,
+    },
+    /// Liveness: a run ended with jobs that never finished.
+    #[error("the run ended with {unfinished} unfinished jobs, the first is job {job}")]
+    Unfinished {
+        /// How many.
+        unfinished: usize,
+        /// One of them.
+        job: JobId,
+    },
+    /// Liveness: a run ended with messages that still wait for an answer.
+    #[error("the run ended, but site {site} still waits for an answer")]
+    NotQuiet {
+        /// Where.
+        site: SiteId,
+    },
+}
+
+/// Counts processors and starts from what executors were told, not from what peers say of themselves.
+#[derive(Clone, Debug)]
+pub(crate) struct Observer {
+    started: Vec<bool>,
+    used: Vec<u64>,
+}
+
+impl Observer {
+    pub(crate) fn new(jobs: usize, sites: usize) -> Observer {
+        Observer { started: vec![false; jobs], used: vec![0; sites] }
+    }
+
+    /// A start: `place` in the workload, at a site with `limit` processors.
+    pub(crate) fn start(
+        &mut self,
+        at: Time,
+        place: usize,
+        job: &scheduler::JobSpec,
+        site: SiteId,
+        limit: u32,
+    ) -> Result<(), Violation> {
+        if self.started[place] {
+            return Err(Violation::StartedTwice { at, job: job.id, site });
+        }
+        if at < job.submit {
+            return Err(Violation::StartedEarly { at, job: job.id, site });
+        }
+        self.started[place] = true;
+        let used = &mut self.used[site.index()];
+        *used += u64::from(job.processors);
+        if *used > u64::from(limit) {
+            return Err(Violation::Capacity { at, site, used: *used, processors: limit });
+        }
+        Ok(())
+    }
+
+    pub(crate) fn end(&mut self, site: SiteId, processors: u32) {
+        self.used[site.index()] -= u64::from(processors);
+    }
+}
+
+/// Each job that is submitted and not finished has one owner, or is in a transfer.
+///
+/// # Errors
+/// The first job without owner and transfer, or with two owners.
+pub fn conservation<'a>(
+    at: Time,
+    peers: impl Iterator<Item = &'a Peer> + Clone,
+    unfinished: impl Iterator<Item = JobId>,
+) -> Result<(), Violation> {
+    let mut owner: BTreeMap<JobId, SiteId> = BTreeMap::new();
+    for peer in peers.clone() {
+        let site = peer.site();
+        let here = peer.own().iter().map(|job| job.id).chain(peer.held().map(|job| job.id));
+        for job in here.chain(peer.running()) {
+            if let Some(first) = owner.insert(job, site) {
+                return Err(Violation::OwnedTwice { at, job, first, second: site });
+            }
+        }
+    }
+    let transfers: std::collections::BTreeSet<JobId> =
+        peers.flat_map(|peer| peer.ledger().jobs_out().map(|(_, job)| job)).collect();
+    for job in unfinished {
+        if !owner.contains_key(&job) && !transfers.contains(&job) {
+            return Err(Violation::Lost { at, job });
+        }
+    }
+    Ok(())
+}
