@@ -8,6 +8,7 @@
 pub mod class;
 pub mod event;
 pub mod grid;
+pub mod ideal;
 pub mod job;
 pub mod local;
 pub mod policy;

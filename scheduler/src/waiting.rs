@@ -118,6 +118,20 @@ impl WaitingList {
         self.heads(widths).next_back()
     }
 
+    /// The first job in queue order with a width in the range that satisfies a condition. Looks at every job of
+    /// the range before it, so it costs O(n) if few satisfy.
+    pub fn first_where(&self, widths: Widths, condition: impl Fn(&JobSpec) -> bool) -> Option<&JobSpec> {
+        if widths.is_empty() {
+            return None;
+        }
+        let mut first: Option<&JobSpec> = None;
+        for queue in self.by_width.range(widths.above + 1..=widths.at_most).map(|(_, queue)| queue) {
+            let earlier = queue.iter().take_while(|job| first.is_none_or(|first| job.key() < first.key()));
+            first = earlier.into_iter().find(|job| condition(job)).or(first);
+        }
+        first
+    }
+
     /// The smallest width present in the range.
     pub fn narrowest(&self, widths: Widths) -> Option<u32> {
         if widths.is_empty() {
@@ -210,6 +224,11 @@ mod tests {
             let inside: Vec<&JobSpec> = naive.iter().filter(|job| widths.contains(job.processors)).collect();
             prop_assert_eq!(list.len(), naive.len());
             prop_assert_eq!(list.first(widths), inside.first().copied());
+            let even = |job: &JobSpec| job.id.0.is_multiple_of(2);
+            prop_assert_eq!(
+                list.first_where(widths, even),
+                inside.iter().copied().find(|job| even(job))
+            );
             prop_assert_eq!(list.narrowest(widths), inside.iter().map(|job| job.processors).min());
             let widest = inside.iter().map(|job| job.processors).max();
             prop_assert_eq!(list.widest(widths), widest);

@@ -1,0 +1,45 @@
+//! Which job of a list a site starts next.
+//!
+//! Where the list comes from is decided elsewhere; here is only first fit, best fit, head only and EASY
+//! (Mu'alem and Feitelson 2001) inside one list.
+
+use crate::class::Selection;
+use crate::ideal::machines::Machines;
+use crate::job::JobSpec;
+use crate::time::Time;
+use crate::waiting::{WaitingList, Widths};
+
+/// The job of the list, given as a queue and a range of widths, that this site starts now.
+///
+/// With [`Selection::Easy`] the head of the list keeps a reservation at this site, computed from the estimated
+/// ends of the jobs that run there; another job may start if it fits and either ends by its estimate no later
+/// than the reservation begins, or needs no more than what the reservation leaves.
+pub(crate) fn pick<'a>(
+    queue: &'a WaitingList,
+    widths: Widths,
+    selection: Selection,
+    machines: &Machines,
+    rank: usize,
+    now: Time,
+) -> Option<&'a JobSpec> {
+    let free = machines.free(rank);
+    if free == 0 {
+        return None;
+    }
+    let fitting = widths.fitting(free);
+    match selection {
+        Selection::FirstFit => queue.first(fitting),
+        Selection::BestFit => queue.widest_first(fitting),
+        Selection::HeadOnly => queue.first(widths).filter(|head| head.processors <= free),
+        Selection::Easy => {
+            let head = queue.first(widths)?;
+            if head.processors <= free {
+                return Some(head);
+            }
+            let reserved = machines.reservation(now, rank, head.processors);
+            queue.first_where(fitting, |job| {
+                job.processors <= reserved.extra || now.saturating_add(job.requested) <= reserved.shadow
+            })
+        }
+    }
+}

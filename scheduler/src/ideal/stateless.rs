@@ -1,0 +1,136 @@
+//! ST_x, the job stealing of Schwiegelshohn, Tchernykh and Yahyapour (IPDPS 2008), in its stateless form.
+//!
+//! The lists are a function of the waiting jobs alone and are computed anew after every arrival, start and
+//! completion: L_i is the first non-empty of A_i, L_{i-1} ∩ H_i and B_i, else L_{i-1}. `stateful` keeps explicit
+//! lists, as the paper does, and gives the same schedule offline.
+
+use crate::class::Selection;
+use crate::grid::Grid;
+use crate::ideal::homes::{Homes, View};
+use crate::ideal::machines::Machines;
+use crate::ideal::select::pick;
+use crate::job::{JobId, JobSpec};
+use crate::policy::{Policy, Start};
+use crate::strategy::Steal;
+use crate::time::Time;
+
+/// The ideal stealing algorithm ST_x with its variants of threshold, order and selection.
+///
+/// Ratio 1 + 1/β offline and 3 + 1/β online for the order AHB, β = min(x, 1 − x); none for x = 0 and x = 1.
+#[derive(Clone, Debug)]
+pub struct StatelessSteal {
+    grid: Grid,
+    selection: Selection,
+    homes: Homes,
+    machines: Machines,
+    /// L_i of every site as of its last turn.
+    lists: Vec<Option<View>>,
+    /// What each site had looked at when it last found nothing to start.
+    settled: Vec<Option<Settled>>,
+}
+
+/// A list in which nothing fits. As long as it has gained no job and no processor was freed, nothing will.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Settled {
+    list: View,
+    arrivals: u64,
+}
+
+impl StatelessSteal {
+    /// An idle grid without jobs.
+    pub fn new(grid: &Grid, steal: Steal) -> StatelessSteal {
+        StatelessSteal {
+            grid: grid.clone(),
+            selection: steal.select,
+            homes: Homes::new(grid, steal.threshold, steal.order),
+            machines: Machines::new(grid, steal.select == Selection::Easy),
+            lists: vec![None; grid.len()],
+            settled: vec![None; grid.len()],
+        }
+    }
+
+    /// The lists L_i of all sites by rank, as views of home queues.
+    pub fn views(&self) -> Vec<Option<View>> {
+        let mut below = None;
+        (0..self.grid.len())
+            .map(|rank| {
+                below = self.homes.list(rank, below);
+                below
+            })
+            .collect()
+    }
+
+    /// The jobs of the lists L_i of all sites by rank, in queue order.
+    pub fn lists(&self) -> Vec<Vec<JobSpec>> {
+        let jobs =
+            |view: View| self.homes.queue(view.home).in_order(view.widths).into_iter().copied().collect();
+        self.views().into_iter().map(|view| view.map_or_else(Vec::new, jobs)).collect()
+    }
+
+    /// Recomputes L_from to L_to.
+    fn relist(&mut self, from: usize, to: usize) {
+        for rank in from..=to {
+            let below = if rank == 0 { None } else { self.lists[rank - 1] };
+            self.lists[rank] = self.homes.list(rank, below);
+        }
+    }
+
+    /// Whether a site need not look at its list again.
+    fn is_settled(&self, rank: usize, list: View) -> bool {
+        match self.selection {
+            // What fits can only be what came since.
+            Selection::FirstFit | Selection::BestFit => {
+                self.settled[rank] == Some(Settled { list, arrivals: self.homes.arrivals(list) })
+            }
+            // The head changes when somebody else starts it, and reservations change as time passes.
+            Selection::HeadOnly | Selection::Easy => false,
+        }
+    }
+
+    /// One site starts jobs of its list until none can.
+    fn turn(&mut self, now: Time, rank: usize, starts: &mut Vec<Start>) {
+        self.relist(rank, rank);
+        while let Some(list) = self.lists[rank] {
+            if self.machines.free(rank) == 0 || self.is_settled(rank, list) {
+                return;
+            }
+            let queue = self.homes.queue(list.home);
+            let Some(&job) = pick(queue, list.widths, self.selection, &self.machines, rank, now) else {
+                self.settled[rank] = Some(Settled { list, arrivals: self.homes.arrivals(list) });
+                return;
+            };
+            self.machines.start(now, rank, &job);
+            starts.push(Start { job, site: self.grid.at_rank(rank) });
+            if self.homes.remove(list.home, &job) {
+                self.relist(list.home, rank);
+            }
+        }
+    }
+}
+
+impl Policy for StatelessSteal {
+    fn submitted(&mut self, _now: Time, job: JobSpec) {
+        self.homes.insert(job);
+    }
+
+    fn completed(&mut self, _now: Time, job: JobId) {
+        let rank = self.machines.complete(job);
+        self.settled[rank] = None;
+    }
+
+    fn decide(&mut self, now: Time, starts: &mut Vec<Start>) {
+        loop {
+            let before = starts.len();
+            for rank in 0..self.grid.len() {
+                self.turn(now, rank, starts);
+            }
+            if starts.len() == before {
+                return;
+            }
+        }
+    }
+
+    fn waiting(&self) -> usize {
+        self.homes.len()
+    }
+}
