@@ -2,11 +2,12 @@
 //!
 //! Drives the very same [`protocol::Peer`] that a node runs. Pure: given a configuration and a workload it calls
 //! back with events, always the same ones. Start with [`simulation`] for the loop and the discipline of one
-//! instant, [`network`] for delays and losses, [`checks`] for what is asserted after each step.
+//! instant, [`network`] for delays and losses, [`checks`] for what is asserted after each step, [`reference`] for runs without messages.
 
 pub mod checks;
 pub mod jobs;
 pub mod network;
+pub mod reference;
 pub mod simulation;
 
 pub use checks::{Checks, Violation};

@@ -10,6 +10,7 @@ mod common_pool;
 pub mod definition;
 mod greedy;
 mod homes;
+pub mod invariants;
 mod machines;
 mod select;
 mod stateful;

@@ -165,7 +165,7 @@ impl Floor {
         self.grid.sizes()[rank] - busy
     }
 
-    fn start(&mut self, now: Time, rank: usize, job: JobSpec, starts: &mut Vec<Start>) {
+    pub(crate) fn start(&mut self, now: Time, rank: usize, job: JobSpec, starts: &mut Vec<Start>) {
         self.waiting.retain(|waiting| waiting.id != job.id);
         self.running.push((rank, job, now));
         starts.push(Start { job, site: self.grid.at_rank(rank) });

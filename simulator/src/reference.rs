@@ -1,0 +1,405 @@
+//! Runs a [`Policy`] over a workload in virtual time: ideal algorithms and local schedulers, without messages.
+//!
+//! An instant is: completions, submissions, one decision ([`Pass::Batch`]), or one decision after every event
+//! ([`Pass::PerEvent`]). Only this loop knows true run times. It decides nothing; peers and links are elsewhere.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use scheduler::ideal::invariants::{self, State, Terms, Violation};
+use scheduler::{Event, EventKind, Grid, JobId, JobSpec, Pass, Policy, Start, Steal, Time, TimedJob};
+
+/// What a whole run amounted to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Summary {
+    /// Jobs that ran, which is all of them.
+    pub jobs: usize,
+    /// The last completion C_max; `None` for a workload without jobs.
+    pub last_end: Option<Time>,
+    /// How often the policy was asked to decide.
+    pub decisions: u64,
+}
+
+/// Why a workload cannot be run, or was not run to its end.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ReferenceError {
+    /// A job is wider than every site.
+    #[error(
+        "job {job} needs {processors} processors, the widest site has {widest}; drop it or widen the grid"
+    )]
+    TooWide {
+        /// The job.
+        job: JobId,
+        /// Its width.
+        processors: u32,
+        /// The widest site's processors.
+        widest: u32,
+    },
+    /// A width of zero, or a run time below zero.
+    #[error("job {job} needs {processors} processors for {run_time} s; drop it")]
+    Impossible {
+        /// The job.
+        job: JobId,
+        /// Its width.
+        processors: u32,
+        /// Its run time.
+        run_time: scheduler::Span,
+    },
+    /// Two jobs of one id.
+    #[error("two jobs have the id {0}; number the jobs of the workload anew")]
+    Duplicate(JobId),
+    /// The jobs are not in queue order.
+    #[error("job {0} comes after a job of a later submission or id; sort by submission, then id")]
+    Unsorted(JobId),
+    /// Nothing runs, nothing comes, and jobs wait that the policy does not start.
+    #[error(
+        "at {at} s nothing runs and nothing is submitted, but {waiting} jobs wait: the policy starves them"
+    )]
+    Starved {
+        /// When the last thing happened.
+        at: Time,
+        /// How many jobs wait.
+        waiting: usize,
+    },
+}
+
+/// Sees every step of a run, in the order in which the policy is told or tells.
+pub trait Observer<P> {
+    /// A job was submitted.
+    fn submitted(&mut self, _now: Time, _job: &JobSpec) {}
+
+    /// A job ended at the site of this rank.
+    fn completed(&mut self, _now: Time, _job: JobId, _rank: usize) {}
+
+    /// The policy started a job at the site of this rank.
+    fn started(&mut self, _now: Time, _job: &JobSpec, _rank: usize) {}
+
+    /// The policy has decided, and everything it started was reported.
+    fn decided(&mut self, _now: Time, _policy: &P) {}
+}
+
+/// Looks away.
+impl<P> Observer<P> for () {}
+
+/// Runs jobs, sorted by (submission, id), to the last completion.
+///
+/// Emits `Submitted` at the home site of each job, `Started` and `Completed`, in the order in which they happen. A job
+/// that takes no time completes at the instant it starts: that instant is then gone through again.
+///
+/// # Errors
+/// If the workload does not fit the grid or is not sorted, or if the policy leaves jobs waiting for ever.
+///
+/// # Panics
+/// If the policy breaks its contract: starts a job that does not wait, or more than a site can hold.
+pub fn run<P: Policy>(
+    policy: &mut P,
+    jobs: &[TimedJob],
+    grid: &Grid,
+    pass: Pass,
+    sink: &mut impl FnMut(Event),
+) -> Result<Summary, ReferenceError> {
+    run_observed(policy, jobs, grid, pass, sink, &mut ())
+}
+
+/// Like [`run`], with an observer.
+///
+/// # Errors
+/// As [`run`].
+///
+/// # Panics
+/// As [`run`].
+pub fn run_observed<P: Policy>(
+    policy: &mut P,
+    jobs: &[TimedJob],
+    grid: &Grid,
+    pass: Pass,
+    sink: &mut impl FnMut(Event),
+    observer: &mut impl Observer<P>,
+) -> Result<Summary, ReferenceError> {
+    let index = check(jobs, grid)?;
+    let mut run = Run {
+        policy,
+        jobs,
+        grid,
+        pass,
+        sink,
+        observer,
+        index,
+        phases: vec![Phase::Ahead; jobs.len()],
+        free: grid.sizes().iter().map(|&size| i64::from(size)).collect(),
+        overdrawn: 0,
+        ends: BinaryHeap::new(),
+        starts: Vec::new(),
+        arrived: 0,
+        sequence: 0,
+        summary: Summary { jobs: 0, last_end: None, decisions: 0 },
+    };
+    run.complete_all()?;
+    Ok(run.summary)
+}
+
+/// Whether the workload can be run; if so, where each job stands in it.
+fn check(jobs: &[TimedJob], grid: &Grid) -> Result<JobIndex, ReferenceError> {
+    for TimedJob { spec, run_time } in jobs {
+        let (job, processors) = (spec.id, spec.processors);
+        if processors > grid.widest() {
+            return Err(ReferenceError::TooWide { job, processors, widest: grid.widest() });
+        }
+        if processors == 0 || *run_time < scheduler::Span::ZERO {
+            return Err(ReferenceError::Impossible { job, processors, run_time: *run_time });
+        }
+    }
+    if let Some(pair) = jobs.windows(2).find(|pair| pair[0].spec.key() > pair[1].spec.key()) {
+        return Err(ReferenceError::Unsorted(pair[1].spec.id));
+    }
+    JobIndex::new(jobs).map_err(ReferenceError::Duplicate)
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Ahead,
+    Waiting,
+    /// At the site of this rank.
+    Running(u32),
+    Ended,
+}
+
+struct Run<'a, P, S, O> {
+    policy: &'a mut P,
+    jobs: &'a [TimedJob],
+    grid: &'a Grid,
+    pass: Pass,
+    sink: &'a mut S,
+    observer: &'a mut O,
+    index: JobIndex,
+    phases: Vec<Phase>,
+    /// Idle processors by rank. Below zero only within an instant of [`Pass::PerEvent`], where a job may take
+    /// the place of one that ends later in the same instant.
+    free: Vec<i64>,
+    /// How many sites are below zero.
+    overdrawn: usize,
+    /// (end, start sequence, place in the workload), earliest first.
+    ends: BinaryHeap<Reverse<(Time, u64, u32)>>,
+    starts: Vec<Start>,
+    arrived: usize,
+    sequence: u64,
+    summary: Summary,
+}
+
+impl<P: Policy, S: FnMut(Event), O: Observer<P>> Run<'_, P, S, O> {
+    fn complete_all(&mut self) -> Result<(), ReferenceError> {
+        let mut now = None;
+        while self.summary.jobs < self.jobs.len() {
+            // A timer that has already been decided on cannot fire again.
+            let wake = self.policy.wake_at().filter(|&wake| now.is_none_or(|now| wake > now));
+            let next = [self.next_arrival(), self.next_end(), wake].into_iter().flatten().min();
+            let Some(next) = next else { break };
+            if now.is_some_and(|now| next > now) {
+                assert_eq!(self.overdrawn, 0, "a site holds no more than it has processors");
+            }
+            now = Some(next);
+            self.step(next);
+        }
+        assert_eq!(self.overdrawn, 0, "a site holds no more than it has processors");
+        match now {
+            Some(at) if self.summary.jobs < self.jobs.len() => {
+                Err(ReferenceError::Starved { at, waiting: self.jobs.len() - self.summary.jobs })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn next_arrival(&self) -> Option<Time> {
+        self.jobs.get(self.arrived).map(|job| job.spec.submit)
+    }
+
+    fn next_end(&self) -> Option<Time> {
+        self.ends.peek().map(|Reverse((end, ..))| *end)
+    }
+
+    /// Tells the facts of an instant, or its next fact, and lets the policy decide.
+    fn step(&mut self, now: Time) {
+        match self.pass {
+            Pass::Batch => {
+                while self.next_end() == Some(now) {
+                    self.complete(now);
+                }
+                while self.next_arrival() == Some(now) {
+                    self.submit(now);
+                }
+            }
+            Pass::PerEvent => {
+                if self.next_arrival() == Some(now) {
+                    self.submit(now);
+                } else if self.next_end() == Some(now) {
+                    self.complete(now);
+                }
+            }
+        }
+        self.decide(now);
+    }
+
+    fn submit(&mut self, now: Time) {
+        let spec = self.jobs[self.arrived].spec;
+        self.phases[self.arrived] = Phase::Waiting;
+        self.arrived += 1;
+        let site = self.grid.home(spec.processors).expect("checked to fit a site");
+        let JobSpec { id: job, processors, requested, origin, .. } = spec;
+        (self.sink)(Event {
+            at: now,
+            site,
+            kind: EventKind::Submitted { job, processors, requested, origin },
+        });
+        self.policy.submitted(now, spec);
+        self.observer.submitted(now, &spec);
+    }
+
+    fn complete(&mut self, now: Time) {
+        let Reverse((_, _, place)) = self.ends.pop().expect("an end is due");
+        let place = place as usize;
+        let JobSpec { id: job, processors, .. } = self.jobs[place].spec;
+        let Phase::Running(rank) = self.phases[place] else { unreachable!("only running jobs have an end") };
+        self.phases[place] = Phase::Ended;
+        self.change_free(rank as usize, i64::from(processors));
+        self.summary.jobs += 1;
+        self.summary.last_end = Some(now);
+        let site = self.grid.at_rank(rank as usize);
+        (self.sink)(Event { at: now, site, kind: EventKind::Completed { job, processors } });
+        self.policy.completed(now, job);
+        self.observer.completed(now, job, rank as usize);
+    }
+
+    fn decide(&mut self, now: Time) {
+        let mut starts = std::mem::take(&mut self.starts);
+        self.policy.decide(now, &mut starts);
+        self.summary.decisions += 1;
+        for Start { job, site } in starts.drain(..) {
+            let place = self.index.place(job.id).expect("a policy starts jobs of the workload");
+            let TimedJob { spec, run_time } = self.jobs[place];
+            assert_eq!(
+                self.phases[place],
+                Phase::Waiting,
+                "job {} starts once, after its submission",
+                job.id
+            );
+            let rank = self.grid.rank(site);
+            self.phases[place] = Phase::Running(rank as u32);
+            self.change_free(rank, -i64::from(spec.processors));
+            if self.pass == Pass::Batch {
+                assert_eq!(self.overdrawn, 0, "job {} does not fit site {site} at {now} s", job.id);
+            }
+            self.ends.push(Reverse((now + run_time, self.sequence, place as u32)));
+            self.sequence += 1;
+            let hops = u32::from(self.grid.home(spec.processors) != Some(site));
+            let kind = EventKind::Started { job: spec.id, processors: spec.processors, hops };
+            (self.sink)(Event { at: now, site, kind });
+            self.observer.started(now, &spec, rank);
+        }
+        self.starts = starts;
+        self.observer.decided(now, self.policy);
+    }
+
+    fn change_free(&mut self, rank: usize, by: i64) {
+        let before = self.free[rank];
+        self.free[rank] += by;
+        match (before < 0, self.free[rank] < 0) {
+            (false, true) => self.overdrawn += 1,
+            (true, false) => self.overdrawn -= 1,
+            _ => {}
+        }
+    }
+}
+
+/// From a job's id to its place in the workload.
+enum JobIndex {
+    /// Ids with few gaps: the place by id less the smallest id, `u32::MAX` for none.
+    Dense { smallest: u64, places: Vec<u32> },
+    /// Pairs sorted by id.
+    Sparse(Vec<(u64, u32)>),
+}
+
+impl JobIndex {
+    /// Fails with an id that occurs twice.
+    fn new(jobs: &[TimedJob]) -> Result<JobIndex, JobId> {
+        let mut pairs: Vec<(u64, u32)> = Vec::with_capacity(jobs.len());
+        for (place, job) in jobs.iter().enumerate() {
+            pairs.push((job.spec.id.0, u32::try_from(place).expect("fewer jobs than u32::MAX")));
+        }
+        pairs.sort_unstable();
+        if let Some(pair) = pairs.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+            return Err(JobId(pair[0].0));
+        }
+        let (Some(&(smallest, _)), Some(&(largest, _))) = (pairs.first(), pairs.last()) else {
+            return Ok(JobIndex::Sparse(pairs));
+        };
+        // Four bytes an id, against sixteen a pair: dense pays up to three gaps for each job.
+        if largest - smallest >= 4 * pairs.len() as u64 {
+            return Ok(JobIndex::Sparse(pairs));
+        }
+        let mut places = vec![u32::MAX; (largest - smallest + 1) as usize];
+        for (id, place) in pairs {
+            places[(id - smallest) as usize] = place;
+        }
+        Ok(JobIndex::Dense { smallest, places })
+    }
+
+    fn place(&self, id: JobId) -> Option<usize> {
+        let place = match self {
+            JobIndex::Dense { smallest, places } => {
+                let offset = usize::try_from(id.0.checked_sub(*smallest)?).ok()?;
+                *places.get(offset).filter(|&&place| place != u32::MAX)?
+            }
+            JobIndex::Sparse(pairs) => pairs[pairs.binary_search_by_key(&id.0, |pair| pair.0).ok()?].1,
+        };
+        Some(place as usize)
+    }
+}
+
+/// An [`Observer`] that checks the invariants I1–I10 of the stealing algorithm after every decision.
+///
+/// It follows the true state by itself and computes the lists by their definition, whatever the policy.
+#[derive(Clone, Debug)]
+pub struct Checker {
+    terms: Terms,
+    state: State,
+    violations: Vec<(Time, Violation)>,
+}
+
+impl Checker {
+    /// For a run of these jobs under [`Pass::Batch`]; the invariants do not hold between events of one instant.
+    pub fn new(grid: &Grid, steal: Steal, jobs: &[TimedJob]) -> Checker {
+        let rows = jobs.iter().map(|job| (job.spec.submit, job.spec.processors, job.run_time));
+        Checker { terms: Terms::new(grid, steal, rows), state: State::new(grid), violations: Vec::new() }
+    }
+
+    /// Everything found so far, with its time; the certificate I10 is checked here, at the end of a run.
+    pub fn finish(mut self, summary: &Summary) -> Vec<(Time, Violation)> {
+        if let Some(end) = summary.last_end
+            && let Err(violation) = invariants::certificate(&self.terms, end)
+        {
+            self.violations.push((end, violation));
+        }
+        self.violations
+    }
+}
+
+impl<P> Observer<P> for Checker {
+    fn submitted(&mut self, now: Time, job: &JobSpec) {
+        self.state.submitted(now, *job);
+    }
+
+    fn completed(&mut self, now: Time, job: JobId, rank: usize) {
+        self.state.completed(now, job, rank);
+    }
+
+    fn started(&mut self, now: Time, job: &JobSpec, rank: usize) {
+        self.state.started(now, *job, rank);
+    }
+
+    fn decided(&mut self, now: Time, _policy: &P) {
+        self.state.decided(now, self.terms.lists(&self.state));
+        let found = invariants::check(&self.state, &self.terms);
+        self.violations.extend(found.into_iter().map(|violation| (now, violation)));
+        self.state.forget_starts();
+    }
+}
