@@ -7,8 +7,9 @@ use std::io::Read;
 use std::path::Path;
 
 use scheduler::local::{LocalQueue, replay};
-use scheduler::{JobId, JobSpec, LocalScheduler, Pass, SiteId, Span, Time, TimedJob};
+use scheduler::{JobId, LocalScheduler, Pass, Time, TimedJob};
 use stealgrid_tests::shared;
+use workload::prepare::{Estimate, Overrun, PrepareOptions, Size};
 
 const LOG: &str = "traces/KTH-SP2-1996-2.1-cln.swf.gz";
 const PROCESSORS: u32 = 100;
@@ -16,38 +17,38 @@ const JOBS: usize = 28_467;
 
 #[test]
 fn fcfs_batch_starts_every_job_when_simgrid_does() {
-    compare(LocalScheduler::Fcfs, Pass::Batch, Estimates::User, "simgrid-kth-sp2-fcfs");
+    compare(LocalScheduler::Fcfs, Pass::Batch, Estimate::User, "simgrid-kth-sp2-fcfs");
 }
 
 #[test]
 fn easy_batch_starts_every_job_when_simgrid_does() {
-    compare(LocalScheduler::Easy, Pass::Batch, Estimates::User, "simgrid-kth-sp2-easy");
+    compare(LocalScheduler::Easy, Pass::Batch, Estimate::User, "simgrid-kth-sp2-easy");
 }
 
 #[test]
 fn conservative_batch_starts_every_job_when_simgrid_does() {
-    compare(LocalScheduler::Conservative, Pass::Batch, Estimates::User, "simgrid-kth-sp2-cons");
+    compare(LocalScheduler::Conservative, Pass::Batch, Estimate::User, "simgrid-kth-sp2-cons");
 }
 
 #[test]
 fn conservative_replan_batch_starts_every_job_when_simgrid_does() {
-    compare(LocalScheduler::ConservativeReplan, Pass::Batch, Estimates::User, "simgrid-kth-sp2-consreplan");
+    compare(LocalScheduler::ConservativeReplan, Pass::Batch, Estimate::User, "simgrid-kth-sp2-consreplan");
 }
 
 #[test]
 fn easy_per_event_starts_every_job_when_pyss_does() {
-    compare(LocalScheduler::Easy, Pass::PerEvent, Estimates::User, "pyss-kth-sp2-easy");
+    compare(LocalScheduler::Easy, Pass::PerEvent, Estimate::User, "pyss-kth-sp2-easy");
 }
 
 #[test]
 fn conservative_per_event_starts_every_job_when_pyss_does() {
-    compare(LocalScheduler::Conservative, Pass::PerEvent, Estimates::User, "pyss-kth-sp2-cons");
+    compare(LocalScheduler::Conservative, Pass::PerEvent, Estimate::User, "pyss-kth-sp2-cons");
 }
 
 #[test]
 fn easy_with_exact_estimates_starts_every_job_when_pyss_does_in_both_orders() {
     for pass in [Pass::Batch, Pass::PerEvent] {
-        compare(LocalScheduler::Easy, pass, Estimates::Exact, "pyss-kth-sp2-exact-easy");
+        compare(LocalScheduler::Easy, pass, Estimate::Exact, "pyss-kth-sp2-exact-easy");
     }
 }
 
@@ -55,7 +56,7 @@ fn easy_with_exact_estimates_starts_every_job_when_pyss_does_in_both_orders() {
 fn conservative_with_exact_estimates_starts_every_job_when_pyss_does_in_both_orders() {
     for pass in [Pass::Batch, Pass::PerEvent] {
         for scheduler in [LocalScheduler::Conservative, LocalScheduler::ConservativeReplan] {
-            compare(scheduler, pass, Estimates::Exact, "pyss-kth-sp2-exact-cons");
+            compare(scheduler, pass, Estimate::Exact, "pyss-kth-sp2-exact-cons");
         }
     }
 }
@@ -63,19 +64,13 @@ fn conservative_with_exact_estimates_starts_every_job_when_pyss_does_in_both_ord
 /// Nothing overtakes, so the order of events within an instant changes no start.
 #[test]
 fn fcfs_per_event_starts_every_job_when_simgrid_does() {
-    compare(LocalScheduler::Fcfs, Pass::PerEvent, Estimates::User, "simgrid-kth-sp2-fcfs");
+    compare(LocalScheduler::Fcfs, Pass::PerEvent, Estimate::User, "simgrid-kth-sp2-fcfs");
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Estimates {
-    User,
-    Exact,
-}
-
-fn compare(scheduler: LocalScheduler, pass: Pass, estimates: Estimates, reference: &str) {
+fn compare(scheduler: LocalScheduler, pass: Pass, estimate: Estimate, reference: &str) {
     let Some(log) = shared(LOG) else { return };
     let Some(reference) = shared(&format!("references/{reference}.csv.gz")) else { return };
-    let jobs = normalized(&log, estimates);
+    let jobs = normalized(&log, estimate);
     assert_eq!(jobs.len(), JOBS, "the log is the one that the references were made of");
 
     let mut starts = replay(LocalQueue::new(scheduler, pass, PROCESSORS), &jobs);
@@ -89,31 +84,15 @@ fn compare(scheduler: LocalScheduler, pass: Pass, estimates: Estimates, referenc
 }
 
 /// The log as the references have it: size as allocated, no job past its estimate, nothing without a run time or size.
-fn normalized(log: &Path, estimates: Estimates) -> Vec<TimedJob> {
-    let mut jobs: Vec<TimedJob> = Vec::new();
-    for line in unpacked(log).lines().filter(|line| !line.starts_with(';')) {
-        let field: Vec<i64> =
-            line.split_whitespace().map(|text| text.parse::<f64>().unwrap() as i64).collect();
-        let processors = if field[4] > 0 { field[4] } else { field[7] };
-        let (submit, run) = (field[1], field[3]);
-        if run <= 0 || processors <= 0 || submit < 0 || processors > i64::from(PROCESSORS) {
-            continue;
-        }
-        let requested = if field[8] > 0 { field[8] } else { run };
-        let run = run.min(requested);
-        let requested = if estimates == Estimates::Exact { run } else { requested };
-        let spec = JobSpec {
-            id: JobId(field[0] as u64),
-            submit: Time::from_secs(submit),
-            processors: processors as u32,
-            requested: Span::from_secs(requested),
-            user: -1,
-            origin: SiteId(1),
-            payload: 0,
-        };
-        jobs.push(TimedJob { spec, run_time: Span::from_secs(run) });
-    }
-    jobs
+fn normalized(log: &Path, estimate: Estimate) -> Vec<TimedJob> {
+    let trace = workload::read(log).expect("the log can be read");
+    let options = PrepareOptions {
+        size: Size::Allocated,
+        overrun: Overrun::Kill,
+        estimate,
+        ..PrepareOptions::default()
+    };
+    workload::prepare(&trace, &options, PROCESSORS).expect("the log can be prepared").jobs
 }
 
 /// (job, start) of a schedule, ascending.
@@ -123,8 +102,8 @@ fn reference_starts(path: &Path) -> Vec<(JobId, Time)> {
     assert_eq!(lines.next(), Some("job_id,submit,start,end"));
     let mut starts: Vec<(JobId, Time)> = lines
         .map(|line| {
-            let field: Vec<i64> = line.split(',').map(|text| text.parse().unwrap()).collect();
-            (JobId(field[0] as u64), Time::from_secs(field[2]))
+            let field: Vec<i64> = line.split(',').map(|text| text.parse().expect("a whole number")).collect();
+            (JobId(field[0].cast_unsigned()), Time::from_secs(field[2]))
         })
         .collect();
     starts.sort_unstable();
@@ -132,7 +111,8 @@ fn reference_starts(path: &Path) -> Vec<(JobId, Time)> {
 }
 
 fn unpacked(path: &Path) -> String {
+    let file = std::fs::File::open(path).expect("the file is there");
     let mut text = String::new();
-    flate2::read::GzDecoder::new(std::fs::File::open(path).unwrap()).read_to_string(&mut text).unwrap();
+    flate2::read::GzDecoder::new(file).read_to_string(&mut text).expect("the file is packed text");
     text
 }

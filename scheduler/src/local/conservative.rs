@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use super::machine::{End, Machine};
 use super::profile::Profile;
-use crate::job::{JobSpec, QueueKey};
+use crate::job::{JobId, JobSpec, QueueKey};
 use crate::time::Time;
 
 /// A waiting job with its reservation.
@@ -66,6 +66,10 @@ impl Conservative {
 
     pub(super) fn wake_at(&self) -> Option<Time> {
         self.agenda.first_key_value().map(|(&(start, _), _)| start)
+    }
+
+    pub(super) fn planned_start(&self, job: JobId) -> Option<Time> {
+        self.planned.iter().find(|planned| planned.job.id == job).map(|planned| planned.start)
     }
 
     pub(super) fn insert(&mut self, job: JobSpec) {

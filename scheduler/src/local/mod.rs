@@ -138,6 +138,15 @@ impl LocalQueue {
         }
     }
 
+    /// The planned start of a waiting job. `None` if it does not wait, came after the latest decision, or the
+    /// scheduler plans no starts. Costs O(waiting).
+    pub fn planned_start(&self, job: JobId) -> Option<Time> {
+        match &self.scheduler {
+            Scheduler::Conservative(scheduler) => scheduler.planned_start(job),
+            Scheduler::InOrder(_) | Scheduler::Replan(_) => None,
+        }
+    }
+
     /// Jobs submitted and not started.
     pub fn waiting(&self) -> usize {
         let queued = match &self.scheduler {

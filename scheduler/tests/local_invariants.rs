@@ -1,0 +1,211 @@
+//! What holds for every local schedule, step by step: capacity, order, promises to waiting jobs.
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+use scheduler::local::LocalQueue;
+use scheduler::{JobId, JobSpec, LocalScheduler, Pass, SiteId, Span, Time, TimedJob};
+
+const SITE: u32 = 8;
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    /// Jobs may run past their estimates, and jobs may take no time at all.
+    #[test]
+    fn every_job_runs_once_within_capacity_and_not_before_its_submission(
+        jobs in logs(50, -4),
+        scheduler in prop::sample::select(LocalScheduler::ALL.to_vec()),
+        pass in prop::sample::select(vec![Pass::Batch, Pass::PerEvent]),
+    ) {
+        let run = Run::new(scheduler, pass, jobs).finish(|_| {});
+        prop_assert_eq!(run.started.len(), run.jobs.len());
+        for (id, start) in &run.started {
+            prop_assert!(*start >= run.jobs[id].spec.submit);
+        }
+        prop_assert_eq!((run.queue.waiting(), run.queue.running(), run.queue.free()), (0, 0, SITE));
+    }
+
+    /// The reservation of a head that does not fit is kept if estimates are exact, and beaten or kept otherwise.
+    #[test]
+    fn easy_never_delays_the_head(
+        jobs in logs(50, 0),
+        scheduler in prop::sample::select(vec![LocalScheduler::Easy, LocalScheduler::EasyBestFit]),
+    ) {
+        let mut reserved: BTreeMap<JobId, Time> = BTreeMap::new();
+        let run = Run::new(scheduler, Pass::Batch, jobs).finish(|run| {
+            let head = run.waiting.first_key_value().map(|(_, id)| &run.jobs[id].spec);
+            if let Some(head) = head {
+                let shadow = run.earliest_by_estimates(head.processors);
+                let promised = reserved.entry(head.id).or_insert(shadow);
+                assert!(shadow <= *promised, "job {} was promised {promised} and gets {shadow}", head.id);
+                *promised = shadow;
+            }
+        });
+        for (id, promised) in reserved {
+            prop_assert!(run.started[&id] <= promised);
+        }
+    }
+
+    #[test]
+    fn a_planned_start_never_gets_later(
+        jobs in logs(50, 0),
+        pass in prop::sample::select(vec![Pass::Batch, Pass::PerEvent]),
+    ) {
+        let mut planned: BTreeMap<JobId, Time> = BTreeMap::new();
+        let run = Run::new(LocalScheduler::Conservative, pass, jobs).finish(|run| {
+            for id in run.waiting.values() {
+                if let Some(start) = run.queue.planned_start(*id) {
+                    let before = planned.insert(*id, start).unwrap_or(Time::MAX);
+                    assert!(start <= before, "job {id} was planned at {before} and then at {start}");
+                }
+            }
+        });
+        for (id, planned) in planned {
+            prop_assert!(run.started[&id] <= planned);
+        }
+    }
+}
+
+/// A job that counts on one that runs past its estimate waits, and nothing is started on busy processors.
+#[test]
+fn an_overrun_delays_what_was_planned_behind_it() {
+    for scheduler in LocalScheduler::ALL {
+        for pass in [Pass::Batch, Pass::PerEvent] {
+            let jobs = vec![job(1, 0, SITE, 10, 25), job(2, 1, 3, 5, 5), job(3, 10, 3, 5, 5)];
+
+            let run = Run::new(scheduler, pass, jobs).finish(|_| {});
+
+            let starts: Vec<Time> = run.started.values().copied().collect();
+            let at = Time::from_secs;
+            assert_eq!(starts, [at(0), at(25), at(25)], "{scheduler:?} {pass:?}");
+        }
+    }
+}
+
+#[test]
+#[should_panic(expected = "wider than its site")]
+fn a_job_wider_than_the_site_is_refused() {
+    LocalQueue::new(LocalScheduler::Easy, Pass::Batch, 4).submit(Time::ZERO, job(1, 0, 5, 1, 1).spec);
+}
+
+#[test]
+#[should_panic(expected = "does not run here")]
+fn the_end_of_a_waiting_job_is_refused() {
+    let mut queue = LocalQueue::new(LocalScheduler::Easy, Pass::Batch, 4);
+    queue.submit(Time::ZERO, job(1, 0, 4, 1, 1).spec);
+    queue.complete(Time::ZERO, JobId(1));
+}
+
+/// A driver that checks each step against its own books.
+struct Run {
+    queue: LocalQueue,
+    jobs: BTreeMap<JobId, TimedJob>,
+    /// In queue order.
+    waiting: BTreeMap<(Time, JobId), JobId>,
+    /// By start order.
+    running: Vec<(JobId, Time)>,
+    started: BTreeMap<JobId, Time>,
+    now: Time,
+}
+
+impl Run {
+    fn new(scheduler: LocalScheduler, pass: Pass, jobs: Vec<TimedJob>) -> Run {
+        Run {
+            queue: LocalQueue::new(scheduler, pass, SITE),
+            jobs: jobs.into_iter().map(|job| (job.spec.id, job)).collect(),
+            waiting: BTreeMap::new(),
+            running: Vec::new(),
+            started: BTreeMap::new(),
+            now: Time::ZERO,
+        }
+    }
+
+    /// `check` sees the run after each pass.
+    fn finish(mut self, mut check: impl FnMut(&Run)) -> Run {
+        let mut coming: Vec<JobSpec> = self.jobs.values().map(|job| job.spec).collect();
+        coming.sort_by_key(JobSpec::key);
+        coming.reverse();
+        loop {
+            let ends = self.running.iter().map(|&(id, start)| start + self.jobs[&id].run_time);
+            let next = coming.last().map(|job| job.submit);
+            let Some(now) = ends.chain(next).chain(self.queue.wake_at()).min() else { return self };
+            assert!(now >= self.now, "no timer lies in the past");
+            self.now = now;
+            let batch = self.queue.pass() == Pass::Batch;
+            while batch && self.complete_one() {}
+            while let Some(job) = coming.pop_if(|job| job.submit == now) {
+                self.queue.submit(now, job);
+                self.waiting.insert((job.submit, job.id), job.id);
+                if !batch {
+                    self.decide(&mut check);
+                }
+            }
+            while !batch && self.complete_one() {
+                self.decide(&mut check);
+            }
+            self.decide(&mut check);
+        }
+    }
+
+    fn complete_one(&mut self) -> bool {
+        let ended = |&(id, start): &(JobId, Time)| start + self.jobs[&id].run_time <= self.now;
+        let Some(place) = self.running.iter().position(ended) else { return false };
+        let (job, _) = self.running.remove(place);
+        self.queue.complete(self.now, job);
+        true
+    }
+
+    fn decide(&mut self, check: &mut impl FnMut(&Run)) {
+        let mut starts = Vec::new();
+        self.queue.decide(self.now, &mut starts);
+        for job in starts {
+            let waited = self.waiting.remove(&(job.submit, job.id));
+            assert!(waited.is_some(), "only waiting jobs start");
+            self.running.push((job.id, self.now));
+            self.started.insert(job.id, self.now);
+        }
+        let busy: u32 = self.running.iter().map(|(id, _)| self.jobs[id].spec.processors).sum();
+        assert!(busy <= SITE, "capacity");
+        assert_eq!(self.queue.free(), SITE - busy);
+        assert_eq!(self.queue.running(), self.running.len());
+        assert_eq!(self.queue.waiting(), self.waiting.len());
+        self.queue.check_invariants();
+        check(self);
+    }
+
+    /// When so many processors are free if everything ends by its estimate and nothing starts.
+    fn earliest_by_estimates(&self, processors: u32) -> Time {
+        let end = |&(id, start): &(JobId, Time)| (start + self.jobs[&id].spec.requested).max(self.now);
+        let free_at = |time: Time| {
+            let busy = self.running.iter().filter(|running| end(running) > time);
+            SITE - busy.map(|(id, _)| self.jobs[id].spec.processors).sum::<u32>()
+        };
+        let instants = self.running.iter().map(end).chain([self.now]);
+        instants.filter(|&time| free_at(time) >= processors).min().expect("an idle site is wide enough")
+    }
+}
+
+fn job(id: u64, submit: i64, processors: u32, requested: i64, run: i64) -> TimedJob {
+    let spec = JobSpec {
+        id: JobId(id),
+        submit: Time::from_secs(submit),
+        processors,
+        requested: Span::from_secs(requested),
+        user: -1,
+        origin: SiteId(1),
+        payload: 0,
+    };
+    TimedJob { spec, run_time: Span::from_secs(run) }
+}
+
+/// Logs of up to `most` jobs; estimates exceed run times by `slack_min` to 11 seconds, often by none.
+fn logs(most: usize, slack_min: i64) -> impl Strategy<Value = Vec<TimedJob>> {
+    let slack = prop_oneof![Just(slack_min), Just(0), slack_min..12];
+    prop::collection::vec((0i64..60, 1..=SITE, 0i64..20, slack), 1..most).prop_map(|jobs| {
+        let timed = |(id, (submit, processors, run, slack)): (usize, (i64, u32, i64, i64))| {
+            job(id as u64, submit, processors, (run + slack).max(1), run)
+        };
+        jobs.into_iter().enumerate().map(timed).collect()
+    })
+}
