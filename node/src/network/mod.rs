@@ -1,0 +1,335 @@
+//! Bytes between sites: libp2p behind a handle that knows only [`SiteId`]s and opaque frames.
+//!
+//! No type of libp2p leaves this folder. Finding, dialing, authenticating and checking the other nodes happens in
+//! `task`; what a frame contains is the business of `crate::frame` and `protocol::codec`. Nothing is retried
+//! here: a frame is delivered once or reported as lost, and the peers' own timers do the rest.
+
+mod address;
+mod codec;
+mod dial;
+mod hello;
+mod identity;
+mod swarm;
+mod task;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use scheduler::SiteId;
+use scheduler::event::MessageKind;
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::JoinHandle;
+
+pub use codec::Refusal;
+pub use identity::{Identity, IdentityError};
+
+/// Default of [`NetworkConfig::frame_bytes_max`]: 256 KiB, a grant of some two thousand jobs.
+pub const FRAME_BYTES_MAX: usize = 256 * 1024;
+/// Requests under way to one peer. Half of what yamux acknowledges lazily (256), so that both directions fit.
+const IN_FLIGHT_MAX: usize = 128;
+/// Frames waiting for one of the [`IN_FLIGHT_MAX`] places of a peer. Arbitrary; beyond it frames are lost.
+const OUTBOX_MAX: usize = 4096;
+/// Commands and frames on their way to the network task. Arbitrary; beyond it frames are lost.
+const COMMANDS_MAX: usize = 4096;
+/// Frames on their way from the network task. Arbitrary; beyond it frames are refused, and the sender knows.
+const ARRIVALS_MAX: usize = 4096;
+
+/// How nodes find each other.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize, clap::ValueEnum,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Discovery {
+    /// From a list of addresses, at the start or by `/control/connect`.
+    #[default]
+    Static,
+    /// By multicast DNS on the local network, in addition to the list.
+    Mdns,
+}
+
+/// Everything the network of one node needs to know.
+#[derive(Clone)]
+pub struct NetworkConfig {
+    /// Name of the run; nodes of other runs are ignored.
+    pub run: String,
+    /// This site.
+    pub site: SiteId,
+    /// Processors of all sites, in the order of the experiment.
+    pub processors: Vec<u32>,
+    /// This node's key.
+    pub identity: Identity,
+    /// The seed all nodes of the run derive their keys from, if they do.
+    pub identity_seed: Option<u64>,
+    /// Which life of this site's process this is.
+    pub incarnation: u64,
+    /// Multiaddress to listen on, such as `/ip4/127.0.0.1/tcp/0`.
+    pub listen: String,
+    /// How to find the others.
+    pub discovery: Discovery,
+    /// Longest frame that is sent or taken, in bytes.
+    pub frame_bytes_max: usize,
+}
+
+/// Why the network of a node does not start or does not take an address.
+#[derive(Debug, thiserror::Error)]
+pub enum NetworkError {
+    /// The name of the run cannot be part of a protocol name.
+    #[error("run {0:?}: use 1 to 64 letters, digits, '-', '_' or '.'")]
+    RunName(String),
+    /// Not an address.
+    #[error("address {address:?}: {reason}; write it as /ip4/127.0.0.1/tcp/4001")]
+    Address {
+        /// What was given.
+        address: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// The listener does not come up.
+    #[error("listen on {address}: {error}; choose a free port, or 0 for any")]
+    Listen {
+        /// The address.
+        address: String,
+        /// What the system said.
+        error: std::io::Error,
+    },
+    /// The peer of an address cannot be authenticated.
+    #[error(
+        "peer {site}={address}: its peer id is unknown; append /p2p/ and the peer_id the node prints at its start, \
+         or give all nodes the same identity seed"
+    )]
+    PeerUnknown {
+        /// The site.
+        site: SiteId,
+        /// Its address.
+        address: String,
+    },
+    /// The address names another key than the site has.
+    #[error("peer {site}={address}: the run's identity seed gives this site the peer id {expected}")]
+    PeerMismatch {
+        /// The site.
+        site: SiteId,
+        /// Its address.
+        address: String,
+        /// The peer id that belongs to the site.
+        expected: String,
+    },
+    /// No such site, or the node itself.
+    #[error("peer {0}: not another site of this run")]
+    PeerSite(SiteId),
+    /// The parts of libp2p do not start.
+    #[error("start the network: {0}")]
+    Start(String),
+    /// The network task has ended.
+    #[error("the network has been shut down")]
+    Closed,
+}
+
+/// A frame to be sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outgoing {
+    /// The receiver.
+    pub to: SiteId,
+    /// What the frame is, to say so if it is lost.
+    pub kind: MessageKind,
+    /// The frame.
+    pub bytes: Vec<u8>,
+}
+
+/// What the network delivers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Arrival {
+    /// A frame from a node that has proved to be this site.
+    Frame {
+        /// The sender.
+        from: SiteId,
+        /// In which life the sender introduced itself.
+        incarnation: u64,
+        /// The frame.
+        bytes: Vec<u8>,
+    },
+    /// A frame of ours was not acknowledged. The other node may have it nevertheless.
+    Lost {
+        /// The receiver.
+        to: SiteId,
+        /// What the frame was.
+        kind: MessageKind,
+    },
+}
+
+/// One other site as the network sees it.
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct LinkState {
+    /// Both nodes have taken each other's hello on a connection that is up.
+    pub connected: bool,
+    /// Which life of the site's process is there.
+    pub incarnation: Option<u64>,
+    /// Latest round trip of a ping, on the wall clock.
+    pub rtt: Option<Duration>,
+    /// Why the node was refused or refused us.
+    pub problem: Option<String>,
+}
+
+/// The network as of now.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct NetworkState {
+    /// This node's peer id.
+    pub peer_id: String,
+    /// Addresses that other nodes can dial.
+    pub listen: Vec<String>,
+    /// All other sites.
+    pub links: BTreeMap<SiteId, LinkState>,
+}
+
+impl NetworkState {
+    /// Listening, connected to every other site, and each has answered a probe.
+    pub fn ready(&self) -> bool {
+        !self.listen.is_empty() && self.links.values().all(|link| link.connected && link.rtt.is_some())
+    }
+}
+
+/// What the network counts; all but `in_flight` only grow.
+#[derive(Debug, Default)]
+pub struct NetworkCounters {
+    in_flight: AtomicU64,
+    lost: AtomicU64,
+    outbox_full: AtomicU64,
+    inbox_full: AtomicU64,
+    refused: AtomicU64,
+}
+
+impl NetworkCounters {
+    /// Frames accepted for sending that are neither acknowledged nor lost.
+    pub fn in_flight(&self) -> u64 {
+        self.in_flight.load(Ordering::Relaxed)
+    }
+
+    /// Frames that were not acknowledged.
+    pub fn lost(&self) -> u64 {
+        self.lost.load(Ordering::Relaxed)
+    }
+
+    /// Frames lost because too many were waiting to be sent.
+    pub fn outbox_full(&self) -> u64 {
+        self.outbox_full.load(Ordering::Relaxed)
+    }
+
+    /// Frames not taken because too many were waiting to be handled.
+    pub fn inbox_full(&self) -> u64 {
+        self.inbox_full.load(Ordering::Relaxed)
+    }
+
+    /// Requests refused, for one of the reasons of [`Refusal`].
+    pub fn refused(&self) -> u64 {
+        self.refused.load(Ordering::Relaxed)
+    }
+}
+
+enum Command {
+    Send(Outgoing),
+    Connect { peers: Vec<(SiteId, String)>, answer: oneshot::Sender<Result<(), NetworkError>> },
+}
+
+/// The running network of a node: the receiving end. There is one.
+pub struct Network {
+    handle: NetworkHandle,
+    arrivals: mpsc::Receiver<Arrival>,
+    stop: oneshot::Sender<()>,
+    task: JoinHandle<()>,
+}
+
+/// The sending end; clones share the network.
+#[derive(Clone)]
+pub struct NetworkHandle {
+    commands: mpsc::Sender<Command>,
+    state: watch::Receiver<NetworkState>,
+    counters: Arc<NetworkCounters>,
+}
+
+impl Network {
+    /// Starts the network and waits until its listener is up.
+    ///
+    /// # Errors
+    /// If the configuration makes no sense or the address cannot be listened on.
+    pub async fn start(config: NetworkConfig) -> Result<Network, NetworkError> {
+        let counters = Arc::new(NetworkCounters::default());
+        let (commands, command_receiver) = mpsc::channel(COMMANDS_MAX);
+        let (arrival_sender, arrivals) = mpsc::channel(ARRIVALS_MAX);
+        let (stop, stopped) = oneshot::channel();
+        let task = task::NetworkTask::new(config, arrival_sender, Arc::clone(&counters)).await?;
+        let state = task.state();
+        let task = tokio::spawn(task.run(command_receiver, stopped));
+        Ok(Network { handle: NetworkHandle { commands, state, counters }, arrivals, stop, task })
+    }
+
+    /// The sending end.
+    pub fn handle(&self) -> NetworkHandle {
+        self.handle.clone()
+    }
+
+    /// The next arrival; `None` only if the network task has failed. Can be cancelled without losing one.
+    pub async fn next(&mut self) -> Option<Arrival> {
+        self.arrivals.recv().await
+    }
+
+    /// The next arrival if there is one already.
+    pub fn try_next(&mut self) -> Option<Arrival> {
+        self.arrivals.try_recv().ok()
+    }
+
+    /// Closes all connections and waits for the task to end.
+    pub async fn shutdown(self) {
+        // An error means that the task has ended already, which is what is wanted.
+        let _ = self.stop.send(());
+        if let Err(error) = self.task.await {
+            tracing::error!(%error, "the network task failed");
+        }
+    }
+}
+
+impl NetworkHandle {
+    /// Sends a frame, or counts it as lost if too many are waiting; then `false`.
+    pub fn send(&self, outgoing: Outgoing) -> bool {
+        self.counters.in_flight.fetch_add(1, Ordering::Relaxed);
+        let sent = self.commands.try_send(Command::Send(outgoing)).is_ok();
+        if !sent {
+            self.counters.in_flight.fetch_sub(1, Ordering::Relaxed);
+            self.counters.lost.fetch_add(1, Ordering::Relaxed);
+            self.counters.outbox_full.fetch_add(1, Ordering::Relaxed);
+        }
+        sent
+    }
+
+    /// Makes the addresses of other sites known; they are dialed from then on.
+    ///
+    /// # Errors
+    /// If one of them is no address of another site, or its peer id is not known; then none is used.
+    pub async fn connect(&self, peers: Vec<(SiteId, String)>) -> Result<(), NetworkError> {
+        let (answer, answered) = oneshot::channel();
+        let command = Command::Connect { peers, answer };
+        self.commands.send(command).await.map_err(|_| NetworkError::Closed)?;
+        answered.await.map_err(|_| NetworkError::Closed)?
+    }
+
+    /// The network as of now.
+    pub fn state(&self) -> NetworkState {
+        self.state.borrow().clone()
+    }
+
+    /// Waits until the network is ready; forever if a site never appears.
+    pub async fn ready(&self) {
+        let mut state = self.state.clone();
+        if state.wait_for(NetworkState::ready).await.is_err() {
+            // The network is gone and will never be ready.
+            std::future::pending::<()>().await;
+        }
+    }
+
+    /// What the network has counted.
+    pub fn counters(&self) -> &NetworkCounters {
+        &self.counters
+    }
+}

@@ -1,0 +1,680 @@
+//! The task that owns the libp2p swarm: connects to the other sites, checks who they are, moves frames.
+//!
+//! ```text
+//! dialed or accepted -> identify (is it of this run?) -> our Hello taken, its Hello taken -> connected
+//! ```
+//! A peer that fails a check is refused with a reason that both sides log, and its connection is closed.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use futures::StreamExt as _;
+use futures::future::BoxFuture;
+use futures::stream::FuturesUnordered;
+use libp2p::core::ConnectedPoint;
+use libp2p::core::transport::TransportError;
+use libp2p::multiaddr::Protocol;
+use libp2p::request_response::{self, OutboundRequestId, ResponseChannel};
+use libp2p::swarm::dial_opts::{DialOpts, PeerCondition};
+use libp2p::swarm::{ConnectionId, SwarmEvent};
+use libp2p::{Multiaddr, PeerId, Swarm, identify, mdns, ping};
+use scheduler::SiteId;
+use scheduler::event::MessageKind;
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::time::Instant;
+
+use super::address::{look_up, needs_name_lookup, parse_address, socket_address, strip_peer};
+use super::codec::{Answer, Request};
+use super::dial::DialTable;
+use super::hello::Hello;
+use super::swarm::{Behaviour, BehaviourEvent, build, run_protocol};
+use super::{
+    Arrival, Command, IN_FLIGHT_MAX, Identity, LinkState, NetworkConfig, NetworkCounters, NetworkError,
+    NetworkState, OUTBOX_MAX, Outgoing, Refusal,
+};
+
+/// How long the listener may take to come up.
+const LISTEN_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long to wait for more addresses of a listener on all interfaces after the first.
+const LISTEN_SETTLE: Duration = Duration::from_millis(200);
+/// How long a refused peer has to read the reason and leave by itself.
+const LEAVING_GRACE: Duration = Duration::from_secs(1);
+/// Pings that fail in a row before a connection is given up.
+const PING_FAILURES_MAX: u32 = 2;
+
+/// A node there is a connection to.
+#[derive(Default)]
+struct Peer {
+    /// All connections, oldest first, and whether this node dialed them.
+    connections: Vec<(ConnectionId, bool)>,
+    /// The site it is, once its hello was taken.
+    site: Option<SiteId>,
+    incarnation: u64,
+    /// Whether our hello was sent on this connection, and taken.
+    greeted: bool,
+    taken: bool,
+    rtt: Option<Duration>,
+    ping_failures: u32,
+    in_flight: usize,
+    outbox: VecDeque<Outgoing>,
+    /// To be disconnected as soon as the refusal is on its way.
+    refused: bool,
+}
+
+/// What an unanswered request was.
+enum Asked {
+    Hello,
+    Frame { to: SiteId, kind: MessageKind },
+}
+
+/// Owner of the swarm.
+pub(super) struct NetworkTask {
+    config: NetworkConfig,
+    run_protocol: String,
+    /// The keys that sites must have, where known.
+    keys: BTreeMap<SiteId, PeerId>,
+    swarm: Swarm<Behaviour>,
+    dials: DialTable,
+    resolving: FuturesUnordered<BoxFuture<'static, (PeerId, Vec<Multiaddr>)>>,
+    peers: BTreeMap<PeerId, Peer>,
+    /// The peers whose hello was taken.
+    sites: BTreeMap<SiteId, PeerId>,
+    asked: HashMap<OutboundRequestId, (PeerId, Asked)>,
+    /// Refused peers that are disconnected if they have not left by then, in that order.
+    leaving: VecDeque<(Instant, PeerId)>,
+    arrivals: mpsc::Sender<Arrival>,
+    counters: Arc<NetworkCounters>,
+    state: watch::Sender<NetworkState>,
+}
+
+impl NetworkTask {
+    /// Builds the swarm and waits for its listener.
+    pub(super) async fn new(
+        config: NetworkConfig,
+        arrivals: mpsc::Sender<Arrival>,
+        counters: Arc<NetworkCounters>,
+    ) -> Result<NetworkTask, NetworkError> {
+        let run_protocol = run_protocol(&config.run)?;
+        let swarm = build(&config)?;
+        let local = *swarm.local_peer_id();
+        let mut keys = BTreeMap::new();
+        let mut links = BTreeMap::new();
+        for site in (0..config.processors.len()).map(SiteId::from_index).filter(|site| *site != config.site) {
+            links.insert(site, LinkState::default());
+            if let Some(seed) = config.identity_seed {
+                keys.insert(site, Identity::derived(&config.run, seed, site).peer());
+            }
+        }
+        let initial = NetworkState { peer_id: local.to_string(), listen: Vec::new(), links };
+        let mut task = NetworkTask {
+            run_protocol,
+            keys,
+            swarm,
+            dials: DialTable::new(local),
+            resolving: FuturesUnordered::new(),
+            peers: BTreeMap::new(),
+            sites: BTreeMap::new(),
+            asked: HashMap::new(),
+            leaving: VecDeque::new(),
+            arrivals,
+            counters,
+            state: watch::Sender::new(initial),
+            config,
+        };
+        task.listen().await?;
+        Ok(task)
+    }
+
+    pub(super) fn state(&self) -> watch::Receiver<NetworkState> {
+        self.state.subscribe()
+    }
+
+    /// Starts the listener. libp2p reports an address in use as a mere event; a deaf node must not go on.
+    async fn listen(&mut self) -> Result<(), NetworkError> {
+        let address = self.config.listen.clone();
+        let parsed = parse_address(&address)?;
+        let failed = |error: io::Error| NetworkError::Listen { address: address.clone(), error };
+        if let Some(socket) = socket_address(&parsed).filter(|socket| socket.port() != 0) {
+            // libp2p listens with SO_REUSEPORT: a second node on the same port would start and take half of the
+            // first one's connections. A plain socket finds out.
+            std::net::TcpListener::bind(socket).map_err(failed)?;
+        }
+        self.swarm.listen_on(parsed).map_err(|error| match error {
+            TransportError::MultiaddrNotSupported(_) => NetworkError::Address {
+                address: address.clone(),
+                reason: "only TCP over IP is supported".to_string(),
+            },
+            TransportError::Other(error) => failed(error),
+        })?;
+        let mut deadline = Instant::now() + LISTEN_TIMEOUT;
+        loop {
+            let listening = !self.state.borrow().listen.is_empty();
+            match tokio::time::timeout_at(deadline, self.swarm.select_next_some()).await {
+                Err(_) if listening => return Ok(()),
+                Err(_) => return Err(failed(io::ErrorKind::TimedOut.into())),
+                Ok(SwarmEvent::ListenerClosed { reason, .. }) => {
+                    return Err(failed(reason.err().unwrap_or_else(|| io::ErrorKind::NotConnected.into())));
+                }
+                Ok(event) => self.on_swarm_event(event),
+            }
+            if !listening && !self.state.borrow().listen.is_empty() {
+                deadline = Instant::now() + LISTEN_SETTLE;
+            }
+        }
+    }
+
+    /// Runs until told to stop or all handles are gone.
+    pub(super) async fn run(
+        mut self,
+        mut commands: mpsc::Receiver<Command>,
+        mut stop: oneshot::Receiver<()>,
+    ) {
+        loop {
+            let next_dial = self.dials.next_due();
+            let next_leaving = self.leaving.front().map(|(due, _)| *due);
+            tokio::select! {
+                biased; // The end first, then our own work, then other sites.
+                _ = &mut stop => break,
+                () = sleep_until(next_dial) => self.dial_due(),
+                () = sleep_until(next_leaving) => self.disconnect_refused(),
+                command = commands.recv() => match command {
+                    Some(command) => self.on_command(command),
+                    None => break,
+                },
+                Some((peer, addresses)) = self.resolving.next() => self.dial(peer, addresses),
+                event = self.swarm.select_next_some() => self.on_swarm_event(event),
+            }
+        }
+        self.close().await;
+    }
+
+    /// Closes every connection properly, so that the others see the end at once.
+    async fn close(mut self) {
+        let peers: Vec<PeerId> = self.swarm.connected_peers().copied().collect();
+        for peer in peers {
+            // An error means that it is disconnected already.
+            let _ = self.swarm.disconnect_peer_id(peer);
+        }
+        let closed = async {
+            while self.swarm.network_info().num_peers() > 0 {
+                self.swarm.select_next_some().await;
+            }
+        };
+        // One second is ample for closing sockets, and nothing depends on it.
+        if tokio::time::timeout(Duration::from_secs(1), closed).await.is_err() {
+            tracing::debug!("some connections did not close in time");
+        }
+    }
+
+    fn on_command(&mut self, command: Command) {
+        match command {
+            Command::Send(outgoing) => self.send(outgoing),
+            Command::Connect { peers, answer } => {
+                // The asker may have gone; then nobody wants the answer.
+                let _ = answer.send(self.connect(peers));
+            }
+        }
+    }
+
+    // Finding and dialing.
+
+    fn connect(&mut self, peers: Vec<(SiteId, String)>) -> Result<(), NetworkError> {
+        let mut learned = Vec::new();
+        for (site, address) in peers {
+            if site == self.config.site || !self.is_site(site) {
+                return Err(NetworkError::PeerSite(site));
+            }
+            let mut parsed = parse_address(&address)?;
+            let named = match parsed.iter().last() {
+                Some(Protocol::P2p(peer)) => {
+                    parsed.pop();
+                    Some(peer)
+                }
+                _ => None,
+            };
+            let peer = match (named, self.keys.get(&site)) {
+                (Some(named), Some(expected)) if named != *expected => {
+                    let expected = expected.to_string();
+                    return Err(NetworkError::PeerMismatch { site, address, expected });
+                }
+                (Some(peer), _) => peer,
+                (None, Some(expected)) => *expected,
+                (None, None) => return Err(NetworkError::PeerUnknown { site, address }),
+            };
+            learned.push((site, peer, parsed));
+        }
+        for (site, peer, address) in learned {
+            self.keys.insert(site, peer);
+            self.learn(peer, address);
+        }
+        Ok(())
+    }
+
+    fn learn(&mut self, peer: PeerId, address: Multiaddr) {
+        let connected = self.peers.contains_key(&peer);
+        self.dials.learn(peer, address, connected, Instant::now());
+    }
+
+    /// Whether a peer found by mDNS can belong to this run. Without known keys the hello decides.
+    fn may_be_of_this_run(&self, peer: PeerId) -> bool {
+        self.config.identity_seed.is_none() || self.keys.values().any(|key| *key == peer)
+    }
+
+    fn dial_due(&mut self) {
+        for (peer, addresses) in self.dials.take_due(Instant::now()) {
+            if addresses.iter().any(needs_name_lookup) {
+                self.resolving.push(Box::pin(async move { (peer, look_up(addresses).await) }));
+            } else {
+                self.dial(peer, addresses);
+            }
+        }
+    }
+
+    fn dial(&mut self, peer: PeerId, addresses: Vec<Multiaddr>) {
+        // A new port each time: reusing the listener's port fails while an old connection lingers.
+        let options = DialOpts::peer_id(peer)
+            .condition(PeerCondition::DisconnectedAndNotDialing)
+            .addresses(addresses)
+            .allocate_new_port()
+            .build();
+        if let Err(error) = self.swarm.dial(options) {
+            tracing::debug!(%peer, %error, "cannot dial");
+            if !self.peers.contains_key(&peer) {
+                self.dials.on_failed(peer, Instant::now());
+            }
+        }
+    }
+
+    // What libp2p reports.
+
+    fn on_swarm_event(&mut self, event: SwarmEvent<BehaviourEvent>) {
+        match event {
+            SwarmEvent::Behaviour(event) => self.on_behaviour_event(event),
+            SwarmEvent::NewListenAddr { address, .. } => {
+                tracing::info!(%address, "listening");
+                self.state.send_modify(|state| state.listen.push(address.to_string()));
+            }
+            SwarmEvent::ExpiredListenAddr { address, .. } => {
+                let gone = address.to_string();
+                self.state.send_modify(|state| state.listen.retain(|listen| *listen != gone));
+            }
+            SwarmEvent::ListenerClosed { addresses, reason, .. } => {
+                tracing::error!(
+                    ?addresses,
+                    ?reason,
+                    "a listener closed; other nodes cannot connect any more"
+                );
+                self.state.send_modify(|state| state.listen.clear());
+            }
+            SwarmEvent::ConnectionEstablished { peer_id, connection_id, endpoint, .. } => {
+                self.on_connected(peer_id, connection_id, &endpoint);
+            }
+            SwarmEvent::ConnectionClosed { peer_id, connection_id, num_established, cause, .. } => {
+                let cause = cause.map(|error| error.to_string());
+                self.on_closed(peer_id, connection_id, num_established, cause);
+            }
+            SwarmEvent::OutgoingConnectionError { peer_id: Some(peer), error, .. } => {
+                tracing::debug!(%peer, %error, "dial failed");
+                if !self.peers.contains_key(&peer) {
+                    self.dials.on_failed(peer, Instant::now());
+                }
+            }
+            SwarmEvent::IncomingConnectionError { error, .. } => {
+                tracing::debug!(%error, "an incoming connection failed");
+            }
+            SwarmEvent::ListenerError { error, .. } => tracing::warn!(%error, "the listener has a problem"),
+            _ => {}
+        }
+    }
+
+    fn on_connected(&mut self, peer_id: PeerId, connection: ConnectionId, endpoint: &ConnectedPoint) {
+        self.dials.on_connected(peer_id);
+        let peer = self.peers.entry(peer_id).or_default();
+        peer.connections.push((connection, endpoint.is_dialer()));
+        if peer.connections.len() > 1 && self.dials.dials(peer_id) {
+            // Both dialed. The lower id decides which connection stays, and it alone closes the others.
+            let kept = peer.connections.iter().find(|(_, dialed)| *dialed).unwrap_or(&peer.connections[0]).0;
+            for (surplus, _) in peer.connections.iter().filter(|(id, _)| *id != kept) {
+                self.swarm.close_connection(*surplus);
+            }
+        }
+    }
+
+    fn on_closed(&mut self, peer_id: PeerId, connection: ConnectionId, left: u32, cause: Option<String>) {
+        let Some(peer) = self.peers.get_mut(&peer_id) else { return };
+        peer.connections.retain(|(id, _)| *id != connection);
+        if left > 0 {
+            return;
+        }
+        let peer = self.peers.remove(&peer_id).expect("it was there a moment ago");
+        for outgoing in peer.outbox {
+            self.lose(outgoing.to, outgoing.kind);
+        }
+        if let Some(site) = peer.site {
+            self.sites.remove(&site);
+            tracing::info!(other = site.0, cause, "disconnected");
+            self.update_link(site, |link| link.connected = false);
+        }
+        if peer.refused {
+            self.dials.on_refused(peer_id, Instant::now());
+        } else {
+            self.dials.on_disconnected(peer_id, Instant::now());
+        }
+    }
+
+    fn on_behaviour_event(&mut self, event: BehaviourEvent) {
+        match event {
+            BehaviourEvent::Requests(event) => self.on_request_event(event),
+            BehaviourEvent::Ping(event) => self.on_ping(event),
+            BehaviourEvent::Identify(identify::Event::Received { peer_id, info, .. }) => {
+                self.on_identified(peer_id, &info);
+            }
+            BehaviourEvent::Identify(_) => {}
+            BehaviourEvent::Mdns(mdns::Event::Discovered(found)) => {
+                for (peer, address) in found {
+                    if self.may_be_of_this_run(peer) {
+                        tracing::debug!(%peer, %address, "found by mDNS");
+                        self.learn(peer, strip_peer(address));
+                    }
+                }
+            }
+            BehaviourEvent::Mdns(mdns::Event::Expired(_)) => {}
+        }
+    }
+
+    fn on_ping(&mut self, event: ping::Event) {
+        let Some(peer) = self.peers.get_mut(&event.peer) else { return };
+        match event.result {
+            Ok(rtt) => {
+                peer.ping_failures = 0;
+                peer.rtt = Some(rtt);
+                if let Some(site) = peer.site {
+                    self.update_link(site, |link| link.rtt = Some(rtt));
+                }
+            }
+            Err(error) => {
+                peer.ping_failures += 1;
+                tracing::warn!(peer = %event.peer, %error, failures = peer.ping_failures, "a ping failed");
+                if peer.ping_failures >= PING_FAILURES_MAX {
+                    self.swarm.close_connection(event.connection);
+                }
+            }
+        }
+    }
+
+    /// Checks that the peer is of this run before anything else is sent: an unknown protocol name would kill the
+    /// connection without a reason.
+    fn on_identified(&mut self, peer_id: PeerId, info: &identify::Info) {
+        let Some(peer) = self.peers.get_mut(&peer_id) else { return };
+        if info.protocol_version != self.run_protocol {
+            tracing::warn!(
+                peer = %peer_id,
+                ours = self.run_protocol,
+                theirs = info.protocol_version,
+                "refused a node of another run"
+            );
+            peer.refused = true;
+            self.counters.refused.fetch_add(1, Ordering::Relaxed);
+            self.disconnect(peer_id);
+            return;
+        }
+        if !peer.greeted {
+            peer.greeted = true;
+            let hello = Hello {
+                site: self.config.site,
+                incarnation: self.config.incarnation,
+                processors: self.config.processors.clone(),
+            };
+            self.request(peer_id, Request::Hello(hello.encode()), Asked::Hello);
+        }
+    }
+
+    fn request(&mut self, peer: PeerId, request: Request, asked: Asked) {
+        let id = self.swarm.behaviour_mut().requests.send_request(&peer, request);
+        self.asked.insert(id, (peer, asked));
+    }
+
+    fn on_request_event(&mut self, event: request_response::Event<Request, Answer>) {
+        match event {
+            request_response::Event::Message { peer, message, .. } => match message {
+                request_response::Message::Request { request, channel, .. } => {
+                    self.on_request(peer, request, channel);
+                }
+                request_response::Message::Response { request_id, response } => {
+                    if let Some((peer, asked)) = self.asked.remove(&request_id) {
+                        self.on_answer(peer, asked, response);
+                    }
+                }
+            },
+            request_response::Event::OutboundFailure { request_id, error, .. } => {
+                if let Some((peer, asked)) = self.asked.remove(&request_id) {
+                    self.on_unanswered(peer, asked, &error);
+                }
+            }
+            request_response::Event::InboundFailure { peer, error, .. } => {
+                tracing::debug!(%peer, %error, "a request could not be taken or answered");
+            }
+            request_response::Event::ResponseSent { peer, .. } => {
+                if self.peers.get(&peer).is_some_and(|peer| peer.refused) {
+                    // Closing at once could overtake the reason.
+                    self.leaving.push_back((Instant::now() + LEAVING_GRACE, peer));
+                }
+            }
+        }
+    }
+
+    fn on_request(&mut self, peer_id: PeerId, request: Request, channel: ResponseChannel<Answer>) {
+        let answer = match request {
+            Request::Hello(bytes) => self.on_hello(peer_id, &bytes),
+            Request::Frame(bytes) => match self.on_frame(peer_id, bytes) {
+                Some(answer) => answer,
+                None => return, // Not taken and not refused: without an answer it counts as lost.
+            },
+        };
+        if let Answer::Refused(_) = answer {
+            self.counters.refused.fetch_add(1, Ordering::Relaxed);
+        }
+        // An error means that the connection has closed meanwhile; the sender learns that by itself.
+        let _ = self.swarm.behaviour_mut().requests.send_response(channel, answer);
+    }
+
+    fn on_hello(&mut self, peer_id: PeerId, bytes: &[u8]) -> Answer {
+        let checked = self.check_hello(peer_id, bytes);
+        let Some(peer) = self.peers.get_mut(&peer_id) else { return Answer::Refused(Refusal::NotIntroduced) };
+        match checked {
+            Ok(hello) => {
+                peer.site = Some(hello.site);
+                peer.incarnation = hello.incarnation;
+                self.sites.insert(hello.site, peer_id);
+                self.after_hello(peer_id);
+                Answer::Taken
+            }
+            Err((site, refusal)) => {
+                peer.refused = true;
+                tracing::error!(peer = %peer_id, site = ?site.map(|site| site.0), reason = %refusal, "refused a node");
+                if let Some(site) = site.filter(|_| refusal != Refusal::DuplicateSite) {
+                    self.update_link(site, |link| link.problem = Some(format!("refused: {refusal}")));
+                }
+                Answer::Refused(refusal)
+            }
+        }
+    }
+
+    fn check_hello(&self, peer_id: PeerId, bytes: &[u8]) -> Result<Hello, (Option<SiteId>, Refusal)> {
+        let hello = Hello::decode(bytes).map_err(|_| (None, Refusal::Unreadable))?;
+        let refuse = |refusal| Err((Some(hello.site), refusal));
+        if hello.processors != self.config.processors {
+            return refuse(Refusal::OtherGrid);
+        }
+        if hello.site == self.config.site || !self.is_site(hello.site) {
+            return refuse(Refusal::UnknownSite);
+        }
+        if self.keys.get(&hello.site).is_some_and(|key| *key != peer_id) {
+            return refuse(Refusal::WrongKey);
+        }
+        if self.sites.get(&hello.site).is_some_and(|known| *known != peer_id) {
+            return refuse(Refusal::DuplicateSite);
+        }
+        Ok(hello)
+    }
+
+    fn on_frame(&mut self, peer_id: PeerId, bytes: Vec<u8>) -> Option<Answer> {
+        let peer = self.peers.get(&peer_id)?;
+        let Some(from) = peer.site else { return Some(Answer::Refused(Refusal::NotIntroduced)) };
+        let arrival = Arrival::Frame { from, incarnation: peer.incarnation, bytes };
+        if self.arrivals.try_send(arrival).is_err() {
+            self.counters.inbox_full.fetch_add(1, Ordering::Relaxed);
+            return None;
+        }
+        Some(Answer::Taken)
+    }
+
+    fn on_answer(&mut self, peer_id: PeerId, asked: Asked, answer: Answer) {
+        match (asked, answer) {
+            (Asked::Hello, Answer::Taken) => {
+                if let Some(peer) = self.peers.get_mut(&peer_id) {
+                    peer.taken = true;
+                    self.after_hello(peer_id);
+                }
+            }
+            (Asked::Hello, Answer::Refused(refusal)) => {
+                tracing::error!(
+                    peer = %peer_id,
+                    "another node refuses this one because {refusal}; check the site, the grid and the identities"
+                );
+                if let Some(peer) = self.peers.get_mut(&peer_id) {
+                    peer.refused = true;
+                }
+                let site = self.keys.iter().find(|(_, key)| **key == peer_id).map(|(site, _)| *site);
+                if let Some(site) = site {
+                    self.update_link(site, |link| link.problem = Some(format!("it refuses us: {refusal}")));
+                }
+                self.disconnect(peer_id);
+            }
+            (Asked::Frame { .. }, Answer::Taken) => {
+                self.counters.in_flight.fetch_sub(1, Ordering::Relaxed);
+                self.free_place(peer_id);
+            }
+            (Asked::Frame { to, kind }, Answer::Refused(refusal)) => {
+                tracing::debug!(to = to.0, reason = %refusal, "a frame was refused");
+                self.lose(to, kind);
+                self.free_place(peer_id);
+            }
+        }
+    }
+
+    fn on_unanswered(&mut self, peer_id: PeerId, asked: Asked, error: &request_response::OutboundFailure) {
+        match asked {
+            Asked::Hello => {
+                tracing::debug!(peer = %peer_id, %error, "the hello went unanswered");
+                // The connection is of no use without it; dialing anew repeats it.
+                self.disconnect(peer_id);
+            }
+            Asked::Frame { to, kind } => {
+                tracing::debug!(to = to.0, %error, "a frame was lost");
+                self.lose(to, kind);
+                self.free_place(peer_id);
+            }
+        }
+    }
+
+    /// Reports the link as connected once both hellos are through.
+    fn after_hello(&mut self, peer_id: PeerId) {
+        let Some(Peer { site: Some(site), incarnation, taken: true, rtt, .. }) = self.peers.get(&peer_id)
+        else {
+            return;
+        };
+        let (site, incarnation, rtt) = (*site, *incarnation, *rtt);
+        let before = self.state.borrow().links.get(&site).cloned().unwrap_or_default();
+        if !before.connected {
+            tracing::info!(other = site.0, "connected");
+        }
+        if before.incarnation.is_some_and(|before| before != incarnation) {
+            tracing::warn!(other = site.0, "the site's process has been started anew");
+        }
+        self.update_link(site, |link| {
+            *link = LinkState { connected: true, incarnation: Some(incarnation), rtt, problem: None };
+        });
+    }
+
+    // Frames.
+
+    fn send(&mut self, outgoing: Outgoing) {
+        let peer_id = self.sites.get(&outgoing.to).copied();
+        let peer = peer_id.and_then(|id| self.peers.get_mut(&id)).filter(|peer| peer.taken && !peer.refused);
+        let (Some(peer_id), Some(peer)) = (peer_id, peer) else {
+            tracing::debug!(to = outgoing.to.0, "a frame was lost: not connected");
+            self.lose(outgoing.to, outgoing.kind);
+            return;
+        };
+        if peer.in_flight >= IN_FLIGHT_MAX {
+            if peer.outbox.len() >= OUTBOX_MAX {
+                self.counters.outbox_full.fetch_add(1, Ordering::Relaxed);
+                self.lose(outgoing.to, outgoing.kind);
+            } else {
+                peer.outbox.push_back(outgoing);
+            }
+            return;
+        }
+        peer.in_flight += 1;
+        let Outgoing { to, kind, bytes } = outgoing;
+        self.request(peer_id, Request::Frame(bytes), Asked::Frame { to, kind });
+    }
+
+    /// A request to the peer has ended: its place goes to the next frame that waits.
+    fn free_place(&mut self, peer_id: PeerId) {
+        let Some(peer) = self.peers.get_mut(&peer_id) else { return };
+        peer.in_flight = peer.in_flight.saturating_sub(1);
+        if let Some(outgoing) = peer.outbox.pop_front() {
+            self.send(outgoing);
+        }
+    }
+
+    fn lose(&mut self, to: SiteId, kind: MessageKind) {
+        self.counters.in_flight.fetch_sub(1, Ordering::Relaxed);
+        self.counters.lost.fetch_add(1, Ordering::Relaxed);
+        if self.arrivals.try_send(Arrival::Lost { to, kind }).is_err() {
+            // Counted above; only the event is missing.
+            self.counters.inbox_full.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    // Small things.
+
+    fn is_site(&self, site: SiteId) -> bool {
+        site.0 >= 1 && site.index() < self.config.processors.len()
+    }
+
+    /// Disconnects the refused peer that has had its time, unless it came back as another site meanwhile.
+    fn disconnect_refused(&mut self) {
+        if let Some((_, peer)) = self.leaving.pop_front()
+            && self.peers.get(&peer).is_some_and(|peer| peer.refused)
+        {
+            self.disconnect(peer);
+        }
+    }
+
+    fn disconnect(&mut self, peer: PeerId) {
+        // An error means that it is disconnected already.
+        let _ = self.swarm.disconnect_peer_id(peer);
+    }
+
+    fn update_link(&self, site: SiteId, change: impl FnOnce(&mut LinkState)) {
+        self.state.send_modify(|state| {
+            if let Some(link) = state.links.get_mut(&site) {
+                change(link);
+            }
+        });
+    }
+}
+
+/// Sleeps until then, or forever.
+async fn sleep_until(instant: Option<Instant>) {
+    match instant {
+        Some(instant) => tokio::time::sleep_until(instant).await,
+        None => std::future::pending().await,
+    }
+}
