@@ -33,7 +33,7 @@ const LOGS: [(&str, usize, u64, u64, u64); 17] = [
 ];
 
 fn log(name: &str) -> Option<Trace> {
-    shared(&format!("traces/{name}.swf.gz")).map(|path| read(path).unwrap())
+    shared(&format!("traces/{name}.swf.gz")).map(|path| read(path).expect("a shared log can be read"))
 }
 
 #[test]
@@ -103,10 +103,10 @@ fn kth(estimate: &str) -> Option<Prepared> {
     let trace = log("KTH-SP2-1996-2.1-cln")?;
     let options = PrepareOptions {
         size: Size::Allocated,
-        estimate: estimate.parse().unwrap(),
+        estimate: estimate.parse().expect("a switch of these tests"),
         ..PrepareOptions::default()
     };
-    Some(prepare(&trace, &options, trace.processors()).unwrap())
+    Some(prepare(&trace, &options, trace.processors()).expect("the log can be prepared"))
 }
 
 /// The reference schedules were computed by other tools from a log normalized by other code: their submit

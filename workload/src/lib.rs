@@ -14,13 +14,17 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod draw;
+pub mod generate;
 pub mod header;
+pub mod lublin;
 pub mod prepare;
 pub mod record;
 pub mod repair;
 pub mod source;
 pub mod swf;
 pub mod trace;
+pub mod tsafrir;
 
 pub use prepare::prepare;
 pub use source::{read, read_from};
