@@ -17,6 +17,7 @@ pub struct Placement {
     /// The site.
     pub site: SiteId,
     /// The start.
+    #[serde(rename = "start_us")]
     pub start: Time,
 }
 
@@ -42,11 +43,13 @@ pub struct Agreement {
     pub same: usize,
     /// Of the compared, jobs with the same site.
     pub same_site: usize,
-    /// Makespan of the first run less that of the second, in microseconds.
+    /// Makespan of the first run less that of the second.
+    #[serde(rename = "makespan_difference_us")]
     pub makespan_difference: Span,
     /// Mean start of the first run less that of the second over the jobs that started in both, in seconds.
     pub start_difference_mean_s: f64,
     /// The largest absolute such difference.
+    #[serde(rename = "start_difference_max_us")]
     pub start_difference_max: Span,
     /// The first jobs, by their earlier start, that differ.
     pub first_differences: Vec<Difference>,

@@ -13,7 +13,7 @@ use scheduler::SiteId;
 use crate::outcome::Outcome;
 
 /// Jobs of one home site that ran at one site.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cell {
     /// Jobs.
     pub jobs: u64,

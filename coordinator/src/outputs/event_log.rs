@@ -1,0 +1,213 @@
+//! `events.jsonl.zst`: one event a line as JSON, compressed with zstd, written while the run goes on.
+//!
+//! What was logged is on disk at the latest [`FLUSH_EVERY`] events later, also if the program is killed, and
+//! whole when the log is finished or dropped. `zstdcat events.jsonl.zst` shows it.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use scheduler::Event;
+
+/// Bytes of lines that are handed to the compressor at once; arbitrary, a few hundred lines.
+const PIECE: usize = 1 << 16;
+/// Events between two flushes to the file: a second or less of simulation, and small cost in size.
+const FLUSH_EVERY: u64 = 1 << 18;
+/// Higher levels cost more time than a simulation takes and save a few percent.
+const LEVEL: i32 = 1;
+
+/// A log that events are appended to.
+pub struct EventLog {
+    path: PathBuf,
+    lines: Vec<u8>,
+    written: u64,
+    /// `None` after the log was finished.
+    encoder: Option<zstd::Encoder<'static, BufWriter<File>>>,
+}
+
+/// Why events could not be written or read.
+#[derive(Debug, thiserror::Error)]
+pub enum EventLogError {
+    /// The file could not be written.
+    #[error("write {}: {source}; is the disk full?", path.display())]
+    Write {
+        /// The log.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The file could not be read, or ends in the middle: the run was killed.
+    #[error("read {}: line {line}: {source}", path.display())]
+    Read {
+        /// The log.
+        path: PathBuf,
+        /// The line, from 1.
+        line: u64,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A line is no event.
+    #[error("read {}: line {line}: {source}; was it written by another version?", path.display())]
+    Malformed {
+        /// The log.
+        path: PathBuf,
+        /// The line, from 1.
+        line: u64,
+        /// What is wrong.
+        source: serde_json::Error,
+    },
+}
+
+impl EventLog {
+    /// Starts a log, replacing a file of that name.
+    ///
+    /// # Errors
+    /// If the file cannot be created.
+    pub fn create(path: &Path) -> Result<EventLog, EventLogError> {
+        let wrap = |source| EventLogError::Write { path: path.to_path_buf(), source };
+        let file = BufWriter::new(File::create(path).map_err(wrap)?);
+        let encoder = zstd::Encoder::new(file, LEVEL).map_err(wrap)?;
+        let lines = Vec::with_capacity(PIECE + 1024);
+        Ok(EventLog { path: path.to_path_buf(), lines, written: 0, encoder: Some(encoder) })
+    }
+
+    /// Appends one event.
+    ///
+    /// # Errors
+    /// If the disk does not take it.
+    pub fn write(&mut self, event: &Event) -> Result<(), EventLogError> {
+        serde_json::to_writer(&mut self.lines, event).expect("an event is plain data");
+        self.lines.push(b'\n');
+        self.written += 1;
+        let flush = self.written.is_multiple_of(FLUSH_EVERY);
+        if flush || self.lines.len() >= PIECE {
+            self.hand_over(flush)
+                .map_err(|source| EventLogError::Write { path: self.path.clone(), source })?;
+        }
+        Ok(())
+    }
+
+    /// How many events were appended.
+    pub fn written(&self) -> u64 {
+        self.written
+    }
+
+    /// Completes the file.
+    ///
+    /// # Errors
+    /// If the disk does not take the rest.
+    pub fn finish(mut self) -> Result<(), EventLogError> {
+        self.complete().map_err(|source| EventLogError::Write { path: self.path.clone(), source })
+    }
+
+    fn hand_over(&mut self, flush: bool) -> io::Result<()> {
+        let encoder = self.encoder.as_mut().expect("the log is open until it is finished");
+        encoder.write_all(&self.lines)?;
+        self.lines.clear();
+        if flush { encoder.flush() } else { Ok(()) }
+    }
+
+    fn complete(&mut self) -> io::Result<()> {
+        if self.encoder.is_none() {
+            return Ok(());
+        }
+        self.hand_over(false)?;
+        match self.encoder.take() {
+            Some(encoder) => encoder.finish()?.flush(),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Drop for EventLog {
+    fn drop(&mut self) {
+        if let Err(error) = self.complete() {
+            // Nobody is left to return it to; `finish` is the way to learn of it.
+            eprintln!("warning: {} is incomplete: {error}", self.path.display());
+        }
+    }
+}
+
+/// Reads a log back, event by event.
+pub struct EventReader {
+    path: PathBuf,
+    line: u64,
+    text: String,
+    lines: BufReader<zstd::Decoder<'static, BufReader<File>>>,
+}
+
+impl EventReader {
+    /// Opens a log.
+    ///
+    /// # Errors
+    /// If there is no such file or it is not compressed with zstd.
+    pub fn open(path: &Path) -> Result<EventReader, EventLogError> {
+        let wrap = |source| EventLogError::Read { path: path.to_path_buf(), line: 1, source };
+        let decoder = File::open(path).and_then(zstd::Decoder::new).map_err(wrap)?;
+        let lines = BufReader::with_capacity(PIECE, decoder);
+        Ok(EventReader { path: path.to_path_buf(), line: 0, text: String::new(), lines })
+    }
+}
+
+impl Iterator for EventReader {
+    type Item = Result<Event, EventLogError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.line += 1;
+        self.text.clear();
+        let (path, line) = (&self.path, self.line);
+        match self.lines.read_line(&mut self.text) {
+            Ok(0) => None,
+            Ok(_) => {
+                let event = serde_json::from_str(&self.text);
+                Some(event.map_err(|source| EventLogError::Malformed { path: path.clone(), line, source }))
+            }
+            Err(source) => Some(Err(EventLogError::Read { path: path.clone(), line, source })),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::outputs::tests::folder;
+    use scheduler::{EventKind, JobId, SiteId, Time};
+
+    fn event(number: u64) -> Event {
+        let kind = EventKind::Started { job: JobId(number), processors: 2, hops: 0 };
+        Event { at: Time::from_secs(number as i64), site: SiteId(1), kind }
+    }
+
+    #[test]
+    fn events_are_read_back_as_written() {
+        let path = folder("event_log").join("events.jsonl.zst");
+        let mut log = EventLog::create(&path).unwrap();
+        let events: Vec<Event> = (0..3000).map(event).collect();
+        for event in &events {
+            log.write(event).unwrap();
+        }
+        log.finish().unwrap();
+
+        let read: Vec<Event> = EventReader::open(&path).unwrap().map(Result::unwrap).collect();
+        assert_eq!(read, events);
+    }
+
+    #[test]
+    fn a_dropped_log_is_whole() {
+        let path = folder("event_log_dropped").join("events.jsonl.zst");
+        let mut log = EventLog::create(&path).unwrap();
+        log.write(&event(1)).unwrap();
+        drop(log);
+        assert_eq!(EventReader::open(&path).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_wrong_line_is_named() {
+        let path = folder("event_log_wrong").join("events.jsonl.zst");
+        let mut encoder = zstd::Encoder::new(File::create(&path).unwrap(), 1).unwrap();
+        encoder.write_all(b"{\"at\":1}\n").unwrap();
+        encoder.finish().unwrap();
+        let error = EventReader::open(&path).unwrap().next().unwrap().unwrap_err().to_string();
+        assert!(error.contains("line 1"), "{error}");
+    }
+}

@@ -1,0 +1,126 @@
+//! `metrics.json`: every number of a run, for programs. Seconds unless a name ends in `_us`.
+//!
+//! Names are those of the types in the analysis crate. Add fields; never rename one.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+use serde::Serialize;
+
+use analysis::migrations::Migration;
+use analysis::outcome::{Contradictions, MessageCounts};
+use analysis::{Agreement, Bounds, Comparison, Metrics, Verdict};
+use scheduler::event::MessageKind;
+
+use super::run_result::{RunResult, Status};
+
+#[derive(Serialize)]
+struct Document<'a> {
+    format: u32,
+    experiment: &'a str,
+    strategy: String,
+    seed: u64,
+    #[serde(flatten)]
+    status: &'a Status,
+    verdict: Verdict,
+    metrics: &'a Metrics,
+    bounds: BoundsInSeconds,
+    theory: &'a [Comparison],
+    migrations: Vec<Migration>,
+    messages: BTreeMap<&'static str, MessageCounts>,
+    requests: Requests,
+    contradictions: Contradictions,
+    ideal: Option<IdealPart<'a>>,
+}
+
+#[derive(Serialize)]
+struct BoundsInSeconds {
+    time_s: f64,
+    area_thesis_s: f64,
+    area_start_s: f64,
+    area_s: f64,
+    count_s: f64,
+    thesis_s: f64,
+    proof_s: f64,
+    best_s: f64,
+}
+
+impl From<&Bounds> for BoundsInSeconds {
+    fn from(bounds: &Bounds) -> BoundsInSeconds {
+        BoundsInSeconds {
+            time_s: bounds.time.as_secs_f64(),
+            area_thesis_s: bounds.area_thesis.as_secs_f64(),
+            area_start_s: bounds.area_start.as_secs_f64(),
+            area_s: bounds.area.as_secs_f64(),
+            count_s: bounds.count.as_secs_f64(),
+            thesis_s: bounds.thesis.as_secs_f64(),
+            proof_s: bounds.proof.as_secs_f64(),
+            best_s: bounds.best.as_secs_f64(),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct Requests {
+    sent: u64,
+    answers: u64,
+    empty_answers: u64,
+    refused_empty: u64,
+    refused_too_wide: u64,
+    refused_busy: u64,
+    grants: u64,
+    accepts: u64,
+    firm_accepts: u64,
+    declined_own_work: u64,
+    declined_does_not_fit: u64,
+    declined_recalled: u64,
+    returns: u64,
+}
+
+#[derive(Serialize)]
+struct IdealPart<'a> {
+    identical: bool,
+    agreement: &'a Agreement,
+    metrics: &'a Metrics,
+}
+
+/// Writes the document, indented, with a line break at the end.
+pub(crate) fn write(file: &mut dyn Write, result: &RunResult) -> io::Result<()> {
+    let traffic = &result.outcome.traffic;
+    let document = Document {
+        format: 1,
+        experiment: &result.about.experiment,
+        strategy: result.about.strategy.to_string(),
+        seed: result.about.seed,
+        status: &result.about.status,
+        verdict: result.verdict(),
+        metrics: &result.metrics,
+        bounds: BoundsInSeconds::from(&result.bounds),
+        theory: &result.theory,
+        migrations: result.migrations.pairs().collect(),
+        messages: MessageKind::ALL.into_iter().map(|kind| (kind.name(), traffic.of(kind))).collect(),
+        requests: Requests {
+            sent: traffic.requests,
+            answers: traffic.answers,
+            empty_answers: traffic.empty_answers,
+            refused_empty: traffic.refused_empty,
+            refused_too_wide: traffic.refused_too_wide,
+            refused_busy: traffic.refused_busy,
+            grants: traffic.grants,
+            accepts: traffic.accepts,
+            firm_accepts: traffic.firm_accepts,
+            declined_own_work: traffic.declined_own_work,
+            declined_does_not_fit: traffic.declined_does_not_fit,
+            declined_recalled: traffic.declined_recalled,
+            returns: traffic.returns,
+        },
+        contradictions: result.outcome.contradictions,
+        ideal: result.ideal.as_ref().map(|ideal| IdealPart {
+            identical: ideal.agreement.identical(),
+            agreement: &ideal.agreement,
+            metrics: &ideal.metrics,
+        }),
+    };
+    serde_json::to_writer_pretty(&mut *file, &document)?;
+    writeln!(file)
+}

@@ -1,0 +1,40 @@
+//! Files that appear complete or not at all.
+//!
+//! The content goes to `name.tmp`, which takes the name only when it is whole: a crash leaves the former file.
+
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+
+/// Large enough that writing a hundred megabytes of rows is not a matter of system calls.
+const BUFFER: usize = 1 << 18;
+
+/// Writes a file through a temporary neighbor.
+pub(super) fn write(path: &Path, content: impl Fn(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+    let mut temporary = path.as_os_str().to_owned();
+    temporary.push(".tmp");
+    let mut file = BufWriter::with_capacity(BUFFER, File::create(&temporary)?);
+    content(&mut file)?;
+    file.into_inner().map_err(io::IntoInnerError::into_error)?;
+    fs::rename(&temporary, path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_leaves_the_former_file() {
+        let folder = crate::outputs::tests::folder("replace");
+        let path = folder.join("file");
+        write(&path, |file| file.write_all(b"first")).unwrap();
+
+        let failed = write(&path, |file| {
+            file.write_all(b"second")?;
+            Err(io::Error::other("disk full"))
+        });
+
+        assert!(failed.is_err());
+        assert_eq!(fs::read(&path).unwrap(), b"first");
+    }
+}

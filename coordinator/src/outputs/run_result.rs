@@ -1,0 +1,114 @@
+//! Everything that is known about one run: the input of all writers and reports.
+
+use serde::{Deserialize, Serialize};
+
+use analysis::theory::{self, Comparison, Setting, Verdict};
+use analysis::{Agreement, Bounds, Metrics, Migrations, Outcome};
+use scheduler::StrategySpec;
+
+/// Differences to the ideal that are kept by name.
+const DIFFERENCES_KEPT: usize = 20;
+
+/// What was run, in words that can be shown and repeated.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunAbout {
+    /// The name of the experiment, or of its file.
+    pub experiment: String,
+    /// The workload: file names or the name of a model.
+    pub workload: String,
+    /// The strategy.
+    pub strategy: StrategySpec,
+    /// The scheduler of each site's own queue, where the strategy has one.
+    pub local: Option<String>,
+    /// `simulate` or `run`.
+    pub driver: String,
+    /// `virtual` or `scaled:K`.
+    pub clock: String,
+    /// Delays and faults, such as `constant 20ms, loss 1%`.
+    pub network: String,
+    /// Whether no message took time or was lost. True for ideal strategies.
+    pub free_messages: bool,
+    /// The seed of all randomness.
+    pub seed: u64,
+    /// A command line that repeats the run.
+    pub command: String,
+    /// Whether the run reached its end.
+    pub status: Status,
+    /// What the reader should know before trusting the numbers.
+    pub warnings: Vec<String>,
+}
+
+/// Whether a run reached its end.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "status", content = "reason")]
+pub enum Status {
+    /// Every job that could run has ended.
+    Complete,
+    /// It stopped before, for this reason. Metrics are over the jobs that ended.
+    Partial(String),
+}
+
+/// The same workload under free communication.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ideal {
+    /// Its metrics, with ratios to its own bounds.
+    pub metrics: Metrics,
+    /// The run beside it, job by job: run first, ideal second.
+    pub agreement: Agreement,
+}
+
+/// A run, measured and compared.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunResult {
+    /// What was run.
+    pub about: RunAbout,
+    /// One row per job.
+    pub outcome: Outcome,
+    /// Lower bounds on the makespan.
+    pub bounds: Bounds,
+    /// The metrics.
+    pub metrics: Metrics,
+    /// Which site ran whose jobs.
+    pub migrations: Migrations,
+    /// What is proved, and whether it held.
+    pub theory: Vec<Comparison>,
+    /// The ideal run, if there was one.
+    pub ideal: Option<Ideal>,
+}
+
+impl RunResult {
+    /// Measures a run and compares it with theory, and with the ideal run of the same workload if given.
+    pub fn new(mut about: RunAbout, outcome: Outcome, ideal: Option<&Outcome>) -> RunResult {
+        if outcome.contradictions.total() > 0 {
+            about.warnings.push(format!(
+                "{} events contradict each other ({:?}); the numbers below cannot be trusted",
+                outcome.contradictions.total(),
+                outcome.contradictions
+            ));
+        }
+        let bounds = Bounds::of(&outcome);
+        let setting = Setting { strategy: about.strategy, free_messages: about.free_messages };
+        RunResult {
+            metrics: Metrics::of(&outcome, &bounds),
+            migrations: Migrations::of(&outcome),
+            theory: theory::compare(&outcome, &bounds, setting),
+            ideal: ideal.map(|ideal| Ideal {
+                metrics: Metrics::of(ideal, &Bounds::of(ideal)),
+                agreement: Agreement::between(&outcome, ideal, DIFFERENCES_KEPT),
+            }),
+            about,
+            outcome,
+            bounds,
+        }
+    }
+
+    /// The judgment of all theory at once.
+    pub fn verdict(&self) -> Verdict {
+        theory::overall(&self.theory)
+    }
+
+    /// Whether the run reached its end.
+    pub fn is_complete(&self) -> bool {
+        self.about.status == Status::Complete
+    }
+}

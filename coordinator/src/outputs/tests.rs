@@ -1,0 +1,115 @@
+//! The result directory as a whole, and short ways to make results for tests of this crate.
+
+use super::*;
+use analysis::{Outcome, OutcomeBuilder};
+use scheduler::{Event, EventKind, Grid, JobId, JobSpec, SiteId, Span, Threshold, Time, TimedJob};
+
+#[test]
+fn a_directory_holds_every_file_and_the_same_bytes_twice() {
+    let jobs = [(0, 2, 10, 1, 0), (0, 1, 6, 2, 0), (4, 9, 1, 0, 0)];
+    let result = RunResult::new(about(), outcome(&[2, 4], &jobs), Some(&outcome(&[2, 4], &jobs)));
+    let options = Options { jobs_per_site: true, ..Options::default() };
+    let (first, second) = (folder("write_all_1"), folder("write_all_2"));
+
+    let written = write_all(&first, &result, options).unwrap();
+    write_all(&second, &result, options).unwrap();
+
+    let names: Vec<String> =
+        written.iter().map(|path| path.strip_prefix(&first).unwrap().display().to_string()).collect();
+    assert_eq!(
+        names,
+        [
+            "metrics.json",
+            "migrations.csv",
+            "jobs.csv",
+            "site1/jobs.csv",
+            "site2/jobs.csv",
+            "report.html",
+            "manifest.json"
+        ]
+    );
+    for name in names {
+        assert_eq!(std::fs::read(first.join(&name)).unwrap(), std::fs::read(second.join(&name)).unwrap());
+    }
+}
+
+#[test]
+fn metrics_and_manifest_say_what_happened() {
+    let jobs = [(0, 2, 10, 1, 0), (0, 1, 6, 2, 0), (4, 9, 1, 0, 0)];
+    let mut about = about();
+    about.status = Status::Partial("stopped by the user".into());
+    let result = RunResult::new(about, outcome(&[2, 4], &jobs), None);
+    let folder = folder("documents");
+    write_all(&folder, &result, Options { page: false, ..Options::default() }).unwrap();
+
+    let read = |name: &str| -> serde_json::Value {
+        serde_json::from_slice(&std::fs::read(folder.join(name)).unwrap()).unwrap()
+    };
+    let (metrics, manifest) = (read("metrics.json"), read("manifest.json"));
+    assert_eq!(metrics["metrics"]["makespan_s"], 10.0);
+    assert_eq!(metrics["status"], "partial");
+    assert_eq!(metrics["reason"], "stopped by the user");
+    assert_eq!(metrics["migrations"][1]["site"], 2);
+    assert_eq!(metrics["bounds"]["best_s"], 10.0);
+    assert_eq!(manifest["jobs"]["completed"], 2);
+    assert_eq!(manifest["jobs"]["rejected"], 1);
+    assert_eq!(manifest["sites"][1]["resource_bounds"], serde_json::json!([2, 5]));
+    let migrations = std::fs::read_to_string(folder.join("migrations.csv")).unwrap();
+    assert!(migrations.contains("1,2,1,0.500000,6.000000,0.230769"), "{migrations}");
+}
+
+/// An empty folder for one test.
+pub(crate) fn folder(test: &str) -> PathBuf {
+    let folder = std::env::temp_dir().join(format!("stealgrid-{}-{test}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&folder); // It is usually not there.
+    std::fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+/// The description of a run under ideal ST50.
+pub(crate) fn about() -> RunAbout {
+    RunAbout {
+        experiment: "two sites".into(),
+        workload: "a,b.swf".into(),
+        strategy: "ideal/st:50".parse().unwrap(),
+        local: None,
+        driver: "simulate".into(),
+        clock: "virtual".into(),
+        network: "no delay".into(),
+        free_messages: true,
+        seed: 7,
+        command: "stealgrid simulate two-sites.toml --seed 7".into(),
+        status: Status::Complete,
+        warnings: Vec::new(),
+    }
+}
+
+/// The outcome of jobs `(submit, processors, run time, site, start)` in seconds, numbered from 1. A job wider than
+/// every site is rejected, whatever its site.
+pub(crate) fn outcome(sizes: &[u32], jobs: &[(i64, u32, i64, u32, i64)]) -> Outcome {
+    let grid = Grid::of_sizes(sizes).unwrap();
+    let timed = |(&(submit, processors, run_time, ..), id): (&(i64, u32, i64, u32, i64), u64)| TimedJob {
+        spec: JobSpec {
+            id: JobId(id),
+            submit: Time::from_secs(submit),
+            processors,
+            requested: Span::from_secs(run_time.max(1)),
+            user: 1,
+            origin: SiteId(1),
+            payload: 0,
+        },
+        run_time: Span::from_secs(run_time),
+    };
+    let workload: Vec<TimedJob> = jobs.iter().zip(1..).map(timed).collect();
+    let mut builder = OutcomeBuilder::new(&grid, Threshold::HALF, &workload);
+    for (job, &(.., site, start)) in workload.iter().zip(jobs) {
+        let (id, processors) = (job.spec.id, job.spec.processors);
+        if processors > grid.widest() {
+            continue;
+        }
+        let mut observe = |at, kind| builder.observe(&Event { at, site: SiteId(site), kind });
+        observe(Time::from_secs(start), EventKind::Started { job: id, processors, hops: 0 });
+        observe(Time::from_secs(start) + job.run_time, EventKind::Completed { job: id, processors });
+    }
+    builder.finish()
+}

@@ -1,0 +1,97 @@
+//! Numbers as people read them: grouped digits, sensible precision, times of day.
+
+/// A whole number with commas between thousands.
+pub fn grouped(value: u64) -> String {
+    let digits = value.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A number with about four significant digits and grouped thousands.
+pub fn number(value: f64) -> String {
+    if !value.is_finite() {
+        return "-".into();
+    }
+    let magnitude = value.abs();
+    let sign = if value < 0.0 { "-" } else { "" };
+    if magnitude >= 1000.0 {
+        format!("{sign}{}", grouped(magnitude.round() as u64))
+    } else if magnitude >= 100.0 {
+        format!("{value:.1}")
+    } else if magnitude >= 10.0 {
+        format!("{value:.2}")
+    } else if magnitude == 0.0 {
+        "0".into()
+    } else {
+        format!("{value:.3}")
+    }
+}
+
+/// Seconds, with days and hours beside them when they are many.
+pub fn seconds(value: f64) -> String {
+    let whole = value.round();
+    let plain = format!("{} s", number(value));
+    if whole < 3600.0 {
+        return plain;
+    }
+    format!("{plain} ({})", clock(value))
+}
+
+/// Seconds as `2 d 03:04:05`.
+pub fn clock(value: f64) -> String {
+    let whole = value.round().max(0.0) as u64;
+    let (days, hours, minutes, seconds) = (whole / 86400, whole / 3600 % 24, whole / 60 % 60, whole % 60);
+    if days > 0 {
+        format!("{days} d {hours:02}:{minutes:02}:{seconds:02}")
+    } else {
+        format!("{hours}:{minutes:02}:{seconds:02}")
+    }
+}
+
+/// A share from 0 to 1 in percent.
+pub fn percent(share: f64) -> String {
+    format!("{:.1} %", share * 100.0)
+}
+
+/// How much more than `reference` a value is: `+3.2 %`, or `-` where that means nothing.
+pub fn change(value: f64, reference: f64) -> String {
+    if value == reference {
+        return "0".into();
+    }
+    if reference == 0.0 || !value.is_finite() || !reference.is_finite() {
+        return "-".into();
+    }
+    let change = 100.0 * (value / reference - 1.0);
+    if change.abs() < 0.005 { "<0.01 %".into() } else { format!("{change:+.2} %") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_read_well_at_every_magnitude() {
+        assert_eq!(grouped(1_234_567), "1,234,567");
+        assert_eq!(grouped(123), "123");
+        assert_eq!(number(1234.6), "1,235");
+        assert_eq!(number(-0.0421), "-0.042");
+        assert_eq!(number(0.0), "0");
+        assert_eq!(seconds(93784.0), "93,784 s (1 d 02:03:04)");
+        assert_eq!(seconds(12.5), "12.50 s");
+        assert_eq!(percent(0.123), "12.3 %");
+    }
+
+    #[test]
+    fn a_change_from_nothing_is_not_a_percentage() {
+        assert_eq!(change(103.0, 100.0), "+3.00 %");
+        assert_eq!(change(1.0, 0.0), "-");
+        assert_eq!(change(0.0, 0.0), "0");
+        assert_eq!(change(1.000_001, 1.0), "<0.01 %");
+    }
+}
