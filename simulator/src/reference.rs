@@ -7,7 +7,9 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use scheduler::ideal::invariants::{self, State, Terms, Violation};
-use scheduler::{Event, EventKind, Grid, JobId, JobSpec, Pass, Policy, Start, Steal, Time, TimedJob};
+use scheduler::{Event, EventKind, Grid, JobId, JobSpec, Pass, Policy, Span, Start, Steal, Time, TimedJob};
+
+use crate::jobs::JobIndex;
 
 /// What a whole run amounted to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +45,7 @@ pub enum ReferenceError {
         /// Its width.
         processors: u32,
         /// Its run time.
-        run_time: scheduler::Span,
+        run_time: Span,
     },
     /// Two jobs of one id.
     #[error("two jobs have the id {0}; number the jobs of the workload anew")]
@@ -116,7 +118,7 @@ pub fn run_observed<P: Policy>(
     sink: &mut impl FnMut(Event),
     observer: &mut impl Observer<P>,
 ) -> Result<Summary, ReferenceError> {
-    let index = check(jobs, grid)?;
+    check(jobs, grid)?;
     let mut run = Run {
         policy,
         jobs,
@@ -124,10 +126,9 @@ pub fn run_observed<P: Policy>(
         pass,
         sink,
         observer,
-        index,
+        index: JobIndex::new(jobs),
         phases: vec![Phase::Ahead; jobs.len()],
-        free: grid.sizes().iter().map(|&size| i64::from(size)).collect(),
-        overdrawn: 0,
+        free: grid.sizes().to_vec(),
         ends: BinaryHeap::new(),
         starts: Vec::new(),
         arrived: 0,
@@ -138,21 +139,26 @@ pub fn run_observed<P: Policy>(
     Ok(run.summary)
 }
 
-/// Whether the workload can be run; if so, where each job stands in it.
-fn check(jobs: &[TimedJob], grid: &Grid) -> Result<JobIndex, ReferenceError> {
+/// Whether the workload can be run.
+fn check(jobs: &[TimedJob], grid: &Grid) -> Result<(), ReferenceError> {
     for TimedJob { spec, run_time } in jobs {
         let (job, processors) = (spec.id, spec.processors);
         if processors > grid.widest() {
             return Err(ReferenceError::TooWide { job, processors, widest: grid.widest() });
         }
-        if processors == 0 || *run_time < scheduler::Span::ZERO {
+        if processors == 0 || *run_time < Span::ZERO {
             return Err(ReferenceError::Impossible { job, processors, run_time: *run_time });
         }
     }
     if let Some(pair) = jobs.windows(2).find(|pair| pair[0].spec.key() > pair[1].spec.key()) {
         return Err(ReferenceError::Unsorted(pair[1].spec.id));
     }
-    JobIndex::new(jobs).map_err(ReferenceError::Duplicate)
+    let mut ids: Vec<JobId> = jobs.iter().map(|job| job.spec.id).collect();
+    ids.sort_unstable();
+    match ids.windows(2).find(|pair| pair[0] == pair[1]) {
+        Some(pair) => Err(ReferenceError::Duplicate(pair[0])),
+        None => Ok(()),
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -173,11 +179,8 @@ struct Run<'a, P, S, O> {
     observer: &'a mut O,
     index: JobIndex,
     phases: Vec<Phase>,
-    /// Idle processors by rank. Below zero only within an instant of [`Pass::PerEvent`], where a job may take
-    /// the place of one that ends later in the same instant.
-    free: Vec<i64>,
-    /// How many sites are below zero.
-    overdrawn: usize,
+    /// Idle processors by rank.
+    free: Vec<u32>,
     /// (end, start sequence, place in the workload), earliest first.
     ends: BinaryHeap<Reverse<(Time, u64, u32)>>,
     starts: Vec<Start>,
@@ -194,13 +197,9 @@ impl<P: Policy, S: FnMut(Event), O: Observer<P>> Run<'_, P, S, O> {
             let wake = self.policy.wake_at().filter(|&wake| now.is_none_or(|now| wake > now));
             let next = [self.next_arrival(), self.next_end(), wake].into_iter().flatten().min();
             let Some(next) = next else { break };
-            if now.is_some_and(|now| next > now) {
-                assert_eq!(self.overdrawn, 0, "a site holds no more than it has processors");
-            }
             now = Some(next);
             self.step(next);
         }
-        assert_eq!(self.overdrawn, 0, "a site holds no more than it has processors");
         match now {
             Some(at) if self.summary.jobs < self.jobs.len() => {
                 Err(ReferenceError::Starved { at, waiting: self.jobs.len() - self.summary.jobs })
@@ -260,7 +259,7 @@ impl<P: Policy, S: FnMut(Event), O: Observer<P>> Run<'_, P, S, O> {
         let JobSpec { id: job, processors, .. } = self.jobs[place].spec;
         let Phase::Running(rank) = self.phases[place] else { unreachable!("only running jobs have an end") };
         self.phases[place] = Phase::Ended;
-        self.change_free(rank as usize, i64::from(processors));
+        self.free[rank as usize] += processors;
         self.summary.jobs += 1;
         self.summary.last_end = Some(now);
         let site = self.grid.at_rank(rank as usize);
@@ -274,7 +273,7 @@ impl<P: Policy, S: FnMut(Event), O: Observer<P>> Run<'_, P, S, O> {
         self.policy.decide(now, &mut starts);
         self.summary.decisions += 1;
         for Start { job, site } in starts.drain(..) {
-            let place = self.index.place(job.id).expect("a policy starts jobs of the workload");
+            let place = self.index.get(job.id).expect("a policy starts jobs of the workload");
             let TimedJob { spec, run_time } = self.jobs[place];
             assert_eq!(
                 self.phases[place],
@@ -284,10 +283,9 @@ impl<P: Policy, S: FnMut(Event), O: Observer<P>> Run<'_, P, S, O> {
             );
             let rank = self.grid.rank(site);
             self.phases[place] = Phase::Running(rank as u32);
-            self.change_free(rank, -i64::from(spec.processors));
-            if self.pass == Pass::Batch {
-                assert_eq!(self.overdrawn, 0, "job {} does not fit site {site} at {now} s", job.id);
-            }
+            let fits = spec.processors <= self.free[rank];
+            assert!(fits, "job {} does not fit site {site} at {now} s", job.id);
+            self.free[rank] -= spec.processors;
             self.ends.push(Reverse((now + run_time, self.sequence, place as u32)));
             self.sequence += 1;
             let hops = u32::from(self.grid.home(spec.processors) != Some(site));
@@ -297,61 +295,6 @@ impl<P: Policy, S: FnMut(Event), O: Observer<P>> Run<'_, P, S, O> {
         }
         self.starts = starts;
         self.observer.decided(now, self.policy);
-    }
-
-    fn change_free(&mut self, rank: usize, by: i64) {
-        let before = self.free[rank];
-        self.free[rank] += by;
-        match (before < 0, self.free[rank] < 0) {
-            (false, true) => self.overdrawn += 1,
-            (true, false) => self.overdrawn -= 1,
-            _ => {}
-        }
-    }
-}
-
-/// From a job's id to its place in the workload.
-enum JobIndex {
-    /// Ids with few gaps: the place by id less the smallest id, `u32::MAX` for none.
-    Dense { smallest: u64, places: Vec<u32> },
-    /// Pairs sorted by id.
-    Sparse(Vec<(u64, u32)>),
-}
-
-impl JobIndex {
-    /// Fails with an id that occurs twice.
-    fn new(jobs: &[TimedJob]) -> Result<JobIndex, JobId> {
-        let mut pairs: Vec<(u64, u32)> = Vec::with_capacity(jobs.len());
-        for (place, job) in jobs.iter().enumerate() {
-            pairs.push((job.spec.id.0, u32::try_from(place).expect("fewer jobs than u32::MAX")));
-        }
-        pairs.sort_unstable();
-        if let Some(pair) = pairs.windows(2).find(|pair| pair[0].0 == pair[1].0) {
-            return Err(JobId(pair[0].0));
-        }
-        let (Some(&(smallest, _)), Some(&(largest, _))) = (pairs.first(), pairs.last()) else {
-            return Ok(JobIndex::Sparse(pairs));
-        };
-        // Four bytes an id, against sixteen a pair: dense pays up to three gaps for each job.
-        if largest - smallest >= 4 * pairs.len() as u64 {
-            return Ok(JobIndex::Sparse(pairs));
-        }
-        let mut places = vec![u32::MAX; (largest - smallest + 1) as usize];
-        for (id, place) in pairs {
-            places[(id - smallest) as usize] = place;
-        }
-        Ok(JobIndex::Dense { smallest, places })
-    }
-
-    fn place(&self, id: JobId) -> Option<usize> {
-        let place = match self {
-            JobIndex::Dense { smallest, places } => {
-                let offset = usize::try_from(id.0.checked_sub(*smallest)?).ok()?;
-                *places.get(offset).filter(|&&place| place != u32::MAX)?
-            }
-            JobIndex::Sparse(pairs) => pairs[pairs.binary_search_by_key(&id.0, |pair| pair.0).ok()?].1,
-        };
-        Some(place as usize)
     }
 }
 
