@@ -28,16 +28,25 @@ pub struct SiteSeries {
     pub waiting_b: Steps,
 }
 
-/// One function with at most `points` steps for each site, in the order of the experiment.
+/// The functions of every site, each with at most `points` steps, in the order of the experiment.
 pub fn per_site(outcome: &Outcome, points: usize) -> Vec<SiteSeries> {
-    let sites = outcome.grid.sites().iter();
-    let mut changes: Vec<Changes> = sites.map(|_| Changes::default()).collect();
+    let sites: Vec<SiteId> = outcome.grid.sites().iter().map(|site| site.id).collect();
+    of_sites(outcome, &sites, points)
+}
+
+/// The functions of some sites, in the order given.
+pub fn of_sites(outcome: &Outcome, sites: &[SiteId], points: usize) -> Vec<SiteSeries> {
+    let mut places = vec![None; outcome.grid.len()];
+    for (place, site) in sites.iter().enumerate() {
+        places[site.index()] = Some(place);
+    }
+    let mut changes: Vec<Changes> = sites.iter().map(|_| Changes::default()).collect();
     for job in &outcome.jobs {
-        if let Some(site) = job.site {
-            changes[site.index()].run(job, outcome.until);
+        if let Some(place) = job.site.and_then(|site| places[site.index()]) {
+            changes[place].run(job, outcome.until);
         }
-        if let Some(home) = job.home {
-            changes[home.index()].wait(job, outcome.until);
+        if let Some(place) = job.home.and_then(|home| places[home.index()]) {
+            changes[place].wait(job, outcome.until);
         }
     }
     changes.into_iter().map(|changes| changes.series(outcome, points)).collect()
@@ -187,6 +196,7 @@ mod tests {
         let expected = Steps { times: at(&[0, 3, 10]), values: vec![0.0, 1.0, 0.0] };
         assert_eq!(series[0].waiting_b, expected);
         assert_eq!(series[1].waiting_a, Steps { times: at(&[0]), values: vec![0.0] });
+        assert_eq!(of_sites(&outcome, &[SiteId(2)], 100), series[1..]);
         assert_eq!(busiest(&outcome, 1), [SiteId(1)]);
     }
 

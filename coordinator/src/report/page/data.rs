@@ -1,0 +1,171 @@
+//! What the drawings of the page need, as one JSON object of plain integer lists.
+//!
+//! Bars are written as `start, length, lowest processor, processors, kind, job` one after another, start and job
+//! as differences to the bar before; times in milliseconds from the origin of the run. Kind is 0 own A, 1 own B, 2
+//! stolen A, 3 stolen B. Of too many jobs those with most work are kept: what cannot be seen goes first.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+use serde::Serialize;
+
+use analysis::series::{self, Steps};
+use analysis::{JobOutcome, Outcome};
+use scheduler::{Class, SiteId, Time};
+
+use crate::outputs::{Allocation, RunResult};
+
+/// Bars a browser draws without delay, and which make a page of about half a megabyte.
+const BARS: usize = 20_000;
+/// Steps per curve: twice the pixels of a curve on a wide screen would show no more.
+const POINTS: usize = 600;
+
+#[derive(Serialize)]
+struct Data {
+    /// Length of the run in milliseconds.
+    length: i64,
+    /// Jobs that started at a site shown.
+    jobs: usize,
+    /// Of those, jobs that have a bar.
+    shown: usize,
+    sites: Vec<SiteData>,
+}
+
+#[derive(Serialize)]
+struct SiteData {
+    name: String,
+    id: SiteId,
+    processors: u32,
+    utilization: f64,
+    bars: Vec<i64>,
+    busy: Curve,
+    waiting_a: Curve,
+    waiting_b: Curve,
+}
+
+/// A step function: times in milliseconds as differences, values.
+#[derive(Serialize)]
+struct Curve {
+    t: Vec<i64>,
+    v: Vec<f64>,
+}
+
+/// Writes the object; safe inside a script element.
+pub(super) fn write(
+    file: &mut dyn Write,
+    result: &RunResult,
+    allocation: &Allocation,
+    sites_drawn: usize,
+) -> io::Result<()> {
+    let outcome = &result.outcome;
+    let shown = series::busiest(outcome, sites_drawn);
+    let mut rows: BTreeMap<SiteId, Vec<usize>> = shown.iter().map(|&site| (site, Vec::new())).collect();
+    for (row, job) in outcome.jobs.iter().enumerate() {
+        if let Some(rows) = job.site.and_then(|site| rows.get_mut(&site)) {
+            rows.push(row);
+        }
+    }
+    let jobs = rows.values().map(Vec::len).sum();
+    let least = least_work(outcome, rows.values().flatten().copied());
+    let curves = series::of_sites(outcome, &shown, POINTS);
+    let mut data = Data {
+        length: millis(outcome, outcome.until),
+        jobs,
+        shown: 0,
+        sites: Vec::with_capacity(shown.len()),
+    };
+    for ((site, rows), series) in rows.into_iter().zip(curves) {
+        let mut bars = Bars::new(outcome, allocation, allocation.offset(site));
+        for row in rows {
+            if area(outcome, &outcome.jobs[row]) >= least {
+                bars.push(row);
+                data.shown += 1;
+            }
+        }
+        let metrics = &result.metrics.sites[site.index()];
+        data.sites.push(SiteData {
+            name: metrics.name.clone(),
+            id: site,
+            processors: metrics.processors,
+            utilization: metrics.utilization,
+            bars: bars.numbers,
+            busy: curve(outcome, &series.busy),
+            waiting_a: curve(outcome, &series.waiting_a),
+            waiting_b: curve(outcome, &series.waiting_b),
+        });
+    }
+    // In JSON a "<" occurs in strings only, where it may be escaped: no name can then end the script element.
+    let text = serde_json::to_string(&data)?.replace('<', "\\u003c");
+    file.write_all(text.as_bytes())
+}
+
+/// The bars of one site, each as differences to the one before.
+struct Bars<'a> {
+    outcome: &'a Outcome,
+    allocation: &'a Allocation,
+    offset: u32,
+    numbers: Vec<i64>,
+    last: (i64, i64),
+}
+
+impl<'a> Bars<'a> {
+    fn new(outcome: &'a Outcome, allocation: &'a Allocation, offset: u32) -> Bars<'a> {
+        Bars { outcome, allocation, offset, numbers: Vec::new(), last: (0, 0) }
+    }
+
+    /// A job on several separate intervals gets one bar for each.
+    fn push(&mut self, row: usize) {
+        let job = &self.outcome.jobs[row];
+        let Some(start) = job.start else { return };
+        let from = millis(self.outcome, start);
+        let to = millis(self.outcome, job.end.unwrap_or(self.outcome.until));
+        let id = i64::try_from(job.id.0).unwrap_or(i64::MAX);
+        let kind = i64::from(job.class == Class::B) + 2 * i64::from(job.stolen());
+        for interval in self.allocation.of_job(row) {
+            self.numbers.extend([
+                from - self.last.0,
+                to - from,
+                i64::from(interval.first - self.offset),
+                i64::from(interval.len()),
+                kind,
+                id - self.last.1,
+            ]);
+            self.last = (from, id);
+        }
+    }
+}
+
+/// Processor-microseconds until the end or the last event.
+fn area(outcome: &Outcome, job: &JobOutcome) -> i128 {
+    let Some(start) = job.start else { return 0 };
+    let end = job.end.unwrap_or(outcome.until);
+    i128::from(end.since(start).as_micros()) * i128::from(job.processors)
+}
+
+/// The work that a job must have to be shown.
+fn least_work(outcome: &Outcome, rows: impl Iterator<Item = usize>) -> i128 {
+    let mut work: Vec<i128> = rows.map(|row| area(outcome, &outcome.jobs[row])).collect();
+    if work.len() <= BARS {
+        return 0;
+    }
+    let place = work.len() - BARS;
+    let (_, &mut border, _) = work.select_nth_unstable(place);
+    // Strictly more than the border if as many jobs have just this much work that the limit would break.
+    if work.iter().filter(|&&area| area >= border).count() > BARS { border + 1 } else { border }
+}
+
+fn millis(outcome: &Outcome, at: Time) -> i64 {
+    at.since(outcome.origin).as_micros() / 1000
+}
+
+fn curve(outcome: &Outcome, steps: &Steps) -> Curve {
+    let mut last = 0;
+    let differences = steps.times.iter().map(|&at| {
+        let now = millis(outcome, at);
+        let difference = now - last;
+        last = now;
+        difference
+    });
+    let t = differences.collect();
+    Curve { t, v: steps.values.iter().map(|value| (value * 100.0).round() / 100.0).collect() }
+}
