@@ -4,6 +4,8 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+use crate::{exit, trace};
+
 /// A testbed for peer-to-peer job scheduling between parallel machines.
 #[derive(Debug, Parser)]
 #[command(name = "stealgrid", version, max_term_width = 100)]
@@ -13,10 +15,21 @@ pub struct Cli {
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {}
+enum Command {
+    Trace(trace::TraceArgs),
+}
 
 /// Runs the command line and says how it ended.
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
-    match cli.command {}
+    let done = match cli.command {
+        Command::Trace(args) => trace::run(args),
+    };
+    match done {
+        Ok(code) => ExitCode::from(code),
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::from(exit::UNEXPECTED)
+        }
+    }
 }

@@ -4,3 +4,4 @@ pub mod cli;
 pub mod exit;
 pub mod outputs;
 pub mod report;
+pub mod trace;

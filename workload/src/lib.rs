@@ -14,6 +14,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+pub mod calendar;
 mod draw;
 pub mod generate;
 pub mod header;
@@ -21,11 +22,13 @@ pub mod lublin;
 pub mod prepare;
 pub mod record;
 pub mod repair;
+pub mod slice;
 pub mod source;
 pub mod swf;
 pub mod trace;
 pub mod tsafrir;
 
 pub use prepare::prepare;
+pub use record::Record;
 pub use source::{read, read_from};
 pub use trace::{Format, Trace, TraceError};

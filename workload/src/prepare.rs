@@ -99,6 +99,35 @@ pub fn prepare(trace: &Trace, options: &PrepareOptions, widest: u32) -> Result<P
     Ok(Prepared { jobs, report })
 }
 
+/// The records of prepared jobs: size, times and origin as prepared, all else as in the log.
+///
+/// # Panics
+/// If the jobs were not prepared from this trace.
+pub fn prepared_records(trace: &Trace, prepared: &Prepared) -> Vec<Record> {
+    let mut by_job: Vec<&Record> = trace.records.iter().collect();
+    by_job.sort_by_key(|record| record.job);
+    let original = |job: &TimedJob| {
+        let id = i64::try_from(job.spec.id.0).expect("it was an i64 in the record");
+        let first = by_job.partition_point(|record| record.job < id);
+        // Of the records of one number, at most one passed the filters.
+        let same = by_job[first..].iter().take_while(|record| record.job == id);
+        let submitted = |record: &&&Record| Time::ZERO + record.submit == job.spec.submit;
+        *same.clone().find(submitted).expect("a job comes from a record")
+    };
+    let rewrite = |job: &TimedJob| {
+        let prepared = Record::of_job(job);
+        Record {
+            run_time: prepared.run_time,
+            requested_time: prepared.requested_time,
+            allocated: prepared.allocated,
+            requested: prepared.requested,
+            origin: prepared.origin,
+            ..*original(job)
+        }
+    };
+    prepared.jobs.iter().map(rewrite).collect()
+}
+
 fn prepare_one(
     trace: &Trace,
     record: &Record,

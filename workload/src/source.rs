@@ -25,7 +25,7 @@ pub fn read(path: impl AsRef<Path>) -> Result<Trace, TraceError> {
     let name = path.display().to_string();
     match File::open(path) {
         Ok(file) => read_from(&name, file),
-        Err(source) => Err(TraceError::Io { file: name, source }),
+        Err(cause) => Err(TraceError::Io { file: name, cause }),
     }
 }
 
@@ -34,14 +34,19 @@ pub fn read(path: impl AsRef<Path>) -> Result<Trace, TraceError> {
 /// # Errors
 /// If the bytes cannot be read, or a line is not a job.
 pub fn read_from(name: &str, bytes: impl Read) -> Result<Trace, TraceError> {
-    let failed = |source| TraceError::Io { file: name.to_string(), source };
+    let failed = |cause| TraceError::Io { file: name.to_string(), cause };
     let mut text = decompress(bytes).map_err(failed)?;
     let (format, head) = detect(&mut text).map_err(failed)?;
     let mut text = Cursor::new(head).chain(text);
-    match format {
+    let trace = match format {
         Format::Swf => swf::read_trace(name, &mut text),
         _ => unreachable!("only SWF is detected"),
+    }?;
+    if trace.records.is_empty() {
+        let problem = "there is no job in it; is it a workload trace?".to_string();
+        return Err(TraceError::Structure { file: name.to_string(), problem });
     }
+    Ok(trace)
 }
 
 /// The plain bytes behind gzip, zstd or no compression.
@@ -75,6 +80,56 @@ fn detect(text: &mut dyn BufRead) -> io::Result<(Format, Vec<u8>)> {
         let line = head[start..].trim_ascii();
         if !line.is_empty() {
             return Ok((Format::Swf, head));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    const LOG: &str = "; MaxProcs: 4\n1 0 -1 60 2 -1 -1 2 120 -1 1 1 1 -1 1 1 -1 -1\n";
+
+    fn gzip(text: &[u8]) -> Vec<u8> {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+        encoder.write_all(text).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    #[test]
+    fn compression_is_recognized_by_content() {
+        let plain = read_from("t", LOG.as_bytes()).unwrap();
+        let zstd = zstd::encode_all(LOG.as_bytes(), 0).unwrap();
+
+        assert_eq!(read_from("t", &gzip(LOG.as_bytes())[..]).unwrap(), plain);
+        assert_eq!(read_from("t", &zstd[..]).unwrap(), plain);
+    }
+
+    #[test]
+    fn members_of_a_gzip_file_are_read_one_after_the_other() {
+        let (head, tail) = LOG.split_at(15);
+        let both = [gzip(head.as_bytes()), gzip(tail.as_bytes())].concat();
+
+        assert_eq!(read_from("t", &both[..]).unwrap(), read_from("t", LOG.as_bytes()).unwrap());
+    }
+
+    #[test]
+    fn a_file_cut_short_is_refused() {
+        let mut cut = gzip(LOG.as_bytes());
+        cut.truncate(cut.len() - 9);
+
+        let error = read_from("t.gz", &cut[..]).unwrap_err().to_string();
+
+        assert!(error.starts_with("read trace t.gz: "), "{error}");
+        assert!(error.contains("file is complete"), "{error}");
+    }
+
+    #[test]
+    fn a_file_without_jobs_is_refused() {
+        for text in ["", "\n", "; MaxProcs: 4\n"] {
+            assert!(matches!(read_from("t", text.as_bytes()), Err(TraceError::Structure { .. })), "{text:?}");
         }
     }
 }

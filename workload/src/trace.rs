@@ -103,12 +103,12 @@ impl Trace {
 #[derive(Debug, thiserror::Error)]
 pub enum TraceError {
     /// The file cannot be opened, read or decompressed.
-    #[error("read trace {file}: {source}; check the path, and that the file is complete")]
+    #[error("read trace {file}: {cause}; check the path, and that the file is complete")]
     Io {
         /// The file.
         file: String,
         /// What the system said.
-        source: io::Error,
+        cause: io::Error,
     },
     /// A field is not a number of its kind.
     #[error("read trace {file}: line {line}: field {field} ({name}) is `{value}`: {problem}")]

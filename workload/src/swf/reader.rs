@@ -67,7 +67,7 @@ impl<R: BufRead> Reader<R> {
         loop {
             self.line.clear();
             let read = self.text.read_until(b'\n', &mut self.line);
-            let read = read.map_err(|source| TraceError::Io { file: self.name.clone(), source })?;
+            let read = read.map_err(|cause| TraceError::Io { file: self.name.clone(), cause })?;
             if read == 0 {
                 return Ok(None);
             }

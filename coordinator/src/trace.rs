@@ -1,0 +1,131 @@
+//! `stealgrid trace`: look at workload logs, check, convert and generate them.
+//!
+//! What can be typed, and which module does it. Reading, preparation and models are in the `workload` crate.
+
+mod convert;
+mod generate;
+mod info;
+mod switches;
+mod validate;
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use clap::{Args, Subcommand, ValueEnum};
+
+use crate::exit;
+
+/// Look at, check, convert and generate workload traces.
+///
+/// Logs may be SWF, GWF, OpenDC's CSV or Batsim JSON, plain or compressed by gzip or zstd: format and
+/// compression are recognized by content.
+#[derive(Debug, Args)]
+pub struct TraceArgs {
+    #[command(subcommand)]
+    command: TraceCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum TraceCommand {
+    /// Say what is in a log: machine, clock, jobs, load, awkward values, sizes.
+    Info(info::InfoArgs),
+    /// Read and prepare a log, and list what was repaired, dropped or refused. Exit code 3 if refused.
+    Validate(validate::ValidateArgs),
+    /// Rewrite a log in another format, whole or a slice of it, as it is or prepared.
+    Convert(convert::ConvertArgs),
+    /// Make up a log from a statistical model. The same arguments give the same bytes.
+    Generate(generate::GenerateArgs),
+}
+
+/// How results are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Output {
+    /// For people.
+    Terminal,
+    /// One JSON object.
+    Json,
+}
+
+/// Runs a `trace` command and returns its exit code.
+///
+/// # Errors
+/// If output cannot be written. What is wrong with an input is said on stderr, and the exit code is
+/// [`exit::INPUT`].
+pub fn run(args: TraceArgs) -> anyhow::Result<u8> {
+    let done = match args.command {
+        TraceCommand::Info(args) => info::run(&args),
+        TraceCommand::Validate(args) => validate::run(&args),
+        TraceCommand::Convert(args) => convert::run(&args),
+        TraceCommand::Generate(args) => generate::run(&args),
+    };
+    match done {
+        Ok(code) => Ok(code),
+        Err(Failure::Input(error)) => {
+            eprintln!("error: failed to {error:#}");
+            Ok(exit::INPUT)
+        }
+        Err(Failure::Usage(error)) => {
+            eprintln!("error: failed to {error:#}");
+            Ok(exit::USAGE)
+        }
+        Err(Failure::Other(error)) => Err(error),
+    }
+}
+
+/// Why a command stopped, by whose fault.
+enum Failure {
+    /// A file says something impossible.
+    Input(anyhow::Error),
+    /// The command line asks for something impossible.
+    Usage(anyhow::Error),
+    /// Anything else.
+    Other(anyhow::Error),
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Failure::Other(error.into())
+    }
+}
+
+fn read(path: &Path) -> Result<workload::Trace, Failure> {
+    workload::read(path).map_err(|error| Failure::Input(error.into()))
+}
+
+/// Calls `write` with the file, or with stdout if there is none.
+fn write_to(
+    path: Option<&PathBuf>,
+    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> Result<(), Failure> {
+    match path {
+        None => {
+            let mut out = BufWriter::new(io::stdout().lock());
+            let written = write(&mut out).and_then(|()| out.flush());
+            match written {
+                // The reader of a pipe has seen enough.
+                Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+                written => Ok(written?),
+            }
+        }
+        Some(path) => {
+            let file = File::create(path)
+                .with_context(|| format!("create {}; does the folder exist?", path.display()))
+                .map_err(Failure::Usage)?;
+            let mut out = BufWriter::new(file);
+            write(&mut out)
+                .and_then(|()| out.flush())
+                .with_context(|| format!("write {}", path.display()))
+                .map_err(Failure::Other)
+        }
+    }
+}
+
+fn print(text: &str) -> Result<(), Failure> {
+    write_to(None, |out| out.write_all(text.as_bytes()))
+}
+
+fn print_json(value: &serde_json::Value) -> Result<(), Failure> {
+    print(&format!("{value:#}\n"))
+}

@@ -1,0 +1,125 @@
+//! The switches of preparation and slicing as they are typed, shared by the commands that take them.
+
+use clap::Args;
+use scheduler::Span;
+use workload::calendar::{Weekdays, Zone};
+use workload::prepare::{Estimate, Filters, Origin, Overrun, PrepareOptions, Size, TooWide};
+use workload::slice::Slice;
+
+/// Which numbers of a log count, and which jobs are dropped.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Preparation")]
+pub(super) struct PrepareArgs {
+    /// Field that is a job's size, the other one where it is missing: requested, allocated [default: requested]
+    #[arg(long, value_name = "FIELD")]
+    size: Option<Size>,
+
+    /// What schedulers are told about run times: user, exact, factor:F [default: user]
+    #[arg(long, value_name = "RULE")]
+    estimate: Option<Estimate>,
+
+    /// What becomes of jobs that run past their requested time: kill, extend, as-is [default: kill]
+    #[arg(long, value_name = "RULE")]
+    overrun: Option<Overrun>,
+
+    /// Drop jobs of which these are not positive: job-id, submit (not negative), run-time, processors,
+    /// requested-time, user; or all, none, default [default: submit,run-time,processors]
+    #[arg(long, value_name = "NAMES")]
+    filters: Option<Filters>,
+
+    /// Where jobs are submitted: site:N, queue, partition, recorded [default: site:1]
+    #[arg(long, value_name = "RULE")]
+    origin: Option<Origin>,
+
+    /// Processors of the widest site [default: the machine's by the header, else the widest job's]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    widest: Option<u32>,
+
+    /// Refuse the log if a job is wider than the widest site [default: drop the job]
+    #[arg(long)]
+    refuse_too_wide: bool,
+}
+
+impl PrepareArgs {
+    /// Whether any switch was given.
+    pub(super) fn any(&self) -> bool {
+        self.size.is_some()
+            || self.estimate.is_some()
+            || self.overrun.is_some()
+            || self.filters.is_some()
+            || self.origin.is_some()
+            || self.widest.is_some()
+            || self.refuse_too_wide
+    }
+
+    /// The options of preparation.
+    pub(super) fn options(&self) -> PrepareOptions {
+        let defaults = PrepareOptions::default();
+        PrepareOptions {
+            size: self.size.unwrap_or(defaults.size),
+            estimate: self.estimate.unwrap_or(defaults.estimate),
+            overrun: self.overrun.unwrap_or(defaults.overrun),
+            filters: self.filters.unwrap_or(defaults.filters),
+            origin: self.origin.unwrap_or(defaults.origin),
+            too_wide: if self.refuse_too_wide { TooWide::Refuse } else { TooWide::Drop },
+            payload: defaults.payload,
+        }
+    }
+
+    /// Processors of the widest site.
+    pub(super) fn widest(&self, trace: &workload::Trace) -> u32 {
+        self.widest.unwrap_or_else(|| trace.processors())
+    }
+}
+
+/// One line that says which switches are in force.
+pub(super) fn summary(options: &PrepareOptions, widest: u32) -> String {
+    format!(
+        "size={} estimate={} overrun={} filters={} origin={} widest={widest}",
+        options.size, options.estimate, options.overrun, options.filters, options.origin
+    )
+}
+
+/// Which part of a log.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Slice")]
+pub(super) struct SliceArgs {
+    /// Keep jobs submitted at this second of the log or later
+    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true)]
+    from: Option<i32>,
+
+    /// Keep jobs submitted before this second of the log
+    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true)]
+    until: Option<i32>,
+
+    /// Keep jobs submitted in this week, 1 for the log's first full one, Monday to Sunday
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    week: Option<i64>,
+
+    /// Keep jobs submitted on these days: mon-fri, or mon,wed
+    #[arg(long, value_name = "DAYS")]
+    weekdays: Option<Weekdays>,
+
+    /// Zone of weeks and days: Europe/Stockholm, GMT-7 [default: the log's, else UTC]
+    #[arg(long, value_name = "NAME")]
+    zone: Option<Zone>,
+
+    /// Keep the first N of what is left
+    #[arg(long, value_name = "N")]
+    count: Option<usize>,
+}
+
+impl SliceArgs {
+    /// The slice.
+    pub(super) fn slice(&self) -> Slice {
+        let time = |secs: Option<i32>| secs.map(|secs| Span::from_secs(i64::from(secs)));
+        Slice {
+            from: time(self.from),
+            until: time(self.until),
+            week: self.week,
+            weekdays: self.weekdays,
+            zone: self.zone.clone(),
+            count: self.count,
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! `stealgrid trace validate`: what reading repaired, what preparation would drop or change, or the refusal.
+
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use serde_json::json;
+use workload::prepare::{PrepareReport, RuleCount};
+use workload::repair::RepairCount;
+
+use super::info::awkward_text;
+use super::switches::{PrepareArgs, summary};
+use super::{Failure, Output, print, print_json, read};
+use crate::exit;
+
+/// Arguments of `trace validate`.
+#[derive(Debug, Args)]
+pub(super) struct ValidateArgs {
+    /// The logs
+    #[arg(required = true)]
+    files: Vec<PathBuf>,
+
+    #[command(flatten)]
+    prepare: PrepareArgs,
+
+    /// How to write the result
+    #[arg(long, value_enum, default_value = "terminal")]
+    format: Output,
+}
+
+/// Runs the command. All files are looked at, even after a refusal.
+pub(super) fn run(args: &ValidateArgs) -> Result<u8, Failure> {
+    let mut code = exit::DONE;
+    for file in &args.files {
+        let name = file.display().to_string();
+        match validate(args, file) {
+            Ok(checked) => match args.format {
+                Output::Terminal => print(&checked.to_text(&name))?,
+                Output::Json => print_json(&checked.to_json(&name))?,
+            },
+            Err(Failure::Input(error)) => {
+                code = exit::INPUT;
+                match args.format {
+                    Output::Terminal => print(&format!("{name}: refused: failed to {error:#}\n"))?,
+                    Output::Json => print_json(&json!({"file": name, "refused": format!("{error:#}")}))?,
+                }
+            }
+            Err(failure) => return Err(failure),
+        }
+    }
+    Ok(code)
+}
+
+struct Checked {
+    switches: String,
+    repairs: Vec<RepairCount>,
+    report: PrepareReport,
+}
+
+fn validate(args: &ValidateArgs, file: &Path) -> Result<Checked, Failure> {
+    let trace = read(file)?;
+    let options = args.prepare.options();
+    let widest = args.prepare.widest(&trace);
+    let prepared =
+        workload::prepare(&trace, &options, widest).map_err(|error| Failure::Input(error.into()))?;
+    Ok(Checked {
+        switches: summary(&options, widest),
+        repairs: trace.repairs.iter().collect(),
+        report: prepared.report,
+    })
+}
+
+impl Checked {
+    fn to_text(&self, name: &str) -> String {
+        let mut text = format!("{name}: readable, {} jobs\n", self.report.read);
+        text.push_str(&awkward_text(&self.repairs));
+        text.push_str(&report_text(&self.switches, &self.report));
+        text
+    }
+
+    fn to_json(&self, name: &str) -> serde_json::Value {
+        json!({
+            "file": name,
+            "awkward": self.repairs,
+            "switches": self.switches,
+            "read": self.report.read,
+            "kept": self.report.kept,
+            "rules": self.report.iter().collect::<Vec<RuleCount>>(),
+        })
+    }
+}
+
+/// A table of what preparation did.
+pub(super) fn report_text(switches: &str, report: &PrepareReport) -> String {
+    let mut text = format!(
+        "\nprepared with {switches}:\n{:>10} read\n{:>10} kept\n{:>10} dropped\n",
+        report.read,
+        report.kept,
+        report.dropped()
+    );
+    for row in report.iter() {
+        writeln!(text, "{:>10} {}", row.count, row.rule).expect("a string takes any text");
+    }
+    text
+}
