@@ -34,6 +34,11 @@ impl Entry for JobSpec {
             requested: one.requested.min(other.requested),
         }
     }
+
+    fn without(&self, group: Least) -> Option<Least> {
+        let is_least = self.processors == group.processors || self.requested == group.requested;
+        (!is_least).then_some(group)
+    }
 }
 
 /// What a job must respect to start now: the free processors, and the reservation of the head.
@@ -59,15 +64,20 @@ impl Limits {
         Limits { now: Time::ZERO, free: 0, shadow: Time::ZERO, extra: 0 }
     }
 
+    /// The longest request that ends no later than the shadow time.
+    pub(super) fn slack(&self) -> Span {
+        Span::from_micros(self.shadow.as_micros().saturating_sub(self.now.as_micros()))
+    }
+
     fn in_time(&self, requested: Span) -> bool {
-        self.now.saturating_add(requested) <= self.shadow
+        requested <= self.slack()
     }
 
     fn admits(&self, job: Least) -> bool {
         job.processors <= self.free && (job.processors <= self.extra || self.in_time(job.requested))
     }
 
-    fn take(&mut self, job: Least) {
+    pub(super) fn take(&mut self, job: Least) {
         self.free -= job.processors;
         if !self.in_time(job.requested) {
             self.extra -= job.processors;
@@ -152,33 +162,6 @@ impl Backlog {
         self.refuse_rest(limits);
     }
 
-    /// Takes again and again the admitted job that fills most: processors times request, then processors, then
-    /// queue order.
-    pub(super) fn take_best_fit(&mut self, mut limits: Limits, taken: &mut Vec<JobSpec>) {
-        if limits.free == 0 {
-            self.close();
-            return;
-        }
-        // Limits only shrink, so one pass down the sorted candidates meets each best one in turn.
-        let mut candidates: Vec<JobSpec> = if self.only_fresh_may(&limits) {
-            self.fresh.iter().filter(|job| limits.admits(job.summary())).copied().collect()
-        } else {
-            let may = self.jobs.chunks().filter(|(least, _)| limits.admits(*least));
-            may.flat_map(|(_, jobs)| jobs).filter(|job| limits.admits(job.summary())).copied().collect()
-        };
-        candidates.sort_unstable_by(|a, b| {
-            let fill = |job: &JobSpec| (area(job), job.processors);
-            fill(b).cmp(&fill(a)).then(a.key().cmp(&b.key()))
-        });
-        for job in candidates {
-            if limits.admits(job.summary()) && self.jobs.remove(job.key()).is_some() {
-                limits.take(job.summary());
-                taken.push(job);
-            }
-        }
-        self.refuse_rest(limits);
-    }
-
     pub(super) fn check_invariants(&self) {
         self.jobs.check_invariants();
         if let Some(limits) = self.refused_by {
@@ -201,9 +184,4 @@ impl Backlog {
     fn close(&mut self) {
         self.refuse_rest(Limits::closed());
     }
-}
-
-/// Processors times requested microseconds.
-fn area(job: &JobSpec) -> i128 {
-    i128::from(job.processors) * i128::from(job.requested.as_micros())
 }

@@ -21,6 +21,8 @@ pub(super) trait Entry: Copy {
     fn summary(&self) -> Self::Summary;
     /// What is known about two groups together.
     fn merge(one: Self::Summary, other: Self::Summary) -> Self::Summary;
+    /// What is known about a group without this entry, `None` if that takes a look at the others.
+    fn without(&self, group: Self::Summary) -> Option<Self::Summary>;
 }
 
 #[derive(Clone, Debug)]
@@ -112,8 +114,11 @@ impl<E: Entry> Chunked<E> {
         let chunk = self.chunks.get_mut(place)?;
         let offset = chunk.entries.binary_search_by_key(&key, E::key).ok()?;
         let entry = chunk.entries.remove(offset);
-        self.after_removal(place);
         self.len -= 1;
+        match entry.without(chunk.summary) {
+            Some(summary) if !chunk.entries.is_empty() => chunk.summary = summary,
+            _ => self.after_removal(place),
+        }
         Some(entry)
     }
 
@@ -189,6 +194,9 @@ mod tests {
         }
         fn merge(one: u64, other: u64) -> u64 {
             one + other
+        }
+        fn without(&self, group: u64) -> Option<u64> {
+            Some(group - u64::from(*self))
         }
     }
 

@@ -1,8 +1,10 @@
 //! FCFS, LIST and EASY: schedulers that keep no plan between passes but the queue itself.
 
 use super::backlog::{Backlog, Limits};
+use super::chunked::Entry;
+use super::fill_index::FillIndex;
 use super::machine::Machine;
-use crate::job::JobSpec;
+use crate::job::{JobSpec, QueueKey};
 use crate::time::Time;
 
 /// What may overtake a head that does not fit.
@@ -23,12 +25,14 @@ pub(super) enum Overtaking {
 pub(super) struct InOrder {
     overtaking: Overtaking,
     backlog: Backlog,
+    /// The same jobs for best fit; empty otherwise.
+    fill: FillIndex,
     taken: Vec<JobSpec>,
 }
 
 impl InOrder {
     pub(super) fn new(overtaking: Overtaking) -> Self {
-        InOrder { overtaking, backlog: Backlog::new(), taken: Vec::new() }
+        InOrder { overtaking, backlog: Backlog::new(), fill: FillIndex::default(), taken: Vec::new() }
     }
 
     pub(super) fn waiting(&self) -> usize {
@@ -37,17 +41,20 @@ impl InOrder {
 
     pub(super) fn insert(&mut self, job: JobSpec) {
         self.backlog.insert(job);
+        if self.overtaking == Overtaking::BestFit {
+            self.fill.insert(&job);
+        }
     }
 
     /// Promises processors to everything that starts now.
     pub(super) fn choose(&mut self, now: Time, machine: &mut Machine) {
         let mut free = machine.free_for_planning(now);
         while let Some(head) = self.backlog.head().copied().filter(|head| head.processors <= free) {
-            self.backlog.remove(head.key());
+            self.remove(head.key());
             machine.promise(now, head);
             free -= head.processors;
         }
-        let Some(head) = self.backlog.head().filter(|_| self.overtaking != Overtaking::Never) else {
+        let Some(head) = self.backlog.head().copied().filter(|_| self.overtaking != Overtaking::Never) else {
             self.backlog.forget_candidates();
             return;
         };
@@ -59,7 +66,7 @@ impl InOrder {
         };
         // The head is among the candidates and never taken: it does not fit.
         match self.overtaking {
-            Overtaking::BestFit => self.backlog.take_best_fit(limits, &mut self.taken),
+            Overtaking::BestFit => self.take_best_fit(limits),
             _ => self.backlog.take_first_fit(limits, &mut self.taken),
         }
         for job in self.taken.drain(..) {
@@ -69,5 +76,25 @@ impl InOrder {
 
     pub(super) fn check_invariants(&self) {
         self.backlog.check_invariants();
+        if self.overtaking == Overtaking::BestFit {
+            assert_eq!(self.fill.len(), self.backlog.len(), "both hold the same jobs");
+        }
+    }
+
+    fn take_best_fit(&mut self, mut limits: Limits) {
+        self.backlog.forget_candidates();
+        while let Some(key) = self.fill.best(&limits) {
+            let job = self.remove(key);
+            limits.take(job.summary());
+            self.taken.push(job);
+        }
+    }
+
+    fn remove(&mut self, key: QueueKey) -> JobSpec {
+        let job = self.backlog.remove(key).expect("what is taken waits");
+        if self.overtaking == Overtaking::BestFit {
+            self.fill.remove(&job);
+        }
+        job
     }
 }

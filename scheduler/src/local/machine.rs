@@ -38,6 +38,10 @@ impl Entry for End {
     fn merge(one: u32, other: u32) -> u32 {
         one + other
     }
+
+    fn without(&self, group: u32) -> Option<u32> {
+        Some(group - self.processors)
+    }
 }
 
 /// When a job that does not fit now could start if nothing else did, by estimates.

@@ -27,6 +27,7 @@
 mod backlog;
 mod chunked;
 mod conservative;
+mod fill_index;
 pub mod grid;
 mod in_order;
 mod machine;
