@@ -62,7 +62,7 @@ impl Profile {
     pub(super) fn hole(&self, from: Time, before: Time, processors: u32, length: Span) -> Option<Time> {
         let mut index = self.segment(from);
         loop {
-            index += first_at_least(&self.free[index..], processors)?;
+            index += self.free[index..].iter().position(|&free| free >= processors)?;
             let start = self.times[index].max(from);
             if start >= before {
                 return None;
@@ -151,18 +151,4 @@ impl Profile {
             self.free.remove(index);
         }
     }
-}
-
-/// The place of the first count that is large enough. By blocks, since most of a long plan is full and a block without
-/// a branch inside is a few vector instructions.
-fn first_at_least(counts: &[u32], least: u32) -> Option<usize> {
-    const BLOCK: usize = 32;
-    let mut place = 0;
-    for block in counts.chunks(BLOCK) {
-        if block.iter().fold(0, |most, &count| most.max(count)) >= least {
-            return block.iter().position(|&count| count >= least).map(|offset| place + offset);
-        }
-        place += block.len();
-    }
-    None
 }

@@ -1,0 +1,94 @@
+//! How long local schedulers take to schedule one synthetic log, against each other and against their naive twins.
+//!
+//! Read the times of a group as ratios: EASY over FCFS is the price of backfilling, naive over EASY what the indexes
+//! save. `cargo bench -p stealgrid-scheduler --bench local`.
+
+use std::hint::black_box;
+
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use scheduler::local::{LocalQueue, replay};
+use scheduler::{JobId, JobSpec, LocalScheduler, Pass, SiteId, Span, Time, TimedJob};
+
+#[path = "../tests/naive/mod.rs"]
+mod naive;
+
+const SITE: u32 = 64;
+
+fn against_naive_twins(criterion: &mut Criterion) {
+    let jobs = log(400, 1.0);
+    let mut group = criterion.benchmark_group("400 jobs");
+    group.throughput(Throughput::Elements(jobs.len() as u64)).sample_size(10);
+    for scheduler in [LocalScheduler::Fcfs, LocalScheduler::Easy, LocalScheduler::Conservative] {
+        group.bench_function(scheduler.name(), |bench| bench.iter(|| run(scheduler, &jobs)));
+    }
+    group.bench_function("easy, naive twin", |bench| {
+        bench.iter(|| naive::in_order(LocalScheduler::Easy, Pass::Batch, SITE, black_box(&jobs)));
+    });
+    group.bench_function("conservative, naive twin", |bench| {
+        let kind = naive::Conservative::Compress;
+        bench.iter(|| naive::conservative(kind, Pass::Batch, SITE, black_box(&jobs)));
+    });
+    let replan = LocalScheduler::ConservativeReplan;
+    group.bench_function(replan.name(), |bench| bench.iter(|| run(replan, &jobs)));
+    group.bench_function("conservative-replan, naive twin", |bench| {
+        let kind = naive::Conservative::Replan;
+        bench.iter(|| naive::conservative(kind, Pass::Batch, SITE, black_box(&jobs)));
+    });
+    group.finish();
+}
+
+fn against_each_other(criterion: &mut Criterion) {
+    for (name, load) in [("20,000 jobs at load 0.8", 0.8), ("20,000 jobs at load 1.3", 1.3)] {
+        let jobs = log(20_000, load);
+        let mut group = criterion.benchmark_group(name);
+        group.throughput(Throughput::Elements(jobs.len() as u64)).sample_size(10);
+        for scheduler in LocalScheduler::ALL {
+            // A plan for thousands of waiting jobs is long, and each termination looks at all of it.
+            let plans =
+                matches!(scheduler, LocalScheduler::Conservative | LocalScheduler::ConservativeReplan);
+            if load < 1.0 || !plans {
+                group.bench_function(scheduler.name(), |bench| bench.iter(|| run(scheduler, &jobs)));
+            }
+        }
+        group.finish();
+    }
+}
+
+criterion_group!(benches, against_naive_twins, against_each_other);
+criterion_main!(benches);
+
+fn run(scheduler: LocalScheduler, jobs: &[TimedJob]) -> Vec<(JobId, Time)> {
+    replay(LocalQueue::new(scheduler, Pass::Batch, SITE), black_box(jobs))
+}
+
+/// A log of whole seconds at about this load: widths of powers of two, run times up to 200 s, estimates up to five
+/// times as long.
+fn log(jobs: u64, load: f64) -> Vec<TimedJob> {
+    let mut state = 0x2545_f491_4f6c_dd1d_u64;
+    let mut draw = |below: u64| {
+        // Xorshift (Marsaglia 2003): good enough for a load, and the same on every machine.
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state % below
+    };
+    let mut work_until = 0.0;
+    let mut log = Vec::new();
+    for id in 0..jobs {
+        let processors = 1 << draw(6);
+        let run = 1 + draw(200);
+        let requested = run * (1 + draw(5));
+        let spec = JobSpec {
+            id: JobId(id),
+            submit: Time::from_secs(work_until as i64),
+            processors,
+            requested: Span::from_secs(requested.cast_signed()),
+            user: -1,
+            origin: SiteId(1),
+            payload: 0,
+        };
+        log.push(TimedJob { spec, run_time: Span::from_secs(run.cast_signed()) });
+        work_until += f64::from(processors) * run as f64 / (f64::from(SITE) * load);
+    }
+    log
+}
