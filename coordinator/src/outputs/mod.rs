@@ -4,6 +4,7 @@
 //! manifest.json       what was run, with which seed and versions, and whether it ended
 //! jobs.csv            one row per finished or rejected job; the 17 columns of Batsim, then ours
 //! site<i>/jobs.csv    the same rows split by executing site, if asked for
+//! schedule.swf        the finished jobs as a log in the Standard Workload Format
 //! migrations.csv      which site ran whose jobs
 //! metrics.json        metrics, bounds, theory, migrations, comparison with the ideal
 //! events.jsonl.zst    every event, one JSON object a line; written while the run goes on, see [`EventLog`]
@@ -23,6 +24,7 @@ mod migrations_csv;
 mod number;
 mod replace;
 mod run_result;
+mod schedule_swf;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -41,13 +43,15 @@ pub struct Options {
     pub jobs_per_site: bool,
     /// Rows of rejected jobs, whose time fields are empty. Some tools cannot read those.
     pub rejected_rows: bool,
+    /// `schedule.swf`.
+    pub schedule: bool,
     /// `report.html`.
     pub page: bool,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { jobs: true, jobs_per_site: false, rejected_rows: true, page: true }
+        Options { jobs: true, jobs_per_site: false, rejected_rows: true, schedule: true, page: true }
     }
 }
 
@@ -94,6 +98,9 @@ pub fn write_all(directory: &Path, result: &RunResult, options: Options) -> Resu
                 write(&format!("site{}/jobs.csv", site.id), &|file| rows.write(file, Some(site.id)))?;
             }
         }
+    }
+    if options.schedule {
+        write("schedule.swf", &|file| schedule_swf::write(file, result))?;
     }
     if options.page {
         write("report.html", &|file| crate::report::page::write(file, result, &allocation))?;

@@ -24,6 +24,7 @@ fn a_directory_holds_every_file_and_the_same_bytes_twice() {
             "jobs.csv",
             "site1/jobs.csv",
             "site2/jobs.csv",
+            "schedule.swf",
             "report.html",
             "manifest.json"
         ]

@@ -11,7 +11,7 @@ use std::io::{self, Write};
 use super::figures::{
     comparison_values, ideal_line, jobs_line, key_figures, relation_sign, verdict_line, verdict_words,
 };
-use super::quantity::{grouped, percent};
+use super::quantity::{grouped, number, percent};
 use crate::outputs::{Allocation, RunResult};
 use analysis::Verdict;
 use html::escape;
@@ -99,7 +99,8 @@ fn write_figures(file: &mut dyn Write, result: &RunResult) -> io::Result<()> {
         }
         if let (Some(ideal), Some(change)) = (figure.ideal, figure.change) {
             let ideal = ideal.split(" (").next().unwrap_or_default();
-            write!(file, "<span class=\"detail\">ideal {} ({})</span>", escape(ideal), escape(&change))?;
+            let change = if change == "-" { String::new() } else { format!(" ({})", escape(&change)) };
+            write!(file, "<span class=\"detail\">ideal {}{change}</span>", escape(ideal))?;
         }
         writeln!(file, "</div>")?;
     }
@@ -150,7 +151,11 @@ fn write_theory(file: &mut dyn Write, result: &RunResult) -> io::Result<()> {
         "<p class=\"note\">Lower bounds on the makespan: time {} s, area {} s (from the start: {} s; of the thesis: \
          {} s), count {} s. Verdicts use the bound that the proofs use, the greater of time and area from the start.\
          </p>\n</section>",
-        bounds.time, bounds.area, bounds.area_start, bounds.area_thesis, bounds.count
+        number(bounds.time.as_secs_f64()),
+        number(bounds.area.as_secs_f64()),
+        number(bounds.area_start.as_secs_f64()),
+        number(bounds.area_thesis.as_secs_f64()),
+        number(bounds.count.as_secs_f64())
     )
 }
 
@@ -173,7 +178,8 @@ fn write_drawings(file: &mut dyn Write, result: &RunResult) -> io::Result<()> {
          <section>\n<h2>Utilization over time</h2>\n<canvas id=\"busy\" aria-label=\"Busy processors per site\"></canvas>\n\
          </section>\n<section>\n<h2>Waiting jobs over time</h2>\n\
          <p class=\"legend\"><span class=\"key own-a\"></span>big at home (A) <span class=\"key own-b\"></span>small at home \
-         (B); by home site, stacked</p>\n<canvas id=\"queue\" aria-label=\"Waiting jobs per site\"></canvas>\n</section>\n\
+         (B); by home site, stacked, each site to its own \
+         scale; means over intervals where the run is long</p>\n<canvas id=\"queue\" aria-label=\"Waiting jobs per site\"></canvas>\n</section>\n\
          <div id=\"tip\" hidden></div>\n<noscript><p class=\"warning\">The drawings need JavaScript; all tables do \
          without.</p></noscript>"
     )
@@ -273,7 +279,7 @@ fn write_sites(file: &mut dyn Write, result: &RunResult) -> io::Result<()> {
         writeln!(
             file,
             "<td class=\"n\">{share}</td><td class=\"n\">{} s</td></tr>",
-            super::quantity::number(site.wait_mean_s)
+            number(site.wait_mean_s)
         )?;
     }
     writeln!(file, "</table></div>\n</section>")

@@ -32,6 +32,12 @@
     colors.kinds = [colors["own-a"], colors["own-b"], colors["stolen-a"], colors["stolen-b"]];
   }
 
+  // On the axis days are enough where all marks are whole days.
+  function mark(ms, step) {
+    if (ms === 0) return "0";
+    return step % 864e5 === 0 ? Math.round(ms / 864e5) + " d" : duration(ms);
+  }
+
   function duration(ms) {
     const s = ms / 1000, two = (n) => String(Math.floor(n)).padStart(2, "0");
     if (s < 60) return (s < 10 ? s.toFixed(2) : s.toFixed(1)) + " s";
@@ -60,7 +66,7 @@
   function niceStep(span) {
     const steps = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 3e4, 6e4, 12e4, 3e5, 6e5, 18e5, 36e5, 72e5,
       216e5, 432e5, 864e5, 1728e5, 6048e5, 12096e5, 25920e5, 77760e5, 315360e5];
-    return steps.find((step) => span / step <= 8) || span / 8;
+    return steps.find((step) => span / step <= 12) || span / 12;
   }
 
   function drawAxis(area) {
@@ -72,7 +78,7 @@
       pen.strokeStyle = colors.line;
       pen.beginPath(); pen.moveTo(at, 0); pen.lineTo(at, height - AXIS); pen.stroke();
       pen.fillStyle = colors.soft;
-      if (at > LEFT + 10 && at < width - 24) pen.fillText(t === 0 ? "0" : duration(t), at, height - AXIS / 2);
+      if (at >= LEFT && at < width - 24) pen.fillText(mark(t, step), at, height - AXIS / 2);
     }
   }
 
@@ -195,7 +201,7 @@
     const queue = prepare("queue", run.sites.length, QUEUE);
     drawAxis(queue);
     run.sites.forEach((site, index) => {
-      drawBand(queue, site, index, QUEUE, Math.max(1, site.peak), "up to " + Math.round(site.peak), (top, most) => {
+      drawBand(queue, site, index, QUEUE, site.peak || 1, "0 to " + (site.peak < 10 ? +site.peak.toFixed(1) : Math.round(site.peak)), (top, most) => {
         fillSteps(queue, site.waiting_a, null, top, QUEUE, most, colors["own-a"]);
         fillSteps(queue, site.waiting_b, site.waiting_a, top, QUEUE, most, colors["own-b"]);
       });
