@@ -1,7 +1,8 @@
-//! How long local schedulers take to schedule one synthetic log, against each other and against their naive twins.
+//! How long local schedulers take to schedule one synthetic log, against each other and against their naive
+//! twins.
 //!
-//! Read the times of a group as ratios: EASY over FCFS is the price of backfilling, naive over EASY what the indexes
-//! save. `cargo bench -p stealgrid-scheduler --bench local`.
+//! Read the times of a group as ratios: EASY over FCFS is the price of backfilling, naive over EASY what the
+//! indexes save. `cargo bench -p stealgrid-scheduler --bench local`.
 
 use std::hint::black_box;
 
@@ -61,8 +62,8 @@ fn run(scheduler: LocalScheduler, jobs: &[TimedJob]) -> Vec<(JobId, Time)> {
     replay(LocalQueue::new(scheduler, Pass::Batch, SITE), black_box(jobs))
 }
 
-/// A log of whole seconds at about this load: widths of powers of two, run times up to 200 s, estimates up to five
-/// times as long.
+/// A log of whole seconds at about this load: widths of powers of two, run times up to 200 s, estimates up to
+/// five times as long.
 fn log(jobs: u64, load: f64) -> Vec<TimedJob> {
     let mut state = 0x2545_f491_4f6c_dd1d_u64;
     let mut draw = |below: u64| {

@@ -11,14 +11,17 @@ const SITE: u32 = 8;
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
-    /// Jobs may run past their estimates, and jobs may take no time at all.
+    /// Jobs may run past their estimates or take no time at all, and timers may fire late.
     #[test]
     fn every_job_runs_once_within_capacity_and_not_before_its_submission(
         jobs in logs(50, -4),
         scheduler in prop::sample::select(LocalScheduler::ALL.to_vec()),
         pass in prop::sample::select(vec![Pass::Batch, Pass::PerEvent]),
+        timer_delay in 0i64..3,
     ) {
-        let run = Run::new(scheduler, pass, jobs).finish(|_| {});
+        let mut run = Run::new(scheduler, pass, jobs);
+        run.timer_delay = Span::from_secs(timer_delay);
+        let run = run.finish(|_| {});
         prop_assert_eq!(run.started.len(), run.jobs.len());
         for (id, start) in &run.started {
             prop_assert!(*start >= run.jobs[id].spec.submit);
@@ -26,7 +29,8 @@ proptest! {
         prop_assert_eq!((run.queue.waiting(), run.queue.running(), run.queue.free()), (0, 0, SITE));
     }
 
-    /// The reservation of a head that does not fit is kept if estimates are exact, and beaten or kept otherwise.
+    /// The reservation of a head that does not fit is kept if estimates are exact, and beaten or kept
+    /// otherwise.
     #[test]
     fn easy_never_delays_the_head(
         jobs in logs(50, 0),
@@ -107,6 +111,8 @@ struct Run {
     running: Vec<(JobId, Time)>,
     started: BTreeMap<JobId, Time>,
     now: Time,
+    /// How late the queue is woken.
+    timer_delay: Span,
 }
 
 impl Run {
@@ -117,7 +123,8 @@ impl Run {
             waiting: BTreeMap::new(),
             running: Vec::new(),
             started: BTreeMap::new(),
-            now: Time::ZERO,
+            now: Time::from_secs(-1),
+            timer_delay: Span::ZERO,
         }
     }
 
@@ -129,8 +136,10 @@ impl Run {
         loop {
             let ends = self.running.iter().map(|&(id, start)| start + self.jobs[&id].run_time);
             let next = coming.last().map(|job| job.submit);
-            let Some(now) = ends.chain(next).chain(self.queue.wake_at()).min() else { return self };
-            assert!(now >= self.now, "no timer lies in the past");
+            let timer = self.queue.wake_at();
+            assert!(timer.is_none_or(|time| time > self.now), "no timer lies in the past");
+            let woken = timer.map(|time| time + self.timer_delay);
+            let Some(now) = ends.chain(next).chain(woken).min() else { return self };
             self.now = now;
             let batch = self.queue.pass() == Pass::Batch;
             while batch && self.complete_one() {}

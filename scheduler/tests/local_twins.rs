@@ -1,7 +1,7 @@
 //! The local schedulers against naive twins that recompute everything, on random small logs.
 //!
-//! The twins share no code with the crate: they keep vectors, scan them, and hold the conservative plan as one
-//! count of free processors per second.
+//! The twins share no code with the crate: they keep vectors, scan them, and hold the conservative plan as
+//! one count of free processors per second.
 
 mod naive;
 
@@ -78,7 +78,8 @@ fn logs(most: usize) -> impl Strategy<Value = Vec<TimedJob>> {
     logs_at(most, 80)
 }
 
-/// Logs of up to `most` jobs within the first `until` seconds; run times and estimates of at most 20 s, no overruns.
+/// Logs of up to `most` jobs within the first `until` seconds; run times and estimates of at most 20 s, no
+/// overruns.
 fn logs_at(most: usize, until: i64) -> impl Strategy<Value = Vec<TimedJob>> {
     let job = (0..until, 1..=SITE, 1i64..20, 0i64..12);
     prop::collection::vec(job, 1..most).prop_map(|jobs| {

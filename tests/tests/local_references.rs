@@ -1,7 +1,7 @@
 //! Local schedulers against whole schedules of a real log that two independent simulators made.
 //!
-//! `simgrid-*` come from a batch scheduler on SimGrid with one pass per instant, `pyss-*` from the Python Scheduler Simulator with
-//! a pass per event. Every job must start at the same second.
+//! `simgrid-*` come from a batch scheduler on SimGrid with one pass per instant, `pyss-*` from the Python
+//! Scheduler Simulator with a pass per event. Every job must start at the same second.
 
 use std::io::Read;
 use std::path::Path;
@@ -83,7 +83,8 @@ fn compare(scheduler: LocalScheduler, pass: Pass, estimate: Estimate, reference:
     assert_eq!(same, JOBS, "{scheduler:?} {pass:?}: first difference (ours, theirs) {first:?}");
 }
 
-/// The log as the references have it: size as allocated, no job past its estimate, nothing without a run time or size.
+/// The log as the references have it: size as allocated, no job past its estimate, nothing without a run time
+/// or size.
 fn normalized(log: &Path, estimate: Estimate) -> Vec<TimedJob> {
     let trace = workload::read(log).expect("the log can be read");
     let options = PrepareOptions {

@@ -1,9 +1,9 @@
-//! The waiting jobs of one site in queue order, and the one question backfilling asks of them: which may start
-//! within these limits?
+//! The waiting jobs of one site in queue order, and the one question backfilling asks of them: which may
+//! start within these limits?
 //!
-//! [`Limits::admits`] is monotone in width and in request, so one summary of a chunk of jobs (narrowest width,
-//! shortest request) tells that none of them may start. What a scan refused stays refused until a limit grows, so
-//! after an arrival only the new job is looked at.
+//! [`Limits::admits`] is monotone in width and in request, so one summary of a chunk of jobs (narrowest
+//! width, shortest request) tells that none of them may start. What a scan refused stays refused until a
+//! limit grows, so after an arrival only the new job is looked at.
 
 use super::chunked::{Chunked, Entry};
 use crate::job::{JobSpec, QueueKey};

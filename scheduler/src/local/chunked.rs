@@ -1,11 +1,12 @@
-//! A sorted list cut into chunks that each keep a summary, so that a search can pass over a whole chunk at once.
+//! A sorted list cut into chunks that each keep a summary, so that a search can pass over a whole chunk at
+//! once.
 //!
 //! Used for the waiting jobs of a site (summary: narrowest and shortest) and for the ends of its running jobs
 //! (summary: processors freed). With a few dozen entries it is one sorted `Vec`; with n entries, inserting,
 //! removing and passing over everything cost O(n / chunk + chunk).
 
-/// Entries of a chunk at which it is cut in two. Arbitrary: a chunk is a few cache lines to shift, and 10,000 waiting
-/// jobs are about 200 summaries to pass over.
+/// Entries of a chunk at which it is cut in two. Arbitrary: a chunk is a few cache lines to shift, and 10,000
+/// waiting jobs are about 200 summaries to pass over.
 const CHUNK_MAX: usize = 96;
 
 /// What a chunked list holds: something with a place and a digest of many.

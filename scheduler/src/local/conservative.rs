@@ -1,9 +1,9 @@
-//! Conservative backfilling with compression: each job has a planned start from the moment it comes, and keeps it
-//! unless an earlier hole opens.
+//! Conservative backfilling with compression: each job has a planned start from the moment it comes, and
+//! keeps it unless an earlier hole opens.
 //!
-//! A planned start never gets later as long as no job runs past its estimate and the driver wakes the queue at
-//! [`Conservative::wake_at`]. When one of the two fails, the plan contradicts the machine; it is thrown away and built
-//! anew in queue order.
+//! A planned start never gets later as long as no job runs past its estimate and the driver wakes the queue
+//! at [`Conservative::wake_at`]. When one of the two fails, the plan contradicts the machine; it is thrown
+//! away and built anew in queue order.
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
 //! Waiting jobs by how much they would fill: the index of EASY best fit.
 //!
-//! Within one width, the job that fills most is the longest that the limits admit, so the best of all is found by
-//! looking at one job per width: O(k log n) for k different widths, however long the queue is.
+//! Within one width, the job that fills most is the longest that the limits admit, so the best of all is
+//! found by looking at one job per width: O(k log n) for k different widths, however long the queue is.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};

@@ -14,7 +14,8 @@ pub(super) enum Overtaking {
     Never,
     /// Everything that fits (LIST).
     WhateverFits,
-    /// What does not delay the head by estimates, in queue order (EASY, Lifka 1995; Mu'alem and Feitelson 2001).
+    /// What does not delay the head by estimates, in queue order (EASY, Lifka 1995; Mu'alem and Feitelson
+    /// 2001).
     FirstFit,
     /// The same, the job that fills most first.
     BestFit,

@@ -1,8 +1,8 @@
 //! The processors of one site: what runs, until when by its estimate, and what was promised a start.
 //!
-//! A job that a pass chooses is *promised* its processors. With one pass per instant it has them at once. With a
-//! pass per event, a running job whose estimated end is now counts as free already, so a promise may have to
-//! wait for a termination of the same instant; it is kept in the order of the promises and never uses
+//! A job that a pass chooses is *promised* its processors. With one pass per instant it has them at once.
+//! With a pass per event, a running job whose estimated end is now counts as free already, so a promise may
+//! have to wait for a termination of the same instant; it is kept in the order of the promises and never uses
 //! processors that are not free. A promise that the instant does not keep is withdrawn at the next pass: it
 //! counted on a job that ran past its estimate.
 
@@ -124,8 +124,8 @@ impl Machine {
         }
     }
 
-    /// The shadow time of a job wider than [`Machine::free_for_planning`]. A job past its estimated end is planned as
-    /// ending now.
+    /// The shadow time of a job wider than [`Machine::free_for_planning`]. A job past its estimated end is
+    /// planned as ending now.
     pub(super) fn shadow(&self, now: Time, processors: u32) -> Shadow {
         // Below zero while promises count on jobs that end now: those come first among the ends.
         let mut available = i64::from(self.free) - i64::from(self.promised);

@@ -1,28 +1,31 @@
 //! The queue of one site: FCFS, LIST, EASY and conservative backfilling on one parallel machine.
 //!
-//! [`LocalQueue`] is told facts (submissions, terminations) and asked for decisions; it knows no clock and no true run
-//! time. [`LocalGrid`] is one queue per site of a grid, the reference of the strategy `local`; [`replay()`] drives one
-//! queue with a whole log.
+//! [`LocalQueue`] is told facts (submissions, terminations) and asked for decisions; it knows no clock and no
+//! true run time. [`LocalGrid`] is one queue per site of a grid, the reference of the strategy `local`;
+//! [`replay()`] drives one queue with a whole log.
 //!
 //! # What each scheduler does
-//! Queue order is (submit, id). A job that ends at t frees its processors for a start at t. A running job past its
-//! estimated end is planned as ending now until it comes.
+//! Queue order is (submit, id). A job that ends at t frees its processors for a start at t. A running job
+//! past its estimated end is planned as ending now until it comes.
 //! - FCFS starts the head while it fits. LIST scans in queue order and starts everything that fits.
-//! - EASY (Lifka 1995) starts heads while they fit. For the head that does not, the *shadow time* is the earliest
-//!   estimated end at which it fits, and *extra* the processors then free beside it, with all jobs whose
-//!   estimated end is at or before the shadow time counted. Another job starts if it fits and ends by its estimate no later than
-//!   the shadow time, or needs at most `extra`, which then shrinks. Candidates come in queue order, or (best fit) the one of largest
-//!   processors × request first, then the widest, then in queue order.
-//! - Conservative (Mu'alem and Feitelson 2001) gives each job a reservation when it comes. After terminations, jobs not planned for now move,
-//!   one by one in queue order, to their earliest hole. With one pass per instant: compression first, then arrivals.
+//! - EASY (Lifka 1995) starts heads while they fit. For the head that does not, the *shadow time* is the
+//!   earliest estimated end at which it fits, and *extra* the processors then free beside it, with all jobs
+//!   whose estimated end is at or before the shadow time counted. Another job starts if it fits and ends by
+//!   its estimate no later than the shadow time, or needs at most `extra`, which then shrinks. Candidates
+//!   come in queue order, or (best fit) the one of largest processors × request first, then the widest, then
+//!   in queue order.
+//! - Conservative (Mu'alem and Feitelson 2001) gives each job a reservation when it comes. After
+//!   terminations, jobs not planned for now move, one by one in queue order, to their earliest hole. With one
+//!   pass per instant: compression first, then arrivals.
 //! - Conservative-replan plans all jobs anew at each pass.
 //!
 //! # One instant
-//! With [`Pass::Batch`] a driver tells all facts of an instant, completions first, and calls [`LocalQueue::decide`] once. With
-//! [`Pass::PerEvent`] it calls `decide` after every fact: submissions in queue order, then terminations in start order. A running job
-//! whose estimated end is now then counts as free: a job chosen on its processors is handed out by the `decide` of this
-//! instant at which they are free, and jobs chosen later do not overtake it. If no termination comes (the job runs past its
-//! estimate), the choice is withdrawn at the next instant.
+//! With [`Pass::Batch`] a driver tells all facts of an instant, completions first, and calls
+//! [`LocalQueue::decide`] once. With [`Pass::PerEvent`] it calls `decide` after every fact: submissions in
+//! queue order, then terminations in start order. A running job whose estimated end is now then counts as
+//! free: a job chosen on its processors is handed out by the `decide` of this instant at which they are free,
+//! and jobs chosen later do not overtake it. If no termination comes (the job runs past its estimate), the
+//! choice is withdrawn at the next instant.
 
 mod backlog;
 mod chunked;

@@ -18,7 +18,8 @@ impl Profile {
         Profile { processors, times: vec![from], free: vec![processors] }
     }
 
-    /// Starts again with `busy` processors in use from `from`, of which each of `ends`, ascending, gives some back.
+    /// Starts again with `busy` processors in use from `from`, of which each of `ends`, ascending, gives some
+    /// back.
     pub(super) fn rebuild(&mut self, from: Time, busy: u32, ends: impl Iterator<Item = (Time, u32)>) {
         self.times.clear();
         self.free.clear();
@@ -56,9 +57,11 @@ impl Profile {
         self.hole(from, Time::MAX, processors, length).expect("everything is free in the end")
     }
 
-    /// The earliest start in `from..before` of a job of this width and length that the profile holds at `before` now.
+    /// The earliest start in `from..before` of a job of this width and length that the profile holds at
+    /// `before` now.
     ///
-    /// Its own reservation begins at `before` and is no obstacle to itself, so only what lies earlier is looked at.
+    /// Its own reservation begins at `before` and is no obstacle to itself, so only what lies earlier is
+    /// looked at.
     pub(super) fn hole(&self, from: Time, before: Time, processors: u32, length: Span) -> Option<Time> {
         let mut index = self.segment(from);
         loop {

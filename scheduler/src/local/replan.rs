@@ -1,8 +1,8 @@
 //! Conservative backfilling that throws all reservations away at every pass and plans anew in queue order.
 //!
 //! A planned start can get later. Only starts at the present instant outlive the pass, so planning stops as
-//! soon as no job behind can start now. No timer is needed: the earliest planned start is now or the estimated end
-//! of a running job, and at that end the job ends or has ended.
+//! soon as no job behind can start now. No timer is needed: the earliest planned start is now or the
+//! estimated end of a running job, and at that end the job ends or has ended.
 
 use super::backlog::Least;
 use super::chunked::{Chunked, Entry};

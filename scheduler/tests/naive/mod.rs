@@ -141,13 +141,14 @@ pub(crate) fn conservative(
     })
 }
 
-/// Whether a running job counts as ended although its end was not told: with a pass per event, at its estimated end.
+/// Whether a running job counts as ended although its end was not told: with a pass per event, at its
+/// estimated end.
 fn gone(pass: Pass, other: &Running, now: i64) -> bool {
     pass == Pass::PerEvent && other.estimated_end() == now
 }
 
-/// Second by second: facts, then a pass; with a pass per event, a pass after each fact. A pass without facts changes
-/// nothing for schedulers without a plan, and is the timer of those with one.
+/// Second by second: facts, then a pass; with a pass per event, a pass after each fact. A pass without facts
+/// changes nothing for schedulers without a plan, and is the timer of those with one.
 fn run(
     pass: Pass,
     jobs: &[TimedJob],
