@@ -483,8 +483,12 @@ impl Peer {
         &self.ledger
     }
 
-    /// Whether no answer is outstanding and no message may have to be repeated.
+    /// Whether no answer is outstanding and no message may have to be repeated. A site that polls always has a
+    /// question open; for it only transfers count.
     pub fn is_quiet(&self) -> bool {
+        if self.polling.is_some() {
+            return self.ledger.is_settled();
+        }
         self.ledger.is_settled()
             && !self.timers.any_retry()
             && !self.timers.is_set(Timer::Serve)

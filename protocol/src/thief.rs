@@ -23,7 +23,7 @@ pub(crate) struct View {
     lead: u32,
     last_seq: u64,
     asked: Option<Asked>,
-    /// [`Peer::changes`] when the last request was refused: asking again with the same offer is pointless until
+    /// [`Peer::changes`] when the offer that was refused last was made: asking again with the same offer is pointless until
     /// the victim says something new.
     refused_at: Option<u64>,
 }
@@ -43,6 +43,8 @@ enum Known {
 struct Asked {
     seq: u64,
     offer: Offer,
+    /// [`Peer::changes`] when the offer was made.
+    changes: u64,
 }
 
 impl View {
@@ -189,7 +191,7 @@ impl Peer {
         let view = &mut self.views[victim];
         view.last_seq += 1;
         let seq = view.last_seq;
-        view.asked = Some(Asked { seq, offer: offer.clone() });
+        view.asked = Some(Asked { seq, offer: offer.clone(), changes: self.changes });
         if let Some(retry) = self.config.options.retry {
             self.timers.set(Timer::Request(victim), now, retry);
         }
@@ -199,7 +201,7 @@ impl Peer {
 
     pub(crate) fn repeat_request(&mut self, _now: Time, victim: usize) {
         let seen = self.ledger.seen(self.site_at(victim));
-        if let Some(Asked { seq, offer }) = self.views[victim].asked.clone() {
+        if let Some(Asked { seq, offer, .. }) = self.views[victim].asked.clone() {
             self.send_again(victim, Message::Request { seq, offer, seen }, true);
         }
     }
@@ -284,8 +286,11 @@ impl Peer {
 
     pub(crate) fn on_no_work(&mut self, now: Time, victim: usize, seq: u64, state: QueueState) {
         self.hear(victim, state);
+        let refused = self.views[victim].asked.as_ref().map(|asked| asked.changes);
         if self.answered(victim, seq, 0) {
-            self.views[victim].refused_at = Some(self.changes);
+            if state.rest != Rest::More {
+                self.views[victim].refused_at = refused;
+            }
             self.after_answer(now, victim, None);
         }
     }

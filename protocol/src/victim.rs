@@ -102,10 +102,8 @@ impl Peer {
         let out: Vec<Transfer> = (granted.first..=granted.last)
             .filter_map(|number| self.ledger.out(site, number).copied())
             .collect();
-        if out.is_empty() {
-            // Answered already: the thief has the grant.
-            return self.event(EventKind::Ignored { from: site, message: MessageKind::Request });
-        }
+        // If nothing is out, the jobs came with repeated transfers or came back; only the answer is missing. What
+        // the thief offered then is no longer true, so it is told to ask again.
         let (free, stand) = (self.record(thief).free, self.record(thief).serve);
         self.conclude(now, thief, Some(granted.seq), out, free, stand, true);
     }
@@ -311,11 +309,22 @@ impl Peer {
         } else if self.config.options.recall.is_some_and(|limit| age.is_some_and(|age| age >= limit)) {
             Message::Recall { number, floor }
         } else {
-            // Version 0 is older than everything heard: this repeats the transfer, not the news.
-            let state = QueueState { version: 0, rest: Rest::More, lead: 0 };
+            // What was told with the first copy may be lost as well.
+            let state = self.told(to);
             Message::Grant { transfers: vec![transfer], answers: None, state, floor }
         };
         self.send_again(to, message, true);
+    }
+
+    /// What a thief was told last, to tell it again.
+    fn told(&mut self, thief: usize) -> QueueState {
+        let record = self.record(thief);
+        let rest = match (record.mode, record.told) {
+            (Mode::Silent, _) => Rest::More,
+            (_, Some(width)) => Rest::Need(width),
+            (_, None) => Rest::Empty,
+        };
+        QueueState { version: record.version, rest, lead: record.lead }
     }
 
     /// Serves thieves that left an offer, once nothing else happens at this instant.
@@ -400,7 +409,13 @@ impl Peer {
         });
         self.enqueue(now, transfer.job);
         if thief > self.rank {
-            self.record(thief).free = 0;
+            let record = self.record(thief);
+            record.free = 0;
+            record.serve = false;
+            if record.mode != Mode::Pending {
+                // A recall takes the news that came with the grant back, too: tell it anew.
+                record.mode = Mode::Watching;
+            }
         }
     }
 }

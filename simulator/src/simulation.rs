@@ -149,7 +149,8 @@ impl<'a> Simulation<'a> {
             inbox: VecDeque::new(),
             timeouts: BTreeSet::new(),
             timeout_of: vec![None; grid.len()],
-            restless: BTreeSet::new(),
+            // Everybody gets a first turn: a site that polls begins at once.
+            restless: (0..grid.len()).collect(),
             next_job: 0,
             sequence: 0,
             now: Time::from_micros(i64::MIN),
@@ -186,8 +187,12 @@ impl<'a> Simulation<'a> {
         Ok(false)
     }
 
-    /// When something happens next.
+    /// When something happens next; none when every job ended and nobody waits for an answer. Sites that poll
+    /// would ask each other for ever.
     pub fn next_instant(&self) -> Option<Time> {
+        if self.is_over() {
+            return None;
+        }
         [
             self.endings.peek().map(|Reverse(due)| due.at),
             self.letters.peek().map(|Reverse(due)| due.at),
@@ -197,6 +202,12 @@ impl<'a> Simulation<'a> {
         .into_iter()
         .flatten()
         .min()
+    }
+
+    fn is_over(&self) -> bool {
+        self.totals.completed == self.jobs.len()
+            && self.letters.is_empty()
+            && self.peers.iter().all(Peer::is_quiet)
     }
 
     /// All peers by rank.

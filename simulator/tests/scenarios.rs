@@ -1,0 +1,156 @@
+//! Transcripts of small grids: who says what to whom, and what starts when, line by line.
+//!
+//! Jobs are written `id:width,run[,submit]`. The worked examples E1 to E6 and their variants with delay are those
+//! of the algorithm's description (docs/THEORY.md, "Worked examples").
+
+use std::sync::Arc;
+
+use scheduler::{
+    Event, EventKind, Grid, JobId, JobSpec, SiteId, Span, Steal, Strategy, Threshold, Time, TimedJob,
+};
+use simulator::{Checks, Delay, Simulation, SimulationConfig};
+
+/// Starts at each site as `M1: 1[0,4) 2[4,8)`, in order of start, then id.
+fn schedule(sizes: &[u32], jobs: &str, delay: i64) -> Vec<String> {
+    let (jobs, log) = run(sizes, jobs, delay);
+    let mut sites = vec![Vec::new(); sizes.len()];
+    for event in &log {
+        if let EventKind::Started { job, .. } = event.kind {
+            let run = jobs.iter().find(|timed| timed.spec.id == job).expect("it is ours").run_time;
+            sites[event.site.index()].push((event.at, job, event.at + run));
+        }
+    }
+    sites
+        .into_iter()
+        .enumerate()
+        .map(|(index, mut starts)| {
+            starts.sort_unstable();
+            let starts: Vec<String> =
+                starts.iter().map(|(start, job, end)| format!("{job}[{start},{end})")).collect();
+            format!("M{}: {}", index + 1, starts.join(" "))
+        })
+        .collect()
+}
+
+fn run(sizes: &[u32], jobs: &str, delay: i64) -> (Vec<TimedJob>, Vec<Event>) {
+    let grid = Arc::new(Grid::of_sizes(sizes).expect("a grid"));
+    let mut jobs: Vec<TimedJob> = jobs.split_whitespace().map(parse).collect();
+    jobs.sort_by_key(|job| job.spec.key());
+    let steal = Strategy::Steal(Steal::with_threshold(Threshold::HALF));
+    let mut config = SimulationConfig::new(grid, steal);
+    config.delay = Delay::Constant(Span::from_secs(delay));
+    config.checks = Checks::Full;
+    let mut log = Vec::new();
+    Simulation::new(config, &jobs).run(&mut |event| log.push(*event)).expect("no violation");
+    (jobs, log)
+}
+
+fn parse(text: &str) -> TimedJob {
+    let (id, rest) = text.split_once(':').expect("id:width,run[,submit]");
+    let numbers: Vec<i64> = rest.split(',').map(|number| number.parse().expect("a number")).collect();
+    let submit = Time::from_secs(numbers.get(2).copied().unwrap_or(0));
+    let spec = JobSpec {
+        id: JobId(id.parse().expect("a number")),
+        submit,
+        processors: numbers[0] as u32,
+        requested: Span::from_secs(numbers[1]),
+        user: 1,
+        origin: SiteId(1),
+        payload: 0,
+    };
+    TimedJob { spec, run_time: Span::from_secs(numbers[1]) }
+}
+
+const E1: (&[u32], &str) = (&[2, 8], "1:2,4 2:2,4 3:1,3 4:6,5 5:3,2 6:4,2");
+const E2: (&[u32], &str) = (&[4, 4], "1:4,3 2:3,2 3:3,2 4:2,4 5:1,1 6:2,2");
+const E3: (&[u32], &str) = (&[6, 7, 8], "1:6,2 2:6,2 3:5,3 4:4,4 5:7,1 6:8,1 7:2,5");
+const E4: (&[u32], &str) = (&[8], "1:5,2 2:5,2 3:3,2 4:3,2");
+const E5: (&[u32], &str) = (&[8], "1:1,10,0 2:8,2,1 3:4,3,1");
+const E6: (&[u32], &str) = (&[4, 8], "1:2,4 2:2,4 3:2,4 4:2,4 5:6,3,1 6:2,2,2 7:3,2,2");
+
+#[test]
+fn worked_examples_without_delay() {
+    assert_eq!(schedule(E1.0, E1.1, 0), ["M1: 1[0,4) 2[4,8)", "M2: 4[0,5) 3[5,8) 5[5,7) 6[5,7)"]);
+    assert_eq!(schedule(E2.0, E2.1, 0), ["M1: 1[0,3) 4[3,7) 6[3,5)", "M2: 2[0,2) 3[2,4) 5[2,3)"]);
+    assert_eq!(
+        schedule(E3.0, E3.1, 0),
+        ["M1: 1[0,2) 4[2,6) 7[2,7)", "M2: 5[0,1) 2[1,3)", "M3: 6[0,1) 3[1,4)"]
+    );
+    assert_eq!(schedule(E4.0, E4.1, 0), ["M1: 1[0,2) 2[2,4) 3[2,4) 4[4,6)"]);
+    assert_eq!(schedule(E5.0, E5.1, 0), ["M1: 1[0,10) 2[10,12) 3[12,15)"]);
+    assert_eq!(schedule(E6.0, E6.1, 0), ["M1: 1[0,4) 2[0,4) 7[4,6)", "M2: 3[0,4) 4[0,4) 5[4,7) 6[4,6)"]);
+}
+
+#[test]
+fn worked_examples_with_a_delay_of_one_second() {
+    assert_eq!(schedule(E1.0, E1.1, 1), ["M1: 1[0,4) 2[4,8)", "M2: 4[0,5) 5[5,7) 6[5,7) 3[7,10)"]);
+    assert_eq!(schedule(E6.0, E6.1, 1), ["M1: 1[0,4) 2[0,4) 7[4,6)", "M2: 5[1,4) 3[5,9) 4[6,10) 6[6,8)"]);
+}
+
+/// Messages and starts, one line each.
+fn transcript(sizes: &[u32], jobs: &str, delay: i64) -> String {
+    let (_, log) = run(sizes, jobs, delay);
+    let mut lines = String::new();
+    for event in log {
+        let what = match event.kind {
+            EventKind::Sent { to, message, .. } => format!("> M{to} {}", message.name()),
+            EventKind::Started { job, .. } => format!("starts {job}"),
+            EventKind::Granted { job, to, .. } => format!("grants {job} to M{to}"),
+            EventKind::Declined { job, .. } => format!("declines {job}"),
+            _ => continue,
+        };
+        lines += &format!("{} M{} {what}\n", event.at, event.site);
+    }
+    lines
+}
+
+#[test]
+fn two_sites_steal_across_a_delay() {
+    assert_eq!(
+        transcript(E1.0, E1.1, 1),
+        "\
+0 M1 starts 1
+0 M1 > M2 notice
+0 M2 starts 4
+1 M2 > M1 seen
+4 M1 starts 2
+5 M2 starts 5
+5 M2 starts 6
+5 M2 > M1 request
+6 M1 grants 3 to M2
+6 M1 > M2 grant
+7 M2 starts 3
+7 M2 > M1 reply
+"
+    );
+}
+
+#[test]
+fn a_standing_request_is_served_in_one_delay() {
+    assert_eq!(
+        transcript(E6.0, E6.1, 1),
+        "\
+0 M1 starts 1
+0 M1 starts 2
+0 M1 > M2 notice
+1 M2 > M1 seen
+1 M2 starts 5
+1 M2 > M1 request
+2 M1 > M2 no_work
+4 M1 starts 7
+4 M1 > M2 notice
+4 M2 > M1 request
+4 M1 grants 3 to M2
+4 M1 > M2 grant
+5 M2 > M1 seen
+5 M1 grants 4 to M2
+5 M1 grants 6 to M2
+5 M1 > M2 grant
+5 M2 starts 3
+5 M2 > M1 reply
+6 M2 starts 4
+6 M2 starts 6
+6 M2 > M1 reply
+"
+    );
+}
