@@ -129,3 +129,79 @@ fn print(text: &str) -> Result<(), Failure> {
 fn print_json(value: &serde_json::Value) -> Result<(), Failure> {
     print(&format!("{value:#}\n"))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: TraceArgs,
+    }
+
+    fn run_line(words: &[&str]) -> u8 {
+        let args = Line::try_parse_from([&["trace"], words].concat()).unwrap().args;
+        run(args).unwrap()
+    }
+
+    /// A file of this test alone, in the folder for temporary files.
+    fn temporary(name: &str, text: &str) -> String {
+        let path = std::env::temp_dir().join(format!("stealgrid-trace-{}-{name}", std::process::id()));
+        fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_string()
+    }
+
+    const LOG: &str = "; MaxProcs: 8\n\
+                       1 0 -1 60 2 -1 -1 2 120 -1 1 1 1 -1 2 1 -1 -1\n\
+                       2 90000 -1 60 4 -1 -1 4 30 -1 1 1 1 -1 1 1 -1 -1\n";
+
+    #[test]
+    fn a_refused_log_has_the_exit_code_of_bad_input() {
+        let good = temporary("good.swf", LOG);
+        let bad = temporary("bad.swf", &LOG.replace("60 2", "sixty 2"));
+
+        assert_eq!(run_line(&["validate", &good]), exit::DONE);
+        assert_eq!(run_line(&["validate", &bad, &good]), exit::INPUT);
+        assert_eq!(run_line(&["validate", &good, "--widest", "3", "--refuse-too-wide"]), exit::INPUT);
+        assert_eq!(run_line(&["info", &bad]), exit::INPUT);
+        assert_eq!(run_line(&["info", "/no/such/file"]), exit::INPUT);
+        assert_eq!(run_line(&["generate", "--processors", "4", "--jobs", "0"]), exit::USAGE);
+        fs::remove_file(good).unwrap();
+        fs::remove_file(bad).unwrap();
+    }
+
+    /// SWF to GWF and Batsim and back: what a scheduler sees is the same each time.
+    #[test]
+    fn conversions_keep_what_schedulers_see() {
+        let log = temporary("log.swf", LOG);
+        for to in ["swf", "gwf", "batsim", "batsim-v4"] {
+            let out = temporary(to, "");
+            let arguments = ["convert", &log, "--to", to, "--out", &out, "--origin", "queue", "--week", "1"];
+            assert_eq!(run_line(&arguments), exit::DONE);
+
+            let trace = workload::read(&out).unwrap();
+            let origin = if to == "swf" { "queue" } else { "recorded" };
+            let options = workload::prepare::PrepareOptions {
+                origin: origin.parse().unwrap(),
+                ..workload::prepare::PrepareOptions::default()
+            };
+            let jobs = workload::prepare(&trace, &options, 8).unwrap().jobs;
+            let seen: Vec<_> = jobs
+                .iter()
+                .map(|job| {
+                    (job.spec.id.0, job.spec.processors, job.spec.origin.0, job.run_time.as_secs_f64())
+                })
+                .collect();
+
+            assert_eq!(seen, [(1, 2, 2, 60.0), (2, 4, 1, 30.0)], "{to}");
+            assert_eq!(trace.processors(), 8, "{to}");
+            fs::remove_file(out).unwrap();
+        }
+        fs::remove_file(log).unwrap();
+    }
+}

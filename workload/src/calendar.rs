@@ -151,9 +151,10 @@ pub struct WeekTime {
 }
 
 impl WeekTime {
-    /// Time on the clock since the midnight of that week's Monday, with all days 24 hours long.
-    pub fn since_monday(&self) -> Span {
-        Span::from_micros(self.day as i64 * DAY) + self.clock
+    /// Time on the clock since the Monday of week `first`, at midnight, with all days 24 hours long.
+    pub fn since_monday_of(&self, first: i64) -> Span {
+        let days = (self.week - first) * WEEK + self.day as i64;
+        Span::from_micros(days * DAY) + self.clock
     }
 }
 

@@ -14,11 +14,14 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+pub mod batsim;
 pub mod calendar;
 mod draw;
 pub mod generate;
+pub mod gwf;
 pub mod header;
 pub mod lublin;
+pub mod mix;
 pub mod prepare;
 pub mod record;
 pub mod repair;

@@ -6,11 +6,14 @@ use std::path::Path;
 
 use flate2::bufread::MultiGzDecoder;
 
-use crate::swf;
 use crate::trace::{Format, Trace, TraceError};
+use crate::{batsim, gwf, swf};
 
 /// Bytes read at a time; arbitrary, large enough that calls into the system do not show in a profile.
 const BUFFER: usize = 1 << 17;
+/// A line with so many columns and no header before it is GWF: logs of Alea have 21, GWF has 29, and some
+/// writers leave out the last ones.
+const GWF_COLUMNS_LEAST: usize = 25;
 /// First bytes of a gzip file (RFC 1952).
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 /// First bytes of a zstd frame (RFC 8878).
@@ -40,7 +43,9 @@ pub fn read_from(name: &str, bytes: impl Read) -> Result<Trace, TraceError> {
     let mut text = Cursor::new(head).chain(text);
     let trace = match format {
         Format::Swf => swf::read_trace(name, &mut text),
-        _ => unreachable!("only SWF is detected"),
+        Format::Gwf => gwf::read_trace(name, &mut text),
+        Format::OpenDc => gwf::read_opendc(name, &mut text),
+        Format::Batsim => batsim::read_trace(name, &mut text),
     }?;
     if trace.records.is_empty() {
         let problem = "there is no job in it; is it a workload trace?".to_string();
@@ -69,7 +74,7 @@ pub fn decompress<'a>(bytes: impl Read + 'a) -> io::Result<Box<dyn BufRead + 'a>
     })
 }
 
-/// The format, and the bytes that had to be read to know it: the first line that is not empty.
+/// The format, and the bytes that had to be read to know it: all lines up to the first that tells.
 fn detect(text: &mut dyn BufRead) -> io::Result<(Format, Vec<u8>)> {
     let mut head = Vec::new();
     loop {
@@ -77,10 +82,23 @@ fn detect(text: &mut dyn BufRead) -> io::Result<(Format, Vec<u8>)> {
         if text.read_until(b'\n', &mut head)? == 0 {
             return Ok((Format::Swf, head));
         }
-        let line = head[start..].trim_ascii();
-        if !line.is_empty() {
-            return Ok((Format::Swf, head));
+        if let Some(format) = format_of(&head[start..]) {
+            return Ok((format, head));
         }
+    }
+}
+
+/// The format that a line gives away; `None` for a blank line or an ordinary `#` comment.
+fn format_of(line: &[u8]) -> Option<Format> {
+    let line = line.trim_ascii();
+    match line.first()? {
+        b'{' => Some(Format::Batsim),
+        b';' => Some(Format::Swf),
+        _ if gwf::is_opendc_header(line) => Some(Format::OpenDc),
+        _ if gwf::is_header(line) => Some(Format::Gwf),
+        b'#' => None,
+        _ if gwf::columns(line) >= GWF_COLUMNS_LEAST => Some(Format::Gwf),
+        _ => Some(Format::Swf),
     }
 }
 
@@ -113,6 +131,21 @@ mod tests {
         let both = [gzip(head.as_bytes()), gzip(tail.as_bytes())].concat();
 
         assert_eq!(read_from("t", &both[..]).unwrap(), read_from("t", LOG.as_bytes()).unwrap());
+    }
+
+    #[test]
+    fn formats_are_recognized_by_content() {
+        let format = |line: &str| format_of(line.as_bytes());
+        let columns = |count| vec!["1"; count].join("\t");
+
+        assert_eq!(format("; Version: 2.2"), Some(Format::Swf));
+        assert_eq!(format(&columns(18)), Some(Format::Swf));
+        assert_eq!(format(&columns(21)), Some(Format::Swf));
+        assert_eq!(format(&columns(29)), Some(Format::Gwf));
+        assert_eq!(format("# JobID\tSubmitTime\tWaitTime"), Some(Format::Gwf));
+        assert_eq!(format("# a comment"), None);
+        assert_eq!(format("WorkflowID, JobID, SubmitTime, RunTime"), Some(Format::OpenDc));
+        assert_eq!(format("  {\"nb_res\": 4,"), Some(Format::Batsim));
     }
 
     #[test]

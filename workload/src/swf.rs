@@ -12,6 +12,9 @@ pub use columns::{COLUMNS, FIELDS};
 pub use reader::Reader;
 pub use writer::{write_header, write_record, write_trace};
 
+pub(crate) use number::{Number, NumberError};
+pub(crate) use reader::note_values;
+
 use std::io::BufRead;
 
 use crate::repair::Repair;

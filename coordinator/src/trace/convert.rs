@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use workload::Trace;
-use workload::prepare::prepared_records;
+use workload::batsim::{self, Version};
+use workload::prepare::{Prepared, prepared_records};
+use workload::{Trace, gwf, swf};
 
 use super::switches::{PrepareArgs, SliceArgs, summary};
 use super::validate::report_text;
@@ -39,8 +40,14 @@ pub(super) struct ConvertArgs {
 /// Formats that can be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Target {
-    /// Standard Workload Format.
+    /// Standard Workload Format. Origin sites become queues, executing sites partitions.
     Swf,
+    /// Grid Workload Format, 29 columns.
+    Gwf,
+    /// Batsim's JSON, delays of version 5. Jobs are always prepared.
+    Batsim,
+    /// Batsim's JSON, delays of version 4. Jobs are always prepared.
+    BatsimV4,
 }
 
 /// Runs the command. What was dropped is said on stderr.
@@ -51,19 +58,31 @@ pub(super) fn run(args: &ConvertArgs) -> Result<u8, Failure> {
         eprintln!("{sliced} jobs outside the slice left out, {} kept", trace.records.len());
         trace.header.push_pair("Note", &format!("slice: {sliced} jobs left out"));
     }
-    if args.prepare || args.switches.any() {
-        prepare(args, &mut trace)?;
+    let batsim = match args.to {
+        Target::Swf | Target::Gwf => None,
+        Target::Batsim => Some(Version::V5),
+        Target::BatsimV4 => Some(Version::V4),
+    };
+    let must_prepare = args.prepare || args.switches.any() || batsim.is_some();
+    let prepared = if must_prepare { Some(prepare(args, &mut trace)?) } else { None };
+    let out = args.out.as_ref();
+    match (args.to, batsim, prepared) {
+        (_, Some(version), Some(prepared)) => {
+            let processors = u64::from(trace.processors());
+            write_to(out, |mut out| batsim::write_jobs(&prepared.jobs, processors, version, &mut out))?;
+        }
+        (Target::Gwf, _, _) => write_to(out, |mut out| gwf::write_trace(&trace, &mut out))?,
+        _ => {
+            for record in &mut trace.records {
+                *record = record.with_sites_as_queues();
+            }
+            write_to(out, |mut out| swf::write_trace(&trace, &mut out))?;
+        }
     }
-    for record in &mut trace.records {
-        *record = record.with_sites_as_queues();
-    }
-    write_to(args.out.as_ref(), |mut out| match args.to {
-        Target::Swf => workload::swf::write_trace(&trace, &mut out),
-    })?;
     Ok(exit::DONE)
 }
 
-fn prepare(args: &ConvertArgs, trace: &mut Trace) -> Result<(), Failure> {
+fn prepare(args: &ConvertArgs, trace: &mut Trace) -> Result<Prepared, Failure> {
     let options = args.switches.options();
     let widest = args.switches.widest(trace);
     let prepared =
@@ -74,5 +93,5 @@ fn prepare(args: &ConvertArgs, trace: &mut Trace) -> Result<(), Failure> {
     trace
         .header
         .push_pair("Note", &format!("prepared with {switches}: {} jobs dropped", prepared.report.dropped()));
-    Ok(())
+    Ok(prepared)
 }

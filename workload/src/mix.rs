@@ -1,0 +1,257 @@
+//! Several logs merged into the workload of one grid: each log is the local workload of a site.
+//!
+//! Logs come from different years and continents. They are laid over each other by week, counted from each
+//! log's first full one, so that Monday mornings meet; an experiment takes chosen weekdays of one week
+//! (Quezada Pina 2012, workload construction). Work on prepared jobs; see [`crate::prepare()`].
+
+use std::collections::BTreeMap;
+
+use scheduler::{JobId, SiteId, Time, TimedJob};
+
+use crate::calendar::{Calendar, Weekdays, Zone};
+use crate::header::Header;
+use crate::prepare::SwitchError;
+
+/// One log of a mix.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Log {
+    /// Its name, for the table of origins.
+    pub name: String,
+    /// Its header, for the clock.
+    pub header: Header,
+    /// Its jobs as prepared.
+    pub jobs: Vec<TimedJob>,
+    /// The site where all of them are submitted; `None` keeps the origins that preparation found, for a log
+    /// of several machines.
+    pub site: Option<SiteId>,
+}
+
+/// Which clock says what weekday and hour a submission has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Clock {
+    /// One zone for all: instants stay what they were, so sites on other continents peak at other hours.
+    Shared(Zone),
+    /// Each log's own: all sites peak in the same hours.
+    Local,
+}
+
+impl Default for Clock {
+    /// Seven hours behind Greenwich, as in the grid experiments.
+    fn default() -> Self {
+        Clock::Shared(Zone::north_america())
+    }
+}
+
+/// How logs are merged.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MixOptions {
+    /// The clock. Default: GMT-7 for all.
+    pub clock: Clock,
+    /// The week, 1 for each log's first full one. `None` takes all weeks from the first full one on.
+    pub week: Option<i64>,
+    /// The weekdays. Default: Monday to Friday.
+    pub weekdays: Weekdays,
+}
+
+impl Default for MixOptions {
+    fn default() -> Self {
+        MixOptions { clock: Clock::default(), week: None, weekdays: Weekdays::WORKING }
+    }
+}
+
+/// Where a job of a mix comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Source {
+    /// Place of the log in the mix.
+    pub log: u32,
+    /// The job's number in that log.
+    pub job: JobId,
+}
+
+/// A merged workload.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Mixed {
+    /// Ascending by (submit, id). Ids are 1, 2, …; time 0 is the Monday, at midnight, of the week taken.
+    pub jobs: Vec<TimedJob>,
+    /// Where each job comes from: `sources[id - 1]`.
+    pub sources: Vec<Source>,
+    /// Names of the logs.
+    pub names: Vec<String>,
+    /// Jobs of each log that are in the mix.
+    pub taken: Vec<u64>,
+}
+
+impl Mixed {
+    /// The log and the number there of a job; `None` if the mix has no such job.
+    pub fn source(&self, id: JobId) -> Option<(&str, JobId)> {
+        let index = usize::try_from(id.0.checked_sub(1)?).ok()?;
+        let source = self.sources.get(index)?;
+        Some((&self.names[source.log as usize], source.job))
+    }
+}
+
+/// Merges logs. Users of different logs become different users, numbered from 1; unknown ones stay unknown.
+///
+/// # Errors
+/// If a log names a time zone that is not in the tz database.
+pub fn mix(logs: &[Log], options: &MixOptions) -> Result<Mixed, SwitchError> {
+    let mut chosen: Vec<(TimedJob, Source)> = Vec::new();
+    let mut taken = Vec::with_capacity(logs.len());
+    for (log, number) in logs.iter().zip(0..) {
+        let before = chosen.len();
+        let zone = match &options.clock {
+            Clock::Shared(zone) => Some(zone),
+            Clock::Local => None,
+        };
+        let calendar = Calendar::new(&log.header, zone)?;
+        let source = |job: &TimedJob| Source { log: number, job: job.spec.id };
+        let jobs =
+            log.jobs.iter().filter_map(|job| Some((placed(job, log, &calendar, options)?, source(job))));
+        chosen.extend(jobs);
+        taken.push((chosen.len() - before) as u64);
+    }
+    chosen.sort_by_key(|(job, source)| (job.spec.submit, job.spec.origin, source.job, source.log));
+    let users = dense_users(&chosen);
+    let mut jobs = Vec::with_capacity(chosen.len());
+    let mut sources = Vec::with_capacity(chosen.len());
+    for ((mut job, source), id) in chosen.into_iter().zip(1..) {
+        job.spec.id = JobId(id);
+        job.spec.user = users.get(&(source.log, job.spec.user)).copied().unwrap_or(job.spec.user);
+        jobs.push(job);
+        sources.push(source);
+    }
+    Ok(Mixed { jobs, sources, names: logs.iter().map(|log| log.name.clone()).collect(), taken })
+}
+
+/// The job at its place in the common weeks, `None` if it is not in the chosen ones.
+fn placed(job: &TimedJob, log: &Log, calendar: &Calendar, options: &MixOptions) -> Option<TimedJob> {
+    let place = calendar.place(job.spec.submit.since(Time::ZERO));
+    let in_week = options.week.map_or(place.week >= 1, |week| week == place.week);
+    if !in_week || !options.weekdays.contains(place.day) {
+        return None;
+    }
+    let first_week = options.week.unwrap_or(1);
+    let mut job = *job;
+    job.spec.submit = Time::ZERO + place.since_monday_of(first_week);
+    job.spec.origin = log.site.unwrap_or(job.spec.origin);
+    Some(job)
+}
+
+/// A number from 1 for each user of each log.
+fn dense_users(jobs: &[(TimedJob, Source)]) -> BTreeMap<(u32, i32), i32> {
+    let mut users: BTreeMap<(u32, i32), i32> = BTreeMap::new();
+    for (job, source) in jobs {
+        if job.spec.user >= 0 {
+            users.insert((source.log, job.spec.user), 0);
+        }
+    }
+    for (number, user) in users.values_mut().zip(1..) {
+        *number = user;
+    }
+    users
+}
+
+#[cfg(test)]
+mod tests {
+    use scheduler::{JobSpec, Span};
+
+    use super::*;
+
+    const DAY: i64 = 86_400;
+    const HOUR: i64 = 3600;
+    /// Monday 1 July 2002 at midnight in Greenwich.
+    const MONDAY: i64 = 1_025_481_600;
+
+    fn log(name: &str, start: i64, zone: &str, site: u32, submits: &[i64]) -> Log {
+        let mut header = Header::default();
+        header.push_pair("UnixStartTime", &start.to_string());
+        header.push_pair("TimeZoneString", zone);
+        let job = |(number, &submit): (u64, &i64)| TimedJob {
+            spec: JobSpec {
+                id: JobId(number),
+                submit: Time::from_secs(submit),
+                processors: 1,
+                requested: Span::from_secs(10),
+                user: 3,
+                origin: SiteId(9),
+                payload: 0,
+            },
+            run_time: Span::from_secs(5),
+        };
+        let jobs = (100..).zip(submits).map(job).collect();
+        Log { name: name.to_string(), header, jobs, site: Some(SiteId(site)) }
+    }
+
+    fn submits(mixed: &Mixed) -> Vec<(u64, u32, i64)> {
+        mixed
+            .jobs
+            .iter()
+            .map(|job| (job.spec.id.0, job.spec.origin.0, job.spec.submit.as_micros() / 1_000_000))
+            .collect()
+    }
+
+    /// Both logs hold a job on a Tuesday at 09:00 of their own clock, in their second full week.
+    fn two_logs() -> [Log; 2] {
+        let week = 7 * DAY;
+        let stockholm = -2 * HOUR;
+        let pacific = 7 * HOUR;
+        [
+            log("north", MONDAY + stockholm, "Europe/Stockholm", 1, &[week + DAY + 9 * HOUR, 5]),
+            log("west", MONDAY + 52 * week + pacific, "US/Pacific", 2, &[week + DAY + 9 * HOUR]),
+        ]
+    }
+
+    #[test]
+    fn on_local_clocks_weekday_and_hour_meet() {
+        let options = MixOptions { clock: Clock::Local, week: Some(2), ..MixOptions::default() };
+        let mixed = mix(&two_logs(), &options).unwrap();
+
+        let tuesday_at_nine = DAY + 9 * HOUR;
+        assert_eq!(submits(&mixed), [(1, 1, tuesday_at_nine), (2, 2, tuesday_at_nine)]);
+        assert_eq!(mixed.taken, [1, 1]);
+    }
+
+    /// In GMT-7 the northern Monday starts on Sunday afternoon, so its first full week starts later that day.
+    #[test]
+    fn on_a_shared_clock_instants_keep_their_distance() {
+        let options = MixOptions { week: Some(2), ..MixOptions::default() };
+        let mixed = mix(&two_logs(), &options).unwrap();
+
+        // 09:00 in Stockholm is 07:00 in Greenwich is midnight in GMT-7; Pacific summer time is GMT-7.
+        assert_eq!(submits(&mixed), [(1, 1, DAY), (2, 2, DAY + 9 * HOUR)]);
+    }
+
+    #[test]
+    fn every_job_keeps_its_log_and_number_in_the_table() {
+        let options = MixOptions { clock: Clock::Local, ..MixOptions::default() };
+        let mixed = mix(&two_logs(), &options).unwrap();
+
+        assert_eq!(mixed.source(JobId(1)), Some(("north", JobId(101))));
+        assert_eq!(mixed.source(JobId(3)), Some(("west", JobId(100))));
+        assert_eq!(mixed.source(JobId(4)), None);
+        assert_eq!(mixed.source(JobId(0)), None);
+        assert_eq!(mixed.jobs[0].spec.submit, Time::from_secs(5));
+    }
+
+    #[test]
+    fn users_of_different_logs_are_different_users() {
+        let mut logs = two_logs();
+        logs[1].jobs.push(TimedJob { spec: JobSpec { user: -1, ..logs[1].jobs[0].spec }, ..logs[1].jobs[0] });
+        let options = MixOptions { clock: Clock::Local, week: Some(2), ..MixOptions::default() };
+
+        let users: Vec<i32> = mix(&logs, &options).unwrap().jobs.iter().map(|job| job.spec.user).collect();
+
+        assert_eq!(users, [1, 2, -1]);
+    }
+
+    #[test]
+    fn weekends_are_left_out_unless_asked_for() {
+        let saturday = [log("a", MONDAY, "UTC", 1, &[5 * DAY])];
+        let count = |weekdays| {
+            let options = MixOptions { clock: Clock::Local, weekdays, ..MixOptions::default() };
+            mix(&saturday, &options).unwrap().jobs.len()
+        };
+
+        assert_eq!((count(Weekdays::WORKING), count(Weekdays::ALL)), (0, 1));
+    }
+}
