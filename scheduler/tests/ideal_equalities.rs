@@ -6,8 +6,8 @@
 mod ideal_twin;
 
 use ideal_twin::{
-    Floor, TwinGreedy, TwinSteal, any_instance, grids, instances, job, orders, play, play_with, selections,
-    steal, thresholds,
+    Floor, TwinGreedy, TwinSteal, any_instance, crowded, grids, instances, job, orders, play, play_with,
+    selections, steal, thresholds,
 };
 use proptest::prelude::*;
 use scheduler::ideal::{GreedySteal, StatefulSteal, StatelessSteal, closed_form, definition};
@@ -28,6 +28,16 @@ proptest! {
         let ran = play_with(&mut StatelessSteal::new(&grid, steal), &jobs, |_, ideal| lists.push(ideal.lists()));
         prop_assert_eq!(ran, expected);
         prop_assert_eq!(lists, twin_lists);
+    }
+
+    /// Many jobs, so that sites look again and again at lists that others take from.
+    #[test]
+    fn long_queues_equal_the_naive_twin(
+        (grid, jobs) in crowded(), percent in thresholds(), order in orders(), select in selections(),
+    ) {
+        let steal = steal(percent, order, select);
+        let expected = play(&mut TwinSteal::new(&grid, steal), &jobs);
+        prop_assert_eq!(play(&mut StatelessSteal::new(&grid, steal), &jobs), expected);
     }
 
     #[test]

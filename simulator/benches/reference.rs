@@ -19,8 +19,8 @@ const JOBS: usize = 500_000;
 fn references(criterion: &mut Criterion) {
     let grid = Grid::of_sizes(&[100, 128, 240, 430, 1024, 1152, 1368]).expect("sizes are positive");
     let steal = |select| Steal { threshold: Threshold::HALF, order: Order::Ahb, select };
-    // Below saturation queues stay short; above it a tenth of the jobs waits at the end.
-    for load in [0.8, 1.1] {
+    // Below saturation queues stay short; above it a tenth of the jobs waits at the end; at infinity all wait at first.
+    for load in [0.8, 1.1, f64::INFINITY] {
         let jobs = log(JOBS, load, &grid);
         let mut group = criterion.benchmark_group(format!("reference/load {load}"));
         group.sampling_mode(SamplingMode::Flat).sample_size(10).throughput(Throughput::Elements(JOBS as u64));
@@ -36,6 +36,11 @@ fn references(criterion: &mut Criterion) {
         measure("local fcfs", &|| Box::new(LocalGrid::new(grid.clone(), LocalScheduler::Fcfs, Pass::Batch)));
         measure("st50", &|| Box::new(StatelessSteal::new(&grid, steal(Selection::FirstFit))));
         measure("st50 best fit", &|| Box::new(StatelessSteal::new(&grid, steal(Selection::BestFit))));
+        measure("st50 head only", &|| Box::new(StatelessSteal::new(&grid, steal(Selection::HeadOnly))));
+        if load < 1.0 {
+            // EASY looks through all that waits, like every EASY.
+            measure("st50 easy", &|| Box::new(StatelessSteal::new(&grid, steal(Selection::Easy))));
+        }
         measure("st50 greedy", &|| Box::new(GreedySteal::new(&grid, steal(Selection::FirstFit))));
         measure("common pool", &|| Box::new(CommonPool::new(&grid)));
         group.finish();

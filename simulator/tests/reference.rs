@@ -5,9 +5,10 @@
 use proptest::prelude::*;
 use scheduler::ideal::invariants::Violation;
 use scheduler::ideal::{CommonPool, GreedySteal, StatelessSteal};
+use scheduler::local::{LocalGrid, LocalQueue, replay};
 use scheduler::{
-    Event, EventKind, Grid, JobId, JobSpec, Order, Pass, Policy, Selection, SiteId, Span, Start, Steal,
-    Threshold, Time, TimedJob,
+    Event, EventKind, Grid, JobId, JobSpec, LocalScheduler, Order, Pass, Policy, Selection, SiteId, Span,
+    Start, Steal, Threshold, Time, TimedJob,
 };
 use simulator::reference::{Checker, ReferenceError, Summary, run, run_observed};
 
@@ -142,6 +143,34 @@ proptest! {
     ) {
         let steal = Steal { threshold: Threshold::new(percent).unwrap(), order, select };
         prop_assert_eq!(violations(StatelessSteal::new(&grid, steal), &grid, &jobs, steal), vec![]);
+    }
+
+    /// The loop of the local schedulers was written independently and drives one queue.
+    #[test]
+    fn one_site_starts_the_same_jobs_as_the_loop_of_its_queue(
+        rows in prop::collection::vec((1u32..9, 0i64..9, 1i64..12, 0i64..25), 1..30),
+        local in prop::sample::select(LocalScheduler::ALL.to_vec()),
+        batch in any::<bool>(),
+    ) {
+        let pass = if batch { Pass::Batch } else { Pass::PerEvent };
+        let timed = |(&(width, run, requested, submit), id): (&(u32, i64, i64, i64), u64)| {
+            let mut timed = job(id, width, run.min(requested), submit);
+            timed.spec.requested = Span::from_secs(requested);
+            timed
+        };
+        let mut jobs: Vec<TimedJob> = rows.iter().zip(1..).map(timed).collect();
+        jobs.sort_by_key(|job| job.spec.key());
+        let grid = Grid::of_sizes(&[8]).unwrap();
+
+        let mut starts = Vec::new();
+        run(&mut LocalGrid::new(grid.clone(), local, pass), &jobs, &grid, pass, &mut |event| {
+            if let EventKind::Started { job, .. } = event.kind {
+                starts.push((job, event.at));
+            }
+        })
+        .unwrap();
+
+        prop_assert_eq!(starts, replay(LocalQueue::new(local, pass, 8), &jobs));
     }
 
     #[test]

@@ -30,6 +30,8 @@ struct Home {
     widest: [u32; 2],
     /// How often a class gained a job.
     arrivals: [u64; 2],
+    /// How often a class lost a job.
+    departures: [u64; 2],
     /// The widest job that is small for this site.
     border: u32,
 }
@@ -58,6 +60,7 @@ impl Homes {
                     ],
                     widest: [0; 2],
                     arrivals: [0; 2],
+                    departures: [0; 2],
                     border,
                 }
             })
@@ -97,6 +100,7 @@ impl Homes {
         home.queue.remove(job.processors, job.key()).expect("only waiting jobs are picked");
         self.len -= 1;
         let class = home.class_index(job.processors);
+        home.departures[class] += 1;
         if home.widest[class] != job.processors {
             return false;
         }
@@ -121,6 +125,11 @@ impl Homes {
     /// How often the home and class of a view gained a job.
     pub(crate) fn arrivals(&self, view: View) -> u64 {
         self.homes[view.home].arrivals[index(view.class)]
+    }
+
+    /// How often the home and class of a view lost a job.
+    pub(crate) fn departures(&self, view: View) -> u64 {
+        self.homes[view.home].departures[index(view.class)]
     }
 
     /// L_i from L_{i-1}: the first non-empty of A_i, L_{i-1} ∩ H_i and B_i in the order of the run, else L_{i-1}.

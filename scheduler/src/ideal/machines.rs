@@ -3,6 +3,7 @@
 //! Knows nothing of lists or of true run times.
 
 use std::collections::BTreeMap;
+use std::ops::Bound;
 
 use crate::grid::Grid;
 use crate::job::{JobId, JobSpec};
@@ -70,6 +71,13 @@ impl Machines {
             self.ends[running.rank].remove(&(running.estimated_end, id));
         }
         running.rank
+    }
+
+    /// When the next running job of a site will have reached its estimated end. Until then, without starts and
+    /// completions, [`Machines::reservation`] does not change except that it may move along with the time.
+    pub(crate) fn next_overrun(&self, now: Time, rank: usize) -> Time {
+        let later = self.ends[rank].range((Bound::Excluded((now, JobId(u64::MAX))), Bound::Unbounded));
+        later.map(|(&(end, _), _)| end).next().unwrap_or(Time::MAX)
     }
 
     /// The reservation of a job that does not fit now. A job past its estimate is taken to end now.

@@ -37,9 +37,11 @@ pub(crate) fn pick<'a>(
                 return Some(head);
             }
             let reserved = machines.reservation(now, rank, head.processors);
-            queue.first_where(fitting, |job| {
-                job.processors <= reserved.extra || now.saturating_add(job.requested) <= reserved.shadow
-            })
+            let spare = reserved.extra.min(free);
+            let beside = queue.first(widths.fitting(spare));
+            let wider = Widths { above: fitting.above.max(spare), at_most: fitting.at_most };
+            let before = queue.first_where(wider, |job| now.saturating_add(job.requested) <= reserved.shadow);
+            beside.into_iter().chain(before).min_by_key(|job| job.key())
         }
     }
 }

@@ -29,11 +29,22 @@ pub struct StatelessSteal {
     settled: Vec<Option<Settled>>,
 }
 
-/// A list in which nothing fits. As long as it has gained no job and no processor was freed, nothing will.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A list of which nothing could start. While it is as it was, before `until`, and with no start or completion
+/// at the site, nothing can.
+#[derive(Clone, Copy, Debug)]
 struct Settled {
+    seen: Seen,
+    /// With EASY, the first moment at which passing time alone may change the reservation.
+    until: Time,
+}
+
+/// What is compared to tell whether a list is as it was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Seen {
     list: View,
     arrivals: u64,
+    /// With head only and EASY a job can become startable because others left: the head is another then.
+    departures: u64,
 }
 
 impl StatelessSteal {
@@ -75,31 +86,42 @@ impl StatelessSteal {
         }
     }
 
+    fn look(&self, list: View) -> Seen {
+        let departures = match self.selection {
+            Selection::FirstFit | Selection::BestFit => 0,
+            Selection::HeadOnly | Selection::Easy => self.homes.departures(list),
+        };
+        Seen { list, arrivals: self.homes.arrivals(list), departures }
+    }
+
     /// Whether a site need not look at its list again.
-    fn is_settled(&self, rank: usize, list: View) -> bool {
-        match self.selection {
-            // What fits can only be what came since.
-            Selection::FirstFit | Selection::BestFit => {
-                self.settled[rank] == Some(Settled { list, arrivals: self.homes.arrivals(list) })
-            }
-            // The head changes when somebody else starts it, and reservations change as time passes.
-            Selection::HeadOnly | Selection::Easy => false,
-        }
+    fn is_settled(&self, now: Time, rank: usize, list: View) -> bool {
+        self.settled[rank].is_some_and(|settled| now < settled.until && settled.seen == self.look(list))
+    }
+
+    /// A site found nothing to start in its list.
+    fn settle(&mut self, now: Time, rank: usize, list: View) {
+        let until = match self.selection {
+            Selection::Easy => self.machines.next_overrun(now, rank),
+            _ => Time::MAX,
+        };
+        self.settled[rank] = Some(Settled { seen: self.look(list), until });
     }
 
     /// One site starts jobs of its list until none can.
     fn turn(&mut self, now: Time, rank: usize, starts: &mut Vec<Start>) {
         self.relist(rank, rank);
         while let Some(list) = self.lists[rank] {
-            if self.machines.free(rank) == 0 || self.is_settled(rank, list) {
+            if self.machines.free(rank) == 0 || self.is_settled(now, rank, list) {
                 return;
             }
             let queue = self.homes.queue(list.home);
             let Some(&job) = pick(queue, list.widths, self.selection, &self.machines, rank, now) else {
-                self.settled[rank] = Some(Settled { list, arrivals: self.homes.arrivals(list) });
+                self.settle(now, rank, list);
                 return;
             };
             self.machines.start(now, rank, &job);
+            self.settled[rank] = None;
             starts.push(Start { job, site: self.grid.at_rank(rank) });
             if self.homes.remove(list.home, &job) {
                 self.relist(list.home, rank);

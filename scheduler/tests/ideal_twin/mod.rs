@@ -105,9 +105,18 @@ pub(crate) fn grids() -> impl Strategy<Value = Grid> {
 /// A grid with up to 30 jobs that fit it, submitted over `horizon` seconds (0: all at once). Estimates are not
 /// the run times, and may be too short.
 pub(crate) fn instances(horizon: i64) -> impl Strategy<Value = (Grid, Vec<TimedJob>)> {
+    sized_instances(horizon, 30)
+}
+
+/// Up to 120 jobs with estimates of all kinds.
+pub(crate) fn crowded() -> impl Strategy<Value = (Grid, Vec<TimedJob>)> {
+    sized_instances(60, 120)
+}
+
+fn sized_instances(horizon: i64, jobs_max: usize) -> impl Strategy<Value = (Grid, Vec<TimedJob>)> {
     grids().prop_flat_map(move |grid| {
         let row = (1..=grid.widest(), 0i64..9, 1i64..12, 0..=horizon);
-        (Just(grid), prop::collection::vec(row, 1..31)).prop_map(|(grid, rows)| {
+        (Just(grid), prop::collection::vec(row, 1..=jobs_max)).prop_map(|(grid, rows)| {
             let mut jobs: Vec<TimedJob> = rows
                 .into_iter()
                 .enumerate()
