@@ -25,7 +25,8 @@ use crate::time::Time;
 ///
 /// The selection rule applies inside each of these lists: with *head only* the head of A_k starts or no job of
 /// A_k does, and with EASY the head of A_k holds a reservation at site i against other jobs of A_k, not
-/// against those of B_k. Passes over all sites repeat until one starts nothing.
+/// against those of B_k. A site does not go back to an earlier list in the same turn. Passes over all sites repeat
+/// until one starts nothing.
 #[derive(Clone, Debug)]
 pub struct GreedySteal {
     grid: Grid,

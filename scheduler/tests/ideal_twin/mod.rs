@@ -271,14 +271,20 @@ impl TwinGreedy {
         all.filter(|job| member(&self.floor.grid, self.steal.threshold, job, rank)).collect()
     }
 
-    fn next(&self, now: Time, rank: usize) -> Option<JobSpec> {
+    /// Own work, leading class anew after every start; if none is left waiting, each smaller site's A, then its B.
+    fn turn(&mut self, now: Time, rank: usize, starts: &mut Vec<Start>) {
         let big_first = !self.steal.order.small_first();
-        let own = [big_first, !big_first].map(|big| self.class(rank, big));
-        if let Some(leading) = own.iter().find(|jobs| !jobs.is_empty()) {
-            return self.floor.select(now, leading, self.steal.select, rank);
+        loop {
+            let own = [big_first, !big_first].map(|big| self.class(rank, big));
+            let Some(leading) = own.iter().find(|jobs| !jobs.is_empty()) else { break };
+            let Some(job) = self.floor.select(now, leading, self.steal.select, rank) else { return };
+            self.floor.start(now, rank, job, starts);
         }
-        let lists = (0..rank).rev().flat_map(|victim| [self.class(victim, true), self.class(victim, false)]);
-        lists.into_iter().find_map(|list| self.floor.select(now, &list, self.steal.select, rank))
+        for (victim, big) in (0..rank).rev().flat_map(|victim| [(victim, true), (victim, false)]) {
+            while let Some(job) = self.floor.select(now, &self.class(victim, big), self.steal.select, rank) {
+                self.floor.start(now, rank, job, starts);
+            }
+        }
     }
 }
 
@@ -296,9 +302,7 @@ impl Policy for TwinGreedy {
         while before != starts.len() {
             before = starts.len();
             for rank in 0..self.floor.grid.len() {
-                while let Some(job) = self.next(now, rank) {
-                    self.floor.start(now, rank, job, starts);
-                }
+                self.turn(now, rank, starts);
             }
         }
     }
