@@ -88,6 +88,22 @@ fn an_overrun_delays_what_was_planned_behind_it() {
 }
 
 #[test]
+fn jobs_told_out_of_order_wait_in_queue_order() {
+    for scheduler in LocalScheduler::ALL {
+        let mut queue = LocalQueue::new(scheduler, Pass::Batch, SITE);
+        let mut starts = Vec::new();
+        for id in [3, 1, 2] {
+            queue.submit(Time::ZERO, job(id, 0, SITE, 5, 5).spec);
+        }
+
+        queue.decide(Time::ZERO, &mut starts);
+
+        assert_eq!(starts, [job(1, 0, SITE, 5, 5).spec], "{scheduler:?}");
+        queue.check_invariants();
+    }
+}
+
+#[test]
 #[should_panic(expected = "wider than its site")]
 fn a_job_wider_than_the_site_is_refused() {
     LocalQueue::new(LocalScheduler::Easy, Pass::Batch, 4).submit(Time::ZERO, job(1, 0, 5, 1, 1).spec);

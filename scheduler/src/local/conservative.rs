@@ -85,7 +85,7 @@ impl Conservative {
     /// A job ended; what is left of its estimate is free.
     pub(super) fn completed(&mut self, now: Time, end: End) {
         self.ended = true;
-        if end.at > now && !self.broken {
+        if end.at > now {
             self.profile.release(now, end.at, end.processors);
             self.loosened = true;
         }
@@ -126,22 +126,18 @@ impl Conservative {
             assert_eq!(entry, Some(&planned.job.key()), "job {} is on the agenda", planned.job.id);
         }
         self.profile.check_invariants();
-        if !self.broken {
-            let mut expected = Profile::new(now, machine.processors());
-            for end in machine.ends() {
-                expected.reserve(now, end.at.max(now), end.processors);
-            }
-            for planned in &self.planned {
-                expected.reserve(planned.start.max(now), planned.end().max(now), planned.job.processors);
-            }
-            let mut profile = self.profile.clone();
-            profile.forget_before(now);
-            assert!(
-                profile.steps().skip(1).eq(expected.steps().skip(1)),
-                "the profile holds every reservation"
-            );
-            assert_eq!(profile.free_at(now), expected.free_at(now), "the profile holds every reservation");
+        assert!(!self.broken, "a pass mends a broken plan");
+        let mut expected = Profile::new(now, machine.processors());
+        for end in machine.ends() {
+            expected.reserve(now, end.at.max(now), end.processors);
         }
+        for planned in &self.planned {
+            expected.reserve(planned.start.max(now), planned.end().max(now), planned.job.processors);
+        }
+        let mut profile = self.profile.clone();
+        profile.forget_before(now);
+        assert!(profile.steps().skip(1).eq(expected.steps().skip(1)), "the profile holds every reservation");
+        assert_eq!(profile.free_at(now), expected.free_at(now), "the profile holds every reservation");
     }
 
     /// One by one in queue order, the others' reservations standing, each job moves to its earliest hole.

@@ -176,7 +176,8 @@ impl LocalQueue {
         self.machine.pass()
     }
 
-    /// Walks everything.
+    /// Walks everything. For after a decision: a plan may contradict the machine between a fact and the next
+    /// pass.
     ///
     /// # Panics
     /// If a structure contradicts another.
