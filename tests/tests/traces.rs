@@ -4,8 +4,9 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 
 use flate2::read::GzDecoder;
-use scheduler::Time;
+use scheduler::{SiteId, Time};
 use stealgrid_tests::shared;
+use workload::mix::{Log, MixOptions, mix};
 use workload::prepare::{PrepareOptions, Prepared, Size};
 use workload::repair::Repair;
 use workload::{Trace, prepare, read};
@@ -138,5 +139,36 @@ fn prepared_jobs_are_those_of_the_reference_schedules() {
                 assert_eq!(job.spec.requested, job.run_time, "job {id}");
             }
         }
+    }
+}
+
+/// Four logs of Europe and North America, laid over each other by week.
+#[test]
+fn a_mix_of_real_logs_fills_the_weekdays_of_one_week() {
+    let names =
+        ["KTH-SP2-1996-2.1-cln", "SDSC-SP2-1998-4.2-cln", "HPC2N-2002-2.2-cln", "CTC-SP2-1996-3.1-cln"];
+    let mut logs = Vec::new();
+    for (name, site) in names.into_iter().zip(1..) {
+        let Some(trace) = log(name) else { return };
+        let jobs = prepare(&trace, &PrepareOptions::default(), trace.processors()).unwrap().jobs;
+        logs.push(Log { name: name.to_string(), header: trace.header, jobs, site: Some(SiteId(site)) });
+    }
+    let options = MixOptions { week: Some(3), ..MixOptions::default() };
+
+    let mixed = mix(&logs, &options).unwrap();
+
+    assert!(mixed.taken.iter().all(|&taken| taken > 50), "{:?}", mixed.taken);
+    assert_eq!(mixed.taken.iter().sum::<u64>(), mixed.jobs.len() as u64);
+    assert!(mixed.jobs.is_sorted_by_key(|job| job.spec.key()));
+    for (job, id) in mixed.jobs.iter().zip(1..) {
+        let (name, number) = mixed.source(job.spec.id).unwrap();
+        let log = logs.iter().find(|log| log.name == name).unwrap();
+        let original = log.jobs.iter().find(|original| original.spec.id == number).unwrap();
+
+        assert_eq!(job.spec.id.0, id);
+        assert_eq!(Some(job.spec.origin), log.site);
+        assert_eq!((job.run_time, job.spec.processors), (original.run_time, original.spec.processors));
+        assert!(job.spec.submit >= Time::ZERO);
+        assert!(job.spec.submit < Time::from_secs(5 * 86_400));
     }
 }
