@@ -1,5 +1,37 @@
-//! One site as a process: tokio and libp2p around one [`protocol`] peer. Decides nothing.
+//! One site as a process: tokio and libp2p around one [`protocol::Peer`]. Decides nothing.
+//!
+//! ```text
+//!   control interface (HTTP)          other nodes (libp2p)
+//!            |                                 |
+//!        commands                     network: frames of bytes
+//!            |                                 |
+//!            +-----------> site loop <---------+
+//!                     clock, executor,
+//!                  arrivals, delay line, Peer
+//! ```
+//! Start with `site` for the event loop, [`network`] for what crosses the wire, [`control`] for the HTTP interface.
+//! The coordinator uses [`spawn`] to start processes and [`client`] to talk to them.
 
+pub mod arrivals;
 mod bytes;
+pub mod cli;
+pub mod client;
+pub mod clock;
+pub mod config;
+pub mod control;
+pub mod delay;
+pub mod event_log;
+pub mod executor;
+pub mod exit;
 pub mod frame;
+pub mod metrics;
 pub mod network;
+pub mod node;
+mod parent;
+mod site;
+pub mod spawn;
+
+pub use client::NodeClient;
+pub use config::NodeConfig;
+pub use node::Node;
+pub use spawn::NodeProcess;

@@ -280,6 +280,11 @@ impl Network {
         self.arrivals.try_recv().ok()
     }
 
+    /// How many arrivals are waiting to be taken.
+    pub fn waiting(&self) -> usize {
+        self.arrivals.len()
+    }
+
     /// Closes all connections and waits for the task to end.
     pub async fn shutdown(self) {
         // An error means that the task has ended already, which is what is wanted.

@@ -1,0 +1,169 @@
+//! Jobs that the coordinator has handed over and that nobody has submitted yet.
+//!
+//! Held until their submission time, so that no message of the control interface is on the path of a job.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use scheduler::{Grid, JobId, QueueKey, Span, Time, TimedJob};
+
+/// Default of the number of jobs held at once: a million take about 100 MB, and the coordinator can hand them over
+/// in portions.
+pub const JOBS_HELD_MAX: usize = 1_000_000;
+
+/// Why jobs are not taken. None of the portion is.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ArrivalsError {
+    /// No room.
+    #[error(
+        "{given} jobs do not fit: {held} of at most {held_max} are held; hand them over in smaller portions"
+    )]
+    Full {
+        /// Jobs of the portion.
+        given: usize,
+        /// Jobs held already.
+        held: usize,
+        /// The limit.
+        held_max: usize,
+    },
+    /// A job came twice.
+    #[error("job {0} was handed over before")]
+    Twice(JobId),
+    /// No site can run it.
+    #[error("job {job} needs {processors} processors; the widest site has {widest}")]
+    Width {
+        /// The job.
+        job: JobId,
+        /// Its width.
+        processors: u32,
+        /// Processors of the widest site.
+        widest: u32,
+    },
+    /// A time that no job can have.
+    #[error("job {0}: the requested time must be positive and the run time not negative")]
+    Times(JobId),
+}
+
+/// The jobs to come.
+#[derive(Debug)]
+pub struct Arrivals {
+    held: BTreeMap<QueueKey, TimedJob>,
+    known: BTreeSet<JobId>,
+    held_max: usize,
+}
+
+impl Arrivals {
+    /// None yet, and at most `held_max` at once.
+    pub fn new(held_max: usize) -> Self {
+        Arrivals { held: BTreeMap::new(), known: BTreeSet::new(), held_max }
+    }
+
+    /// Takes a portion of jobs, in any order.
+    ///
+    /// # Errors
+    /// If one of them cannot be run, came before, or they are too many; then none is taken.
+    pub fn take(&mut self, jobs: &[TimedJob], grid: &Grid) -> Result<(), ArrivalsError> {
+        if jobs.len() > self.held_max - self.held.len() {
+            let (given, held) = (jobs.len(), self.held.len());
+            return Err(ArrivalsError::Full { given, held, held_max: self.held_max });
+        }
+        let mut new = BTreeSet::new();
+        for job in jobs {
+            let (id, processors) = (job.spec.id, job.spec.processors);
+            if self.known.contains(&id) || !new.insert(id) {
+                return Err(ArrivalsError::Twice(id));
+            }
+            if processors == 0 || grid.home(processors).is_none() {
+                return Err(ArrivalsError::Width { job: id, processors, widest: grid.widest() });
+            }
+            if job.spec.requested <= Span::ZERO || job.run_time < Span::ZERO {
+                return Err(ArrivalsError::Times(id));
+            }
+        }
+        self.known.append(&mut new);
+        self.held.extend(jobs.iter().map(|job| (job.spec.key(), *job)));
+        Ok(())
+    }
+
+    /// A job that is to be submitted by now; in queue order.
+    pub fn pop_due(&mut self, now: Time) -> Option<TimedJob> {
+        let first = self.held.first_entry()?;
+        (first.key().submit <= now).then(|| first.remove())
+    }
+
+    /// When the next job is to be submitted.
+    pub fn next_due(&self) -> Option<Time> {
+        self.held.first_key_value().map(|(key, _)| key.submit)
+    }
+
+    /// How many jobs are held.
+    pub fn held(&self) -> usize {
+        self.held.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use scheduler::{JobSpec, SiteId};
+
+    use super::*;
+
+    fn job(id: u64, submit: i64, processors: u32) -> TimedJob {
+        let spec = JobSpec {
+            id: JobId(id),
+            submit: Time::from_secs(submit),
+            processors,
+            requested: Span::from_secs(10),
+            user: -1,
+            origin: SiteId(1),
+            payload: 0,
+        };
+        TimedJob { spec, run_time: Span::from_secs(5) }
+    }
+
+    #[test]
+    fn jobs_come_out_in_queue_order_when_due() {
+        let grid = Grid::of_sizes(&[4]).unwrap();
+        let mut arrivals = Arrivals::new(10);
+        arrivals.take(&[job(3, 5, 1), job(1, 9, 1)], &grid).unwrap();
+        arrivals.take(&[job(2, 5, 1)], &grid).unwrap();
+
+        assert_eq!(arrivals.next_due(), Some(Time::from_secs(5)));
+        assert_eq!(arrivals.pop_due(Time::from_secs(4)), None);
+        let due: Vec<u64> =
+            std::iter::from_fn(|| arrivals.pop_due(Time::from_secs(8))).map(|job| job.spec.id.0).collect();
+        assert_eq!(due, [2, 3]);
+        assert_eq!(arrivals.held(), 1);
+    }
+
+    #[test]
+    fn a_portion_with_one_bad_job_is_refused_whole() {
+        let grid = Grid::of_sizes(&[4]).unwrap();
+        let mut arrivals = Arrivals::new(3);
+        arrivals.take(&[job(1, 0, 1)], &grid).unwrap();
+        let endless = TimedJob { run_time: Span::from_micros(-1), ..job(2, 0, 1) };
+        let cases: [(&[TimedJob], ArrivalsError); 5] = [
+            (&[job(2, 0, 1), job(1, 0, 1)], ArrivalsError::Twice(JobId(1))),
+            (&[job(2, 0, 1), job(2, 0, 1)], ArrivalsError::Twice(JobId(2))),
+            (&[job(2, 0, 1), job(3, 0, 5)], ArrivalsError::Width { job: JobId(3), processors: 5, widest: 4 }),
+            (&[endless], ArrivalsError::Times(JobId(2))),
+            (
+                &[job(2, 0, 1), job(3, 0, 1), job(4, 0, 1)],
+                ArrivalsError::Full { given: 3, held: 1, held_max: 3 },
+            ),
+        ];
+        for (jobs, expected) in cases {
+            assert_eq!(arrivals.take(jobs, &grid), Err(expected));
+        }
+        assert_eq!(arrivals.held(), 1);
+        assert_eq!(arrivals.take(&[job(2, 0, 4), job(3, 0, 1)], &grid), Ok(()));
+    }
+
+    #[test]
+    fn a_job_that_was_submitted_is_not_taken_again() {
+        let grid = Grid::of_sizes(&[4]).unwrap();
+        let mut arrivals = Arrivals::new(3);
+        arrivals.take(&[job(1, 0, 1)], &grid).unwrap();
+        assert!(arrivals.pop_due(Time::ZERO).is_some());
+        assert_eq!(arrivals.take(&[job(1, 0, 1)], &grid), Err(ArrivalsError::Twice(JobId(1))));
+    }
+}

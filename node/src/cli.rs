@@ -1,0 +1,384 @@
+//! The command line of a node, alone or as a command of the coordinator.
+//!
+//! A configuration file is read first, then flags override it. Every flag can come from the environment instead,
+//! for containers.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+use clap::Args;
+use scheduler::{SiteId, Span};
+use tracing_subscriber::EnvFilter;
+
+use crate::config::{IdentitySource, NodeConfig, PeerAddress, SiteEntry};
+use crate::delay::DelayConfig;
+use crate::exit;
+use crate::network::Discovery;
+use crate::node::Node;
+use crate::parent;
+
+/// What can be said to a node on its command line.
+#[derive(Clone, Debug, Default, Args)]
+pub struct NodeArgs {
+    /// JSON file with the whole configuration; flags override it
+    #[arg(long, value_name = "FILE", env = "STEALGRID_CONFIG")]
+    pub config: Option<PathBuf>,
+    /// Number of this site in the grid, from 1
+    #[arg(long, value_name = "N", env = "STEALGRID_SITE")]
+    pub site: Option<u32>,
+    /// All sites: processors as in 2,8,8, or name=processors as in a=2,b=8, or a file with one of these a line
+    #[arg(long, value_name = "SITES", env = "STEALGRID_GRID")]
+    pub grid: Option<String>,
+    /// Check that this site has this name in the grid
+    #[arg(long, value_name = "NAME", env = "STEALGRID_NAME")]
+    pub name: Option<String>,
+    /// Check that this site has this many processors in the grid
+    #[arg(long, value_name = "P", env = "STEALGRID_PROCESSORS")]
+    pub processors: Option<u32>,
+    /// Name of the run; nodes of other runs are ignored
+    #[arg(long, value_name = "RUN", env = "STEALGRID_RUN")]
+    pub run: Option<String>,
+    /// Strategy: local, st:X, st-greedy:X or common-pool
+    #[arg(long, value_name = "STRATEGY", env = "STEALGRID_STRATEGY")]
+    pub strategy: Option<String>,
+    /// Scheduler of the local queue, for the strategy local
+    #[arg(long, value_name = "NAME", env = "STEALGRID_LOCAL_SCHEDULER")]
+    pub local_scheduler: Option<String>,
+    /// Injected one-way delay of every message in trace time, as in 500ms, 2s or 10min
+    #[arg(long, value_name = "SPAN", env = "STEALGRID_DELAY", value_parser = parse_span)]
+    pub delay: Option<Span>,
+    /// Wait in trace time before an unanswered message is sent again, as in 30s
+    #[arg(long, value_name = "SPAN", env = "STEALGRID_RETRY", value_parser = parse_span)]
+    pub retry: Option<Span>,
+    /// Multiaddress for the other sites [default: /ip4/127.0.0.1/tcp/0]
+    #[arg(long, value_name = "ADDRESS", env = "STEALGRID_LISTEN")]
+    pub listen: Option<String>,
+    /// Address for control and metrics; anybody who reaches it controls the node [default: 127.0.0.1:0]
+    #[arg(long, value_name = "ADDRESS", env = "STEALGRID_HTTP")]
+    pub http: Option<String>,
+    /// How to find the other sites [default: static]
+    #[arg(long, value_enum, env = "STEALGRID_DISCOVERY")]
+    pub discovery: Option<Discovery>,
+    /// Address of another site, as in 2=/dns4/site2/tcp/4001; repeat it for each
+    #[arg(long, value_name = "SITE=ADDRESS", env = "STEALGRID_PEERS", value_delimiter = ',', value_parser = parse_peer)]
+    pub peer: Vec<PeerAddress>,
+    /// Derive the key from the run, this number and the site, on all nodes alike
+    #[arg(long, value_name = "SEED", env = "STEALGRID_IDENTITY_SEED", conflicts_with = "identity_file")]
+    pub identity_seed: Option<u64>,
+    /// Keep the key in this file, made if missing
+    #[arg(long, value_name = "FILE", env = "STEALGRID_IDENTITY_FILE")]
+    pub identity_file: Option<PathBuf>,
+    /// Write all events to this file, one JSON object a line
+    #[arg(long, value_name = "FILE", env = "STEALGRID_EVENTS")]
+    pub events: Option<PathBuf>,
+    /// Stop when the parent process ends or stdin is closed
+    #[arg(long)]
+    pub die_with_parent: bool,
+}
+
+impl NodeArgs {
+    /// The configuration these arguments mean.
+    ///
+    /// # Errors
+    /// If a file cannot be read, something necessary is missing, or the site is not what it should be.
+    pub fn to_config(&self) -> anyhow::Result<NodeConfig> {
+        let grid = self.grid.as_deref().map(parse_grid).transpose()?;
+        let mut config = match (&self.config, self.site, grid.clone()) {
+            (Some(path), ..) => {
+                let text = std::fs::read_to_string(path)
+                    .with_context(|| format!("read configuration {}", path.display()))?;
+                serde_json::from_str(&text)
+                    .with_context(|| format!("read configuration {}", path.display()))?
+            }
+            (None, Some(site), Some(grid)) => NodeConfig::new(SiteId(site), grid),
+            (None, None, _) => anyhow::bail!("the site is missing; give --site N, or --config FILE"),
+            (None, _, None) => {
+                anyhow::bail!("the grid is missing; give --grid as in 2,8,8, or --config FILE")
+            }
+        };
+        if let Some(site) = self.site {
+            config.site = SiteId(site);
+        }
+        if let Some(grid) = grid {
+            config.grid = grid;
+        }
+        replace(&mut config.run, &self.run);
+        replace(&mut config.strategy, &self.strategy);
+        replace(&mut config.local_scheduler, &self.local_scheduler);
+        replace(&mut config.listen, &self.listen);
+        replace(&mut config.http, &self.http);
+        replace(&mut config.discovery, &self.discovery);
+        if let Some(delay) = self.delay {
+            config.delay = DelayConfig::ConstantUs(delay);
+        }
+        if self.retry.is_some() {
+            config.options.retry = self.retry;
+        }
+        config.peers.extend(self.peer.iter().cloned());
+        if let Some(seed) = self.identity_seed {
+            config.identity = IdentitySource::Seed(seed);
+        }
+        if let Some(path) = &self.identity_file {
+            config.identity = IdentitySource::File(path.clone());
+        }
+        if self.events.is_some() {
+            config.events_file.clone_from(&self.events);
+        }
+        config.check()?;
+        self.check_site(&config.grid[config.site.index()])?;
+        Ok(config)
+    }
+
+    /// Compares what the operator believes of this site with the grid: a slip in a list of sites is silent otherwise.
+    fn check_site(&self, entry: &SiteEntry) -> anyhow::Result<()> {
+        if let Some(name) = self.name.as_ref().filter(|name| **name != entry.name) {
+            anyhow::bail!("--name {name}: the grid calls this site {}", entry.name);
+        }
+        if let Some(processors) = self.processors.filter(|processors| *processors != entry.processors) {
+            anyhow::bail!("--processors {processors}: the grid gives this site {}", entry.processors);
+        }
+        Ok(())
+    }
+}
+
+fn replace<T: Clone>(target: &mut T, value: &Option<T>) {
+    if let Some(value) = value {
+        target.clone_from(value);
+    }
+}
+
+/// Runs a node until it is told to stop: by the control interface, SIGTERM, SIGINT, or the end of its parent.
+///
+/// Prints one line of JSON when it is up (`control::api::ReadyLine`); logs go to stderr, filtered by `RUST_LOG`.
+pub fn run(args: NodeArgs) -> ExitCode {
+    let config = match args.to_config() {
+        Ok(config) => config,
+        Err(error) => return fail(&error, exit::INPUT),
+    };
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
+    // Fails if the embedding program has its own; then that is used.
+    let _ = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).try_init();
+    // One thread is enough for one site, and a hundred sites on a laptop should not be a thousand threads.
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return fail(&error.into(), exit::UNEXPECTED),
+    };
+    runtime.block_on(serve(config, args.die_with_parent))
+}
+
+async fn serve(config: NodeConfig, die_with_parent: bool) -> ExitCode {
+    let orphaned = match die_with_parent.then(parent::watch).transpose() {
+        Ok(orphaned) => orphaned,
+        Err(error) => return fail(&anyhow::Error::new(error).context("watch the parent"), exit::UNEXPECTED),
+    };
+    let node = match Node::start(config).await {
+        Ok(node) => node,
+        Err(error) => {
+            let code = error.exit_code();
+            return fail(&error.into(), code);
+        }
+    };
+    let line = serde_json::to_string(node.ready_line()).expect("the line is plain data");
+    println!("{line}");
+    let stopper = node.stopper();
+    let stopping = tokio::spawn(async move {
+        let reason = stop_reason(orphaned).await;
+        tracing::info!(reason, "stopping");
+        stopper.stop().await;
+    });
+    let result = node.wait().await;
+    stopping.abort();
+    // It either stopped the node and has ended, or was aborted just now.
+    let _ = stopping.await;
+    match result {
+        Ok(()) => ExitCode::from(exit::DONE),
+        Err(error) => fail(&error, exit::UNEXPECTED),
+    }
+}
+
+/// Waits for a reason to stop that does not come by the control interface.
+async fn stop_reason(orphaned: Option<tokio::sync::oneshot::Receiver<()>>) -> &'static str {
+    let orphaned = async {
+        match orphaned {
+            // An error means that the watching thread has failed; then it is safer to stop, too.
+            Some(orphaned) => drop(orphaned.await),
+            None => std::future::pending().await,
+        }
+    };
+    let terminated = async {
+        match tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {
+            Ok(mut signal) => drop(signal.recv().await),
+            Err(error) => {
+                tracing::warn!(%error, "cannot listen for SIGTERM");
+                std::future::pending().await
+            }
+        }
+    };
+    tokio::select! {
+        () = orphaned => "the parent has gone",
+        () = terminated => "SIGTERM",
+        Ok(()) = tokio::signal::ctrl_c() => "SIGINT",
+    }
+}
+
+fn fail(error: &anyhow::Error, code: u8) -> ExitCode {
+    eprintln!("error: {error:#}");
+    ExitCode::from(code)
+}
+
+/// Sites from `2,8`, from `a=2,b=8`, or from a file that has one of these forms, commas or line ends between.
+fn parse_grid(text: &str) -> anyhow::Result<Vec<SiteEntry>> {
+    let is_list = text.chars().next().is_some_and(|c| c.is_ascii_digit()) || text.contains('=');
+    if is_list {
+        return parse_sites(text).with_context(|| format!("grid {text:?}"));
+    }
+    let content = std::fs::read_to_string(text)
+        .with_context(|| format!("grid {text:?}: neither a list as in 2,8,8 nor a file that can be read"))?;
+    parse_sites(&content).with_context(|| format!("grid file {text}"))
+}
+
+fn parse_sites(text: &str) -> anyhow::Result<Vec<SiteEntry>> {
+    let parts =
+        text.lines().map(|line| line.split('#').next().unwrap_or_default()).flat_map(|line| line.split(','));
+    parts
+        .map(str::trim)
+        .filter(|part| !part.is_empty())
+        .enumerate()
+        .map(|(index, part)| {
+            let (name, processors) = match part.split_once('=') {
+                Some((name, processors)) => (name.trim().to_string(), processors.trim()),
+                None => (format!("site{}", index + 1), part),
+            };
+            let processors = processors
+                .parse()
+                .with_context(|| format!("site {part:?}: write its processors, as in 8 or name=8"))?;
+            Ok(SiteEntry { name, processors })
+        })
+        .collect()
+}
+
+fn parse_peer(text: &str) -> Result<PeerAddress, String> {
+    let wrong = || format!("{text:?} is not SITE=ADDRESS as in 2=/ip4/127.0.0.1/tcp/4001");
+    let (site, address) = text.split_once('=').ok_or_else(wrong)?;
+    let site = SiteId(site.trim().parse().map_err(|_| wrong())?);
+    Ok(PeerAddress { site, address: address.trim().to_string() })
+}
+
+/// A span with a unit, such as `500ms` or `1.5h`; `0` needs none.
+fn parse_span(text: &str) -> Result<Span, String> {
+    let wrong = || format!("{text:?} is not a span of time; write it as in 500ms, 2s, 10min or 1.5h");
+    if text == "0" {
+        return Ok(Span::ZERO);
+    }
+    let unit_at = text.find(|c: char| c.is_ascii_alphabetic()).ok_or_else(wrong)?;
+    let (number, unit) = text.split_at(unit_at);
+    let micros_per_unit = match unit {
+        "us" => 1.0,
+        "ms" => 1e3,
+        "s" => 1e6,
+        "min" => 60e6,
+        "h" => 3600e6,
+        _ => return Err(wrong()),
+    };
+    let number: f64 = number.trim().parse().map_err(|_| wrong())?;
+    let micros = (number * micros_per_unit).round();
+    // Beyond 2^53 microseconds (285 years) a float is no longer exact.
+    if !(0.0..=9e15).contains(&micros) {
+        return Err(wrong());
+    }
+    Ok(Span::from_micros(micros as i64))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Cli {
+        #[command(flatten)]
+        node: NodeArgs,
+    }
+
+    fn config(args: &[&str]) -> anyhow::Result<NodeConfig> {
+        Cli::try_parse_from(std::iter::once(&"node").chain(args))?.node.to_config()
+    }
+
+    #[test]
+    fn flags_alone_make_a_configuration() {
+        let config = config(&[
+            "--site",
+            "2",
+            "--grid",
+            "a=2,b=8",
+            "--delay",
+            "1.5s",
+            "--peer",
+            "1=/ip4/10.0.0.1/tcp/4001",
+            "--identity-seed",
+            "9",
+            "--strategy",
+            "st:25",
+        ])
+        .unwrap();
+        assert_eq!(config.site, SiteId(2));
+        assert_eq!(config.grid[1], SiteEntry { name: "b".to_string(), processors: 8 });
+        assert_eq!(config.delay, DelayConfig::ConstantUs(Span::from_micros(1_500_000)));
+        assert_eq!(config.identity, IdentitySource::Seed(9));
+        assert_eq!(config.peers[0].address, "/ip4/10.0.0.1/tcp/4001");
+    }
+
+    #[test]
+    fn flags_override_the_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("node.json");
+        let written = NodeConfig::new(SiteId(1), parse_sites("2,8").unwrap());
+        std::fs::write(&path, serde_json::to_string(&written).unwrap()).unwrap();
+
+        let read = config(&["--config", path.to_str().unwrap(), "--site", "2", "--run", "other"]).unwrap();
+
+        assert_eq!(read, NodeConfig { site: SiteId(2), run: "other".to_string(), ..written });
+    }
+
+    #[test]
+    fn a_grid_file_may_have_lines_and_comments() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("grid");
+        std::fs::write(&path, "# two small ones\nalpha = 4, beta=4\n16\n").unwrap();
+        let config = config(&["--site", "3", "--grid", path.to_str().unwrap()]).unwrap();
+        let names: Vec<&str> = config.grid.iter().map(|site| site.name.as_str()).collect();
+        assert_eq!(names, ["alpha", "beta", "site3"]);
+        assert_eq!(config.grid[2].processors, 16);
+    }
+
+    #[test]
+    fn mistakes_are_told_with_the_remedy() {
+        for (args, expected) in [
+            (&["--grid", "2,8"][..], "give --site"),
+            (&["--site", "1"][..], "give --grid"),
+            (&["--site", "3", "--grid", "2,8"][..], "sites 1 to 2"),
+            (&["--site", "1", "--grid", "2,x"][..], "write its processors"),
+            (&["--site", "1", "--grid", "nowhere"][..], "nor a file"),
+            (&["--site", "1", "--grid", "2,8", "--processors", "4"][..], "the grid gives this site 2"),
+            (&["--site", "1", "--grid", "2,8", "--name", "x"][..], "the grid calls this site site1"),
+            (&["--site", "1", "--grid", "2,8", "--delay", "2 days"][..], "500ms"),
+            (&["--site", "1", "--grid", "2,8", "--peer", "2"][..], "SITE=ADDRESS"),
+            (&["--config", "/nowhere/node.json"][..], "read configuration /nowhere/node.json"),
+        ] {
+            let error = format!("{:#}", config(args).unwrap_err());
+            assert!(error.contains(expected), "{error}");
+        }
+    }
+
+    #[test]
+    fn spans_have_units() {
+        for (text, micros) in [("0", 0), ("7us", 7), ("500ms", 500_000), ("1.5h", 5_400_000_000)] {
+            assert_eq!(parse_span(text), Ok(Span::from_micros(micros)), "{text}");
+        }
+        for text in ["5", "-1s", "1e40s", "s", "infs"] {
+            assert!(parse_span(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! The other end of the control interface, for the coordinator: blocking, one method per request.
+
+use std::time::{Duration, Instant};
+
+use scheduler::{Event, TimedJob};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::clock::StartOrder;
+use crate::config::PeerAddress;
+use crate::control::api::{ConnectOrder, Failure, Status};
+
+/// A request is given up after this. Pages of events and portions of jobs take far less on a local network.
+const TIMEOUT: Duration = Duration::from_secs(30);
+/// Longest answer: a page of 100,000 events is some 20 MB.
+const ANSWER_BYTES_MAX: u64 = 256 * 1024 * 1024;
+/// Jobs in one request, so that each stays far below the limit of its size.
+const JOBS_PORTION: usize = 10_000;
+/// How often a condition is looked at while waiting for it.
+const POLL: Duration = Duration::from_millis(20);
+
+/// Why a request to a node did not do what it should.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    /// There was no answer, or none that makes sense.
+    #[error("{request}: {error}")]
+    Request {
+        /// Method and address.
+        request: String,
+        /// What went wrong.
+        error: Box<ureq::Error>,
+    },
+    /// The node refused.
+    #[error("{request}: refused with status {status}: {reason}")]
+    Refused {
+        /// Method and address.
+        request: String,
+        /// HTTP status.
+        status: u16,
+        /// The node's reason.
+        reason: String,
+    },
+    /// An event that cannot be read.
+    #[error("{request}: line {line} is no event: {error}")]
+    Event {
+        /// Method and address.
+        request: String,
+        /// Number of the line, from 1.
+        line: usize,
+        /// What is wrong with it.
+        error: serde_json::Error,
+    },
+    /// A node did not reach a state in time.
+    #[error("node {http} did not become ready within {patience:?}: {missing}")]
+    NotReady {
+        /// Its control interface.
+        http: String,
+        /// How long was waited.
+        patience: Duration,
+        /// What is missing.
+        missing: String,
+    },
+}
+
+/// One node, seen through its control interface.
+#[derive(Clone, Debug)]
+pub struct NodeClient {
+    agent: ureq::Agent,
+    http: String,
+}
+
+impl NodeClient {
+    /// A client of the control interface at this address, such as `127.0.0.1:4000`.
+    pub fn new(http: &str) -> NodeClient {
+        let config = ureq::Agent::config_builder()
+            .http_status_as_error(false)
+            .timeout_global(Some(TIMEOUT))
+            // Never through a proxy: nodes are on the local network.
+            .proxy(None)
+            .build();
+        NodeClient { agent: config.into(), http: http.to_string() }
+    }
+
+    /// The address of the control interface.
+    pub fn http(&self) -> &str {
+        &self.http
+    }
+
+    /// The node as of now.
+    ///
+    /// # Errors
+    /// If the node does not answer.
+    pub fn status(&self) -> Result<Status, ClientError> {
+        self.get_json("/status")
+    }
+
+    /// The page for Prometheus.
+    ///
+    /// # Errors
+    /// If the node does not answer.
+    pub fn metrics(&self) -> Result<String, ClientError> {
+        self.get_text("/metrics").map(|(_, text)| text)
+    }
+
+    /// Makes the addresses of other sites known to the node.
+    ///
+    /// # Errors
+    /// If the node refuses one or does not answer.
+    pub fn connect(&self, peers: &[PeerAddress]) -> Result<(), ClientError> {
+        self.post("/control/connect", &ConnectOrder { peers: peers.to_vec() })
+    }
+
+    /// Orders the start of trace time.
+    ///
+    /// # Errors
+    /// If it was ordered before, or the node does not answer.
+    pub fn start(&self, order: &StartOrder) -> Result<(), ClientError> {
+        self.post("/control/start", order)
+    }
+
+    /// Hands over jobs, in portions. Their submission should be ahead.
+    ///
+    /// # Errors
+    /// If the node refuses a portion or does not answer; portions before it have been taken.
+    pub fn jobs(&self, jobs: &[TimedJob]) -> Result<(), ClientError> {
+        jobs.chunks(JOBS_PORTION).try_for_each(|portion| self.post("/control/jobs", &portion))
+    }
+
+    /// At most `limit` events from number `from` on. The next page starts at `from` plus their number.
+    ///
+    /// # Errors
+    /// If the node has forgotten the first of them or does not answer.
+    pub fn events(&self, from: u64, limit: usize) -> Result<Vec<Event>, ClientError> {
+        let (request, text) = self.get_text(&format!("/control/events?from={from}&limit={limit}"))?;
+        text.lines()
+            .enumerate()
+            .map(|(index, line)| {
+                serde_json::from_str(line).map_err(|error| ClientError::Event {
+                    request: request.clone(),
+                    line: index + 1,
+                    error,
+                })
+            })
+            .collect()
+    }
+
+    /// Tells the node to stop. It answers first.
+    ///
+    /// # Errors
+    /// If it does not.
+    pub fn stop(&self) -> Result<(), ClientError> {
+        self.post("/control/stop", &())
+    }
+
+    /// Waits until the node is connected to all others.
+    ///
+    /// # Errors
+    /// If it is not within `patience`, or does not answer.
+    pub fn wait_ready(&self, patience: Duration) -> Result<Status, ClientError> {
+        let deadline = Instant::now() + patience;
+        loop {
+            let status = self.status()?;
+            if status.connected {
+                return Ok(status);
+            }
+            if Instant::now() >= deadline {
+                let missing: Vec<String> = status
+                    .links
+                    .iter()
+                    .filter(|link| !link.connected || link.rtt_us.is_none())
+                    .map(|link| {
+                        let problem = link.problem.as_deref().unwrap_or("not connected");
+                        format!("{} ({problem})", link.name)
+                    })
+                    .collect();
+                let (http, missing) = (self.http.clone(), missing.join(", "));
+                return Err(ClientError::NotReady { http, patience, missing });
+            }
+            std::thread::sleep(POLL);
+        }
+    }
+
+    fn get_json<T: DeserializeOwned>(&self, path: &str) -> Result<T, ClientError> {
+        let (request, text) = self.get_text(path)?;
+        serde_json::from_str(&text).map_err(|error| failed(&request, ureq::Error::Json(error)))
+    }
+
+    fn get_text(&self, path: &str) -> Result<(String, String), ClientError> {
+        let url = format!("http://{}{path}", self.http);
+        let request = format!("GET {url}");
+        let answer = self.agent.get(&url).call().map_err(|error| failed(&request, error))?;
+        let text = read(&request, answer)?;
+        Ok((request, text))
+    }
+
+    fn post(&self, path: &str, body: &impl Serialize) -> Result<(), ClientError> {
+        let url = format!("http://{}{path}", self.http);
+        let request = format!("POST {url}");
+        let answer = self.agent.post(&url).send_json(body).map_err(|error| failed(&request, error))?;
+        read(&request, answer).map(drop)
+    }
+}
+
+fn failed(request: &str, error: ureq::Error) -> ClientError {
+    ClientError::Request { request: request.to_string(), error: Box::new(error) }
+}
+
+/// The text of an answer, if it is a good one.
+fn read(request: &str, mut answer: ureq::http::Response<ureq::Body>) -> Result<String, ClientError> {
+    let text = answer.body_mut().with_config().limit(ANSWER_BYTES_MAX).read_to_string();
+    let text = text.map_err(|error| failed(request, error))?;
+    if answer.status().is_success() {
+        return Ok(text);
+    }
+    let reason = serde_json::from_str::<Failure>(&text).map_or(text, |failure| failure.reason);
+    Err(ClientError::Refused { request: request.to_string(), status: answer.status().as_u16(), reason })
+}

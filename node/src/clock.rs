@@ -1,0 +1,194 @@
+//! The trace clock of a scaled run: trace time as a function of monotonic time.
+//!
+//! The wall clock is read once, when the start is ordered, to place the common start instant; a later step of the
+//! system's clock changes nothing. Pure: the caller brings both times.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use scheduler::Time;
+use serde::{Deserialize, Serialize};
+use tokio::time::Instant;
+
+/// Largest compression: a millisecond is a quarter of an hour then, and every timer is that coarse.
+const FACTOR_MAX: f64 = 1e6;
+/// Sleeps are cut to this, far below what a timer can represent.
+const SLEEP_MAX: Duration = Duration::from_secs(30 * 24 * 3600);
+
+/// When trace time begins to run, and how fast.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StartOrder {
+    /// The instant on the wall clock, in microseconds since 1970.
+    pub unix_micros: i64,
+    /// Seconds of trace time in a second of wall-clock time.
+    pub factor: f64,
+    /// What trace time is until and at that instant, in microseconds.
+    pub trace_origin_us: i64,
+}
+
+/// Why a start is refused.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum ClockError {
+    /// There was a start before.
+    #[error("the trace clock was started before; a node serves one run")]
+    Started,
+    /// No factor.
+    #[error("factor {0}: use a number above 0 and up to {FACTOR_MAX}")]
+    Factor(f64),
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Started {
+    /// When the order was taken.
+    base: Instant,
+    /// Microseconds on the wall clock from the start instant to `base`; negative if the start was ahead.
+    elapsed_us: i64,
+    factor: f64,
+    origin: Time,
+}
+
+/// The trace clock of one node.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TraceClock {
+    started: Option<Started>,
+}
+
+impl TraceClock {
+    /// Takes the order to start.
+    ///
+    /// # Errors
+    /// If there was one before, or the factor makes no sense.
+    pub fn start(&mut self, order: &StartOrder, wall: SystemTime, now: Instant) -> Result<(), ClockError> {
+        if self.started.is_some() {
+            return Err(ClockError::Started);
+        }
+        if !(order.factor > 0.0 && order.factor <= FACTOR_MAX) {
+            return Err(ClockError::Factor(order.factor));
+        }
+        let wall_us = wall.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_micros() as i64);
+        let origin = Time::from_micros(order.trace_origin_us);
+        let elapsed_us = wall_us.saturating_sub(order.unix_micros);
+        self.started = Some(Started { base: now, elapsed_us, factor: order.factor, origin });
+        Ok(())
+    }
+
+    /// Whether a start was ordered.
+    pub fn is_armed(&self) -> bool {
+        self.started.is_some()
+    }
+
+    /// Whether trace time advances.
+    pub fn is_running(&self, now: Instant) -> bool {
+        self.started.is_some_and(|started| started.wall_us(now) >= 0)
+    }
+
+    /// Trace time at an instant: the origin until the start, and [`Time::ZERO`] until that is known.
+    pub fn at(&self, now: Instant) -> Time {
+        self.started.map_or(Time::ZERO, |started| {
+            let micros = (started.wall_us(now).max(0) as f64 * started.factor) as i64;
+            Time::from_micros(started.origin.as_micros().saturating_add(micros))
+        })
+    }
+
+    /// The first instant at which trace time is not before `time`; `None` until a start is ordered. Never more than
+    /// a month ahead: whoever sleeps until then looks again.
+    pub fn instant(&self, time: Time) -> Option<Instant> {
+        let started = self.started?;
+        let ahead = time.as_micros().saturating_sub(started.origin.as_micros()).max(0);
+        let wall_us = (ahead as f64 / started.factor).ceil() - started.elapsed_us as f64;
+        let wait = if wall_us <= 0.0 { Duration::ZERO } else { Duration::from_micros(wall_us as u64) };
+        let mut instant = started.base + wait.min(SLEEP_MAX);
+        if wait < SLEEP_MAX && self.at(instant) < time {
+            // Rounding of the division; one microsecond is more than it can be.
+            instant += Duration::from_micros(1);
+        }
+        Some(instant)
+    }
+
+    /// How long ago on the wall clock trace time was `time`, zero if it is yet to come.
+    pub fn lateness(&self, time: Time, now: Instant) -> Duration {
+        self.instant(time).map_or(Duration::ZERO, |due| now.saturating_duration_since(due))
+    }
+}
+
+impl Started {
+    fn wall_us(&self, now: Instant) -> i64 {
+        let since_base = now.saturating_duration_since(self.base).as_micros() as i64;
+        self.elapsed_us.saturating_add(since_base)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// A wall clock at second 1000, and a start `ahead_ms` later.
+    fn started(ahead_ms: i64, factor: f64, origin: Time) -> (TraceClock, Instant) {
+        let mut clock = TraceClock::default();
+        let wall = UNIX_EPOCH + Duration::from_secs(1000);
+        let unix_micros = 1_000_000_000 + ahead_ms * 1000;
+        let now = Instant::now();
+        let order = StartOrder { unix_micros, factor, trace_origin_us: origin.as_micros() };
+        clock.start(&order, wall, now).unwrap();
+        (clock, now)
+    }
+
+    #[test]
+    fn time_stands_still_until_the_start() {
+        let (clock, now) = started(50, 1000.0, Time::from_secs(7));
+        let start = now + Duration::from_millis(50);
+
+        assert!(!clock.is_running(now));
+        assert_eq!(clock.at(now + Duration::from_millis(49)), Time::from_secs(7));
+        assert!(clock.is_running(start));
+        assert_eq!(clock.at(start + Duration::from_millis(2)), Time::from_secs(9));
+        assert_eq!(clock.instant(Time::from_secs(9)), Some(start + Duration::from_millis(2)));
+    }
+
+    #[test]
+    fn a_start_that_is_over_has_run_already() {
+        let (clock, now) = started(-50, 10.0, Time::ZERO);
+        assert_eq!(clock.at(now), Time::from_micros(500_000));
+        assert_eq!(clock.instant(Time::ZERO), Some(now));
+        assert_eq!(clock.lateness(Time::ZERO, now + Duration::from_secs(1)), Duration::from_secs(1));
+    }
+
+    #[test]
+    fn without_an_order_nothing_is_ever_due() {
+        let clock = TraceClock::default();
+        assert_eq!(clock.instant(Time::ZERO), None);
+        assert_eq!(clock.at(Instant::now()), Time::ZERO);
+    }
+
+    #[test]
+    fn a_second_start_and_odd_factors_are_refused() {
+        let (mut clock, now) = started(0, 1.0, Time::ZERO);
+        let order = StartOrder { unix_micros: 0, factor: 1.0, trace_origin_us: 0 };
+        assert_eq!(clock.start(&order, UNIX_EPOCH, now), Err(ClockError::Started));
+        for factor in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+            let order = StartOrder { factor, ..order };
+            assert!(matches!(
+                TraceClock::default().start(&order, UNIX_EPOCH, now),
+                Err(ClockError::Factor(_))
+            ));
+        }
+    }
+
+    proptest! {
+        /// Sleeping until `instant(time)` is enough, and not a microsecond of wall-clock time too much.
+        #[test]
+        fn the_instant_of_a_time_is_the_first_at_which_it_is_reached(
+            micros in 0i64..10_000_000_000_000, factor in 0.1f64..10_000.0, ahead_ms in -1000i64..1000,
+        ) {
+            let (clock, now) = started(ahead_ms, factor, Time::ZERO);
+            let time = Time::from_micros(micros);
+            let instant = clock.instant(time).unwrap();
+            prop_assume!(instant < now + SLEEP_MAX);
+            prop_assert!(clock.at(instant) >= time);
+            let before = instant - Duration::from_micros(2);
+            prop_assert!(instant <= now + Duration::from_micros(1) || clock.at(before) < time);
+        }
+    }
+}

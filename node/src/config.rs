@@ -1,0 +1,311 @@
+//! What one node is told: a JSON file that the coordinator writes, or flags, or both.
+//!
+//! [`NodeConfig`] is what was written; [`NodeConfig::check`] says whether it makes sense.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use protocol::{Options, PeerConfig};
+use scheduler::{Grid, LocalScheduler, Pass, SiteId, StrategySpec};
+use serde::{Deserialize, Serialize};
+
+use crate::arrivals::JOBS_HELD_MAX;
+use crate::delay::{DELAY_LINE_MAX, DelayConfig, DelayError};
+use crate::event_log::EVENTS_MAX;
+use crate::network::{Discovery, FRAME_BYTES_MAX};
+
+/// Everything a node is told. Unknown keys are errors; all but `site` and `grid` have defaults.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NodeConfig {
+    /// This site's number, from 1.
+    pub site: SiteId,
+    /// All sites in the order of the experiment.
+    pub grid: Vec<SiteEntry>,
+    /// The name of the run: nodes of other runs are ignored.
+    #[serde(default = "default_run")]
+    pub run: String,
+    /// The strategy, as in `st:50`.
+    #[serde(default = "default_strategy")]
+    pub strategy: String,
+    /// The scheduler of the local queue, used by the strategy `local`.
+    #[serde(default = "default_local")]
+    pub local_scheduler: String,
+    /// When the local scheduler decides.
+    #[serde(default = "default_pass")]
+    pub pass: String,
+    /// Switches of the protocol. A real network can lose messages, so `retry` should be set: at least twice the
+    /// largest delay and some hundred milliseconds of wall-clock time.
+    #[serde(default)]
+    pub options: Options,
+    /// Injected delay.
+    #[serde(default)]
+    pub delay: DelayConfig,
+    /// Multiaddress for the other sites.
+    #[serde(default = "default_listen")]
+    pub listen: String,
+    /// Address for the control interface and Prometheus.
+    #[serde(default = "default_http")]
+    pub http: String,
+    /// How to find the other sites.
+    #[serde(default)]
+    pub discovery: Discovery,
+    /// Addresses of other sites.
+    #[serde(default)]
+    pub peers: Vec<PeerAddress>,
+    /// Where the key comes from.
+    #[serde(default)]
+    pub identity: IdentitySource,
+    /// Longest frame between nodes, in bytes.
+    #[serde(default = "default_frame_bytes_max")]
+    pub frame_bytes_max: usize,
+    /// Jobs held until their submission.
+    #[serde(default = "default_jobs_held_max")]
+    pub jobs_held_max: usize,
+    /// Events kept in memory.
+    #[serde(default = "default_events_max")]
+    pub events_max: usize,
+    /// Messages being delayed at once.
+    #[serde(default = "default_delay_line_max")]
+    pub delay_line_max: usize,
+    /// A file for all events, made anew.
+    #[serde(default)]
+    pub events_file: Option<PathBuf>,
+}
+
+/// One site of the grid.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SiteEntry {
+    /// For people and metrics.
+    pub name: String,
+    /// How many it has.
+    pub processors: u32,
+}
+
+/// Where another site listens.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PeerAddress {
+    /// The site.
+    pub site: SiteId,
+    /// Its multiaddress; with `/p2p/…` unless all nodes derive their keys from one seed.
+    pub address: String,
+}
+
+/// Where a node's key comes from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum IdentitySource {
+    /// Derived from the run, this seed and the site.
+    Seed(u64),
+    /// Kept in a file, made if missing.
+    File(PathBuf),
+}
+
+impl Default for IdentitySource {
+    fn default() -> Self {
+        IdentitySource::Seed(1)
+    }
+}
+
+fn default_run() -> String {
+    "stealgrid".to_string()
+}
+
+fn default_strategy() -> String {
+    "st:50".to_string()
+}
+
+fn default_local() -> String {
+    LocalScheduler::default().name().to_string()
+}
+
+fn default_pass() -> String {
+    Pass::default().name().to_string()
+}
+
+fn default_listen() -> String {
+    "/ip4/127.0.0.1/tcp/0".to_string()
+}
+
+fn default_http() -> String {
+    "127.0.0.1:0".to_string()
+}
+
+fn default_frame_bytes_max() -> usize {
+    FRAME_BYTES_MAX
+}
+
+fn default_jobs_held_max() -> usize {
+    JOBS_HELD_MAX
+}
+
+fn default_events_max() -> usize {
+    EVENTS_MAX
+}
+
+fn default_delay_line_max() -> usize {
+    DELAY_LINE_MAX
+}
+
+/// Why a configuration makes no sense.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum ConfigError {
+    /// The sites.
+    #[error("grid: {0}")]
+    Grid(#[from] scheduler::grid::GridError),
+    /// Not a site of the grid.
+    #[error("site {site}: the grid has sites 1 to {sites}")]
+    Site {
+        /// What was given.
+        site: u32,
+        /// How many there are.
+        sites: usize,
+    },
+    /// The strategy.
+    #[error(transparent)]
+    Strategy(#[from] scheduler::strategy::StrategyError),
+    /// A reference needs the global view.
+    #[error("strategy {0}: a reference has no messages and runs in the simulator only; leave out ideal/")]
+    Ideal(String),
+    /// The local scheduler or its pass.
+    #[error("{0}")]
+    Local(String),
+    /// The delays.
+    #[error("delay: {0}")]
+    Delay(#[from] DelayError),
+    /// The switches of the protocol.
+    #[error("options: {0}")]
+    Options(String),
+    /// A limit that allows nothing.
+    #[error("{0} must be at least 1")]
+    Limit(&'static str),
+    /// Frames that could not hold a message.
+    #[error("frame_bytes_max {given}: messages need up to {needed} bytes")]
+    FrameBytes {
+        /// What was given.
+        given: usize,
+        /// The least.
+        needed: usize,
+    },
+}
+
+/// The least [`NodeConfig::frame_bytes_max`]: any grant of a hundred jobs fits.
+const FRAME_BYTES_MIN: usize = 16 * 1024;
+
+impl NodeConfig {
+    /// A configuration with defaults for everything else.
+    pub fn new(site: SiteId, grid: Vec<SiteEntry>) -> NodeConfig {
+        NodeConfig {
+            site,
+            grid,
+            run: default_run(),
+            strategy: default_strategy(),
+            local_scheduler: default_local(),
+            pass: default_pass(),
+            options: Options::default(),
+            delay: DelayConfig::default(),
+            listen: default_listen(),
+            http: default_http(),
+            discovery: Discovery::default(),
+            peers: Vec::new(),
+            identity: IdentitySource::default(),
+            frame_bytes_max: FRAME_BYTES_MAX,
+            jobs_held_max: JOBS_HELD_MAX,
+            events_max: EVENTS_MAX,
+            delay_line_max: DELAY_LINE_MAX,
+            events_file: None,
+        }
+    }
+
+    /// What the peer is told, if the configuration makes sense.
+    ///
+    /// # Errors
+    /// The first thing that does not.
+    pub fn check(&self) -> Result<PeerConfig, ConfigError> {
+        let grid = Grid::new(self.grid.iter().map(|site| (site.name.clone(), site.processors)))?;
+        if self.site.0 == 0 || self.site.index() >= grid.len() {
+            return Err(ConfigError::Site { site: self.site.0, sites: grid.len() });
+        }
+        let spec: StrategySpec = self.strategy.parse()?;
+        if spec.ideal {
+            return Err(ConfigError::Ideal(self.strategy.clone()));
+        }
+        let local: LocalScheduler = self.local_scheduler.parse().map_err(ConfigError::Local)?;
+        let pass: Pass = self.pass.parse().map_err(ConfigError::Local)?;
+        self.delay.check(grid.len())?;
+        if self.options.window == 0 || self.options.batch == 0 || self.options.unanswered_max == 0 {
+            let reason = "window, batch and unanswered_max must be at least 1".to_string();
+            return Err(ConfigError::Options(reason));
+        }
+        let limits = [
+            ("jobs_held_max", self.jobs_held_max),
+            ("events_max", self.events_max),
+            ("delay_line_max", self.delay_line_max),
+        ];
+        if let Some((name, _)) = limits.into_iter().find(|(_, limit)| *limit == 0) {
+            return Err(ConfigError::Limit(name));
+        }
+        if self.frame_bytes_max < FRAME_BYTES_MIN {
+            return Err(ConfigError::FrameBytes { given: self.frame_bytes_max, needed: FRAME_BYTES_MIN });
+        }
+        Ok(PeerConfig {
+            site: self.site,
+            grid: Arc::new(grid),
+            strategy: spec.strategy,
+            local,
+            pass,
+            // Metrics count messages by their events.
+            options: Options { message_events: true, ..self.options },
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use scheduler::Span;
+
+    use super::*;
+
+    fn config() -> NodeConfig {
+        let site = |name: &str, processors| SiteEntry { name: name.to_string(), processors };
+        NodeConfig::new(SiteId(1), vec![site("a", 2), site("b", 8)])
+    }
+
+    #[test]
+    fn configurations_round_trip_and_short_ones_get_defaults() {
+        let text = serde_json::to_string(&config()).unwrap();
+        assert_eq!(serde_json::from_str::<NodeConfig>(&text).unwrap(), config());
+
+        let short = r#"{"site":1,"grid":[{"name":"a","processors":2},{"name":"b","processors":8}]}"#;
+        assert_eq!(serde_json::from_str::<NodeConfig>(short).unwrap(), config());
+    }
+
+    #[test]
+    fn unknown_keys_are_errors() {
+        let text = r#"{"site":1,"grid":[],"colour":"red"}"#;
+        let error = serde_json::from_str::<NodeConfig>(text).unwrap_err().to_string();
+        assert!(error.contains("colour"), "{error}");
+    }
+
+    #[test]
+    fn nonsense_is_refused_with_the_place() {
+        let cases: [(NodeConfig, &str); 6] = [
+            (NodeConfig { site: SiteId(3), ..config() }, "site 3: the grid has sites 1 to 2"),
+            (NodeConfig { site: SiteId(0), ..config() }, "site 0: the grid has sites 1 to 2"),
+            (NodeConfig { strategy: "ideal/st:50".to_string(), ..config() }, "leave out ideal/"),
+            (NodeConfig { local_scheduler: "fifo".to_string(), ..config() }, "unknown local scheduler"),
+            (
+                NodeConfig { delay: DelayConfig::MatrixUs(vec![vec![Span::ZERO; 2]]), ..config() },
+                "the delay matrix has 1 rows and 2 columns; the grid has 2 sites",
+            ),
+            (NodeConfig { frame_bytes_max: 100, ..config() }, "frame_bytes_max 100"),
+        ];
+        for (config, expected) in cases {
+            let error = config.check().unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
+        }
+        assert!(config().check().unwrap().options.message_events);
+    }
+}

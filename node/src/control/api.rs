@@ -1,0 +1,159 @@
+//! The JSON of the control interface, for both ends.
+
+use std::collections::BTreeMap;
+
+use scheduler::SiteId;
+use serde::{Deserialize, Serialize};
+
+use crate::config::PeerAddress;
+
+/// The one line a node prints when it is up.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReadyLine {
+    /// The site.
+    pub site: SiteId,
+    /// Its name.
+    pub name: String,
+    /// What stands after `/p2p/` in its addresses.
+    pub peer_id: String,
+    /// Where other sites can dial it.
+    pub listen: Vec<String>,
+    /// Where the control interface is.
+    pub http: String,
+}
+
+/// Addresses of other sites.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ConnectOrder {
+    /// At least one per site; those known already are kept.
+    pub peers: Vec<PeerAddress>,
+}
+
+/// Why an order was refused.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failure {
+    /// For people.
+    pub reason: String,
+}
+
+/// Where a node is in its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Phase {
+    /// Not every other site is connected.
+    Connecting,
+    /// Every other site is connected and has answered a probe.
+    Ready,
+    /// The start is ordered and ahead.
+    Armed,
+    /// Trace time advances.
+    Running,
+}
+
+/// A node as of now.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Status {
+    /// The site.
+    pub site: SiteId,
+    /// Its name.
+    pub name: String,
+    /// Where in its life.
+    pub phase: Phase,
+    /// Whether every other site is connected and has answered a probe, in every phase.
+    pub connected: bool,
+    /// Which life of the site's process this is.
+    pub incarnation: u64,
+    /// The node's peer id.
+    pub peer_id: String,
+    /// Where other sites can dial it.
+    pub listen: Vec<String>,
+    /// Trace time in microseconds.
+    pub trace_time_us: i64,
+    /// Processors of the site.
+    pub processors: u32,
+    /// Idle processors.
+    pub idle: u32,
+    /// Jobs whose first owner the site was.
+    pub submitted: u64,
+    /// Jobs that ended here.
+    pub completed: u64,
+    /// The number of the next event.
+    pub events: u64,
+    /// What is not finished.
+    pub outstanding: Outstanding,
+    /// All other sites.
+    pub links: Vec<LinkStatus>,
+    /// Frames that were not acknowledged.
+    pub frames_lost: u64,
+    /// How often each limit was hit.
+    pub limits_hit: BTreeMap<String, u64>,
+}
+
+impl Status {
+    /// Whether the site has nothing left to do on its own: then only another site can cause anything here.
+    pub fn is_quiet(&self) -> bool {
+        self.outstanding == Outstanding::default()
+    }
+}
+
+/// What is not finished at a site. All zero and `unanswered` false: nothing is outstanding.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Outstanding {
+    /// Jobs held until their submission.
+    pub arrivals: usize,
+    /// Waiting jobs.
+    pub waiting: usize,
+    /// Running jobs.
+    pub running: usize,
+    /// Jobs granted to other sites that have not answered.
+    pub leaving: usize,
+    /// Messages in the delay line.
+    pub delayed: usize,
+    /// Frames sent and not acknowledged.
+    pub in_flight: u64,
+    /// Frames received and not handled.
+    pub inbox: usize,
+    /// The peer waits for an answer or may have to repeat a message.
+    pub unanswered: bool,
+}
+
+/// One other site as this one sees it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LinkStatus {
+    /// The other site.
+    pub site: SiteId,
+    /// Its name.
+    pub name: String,
+    /// Whether it can be reached.
+    pub connected: bool,
+    /// Which life of its process is there.
+    pub incarnation: Option<u64>,
+    /// Why it was refused, or refuses this node.
+    pub problem: Option<String>,
+    /// Latest round trip of a ping in microseconds of wall-clock time. Half of it, times the factor of the clock,
+    /// is what the real network adds to an injected delay.
+    pub rtt_us: Option<u64>,
+    /// Injected delay of messages to it, in microseconds of trace time.
+    pub delay_out_us: i64,
+    /// Injected delay of messages from it, in microseconds of trace time.
+    pub delay_in_us: i64,
+    /// Delay of messages from it as measured, in trace time.
+    pub measured: Option<MeasuredDelay>,
+}
+
+/// One-way delay of the messages that arrived on a link, from the peer that sent to the peer that received, in
+/// microseconds of trace time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MeasuredDelay {
+    /// Messages.
+    pub count: u64,
+    /// Mean.
+    pub mean_us: i64,
+    /// Shortest.
+    pub min_us: i64,
+    /// Longest.
+    pub max_us: i64,
+    /// Messages that were overtaken by a later one.
+    pub overtaken: u64,
+}

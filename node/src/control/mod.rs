@@ -1,0 +1,38 @@
+//! The control interface: what the coordinator, Prometheus and people ask of a node over HTTP.
+//!
+//! | request | for |
+//! |---|---|
+//! | `GET /metrics` | Prometheus, text format |
+//! | `GET /healthz` | 200 while the event loop answers |
+//! | `GET /readyz` | 200 once all sites are connected and have answered a probe, else 503 |
+//! | `GET /status` | [`api::Status`] |
+//! | `POST /control/connect` | [`api::ConnectOrder`]: addresses of other sites |
+//! | `POST /control/start` | [`crate::clock::StartOrder`]: when trace time begins, and how fast |
+//! | `POST /control/jobs` | an array of `TimedJob`, held until their submission; may be sent in portions |
+//! | `GET /control/events?from=N&limit=M` | events from number N on, one JSON object a line |
+//! | `POST /control/stop` | end the process |
+//!
+//! Orders answer 204 or an [`api::Failure`] with the reason. On its own port, never delayed, on no decision's path.
+
+pub mod api;
+pub(crate) mod server;
+
+use scheduler::{Event, TimedJob};
+use tokio::sync::oneshot;
+
+use crate::arrivals::ArrivalsError;
+use crate::clock::{ClockError, StartOrder};
+use crate::event_log::Forgotten;
+
+/// Commands on their way to the event loop. Arbitrary; a full channel makes requests wait.
+pub(crate) const COMMANDS_MAX: usize = 64;
+
+/// What the event loop is asked, each with the way back.
+pub(crate) enum Command {
+    Status(oneshot::Sender<Box<api::Status>>),
+    Metrics(oneshot::Sender<String>),
+    Start(StartOrder, oneshot::Sender<Result<(), ClockError>>),
+    Jobs(Vec<TimedJob>, oneshot::Sender<Result<(), ArrivalsError>>),
+    Events { from: u64, limit: usize, answer: oneshot::Sender<Result<Vec<Event>, Forgotten>> },
+    Stop(oneshot::Sender<()>),
+}

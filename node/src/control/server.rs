@@ -1,0 +1,196 @@
+//! The HTTP server: each request becomes a command of the event loop, each answer a response.
+
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::rejection::{JsonRejection, QueryRejection};
+use axum::extract::{DefaultBodyLimit, Json, Query, State};
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use scheduler::TimedJob;
+use serde::Deserialize;
+use tokio::net::TcpListener;
+use tokio::sync::{mpsc, oneshot};
+
+use super::Command;
+use super::api::{ConnectOrder, Failure, Phase};
+use crate::clock::StartOrder;
+use crate::network::NetworkHandle;
+
+/// Longest body of a request: some 60,000 jobs.
+pub(crate) const BODY_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// Most events in one answer.
+const EVENTS_PAGE_MAX: usize = 100_000;
+/// An event loop that does not answer for so long is considered stuck.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
+
+#[derive(Clone)]
+struct Context {
+    commands: mpsc::Sender<Command>,
+    network: NetworkHandle,
+}
+
+/// A refused request.
+struct Refused(StatusCode, String);
+
+impl IntoResponse for Refused {
+    fn into_response(self) -> Response {
+        (self.0, Json(Failure { reason: self.1 })).into_response()
+    }
+}
+
+impl From<JsonRejection> for Refused {
+    fn from(rejection: JsonRejection) -> Self {
+        Refused(rejection.status(), rejection.body_text())
+    }
+}
+
+impl From<QueryRejection> for Refused {
+    fn from(rejection: QueryRejection) -> Self {
+        Refused(rejection.status(), rejection.body_text())
+    }
+}
+
+/// Serves until `stop` resolves.
+pub(crate) async fn serve(
+    listener: TcpListener,
+    commands: mpsc::Sender<Command>,
+    network: NetworkHandle,
+    stop: oneshot::Receiver<()>,
+) -> std::io::Result<()> {
+    let router = Router::new()
+        .route("/metrics", get(metrics))
+        .route("/healthz", get(healthz))
+        .route("/readyz", get(readyz))
+        .route("/status", get(status))
+        .route("/control/connect", post(connect))
+        .route("/control/start", post(start))
+        .route("/control/jobs", post(jobs))
+        .route("/control/events", get(events))
+        .route("/control/stop", post(stop_node))
+        .fallback(|| async {
+            Refused(StatusCode::NOT_FOUND, "no such page; see /status and /metrics".to_string())
+        })
+        .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
+        .with_state(Context { commands, network });
+    let stopped = async {
+        // An error means that the node is gone, which is the same.
+        let _ = stop.await;
+    };
+    axum::serve(listener, router).with_graceful_shutdown(stopped).await
+}
+
+impl Context {
+    /// Asks the event loop.
+    async fn ask<T>(&self, command: impl FnOnce(oneshot::Sender<T>) -> Command) -> Result<T, Refused> {
+        let (answer, answered) = oneshot::channel();
+        let unavailable = |reason: &str| Refused(StatusCode::SERVICE_UNAVAILABLE, reason.to_string());
+        let asked = async {
+            self.commands.send(command(answer)).await.map_err(|_| unavailable("the node is stopping"))?;
+            answered.await.map_err(|_| unavailable("the node is stopping"))
+        };
+        tokio::time::timeout(ANSWER_TIMEOUT, asked)
+            .await
+            .map_err(|_| unavailable("the event loop does not answer"))?
+    }
+}
+
+async fn metrics(State(context): State<Context>) -> Result<impl IntoResponse, Refused> {
+    let page = context.ask(Command::Metrics).await?;
+    // Prometheus 3 refuses a page without a type that it knows.
+    Ok(([(header::CONTENT_TYPE, crate::metrics::CONTENT_TYPE)], page))
+}
+
+async fn healthz(State(context): State<Context>) -> Result<&'static str, Refused> {
+    context.ask(Command::Status).await?;
+    Ok("ok\n")
+}
+
+async fn readyz(State(context): State<Context>) -> Result<&'static str, Refused> {
+    let status = context.ask(Command::Status).await?;
+    if status.phase == Phase::Connecting || !status.connected {
+        let missing: Vec<&str> = status
+            .links
+            .iter()
+            .filter(|link| !link.connected || link.rtt_us.is_none())
+            .map(|link| link.name.as_str())
+            .collect();
+        let reason = format!("not connected to {}", missing.join(", "));
+        return Err(Refused(StatusCode::SERVICE_UNAVAILABLE, reason));
+    }
+    Ok("ready\n")
+}
+
+async fn status(State(context): State<Context>) -> Result<impl IntoResponse, Refused> {
+    Ok(Json(*context.ask(Command::Status).await?))
+}
+
+async fn connect(
+    State(context): State<Context>,
+    order: Result<Json<ConnectOrder>, JsonRejection>,
+) -> Result<StatusCode, Refused> {
+    let Json(order) = order?;
+    let peers = order.peers.into_iter().map(|peer| (peer.site, peer.address)).collect();
+    context
+        .network
+        .connect(peers)
+        .await
+        .map_err(|error| Refused(StatusCode::UNPROCESSABLE_ENTITY, error.to_string()))?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+async fn start(
+    State(context): State<Context>,
+    order: Result<Json<StartOrder>, JsonRejection>,
+) -> Result<StatusCode, Refused> {
+    let Json(order) = order?;
+    context
+        .ask(|answer| Command::Start(order, answer))
+        .await?
+        .map_err(|error| Refused(StatusCode::CONFLICT, error.to_string()))?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+async fn jobs(
+    State(context): State<Context>,
+    jobs: Result<Json<Vec<TimedJob>>, JsonRejection>,
+) -> Result<StatusCode, Refused> {
+    let Json(jobs) = jobs?;
+    context
+        .ask(|answer| Command::Jobs(jobs, answer))
+        .await?
+        .map_err(|error| Refused(StatusCode::UNPROCESSABLE_ENTITY, error.to_string()))?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct EventsQuery {
+    #[serde(default)]
+    from: u64,
+    limit: Option<usize>,
+}
+
+async fn events(
+    State(context): State<Context>,
+    query: Result<Query<EventsQuery>, QueryRejection>,
+) -> Result<impl IntoResponse, Refused> {
+    let Query(EventsQuery { from, limit }) = query?;
+    let limit = limit.unwrap_or(EVENTS_PAGE_MAX).min(EVENTS_PAGE_MAX);
+    let events = context
+        .ask(|answer| Command::Events { from, limit, answer })
+        .await?
+        .map_err(|error| Refused(StatusCode::GONE, error.to_string()))?;
+    let mut lines = Vec::with_capacity(events.len() * 128);
+    for event in &events {
+        serde_json::to_writer(&mut lines, event).expect("events are plain data");
+        lines.push(b'\n');
+    }
+    Ok(([(header::CONTENT_TYPE, "application/x-ndjson")], lines))
+}
+
+async fn stop_node(State(context): State<Context>) -> Result<StatusCode, Refused> {
+    context.ask(Command::Stop).await?;
+    Ok(StatusCode::NO_CONTENT)
+}

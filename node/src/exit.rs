@@ -1,0 +1,12 @@
+//! Exit codes of a node. The first ones are those of every command of Stealgrid.
+
+/// Stopped because it was told to.
+pub const DONE: u8 = 0;
+/// Something failed that should not.
+pub const UNEXPECTED: u8 = 1;
+/// The command line is wrong.
+pub const USAGE: u8 = 2;
+/// The configuration or the identity file is unreadable or contradicts itself.
+pub const INPUT: u8 = 3;
+/// An address cannot be listened on, because it is in use or not one of this machine.
+pub const ADDRESS: u8 = 6;

@@ -1,0 +1,604 @@
+//! Prometheus metrics of one site, derived from its events: what is scraped and what is reported cannot disagree.
+//!
+//! [`Metrics::observe`] is the one door for everything that jobs and messages do. Only what no event can tell comes
+//! otherwise: the state of links, the trace clock, and limits that were hit. No label carries a job; every label set
+//! that is known beforehand starts at 0.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use prometheus::{
+    Gauge, GaugeVec, Histogram, HistogramOpts, IntCounter, IntCounterVec, IntGaugeVec, Opts, Registry,
+    TextEncoder,
+};
+use scheduler::event::{DeclineReason, MessageKind, RefusalReason};
+use scheduler::{Event, EventKind, Grid, JobId, JobSpec, SiteId, Span, Strategy, Threshold, Time};
+
+/// What the page is, for scrapers that insist on knowing.
+pub const CONTENT_TYPE: &str = prometheus::TEXT_FORMAT;
+
+/// Buckets of waiting times in seconds of trace time: from a second to a day, as batch queues have them.
+const WAIT_BUCKETS: [f64; 11] =
+    [1.0, 10.0, 60.0, 300.0, 900.0, 1800.0, 3600.0, 7200.0, 14_400.0, 43_200.0, 86_400.0];
+/// Buckets of the time from asking for work to the answer, in seconds of trace time.
+const STEAL_BUCKETS: [f64; 11] = [0.001, 0.01, 0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 60.0, 300.0, 1200.0];
+/// Buckets of how late a timer was noticed, in seconds of wall-clock time.
+const LATENESS_BUCKETS: [f64; 7] = [0.0005, 0.001, 0.002, 0.005, 0.01, 0.1, 1.0];
+
+const DIRECTIONS: [&str; 4] = ["sent", "received", "lost", "ignored"];
+const OUTCOMES: [&str; 4] = ["granted", "empty", "too_wide", "busy"];
+const CLASSES: [&str; 3] = ["A", "B", "H"];
+const STATES: [&str; 3] = ["queued", "running", "leaving"];
+
+/// A limit of the node that can be hit, for the metric that counts it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Limit {
+    /// Frames waiting to be sent.
+    Outbox,
+    /// Frames waiting to be handled.
+    Inbox,
+    /// Messages being delayed.
+    DelayLine,
+    /// Jobs held until their submission.
+    JobsHeld,
+    /// Events kept in memory.
+    Events,
+}
+
+impl Limit {
+    /// All limits.
+    pub const ALL: [Limit; 5] =
+        [Limit::Outbox, Limit::Inbox, Limit::DelayLine, Limit::JobsHeld, Limit::Events];
+
+    /// The name in metrics and in `/status`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Limit::Outbox => "outbox",
+            Limit::Inbox => "inbox",
+            Limit::DelayLine => "delay_line",
+            Limit::JobsHeld => "jobs_held",
+            Limit::Events => "events",
+        }
+    }
+}
+
+/// What is known of a job at this site.
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    submit: Time,
+    class: &'static str,
+    /// `queued` or `running` here, or neither.
+    state: Option<&'static str>,
+}
+
+/// The metrics of one site.
+pub struct Metrics {
+    registry: Registry,
+    site: SiteId,
+    grid: Arc<Grid>,
+    threshold: Threshold,
+    known: BTreeMap<JobId, Known>,
+    /// Class of the jobs in unsettled transfers, by receiver and number.
+    leaving: BTreeMap<(SiteId, u64), &'static str>,
+    requested: BTreeMap<(SiteId, u64), Time>,
+    limits_seen: BTreeMap<Limit, u64>,
+    processors_idle: i64,
+
+    processors: IntGaugeVec,
+    jobs: IntGaugeVec,
+    submitted: IntCounter,
+    started: IntCounter,
+    finished: IntCounter,
+    granted: IntCounter,
+    stolen: IntCounter,
+    routed_in: IntCounter,
+    declined: IntCounterVec,
+    returned: IntCounter,
+    steal_requests: IntCounterVec,
+    steal_rtt: Histogram,
+    wait: Histogram,
+    messages: IntCounterVec,
+    retries: IntCounterVec,
+    events: IntCounter,
+    malformed: IntCounter,
+    lateness: Histogram,
+    connected: IntGaugeVec,
+    link_rtt: GaugeVec,
+    link_delay: GaugeVec,
+    link_delay_configured: GaugeVec,
+    limit_hits: IntCounterVec,
+    trace_time: Gauge,
+    ready: Gauge,
+}
+
+/// Adds one metric to the registry. Names and labels are constants of this file, so nothing can go wrong that a
+/// test would not show.
+fn register<C: prometheus::core::Collector + Clone + 'static>(
+    registry: &Registry,
+    metric: prometheus::Result<C>,
+) -> C {
+    let metric = metric.expect("names and labels are valid");
+    registry.register(Box::new(metric.clone())).expect("names are unique");
+    metric
+}
+
+impl Metrics {
+    /// Metrics of an idle site with nothing in its queue.
+    pub fn new(site: SiteId, grid: Arc<Grid>, strategy: &Strategy) -> Metrics {
+        let name = grid.site(site).name.clone();
+        let labels = [("site".to_string(), name)].into_iter().collect();
+        let registry = Registry::new_custom(None, Some(labels)).expect("the label is valid");
+        let r = &registry;
+        let counter = |name: &str, help: &str| register(r, IntCounter::new(name, help));
+        let counters = |name: &str, help: &str, labels: &[&str]| {
+            register(r, IntCounterVec::new(Opts::new(name, help), labels))
+        };
+        let gauges = |name: &str, help: &str, labels: &[&str]| {
+            register(r, IntGaugeVec::new(Opts::new(name, help), labels))
+        };
+        let seconds = |name: &str, help: &str, labels: &[&str]| {
+            register(r, GaugeVec::new(Opts::new(name, help), labels))
+        };
+        let histogram = |name: &str, help: &str, buckets: &[f64]| {
+            register(r, Histogram::with_opts(HistogramOpts::new(name, help).buckets(buckets.to_vec())))
+        };
+        let gauge = |name: &str, help: &str| register(r, Gauge::new(name, help));
+
+        let build = gauges("stealgrid_build_info", "Always 1; the labels say what runs.", &["version"]);
+        build.with_label_values(&[env!("CARGO_PKG_VERSION")]).set(1);
+        let threshold = match strategy {
+            Strategy::Steal(steal) | Strategy::StealGreedy(steal) => steal.threshold,
+            // Strategies without classes: the border of ST50, so that widths can still be told apart.
+            Strategy::Local | Strategy::CommonPool => Threshold::HALF,
+        };
+        let metrics = Metrics {
+            site,
+            threshold,
+            known: BTreeMap::new(),
+            leaving: BTreeMap::new(),
+            requested: BTreeMap::new(),
+            limits_seen: BTreeMap::new(),
+            processors_idle: i64::from(grid.site(site).processors),
+            processors: gauges("stealgrid_processors", "Processors of the site.", &["state"]),
+            jobs: gauges(
+                "stealgrid_jobs",
+                "Jobs at the site. Class A is big and B small at home, H came from another site.",
+                &["state", "class"],
+            ),
+            submitted: counter("stealgrid_jobs_submitted_total", "Jobs whose first owner the site was."),
+            started: counter("stealgrid_jobs_started_total", "Jobs started at the site."),
+            finished: counter("stealgrid_jobs_finished_total", "Jobs that ended at the site."),
+            granted: counter("stealgrid_jobs_granted_total", "Jobs given away, repeated after each decline."),
+            stolen: counter("stealgrid_jobs_stolen_total", "Jobs taken over from another site's queue."),
+            routed_in: counter(
+                "stealgrid_jobs_routed_total",
+                "Jobs taken over at home that were submitted elsewhere.",
+            ),
+            declined: counters(
+                "stealgrid_jobs_declined_total",
+                "Granted jobs the site did not want.",
+                &["reason"],
+            ),
+            returned: counter("stealgrid_jobs_returned_total", "Jobs that came back declined."),
+            steal_requests: counters(
+                "stealgrid_steal_requests_total",
+                "Requests for work by outcome: granted ones at the thief, refused ones at the victim.",
+                &["outcome"],
+            ),
+            steal_rtt: histogram(
+                "stealgrid_steal_rtt_seconds",
+                "From asking for work to the answer, in trace time.",
+                &STEAL_BUCKETS,
+            ),
+            wait: histogram(
+                "stealgrid_job_wait_seconds",
+                "From submission to start of the jobs started at the site, in trace time.",
+                &WAIT_BUCKETS,
+            ),
+            messages: counters("stealgrid_messages_total", "Messages between peers.", &["kind", "direction"]),
+            retries: counters("stealgrid_messages_repeated_total", "Messages sent again.", &["kind"]),
+            events: counter("stealgrid_events_total", "Events of the site's log."),
+            malformed: counter(
+                "stealgrid_frames_malformed_total",
+                "Frames from authenticated nodes that were not understood.",
+            ),
+            lateness: histogram(
+                "stealgrid_timer_lateness_seconds",
+                "How late a completion, submission or delayed message was noticed, in wall-clock time.",
+                &LATENESS_BUCKETS,
+            ),
+            connected: gauges("stealgrid_link_connected", "1 if the other site can be reached.", &["peer"]),
+            link_rtt: seconds(
+                "stealgrid_link_rtt_seconds",
+                "Latest round trip of a ping, in wall-clock time.",
+                &["peer"],
+            ),
+            link_delay: seconds(
+                "stealgrid_link_delay_seconds",
+                "Mean time of messages from the other site, injected and real, in trace time.",
+                &["peer"],
+            ),
+            link_delay_configured: seconds(
+                "stealgrid_link_delay_configured_seconds",
+                "Injected delay of messages from the other site, in trace time.",
+                &["peer"],
+            ),
+            limit_hits: counters(
+                "stealgrid_limit_hits_total",
+                "How often something was dropped because a limit was reached.",
+                &["limit"],
+            ),
+            trace_time: gauge("stealgrid_trace_time_seconds", "Trace time at the scrape."),
+            ready: gauge("stealgrid_ready", "1 if all sites are connected and have answered a probe."),
+            registry,
+            grid,
+        };
+        metrics.start_at_zero();
+        metrics
+    }
+
+    /// Creates every series that is known beforehand, so that rates begin with the first event.
+    fn start_at_zero(&self) {
+        for state in STATES {
+            for class in CLASSES {
+                self.jobs.with_label_values(&[state, class]).set(0);
+            }
+        }
+        for kind in MessageKind::ALL {
+            for direction in DIRECTIONS {
+                self.messages.with_label_values(&[kind.name(), direction]).reset();
+            }
+            self.retries.with_label_values(&[kind.name()]).reset();
+        }
+        for outcome in OUTCOMES {
+            self.steal_requests.with_label_values(&[outcome]).reset();
+        }
+        for reason in [DeclineReason::OwnWork, DeclineReason::DoesNotFit, DeclineReason::Recalled] {
+            self.declined.with_label_values(&[decline_name(reason)]).reset();
+        }
+        for limit in Limit::ALL {
+            self.limit_hits.with_label_values(&[limit.name()]).reset();
+        }
+        for other in self.grid.sites().iter().filter(|other| other.id != self.site) {
+            self.connected.with_label_values(&[&other.name]).set(0);
+        }
+        self.show_processors();
+    }
+
+    /// Notes the description of a job that reaches the site, at submission or in a message: events name jobs only.
+    pub fn introduce(&mut self, job: &JobSpec) {
+        let class = match self.grid.home(job.processors) {
+            Some(home) if home == self.site => {
+                let home_processors = self.grid.site(home).processors;
+                if self.threshold.is_big(job.processors, home_processors) { "A" } else { "B" }
+            }
+            _ => "H",
+        };
+        self.known.entry(job.id).or_insert(Known { submit: job.submit, class, state: None });
+    }
+
+    /// Counts one event.
+    pub fn observe(&mut self, event: &Event) {
+        self.events.inc();
+        match event.kind {
+            EventKind::Submitted { job, .. } => {
+                self.submitted.inc();
+                self.place(job, Some("queued"));
+            }
+            EventKind::Started { job, processors, .. } => {
+                self.started.inc();
+                self.place(job, Some("running"));
+                self.processors_idle -= i64::from(processors);
+                self.show_processors();
+                if let Some(known) = self.known.get(&job) {
+                    self.wait.observe(event.at.since(known.submit).as_secs_f64());
+                }
+            }
+            EventKind::Completed { job, processors } => {
+                self.finished.inc();
+                self.place(job, None);
+                self.known.remove(&job);
+                self.processors_idle += i64::from(processors);
+                self.show_processors();
+            }
+            EventKind::Granted { job, to, transfer, .. } => {
+                self.granted.inc();
+                self.place(job, None);
+                if let Some(known) = self.known.get(&job) {
+                    self.leaving.insert((to, transfer), known.class);
+                    self.jobs.with_label_values(&["leaving", known.class]).inc();
+                }
+            }
+            EventKind::Accepted { job, .. } => {
+                let stolen = self.known.get(&job).is_none_or(|known| known.class == "H");
+                if stolen { &self.stolen } else { &self.routed_in }.inc();
+                self.place(job, Some("queued"));
+            }
+            EventKind::Declined { reason, .. } => {
+                self.declined.with_label_values(&[decline_name(reason)]).inc();
+            }
+            EventKind::Returned { job, by, transfer, .. } => {
+                self.returned.inc();
+                self.left(by, transfer);
+                self.place(job, Some("queued"));
+            }
+            EventKind::Settled { to, transfer, .. } => self.left(to, transfer),
+            EventKind::Requested { victim, seq, .. } => {
+                // The first asking counts; a repetition has the same number.
+                self.requested.entry((victim, seq)).or_insert(event.at);
+            }
+            EventKind::Answered { victim, seq, jobs } => {
+                if jobs > 0 {
+                    self.steal_requests.with_label_values(&["granted"]).inc();
+                }
+                if let Some(asked) = self.requested.remove(&(victim, seq)) {
+                    self.steal_rtt.observe(event.at.since(asked).as_secs_f64());
+                }
+            }
+            EventKind::Refused { reason, .. } => {
+                self.steal_requests.with_label_values(&[refusal_name(reason)]).inc();
+            }
+            EventKind::Sent { message, retry, .. } => {
+                self.message(message, "sent");
+                if retry {
+                    self.retries.with_label_values(&[message.name()]).inc();
+                }
+            }
+            EventKind::Received { message, .. } => self.message(message, "received"),
+            EventKind::Ignored { message, .. } => self.message(message, "ignored"),
+            EventKind::Lost { message, .. } => self.message(message, "lost"),
+        }
+    }
+
+    fn message(&self, kind: MessageKind, direction: &str) {
+        self.messages.with_label_values(&[kind.name(), direction]).inc();
+    }
+
+    /// Moves a job to another row of the jobs gauge.
+    fn place(&mut self, job: JobId, state: Option<&'static str>) {
+        let Some(known) = self.known.get_mut(&job) else { return };
+        if let Some(before) = std::mem::replace(&mut known.state, state) {
+            self.jobs.with_label_values(&[before, known.class]).dec();
+        }
+        if let Some(state) = state {
+            self.jobs.with_label_values(&[state, known.class]).inc();
+        }
+    }
+
+    fn left(&mut self, to: SiteId, transfer: u64) {
+        if let Some(class) = self.leaving.remove(&(to, transfer)) {
+            self.jobs.with_label_values(&["leaving", class]).dec();
+        }
+    }
+
+    fn show_processors(&self) {
+        let all = i64::from(self.grid.site(self.site).processors);
+        self.processors.with_label_values(&["idle"]).set(self.processors_idle);
+        self.processors.with_label_values(&["busy"]).set(all - self.processors_idle);
+    }
+
+    /// Counts a frame that was not understood.
+    pub fn malformed(&self) {
+        self.malformed.inc();
+    }
+
+    /// Notes how late something was noticed.
+    pub fn late(&self, lateness: Duration) {
+        self.lateness.observe(lateness.as_secs_f64());
+    }
+
+    /// Shows a link as it is: whether it is up, its latest round trip, and the injected and mean measured delay of
+    /// messages from there.
+    pub fn link(
+        &self,
+        peer: SiteId,
+        connected: bool,
+        rtt: Option<Duration>,
+        configured: Span,
+        measured: Option<Span>,
+    ) {
+        let name = [&self.grid.site(peer).name];
+        self.connected.with_label_values(&name).set(i64::from(connected));
+        self.link_delay_configured.with_label_values(&name).set(configured.as_secs_f64());
+        if let Some(rtt) = rtt {
+            self.link_rtt.with_label_values(&name).set(rtt.as_secs_f64());
+        }
+        if let Some(measured) = measured {
+            self.link_delay.with_label_values(&name).set(measured.as_secs_f64());
+        }
+    }
+
+    /// Shows how often a limit was hit so far.
+    pub fn limit(&mut self, limit: Limit, hits: u64) {
+        let seen = self.limits_seen.insert(limit, hits).unwrap_or(0);
+        self.limit_hits.with_label_values(&[limit.name()]).inc_by(hits.saturating_sub(seen));
+    }
+
+    /// Shows the trace clock and whether all sites are there.
+    pub fn clock(&self, now: Time, ready: bool) {
+        self.trace_time.set(now.as_secs_f64());
+        self.ready.set(if ready { 1.0 } else { 0.0 });
+    }
+
+    /// Jobs in transfers that are not settled.
+    pub fn leaving(&self) -> usize {
+        self.leaving.len()
+    }
+
+    /// Jobs submitted and ended here so far.
+    pub fn totals(&self) -> (u64, u64) {
+        (self.submitted.get(), self.finished.get())
+    }
+
+    /// The page for Prometheus, in its text format.
+    pub fn page(&self) -> String {
+        TextEncoder::new()
+            .encode_to_string(&self.registry.gather())
+            .expect("all metrics have a name and values")
+    }
+}
+
+fn decline_name(reason: DeclineReason) -> &'static str {
+    match reason {
+        DeclineReason::OwnWork => "own_work",
+        DeclineReason::DoesNotFit => "does_not_fit",
+        DeclineReason::Recalled => "recalled",
+    }
+}
+
+fn refusal_name(reason: RefusalReason) -> &'static str {
+    match reason {
+        RefusalReason::Empty => "empty",
+        RefusalReason::TooWide => "too_wide",
+        RefusalReason::Busy => "busy",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use scheduler::Steal;
+
+    use super::*;
+
+    const ONE: SiteId = SiteId(1);
+    const TWO: SiteId = SiteId(2);
+
+    fn job(id: u64, processors: u32) -> JobSpec {
+        JobSpec {
+            id: JobId(id),
+            submit: Time::from_secs(10),
+            processors,
+            requested: Span::from_secs(60),
+            user: -1,
+            origin: ONE,
+            payload: 0,
+        }
+    }
+
+    fn submitted(job: &JobSpec) -> EventKind {
+        let (requested, origin) = (job.requested, job.origin);
+        EventKind::Submitted { job: job.id, processors: job.processors, requested, origin }
+    }
+
+    fn metrics(site: SiteId) -> Metrics {
+        let grid = Arc::new(Grid::of_sizes(&[4, 8]).unwrap());
+        Metrics::new(site, grid, &Strategy::Steal(Steal::with_threshold(Threshold::HALF)))
+    }
+
+    fn observe(metrics: &mut Metrics, seconds: i64, kind: EventKind) {
+        metrics.observe(&Event { at: Time::from_secs(seconds), site: metrics.site, kind });
+    }
+
+    fn line<'a>(page: &'a str, start: &str) -> &'a str {
+        page.lines()
+            .find(|line| line.starts_with(start))
+            .unwrap_or_else(|| panic!("no line {start} in\n{page}"))
+    }
+
+    /// The life of three jobs at a small site: one runs there, one is stolen, one comes back once.
+    #[test]
+    fn a_fixed_list_of_events_gives_the_page_of_the_snapshot() {
+        let mut metrics = metrics(ONE);
+        let (wide, narrow, other) = (job(1, 4), job(2, 1), job(3, 3));
+        for job in [&wide, &narrow, &other] {
+            metrics.introduce(job);
+            observe(&mut metrics, 10, submitted(job));
+        }
+        let message = MessageKind::Request;
+        observe(&mut metrics, 10, EventKind::Started { job: wide.id, processors: 4, hops: 0 });
+        observe(&mut metrics, 11, EventKind::Received { from: TWO, message });
+        observe(&mut metrics, 11, EventKind::Granted { job: narrow.id, to: TWO, transfer: 1, hops: 1 });
+        observe(&mut metrics, 11, EventKind::Granted { job: other.id, to: TWO, transfer: 2, hops: 1 });
+        let grant = MessageKind::Grant;
+        observe(&mut metrics, 11, EventKind::Sent { to: TWO, message: grant, retry: false });
+        observe(&mut metrics, 12, EventKind::Sent { to: TWO, message: grant, retry: true });
+        observe(&mut metrics, 12, EventKind::Lost { to: TWO, message: grant });
+        observe(&mut metrics, 13, EventKind::Settled { job: narrow.id, to: TWO, transfer: 1 });
+        observe(&mut metrics, 13, EventKind::Returned { job: other.id, by: TWO, transfer: 2, bounces: 1 });
+        let reason = RefusalReason::TooWide;
+        observe(&mut metrics, 14, EventKind::Refused { thief: TWO, seq: 2, reason });
+        observe(&mut metrics, 70, EventKind::Completed { job: wide.id, processors: 4 });
+        observe(&mut metrics, 71, EventKind::Started { job: other.id, processors: 3, hops: 0 });
+        metrics.link(
+            TWO,
+            true,
+            Some(Duration::from_micros(250)),
+            Span::from_secs(2),
+            Some(Span::from_secs(3)),
+        );
+        metrics.limit(Limit::Outbox, 2);
+        metrics.limit(Limit::Outbox, 5);
+        metrics.clock(Time::from_secs(72), true);
+
+        // Series that are still 0 are covered by the next test; leaving them out keeps the snapshot readable.
+        let page: Vec<String> =
+            metrics.page().lines().filter(|line| !line.ends_with(" 0")).map(str::to_string).collect();
+        let expected = include_str!("metrics_snapshot.txt");
+        assert_eq!(
+            page.join("\n"),
+            expected.trim_end(),
+            "the page changed; dashboards and rules may need it too"
+        );
+    }
+
+    #[test]
+    fn all_known_series_exist_before_the_first_event() {
+        let page = metrics(ONE).page();
+        for start in [
+            "stealgrid_jobs{class=\"H\",state=\"running\",site=\"site1\"} 0",
+            "stealgrid_messages_total{direction=\"lost\",kind=\"no_work\",site=\"site1\"} 0",
+            "stealgrid_steal_requests_total{outcome=\"busy\",site=\"site1\"} 0",
+            "stealgrid_limit_hits_total{limit=\"delay_line\",site=\"site1\"} 0",
+            "stealgrid_processors{state=\"idle\",site=\"site1\"} 4",
+            "stealgrid_link_connected{peer=\"site2\",site=\"site1\"} 0",
+        ] {
+            line(&page, start);
+        }
+    }
+
+    #[test]
+    fn a_thief_counts_stolen_jobs_as_class_h_and_times_its_requests() {
+        let mut metrics = metrics(TWO);
+        let stolen = job(1, 3);
+        observe(&mut metrics, 20, EventKind::Requested { victim: ONE, seq: 1, offer: 8 });
+        metrics.introduce(&stolen);
+        observe(&mut metrics, 24, EventKind::Answered { victim: ONE, seq: 1, jobs: 1 });
+        observe(
+            &mut metrics,
+            24,
+            EventKind::Accepted { job: stolen.id, from: ONE, transfer: 1, firm: false },
+        );
+        observe(&mut metrics, 24, EventKind::Started { job: stolen.id, processors: 3, hops: 1 });
+
+        let page = metrics.page();
+        for expected in [
+            "stealgrid_jobs{class=\"H\",state=\"running\",site=\"site2\"} 1",
+            "stealgrid_jobs{class=\"H\",state=\"queued\",site=\"site2\"} 0",
+            "stealgrid_jobs_stolen_total{site=\"site2\"} 1",
+            "stealgrid_steal_requests_total{outcome=\"granted\",site=\"site2\"} 1",
+            "stealgrid_steal_rtt_seconds_sum{site=\"site2\"} 4",
+            "stealgrid_job_wait_seconds_sum{site=\"site2\"} 14",
+        ] {
+            assert_eq!(line(&page, expected), expected);
+        }
+    }
+
+    /// A job may come back before its first departure is settled; the late settlement must not remove it.
+    #[test]
+    fn a_job_that_returns_from_a_third_site_early_is_counted_once_per_place() {
+        let mut metrics = metrics(ONE);
+        let job = job(1, 1);
+        metrics.introduce(&job);
+        observe(&mut metrics, 10, submitted(&job));
+        observe(&mut metrics, 11, EventKind::Granted { job: job.id, to: TWO, transfer: 1, hops: 1 });
+        observe(&mut metrics, 12, EventKind::Accepted { job: job.id, from: TWO, transfer: 1, firm: false });
+        assert_eq!(metrics.leaving(), 1);
+        observe(&mut metrics, 13, EventKind::Settled { job: job.id, to: TWO, transfer: 1 });
+
+        assert_eq!(metrics.leaving(), 0);
+        let page = metrics.page();
+        line(&page, "stealgrid_jobs{class=\"B\",state=\"queued\",site=\"site1\"} 1");
+        line(&page, "stealgrid_jobs{class=\"B\",state=\"leaving\",site=\"site1\"} 0");
+    }
+}

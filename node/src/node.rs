@@ -1,0 +1,187 @@
+//! A running node: its event loop, its network and its control interface, started and stopped together.
+//!
+//! Several can live in one process, as tasks of one runtime; that is how tests run a grid.
+
+use std::hash::{BuildHasher as _, RandomState};
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use tokio::net::TcpListener;
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinHandle;
+use tracing::Instrument as _;
+
+use crate::config::{ConfigError, IdentitySource, NodeConfig};
+use crate::control::api::ReadyLine;
+use crate::control::{COMMANDS_MAX, Command, server};
+use crate::event_log::EventLog;
+use crate::exit;
+use crate::network::{Identity, IdentityError, Network, NetworkConfig, NetworkError};
+use crate::site::SiteLoop;
+
+/// How long open requests may take after the node has stopped.
+const SERVER_GRACE: Duration = Duration::from_secs(2);
+
+/// Why a node does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The configuration.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The key.
+    #[error(transparent)]
+    Identity(#[from] IdentityError),
+    /// The network.
+    #[error(transparent)]
+    Network(#[from] NetworkError),
+    /// The control interface.
+    #[error("listen for control on {address}: {error}; choose a free port, or 0 for any")]
+    Http {
+        /// The address.
+        address: String,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// The event file.
+    #[error("write events to {}: {error}", .path.display())]
+    Events {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        error: io::Error,
+    },
+}
+
+impl StartError {
+    /// The exit code of a process that fails with this.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            StartError::Http { .. } | StartError::Network(NetworkError::Listen { .. }) => exit::ADDRESS,
+            StartError::Network(NetworkError::Start(_) | NetworkError::Closed) => exit::UNEXPECTED,
+            _ => exit::INPUT,
+        }
+    }
+}
+
+/// A running node.
+pub struct Node {
+    ready: ReadyLine,
+    commands: mpsc::Sender<Command>,
+    site: JoinHandle<anyhow::Result<()>>,
+    server: JoinHandle<io::Result<()>>,
+    stop_server: oneshot::Sender<()>,
+}
+
+/// Stops a node from elsewhere.
+#[derive(Clone)]
+pub struct Stopper {
+    commands: mpsc::Sender<Command>,
+}
+
+impl Node {
+    /// Starts a node: returns when both its listeners are up.
+    ///
+    /// # Errors
+    /// If the configuration makes no sense, the key cannot be had, or an address is in use.
+    pub async fn start(config: NodeConfig) -> Result<Node, StartError> {
+        let peer = config.check()?;
+        let span = tracing::info_span!("node", site = config.site.0);
+        let http_error = |error| StartError::Http { address: config.http.clone(), error };
+        let listener = TcpListener::bind(&config.http).await.map_err(http_error)?;
+        let http = listener.local_addr().map_err(http_error)?;
+        let (identity, identity_seed) = match &config.identity {
+            IdentitySource::Seed(seed) => (Identity::derived(&config.run, *seed, config.site), Some(*seed)),
+            IdentitySource::File(path) => (Identity::from_file(path)?, None),
+        };
+        let events = EventLog::new(config.events_max, config.events_file.as_deref()).map_err(|error| {
+            StartError::Events { path: config.events_file.clone().unwrap_or_default(), error }
+        })?;
+        let incarnation = new_incarnation();
+        let network_config = NetworkConfig {
+            run: config.run.clone(),
+            site: config.site,
+            processors: config.grid.iter().map(|site| site.processors).collect(),
+            identity,
+            identity_seed,
+            incarnation,
+            listen: config.listen.clone(),
+            discovery: config.discovery,
+            frame_bytes_max: config.frame_bytes_max,
+        };
+        let network = Network::start(network_config).instrument(span.clone()).await?;
+        let sender = network.handle();
+        let peers = config.peers.iter().map(|peer| (peer.site, peer.address.clone())).collect();
+        if let Err(error) = sender.connect(peers).await {
+            network.shutdown().await;
+            return Err(error.into());
+        }
+        let state = sender.state();
+        let ready = ReadyLine {
+            site: config.site,
+            name: peer.grid.site(config.site).name.clone(),
+            peer_id: state.peer_id,
+            listen: state.listen,
+            http: http.to_string(),
+        };
+        let (commands, command_receiver) = mpsc::channel(COMMANDS_MAX);
+        let site = SiteLoop::new(&config, peer, incarnation, network, events, command_receiver);
+        let (stop_server, server_stopped) = oneshot::channel();
+        let serving = server::serve(listener, commands.clone(), sender, server_stopped);
+        Ok(Node {
+            ready,
+            commands,
+            site: tokio::spawn(site.run().instrument(span.clone())),
+            server: tokio::spawn(serving.instrument(span)),
+            stop_server,
+        })
+    }
+
+    /// What the process prints when it is up.
+    pub fn ready_line(&self) -> &ReadyLine {
+        &self.ready
+    }
+
+    /// A way to stop the node while somebody waits for it.
+    pub fn stopper(&self) -> Stopper {
+        Stopper { commands: self.commands.clone() }
+    }
+
+    /// Waits until the node was told to stop, and for everything it started to end.
+    ///
+    /// # Errors
+    /// If its event loop failed.
+    pub async fn wait(self) -> anyhow::Result<()> {
+        let Node { commands, site, mut server, stop_server, .. } = self;
+        let result = site.await.context("the event loop failed");
+        drop(commands);
+        // An error means that the server has ended by itself, which its result tells.
+        let _ = stop_server.send(());
+        match tokio::time::timeout(SERVER_GRACE, &mut server).await {
+            Ok(served) => served.context("the control interface failed")??,
+            Err(_) => {
+                server.abort();
+                tracing::warn!("closed the control interface with a request open");
+            }
+        }
+        result?
+    }
+}
+
+impl Stopper {
+    /// Tells the node to stop. It may have stopped already.
+    pub async fn stop(&self) {
+        let (answer, answered) = oneshot::channel();
+        if self.commands.send(Command::Stop(answer)).await.is_ok() {
+            // An error means that the loop ended first.
+            let _ = answered.await;
+        }
+    }
+}
+
+/// A number that no other life of the process has, with overwhelming probability: the standard library seeds its
+/// hashers from the system's randomness.
+fn new_incarnation() -> u64 {
+    RandomState::new().hash_one((std::process::id(), std::time::SystemTime::now()))
+}

@@ -1,0 +1,475 @@
+//! One site's event loop around its [`Peer`]. Moves data, decides nothing.
+//!
+//! For one instant of the trace clock: all completions that are due, all submissions, all messages in the inbox, then
+//! one turn, then the peer's timers; then it sleeps until something is due or arrives. Until the clock starts the
+//! peer is told nothing and frames wait in the network's bounded inbox.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use protocol::{Input, Message, Output, Peer, PeerConfig};
+use scheduler::{Event, EventKind, Grid, Pass, SiteId, Span, Strategy, Time};
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+use crate::arrivals::Arrivals;
+use crate::clock::TraceClock;
+use crate::config::NodeConfig;
+use crate::control::Command;
+use crate::control::api::{LinkStatus, MeasuredDelay, Outstanding, Phase, Status};
+use crate::delay::{DelayConfig, DelayLine};
+use crate::event_log::EventLog;
+use crate::executor::Executor;
+use crate::frame::Frame;
+use crate::metrics::{Limit, Metrics};
+use crate::network::{Arrival, Network, NetworkHandle, Outgoing};
+
+/// Messages handled in one instant, so that a flood cannot keep the site from its jobs. Arbitrary.
+const MESSAGES_PER_INSTANT: usize = 1024;
+
+/// What arrived from one site.
+#[derive(Clone, Copy, Debug, Default)]
+struct Measured {
+    count: u64,
+    total: Span,
+    min: Span,
+    max: Span,
+    sequence: u64,
+    overtaken: u64,
+}
+
+/// The event loop of one node.
+pub(crate) struct SiteLoop {
+    site: SiteId,
+    grid: Arc<Grid>,
+    /// Each submission and completion gets a turn of its own; see [`Pass::PerEvent`].
+    per_event: bool,
+    incarnation: u64,
+    delay: DelayConfig,
+    peer: Peer,
+    clock: TraceClock,
+    now: Time,
+    executor: Executor,
+    arrivals: Arrivals,
+    delayed: DelayLine<Outgoing>,
+    network: Network,
+    sender: NetworkHandle,
+    /// Number of the last frame to each site.
+    sent: BTreeMap<SiteId, u64>,
+    measured: BTreeMap<SiteId, Measured>,
+    events: EventLog,
+    metrics: Metrics,
+    delayed_full: u64,
+    arrivals_full: u64,
+    commands: mpsc::Receiver<Command>,
+}
+
+impl SiteLoop {
+    pub(crate) fn new(
+        config: &NodeConfig,
+        peer: PeerConfig,
+        incarnation: u64,
+        network: Network,
+        events: EventLog,
+        commands: mpsc::Receiver<Command>,
+    ) -> SiteLoop {
+        SiteLoop {
+            site: peer.site,
+            grid: Arc::clone(&peer.grid),
+            per_event: peer.strategy == Strategy::Local && peer.pass == Pass::PerEvent,
+            incarnation,
+            delay: config.delay.clone(),
+            clock: TraceClock::default(),
+            now: Time::ZERO,
+            executor: Executor::default(),
+            arrivals: Arrivals::new(config.jobs_held_max),
+            delayed: DelayLine::new(config.delay_line_max),
+            sender: network.handle(),
+            network,
+            sent: BTreeMap::new(),
+            measured: BTreeMap::new(),
+            events,
+            metrics: Metrics::new(peer.site, Arc::clone(&peer.grid), &peer.strategy),
+            delayed_full: 0,
+            arrivals_full: 0,
+            commands,
+            peer: Peer::new(peer),
+        }
+    }
+
+    /// Runs until it is told to stop, or nobody is left who could.
+    pub(crate) async fn run(mut self) -> anyhow::Result<()> {
+        let result = self.serve().await;
+        self.events.flush()?;
+        self.network.shutdown().await;
+        result
+    }
+
+    async fn serve(&mut self) -> anyhow::Result<()> {
+        let mut first = None;
+        loop {
+            if self.instant(first.take())? {
+                // More may be due already. Let the network and the commands have their turn before it.
+                tokio::task::yield_now().await;
+                match self.commands.try_recv() {
+                    Ok(Command::Stop(answer)) => {
+                        // Whoever asked may not wait for the answer.
+                        let _ = answer.send(());
+                        return Ok(());
+                    }
+                    Ok(command) => self.on_command(command),
+                    Err(_) => {}
+                }
+                continue;
+            }
+            let running = self.clock.is_running(Instant::now());
+            tokio::select! {
+                biased; // What is due first, then the operator, then other sites.
+                () = sleep_until(self.next_wake(running)) => {}
+                command = self.commands.recv() => match command {
+                    Some(Command::Stop(answer)) => {
+                        let _ = answer.send(());
+                        return Ok(());
+                    }
+                    Some(command) => self.on_command(command),
+                    None => return Ok(()), // Every operator is gone.
+                },
+                arrival = self.network.next(), if running => match arrival {
+                    Some(arrival) => first = Some(arrival),
+                    None => anyhow::bail!("the network has failed; see the log"),
+                },
+            }
+        }
+    }
+
+    /// When something is due without anybody's doing.
+    fn next_wake(&self, running: bool) -> Option<Instant> {
+        if !running {
+            // The start itself; no time of the trace is before it.
+            return self.clock.instant(Time::from_micros(i64::MIN));
+        }
+        let due = [
+            self.executor.next_due(),
+            self.arrivals.next_due(),
+            self.delayed.next_due(),
+            self.peer.poll_timeout(),
+        ];
+        due.into_iter().flatten().min().and_then(|due| self.clock.instant(due))
+    }
+
+    /// Does everything that is due at one instant; false if nothing was.
+    fn instant(&mut self, first: Option<Arrival>) -> anyhow::Result<bool> {
+        let wall = Instant::now();
+        if !self.clock.is_running(wall) {
+            return Ok(false);
+        }
+        self.now = self.clock.at(wall);
+        let mut facts = false;
+        if self.per_event {
+            facts |= self.submissions(wall)?;
+            facts |= self.completions(wall)?;
+        } else {
+            facts |= self.completions(wall)?;
+            facts |= self.submissions(wall)?;
+        }
+        facts |= self.messages(first)?;
+        if facts {
+            self.tell(Input::Turn)?;
+        }
+        let mut fired = false;
+        while self.peer.poll_timeout().is_some_and(|due| due <= self.now) {
+            self.tell(Input::Timeout)?;
+            self.tell(Input::Turn)?;
+            fired = true;
+        }
+        let mut released = false;
+        while let Some(outgoing) = self.delayed.pop_due(self.now) {
+            self.post(outgoing)?;
+            released = true;
+        }
+        Ok(facts || fired || released)
+    }
+
+    fn completions(&mut self, wall: Instant) -> anyhow::Result<bool> {
+        let mut any = false;
+        while let Some((due, job)) = self.executor.pop_due(self.now) {
+            self.metrics.late(self.clock.lateness(due, wall));
+            self.tell_fact(Input::Completed(job))?;
+            any = true;
+        }
+        Ok(any)
+    }
+
+    fn submissions(&mut self, wall: Instant) -> anyhow::Result<bool> {
+        let mut any = false;
+        while let Some(job) = self.arrivals.pop_due(self.now) {
+            self.metrics.late(self.clock.lateness(job.spec.submit, wall));
+            self.metrics.introduce(&job.spec);
+            self.executor.learn(job.spec.id, job.run_time);
+            self.tell_fact(Input::Submitted(job.spec))?;
+            any = true;
+        }
+        Ok(any)
+    }
+
+    fn messages(&mut self, first: Option<Arrival>) -> anyhow::Result<bool> {
+        let mut next = first.or_else(|| self.network.try_next());
+        let any = next.is_some();
+        let mut left = MESSAGES_PER_INSTANT;
+        while let Some(arrival) = next {
+            match arrival {
+                Arrival::Frame { from, incarnation, bytes } => {
+                    if let Some(message) = self.open(from, incarnation, &bytes) {
+                        self.tell(Input::Message { from, message })?;
+                    }
+                }
+                Arrival::Lost { to, kind } => self.record(EventKind::Lost { to, message: kind })?,
+            }
+            left -= 1;
+            next = if left > 0 { self.network.try_next() } else { None };
+        }
+        Ok(any)
+    }
+
+    /// Tells the peer something that happened here, with a turn at once if the local scheduler wants one each.
+    fn tell_fact(&mut self, input: Input) -> anyhow::Result<()> {
+        self.tell(input)?;
+        if self.per_event { self.tell(Input::Turn) } else { Ok(()) }
+    }
+
+    /// Tells the peer one thing and carries out what it wants done.
+    fn tell(&mut self, input: Input) -> anyhow::Result<()> {
+        self.peer.handle(self.now, input);
+        while let Some(output) = self.peer.poll_output() {
+            match output {
+                Output::Start(job) => self.executor.start(self.now, job.id)?,
+                Output::Send { to, message } => self.send(to, &message)?,
+                Output::Event(kind) => self.record(kind)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn record(&mut self, kind: EventKind) -> anyhow::Result<()> {
+        let event = Event { at: self.now, site: self.site, kind };
+        tracing::trace!(?event);
+        self.metrics.observe(&event);
+        self.events.push(event)?;
+        Ok(())
+    }
+
+    // Messages.
+
+    fn send(&mut self, to: SiteId, message: &Message) -> anyhow::Result<()> {
+        let sequence = self.sent.entry(to).or_insert(0);
+        *sequence += 1;
+        // A run time that is gone belongs to a job that ended here, so the receiver has settled this transfer.
+        let jobs = message.transfers().iter().map(|transfer| transfer.job.id);
+        let run_times = jobs.filter_map(|job| Some((job, self.executor.run_time(job)?))).collect();
+        let frame = Frame {
+            from: self.site,
+            to,
+            incarnation: self.incarnation,
+            sequence: *sequence,
+            sent_at: self.now,
+            message: protocol::codec::encode(message),
+            run_times,
+        };
+        let outgoing = Outgoing { to, kind: message.kind(), bytes: frame.encode() };
+        let delay = self.delay.between(self.site, to);
+        if delay == Span::ZERO {
+            return self.post(outgoing);
+        }
+        if let Err(lost) = self.delayed.push(to, self.now.saturating_add(delay), outgoing) {
+            self.delayed_full += 1;
+            self.record(EventKind::Lost { to, message: lost.kind })?;
+        }
+        Ok(())
+    }
+
+    fn post(&mut self, outgoing: Outgoing) -> anyhow::Result<()> {
+        let (to, message) = (outgoing.to, outgoing.kind);
+        if self.sender.send(outgoing) { Ok(()) } else { self.record(EventKind::Lost { to, message }) }
+    }
+
+    /// The message in a frame, if the frame is what its authenticated sender may send.
+    fn open(&mut self, from: SiteId, incarnation: u64, bytes: &[u8]) -> Option<Message> {
+        let frame = match Frame::decode(bytes) {
+            Ok(frame) => frame,
+            Err(error) => return self.refuse(from, &error),
+        };
+        if (frame.from, frame.to, frame.incarnation) != (from, self.site, incarnation) {
+            return self.refuse(from, &"the frame has other ends than the connection");
+        }
+        let message = match protocol::codec::decode(&frame.message) {
+            Ok(message) => message,
+            Err(error) => return self.refuse(from, &error),
+        };
+        for (job, run_time) in &frame.run_times {
+            self.executor.learn(*job, *run_time);
+        }
+        for transfer in message.transfers() {
+            self.metrics.introduce(&transfer.job);
+        }
+        self.measured.entry(from).or_default().add(self.now.since(frame.sent_at), frame.sequence);
+        Some(message)
+    }
+
+    fn refuse(&mut self, from: SiteId, reason: &dyn std::fmt::Display) -> Option<Message> {
+        tracing::warn!(from = from.0, %reason, "dropped a frame");
+        self.metrics.malformed();
+        None
+    }
+
+    // The operator.
+
+    fn on_command(&mut self, command: Command) {
+        // Whoever asked may have gone; then nobody wants the answer.
+        match command {
+            Command::Status(answer) => drop(answer.send(Box::new(self.status()))),
+            Command::Metrics(answer) => drop(answer.send(self.page())),
+            Command::Start(order, answer) => {
+                let result = self.clock.start(&order, SystemTime::now(), Instant::now());
+                if result.is_ok() {
+                    tracing::info!(
+                        factor = order.factor,
+                        origin_us = order.trace_origin_us,
+                        "the start is ordered"
+                    );
+                }
+                drop(answer.send(result));
+            }
+            Command::Jobs(jobs, answer) => {
+                let result = self.arrivals.take(&jobs, &self.grid);
+                if matches!(result, Err(crate::arrivals::ArrivalsError::Full { .. })) {
+                    self.arrivals_full += 1;
+                }
+                drop(answer.send(result));
+            }
+            Command::Events { from, limit, answer } => drop(answer.send(self.events.page(from, limit))),
+            Command::Stop(_) => unreachable!("the loop takes it out"),
+        }
+    }
+
+    fn trace_time(&self) -> Time {
+        self.clock.at(Instant::now())
+    }
+
+    fn limits(&self) -> [(Limit, u64); 5] {
+        let network = self.sender.counters();
+        [
+            (Limit::Outbox, network.outbox_full()),
+            (Limit::Inbox, network.inbox_full()),
+            (Limit::DelayLine, self.delayed_full),
+            (Limit::JobsHeld, self.arrivals_full),
+            (Limit::Events, self.events.forgotten()),
+        ]
+    }
+
+    fn page(&mut self) -> String {
+        let state = self.sender.state();
+        for (site, link) in &state.links {
+            let configured = self.delay.between(*site, self.site);
+            let measured = self.measured.get(site).map(Measured::mean);
+            self.metrics.link(*site, link.connected, link.rtt, configured, measured);
+        }
+        for (limit, hits) in self.limits() {
+            self.metrics.limit(limit, hits);
+        }
+        self.metrics.clock(self.trace_time(), state.ready());
+        self.metrics.page()
+    }
+
+    fn status(&self) -> Status {
+        let state = self.sender.state();
+        let connected = state.ready();
+        let phase = if self.clock.is_running(Instant::now()) {
+            Phase::Running
+        } else if self.clock.is_armed() {
+            Phase::Armed
+        } else if connected {
+            Phase::Ready
+        } else {
+            Phase::Connecting
+        };
+        let links = state.links.iter().map(|(site, link)| LinkStatus {
+            site: *site,
+            name: self.grid.site(*site).name.clone(),
+            connected: link.connected,
+            incarnation: link.incarnation,
+            problem: link.problem.clone(),
+            rtt_us: link.rtt.map(|rtt| rtt.as_micros() as u64),
+            delay_out_us: self.delay.between(self.site, *site).as_micros(),
+            delay_in_us: self.delay.between(*site, self.site).as_micros(),
+            measured: self.measured.get(site).map(Measured::report),
+        });
+        let (submitted, completed) = self.metrics.totals();
+        Status {
+            site: self.site,
+            name: self.grid.site(self.site).name.clone(),
+            phase,
+            connected,
+            incarnation: self.incarnation,
+            trace_time_us: self.trace_time().as_micros(),
+            processors: self.peer.processors(),
+            idle: self.peer.free(),
+            submitted,
+            completed,
+            events: self.events.next(),
+            outstanding: Outstanding {
+                arrivals: self.arrivals.held(),
+                waiting: self.peer.waiting(),
+                running: self.executor.running(),
+                leaving: self.metrics.leaving(),
+                delayed: self.delayed.len(),
+                in_flight: self.sender.counters().in_flight(),
+                inbox: self.network.waiting(),
+                unanswered: !self.peer.is_quiet(),
+            },
+            links: links.collect(),
+            frames_lost: self.sender.counters().lost(),
+            limits_hit: self.limits().map(|(limit, hits)| (limit.name().to_string(), hits)).into(),
+            peer_id: state.peer_id,
+            listen: state.listen,
+        }
+    }
+}
+
+impl Measured {
+    fn add(&mut self, delay: Span, sequence: u64) {
+        if self.count == 0 {
+            (self.min, self.max) = (delay, delay);
+        }
+        self.count += 1;
+        self.total += delay;
+        self.min = self.min.min(delay);
+        self.max = self.max.max(delay);
+        if sequence < self.sequence {
+            self.overtaken += 1;
+        }
+        self.sequence = self.sequence.max(sequence);
+    }
+
+    fn mean(&self) -> Span {
+        Span::from_micros(self.total.as_micros() / i64::try_from(self.count.max(1)).unwrap_or(i64::MAX))
+    }
+
+    fn report(&self) -> MeasuredDelay {
+        MeasuredDelay {
+            count: self.count,
+            mean_us: self.mean().as_micros(),
+            min_us: self.min.as_micros(),
+            max_us: self.max.as_micros(),
+            overtaken: self.overtaken,
+        }
+    }
+}
+
+/// Sleeps until then, or forever.
+async fn sleep_until(instant: Option<Instant>) {
+    match instant {
+        Some(instant) => tokio::time::sleep_until(instant).await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,230 @@
+//! Nodes as child processes, for the coordinator: start one, read its ready line, and never leave it behind.
+
+use std::fs::File;
+use std::io::{self, BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use crate::client::NodeClient;
+use crate::config::NodeConfig;
+use crate::control::api::ReadyLine;
+
+/// How long a node may take to print its ready line. Starting takes milliseconds; a loaded machine takes longer.
+const READY_PATIENCE: Duration = Duration::from_secs(30);
+/// How often a process is looked at while waiting for its end.
+const POLL: Duration = Duration::from_millis(10);
+/// How much of a node's log an error shows.
+const LOG_LINES: usize = 5;
+
+/// Why a node process is not there.
+#[derive(Debug, thiserror::Error)]
+pub enum SpawnError {
+    /// A file beside the node, or the process itself.
+    #[error("{what}: {error}")]
+    File {
+        /// What was tried.
+        what: String,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// It ended instead of getting ready.
+    #[error("node {name} ended with {status} instead of getting ready:\n{log}")]
+    Ended {
+        /// The site.
+        name: String,
+        /// How.
+        status: ExitStatus,
+        /// The end of its log.
+        log: String,
+    },
+    /// It printed nothing in time, or something else.
+    #[error("node {name} did not say that it is ready: {reason}; its log is {}", .log.display())]
+    Silent {
+        /// The site.
+        name: String,
+        /// What happened instead.
+        reason: String,
+        /// Its log.
+        log: PathBuf,
+    },
+}
+
+/// How to start a node process.
+#[derive(Clone, Debug)]
+pub struct SpawnOrder {
+    /// The program: `stealgrid-node`, or one that has it as a command.
+    pub program: PathBuf,
+    /// Arguments before those of the node, such as the command's name.
+    pub arguments: Vec<String>,
+    /// A folder for `<name>.json` (the configuration) and `<name>.log` (what the node writes to stderr).
+    pub folder: PathBuf,
+}
+
+/// A node process. Dropping it kills the process.
+#[derive(Debug)]
+pub struct NodeProcess {
+    child: Child,
+    ready: ReadyLine,
+    log: PathBuf,
+    reader: Option<JoinHandle<()>>,
+}
+
+impl NodeProcess {
+    /// Starts a node and waits until it is up.
+    ///
+    /// Call it on a thread that lives as long as the node should: the kernel ends the node with the thread that
+    /// started it.
+    ///
+    /// # Errors
+    /// If it does not start, or ends or stays silent instead of getting ready.
+    pub fn spawn(order: &SpawnOrder, config: &NodeConfig) -> Result<NodeProcess, SpawnError> {
+        let name = config
+            .site
+            .0
+            .checked_sub(1)
+            .and_then(|index| config.grid.get(index as usize))
+            .map_or_else(|| format!("site{}", config.site.0), |site| site.name.clone());
+        let file_error = |what: String| move |error| SpawnError::File { what, error };
+        let config_path = order.folder.join(format!("{name}.json"));
+        let text = serde_json::to_string_pretty(config).expect("a configuration is plain data");
+        std::fs::write(&config_path, text).map_err(file_error(format!("write {}", config_path.display())))?;
+        let log = order.folder.join(format!("{name}.log"));
+        let log_file = File::create(&log).map_err(file_error(format!("write {}", log.display())))?;
+        let mut child = Command::new(&order.program)
+            .args(&order.arguments)
+            .arg("--config")
+            .arg(&config_path)
+            .arg("--die-with-parent")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(log_file)
+            .spawn()
+            .map_err(file_error(format!("start {}", order.program.display())))?;
+        let stdout = child.stdout.take().expect("stdout is piped");
+        let (line_sender, lines) = mpsc::sync_channel(1);
+        let reader = std::thread::spawn(move || {
+            // The rest is read as well, so that the node never blocks on a full pipe.
+            for line in BufReader::new(stdout).lines().map_while(Result::ok) {
+                // Only the first is wanted, and only while somebody waits for it.
+                let _ = line_sender.try_send(line);
+            }
+        });
+        let mut process = Starting { child: Some(child), reader: Some(reader) };
+        let line = match lines.recv_timeout(READY_PATIENCE) {
+            Ok(line) => line,
+            Err(mpsc::RecvTimeoutError::Disconnected) => {
+                let status = process.wait().map_err(file_error(format!("wait for node {name}")))?;
+                return Err(SpawnError::Ended { name, status, log: tail(&log) });
+            }
+            Err(mpsc::RecvTimeoutError::Timeout) => {
+                let reason = format!("nothing within {READY_PATIENCE:?}");
+                return Err(SpawnError::Silent { name, reason, log });
+            }
+        };
+        let ready = match serde_json::from_str(&line) {
+            Ok(ready) => ready,
+            Err(error) => {
+                let reason = format!("{line:?} is no ready line: {error}");
+                return Err(SpawnError::Silent { name, reason, log });
+            }
+        };
+        let (child, reader) = process.release();
+        Ok(NodeProcess { child, ready, log, reader })
+    }
+
+    /// What the node said when it was up.
+    pub fn ready_line(&self) -> &ReadyLine {
+        &self.ready
+    }
+
+    /// A client of its control interface.
+    pub fn client(&self) -> NodeClient {
+        NodeClient::new(&self.ready.http)
+    }
+
+    /// Where it writes its log.
+    pub fn log(&self) -> &Path {
+        &self.log
+    }
+
+    /// Its process id.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// How it ended, if it has.
+    ///
+    /// # Errors
+    /// If the system does not say.
+    pub fn ended(&mut self) -> io::Result<Option<ExitStatus>> {
+        self.child.try_wait()
+    }
+
+    /// Tells the node to stop and waits for its end; kills it after `patience`. `None` if it had to be killed.
+    ///
+    /// # Errors
+    /// If the system does not say how it ended.
+    pub fn stop(mut self, patience: Duration) -> io::Result<Option<ExitStatus>> {
+        // If it does not answer, waiting and killing takes care of it.
+        let _ = self.client().stop();
+        let deadline = Instant::now() + patience;
+        while Instant::now() < deadline {
+            if let Some(status) = self.child.try_wait()? {
+                return Ok(Some(status));
+            }
+            std::thread::sleep(POLL);
+        }
+        Ok(None)
+    }
+}
+
+impl Drop for NodeProcess {
+    fn drop(&mut self) {
+        end(&mut self.child, self.reader.take());
+    }
+}
+
+/// A process that has not said that it is ready; killed when dropped.
+struct Starting {
+    child: Option<Child>,
+    reader: Option<JoinHandle<()>>,
+}
+
+impl Starting {
+    fn wait(&mut self) -> io::Result<ExitStatus> {
+        self.child.as_mut().expect("it is released last").wait()
+    }
+
+    fn release(mut self) -> (Child, Option<JoinHandle<()>>) {
+        (self.child.take().expect("it is released once"), self.reader.take())
+    }
+}
+
+impl Drop for Starting {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.child {
+            end(child, self.reader.take());
+        }
+    }
+}
+
+/// Kills a process, if it still runs, and leaves neither a zombie nor a thread.
+fn end(child: &mut Child, reader: Option<JoinHandle<()>>) {
+    // Errors mean that it has ended already.
+    let _ = child.kill();
+    let _ = child.wait();
+    if let Some(reader) = reader {
+        // The reader cannot panic.
+        let _ = reader.join();
+    }
+}
+
+/// The last lines of a log.
+fn tail(path: &Path) -> String {
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    let lines: Vec<&str> = text.lines().collect();
+    lines[lines.len().saturating_sub(LOG_LINES)..].join("\n")
+}

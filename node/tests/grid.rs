@@ -1,0 +1,287 @@
+//! Small grids of real nodes in one process: libp2p over the loopback interface, the control interface over HTTP.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::thread::JoinHandle;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use node::clock::StartOrder;
+use node::config::{PeerAddress, SiteEntry};
+use node::control::api::{Phase, ReadyLine, Status};
+use node::delay::DelayConfig;
+use node::{Node, NodeClient, NodeConfig};
+use scheduler::{Event, EventKind, JobId, JobSpec, SiteId, Span, Time, TimedJob};
+
+/// Seconds of trace time in a second.
+const FACTOR: f64 = 100.0;
+/// Ample for what takes a second; reached only by a failing test.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Site 1 gets more than it can run. The larger sites steal the rest, with a delay of two seconds of trace time on
+/// every message. Each job runs once, for its true run time.
+#[test]
+fn a_grid_runs_every_job_once_and_steals() {
+    let delay = Span::from_secs(2);
+    let grid = Grid::start(&[4, 8, 8], |config| config.delay = DelayConfig::ConstantUs(delay));
+    let jobs: Vec<TimedJob> = (1..=12).map(|id| job(id, 10, 2 + (id % 3) as u32, 30 + id as i64)).collect();
+
+    grid.clients[0].jobs(&jobs).unwrap();
+    grid.start_clock();
+    let statuses = grid.until_quiet(jobs.len() as u64);
+    let events = grid.events();
+    grid.stop();
+
+    let run_times: BTreeMap<JobId, Span> = jobs.iter().map(|job| (job.spec.id, job.run_time)).collect();
+    let mut started = BTreeMap::new();
+    let mut sites = BTreeSet::new();
+    for event in &events {
+        match event.kind {
+            EventKind::Started { job, .. } => {
+                assert!(started.insert(job, event.at).is_none(), "job {job} starts once");
+                sites.insert(event.site);
+            }
+            EventKind::Completed { job, .. } => {
+                let took = event.at.since(started[&job]);
+                assert!(took >= run_times[&job], "job {job} ran {took} s instead of {} s", run_times[&job]);
+            }
+            _ => {}
+        }
+    }
+    assert_eq!(started.len(), jobs.len());
+    assert!(sites.len() > 1, "nothing was stolen");
+    for link in statuses.iter().flat_map(|status| &status.links) {
+        if let Some(measured) = link.measured {
+            assert!(
+                measured.min_us >= delay.as_micros(),
+                "a message was faster than its delay: {measured:?}"
+            );
+        }
+    }
+    assert!(statuses[1].links[0].measured.is_some(), "site 1 sent something to site 2");
+}
+
+/// A job submitted at a site other than its home is routed home, with its run time.
+#[test]
+fn a_job_submitted_elsewhere_runs_at_home() {
+    let grid = Grid::start(&[2, 8], |config| config.strategy = "local".to_string());
+
+    grid.clients[0].jobs(&[job(7, 1, 6, 20)]).unwrap();
+    grid.start_clock();
+    grid.until_quiet(1);
+    let events = grid.events();
+    grid.stop();
+
+    let at = |wanted: fn(&EventKind) -> bool| events.iter().find(|event| wanted(&event.kind)).unwrap().site;
+    assert_eq!(at(|kind| matches!(kind, EventKind::Submitted { .. })), SiteId(1));
+    assert_eq!(at(|kind| matches!(kind, EventKind::Completed { .. })), SiteId(2));
+}
+
+#[test]
+fn nothing_happens_before_the_clock_starts() {
+    let grid = Grid::start(&[4], |_| {});
+    let client = &grid.clients[0];
+    client.jobs(&[job(1, 0, 1, 1)]).unwrap();
+    assert_eq!(client.status().unwrap().phase, Phase::Ready);
+
+    let in_an_hour =
+        StartOrder { unix_micros: unix_micros() + 3_600_000_000, factor: 1.0, trace_origin_us: -5 };
+    client.start(&in_an_hour).unwrap();
+
+    let status = client.status().unwrap();
+    assert_eq!((status.phase, status.trace_time_us, status.events), (Phase::Armed, -5, 0));
+    assert_eq!(status.outstanding.arrivals, 1);
+    grid.stop();
+}
+
+#[test]
+fn the_metrics_page_passes_a_scrape() {
+    let grid = Grid::start(&[2, 8], |_| {});
+    let url = format!("http://{}/metrics", grid.clients[0].http());
+
+    let mut answer = ureq::get(&url).call().unwrap();
+    let content_type = answer.headers()["content-type"].to_str().unwrap().to_string();
+    let page = answer.body_mut().read_to_string().unwrap();
+    grid.stop();
+
+    assert_eq!(content_type, "text/plain; version=0.0.4");
+    let mut helped = BTreeSet::new();
+    for line in page.lines() {
+        if let Some(rest) = line.strip_prefix("# HELP ") {
+            helped.insert(rest.split(' ').next().unwrap().to_string());
+        } else if !line.starts_with('#') {
+            let name = line.split(['{', ' ']).next().unwrap();
+            let family = ["_bucket", "_sum", "_count"].iter().find_map(|end| name.strip_suffix(end));
+            let known = helped.contains(name) || family.is_some_and(|family| helped.contains(family));
+            assert!(known, "no help for {line}");
+            assert!(line.contains("site=\"site1\""), "{line}");
+            line.rsplit(' ').next().unwrap().parse::<f64>().unwrap();
+        }
+    }
+    assert!(helped.contains("stealgrid_processors"), "{page}");
+}
+
+#[test]
+fn refused_orders_say_why_in_json() {
+    let grid = Grid::start(&[2, 8], |_| {});
+    let client = &grid.clients[0];
+
+    let too_wide = client.jobs(&[job(1, 0, 9, 1)]).unwrap_err().to_string();
+    assert!(too_wide.contains("422") && too_wide.contains("the widest site has 8"), "{too_wide}");
+    let stranger = PeerAddress { site: SiteId(9), address: "/ip4/127.0.0.1/tcp/1".to_string() };
+    let stranger = client.connect(&[stranger]).unwrap_err().to_string();
+    assert!(stranger.contains("not another site of this run"), "{stranger}");
+    grid.start_clock();
+    let again = StartOrder { unix_micros: 0, factor: 1.0, trace_origin_us: 0 };
+    let again = client.start(&again).unwrap_err().to_string();
+    assert!(again.contains("409") && again.contains("started before"), "{again}");
+
+    let http = client.http();
+    let agent: ureq::Agent = ureq::Agent::config_builder().http_status_as_error(false).build().into();
+    let mut answer = agent.post(format!("http://{http}/control/start")).send_json("soon").unwrap();
+    assert_eq!(answer.status(), 422);
+    let reason: node::control::api::Failure = answer.body_mut().read_json().unwrap();
+    assert!(reason.reason.contains("expected struct StartOrder"), "{}", reason.reason);
+    let answer = agent.get(format!("http://{http}/control/events?from=x")).call().unwrap();
+    assert_eq!(answer.status(), 400);
+    let mut answer = agent.get(format!("http://{http}/nowhere")).call().unwrap();
+    assert_eq!(answer.status(), 404);
+    assert!(answer.body_mut().read_to_string().unwrap().contains("/status"));
+    grid.stop();
+}
+
+#[test]
+fn health_and_readiness_are_two_things() {
+    let (ready, nodes) = start_nodes(vec![config(1, &[2, 8])]);
+    let http = ready[0].http.clone();
+    let agent: ureq::Agent = ureq::Agent::config_builder().http_status_as_error(false).build().into();
+
+    assert_eq!(agent.get(format!("http://{http}/healthz")).call().unwrap().status(), 200);
+    let mut answer = agent.get(format!("http://{http}/readyz")).call().unwrap();
+    assert_eq!(answer.status(), 503);
+    assert_eq!(answer.body_mut().read_to_string().unwrap(), r#"{"reason":"not connected to site2"}"#);
+
+    NodeClient::new(&http).stop().unwrap();
+    nodes.join().unwrap();
+}
+
+/// A grid of nodes as tasks of one thread, with a client of each.
+struct Grid {
+    nodes: JoinHandle<()>,
+    clients: Vec<NodeClient>,
+}
+
+impl Grid {
+    /// Starts nodes and waits until all are connected.
+    fn start(processors: &[u32], change: impl Fn(&mut NodeConfig)) -> Grid {
+        let mut configs: Vec<NodeConfig> =
+            (1..=processors.len()).map(|site| config(site as u32, processors)).collect();
+        configs.iter_mut().for_each(change);
+        let (ready, nodes) = start_nodes(configs);
+        let clients: Vec<NodeClient> = ready.iter().map(|ready| NodeClient::new(&ready.http)).collect();
+        for (client, own) in clients.iter().zip(&ready) {
+            let others = ready.iter().filter(|other| other.site != own.site);
+            let others: Vec<PeerAddress> = others
+                .map(|other| PeerAddress { site: other.site, address: other.listen[0].clone() })
+                .collect();
+            client.connect(&others).unwrap();
+        }
+        for client in &clients {
+            client.wait_ready(PATIENCE).unwrap();
+        }
+        Grid { nodes, clients }
+    }
+
+    fn start_clock(&self) {
+        let order = StartOrder { unix_micros: unix_micros() + 50_000, factor: FACTOR, trace_origin_us: 0 };
+        for client in &self.clients {
+            client.start(&order).unwrap();
+        }
+    }
+
+    /// Waits until all jobs have ended and nothing is outstanding anywhere, twice in a row without an event between.
+    fn until_quiet(&self, jobs: u64) -> Vec<Status> {
+        let deadline = std::time::Instant::now() + PATIENCE;
+        let mut before: Option<Vec<u64>> = None;
+        loop {
+            let statuses: Vec<Status> = self.clients.iter().map(|client| client.status().unwrap()).collect();
+            let completed: u64 = statuses.iter().map(|status| status.completed).sum();
+            let quiet = completed == jobs && statuses.iter().all(Status::is_quiet);
+            let events = statuses.iter().map(|status| status.events).collect();
+            if quiet && before.as_ref() == Some(&events) {
+                return statuses;
+            }
+            before = quiet.then_some(events);
+            assert!(std::time::Instant::now() < deadline, "{completed} of {jobs} jobs ended: {statuses:#?}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// All events in the order of time; pages on purpose small.
+    fn events(&self) -> Vec<Event> {
+        let mut all = Vec::new();
+        for client in &self.clients {
+            let mut from = 0;
+            loop {
+                let page = client.events(from, 7).unwrap();
+                if page.is_empty() {
+                    break;
+                }
+                from += page.len() as u64;
+                all.extend(page);
+            }
+        }
+        all.sort_by_key(|event| event.at);
+        all
+    }
+
+    fn stop(self) {
+        for client in &self.clients {
+            client.stop().unwrap();
+        }
+        self.nodes.join().unwrap();
+    }
+}
+
+/// Starts nodes on a thread, which ends when all of them have been stopped.
+fn start_nodes(configs: Vec<NodeConfig>) -> (Vec<ReadyLine>, JoinHandle<()>) {
+    let (sender, ready) = std::sync::mpsc::channel();
+    let thread = std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let mut nodes = Vec::new();
+            for config in configs {
+                nodes.push(Node::start(config).await.unwrap());
+            }
+            sender.send(nodes.iter().map(|node| node.ready_line().clone()).collect()).unwrap();
+            for node in nodes {
+                node.wait().await.unwrap();
+            }
+        });
+    });
+    (ready.recv().expect("the nodes start"), thread)
+}
+
+fn config(site: u32, processors: &[u32]) -> NodeConfig {
+    let entry = |(index, &processors)| SiteEntry { name: format!("site{}", index + 1), processors };
+    let mut config = NodeConfig::new(SiteId(site), processors.iter().enumerate().map(entry).collect());
+    config.options.retry = Some(Span::from_secs(200));
+    config
+}
+
+fn job(id: u64, submit: i64, processors: u32, run_time: i64) -> TimedJob {
+    let spec = JobSpec {
+        id: JobId(id),
+        submit: Time::from_secs(submit),
+        processors,
+        requested: Span::from_secs(2 * run_time),
+        user: -1,
+        origin: SiteId(1),
+        payload: 0,
+    };
+    TimedJob { spec, run_time: Span::from_secs(run_time) }
+}
+
+fn unix_micros() -> i64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_micros() as i64
+}

@@ -1,0 +1,214 @@
+//! The executable: its ready line, its exit codes, and that it never outlives who started it.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
+
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::net::TcpListener;
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use node::config::{PeerAddress, SiteEntry};
+use node::control::api::ReadyLine;
+use node::spawn::{SpawnError, SpawnOrder};
+use node::{NodeConfig, NodeProcess, exit};
+use scheduler::SiteId;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_stealgrid-node");
+/// Ample for what takes milliseconds; reached only by a failing test.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+#[test]
+fn spawned_processes_connect_and_stop_when_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut nodes: Vec<NodeProcess> =
+        (1..=2).map(|site| NodeProcess::spawn(&order(folder.path()), &config(site)).unwrap()).collect();
+    let address = nodes[1].ready_line().listen[0].clone();
+    nodes[0].client().connect(&[PeerAddress { site: SiteId(2), address }]).unwrap();
+    let address = nodes[0].ready_line().listen[0].clone();
+    nodes[1].client().connect(&[PeerAddress { site: SiteId(1), address }]).unwrap();
+
+    for node in &nodes {
+        node.client().wait_ready(PATIENCE).unwrap();
+    }
+    for node in nodes.drain(..) {
+        let status = node.stop(PATIENCE).unwrap().expect("it stops by itself");
+        assert_eq!(status.code(), Some(i32::from(exit::DONE)));
+    }
+}
+
+#[test]
+fn a_dropped_process_is_gone() {
+    let folder = tempfile::tempdir().unwrap();
+    let node = NodeProcess::spawn(&order(folder.path()), &config(1)).unwrap();
+    let (id, client) = (node.id(), node.client());
+    client.status().unwrap();
+
+    drop(node);
+
+    assert!(!Path::new(&format!("/proc/{id}")).exists());
+    assert!(client.status().is_err());
+}
+
+#[test]
+fn a_node_that_cannot_start_says_why_to_who_spawned_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let http = taken.local_addr().unwrap().to_string();
+
+    let error = NodeProcess::spawn(&order(folder.path()), &NodeConfig { http: http.clone(), ..config(1) });
+
+    let Err(SpawnError::Ended { status, log, .. }) = error else { panic!("{error:?}") };
+    assert_eq!(status.code(), Some(i32::from(exit::ADDRESS)));
+    assert!(log.contains(&http) && log.contains("choose a free port"), "{log}");
+}
+
+#[test]
+fn addresses_in_use_have_their_own_exit_code() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port();
+    let listen = format!("/ip4/127.0.0.1/tcp/{port}");
+    let http = format!("127.0.0.1:{port}");
+    for (flag, address) in [("--listen", &listen), ("--http", &http)] {
+        let (code, error) = fails(&["--site", "1", "--grid", "2,8", flag, address]);
+        assert_eq!(code, exit::ADDRESS, "{error}");
+        assert!(error.contains(address.as_str()) && error.contains("choose a free port"), "{error}");
+    }
+}
+
+#[test]
+fn wrong_input_and_wrong_usage_have_theirs() {
+    let folder = tempfile::tempdir().unwrap();
+    let key = folder.path().join("key");
+    std::fs::write(&key, "no key").unwrap();
+    let key = key.to_str().unwrap();
+    let cases: [(&[&str], u8, &str); 4] = [
+        (&["--site", "3", "--grid", "2,8"], exit::INPUT, "sites 1 to 2"),
+        (&["--site", "1", "--grid", "2,8", "--identity-file", key], exit::INPUT, "delete it"),
+        (&["--site", "1", "--grid", "2,8", "--peer", "2=/ip4/x"], exit::INPUT, "peer"),
+        (&["--site", "one"], exit::USAGE, "invalid value"),
+    ];
+    for (args, code, expected) in cases {
+        let (got, error) = fails(args);
+        assert_eq!(got, code, "{error}");
+        assert!(error.contains(expected), "{error}");
+    }
+}
+
+#[test]
+fn a_closed_stdin_ends_a_node_that_must_not_outlive_its_parent() {
+    let (mut child, _) = start(&["--site", "1", "--grid", "2,8", "--die-with-parent"]);
+    drop(child.stdin.take());
+    assert_eq!(ended(&mut child).code(), Some(i32::from(exit::DONE)));
+}
+
+#[test]
+fn a_node_dies_with_its_parent() {
+    // The parent is a shell that starts the node, tells its id, and is killed; stdin stays open in the grandparent.
+    let script = format!("{PROGRAM} --site 1 --grid 2,8 --die-with-parent <&3 & echo $!; wait");
+    let mut shell = Command::new("sh")
+        .args(["-c", &format!("exec 3<&0; {script}")])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(shell.stdout.take().unwrap()).lines();
+    let node: u32 = lines.next().unwrap().unwrap().parse().unwrap();
+    let _ready: ReadyLine = serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap();
+
+    shell.kill().unwrap();
+    shell.wait().unwrap();
+
+    let deadline = Instant::now() + PATIENCE;
+    // A zombie has ended, too: it waits for whoever inherited it.
+    let alive = |id: u32| {
+        std::fs::read_to_string(format!("/proc/{id}/stat")).is_ok_and(|stat| !stat.contains(") Z "))
+    };
+    while alive(node) {
+        assert!(Instant::now() < deadline, "node {node} outlives its parent");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn sigterm_is_a_proper_end() {
+    let (mut child, _) = start(&["--site", "1", "--grid", "2,8"]);
+    let kill = Command::new("kill").arg(child.id().to_string()).status().unwrap();
+    assert!(kill.success());
+    let status = ended(&mut child);
+    assert_eq!((status.code(), status.signal()), (Some(i32::from(exit::DONE)), None));
+}
+
+#[test]
+fn an_identity_in_a_file_is_the_same_after_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let key = folder.path().join("key");
+    let args = ["--site", "1", "--grid", "2", "--identity-file", key.to_str().unwrap(), "--die-with-parent"];
+    let ids: Vec<String> = (0..2)
+        .map(|_| {
+            let (mut child, ready) = start(&args);
+            drop(child.stdin.take());
+            ended(&mut child);
+            ready.peer_id
+        })
+        .collect();
+    assert_eq!(ids[0], ids[1]);
+}
+
+fn config(site: u32) -> NodeConfig {
+    let entry = |name: &str, processors| SiteEntry { name: name.to_string(), processors };
+    NodeConfig::new(SiteId(site), vec![entry("one", 2), entry("two", 8)])
+}
+
+fn order(folder: &Path) -> SpawnOrder {
+    SpawnOrder { program: PROGRAM.into(), arguments: Vec::new(), folder: folder.to_path_buf() }
+}
+
+/// Starts the executable and reads its ready line.
+fn start(args: &[&str]) -> (Child, ReadyLine) {
+    let mut child = Command::new(PROGRAM)
+        .args(args)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let ready = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{line:?}: {error}"));
+    (child, ready)
+}
+
+fn ended(child: &mut Child) -> std::process::ExitStatus {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            return status;
+        }
+        if Instant::now() >= deadline {
+            child.kill().unwrap();
+            child.wait().unwrap();
+            panic!("the node does not end");
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Runs the executable to its failure: exit code and what it wrote to stderr. Nothing goes to stdout.
+fn fails(args: &[&str]) -> (u8, String) {
+    let mut child = Command::new(PROGRAM)
+        .args(args)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let status = ended(&mut child);
+    let (mut stdout, mut stderr) = (String::new(), String::new());
+    child.stdout.take().unwrap().read_to_string(&mut stdout).unwrap();
+    child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
+    assert_eq!(stdout, "");
+    (status.code().unwrap() as u8, stderr)
+}
