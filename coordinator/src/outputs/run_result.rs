@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use analysis::theory::{self, Comparison, Setting, Verdict};
-use analysis::{Agreement, Bounds, Metrics, Migrations, Outcome};
+use analysis::{Agreement, Bounds, JobState, Metrics, Migrations, Outcome};
 use scheduler::StrategySpec;
 
 /// Differences to the ideal that are kept by name.
@@ -78,6 +78,8 @@ pub struct RunResult {
 
 impl RunResult {
     /// Measures a run and compares it with theory, and with the ideal run of the same workload if given.
+    ///
+    /// A run that is called complete while jobs are left is partial, and says so.
     pub fn new(mut about: RunAbout, outcome: Outcome, ideal: Option<&Outcome>) -> RunResult {
         if outcome.contradictions.total() > 0 {
             about.warnings.push(format!(
@@ -85,6 +87,10 @@ impl RunResult {
                 outcome.contradictions.total(),
                 outcome.contradictions
             ));
+        }
+        if about.status == Status::Complete && !outcome.is_complete() {
+            let left = outcome.jobs.len() - outcome.finished().count() - outcome.count(JobState::Rejected);
+            about.status = Status::Partial(format!("{left} jobs did not end"));
         }
         let bounds = Bounds::of(&outcome);
         let setting = Setting { strategy: about.strategy, free_messages: about.free_messages };

@@ -59,6 +59,17 @@ fn metrics_and_manifest_say_what_happened() {
     assert!(migrations.contains("1,2,1,0.500000,6.000000,0.230769"), "{migrations}");
 }
 
+#[test]
+fn a_run_with_jobs_left_is_never_complete() {
+    let done = outcome(&[4], &[(0, 4, 10, 1, 0), (0, 4, 10, 1, 10)]);
+    let mut left = done.clone();
+    left.jobs[1] = analysis::JobOutcome { end: None, state: analysis::JobState::Running, ..left.jobs[1] };
+
+    assert!(RunResult::new(about(), done, None).is_complete());
+    let result = RunResult::new(about(), left, None);
+    assert_eq!(result.about.status, Status::Partial("1 jobs did not end".into()));
+}
+
 /// An empty folder for one test.
 pub(crate) fn folder(test: &str) -> PathBuf {
     let folder = std::env::temp_dir().join(format!("stealgrid-{}-{test}", std::process::id()));

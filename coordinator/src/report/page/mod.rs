@@ -37,7 +37,7 @@ pub fn write(file: &mut dyn Write, result: &RunResult, allocation: &Allocation) 
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <title>{title} - Stealgrid</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>"
     )?;
-    write_head(file, result)?;
+    write_head(file, result, allocation)?;
     write_figures(file, result)?;
     write_theory(file, result)?;
     write_drawings(file, result)?;
@@ -49,7 +49,7 @@ pub fn write(file: &mut dyn Write, result: &RunResult, allocation: &Allocation) 
     writeln!(file, "</script>\n<script>\n{SCRIPT}</script>\n</body>\n</html>")
 }
 
-fn write_head(file: &mut dyn Write, result: &RunResult) -> io::Result<()> {
+fn write_head(file: &mut dyn Write, result: &RunResult, allocation: &Allocation) -> io::Result<()> {
     let about = &result.about;
     let grid = &result.outcome.grid;
     let class = match verdict_line(result).split([' ', ':']).next() {
@@ -77,6 +77,14 @@ fn write_head(file: &mut dyn Write, result: &RunResult) -> io::Result<()> {
     }
     for warning in &about.warnings {
         writeln!(file, "<p class=\"warning\">{}</p>", escape(warning))?;
+    }
+    if allocation.overcommitted() > 0 {
+        writeln!(
+            file,
+            "<p class=\"warning\">{} jobs started at a site with too few free processors: the run is wrong. They have no \
+             bar below.</p>",
+            grouped(allocation.overcommitted() as u64)
+        )?;
     }
     writeln!(file, "</header>")
 }
@@ -348,6 +356,14 @@ mod tests {
         let first = &data["sites"][0]["bars"];
         // Start and length in milliseconds, lowest processor, processors, kind, job: differences to the bar before.
         assert_eq!(*first, serde_json::json!([0, 10000, 0, 2, 0, 1]));
+    }
+
+    #[test]
+    fn a_site_that_ran_more_than_it_can_hold_is_reported() {
+        let impossible = outcome(&[2], &[(0, 2, 10, 1, 0), (0, 2, 10, 1, 5)]);
+        let page = page(&RunResult::new(about(), impossible, None));
+        assert!(page.contains("1 jobs started at a site with too few free processors"));
+        assert!(page.contains("VIOLATED: lower bound 15.00 s is below the proved 20.00 s"));
     }
 
     #[test]

@@ -78,7 +78,7 @@
       pen.strokeStyle = colors.line;
       pen.beginPath(); pen.moveTo(at, 0); pen.lineTo(at, height - AXIS); pen.stroke();
       pen.fillStyle = colors.soft;
-      if (at >= LEFT && at < width - 24) pen.fillText(mark(t, step), at, height - AXIS / 2);
+      if (at >= LEFT && at < width - (step % 864e5 === 0 ? 20 : 44)) pen.fillText(mark(t, step), at, height - AXIS / 2);
     }
   }
 
