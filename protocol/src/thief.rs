@@ -52,6 +52,12 @@ impl View {
         self.asked.is_some()
     }
 
+    /// From now on the victim owes this site nothing; what it said before, refusals too, is void.
+    fn forget(&mut self) {
+        self.known = Known::Unknown;
+        self.refused_at = None;
+    }
+
     fn hear(&mut self, state: QueueState) {
         self.heard = state.version;
         self.lead = state.lead;
@@ -211,7 +217,7 @@ impl Peer {
             let view = &mut self.views[victim];
             let version = view.heard;
             if !view.is_asked() {
-                view.known = Known::Unknown;
+                view.forget();
             }
             self.send(victim, Message::Withdraw { version });
         }
@@ -342,7 +348,7 @@ impl Peer {
         let keep = stolen_first || (self.is_hungry() && self.views[victim].known != Known::Unknown);
         let mut free = 0;
         if !keep && self.views[victim].known != Known::Empty {
-            self.views[victim].known = Known::Unknown;
+            self.views[victim].forget();
         }
         if keep && !stolen_first && matches!(self.lists(), Lists::Steal { .. } | Lists::All) {
             let root = (0..self.rank).rev().find(|&site| self.views[site].known != Known::Empty);

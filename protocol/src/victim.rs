@@ -172,6 +172,8 @@ impl Peer {
     ) {
         let (polling, eager) = (self.polling.is_some(), self.config.options.eager);
         let state = self.next_state(thief, cut);
+        // Orders that steal first need every change of the leading class, so they are never left in silence.
+        let need = if self.lists().stolen_first() { self.need(thief) } else { None };
         self.timers.cancel(Timer::Notice(thief));
         let record = self.record(thief);
         record.version = state.version;
@@ -180,6 +182,7 @@ impl Peer {
         (record.mode, record.told, record.serve) = match state.rest {
             Rest::Empty => (Mode::Watching, None, stand && eager),
             Rest::Need(width) => (Mode::Standing, Some(width), stand),
+            Rest::More if need.is_some() => (Mode::Standing, need, false),
             Rest::More => (Mode::Silent, None, false),
         };
         if polling {

@@ -157,6 +157,11 @@ impl FromStr for StrategySpec {
                 _ => return Err(fail(format!("unknown option {option:?}; {NAMES}"))),
             }
         }
+        if name == "st-greedy" && steal.select == Selection::Easy {
+            let reason =
+                "a reservation in one of several lists protects nothing; select first-fit, best-fit or head";
+            return Err(fail(reason.to_string()));
+        }
         let strategy = match name {
             "local" => Strategy::Local,
             "st" => Strategy::Steal(steal),
@@ -240,6 +245,7 @@ mod tests {
             ("st:101", "not a whole number from 0 to 100"),
             ("st:50,order=xyz", "unknown order"),
             ("st:50,colour=red", "unknown option"),
+            ("st-greedy:50,select=easy", "a reservation in one of several lists"),
             ("local:5", "takes no threshold"),
             ("steal", "unknown name; use local"),
         ] {

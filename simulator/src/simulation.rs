@@ -8,7 +8,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap, VecDeque};
 use std::sync::Arc;
 
-use protocol::{Input, Message, Options, Output, Peer, PeerConfig};
+use protocol::{Discovery, Input, Message, Options, Output, Peer, PeerConfig};
 use scheduler::{
     Event, EventKind, Grid, JobId, JobSpec, LocalScheduler, Pass, SiteId, Strategy, Time, TimedJob,
 };
@@ -205,8 +205,9 @@ impl<'a> Simulation<'a> {
     }
 
     fn is_over(&self) -> bool {
+        let polls = matches!(self.config.options.discovery, Discovery::Polling { .. });
         self.totals.completed == self.jobs.len()
-            && self.letters.is_empty()
+            && (polls || self.letters.is_empty())
             && self.peers.iter().all(Peer::is_quiet)
     }
 

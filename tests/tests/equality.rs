@@ -1,0 +1,140 @@
+//! With all delays zero the protocol's schedule is the ideal one, job for job: over random grids and workloads, all
+//! orders, selections and switches, and over whole real logs.
+//!
+//! This equality is what lets later differences be blamed on communication alone.
+
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use protocol::Options;
+use scheduler::ideal::{CommonPool, GreedySteal, StatelessSteal};
+use scheduler::{
+    Event, EventKind, Grid, JobId, JobSpec, Order, Pass, Selection, SiteId, Span, Steal,
+    Strategy as Scheduling, Threshold, Time, TimedJob,
+};
+use simulator::reference;
+use simulator::{Checks, Simulation, SimulationConfig};
+
+type Starts = Vec<(JobId, Time, SiteId)>;
+
+fn starts_of(event: &Event, starts: &mut Starts) {
+    if let EventKind::Started { job, .. } = event.kind {
+        starts.push((job, event.at, event.site));
+    }
+}
+
+fn ideal(grid: &Grid, strategy: Scheduling, jobs: &[TimedJob]) -> Starts {
+    let mut starts = Vec::new();
+    let mut sink = |event: Event| starts_of(&event, &mut starts);
+    let done = match strategy {
+        Scheduling::Steal(steal) => {
+            reference::run(&mut StatelessSteal::new(grid, steal), jobs, grid, Pass::Batch, &mut sink)
+        }
+        Scheduling::StealGreedy(steal) => {
+            reference::run(&mut GreedySteal::new(grid, steal), jobs, grid, Pass::Batch, &mut sink)
+        }
+        Scheduling::CommonPool => {
+            reference::run(&mut CommonPool::new(grid), jobs, grid, Pass::Batch, &mut sink)
+        }
+        Scheduling::Local => unreachable!("local queues exchange nothing"),
+    };
+    done.expect("the workload is sound");
+    starts.sort_unstable();
+    starts
+}
+
+fn protocol(
+    grid: &Arc<Grid>,
+    strategy: Scheduling,
+    jobs: &[TimedJob],
+    options: Options,
+    checks: Checks,
+) -> Starts {
+    let mut config = SimulationConfig::new(grid.clone(), strategy);
+    config.options = options;
+    config.checks = checks;
+    let mut starts = Vec::new();
+    Simulation::new(config, jobs)
+        .run(&mut |event: &Event| starts_of(event, &mut starts))
+        .expect("no violation");
+    starts.sort_unstable();
+    starts
+}
+
+fn steal() -> impl Strategy<Value = Steal> {
+    (0u8..=4, prop::sample::select(&Order::ALL[..]), prop::sample::select(&Selection::ALL[..])).prop_map(
+        |(quarter, order, select)| Steal {
+            threshold: Threshold::new(quarter * 25).expect("a percentage"),
+            order,
+            select,
+        },
+    )
+}
+
+/// Greedy stealing has no reservation: one in each of several lists would protect nothing.
+fn greedy(steal: Steal) -> Steal {
+    let select = if steal.select == Selection::Easy { Selection::FirstFit } else { steal.select };
+    Steal { order: Order::Ahb, select, ..steal }
+}
+
+fn scheduling() -> impl Strategy<Value = Scheduling> {
+    prop_oneof![
+        6 => steal().prop_map(Scheduling::Steal),
+        2 => steal().prop_map(|steal| Scheduling::StealGreedy(greedy(steal))),
+        1 => Just(Scheduling::CommonPool),
+    ]
+}
+
+fn options() -> impl Strategy<Value = Options> {
+    let batch = prop_oneof![Just(1usize), Just(2), Just(1024)];
+    (1usize..3, batch, any::<bool>(), any::<bool>()).prop_map(|(window, batch, eager, retry)| Options {
+        window,
+        batch,
+        eager,
+        retry: retry.then(|| Span::from_secs(30)),
+        message_events: false,
+        ..Options::default()
+    })
+}
+
+/// Widths follow the sizes, so that classes A, B and H all occur; half of the workloads are offline.
+fn workload() -> impl Strategy<Value = (Arc<Grid>, Vec<TimedJob>)> {
+    let job = (0i64..25, any::<prop::sample::Index>(), 0u32..9, 0i64..12, 1i64..4);
+    let sizes = prop::collection::vec(1u32..17, 1..=7);
+    (sizes, any::<bool>(), prop::collection::vec(job, 1..=30)).prop_map(|(sizes, online, jobs)| {
+        let grid = Arc::new(Grid::of_sizes(&sizes).expect("a grid"));
+        let mut jobs: Vec<TimedJob> = jobs
+            .into_iter()
+            .enumerate()
+            .map(|(index, (submit, size, less, run, factor))| TimedJob {
+                spec: JobSpec {
+                    id: JobId(index as u64 + 1),
+                    submit: Time::from_secs(if online { submit } else { 0 }),
+                    processors: sizes[size.index(sizes.len())].saturating_sub(less).max(1),
+                    requested: Span::from_secs((run * factor).max(1)),
+                    user: 1,
+                    origin: SiteId(1),
+                    payload: 0,
+                },
+                run_time: Span::from_secs(run),
+            })
+            .collect();
+        jobs.sort_by_key(|job| job.spec.key());
+        (grid, jobs)
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(3000))]
+
+    #[test]
+    fn protocol_without_delay_equals_the_ideal(
+        (grid, jobs) in workload(),
+        strategy in scheduling(),
+        options in options(),
+    ) {
+        let expected = ideal(&grid, strategy, &jobs);
+        let actual = protocol(&grid, strategy, &jobs, options, Checks::Full);
+        prop_assert_eq!(actual, expected);
+    }
+}
