@@ -22,6 +22,8 @@ const SCRIPT: &str = include_str!("page.js");
 const SITES_DRAWN: usize = 24;
 /// Sites up to which the matrix of migrations is a table.
 const MATRIX_SITES: usize = 40;
+/// Rows of the table of sites; all are in `metrics.json`.
+const SITES_LISTED: usize = 160;
 /// Rows shown in place of the matrix.
 const FLOWS_SHOWN: usize = 60;
 
@@ -270,7 +272,7 @@ fn write_sites(file: &mut dyn Write, result: &RunResult) -> io::Result<()> {
          <th class=\"n\">stolen B</th><th class=\"n\">given away</th><th class=\"n\">stolen share of its work</th>\
          <th class=\"n\">mean wait of home jobs</th></tr>"
     )?;
-    for site in result.metrics.sites.iter().take(4 * MATRIX_SITES) {
+    for site in result.metrics.sites.iter().take(SITES_LISTED) {
         let stolen = site.stolen_a.work + site.stolen_b.work;
         let executed = stolen + site.own_a.work + site.own_b.work;
         let share = if executed > 0.0 { percent(stolen / executed) } else { "-".into() };
@@ -290,7 +292,12 @@ fn write_sites(file: &mut dyn Write, result: &RunResult) -> io::Result<()> {
             number(site.wait_mean_s)
         )?;
     }
-    writeln!(file, "</table></div>\n</section>")
+    writeln!(file, "</table></div>")?;
+    let left = result.metrics.sites.len().saturating_sub(SITES_LISTED);
+    if left > 0 {
+        writeln!(file, "<p class=\"note\">{} more sites are in metrics.json.</p>", grouped(left as u64))?;
+    }
+    writeln!(file, "</section>")
 }
 
 fn write_making(file: &mut dyn Write, result: &RunResult) -> io::Result<()> {
