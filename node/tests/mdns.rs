@@ -1,0 +1,97 @@
+//! Discovery by multicast DNS, in a network namespace of its own: nothing leaves the machine, nobody else is heard.
+//!
+//! Making a namespace needs root, and `unshare` and `ip` on the path; without them the test skips and says so.
+
+use std::process::Command;
+use std::time::Duration;
+
+use node::config::{IdentitySource, SiteEntry};
+use node::network::Discovery;
+use node::{Node, NodeClient, NodeConfig};
+use scheduler::SiteId;
+
+/// Set for the half of the test that runs inside the namespace.
+const INSIDE: &str = "STEALGRID_TEST_INSIDE_NAMESPACE";
+/// The only address of the namespace besides loopback, which mDNS leaves out.
+const ADDRESS: &str = "10.77.0.1";
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Two runs share a network. Their nodes find those of their own run, and never the others, although both runs use
+/// the same sites.
+#[test]
+fn nodes_find_those_of_their_own_run_by_mdns() {
+    if std::env::var_os(INSIDE).is_some() {
+        let keys = tempfile::tempdir().unwrap();
+        // Derived keys tell the nodes of a run beforehand; with others it takes a connection to find out.
+        two_runs_on_one_network(&|_, _| IdentitySource::Seed(1));
+        two_runs_on_one_network(&|run, site| IdentitySource::File(keys.path().join(format!("{run}{site}"))));
+        return;
+    }
+    let this = std::env::current_exe().unwrap();
+    let script = format!(
+        "ip link set lo up && ip link add here type veth peer name there && \
+         ip addr add {ADDRESS}/24 dev here && ip link set here multicast on up && ip link set there up && exec \"$0\" --exact nodes_find_those_of_their_own_run_by_mdns \
+         --nocapture"
+    );
+    let can = Command::new("unshare")
+        .args(["-n", "ip", "link", "add", "here", "type", "veth", "peer", "name", "there"])
+        .output();
+    if !can.as_ref().is_ok_and(|output| output.status.success()) {
+        eprintln!("SKIPPED: mDNS needs root, unshare, ip and veth interfaces: {can:?}");
+        return;
+    }
+    let status = Command::new("unshare")
+        .args(["-n", "sh", "-c", &script])
+        .arg(this)
+        .env(INSIDE, "1")
+        .status()
+        .unwrap();
+    assert!(status.success(), "the half inside the namespace failed; see above");
+}
+
+fn two_runs_on_one_network(identity: &dyn Fn(&str, u32) -> IdentitySource) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let of_run = |run| [1, 2].map(|site| NodeConfig { identity: identity(run, site), ..config(run, site) });
+    let configs = [of_run("red"), of_run("blue")].concat();
+    let (sender, ready) = std::sync::mpsc::channel();
+    let thread = std::thread::spawn(move || {
+        runtime.block_on(async {
+            let mut nodes = Vec::new();
+            for config in configs {
+                nodes.push(Node::start(config).await.unwrap());
+            }
+            sender.send(nodes.iter().map(|node| node.ready_line().clone()).collect::<Vec<_>>()).unwrap();
+            for node in nodes {
+                node.wait().await.unwrap();
+            }
+        });
+    });
+    let ready = ready.recv().expect("the nodes start");
+    let clients: Vec<NodeClient> = ready.iter().map(|ready| NodeClient::new(&ready.http)).collect();
+
+    for client in &clients {
+        client.wait_ready(PATIENCE).unwrap();
+    }
+
+    let incarnations: Vec<u64> = clients.iter().map(|client| client.status().unwrap().incarnation).collect();
+    for (index, client) in clients.iter().enumerate() {
+        // Nodes 0 and 1 are red, 2 and 3 are blue.
+        let link = client.status().unwrap().links.remove(0);
+        assert_eq!(link.incarnation, Some(incarnations[index ^ 1]), "connected to the other run");
+        assert_eq!(link.problem, None);
+    }
+    for client in &clients {
+        client.stop().unwrap();
+    }
+    thread.join().unwrap();
+}
+
+fn config(run: &str, site: u32) -> NodeConfig {
+    let entry = |name: &str| SiteEntry { name: name.to_string(), processors: 4 };
+    NodeConfig {
+        run: run.to_string(),
+        listen: format!("/ip4/{ADDRESS}/tcp/0"),
+        discovery: Discovery::Mdns,
+        ..NodeConfig::new(SiteId(site), vec![entry("one"), entry("two")])
+    }
+}
