@@ -12,6 +12,7 @@
 //! Start with `site` for the event loop, [`network`] for what crosses the wire, [`control`] for the HTTP interface.
 //! The coordinator uses [`spawn`] to start processes and [`client`] to talk to them.
 
+mod alarm;
 pub mod arrivals;
 mod bytes;
 pub mod cli;

@@ -9,6 +9,7 @@ use tokio::sync::oneshot;
 ///
 /// The receiver resolves when stdin is closed.
 pub(crate) fn watch() -> std::io::Result<oneshot::Receiver<()>> {
+    #[cfg(target_os = "linux")]
     rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::TERM))?;
     let (closed, receiver) = oneshot::channel();
     // A thread of its own, because a blocked read would keep the runtime from ending. It ends with the process.

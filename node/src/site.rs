@@ -13,7 +13,8 @@ use scheduler::{Event, EventKind, Grid, Pass, SiteId, Span, Strategy, Time};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use crate::arrivals::Arrivals;
+use crate::alarm::Alarm;
+use crate::arrivals::{Arrivals, ArrivalsError};
 use crate::clock::TraceClock;
 use crate::config::NodeConfig;
 use crate::control::Command;
@@ -107,6 +108,7 @@ impl SiteLoop {
     }
 
     async fn serve(&mut self) -> anyhow::Result<()> {
+        let alarm = Alarm::new()?;
         let mut first = None;
         loop {
             if self.instant(first.take())? {
@@ -126,7 +128,7 @@ impl SiteLoop {
             let running = self.clock.is_running(Instant::now());
             tokio::select! {
                 biased; // What is due first, then the operator, then other sites.
-                () = sleep_until(self.next_wake(running)) => {}
+                rung = alarm.until(self.next_wake(running)) => rung?,
                 command = self.commands.recv() => match command {
                     Some(Command::Stop(answer)) => {
                         let _ = answer.send(());
@@ -342,7 +344,7 @@ impl SiteLoop {
             }
             Command::Jobs(jobs, answer) => {
                 let result = self.arrivals.take(&jobs, &self.grid);
-                if matches!(result, Err(crate::arrivals::ArrivalsError::Full { .. })) {
+                if matches!(result, Err(ArrivalsError::Full { .. })) {
                     self.arrivals_full += 1;
                 }
                 drop(answer.send(result));
@@ -463,13 +465,5 @@ impl Measured {
             max_us: self.max.as_micros(),
             overtaken: self.overtaken,
         }
-    }
-}
-
-/// Sleeps until then, or forever.
-async fn sleep_until(instant: Option<Instant>) {
-    match instant {
-        Some(instant) => tokio::time::sleep_until(instant).await,
-        None => std::future::pending().await,
     }
 }

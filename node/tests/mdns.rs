@@ -2,6 +2,8 @@
 //!
 //! Making a namespace needs root, and `unshare` and `ip` on the path; without them the test skips and says so.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
+
 use std::process::Command;
 use std::time::Duration;
 
