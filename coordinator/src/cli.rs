@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+use crate::drive::simulate;
 use crate::{exit, trace};
 
 /// A testbed for peer-to-peer job scheduling between parallel machines.
@@ -16,6 +17,7 @@ pub struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Simulate(Box<simulate::SimulateArgs>),
     Trace(trace::TraceArgs),
 }
 
@@ -23,6 +25,7 @@ enum Command {
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
     let done = match cli.command {
+        Command::Simulate(args) => simulate::command(&args),
         Command::Trace(args) => trace::run(args),
     };
     match done {

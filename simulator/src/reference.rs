@@ -103,6 +103,28 @@ pub fn run<P: Policy>(
     run_observed(policy, jobs, grid, pass, sink, &mut ())
 }
 
+/// Like [`run`], until `stop` says so before an instant. The summary then counts fewer jobs than there are.
+///
+/// # Errors
+/// As [`run`].
+///
+/// # Panics
+/// As [`run`].
+pub fn run_while<P: Policy>(
+    policy: &mut P,
+    jobs: &[TimedJob],
+    grid: &Grid,
+    pass: Pass,
+    sink: &mut impl FnMut(Event),
+    stop: impl Fn() -> bool,
+) -> Result<Summary, ReferenceError> {
+    check(jobs, grid)?;
+    let observer = &mut ();
+    let mut run = Run::new(policy, jobs, grid, pass, sink, observer);
+    run.complete_all(stop)?;
+    Ok(run.summary)
+}
+
 /// Like [`run`], with an observer.
 ///
 /// # Errors
@@ -119,23 +141,8 @@ pub fn run_observed<P: Policy>(
     observer: &mut impl Observer<P>,
 ) -> Result<Summary, ReferenceError> {
     check(jobs, grid)?;
-    let mut run = Run {
-        policy,
-        jobs,
-        grid,
-        pass,
-        sink,
-        observer,
-        index: JobIndex::new(jobs),
-        phases: vec![Phase::Ahead; jobs.len()],
-        free: grid.sizes().to_vec(),
-        ends: BinaryHeap::new(),
-        starts: Vec::new(),
-        arrived: 0,
-        sequence: 0,
-        summary: Summary { jobs: 0, last_end: None, decisions: 0 },
-    };
-    run.complete_all()?;
+    let mut run = Run::new(policy, jobs, grid, pass, sink, observer);
+    run.complete_all(|| false)?;
     Ok(run.summary)
 }
 
@@ -189,14 +196,43 @@ struct Run<'a, P, S, O> {
     summary: Summary,
 }
 
-impl<P: Policy, S: FnMut(Event), O: Observer<P>> Run<'_, P, S, O> {
-    fn complete_all(&mut self) -> Result<(), ReferenceError> {
+impl<'a, P: Policy, S: FnMut(Event), O: Observer<P>> Run<'a, P, S, O> {
+    fn new(
+        policy: &'a mut P,
+        jobs: &'a [TimedJob],
+        grid: &'a Grid,
+        pass: Pass,
+        sink: &'a mut S,
+        observer: &'a mut O,
+    ) -> Self {
+        Run {
+            policy,
+            jobs,
+            grid,
+            pass,
+            sink,
+            observer,
+            index: JobIndex::new(jobs),
+            phases: vec![Phase::Ahead; jobs.len()],
+            free: grid.sizes().to_vec(),
+            ends: BinaryHeap::new(),
+            starts: Vec::new(),
+            arrived: 0,
+            sequence: 0,
+            summary: Summary { jobs: 0, last_end: None, decisions: 0 },
+        }
+    }
+
+    fn complete_all(&mut self, stop: impl Fn() -> bool) -> Result<(), ReferenceError> {
         let mut now = None;
         while self.summary.jobs < self.jobs.len() {
             // A timer that has already been decided on cannot fire again.
             let wake = self.policy.wake_at().filter(|&wake| now.is_none_or(|now| wake > now));
             let next = [self.next_arrival(), self.next_end(), wake].into_iter().flatten().min();
             let Some(next) = next else { break };
+            if stop() {
+                return Ok(());
+            }
             now = Some(next);
             self.step(next);
         }

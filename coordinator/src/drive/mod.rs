@@ -1,0 +1,197 @@
+//! Running an experiment: the same jobs and the same strategy under different drivers.
+//!
+//! [`simulate`] runs peers or the ideal reference in virtual time; [`run`] runs node processes. Both end in
+//! [`conclude`]: measure, compare with the ideal and with theory, write the result directory, print the summary.
+
+pub mod progress;
+pub mod run;
+pub mod simulate;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use analysis::theory::Verdict;
+use analysis::{Outcome, OutcomeBuilder};
+use anyhow::Context;
+use scheduler::{Event, Strategy, Threshold};
+
+use crate::exit;
+use crate::experiment::Experiment;
+use crate::experiment::jobs::Jobs;
+use crate::outputs::{self, EventLog, RunAbout, RunResult, Status};
+use crate::report::{self, Format};
+
+/// Set when the user asks to stop.
+#[derive(Clone, Debug, Default)]
+pub struct Interrupt(Arc<AtomicBool>);
+
+impl Interrupt {
+    /// Set by Ctrl-C, SIGTERM and SIGHUP from now on. A second one ends the process at once.
+    ///
+    /// # Errors
+    /// If the process handles signals already.
+    pub fn on_signals() -> anyhow::Result<Interrupt> {
+        let interrupt = Interrupt::default();
+        let flag = interrupt.clone();
+        ctrlc::set_handler(move || {
+            if flag.0.swap(true, Ordering::Relaxed) {
+                std::process::exit(exit::INCOMPLETE.into());
+            }
+            eprintln!("stopping; results so far are kept (once more to stop at once)");
+        })
+        .context("failed to handle Ctrl-C")?;
+        Ok(interrupt)
+    }
+
+    /// Whether to stop.
+    pub fn is_set(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// Where events of a run go: the measured outcome, and the log if there is one.
+pub struct Sink {
+    builder: OutcomeBuilder,
+    log: Option<EventLog>,
+    failed: Option<outputs::EventLogError>,
+}
+
+impl Sink {
+    /// A sink for a run of these jobs, with a log in the result directory if the experiment wants one.
+    ///
+    /// # Errors
+    /// If the directory or the log cannot be made.
+    pub fn new(experiment: &Experiment, jobs: &Jobs) -> anyhow::Result<Sink> {
+        let log = if experiment.outputs.events {
+            let dir = &experiment.outputs.dir;
+            std::fs::create_dir_all(dir)
+                .with_context(|| format!("failed to make the result directory {}", dir.display()))?;
+            Some(EventLog::create(&dir.join("events.jsonl.zst"))?)
+        } else {
+            None
+        };
+        Ok(Sink { builder: builder(experiment, jobs), log, failed: None })
+    }
+
+    /// Takes one event.
+    pub fn take(&mut self, event: &Event) {
+        self.builder.observe(event);
+        if let Some(log) = &mut self.log
+            && let Err(error) = log.write(event)
+        {
+            // The run goes on: what is measured does not need the log.
+            self.failed = Some(error);
+            self.log = None;
+        }
+    }
+
+    fn finish(self) -> (Outcome, Option<outputs::EventLogError>) {
+        let failed = match self.log.map(EventLog::finish) {
+            Some(Err(error)) => Some(error),
+            _ => self.failed,
+        };
+        (self.builder.finish(), failed)
+    }
+}
+
+/// Measures runs of these jobs; classes are told by the strategy's threshold, one half if it has none.
+pub fn builder(experiment: &Experiment, jobs: &Jobs) -> OutcomeBuilder {
+    let threshold = match experiment.strategy.strategy {
+        Strategy::Steal(steal) | Strategy::StealGreedy(steal) => steal.threshold,
+        Strategy::Local | Strategy::CommonPool => Threshold::HALF,
+    };
+    OutcomeBuilder::new(&experiment.grid, threshold, &jobs.jobs)
+}
+
+/// How a driver ended.
+#[derive(Debug)]
+pub struct Ended {
+    /// `simulate` or `run`.
+    pub driver: &'static str,
+    /// How time passed.
+    pub clock: String,
+    /// Whether every job ended.
+    pub status: Status,
+    /// Something that must not happen, if it did.
+    pub violation: Option<String>,
+    /// What the reader should know.
+    pub warnings: Vec<String>,
+    /// Lines that a driver adds to the summary.
+    pub lines: Vec<String>,
+    /// An allowed difference to another run was exceeded.
+    pub out_of_tolerance: bool,
+}
+
+/// Measures, compares, writes and prints. Returns the exit code.
+///
+/// # Errors
+/// If the results cannot be written.
+pub fn conclude(
+    experiment: &Experiment,
+    jobs: &Jobs,
+    sink: Sink,
+    ended: Ended,
+    interrupt: &Interrupt,
+    format: Format,
+) -> anyhow::Result<u8> {
+    let (outcome, failed) = sink.finish();
+    let mut warnings = ended.warnings;
+    warnings.extend(failed.map(|error| format!("the event log is incomplete: {error}")));
+    let complete = ended.status == Status::Complete;
+    let ideal = simulate::ideal_beside(experiment, jobs, complete, interrupt)?;
+    let about = RunAbout {
+        experiment: experiment.name.clone(),
+        workload: jobs.workload.clone(),
+        strategy: experiment.strategy,
+        local: (experiment.strategy.strategy == Strategy::Local)
+            .then(|| format!("{} ({} passes)", experiment.local.name(), experiment.pass.name())),
+        driver: ended.driver.to_string(),
+        clock: ended.clock,
+        network: experiment.network(),
+        free_messages: experiment.free_messages() && ended.driver == "simulate",
+        seed: experiment.seed,
+        command: command_line(),
+        status: ended.status,
+        warnings,
+    };
+    let result = RunResult::new(about, outcome, ideal.as_ref());
+    let options = outputs::Options {
+        jobs_per_site: experiment.outputs.per_site,
+        schedule: experiment.outputs.schedule,
+        page: experiment.outputs.page,
+        ..outputs::Options::default()
+    };
+    outputs::write_all(&experiment.outputs.dir, &result, options)?;
+    print!("{}", report::render(&result, format));
+    if format == Format::Terminal {
+        for line in &ended.lines {
+            println!("{line}");
+        }
+        println!("results: {}", experiment.outputs.dir.display());
+    }
+    if let Some(violation) = ended.violation {
+        eprintln!("error: {violation}");
+        return Ok(exit::UNEXPECTED);
+    }
+    Ok(if !complete {
+        exit::INCOMPLETE
+    } else if result.verdict() == Verdict::Violated || ended.out_of_tolerance {
+        exit::OUT_OF_TOLERANCE
+    } else {
+        exit::DONE
+    })
+}
+
+/// The command line as it can be pasted.
+fn command_line() -> String {
+    let quoted = |argument: String| {
+        let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,%+".contains(c);
+        if !argument.is_empty() && argument.chars().all(plain) {
+            argument
+        } else {
+            format!("'{}'", argument.replace('\'', "'\\''"))
+        }
+    };
+    let arguments: Vec<String> = std::env::args().skip(1).map(quoted).collect();
+    format!("stealgrid {}", arguments.join(" "))
+}

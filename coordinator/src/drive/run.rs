@@ -1,0 +1,1 @@
+//! `stealgrid run`: one node process per site, over libp2p, by the wall clock.

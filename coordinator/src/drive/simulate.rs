@@ -1,0 +1,180 @@
+//! `stealgrid simulate`: peers, or the ideal reference, in virtual time.
+
+use analysis::Outcome;
+use anyhow::bail;
+use scheduler::ideal::{CommonPool, GreedySteal, StatelessSteal};
+use scheduler::local::LocalGrid;
+use scheduler::{Event, EventKind, Pass, Strategy};
+use simulator::{Checks, Simulation, SimulationConfig, reference};
+
+use super::progress::Progress;
+use super::{Ended, Interrupt, Sink, builder, conclude};
+use crate::exit;
+use crate::experiment::flags::ExperimentArgs;
+use crate::experiment::jobs::{self, Jobs};
+use crate::experiment::{Clock, Experiment};
+use crate::outputs::Status;
+
+/// Simulate an experiment: the peers of all sites, or the ideal reference, in virtual time.
+///
+/// Exit codes: 0 done, 2 usage, 3 unreadable input, 4 stopped before the end, 5 a proved bound does not hold.
+#[derive(Clone, Debug, clap::Args)]
+pub struct SimulateArgs {
+    /// What to run.
+    #[command(flatten)]
+    pub experiment: ExperimentArgs,
+
+    /// Check conservation and every peer's state after every step (slow)
+    #[arg(long, help_heading = "Run")]
+    pub check: bool,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// If something fails that should not.
+pub fn command(args: &SimulateArgs) -> anyhow::Result<u8> {
+    let Some((experiment, jobs)) = load(&args.experiment) else { return Ok(exit::INPUT) };
+    if args.experiment.clock.is_some() && matches!(experiment.run.clock, Some(Clock::Scaled(_))) {
+        eprintln!(
+            "error: simulate has virtual time; use --clock virtual, or `stealgrid run` for a scaled clock"
+        );
+        return Ok(exit::USAGE);
+    }
+    let interrupt = Interrupt::on_signals()?;
+    let mut sink = Sink::new(&experiment, &jobs)?;
+    let checks = if args.check { Checks::Full } else { Checks::Cheap };
+    let ended = simulate(&experiment, &jobs, checks, &interrupt, &mut |event| sink.take(event))?;
+    conclude(&experiment, &jobs, sink, ended, &interrupt, args.experiment.format)
+}
+
+/// Reads an experiment and its jobs; says on stderr what is wrong and returns nothing if that is impossible.
+pub fn load(args: &ExperimentArgs) -> Option<(Experiment, Jobs)> {
+    let complain = |error: &dyn std::fmt::Display| eprintln!("error: failed to {error}");
+    let written = args.written().map_err(|error| complain(&error)).ok()?;
+    let experiment = Experiment::resolve(&written).map_err(|error| complain(&error)).ok()?;
+    let jobs = jobs::read(&experiment).map_err(|error| complain(&error)).ok()?;
+    for note in &jobs.notes {
+        eprintln!("note: {note}");
+    }
+    Some((experiment, jobs))
+}
+
+/// Runs an experiment in virtual time.
+///
+/// # Errors
+/// If the reference refuses the workload.
+pub fn simulate(
+    experiment: &Experiment,
+    jobs: &Jobs,
+    checks: Checks,
+    interrupt: &Interrupt,
+    sink: &mut impl FnMut(&Event),
+) -> anyhow::Result<Ended> {
+    let mut progress = Progress::new(jobs.jobs.len());
+    let mut sink = |event: &Event| {
+        progress.event(matches!(event.kind, EventKind::Completed { .. }));
+        sink(event);
+    };
+    let (status, violation) = if experiment.strategy.ideal {
+        (ideal(experiment, jobs, interrupt, &mut sink)?, None)
+    } else {
+        peers(experiment, jobs, checks, interrupt, &mut sink)
+    };
+    Ok(Ended {
+        driver: "simulate",
+        clock: Clock::Virtual.to_string(),
+        status,
+        violation,
+        warnings: Vec::new(),
+        lines: Vec::new(),
+        out_of_tolerance: false,
+    })
+}
+
+fn peers(
+    experiment: &Experiment,
+    jobs: &Jobs,
+    checks: Checks,
+    interrupt: &Interrupt,
+    sink: &mut impl FnMut(&Event),
+) -> (Status, Option<String>) {
+    let config = SimulationConfig {
+        grid: experiment.grid.clone(),
+        strategy: experiment.strategy.strategy,
+        local: experiment.local,
+        pass: experiment.pass,
+        options: experiment.options,
+        delay: experiment.delay.clone(),
+        faults: experiment.faults,
+        seed: experiment.seed,
+        checks,
+    };
+    let mut simulation = Simulation::new(config, &jobs.jobs);
+    while let Some(at) = simulation.next_instant() {
+        if interrupt.is_set() {
+            return (Status::Partial(format!("interrupted at {at} s")), None);
+        }
+        if let Err(violation) = simulation.run_until(at, sink) {
+            return (Status::Partial(violation.to_string()), Some(violation.to_string()));
+        }
+    }
+    match simulation.finish() {
+        Ok(_) => (Status::Complete, None),
+        Err(violation) => (Status::Partial(violation.to_string()), Some(violation.to_string())),
+    }
+}
+
+fn ideal(
+    experiment: &Experiment,
+    jobs: &Jobs,
+    interrupt: &Interrupt,
+    sink: &mut impl FnMut(&Event),
+) -> anyhow::Result<Status> {
+    let grid = &*experiment.grid;
+    let mut sink = |event: Event| sink(&event);
+    let stop = || interrupt.is_set();
+    let (jobs, pass) = (&jobs.jobs, experiment.pass);
+    let done = match experiment.strategy.strategy {
+        Strategy::Local => {
+            let mut policy = LocalGrid::new(grid.clone(), experiment.local, pass);
+            reference::run_while(&mut policy, jobs, grid, pass, &mut sink, stop)
+        }
+        Strategy::Steal(steal) => {
+            let mut policy = StatelessSteal::new(grid, steal);
+            reference::run_while(&mut policy, jobs, grid, Pass::Batch, &mut sink, stop)
+        }
+        Strategy::StealGreedy(steal) => {
+            let mut policy = GreedySteal::new(grid, steal);
+            reference::run_while(&mut policy, jobs, grid, Pass::Batch, &mut sink, stop)
+        }
+        Strategy::CommonPool => {
+            let mut policy = CommonPool::new(grid);
+            reference::run_while(&mut policy, jobs, grid, Pass::Batch, &mut sink, stop)
+        }
+    };
+    match done {
+        Ok(summary) if summary.jobs == jobs.len() => Ok(Status::Complete),
+        Ok(summary) => Ok(Status::Partial(format!("interrupted after {} jobs", summary.jobs))),
+        Err(error) => bail!("failed to run the reference: {error}"),
+    }
+}
+
+/// The ideal run of the same jobs, where it says something that the run itself does not.
+///
+/// # Errors
+/// If the reference refuses the workload.
+pub fn ideal_beside(
+    experiment: &Experiment,
+    jobs: &Jobs,
+    complete: bool,
+    interrupt: &Interrupt,
+) -> anyhow::Result<Option<Outcome>> {
+    let pointless = experiment.strategy.ideal || experiment.strategy.strategy == Strategy::Local;
+    if !experiment.outputs.ideal || pointless || !complete {
+        return Ok(None);
+    }
+    let mut builder = builder(experiment, jobs);
+    let status = ideal(experiment, jobs, interrupt, &mut |event| builder.observe(event))?;
+    Ok((status == Status::Complete).then(|| builder.finish()))
+}

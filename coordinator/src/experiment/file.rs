@@ -1,0 +1,242 @@
+//! An experiment as it is written in a TOML file: strings and numbers, nothing resolved.
+//!
+//! Unknown keys are errors. Every key is optional except the grid and the workload; `configs/default.toml` shows
+//! all of them with their defaults. What the values mean is in [`super::Experiment`].
+
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+/// A whole file.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Written {
+    /// A name for reports; the file's name if missing.
+    pub name: Option<String>,
+    /// The seed of everything random.
+    pub seed: Option<u64>,
+    /// The sites.
+    pub grid: WrittenGrid,
+    /// The jobs.
+    pub workload: WrittenWorkload,
+    /// How jobs find a site.
+    pub strategy: WrittenStrategy,
+    /// The links.
+    pub network: WrittenNetwork,
+    /// Switches and limits of the protocol.
+    pub protocol: WrittenProtocol,
+    /// How `stealgrid run` runs.
+    pub run: WrittenRun,
+    /// Which results are written.
+    pub outputs: WrittenOutputs,
+}
+
+/// `[grid]`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct WrittenGrid {
+    /// Processors of each site; sites are named site1, site2, …
+    pub sizes: Option<Vec<u32>>,
+    /// Or sites with names.
+    pub sites: Option<Vec<WrittenSite>>,
+}
+
+/// One entry of `[[grid.sites]]`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WrittenSite {
+    /// Its name.
+    pub name: String,
+    /// Its processors.
+    pub processors: u32,
+}
+
+/// `[workload]`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct WrittenWorkload {
+    /// The log, relative to the experiment file.
+    pub trace: Option<PathBuf>,
+    /// Or one log per site, mixed into one workload.
+    pub logs: Option<Vec<WrittenLog>>,
+    /// Which weekdays of a mix, such as `mon-fri`.
+    pub days: Option<String>,
+    /// Which week of the log or mix, 1 for the first full one.
+    pub week: Option<i64>,
+    /// The time zone that weeks and weekdays are counted in.
+    pub zone: Option<String>,
+    /// Only jobs submitted at this time of the log or later, such as `"36h"`.
+    pub from: Option<String>,
+    /// Only jobs submitted before this time of the log.
+    pub until: Option<String>,
+    /// Only so many jobs.
+    pub count: Option<usize>,
+    /// `requested` or `allocated`.
+    pub size: Option<String>,
+    /// `user`, `exact` or `factor:F`.
+    pub estimate: Option<String>,
+    /// `kill`, `extend` or `as-is`.
+    pub overrun: Option<String>,
+    /// Names of filters.
+    pub filters: Option<String>,
+    /// `site:N`, `queue`, `partition` or `recorded`.
+    pub origin: Option<String>,
+    /// `refuse` or `drop`.
+    pub too_wide: Option<String>,
+    /// Bytes that move with each job.
+    pub payload: Option<u64>,
+}
+
+/// One entry of `[[workload.logs]]`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WrittenLog {
+    /// The site whose users submit these jobs, by name.
+    pub site: String,
+    /// The log, relative to the experiment file.
+    pub trace: PathBuf,
+}
+
+/// `[strategy]`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct WrittenStrategy {
+    /// Its name, such as `st:50`.
+    pub name: Option<String>,
+    /// The scheduler of local queues.
+    pub local: Option<String>,
+    /// `batch` or `per-event`.
+    pub pass: Option<String>,
+}
+
+/// `[network]`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct WrittenNetwork {
+    /// One-way delay of every link, in trace time.
+    pub delay: Option<String>,
+    /// Or a delay for each directed link: one row per sending site, in the order of the grid.
+    pub matrix: Option<Vec<Vec<String>>>,
+    /// Probability that a message is lost. Simulation only.
+    pub loss: Option<f64>,
+    /// Probability that a message arrives twice. Simulation only.
+    pub duplication: Option<f64>,
+    /// Longest random extra delay, in trace time. Simulation only.
+    pub jitter: Option<String>,
+}
+
+/// `[protocol]`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct WrittenProtocol {
+    /// `standing` or `polling`.
+    pub discovery: Option<String>,
+    /// First sleep of a site that polls, in trace time.
+    pub poll: Option<String>,
+    /// Longest sleep of a site that polls, in trace time.
+    pub poll_max: Option<String>,
+    /// Outstanding requests of one thief.
+    pub window: Option<usize>,
+    /// Jobs in one grant.
+    pub batch: Option<usize>,
+    /// Serve thieves that believe the queue empty, too.
+    pub eager: Option<bool>,
+    /// Declines after which a job must be taken.
+    pub bounces_max: Option<u32>,
+    /// First wait before an unanswered message is repeated, in trace time.
+    pub retry: Option<String>,
+    /// Wait after which an unanswered grant is recalled, in trace time.
+    pub recall: Option<String>,
+    /// Transfers to one site that may be unanswered.
+    pub unanswered_max: Option<usize>,
+}
+
+/// `[run]`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct WrittenRun {
+    /// `scaled:K`: trace time is wall time times K.
+    pub clock: Option<String>,
+    /// `static` or `mdns`: how nodes find each other.
+    pub discovery: Option<String>,
+    /// `derived` from the seed, or `kept` in files under the result directory.
+    pub identity: Option<String>,
+    /// Wall time within which all nodes must be connected.
+    pub connect_timeout: Option<String>,
+    /// Wall time without any progress after which a run is given up.
+    pub stall_timeout: Option<String>,
+    /// First port of the nodes' peer addresses; 0 for any free ones.
+    pub port: Option<u16>,
+}
+
+/// `[outputs]`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct WrittenOutputs {
+    /// Where results go, relative to the working directory.
+    pub dir: Option<PathBuf>,
+    /// Write `events.jsonl.zst`.
+    pub events: Option<bool>,
+    /// Emit an event for every message.
+    pub message_events: Option<bool>,
+    /// Write `report.html`.
+    pub page: Option<bool>,
+    /// Write `schedule.swf`.
+    pub schedule: Option<bool>,
+    /// Write `site<i>/jobs.csv`.
+    pub per_site: Option<bool>,
+    /// Compare with the ideal run of the same workload.
+    pub ideal: Option<bool>,
+}
+
+/// Why a file is no experiment.
+#[derive(Debug, thiserror::Error)]
+pub enum FileError {
+    /// It cannot be read.
+    #[error("read {}: {source}; check the path", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// It is not what was expected.
+    #[error("read {}: {source}", path.display())]
+    Parse {
+        /// The file.
+        path: PathBuf,
+        /// Where and what.
+        source: Box<toml::de::Error>,
+    },
+}
+
+impl Written {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// If it cannot be read, is not TOML, or has a key that means nothing.
+    pub fn load(path: &Path) -> Result<Written, FileError> {
+        let text = std::fs::read_to_string(path)
+            .map_err(|source| FileError::Read { path: path.to_path_buf(), source })?;
+        let mut written: Written = toml::from_str(&text)
+            .map_err(|source| FileError::Parse { path: path.to_path_buf(), source: Box::new(source) })?;
+        let folder = path.parent().unwrap_or(Path::new(""));
+        written.workload.resolve(folder);
+        if written.name.is_none() {
+            written.name = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+        }
+        Ok(written)
+    }
+}
+
+impl WrittenWorkload {
+    /// Makes paths relative to the folder of the experiment file.
+    fn resolve(&mut self, folder: &Path) {
+        if let Some(trace) = &mut self.trace {
+            *trace = folder.join(&trace);
+        }
+        for log in self.logs.iter_mut().flatten() {
+            log.trace = folder.join(&log.trace);
+        }
+    }
+}

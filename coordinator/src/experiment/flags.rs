@@ -1,0 +1,175 @@
+//! The flags that `simulate` and `run` share: an experiment without a file, or changes to one.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::file::{FileError, Written};
+
+/// What to run.
+#[derive(Clone, Debug, Default, Args)]
+pub struct ExperimentArgs {
+    /// Experiment file; the flags below change what it says
+    #[arg(value_name = "EXPERIMENT.toml")]
+    pub experiment: Option<PathBuf>,
+
+    /// Processors of each site, as in 2,8
+    #[arg(long, value_name = "P,P,…", value_delimiter = ',', help_heading = "Grid and workload")]
+    pub sites: Option<Vec<u32>>,
+
+    /// Workload log: SWF, GWF or Batsim JSON, plain, gzip or zstd
+    #[arg(long, value_name = "FILE", help_heading = "Grid and workload")]
+    pub trace: Option<PathBuf>,
+
+    /// Only the first so many jobs
+    #[arg(long, value_name = "N", help_heading = "Grid and workload")]
+    pub count: Option<usize>,
+
+    /// Only this week of the log, 1 for its first full one
+    #[arg(long, value_name = "N", help_heading = "Grid and workload")]
+    pub week: Option<i64>,
+
+    /// Only these weekdays, as in mon-fri
+    #[arg(long, value_name = "DAYS", help_heading = "Grid and workload")]
+    pub days: Option<String>,
+
+    /// Only jobs submitted at this time of the log or later, as in 36h
+    #[arg(long, value_name = "TIME", help_heading = "Grid and workload")]
+    pub from: Option<String>,
+
+    /// Only jobs submitted before this time of the log
+    #[arg(long, value_name = "TIME", help_heading = "Grid and workload")]
+    pub until: Option<String>,
+
+    /// Field that is a job's size: requested, allocated [default: requested]
+    #[arg(long, value_name = "FIELD", help_heading = "Grid and workload")]
+    pub size: Option<String>,
+
+    /// What schedulers are told about run times: user, exact, factor:F [default: user]
+    #[arg(long, value_name = "RULE", help_heading = "Grid and workload")]
+    pub estimate: Option<String>,
+
+    /// Jobs that run past their requested time: kill, extend, as-is [default: kill]
+    #[arg(long, value_name = "RULE", help_heading = "Grid and workload")]
+    pub overrun: Option<String>,
+
+    /// Jobs wider than the widest site: refuse, drop [default: refuse]
+    #[arg(long, value_name = "RULE", help_heading = "Grid and workload")]
+    pub too_wide: Option<String>,
+
+    /// Where jobs are submitted: site:N, queue, partition, recorded [default: site:1]
+    #[arg(long, value_name = "RULE", help_heading = "Grid and workload")]
+    pub origin: Option<String>,
+
+    /// local, st:X, st-greedy:X, common-pool; options as in st:50,order=bah,select=easy; prefix ideal/ for the
+    /// reference without messages [default: st:50]
+    #[arg(long, value_name = "NAME", help_heading = "Scheduling")]
+    pub strategy: Option<String>,
+
+    /// Scheduler of local queues: fcfs, easy, easy-best-fit, conservative, conservative-replan, list
+    /// [default: easy]
+    #[arg(long, value_name = "NAME", help_heading = "Scheduling")]
+    pub local: Option<String>,
+
+    /// When local schedulers decide: batch, per-event [default: batch]
+    #[arg(long, value_name = "RULE", help_heading = "Scheduling")]
+    pub pass: Option<String>,
+
+    /// One-way delay of every message, in trace time, as in 50ms [default: 0ms]
+    #[arg(long, value_name = "TIME", help_heading = "Network")]
+    pub delay: Option<String>,
+
+    /// How a hungry site learns of work: standing, polling [default: standing]
+    #[arg(long, value_name = "RULE", help_heading = "Network")]
+    pub discovery: Option<String>,
+
+    /// Seed of everything random [default: 1]
+    #[arg(long, value_name = "N", help_heading = "Run")]
+    pub seed: Option<u64>,
+
+    /// virtual, or scaled:K for `run`: trace time is wall time times K
+    #[arg(long, value_name = "CLOCK", help_heading = "Run")]
+    pub clock: Option<String>,
+
+    /// Directory for results, made if missing [default: out/<name>]
+    #[arg(long, value_name = "DIR", help_heading = "Outputs")]
+    pub out: Option<PathBuf>,
+
+    /// Do not write events.jsonl.zst
+    #[arg(long, help_heading = "Outputs")]
+    pub no_events: bool,
+
+    /// Do not write report.html
+    #[arg(long, help_heading = "Outputs")]
+    pub no_page: bool,
+
+    /// Do not write schedule.swf
+    #[arg(long, help_heading = "Outputs")]
+    pub no_schedule: bool,
+
+    /// Do not run the ideal reference beside it
+    #[arg(long, help_heading = "Outputs")]
+    pub no_ideal: bool,
+
+    /// How the summary is printed: terminal, markdown, json, csv
+    #[arg(long, value_name = "FORMAT", default_value = "terminal", help_heading = "Outputs")]
+    pub format: crate::report::Format,
+}
+
+impl ExperimentArgs {
+    /// The experiment as written: the file if there is one, changed by the flags.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub fn written(&self) -> Result<Written, FileError> {
+        let mut written = match &self.experiment {
+            Some(path) => Written::load(path)?,
+            None => Written::default(),
+        };
+        if let Some(sizes) = &self.sites {
+            written.grid.sizes = Some(sizes.clone());
+            written.grid.sites = None;
+        }
+        if let Some(trace) = &self.trace {
+            written.workload.trace = Some(trace.clone());
+            written.workload.logs = None;
+        }
+        fn change<T: Clone>(place: &mut Option<T>, flag: &Option<T>) {
+            if flag.is_some() {
+                place.clone_from(flag);
+            }
+        }
+        change(&mut written.workload.count, &self.count);
+        change(&mut written.workload.week, &self.week);
+        change(&mut written.workload.days, &self.days);
+        change(&mut written.workload.from, &self.from);
+        change(&mut written.workload.until, &self.until);
+        change(&mut written.workload.size, &self.size);
+        change(&mut written.workload.estimate, &self.estimate);
+        change(&mut written.workload.overrun, &self.overrun);
+        change(&mut written.workload.too_wide, &self.too_wide);
+        change(&mut written.workload.origin, &self.origin);
+        change(&mut written.strategy.name, &self.strategy);
+        change(&mut written.strategy.local, &self.local);
+        change(&mut written.strategy.pass, &self.pass);
+        if self.delay.is_some() {
+            written.network.delay.clone_from(&self.delay);
+            written.network.matrix = None;
+        }
+        change(&mut written.protocol.discovery, &self.discovery);
+        change(&mut written.seed, &self.seed);
+        change(&mut written.run.clock, &self.clock);
+        change(&mut written.outputs.dir, &self.out);
+        for (given, place) in [
+            (self.no_events, &mut written.outputs.events),
+            (self.no_page, &mut written.outputs.page),
+            (self.no_schedule, &mut written.outputs.schedule),
+            (self.no_ideal, &mut written.outputs.ideal),
+        ] {
+            if given {
+                *place = Some(false);
+            }
+        }
+        Ok(written)
+    }
+}

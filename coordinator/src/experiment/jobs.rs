@@ -1,0 +1,143 @@
+//! The jobs of an experiment: read, sliced, prepared, and what was done to them on the way.
+
+use std::path::PathBuf;
+
+use scheduler::{SiteId, Time, TimedJob};
+use workload::mix::{Clock, Log, MixOptions};
+use workload::prepare::{PrepareError, PrepareReport};
+use workload::{Trace, TraceError};
+
+use super::{Experiment, Source};
+
+/// The jobs that are replayed.
+#[derive(Clone, Debug)]
+pub struct Jobs {
+    /// Ascending by (submit, id).
+    pub jobs: Vec<TimedJob>,
+    /// What the workload is, for reports.
+    pub workload: String,
+    /// Everything that was dropped or changed, in words, one rule a line.
+    pub notes: Vec<String>,
+}
+
+/// Why there are no jobs. Reads after "failed to".
+#[derive(Debug, thiserror::Error)]
+pub enum JobsError {
+    /// A log cannot be read.
+    #[error(transparent)]
+    Trace(#[from] TraceError),
+    /// Its records cannot become jobs.
+    #[error(transparent)]
+    Prepare(#[from] PrepareError),
+    /// The part of it that was asked for cannot be told.
+    #[error("slice {trace}: {reason}")]
+    Slice {
+        /// The log.
+        trace: String,
+        /// Why.
+        reason: String,
+    },
+    /// Nothing is left.
+    #[error("find a job in {0}: every job was dropped; see the counts above, or widen the slice")]
+    Nothing(String),
+    /// An origin that the grid does not have.
+    #[error(
+        "place job {job}: its origin is site {origin}, the grid has {sites} sites; use --origin site:1 or another grid"
+    )]
+    Origin {
+        /// The job.
+        job: scheduler::JobId,
+        /// Its origin.
+        origin: SiteId,
+        /// How many sites there are.
+        sites: usize,
+    },
+}
+
+/// Reads the jobs of an experiment.
+///
+/// # Errors
+/// If a log cannot be read, has a job that the grid cannot hold, or nothing is left of it.
+pub fn read(experiment: &Experiment) -> Result<Jobs, JobsError> {
+    let jobs = match &experiment.source {
+        Source::Trace(path) => {
+            let mut trace = workload::read(path)?;
+            let sliced = experiment.slice.apply(&mut trace).map_err(|error| JobsError::Slice {
+                trace: path.display().to_string(),
+                reason: error.to_string(),
+            })?;
+            let mut notes = repair_notes(&trace);
+            if sliced > 0 {
+                notes.push(format!("{sliced} jobs are outside the slice"));
+            }
+            let prepared = workload::prepare(&trace, &experiment.prepare, experiment.grid.widest())?;
+            notes.extend(prepare_notes(&prepared.report));
+            Jobs { jobs: prepared.jobs, workload: path.display().to_string(), notes }
+        }
+        Source::Mix(sites) => mix(experiment, sites)?,
+    };
+    if jobs.jobs.is_empty() {
+        for note in &jobs.notes {
+            eprintln!("note: {note}");
+        }
+        return Err(JobsError::Nothing(jobs.workload));
+    }
+    for job in &jobs.jobs {
+        let origin = job.spec.origin;
+        if origin.0 == 0 || origin.index() >= experiment.grid.len() {
+            return Err(JobsError::Origin { job: job.spec.id, origin, sites: experiment.grid.len() });
+        }
+    }
+    Ok(jobs)
+}
+
+/// One log per site, laid over each other by week; `slice.week`, `slice.weekdays` and `slice.zone` choose which.
+fn mix(experiment: &Experiment, sites: &[(String, PathBuf)]) -> Result<Jobs, JobsError> {
+    let widest = experiment.grid.widest();
+    let (mut logs, mut notes, mut names) = (Vec::new(), Vec::new(), Vec::new());
+    for (site, path) in sites {
+        let trace = workload::read(path)?;
+        notes.extend(repair_notes(&trace));
+        let prepared = workload::prepare(&trace, &experiment.prepare, widest)?;
+        notes.extend(prepare_notes(&prepared.report).into_iter().map(|note| format!("{site}: {note}")));
+        let id = experiment.grid.sites().iter().find(|other| other.name == *site).map(|site| site.id);
+        logs.push(Log { name: trace.name.clone(), header: trace.header, jobs: prepared.jobs, site: id });
+        names.push(trace.name);
+    }
+    let defaults = MixOptions::default();
+    let slice = &experiment.slice;
+    let options = MixOptions {
+        clock: slice.zone.clone().map_or(defaults.clock, Clock::Shared),
+        week: slice.week,
+        weekdays: slice.weekdays.unwrap_or(defaults.weekdays),
+    };
+    let mixed = workload::mix::mix(&logs, &options)
+        .map_err(|error| JobsError::Slice { trace: names.join(", "), reason: error.to_string() })?;
+    for (name, taken) in mixed.names.iter().zip(&mixed.taken) {
+        notes.push(format!("{name}: {taken} jobs are in the mix"));
+    }
+    let slice = &experiment.slice;
+    let within = |job: &TimedJob| {
+        slice.from.is_none_or(|from| job.spec.submit >= Time::ZERO + from)
+            && slice.until.is_none_or(|until| job.spec.submit < Time::ZERO + until)
+    };
+    let jobs = mixed.jobs.into_iter().filter(within).take(slice.count.unwrap_or(usize::MAX)).collect();
+    Ok(Jobs { jobs, workload: names.join(" + "), notes })
+}
+
+fn repair_notes(trace: &Trace) -> Vec<String> {
+    trace
+        .repairs
+        .iter()
+        .map(|repair| {
+            format!(
+                "{}: {} ({} times, first in line {})",
+                trace.name, repair.repair, repair.count, repair.first_line
+            )
+        })
+        .collect()
+}
+
+fn prepare_notes(report: &PrepareReport) -> Vec<String> {
+    report.iter().map(|rule| format!("{}: {} jobs", rule.rule, rule.count)).collect()
+}

@@ -1,0 +1,467 @@
+//! One experiment: what was typed ([`file`], [`flags`]) and what it means ([`Experiment`]).
+//!
+//! Everything is checked here, before anything runs. A wrong value is reported with its place in the file or its
+//! flag, what was expected, and what to write. Jobs are read by [`jobs`].
+
+pub mod file;
+pub mod flags;
+pub mod jobs;
+
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use protocol::codec::TRANSFERS_MAX;
+use protocol::{Discovery, Options};
+use scheduler::{Grid, LocalScheduler, Order, Pass, Span, Strategy, StrategySpec};
+use simulator::{Delay, Faults};
+use workload::prepare::{PrepareOptions, TooWide};
+use workload::slice::Slice;
+
+use file::Written;
+
+/// A trace-time factor above which the wall clock's millisecond timers are coarser than most jobs.
+pub const FACTOR_MAX: f64 = 1_000_000.0;
+
+/// An experiment, checked and resolved.
+#[derive(Clone, Debug)]
+pub struct Experiment {
+    /// For reports.
+    pub name: String,
+    /// The seed of everything random.
+    pub seed: u64,
+    /// The sites.
+    pub grid: Arc<Grid>,
+    /// Where jobs come from.
+    pub source: Source,
+    /// Which part of the log.
+    pub slice: Slice,
+    /// How records become jobs.
+    pub prepare: PrepareOptions,
+    /// How jobs find a site.
+    pub strategy: StrategySpec,
+    /// The scheduler of local queues.
+    pub local: LocalScheduler,
+    /// When local schedulers decide.
+    pub pass: Pass,
+    /// Delay of messages, in trace time.
+    pub delay: Delay,
+    /// What else happens to messages, in simulation.
+    pub faults: Faults,
+    /// Switches and limits of the protocol.
+    pub options: Options,
+    /// How real processes run.
+    pub run: RunOptions,
+    /// Which results are written.
+    pub outputs: Outputs,
+}
+
+/// Where jobs come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// One log.
+    Trace(PathBuf),
+    /// One log per site: (name of the site, log).
+    Mix(Vec<(String, PathBuf)>),
+}
+
+/// How time passes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Clock {
+    /// By events.
+    Virtual,
+    /// By the wall clock, times this factor.
+    Scaled(f64),
+}
+
+impl fmt::Display for Clock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Clock::Virtual => f.write_str("virtual"),
+            Clock::Scaled(factor) => write!(f, "scaled:{factor}"),
+        }
+    }
+}
+
+/// How nodes find each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NodeDiscovery {
+    /// The coordinator tells every node all addresses.
+    Static,
+    /// Multicast DNS on the local network.
+    Mdns,
+}
+
+/// Where a node's key comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Identity {
+    /// From the seed and the site: the same in every run.
+    Derived,
+    /// From a file that is made once and kept.
+    Kept,
+}
+
+/// How real processes run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RunOptions {
+    /// If given: how time passes.
+    pub clock: Option<Clock>,
+    /// How nodes find each other.
+    pub discovery: NodeDiscovery,
+    /// Where keys come from.
+    pub identity: Identity,
+    /// Wall time within which all nodes must be connected.
+    pub connect_timeout: Duration,
+    /// Wall time without any progress after which a run is given up.
+    pub stall_timeout: Duration,
+    /// First port of the nodes' peer addresses, 0 for any free ones.
+    pub port: u16,
+}
+
+/// Which results are written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outputs {
+    /// Where to.
+    pub dir: PathBuf,
+    /// `events.jsonl.zst`.
+    pub events: bool,
+    /// `report.html`.
+    pub page: bool,
+    /// `schedule.swf`.
+    pub schedule: bool,
+    /// `site<i>/jobs.csv`.
+    pub per_site: bool,
+    /// Compare with the ideal run.
+    pub ideal: bool,
+}
+
+/// Why what was written is no experiment. Reads after "failed to".
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("understand {place}: {reason}")]
+pub struct ExperimentError {
+    place: &'static str,
+    reason: String,
+}
+
+fn wrong(place: &'static str) -> impl Fn(String) -> ExperimentError {
+    move |reason| ExperimentError { place, reason }
+}
+
+fn parse<T: FromStr>(place: &'static str, text: &Option<String>, default: T) -> Result<T, ExperimentError>
+where
+    T::Err: fmt::Display,
+{
+    match text {
+        Some(text) => text.parse().map_err(|error: T::Err| wrong(place)(error.to_string())),
+        None => Ok(default),
+    }
+}
+
+fn duration(place: &'static str, text: &str) -> Result<Duration, ExperimentError> {
+    humantime::parse_duration(text)
+        .map_err(|error| wrong(place)(format!("{text:?} is not a time: {error}; write 50ms, 2s, 5m or 36h")))
+}
+
+/// A span of trace time.
+fn span(place: &'static str, text: &str) -> Result<Span, ExperimentError> {
+    let micros = i64::try_from(duration(place, text)?.as_micros());
+    micros.map(Span::from_micros).map_err(|_| wrong(place)(format!("{text:?} is longer than any trace")))
+}
+
+fn optional_span(place: &'static str, text: &Option<String>) -> Result<Option<Span>, ExperimentError> {
+    text.as_deref().map(|text| span(place, text)).transpose()
+}
+
+fn probability(place: &'static str, value: Option<f64>) -> Result<f64, ExperimentError> {
+    match value.unwrap_or(0.0) {
+        value if (0.0..1.0).contains(&value) => Ok(value),
+        value => Err(wrong(place)(format!("{value} is not a probability; write a number from 0 to below 1"))),
+    }
+}
+
+impl Experiment {
+    /// Checks what was written and says what it means.
+    ///
+    /// # Errors
+    /// The first value that means nothing or contradicts another.
+    pub fn resolve(written: &Written) -> Result<Experiment, ExperimentError> {
+        let grid = Arc::new(grid(written)?);
+        let strategy: StrategySpec = match &written.strategy.name {
+            Some(name) => {
+                name.parse().map_err(|error| wrong("--strategy (strategy.name)")(format!("{error}")))?
+            }
+            None => "st:50".parse().expect("a strategy's name"),
+        };
+        let delay = delay(written, &grid)?;
+        let faults = Faults {
+            loss: probability("network.loss", written.network.loss)?,
+            duplication: probability("network.duplication", written.network.duplication)?,
+            jitter: optional_span("network.jitter", &written.network.jitter)?.unwrap_or(Span::ZERO),
+        };
+        let options = protocol_options(written, &strategy, &delay, &faults)?;
+        let name = written.name.clone().unwrap_or_else(|| {
+            let trace = written.workload.trace.as_deref().and_then(|trace| trace.file_name());
+            let trace = trace.map_or("run".into(), |trace| trace.to_string_lossy().into_owned());
+            trace.split('.').next().unwrap_or("run").to_string()
+        });
+        let outputs = &written.outputs;
+        Ok(Experiment {
+            seed: written.seed.unwrap_or(1),
+            source: source(written, &grid)?,
+            slice: slice(written)?,
+            prepare: prepare(written)?,
+            strategy,
+            local: parse("--local (strategy.local)", &written.strategy.local, LocalScheduler::default())?,
+            pass: parse("--pass (strategy.pass)", &written.strategy.pass, Pass::default())?,
+            delay,
+            faults,
+            options,
+            run: run_options(written)?,
+            outputs: Outputs {
+                dir: outputs.dir.clone().unwrap_or_else(|| PathBuf::from("out").join(&name)),
+                events: outputs.events.unwrap_or(true),
+                page: outputs.page.unwrap_or(true),
+                schedule: outputs.schedule.unwrap_or(true),
+                per_site: outputs.per_site.unwrap_or(false),
+                ideal: outputs.ideal.unwrap_or(true),
+            },
+            grid,
+            name,
+        })
+    }
+
+    /// Whether no message takes time or is lost.
+    pub fn free_messages(&self) -> bool {
+        self.strategy.ideal
+            || self.strategy.strategy == Strategy::Local
+            || (self.delay.is_zero() && self.faults == Faults::NONE)
+    }
+
+    /// The links in words, for reports.
+    pub fn network(&self) -> String {
+        let mut words = match &self.delay {
+            Delay::Constant(delay) if *delay == Span::ZERO => "no delay".to_string(),
+            Delay::Constant(delay) => format!("constant one-way delay of {delay} s"),
+            Delay::Matrix(_) => format!("one-way delays by link, at most {} s", self.delay.largest()),
+        };
+        if self.faults.loss > 0.0 {
+            words += &format!(", loss {} %", self.faults.loss * 100.0);
+        }
+        if self.faults.duplication > 0.0 {
+            words += &format!(", duplication {} %", self.faults.duplication * 100.0);
+        }
+        if self.faults.jitter > Span::ZERO {
+            words += &format!(", up to {} s more at random", self.faults.jitter);
+        }
+        words
+    }
+}
+
+fn grid(written: &Written) -> Result<Grid, ExperimentError> {
+    let wrong = wrong("--sites ([grid])");
+    let grid = match (&written.grid.sizes, &written.grid.sites) {
+        (Some(_), Some(_)) => return Err(wrong("both grid.sizes and grid.sites are given; keep one".into())),
+        (None, None) => {
+            return Err(wrong(
+                "there are no sites; write --sites 2,8 or a [grid] with sizes = [2, 8]".into(),
+            ));
+        }
+        (Some(sizes), None) => Grid::of_sizes(sizes),
+        (None, Some(sites)) => Grid::new(sites.iter().map(|site| (site.name.clone(), site.processors))),
+    };
+    grid.map_err(|error| wrong(error.to_string()))
+}
+
+fn source(written: &Written, grid: &Grid) -> Result<Source, ExperimentError> {
+    let wrong = wrong("--trace ([workload])");
+    match (&written.workload.trace, &written.workload.logs) {
+        (Some(_), Some(_)) => Err(wrong("both workload.trace and workload.logs are given; keep one".into())),
+        (None, None) => {
+            Err(wrong("there is no workload; write --trace FILE or a [workload] with trace".into()))
+        }
+        (Some(trace), None) => Ok(Source::Trace(trace.clone())),
+        (None, Some(logs)) => {
+            for log in logs {
+                if !grid.sites().iter().any(|site| site.name == log.site) {
+                    return Err(wrong(format!("a log is for site {:?}, which is not in the grid", log.site)));
+                }
+            }
+            Ok(Source::Mix(logs.iter().map(|log| (log.site.clone(), log.trace.clone())).collect()))
+        }
+    }
+}
+
+fn slice(written: &Written) -> Result<Slice, ExperimentError> {
+    let workload = &written.workload;
+    let weekdays = match &workload.days {
+        Some(days) => {
+            Some(days.parse().map_err(|error| wrong("--days (workload.days)")(format!("{error}")))?)
+        }
+        None => None,
+    };
+    let zone = match &workload.zone {
+        Some(zone) => Some(zone.parse().map_err(|error| wrong("workload.zone")(format!("{error}")))?),
+        None => None,
+    };
+    Ok(Slice {
+        from: optional_span("--from (workload.from)", &workload.from)?,
+        until: optional_span("--until (workload.until)", &workload.until)?,
+        week: workload.week,
+        weekdays,
+        zone,
+        count: workload.count,
+    })
+}
+
+fn prepare(written: &Written) -> Result<PrepareOptions, ExperimentError> {
+    let workload = &written.workload;
+    let defaults = PrepareOptions::default();
+    Ok(PrepareOptions {
+        size: parse("--size (workload.size)", &workload.size, defaults.size)?,
+        estimate: parse("--estimate (workload.estimate)", &workload.estimate, defaults.estimate)?,
+        overrun: parse("--overrun (workload.overrun)", &workload.overrun, defaults.overrun)?,
+        filters: parse("workload.filters", &workload.filters, defaults.filters)?,
+        origin: parse("--origin (workload.origin)", &workload.origin, defaults.origin)?,
+        too_wide: match workload.too_wide.as_deref() {
+            None | Some("refuse") => TooWide::Refuse,
+            Some("drop") => TooWide::Drop,
+            Some(other) => {
+                let reason = format!("unknown rule {other:?}; use refuse or drop");
+                return Err(wrong("--too-wide (workload.too_wide)")(reason));
+            }
+        },
+        payload: workload.payload.unwrap_or(defaults.payload),
+    })
+}
+
+fn delay(written: &Written, grid: &Grid) -> Result<Delay, ExperimentError> {
+    const PLACE: &str = "--delay (network.delay)";
+    match (&written.network.delay, &written.network.matrix) {
+        (Some(_), Some(_)) => {
+            Err(wrong(PLACE)("both network.delay and network.matrix are given; keep one".into()))
+        }
+        (None, None) => Ok(Delay::ZERO),
+        (Some(delay), None) => Ok(Delay::Constant(span(PLACE, delay)?)),
+        (None, Some(rows)) => {
+            let sites = grid.len();
+            if rows.len() != sites || rows.iter().any(|row| row.len() != sites) {
+                let reason = format!("the matrix must have {sites} rows of {sites} delays, one per site");
+                return Err(wrong("network.matrix")(reason));
+            }
+            let parse = |row: &Vec<String>| row.iter().map(|text| span("network.matrix", text)).collect();
+            Ok(Delay::Matrix(rows.iter().map(parse).collect::<Result<_, _>>()?))
+        }
+    }
+}
+
+/// How many times the longest way there and back a site waits before it repeats a message.
+const RETRY_ROUND_TRIPS: i64 = 2;
+/// Never repeat sooner than this, in trace time.
+const RETRY_MIN: Span = Span::from_secs(1);
+
+fn protocol_options(
+    written: &Written,
+    strategy: &StrategySpec,
+    delay: &Delay,
+    faults: &Faults,
+) -> Result<Options, ExperimentError> {
+    let given = &written.protocol;
+    let defaults = Options::default();
+    let longest = delay.largest() + faults.jitter;
+    let lossless = *faults == Faults::NONE;
+    let retry = match optional_span("protocol.retry", &given.retry)? {
+        Some(retry) if retry < longest.saturating_mul(2) => {
+            let reason = format!("{retry} s is less than twice the largest delay of {longest} s");
+            return Err(wrong("protocol.retry")(reason));
+        }
+        Some(retry) => Some(retry),
+        None if lossless => None,
+        None => Some(longest.saturating_mul(2 * RETRY_ROUND_TRIPS).max(RETRY_MIN)),
+    };
+    let discovery = match given.discovery.as_deref() {
+        None | Some("standing") => Discovery::Standing,
+        Some("polling") => Discovery::Polling {
+            period: optional_span("protocol.poll", &given.poll)?.unwrap_or(Span::from_secs(60)),
+            period_max: optional_span("protocol.poll_max", &given.poll_max)?.unwrap_or(Span::from_secs(3600)),
+        },
+        Some(other) => {
+            let reason = format!("unknown rule {other:?}; use standing or polling");
+            return Err(wrong("--discovery (protocol.discovery)")(reason));
+        }
+    };
+    if let Discovery::Polling { period, period_max } = discovery {
+        if period <= Span::ZERO || period_max < period {
+            return Err(wrong("protocol.poll")("sleeps must be positive and poll_max at least poll".into()));
+        }
+        if let Strategy::Steal(steal) = strategy.strategy
+            && matches!(steal.order, Order::Hab | Order::Hba | Order::Bha)
+        {
+            let reason = "orders that steal before own work need notices; use discovery = standing".into();
+            return Err(wrong("protocol.discovery")(reason));
+        }
+    }
+    let batch = given.batch.unwrap_or(defaults.batch);
+    let window = given.window.unwrap_or(defaults.window);
+    if batch == 0 || batch > TRANSFERS_MAX {
+        return Err(wrong("protocol.batch")(format!("{batch} is not from 1 to {TRANSFERS_MAX}")));
+    }
+    if window == 0 {
+        return Err(wrong("protocol.window")("a thief needs at least 1 request".into()));
+    }
+    Ok(Options {
+        discovery,
+        window,
+        batch,
+        eager: given.eager.unwrap_or(defaults.eager),
+        bounces_max: given.bounces_max.unwrap_or(defaults.bounces_max),
+        retry,
+        recall: optional_span("protocol.recall", &given.recall)?,
+        unanswered_max: given.unanswered_max.unwrap_or(defaults.unanswered_max).max(1),
+        message_events: written.outputs.message_events.unwrap_or(true),
+    })
+}
+
+fn run_options(written: &Written) -> Result<RunOptions, ExperimentError> {
+    let run = &written.run;
+    let clock = match run.clock.as_deref() {
+        None => None,
+        Some("virtual") => Some(Clock::Virtual),
+        Some(text) => {
+            let factor = text.strip_prefix("scaled:").and_then(|factor| factor.parse::<f64>().ok());
+            match factor {
+                Some(factor) if factor > 0.0 && factor <= FACTOR_MAX => Some(Clock::Scaled(factor)),
+                _ => {
+                    let reason =
+                        format!("{text:?} is not a clock; write virtual, or scaled:K with K up to 1e6");
+                    return Err(wrong("--clock (run.clock)")(reason));
+                }
+            }
+        }
+    };
+    let wall = |place, text: &Option<String>, default| match text {
+        Some(text) => duration(place, text),
+        None => Ok(default),
+    };
+    Ok(RunOptions {
+        clock,
+        discovery: match run.discovery.as_deref() {
+            None | Some("static") => NodeDiscovery::Static,
+            Some("mdns") => NodeDiscovery::Mdns,
+            Some(other) => {
+                return Err(wrong("run.discovery")(format!("unknown rule {other:?}; use static or mdns")));
+            }
+        },
+        identity: match run.identity.as_deref() {
+            None | Some("derived") => Identity::Derived,
+            Some("kept") => Identity::Kept,
+            Some(other) => {
+                return Err(wrong("run.identity")(format!("unknown rule {other:?}; use derived or kept")));
+            }
+        },
+        connect_timeout: wall("run.connect_timeout", &run.connect_timeout, Duration::from_secs(30))?,
+        stall_timeout: wall("run.stall_timeout", &run.stall_timeout, Duration::from_secs(60))?,
+        port: run.port.unwrap_or(0),
+    })
+}
