@@ -10,7 +10,7 @@
 //!                  arrivals, delay line, Peer
 //! ```
 //! Start with `site` for the event loop, [`network`] for what crosses the wire, [`control`] for the HTTP interface.
-//! The coordinator uses [`spawn`] to start processes and [`client`] to talk to them.
+//! The coordinator uses [`fleet`] to run a grid of processes; [`spawn`] and [`client`] are its parts.
 
 mod alarm;
 pub mod arrivals;
@@ -24,6 +24,7 @@ pub mod delay;
 pub mod event_log;
 pub mod executor;
 pub mod exit;
+pub mod fleet;
 pub mod frame;
 pub mod metrics;
 pub mod network;
@@ -34,5 +35,6 @@ pub mod spawn;
 
 pub use client::NodeClient;
 pub use config::NodeConfig;
+pub use fleet::Fleet;
 pub use node::Node;
 pub use spawn::NodeProcess;

@@ -150,6 +150,11 @@ impl NodeProcess {
         &self.log
     }
 
+    /// The end of its log, for messages.
+    pub fn log_tail(&self) -> String {
+        tail(&self.log)
+    }
+
     /// Its process id.
     pub fn id(&self) -> u32 {
         self.child.id()

@@ -9,33 +9,61 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use node::config::{PeerAddress, SiteEntry};
+use node::config::SiteEntry;
 use node::control::api::ReadyLine;
+use node::fleet::{Fleet, FleetError};
 use node::spawn::{SpawnError, SpawnOrder};
 use node::{NodeConfig, NodeProcess, exit};
-use scheduler::SiteId;
+use scheduler::{EventKind, JobId, JobSpec, SiteId, Span, Time, TimedJob};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_stealgrid-node");
 /// Ample for what takes milliseconds; reached only by a failing test.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 #[test]
-fn spawned_processes_connect_and_stop_when_told() {
+fn a_fleet_runs_jobs_and_stops_when_told() {
     let folder = tempfile::tempdir().unwrap();
-    let mut nodes: Vec<NodeProcess> =
-        (1..=2).map(|site| NodeProcess::spawn(&order(folder.path()), &config(site)).unwrap()).collect();
-    let address = nodes[1].ready_line().listen[0].clone();
-    nodes[0].client().connect(&[PeerAddress { site: SiteId(2), address }]).unwrap();
-    let address = nodes[0].ready_line().listen[0].clone();
-    nodes[1].client().connect(&[PeerAddress { site: SiteId(1), address }]).unwrap();
+    let mut fleet = Fleet::spawn(&order(folder.path()), &config(1)).unwrap();
+    fleet.wait_ready(PATIENCE).unwrap();
+    let jobs: Vec<TimedJob> = (1..=6).map(job).collect();
 
-    for node in &nodes {
-        node.client().wait_ready(PATIENCE).unwrap();
+    fleet.feed(&jobs, |job| job.spec.origin).unwrap();
+    fleet.start(100.0, Time::ZERO, Duration::from_millis(100)).unwrap();
+    let mut events = Vec::new();
+    let deadline = Instant::now() + PATIENCE;
+    while !fleet.is_finished(6).unwrap() {
+        fleet.take_events(&mut |event| events.push(event)).unwrap();
+        assert!(Instant::now() < deadline, "{:#?}", fleet.statuses().unwrap());
+        std::thread::sleep(Duration::from_millis(10));
     }
-    for node in nodes.drain(..) {
-        let status = node.stop(PATIENCE).unwrap().expect("it stops by itself");
-        assert_eq!(status.code(), Some(i32::from(exit::DONE)));
-    }
+    fleet.take_events(&mut |event| events.push(event)).unwrap();
+    fleet.stop(PATIENCE).unwrap();
+
+    let count = |wanted: fn(&EventKind) -> bool| events.iter().filter(|event| wanted(&event.kind)).count();
+    assert_eq!(count(|kind| matches!(kind, EventKind::Started { .. })), 6);
+    assert_eq!(count(|kind| matches!(kind, EventKind::Completed { .. })), 6);
+    assert!(count(|kind| matches!(kind, EventKind::Accepted { .. })) > 0, "nothing was stolen");
+}
+
+#[test]
+fn a_node_that_dies_is_named_by_its_fleet() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut fleet = Fleet::spawn(&order(folder.path()), &config(1)).unwrap();
+    fleet.wait_ready(PATIENCE).unwrap();
+
+    fleet.clients().nth(1).unwrap().stop().unwrap();
+
+    let deadline = Instant::now() + PATIENCE;
+    let error = loop {
+        match fleet.statuses() {
+            Ok(_) => assert!(Instant::now() < deadline, "the node does not end"),
+            // The answer may fail a moment before the process has ended.
+            Err(FleetError::Client(_)) => assert!(Instant::now() < deadline, "the node does not end"),
+            Err(error) => break error.to_string(),
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    };
+    assert!(error.starts_with("node two ended with exit status: 0 during the run"), "{error}");
 }
 
 #[test]
@@ -160,6 +188,20 @@ fn an_identity_in_a_file_is_the_same_after_a_restart() {
 fn config(site: u32) -> NodeConfig {
     let entry = |name: &str, processors| SiteEntry { name: name.to_string(), processors };
     NodeConfig::new(SiteId(site), vec![entry("one", 2), entry("two", 8)])
+}
+
+/// A job as wide as the smaller site; six of them at once are too many for it.
+fn job(id: u64) -> TimedJob {
+    let spec = JobSpec {
+        id: JobId(id),
+        submit: Time::from_secs(1),
+        processors: 2,
+        requested: Span::from_secs(60),
+        user: -1,
+        origin: SiteId(1),
+        payload: 0,
+    };
+    TimedJob { spec, run_time: Span::from_secs(20) }
 }
 
 fn order(folder: &Path) -> SpawnOrder {

@@ -137,7 +137,13 @@ impl NetworkTask {
         let address = self.config.listen.clone();
         let parsed = parse_address(&address)?;
         let failed = |error: io::Error| NetworkError::Listen { address: address.clone(), error };
-        if let Some(socket) = socket_address(&parsed).filter(|socket| socket.port() != 0) {
+        let socket = socket_address(&parsed);
+        // A listener on all interfaces reports one address for each; otherwise there is one in all.
+        let settle = match socket {
+            Some(socket) if socket.ip().is_unspecified() => LISTEN_SETTLE,
+            _ => Duration::ZERO,
+        };
+        if let Some(socket) = socket.filter(|socket| socket.port() != 0) {
             // libp2p listens with SO_REUSEPORT: a second node on the same port would start and take half of the
             // first one's connections. A plain socket finds out.
             std::net::TcpListener::bind(socket).map_err(failed)?;
@@ -161,7 +167,7 @@ impl NetworkTask {
                 Ok(event) => self.on_swarm_event(event),
             }
             if !listening && !self.state.borrow().listen.is_empty() {
-                deadline = Instant::now() + LISTEN_SETTLE;
+                deadline = Instant::now() + settle;
             }
         }
     }

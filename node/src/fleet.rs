@@ -1,0 +1,253 @@
+//! All nodes of a run as child processes, for the coordinator: start, connect, start the clock, watch, stop.
+//!
+//! ```no_run
+//! use std::time::Duration;
+//!
+//! use node::fleet::{Fleet, FleetError};
+//! use node::{NodeConfig, spawn::SpawnOrder};
+//! use scheduler::{Event, Time, TimedJob};
+//!
+//! fn run(order: &SpawnOrder, config: &NodeConfig, jobs: &[TimedJob]) -> Result<Vec<Event>, FleetError> {
+//!     let mut events = Vec::new();
+//!     let mut fleet = Fleet::spawn(order, config)?;
+//!     fleet.wait_ready(Duration::from_secs(30))?;
+//!     fleet.feed(jobs, |job| job.spec.origin)?;
+//!     fleet.start(1000.0, Time::ZERO, Duration::from_millis(200))?;
+//!     while !fleet.is_finished(jobs.len() as u64)? {
+//!         fleet.take_events(&mut |event| events.push(event))?;
+//!         std::thread::sleep(Duration::from_millis(50));
+//!     }
+//!     fleet.take_events(&mut |event| events.push(event))?;
+//!     fleet.stop(Duration::from_secs(5))?;
+//!     Ok(events)
+//! }
+//! ```
+
+use std::io;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use scheduler::{Event, SiteId, Time, TimedJob};
+
+use crate::client::{ClientError, NodeClient};
+use crate::clock::StartOrder;
+use crate::config::{NodeConfig, PeerAddress};
+use crate::control::api::Status;
+use crate::spawn::{NodeProcess, SpawnError, SpawnOrder};
+
+/// Events fetched in one request.
+const EVENTS_PAGE: usize = 50_000;
+
+/// Why a fleet does not do what it should.
+#[derive(Debug, thiserror::Error)]
+pub enum FleetError {
+    /// A node did not start.
+    #[error(transparent)]
+    Spawn(#[from] SpawnError),
+    /// A node did not answer, or refused.
+    #[error(transparent)]
+    Client(#[from] ClientError),
+    /// A node ended in the middle of the run.
+    #[error("node {name} ended with {status} during the run:\n{log}")]
+    Ended {
+        /// The site.
+        name: String,
+        /// How.
+        status: std::process::ExitStatus,
+        /// The end of its log.
+        log: String,
+    },
+    /// A node had to be killed, or did not end well.
+    #[error("node {name} did not end as it should: {how}")]
+    BadEnd {
+        /// The site.
+        name: String,
+        /// What happened.
+        how: String,
+    },
+    /// The system does not say what became of a process.
+    #[error("watch the nodes: {0}")]
+    Watch(#[from] io::Error),
+}
+
+/// The nodes of a run.
+#[derive(Debug)]
+pub struct Fleet {
+    /// In the order of the experiment.
+    nodes: Vec<Member>,
+    /// Numbers of the next events when nothing was outstanding at the last look.
+    quiet_before: Option<Vec<u64>>,
+}
+
+#[derive(Debug)]
+struct Member {
+    process: NodeProcess,
+    client: NodeClient,
+    /// Number of the next event to fetch.
+    next_event: u64,
+}
+
+impl Fleet {
+    /// Starts a node for every site of the configuration's grid, which else is the same for all, and introduces
+    /// them to each other. Call it on a thread that lives as long as the fleet; see [`NodeProcess::spawn`].
+    ///
+    /// # Errors
+    /// If one does not start; those that did are killed.
+    pub fn spawn(order: &SpawnOrder, config: &NodeConfig) -> Result<Fleet, FleetError> {
+        let mut nodes = Vec::with_capacity(config.grid.len());
+        for index in 0..config.grid.len() {
+            let config = NodeConfig { site: SiteId::from_index(index), ..config.clone() };
+            let process = NodeProcess::spawn(order, &config)?;
+            nodes.push(Member { client: process.client(), process, next_event: 0 });
+        }
+        let addresses: Vec<PeerAddress> = nodes.iter().flat_map(Member::addresses).collect();
+        for node in &nodes {
+            let mut others = addresses.clone();
+            others.retain(|other| other.site != node.process.ready_line().site);
+            node.client.connect(&others)?;
+        }
+        Ok(Fleet { nodes, quiet_before: None })
+    }
+
+    /// Waits until every node is connected to every other.
+    ///
+    /// # Errors
+    /// If one is not within `patience`, or has ended.
+    pub fn wait_ready(&mut self, patience: Duration) -> Result<(), FleetError> {
+        let deadline = std::time::Instant::now() + patience;
+        for index in 0..self.nodes.len() {
+            let left = deadline.saturating_duration_since(std::time::Instant::now());
+            let ready = self.nodes[index].client.wait_ready(left).map(drop);
+            self.explain(ready)?;
+        }
+        Ok(())
+    }
+
+    /// Hands each job over to the site that is to submit it.
+    ///
+    /// # Errors
+    /// If a node refuses one, or has ended.
+    pub fn feed(
+        &mut self,
+        jobs: &[TimedJob],
+        site_of: impl Fn(&TimedJob) -> SiteId,
+    ) -> Result<(), FleetError> {
+        let mut shares = vec![Vec::new(); self.nodes.len()];
+        for job in jobs {
+            shares[site_of(job).index()].push(*job);
+        }
+        for (index, share) in shares.iter().enumerate() {
+            let fed = self.nodes[index].client.jobs(share);
+            self.explain(fed)?;
+        }
+        Ok(())
+    }
+
+    /// Orders trace time to begin at `origin` on all nodes at once, `lead` from now on the wall clock; every node
+    /// must have its order by then.
+    ///
+    /// # Errors
+    /// If a node refuses, or has ended.
+    pub fn start(&mut self, factor: f64, origin: Time, lead: Duration) -> Result<StartOrder, FleetError> {
+        let at = SystemTime::now() + lead;
+        let unix_micros = at.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_micros() as i64);
+        let order = StartOrder { unix_micros, factor, trace_origin_us: origin.as_micros() };
+        for index in 0..self.nodes.len() {
+            let started = self.nodes[index].client.start(&order);
+            self.explain(started)?;
+        }
+        Ok(order)
+    }
+
+    /// All nodes as of now, in the order of the experiment.
+    ///
+    /// # Errors
+    /// If one does not answer, or has ended.
+    pub fn statuses(&mut self) -> Result<Vec<Status>, FleetError> {
+        let statuses = self.nodes.iter().map(|node| node.client.status()).collect();
+        self.explain(statuses)
+    }
+
+    /// Whether this many jobs have ended and nothing is outstanding anywhere. Ask until it is true: one look at
+    /// many nodes is not one instant, so two in a row must agree that nothing happened between them.
+    ///
+    /// # Errors
+    /// If a node does not answer, or has ended.
+    pub fn is_finished(&mut self, jobs: u64) -> Result<bool, FleetError> {
+        let statuses = self.statuses()?;
+        let completed: u64 = statuses.iter().map(|status| status.completed).sum();
+        let quiet = completed >= jobs && statuses.iter().all(Status::is_quiet);
+        let now = quiet.then(|| statuses.iter().map(|status| status.events).collect());
+        let finished = now.is_some() && now == self.quiet_before;
+        self.quiet_before = now;
+        Ok(finished)
+    }
+
+    /// Fetches what happened since the last time: node by node, each in order. How many events there were.
+    ///
+    /// # Errors
+    /// If a node has forgotten some, does not answer, or has ended.
+    pub fn take_events(&mut self, sink: &mut impl FnMut(Event)) -> Result<u64, FleetError> {
+        let mut count = 0;
+        for index in 0..self.nodes.len() {
+            loop {
+                let node = &self.nodes[index];
+                let page = node.client.events(node.next_event, EVENTS_PAGE);
+                let page = self.explain(page)?;
+                self.nodes[index].next_event += page.len() as u64;
+                count += page.len() as u64;
+                let last = page.len() < EVENTS_PAGE;
+                page.into_iter().for_each(&mut *sink);
+                if last {
+                    break;
+                }
+            }
+        }
+        Ok(count)
+    }
+
+    /// Clients of all nodes, in the order of the experiment.
+    pub fn clients(&self) -> impl Iterator<Item = &NodeClient> {
+        self.nodes.iter().map(|node| &node.client)
+    }
+
+    /// Stops all nodes and waits for their ends.
+    ///
+    /// # Errors
+    /// If one had to be killed or says that it failed; all have ended nevertheless.
+    pub fn stop(self, patience: Duration) -> Result<(), FleetError> {
+        let mut result = Ok(());
+        for node in self.nodes {
+            let name = node.process.ready_line().name.clone();
+            let how = match node.process.stop(patience)? {
+                Some(status) if status.success() => continue,
+                Some(status) => status.to_string(),
+                None => format!("killed after {patience:?}"),
+            };
+            result = result.and(Err(FleetError::BadEnd { name, how }));
+        }
+        result
+    }
+
+    /// Replaces the error of a request by its cause, if that is a node which has ended.
+    fn explain<T>(&mut self, result: Result<T, ClientError>) -> Result<T, FleetError> {
+        let error = match result {
+            Ok(value) => return Ok(value),
+            Err(error) => error,
+        };
+        for node in &mut self.nodes {
+            if let Some(status) = node.process.ended()? {
+                let name = node.process.ready_line().name.clone();
+                return Err(FleetError::Ended { name, status, log: node.process.log_tail() });
+            }
+        }
+        Err(error.into())
+    }
+}
+
+impl Member {
+    fn addresses(&self) -> impl Iterator<Item = PeerAddress> {
+        let ready = self.process.ready_line();
+        let address = |listen: &String| format!("{listen}/p2p/{}", ready.peer_id);
+        ready.listen.iter().map(move |listen| PeerAddress { site: ready.site, address: address(listen) })
+    }
+}
