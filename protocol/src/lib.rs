@@ -4,6 +4,10 @@
 //! time it is. The simulator and the node are two drivers of the same peer. Start with [`peer`] for the seam and
 //! the discipline of one instant, [`message`] for what is said, [`handover`] for the exactly-once transfer.
 
+#[cfg(feature = "canary")]
+pub mod canary;
+#[cfg(not(feature = "canary"))]
+mod canary;
 pub mod codec;
 pub mod config;
 pub mod handover;

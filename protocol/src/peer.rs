@@ -19,6 +19,8 @@ use scheduler::local::LocalQueue;
 use scheduler::waiting::WaitingList;
 use scheduler::{EventKind, JobId, JobSpec, Selection, SiteId, Span, Strategy, Time};
 
+#[cfg(feature = "canary")]
+use crate::canary::Canary;
 use crate::config::PeerConfig;
 use crate::handover::{Custody, Ledger, Record};
 use crate::lists::{Lists, place};
@@ -96,6 +98,8 @@ pub struct Peer {
     pub(crate) routed: BTreeSet<(usize, u64)>,
     pub(crate) timers: Timers,
     outputs: VecDeque<Output>,
+    #[cfg(feature = "canary")]
+    pub(crate) canary: Option<Canary>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -137,6 +141,8 @@ impl Peer {
             routed: BTreeSet::new(),
             timers: Timers::default(),
             outputs: VecDeque::new(),
+            #[cfg(feature = "canary")]
+            canary: None,
             lists,
             config,
         }

@@ -4,8 +4,9 @@
 //! smaller site what that site last told it ([`View`]), and never looks past its root.
 
 use scheduler::event::{DeclineReason, MessageKind};
-use scheduler::{EventKind, Span, Time};
+use scheduler::{EventKind, JobSpec, Span, Time};
 
+use crate::canary::Canary;
 use crate::config::{Discovery, Options};
 use crate::handover::{Answer, Arrival, Custody};
 use crate::lists::Lists;
@@ -241,7 +242,12 @@ impl Peer {
                     });
                     continue;
                 }
-                Arrival::Answered(answer) => answer,
+                Arrival::Answered(answer) => {
+                    if self.has(Canary::StartWithoutLedger) {
+                        self.start_again(now, transfer.job);
+                    }
+                    answer
+                }
                 Arrival::New => self.consider(now, victim, transfer),
             };
             match answer {
@@ -255,6 +261,13 @@ impl Peer {
         self.hear(victim, state);
         if answers.is_some_and(|seq| self.answered(victim, seq, transfers.len())) {
             self.after_answer(now, victim, Some(state.rest));
+        }
+    }
+
+    /// What [`Canary::StartWithoutLedger`] does wrong.
+    fn start_again(&mut self, now: Time, job: JobSpec) {
+        if job.processors <= self.free && self.running().all(|running| running != job.id) {
+            self.start(now, job);
         }
     }
 
@@ -294,7 +307,8 @@ impl Peer {
         self.hear(victim, state);
         let refused = self.views[victim].asked.as_ref().map(|asked| asked.changes);
         if self.answered(victim, seq, 0) {
-            if state.rest != Rest::More {
+            // A refusal that a newer notice overtook says nothing of what waits there by then.
+            if state.rest != Rest::More && state.version == self.views[victim].heard {
                 self.views[victim].refused_at = refused;
             }
             self.after_answer(now, victim, None);
@@ -362,6 +376,9 @@ impl Peer {
         }
         let offer = self.offer(now, free, free > 0);
         self.send(victim, Message::Seen { version: state.version, keep, offer });
+        if self.has(Canary::AskOnNotice) {
+            self.ask(now);
+        }
     }
 
     pub(crate) fn on_route(&mut self, now: Time, from: usize, transfers: &[Transfer]) {

@@ -6,6 +6,7 @@
 use scheduler::event::{MessageKind, RefusalReason};
 use scheduler::{EventKind, Selection, Span, Time};
 
+use crate::canary::Canary;
 use crate::handover::{Answer, Custody};
 use crate::lists::{Lists, add_release, place};
 use crate::message::{Message, Offer, QueueState, Release, Rest, Transfer};
@@ -69,10 +70,10 @@ impl Peer {
             && let Some(granted) = self.record(thief).granted
             && granted.seq == seq
         {
-            return self.grant_again(now, thief, granted);
+            return self.grant_again(thief, granted);
         }
         self.record(thief).last_seq = seq;
-        if self.fresh {
+        if self.fresh || self.has(Canary::OwnWorkBeforeRequest) {
             self.turn(now);
         }
         let unseen: u32 = self
@@ -84,7 +85,12 @@ impl Peer {
         let free = offer.free.saturating_sub(unseen);
         self.remember_releases(thief, offer.releases);
         self.record(thief).nudged = false;
-        self.serve(now, thief, Some(seq), free, offer.stand);
+        if seq == last && self.polling.is_none() && !self.can_pick(now, thief, free) {
+            // Refused before, and still. As with grants, a late copy must not change what the thief was told.
+            self.ask_again(thief, seq);
+        } else {
+            self.serve(now, thief, Some(seq), free, offer.stand);
+        }
         self.publish(now);
     }
 
@@ -96,16 +102,26 @@ impl Peer {
         }
     }
 
-    /// The answer to a repeated request whose answer was a grant.
-    fn grant_again(&mut self, now: Time, thief: usize, granted: Granted) {
+    /// The answer to a repeated request whose answer was a grant. It changes nothing of what the thief was told: if
+    /// the request is a late copy, the thief waits for no answer and would not notice that one got lost.
+    fn grant_again(&mut self, thief: usize, granted: Granted) {
         let site = self.site_at(thief);
-        let out: Vec<Transfer> = (granted.first..=granted.last)
+        let transfers: Vec<Transfer> = (granted.first..=granted.last)
             .filter_map(|number| self.ledger.out(site, number).copied())
             .collect();
-        // If nothing is out, the jobs came with repeated transfers or came back; only the answer is missing. What
-        // the thief offered then is no longer true, so it is told to ask again.
-        let (free, stand) = (self.record(thief).free, self.record(thief).serve);
-        self.conclude(now, thief, Some(granted.seq), out, free, stand, true);
+        if transfers.is_empty() {
+            // The jobs came with repeated transfers or came back; only the answer is missing.
+            return self.ask_again(thief, granted.seq);
+        }
+        let (state, floor) = (self.told(thief), self.ledger.floor_to(site));
+        self.send(thief, Message::Grant { transfers, answers: Some(granted.seq), state, floor });
+    }
+
+    /// Ends a request whose answer got lost. What the thief offered then may no longer be true, so it is not refused
+    /// but told to ask anew.
+    fn ask_again(&mut self, thief: usize, seq: u64) {
+        let state = QueueState { rest: Rest::More, ..self.told(thief) };
+        self.send(thief, Message::NoWork { seq, state });
     }
 
     /// Picks jobs for a thief and sends them, or says that there are none if it asked.
@@ -221,8 +237,16 @@ impl Peer {
         class.and_then(|class| self.own.widest(class)).unwrap_or(0)
     }
 
+    /// Whether a thief owes so many answers that it gets no more jobs.
+    fn is_full(&self, thief: usize) -> bool {
+        self.ledger.out_count(self.site_at(thief)) >= self.config.options.unanswered_max
+    }
+
     /// Whether something could be picked for what a thief offered.
     fn can_pick(&self, now: Time, thief: usize, free: u32) -> bool {
+        if self.is_full(thief) {
+            return false;
+        }
         let lists = self.lists();
         let releases = self.releases_offered.get(&thief).map_or(&[][..], Vec::as_slice);
         let ranges = lists.list(&self.own, &self.config.grid, self.rank, thief);
@@ -274,6 +298,9 @@ impl Peer {
     }
 
     fn notify(&mut self, now: Time, thief: usize) {
+        if self.has(Canary::NoticesNeverSent) {
+            return;
+        }
         let state = self.next_state(thief, false);
         let eager = self.config.options.eager;
         let record = self.record(thief);
@@ -305,6 +332,9 @@ impl Peer {
         let Some(&transfer) = self.ledger.out(site, number) else {
             return self.timers.cancel(Timer::Transfer(to, number));
         };
+        if self.has(Canary::ReclaimOnTimeout) {
+            return self.on_reply(now, to, &[], &[number]);
+        }
         let floor = self.ledger.floor_to(site);
         let age = self.timers.age(Timer::Transfer(to, number), now);
         let message = if self.routed.contains(&(to, number)) {
@@ -368,9 +398,10 @@ impl Peer {
     }
 
     pub(crate) fn on_withdraw(&mut self, thief: usize, version: u64) {
+        let unchecked = self.has(Canary::WithdrawUnchecked);
         let record = self.record(thief);
         // Something told later will put the thief right; without this test it could wait for ever.
-        if record.mode == Mode::Standing && record.version == version {
+        if record.mode == Mode::Standing && (record.version == version || unchecked) {
             record.mode = Mode::Silent;
             record.serve = false;
         }
@@ -378,6 +409,7 @@ impl Peer {
 
     pub(crate) fn on_reply(&mut self, now: Time, thief: usize, accepted: &[u64], declined: &[u64]) {
         let site = self.site_at(thief);
+        let was_full = self.is_full(thief);
         for &number in accepted {
             if let Some((record, transfer)) = self.ledger.settle(site, number, Answer::Accepted) {
                 self.apply(record);
@@ -395,8 +427,19 @@ impl Peer {
             if let Some((record, transfer)) = self.ledger.settle(site, number, Answer::Declined) {
                 self.apply(record);
                 self.timers.cancel(Timer::Transfer(thief, number));
-                self.take_back(now, thief, &transfer);
+                if !self.has(Canary::ForgetDeclined) {
+                    self.take_back(now, thief, &transfer);
+                }
             }
+        }
+        if was_full
+            && !self.is_full(thief)
+            && thief > self.rank
+            && self.lists.is_some()
+            && self.polling.is_none()
+        {
+            // A standing request had to wait for this.
+            self.publish_to(now, thief);
         }
     }
 

@@ -159,3 +159,112 @@ pub fn conservation<'a>(
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use protocol::handover::{Custody, Ledger};
+    use protocol::{Input, Message, Options, PeerConfig};
+    use scheduler::{Grid, JobSpec, LocalScheduler, Pass, Span, Steal, Strategy, Threshold};
+
+    use super::*;
+
+    const SMALL: SiteId = SiteId(1);
+    const LARGE: SiteId = SiteId(2);
+    const NOW: Time = Time::from_secs(5);
+
+    /// Its home is the small site.
+    fn job(id: u64) -> JobSpec {
+        JobSpec {
+            id: JobId(id),
+            submit: NOW,
+            processors: 2,
+            requested: Span::from_secs(1),
+            user: 1,
+            origin: SMALL,
+            payload: 0,
+        }
+    }
+
+    fn peer(site: SiteId) -> Peer {
+        Peer::new(PeerConfig {
+            site,
+            grid: Arc::new(Grid::of_sizes(&[3, 8]).unwrap()),
+            strategy: Strategy::Steal(Steal::with_threshold(Threshold::HALF)),
+            local: LocalScheduler::default(),
+            pass: Pass::default(),
+            options: Options::default(),
+        })
+    }
+
+    fn tell(peer: &mut Peer, input: Input) {
+        peer.handle(NOW, input);
+        while peer.poll_output().is_some() {}
+    }
+
+    /// A transfer that nobody wrote down, as a broken sender would make it.
+    fn route(job: JobSpec) -> Input {
+        let (_, transfer) = Ledger::new().grant(LARGE, job, Custody::default());
+        Input::Message { from: SMALL, message: Message::Route { transfers: vec![transfer], floor: 1 } }
+    }
+
+    fn conserved(peers: &[Peer], unfinished: &[u64]) -> Result<(), Violation> {
+        conservation(NOW, peers.iter(), unfinished.iter().copied().map(JobId))
+    }
+
+    #[test]
+    fn a_second_start_is_seen_even_at_another_site() {
+        let mut observer = Observer::new(2, 2);
+        assert_eq!(observer.start(NOW, 0, &job(1), SMALL, 3), Ok(()));
+        observer.end(SMALL, 2);
+        let twice = Violation::StartedTwice { at: NOW, job: JobId(1), site: LARGE };
+        assert_eq!(observer.start(NOW, 0, &job(1), LARGE, 8), Err(twice));
+    }
+
+    #[test]
+    fn a_start_before_the_submission_is_seen() {
+        let at = NOW - Span::from_micros(1);
+        let early = Violation::StartedEarly { at, job: JobId(1), site: SMALL };
+        assert_eq!(Observer::new(1, 2).start(at, 0, &job(1), SMALL, 3), Err(early));
+    }
+
+    #[test]
+    fn processors_that_do_not_exist_are_seen() {
+        let mut observer = Observer::new(3, 2);
+        assert_eq!(observer.start(NOW, 0, &job(1), SMALL, 3), Ok(()));
+        assert_eq!(observer.start(NOW, 1, &job(2), LARGE, 8), Ok(()), "sites are counted apart");
+        let full = Violation::Capacity { at: NOW, site: SMALL, used: 4, processors: 3 };
+        assert_eq!(observer.start(NOW, 2, &job(3), SMALL, 3), Err(full));
+    }
+
+    #[test]
+    fn a_job_that_nobody_has_is_lost() {
+        let mut peers = [peer(SMALL), peer(LARGE)];
+        tell(&mut peers[0], Input::Submitted(job(1)));
+        assert_eq!(conserved(&peers, &[1]), Ok(()));
+        assert_eq!(conserved(&peers, &[1, 2]), Err(Violation::Lost { at: NOW, job: JobId(2) }));
+    }
+
+    #[test]
+    fn a_job_in_an_unanswered_transfer_is_not_lost() {
+        let mut peers = [peer(SMALL), peer(LARGE)];
+        tell(&mut peers[1], Input::Submitted(job(1)));
+        assert_eq!(peers[1].waiting(), 0, "it is on its way home");
+        assert_eq!(conserved(&peers, &[1]), Ok(()));
+    }
+
+    #[test]
+    fn a_job_with_two_owners_is_seen_waiting_or_running() {
+        let twice = Err(Violation::OwnedTwice { at: NOW, job: JobId(1), first: SMALL, second: LARGE });
+        let mut peers = [peer(SMALL), peer(LARGE)];
+        tell(&mut peers[0], Input::Submitted(job(1)));
+        tell(&mut peers[1], route(job(1)));
+        assert_eq!(conserved(&peers, &[1]), twice);
+        tell(&mut peers[0], Input::Turn);
+        assert_eq!(peers[0].running().count(), 1);
+        assert_eq!(conserved(&peers, &[1]), twice);
+        tell(&mut peers[0], Input::Completed(JobId(1)));
+        assert_eq!(conserved(&peers, &[1]), Ok(()), "one owner is left");
+    }
+}

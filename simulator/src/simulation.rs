@@ -162,6 +162,15 @@ impl<'a> Simulation<'a> {
         }
     }
 
+    /// Makes every peer commit a mistake.
+    #[cfg(feature = "canary")]
+    pub fn with_canary(mut self, canary: protocol::canary::Canary) -> Simulation<'a> {
+        for peer in &mut self.peers {
+            peer.set_canary(canary);
+        }
+        self
+    }
+
     /// Runs to the end. Every event goes to `sink`, in order.
     ///
     /// # Errors

@@ -1,0 +1,44 @@
+//! Mistakes that tests build into a peer on purpose, to see that their checks would notice them.
+//!
+//! A peer can be told to make one only if the crate is built with the feature `canary`, which nothing but tests
+//! does. Without it [`Peer::has`] is always false and every mistake is compiled away.
+
+use crate::peer::Peer;
+
+/// A mistake in the protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(not(feature = "canary"), expect(unreachable_pub, reason = "only tests see it"))]
+pub enum Canary {
+    /// A victim never tells anybody that its queue changed.
+    NoticesNeverSent,
+    /// A thief asks as soon as it gets a notice and does not wait for its turn (rule Z1).
+    AskOnNotice,
+    /// A victim starts own jobs before it serves a request (rule Z2).
+    OwnWorkBeforeRequest,
+    /// A victim obeys a withdrawal although it told the thief something since.
+    WithdrawUnchecked,
+    /// A victim takes an unanswered job back after a while.
+    ReclaimOnTimeout,
+    /// A thief starts a granted job each time the grant arrives.
+    StartWithoutLedger,
+    /// A victim settles a declined transfer and does not take the job back.
+    ForgetDeclined,
+}
+
+impl Peer {
+    /// Makes this peer commit a mistake.
+    #[cfg(feature = "canary")]
+    pub fn set_canary(&mut self, canary: Canary) {
+        self.canary = Some(canary);
+    }
+
+    #[cfg(feature = "canary")]
+    pub(crate) fn has(&self, canary: Canary) -> bool {
+        self.canary == Some(canary)
+    }
+
+    #[cfg(not(feature = "canary"))]
+    pub(crate) fn has(&self, _canary: Canary) -> bool {
+        false
+    }
+}

@@ -1,0 +1,260 @@
+//! Mistakes built into peers on purpose, each of which a check must notice. Run with `--features canary`.
+//!
+//! The same runs without a mistake pass, so what is noticed is the mistake. Mistakes in the hand-over between
+//! crashes are searched for in `protocol/tests/handover_search.rs`, those of ideal algorithms in
+//! `scheduler/tests/ideal_invariants.rs`.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use protocol::Options;
+use protocol::canary::Canary;
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use scheduler::ideal::{StatelessSteal, closed_form};
+use scheduler::waiting::WaitingList;
+use scheduler::{
+    EventKind, Grid, JobId, JobSpec, Pass, SiteId, Span, Steal, Strategy, Threshold, Time, TimedJob,
+};
+use simulator::{Checks, Delay, Faults, Simulation, SimulationConfig, Violation, reference};
+
+const SEEDS: u64 = 300;
+
+#[test]
+fn peers_without_mistakes_pass_every_check() {
+    assert_eq!(differing(None), 0);
+    assert_eq!(problems(None, 20 * SEEDS), []);
+}
+
+#[test]
+fn notices_never_sent_make_schedules_differ() {
+    assert!(differing(Some(Canary::NoticesNeverSent)) > 0);
+}
+
+#[test]
+fn notices_never_sent_starve_thieves() {
+    let problems = problems(Some(Canary::NoticesNeverSent), SEEDS);
+    assert!(problems.iter().any(|problem| matches!(problem, Problem::Starves { .. })), "{problems:?}");
+}
+
+#[test]
+fn asking_on_a_notice_makes_schedules_differ() {
+    assert!(differing(Some(Canary::AskOnNotice)) > 0);
+}
+
+#[test]
+fn own_work_before_a_request_makes_schedules_differ() {
+    assert!(differing(Some(Canary::OwnWorkBeforeRequest)) > 0);
+}
+
+#[test]
+fn obeying_any_withdrawal_starves_a_thief() {
+    // Rare: a withdrawal must be overtaken by a request and its answer, then a narrower job must come.
+    let starving = |canary| {
+        let runs = 0..40 * SEEDS;
+        let starved = runs.filter(|&seed| {
+            let (mut config, jobs) = withdrawing(seed);
+            config.seed = seed;
+            matches!(problem(simulation(config, &jobs, canary)), Some(Problem::Starves { .. }))
+        });
+        starved.count()
+    };
+    assert_eq!(starving(None), 0);
+    let starving = starving(Some(Canary::WithdrawUnchecked));
+    println!("WithdrawUnchecked: {starving} of {} runs starve", 40 * SEEDS);
+    assert!(starving > 0);
+}
+
+#[test]
+fn reclaiming_an_unanswered_job_makes_two_owners() {
+    let problems = problems(Some(Canary::ReclaimOnTimeout), SEEDS);
+    let found = |problem: &Problem| {
+        matches!(problem, Problem::Violates(Violation::OwnedTwice { .. } | Violation::StartedTwice { .. }))
+    };
+    assert!(problems.iter().any(found), "{problems:?}");
+}
+
+#[test]
+fn starting_without_the_ledger_starts_a_job_twice() {
+    let problems = problems(Some(Canary::StartWithoutLedger), SEEDS);
+    let found = |problem: &Problem| matches!(problem, Problem::Violates(Violation::StartedTwice { .. }));
+    assert!(problems.iter().any(found), "{problems:?}");
+}
+
+#[test]
+fn forgetting_a_declined_job_loses_it() {
+    let problems = problems(Some(Canary::ForgetDeclined), SEEDS);
+    let found = |problem: &Problem| matches!(problem, Problem::Violates(Violation::Lost { .. }));
+    assert!(problems.iter().any(found), "{problems:?}");
+}
+
+/// What can be wrong with a run on a bad network.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Problem {
+    Violates(Violation),
+    /// Nothing is under way, and this site does not take a job that it should.
+    Starves {
+        at: Time,
+        site: SiteId,
+        job: JobId,
+    },
+    /// More instants than a run of so few jobs can need.
+    Talks,
+}
+
+/// How many schedules differ from the ideal when communication is free.
+fn differing(canary: Option<Canary>) -> usize {
+    let differing: Vec<u64> = (0..SEEDS)
+        .filter(|&seed| {
+            let (grid, jobs) = instance(seed, 6, 30);
+            let config = SimulationConfig::new(grid.clone(), Strategy::Steal(steal()));
+            let (mut ideal, mut starts) = (BTreeMap::new(), BTreeMap::new());
+            let mut policy = StatelessSteal::new(&grid, steal());
+            reference::run(&mut policy, &jobs, &grid, Pass::Batch, &mut |event| {
+                if let EventKind::Started { job, .. } = event.kind {
+                    ideal.insert(job, (event.at, event.site));
+                }
+            })
+            .expect("a workload that can be run");
+            let result = simulation(config, &jobs, canary).run(&mut |event| {
+                if let EventKind::Started { job, .. } = event.kind {
+                    starts.insert(job, (event.at, event.site));
+                }
+            });
+            result.is_err() || starts != ideal
+        })
+        .collect();
+    println!(
+        "{canary:?}: {} of {SEEDS} schedules differ, first with seed {:?}",
+        differing.len(),
+        differing.first()
+    );
+    differing.len()
+}
+
+/// What goes wrong when messages are late, lost, repeated and reordered, at most one problem per seed.
+fn problems(canary: Option<Canary>, seeds: u64) -> Vec<Problem> {
+    let mut first = None;
+    let problems: Vec<Problem> = (0..seeds)
+        .filter_map(|seed| {
+            let (config, jobs) = bad_network(seed);
+            let problem = problem(simulation(config, &jobs, canary));
+            first = first.or(problem.is_some().then_some(seed));
+            problem
+        })
+        .collect();
+    println!("{canary:?}: {} of {seeds} runs have a problem, first with seed {first:?}", problems.len());
+    problems
+}
+
+/// Options differ from seed to seed, every second time they are the defaults.
+fn bad_network(seed: u64) -> (SimulationConfig, Vec<TimedJob>) {
+    let (grid, jobs) = instance(seed, 4, 20);
+    let mut config = SimulationConfig::new(grid, Strategy::Steal(steal()));
+    config.seed = seed;
+    config.delay = Delay::Constant(Span::from_secs(1));
+    config.checks = Checks::Full;
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    rng.set_stream(2);
+    config.faults =
+        Faults { loss: rng.random_range(0.0..0.4), duplication: rng.random_range(0.0..0.4), jitter: JITTER };
+    if rng.random_bool(0.5) {
+        config.options = Options {
+            window: rng.random_range(1..3),
+            batch: rng.random_range(1..5),
+            eager: rng.random_bool(0.5),
+            bounces_max: rng.random_range(0..4),
+            recall: rng.random_bool(0.5).then(|| Span::from_secs(40)),
+            unanswered_max: rng.random_range(1..8),
+            ..Options::default()
+        };
+    }
+    config.options.retry = Some(Span::from_secs(15));
+    (config, jobs)
+}
+
+const JITTER: Span = Span::from_secs(6);
+const INSTANTS_MAX: u32 = 20_000;
+
+fn problem(mut simulation: Simulation<'_>) -> Option<Problem> {
+    for _ in 0..INSTANTS_MAX {
+        let Some(next) = simulation.next_instant() else {
+            return simulation.finish().err().map(Problem::Violates);
+        };
+        // Whatever was sent has arrived, and nobody is going to say anything.
+        let silent = simulation.peers().iter().all(|peer| peer.is_quiet())
+            && next > simulation.now().saturating_add(JITTER + Span::from_secs(1));
+        if silent && let Some(starved) = starved(&simulation) {
+            return Some(starved);
+        }
+        if let Err(violation) = simulation.run_until(next, &mut |_| {}) {
+            return Some(Problem::Violates(violation));
+        }
+    }
+    Some(Problem::Talks)
+}
+
+/// A site that has room for a job of its list.
+fn starved(simulation: &Simulation<'_>) -> Option<Problem> {
+    let peers = simulation.peers();
+    let queues: Vec<WaitingList> = peers.iter().map(|peer| peer.own().clone()).collect();
+    let grid = &peers[0].config().grid;
+    peers.iter().enumerate().find_map(|(rank, peer)| {
+        let list = closed_form::list(&queues, grid, Threshold::HALF, rank)?;
+        let job = queues[list.home].first(list.widths.fitting(peer.free()))?;
+        Some(Problem::Starves { at: simulation.now(), site: peer.site(), job: job.id })
+    })
+}
+
+fn simulation(config: SimulationConfig, jobs: &[TimedJob], canary: Option<Canary>) -> Simulation<'_> {
+    let simulation = Simulation::new(config, jobs);
+    match canary {
+        Some(canary) => simulation.with_canary(canary),
+        None => simulation,
+    }
+}
+
+fn steal() -> Steal {
+    Steal::with_threshold(Threshold::HALF)
+}
+
+/// Two sites, of which the larger has short own work again and again and withdraws from the smaller.
+fn withdrawing(seed: u64) -> (SimulationConfig, Vec<TimedJob>) {
+    let (mut config, mut jobs) = bad_network(seed);
+    config.options = Options { retry: Some(Span::from_secs(15)), ..Options::default() };
+    config.grid = Arc::new(Grid::of_sizes(&[8, 10]).expect("a grid"));
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    rng.set_stream(3);
+    for job in &mut jobs {
+        let own = rng.random_bool(0.5);
+        job.spec.processors = if own { rng.random_range(9..=10) } else { rng.random_range(1..=8) };
+        job.run_time = Span::from_secs(if own { rng.random_range(1..4) } else { rng.random_range(10..40) });
+        job.spec.requested = job.run_time;
+    }
+    (config, jobs)
+}
+
+/// A small grid and workload, always the same for a seed; half of them are all submitted at once.
+fn instance(seed: u64, sites_max: usize, jobs_max: u64) -> (Arc<Grid>, Vec<TimedJob>) {
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    let sizes: Vec<u32> = (0..rng.random_range(2..=sites_max)).map(|_| rng.random_range(2..13)).collect();
+    let grid = Arc::new(Grid::of_sizes(&sizes).expect("a grid"));
+    let horizon = if rng.random_bool(0.5) { 0 } else { 60 };
+    let mut jobs: Vec<TimedJob> = (1..=rng.random_range(4..=jobs_max))
+        .map(|id| {
+            let run = Span::from_secs(rng.random_range(1..30));
+            let spec = JobSpec {
+                id: JobId(id),
+                submit: Time::from_secs(rng.random_range(0..=horizon)),
+                processors: rng.random_range(1..=grid.widest()),
+                requested: run,
+                user: 1,
+                origin: SiteId(1),
+                payload: 0,
+            };
+            TimedJob { spec, run_time: run }
+        })
+        .collect();
+    jobs.sort_by_key(|job| job.spec.key());
+    (grid, jobs)
+}
