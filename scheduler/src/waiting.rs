@@ -3,7 +3,8 @@
 //! Jobs are kept per width, each width in queue order, so the first fit among n jobs of k different widths costs
 //! O(k), not O(n). Lists of the stealing algorithm are *views* of this one structure by a range of widths.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
+use std::ops::Range;
 
 use crate::job::{JobSpec, QueueKey};
 
@@ -39,16 +40,17 @@ impl Widths {
     pub fn contains(self, processors: u32) -> bool {
         processors > self.above && processors <= self.at_most
     }
-
-    fn is_empty(self) -> bool {
-        self.above >= self.at_most
-    }
 }
 
 /// Waiting jobs in queue order, indexed by width.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WaitingList {
-    by_width: BTreeMap<u32, VecDeque<JobSpec>>,
+    /// Widths of waiting jobs, ascending. The three lists run in parallel; a width without jobs is in none.
+    widths: Vec<u32>,
+    /// Keys of the first job of each width, side by side: finding the first of a range reads nothing else.
+    heads: Vec<QueueKey>,
+    /// Jobs of each width in queue order.
+    queues: Vec<VecDeque<JobSpec>>,
     len: usize,
 }
 
@@ -73,30 +75,46 @@ impl WaitingList {
     /// # Panics
     /// If a job of the same key and width already waits: a job is in one list once.
     pub fn insert(&mut self, job: JobSpec) {
-        let queue = self.by_width.entry(job.processors).or_default();
         let key = job.key();
+        self.len += 1;
+        let lane = match self.widths.binary_search(&job.processors) {
+            Ok(lane) => lane,
+            Err(lane) => {
+                self.widths.insert(lane, job.processors);
+                self.heads.insert(lane, key);
+                self.queues.insert(lane, VecDeque::from([job]));
+                return;
+            }
+        };
+        let queue = &mut self.queues[lane];
         match queue.back() {
             Some(last) if last.key() >= key => {
                 let place = queue.partition_point(|waiting| waiting.key() < key);
                 assert!(queue[place].key() != key, "job {} waits twice", job.id);
                 queue.insert(place, job);
+                self.heads[lane] = self.heads[lane].min(key);
             }
             _ => queue.push_back(job),
         }
-        self.len += 1;
     }
 
     /// Takes a job out. `None` if it does not wait here.
     pub fn remove(&mut self, processors: u32, key: QueueKey) -> Option<JobSpec> {
-        let queue = self.by_width.get_mut(&processors)?;
-        let job = if queue.front().is_some_and(|first| first.key() == key) {
+        let lane = self.widths.binary_search(&processors).ok()?;
+        let queue = &mut self.queues[lane];
+        let job = if self.heads[lane] == key {
             queue.pop_front()
         } else {
             let place = queue.binary_search_by_key(&key, JobSpec::key).ok()?;
             queue.remove(place)
         };
-        if queue.is_empty() {
-            self.by_width.remove(&processors);
+        match queue.front() {
+            Some(first) => self.heads[lane] = first.key(),
+            None => {
+                self.widths.remove(lane);
+                self.heads.remove(lane);
+                self.queues.remove(lane);
+            }
         }
         self.len -= 1;
         job
@@ -104,28 +122,22 @@ impl WaitingList {
 
     /// The first job in queue order with a width in the range.
     pub fn first(&self, widths: Widths) -> Option<&JobSpec> {
-        if widths.is_empty() {
-            return None;
-        }
-        self.heads(widths).min_by_key(|job| job.key())
+        let lanes = self.lanes(widths);
+        let begin = lanes.start;
+        let (offset, _) = self.heads[lanes].iter().enumerate().min_by_key(|&(_, key)| key)?;
+        self.queues[begin + offset].front()
     }
 
     /// The first job in queue order among the widest of the range.
     pub fn widest_first(&self, widths: Widths) -> Option<&JobSpec> {
-        if widths.is_empty() {
-            return None;
-        }
-        self.heads(widths).next_back()
+        self.queues[self.lanes(widths)].last()?.front()
     }
 
     /// The first job in queue order with a width in the range that satisfies a condition. Looks at every job of
     /// the range before it, so it costs O(n) if few satisfy.
     pub fn first_where(&self, widths: Widths, condition: impl Fn(&JobSpec) -> bool) -> Option<&JobSpec> {
-        if widths.is_empty() {
-            return None;
-        }
         let mut first: Option<&JobSpec> = None;
-        for queue in self.by_width.range(widths.above + 1..=widths.at_most).map(|(_, queue)| queue) {
+        for queue in &self.queues[self.lanes(widths)] {
             let earlier = queue.iter().take_while(|job| first.is_none_or(|first| job.key() < first.key()));
             first = earlier.into_iter().find(|job| condition(job)).or(first);
         }
@@ -134,45 +146,40 @@ impl WaitingList {
 
     /// The smallest width present in the range.
     pub fn narrowest(&self, widths: Widths) -> Option<u32> {
-        if widths.is_empty() {
-            return None;
-        }
-        self.by_width.range(widths.above + 1..=widths.at_most).next().map(|(&width, _)| width)
+        self.widths[self.lanes(widths)].first().copied()
     }
 
     /// The largest width present in the range.
     pub fn widest(&self, widths: Widths) -> Option<u32> {
-        if widths.is_empty() {
-            return None;
-        }
-        self.by_width.range(widths.above + 1..=widths.at_most).next_back().map(|(&width, _)| width)
+        self.widths[self.lanes(widths)].last().copied()
     }
 
     /// Whether a job with a width in the range waits.
     pub fn any(&self, widths: Widths) -> bool {
-        self.narrowest(widths).is_some()
+        !self.lanes(widths).is_empty()
     }
 
     /// All jobs with a width in the range, in queue order. Costs O(n log n).
     pub fn in_order(&self, widths: Widths) -> Vec<&JobSpec> {
-        if widths.is_empty() {
-            return Vec::new();
-        }
-        let range = self.by_width.range(widths.above + 1..=widths.at_most);
-        let mut jobs: Vec<&JobSpec> = range.flat_map(|(_, queue)| queue).collect();
+        let mut jobs: Vec<&JobSpec> = self.queues[self.lanes(widths)].iter().flatten().collect();
         jobs.sort_unstable_by_key(|job| job.key());
         jobs
     }
 
     /// Every job, by width and then in queue order.
     pub fn iter(&self) -> impl Iterator<Item = &JobSpec> {
-        self.by_width.values().flatten()
+        self.queues.iter().flatten()
     }
 
-    fn heads(&self, widths: Widths) -> impl DoubleEndedIterator<Item = &JobSpec> {
-        self.by_width
-            .range(widths.above + 1..=widths.at_most)
-            .map(|(_, queue)| queue.front().expect("no width is kept without a job"))
+    /// Where the widths of a range are.
+    fn lanes(&self, widths: Widths) -> Range<usize> {
+        let place_above = |width: u32| match width {
+            0 => 0,
+            u32::MAX => self.widths.len(),
+            _ => self.widths.partition_point(|&present| present <= width),
+        };
+        let begin = place_above(widths.above);
+        begin..place_above(widths.at_most).max(begin)
     }
 }
 
