@@ -15,7 +15,7 @@ pub enum Checks {
     /// Single start, start not before submission, capacity, and every job finished at the end.
     #[default]
     Cheap,
-    /// Also conservation and each peer's own invariants, after every step.
+    /// Also conservation and each peer's own invariants after every step, and I1 to I10 while messages are free.
     Full,
 }
 
@@ -73,6 +73,14 @@ pub enum Violation {
         first: SiteId,
         /// The other.
         second: SiteId,
+    },
+    /// A proved invariant of the stealing algorithm, while messages are free.
+    #[error("at {at}: {violation}")]
+    Invariant {
+        /// When.
+        at: Time,
+        /// Which, and where.
+        violation: scheduler::ideal::invariants::Violation,
     },
     /// Liveness: a run ended with jobs that never finished.
     #[error("the run ended with {unfinished} unfinished jobs, the first is job {job}")]

@@ -6,6 +6,7 @@
 //! for runs of ideal algorithms without messages.
 
 pub mod checks;
+mod invariants;
 pub mod jobs;
 pub mod network;
 pub mod reference;

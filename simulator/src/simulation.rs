@@ -14,6 +14,7 @@ use scheduler::{
 };
 
 use crate::checks::{Checks, Observer, Violation, conservation};
+use crate::invariants::IdealMode;
 use crate::jobs::JobIndex;
 use crate::network::{Delay, Faults, Network};
 
@@ -113,6 +114,7 @@ pub struct Simulation<'a> {
     sequence: u64,
     now: Time,
     observer: Observer,
+    ideal_mode: Option<IdealMode>,
     unfinished: BTreeSet<JobId>,
     totals: Totals,
 }
@@ -155,6 +157,10 @@ impl<'a> Simulation<'a> {
             sequence: 0,
             now: Time::from_micros(i64::MIN),
             observer: Observer::new(jobs.len(), grid.len()),
+            ideal_mode: match config.checks {
+                Checks::Full => IdealMode::of(&config, jobs),
+                Checks::Cheap => None,
+            },
             unfinished: BTreeSet::new(),
             totals: Totals::default(),
             config,
@@ -245,6 +251,9 @@ impl<'a> Simulation<'a> {
             let unfinished = self.jobs.len() - self.totals.completed;
             return Err(Violation::Unfinished { unfinished, job });
         }
+        if let (Some(ideal_mode), Some(last_end)) = (&self.ideal_mode, self.totals.last_end) {
+            ideal_mode.finished(last_end)?;
+        }
         match self.peers.iter().find(|peer| !peer.is_quiet()) {
             Some(peer) => Err(Violation::NotQuiet { site: peer.site() }),
             None => Ok(self.totals),
@@ -268,6 +277,9 @@ impl<'a> Simulation<'a> {
             self.turns(sink)?;
             while self.timers_due(at, sink)? {
                 self.turns(sink)?;
+            }
+            if let Some(ideal_mode) = &mut self.ideal_mode {
+                ideal_mode.decided(at)?;
             }
             // A job without run time ends at the instant it starts.
             if self.endings.peek().is_none_or(|Reverse(due)| due.at > at) {
@@ -294,6 +306,9 @@ impl<'a> Simulation<'a> {
             if self.config.checks == Checks::Full {
                 self.unfinished.remove(&job);
             }
+            if let Some(ideal_mode) = &mut self.ideal_mode {
+                ideal_mode.completed(at, job, rank);
+            }
             self.handle(rank, Input::Completed(job), sink)?;
             if per_event {
                 self.turns(sink)?;
@@ -314,6 +329,9 @@ impl<'a> Simulation<'a> {
             self.next_job += 1;
             if self.config.checks == Checks::Full {
                 self.unfinished.insert(job.spec.id);
+            }
+            if let Some(ideal_mode) = &mut self.ideal_mode {
+                ideal_mode.submitted(at, job.spec);
             }
             let rank = self.peers[0].config().home_rank(&job.spec).expect("callers refuse jobs too wide");
             self.handle(rank, Input::Submitted(job.spec), sink)?;
@@ -415,6 +433,9 @@ impl<'a> Simulation<'a> {
         let place = self.index.get(job.id).expect("only jobs of the workload are started");
         let (site, limit) = (self.peers[rank].site(), self.peers[rank].processors());
         self.observer.start(self.now, place, job, site, limit)?;
+        if let Some(ideal_mode) = &mut self.ideal_mode {
+            ideal_mode.started(self.now, *job, rank);
+        }
         self.sequence += 1;
         self.endings.push(Reverse(Due {
             at: self.now + self.jobs[place].run_time,

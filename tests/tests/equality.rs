@@ -125,7 +125,7 @@ fn workload() -> impl Strategy<Value = (Arc<Grid>, Vec<TimedJob>)> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(3000))]
+    #![proptest_config(ProptestConfig::with_cases(4000))]
 
     #[test]
     fn protocol_without_delay_equals_the_ideal(
@@ -137,4 +137,47 @@ proptest! {
         let actual = protocol(&grid, strategy, &jobs, options, Checks::Full);
         prop_assert_eq!(actual, expected);
     }
+}
+
+/// Whole logs, each on a grid that splits its machine into halves, as `(log, processors)`.
+const LOGS: [(&str, u32); 5] = [
+    ("KTH-SP2-1996-2.1-cln", 100),
+    ("SDSC-SP2-1998-4.2-cln", 128),
+    ("CTC-SP2-1996-3.1-cln", 338),
+    ("LANL-CM5-1994-4.1-cln", 1024),
+    ("SDSC-BLUE-2000-4.2-cln", 1152),
+];
+
+#[test]
+fn protocol_without_delay_equals_the_ideal_on_whole_real_logs() {
+    let strategies = [
+        steal_by(50, Order::Ahb, Selection::FirstFit),
+        steal_by(25, Order::Bah, Selection::BestFit),
+        steal_by(75, Order::Hab, Selection::FirstFit),
+        Scheduling::StealGreedy(Steal::with_threshold(Threshold::HALF)),
+        Scheduling::CommonPool,
+    ];
+    let options = Options { message_events: false, ..Options::default() };
+    for (log, processors) in LOGS {
+        let Some(path) = stealgrid_tests::shared(&format!("traces/{log}.swf.gz")) else { continue };
+        let trace = workload::read(&path).expect("a log of the archive");
+        let jobs = workload::prepare(&trace, &workload::prepare::PrepareOptions::default(), processors)
+            .expect("its jobs are sound")
+            .jobs;
+        // The whole machine, and three smaller ones beside it.
+        let sizes = [processors / 8, processors / 4, processors / 2, processors];
+        let grid = Arc::new(Grid::of_sizes(&sizes).expect("a grid"));
+
+        for strategy in strategies {
+            let expected = ideal(&grid, strategy, &jobs);
+            let actual = protocol(&grid, strategy, &jobs, options, Checks::Cheap);
+
+            assert_eq!(expected.len(), jobs.len());
+            assert!(actual == expected, "{log} under {strategy:?} differs from the ideal");
+        }
+    }
+}
+
+fn steal_by(percent: u8, order: Order, select: Selection) -> Scheduling {
+    Scheduling::Steal(Steal { threshold: Threshold::new(percent).expect("a percentage"), order, select })
 }
