@@ -32,6 +32,8 @@ pub(crate) struct ThiefRecord {
     granted: Option<Granted>,
     /// Told that something could be picked for it, and not asked since.
     nudged: bool,
+    /// Its last request was refused only because too many transfers to it were unanswered.
+    busy: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -85,6 +87,7 @@ impl Peer {
         let free = offer.free.saturating_sub(unseen);
         self.remember_releases(thief, offer.releases);
         self.record(thief).nudged = false;
+        self.record(thief).busy = false;
         if seq == last && self.polling.is_none() && !self.can_pick(now, thief, free) {
             // Refused before, and still. As with grants, a late copy must not change what the thief was told.
             self.ask_again(thief, seq);
@@ -169,6 +172,7 @@ impl Peer {
             } else {
                 RefusalReason::TooWide
             };
+            self.record(thief).busy = reason == RefusalReason::Busy;
             self.event(EventKind::Refused { thief: self.site_at(thief), seq, reason });
         }
         self.conclude(now, thief, answers, transfers, free, stand, cut);
@@ -268,7 +272,7 @@ impl Peer {
         let empty = self.own.is_empty();
         let record = &self.records[thief - self.rank - 1];
         let (mode, told, lead, nudged) = (record.mode, record.told, record.lead, record.nudged);
-        let (serve, free) = (record.serve, record.free);
+        let (serve, free, busy) = (record.serve, record.free, record.busy);
         let notify = match mode {
             Mode::Silent | Mode::Pending => false,
             Mode::Watching => !empty,
@@ -276,7 +280,7 @@ impl Peer {
             Mode::Standing => {
                 let narrower = self.need(thief) < told;
                 let lists = self.lists();
-                let scans = matches!(lists.select(), Selection::HeadOnly | Selection::Easy);
+                let scans = busy || matches!(lists.select(), Selection::HeadOnly | Selection::Easy);
                 let nudge = scans && !nudged && self.can_pick(now, thief, free);
                 if nudge {
                     self.record(thief).nudged = true;

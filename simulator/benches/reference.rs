@@ -1,17 +1,19 @@
-//! Jobs per second of ideal runs, event loop included, on the seven sites of the thesis's Grid 1.
+//! Jobs per second of ideal runs and of the protocol, event loop included, on the seven sites of the thesis's Grid 1.
 //!
 //! Ideal ST50 is to be read against local FCFS on the same log in the same run: the ratio is what stealing costs.
 
 use std::hint::black_box;
+use std::sync::Arc;
 
 use criterion::{BatchSize, Criterion, SamplingMode, Throughput, criterion_group, criterion_main};
 use scheduler::ideal::{CommonPool, GreedySteal, StatelessSteal};
 use scheduler::local::LocalGrid;
 use scheduler::{
-    Grid, JobId, JobSpec, LocalScheduler, Order, Pass, Policy, Selection, SiteId, Span, Steal, Threshold,
-    Time, TimedJob,
+    Grid, JobId, JobSpec, LocalScheduler, Order, Pass, Policy, Selection, SiteId, Span, Steal, Strategy,
+    Threshold, Time, TimedJob,
 };
 use simulator::reference::run;
+use simulator::{Simulation, SimulationConfig};
 
 /// Enough that set-up does not show, and what a log of several years holds.
 const JOBS: usize = 500_000;
@@ -43,6 +45,7 @@ fn references(criterion: &mut Criterion) {
         }
         measure("st50 greedy", &|| Box::new(GreedySteal::new(&grid, steal(Selection::FirstFit))));
         measure("common pool", &|| Box::new(CommonPool::new(&grid)));
+        group.bench_function("st50 protocol", |bencher| bencher.iter(|| simulated(&jobs, &grid)));
         group.finish();
     }
 }
@@ -55,6 +58,19 @@ fn whole_run(mut policy: Boxed, jobs: &[TimedJob], grid: &Grid) {
     });
     assert_eq!(summary.map(|summary| summary.jobs), Ok(jobs.len()));
     assert_eq!(events, 3 * jobs.len() as u64);
+}
+
+/// The same jobs through peers and messages without delay.
+fn simulated(jobs: &[TimedJob], grid: &Grid) {
+    let steal = Strategy::Steal(Steal::with_threshold(Threshold::HALF));
+    let config = SimulationConfig::new(Arc::new(grid.clone()), steal);
+    let mut events = 0u64;
+    let totals = Simulation::new(config, jobs).run(&mut |event| {
+        black_box(event);
+        events += 1;
+    });
+    assert_eq!(totals.map(|totals| totals.completed), Ok(jobs.len()));
+    assert!(events > 3 * jobs.len() as u64);
 }
 
 /// A policy chosen at run time.
