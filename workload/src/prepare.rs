@@ -50,7 +50,7 @@ pub enum PrepareError {
     /// A job is wider than every site, and such jobs are to be refused.
     #[error(
         "prepare {trace}: job {job} needs {processors} processors and the widest site has {widest}; \
-         use a wider site, or drop such jobs (too-wide = drop)"
+         use a wider site, or drop such jobs with --too-wide drop (too_wide = \"drop\")"
     )]
     TooWide {
         /// The trace.

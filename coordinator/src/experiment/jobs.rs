@@ -102,7 +102,7 @@ fn mix(experiment: &Experiment, sites: &[(String, PathBuf)]) -> Result<Jobs, Job
         notes.extend(prepare_notes(&prepared.report).into_iter().map(|note| format!("{site}: {note}")));
         let id = experiment.grid.sites().iter().find(|other| other.name == *site).map(|site| site.id);
         logs.push(Log { name: trace.name.clone(), header: trace.header, jobs: prepared.jobs, site: id });
-        names.push(trace.name);
+        names.push(path.file_name().map_or(trace.name, |name| name.to_string_lossy().into_owned()));
     }
     let defaults = MixOptions::default();
     let slice = &experiment.slice;
