@@ -111,7 +111,7 @@ fn jobs_wider_than_the_widest_site_are_dropped_or_refused() {
     assert_eq!(
         prepare(&trace, &refuse, 8).unwrap_err().to_string(),
         "prepare test.swf: job 2 needs 9 processors and the widest site has 8; use a wider site, or drop such \
-         jobs (too-wide = drop)"
+         jobs with --too-wide drop (too_wide = \"drop\")"
     );
 }
 
