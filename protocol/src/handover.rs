@@ -175,8 +175,13 @@ impl Ledger {
     /// The record that hands `job` to `to`; apply it, then send the transfer.
     pub fn grant(&self, to: SiteId, job: JobSpec, custody: Custody) -> (Record, Transfer) {
         let number = self.outgoing.get(&to).map_or(1, |outgoing| outgoing.next);
-        let transfer =
-            Transfer { number, job, bounces: custody.bounces, hops: custody.hops + 1, epoch: custody.epoch };
+        let transfer = Transfer {
+            number,
+            job,
+            bounces: custody.bounces,
+            hops: custody.hops.saturating_add(1),
+            epoch: custody.epoch,
+        };
         (Record::Out { to, transfer }, transfer)
     }
 
