@@ -24,7 +24,7 @@
 //! ```
 
 use std::io;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use scheduler::{Event, SiteId, Time, TimedJob};
 
@@ -32,10 +32,16 @@ use crate::client::{ClientError, NodeClient};
 use crate::clock::StartOrder;
 use crate::config::{NodeConfig, PeerAddress};
 use crate::control::api::Status;
+use crate::network::Discovery;
 use crate::spawn::{NodeProcess, SpawnError, SpawnOrder};
 
 /// Events fetched in one request.
 const EVENTS_PAGE: usize = 50_000;
+
+/// How long a node that does not answer is watched for its end: a process ends a moment after its connections.
+const END_PATIENCE: Duration = Duration::from_secs(1);
+/// How often it is looked at meanwhile.
+const END_POLL: Duration = Duration::from_millis(10);
 
 /// Why a fleet does not do what it should.
 #[derive(Debug, thiserror::Error)]
@@ -93,11 +99,23 @@ impl Fleet {
     /// # Errors
     /// If one does not start; those that did are killed.
     pub fn spawn(order: &SpawnOrder, config: &NodeConfig) -> Result<Fleet, FleetError> {
-        let mut nodes = Vec::with_capacity(config.grid.len());
-        for index in 0..config.grid.len() {
-            let config = NodeConfig { site: SiteId::from_index(index), ..config.clone() };
-            let process = NodeProcess::spawn(order, &config)?;
+        let of_site = |index| NodeConfig { site: SiteId::from_index(index), ..config.clone() };
+        Fleet::spawn_each(order, &(0..config.grid.len()).map(of_site).collect::<Vec<_>>())
+    }
+
+    /// Starts a node for each configuration, given in the order of the grid, and introduces them to each other
+    /// unless they are to find each other. Call it on a thread that lives as long as the fleet.
+    ///
+    /// # Errors
+    /// If one does not start; those that did are killed.
+    pub fn spawn_each(order: &SpawnOrder, configs: &[NodeConfig]) -> Result<Fleet, FleetError> {
+        let mut nodes = Vec::with_capacity(configs.len());
+        for config in configs {
+            let process = NodeProcess::spawn(order, config)?;
             nodes.push(Member { client: process.client(), process, next_event: 0 });
+        }
+        if configs.iter().all(|config| config.discovery == Discovery::Mdns) {
+            return Ok(Fleet { nodes, quiet_before: None });
         }
         let addresses: Vec<PeerAddress> = nodes.iter().flat_map(Member::addresses).collect();
         for node in &nodes {
@@ -113,9 +131,9 @@ impl Fleet {
     /// # Errors
     /// If one is not within `patience`, or has ended.
     pub fn wait_ready(&mut self, patience: Duration) -> Result<(), FleetError> {
-        let deadline = std::time::Instant::now() + patience;
+        let deadline = Instant::now() + patience;
         for index in 0..self.nodes.len() {
-            let left = deadline.saturating_duration_since(std::time::Instant::now());
+            let left = deadline.saturating_duration_since(Instant::now());
             let ready = self.nodes[index].client.wait_ready(left).map(drop);
             self.explain(ready)?;
         }
@@ -174,12 +192,17 @@ impl Fleet {
     /// If a node does not answer, or has ended.
     pub fn is_finished(&mut self, jobs: u64) -> Result<bool, FleetError> {
         let statuses = self.statuses()?;
+        Ok(self.is_finished_by(&statuses, jobs))
+    }
+
+    /// The same, by a look at all nodes that the caller has taken already.
+    pub fn is_finished_by(&mut self, statuses: &[Status], jobs: u64) -> bool {
         let completed: u64 = statuses.iter().map(|status| status.completed).sum();
         let quiet = completed >= jobs && statuses.iter().all(Status::is_quiet);
         let now = quiet.then(|| statuses.iter().map(|status| status.events).collect());
         let finished = now.is_some() && now == self.quiet_before;
         self.quiet_before = now;
-        Ok(finished)
+        finished
     }
 
     /// Fetches what happened since the last time: node by node, each in order. How many events there were.
@@ -189,20 +212,26 @@ impl Fleet {
     pub fn take_events(&mut self, sink: &mut impl FnMut(Event)) -> Result<u64, FleetError> {
         let mut count = 0;
         for index in 0..self.nodes.len() {
-            loop {
-                let node = &self.nodes[index];
-                let page = node.client.events(node.next_event, EVENTS_PAGE);
-                let page = self.explain(page)?;
-                self.nodes[index].next_event += page.len() as u64;
-                count += page.len() as u64;
-                let last = page.len() < EVENTS_PAGE;
-                page.into_iter().for_each(&mut *sink);
-                if last {
-                    break;
-                }
-            }
+            let taken = self.nodes[index].take_events(sink);
+            count += self.explain(taken)?;
         }
         Ok(count)
+    }
+
+    /// Fetches the same from the nodes that still answer, once something has gone wrong, and says which do not.
+    pub fn salvage_events(&mut self, sink: &mut impl FnMut(Event)) -> Vec<String> {
+        let mut silent = Vec::new();
+        for node in &mut self.nodes {
+            if node.take_events(sink).is_err() {
+                silent.push(node.process.ready_line().name.clone());
+            }
+        }
+        silent
+    }
+
+    /// Process ids, in the order of the experiment.
+    pub fn process_ids(&self) -> impl Iterator<Item = u32> {
+        self.nodes.iter().map(|node| node.process.id())
     }
 
     /// Clients of all nodes, in the order of the experiment.
@@ -234,17 +263,35 @@ impl Fleet {
             Ok(value) => return Ok(value),
             Err(error) => error,
         };
-        for node in &mut self.nodes {
-            if let Some(status) = node.process.ended()? {
-                let name = node.process.ready_line().name.clone();
-                return Err(FleetError::Ended { name, status, log: node.process.log_tail() });
+        let deadline = Instant::now() + END_PATIENCE;
+        while matches!(error, ClientError::Request { .. }) && Instant::now() < deadline {
+            for node in &mut self.nodes {
+                if let Some(status) = node.process.ended()? {
+                    let name = node.process.ready_line().name.clone();
+                    return Err(FleetError::Ended { name, status, log: node.process.log_tail() });
+                }
             }
+            std::thread::sleep(END_POLL);
         }
         Err(error.into())
     }
 }
 
 impl Member {
+    fn take_events(&mut self, sink: &mut impl FnMut(Event)) -> Result<u64, ClientError> {
+        let mut count = 0;
+        loop {
+            let page = self.client.events(self.next_event, EVENTS_PAGE)?;
+            let taken = page.len() as u64;
+            self.next_event += taken;
+            count += taken;
+            page.into_iter().for_each(&mut *sink);
+            if taken < EVENTS_PAGE as u64 {
+                return Ok(count);
+            }
+        }
+    }
+
     fn addresses(&self) -> impl Iterator<Item = PeerAddress> {
         let ready = self.process.ready_line();
         let address = |listen: &String| format!("{listen}/p2p/{}", ready.peer_id);

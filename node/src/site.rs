@@ -18,27 +18,17 @@ use crate::arrivals::{Arrivals, ArrivalsError};
 use crate::clock::TraceClock;
 use crate::config::NodeConfig;
 use crate::control::Command;
-use crate::control::api::{LinkStatus, MeasuredDelay, Outstanding, Phase, Status};
+use crate::control::api::{LinkStatus, Outstanding, Phase, Status};
 use crate::delay::{DelayConfig, DelayLine};
 use crate::event_log::EventLog;
 use crate::executor::Executor;
 use crate::frame::Frame;
+use crate::measured::Measured;
 use crate::metrics::{Limit, Metrics};
 use crate::network::{Arrival, Network, NetworkHandle, Outgoing};
 
 /// Messages handled in one instant, so that a flood cannot keep the site from its jobs. Arbitrary.
 const MESSAGES_PER_INSTANT: usize = 1024;
-
-/// What arrived from one site.
-#[derive(Clone, Copy, Debug, Default)]
-struct Measured {
-    count: u64,
-    total: Span,
-    min: Span,
-    max: Span,
-    sequence: u64,
-    overtaken: u64,
-}
 
 /// The event loop of one node.
 pub(crate) struct SiteLoop {
@@ -434,36 +424,6 @@ impl SiteLoop {
             limits_hit: self.limits().map(|(limit, hits)| (limit.name().to_string(), hits)).into(),
             peer_id: state.peer_id,
             listen: state.listen,
-        }
-    }
-}
-
-impl Measured {
-    fn add(&mut self, delay: Span, sequence: u64) {
-        if self.count == 0 {
-            (self.min, self.max) = (delay, delay);
-        }
-        self.count += 1;
-        self.total += delay;
-        self.min = self.min.min(delay);
-        self.max = self.max.max(delay);
-        if sequence < self.sequence {
-            self.overtaken += 1;
-        }
-        self.sequence = self.sequence.max(sequence);
-    }
-
-    fn mean(&self) -> Span {
-        Span::from_micros(self.total.as_micros() / i64::try_from(self.count.max(1)).unwrap_or(i64::MAX))
-    }
-
-    fn report(&self) -> MeasuredDelay {
-        MeasuredDelay {
-            count: self.count,
-            mean_us: self.mean().as_micros(),
-            min_us: self.min.as_micros(),
-            max_us: self.max.as_micros(),
-            overtaken: self.overtaken,
         }
     }
 }

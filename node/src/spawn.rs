@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader};
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc;
@@ -98,6 +99,8 @@ impl NodeProcess {
             .arg("--config")
             .arg(&config_path)
             .arg("--die-with-parent")
+            // A Ctrl-C at the terminal is for the coordinator, which stops its nodes when it has their events.
+            .process_group(0)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(log_file)

@@ -150,6 +150,9 @@ pub struct MeasuredDelay {
     pub count: u64,
     /// Mean.
     pub mean_us: i64,
+    /// Median, to about 2 %.
+    #[serde(default)]
+    pub median_us: i64,
     /// Shortest.
     pub min_us: i64,
     /// Longest.
