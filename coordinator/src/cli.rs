@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::drive::simulate;
+use crate::drive::{run, simulate};
 use crate::{exit, trace};
 
 /// A testbed for peer-to-peer job scheduling between parallel machines.
@@ -18,6 +18,9 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Simulate(Box<simulate::SimulateArgs>),
+    Run(Box<run::RunArgs>),
+    /// Run one site as a process; `run` starts one for each
+    Node(Box<node::cli::NodeArgs>),
     Trace(trace::TraceArgs),
 }
 
@@ -26,6 +29,8 @@ pub fn main() -> ExitCode {
     let cli = Cli::parse();
     let done = match cli.command {
         Command::Simulate(args) => simulate::command(&args),
+        Command::Run(args) => run::command(&args),
+        Command::Node(args) => return node::cli::run(*args),
         Command::Trace(args) => trace::run(args),
     };
     match done {

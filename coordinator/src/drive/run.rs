@@ -1,1 +1,237 @@
-//! `stealgrid run`: one node process per site, over libp2p, by the wall clock.
+//! `stealgrid run`: one node process per site, over libp2p, by the wall clock times a factor.
+//!
+//! The same executable is started once more for every site, as `stealgrid node`. The coordinator hands over jobs,
+//! starts the clocks, watches and collects events; it is on the path of no decision. What the nodes are told is in
+//! [`plan`], the time they run in [`watch`], and how what they did is judged in [`audit`], [`compare`] and
+//! [`links`].
+
+pub mod audit;
+pub mod compare;
+pub mod links;
+pub mod merge;
+pub mod plan;
+pub mod watch;
+
+use std::time::{Duration, Instant};
+
+use analysis::Outcome;
+use anyhow::Context as _;
+use node::fleet::{Fleet, FleetError};
+use node::spawn::{SpawnError, SpawnOrder};
+use simulator::Checks;
+
+use self::audit::Audit;
+use self::plan::Plan;
+use self::watch::{Ending, Watch};
+use super::simulate::{load, simulate};
+use super::{Ended, Interrupt, Sink, builder, conclude};
+use crate::exit;
+use crate::experiment::flags::ExperimentArgs;
+use crate::experiment::jobs::Jobs;
+use crate::experiment::{Clock, Experiment};
+use crate::outputs::Status;
+
+/// How long a node may take to stop before it is killed.
+const STOP_PATIENCE: Duration = Duration::from_secs(5);
+/// From the first order to start until trace time begins, so that every node has its order by then.
+const START_LEAD: Duration = Duration::from_millis(200);
+/// And this much more for every node.
+const START_LEAD_PER_NODE: Duration = Duration::from_millis(10);
+
+/// Run an experiment on real processes: one node per site, over libp2p, faster than the wall clock.
+///
+/// Exit codes: 0 done, 2 usage, 3 unreadable input or a port in use, 4 stopped before the end, 5 a proved bound
+/// does not hold or the makespan is not that of the simulation.
+#[derive(Clone, Debug, clap::Args)]
+pub struct RunArgs {
+    /// What to run.
+    #[command(flatten)]
+    pub experiment: ExperimentArgs,
+
+    /// Largest difference between the makespans of the run and of its simulation, in percent
+    #[arg(long, value_name = "PERCENT", default_value_t = 1.0, help_heading = "Run")]
+    pub tolerance: f64,
+
+    /// First port of the nodes, one for each site; 0 for any that are free [default: 0]
+    #[arg(long, value_name = "PORT", help_heading = "Run")]
+    pub port: Option<u16>,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// If something fails that should not.
+pub fn command(args: &RunArgs) -> anyhow::Result<u8> {
+    let Some((mut experiment, jobs)) = load(&args.experiment) else { return Ok(exit::INPUT) };
+    if let Some(port) = args.port {
+        experiment.run.port = port;
+    }
+    if let Err(refusal) = plan::check(&experiment) {
+        eprintln!("error: {refusal}");
+        return Ok(exit::USAGE);
+    }
+    let interrupt = Interrupt::on_signals()?;
+    let Some(simulated) = simulated(&experiment, &jobs, &interrupt)? else {
+        eprintln!("error: stopped before any node was started");
+        return Ok(exit::INCOMPLETE);
+    };
+    let plan = Plan::new(&experiment, &jobs, &simulated)?;
+    for note in &plan.notes {
+        eprintln!("note: {note}");
+    }
+    let fleet = match start(&experiment, &plan, &jobs, &interrupt) {
+        Ok(fleet) => fleet,
+        Err(failure) => {
+            eprintln!("error: {}", failure.reason);
+            return Ok(failure.code);
+        }
+    };
+    let mut sink = Sink::new(&experiment, &jobs)?;
+    let ended = drive(&experiment, &plan, &jobs, fleet, &simulated, args.tolerance, &mut sink, &interrupt)?;
+    conclude(&experiment, &jobs, sink, ended, &interrupt, args.experiment.format)
+}
+
+/// The same experiment in virtual time: what the run is planned by and compared with. `None` if interrupted.
+fn simulated(experiment: &Experiment, jobs: &Jobs, interrupt: &Interrupt) -> anyhow::Result<Option<Outcome>> {
+    let mut builder = builder(experiment, jobs);
+    let ended = simulate(experiment, jobs, Checks::Cheap, interrupt, &mut |event| builder.observe(event))?;
+    if let Some(violation) = ended.violation {
+        anyhow::bail!("failed to simulate the experiment beforehand: {violation}");
+    }
+    Ok((ended.status == Status::Complete).then(|| builder.finish()))
+}
+
+/// Why nothing was run.
+struct Failure {
+    reason: String,
+    code: u8,
+}
+
+impl From<FleetError> for Failure {
+    fn from(error: FleetError) -> Failure {
+        Failure { reason: format!("failed to start the nodes: {error}"), code: exit::UNEXPECTED }
+    }
+}
+
+/// Starts the nodes, waits until they are connected, and hands over the jobs. The clocks do not run yet.
+fn start(experiment: &Experiment, plan: &Plan, jobs: &Jobs, interrupt: &Interrupt) -> Result<Fleet, Failure> {
+    let unexpected = |reason: String| Failure { reason, code: exit::UNEXPECTED };
+    let folder = experiment.outputs.dir.join("nodes");
+    std::fs::create_dir_all(&folder)
+        .map_err(|error| unexpected(format!("failed to make {}: {error}", folder.display())))?;
+    let program = std::env::current_exe()
+        .map_err(|error| unexpected(format!("failed to find this executable: {error}")))?;
+    let order = SpawnOrder { program, arguments: vec!["node".to_string()], folder };
+    // On this thread, which lives as long as the process: the kernel ends a node with the thread that started it.
+    let mut fleet = Fleet::spawn_each(&order, &plan.nodes).map_err(|error| port_in_use(plan, error))?;
+    connect(experiment, &mut fleet, interrupt)?;
+    fleet.feed(&jobs.jobs, |job| plan.home(job))?;
+    Ok(fleet)
+}
+
+/// Explains the commonest reason why a node does not start.
+fn port_in_use(plan: &Plan, error: FleetError) -> Failure {
+    let FleetError::Spawn(SpawnError::Ended { name, status, log }) = &error else { return error.into() };
+    if status.code() != Some(i32::from(node::exit::ADDRESS)) {
+        return Failure { code: exit::INPUT, ..error.into() };
+    }
+    let listen = plan.nodes.iter().find(|node| node.grid[node.site.index()].name == *name);
+    let listen = listen.map_or("", |node| node.listen.as_str());
+    let port = listen.rsplit('/').next().unwrap_or_default();
+    let reason = format!(
+        "failed to start node {name}: port {port} cannot be listened on ({listen}); stop what uses it, choose \
+         another first port with --port (run.port), or 0 for any that are free\n{log}"
+    );
+    Failure { reason, code: exit::INPUT }
+}
+
+/// Waits until every node is connected to every other.
+fn connect(experiment: &Experiment, fleet: &mut Fleet, interrupt: &Interrupt) -> Result<(), Failure> {
+    let deadline = Instant::now() + experiment.run.connect_timeout;
+    loop {
+        let statuses = fleet.statuses()?;
+        let missing = watch::missing(&statuses);
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let incomplete = |reason: String| Err(Failure { reason, code: exit::INCOMPLETE });
+        if interrupt.is_set() {
+            return incomplete("stopped while the nodes were connecting".to_string());
+        }
+        if Instant::now() >= deadline {
+            return incomplete(format!(
+                "the nodes did not connect within {:?}; see their logs under {}, or allow more with \
+                 run.connect_timeout\n{}",
+                experiment.run.connect_timeout,
+                experiment.outputs.dir.join("nodes").display(),
+                missing.join("\n")
+            ));
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// From the start of the clocks to the end of the nodes.
+#[expect(clippy::too_many_arguments, reason = "it is the one place where all of them meet")]
+fn drive(
+    experiment: &Experiment,
+    plan: &Plan,
+    jobs: &Jobs,
+    mut fleet: Fleet,
+    simulated: &Outcome,
+    tolerance: f64,
+    sink: &mut Sink,
+    interrupt: &Interrupt,
+) -> anyhow::Result<Ended> {
+    let mut audit = Audit::new(&experiment.grid, &jobs.jobs);
+    let lead = START_LEAD + START_LEAD_PER_NODE * u32::try_from(plan.nodes.len()).unwrap_or(u32::MAX);
+    let begun = Instant::now();
+    fleet.start(plan.factor, plan.origin, lead).context("failed to start the clocks")?;
+    let mut warnings = Vec::new();
+    if begun.elapsed() > lead {
+        warnings.push(format!(
+            "the clocks were started {:?} after they should have: the first events are late; is the machine \
+             overloaded?",
+            begun.elapsed().saturating_sub(lead)
+        ));
+    }
+    let mut watch = Watch::new(plan, jobs.jobs.len(), interrupt);
+    let ending = watch.until_end(&mut fleet, &mut |event| {
+        audit.observe(event);
+        if plan.message_events || !audit::is_about_a_message(event) {
+            sink.take(event);
+        }
+    });
+    let statuses = watch.last_statuses();
+    let status = match &ending {
+        Ending::Finished => Status::Complete,
+        other => Status::Partial(other.to_string()),
+    };
+    if let Err(error) = fleet.stop(STOP_PATIENCE)
+        && ending == Ending::Finished
+    {
+        warnings.push(error.to_string());
+    }
+    let complete = status == Status::Complete;
+    let links = links::Links::of(statuses, plan.factor);
+    links.write(&experiment.outputs.dir.join("links.csv"), &experiment.grid)?;
+    warnings.extend(links.warning(jobs));
+    warnings.extend(watch.warnings(complete));
+    let audited = audit.finish(complete);
+    let mut lines = vec![audited.line(plan.factor), links.line()];
+    let mut out_of_tolerance = false;
+    if complete {
+        let compared = compare::Compared::of(sink.builder.outcome(), simulated, tolerance);
+        out_of_tolerance = !compared.within();
+        lines.extend(compared.lines());
+    }
+    Ok(Ended {
+        driver: "run",
+        clock: Clock::Scaled(plan.factor).to_string(),
+        status,
+        violation: audited.violation,
+        warnings,
+        lines,
+        out_of_tolerance,
+    })
+}

@@ -1,0 +1,296 @@
+//! Whether what real nodes did is a schedule: every job once, no site over capacity, no job before its submission
+//! or shorter than its run time. Also how late timers were.
+//!
+//! Reads events only, in the order of time. A simulated run needs no audit: the simulator checks itself.
+
+use std::collections::BTreeMap;
+
+use scheduler::{Event, EventKind, Grid, JobId, SiteId, Span, Time, TimedJob};
+
+/// Whether an event is about a single message, which an experiment may not want.
+pub fn is_about_a_message(event: &Event) -> bool {
+    matches!(event.kind, EventKind::Sent { .. } | EventKind::Received { .. })
+}
+
+/// Watches a run.
+#[derive(Debug)]
+pub struct Audit {
+    /// Processors of each site, and how many of them are busy.
+    sites: Vec<(u32, u32)>,
+    jobs: BTreeMap<JobId, Row>,
+    submissions: Lateness,
+    completions: Lateness,
+    violations: u64,
+    first_violation: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Row {
+    submit: Time,
+    processors: u32,
+    run_time: Span,
+    submitted: bool,
+    started: Option<(SiteId, Time)>,
+    ended: bool,
+}
+
+/// How late something was noticed, in trace time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Lateness {
+    /// How often it happened.
+    pub count: u64,
+    /// In all.
+    pub total: Span,
+    /// At most.
+    pub max: Span,
+}
+
+impl Lateness {
+    fn add(&mut self, late: Span) {
+        self.count += 1;
+        self.total += late;
+        self.max = self.max.max(late);
+    }
+
+    /// The mean, in seconds of trace time.
+    pub fn mean_s(self) -> f64 {
+        if self.count == 0 { 0.0 } else { self.total.as_secs_f64() / self.count as f64 }
+    }
+}
+
+/// What an audit found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Audited {
+    /// How late submissions were.
+    pub submissions: Lateness,
+    /// How late completions were.
+    pub completions: Lateness,
+    /// The first thing that must not happen, and how many there were.
+    pub violation: Option<String>,
+}
+
+impl Audit {
+    /// Of a run of these jobs.
+    pub fn new(grid: &Grid, jobs: &[TimedJob]) -> Audit {
+        let row = |job: &TimedJob| Row {
+            submit: job.spec.submit,
+            processors: job.spec.processors,
+            run_time: job.run_time,
+            submitted: false,
+            started: None,
+            ended: false,
+        };
+        Audit {
+            sites: grid.sites().iter().map(|site| (site.processors, 0)).collect(),
+            jobs: jobs.iter().map(|job| (job.spec.id, row(job))).collect(),
+            submissions: Lateness::default(),
+            completions: Lateness::default(),
+            violations: 0,
+            first_violation: None,
+        }
+    }
+
+    /// Takes the next event.
+    pub fn observe(&mut self, event: &Event) {
+        let (at, site) = (event.at, event.site);
+        match event.kind {
+            EventKind::Submitted { job, .. } => {
+                let Some(row) = self.jobs.get_mut(&job) else { return self.violated(event, "is unknown") };
+                let late = at.since(row.submit);
+                let again = std::mem::replace(&mut row.submitted, true);
+                self.submissions.add(late);
+                if again {
+                    self.violated(event, "was submitted twice");
+                }
+                if late < Span::ZERO {
+                    self.violated(event, "was submitted before its time");
+                }
+            }
+            EventKind::Started { job, processors, .. } => {
+                let Some(row) = self.jobs.get_mut(&job) else { return self.violated(event, "is unknown") };
+                let Row { submit, processors: width, .. } = *row;
+                let before = row.started.replace((site, at));
+                let (capacity, busy) = &mut self.sites[site.index()];
+                *busy = busy.saturating_add(processors);
+                let over = *busy > *capacity;
+                if before.is_some() {
+                    self.violated(event, "started twice");
+                }
+                if at < submit {
+                    self.violated(event, "started before its submission");
+                }
+                if processors != width {
+                    self.violated(event, "started with another width than it has");
+                }
+                if over {
+                    self.violated(event, "started on more processors than are idle");
+                }
+            }
+            EventKind::Completed { job, processors } => {
+                let Some(row) = self.jobs.get_mut(&job) else { return self.violated(event, "is unknown") };
+                let run_time = row.run_time;
+                let again = std::mem::replace(&mut row.ended, true);
+                let started = row.started;
+                let busy = &mut self.sites[site.index()].1;
+                *busy = busy.saturating_sub(processors);
+                if again {
+                    self.violated(event, "ended twice");
+                }
+                match started {
+                    Some((there, start)) if there == site => {
+                        let late = at.since(start) - run_time;
+                        self.completions.add(late);
+                        if late < Span::ZERO {
+                            self.violated(event, "ended before its run time was over");
+                        }
+                    }
+                    _ => self.violated(event, "ended where it did not run"),
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// What was found; in a complete run every job has ended.
+    pub fn finish(mut self, complete: bool) -> Audited {
+        let left = self.jobs.values().filter(|row| !row.ended).count();
+        if complete && left > 0 {
+            self.note(format!("the run ended, but {left} jobs did not"));
+        }
+        let more = self.violations.saturating_sub(1);
+        let violation = self.first_violation.map(|first| match more {
+            0 => first,
+            more => format!("{first} (and {more} more)"),
+        });
+        Audited { submissions: self.submissions, completions: self.completions, violation }
+    }
+
+    fn violated(&mut self, event: &Event, what: &str) {
+        let job = match event.kind {
+            EventKind::Submitted { job, .. }
+            | EventKind::Started { job, .. }
+            | EventKind::Completed { job, .. } => job,
+            _ => unreachable!("only events of jobs are judged"),
+        };
+        self.note(format!("no schedule: job {job} {what}, at site {} at {} s", event.site, event.at));
+    }
+
+    fn note(&mut self, violation: String) {
+        self.violations += 1;
+        self.first_violation.get_or_insert(violation);
+    }
+}
+
+impl Audited {
+    /// One line for the summary.
+    pub fn line(&self, factor: f64) -> String {
+        let late = |lateness: Lateness| {
+            let wall_ms = |seconds: f64| seconds / factor * 1e3;
+            format!(
+                "mean {:.2} ms, max {:.2} ms of the wall clock (max {:.3} s of trace time)",
+                wall_ms(lateness.mean_s()),
+                wall_ms(lateness.max.as_secs_f64()),
+                lateness.max.as_secs_f64()
+            )
+        };
+        let verdict = match self.violation {
+            None => "every job at most once, none early, no site over capacity",
+            Some(_) => "violated, see the error",
+        };
+        format!(
+            "schedule: {verdict}\nlateness: submissions {}; completions {}",
+            late(self.submissions),
+            late(self.completions)
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use scheduler::JobSpec;
+
+    use super::*;
+
+    /// Site, seconds, what.
+    type Happening = (u32, i64, EventKind);
+
+    /// Two jobs of 3 processors for 10 s each, submitted at 5 s, on sites of 4 and 8 processors.
+    fn audit() -> Audit {
+        let job = |id| {
+            let spec = JobSpec {
+                id: JobId(id),
+                submit: Time::from_secs(5),
+                processors: 3,
+                requested: Span::from_secs(20),
+                user: -1,
+                origin: SiteId(1),
+                payload: 0,
+            };
+            TimedJob { spec, run_time: Span::from_secs(10) }
+        };
+        Audit::new(&Grid::of_sizes(&[4, 8]).unwrap(), &[job(1), job(2)])
+    }
+
+    fn submitted(job: u64, at: i64) -> Happening {
+        let (job, requested) = (JobId(job), Span::from_secs(20));
+        (1, at, EventKind::Submitted { job, processors: 3, requested, origin: SiteId(1) })
+    }
+
+    fn started(job: u64, site: u32, at: i64) -> Happening {
+        (site, at, EventKind::Started { job: JobId(job), processors: 3, hops: 0 })
+    }
+
+    fn completed(job: u64, site: u32, at: i64) -> Happening {
+        (site, at, EventKind::Completed { job: JobId(job), processors: 3 })
+    }
+
+    fn observed(events: &[Happening]) -> Audit {
+        let mut audit = audit();
+        for (site, at, kind) in events {
+            audit.observe(&Event { at: Time::from_secs(*at), site: SiteId(*site), kind: *kind });
+        }
+        audit
+    }
+
+    #[test]
+    fn a_good_run_has_no_violation_and_its_lateness_is_measured() {
+        let events = [
+            submitted(1, 5),
+            submitted(2, 7),
+            started(1, 1, 7),
+            started(2, 2, 9),
+            completed(1, 1, 17),
+            completed(2, 2, 20),
+        ];
+        let audited = observed(&events).finish(true);
+        assert_eq!(audited.violation, None);
+        assert_eq!(audited.submissions.max, Span::from_secs(2));
+        assert_eq!(audited.completions.total, Span::from_secs(1));
+        assert_eq!(audited.completions.mean_s(), 0.5);
+    }
+
+    #[test]
+    fn everything_that_is_no_schedule_is_found() {
+        let cases: [(&[Happening], &str); 8] = [
+            (&[submitted(1, 4)], "submitted before its time"),
+            (&[submitted(1, 5), submitted(1, 6)], "submitted twice"),
+            (&[started(1, 1, 4)], "before its submission"),
+            (&[started(1, 2, 6), started(1, 2, 6)], "started twice"),
+            (&[started(1, 1, 6), started(2, 1, 6)], "more processors than are idle"),
+            (&[started(1, 1, 6), completed(1, 2, 16)], "where it did not run"),
+            (&[started(1, 1, 6), completed(1, 1, 15)], "before its run time was over"),
+            (&[started(3, 1, 6)], "job 3 is unknown"),
+        ];
+        for (events, expected) in cases {
+            let violation = observed(events).finish(false).violation.expect(expected);
+            assert!(violation.contains(expected), "{violation}");
+        }
+    }
+
+    #[test]
+    fn jobs_may_be_left_in_a_partial_run_only() {
+        assert_eq!(observed(&[submitted(1, 5)]).finish(false).violation, None);
+        let violation = observed(&[submitted(1, 5)]).finish(true).violation.unwrap();
+        assert!(violation.contains("2 jobs did not"), "{violation}");
+    }
+}

@@ -1,0 +1,213 @@
+//! What the nodes of a run are told: their configurations, the factor of the clock, and how long they wait before
+//! they repeat a message. Starts nothing.
+
+use std::time::Duration;
+
+use analysis::Outcome;
+use node::NodeConfig;
+use node::config::{IdentitySource, SiteEntry};
+use node::delay::DelayConfig;
+use node::network::Discovery;
+use protocol::PeerConfig;
+use scheduler::{SiteId, Span, Time, TimedJob};
+use simulator::{Delay, Faults};
+
+use crate::experiment::jobs::Jobs;
+use crate::experiment::{Clock, Experiment, FACTOR_MAX, Identity, NodeDiscovery};
+
+/// How long a run takes on the wall clock if no factor is given: short enough to wait for it.
+const WALL_DEFAULT: Duration = Duration::from_secs(40);
+/// A message is repeated at the earliest after this much of the wall clock. TCP loses nothing while a connection
+/// lasts, and a loaded machine can be slow for a second.
+const RETRY_WALL: Duration = Duration::from_secs(2);
+
+/// Why an experiment cannot run on real nodes.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RunError {
+    /// There is no such clock yet.
+    #[error(
+        "run has no virtual clock yet; leave out --clock (run.clock), write --clock scaled:K, or use \
+         `stealgrid simulate`"
+    )]
+    VirtualClock,
+    /// A reference has no messages.
+    #[error(
+        "{0} is a reference that sees all sites at once and sends no messages, so there is nothing for nodes to do; \
+         leave out ideal/, or use `stealgrid simulate`"
+    )]
+    Ideal(String),
+    /// Faults are simulated only.
+    #[error(
+        "network.{0} is for `stealgrid simulate` only: real nodes talk over TCP, which does not do that to messages; \
+         leave it out"
+    )]
+    Fault(&'static str),
+    /// Ports beyond the last.
+    #[error("--port {first} (run.port): {sites} sites need ports up to {last}, and the last is 65535")]
+    Ports {
+        /// What was given.
+        first: u16,
+        /// How many sites there are.
+        sites: usize,
+        /// The last port that is needed.
+        last: usize,
+    },
+}
+
+/// Whether an experiment can run on real nodes.
+///
+/// # Errors
+/// The first reason why not.
+pub fn check(experiment: &Experiment) -> Result<(), RunError> {
+    if experiment.run.clock == Some(Clock::Virtual) {
+        return Err(RunError::VirtualClock);
+    }
+    if experiment.strategy.ideal {
+        return Err(RunError::Ideal(experiment.strategy.to_string()));
+    }
+    let Faults { loss, duplication, jitter } = experiment.faults;
+    let faults = [("loss", loss > 0.0), ("duplication", duplication > 0.0), ("jitter", jitter > Span::ZERO)];
+    if let Some((name, _)) = faults.into_iter().find(|(_, present)| *present) {
+        return Err(RunError::Fault(name));
+    }
+    let (first, sites) = (experiment.run.port, experiment.grid.len());
+    let last = usize::from(first) + sites - 1;
+    if first != 0 && last > usize::from(u16::MAX) {
+        return Err(RunError::Ports { first, sites, last });
+    }
+    Ok(())
+}
+
+/// Everything that is decided before the nodes start.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Seconds of trace time in a second of wall-clock time.
+    pub factor: f64,
+    /// Trace time at the start of the clocks: the first submission.
+    pub origin: Time,
+    /// One configuration per site, in the order of the experiment.
+    pub nodes: Vec<NodeConfig>,
+    /// Whether events of single messages are wanted in the results.
+    pub message_events: bool,
+    /// Wall time without progress after which a run is given up.
+    pub stall: Duration,
+    /// What the user should know, in words.
+    pub notes: Vec<String>,
+    peer: PeerConfig,
+}
+
+impl Plan {
+    /// Plans a run of these jobs, which take as long as in the simulation.
+    ///
+    /// # Errors
+    /// If the nodes would not take their configuration.
+    pub fn new(experiment: &Experiment, jobs: &Jobs, simulated: &Outcome) -> anyhow::Result<Plan> {
+        let origin = jobs.jobs.iter().map(|job| job.spec.submit).min().unwrap_or(Time::ZERO);
+        let last = simulated.finished().filter_map(|job| job.end).max().unwrap_or(origin);
+        let span = last.since(origin);
+        let mut notes = Vec::new();
+        let factor = match experiment.run.clock {
+            Some(Clock::Scaled(factor)) => factor,
+            Some(Clock::Virtual) | None => default_factor(span),
+        };
+        let wall = Duration::from_secs_f64(span.as_secs_f64().max(0.0) / factor);
+        notes.push(format!(
+            "{} nodes; {span} s of trace time at {factor} times the wall clock (--clock scaled:{factor}) take \
+             about {} s",
+            experiment.grid.len(),
+            wall.as_secs_f64().ceil()
+        ));
+        let largest = experiment.delay.largest();
+        let retry_min = largest.saturating_mul(2) + trace_span(RETRY_WALL, factor);
+        let retry = match experiment.options.retry {
+            Some(given) if given < retry_min => {
+                notes.push(format!(
+                    "protocol.retry is raised from {given} s to {retry_min} s: twice the largest delay and \
+                     {RETRY_WALL:?} of the wall clock"
+                ));
+                retry_min
+            }
+            given => given.unwrap_or(retry_min),
+        };
+        let nodes: Vec<NodeConfig> =
+            (0..experiment.grid.len()).map(|index| node(experiment, index, retry)).collect();
+        let peer = nodes[0].check()?;
+        let stall = experiment.run.stall_timeout + wall_span(largest.saturating_mul(4), factor);
+        let message_events = experiment.options.message_events;
+        Ok(Plan { factor, origin, nodes, message_events, stall, notes, peer })
+    }
+
+    /// The site that first owns a job.
+    pub fn home(&self, job: &TimedJob) -> SiteId {
+        let rank = self.peer.home_rank(&job.spec).expect("jobs wider than the widest site were refused");
+        self.peer.grid.at_rank(rank)
+    }
+}
+
+/// The factor with which so much trace time takes [`WALL_DEFAULT`], rounded up to two digits; never slower than the
+/// wall clock.
+fn default_factor(span: Span) -> f64 {
+    let exact = span.as_secs_f64() / WALL_DEFAULT.as_secs_f64();
+    if exact <= 1.0 {
+        return 1.0;
+    }
+    let unit = 10f64.powf(exact.log10().floor() - 1.0);
+    // The unit is a power of ten, but 0.1 is not one of two.
+    let rounded = (exact / unit).ceil() * unit;
+    ((rounded * 10.0).round() / 10.0).min(FACTOR_MAX)
+}
+
+/// Wall-clock time as trace time.
+pub fn trace_span(wall: Duration, factor: f64) -> Span {
+    Span::from_micros((wall.as_secs_f64() * 1e6 * factor) as i64)
+}
+
+/// Trace time as wall-clock time.
+pub fn wall_span(span: Span, factor: f64) -> Duration {
+    Duration::from_secs_f64(span.as_secs_f64().max(0.0) / factor)
+}
+
+fn node(experiment: &Experiment, index: usize, retry: Span) -> NodeConfig {
+    let site = SiteId::from_index(index);
+    let sites = experiment.grid.sites();
+    let entry = |site: &scheduler::Site| SiteEntry { name: site.name.clone(), processors: site.processors };
+    let port = if experiment.run.port == 0 { 0 } else { usize::from(experiment.run.port) + index };
+    let mut config = NodeConfig::new(site, sites.iter().map(entry).collect());
+    config.run = run_name(&experiment.name);
+    config.strategy = experiment.strategy.to_string();
+    config.local_scheduler = experiment.local.name().to_string();
+    config.pass = experiment.pass.name().to_string();
+    config.options = protocol::Options { retry: Some(retry), ..experiment.options };
+    config.delay = match &experiment.delay {
+        Delay::Constant(delay) => DelayConfig::ConstantUs(*delay),
+        Delay::Matrix(rows) => DelayConfig::MatrixUs(rows.clone()),
+    };
+    config.identity = match experiment.run.identity {
+        Identity::Derived => IdentitySource::Seed(experiment.seed),
+        Identity::Kept => {
+            let name = format!("{}.key", sites[index].name);
+            IdentitySource::File(experiment.outputs.dir.join("nodes").join(name))
+        }
+    };
+    match experiment.run.discovery {
+        NodeDiscovery::Static => {
+            config.listen = format!("/ip4/127.0.0.1/tcp/{port}");
+        }
+        NodeDiscovery::Mdns => {
+            config.discovery = Discovery::Mdns;
+            // mDNS leaves out loopback.
+            config.listen = format!("/ip4/0.0.0.0/tcp/{port}");
+            // Nodes of another run of the same experiment must not be found.
+            config.run = format!("{}-{}", config.run, std::process::id());
+        }
+    }
+    config
+}
+
+/// The experiment's name, as far as the name of a run can have its characters.
+fn run_name(name: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '-' };
+    // 64 less what is appended for mDNS.
+    let name: String = name.chars().take(48).map(plain).collect();
+    if name.is_empty() { "run".to_string() } else { name }
+}

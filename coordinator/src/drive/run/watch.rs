@@ -1,0 +1,217 @@
+//! The time a run takes: looks at all nodes a few times a second, fetches their events as they come, and says how
+//! it ended.
+
+use std::fmt;
+use std::time::{Duration, Instant};
+
+use node::Fleet;
+use node::control::api::{Outstanding, Status};
+use node::fleet::FleetError;
+use scheduler::{Event, Time};
+
+use super::merge::Merge;
+use super::plan::Plan;
+use crate::drive::Interrupt;
+use crate::drive::progress::Progress;
+
+/// How often nodes are asked. Each question takes a node some tenths of a millisecond, in which it does nothing
+/// else, so not more often than a user would want to look.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+/// The same once all jobs have ended: nothing is left that could be disturbed.
+const LOOK_EVERY_AT_THE_END: Duration = Duration::from_millis(50);
+
+/// How a run ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// Every job has ended, and every transfer is settled.
+    Finished,
+    /// The user wanted it to stop.
+    Interrupted {
+        /// Jobs that had ended.
+        completed: u64,
+    },
+    /// A node has ended, or does not answer.
+    Lost(String),
+    /// Nothing happened for too long, and nothing was to come.
+    Stalled {
+        /// How long.
+        patience: Duration,
+        /// What is left, site by site.
+        outstanding: Vec<String>,
+    },
+}
+
+impl fmt::Display for Ending {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Ending::Finished => f.write_str("finished"),
+            Ending::Interrupted { completed } => write!(f, "interrupted after {completed} jobs"),
+            Ending::Lost(reason) => f.write_str(reason),
+            Ending::Stalled { patience, outstanding } => write!(
+                f,
+                "nothing happened for {patience:?} (run.stall_timeout); outstanding: {}",
+                outstanding.join("; ")
+            ),
+        }
+    }
+}
+
+/// What is seen of a run while it lasts.
+pub struct Watch<'a> {
+    interrupt: &'a Interrupt,
+    jobs: u64,
+    stall: Duration,
+    merge: Merge,
+    progress: Progress,
+    statuses: Vec<Status>,
+    silent: Vec<String>,
+}
+
+impl<'a> Watch<'a> {
+    /// For a run of so many jobs.
+    pub fn new(plan: &Plan, jobs: usize, interrupt: &'a Interrupt) -> Watch<'a> {
+        Watch {
+            interrupt,
+            jobs: jobs as u64,
+            stall: plan.stall,
+            merge: Merge::new(plan.nodes.len()),
+            progress: Progress::new(jobs),
+            statuses: Vec::new(),
+            silent: Vec::new(),
+        }
+    }
+
+    /// Watches until the run ends, one way or another. All events that can be had go to the sink, in the order of
+    /// time.
+    pub fn until_end(&mut self, fleet: &mut Fleet, sink: &mut impl FnMut(&Event)) -> Ending {
+        let ending = match self.look_on(fleet, sink) {
+            Ok(ending) => ending,
+            Err(error) => Ending::Lost(error.to_string()),
+        };
+        let merge = &mut self.merge;
+        self.silent = fleet.salvage_events(&mut |event| merge.push(event));
+        merge.finish(sink);
+        ending
+    }
+
+    fn look_on(&mut self, fleet: &mut Fleet, sink: &mut impl FnMut(&Event)) -> Result<Ending, FleetError> {
+        let mut seen = Vec::new();
+        let mut changed = Instant::now();
+        loop {
+            self.statuses = fleet.statuses()?;
+            // After the look, so that what is fetched is all that happened before it.
+            let merge = &mut self.merge;
+            fleet.take_events(&mut |event| merge.push(event))?;
+            let earliest = self.statuses.iter().map(|status| status.trace_time_us).min();
+            merge.release(earliest.map_or(Time::MAX, Time::from_micros), sink);
+            let completed: u64 = self.statuses.iter().map(|status| status.completed).sum();
+            self.progress.set(completed);
+            if fleet.is_finished_by(&self.statuses, self.jobs) {
+                return Ok(Ending::Finished);
+            }
+            if self.interrupt.is_set() {
+                return Ok(Ending::Interrupted { completed });
+            }
+            let now = moves(&self.statuses);
+            let to_come = |status: &Status| status.outstanding.arrivals > 0 || status.outstanding.running > 0;
+            if now != seen || self.statuses.iter().any(to_come) {
+                (seen, changed) = (now, Instant::now());
+            }
+            if changed.elapsed() >= self.stall {
+                let outstanding = self.statuses.iter().filter_map(outstanding).collect();
+                return Ok(Ending::Stalled { patience: self.stall, outstanding });
+            }
+            let all_ended = completed >= self.jobs;
+            std::thread::sleep(if all_ended { LOOK_EVERY_AT_THE_END } else { LOOK_EVERY });
+        }
+    }
+
+    /// All nodes at the last look.
+    pub fn last_statuses(&self) -> &[Status] {
+        &self.statuses
+    }
+
+    /// What the reader should know of the run.
+    pub fn warnings(&self, complete: bool) -> Vec<String> {
+        let mut warnings = Vec::new();
+        let names: Vec<&String> = self.silent.iter().collect();
+        if !complete && !names.is_empty() {
+            warnings.push(format!(
+                "the last events of {} are missing: {} not answer",
+                list(&names),
+                verb(&names)
+            ));
+        }
+        let lost: u64 = self.statuses.iter().map(|status| status.frames_lost).sum();
+        if lost > 0 {
+            warnings.push(format!(
+                "{lost} messages were not acknowledged and may be lost; the protocol repeats what matters, but later"
+            ));
+        }
+        for status in &self.statuses {
+            for (limit, hits) in status.limits_hit.iter().filter(|(_, hits)| **hits > 0) {
+                warnings.push(format!("site {} hit its limit {limit} {hits} times", status.name));
+            }
+        }
+        warnings
+    }
+}
+
+fn list(names: &[&String]) -> String {
+    names.iter().map(|name| name.as_str()).collect::<Vec<_>>().join(", ")
+}
+
+fn verb(names: &[&String]) -> &'static str {
+    if names.len() == 1 { "it does" } else { "they do" }
+}
+
+/// What changes whenever a job gets further; messages alone do not.
+fn moves(statuses: &[Status]) -> Vec<(u64, u64, usize, usize)> {
+    let of_site = |status: &Status| {
+        let Outstanding { waiting, leaving, .. } = status.outstanding;
+        (status.submitted, status.completed, waiting, leaving)
+    };
+    statuses.iter().map(of_site).collect()
+}
+
+/// What a site has not finished, in words.
+fn outstanding(status: &Status) -> Option<String> {
+    let Outstanding { arrivals, waiting, running, leaving, delayed, in_flight, inbox, unanswered } =
+        status.outstanding;
+    let counts = [
+        ("to come", arrivals as u64),
+        ("waiting", waiting as u64),
+        ("running", running as u64),
+        ("given away and not settled", leaving as u64),
+        ("messages under way", delayed as u64 + in_flight + inbox as u64),
+    ];
+    let mut words: Vec<String> = counts
+        .into_iter()
+        .filter(|(_, count)| *count > 0)
+        .map(|(what, count)| format!("{count} {what}"))
+        .collect();
+    if unanswered {
+        words.push("a question without an answer".to_string());
+    }
+    (!words.is_empty()).then(|| format!("{}: {}", status.name, words.join(", ")))
+}
+
+/// Who misses whom while nodes connect, a line for each node that does.
+pub fn missing(statuses: &[Status]) -> Vec<String> {
+    let of_node = |status: &Status| {
+        let missing: Vec<String> = status
+            .links
+            .iter()
+            .filter(|link| !link.connected || link.rtt_us.is_none())
+            .map(|link| match &link.problem {
+                Some(problem) => format!("{} ({problem})", link.name),
+                None => link.name.clone(),
+            })
+            .collect();
+        (!status.connected).then(|| match missing.is_empty() {
+            true => format!("{} does not listen yet", status.name),
+            false => format!("{} misses {}", status.name, missing.join(", ")),
+        })
+    };
+    statuses.iter().filter_map(of_node).collect()
+}
