@@ -48,7 +48,7 @@ pub struct RunArgs {
     #[command(flatten)]
     pub experiment: ExperimentArgs,
 
-    /// Largest difference between the makespans of the run and of its simulation, in percent
+    /// How far the makespan may be outside of what simulations of the experiment give, in percent
     #[arg(long, value_name = "PERCENT", default_value_t = 1.0, help_heading = "Run")]
     pub tolerance: f64,
 
@@ -221,7 +221,10 @@ fn drive(
     let mut lines = vec![audited.line(plan.factor), links.line()];
     let mut out_of_tolerance = false;
     if complete {
-        let compared = compare::Compared::of(sink.builder.outcome(), simulated, tolerance);
+        let mut compared = compare::Compared::of(sink.builder.outcome(), simulated, tolerance);
+        if let Some(added) = links.added() {
+            compared.vary(experiment, plan, jobs, added, interrupt)?;
+        }
         out_of_tolerance = !compared.within();
         lines.extend(compared.lines());
     }

@@ -7,8 +7,8 @@
 use std::path::Path;
 
 use anyhow::Context as _;
-use node::control::api::Status;
-use scheduler::{Grid, SiteId};
+use node::control::api::{MeasuredDelay, Status};
+use scheduler::{Grid, SiteId, Span};
 
 use crate::experiment::jobs::Jobs;
 
@@ -24,10 +24,18 @@ struct Link {
     from: SiteId,
     to: SiteId,
     configured: i64,
-    /// Messages, and their mean, median and longest delay.
-    measured: Option<(u64, i64, i64, i64)>,
+    measured: Option<MeasuredDelay>,
     /// On the wall clock.
     rtt: Option<u64>,
+}
+
+/// What came on top of the injected delays, in trace time, over all messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Added {
+    /// The least.
+    pub min: Span,
+    /// The mean.
+    pub mean: Span,
 }
 
 /// All directed links of a run.
@@ -47,9 +55,7 @@ impl Links {
                     from: link.site,
                     to: receiver.site,
                     configured: link.delay_in_us,
-                    measured: link
-                        .measured
-                        .map(|delay| (delay.count, delay.mean_us, delay.median_us, delay.max_us)),
+                    measured: link.measured,
                     rtt: link.rtt_us,
                 })
             })
@@ -71,11 +77,11 @@ impl Links {
             let seconds = |micros: i64| format!("{:.6}", micros as f64 / MICROS);
             let name = |site: SiteId| grid.site(site).name.clone();
             let mut row = vec![name(link.from), name(link.to)];
-            row.push(link.measured.map_or(0, |(count, ..)| count).to_string());
+            row.push(link.measured.map_or(0, |measured| measured.count).to_string());
             row.push(seconds(link.configured));
             match link.measured {
-                Some((_, mean, median, max)) => {
-                    row.extend([mean, median, max, mean - link.configured].map(seconds));
+                Some(MeasuredDelay { mean_us, median_us, max_us, .. }) => {
+                    row.extend([mean_us, median_us, max_us, mean_us - link.configured].map(seconds));
                 }
                 None => row.extend(std::iter::repeat_n(String::new(), 4)),
             }
@@ -91,13 +97,21 @@ impl Links {
     fn mean(&self) -> Option<(u64, f64, f64)> {
         let (mut messages, mut injected, mut added) = (0, 0.0, 0.0);
         for link in &self.links {
-            let Some((count, mean, ..)) = link.measured else { continue };
+            let Some(MeasuredDelay { count, mean_us, .. }) = link.measured else { continue };
             messages += count;
             injected += count as f64 * link.configured as f64;
-            added += count as f64 * (mean - link.configured) as f64;
+            added += count as f64 * (mean_us - link.configured) as f64;
         }
         let per_message = MICROS * messages as f64;
         (messages > 0).then(|| (messages, injected / per_message, added / per_message))
+    }
+
+    /// What came on top, `None` without messages.
+    pub fn added(&self) -> Option<Added> {
+        let (_, _, mean_s) = self.mean()?;
+        let least =
+            self.links.iter().filter_map(|link| Some(link.measured?.min_us - link.configured)).min()?;
+        Some(Added { min: Span::from_micros(least), mean: Span::from_micros((mean_s * MICROS) as i64) })
     }
 
     /// A line for the summary.
@@ -145,20 +159,25 @@ fn slower(factor: f64, share: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use scheduler::{JobId, JobSpec, Span, Time, TimedJob};
+    use scheduler::{JobId, JobSpec, Time, TimedJob};
 
     use super::*;
 
     /// Two links of a run at 1000 times the wall clock: 1 s injected on each, 0.5 s and 0.1 s added.
     fn links() -> Links {
-        let link = |from, to, count, mean| Link {
+        let link = |from, to, count, mean_us| Link {
             from: SiteId(from),
             to: SiteId(to),
             configured: 1_000_000,
-            measured: Some((count, mean, mean, 2_000_000)),
+            measured: Some(measured(count, mean_us)),
             rtt: Some(300),
         };
         Links { factor: 1000.0, links: vec![link(1, 2, 3, 1_500_000), link(2, 1, 1, 1_100_000)] }
+    }
+
+    fn measured(count: u64, mean_us: i64) -> MeasuredDelay {
+        let (min_us, max_us) = (1_005_000, 2_000_000);
+        MeasuredDelay { count, mean_us, median_us: mean_us, min_us, max_us, overtaken: 0 }
     }
 
     fn jobs(run_time: i64) -> Jobs {
@@ -193,6 +212,8 @@ mod tests {
         let (messages, injected, added) = links().mean().unwrap();
         assert_eq!((messages, injected), (4, 1.0));
         assert!((added - 0.4).abs() < 1e-9, "{added}");
+        let Added { min, mean } = links().added().unwrap();
+        assert_eq!((min.as_micros(), mean.as_micros()), (5_000, 400_000));
     }
 
     #[test]
@@ -205,7 +226,7 @@ mod tests {
 
         let mut quick = links();
         for link in &mut quick.links {
-            link.measured = Some((1, 1_010_000, 1_010_000, 1_010_000));
+            link.measured = Some(measured(1, 1_010_000));
         }
         assert_eq!(quick.warning(&jobs(100)), None);
     }
