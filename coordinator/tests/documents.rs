@@ -1,0 +1,79 @@
+//! Documents tell the truth: each `stealgrid` command line in them is understood, and each link leads to a file.
+
+use std::path::{Path, PathBuf};
+
+use clap::Parser;
+use coordinator::cli::Cli;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// All Markdown files at the top, in `docs/` and in `configs/`, each with its text.
+fn documents() -> Vec<(PathBuf, String)> {
+    let mut documents = Vec::new();
+    for folder in ["", "docs", "configs"] {
+        for entry in std::fs::read_dir(root().join(folder)).unwrap() {
+            let path = entry.unwrap().path();
+            if path.extension().is_some_and(|end| end == "md" || end == "toml") {
+                let text = std::fs::read_to_string(&path).unwrap();
+                documents.push((path, text));
+            }
+        }
+    }
+    documents
+}
+
+/// What stands after `stealgrid` on a line that is a command, without comments.
+fn command(line: &str) -> Option<Vec<&str>> {
+    let line = line.trim_start_matches("#   ").trim();
+    let line = line.strip_prefix("$ ").unwrap_or(line);
+    let rest = match line.strip_prefix("cargo run --release -p stealgrid -- ") {
+        Some(rest) => rest,
+        None => line.strip_prefix("stealgrid ")?,
+    };
+    let rest = rest.split("  ").next().unwrap_or(rest);
+    let rest = rest.split(" # ").next().unwrap_or(rest);
+    Some(rest.split_whitespace().map(|word| word.trim_matches('\'')).collect())
+}
+
+#[test]
+fn every_command_line_is_understood() {
+    let mut understood = 0;
+    for (path, text) in documents() {
+        let is_experiment = path.extension().is_some_and(|end| end == "toml");
+        let mut fenced = false;
+        for line in text.lines() {
+            if line.starts_with("```") {
+                fenced = !fenced;
+            }
+            let shown = fenced || (is_experiment && line.starts_with("#   "));
+            let Some(words) = command(line).filter(|_| shown) else { continue };
+            if let Err(error) = Cli::try_parse_from(std::iter::once("stealgrid").chain(words)) {
+                assert!(!error.use_stderr(), "{}: {line}\n{error}", path.display());
+            }
+            understood += 1;
+        }
+    }
+    assert!(understood >= 10, "only {understood} command lines were found");
+}
+
+#[test]
+fn every_link_leads_to_a_file() {
+    let mut followed = 0;
+    for (path, text) in documents() {
+        if path.extension().is_none_or(|end| end != "md") {
+            continue;
+        }
+        for link in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+            let file = link.split('#').next().unwrap_or_default();
+            if link.contains("://") || file.is_empty() {
+                continue;
+            }
+            let target = path.parent().unwrap().join(file);
+            assert!(target.exists(), "{} links to {link}, which is not there", path.display());
+            followed += 1;
+        }
+    }
+    assert!(followed >= 10, "only {followed} links were found");
+}
