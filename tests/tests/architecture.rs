@@ -2,6 +2,8 @@
 //!
 //! Reads the manifests and sources of the workspace. The rules in words are in `docs/ARCHITECTURE.md`.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
+
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
