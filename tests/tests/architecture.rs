@@ -7,9 +7,12 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// What each crate may depend on outside tests: crates of the workspace, and others where the list is closed.
-/// Crates without a second list may take what they need from a registry; the pure ones may not.
-const ALLOWED: [(&str, &[&str], Option<&[&str]>); 8] = [
+/// A folder, crates of the workspace that it may depend on, and others where the list is closed.
+type Rule = (&'static str, &'static [&'static str], Option<&'static [&'static str]>);
+
+/// What each crate may depend on outside tests. Crates without a second list may take what they need from a registry;
+/// the pure ones may not.
+const ALLOWED: [Rule; 8] = [
     ("scheduler", &[], Some(&["serde", "thiserror"])),
     ("protocol", &["scheduler"], Some(&["bincode", "serde", "thiserror"])),
     ("simulator", &["protocol", "scheduler"], Some(&["rand", "rand_chacha", "serde", "thiserror"])),
