@@ -7,7 +7,6 @@
 
 pub mod checks;
 mod invariants;
-pub mod jobs;
 pub mod network;
 pub mod reference;
 pub mod simulation;

@@ -9,7 +9,7 @@ use std::collections::BinaryHeap;
 use scheduler::ideal::invariants::{self, State, Terms, Violation};
 use scheduler::{Event, EventKind, Grid, JobId, JobSpec, Pass, Policy, Span, Start, Steal, Time, TimedJob};
 
-use crate::jobs::JobIndex;
+use scheduler::JobIndex;
 
 /// What a whole run amounted to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -15,8 +15,8 @@ use scheduler::{
 
 use crate::checks::{Checks, Observer, Violation, conservation};
 use crate::invariants::IdealMode;
-use crate::jobs::JobIndex;
 use crate::network::{Delay, Faults, Network};
+use scheduler::JobIndex;
 
 /// Everything a simulation is told besides its jobs.
 #[derive(Clone, Debug)]

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use scheduler::event::EventKind;
-use scheduler::{Class, Event, Grid, JobId, Span, Threshold, Time, TimedJob};
+use scheduler::{Class, Event, Grid, JobId, JobIndex, Span, Threshold, Time, TimedJob};
 
 use super::{Contradictions, JobOutcome, JobState, Outcome, Traffic};
 
@@ -14,8 +14,7 @@ use super::{Contradictions, JobOutcome, JobState, Outcome, Traffic};
 #[derive(Clone, Debug)]
 pub struct OutcomeBuilder {
     outcome: Outcome,
-    /// `(id, row)` ascending by id; empty while ids are consecutive, which is the usual case.
-    rows_by_id: Vec<(JobId, u32)>,
+    rows: JobIndex,
     /// When each job that is between two sites was granted.
     under_way: BTreeMap<JobId, Time>,
 }
@@ -27,12 +26,6 @@ impl OutcomeBuilder {
     pub fn new(grid: &Grid, threshold: Threshold, workload: &[TimedJob]) -> OutcomeBuilder {
         let jobs: Vec<JobOutcome> = workload.iter().map(|job| pending(grid, threshold, job)).collect();
         let first = jobs.iter().map(|job| job.submit).min();
-        let consecutive = jobs.windows(2).all(|pair| pair[0].id.0 + 1 == pair[1].id.0);
-        let mut rows_by_id = Vec::new();
-        if !consecutive {
-            rows_by_id.extend(jobs.iter().zip(0..).map(|(job, row)| (job.id, row)));
-            rows_by_id.sort_unstable();
-        }
         let outcome = Outcome {
             grid: grid.clone(),
             threshold,
@@ -43,7 +36,7 @@ impl OutcomeBuilder {
             until: Time::from_micros(i64::MIN),
             events: 0,
         };
-        OutcomeBuilder { outcome, rows_by_id, under_way: BTreeMap::new() }
+        OutcomeBuilder { outcome, rows: JobIndex::new(workload), under_way: BTreeMap::new() }
     }
 
     /// Counts the makespan and all bounds from `origin`, which no submission may precede.
@@ -123,13 +116,7 @@ impl OutcomeBuilder {
 
     /// The row of a job. Counts a contradiction if there is none.
     fn row(&mut self, id: JobId) -> Option<&mut JobOutcome> {
-        let row = if self.rows_by_id.is_empty() {
-            let first = self.outcome.jobs.first().map_or(0, |job| job.id.0);
-            id.0.checked_sub(first).and_then(|row| usize::try_from(row).ok())
-        } else {
-            let place = self.rows_by_id.binary_search_by_key(&id, |entry| entry.0).ok();
-            place.map(|place| self.rows_by_id[place].1 as usize)
-        };
+        let row = self.rows.get(id);
         let found = row.and_then(|row| self.outcome.jobs.get_mut(row));
         if found.is_none() {
             self.outcome.contradictions.unknown_jobs += 1;

@@ -1,6 +1,6 @@
 //! From a job's id to its place in the workload, without a hash map.
 
-use scheduler::{JobId, TimedJob};
+use crate::job::{JobId, TimedJob};
 
 /// Finds jobs of a workload by id.
 #[derive(Clone, Debug)]
@@ -61,7 +61,7 @@ impl JobIndex {
 
 #[cfg(test)]
 mod tests {
-    use scheduler::{JobSpec, SiteId, Span, Time};
+    use crate::{JobSpec, SiteId, Span, Time};
 
     use super::*;
 
