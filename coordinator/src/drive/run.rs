@@ -216,7 +216,7 @@ fn drive(
     let links = links::Links::of(statuses, plan.factor);
     links.write(&experiment.outputs.dir.join("links.csv"), &experiment.grid)?;
     warnings.extend(links.warning(jobs));
-    warnings.extend(watch.warnings(complete));
+    warnings.extend(watch.warnings(&ending));
     let audited = audit.finish(complete);
     let mut lines = vec![audited.line(plan.factor), links.line()];
     let mut out_of_tolerance = false;

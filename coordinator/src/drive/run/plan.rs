@@ -211,3 +211,120 @@ fn run_name(name: &str) -> String {
     let name: String = name.chars().take(48).map(plain).collect();
     if name.is_empty() { "run".to_string() } else { name }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use scheduler::{JobId, JobSpec};
+
+    use super::*;
+    use crate::drive::builder;
+    use crate::experiment::file::Written;
+
+    /// Two sites and one job of 100 s, submitted at 3600 s.
+    fn planned(text: &str) -> Plan {
+        let (experiment, jobs) = (experiment(text), jobs());
+        let mut simulated = builder(&experiment, &jobs).finish();
+        simulated.jobs[0].state = analysis::JobState::Completed;
+        simulated.jobs[0].start = Some(Time::from_secs(3600));
+        simulated.jobs[0].end = Some(Time::from_secs(3700));
+        Plan::new(&experiment, &jobs, &simulated).unwrap()
+    }
+
+    fn experiment(text: &str) -> Experiment {
+        let mut written: Written = toml::from_str(text).unwrap();
+        written.grid.sizes = Some(vec![8, 2]);
+        written.workload.trace = Some("none.swf".into());
+        written.name = Some("a run".to_string());
+        Experiment::resolve(&written).unwrap()
+    }
+
+    fn jobs() -> Jobs {
+        let spec = JobSpec {
+            id: JobId(1),
+            submit: Time::from_secs(3600),
+            processors: 1,
+            requested: Span::from_secs(100),
+            user: -1,
+            origin: SiteId(1),
+            payload: 0,
+        };
+        let job = TimedJob { spec, run_time: Span::from_secs(100) };
+        Jobs { jobs: vec![job], workload: String::new(), notes: Vec::new() }
+    }
+
+    #[test]
+    fn trace_time_begins_with_the_first_submission_and_fits_the_wall_clock() {
+        let plan = planned("");
+        assert_eq!(plan.origin, Time::from_secs(3600));
+        assert_eq!(plan.factor, 2.5);
+        assert!(
+            plan.notes[0].contains("100 s of trace time at 2.5 times the wall clock"),
+            "{}",
+            plan.notes[0]
+        );
+        assert_eq!(planned("run.clock = \"scaled:7\"").factor, 7.0);
+    }
+
+    #[test]
+    fn messages_are_repeated_after_two_delays_and_two_seconds_of_the_wall_clock() {
+        let retry = |text: &str| planned(text).nodes[0].options.retry;
+        let clock = "run.clock = \"scaled:10\"\n";
+        assert_eq!(retry(clock), Some(Span::from_secs(20)));
+        assert_eq!(retry(&format!("{clock}network.delay = \"30s\"")), Some(Span::from_secs(80)));
+        assert_eq!(retry(&format!("{clock}protocol.retry = \"300s\"")), Some(Span::from_secs(300)));
+
+        let raised = planned(&format!("{clock}protocol.retry = \"5s\""));
+        assert_eq!(raised.nodes[0].options.retry, Some(Span::from_secs(20)));
+        assert!(raised.notes[1].contains("raised from 5 s to 20 s"), "{:?}", raised.notes);
+    }
+
+    #[test]
+    fn a_job_goes_to_the_smallest_site_that_holds_it_or_to_the_common_pool() {
+        let job = jobs().jobs[0];
+        assert_eq!(planned("").home(&job), SiteId(2));
+        // The pool is hosted by the site of rank 0, which is the smallest.
+        let mut wide = job;
+        wide.spec.processors = 8;
+        assert_eq!(planned("").home(&wide), SiteId(1));
+        assert_eq!(planned("strategy.name = \"common-pool\"").home(&wide), SiteId(2));
+    }
+
+    #[test]
+    fn every_node_is_told_the_same_but_for_itself() {
+        let plan = planned("run.port = 7000\nrun.identity = \"kept\"\noutputs.dir = \"there\"");
+        let [first, second] = &plan.nodes[..] else { panic!("{:?}", plan.nodes) };
+        assert_eq!(first.listen, "/ip4/127.0.0.1/tcp/7000");
+        assert_eq!(second.listen, "/ip4/127.0.0.1/tcp/7001");
+        assert_eq!(second.identity, IdentitySource::File("there/nodes/site2.key".into()));
+        assert_eq!(first.run, "a-run");
+        let (listen, identity) = (first.listen.clone(), first.identity.clone());
+        assert_eq!(NodeConfig { site: SiteId(1), listen, identity, ..second.clone() }, *first);
+    }
+
+    #[test]
+    fn what_only_the_simulator_can_do_is_refused() {
+        let refused = |text: &str| check(&experiment(text)).unwrap_err().to_string();
+        assert!(refused("run.clock = \"virtual\"").contains("no virtual clock yet"));
+        assert!(refused("strategy.name = \"ideal/st:50\"").contains("ideal/st:50 is a reference"));
+        for fault in ["loss = 0.1", "duplication = 0.1", "jitter = \"1s\""] {
+            let name = fault.split(' ').next().unwrap();
+            assert!(refused(&format!("network.{fault}")).contains(&format!("network.{name} is for")));
+        }
+        assert!(refused("run.port = 65535").contains("ports up to 65536"));
+        assert_eq!(check(&experiment("run.port = 65534\nnetwork.delay = \"5s\"")), Ok(()));
+    }
+
+    proptest! {
+        #[test]
+        fn the_default_factor_has_two_digits_and_takes_at_most_the_time(seconds in 1i64..30_000_000) {
+            let factor = default_factor(Span::from_secs(seconds));
+            prop_assert!(factor >= 1.0);
+            let wall = seconds as f64 / factor;
+            prop_assert!(wall <= 40.001, "{wall}");
+            prop_assert!(factor == 1.0 || wall > 36.0, "{wall}");
+            let digits = factor.to_string().replace('.', "");
+            prop_assert!(digits.trim_start_matches('0').trim_end_matches('0').len() <= 2, "{factor}");
+        }
+    }
+}

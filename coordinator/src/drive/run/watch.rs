@@ -31,7 +31,12 @@ pub enum Ending {
         completed: u64,
     },
     /// A node has ended, or does not answer.
-    Lost(String),
+    Lost {
+        /// Which, and how.
+        reason: String,
+        /// The end of its log, if it has ended.
+        log: Option<String>,
+    },
     /// Nothing happened for too long, and nothing was to come.
     Stalled {
         /// How long.
@@ -46,7 +51,7 @@ impl fmt::Display for Ending {
         match self {
             Ending::Finished => f.write_str("finished"),
             Ending::Interrupted { completed } => write!(f, "interrupted after {completed} jobs"),
-            Ending::Lost(reason) => f.write_str(reason),
+            Ending::Lost { reason, .. } => f.write_str(reason),
             Ending::Stalled { patience, outstanding } => write!(
                 f,
                 "nothing happened for {patience:?} (run.stall_timeout); outstanding: {}",
@@ -86,7 +91,11 @@ impl<'a> Watch<'a> {
     pub fn until_end(&mut self, fleet: &mut Fleet, sink: &mut impl FnMut(&Event)) -> Ending {
         let ending = match self.look_on(fleet, sink) {
             Ok(ending) => ending,
-            Err(error) => Ending::Lost(error.to_string()),
+            Err(FleetError::Ended { name, status, log }) => {
+                let reason = format!("node {name} ended with {status} during the run");
+                Ending::Lost { reason, log: Some(log) }
+            }
+            Err(error) => Ending::Lost { reason: error.to_string(), log: None },
         };
         let merge = &mut self.merge;
         self.silent = fleet.salvage_events(&mut |event| merge.push(event));
@@ -131,16 +140,15 @@ impl<'a> Watch<'a> {
         &self.statuses
     }
 
-    /// What the reader should know of the run.
-    pub fn warnings(&self, complete: bool) -> Vec<String> {
+    /// What the reader should know of a run that ended like this.
+    pub fn warnings(&self, ending: &Ending) -> Vec<String> {
         let mut warnings = Vec::new();
-        let names: Vec<&String> = self.silent.iter().collect();
-        if !complete && !names.is_empty() {
-            warnings.push(format!(
-                "the last events of {} are missing: {} not answer",
-                list(&names),
-                verb(&names)
-            ));
+        if let Ending::Lost { log: Some(log), .. } = ending {
+            warnings.push(format!("the log of that node ends with\n{log}"));
+        }
+        if !self.silent.is_empty() {
+            let names = self.silent.join(", ");
+            warnings.push(format!("the last events of {names} are missing: no answer"));
         }
         let lost: u64 = self.statuses.iter().map(|status| status.frames_lost).sum();
         if lost > 0 {
@@ -155,14 +163,6 @@ impl<'a> Watch<'a> {
         }
         warnings
     }
-}
-
-fn list(names: &[&String]) -> String {
-    names.iter().map(|name| name.as_str()).collect::<Vec<_>>().join(", ")
-}
-
-fn verb(names: &[&String]) -> &'static str {
-    if names.len() == 1 { "it does" } else { "they do" }
 }
 
 /// What changes whenever a job gets further; messages alone do not.
