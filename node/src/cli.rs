@@ -10,6 +10,7 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use clap::Args;
 use scheduler::{SiteId, Span};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
 use crate::config::{IdentitySource, NodeConfig, PeerAddress, SiteEntry};
@@ -177,6 +178,13 @@ async fn serve(config: NodeConfig, die_with_parent: bool) -> ExitCode {
         Ok(orphaned) => orphaned,
         Err(error) => return fail(&anyhow::Error::new(error).context("watch the parent"), exit::UNEXPECTED),
     };
+    // Before anybody can know of this process, or an early signal would be no proper end.
+    let (terminated, interrupted) = match (signal(SignalKind::terminate()), signal(SignalKind::interrupt())) {
+        (Ok(terminated), Ok(interrupted)) => (terminated, interrupted),
+        (Err(error), _) | (_, Err(error)) => {
+            return fail(&anyhow::Error::new(error).context("listen for signals"), exit::UNEXPECTED);
+        }
+    };
     let node = match Node::start(config).await {
         Ok(node) => node,
         Err(error) => {
@@ -188,7 +196,7 @@ async fn serve(config: NodeConfig, die_with_parent: bool) -> ExitCode {
     println!("{line}");
     let stopper = node.stopper();
     let stopping = tokio::spawn(async move {
-        let reason = stop_reason(orphaned).await;
+        let reason = stop_reason(orphaned, terminated, interrupted).await;
         tracing::info!(reason, "stopping");
         stopper.stop().await;
     });
@@ -203,7 +211,11 @@ async fn serve(config: NodeConfig, die_with_parent: bool) -> ExitCode {
 }
 
 /// Waits for a reason to stop that does not come by the control interface.
-async fn stop_reason(orphaned: Option<tokio::sync::oneshot::Receiver<()>>) -> &'static str {
+async fn stop_reason(
+    orphaned: Option<tokio::sync::oneshot::Receiver<()>>,
+    mut terminated: Signal,
+    mut interrupted: Signal,
+) -> &'static str {
     let orphaned = async {
         match orphaned {
             // An error means that the watching thread has failed; then it is safer to stop, too.
@@ -211,19 +223,10 @@ async fn stop_reason(orphaned: Option<tokio::sync::oneshot::Receiver<()>>) -> &'
             None => std::future::pending().await,
         }
     };
-    let terminated = async {
-        match tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {
-            Ok(mut signal) => drop(signal.recv().await),
-            Err(error) => {
-                tracing::warn!(%error, "cannot listen for SIGTERM");
-                std::future::pending().await
-            }
-        }
-    };
     tokio::select! {
         () = orphaned => "the parent has gone",
-        () = terminated => "SIGTERM",
-        Ok(()) = tokio::signal::ctrl_c() => "SIGINT",
+        Some(()) = terminated.recv() => "SIGTERM",
+        Some(()) = interrupted.recv() => "SIGINT",
     }
 }
 
