@@ -2,7 +2,7 @@
 //!
 //! Drives the very same [`protocol::Peer`] that a node runs. Pure: given a configuration and a workload it calls
 //! back with events, always the same ones. Start with [`simulation`] for the loop and the discipline of one
-//! instant, [`network`] for delays and losses, [`checks`] for what is asserted after each step, [`reference`]
+//! instant, [`network`] for delays and losses, [`checks`] for what is asserted after each step, [`mod@reference`]
 //! for runs of ideal algorithms without messages.
 
 pub mod checks;

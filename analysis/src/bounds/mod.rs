@@ -12,7 +12,7 @@
 //!
 //! `count` is computed for the widths q that some job has: between two such widths the sum stays and the number
 //! of slots falls, so no other q is better. All values are whole microseconds, rounded up, which is sound because
-//! some optimal schedule starts every job at a whole microsecond. The search is in [`staircase`].
+//! some optimal schedule starts every job at a whole microsecond. The search is in `staircase`.
 
 mod staircase;
 

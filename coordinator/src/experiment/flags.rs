@@ -91,7 +91,7 @@ pub struct ExperimentArgs {
     #[arg(long, value_name = "CLOCK", help_heading = "Run")]
     pub clock: Option<String>,
 
-    /// Directory for results, made if missing [default: out/<name>]
+    /// Directory for results, made if missing [default: out/NAME]
     #[arg(long, value_name = "DIR", help_heading = "Outputs")]
     pub out: Option<PathBuf>,
 

@@ -1,4 +1,4 @@
-//! One experiment: what was typed ([`file`], [`flags`]) and what it means ([`Experiment`]).
+//! One experiment: what was typed ([`mod@file`], [`flags`]) and what it means ([`Experiment`]).
 //!
 //! Everything is checked here, before anything runs. A wrong value is reported with its place in the file or its
 //! flag, what was expected, and what to write. Jobs are read by [`jobs`].

@@ -1,6 +1,6 @@
 //! `report.html`: a run as one page that needs nothing else, neither a network nor other files.
 //!
-//! The head, the tables and the text are HTML made here; [`data`] embeds what the drawings need as compact JSON, and
+//! The head, the tables and the text are HTML made here; `data` embeds what the drawings need as compact JSON, and
 //! `page.js` draws it on canvases. Numbers come from [`super::figures`], so that page and terminal agree.
 
 mod data;
