@@ -222,9 +222,7 @@ fn drive(
     let mut out_of_tolerance = false;
     if complete {
         let mut compared = compare::Compared::of(sink.builder.outcome(), simulated, tolerance);
-        if let Some(added) = links.added() {
-            compared.vary(experiment, plan, jobs, added, interrupt)?;
-        }
+        compared.vary(experiment, plan, jobs, links.added(), audited.completions, interrupt)?;
         out_of_tolerance = !compared.within();
         lines.extend(compared.lines());
     }

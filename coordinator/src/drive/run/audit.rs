@@ -52,9 +52,9 @@ impl Lateness {
         self.max = self.max.max(late);
     }
 
-    /// The mean, in seconds of trace time.
-    pub fn mean_s(self) -> f64 {
-        if self.count == 0 { 0.0 } else { self.total.as_secs_f64() / self.count as f64 }
+    /// The mean.
+    pub fn mean(self) -> Span {
+        Span::from_micros(self.total.as_micros() / i64::try_from(self.count.max(1)).unwrap_or(i64::MAX))
     }
 }
 
@@ -188,7 +188,7 @@ impl Audited {
             let wall_ms = |seconds: f64| seconds / factor * 1e3;
             format!(
                 "mean {:.2} ms, max {:.2} ms of the wall clock (max {:.3} s of trace time)",
-                wall_ms(lateness.mean_s()),
+                wall_ms(lateness.mean().as_secs_f64()),
                 wall_ms(lateness.max.as_secs_f64()),
                 lateness.max.as_secs_f64()
             )
@@ -266,7 +266,7 @@ mod tests {
         assert_eq!(audited.violation, None);
         assert_eq!(audited.submissions.max, Span::from_secs(2));
         assert_eq!(audited.completions.total, Span::from_secs(1));
-        assert_eq!(audited.completions.mean_s(), 0.5);
+        assert_eq!(audited.completions.mean(), Span::from_micros(500_000));
     }
 
     #[test]

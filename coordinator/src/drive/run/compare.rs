@@ -3,13 +3,16 @@
 //! The two cannot agree job for job: real messages and timers take a little longer than simulated ones, and a busy
 //! grid is chaotic. A job that starts a second later may be stolen by another site, and everything after it changes.
 //! How far that goes belongs to the experiment, not to the nodes, so it is measured: the experiment is simulated
-//! again with delays that vary as those of the run did. The makespan of the run must be one that the next such
+//! again with delays and late timers as those of the run were. The makespan of the run must be one that the next such
 //! simulation could have, within a tolerance.
 
 use analysis::{Agreement, Bounds, Metrics, Outcome};
+use rand::{RngExt as _, SeedableRng as _};
+use rand_chacha::ChaCha8Rng;
 use scheduler::Span;
 use simulator::{Checks, Delay, Faults};
 
+use super::audit::Lateness;
 use super::links::Added;
 use super::plan::Plan;
 use crate::drive::simulate::simulate;
@@ -22,6 +25,9 @@ use crate::outputs::Status;
 const VARIATIONS: usize = 20;
 /// The 99.5 % quantile of Student's t with `VARIATIONS - 1` degrees of freedom.
 const STUDENT_T: f64 = 2.861;
+
+/// The stream of the seed that late ends are drawn from; the simulator draws from others.
+const LATENESS_STREAM: u64 = 100;
 
 /// Key figures of a run and its simulations.
 #[derive(Clone, Debug, PartialEq)]
@@ -58,7 +64,7 @@ impl Compared {
     }
 
     /// Simulates the experiment again, several times, with what the real network added to the delays, as much in
-    /// the least and in the mean. An interrupt leaves it out.
+    /// the least and in the mean, and with jobs that end late, as much in the mean. An interrupt leaves it out.
     ///
     /// # Errors
     /// If the simulation fails.
@@ -67,17 +73,19 @@ impl Compared {
         experiment: &Experiment,
         plan: &Plan,
         jobs: &Jobs,
-        added: Added,
+        added: Option<Added>,
+        completions: Lateness,
         interrupt: &Interrupt,
     ) -> anyhow::Result<()> {
         let mut experiment = experiment.clone();
-        let more = |delay: &mut Span| *delay += added.min.max(Span::ZERO);
+        let (least, mean) =
+            added.map_or((Span::ZERO, Span::ZERO), |added| (added.min.max(Span::ZERO), added.mean));
         match &mut experiment.delay {
-            Delay::Constant(delay) => more(delay),
-            Delay::Matrix(rows) => rows.iter_mut().flatten().for_each(more),
+            Delay::Constant(delay) => *delay += least,
+            Delay::Matrix(rows) => rows.iter_mut().flatten().for_each(|delay| *delay += least),
         }
         // Uniform, so that the mean is half of it.
-        let jitter = (added.mean - added.min.max(Span::ZERO)).max(Span::ZERO).saturating_mul(2);
+        let jitter = (mean - least).max(Span::ZERO).saturating_mul(2);
         experiment.faults = Faults { jitter, ..Faults::NONE };
         // Jitter reorders messages, which looks like loss.
         experiment.options.retry = plan.nodes[0].options.retry;
@@ -85,6 +93,7 @@ impl Compared {
         let mut varied = Vec::new();
         for variation in 0..VARIATIONS as u64 {
             experiment.seed = first_seed.wrapping_add(variation);
+            let jobs = &ending_late(jobs, completions.mean(), experiment.seed);
             let mut builder = builder(&experiment, jobs);
             let ended =
                 simulate(&experiment, jobs, Checks::Cheap, interrupt, &mut |event| builder.observe(event))?;
@@ -162,11 +171,22 @@ impl Compared {
             0 => format!("  verdict     {verdict} the tolerance of {tolerance} %"),
             count => format!(
                 "  verdict     {verdict} what is expected and a tolerance of {tolerance} %; expected: 99 % of \
-                 simulations with delays that vary as measured, by {count} of them"
+                 simulations with delays and timers as late as measured, by {count} of them"
             ),
         });
         lines
     }
+}
+
+/// The same jobs, each of which runs longer by something random with this mean.
+fn ending_late(jobs: &Jobs, mean: Span, seed: u64) -> Jobs {
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    rng.set_stream(LATENESS_STREAM);
+    let mut jobs = jobs.clone();
+    for job in &mut jobs.jobs {
+        job.run_time += Span::from_micros(rng.random_range(0..=2 * mean.as_micros().max(0)));
+    }
+    jobs
 }
 
 impl Figures {
