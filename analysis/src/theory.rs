@@ -107,12 +107,10 @@ pub fn compare(outcome: &Outcome, bounds: &Bounds, setting: Setting) -> Vec<Comp
     comparisons
 }
 
-/// The judgment of a whole run: violated if one relation is, else holding if one holds.
+/// The judgment of a whole run: violated if one relation is, else that of the first, the competitive ratio.
 pub fn overall(comparisons: &[Comparison]) -> Verdict {
     if comparisons.iter().any(|comparison| comparison.verdict == Verdict::Violated) {
         Verdict::Violated
-    } else if comparisons.iter().any(|comparison| comparison.verdict == Verdict::Holds) {
-        Verdict::Holds
     } else {
         comparisons
             .first()

@@ -36,6 +36,8 @@ pub(crate) struct SiteLoop {
     grid: Arc<Grid>,
     /// Each submission and completion gets a turn of its own; see [`Pass::PerEvent`].
     per_event: bool,
+    /// Whether the peer had its first turn.
+    awake: bool,
     incarnation: u64,
     delay: DelayConfig,
     peer: Peer,
@@ -69,6 +71,7 @@ impl SiteLoop {
             site: peer.site,
             grid: Arc::clone(&peer.grid),
             per_event: peer.strategy == Strategy::Local && peer.pass == Pass::PerEvent,
+            awake: false,
             incarnation,
             delay: config.delay.clone(),
             clock: TraceClock::default(),
@@ -166,7 +169,9 @@ impl SiteLoop {
             facts |= self.submissions(wall)?;
         }
         facts |= self.messages(first)?;
-        if facts {
+        // The first instant has a turn in any case: a site that polls begins at once.
+        if facts || !self.awake {
+            self.awake = true;
             self.tell(Input::Turn)?;
         }
         let mut fired = false;

@@ -58,6 +58,19 @@ impl Header {
         self.push(format!("; {key}: {value}").as_bytes());
     }
 
+    /// States what Unix time submit time 0 is, in place of what the lines said.
+    pub fn set_unix_start_time(&mut self, seconds: i64) {
+        let states_it = |line: &Vec<u8>| {
+            let text = String::from_utf8_lossy(line);
+            let key =
+                text.trim_start_matches([';', '#']).split_once(':').map(|(key, _)| key.trim().to_string());
+            key.is_some_and(|key| key == "UnixStartTime")
+        };
+        self.lines.retain(|line| !states_it(line));
+        self.unix_start_time = None;
+        self.push_pair("UnixStartTime", &seconds.to_string());
+    }
+
     /// Declares the sites of a grid: as partitions, where jobs run, and as queues, where they are submitted.
     pub fn declare_sites(&mut self, sites: &[Site]) {
         let number = |value: usize| value.to_string();

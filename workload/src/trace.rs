@@ -84,7 +84,7 @@ impl Trace {
                 record.submit -= start;
             }
         }
-        self.header.unix_start_time = Some(start.as_micros() / 1_000_000);
+        self.header.set_unix_start_time(start.as_micros() / 1_000_000);
         self.repairs.add(Repair::EpochShifted, 1);
     }
 

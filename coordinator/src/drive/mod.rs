@@ -7,6 +7,9 @@ pub mod progress;
 pub mod run;
 pub mod simulate;
 
+use std::fs::{File, TryLockError};
+use std::io::Write as _;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -53,6 +56,8 @@ impl Interrupt {
 pub struct Sink {
     builder: OutcomeBuilder,
     log: Option<EventLog>,
+    /// Held until the results are written.
+    lock: File,
     failed: Option<outputs::EventLogError>,
 }
 
@@ -62,15 +67,14 @@ impl Sink {
     /// # Errors
     /// If the directory or the log cannot be made.
     pub fn new(experiment: &Experiment, jobs: &Jobs) -> anyhow::Result<Sink> {
+        let dir = &experiment.outputs.dir;
+        let lock = own(dir)?;
         let log = if experiment.outputs.events {
-            let dir = &experiment.outputs.dir;
-            std::fs::create_dir_all(dir)
-                .with_context(|| format!("failed to make the result directory {}", dir.display()))?;
             Some(EventLog::create(&dir.join("events.jsonl.zst"))?)
         } else {
             None
         };
-        Ok(Sink { builder: builder(experiment, jobs), log, failed: None })
+        Ok(Sink { builder: builder(experiment, jobs), log, lock, failed: None })
     }
 
     /// Takes one event.
@@ -85,13 +89,62 @@ impl Sink {
         }
     }
 
-    fn finish(self) -> (Outcome, Option<outputs::EventLogError>) {
+    fn finish(self) -> (Outcome, Option<outputs::EventLogError>, File) {
         let failed = match self.log.map(EventLog::finish) {
             Some(Err(error)) => Some(error),
             _ => self.failed,
         };
-        (self.builder.finish(), failed)
+        (self.builder.finish(), failed, self.lock)
     }
+}
+
+/// The file that a run locks while it writes into a result directory.
+const LOCK: &str = ".lock";
+/// What an earlier run may have left; a result directory holds one run.
+const RESULTS: [&str; 8] = [
+    "manifest.json",
+    "metrics.json",
+    "jobs.csv",
+    "migrations.csv",
+    "schedule.swf",
+    "events.jsonl.zst",
+    "report.html",
+    "links.csv",
+];
+/// Endings of what nodes left in `nodes/`. Their keys stay: identities can be kept from run to run.
+const NODE_FILES: [&str; 2] = ["json", "log"];
+
+/// Makes a result directory that no other run writes into, and clears what an earlier run left there.
+fn own(dir: &Path) -> anyhow::Result<File> {
+    std::fs::create_dir_all(dir)
+        .with_context(|| format!("failed to make the result directory {}", dir.display()))?;
+    let path = dir.join(LOCK);
+    let lock = File::create(&path).with_context(|| format!("failed to make {}", path.display()))?;
+    match lock.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => {
+            anyhow::bail!(
+                "another run writes into {}; wait for it, or give --out another directory",
+                dir.display()
+            )
+        }
+        Err(TryLockError::Error(error)) => {
+            return Err(error).with_context(|| format!("failed to lock {}", path.display()));
+        }
+    }
+    let of_nodes =
+        std::fs::read_dir(dir.join("nodes")).into_iter().flatten().flatten().map(|entry| entry.path());
+    let of_nodes = of_nodes
+        .filter(|path| path.extension().is_some_and(|ending| NODE_FILES.iter().any(|name| ending == *name)));
+    for old in RESULTS.iter().map(|name| dir.join(name)).chain(of_nodes) {
+        match std::fs::remove_file(&old) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(error).with_context(|| format!("failed to replace {}", old.display()));
+            }
+            _ => {}
+        }
+    }
+    Ok(lock)
 }
 
 /// Measures runs of these jobs; classes are told by the strategy's threshold, one half if it has none.
@@ -134,7 +187,7 @@ pub fn conclude(
     interrupt: &Interrupt,
     format: Format,
 ) -> anyhow::Result<u8> {
-    let (outcome, failed) = sink.finish();
+    let (outcome, failed, _lock) = sink.finish();
     let mut warnings = ended.warnings;
     warnings.extend(failed.map(|error| format!("the event log is incomplete: {error}")));
     let complete = ended.status == Status::Complete;
@@ -152,6 +205,7 @@ pub fn conclude(
         seed: experiment.seed,
         command: command_line(),
         status: ended.status,
+        lines: ended.lines,
         warnings,
     };
     let result = RunResult::new(about, outcome, ideal.as_ref());
@@ -162,13 +216,14 @@ pub fn conclude(
         ..outputs::Options::default()
     };
     outputs::write_all(&experiment.outputs.dir, &result, options)?;
-    print!("{}", report::render(&result, format));
+    let mut summary = report::render(&result, format);
     if format == Format::Terminal {
-        for line in &ended.lines {
-            println!("{line}");
+        for line in &result.about.lines {
+            summary += &format!("{line}\n");
         }
-        println!("results: {}", experiment.outputs.dir.display());
+        summary += &format!("results: {}\n", experiment.outputs.dir.display());
     }
+    say(&summary)?;
     if let Some(violation) = ended.violation {
         eprintln!("error: {violation}");
         return Ok(exit::UNEXPECTED);
@@ -180,6 +235,17 @@ pub fn conclude(
     } else {
         exit::DONE
     })
+}
+
+/// Prints to stdout. A reader that has gone away, as `head` does, is no error.
+fn say(text: &str) -> anyhow::Result<()> {
+    let mut stdout = std::io::stdout().lock();
+    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(error).context("failed to print the summary; the results are written")
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The command line as it can be pasted.

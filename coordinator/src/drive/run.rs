@@ -62,7 +62,10 @@ pub struct RunArgs {
 /// # Errors
 /// If something fails that should not.
 pub fn command(args: &RunArgs) -> anyhow::Result<u8> {
-    let Some((mut experiment, jobs)) = load(&args.experiment) else { return Ok(exit::INPUT) };
+    let (mut experiment, jobs) = match load(&args.experiment) {
+        Ok(loaded) => loaded,
+        Err(code) => return Ok(code),
+    };
     if let Some(port) = args.port {
         experiment.run.port = port;
     }
@@ -79,6 +82,8 @@ pub fn command(args: &RunArgs) -> anyhow::Result<u8> {
     for note in &plan.notes {
         eprintln!("note: {note}");
     }
+    // Before the nodes, whose logs go into the same directory.
+    let mut sink = Sink::new(&experiment, &jobs)?;
     let fleet = match start(&experiment, &plan, &jobs, &interrupt) {
         Ok(fleet) => fleet,
         Err(failure) => {
@@ -86,7 +91,6 @@ pub fn command(args: &RunArgs) -> anyhow::Result<u8> {
             return Ok(failure.code);
         }
     };
-    let mut sink = Sink::new(&experiment, &jobs)?;
     let ended = drive(&experiment, &plan, &jobs, fleet, &simulated, args.tolerance, &mut sink, &interrupt)?;
     conclude(&experiment, &jobs, sink, ended, &interrupt, args.experiment.format)
 }

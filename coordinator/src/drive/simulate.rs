@@ -34,7 +34,10 @@ pub struct SimulateArgs {
 /// # Errors
 /// If something fails that should not.
 pub fn command(args: &SimulateArgs) -> anyhow::Result<u8> {
-    let Some((experiment, jobs)) = load(&args.experiment) else { return Ok(exit::INPUT) };
+    let (experiment, jobs) = match load(&args.experiment) {
+        Ok(loaded) => loaded,
+        Err(code) => return Ok(code),
+    };
     if args.experiment.clock.is_some() && matches!(experiment.run.clock, Some(Clock::Scaled(_))) {
         eprintln!(
             "error: simulate has virtual time; use --clock virtual, or `stealgrid run` for a scaled clock"
@@ -48,16 +51,31 @@ pub fn command(args: &SimulateArgs) -> anyhow::Result<u8> {
     conclude(&experiment, &jobs, sink, ended, &interrupt, args.experiment.format)
 }
 
-/// Reads an experiment and its jobs; says on stderr what is wrong and returns nothing if that is impossible.
-pub fn load(args: &ExperimentArgs) -> Option<(Experiment, Jobs)> {
-    let complain = |error: &dyn std::fmt::Display| eprintln!("error: failed to {error}");
-    let written = args.written().map_err(|error| complain(&error)).ok()?;
-    let experiment = Experiment::resolve(&written).map_err(|error| complain(&error)).ok()?;
-    let jobs = jobs::read(&experiment).map_err(|error| complain(&error)).ok()?;
+/// Reads an experiment and its jobs.
+///
+/// # Errors
+/// The exit code if that is impossible; why is on stderr by then.
+pub fn load(args: &ExperimentArgs) -> Result<(Experiment, Jobs), u8> {
+    let complain = |error: &dyn std::fmt::Display, code| {
+        eprintln!("error: failed to {error}");
+        code
+    };
+    // Without a file everything that can be wrong was typed.
+    let typed = if args.experiment.is_none() { exit::USAGE } else { exit::INPUT };
+    let written = args.written().map_err(|error| complain(&error, exit::INPUT))?;
+    let experiment = Experiment::resolve(&written).map_err(|error| complain(&error, typed))?;
+    let jobs = jobs::read(&experiment).map_err(|error| complain(&error, exit::INPUT))?;
+    let local = experiment.strategy.strategy == Strategy::Local;
+    if !local && (args.local.is_some() || args.pass.is_some()) {
+        eprintln!("note: {} has no local schedulers: --local and --pass change nothing", experiment.strategy);
+    }
+    if (local || experiment.strategy.ideal) && args.delay.is_some() {
+        eprintln!("note: {} sends no messages: --delay changes nothing", experiment.strategy);
+    }
     for note in &jobs.notes {
         eprintln!("note: {note}");
     }
-    Some((experiment, jobs))
+    Ok((experiment, jobs))
 }
 
 /// Runs an experiment in virtual time.

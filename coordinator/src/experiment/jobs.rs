@@ -40,6 +40,14 @@ pub enum JobsError {
     /// Nothing is left.
     #[error("find a job in {0}: every job was dropped; see the counts above, or widen the slice")]
     Nothing(String),
+    /// Times whose sums do not fit an integer.
+    #[error(
+        "replay job {job}: with it the run times add up to more than {LONGEST_S} s; check fields 2, 4 and 9 of the log"
+    )]
+    TooLong {
+        /// The job.
+        job: scheduler::JobId,
+    },
     /// An origin that the grid does not have.
     #[error(
         "place job {job}: its origin is site {origin}, the grid has {sites} sites; use --origin site:1 or another grid"
@@ -82,6 +90,7 @@ pub fn read(experiment: &Experiment) -> Result<Jobs, JobsError> {
         }
         return Err(JobsError::Nothing(jobs.workload));
     }
+    refuse_too_long(&jobs.jobs)?;
     for job in &jobs.jobs {
         let origin = job.spec.origin;
         if origin.0 == 0 || origin.index() >= experiment.grid.len() {
@@ -89,6 +98,23 @@ pub fn read(experiment: &Experiment) -> Result<Jobs, JobsError> {
         }
     }
     Ok(jobs)
+}
+
+/// The longest a run could last, in seconds: 30,000 years. Far more than any log, far less than an i64 of
+/// microseconds, which bounds on the makespan and sums of them need.
+const LONGEST_S: i64 = 1_000_000_000_000;
+
+/// No run of these jobs may leave the range of times.
+fn refuse_too_long(jobs: &[TimedJob]) -> Result<(), JobsError> {
+    let mut longest: i128 = 0;
+    for TimedJob { spec, run_time } in jobs {
+        longest += i128::from(run_time.as_micros()).max(i128::from(spec.requested.as_micros()));
+        let end = longest + i128::from(spec.submit.as_micros().unsigned_abs());
+        if end > i128::from(LONGEST_S) * 1_000_000 {
+            return Err(JobsError::TooLong { job: spec.id });
+        }
+    }
+    Ok(())
 }
 
 /// One log per site, laid over each other by week; `slice.week`, `slice.weekdays` and `slice.zone` choose which.

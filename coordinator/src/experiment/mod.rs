@@ -25,6 +25,9 @@ use file::Written;
 /// A trace-time factor above which the wall clock's millisecond timers are coarser than most jobs.
 pub const FACTOR_MAX: f64 = 1_000_000.0;
 
+/// Names become names of files with endings; most file systems take 255 bytes.
+pub const NAME_BYTES_MAX: usize = 200;
+
 /// An experiment, checked and resolved.
 #[derive(Clone, Debug)]
 pub struct Experiment {
@@ -203,9 +206,9 @@ impl Experiment {
         let options = protocol_options(written, &strategy, &delay, &faults)?;
         let name = written.name.clone().unwrap_or_else(|| {
             let trace = written.workload.trace.as_deref().and_then(|trace| trace.file_name());
-            let trace = trace.map_or("run".into(), |trace| trace.to_string_lossy().into_owned());
-            trace.split('.').next().unwrap_or("run").to_string()
+            trace.map_or("run".into(), |trace| without_endings(&trace.to_string_lossy()).to_string())
         });
+        name_of_a_file(&name).map_err(|reason| wrong("name")(format!("{name:?} {reason}")))?;
         let outputs = &written.outputs;
         Ok(Experiment {
             seed: written.seed.unwrap_or(1),
@@ -241,6 +244,9 @@ impl Experiment {
 
     /// The links in words, for reports.
     pub fn network(&self) -> String {
+        if self.strategy.ideal || self.strategy.strategy == Strategy::Local {
+            return "no messages".to_string();
+        }
         let mut words = match &self.delay {
             Delay::Constant(delay) if *delay == Span::ZERO => "no delay".to_string(),
             Delay::Constant(delay) => format!("constant one-way delay of {delay} s"),
@@ -259,6 +265,26 @@ impl Experiment {
     }
 }
 
+/// `KTH-SP2-1996-2.1-cln` of `KTH-SP2-1996-2.1-cln.swf.gz`.
+fn without_endings(file: &str) -> &str {
+    let mut name = file;
+    for ending in [".gz", ".zst", ".swf", ".gwf", ".json", ".csv"] {
+        name = name.strip_suffix(ending).unwrap_or(name);
+    }
+    if name.is_empty() { "run" } else { name }
+}
+
+/// Names of sites and experiments become names of files.
+fn name_of_a_file(name: &str) -> Result<(), String> {
+    let plain = |c: char| c.is_alphanumeric() || "-_.+ ".contains(c);
+    if !name.is_empty() && name.len() <= NAME_BYTES_MAX && !name.starts_with('.') && name.chars().all(plain) {
+        return Ok(());
+    }
+    Err(format!(
+        "is not a name: write letters, digits, - _ . + and spaces, at most {NAME_BYTES_MAX} bytes, no dot in front"
+    ))
+}
+
 fn grid(written: &Written) -> Result<Grid, ExperimentError> {
     let wrong = wrong("--sites ([grid])");
     let grid = match (&written.grid.sizes, &written.grid.sites) {
@@ -271,7 +297,11 @@ fn grid(written: &Written) -> Result<Grid, ExperimentError> {
         (Some(sizes), None) => Grid::of_sizes(sizes),
         (None, Some(sites)) => Grid::new(sites.iter().map(|site| (site.name.clone(), site.processors))),
     };
-    grid.map_err(|error| wrong(error.to_string()))
+    let grid = grid.map_err(|error| wrong(error.to_string()))?;
+    for site in grid.sites() {
+        name_of_a_file(&site.name).map_err(|reason| wrong(format!("site {:?} {reason}", site.name)))?;
+    }
+    Ok(grid)
 }
 
 fn source(written: &Written, grid: &Grid) -> Result<Source, ExperimentError> {
@@ -351,7 +381,13 @@ fn delay(written: &Written, grid: &Grid) -> Result<Delay, ExperimentError> {
                 return Err(wrong("network.matrix")(reason));
             }
             let parse = |row: &Vec<String>| row.iter().map(|text| span("network.matrix", text)).collect();
-            Ok(Delay::Matrix(rows.iter().map(parse).collect::<Result<_, _>>()?))
+            let rows: Vec<Vec<Span>> = rows.iter().map(parse).collect::<Result<_, _>>()?;
+            if let Some(site) = (0..sites).find(|&site| rows[site][site] != Span::ZERO) {
+                let reason =
+                    format!("row {0} has a delay from site {0} to itself; write \"0s\" there", site + 1);
+                return Err(wrong("network.matrix")(reason));
+            }
+            Ok(Delay::Matrix(rows))
         }
     }
 }

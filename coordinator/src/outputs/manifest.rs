@@ -33,6 +33,7 @@ struct Document<'a> {
     origin_us: i64,
     until_us: i64,
     overcommitted_jobs: usize,
+    driver_says: &'a [String],
     warnings: &'a [String],
     sites: Vec<SiteEntry<'a>>,
 }
@@ -74,6 +75,7 @@ pub(super) fn write(file: &mut dyn Write, result: &RunResult, allocation: &Alloc
         origin_us: outcome.origin.as_micros(),
         until_us: outcome.until.as_micros(),
         overcommitted_jobs: allocation.overcommitted(),
+        driver_says: &about.lines,
         warnings: &about.warnings,
         sites: outcome
             .grid

@@ -34,6 +34,8 @@ pub struct RunAbout {
     pub command: String,
     /// Whether the run reached its end.
     pub status: Status,
+    /// What the driver says of the run, a line each: how real delays were, how it compares with its simulation.
+    pub lines: Vec<String>,
     /// What the reader should know before trusting the numbers.
     pub warnings: Vec<String>,
 }

@@ -92,6 +92,7 @@ pub(crate) fn about() -> RunAbout {
         seed: 7,
         command: "stealgrid simulate two-sites.toml --seed 7".into(),
         status: Status::Complete,
+        lines: Vec::new(),
         warnings: Vec::new(),
     }
 }

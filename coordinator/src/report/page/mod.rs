@@ -77,6 +77,9 @@ fn write_head(file: &mut dyn Write, result: &RunResult, allocation: &Allocation)
     if let Some(line) = ideal_line(result) {
         writeln!(file, "<p class=\"ideal\">Against the ideal: {}.</p>", escape(&line))?;
     }
+    for line in &about.lines {
+        writeln!(file, "<p class=\"about\">{}</p>", escape(line))?;
+    }
     for warning in &about.warnings {
         writeln!(file, "<p class=\"warning\">{}</p>", escape(warning))?;
     }
@@ -304,12 +307,17 @@ fn write_making(file: &mut dyn Write, result: &RunResult) -> io::Result<()> {
     let about = &result.about;
     writeln!(
         file,
-        "<section>\n<h2>How this was made</h2>\n<pre>{}</pre>\n<p class=\"note\">Stealgrid {}, seed {}. The same seed, \
-         experiment and version give the same numbers. Every number is in <code>metrics.json</code>, every job in \
-         <code>jobs.csv</code>, every event in <code>events.jsonl.zst</code> beside this page.</p>\n</section>",
+        "<section>\n<h2>How this was made</h2>\n<pre>{}</pre>\n<p class=\"note\">Stealgrid {}, seed {}. {} \
+         Every number is in <code>metrics.json</code>, every job in <code>jobs.csv</code> beside this page, and every \
+         event in <code>events.jsonl.zst</code> if it was written.</p>\n</section>",
         escape(&about.command),
         env!("CARGO_PKG_VERSION"),
-        about.seed
+        about.seed,
+        if about.driver == "simulate" {
+            "The same seed, experiment and version give the same numbers."
+        } else {
+            "Processes and the wall clock give other numbers each time."
+        }
     )
 }
 
