@@ -133,7 +133,7 @@ impl Run {
         if !self.complete {
             Verdict::NotApplicable { reason: "the run is partial".into() }
         } else if !self.setting.free_messages {
-            Verdict::NotApplicable { reason: "messages took time or were lost".into() }
+            Verdict::NotApplicable { reason: "messages took time, were lost or waited for a poll".into() }
         } else if within {
             Verdict::Holds
         } else {
@@ -338,7 +338,7 @@ mod tests {
         assert_eq!(ratio.within, Some(false));
         assert_eq!(
             ratio.verdict,
-            Verdict::NotApplicable { reason: "messages took time or were lost".into() }
+            Verdict::NotApplicable { reason: "messages took time, were lost or waited for a poll".into() }
         );
     }
 

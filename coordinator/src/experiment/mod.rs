@@ -235,11 +235,13 @@ impl Experiment {
         })
     }
 
-    /// Whether no message takes time or is lost.
+    /// Whether every site knows at once what it needs to: no message takes time or is lost, and none waits for a poll.
     pub fn free_messages(&self) -> bool {
         self.strategy.ideal
             || self.strategy.strategy == Strategy::Local
-            || (self.delay.is_zero() && self.faults == Faults::NONE)
+            || (self.delay.is_zero()
+                && self.faults == Faults::NONE
+                && self.options.discovery == Discovery::Standing)
     }
 
     /// The links in words, for reports.
