@@ -182,24 +182,18 @@ impl<'a> Simulation<'a> {
     /// # Errors
     /// The first violation of a check.
     pub fn run(mut self, sink: &mut impl FnMut(&Event)) -> Result<Totals, Violation> {
-        while let Some(at) = self.next_instant() {
-            self.step(at, sink)?;
-        }
+        while self.advance(sink)? {}
         self.finish()
     }
 
-    /// Runs every instant up to and including `until`; true if there is more to come.
+    /// Goes through the next instant; false if there is none.
     ///
     /// # Errors
     /// The first violation of a check.
-    pub fn run_until(&mut self, until: Time, sink: &mut impl FnMut(&Event)) -> Result<bool, Violation> {
-        while let Some(at) = self.next_instant() {
-            if at > until {
-                return Ok(true);
-            }
-            self.step(at, sink)?;
-        }
-        Ok(false)
+    pub fn advance(&mut self, sink: &mut impl FnMut(&Event)) -> Result<bool, Violation> {
+        let Some(at) = self.next_instant() else { return Ok(false) };
+        self.step(at, sink)?;
+        Ok(true)
     }
 
     /// When something happens next; none when every job ended and nobody waits for an answer. Sites that poll
@@ -234,11 +228,6 @@ impl<'a> Simulation<'a> {
     /// The instant processed last.
     pub fn now(&self) -> Time {
         self.now
-    }
-
-    /// What happened so far, in numbers.
-    pub fn totals(&self) -> Totals {
-        self.totals
     }
 
     /// Checks what must hold when nothing is left to happen.

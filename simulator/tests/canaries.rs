@@ -187,7 +187,7 @@ fn problem(mut simulation: Simulation<'_>) -> Option<Problem> {
         if silent && let Some(starved) = starved(&simulation) {
             return Some(starved);
         }
-        if let Err(violation) = simulation.run_until(next, &mut |_| {}) {
+        if let Err(violation) = simulation.advance(&mut |_| {}) {
             return Some(Problem::Violates(violation));
         }
     }

@@ -129,15 +129,19 @@ fn peers(
         checks,
     };
     let mut simulation = Simulation::new(config, &jobs.jobs);
-    while let Some(at) = simulation.next_instant() {
-        if interrupt.is_set() {
+    let ended = loop {
+        if interrupt.is_set()
+            && let Some(at) = simulation.next_instant()
+        {
             return (Status::Partial(format!("interrupted at {at} s")), None);
         }
-        if let Err(violation) = simulation.run_until(at, sink) {
-            return (Status::Partial(violation.to_string()), Some(violation.to_string()));
+        match simulation.advance(sink) {
+            Ok(true) => {}
+            Ok(false) => break simulation.finish(),
+            Err(violation) => break Err(violation),
         }
-    }
-    match simulation.finish() {
+    };
+    match ended {
         Ok(_) => (Status::Complete, None),
         Err(violation) => (Status::Partial(violation.to_string()), Some(violation.to_string())),
     }
