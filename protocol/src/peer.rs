@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use scheduler::local::LocalQueue;
 use scheduler::waiting::WaitingList;
-use scheduler::{EventKind, JobId, JobSpec, Selection, SiteId, Span, Strategy, Time};
+use scheduler::{EventKind, JobId, JobSpec, Selection, SiteId, Strategy, Time};
 
 #[cfg(feature = "canary")]
 use crate::canary::Canary;
@@ -337,11 +337,11 @@ impl Peer {
         match timer {
             Timer::Request(victim) => {
                 self.timers.again(timer, now);
-                self.repeat_request(now, victim);
+                self.repeat_request(victim);
             }
             Timer::Notice(thief) => {
                 self.timers.again(timer, now);
-                self.repeat_notice(now, thief);
+                self.repeat_notice(thief);
             }
             Timer::Transfer(to, number) => {
                 self.timers.again(timer, now);
@@ -524,10 +524,5 @@ impl PeerConfig {
     pub fn home_rank(&self, job: &JobSpec) -> Option<usize> {
         let by_size = self.grid.home_rank(job.processors)?;
         Some(if self.strategy == Strategy::CommonPool { 0 } else { by_size })
-    }
-
-    /// The time after which a driver may count on every retry having been answered, for its own limits.
-    pub fn retry_longest(&self) -> Option<Span> {
-        self.options.retry.map(|retry| retry.saturating_mul(crate::config::RETRY_FACTOR_MAX))
     }
 }

@@ -206,7 +206,7 @@ impl Peer {
         self.send(victim, Message::Request { seq, offer, seen });
     }
 
-    pub(crate) fn repeat_request(&mut self, _now: Time, victim: usize) {
+    pub(crate) fn repeat_request(&mut self, victim: usize) {
         let seen = self.ledger.seen(self.site_at(victim));
         if let Some(Asked { seq, offer, .. }) = self.views[victim].asked.clone() {
             self.send_again(victim, Message::Request { seq, offer, seen }, true);

@@ -175,14 +175,12 @@ impl Peer {
             self.record(thief).busy = reason == RefusalReason::Busy;
             self.event(EventKind::Refused { thief: self.site_at(thief), seq, reason });
         }
-        self.conclude(now, thief, answers, transfers, free, stand, cut);
+        self.conclude(thief, answers, transfers, free, stand, cut);
     }
 
     /// Tells a thief what is left for it, with the jobs it gets, and notes what it was told.
-    #[expect(clippy::too_many_arguments, reason = "the fields of one message and of one record")]
     fn conclude(
         &mut self,
-        _now: Time,
         thief: usize,
         answers: Option<u64>,
         transfers: Vec<Transfer>,
@@ -324,7 +322,7 @@ impl Peer {
         self.send(thief, Message::Notice { state });
     }
 
-    pub(crate) fn repeat_notice(&mut self, _now: Time, thief: usize) {
+    pub(crate) fn repeat_notice(&mut self, thief: usize) {
         let record = self.record(thief);
         let rest = record.told.map_or(Rest::Empty, Rest::Need);
         let state = QueueState { version: record.version, rest, lead: record.lead };
