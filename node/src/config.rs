@@ -34,6 +34,9 @@ pub struct NodeConfig {
     /// When the local scheduler decides.
     #[serde(default = "default_pass")]
     pub pass: String,
+    /// The seed of what strategies decide at random.
+    #[serde(default = "default_seed")]
+    pub seed: u64,
     /// Switches of the protocol. A real network can lose messages, so `retry` should be set: at least twice the
     /// largest delay and some hundred milliseconds of wall-clock time.
     #[serde(default)]
@@ -111,6 +114,10 @@ impl Default for IdentitySource {
 
 fn default_run() -> String {
     "stealgrid".to_string()
+}
+
+fn default_seed() -> u64 {
+    1
 }
 
 fn default_strategy() -> String {
@@ -204,6 +211,7 @@ impl NodeConfig {
             strategy: default_strategy(),
             local_scheduler: default_local(),
             pass: default_pass(),
+            seed: default_seed(),
             options: Options::default(),
             delay: DelayConfig::default(),
             listen: default_listen(),
@@ -258,6 +266,7 @@ impl NodeConfig {
             pass,
             // Metrics count messages by their events.
             options: Options { message_events: true, ..self.options },
+            seed: self.seed,
         })
     }
 }

@@ -147,11 +147,7 @@ impl Metrics {
 
         let build = gauges("stealgrid_build_info", "Always 1; the labels say what runs.", &["version"]);
         build.with_label_values(&[env!("CARGO_PKG_VERSION")]).set(1);
-        let threshold = match strategy {
-            Strategy::Steal(steal) | Strategy::StealGreedy(steal) => steal.threshold,
-            // Strategies without classes: the border of ST50, so that widths can still be told apart.
-            Strategy::Local | Strategy::CommonPool => Threshold::HALF,
-        };
+        let threshold = strategy.threshold();
         let metrics = Metrics {
             site,
             threshold,

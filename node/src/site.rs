@@ -174,10 +174,12 @@ impl SiteLoop {
             self.awake = true;
             self.tell(Input::Turn)?;
         }
+        self.settle()?;
         let mut fired = false;
         while self.peer.poll_timeout().is_some_and(|due| due <= self.now) {
             self.tell(Input::Timeout)?;
             self.tell(Input::Turn)?;
+            self.settle()?;
             fired = true;
         }
         let mut released = false;
@@ -186,6 +188,15 @@ impl SiteLoop {
             released = true;
         }
         Ok(facts || fired || released)
+    }
+
+    /// All that was known at this instant is in; a peer that waited for that decides.
+    fn settle(&mut self) -> anyhow::Result<()> {
+        while self.peer.wants_settle() {
+            self.tell(Input::Settle)?;
+            self.tell(Input::Turn)?;
+        }
+        Ok(())
     }
 
     fn completions(&mut self, wall: Instant) -> anyhow::Result<bool> {

@@ -22,6 +22,8 @@ pub struct PeerConfig {
     pub pass: Pass,
     /// Switches and limits of the protocol.
     pub options: Options,
+    /// The seed of what strategies decide at random. Every peer is told the same and draws from a stream of its own.
+    pub seed: u64,
 }
 
 /// How a hungry site learns that there is something to steal.

@@ -46,7 +46,7 @@ impl Ranges {
 impl Lists {
     pub(crate) fn of(strategy: &Strategy) -> Option<Lists> {
         match *strategy {
-            Strategy::Local => None,
+            Strategy::Local | Strategy::Pool(_) | Strategy::Balance(_) => None,
             Strategy::Steal(steal) => {
                 Some(Lists::Steal { threshold: steal.threshold, order: steal.order, select: steal.select })
             }

@@ -178,6 +178,20 @@ impl Message {
         }
     }
 
+    /// Whether its receiver may have something to decide after it.
+    pub fn wakes(&self) -> bool {
+        match self {
+            Message::Seen { .. } | Message::Withdraw { .. } | Message::Floor { .. } => false,
+            Message::Reply { declined, .. } => !declined.is_empty(),
+            _ => true,
+        }
+    }
+
+    /// Bytes of jobs that move with it.
+    pub fn payload(&self) -> u64 {
+        self.transfers().iter().map(|transfer| transfer.job.payload).sum()
+    }
+
     /// The jobs that change owner with this message, none for most kinds.
     pub fn transfers(&self) -> &[Transfer] {
         match self {

@@ -5,7 +5,8 @@
 //! 1. delivers all completions, then all submissions, then all messages that are due;
 //! 2. gives each site an [`Input::Turn`] in ascending order of rank, delivering every message of zero delay before
 //!    the next turn, and repeats the pass until nothing starts;
-//! 3. fires timers that are due ([`Input::Timeout`]) and, if any fired, goes back to 2.
+//! 3. tells all sites that want it to [`Input::Settle`], then delivers what they sent, and goes back to 2;
+//! 4. fires timers that are due ([`Input::Timeout`]) and, if any fired, goes back to 2.
 //!
 //! With all delays zero this discipline makes the schedule that of the ideal algorithm, job for job. Three rules
 //! carry that equality: a notice only updates the view (Z1); a victim serves a request at once and does not start
@@ -17,7 +18,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use scheduler::local::LocalQueue;
 use scheduler::waiting::WaitingList;
-use scheduler::{EventKind, JobId, JobSpec, Selection, SiteId, Strategy, Time};
+use scheduler::{EventKind, JobId, JobSpec, Selection, SiteId, Submit, Time};
 
 #[cfg(feature = "canary")]
 use crate::canary::Canary;
@@ -45,6 +46,8 @@ pub enum Input {
     },
     /// All facts of this instant are in: decide.
     Turn,
+    /// [`Peer::wants_settle`] and nothing is under way at this instant: decide what was put off until then.
+    Settle,
     /// [`Peer::poll_timeout`] has passed.
     Timeout,
 }
@@ -155,6 +158,7 @@ impl Peer {
             Input::Completed(job) => self.on_completed(now, job),
             Input::Message { from, message } => self.on_message(now, from, message),
             Input::Turn => self.turn(now),
+            Input::Settle => {}
             Input::Timeout => self.on_timeout(now),
         }
     }
@@ -168,6 +172,11 @@ impl Peer {
     pub fn poll_timeout(&self) -> Option<Time> {
         let planned = self.local.as_ref().and_then(LocalQueue::wake_at);
         [self.timers.next(), planned].into_iter().flatten().min()
+    }
+
+    /// Whether the peer wants an [`Input::Settle`] once nothing is under way at this instant.
+    pub fn wants_settle(&self) -> bool {
+        false
     }
 
     fn on_submitted(&mut self, now: Time, job: JobSpec) {
@@ -522,7 +531,6 @@ impl PeerConfig {
     /// The rank of the site that first owns a job: its home by size, or the host of the common pool.
     /// `None` if no site is wide enough.
     pub fn home_rank(&self, job: &JobSpec) -> Option<usize> {
-        let by_size = self.grid.home_rank(job.processors)?;
-        Some(if self.strategy == Strategy::CommonPool { 0 } else { by_size })
+        Submit::Home.rank(&self.grid, self.strategy, job)
     }
 }

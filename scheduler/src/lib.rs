@@ -23,5 +23,5 @@ pub use grid::{Grid, Site, SiteId};
 pub use job::{JobId, JobSpec, QueueKey, TimedJob};
 pub use job_index::JobIndex;
 pub use policy::{Policy, Start};
-pub use strategy::{LocalScheduler, Pass, Steal, Strategy, StrategySpec};
+pub use strategy::{Balance, LocalScheduler, Pass, Pool, Steal, Strategy, StrategySpec, Submit};
 pub use time::{Span, Time};

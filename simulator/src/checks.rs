@@ -90,6 +90,14 @@ pub enum Violation {
         /// One of them.
         job: JobId,
     },
+    /// A peer lives somewhere else and could not be told something.
+    #[error("site {site} cannot be reached: {reason}")]
+    Host {
+        /// Where.
+        site: SiteId,
+        /// What happened.
+        reason: String,
+    },
     /// Liveness: a run ended with messages that still wait for an answer.
     #[error("the run ended, but site {site} still waits for an answer")]
     NotQuiet {
@@ -203,6 +211,7 @@ mod tests {
             local: LocalScheduler::default(),
             pass: Pass::default(),
             options: Options::default(),
+            seed: 1,
         })
     }
 

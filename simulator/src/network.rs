@@ -2,7 +2,7 @@
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use scheduler::{SiteId, Span};
+use scheduler::{SiteId, Span, Time};
 use serde::{Deserialize, Serialize};
 
 /// One-way delay of messages.
@@ -85,7 +85,7 @@ impl Network {
         Network { delay, faults, rng }
     }
 
-    pub(crate) fn send(&mut self, from: SiteId, to: SiteId) -> Copies {
+    pub(crate) fn send(&mut self, _now: Time, from: SiteId, to: SiteId, _payload: u64) -> Copies {
         let delay = self.delay.between(from, to);
         if !self.faults.any() {
             return Copies { first: Some(delay), second: None };

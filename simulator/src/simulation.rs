@@ -2,18 +2,21 @@
 //!
 //! At one instant: all completions, all submissions, all messages that are due; then turns in ascending order of
 //! rank, each with its messages drained to quiescence, until nobody has anything left to decide; then timers that
-//! are due, and turns again. A turn of a peer that nothing happened to changes nothing, so it is not given.
+//! are due, and turns again. A turn of a peer that nothing happened to changes nothing, so it is not given. Peers that
+//! put a decision off until nothing is under way settle between turns and timers, all together: no message of one is
+//! delivered before the last has decided.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap, VecDeque};
 use std::sync::Arc;
 
-use protocol::{Discovery, Input, Message, Options, Output, Peer, PeerConfig};
+use protocol::{Discovery, Options, Peer};
 use scheduler::{
-    Event, EventKind, Grid, JobId, JobSpec, LocalScheduler, Pass, SiteId, Strategy, Time, TimedJob,
+    Event, EventKind, Grid, JobId, JobSpec, LocalScheduler, Pass, SiteId, Strategy, Submit, Time, TimedJob,
 };
 
-use crate::checks::{Checks, Observer, Violation, conservation};
+use crate::checks::{Checks, Observer, Violation};
+use crate::host::{Common, Host, Letter, Peers, Standing, Told, Wanted};
 use crate::invariants::IdealMode;
 use crate::network::{Delay, Faults, Network};
 use scheduler::JobIndex;
@@ -29,6 +32,8 @@ pub struct SimulationConfig {
     pub local: LocalScheduler,
     /// When local schedulers decide.
     pub pass: Pass,
+    /// Where jobs enter the grid.
+    pub submit: Submit,
     /// Switches and limits of the protocol.
     pub options: Options,
     /// Delay of messages.
@@ -49,6 +54,7 @@ impl SimulationConfig {
             strategy,
             local: LocalScheduler::default(),
             pass: Pass::default(),
+            submit: Submit::default(),
             options: Options::default(),
             delay: Delay::ZERO,
             faults: Faults::NONE,
@@ -74,42 +80,67 @@ pub struct Totals {
 }
 
 /// A completion or a message under way, ordered by time and then by when it was caused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug)]
 struct Due<T> {
     at: Time,
     sequence: u64,
     what: T,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+impl<T> PartialEq for Due<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl<T> Eq for Due<T> {}
+
+impl<T> PartialOrd for Due<T> {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl<T> Ord for Due<T> {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        (self.at, self.sequence).cmp(&(other.at, other.sequence))
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
 struct Ending {
     rank: usize,
     job: JobId,
     processors: u32,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Letter {
+/// A message under way.
+#[derive(Clone, Debug)]
+struct Parcel<L> {
     from: SiteId,
     to: usize,
-    message: Message,
+    letter: L,
 }
 
 /// A grid of peers in virtual time.
-pub struct Simulation<'a> {
+pub struct Simulation<'a, H: Host = Peers> {
     config: SimulationConfig,
     jobs: &'a [TimedJob],
     index: JobIndex,
-    peers: Vec<Peer>,
+    host: H,
+    /// What the host wants done after it was told something; kept to spare allocations.
+    wanted: Vec<Wanted<H::Letter>>,
     network: Network,
     endings: BinaryHeap<Reverse<Due<Ending>>>,
-    letters: BinaryHeap<Reverse<Due<Letter>>>,
+    letters: BinaryHeap<Reverse<Due<Parcel<H::Letter>>>>,
     /// Messages without delay, delivered before anything else happens.
-    inbox: VecDeque<Letter>,
+    inbox: VecDeque<Parcel<H::Letter>>,
     timeouts: BTreeSet<(Time, usize)>,
     timeout_of: Vec<Option<Time>>,
     /// Ranks of peers that something happened to since their last turn.
     restless: BTreeSet<usize>,
+    /// Ranks of peers that want to settle at this instant.
+    unsettled: BTreeSet<usize>,
     next_job: usize,
     sequence: u64,
     now: Time,
@@ -120,31 +151,52 @@ pub struct Simulation<'a> {
 }
 
 impl<'a> Simulation<'a> {
-    /// A grid at rest and the jobs that it will get.
+    /// A grid at rest, in this process, and the jobs that it will get.
     ///
     /// # Panics
     /// If jobs are not in queue order, share an id, or are wider than the widest site: callers check their input.
     pub fn new(config: SimulationConfig, jobs: &'a [TimedJob]) -> Simulation<'a> {
+        let host = Peers::new(&Common {
+            grid: &config.grid,
+            strategy: config.strategy,
+            local: config.local,
+            pass: config.pass,
+            options: config.options,
+            seed: config.seed,
+        });
+        Simulation::over(host, config, jobs)
+    }
+
+    /// Makes every peer commit a mistake.
+    #[cfg(feature = "canary")]
+    pub fn with_canary(mut self, canary: protocol::canary::Canary) -> Simulation<'a> {
+        for peer in &mut self.host.peers {
+            peer.set_canary(canary);
+        }
+        self
+    }
+
+    /// All peers by rank.
+    pub fn peers(&self) -> &[Peer] {
+        &self.host.peers
+    }
+}
+
+impl<'a, H: Host> Simulation<'a, H> {
+    /// A grid at rest, wherever its peers live, and the jobs that it will get.
+    ///
+    /// # Panics
+    /// As [`Simulation::new`].
+    pub fn over(host: H, config: SimulationConfig, jobs: &'a [TimedJob]) -> Simulation<'a, H> {
         assert!(
             jobs.windows(2).all(|pair| pair[0].spec.key() < pair[1].spec.key()),
             "jobs come in queue order"
         );
         let grid = &config.grid;
-        let peers = (0..grid.len())
-            .map(|rank| {
-                Peer::new(PeerConfig {
-                    site: grid.at_rank(rank),
-                    grid: grid.clone(),
-                    strategy: config.strategy,
-                    local: config.local,
-                    pass: config.pass,
-                    options: config.options,
-                })
-            })
-            .collect();
         Simulation {
             index: JobIndex::new(jobs),
-            peers,
+            host,
+            wanted: Vec::new(),
             network: Network::new(config.delay.clone(), config.faults, config.seed),
             endings: BinaryHeap::new(),
             letters: BinaryHeap::new(),
@@ -153,6 +205,7 @@ impl<'a> Simulation<'a> {
             timeout_of: vec![None; grid.len()],
             // Everybody gets a first turn: a site that polls begins at once.
             restless: (0..grid.len()).collect(),
+            unsettled: BTreeSet::new(),
             next_job: 0,
             sequence: 0,
             now: Time::from_micros(i64::MIN),
@@ -166,15 +219,6 @@ impl<'a> Simulation<'a> {
             config,
             jobs,
         }
-    }
-
-    /// Makes every peer commit a mistake.
-    #[cfg(feature = "canary")]
-    pub fn with_canary(mut self, canary: protocol::canary::Canary) -> Simulation<'a> {
-        for peer in &mut self.peers {
-            peer.set_canary(canary);
-        }
-        self
     }
 
     /// Runs to the end. Every event goes to `sink`, in order.
@@ -217,12 +261,12 @@ impl<'a> Simulation<'a> {
         let polls = matches!(self.config.options.discovery, Discovery::Polling { .. });
         self.totals.completed == self.jobs.len()
             && (polls || self.letters.is_empty())
-            && self.peers.iter().all(Peer::is_quiet)
+            && self.first_waiting().is_none()
     }
 
-    /// All peers by rank.
-    pub fn peers(&self) -> &[Peer] {
-        &self.peers
+    /// The rank of a peer that still waits for an answer.
+    fn first_waiting(&self) -> Option<usize> {
+        (0..self.config.grid.len()).find(|&rank| !self.host.is_quiet(rank))
     }
 
     /// The instant processed last.
@@ -243,8 +287,8 @@ impl<'a> Simulation<'a> {
         if let (Some(ideal_mode), Some(last_end)) = (&self.ideal_mode, self.totals.last_end) {
             ideal_mode.finished(last_end)?;
         }
-        match self.peers.iter().find(|peer| !peer.is_quiet()) {
-            Some(peer) => Err(Violation::NotQuiet { site: peer.site() }),
+        match self.first_waiting() {
+            Some(rank) => Err(Violation::NotQuiet { site: self.config.grid.at_rank(rank) }),
             None => Ok(self.totals),
         }
     }
@@ -264,7 +308,7 @@ impl<'a> Simulation<'a> {
             }
             self.letters_due(at, sink)?;
             self.turns(sink)?;
-            while self.timers_due(at, sink)? {
+            while self.settle(sink)? || self.timers_due(at, sink)? {
                 self.turns(sink)?;
             }
             if let Some(ideal_mode) = &mut self.ideal_mode {
@@ -289,7 +333,7 @@ impl<'a> Simulation<'a> {
         {
             let Ending { rank, job, processors } = due.what;
             self.endings.pop();
-            self.observer.end(self.peers[rank].site(), processors);
+            self.observer.end(self.config.grid.at_rank(rank), processors);
             self.totals.completed += 1;
             self.totals.last_end = Some(at);
             if self.config.checks == Checks::Full {
@@ -298,7 +342,7 @@ impl<'a> Simulation<'a> {
             if let Some(ideal_mode) = &mut self.ideal_mode {
                 ideal_mode.completed(at, job, rank);
             }
-            self.handle(rank, Input::Completed(job), sink)?;
+            self.handle(rank, Told::Completed(job), sink)?;
             if per_event {
                 self.turns(sink)?;
             }
@@ -322,8 +366,12 @@ impl<'a> Simulation<'a> {
             if let Some(ideal_mode) = &mut self.ideal_mode {
                 ideal_mode.submitted(at, job.spec);
             }
-            let rank = self.peers[0].config().home_rank(&job.spec).expect("callers refuse jobs too wide");
-            self.handle(rank, Input::Submitted(job.spec), sink)?;
+            let rank = self
+                .config
+                .submit
+                .rank(&self.config.grid, self.config.strategy, &job.spec)
+                .expect("callers refuse jobs too wide");
+            self.handle(rank, Told::Submitted(job.spec), sink)?;
             if per_event {
                 self.turns(sink)?;
             }
@@ -348,10 +396,20 @@ impl<'a> Simulation<'a> {
             let next = self.restless.range(from..).next().or_else(|| self.restless.first());
             let Some(&rank) = next else { return Ok(()) };
             self.restless.remove(&rank);
-            self.act(rank, Input::Turn, sink)?;
+            self.act(rank, Told::Turn, sink)?;
             self.drain_inbox(sink)?;
             from = rank + 1;
         }
+    }
+
+    /// Lets all peers that wait for quiescence decide, before anything that they send is delivered.
+    fn settle(&mut self, sink: &mut impl FnMut(&Event)) -> Result<bool, Violation> {
+        let ranks = std::mem::take(&mut self.unsettled);
+        for &rank in &ranks {
+            self.act(rank, Told::Settle, sink)?;
+        }
+        self.drain_inbox(sink)?;
+        Ok(!ranks.is_empty())
     }
 
     fn timers_due(&mut self, at: Time, sink: &mut impl FnMut(&Event)) -> Result<bool, Violation> {
@@ -360,49 +418,59 @@ impl<'a> Simulation<'a> {
         let mut ranks = due;
         ranks.sort_unstable();
         for &rank in &ranks {
-            self.handle(rank, Input::Timeout, sink)?;
+            self.handle(rank, Told::Timeout, sink)?;
             self.drain_inbox(sink)?;
         }
         Ok(!ranks.is_empty())
     }
 
     fn drain_inbox(&mut self, sink: &mut impl FnMut(&Event)) -> Result<(), Violation> {
-        while let Some(letter) = self.inbox.pop_front() {
-            self.deliver(letter, sink)?;
+        while let Some(parcel) = self.inbox.pop_front() {
+            self.deliver(parcel, sink)?;
         }
         Ok(())
     }
 
-    fn deliver(&mut self, letter: Letter, sink: &mut impl FnMut(&Event)) -> Result<(), Violation> {
-        let decides = match &letter.message {
-            Message::Seen { .. } | Message::Withdraw { .. } | Message::Floor { .. } => false,
-            Message::Reply { declined, .. } => !declined.is_empty(),
-            _ => true,
-        };
-        if decides {
-            self.restless.insert(letter.to);
+    fn deliver(&mut self, parcel: Parcel<H::Letter>, sink: &mut impl FnMut(&Event)) -> Result<(), Violation> {
+        let Parcel { from, to, letter } = parcel;
+        if letter.wakes() {
+            self.restless.insert(to);
         }
-        self.act(letter.to, Input::Message { from: letter.from, message: letter.message }, sink)
+        self.act(to, Told::Letter { from, letter }, sink)
     }
 
     /// Tells a peer a fact it will want a turn for.
-    fn handle(&mut self, rank: usize, input: Input, sink: &mut impl FnMut(&Event)) -> Result<(), Violation> {
+    fn handle(
+        &mut self,
+        rank: usize,
+        told: Told<H::Letter>,
+        sink: &mut impl FnMut(&Event),
+    ) -> Result<(), Violation> {
         self.restless.insert(rank);
-        self.act(rank, input, sink)
+        self.act(rank, told, sink)
     }
 
     /// Tells a peer something and carries out what it wants done.
-    fn act(&mut self, rank: usize, input: Input, sink: &mut impl FnMut(&Event)) -> Result<(), Violation> {
-        self.peers[rank].handle(self.now, input);
-        let site = self.peers[rank].site();
-        while let Some(output) = self.peers[rank].poll_output() {
-            match output {
-                Output::Event(kind) => sink(&Event { at: self.now, site, kind }),
-                Output::Start(job) => self.execute(rank, &job)?,
-                Output::Send { to, message } => self.send(site, to, message, sink),
+    fn act(
+        &mut self,
+        rank: usize,
+        told: Told<H::Letter>,
+        sink: &mut impl FnMut(&Event),
+    ) -> Result<(), Violation> {
+        let mut wanted = std::mem::take(&mut self.wanted);
+        let Standing { timeout, settle } = self.host.tell(rank, self.now, told, &mut wanted)?;
+        let site = self.config.grid.at_rank(rank);
+        for one in wanted.drain(..) {
+            match one {
+                Wanted::Event(kind) => sink(&Event { at: self.now, site, kind }),
+                Wanted::Start(job) => self.execute(rank, &job)?,
+                Wanted::Send { to, letter } => self.send(site, to, letter, sink)?,
             }
         }
-        let timeout = self.peers[rank].poll_timeout();
+        self.wanted = wanted;
+        if settle {
+            self.unsettled.insert(rank);
+        }
         let before = std::mem::replace(&mut self.timeout_of[rank], timeout);
         if before != timeout {
             if let Some(before) = before {
@@ -413,14 +481,14 @@ impl<'a> Simulation<'a> {
             }
         }
         if self.config.checks == Checks::Full {
-            self.peers[rank].check_invariants();
+            self.host.check_peer(rank);
         }
         Ok(())
     }
 
     fn execute(&mut self, rank: usize, job: &JobSpec) -> Result<(), Violation> {
         let place = self.index.get(job.id).expect("only jobs of the workload are started");
-        let (site, limit) = (self.peers[rank].site(), self.peers[rank].processors());
+        let (site, limit) = (self.config.grid.at_rank(rank), self.config.grid.sizes()[rank]);
         self.observer.start(self.now, place, job, site, limit)?;
         if let Some(ideal_mode) = &mut self.ideal_mode {
             ideal_mode.started(self.now, *job, rank);
@@ -434,33 +502,43 @@ impl<'a> Simulation<'a> {
         Ok(())
     }
 
-    fn send(&mut self, from: SiteId, to: SiteId, message: Message, sink: &mut impl FnMut(&Event)) {
+    fn send(
+        &mut self,
+        from: SiteId,
+        to: SiteId,
+        letter: H::Letter,
+        sink: &mut impl FnMut(&Event),
+    ) -> Result<(), Violation> {
         self.totals.messages += 1;
-        let copies = self.network.send(from, to);
+        let copies = self.network.send(self.now, from, to, letter.payload());
         let rank = self.config.grid.rank(to);
+        let number = [copies.first, copies.second].iter().flatten().count();
+        self.host.posted(rank, &letter, number)?;
         let Some(first) = copies.first else {
             self.totals.lost += 1;
-            let kind = EventKind::Lost { to, message: message.kind() };
-            return sink(&Event { at: self.now, site: from, kind });
+            let kind = EventKind::Lost { to, message: letter.kind() };
+            sink(&Event { at: self.now, site: from, kind });
+            return Ok(());
         };
         if let Some(second) = copies.second {
-            self.post(second, Letter { from, to: rank, message: message.clone() });
+            self.post(second, Parcel { from, to: rank, letter: letter.clone() });
         }
-        self.post(first, Letter { from, to: rank, message });
+        self.post(first, Parcel { from, to: rank, letter });
+        Ok(())
     }
 
-    fn post(&mut self, delay: scheduler::Span, letter: Letter) {
+    fn post(&mut self, delay: scheduler::Span, parcel: Parcel<H::Letter>) {
         if delay == scheduler::Span::ZERO {
-            self.inbox.push_back(letter);
+            self.inbox.push_back(parcel);
         } else {
             self.sequence += 1;
-            self.letters.push(Reverse(Due { at: self.now + delay, sequence: self.sequence, what: letter }));
+            self.letters.push(Reverse(Due { at: self.now + delay, sequence: self.sequence, what: parcel }));
         }
     }
 
     fn check(&self) -> Result<(), Violation> {
         if self.config.checks == Checks::Full && self.config.strategy != Strategy::Local {
-            conservation(self.now, self.peers.iter(), self.unfinished.iter().copied())?;
+            self.host.check_owners(self.now, &mut self.unfinished.iter().copied())?;
         }
         Ok(())
     }

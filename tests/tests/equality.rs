@@ -36,6 +36,9 @@ fn ideal(grid: &Grid, strategy: Scheduling, jobs: &[TimedJob]) -> Starts {
         Scheduling::CommonPool => {
             reference::run(&mut CommonPool::new(grid), jobs, grid, Pass::Batch, &mut sink)
         }
+        Scheduling::Pool(_) | Scheduling::Balance(_) => {
+            unreachable!("not among the strategies compared here")
+        }
         Scheduling::Local => unreachable!("local queues exchange nothing"),
     };
     done.expect("the workload is sound");

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use analysis::theory::Verdict;
 use analysis::{Outcome, OutcomeBuilder};
 use anyhow::Context;
-use scheduler::{Event, Strategy, Threshold};
+use scheduler::{Event, Strategy};
 
 use crate::exit;
 use crate::experiment::Experiment;
@@ -149,10 +149,7 @@ fn own(dir: &Path) -> anyhow::Result<File> {
 
 /// Measures runs of these jobs; classes are told by the strategy's threshold, one half if it has none.
 pub fn builder(experiment: &Experiment, jobs: &Jobs) -> OutcomeBuilder {
-    let threshold = match experiment.strategy.strategy {
-        Strategy::Steal(steal) | Strategy::StealGreedy(steal) => steal.threshold,
-        Strategy::Local | Strategy::CommonPool => Threshold::HALF,
-    };
+    let threshold = experiment.strategy.strategy.threshold();
     OutcomeBuilder::new(&experiment.grid, threshold, &jobs.jobs)
 }
 

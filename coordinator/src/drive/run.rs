@@ -129,7 +129,7 @@ fn start(experiment: &Experiment, plan: &Plan, jobs: &Jobs, interrupt: &Interrup
     // On this thread, which lives as long as the process: the kernel ends a node with the thread that started it.
     let mut fleet = Fleet::spawn_each(&order, &plan.nodes).map_err(|error| port_in_use(plan, error))?;
     connect(experiment, &mut fleet, interrupt)?;
-    fleet.feed(&jobs.jobs, |job| plan.home(job))?;
+    fleet.feed(&jobs.jobs, |job| plan.entry(job))?;
     Ok(fleet)
 }
 

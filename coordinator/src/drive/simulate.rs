@@ -122,6 +122,7 @@ fn peers(
         strategy: experiment.strategy.strategy,
         local: experiment.local,
         pass: experiment.pass,
+        submit: experiment.submit,
         options: experiment.options,
         delay: experiment.delay.clone(),
         faults: experiment.faults,
@@ -170,6 +171,8 @@ fn ideal(
             let mut policy = GreedySteal::new(grid, steal);
             reference::run_while(&mut policy, jobs, grid, Pass::Batch, &mut sink, stop)
         }
+        Strategy::Pool(_) => bail!("the reference of the global queue is not there yet"),
+        Strategy::Balance(_) => unreachable!("the name of a strategy says that it has no reference"),
         Strategy::CommonPool => {
             let mut policy = CommonPool::new(grid);
             reference::run_while(&mut policy, jobs, grid, Pass::Batch, &mut sink, stop)
@@ -192,7 +195,8 @@ pub fn ideal_beside(
     complete: bool,
     interrupt: &Interrupt,
 ) -> anyhow::Result<Option<Outcome>> {
-    let pointless = experiment.strategy.ideal || experiment.strategy.strategy == Strategy::Local;
+    let pointless = experiment.strategy.ideal
+        || matches!(experiment.strategy.strategy, Strategy::Local | Strategy::Balance(_));
     if !experiment.outputs.ideal || pointless || !complete {
         return Ok(None);
     }

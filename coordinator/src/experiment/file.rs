@@ -107,6 +107,8 @@ pub struct WrittenStrategy {
     pub local: Option<String>,
     /// `batch` or `per-event`.
     pub pass: Option<String>,
+    /// `home` or `origin`.
+    pub submit: Option<String>,
 }
 
 /// `[network]`.

@@ -61,8 +61,9 @@ pub struct ExperimentArgs {
     #[arg(long, value_name = "RULE", help_heading = "Grid and workload")]
     pub origin: Option<String>,
 
-    /// local, st:X, st-greedy:X, common-pool; options as in st:50,order=bah,select=easy; prefix ideal/ for the
-    /// reference without messages [default: st:50]
+    /// local, st:X, st-greedy:X, common-pool, pool:fcfs|easy|list, steal:random|nearest|loaded|two-choices;
+    /// options as in st:50,order=bah or pool:easy,via=gossip; prefix ideal/ for the reference without messages
+    /// [default: st:50]
     #[arg(long, value_name = "NAME", help_heading = "Scheduling")]
     pub strategy: Option<String>,
 
@@ -74,6 +75,11 @@ pub struct ExperimentArgs {
     /// When local schedulers decide: batch, per-event [default: batch]
     #[arg(long, value_name = "RULE", help_heading = "Scheduling")]
     pub pass: Option<String>,
+
+    /// Where jobs enter the grid: home (the smallest site wide enough), origin (the site of the user)
+    /// [default: home]
+    #[arg(long, value_name = "RULE", help_heading = "Scheduling")]
+    pub submit: Option<String>,
 
     /// One-way delay of every message, in trace time, as in 50ms [default: 0ms]
     #[arg(long, value_name = "TIME", help_heading = "Network")]
@@ -152,6 +158,7 @@ impl ExperimentArgs {
         change(&mut written.strategy.name, &self.strategy);
         change(&mut written.strategy.local, &self.local);
         change(&mut written.strategy.pass, &self.pass);
+        change(&mut written.strategy.submit, &self.submit);
         if self.delay.is_some() {
             written.network.delay.clone_from(&self.delay);
             written.network.matrix = None;

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use protocol::codec::TRANSFERS_MAX;
 use protocol::{Discovery, Options};
-use scheduler::{Grid, LocalScheduler, Order, Pass, Span, Strategy, StrategySpec};
+use scheduler::{Grid, LocalScheduler, Order, Pass, Span, Strategy, StrategySpec, Submit};
 use simulator::{Delay, Faults};
 use workload::prepare::{PrepareOptions, TooWide};
 use workload::slice::Slice;
@@ -49,6 +49,8 @@ pub struct Experiment {
     pub local: LocalScheduler,
     /// When local schedulers decide.
     pub pass: Pass,
+    /// Where jobs enter the grid.
+    pub submit: Submit,
     /// Delay of messages, in trace time.
     pub delay: Delay,
     /// What else happens to messages, in simulation.
@@ -218,6 +220,7 @@ impl Experiment {
             strategy,
             local: parse("--local (strategy.local)", &written.strategy.local, LocalScheduler::default())?,
             pass: parse("--pass (strategy.pass)", &written.strategy.pass, Pass::default())?,
+            submit: parse("--submit (strategy.submit)", &written.strategy.submit, Submit::default())?,
             delay,
             faults,
             options,

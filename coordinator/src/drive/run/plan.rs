@@ -9,7 +9,7 @@ use node::config::{IdentitySource, SiteEntry};
 use node::delay::DelayConfig;
 use node::network::Discovery;
 use protocol::PeerConfig;
-use scheduler::{SiteId, Span, Time, TimedJob};
+use scheduler::{SiteId, Span, Submit, Time, TimedJob};
 use simulator::{Delay, Faults};
 
 use crate::experiment::jobs::Jobs;
@@ -94,6 +94,7 @@ pub struct Plan {
     /// What the user should know, in words.
     pub notes: Vec<String>,
     peer: PeerConfig,
+    submit: Submit,
 }
 
 impl Plan {
@@ -134,12 +135,13 @@ impl Plan {
         let peer = nodes[0].check()?;
         let stall = experiment.run.stall_timeout + wall_span(largest.saturating_mul(4), factor);
         let message_events = experiment.options.message_events;
-        Ok(Plan { factor, origin, nodes, message_events, stall, notes, peer })
+        Ok(Plan { factor, origin, nodes, message_events, stall, notes, peer, submit: experiment.submit })
     }
 
-    /// The site that first owns a job.
-    pub fn home(&self, job: &TimedJob) -> SiteId {
-        let rank = self.peer.home_rank(&job.spec).expect("jobs wider than the widest site were refused");
+    /// The site where a job is submitted.
+    pub fn entry(&self, job: &TimedJob) -> SiteId {
+        let rank = self.submit.rank(&self.peer.grid, self.peer.strategy, &job.spec);
+        let rank = rank.expect("jobs wider than the widest site were refused");
         self.peer.grid.at_rank(rank)
     }
 }
@@ -178,6 +180,7 @@ fn node(experiment: &Experiment, index: usize, retry: Span) -> NodeConfig {
     config.local_scheduler = experiment.local.name().to_string();
     config.pass = experiment.pass.name().to_string();
     config.options = protocol::Options { retry: Some(retry), ..experiment.options };
+    config.seed = experiment.seed;
     config.delay = match &experiment.delay {
         Delay::Constant(delay) => DelayConfig::ConstantUs(*delay),
         Delay::Matrix(rows) => DelayConfig::MatrixUs(rows.clone()),
@@ -282,12 +285,12 @@ mod tests {
     #[test]
     fn a_job_goes_to_the_smallest_site_that_holds_it_or_to_the_common_pool() {
         let job = jobs().jobs[0];
-        assert_eq!(planned("").home(&job), SiteId(2));
+        assert_eq!(planned("").entry(&job), SiteId(2));
         // The pool is hosted by the site of rank 0, which is the smallest.
         let mut wide = job;
         wide.spec.processors = 8;
-        assert_eq!(planned("").home(&wide), SiteId(1));
-        assert_eq!(planned("strategy.name = \"common-pool\"").home(&wide), SiteId(2));
+        assert_eq!(planned("").entry(&wide), SiteId(1));
+        assert_eq!(planned("strategy.name = \"common-pool\"").entry(&wide), SiteId(2));
     }
 
     #[test]

@@ -1,0 +1,102 @@
+//! The switches of the classic load-balancing baselines: any site may take work from any other.
+
+use serde::{Deserialize, Serialize};
+
+/// Which other site is asked for work, or given it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum VictimRule {
+    /// One at random.
+    Random,
+    /// The one with the shortest measured round trip.
+    Nearest,
+    /// The one that gossiped digests say has most waiting work.
+    Loaded,
+    /// The more loaded one of two random ones, by gossiped digests.
+    TwoChoices,
+}
+
+/// How much changes owner at once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Amount {
+    /// One job.
+    One,
+    /// Half of the waiting jobs, rounded up.
+    Half,
+    /// As many jobs as fit the idle processors at once.
+    #[default]
+    Fit,
+}
+
+/// Who takes the initiative.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Initiative {
+    /// A site with idle processors asks for work.
+    #[default]
+    Pull,
+    /// A site with waiting jobs gives them away.
+    Push,
+}
+
+/// All switches of a baseline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Balance {
+    /// Which other site.
+    pub victim: VictimRule,
+    /// How much at once.
+    pub amount: Amount,
+    /// Who takes the initiative.
+    pub initiative: Initiative,
+}
+
+impl VictimRule {
+    const ALL: [VictimRule; 4] =
+        [VictimRule::Random, VictimRule::Nearest, VictimRule::Loaded, VictimRule::TwoChoices];
+
+    fn name(self) -> &'static str {
+        match self {
+            VictimRule::Random => "random",
+            VictimRule::Nearest => "nearest",
+            VictimRule::Loaded => "loaded",
+            VictimRule::TwoChoices => "two-choices",
+        }
+    }
+}
+
+impl Balance {
+    pub(super) fn parse(argument: &str) -> Result<Balance, String> {
+        let victim = VictimRule::ALL.into_iter().find(|rule| rule.name() == argument).ok_or_else(|| {
+            format!("unknown victim {argument:?}; use steal:random, nearest, loaded or two-choices")
+        })?;
+        Ok(Balance { victim, amount: Amount::default(), initiative: Initiative::default() })
+    }
+
+    /// Sets one switch.
+    pub(super) fn set(&mut self, key: &str, value: &str) -> Result<(), String> {
+        match (key, value) {
+            ("amount", "one") => self.amount = Amount::One,
+            ("amount", "half") => self.amount = Amount::Half,
+            ("amount", "fit") => self.amount = Amount::Fit,
+            ("amount", _) => return Err(format!("unknown amount {value:?}; use one, half or fit")),
+            ("mode", "pull") => self.initiative = Initiative::Pull,
+            ("mode", "push") => self.initiative = Initiative::Push,
+            ("mode", _) => return Err(format!("unknown mode {value:?}; use pull or push")),
+            _ => return Err(format!("unknown option {key:?}; steal has amount and mode")),
+        }
+        Ok(())
+    }
+}
+
+impl std::fmt::Display for Balance {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "steal:{}", self.victim.name())?;
+        match self.amount {
+            Amount::One => f.write_str(",amount=one")?,
+            Amount::Half => f.write_str(",amount=half")?,
+            Amount::Fit => {}
+        }
+        match self.initiative {
+            Initiative::Push => f.write_str(",mode=push"),
+            Initiative::Pull => Ok(()),
+        }
+    }
+}

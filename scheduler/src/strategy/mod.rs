@@ -1,0 +1,372 @@
+//! Names of strategies and local schedulers as users write them, and what they mean.
+//!
+//! What was typed is parsed once, here; everything else works on these types.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+mod balance;
+mod pool;
+
+pub use balance::{Amount, Balance, Initiative, VictimRule};
+pub use pool::{Discipline, OfferRule, Pool, PoolAlgorithm, PoolOrder, SiteOrder, TooWide, Via};
+
+use crate::class::{Order, Selection, Threshold};
+use crate::grid::Grid;
+use crate::job::JobSpec;
+
+/// The switches of the stealing algorithm ST_x.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Steal {
+    /// The border between big and small jobs.
+    pub threshold: Threshold,
+    /// In which order classes are taken.
+    pub order: Order,
+    /// Which job of a list is taken.
+    pub select: Selection,
+}
+
+impl Steal {
+    /// ST_x as published: order AHB, first fit.
+    pub fn with_threshold(threshold: Threshold) -> Steal {
+        Steal { threshold, order: Order::Ahb, select: Selection::FirstFit }
+    }
+
+    fn parse(percent: &str) -> Result<Steal, String> {
+        percent
+            .parse()
+            .ok()
+            .and_then(Threshold::new)
+            .map(Steal::with_threshold)
+            .ok_or_else(|| format!("threshold {percent:?} is not a whole number from 0 to 100"))
+    }
+
+    /// Sets one switch.
+    fn set(&mut self, key: &str, value: &str) -> Result<(), String> {
+        match key {
+            "order" => self.order = value.parse()?,
+            "select" => self.select = value.parse()?,
+            _ => return Err(format!("unknown option {key:?}; stealing has order and select")),
+        }
+        Ok(())
+    }
+}
+
+/// How jobs find a site.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Strategy {
+    /// Every job stays at its home site under the local scheduler.
+    Local,
+    /// Job stealing, Schwiegelshohn, Tchernykh, Yahyapour 2008 (ST_x).
+    Steal(Steal),
+    /// Stealing from any smaller site what fits at once (ST50g); no guarantee.
+    StealGreedy(Steal),
+    /// One list of all jobs in queue order (List Common Pool).
+    CommonPool,
+    /// Exchange through a global queue (Grimme, Lepping, Papaspyrou 2007).
+    Pool(Pool),
+    /// A classic baseline: work moves between any two sites.
+    Balance(Balance),
+}
+
+impl Strategy {
+    /// The border between big and small jobs by which classes A, B and H are told apart in metrics and bounds;
+    /// one half for strategies that have none.
+    pub fn threshold(&self) -> Threshold {
+        match self {
+            Strategy::Steal(steal) | Strategy::StealGreedy(steal) => steal.threshold,
+            Strategy::Local | Strategy::CommonPool | Strategy::Pool(_) | Strategy::Balance(_) => {
+                Threshold::HALF
+            }
+        }
+    }
+}
+
+/// A strategy, and whether its ideal reference runs instead of the protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StrategySpec {
+    /// The strategy.
+    pub strategy: Strategy,
+    /// Global view, no messages.
+    pub ideal: bool,
+}
+
+/// The scheduler of one site's queue.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum LocalScheduler {
+    /// Start the head while it fits.
+    Fcfs,
+    /// EASY backfilling, candidates in queue order.
+    #[default]
+    Easy,
+    /// EASY backfilling, the candidate that fills most.
+    EasyBestFit,
+    /// Conservative backfilling with compression: a planned start never gets later.
+    Conservative,
+    /// Conservative backfilling that plans anew at every pass.
+    ConservativeReplan,
+    /// Scan in queue order, start everything that fits.
+    List,
+}
+
+impl LocalScheduler {
+    /// All six.
+    pub const ALL: [LocalScheduler; 6] = [
+        LocalScheduler::Fcfs,
+        LocalScheduler::Easy,
+        LocalScheduler::EasyBestFit,
+        LocalScheduler::Conservative,
+        LocalScheduler::ConservativeReplan,
+        LocalScheduler::List,
+    ];
+
+    /// The name in experiment files.
+    pub fn name(self) -> &'static str {
+        match self {
+            LocalScheduler::Fcfs => "fcfs",
+            LocalScheduler::Easy => "easy",
+            LocalScheduler::EasyBestFit => "easy-best-fit",
+            LocalScheduler::Conservative => "conservative",
+            LocalScheduler::ConservativeReplan => "conservative-replan",
+            LocalScheduler::List => "list",
+        }
+    }
+}
+
+/// When a local scheduler decides.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Pass {
+    /// Once per instant, after all completions and then all arrivals.
+    #[default]
+    Batch,
+    /// After every event: submissions first, then terminations in start order. A running job whose estimated
+    /// end is now counts as free already.
+    PerEvent,
+}
+
+impl Pass {
+    /// The name in experiment files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Pass::Batch => "batch",
+            Pass::PerEvent => "per-event",
+        }
+    }
+}
+
+/// Where jobs enter the grid.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Submit {
+    /// At the smallest site wide enough, as the published model has it; with the common pool at its host.
+    #[default]
+    Home,
+    /// Where the trace says that the user is. Strategies with home sites send the job there and pay the delay.
+    Origin,
+}
+
+impl Submit {
+    /// The name in experiment files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Submit::Home => "home",
+            Submit::Origin => "origin",
+        }
+    }
+
+    /// The rank of the site where a job is submitted. `None` if no site is wide enough.
+    pub fn rank(self, grid: &Grid, strategy: Strategy, job: &JobSpec) -> Option<usize> {
+        let home = grid.home_rank(job.processors)?;
+        Some(match (self, strategy) {
+            (Submit::Origin, _) => grid.rank(job.origin),
+            (Submit::Home, Strategy::CommonPool) => 0,
+            (Submit::Home, _) => home,
+        })
+    }
+}
+
+impl FromStr for Submit {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Submit, String> {
+        [Submit::Home, Submit::Origin]
+            .into_iter()
+            .find(|submit| submit.name() == text)
+            .ok_or_else(|| format!("unknown submit {text:?}; use home or origin"))
+    }
+}
+
+/// Why a strategy name means nothing.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("strategy {text:?}: {reason}")]
+pub struct StrategyError {
+    text: String,
+    reason: String,
+}
+
+const NAMES: &str = "use local, st:X, st-greedy:X (X in percent, 0 to 100), common-pool, pool:fcfs, pool:easy, \
+                     pool:list, steal:random, steal:nearest, steal:loaded or steal:two-choices, options as in \
+                     st:50,order=bah,select=easy, and the prefix ideal/ for the reference";
+
+impl FromStr for StrategySpec {
+    type Err = StrategyError;
+
+    fn from_str(text: &str) -> Result<StrategySpec, StrategyError> {
+        let fail = |reason: String| StrategyError { text: text.to_string(), reason };
+        let (ideal, rest) = match text.strip_prefix("ideal/") {
+            Some(rest) => (true, rest),
+            None => (false, text),
+        };
+        let mut parts = rest.split(',');
+        let mut strategy = named(parts.next().unwrap_or_default()).map_err(fail)?;
+        for option in parts {
+            let Some((key, value)) = option.split_once('=') else {
+                return Err(fail(format!("option {option:?} has no value; {NAMES}")));
+            };
+            match &mut strategy {
+                Strategy::Steal(steal) | Strategy::StealGreedy(steal) => steal.set(key, value),
+                Strategy::Pool(pool) => pool.set(key, value),
+                Strategy::Balance(balance) => balance.set(key, value),
+                Strategy::Local | Strategy::CommonPool => Err(format!("unknown option {option:?}; {NAMES}")),
+            }
+            .map_err(fail)?;
+        }
+        match strategy {
+            Strategy::StealGreedy(steal) if steal.select == Selection::Easy => Err(fail(
+                "a reservation in one of several lists protects nothing; select first-fit, best-fit or head"
+                    .to_string(),
+            )),
+            Strategy::Pool(pool) if !ideal && pool.ideal_only().is_some() => {
+                let switch = pool.ideal_only().unwrap_or_default();
+                Err(fail(format!("{switch} needs a global view; write ideal/{rest}")))
+            }
+            Strategy::Balance(_) if ideal => Err(fail(
+                "a baseline has no ideal reference: it decides by what it was told; leave out ideal/"
+                    .to_string(),
+            )),
+            strategy => Ok(StrategySpec { strategy, ideal }),
+        }
+    }
+}
+
+/// The strategy before its options, such as `st:50`.
+fn named(head: &str) -> Result<Strategy, String> {
+    let (name, argument) = match head.split_once(':') {
+        Some((name, argument)) => (name, Some(argument)),
+        None => (head, None),
+    };
+    match (name, argument) {
+        ("local", None) => Ok(Strategy::Local),
+        ("common-pool", None) => Ok(Strategy::CommonPool),
+        ("local" | "common-pool", Some(_)) => Err(format!("{name} takes no threshold; {NAMES}")),
+        ("st", Some(percent)) => Steal::parse(percent).map(Strategy::Steal),
+        ("st-greedy", Some(percent)) => Steal::parse(percent).map(Strategy::StealGreedy),
+        ("st" | "st-greedy", None) => Err(format!("a threshold is missing, as in {name}:50")),
+        ("pool", Some(algorithm)) => Pool::parse(algorithm).map(Strategy::Pool),
+        ("pool", None) => Err("an algorithm is missing, as in pool:easy".to_string()),
+        ("steal", Some(victim)) => Balance::parse(victim).map(Strategy::Balance),
+        ("steal", None) => Err("a victim is missing, as in steal:random".to_string()),
+        _ => Err(format!("unknown name; {NAMES}")),
+    }
+}
+
+impl fmt::Display for Strategy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (name, steal) = match self {
+            Strategy::Local => return f.write_str("local"),
+            Strategy::CommonPool => return f.write_str("common-pool"),
+            Strategy::Pool(pool) => return pool.fmt(f),
+            Strategy::Balance(balance) => return balance.fmt(f),
+            Strategy::Steal(steal) => ("st", steal),
+            Strategy::StealGreedy(steal) => ("st-greedy", steal),
+        };
+        write!(f, "{name}:{}", steal.threshold)?;
+        if steal.order != Order::default() {
+            write!(f, ",order={}", steal.order.name())?;
+        }
+        if steal.select != Selection::default() {
+            write!(f, ",select={}", steal.select.name())?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for StrategySpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let prefix = if self.ideal { "ideal/" } else { "" };
+        write!(f, "{prefix}{}", self.strategy)
+    }
+}
+
+impl FromStr for LocalScheduler {
+    type Err = String;
+    fn from_str(text: &str) -> Result<LocalScheduler, String> {
+        LocalScheduler::ALL.into_iter().find(|local| local.name() == text).ok_or_else(|| {
+            format!(
+                "unknown local scheduler {text:?}; use one of fcfs, easy, easy-best-fit, conservative, \
+                 conservative-replan, list"
+            )
+        })
+    }
+}
+
+impl FromStr for Pass {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Pass, String> {
+        [Pass::Batch, Pass::PerEvent]
+            .into_iter()
+            .find(|pass| pass.name() == text)
+            .ok_or_else(|| format!("unknown pass {text:?}; use batch or per-event"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_round_trip() {
+        for text in [
+            "local",
+            "st:50",
+            "st:0",
+            "st-greedy:25",
+            "common-pool",
+            "ideal/st:50,order=bah",
+            "st:75,order=hab,select=best-fit",
+            "ideal/common-pool",
+            "pool:fcfs",
+            "pool:easy,via=gossip,offer=all,site-order=descending,pool-order=offered,demand=off",
+            "ideal/pool:list,offer=head,discipline=interleaved,too-wide=block",
+            "steal:random",
+            "steal:two-choices,amount=half,mode=push",
+        ] {
+            let spec: StrategySpec = text.parse().unwrap();
+            assert_eq!(spec.to_string(), text);
+        }
+    }
+
+    #[test]
+    fn wrong_names_say_what_to_write() {
+        for (text, expected) in [
+            ("st", "a threshold is missing"),
+            ("st:101", "not a whole number from 0 to 100"),
+            ("st:50,order=xyz", "unknown order"),
+            ("st:50,colour=red", "unknown option"),
+            ("st-greedy:50,select=easy", "a reservation in one of several lists"),
+            ("local:5", "takes no threshold"),
+            ("steal", "a victim is missing"),
+            ("steal:best", "unknown victim"),
+            ("steal:random,amount=2", "use one, half or fit"),
+            ("ideal/steal:random", "has no ideal reference"),
+            ("stealing", "unknown name; use local"),
+            ("pool", "an algorithm is missing"),
+            ("pool:list,via=post", "use hosted or gossip"),
+            ("pool:list,too-wide=block", "write ideal/pool:list,too-wide=block"),
+            ("local,x", "has no value"),
+        ] {
+            let error = text.parse::<StrategySpec>().unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! Where the peers of a simulation live: in this process, or anywhere else that can be told something and asked what
+//! it wants. The loop in [`crate::simulation`] is the same for all.
+
+use std::sync::Arc;
+
+use protocol::{Input, Message, Options, Output, Peer, PeerConfig};
+use scheduler::event::MessageKind;
+use scheduler::{EventKind, Grid, JobId, JobSpec, LocalScheduler, Pass, SiteId, Strategy, Time};
+
+use crate::checks::{Violation, conservation};
+
+/// A message on its way, as far as the loop must know it.
+pub trait Letter: Clone {
+    /// Its kind.
+    fn kind(&self) -> MessageKind;
+    /// Whether its receiver may have something to decide after it.
+    fn wakes(&self) -> bool;
+    /// Bytes of jobs that move with it.
+    fn payload(&self) -> u64;
+}
+
+impl Letter for Message {
+    fn kind(&self) -> MessageKind {
+        Message::kind(self)
+    }
+
+    fn wakes(&self) -> bool {
+        Message::wakes(self)
+    }
+
+    fn payload(&self) -> u64 {
+        Message::payload(self)
+    }
+}
+
+/// What a peer is told; see [`Input`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Told<L> {
+    /// A user submitted a job here.
+    Submitted(JobSpec),
+    /// A job that runs here ended.
+    Completed(JobId),
+    /// A message arrived.
+    Letter {
+        /// Its sender.
+        from: SiteId,
+        /// The message.
+        letter: L,
+    },
+    /// All facts of this instant are in: decide.
+    Turn,
+    /// Nothing is under way at this instant: decide what was put off until then.
+    Settle,
+    /// The time that the peer asked for has come.
+    Timeout,
+}
+
+/// What a peer wants done; see [`Output`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Wanted<L> {
+    /// Execute this job.
+    Start(JobSpec),
+    /// Deliver a message.
+    Send {
+        /// To whom.
+        to: SiteId,
+        /// The message.
+        letter: L,
+    },
+    /// Write this down.
+    Event(EventKind),
+}
+
+/// What a peer waits for after it was told something.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Standing {
+    /// When it wants [`Told::Timeout`].
+    pub timeout: Option<Time>,
+    /// Whether it wants [`Told::Settle`] at this instant.
+    pub settle: bool,
+}
+
+/// All peers of a grid, by rank.
+pub trait Host {
+    /// A message between them.
+    type Letter: Letter;
+
+    /// Tells one peer one thing. What it wants done is appended to `wanted`, in order.
+    ///
+    /// # Errors
+    /// [`Violation::Host`] if the peer cannot be told.
+    fn tell(
+        &mut self,
+        rank: usize,
+        now: Time,
+        told: Told<Self::Letter>,
+        wanted: &mut Vec<Wanted<Self::Letter>>,
+    ) -> Result<Standing, Violation>;
+
+    /// A letter that a peer sent will be delivered so many times; 0 if it is lost.
+    ///
+    /// # Errors
+    /// [`Violation::Host`] if the receiver cannot be reached.
+    fn posted(&mut self, _to: usize, _letter: &Self::Letter, _copies: usize) -> Result<(), Violation> {
+        Ok(())
+    }
+
+    /// Whether a peer waits for no answer.
+    fn is_quiet(&self, rank: usize) -> bool;
+
+    /// Walks a peer's state and panics if it contradicts itself.
+    fn check_peer(&self, _rank: usize) {}
+
+    /// Checks that each of these jobs, submitted and not finished, has exactly one owner.
+    ///
+    /// # Errors
+    /// If one has none or two.
+    fn check_owners(
+        &self,
+        _now: Time,
+        _unfinished: &mut dyn Iterator<Item = JobId>,
+    ) -> Result<(), Violation> {
+        Ok(())
+    }
+}
+
+/// Peers in this process.
+#[derive(Clone, Debug)]
+pub struct Peers {
+    pub(crate) peers: Vec<Peer>,
+}
+
+/// What all peers of a grid are told.
+pub(crate) struct Common<'a> {
+    pub(crate) grid: &'a Arc<Grid>,
+    pub(crate) strategy: Strategy,
+    pub(crate) local: LocalScheduler,
+    pub(crate) pass: Pass,
+    pub(crate) options: Options,
+    pub(crate) seed: u64,
+}
+
+impl Peers {
+    pub(crate) fn new(common: &Common<'_>) -> Peers {
+        let peers = (0..common.grid.len()).map(|rank| {
+            Peer::new(PeerConfig {
+                site: common.grid.at_rank(rank),
+                grid: common.grid.clone(),
+                strategy: common.strategy,
+                local: common.local,
+                pass: common.pass,
+                options: common.options,
+                seed: common.seed,
+            })
+        });
+        Peers { peers: peers.collect() }
+    }
+}
+
+impl Host for Peers {
+    type Letter = Message;
+
+    fn tell(
+        &mut self,
+        rank: usize,
+        now: Time,
+        told: Told<Message>,
+        wanted: &mut Vec<Wanted<Message>>,
+    ) -> Result<Standing, Violation> {
+        let peer = &mut self.peers[rank];
+        peer.handle(
+            now,
+            match told {
+                Told::Submitted(job) => Input::Submitted(job),
+                Told::Completed(job) => Input::Completed(job),
+                Told::Letter { from, letter } => Input::Message { from, message: letter },
+                Told::Turn => Input::Turn,
+                Told::Settle => Input::Settle,
+                Told::Timeout => Input::Timeout,
+            },
+        );
+        while let Some(output) = peer.poll_output() {
+            wanted.push(match output {
+                Output::Start(job) => Wanted::Start(job),
+                Output::Send { to, message } => Wanted::Send { to, letter: message },
+                Output::Event(kind) => Wanted::Event(kind),
+            });
+        }
+        Ok(Standing { timeout: peer.poll_timeout(), settle: peer.wants_settle() })
+    }
+
+    fn is_quiet(&self, rank: usize) -> bool {
+        self.peers[rank].is_quiet()
+    }
+
+    fn check_peer(&self, rank: usize) {
+        self.peers[rank].check_invariants();
+    }
+
+    fn check_owners(&self, now: Time, unfinished: &mut dyn Iterator<Item = JobId>) -> Result<(), Violation> {
+        conservation(now, self.peers.iter(), unfinished)
+    }
+}
