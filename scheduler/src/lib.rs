@@ -7,6 +7,7 @@
 
 pub mod class;
 pub mod event;
+pub mod exchange;
 pub mod grid;
 pub mod ideal;
 pub mod job;

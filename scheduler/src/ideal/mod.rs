@@ -12,6 +12,7 @@ mod greedy;
 mod homes;
 pub mod invariants;
 mod machines;
+mod pool;
 mod select;
 mod stateful;
 mod stateless;
@@ -19,6 +20,7 @@ mod stateless;
 pub use common_pool::CommonPool;
 pub use greedy::GreedySteal;
 pub use homes::View;
+pub use pool::PoolExchange;
 pub use stateful::StatefulSteal;
 pub use stateless::StatelessSteal;
 

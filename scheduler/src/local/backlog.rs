@@ -11,9 +11,9 @@ use crate::time::{Span, Time};
 
 /// The narrowest width and the shortest request among some jobs, each of its own job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Least {
-    pub(super) processors: u32,
-    pub(super) requested: Span,
+pub(crate) struct Least {
+    pub(crate) processors: u32,
+    pub(crate) requested: Span,
 }
 
 impl Entry for JobSpec {
@@ -43,19 +43,19 @@ impl Entry for JobSpec {
 
 /// What a job must respect to start now: the free processors, and the reservation of the head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Limits {
-    pub(super) now: Time,
+pub(crate) struct Limits {
+    pub(crate) now: Time,
     /// Processors free now.
-    pub(super) free: u32,
+    pub(crate) free: u32,
     /// A job that ends by its estimate no later than this does not touch the reservation.
-    pub(super) shadow: Time,
+    pub(crate) shadow: Time,
     /// Processors that jobs ending later may use.
-    pub(super) extra: u32,
+    pub(crate) extra: u32,
 }
 
 impl Limits {
     /// Nothing is reserved.
-    pub(super) fn unreserved(now: Time, free: u32) -> Limits {
+    pub(crate) fn unreserved(now: Time, free: u32) -> Limits {
         Limits { now, free, shadow: Time::MAX, extra: u32::MAX }
     }
 
@@ -65,7 +65,7 @@ impl Limits {
     }
 
     /// The longest request that ends no later than the shadow time.
-    pub(super) fn slack(&self) -> Span {
+    pub(crate) fn slack(&self) -> Span {
         Span::from_micros(self.shadow.as_micros().saturating_sub(self.now.as_micros()))
     }
 
@@ -73,11 +73,11 @@ impl Limits {
         requested <= self.slack()
     }
 
-    fn admits(&self, job: Least) -> bool {
+    pub(crate) fn admits(&self, job: Least) -> bool {
         job.processors <= self.free && (job.processors <= self.extra || self.in_time(job.requested))
     }
 
-    pub(super) fn take(&mut self, job: Least) {
+    pub(crate) fn take(&mut self, job: Least) {
         self.free -= job.processors;
         if !self.in_time(job.requested) {
             self.extra -= job.processors;
@@ -95,7 +95,7 @@ impl Limits {
 
 /// Waiting jobs in queue order.
 #[derive(Clone, Debug)]
-pub(super) struct Backlog {
+pub(crate) struct Backlog {
     jobs: Chunked<JobSpec>,
     /// Every waiting job that is not fresh is refused by these limits.
     refused_by: Option<Limits>,
@@ -104,35 +104,35 @@ pub(super) struct Backlog {
 }
 
 impl Backlog {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Backlog { jobs: Chunked::new(), refused_by: None, fresh: Vec::new() }
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.jobs.len()
     }
 
-    pub(super) fn head(&self) -> Option<&JobSpec> {
+    pub(crate) fn head(&self) -> Option<&JobSpec> {
         self.jobs.first()
     }
 
-    pub(super) fn insert(&mut self, job: JobSpec) {
+    pub(crate) fn insert(&mut self, job: JobSpec) {
         self.jobs.insert(job);
         self.fresh.push(job);
     }
 
-    pub(super) fn remove(&mut self, key: QueueKey) -> Option<JobSpec> {
+    pub(crate) fn remove(&mut self, key: QueueKey) -> Option<JobSpec> {
         self.jobs.remove(key)
     }
 
     /// Nobody is a candidate: the queue is empty, or only heads may start.
-    pub(super) fn forget_candidates(&mut self) {
+    pub(crate) fn forget_candidates(&mut self) {
         self.refused_by = None;
         self.fresh.clear();
     }
 
     /// Takes every job that the limits admit, in queue order, each shrinking what is left to the next.
-    pub(super) fn take_first_fit(&mut self, mut limits: Limits, taken: &mut Vec<JobSpec>) {
+    pub(crate) fn take_first_fit(&mut self, mut limits: Limits, taken: &mut Vec<JobSpec>) {
         if limits.free == 0 {
             self.close();
             return;
@@ -162,7 +162,7 @@ impl Backlog {
         self.refuse_rest(limits);
     }
 
-    pub(super) fn check_invariants(&self) {
+    pub(crate) fn check_invariants(&self) {
         self.jobs.check_invariants();
         if let Some(limits) = self.refused_by {
             for job in self.jobs.iter().filter(|job| !self.fresh.contains(job)) {

@@ -10,7 +10,7 @@
 const CHUNK_MAX: usize = 96;
 
 /// What a chunked list holds: something with a place and a digest of many.
-pub(super) trait Entry: Copy {
+pub(crate) trait Entry: Copy {
     /// The place in the list; unique.
     type Key: Ord + Copy + std::fmt::Debug;
     /// What is known about all entries of a chunk.
@@ -51,34 +51,34 @@ fn summarize<E: Entry>(entries: &[E]) -> E::Summary {
 
 /// The list, ascending by key.
 #[derive(Clone, Debug)]
-pub(super) struct Chunked<E: Entry> {
+pub(crate) struct Chunked<E: Entry> {
     chunks: Vec<Chunk<E>>,
     len: usize,
 }
 
 impl<E: Entry> Chunked<E> {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Chunked { chunks: Vec::new(), len: 0 }
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.len
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    pub(super) fn first(&self) -> Option<&E> {
+    pub(crate) fn first(&self) -> Option<&E> {
         self.chunks.first().map(|chunk| &chunk.entries[0])
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = &E> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &E> {
         self.chunks.iter().flat_map(|chunk| &chunk.entries)
     }
 
     /// Each chunk's summary with its entries, in order.
-    pub(super) fn chunks(&self) -> impl DoubleEndedIterator<Item = (E::Summary, &[E])> {
+    pub(crate) fn chunks(&self) -> impl DoubleEndedIterator<Item = (E::Summary, &[E])> {
         self.chunks.iter().map(|chunk| (chunk.summary, chunk.entries.as_slice()))
     }
 
@@ -86,7 +86,7 @@ impl<E: Entry> Chunked<E> {
     ///
     /// # Panics
     /// If an entry of this key is there.
-    pub(super) fn insert(&mut self, entry: E) {
+    pub(crate) fn insert(&mut self, entry: E) {
         let key = entry.key();
         self.len += 1;
         if self.chunks.is_empty() {
@@ -110,7 +110,7 @@ impl<E: Entry> Chunked<E> {
     }
 
     /// Takes the entry of a key out. `None` if there is none.
-    pub(super) fn remove(&mut self, key: E::Key) -> Option<E> {
+    pub(crate) fn remove(&mut self, key: E::Key) -> Option<E> {
         let place = self.chunks.partition_point(|chunk| chunk.last() < key);
         let chunk = self.chunks.get_mut(place)?;
         let offset = chunk.entries.binary_search_by_key(&key, E::key).ok()?;
@@ -125,7 +125,7 @@ impl<E: Entry> Chunked<E> {
 
     /// Takes out, in order, every entry that `pick` says yes to. Chunks whose summary `may` rules out are not
     /// looked at, so `may` must say yes whenever `pick` would for one entry of the chunk.
-    pub(super) fn take<S>(
+    pub(crate) fn take<S>(
         &mut self,
         state: &mut S,
         may: impl Fn(&S, E::Summary) -> bool,
@@ -155,7 +155,7 @@ impl<E: Entry> Chunked<E> {
     ///
     /// # Panics
     /// If the list is not sorted, has an empty chunk or miscounts.
-    pub(super) fn check_invariants(&self) {
+    pub(crate) fn check_invariants(&self) {
         let mut last = None;
         for entry in self.iter() {
             assert!(last.is_none_or(|last| last < entry.key()), "a chunked list is sorted");

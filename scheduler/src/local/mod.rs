@@ -27,8 +27,8 @@
 //! and jobs chosen later do not overtake it. If no termination comes (the job runs past its estimate), the
 //! choice is withdrawn at the next instant.
 
-mod backlog;
-mod chunked;
+pub(crate) mod backlog;
+pub(crate) mod chunked;
 mod conservative;
 mod fill_index;
 pub mod grid;

@@ -1,0 +1,186 @@
+//! The exchange through a global queue with a global view (Grimme, Lepping, Papaspyrou 2007).
+//!
+//! Which site starts what is decided in [`exchange`](crate::exchange); here is the order of an instant, where
+//! jobs enter, and what runs. The rules and where each comes from are in `docs/THEORY.md`.
+
+use std::collections::BTreeMap;
+
+use crate::exchange::{
+    Decision, JobQueue, OwnTurn, SiteView, WaitingJob, own_phase, own_step, pool_phase, serve,
+};
+use crate::grid::Grid;
+use crate::job::{JobId, JobSpec};
+use crate::policy::{Policy, Start};
+use crate::strategy::{Discipline, Pool, PoolOrder, SiteOrder, Submit};
+use crate::time::Time;
+
+/// Sites that offer to one pool what they cannot start, and take from it when they start nothing of their own.
+///
+/// One instant: completions and arrivals, then every site serves its own queue, then all sites serve the pool
+/// ([`Discipline::TwoPhase`]); or, site by site, the own queue once and the pool only if nothing of the own queue started,
+/// pass after pass ([`Discipline::Interleaved`]). A job wider than the site where it is submitted enters the
+/// pool at once.
+#[derive(Clone, Debug)]
+pub struct PoolExchange {
+    grid: Grid,
+    pool: Pool,
+    submit: Submit,
+    /// By rank.
+    sites: Vec<SiteView>,
+    /// The queue of each site; its kept job is in it too.
+    own: Vec<JobQueue>,
+    /// The pool G.
+    shared: JobQueue,
+    /// Sites where something happened since they last served their own queues.
+    touched: Vec<bool>,
+    waiting: BTreeMap<JobId, JobSpec>,
+    running: BTreeMap<JobId, Running>,
+    /// What was offered at the latest instant.
+    offered: Vec<JobId>,
+    decisions: Vec<Decision>,
+    turn: OwnTurn,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Running {
+    rank: usize,
+    processors: u32,
+    estimated_end: Time,
+}
+
+impl PoolExchange {
+    /// An idle grid without jobs. `submit` says at which site a job enters.
+    pub fn new(grid: &Grid, pool: Pool, submit: Submit) -> PoolExchange {
+        PoolExchange {
+            grid: grid.clone(),
+            pool,
+            submit,
+            sites: grid.sizes().iter().map(|&processors| SiteView::idle(processors)).collect(),
+            own: vec![JobQueue::new(PoolOrder::Submit); grid.len()],
+            shared: JobQueue::new(pool.pool_order),
+            touched: vec![false; grid.len()],
+            waiting: BTreeMap::new(),
+            running: BTreeMap::new(),
+            offered: Vec::new(),
+            decisions: Vec::new(),
+            turn: OwnTurn::default(),
+        }
+    }
+
+    /// The jobs that their sites offered at the latest instant, in the order of the offers. Jobs wider than the
+    /// site where they were submitted never were at a site and are not among them.
+    pub fn offered(&self) -> &[JobId] {
+        &self.offered
+    }
+
+    /// The sites by rank as the last decision left them.
+    pub fn sites(&self) -> &[SiteView] {
+        &self.sites
+    }
+
+    /// The queue of the site of this rank.
+    pub fn own(&self, rank: usize) -> &JobQueue {
+        &self.own[rank]
+    }
+
+    /// The pool.
+    pub fn shared(&self) -> &JobQueue {
+        &self.shared
+    }
+
+    fn two_phase(&mut self, now: Time, starts: &mut Vec<Start>) {
+        for rank in 0..self.sites.len() {
+            if std::mem::take(&mut self.touched[rank]) {
+                own_phase(&self.pool, now, &mut self.sites[rank], &mut self.own[rank], &mut self.turn);
+                self.carry_out(now, rank, starts);
+            }
+        }
+        let mut decisions = std::mem::take(&mut self.decisions);
+        pool_phase(&self.pool, now, &mut self.sites, &mut self.shared, &mut decisions);
+        for Decision { rank, job } in decisions.drain(..) {
+            self.run(now, rank, &job, starts);
+        }
+        self.decisions = decisions;
+    }
+
+    fn interleaved(&mut self, now: Time, starts: &mut Vec<Start>) {
+        loop {
+            let mut changed = false;
+            for place in 0..self.sites.len() {
+                let rank = match self.pool.site_order {
+                    SiteOrder::Ascending => place,
+                    SiteOrder::Descending => self.sites.len() - 1 - place,
+                };
+                let site = &mut self.sites[rank];
+                own_step(&self.pool, now, site, &mut self.own[rank], &mut self.turn);
+                changed |= !self.turn.starts.is_empty() || !self.turn.offers.is_empty();
+                let own_work = !self.turn.starts.is_empty();
+                self.carry_out(now, rank, starts);
+                if !own_work {
+                    let site = &mut self.sites[rank];
+                    serve(&self.pool, now, site, &mut self.shared, &mut self.turn.starts);
+                    changed |= !self.turn.starts.is_empty();
+                    self.carry_out(now, rank, starts);
+                }
+            }
+            if !changed {
+                return;
+            }
+        }
+    }
+
+    /// Starts and offers what a site decided.
+    fn carry_out(&mut self, now: Time, rank: usize, starts: &mut Vec<Start>) {
+        let mut turn = std::mem::take(&mut self.turn);
+        for job in turn.starts.drain(..) {
+            self.run(now, rank, &job, starts);
+        }
+        self.offered.extend(turn.offers.iter().map(|job| job.id));
+        self.shared.extend(turn.offers.drain(..));
+        self.turn = turn;
+    }
+
+    fn run(&mut self, now: Time, rank: usize, job: &WaitingJob, starts: &mut Vec<Start>) {
+        let spec = self.waiting.remove(&job.id).expect("only waiting jobs start");
+        let estimated_end = now.saturating_add(job.requested);
+        self.running.insert(job.id, Running { rank, processors: job.processors, estimated_end });
+        starts.push(Start { job: spec, site: self.grid.at_rank(rank) });
+    }
+}
+
+impl Policy for PoolExchange {
+    fn submitted(&mut self, now: Time, job: JobSpec) {
+        let rank = self
+            .submit
+            .rank(&self.grid, crate::Strategy::Pool(self.pool), &job)
+            .unwrap_or_else(|| panic!("job {} fits no site of the grid", job.id));
+        let before = self.waiting.insert(job.id, job);
+        assert!(before.is_none(), "job {} is submitted once", job.id);
+        let waiting = WaitingJob::new(&job);
+        if job.processors > self.sites[rank].processors {
+            self.shared.insert(waiting.offered(now));
+        } else {
+            self.own[rank].insert(waiting);
+            self.touched[rank] = true;
+        }
+    }
+
+    fn completed(&mut self, _now: Time, job: JobId) {
+        let Running { rank, processors, estimated_end } =
+            self.running.remove(&job).expect("only running jobs complete");
+        self.sites[rank].complete(estimated_end, processors);
+        self.touched[rank] = true;
+    }
+
+    fn decide(&mut self, now: Time, starts: &mut Vec<Start>) {
+        self.offered.clear();
+        match self.pool.discipline {
+            Discipline::TwoPhase => self.two_phase(now, starts),
+            Discipline::Interleaved => self.interleaved(now, starts),
+        }
+    }
+
+    fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+}
