@@ -35,6 +35,7 @@
 
 pub mod bounds;
 pub mod compare;
+pub mod deficiency;
 #[cfg(test)]
 mod fixtures;
 pub mod metrics;
@@ -45,6 +46,7 @@ pub mod theory;
 
 pub use bounds::Bounds;
 pub use compare::Agreement;
+pub use deficiency::{Attribution, Deficiency};
 pub use metrics::Metrics;
 pub use migrations::Migrations;
 pub use outcome::{JobOutcome, JobState, Outcome, OutcomeBuilder};
