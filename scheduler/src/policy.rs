@@ -3,7 +3,7 @@
 //! **Facts change state, `decide` decides.** A driver tells all facts of one instant (completions first, then
 //! submissions), then calls [`Policy::decide`] once. A policy never sees a true run time.
 
-use crate::grid::SiteId;
+use crate::grid::{Grid, SiteId};
 use crate::job::{JobId, JobSpec};
 use crate::time::Time;
 
@@ -26,6 +26,11 @@ pub trait Policy {
 
     /// Appends everything that starts now, in the order of the decisions.
     fn decide(&mut self, now: Time, starts: &mut Vec<Start>);
+
+    /// The site that is told of a job first. `None` if no site is wide enough.
+    fn entry(&self, grid: &Grid, job: &JobSpec) -> Option<SiteId> {
+        grid.home(job.processors)
+    }
 
     /// When [`Policy::decide`] must be called even if nothing else happens.
     fn wake_at(&self) -> Option<Time> {

@@ -85,7 +85,7 @@ impl<P> Observer<P> for () {}
 
 /// Runs jobs, sorted by (submission, id), to the last completion.
 ///
-/// Emits `Submitted` at the home site of each job, `Started` and `Completed`, in the order in which they happen. A job
+/// Emits `Submitted` at the entry site of each job, `Started` and `Completed`, in the order in which they happen. A job
 /// that takes no time completes at the instant it starts: that instant is then gone through again.
 ///
 /// # Errors
@@ -278,7 +278,7 @@ impl<'a, P: Policy, S: FnMut(Event), O: Observer<P>> Run<'a, P, S, O> {
         let spec = self.jobs[self.arrived].spec;
         self.phases[self.arrived] = Phase::Waiting;
         self.arrived += 1;
-        let site = self.grid.home(spec.processors).expect("checked to fit a site");
+        let site = self.policy.entry(self.grid, &spec).expect("checked to fit a site");
         let JobSpec { id: job, processors, requested, origin, .. } = spec;
         (self.sink)(Event {
             at: now,
@@ -324,7 +324,7 @@ impl<'a, P: Policy, S: FnMut(Event), O: Observer<P>> Run<'a, P, S, O> {
             self.free[rank] -= spec.processors;
             self.ends.push(Reverse((now + run_time, self.sequence, place as u32)));
             self.sequence += 1;
-            let hops = u32::from(self.grid.home(spec.processors) != Some(site));
+            let hops = u32::from(self.policy.entry(self.grid, &spec) != Some(site));
             let kind = EventKind::Started { job: spec.id, processors: spec.processors, hops };
             (self.sink)(Event { at: now, site, kind });
             self.observer.started(now, &spec, rank);

@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use protocol::Options;
-use scheduler::ideal::{CommonPool, GreedySteal, StatelessSteal};
+use scheduler::ideal::{CommonPool, GreedySteal, PoolExchange, StatelessSteal};
 use scheduler::{
     Event, EventKind, Grid, JobId, JobSpec, Order, Pass, Selection, SiteId, Span, Steal,
-    Strategy as Scheduling, Threshold, Time, TimedJob,
+    Strategy as Scheduling, Submit, Threshold, Time, TimedJob,
 };
 use simulator::reference;
 use simulator::{Checks, Simulation, SimulationConfig};
@@ -36,9 +36,11 @@ fn ideal(grid: &Grid, strategy: Scheduling, jobs: &[TimedJob]) -> Starts {
         Scheduling::CommonPool => {
             reference::run(&mut CommonPool::new(grid), jobs, grid, Pass::Batch, &mut sink)
         }
-        Scheduling::Pool(_) | Scheduling::Balance(_) => {
-            unreachable!("not among the strategies compared here")
+        Scheduling::Pool(pool) => {
+            let mut policy = PoolExchange::new(grid, pool, Submit::default());
+            reference::run(&mut policy, jobs, grid, Pass::Batch, &mut sink)
         }
+        Scheduling::Balance(_) => unreachable!("a baseline has no ideal"),
         Scheduling::Local => unreachable!("local queues exchange nothing"),
     };
     done.expect("the workload is sound");

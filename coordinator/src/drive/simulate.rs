@@ -2,7 +2,7 @@
 
 use analysis::Outcome;
 use anyhow::bail;
-use scheduler::ideal::{CommonPool, GreedySteal, StatelessSteal};
+use scheduler::ideal::{CommonPool, GreedySteal, PoolExchange, StatelessSteal};
 use scheduler::local::LocalGrid;
 use scheduler::{Event, EventKind, Pass, Strategy};
 use simulator::{Checks, Simulation, SimulationConfig, reference};
@@ -171,7 +171,10 @@ fn ideal(
             let mut policy = GreedySteal::new(grid, steal);
             reference::run_while(&mut policy, jobs, grid, Pass::Batch, &mut sink, stop)
         }
-        Strategy::Pool(_) => bail!("the reference of the global queue is not there yet"),
+        Strategy::Pool(pool) => {
+            let mut policy = PoolExchange::new(grid, pool, experiment.submit);
+            reference::run_while(&mut policy, jobs, grid, Pass::Batch, &mut sink, stop)
+        }
         Strategy::Balance(_) => unreachable!("the name of a strategy says that it has no reference"),
         Strategy::CommonPool => {
             let mut policy = CommonPool::new(grid);

@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 use crate::exchange::{
     Decision, JobQueue, OwnTurn, SiteView, WaitingJob, own_phase, own_step, pool_phase, serve,
 };
-use crate::grid::Grid;
+use crate::grid::{Grid, SiteId};
 use crate::job::{JobId, JobSpec};
 use crate::policy::{Policy, Start};
-use crate::strategy::{Discipline, Pool, PoolOrder, SiteOrder, Submit};
+use crate::strategy::{Discipline, Pool, PoolOrder, SiteOrder, Strategy, Submit};
 use crate::time::Time;
 
 /// Sites that offer to one pool what they cannot start, and take from it when they start nothing of their own.
@@ -150,10 +150,9 @@ impl PoolExchange {
 
 impl Policy for PoolExchange {
     fn submitted(&mut self, now: Time, job: JobSpec) {
-        let rank = self
-            .submit
-            .rank(&self.grid, crate::Strategy::Pool(self.pool), &job)
-            .unwrap_or_else(|| panic!("job {} fits no site of the grid", job.id));
+        let entry = self.entry(&self.grid, &job);
+        let entry = entry.unwrap_or_else(|| panic!("job {} fits no site of the grid", job.id));
+        let rank = self.grid.rank(entry);
         let before = self.waiting.insert(job.id, job);
         assert!(before.is_none(), "job {} is submitted once", job.id);
         let waiting = WaitingJob::new(&job);
@@ -163,6 +162,10 @@ impl Policy for PoolExchange {
             self.own[rank].insert(waiting);
             self.touched[rank] = true;
         }
+    }
+
+    fn entry(&self, grid: &Grid, job: &JobSpec) -> Option<SiteId> {
+        self.submit.rank(grid, Strategy::Pool(self.pool), job).map(|rank| grid.at_rank(rank))
     }
 
     fn completed(&mut self, _now: Time, job: JobId) {
