@@ -1,9 +1,13 @@
 //! The worked examples of the exchange through a global queue: for every configuration, when and where each job
 //! starts, and which jobs their sites offer when. Two independent models agree on them.
 
-use std::cmp::Reverse;
-use std::collections::{BTreeSet, BinaryHeap};
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+mod ideal_twin;
+
+use std::collections::BTreeSet;
+
+use ideal_twin::play_with;
 use scheduler::ideal::{CommonPool, PoolExchange};
 use scheduler::{Grid, JobId, JobSpec, Policy, SiteId, Span, Strategy, StrategySpec, Submit, Time, TimedJob};
 
@@ -191,29 +195,9 @@ fn drive<P: Policy>(
     jobs: &[TimedJob],
     offered: impl Fn(&P) -> Vec<JobId>,
 ) -> (BTreeSet<String>, BTreeSet<String>) {
-    let mut arrivals = jobs.iter().peekable();
-    let mut ends: BinaryHeap<Reverse<(Time, JobId)>> = BinaryHeap::new();
-    let (mut log, mut offers) = (BTreeSet::new(), BTreeSet::new());
-    loop {
-        let next_end = ends.peek().map(|&Reverse((end, _))| end);
-        let next_arrival = arrivals.peek().map(|job| job.spec.submit);
-        let Some(now) = [next_end, next_arrival].into_iter().flatten().min() else { break };
-        while ends.peek().is_some_and(|&Reverse((end, _))| end == now) {
-            let Reverse((_, job)) = ends.pop().expect("an end is due");
-            policy.completed(now, job);
-        }
-        while let Some(job) = arrivals.next_if(|job| job.spec.submit == now) {
-            policy.submitted(now, job.spec);
-        }
-        let mut starts = Vec::new();
-        policy.decide(now, &mut starts);
-        offers.extend(offered(&policy).into_iter().map(|id| format!("{id}@{now}")));
-        for start in starts {
-            let job = jobs.iter().find(|job| job.spec.id == start.job.id).expect("a job of the example");
-            ends.push(Reverse((now + job.run_time, job.spec.id)));
-            log.insert(format!("{}@{now}/{}", job.spec.id, start.site));
-        }
-    }
-    assert_eq!(policy.waiting(), 0);
-    (log, offers)
+    let mut offers = BTreeSet::new();
+    let ran = play_with(&mut policy, jobs, |now, policy| {
+        offers.extend(offered(policy).into_iter().map(|id| format!("{id}@{now}")));
+    });
+    (ran.into_iter().map(|(id, site, start, _)| format!("{id}@{start}/{site}")).collect(), offers)
 }

@@ -18,7 +18,7 @@
 mod queue;
 mod site;
 
-pub use queue::{JobQueue, WaitingJob};
+pub use queue::{Entered, JobQueue, WaitingJob};
 pub use site::{Releases, SiteView};
 
 use crate::local::backlog::Limits;
@@ -39,12 +39,18 @@ pub struct Decision {
 pub struct OwnTurn {
     /// Jobs that start here, in the order of the decisions.
     pub starts: Vec<WaitingJob>,
-    /// Jobs that leave the queue for the pool, in the order in which they are offered. Their
-    /// [`WaitingJob::entered`] is now.
+    /// Jobs that leave the queue for the pool, in the order in which they are offered. When that is and in
+    /// which order they enter the pool is for the caller to say ([`OwnTurn::offers_of`]).
     pub offers: Vec<WaitingJob>,
 }
 
 impl OwnTurn {
+    /// The offers as they enter the pool, made now by the site of this rank.
+    pub fn offers_of(&self, rank: usize, now: Time) -> impl Iterator<Item = WaitingJob> {
+        let offers = self.offers.iter().enumerate();
+        offers.map(move |(earlier, job)| job.entering(Entered::offered(now, rank, earlier)))
+    }
+
     fn len(&self) -> usize {
         self.starts.len() + self.offers.len()
     }
@@ -59,6 +65,10 @@ pub fn own_phase(pool: &Pool, now: Time, site: &mut SiteView, own: &mut JobQueue
     loop {
         let before = turn.len();
         own_step(pool, now, site, own, turn);
+        if site.free == 0 && pool.offer == OfferRule::Head {
+            // None of the next heads starts either.
+            turn.offers.extend(own.drain());
+        }
         if turn.len() == before {
             return;
         }
@@ -70,12 +80,11 @@ pub(crate) fn own_step(pool: &Pool, now: Time, site: &mut SiteView, own: &mut Jo
     site.kept = None;
     serve(pool, now, site, own, &mut turn.starts);
     match pool.offer {
-        // With an idle processor left, the next head may start.
-        OfferRule::Head if site.free > 0 => turn.offers.extend(own.pop_first().map(|job| job.offered(now))),
-        OfferRule::Head | OfferRule::All => own.drain(now, &mut turn.offers),
+        OfferRule::Head => turn.offers.extend(own.pop_first()),
+        OfferRule::All => turn.offers.extend(own.drain()),
         OfferRule::AllButHead => {
             site.kept = own.pop_first();
-            own.drain(now, &mut turn.offers);
+            turn.offers.extend(own.drain());
             own.extend(site.kept);
         }
     }

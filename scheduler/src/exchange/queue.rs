@@ -22,21 +22,46 @@ pub struct WaitingJob {
     pub processors: u32,
     /// Requested time p'_j.
     pub requested: Span,
-    /// When it entered the pool; for a job of a local queue its submission. Jobs that enter at one instant are
-    /// in order of submission.
-    pub entered: Time,
+    /// When it entered the pool. Means nothing in a local queue.
+    pub entered: Entered,
+}
+
+/// The place of a job in the order of entering the pool, of which [`PoolOrder::Offered`] makes the order of the pool.
+///
+/// At one instant, jobs wider than the site where they were submitted come first, in order of submission; then
+/// come what the sites offered, site by site in ascending rank, each in the order of its offers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Entered {
+    at: Time,
+    /// 0 on arrival, else 1 + rank.
+    turn: u32,
+    /// How many offers at this turn were earlier.
+    earlier: u32,
+}
+
+impl Entered {
+    /// On arrival, because no job this wide fits its site.
+    pub fn on_arrival(now: Time) -> Entered {
+        Entered { at: now, turn: 0, earlier: 0 }
+    }
+
+    /// Offered by the site of this rank after so many other offers of the instant.
+    pub fn offered(now: Time, rank: usize, earlier: usize) -> Entered {
+        let short = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+        Entered { at: now, turn: short(rank).saturating_add(1), earlier: short(earlier) }
+    }
 }
 
 impl WaitingJob {
     /// A job of a local queue.
     pub fn new(job: &JobSpec) -> WaitingJob {
         let JobSpec { id, submit, processors, requested, .. } = *job;
-        WaitingJob { id, submit, processors, requested, entered: submit }
+        WaitingJob { id, submit, processors, requested, entered: Entered::default() }
     }
 
     /// The same job as it enters the pool.
-    pub fn offered(&self, now: Time) -> WaitingJob {
-        WaitingJob { entered: now, ..*self }
+    pub fn entering(&self, entered: Entered) -> WaitingJob {
+        WaitingJob { entered, ..*self }
     }
 
     pub(super) fn least(&self) -> Least {
@@ -44,8 +69,8 @@ impl WaitingJob {
     }
 }
 
-/// Where a job stands: (when it entered, if that counts, else nothing; submission; id).
-type Place = (Time, Time, JobId);
+/// Where a job stands: (how it entered, if that counts; submission; id).
+type Place = (Entered, Time, JobId);
 
 #[derive(Clone, Copy, Debug)]
 struct Placed {
@@ -140,10 +165,10 @@ impl JobQueue {
         self.remove(&first)
     }
 
-    /// Moves all jobs, in order, to where they enter now.
-    pub(super) fn drain(&mut self, now: Time, to: &mut Vec<WaitingJob>) {
-        to.extend(self.iter().map(|job| job.offered(now)));
-        self.jobs = Chunked::new();
+    /// Takes all jobs out, in order.
+    pub(super) fn drain(&mut self) -> impl Iterator<Item = WaitingJob> {
+        let jobs = std::mem::replace(&mut self.jobs, Chunked::new());
+        jobs.into_iter().map(|placed| placed.job)
     }
 
     /// Takes out, in order, every job that `pick` says yes to. `may` is asked of the least of some jobs and must
@@ -159,7 +184,7 @@ impl JobQueue {
 
     fn place(&self, job: &WaitingJob) -> Place {
         let entered = match self.order {
-            PoolOrder::Submit => Time::ZERO,
+            PoolOrder::Submit => Entered::default(),
             PoolOrder::Offered => job.entered,
         };
         (entered, job.submit, job.id)

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use crate::exchange::{
-    Decision, JobQueue, OwnTurn, SiteView, WaitingJob, own_phase, own_step, pool_phase, serve,
+    Decision, Entered, JobQueue, OwnTurn, SiteView, WaitingJob, own_phase, own_step, pool_phase, serve,
 };
 use crate::grid::{Grid, SiteId};
 use crate::job::{JobId, JobSpec};
@@ -92,7 +92,7 @@ impl PoolExchange {
         for rank in 0..self.sites.len() {
             if std::mem::take(&mut self.touched[rank]) {
                 own_phase(&self.pool, now, &mut self.sites[rank], &mut self.own[rank], &mut self.turn);
-                self.carry_out(now, rank, starts);
+                self.carry_out(now, rank, rank, starts);
             }
         }
         let mut decisions = std::mem::take(&mut self.decisions);
@@ -104,9 +104,12 @@ impl PoolExchange {
     }
 
     fn interleaved(&mut self, now: Time, starts: &mut Vec<Start>) {
+        // Of all visits of sites at this instant.
+        let mut visit = 0;
         loop {
             let mut changed = false;
             for place in 0..self.sites.len() {
+                visit += 1;
                 let rank = match self.pool.site_order {
                     SiteOrder::Ascending => place,
                     SiteOrder::Descending => self.sites.len() - 1 - place,
@@ -115,12 +118,12 @@ impl PoolExchange {
                 own_step(&self.pool, now, site, &mut self.own[rank], &mut self.turn);
                 changed |= !self.turn.starts.is_empty() || !self.turn.offers.is_empty();
                 let own_work = !self.turn.starts.is_empty();
-                self.carry_out(now, rank, starts);
+                self.carry_out(now, rank, visit, starts);
                 if !own_work {
                     let site = &mut self.sites[rank];
                     serve(&self.pool, now, site, &mut self.shared, &mut self.turn.starts);
                     changed |= !self.turn.starts.is_empty();
-                    self.carry_out(now, rank, starts);
+                    self.carry_out(now, rank, visit, starts);
                 }
             }
             if !changed {
@@ -129,14 +132,15 @@ impl PoolExchange {
         }
     }
 
-    /// Starts and offers what a site decided.
-    fn carry_out(&mut self, now: Time, rank: usize, starts: &mut Vec<Start>) {
+    /// Starts and offers what a site decided at its turn.
+    fn carry_out(&mut self, now: Time, rank: usize, turn_of: usize, starts: &mut Vec<Start>) {
         let mut turn = std::mem::take(&mut self.turn);
         for job in turn.starts.drain(..) {
             self.run(now, rank, &job, starts);
         }
         self.offered.extend(turn.offers.iter().map(|job| job.id));
-        self.shared.extend(turn.offers.drain(..));
+        self.shared.extend(turn.offers_of(turn_of, now));
+        turn.offers.clear();
         self.turn = turn;
     }
 
@@ -157,7 +161,7 @@ impl Policy for PoolExchange {
         assert!(before.is_none(), "job {} is submitted once", job.id);
         let waiting = WaitingJob::new(&job);
         if job.processors > self.sites[rank].processors {
-            self.shared.insert(waiting.offered(now));
+            self.shared.insert(waiting.entering(Entered::on_arrival(now)));
         } else {
             self.own[rank].insert(waiting);
             self.touched[rank] = true;

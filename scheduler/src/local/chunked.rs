@@ -73,6 +73,10 @@ impl<E: Entry> Chunked<E> {
         self.chunks.first().map(|chunk| &chunk.entries[0])
     }
 
+    pub(crate) fn into_iter(self) -> impl Iterator<Item = E> {
+        self.chunks.into_iter().flat_map(|chunk| chunk.entries)
+    }
+
     pub(crate) fn iter(&self) -> impl Iterator<Item = &E> {
         self.chunks.iter().flat_map(|chunk| &chunk.entries)
     }

@@ -48,6 +48,21 @@ pub(crate) fn play_with<P: Policy>(
     jobs: &[TimedJob],
     mut look: impl FnMut(Time, &P),
 ) -> Vec<Ran> {
+    let ran = play_while(policy, jobs, |now, policy, _| {
+        look(now, policy);
+        true
+    });
+    assert_eq!(policy.waiting(), 0, "every job starts");
+    assert_eq!(ran.len(), jobs.len());
+    ran
+}
+
+/// Runs jobs until nothing happens any more or `go_on`, asked after every decision, says no.
+pub(crate) fn play_while<P: Policy>(
+    policy: &mut P,
+    jobs: &[TimedJob],
+    mut go_on: impl FnMut(Time, &mut P, &[Start]) -> bool,
+) -> Vec<Ran> {
     let mut ran: Vec<Ran> = Vec::new();
     let mut running: Vec<(Time, JobId)> = Vec::new();
     let mut arrived = 0;
@@ -64,7 +79,9 @@ pub(crate) fn play_with<P: Policy>(
         }
         let mut starts = Vec::new();
         policy.decide(now, &mut starts);
-        look(now, policy);
+        if !go_on(now, policy, &starts) {
+            break;
+        }
         for Start { job, site } in starts {
             let timed = jobs.iter().find(|timed| timed.spec.id == job.id).unwrap();
             let end = now + timed.run_time;
@@ -72,8 +89,6 @@ pub(crate) fn play_with<P: Policy>(
             ran.push((job.id.0, site.0, seconds(now), seconds(end)));
         }
     }
-    assert_eq!(policy.waiting(), 0, "every job starts");
-    assert_eq!(ran.len(), jobs.len());
     ran
 }
 
