@@ -27,7 +27,7 @@ const STEAL_BUCKETS: [f64; 11] = [0.001, 0.01, 0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 60
 const LATENESS_BUCKETS: [f64; 7] = [0.0005, 0.001, 0.002, 0.005, 0.01, 0.1, 1.0];
 
 const DIRECTIONS: [&str; 4] = ["sent", "received", "lost", "ignored"];
-const OUTCOMES: [&str; 4] = ["granted", "empty", "too_wide", "busy"];
+const OUTCOMES: [&str; 5] = ["granted", "empty", "too_wide", "busy", "margin"];
 const CLASSES: [&str; 3] = ["A", "B", "H"];
 const STATES: [&str; 3] = ["queued", "running", "leaving"];
 
@@ -333,7 +333,7 @@ impl Metrics {
                 }
             }
             EventKind::Refused { reason, .. } => {
-                self.steal_requests.with_label_values(&[refusal_name(reason)]).inc();
+                self.steal_requests.with_label_values(&[reason.name()]).inc();
             }
             EventKind::Sent { message, retry, .. } => {
                 self.message(message, "sent");
@@ -443,17 +443,10 @@ fn decline_name(reason: DeclineReason) -> &'static str {
     }
 }
 
-fn refusal_name(reason: RefusalReason) -> &'static str {
-    match reason {
-        RefusalReason::Empty => "empty",
-        RefusalReason::TooWide => "too_wide",
-        RefusalReason::Busy => "busy",
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use scheduler::Steal;
+    use scheduler::event::GrantCause;
 
     use super::*;
 
@@ -504,8 +497,30 @@ mod tests {
         let message = MessageKind::Request;
         observe(&mut metrics, 10, EventKind::Started { job: wide.id, processors: 4, hops: 0 });
         observe(&mut metrics, 11, EventKind::Received { from: TWO, message });
-        observe(&mut metrics, 11, EventKind::Granted { job: narrow.id, to: TWO, transfer: 1, hops: 1 });
-        observe(&mut metrics, 11, EventKind::Granted { job: other.id, to: TWO, transfer: 2, hops: 1 });
+        observe(
+            &mut metrics,
+            11,
+            EventKind::Granted {
+                job: narrow.id,
+                to: TWO,
+                transfer: 1,
+                hops: 1,
+                cause: GrantCause::Request,
+                request: 1,
+            },
+        );
+        observe(
+            &mut metrics,
+            11,
+            EventKind::Granted {
+                job: other.id,
+                to: TWO,
+                transfer: 2,
+                hops: 1,
+                cause: GrantCause::Request,
+                request: 1,
+            },
+        );
         let grant = MessageKind::Grant;
         observe(&mut metrics, 11, EventKind::Sent { to: TWO, message: grant, retry: false });
         observe(&mut metrics, 12, EventKind::Sent { to: TWO, message: grant, retry: true });
@@ -557,7 +572,7 @@ mod tests {
     fn a_thief_counts_stolen_jobs_as_class_h_and_times_its_requests() {
         let mut metrics = metrics(TWO);
         let stolen = job(1, 3);
-        observe(&mut metrics, 20, EventKind::Requested { victim: ONE, seq: 1, offer: 8 });
+        observe(&mut metrics, 20, EventKind::Requested { victim: ONE, seq: 1, offer: 8, view_age: None });
         metrics.introduce(&stolen);
         observe(&mut metrics, 24, EventKind::Answered { victim: ONE, seq: 1, jobs: 1 });
         observe(
@@ -587,7 +602,18 @@ mod tests {
         let job = job(1, 1);
         metrics.introduce(&job);
         observe(&mut metrics, 10, submitted(&job));
-        observe(&mut metrics, 11, EventKind::Granted { job: job.id, to: TWO, transfer: 1, hops: 1 });
+        observe(
+            &mut metrics,
+            11,
+            EventKind::Granted {
+                job: job.id,
+                to: TWO,
+                transfer: 1,
+                hops: 1,
+                cause: GrantCause::Request,
+                request: 1,
+            },
+        );
         observe(&mut metrics, 12, EventKind::Accepted { job: job.id, from: TWO, transfer: 1, firm: false });
         assert_eq!(metrics.leaving(), 1);
         observe(&mut metrics, 13, EventKind::Settled { job: job.id, to: TWO, transfer: 1 });

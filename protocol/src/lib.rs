@@ -14,6 +14,7 @@ pub mod handover;
 mod lists;
 pub mod message;
 pub mod peer;
+mod round_trips;
 mod thief;
 mod timers;
 mod victim;

@@ -16,6 +16,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use scheduler::event::GrantCause;
 use scheduler::local::LocalQueue;
 use scheduler::waiting::WaitingList;
 use scheduler::{EventKind, JobId, JobSpec, Selection, SiteId, Submit, Time};
@@ -26,6 +27,7 @@ use crate::config::PeerConfig;
 use crate::handover::{Custody, Ledger, Record};
 use crate::lists::{Lists, place};
 use crate::message::{Message, Offer, Release, Transfer};
+use crate::round_trips::RoundTrips;
 use crate::thief::{Polling, View};
 use crate::timers::{Timer, Timers};
 use crate::victim::ThiefRecord;
@@ -100,6 +102,7 @@ pub struct Peer {
     /// Transfers that are routes, not grants: (rank, number).
     pub(crate) routed: BTreeSet<(usize, u64)>,
     pub(crate) timers: Timers,
+    pub(crate) round_trips: RoundTrips,
     outputs: VecDeque<Output>,
     #[cfg(feature = "canary")]
     pub(crate) canary: Option<Canary>,
@@ -109,6 +112,26 @@ pub struct Peer {
 struct Running {
     processors: u32,
     estimated_end: Time,
+}
+
+/// Why a job is granted, as the event log tells it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reason {
+    cause: GrantCause,
+    /// Number of the request that is answered, 0 for none.
+    request: u64,
+}
+
+impl Reason {
+    pub(crate) const ROUTE: Reason = Reason { cause: GrantCause::Route, request: 0 };
+
+    /// The answer to a request, or to one that stands.
+    pub(crate) fn serving(answers: Option<u64>) -> Reason {
+        match answers {
+            Some(request) => Reason { cause: GrantCause::Request, request },
+            None => Reason { cause: GrantCause::Standing, request: 0 },
+        }
+    }
 }
 
 impl Peer {
@@ -143,6 +166,7 @@ impl Peer {
             ledger: Ledger::new(),
             routed: BTreeSet::new(),
             timers: Timers::default(),
+            round_trips: RoundTrips::default(),
             outputs: VecDeque::new(),
             #[cfg(feature = "canary")]
             canary: None,
@@ -204,7 +228,7 @@ impl Peer {
     }
 
     fn route(&mut self, now: Time, home: usize, job: JobSpec, custody: Custody) {
-        let transfer = self.grant_transfer(now, home, job, custody);
+        let transfer = self.grant_transfer(now, home, job, custody, Reason::ROUTE);
         self.routed.insert((home, transfer.number));
         let floor = self.ledger.floor_to(self.site_at(home));
         self.send(home, Message::Route { transfers: vec![transfer], floor });
@@ -384,11 +408,13 @@ impl Peer {
         to: usize,
         job: JobSpec,
         custody: Custody,
+        why: Reason,
     ) -> Transfer {
         let site = self.site_at(to);
         let (record, transfer) = self.ledger.grant(site, job, custody);
         self.ledger.apply(&record);
         self.custody.remove(&job.id);
+        self.round_trips.transfer_left(to, transfer.number, now);
         if let Some(retry) = self.config.options.retry {
             self.timers.set(Timer::Transfer(to, transfer.number), now, retry);
         }
@@ -397,6 +423,8 @@ impl Peer {
             to: site,
             transfer: transfer.number,
             hops: transfer.hops,
+            cause: why.cause,
+            request: why.request,
         });
         transfer
     }

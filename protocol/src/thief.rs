@@ -20,6 +20,8 @@ pub(crate) struct View {
     known: Known,
     /// Newest version applied; older information is ignored.
     heard: u64,
+    /// When it was heard.
+    heard_at: Option<Time>,
     /// Widest job of the leading class, as last told.
     lead: u32,
     last_seq: u64,
@@ -46,6 +48,8 @@ struct Asked {
     offer: Offer,
     /// [`Peer::changes`] when the offer was made.
     changes: u64,
+    /// When the request left, unless it was repeated.
+    sent_once: Option<Time>,
 }
 
 impl View {
@@ -59,8 +63,9 @@ impl View {
         self.refused_at = None;
     }
 
-    fn hear(&mut self, state: QueueState) {
+    fn hear(&mut self, now: Time, state: QueueState) {
         self.heard = state.version;
+        self.heard_at = Some(now);
         self.lead = state.lead;
         self.refused_at = None;
         self.known = match state.rest {
@@ -198,17 +203,26 @@ impl Peer {
         let view = &mut self.views[victim];
         view.last_seq += 1;
         let seq = view.last_seq;
-        view.asked = Some(Asked { seq, offer: offer.clone(), changes: self.changes });
+        view.asked = Some(Asked { seq, offer: offer.clone(), changes: self.changes, sent_once: Some(now) });
         if let Some(retry) = self.config.options.retry {
             self.timers.set(Timer::Request(victim), now, retry);
         }
-        self.event(EventKind::Requested { victim: self.site_at(victim), seq, offer: free });
+        let view_age = self.view_age(now, victim);
+        self.event(EventKind::Requested { victim: self.site_at(victim), seq, offer: free, view_age });
         self.send(victim, Message::Request { seq, offer, seen });
+    }
+
+    /// How old the newest news of a victim is, as far as this site can tell.
+    fn view_age(&self, now: Time, victim: usize) -> Option<Span> {
+        let under_way = self.round_trips.one_way(victim).unwrap_or(Span::ZERO);
+        Some(now.since(self.views[victim].heard_at?) + under_way)
     }
 
     pub(crate) fn repeat_request(&mut self, victim: usize) {
         let seen = self.ledger.seen(self.site_at(victim));
-        if let Some(Asked { seq, offer, .. }) = self.views[victim].asked.clone() {
+        if let Some(asked) = &mut self.views[victim].asked {
+            asked.sent_once = None;
+            let (seq, offer) = (asked.seq, asked.offer.clone());
             self.send_again(victim, Message::Request { seq, offer, seen }, true);
         }
     }
@@ -258,8 +272,8 @@ impl Peer {
         if !accepted.is_empty() || !declined.is_empty() {
             self.send(victim, Message::Reply { accepted, declined });
         }
-        self.hear(victim, state);
-        if answers.is_some_and(|seq| self.answered(victim, seq, transfers.len())) {
+        self.hear(now, victim, state);
+        if answers.is_some_and(|seq| self.answered(now, victim, seq, transfers.len())) {
             self.after_answer(now, victim, Some(state.rest));
         }
     }
@@ -304,9 +318,9 @@ impl Peer {
     }
 
     pub(crate) fn on_no_work(&mut self, now: Time, victim: usize, seq: u64, state: QueueState) {
-        self.hear(victim, state);
+        self.hear(now, victim, state);
         let refused = self.views[victim].asked.as_ref().map(|asked| asked.changes);
-        if self.answered(victim, seq, 0) {
+        if self.answered(now, victim, seq, 0) {
             // A refusal that a newer notice overtook says nothing of what waits there by then.
             if state.rest != Rest::More && state.version == self.views[victim].heard {
                 self.views[victim].refused_at = refused;
@@ -316,11 +330,11 @@ impl Peer {
     }
 
     /// Applies what a victim said of its queue, unless something newer was heard.
-    fn hear(&mut self, victim: usize, state: QueueState) {
+    fn hear(&mut self, now: Time, victim: usize, state: QueueState) {
         if state.version <= self.views[victim].heard {
             return;
         }
-        self.views[victim].hear(state);
+        self.views[victim].hear(now, state);
         let stands =
             matches!(state.rest, Rest::Need(_)) && matches!(self.lists(), Lists::Steal { .. } | Lists::All);
         if stands && !self.lists().stolen_first() && self.polling.is_none() {
@@ -331,11 +345,13 @@ impl Peer {
     }
 
     /// Clears the outstanding request if this answers it.
-    fn answered(&mut self, victim: usize, seq: u64, jobs: usize) -> bool {
+    fn answered(&mut self, now: Time, victim: usize, seq: u64, jobs: usize) -> bool {
         if self.views[victim].asked.as_ref().is_none_or(|asked| asked.seq != seq) {
             return false;
         }
-        self.views[victim].asked = None;
+        if let Some(sent) = self.views[victim].asked.take().and_then(|asked| asked.sent_once) {
+            self.round_trips.measured(victim, now.since(sent));
+        }
         self.timers.cancel(Timer::Request(victim));
         let jobs = u32::try_from(jobs).expect("grants are short");
         self.event(EventKind::Answered { victim: self.site_at(victim), seq, jobs });
@@ -352,7 +368,7 @@ impl Peer {
     pub(crate) fn on_notice(&mut self, now: Time, victim: usize, state: QueueState) {
         let stolen_first = self.lists().stolen_first();
         if state.version > self.views[victim].heard {
-            self.views[victim].hear(state);
+            self.views[victim].hear(now, state);
             if self.standing_at == Some(victim) {
                 self.standing_at = None;
             }

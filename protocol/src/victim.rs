@@ -10,7 +10,7 @@ use crate::canary::Canary;
 use crate::handover::{Answer, Custody};
 use crate::lists::{Lists, add_release, place};
 use crate::message::{Message, Offer, QueueState, Release, Rest, Transfer};
-use crate::peer::Peer;
+use crate::peer::{Peer, Reason};
 use crate::timers::Timer;
 
 /// What this site last told a larger site, and what that site offered.
@@ -147,7 +147,7 @@ impl Peer {
                 add_release(&mut releases, now, job.requested, processors);
             }
             let custody = self.custody.get(&job.id).copied().unwrap_or_default();
-            transfers.push(self.grant_transfer(now, thief, job, custody));
+            transfers.push(self.grant_transfer(now, thief, job, custody, Reason::serving(answers)));
             if lists.stolen_first() && self.own_lead() != lead {
                 // The thief's leader may be another site now; let it look.
                 break;
@@ -337,6 +337,7 @@ impl Peer {
         if self.has(Canary::ReclaimOnTimeout) {
             return self.on_reply(now, to, &[], &[number]);
         }
+        self.round_trips.transfer_repeated(to, number);
         let floor = self.ledger.floor_to(site);
         let age = self.timers.age(Timer::Transfer(to, number), now);
         let message = if self.routed.contains(&(to, number)) {
@@ -416,6 +417,7 @@ impl Peer {
             if let Some((record, transfer)) = self.ledger.settle(site, number, Answer::Accepted) {
                 self.apply(record);
                 self.timers.cancel(Timer::Transfer(thief, number));
+                self.round_trips.transfer_answered(thief, number, now);
                 self.routed.remove(&(thief, number));
                 self.event(EventKind::Settled { job: transfer.job.id, to: site, transfer: number });
             }
@@ -429,6 +431,7 @@ impl Peer {
             if let Some((record, transfer)) = self.ledger.settle(site, number, Answer::Declined) {
                 self.apply(record);
                 self.timers.cancel(Timer::Transfer(thief, number));
+                self.round_trips.transfer_answered(thief, number, now);
                 if !self.has(Canary::ForgetDeclined) {
                     self.take_back(now, thief, &transfer);
                 }

@@ -61,6 +61,12 @@ pub enum EventKind {
         transfer: u64,
         /// How often the job will have changed sites when it is accepted.
         hops: u32,
+        /// Why it was given away.
+        #[serde(default)]
+        cause: GrantCause,
+        /// Number of the request that it answers, as in [`EventKind::Requested`] of the receiver; 0 if it answers none.
+        #[serde(default)]
+        request: u64,
     },
     /// The site became the owner of a job that was granted to it.
     Accepted {
@@ -112,6 +118,10 @@ pub enum EventKind {
         seq: u64,
         /// Processors offered.
         offer: u32,
+        /// How old the newest news of the victim's queue was when the request left: the time since it arrived, plus
+        /// half of the round trip as far as this site has measured one. None if nothing was ever heard.
+        #[serde(default)]
+        view_age: Option<Span>,
     },
     /// The answer to a request arrived.
     Answered {
@@ -185,6 +195,47 @@ pub enum RefusalReason {
     TooWide,
     /// A limit of the victim is reached.
     Busy,
+    /// Jobs wait that fit, but none would start at the thief earlier by more than the margin.
+    Margin,
+}
+
+impl RefusalReason {
+    /// All reasons, in the order of their definition.
+    pub const ALL: [RefusalReason; 4] =
+        [RefusalReason::Empty, RefusalReason::TooWide, RefusalReason::Busy, RefusalReason::Margin];
+
+    /// The name in files and metric labels.
+    pub fn name(self) -> &'static str {
+        match self {
+            RefusalReason::Empty => "empty",
+            RefusalReason::TooWide => "too_wide",
+            RefusalReason::Busy => "busy",
+            RefusalReason::Margin => "margin",
+        }
+    }
+}
+
+/// Why a site gave a job away.
+///
+/// The price of a steal is read off four events of one job: [`EventKind::Requested`] at the thief (the request left),
+/// [`EventKind::Granted`] at the victim (it was served), [`EventKind::Accepted`] and [`EventKind::Started`] at the
+/// thief (the job arrived and began). Only the first is missing for causes other than [`GrantCause::Request`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum GrantCause {
+    /// Not recorded: the log was written by an older release.
+    #[default]
+    Unknown,
+    /// The receiver asked for work; the event says by which request.
+    Request,
+    /// A standing request was served without being repeated.
+    Standing,
+    /// The site had too much and was not asked.
+    Push,
+    /// The job was submitted here and belongs to its home.
+    Route,
+    /// The job goes through a global queue.
+    Pool,
 }
 
 /// Kinds of messages between peers.

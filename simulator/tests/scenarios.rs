@@ -154,3 +154,41 @@ fn a_standing_request_is_served_in_one_delay() {
 "
     );
 }
+
+/// What the price of each stolen job is read off: requests with the age of what was known, and why a job was granted.
+#[test]
+fn events_tell_what_a_steal_cost() {
+    let (_, log) = run(E6.0, E6.1, 1);
+    let mut lines = String::new();
+    for event in log {
+        let what = match event.kind {
+            EventKind::Requested { victim, seq, view_age, .. } => {
+                let age = view_age.map_or("nothing".to_string(), |age| age.to_string());
+                format!("asks M{victim} by request {seq}, knowing what is {age} old")
+            }
+            EventKind::Granted { job, cause, request, .. } => {
+                format!("grants {job} by {cause:?} {request}")
+            }
+            EventKind::Accepted { job, .. } => format!("takes {job}"),
+            EventKind::Started { job, hops: 1.., .. } => format!("starts {job}"),
+            _ => continue,
+        };
+        lines += &format!("{} M{} {what}\n", event.at, event.site);
+    }
+    assert_eq!(
+        lines,
+        "\
+1 M2 asks M1 by request 1, knowing what is 0 old
+4 M2 asks M1 by request 2, knowing what is 2 old
+4 M1 grants 3 by Standing 0
+5 M1 grants 4 by Request 2
+5 M1 grants 6 by Request 2
+5 M2 takes 3
+5 M2 starts 3
+6 M2 takes 4
+6 M2 starts 4
+6 M2 takes 6
+6 M2 starts 6
+"
+    );
+}

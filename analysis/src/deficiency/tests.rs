@@ -1,5 +1,5 @@
 use proptest::prelude::*;
-use scheduler::event::{DeclineReason, EventKind, MessageKind};
+use scheduler::event::{DeclineReason, EventKind, GrantCause, MessageKind};
 use scheduler::{Event, Grid, JobId, SiteId, Span, StrategySpec, TimedJob};
 
 use super::*;
@@ -40,11 +40,22 @@ fn steal(start: i64, between: &[Event]) -> Attribution {
 }
 
 fn requested(at: i64, offer: u32) -> Event {
-    event(at, 2, EventKind::Requested { victim: SiteId(1), seq: 1, offer })
+    event(at, 2, EventKind::Requested { victim: SiteId(1), seq: 1, offer, view_age: None })
 }
 
 fn granted(at: i64, job: u64) -> Event {
-    event(at, 1, EventKind::Granted { job: JobId(job), to: SiteId(2), transfer: 1, hops: 1 })
+    event(
+        at,
+        1,
+        EventKind::Granted {
+            job: JobId(job),
+            to: SiteId(2),
+            transfer: 1,
+            hops: 1,
+            cause: GrantCause::Request,
+            request: 1,
+        },
+    )
 }
 
 fn accepted(at: i64, job: u64) -> Event {

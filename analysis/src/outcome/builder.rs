@@ -154,6 +154,7 @@ mod tests {
     use super::*;
     use crate::fixtures::{completed, event, started, timed_job};
     use scheduler::SiteId;
+    use scheduler::event::GrantCause;
 
     fn builder(jobs: &[TimedJob]) -> OutcomeBuilder {
         OutcomeBuilder::new(&Grid::of_sizes(&[2, 4]).unwrap(), Threshold::HALF, jobs)
@@ -165,7 +166,18 @@ mod tests {
         let mut builder = builder(&jobs);
 
         let (job, transfer) = (JobId(7), 1);
-        builder.observe(&event(3, 1, EventKind::Granted { job, to: SiteId(2), transfer, hops: 1 }));
+        builder.observe(&event(
+            3,
+            1,
+            EventKind::Granted {
+                job,
+                to: SiteId(2),
+                transfer,
+                hops: 1,
+                cause: GrantCause::Request,
+                request: 1,
+            },
+        ));
         builder.observe(&event(5, 2, EventKind::Accepted { job, from: SiteId(1), transfer, firm: false }));
         builder.observe(&event(6, 2, EventKind::Started { job, processors: 2, hops: 1 }));
         builder.observe(&completed(16, 2, 7));
@@ -186,7 +198,18 @@ mod tests {
         let mut builder = builder(&jobs);
 
         let job = JobId(7);
-        builder.observe(&event(3, 1, EventKind::Granted { job, to: SiteId(2), transfer: 1, hops: 1 }));
+        builder.observe(&event(
+            3,
+            1,
+            EventKind::Granted {
+                job,
+                to: SiteId(2),
+                transfer: 1,
+                hops: 1,
+                cause: GrantCause::Request,
+                request: 1,
+            },
+        ));
         builder.observe(&event(9, 1, EventKind::Returned { job, by: SiteId(2), transfer: 1, bounces: 1 }));
         builder.observe(&started(9, 1, 7, 2));
 

@@ -38,6 +38,8 @@ pub struct Traffic {
     pub refused_too_wide: u64,
     /// Refusals because of a limit of the victim.
     pub refused_busy: u64,
+    /// Refusals because no job would start at the thief earlier by more than the margin.
+    pub refused_margin: u64,
     /// Jobs given away, also those that came back.
     pub grants: u64,
     /// Jobs taken by the site they were given to.
@@ -73,7 +75,7 @@ impl Traffic {
 
     /// Requests that the victim could not serve.
     pub fn refusals(&self) -> u64 {
-        self.refused_empty + self.refused_too_wide + self.refused_busy
+        self.refused_empty + self.refused_too_wide + self.refused_busy + self.refused_margin
     }
 
     /// Jobs that were granted and not taken.
@@ -104,6 +106,7 @@ impl Traffic {
                 RefusalReason::Empty => self.refused_empty += 1,
                 RefusalReason::TooWide => self.refused_too_wide += 1,
                 RefusalReason::Busy => self.refused_busy += 1,
+                RefusalReason::Margin => self.refused_margin += 1,
             },
             EventKind::Sent { message, retry, .. } => {
                 let counts = &mut self.messages[message as usize];

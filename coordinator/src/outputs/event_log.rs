@@ -202,6 +202,22 @@ mod tests {
     }
 
     #[test]
+    fn logs_of_older_releases_can_be_read() {
+        let granted = r#"{"at":5,"site":1,"kind":{"granted":{"job":7,"to":2,"transfer":3,"hops":1}}}"#;
+        let requested = r#"{"at":4,"site":2,"kind":{"requested":{"victim":1,"seq":2,"offer":8}}}"#;
+        let read = |line| serde_json::from_str::<Event>(line).unwrap().kind;
+        let cause = scheduler::event::GrantCause::Unknown;
+        assert_eq!(
+            read(granted),
+            EventKind::Granted { job: JobId(7), to: SiteId(2), transfer: 3, hops: 1, cause, request: 0 }
+        );
+        assert_eq!(
+            read(requested),
+            EventKind::Requested { victim: SiteId(1), seq: 2, offer: 8, view_age: None }
+        );
+    }
+
+    #[test]
     fn a_wrong_line_is_named() {
         let path = folder("event_log_wrong").join("events.jsonl.zst");
         let mut encoder = zstd::Encoder::new(File::create(&path).unwrap(), 1).unwrap();
