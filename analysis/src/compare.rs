@@ -2,6 +2,9 @@
 //!
 //! Two schedules are identical if every job starts at the same time at the same site; ends follow, because run
 //! times belong to the workload. This is how a protocol is shown to equal its ideal when messages are free.
+//! [`events`] compares what led to the schedules.
+
+pub mod events;
 
 use std::collections::BTreeMap;
 
@@ -58,53 +61,85 @@ pub struct Agreement {
 impl Agreement {
     /// Compares two runs and keeps at most `limit` differences.
     pub fn between(left: &Outcome, right: &Outcome, limit: usize) -> Agreement {
-        let mut agreement = Agreement {
-            compared: 0,
-            unmatched: 0,
-            same: 0,
-            same_site: 0,
-            makespan_difference: left.makespan() - right.makespan(),
-            start_difference_mean_s: 0.0,
-            start_difference_max: Span::ZERO,
-            first_differences: Vec::new(),
-        };
-        let mut differences = Vec::new();
-        let mut total = 0i128;
-        let mut both = 0;
+        let mut tally = Tally::new(limit);
         for pair in Pairs::of(left, right) {
-            let (Some(left), Some(right)) = pair else {
-                agreement.unmatched += 1;
-                continue;
-            };
-            agreement.compared += 1;
-            let (from, to) = (placement(left), placement(right));
-            if let (Some(from), Some(to)) = (from, to) {
-                both += 1;
-                let difference = from.start.since(to.start);
-                total += i128::from(difference.as_micros());
-                agreement.start_difference_max =
-                    agreement.start_difference_max.max(difference).max(-difference);
-            }
-            let site = |placement: Option<Placement>| placement.map(|placement| placement.site);
-            agreement.same_site += usize::from(site(from) == site(to));
-            if from == to {
-                agreement.same += 1;
-            } else {
-                differences.push(Difference { job: left.id, left: from, right: to });
+            match pair {
+                (Some(left), Some(right)) => tally.pair(left.id, placement(left), placement(right)),
+                _ => tally.unmatched(),
             }
         }
-        differences.sort_by_key(|difference| (earlier(difference), difference.job));
-        differences.truncate(limit);
-        agreement.first_differences = differences;
-        if both > 0 {
-            agreement.start_difference_mean_s = total as f64 / 1e6 / f64::from(both);
-        }
-        agreement
+        tally.finish(left.makespan() - right.makespan())
     }
 
     /// Whether the two schedules are the same, job for job.
     pub fn identical(&self) -> bool {
         self.unmatched == 0 && self.same == self.compared
+    }
+}
+
+/// An [`Agreement`] that is counted job by job, for runs that are not in memory.
+#[derive(Clone, Debug)]
+pub struct Tally {
+    agreement: Agreement,
+    limit: usize,
+    /// The first differences, by their earlier start and the job.
+    first: BTreeMap<(Time, JobId), Difference>,
+    total: i128,
+    both: u64,
+}
+
+impl Tally {
+    /// Keeps at most `limit` differences.
+    pub fn new(limit: usize) -> Tally {
+        let agreement = Agreement {
+            compared: 0,
+            unmatched: 0,
+            same: 0,
+            same_site: 0,
+            makespan_difference: Span::ZERO,
+            start_difference_mean_s: 0.0,
+            start_difference_max: Span::ZERO,
+            first_differences: Vec::new(),
+        };
+        Tally { agreement, limit, first: BTreeMap::new(), total: 0, both: 0 }
+    }
+
+    /// A job that both runs have.
+    pub fn pair(&mut self, job: JobId, left: Option<Placement>, right: Option<Placement>) {
+        let agreement = &mut self.agreement;
+        agreement.compared += 1;
+        if let (Some(left), Some(right)) = (left, right) {
+            self.both += 1;
+            let difference = left.start.since(right.start);
+            self.total += i128::from(difference.as_micros());
+            agreement.start_difference_max = agreement.start_difference_max.max(difference).max(-difference);
+        }
+        let site = |placement: Option<Placement>| placement.map(|placement| placement.site);
+        agreement.same_site += usize::from(site(left) == site(right));
+        if left == right {
+            agreement.same += 1;
+            return;
+        }
+        let difference = Difference { job, left, right };
+        self.first.insert((earlier(&difference), job), difference);
+        if self.first.len() > self.limit {
+            self.first.pop_last();
+        }
+    }
+
+    /// A job that only one run has.
+    pub fn unmatched(&mut self) {
+        self.agreement.unmatched += 1;
+    }
+
+    /// The agreement of all jobs, with the makespan of the first run less that of the second.
+    pub fn finish(mut self, makespan_difference: Span) -> Agreement {
+        self.agreement.makespan_difference = makespan_difference;
+        self.agreement.first_differences = self.first.into_values().collect();
+        if self.both > 0 {
+            self.agreement.start_difference_mean_s = self.total as f64 / 1e6 / self.both as f64;
+        }
+        self.agreement
     }
 }
 

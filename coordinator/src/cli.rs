@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::drive::{run, simulate};
-use crate::{exit, trace};
+use crate::{compare, exit, trace};
 
 /// A testbed for peer-to-peer job scheduling between parallel machines.
 #[derive(Debug, Parser)]
@@ -21,6 +21,7 @@ enum Command {
     Run(Box<run::RunArgs>),
     /// Run one site as a process; `run` starts one for each
     Node(Box<node::cli::NodeArgs>),
+    Compare(compare::CompareArgs),
     Trace(trace::TraceArgs),
 }
 
@@ -31,6 +32,7 @@ pub fn main() -> ExitCode {
         Command::Simulate(args) => simulate::command(&args),
         Command::Run(args) => run::command(&args),
         Command::Node(args) => return node::cli::run(*args),
+        Command::Compare(args) => compare::command(&args),
         Command::Trace(args) => trace::run(args),
     };
     match done {

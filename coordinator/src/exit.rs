@@ -10,5 +10,5 @@ pub const USAGE: u8 = 2;
 pub const INPUT: u8 = 3;
 /// The run stopped before its end; what was computed is kept and marked as partial.
 pub const INCOMPLETE: u8 = 4;
-/// The run is complete, but a checked bound or tolerance does not hold.
+/// The run is complete, but a checked bound or tolerance does not hold; or two runs that were compared differ.
 pub const OUT_OF_TOLERANCE: u8 = 5;

@@ -1,6 +1,8 @@
-//! The command line of Stealgrid: `simulate`, `run` and `trace`.
+//! The command line of Stealgrid: `simulate`, `run`, `compare` and `trace`.
 
 pub mod cli;
+pub mod compare;
+pub mod directory;
 pub mod drive;
 pub mod exit;
 pub mod experiment;

@@ -235,12 +235,10 @@ pub fn conclude(
 }
 
 /// Prints to stdout. A reader that has gone away, as `head` does, is no error.
-fn say(text: &str) -> anyhow::Result<()> {
+pub(crate) fn say(text: &str) -> anyhow::Result<()> {
     let mut stdout = std::io::stdout().lock();
     match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-            Err(error).context("failed to print the summary; the results are written")
-        }
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error).context("failed to print"),
         _ => Ok(()),
     }
 }

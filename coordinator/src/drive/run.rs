@@ -15,6 +15,7 @@ pub mod watch;
 use std::time::{Duration, Instant};
 
 use analysis::Outcome;
+use analysis::compare::events::is_about_a_message;
 use anyhow::Context as _;
 use node::fleet::{Fleet, FleetError};
 use node::spawn::{SpawnError, SpawnOrder};
@@ -202,7 +203,7 @@ fn drive(
     let mut watch = Watch::new(plan, jobs.jobs.len(), interrupt);
     let ending = watch.until_end(&mut fleet, &mut |event| {
         audit.observe(event);
-        if plan.message_events || !audit::is_about_a_message(event) {
+        if plan.message_events || !is_about_a_message(event) {
             sink.take(event);
         }
     });

@@ -7,11 +7,6 @@ use std::collections::BTreeMap;
 
 use scheduler::{Event, EventKind, Grid, JobId, SiteId, Span, Time, TimedJob};
 
-/// Whether an event is about a single message, which an experiment may not want.
-pub fn is_about_a_message(event: &Event) -> bool {
-    matches!(event.kind, EventKind::Sent { .. } | EventKind::Received { .. })
-}
-
 /// Watches a run.
 #[derive(Debug)]
 pub struct Audit {

@@ -1,0 +1,230 @@
+//! `stealgrid compare`: whether two result directories hold the same run, job for job and event for event.
+//!
+//! Jobs are compared in [`jobs`], events in [`analysis::compare::events`], numbers in [`metrics`]. Everything is
+//! read as a stream; how it is shown is in [`show`].
+
+pub mod jobs;
+pub mod metrics;
+mod show;
+
+use std::path::PathBuf;
+
+pub use analysis::compare::events::{EventAgreement, EventComparison, Order, Side, streams};
+use clap::{Args, ValueEnum};
+use serde::Serialize;
+
+use self::jobs::JobsCompared;
+use self::metrics::MetricRow;
+use crate::directory::{DirectoryError, EVENTS, Manifest, ResultDirectory};
+use crate::drive::say;
+use crate::exit;
+use crate::report::Format;
+
+/// Say whether two result directories hold the same run.
+///
+/// Jobs must agree in submission, width, site, start, end and state; events as --events says. Below the verdict
+/// are the metrics of both runs with their differences.
+///
+/// Exit codes: 0 the same, 2 usage, 3 a directory is unreadable or contradicts itself, 5 different.
+#[derive(Clone, Debug, Args)]
+pub struct CompareArgs {
+    /// Result directory of the first run
+    #[arg(value_name = "DIR1")]
+    first: PathBuf,
+
+    /// Result directory of the second run
+    #[arg(value_name = "DIR2")]
+    second: PathBuf,
+
+    /// How event logs must agree: exact, order-per-site, none; not given: exact, if both directories have one
+    #[arg(long, value_enum)]
+    events: Option<Events>,
+
+    /// How the result is printed: terminal, markdown, json, csv (the metrics)
+    #[arg(long, default_value = "terminal")]
+    format: Format,
+}
+
+/// How event logs are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Events {
+    /// The same events in the same order
+    Exact,
+    /// The same events of each site in the same order; sites may come in another order
+    OrderPerSite,
+    /// Not at all
+    None,
+}
+
+/// Two runs side by side.
+#[derive(Debug, Serialize)]
+struct Compared {
+    directories: [PathBuf; 2],
+    verdict: Verdict,
+    /// What is said of the runs and differs: name, first, second.
+    described_differently: Vec<(&'static str, String, String)>,
+    jobs: JobsCompared,
+    events: EventsCompared,
+    /// What could not be compared, and why.
+    not_compared: Vec<String>,
+    /// Where a directory contradicts itself.
+    damaged: Vec<String>,
+    metrics: Vec<MetricRow>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum EventsCompared {
+    Not,
+    By { order: Order, agreement: EventAgreement },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Verdict {
+    /// Everything that was compared is the same.
+    Identical,
+    /// Something is not.
+    Different,
+    /// A directory contradicts itself: nothing can be said of its run.
+    Damaged,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// If the result cannot be printed.
+pub fn command(args: &CompareArgs) -> anyhow::Result<u8> {
+    let compared = match Compared::of(args) {
+        Ok(compared) => compared,
+        Err(error) => {
+            eprintln!("error: failed to {error}");
+            return Ok(exit::INPUT);
+        }
+    };
+    say(&compared.render(args.format))?;
+    Ok(match compared.verdict {
+        Verdict::Identical => exit::DONE,
+        Verdict::Different => exit::OUT_OF_TOLERANCE,
+        Verdict::Damaged => exit::INPUT,
+    })
+}
+
+impl Compared {
+    fn of(args: &CompareArgs) -> Result<Compared, DirectoryError> {
+        let [left, right] = [&args.first, &args.second].map(|path| ResultDirectory::open(path));
+        let (left, right) = (left?, right?);
+        let mut not_compared = Vec::new();
+        let jobs = JobsCompared::of(left.jobs()?, right.jobs()?)?;
+        let order = match args.events {
+            Some(Events::Exact) => Some(Order::Exact),
+            Some(Events::OrderPerSite) => Some(Order::PerSite),
+            Some(Events::None) => None,
+            None => {
+                for directory in [&left, &right].into_iter().filter(|directory| !directory.has_events()) {
+                    not_compared.push(format!(
+                        "events: {} has no {EVENTS}; runs with --no-events write none",
+                        directory.path().display()
+                    ));
+                }
+                (left.has_events() && right.has_events()).then_some(Order::Exact)
+            }
+        };
+        let events = match order {
+            None => EventsCompared::Not,
+            Some(order) => EventsCompared::By { order, agreement: streams(left.events()?, right.events()?)? },
+        };
+        if let EventsCompared::By { agreement, .. } = &events
+            && !agreement.messages_compared
+        {
+            let without = usize::from(agreement.about_messages[1] == 0);
+            not_compared.push(format!(
+                "single messages: {} has no events about them (outputs.message_events = false), the other has {}",
+                [&left, &right][without].path().display(),
+                agreement.about_messages[1 - without]
+            ));
+        }
+        let mut damaged = Vec::new();
+        for (side, directory) in [&left, &right].into_iter().enumerate() {
+            let of_events = match &events {
+                EventsCompared::By { agreement, .. } => Some(agreement.events[side]),
+                EventsCompared::Not => None,
+            };
+            damaged.extend(contradictions(directory, jobs.rows[side], of_events));
+        }
+        let same = jobs.identical()
+            && match &events {
+                EventsCompared::Not => true,
+                EventsCompared::By { order, agreement } => agreement.identical(*order),
+            };
+        Ok(Compared {
+            directories: [args.first.clone(), args.second.clone()],
+            verdict: match (damaged.is_empty(), same) {
+                (false, _) => Verdict::Damaged,
+                (true, true) => Verdict::Identical,
+                (true, false) => Verdict::Different,
+            },
+            described_differently: descriptions(left.manifest(), right.manifest()),
+            jobs,
+            events,
+            not_compared,
+            damaged,
+            metrics: metrics::rows(&left.metrics()?, &right.metrics()?),
+        })
+    }
+}
+
+/// Where a directory has not what its manifest says.
+fn contradictions(directory: &ResultDirectory, rows: u64, events: Option<u64>) -> Vec<String> {
+    let manifest = directory.manifest();
+    let ended = ["completed", "walltime_reached", "rejected"];
+    let expected: usize = ended.iter().filter_map(|state| manifest.jobs.get(*state)).sum();
+    let mut found = Vec::new();
+    if rows != expected as u64 {
+        found.push(format!(
+            "{}/jobs.csv has {rows} jobs, its manifest says {expected}: it was cut off or changed",
+            directory.path().display()
+        ));
+    }
+    if let Some(events) = events.filter(|&events| events != manifest.events) {
+        found.push(format!(
+            "{}/{EVENTS} has {events} events, its manifest says {}: it was cut off or changed",
+            directory.path().display(),
+            manifest.events
+        ));
+    }
+    found
+}
+
+/// What the manifests say differently.
+fn descriptions(left: &Manifest, right: &Manifest) -> Vec<(&'static str, String, String)> {
+    let fields = |manifest: &Manifest| {
+        let status = manifest
+            .reason
+            .as_ref()
+            .map_or(manifest.status.clone(), |reason| format!("{}: {reason}", manifest.status));
+        let versions: Vec<String> =
+            manifest.versions.iter().map(|(program, version)| format!("{program} {version}")).collect();
+        let sites: Vec<String> =
+            manifest.sites.iter().map(|site| format!("{}:{}", site.name, site.processors)).collect();
+        [
+            ("experiment", manifest.experiment.clone()),
+            ("workload", manifest.workload.clone()),
+            ("sites", sites.join(" ")),
+            ("strategy", manifest.strategy.clone()),
+            ("local", manifest.local.clone().unwrap_or("none".to_string())),
+            ("network", manifest.network.clone()),
+            ("seed", manifest.seed.to_string()),
+            ("driver", manifest.driver.clone()),
+            ("clock", manifest.clock.clone()),
+            ("status", status),
+            ("versions", versions.join(", ")),
+        ]
+    };
+    fields(left)
+        .into_iter()
+        .zip(fields(right))
+        .filter(|((_, left), (_, right))| left != right)
+        .map(|((name, left), (_, right))| (name, left, right))
+        .collect()
+}

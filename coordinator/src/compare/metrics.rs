@@ -1,0 +1,136 @@
+//! The numbers of two `metrics.json`, side by side.
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::report::quantity::{grouped, number};
+use crate::report::table::Table;
+
+/// One metric of two runs.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct MetricRow {
+    /// Its name in `metrics.json`.
+    pub name: String,
+    /// In the first run.
+    pub left: Option<f64>,
+    /// In the second run.
+    pub right: Option<f64>,
+    /// The second less the first.
+    pub difference: Option<f64>,
+    /// How much worse each run is than the better one, 100·(metric/best − 1), in percent. Only for metrics of
+    /// which less is better, and a best that is not 0.
+    pub degradation: Option<[f64; 2]>,
+}
+
+/// Metrics of which less is better: those that schedules are judged by.
+const LESS_IS_BETTER: [&str; 15] = [
+    "makespan_s",
+    "ratio_thesis",
+    "ratio_proof",
+    "ratio_best",
+    "bounded_slowdown_thesis_mean",
+    "bounded_slowdown_mean",
+    "slowdown_mean",
+    "wait_mean_s",
+    "wait_max_s",
+    "wait_sum_s",
+    "wait_by_size_mean",
+    "turnaround_mean_s",
+    "turnaround_by_size_mean",
+    "turnaround_by_work_mean",
+    "messages_per_job",
+];
+/// Shown even if they are equal.
+const ALWAYS: [&str; 6] =
+    ["finished", "makespan_s", "wait_mean_s", "bounded_slowdown_mean", "utilization", "stolen_jobs"];
+
+/// Pairs the numbers of section `metrics`, in the order of the first document.
+pub fn rows(left: &Value, right: &Value) -> Vec<MetricRow> {
+    let empty = serde_json::Map::new();
+    let section = |document: &'_ Value| document.get("metrics").and_then(Value::as_object).cloned();
+    let (left, right) = (section(left).unwrap_or(empty.clone()), section(right).unwrap_or(empty));
+    let names = left.keys().chain(right.keys().filter(|name| !left.contains_key(*name)));
+    let is_number = |value: Option<&Value>| value.is_some_and(|value| value.is_number() || value.is_null());
+    names
+        .filter(|name| is_number(left.get(*name)) || is_number(right.get(*name)))
+        .map(|name| {
+            let value = |section: &serde_json::Map<String, Value>| section.get(name).and_then(Value::as_f64);
+            MetricRow::new(name, value(&left), value(&right))
+        })
+        .collect()
+}
+
+impl MetricRow {
+    fn new(name: &str, left: Option<f64>, right: Option<f64>) -> MetricRow {
+        let both = left.zip(right);
+        let degradation = both.filter(|_| LESS_IS_BETTER.contains(&name)).and_then(|(left, right)| {
+            let best = left.min(right);
+            (best > 0.0).then(|| [left, right].map(|value| 100.0 * (value / best - 1.0)))
+        });
+        let difference = both.map(|(left, right)| right - left);
+        MetricRow { name: name.to_string(), left, right, difference, degradation }
+    }
+
+    /// Whether the two runs have the same value.
+    pub fn equal(&self) -> bool {
+        self.left == self.right
+    }
+}
+
+/// Metrics that differ, and a few that always matter.
+pub fn table(rows: &[MetricRow]) -> Table {
+    let header = ["metric", "first", "second", "difference", "degradation, first", "degradation, second"];
+    let mut table = Table::new(header);
+    for row in rows.iter().filter(|row| !row.equal() || ALWAYS.contains(&row.name.as_str())) {
+        let show = |value: Option<f64>| value.map_or("-".to_string(), shown);
+        let degradation = |side: usize| match row.degradation {
+            Some(degradation) if degradation[side] == 0.0 => "0".to_string(),
+            Some(degradation) if degradation[side] < 0.005 => "<0.01 %".to_string(),
+            Some(degradation) => format!("{:.2} %", degradation[side]),
+            None => "-".to_string(),
+        };
+        // A difference that rounding would hide is shown as it is.
+        let difference = match row.difference {
+            Some(difference) if difference != 0.0 && difference.abs() < 0.001 => format!("{difference:.1e}"),
+            difference => show(difference),
+        };
+        let name = row.name.clone();
+        table.push([name, show(row.left), show(row.right), difference, degradation(0), degradation(1)]);
+    }
+    table
+}
+
+/// Counts in full, other numbers to about four digits.
+fn shown(value: f64) -> String {
+    if value.fract() != 0.0 || value.abs() >= 1e15 {
+        return number(value);
+    }
+    format!("{}{}", if value < 0.0 { "-" } else { "" }, grouped(value.abs() as u64))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn degradation_is_relative_to_the_better_run() {
+        let left =
+            json!({"metrics": {"makespan_s": 110.0, "wait_mean_s": 0.0, "stolen_jobs": 3, "sites": []}});
+        let right = json!({"metrics": {"makespan_s": 100.0, "wait_mean_s": 5.0, "stolen_jobs": 3, "new": 1}});
+        let rows = rows(&left, &right);
+        let row = |name: &str| rows.iter().find(|row| row.name == name).unwrap();
+
+        let makespan = row("makespan_s").degradation.unwrap();
+        assert!((makespan[0] - 10.0).abs() < 1e-9 && makespan[1] == 0.0, "{makespan:?}");
+        assert_eq!(row("wait_mean_s").degradation, None, "nothing is a share of 0");
+        assert_eq!((row("stolen_jobs").difference, row("stolen_jobs").degradation), (Some(0.0), None));
+        assert_eq!((row("new").left, row("new").right), (None, Some(1.0)));
+        assert!(rows.iter().all(|row| row.name != "sites"));
+
+        let text = table(&rows).text();
+        assert!(text.contains("makespan_s     110     100"), "{text}");
+        assert!(text.contains("10.00 %                    0"), "{text}");
+    }
+}

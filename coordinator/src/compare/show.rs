@@ -1,0 +1,183 @@
+//! A comparison as people and programs read it.
+
+use analysis::compare::events::{Divergence, EventAgreement, Line, Order};
+
+use super::jobs::{JobsCompared, NAMED, Named};
+use super::{Compared, EventsCompared, Verdict, metrics};
+use crate::report::Format;
+use crate::report::quantity::grouped;
+
+impl Compared {
+    /// The comparison in a format, with a line break at the end.
+    pub(super) fn render(&self, format: Format) -> String {
+        match format {
+            Format::Terminal => self.text(),
+            Format::Markdown => self.markdown(),
+            Format::Json => {
+                let document = serde_json::to_string_pretty(self).expect("plain data");
+                format!("{document}\n")
+            }
+            Format::Csv => self.csv(),
+        }
+    }
+
+    fn text(&self) -> String {
+        let [first, second] = &self.directories;
+        let mut text = format!("first   {}\nsecond  {}\n\n", first.display(), second.display());
+        for line in self.lines() {
+            text += &format!("{line}\n");
+        }
+        text + &format!("\n{}\nverdict: {}\n", metrics::table(&self.metrics).text(), self.verdict_line())
+    }
+
+    fn markdown(&self) -> String {
+        let [first, second] = &self.directories;
+        let mut text = format!("## {} and {}\n\n", first.display(), second.display());
+        text += &format!("**{}**\n\n```\n", self.verdict_line());
+        for line in self.lines() {
+            text += &format!("{line}\n");
+        }
+        text + &format!("```\n\n{}", metrics::table(&self.metrics).markdown())
+    }
+
+    fn csv(&self) -> String {
+        let mut text = "metric,first,second,difference,degradation_first,degradation_second\n".to_string();
+        let show = |value: Option<f64>| value.map_or(String::new(), |value| value.to_string());
+        for row in &self.metrics {
+            let degradation = |side: usize| show(row.degradation.map(|degradation| degradation[side]));
+            let values =
+                [show(row.left), show(row.right), show(row.difference), degradation(0), degradation(1)];
+            text += &format!("{},{}\n", row.name, values.join(","));
+        }
+        text
+    }
+
+    /// What was found, from the description of the runs to their events.
+    fn lines(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        for (name, left, right) in &self.described_differently {
+            lines.push(format!("{name:<11} {left} | {right}"));
+        }
+        lines.extend(jobs_lines(&self.jobs));
+        match &self.events {
+            EventsCompared::Not => lines.push("events      not compared".to_string()),
+            EventsCompared::By { order, agreement } => lines.extend(event_lines(*order, agreement)),
+        }
+        lines.extend(self.not_compared.iter().map(|what| format!("not compared: {what}")));
+        lines.extend(self.damaged.iter().map(|what| format!("error: {what}")));
+        lines
+    }
+
+    fn verdict_line(&self) -> String {
+        match self.verdict {
+            Verdict::Damaged => "DAMAGED: a directory contradicts itself; see the errors above".to_string(),
+            Verdict::Different => "DIFFERENT".to_string(),
+            Verdict::Identical => match &self.events {
+                EventsCompared::Not => "IDENTICAL job for job; events were not compared".to_string(),
+                EventsCompared::By { order, agreement } => format!(
+                    "IDENTICAL job for job and event for event{}{}",
+                    if *order == Order::PerSite { ", site by site" } else { "" },
+                    if agreement.messages_compared { "" } else { ", single messages left out" }
+                ),
+            },
+        }
+    }
+}
+
+fn jobs_lines(jobs: &JobsCompared) -> Vec<String> {
+    let agreement = &jobs.agreement;
+    let compared = grouped(agreement.compared as u64);
+    if jobs.identical() {
+        return vec![format!(
+            "jobs        all {compared} the same in submission, width, site, start, end and state"
+        )];
+    }
+    let mut lines = vec![format!(
+        "jobs        {} of {compared} start at the same site and time, {} at the same site; start differs by at \
+         most {} s, in the mean by {:.6} s (first less second)",
+        grouped(agreement.same as u64),
+        grouped(agreement.same_site as u64),
+        agreement.start_difference_max,
+        agreement.start_difference_mean_s,
+    )];
+    let fields: Vec<String> =
+        jobs.differing.iter().map(|(field, count)| format!("{field} {}", grouped(*count))).collect();
+    if !fields.is_empty() {
+        lines.push(format!("            jobs that differ, by field: {}", fields.join(", ")));
+    }
+    for differing in &jobs.first {
+        let show = |fields: &std::collections::BTreeMap<&'static str, String>| {
+            fields.iter().map(|(field, value)| format!("{field} {value}")).collect::<Vec<_>>().join(", ")
+        };
+        lines.push(format!(
+            "            job {}: {} | {}",
+            differing.job,
+            show(&differing.left),
+            show(&differing.right)
+        ));
+    }
+    lines.extend(only("first", &jobs.only_left));
+    lines.extend(only("second", &jobs.only_right));
+    lines
+}
+
+fn only(which: &str, jobs: &Named) -> Option<String> {
+    let names: Vec<String> = jobs.first.iter().map(ToString::to_string).collect();
+    let more = if jobs.count > NAMED as u64 { ", …" } else { "" };
+    (jobs.count > 0).then(|| {
+        format!("            {} jobs only in the {which}: {}{more}", grouped(jobs.count), names.join(", "))
+    })
+}
+
+fn event_lines(order: Order, agreement: &EventAgreement) -> Vec<String> {
+    let [left, right] = agreement.events.map(grouped);
+    let Some(first) = agreement.first(order) else {
+        let how = match (order, agreement.instants_reordered) {
+            (Order::Exact, _) | (Order::PerSite, 0) => "in the same order".to_string(),
+            (Order::PerSite, reordered) => format!(
+                "in the same order at each site; sites come in another order at {} instants",
+                grouped(reordered)
+            ),
+        };
+        let count = if agreement.messages_compared { format!("all {left}") } else { "all".to_string() };
+        return vec![format!("events      {count} the same, {how}")];
+    };
+    let mut lines = vec![format!("events      {left} | {right}")];
+    if agreement.instants_different == 0 {
+        lines.push(format!(
+            "            the same at each site, in another order of sites at {} instants (--events order-per-site \
+             lets that pass)",
+            grouped(agreement.instants_reordered)
+        ));
+    } else {
+        lines.push(format!(
+            "            {} instants differ, at which {} | {} events have no equal one; {} more are in another \
+             order of sites",
+            grouped(agreement.instants_different),
+            grouped(agreement.differing[0]),
+            grouped(agreement.differing[1]),
+            grouped(agreement.instants_reordered),
+        ));
+    }
+    lines.push(match order {
+        Order::Exact => "first difference:".to_string(),
+        Order::PerSite => "first difference of a site:".to_string(),
+    });
+    lines.extend(divergence_lines(first));
+    lines
+}
+
+fn divergence_lines(divergence: &Divergence) -> Vec<String> {
+    let show = |sign: char, line: &Line| {
+        let event = serde_json::to_string(&line.event).expect("an event is plain data");
+        format!("  {sign} {:>8}  {event}", line.line)
+    };
+    let mut lines: Vec<String> = divergence.before.iter().map(|line| show('=', line)).collect();
+    for (sign, name, events) in [('<', "first", &divergence.left), ('>', "second", &divergence.right)] {
+        lines.extend(events.iter().map(|line| show(sign, line)));
+        if events.is_empty() {
+            lines.push(format!("  {sign}           nothing more in the {name}"));
+        }
+    }
+    lines
+}

@@ -1,0 +1,195 @@
+//! `stealgrid compare` as a user sees it: the same run is told from every other one, down to a microsecond and the
+//! order of two events.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_stealgrid");
+const JOBS: usize = 120;
+
+#[test]
+fn the_same_run_twice_is_identical() {
+    let folder = tempfile::tempdir().unwrap();
+    let (first, second) = (simulated(folder.path(), "1", &[]), simulated(folder.path(), "2", &[]));
+    let (code, output) = compare(&first, &second, &[]);
+    assert_eq!(code, 0, "{output}");
+    assert!(output.contains("verdict: IDENTICAL job for job and event for event\n"), "{output}");
+    assert!(output.contains(&format!("all {JOBS} the same in submission")), "{output}");
+
+    let (code, output) = compare(&first, &second, &["--format", "json"]);
+    assert_eq!(code, 0);
+    let document: serde_json::Value = serde_json::from_str(&output).unwrap();
+    assert_eq!(document["verdict"], "identical");
+    assert_eq!(document["jobs"]["same"], JOBS);
+}
+
+#[test]
+fn another_delay_is_a_different_run_and_the_table_says_by_how_much() {
+    let folder = tempfile::tempdir().unwrap();
+    let first = simulated(folder.path(), "1", &[]);
+    let second = simulated(folder.path(), "2", &["--delay", "40s"]);
+    let (code, output) = compare(&first, &second, &[]);
+    assert_eq!(code, 5, "{output}");
+    for expected in
+        ["verdict: DIFFERENT", "network     ", "first difference:", "wait_mean_s", "start at the same site"]
+    {
+        assert!(output.contains(expected), "{expected} in\n{output}");
+    }
+}
+
+#[test]
+fn logs_without_messages_or_without_events_are_compared_as_far_as_possible() {
+    let folder = tempfile::tempdir().unwrap();
+    let first = simulated(folder.path(), "1", &[]);
+    let silent = folder.path().join("silent.toml");
+    fs::write(&silent, "[outputs]\nmessage_events = false\n[grid]\nsizes = [4, 8, 96]\n").unwrap();
+    let second = simulated(folder.path(), "2", &[silent.to_str().unwrap()]);
+    let (code, output) = compare(&first, &second, &[]);
+    assert_eq!(code, 0, "{output}");
+    assert!(output.contains("single messages left out"), "{output}");
+    assert!(output.contains("message_events = false"), "{output}");
+
+    let third = simulated(folder.path(), "3", &["--no-events"]);
+    let (code, output) = compare(&first, &third, &[]);
+    assert_eq!(code, 0, "{output}");
+    assert!(output.contains("IDENTICAL job for job; events were not compared"), "{output}");
+    let (code, output) = compare(&first, &third, &["--events", "exact"]);
+    assert_eq!(code, 3, "{output}");
+    assert!(output.contains("repeat the run without --no-events"), "{output}");
+}
+
+/// The canary of events: two neighbors in the log change places.
+#[test]
+fn a_swapped_pair_of_events_is_caught() {
+    let folder = tempfile::tempdir().unwrap();
+    let first = simulated(folder.path(), "1", &[]);
+
+    let second = changed(&first, &folder.path().join("2"), |lines| {
+        let place = lines
+            .windows(2)
+            .position(|pair| at(&pair[0]) == at(&pair[1]) && site(&pair[0]) == site(&pair[1]));
+        let place = place.unwrap();
+        lines.swap(place, place + 1);
+    });
+    let (code, output) = compare(&first, &second, &[]);
+    assert_eq!(code, 5, "{output}");
+    assert!(output.contains("all 120 the same in submission"), "{output}");
+    assert_eq!(compare(&first, &second, &["--events", "order-per-site"]).0, 5);
+    assert_eq!(compare(&first, &second, &["--events", "none"]).0, 0);
+
+    let third = changed(&first, &folder.path().join("3"), |lines| {
+        let place = lines
+            .windows(2)
+            .position(|pair| at(&pair[0]) == at(&pair[1]) && site(&pair[0]) != site(&pair[1]));
+        let place = place.unwrap();
+        lines.swap(place, place + 1);
+    });
+    let (code, output) = compare(&first, &third, &[]);
+    assert_eq!(code, 5, "{output}");
+    assert!(output.contains("--events order-per-site lets that pass"), "{output}");
+    assert_eq!(compare(&first, &third, &["--events", "order-per-site"]).0, 0);
+}
+
+/// The canary of jobs: one job starts a microsecond later.
+#[test]
+fn a_job_moved_by_a_microsecond_is_caught() {
+    let folder = tempfile::tempdir().unwrap();
+    let first = simulated(folder.path(), "1", &[]);
+    let second = changed(&first, &folder.path().join("2"), |_| {});
+    let jobs = second.join("jobs.csv");
+    let text = fs::read_to_string(&jobs).unwrap();
+    let row = text.lines().nth(60).unwrap();
+    let mut fields: Vec<String> = row.split(',').map(str::to_string).collect();
+    assert!(fields[8].ends_with('0'), "starting_time of {row}");
+    fields[8].pop();
+    fields[8].push('1');
+    fs::write(&jobs, text.replace(row, &fields.join(","))).unwrap();
+
+    let (code, output) = compare(&first, &second, &[]);
+    assert_eq!(code, 5, "{output}");
+    assert!(output.contains("jobs that differ, by field: start 1"), "{output}");
+    assert!(output.contains(&format!("job {}: start ", fields[0])), "{output}");
+}
+
+/// The canary of files: a log that is cut off, inside a compressed block or between two lines.
+#[test]
+fn a_truncated_log_is_caught() {
+    let folder = tempfile::tempdir().unwrap();
+    let first = simulated(folder.path(), "1", &[]);
+
+    let second = changed(&first, &folder.path().join("2"), |lines| lines.truncate(lines.len() - 1));
+    let (code, output) = compare(&first, &second, &[]);
+    assert_eq!(code, 3, "{output}");
+    assert!(output.contains("its manifest says"), "{output}");
+    assert!(output.contains("nothing more in the second"), "{output}");
+    // Both cut off at the same place.
+    assert_eq!(compare(&second, &second, &[]).0, 3);
+
+    let third = changed(&first, &folder.path().join("3"), |_| {});
+    let log = third.join("events.jsonl.zst");
+    let bytes = fs::read(&log).unwrap();
+    fs::write(&log, &bytes[..bytes.len() / 2]).unwrap();
+    let (code, output) = compare(&first, &third, &[]);
+    assert_eq!(code, 3, "{output}");
+    assert!(output.contains("error: failed to read"), "{output}");
+
+    let fourth = changed(&first, &folder.path().join("4"), |_| {});
+    let jobs = fs::read_to_string(fourth.join("jobs.csv")).unwrap();
+    let whole: Vec<&str> = jobs.lines().take(100).collect();
+    fs::write(fourth.join("jobs.csv"), whole.join("\n") + "\n").unwrap();
+    let (code, output) = compare(&first, &fourth, &[]);
+    assert_eq!(code, 3, "{output}");
+    assert!(output.contains("21 jobs only in the first"), "{output}");
+}
+
+/// Simulates the same jobs into a folder of this name; the first flag may be an experiment file.
+fn simulated(folder: &Path, name: &str, flags: &[&str]) -> PathBuf {
+    let out = folder.join(name);
+    let trace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../configs/traces/seven-sites.swf");
+    let (count, out_flag) = (JOBS.to_string(), out.to_str().unwrap());
+    let mut arguments = vec!["simulate"];
+    let delay = ["--delay", "20s"];
+    if !flags.contains(&"--delay") {
+        arguments.extend(delay);
+    }
+    arguments.extend(["--sites", "4,8,96", "--no-page", "--count", &count]);
+    arguments.extend(["--trace", trace.to_str().unwrap(), "--out", out_flag]);
+    arguments.extend(flags);
+    let run = Command::new(PROGRAM).args(&arguments).output().unwrap();
+    let said = String::from_utf8_lossy(&run.stderr);
+    assert!(run.status.success(), "{arguments:?}\n{said}");
+    out
+}
+
+/// A copy of a directory whose events were changed, line by line.
+fn changed(from: &Path, to: &Path, change: impl FnOnce(&mut Vec<String>)) -> PathBuf {
+    fs::create_dir_all(to).unwrap();
+    for name in ["manifest.json", "metrics.json", "jobs.csv"] {
+        fs::copy(from.join(name), to.join(name)).unwrap();
+    }
+    let log = fs::File::open(from.join("events.jsonl.zst")).unwrap();
+    let text = String::from_utf8(zstd::decode_all(log).unwrap()).unwrap();
+    let mut lines: Vec<String> = text.lines().map(str::to_string).collect();
+    change(&mut lines);
+    let text = lines.join("\n") + "\n";
+    fs::write(to.join("events.jsonl.zst"), zstd::encode_all(text.as_bytes(), 1).unwrap()).unwrap();
+    to.to_path_buf()
+}
+
+fn at(line: &str) -> i64 {
+    serde_json::from_str::<serde_json::Value>(line).unwrap()["at"].as_i64().unwrap()
+}
+
+fn site(line: &str) -> i64 {
+    serde_json::from_str::<serde_json::Value>(line).unwrap()["site"].as_i64().unwrap()
+}
+
+/// Exit code and all output.
+fn compare(first: &Path, second: &Path, flags: &[&str]) -> (i32, String) {
+    let run = Command::new(PROGRAM).arg("compare").args([first, second]).args(flags).output().unwrap();
+    let said = [run.stdout, run.stderr].map(|bytes| String::from_utf8(bytes).unwrap()).concat();
+    (run.status.code().unwrap(), said)
+}
