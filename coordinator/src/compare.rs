@@ -76,7 +76,7 @@ struct Compared {
 #[serde(rename_all = "snake_case")]
 enum EventsCompared {
     Not,
-    By { order: Order, agreement: EventAgreement },
+    By { order: Order, agreement: Box<EventAgreement> },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -132,7 +132,9 @@ impl Compared {
         };
         let events = match order {
             None => EventsCompared::Not,
-            Some(order) => EventsCompared::By { order, agreement: streams(left.events()?, right.events()?)? },
+            Some(order) => {
+                EventsCompared::By { order, agreement: Box::new(streams(left.events()?, right.events()?)?) }
+            }
         };
         if let EventsCompared::By { agreement, .. } = &events
             && !agreement.messages_compared
