@@ -250,7 +250,12 @@ impl Metrics {
         for outcome in OUTCOMES {
             self.steal_requests.with_label_values(&[outcome]).reset();
         }
-        for reason in [DeclineReason::OwnWork, DeclineReason::DoesNotFit, DeclineReason::Recalled] {
+        for reason in [
+            DeclineReason::OwnWork,
+            DeclineReason::DoesNotFit,
+            DeclineReason::Recalled,
+            DeclineReason::Unclaimed,
+        ] {
             self.declined.with_label_values(&[decline_name(reason)]).reset();
         }
         for limit in Limit::ALL {
@@ -344,6 +349,12 @@ impl Metrics {
             EventKind::Received { message, .. } => self.message(message, "received"),
             EventKind::Ignored { message, .. } => self.message(message, "ignored"),
             EventKind::Lost { message, .. } => self.message(message, "lost"),
+            EventKind::Offered { .. }
+            | EventKind::Withdrawn { .. }
+            | EventKind::Claimed { .. }
+            | EventKind::Released { .. }
+            | EventKind::Denied { .. }
+            | EventKind::Followed { .. } => {}
         }
     }
 
@@ -440,6 +451,7 @@ fn decline_name(reason: DeclineReason) -> &'static str {
         DeclineReason::OwnWork => "own_work",
         DeclineReason::DoesNotFit => "does_not_fit",
         DeclineReason::Recalled => "recalled",
+        DeclineReason::Unclaimed => "unclaimed",
     }
 }
 

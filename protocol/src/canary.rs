@@ -23,6 +23,14 @@ pub enum Canary {
     StartWithoutLedger,
     /// A victim settles a declined transfer and does not take the job back.
     ForgetDeclined,
+    /// Who decides for the global queue does so after every board and does not wait until nothing is under way.
+    DecideAtOnce,
+    /// Two hosts elected at once have the same number.
+    EpochIsNumber,
+    /// Nobody compares what a board says of the host.
+    BoardWithoutEpoch,
+    /// Numbers of claims are used again.
+    ClaimsReused,
 }
 
 impl Peer {

@@ -6,9 +6,10 @@
 use bincode::Options;
 
 use crate::message::Message;
+use crate::pool::board::BOARD_MAX;
 
 /// First byte of every frame.
-pub const WIRE_VERSION: u8 = 1;
+pub const WIRE_VERSION: u8 = 2;
 
 /// Longest frame accepted or made, in bytes.
 pub const FRAME_MAX: usize = 256 * 1024;
@@ -87,6 +88,7 @@ fn check_counts(message: &Message) -> Result<(), CodecError> {
             (transfers.len(), TRANSFERS_MAX)
         }
         Message::Reply { accepted, declined } => (accepted.len() + declined.len(), REPLIES_MAX),
+        Message::Board { board, .. } => (board.longest(), BOARD_MAX),
         _ => (0, 0),
     };
     if count > limit { Err(CodecError::TooMany(count)) } else { Ok(()) }
@@ -97,7 +99,9 @@ mod tests {
     use scheduler::{JobId, JobSpec, SiteId, Span, Time};
 
     use super::*;
-    use crate::message::{Offer, QueueState, Release, Rest, Transfer};
+    use scheduler::exchange::WaitingJob;
+
+    use crate::message::{Board, Epoch, Listing, Offer, OfferId, QueueState, Release, Rest, Transfer};
 
     fn transfer(number: u64) -> Transfer {
         Transfer {
@@ -132,7 +136,31 @@ mod tests {
             Message::Route { transfers: vec![transfer(1)], floor: 1 },
             Message::Recall { number: 5, floor: 3 },
             Message::Floor { floor: 8 },
+            Message::Board { board: board(), epoch: EPOCH, ask: true },
+            Message::Host { epoch: EPOCH },
+            Message::Assign { offer: OFFER, to: SiteId(3), epoch: EPOCH },
+            Message::Claim { offer: OFFER, claim: 4 },
+            Message::Deny { offer: OFFER, claim: 4 },
+            Message::Award { transfer: transfer(6), version: 1, claim: Some(4), floor: 3 },
         ]
+    }
+
+    const EPOCH: Epoch = Epoch { counter: 2, site: SiteId(3) };
+    const OFFER: OfferId = OfferId { job: JobId(7), version: 1 };
+
+    fn board() -> Board {
+        let job = WaitingJob::new(&transfer(1).job);
+        Board {
+            revision: 5,
+            whole: true,
+            free: 3,
+            kept: Some(job),
+            busy: vec![Release { at: Time::from_secs(8), processors: 3 }],
+            idle: vec![Release { at: Time::from_secs(9), processors: 1 }],
+            offered: vec![Listing { job, version: 1 }],
+            withdrawn: vec![OFFER],
+            seen: vec![OFFER],
+        }
     }
 
     #[test]
@@ -143,13 +171,13 @@ mod tests {
     }
 
     #[test]
-    fn golden_bytes_of_version_1() {
+    fn golden_bytes_of_version_2() {
         let request =
             Message::Request { seq: 2, offer: Offer { free: 3, stand: true, releases: Vec::new() }, seen: 1 };
         assert_eq!(
             encode(&request),
             [
-                1, // version
+                2, // version
                 0, 0, 0, 0, // kind
                 2, 0, 0, 0, 0, 0, 0, 0, // seq
                 3, 0, 0, 0, 1, // free, stand
@@ -157,19 +185,48 @@ mod tests {
                 1, 0, 0, 0, 0, 0, 0, 0, // seen
             ]
         );
-        assert_eq!(encode(&Message::Floor { floor: 8 }), [1, 9, 0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(encode(&Message::Floor { floor: 8 }), [2, 9, 0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0]);
+    }
+
+    #[test]
+    fn golden_bytes_of_the_global_queue() {
+        let assign = Message::Assign { offer: OFFER, to: SiteId(1), epoch: EPOCH };
+        assert_eq!(
+            encode(&assign),
+            [
+                2, 12, 0, 0, 0, // version, kind
+                7, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, // job, version of the offer
+                1, 0, 0, 0, // to
+                2, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, // epoch: counter, site
+            ]
+        );
+        let withdrawn = Board { revision: 5, free: 3, withdrawn: vec![OFFER], ..Board::default() };
+        assert_eq!(
+            encode(&Message::Board { board: withdrawn, epoch: EPOCH, ask: false }),
+            [
+                2, 10, 0, 0, 0, // version, kind
+                5, 0, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 0, // revision, whole, free, nothing kept
+                0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, // nothing busy, nothing idle
+                0, 0, 0, 0, 0, 0, 0, 0, // nothing offered
+                1, 0, 0, 0, 0, 0, 0, 0, // one withdrawn
+                7, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, // job, version of the offer
+                0, 0, 0, 0, 0, 0, 0, 0, // nothing seen
+                2, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, // epoch
+                0, // not asked
+            ]
+        );
     }
 
     #[test]
     fn hostile_frames_are_refused() {
         assert_eq!(decode(&[]), Err(CodecError::Empty));
-        assert_eq!(decode(&[2, 0]), Err(CodecError::Version(2)));
-        assert_eq!(decode(&vec![1; FRAME_MAX + 1]), Err(CodecError::TooLong(FRAME_MAX + 1)));
+        assert_eq!(decode(&[1, 0]), Err(CodecError::Version(1)));
+        assert_eq!(decode(&vec![2; FRAME_MAX + 1]), Err(CodecError::TooLong(FRAME_MAX + 1)));
         let mut trailing = encode(&Message::Floor { floor: 8 });
         trailing.push(0);
         assert!(matches!(decode(&trailing), Err(CodecError::Malformed(_))));
         // A list that claims 2^40 entries in a short frame.
-        let mut long = vec![1, 3, 0, 0, 0];
+        let mut long = vec![2, 3, 0, 0, 0];
         long.extend((1u64 << 40).to_le_bytes());
         assert!(matches!(decode(&long), Err(CodecError::Malformed(_))));
         let many = Message::Reply { accepted: vec![1; REPLIES_MAX + 1], declined: Vec::new() };
@@ -184,5 +241,15 @@ mod tests {
         let releases = vec![Release { at: Time::ZERO, processors: 1 }; RELEASES_MAX];
         let offer = Offer { free: 1, stand: false, releases };
         assert!(encode(&Message::Request { seq: 1, offer, seen: 0 }).len() < FRAME_MAX);
+        let one = board();
+        let board = Board {
+            busy: vec![one.busy[0]; BOARD_MAX],
+            idle: vec![one.idle[0]; BOARD_MAX],
+            offered: vec![one.offered[0]; BOARD_MAX],
+            withdrawn: vec![OFFER; BOARD_MAX],
+            seen: vec![OFFER; BOARD_MAX],
+            ..one
+        };
+        assert!(encode(&Message::Board { board, epoch: EPOCH, ask: true }).len() < FRAME_MAX);
     }
 }

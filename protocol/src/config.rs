@@ -61,6 +61,9 @@ pub struct Options {
     pub recall: Option<Span>,
     /// Transfers to one site that may be unanswered. A request beyond that is refused as busy.
     pub unanswered_max: usize,
+    /// How often a site repeats its board while something waits in the global queue; see [`crate::pool`]. At least
+    /// twice the largest delay, better ten times; `None` on links that lose nothing.
+    pub refresh: Option<Span>,
     /// Whether an event is emitted for every message.
     pub message_events: bool,
 }
@@ -79,6 +82,7 @@ impl Default for Options {
             retry: None,
             recall: None,
             unanswered_max: TRANSFERS_MAX,
+            refresh: None,
             message_events: true,
         }
     }

@@ -14,6 +14,7 @@ pub mod handover;
 mod lists;
 pub mod message;
 pub mod peer;
+pub mod pool;
 mod round_trips;
 mod thief;
 mod timers;

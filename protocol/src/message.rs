@@ -1,12 +1,14 @@
 //! What peers say to each other.
 //!
-//! Two layers share these messages: stealing (who gets which job) and the hand-over (a job changes owner exactly
-//! once). They meet in [`Message::Grant`] and [`Message::Reply`]: a grant *is* a transfer, and giving a job back
-//! *is* declining it. Nothing here is recursive and no list has elements of size zero, so decoding is bounded.
+//! Two layers share these messages: stealing or a global queue (who gets which job) and the hand-over (a job changes
+//! owner exactly once). They meet in [`Message::Grant`], [`Message::Award`] and [`Message::Reply`]: a grant *is* a
+//! transfer, and giving a job back *is* declining it. Nothing here is recursive and no list has elements of size zero, so decoding is bounded.
 
 use scheduler::event::MessageKind;
-use scheduler::{JobSpec, Time};
+use scheduler::{JobSpec, SiteId, Time};
 use serde::{Deserialize, Serialize};
+
+pub use crate::pool::board::{Board, Epoch, Listing, OfferId};
 
 /// One message between two peers. The driver says who sent it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -81,6 +83,54 @@ pub enum Message {
     /// Owner to receiver: all transfers below this number are settled.
     Floor {
         /// The number.
+        floor: u64,
+    },
+    /// Any site to those who decide: my record for the global queue changed.
+    Board {
+        /// The record, or what changed of it.
+        board: Board,
+        /// Who is host, as the sender believes.
+        epoch: Epoch,
+        /// Send me yours, whole.
+        ask: bool,
+    },
+    /// Host to all, every now and then, or to a site that follows an older one: who is host. Answered by a whole board.
+    Host {
+        /// The host.
+        epoch: Epoch,
+    },
+    /// Host to owner: this job of yours goes there.
+    Assign {
+        /// The offer.
+        offer: OfferId,
+        /// The taker.
+        to: SiteId,
+        /// Who decided.
+        epoch: Epoch,
+    },
+    /// Would-be taker to owner: I have reserved processors for this job.
+    Claim {
+        /// The offer.
+        offer: OfferId,
+        /// Counts the claims of the sender, never reused.
+        claim: u64,
+    },
+    /// Owner to claimant: not any more.
+    Deny {
+        /// The offer.
+        offer: OfferId,
+        /// The claim.
+        claim: u64,
+    },
+    /// Owner to taker: the job is yours and nobody else's, if you can start it now.
+    Award {
+        /// The job.
+        transfer: Transfer,
+        /// The offer that it was promised by.
+        version: u64,
+        /// The claim that is granted, none if a host assigned it.
+        claim: Option<u64>,
+        /// As in [`Message::Grant`].
         floor: u64,
     },
 }
@@ -175,6 +225,12 @@ impl Message {
             Message::Route { .. } => MessageKind::Route,
             Message::Recall { .. } => MessageKind::Recall,
             Message::Floor { .. } => MessageKind::Floor,
+            Message::Board { .. } => MessageKind::Board,
+            Message::Host { .. } => MessageKind::Host,
+            Message::Assign { .. } => MessageKind::Assign,
+            Message::Claim { .. } => MessageKind::Claim,
+            Message::Deny { .. } => MessageKind::Deny,
+            Message::Award { .. } => MessageKind::Award,
         }
     }
 
@@ -182,6 +238,12 @@ impl Message {
     pub fn wakes(&self) -> bool {
         match self {
             Message::Seen { .. } | Message::Withdraw { .. } | Message::Floor { .. } => false,
+            // Decided at quiescence, or answered at once.
+            Message::Board { .. }
+            | Message::Host { .. }
+            | Message::Assign { .. }
+            | Message::Claim { .. }
+            | Message::Award { .. } => false,
             Message::Reply { declined, .. } => !declined.is_empty(),
             _ => true,
         }
@@ -196,6 +258,7 @@ impl Message {
     pub fn transfers(&self) -> &[Transfer] {
         match self {
             Message::Grant { transfers, .. } | Message::Route { transfers, .. } => transfers,
+            Message::Award { transfer, .. } => std::slice::from_ref(transfer),
             _ => &[],
         }
     }

@@ -27,6 +27,7 @@ use crate::config::PeerConfig;
 use crate::handover::{Custody, Ledger, Record};
 use crate::lists::{Lists, place};
 use crate::message::{Message, Offer, Release, Transfer};
+use crate::pool::Exchange;
 use crate::round_trips::RoundTrips;
 use crate::thief::{Polling, View};
 use crate::timers::{Timer, Timers};
@@ -103,6 +104,8 @@ pub struct Peer {
     pub(crate) routed: BTreeSet<(usize, u64)>,
     pub(crate) timers: Timers,
     pub(crate) round_trips: RoundTrips,
+    /// Exchange through a global queue, under that strategy.
+    pub(crate) pool: Option<Box<Exchange>>,
     outputs: VecDeque<Output>,
     #[cfg(feature = "canary")]
     pub(crate) canary: Option<Canary>,
@@ -123,6 +126,8 @@ pub(crate) struct Reason {
 }
 
 impl Reason {
+    /// The job goes through the global queue.
+    pub(crate) const POOL: Reason = Reason { cause: GrantCause::Pool, request: 0 };
     pub(crate) const ROUTE: Reason = Reason { cause: GrantCause::Route, request: 0 };
 
     /// The answer to a request, or to one that stands.
@@ -143,7 +148,9 @@ impl Peer {
         let rank = grid.rank(config.site);
         let processors = grid.sizes()[rank];
         let lists = Lists::of(&config.strategy);
-        let local = lists.is_none().then(|| LocalQueue::new(config.local, config.pass, processors));
+        let pool = Exchange::of(&config);
+        let local = (lists.is_none() && pool.is_none())
+            .then(|| LocalQueue::new(config.local, config.pass, processors));
         Peer {
             rank,
             local,
@@ -167,6 +174,7 @@ impl Peer {
             routed: BTreeSet::new(),
             timers: Timers::default(),
             round_trips: RoundTrips::default(),
+            pool,
             outputs: VecDeque::new(),
             #[cfg(feature = "canary")]
             canary: None,
@@ -182,8 +190,12 @@ impl Peer {
             Input::Completed(job) => self.on_completed(now, job),
             Input::Message { from, message } => self.on_message(now, from, message),
             Input::Turn => self.turn(now),
+            Input::Settle if self.pool.is_some() => self.pool_settle(now),
             Input::Settle => {}
             Input::Timeout => self.on_timeout(now),
+        }
+        if self.pool.is_some() {
+            self.pool_after(now);
         }
     }
 
@@ -200,7 +212,7 @@ impl Peer {
 
     /// Whether the peer wants an [`Input::Settle`] once nothing is under way at this instant.
     pub fn wants_settle(&self) -> bool {
-        false
+        self.pool_wants_settle()
     }
 
     fn on_submitted(&mut self, now: Time, job: JobSpec) {
@@ -211,7 +223,10 @@ impl Peer {
             requested: job.requested,
             origin: job.origin,
         });
-        if home == self.rank {
+        if self.pool.is_some() {
+            // A job is its origin's: nobody is sent to its home.
+            self.pool_submitted(now, job);
+        } else if home == self.rank {
             self.enqueue(now, job);
         } else {
             self.route(now, home, job, Custody::default());
@@ -238,6 +253,9 @@ impl Peer {
         let gone = self.running.remove(&job).expect("only a running job completes");
         if let Some(local) = &mut self.local {
             local.complete(now, job);
+        }
+        if self.pool.is_some() {
+            self.pool_completed(gone.estimated_end, gone.processors);
         }
         self.free += gone.processors;
         assert!(self.free <= self.processors(), "a job frees what it held");
@@ -290,6 +308,7 @@ impl Peer {
                 self.on_recall(other, number);
             }
             Message::Floor { floor } => self.on_floor(from, floor),
+            message if self.pool.is_some() => self.on_pool_message(now, other, message),
             // From a site that has no business saying so.
             message => self.ignore(from, &message),
         }
@@ -300,6 +319,9 @@ impl Peer {
         self.fresh = false;
         if self.local.is_some() {
             return self.local_turn(now);
+        }
+        if self.pool.is_some() {
+            return self.pool_turn(now);
         }
         self.start_held(now);
         if !self.lists().stolen_first() {
@@ -388,16 +410,21 @@ impl Peer {
                 self.timers.cancel(timer);
                 self.serve_standing(now);
             }
+            Timer::Claim(number) => {
+                self.timers.again(timer, now);
+                self.repeat_claim(now, number);
+            }
+            Timer::Refresh => self.pool_refresh(now),
         }
     }
 
-    fn on_floor(&mut self, from: SiteId, floor: u64) {
+    pub(crate) fn on_floor(&mut self, from: SiteId, floor: u64) {
         if let Some(record) = self.ledger.floor_from(from, floor) {
             self.ledger.apply(&record);
         }
     }
 
-    fn ignore(&mut self, from: SiteId, message: &Message) {
+    pub(crate) fn ignore(&mut self, from: SiteId, message: &Message) {
         self.event(EventKind::Ignored { from, message: message.kind() });
     }
 
@@ -503,7 +530,15 @@ impl Peer {
 
     /// Jobs that wait here, own and held.
     pub fn waiting(&self) -> usize {
-        self.own.len() + self.held.len() + self.local.as_ref().map_or(0, LocalQueue::waiting)
+        self.own.len()
+            + self.held.len()
+            + self.local.as_ref().map_or(0, LocalQueue::waiting)
+            + self.pooled().count()
+    }
+
+    /// Jobs that wait here, in the local queue or offered, under exchange through a global queue.
+    pub fn pooled(&self) -> impl Iterator<Item = JobId> {
+        self.pool.iter().flat_map(|exchange| exchange.waiting())
     }
 
     /// Waiting jobs whose home is here, for observers. Empty under the local strategy.
@@ -533,6 +568,7 @@ impl Peer {
             return self.ledger.is_settled();
         }
         self.ledger.is_settled()
+            && self.pool.as_ref().is_none_or(|exchange| exchange.is_quiet())
             && !self.timers.any_retry()
             && !self.timers.is_set(Timer::Serve)
             && self.views.iter().all(|view| !view.is_asked())
@@ -550,6 +586,9 @@ impl Peer {
         }
         if let Some(local) = &self.local {
             assert_eq!(local.free(), self.free, "the local queue counts the same processors");
+        }
+        if let Some(exchange) = &self.pool {
+            self.check_pool(exchange, busy);
         }
         assert!(self.outputs.is_empty(), "drivers drain outputs after every input");
     }

@@ -19,6 +19,10 @@ pub(crate) enum Timer {
     Poll,
     /// Serve standing requests, once nothing else happens at this instant.
     Serve,
+    /// A claim to an offered job is unanswered.
+    Claim(u64),
+    /// Repeat the board, as long as something waits in the global queue.
+    Refresh,
 }
 
 /// All deadlines that are set, at most one per [`Timer`].
@@ -83,9 +87,7 @@ impl Timers {
 
     /// Whether a message may have to be repeated.
     pub(crate) fn any_retry(&self) -> bool {
-        self.set
-            .keys()
-            .any(|timer| matches!(timer, Timer::Request(_) | Timer::Notice(_) | Timer::Transfer(..)))
+        self.set.keys().any(|timer| !matches!(timer, Timer::Poll | Timer::Serve))
     }
 }
 

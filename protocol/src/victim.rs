@@ -344,6 +344,8 @@ impl Peer {
             Message::Route { transfers: vec![transfer], floor }
         } else if self.config.options.recall.is_some_and(|limit| age.is_some_and(|age| age >= limit)) {
             Message::Recall { number, floor }
+        } else if self.pool.is_some() {
+            self.pool_award(to, number).expect("it is out")
         } else {
             // What was told with the first copy may be lost as well.
             let state = self.told(to);
@@ -420,6 +422,9 @@ impl Peer {
                 self.round_trips.transfer_answered(thief, number, now);
                 self.routed.remove(&(thief, number));
                 self.event(EventKind::Settled { job: transfer.job.id, to: site, transfer: number });
+                if self.pool.is_some() {
+                    self.pool_settled(&transfer);
+                }
             }
         }
         for &number in declined {
@@ -458,6 +463,9 @@ impl Peer {
             transfer: transfer.number,
             bounces,
         });
+        if self.pool.is_some() {
+            return self.pool_returned(transfer);
+        }
         self.enqueue(now, transfer.job);
         if thief > self.rank {
             let record = self.record(thief);

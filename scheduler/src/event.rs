@@ -164,6 +164,60 @@ pub enum EventKind {
         /// Its kind.
         message: MessageKind,
     },
+    /// The site gave a waiting job to the global queue.
+    Offered {
+        /// The job.
+        job: JobId,
+        /// Counts the offers of this job by this site, from 1.
+        version: u64,
+    },
+    /// An offer is gone: the job starts here, or was granted.
+    Withdrawn {
+        /// The job.
+        job: JobId,
+        /// The offer.
+        version: u64,
+    },
+    /// The site reserved processors for a job that another site offers, and asked for it.
+    Claimed {
+        /// The job.
+        job: JobId,
+        /// Its owner.
+        owner: SiteId,
+        /// Counts the claims of this site.
+        claim: u64,
+        /// Processors reserved.
+        processors: u32,
+    },
+    /// The processors reserved by a claim are no longer.
+    Released {
+        /// The job.
+        job: JobId,
+        /// The claim.
+        claim: u64,
+        /// Processors that were reserved.
+        processors: u32,
+        /// For how long.
+        held: Span,
+        /// Why.
+        reason: ReleaseReason,
+    },
+    /// The owner of a job turned down a claim.
+    Denied {
+        /// The job.
+        job: JobId,
+        /// The site that claimed it.
+        claimant: SiteId,
+        /// The claim.
+        claim: u64,
+    },
+    /// The site follows another host of the global queue, or became it.
+    Followed {
+        /// The host.
+        host: SiteId,
+        /// Counts the hosts.
+        counter: u64,
+    },
     /// The network lost a message of this site. Emitted by drivers.
     Lost {
         /// The receiver that never sees it.
@@ -183,6 +237,20 @@ pub enum DeclineReason {
     DoesNotFit,
     /// The owner asked for the job back before it had arrived.
     Recalled,
+    /// The claim that it grants was given up.
+    Unclaimed,
+}
+
+/// Why a claim ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ReleaseReason {
+    /// The job was granted and starts.
+    Granted,
+    /// The owner turned it down.
+    Denied,
+    /// No answer came in time.
+    Dropped,
 }
 
 /// Why a request was refused.
@@ -262,11 +330,23 @@ pub enum MessageKind {
     Recall,
     /// Transfers below a number are settled.
     Floor,
+    /// A site's record for the global queue changed.
+    Board,
+    /// Who is host of the global queue.
+    Host,
+    /// The host says where an offered job goes.
+    Assign,
+    /// A site asks for an offered job.
+    Claim,
+    /// It does not get it.
+    Deny,
+    /// An offered job changes owner.
+    Award,
 }
 
 impl MessageKind {
     /// All kinds, in the order of their definition.
-    pub const ALL: [MessageKind; 10] = [
+    pub const ALL: [MessageKind; 16] = [
         MessageKind::Request,
         MessageKind::NoWork,
         MessageKind::Grant,
@@ -277,6 +357,12 @@ impl MessageKind {
         MessageKind::Route,
         MessageKind::Recall,
         MessageKind::Floor,
+        MessageKind::Board,
+        MessageKind::Host,
+        MessageKind::Assign,
+        MessageKind::Claim,
+        MessageKind::Deny,
+        MessageKind::Award,
     ];
 
     /// The name in files and metric labels.
@@ -292,6 +378,12 @@ impl MessageKind {
             MessageKind::Route => "route",
             MessageKind::Recall => "recall",
             MessageKind::Floor => "floor",
+            MessageKind::Board => "board",
+            MessageKind::Host => "host",
+            MessageKind::Assign => "assign",
+            MessageKind::Claim => "claim",
+            MessageKind::Deny => "deny",
+            MessageKind::Award => "award",
         }
     }
 }

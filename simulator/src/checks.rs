@@ -159,7 +159,8 @@ pub fn conservation<'a>(
     let mut owner: BTreeMap<JobId, SiteId> = BTreeMap::new();
     for peer in peers.clone() {
         let site = peer.site();
-        let here = peer.own().iter().map(|job| job.id).chain(peer.held().map(|job| job.id));
+        let here =
+            peer.own().iter().map(|job| job.id).chain(peer.held().map(|job| job.id)).chain(peer.pooled());
         for job in here.chain(peer.running()) {
             if let Some(first) = owner.insert(job, site) {
                 return Err(Violation::OwnedTwice { at, job, first, second: site });

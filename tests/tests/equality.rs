@@ -8,8 +8,9 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use protocol::Options;
 use scheduler::ideal::{CommonPool, GreedySteal, PoolExchange, StatelessSteal};
+use scheduler::strategy::{OfferRule, PoolAlgorithm, PoolOrder, SiteOrder, Via};
 use scheduler::{
-    Event, EventKind, Grid, JobId, JobSpec, Order, Pass, Selection, SiteId, Span, Steal,
+    Event, EventKind, Grid, JobId, JobSpec, Order, Pass, Pool, Selection, SiteId, Span, Steal,
     Strategy as Scheduling, Submit, Threshold, Time, TimedJob,
 };
 use simulator::reference;
@@ -23,7 +24,7 @@ fn starts_of(event: &Event, starts: &mut Starts) {
     }
 }
 
-fn ideal(grid: &Grid, strategy: Scheduling, jobs: &[TimedJob]) -> Starts {
+fn ideal(grid: &Grid, strategy: Scheduling, submit: Submit, jobs: &[TimedJob]) -> Starts {
     let mut starts = Vec::new();
     let mut sink = |event: Event| starts_of(&event, &mut starts);
     let done = match strategy {
@@ -37,7 +38,7 @@ fn ideal(grid: &Grid, strategy: Scheduling, jobs: &[TimedJob]) -> Starts {
             reference::run(&mut CommonPool::new(grid), jobs, grid, Pass::Batch, &mut sink)
         }
         Scheduling::Pool(pool) => {
-            let mut policy = PoolExchange::new(grid, pool, Submit::default());
+            let mut policy = PoolExchange::new(grid, pool, submit);
             reference::run(&mut policy, jobs, grid, Pass::Batch, &mut sink)
         }
         Scheduling::Balance(_) => unreachable!("a baseline has no ideal"),
@@ -51,11 +52,13 @@ fn ideal(grid: &Grid, strategy: Scheduling, jobs: &[TimedJob]) -> Starts {
 fn protocol(
     grid: &Arc<Grid>,
     strategy: Scheduling,
+    submit: Submit,
     jobs: &[TimedJob],
     options: Options,
     checks: Checks,
 ) -> Starts {
     let mut config = SimulationConfig::new(grid.clone(), strategy);
+    config.submit = submit;
     config.options = options;
     config.checks = checks;
     let mut starts = Vec::new();
@@ -104,21 +107,22 @@ fn options() -> impl Strategy<Value = Options> {
 
 /// Widths follow the sizes, so that classes A, B and H all occur; half of the workloads are offline.
 fn workload() -> impl Strategy<Value = (Arc<Grid>, Vec<TimedJob>)> {
-    let job = (0i64..25, any::<prop::sample::Index>(), 0u32..9, 0i64..12, 1i64..4);
+    let index = any::<prop::sample::Index>;
+    let job = (0i64..25, (index(), index()), 0u32..9, 0i64..12, 1i64..4);
     let sizes = prop::collection::vec(1u32..17, 1..=7);
     (sizes, any::<bool>(), prop::collection::vec(job, 1..=30)).prop_map(|(sizes, online, jobs)| {
         let grid = Arc::new(Grid::of_sizes(&sizes).expect("a grid"));
         let mut jobs: Vec<TimedJob> = jobs
             .into_iter()
             .enumerate()
-            .map(|(index, (submit, size, less, run, factor))| TimedJob {
+            .map(|(index, (submit, (size, origin), less, run, factor))| TimedJob {
                 spec: JobSpec {
                     id: JobId(index as u64 + 1),
                     submit: Time::from_secs(if online { submit } else { 0 }),
                     processors: sizes[size.index(sizes.len())].saturating_sub(less).max(1),
                     requested: Span::from_secs((run * factor).max(1)),
                     user: 1,
-                    origin: SiteId(1),
+                    origin: SiteId::from_index(origin.index(sizes.len())),
                     payload: 0,
                 },
                 run_time: Span::from_secs(run),
@@ -138,10 +142,44 @@ proptest! {
         strategy in scheduling(),
         options in options(),
     ) {
-        let expected = ideal(&grid, strategy, &jobs);
-        let actual = protocol(&grid, strategy, &jobs, options, Checks::Full);
+        let expected = ideal(&grid, strategy, Submit::Home, &jobs);
+        let actual = protocol(&grid, strategy, Submit::Home, &jobs, options, Checks::Full);
         prop_assert_eq!(actual, expected);
     }
+
+    #[test]
+    fn exchange_through_a_global_queue_without_delay_equals_the_ideal(
+        (grid, jobs) in workload(),
+        pool in pool(),
+        submit in prop::sample::select(&[Submit::Home, Submit::Origin][..]),
+        refreshes in any::<bool>(),
+    ) {
+        let expected = ideal(&grid, Scheduling::Pool(pool), submit, &jobs);
+        // On links that may lose something sites repeat their boards; that must change nothing either.
+        let often = refreshes.then(|| Span::from_secs(30));
+        let options = Options { retry: often, refresh: often, message_events: false, ..Options::default() };
+        for via in [Via::Hosted, Via::Gossip] {
+            let pool = Pool { via, ..pool };
+            let actual = protocol(&grid, Scheduling::Pool(pool), submit, &jobs, options, Checks::Full);
+            prop_assert_eq!(&actual, &expected, "{}", Scheduling::Pool(pool));
+        }
+    }
+}
+
+/// All that peers can run: they decide by the rules of the ideal, so switches of the decision come for free.
+fn pool() -> impl Strategy<Value = Pool> {
+    (
+        prop::sample::select(&[PoolAlgorithm::Fcfs, PoolAlgorithm::Easy, PoolAlgorithm::List][..]),
+        prop::sample::select(&[OfferRule::Head, OfferRule::All, OfferRule::AllButHead][..]),
+        prop_oneof![3 => Just(SiteOrder::Ascending), 1 => Just(SiteOrder::Descending)],
+        prop_oneof![3 => Just(PoolOrder::Submit), 1 => Just(PoolOrder::Offered)],
+    )
+        .prop_map(|(algorithm, offer, site_order, pool_order)| Pool {
+            offer,
+            site_order,
+            pool_order,
+            ..Pool::new(algorithm)
+        })
 }
 
 /// Whole logs, each on a grid that splits its machine into halves, as `(log, processors)`.
@@ -174,8 +212,8 @@ fn protocol_without_delay_equals_the_ideal_on_whole_real_logs() {
         let grid = Arc::new(Grid::of_sizes(&sizes).expect("a grid"));
 
         for strategy in strategies {
-            let expected = ideal(&grid, strategy, &jobs);
-            let actual = protocol(&grid, strategy, &jobs, options, Checks::Cheap);
+            let expected = ideal(&grid, strategy, Submit::Home, &jobs);
+            let actual = protocol(&grid, strategy, Submit::Home, &jobs, options, Checks::Cheap);
 
             assert_eq!(expected.len(), jobs.len());
             assert!(actual == expected, "{log} under {strategy:?} differs from the ideal");

@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use scheduler::event::{DeclineReason, EventKind, MessageKind, RefusalReason};
+use scheduler::event::{DeclineReason, EventKind, MessageKind, RefusalReason, ReleaseReason};
 
 /// Messages of one kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -52,8 +52,22 @@ pub struct Traffic {
     pub declined_does_not_fit: u64,
     /// Jobs not taken because the owner wanted them back.
     pub declined_recalled: u64,
+    /// Jobs not taken because the claim that was granted had been given up.
+    pub declined_unclaimed: u64,
     /// Jobs back in the queue of their owner.
     pub returns: u64,
+    /// Offers to the global queue, also of jobs that came back.
+    pub offers: u64,
+    /// Offers of others that sites claimed.
+    pub claims: u64,
+    /// Claims that owners turned down.
+    pub denials: u64,
+    /// Claims given up because no answer came.
+    pub dropped_claims: u64,
+    /// Processors reserved by claims times how long, in processor-microseconds.
+    reserved: u128,
+    /// Changes of the host of the global queue, as sites noticed them.
+    pub host_changes: u64,
 }
 
 impl Traffic {
@@ -80,7 +94,13 @@ impl Traffic {
 
     /// Jobs that were granted and not taken.
     pub fn declines(&self) -> u64 {
-        self.declined_own_work + self.declined_does_not_fit + self.declined_recalled
+        self.declined_own_work + self.declined_does_not_fit + self.declined_recalled + self.declined_unclaimed
+    }
+
+    /// Processors reserved by claims times how long, in processor-seconds.
+    #[expect(clippy::cast_precision_loss, reason = "a statistic")]
+    pub fn reserved_processor_seconds(&self) -> f64 {
+        self.reserved as f64 / 1e6
     }
 
     /// Counts one event.
@@ -95,6 +115,7 @@ impl Traffic {
                 DeclineReason::OwnWork => self.declined_own_work += 1,
                 DeclineReason::DoesNotFit => self.declined_does_not_fit += 1,
                 DeclineReason::Recalled => self.declined_recalled += 1,
+                DeclineReason::Unclaimed => self.declined_unclaimed += 1,
             },
             EventKind::Returned { .. } => self.returns += 1,
             EventKind::Requested { .. } => self.requests += 1,
@@ -119,7 +140,16 @@ impl Traffic {
             EventKind::Submitted { .. }
             | EventKind::Started { .. }
             | EventKind::Completed { .. }
-            | EventKind::Settled { .. } => {}
+            | EventKind::Settled { .. }
+            | EventKind::Withdrawn { .. } => {}
+            EventKind::Offered { .. } => self.offers += 1,
+            EventKind::Claimed { .. } => self.claims += 1,
+            EventKind::Denied { .. } => self.denials += 1,
+            EventKind::Released { processors, held, reason, .. } => {
+                self.dropped_claims += u64::from(reason == ReleaseReason::Dropped);
+                self.reserved += u128::from(processors) * u128::from(held.as_micros().max(0).unsigned_abs());
+            }
+            EventKind::Followed { .. } => self.host_changes += 1,
         }
     }
 }

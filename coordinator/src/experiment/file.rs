@@ -149,6 +149,8 @@ pub struct WrittenProtocol {
     pub retry: Option<String>,
     /// Wait after which an unanswered grant is recalled, in trace time.
     pub recall: Option<String>,
+    /// How often boards of the global queue are repeated, in trace time.
+    pub refresh: Option<String>,
     /// Transfers to one site that may be unanswered.
     pub unanswered_max: Option<usize>,
 }

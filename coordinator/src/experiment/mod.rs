@@ -402,6 +402,12 @@ const RETRY_ROUND_TRIPS: i64 = 2;
 /// Never repeat sooner than this, in trace time.
 const RETRY_MIN: Span = Span::from_secs(1);
 
+/// How often boards of the global queue are repeated where messages may be lost: rarely enough that it costs little,
+/// and that an answer comes long before.
+pub(crate) fn refresh_default(longest: Span) -> Span {
+    longest.saturating_mul(10).max(Span::from_secs(30))
+}
+
 fn protocol_options(
     written: &Written,
     strategy: &StrategySpec,
@@ -420,6 +426,16 @@ fn protocol_options(
         Some(retry) => Some(retry),
         None if lossless => None,
         None => Some(longest.saturating_mul(2 * RETRY_ROUND_TRIPS).max(RETRY_MIN)),
+    };
+    let refresh = match optional_span("protocol.refresh", &given.refresh)? {
+        Some(refresh) if refresh < longest.saturating_mul(2) || refresh <= Span::ZERO => {
+            let reason =
+                format!("{refresh} s is not positive or less than twice the largest delay of {longest} s");
+            return Err(wrong("protocol.refresh")(reason));
+        }
+        Some(refresh) => Some(refresh),
+        None if lossless => None,
+        None => Some(refresh_default(longest)),
     };
     let discovery = match given.discovery.as_deref() {
         None | Some("standing") => Discovery::Standing,
@@ -459,6 +475,7 @@ fn protocol_options(
         bounces_max: given.bounces_max.unwrap_or(defaults.bounces_max),
         retry,
         recall: optional_span("protocol.recall", &given.recall)?,
+        refresh,
         unanswered_max: given.unanswered_max.unwrap_or(defaults.unanswered_max).max(1),
         message_events: written.outputs.message_events.unwrap_or(true),
     })

@@ -29,6 +29,7 @@ struct Document<'a> {
     migrations: Vec<Migration>,
     messages: BTreeMap<&'static str, MessageCounts>,
     requests: Requests,
+    exchange: Exchange,
     contradictions: Contradictions,
     ideal: Option<IdealPart<'a>>,
 }
@@ -75,7 +76,19 @@ struct Requests {
     declined_own_work: u64,
     declined_does_not_fit: u64,
     declined_recalled: u64,
+    declined_unclaimed: u64,
     returns: u64,
+}
+
+/// Of the global queue.
+#[derive(Serialize)]
+struct Exchange {
+    offers: u64,
+    claims: u64,
+    denials: u64,
+    dropped_claims: u64,
+    reserved_processor_seconds: f64,
+    host_changes: u64,
 }
 
 #[derive(Serialize)]
@@ -114,7 +127,16 @@ pub(crate) fn write(file: &mut dyn Write, result: &RunResult) -> io::Result<()> 
             declined_own_work: traffic.declined_own_work,
             declined_does_not_fit: traffic.declined_does_not_fit,
             declined_recalled: traffic.declined_recalled,
+            declined_unclaimed: traffic.declined_unclaimed,
             returns: traffic.returns,
+        },
+        exchange: Exchange {
+            offers: traffic.offers,
+            claims: traffic.claims,
+            denials: traffic.denials,
+            dropped_claims: traffic.dropped_claims,
+            reserved_processor_seconds: traffic.reserved_processor_seconds(),
+            host_changes: traffic.host_changes,
         },
         contradictions: result.outcome.contradictions,
         ideal: result.ideal.as_ref().map(|ideal| IdealPart {

@@ -12,7 +12,7 @@ use crate::strategy::PoolOrder;
 use crate::time::{Span, Time};
 
 /// A waiting job as sites tell each other of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct WaitingJob {
     /// The job.
     pub id: JobId,

@@ -89,6 +89,7 @@ impl Compared {
         experiment.faults = Faults { jitter, ..Faults::NONE };
         // Jitter reorders messages, which looks like loss.
         experiment.options.retry = plan.nodes[0].options.retry;
+        experiment.options.refresh = plan.nodes[0].options.refresh;
         let first_seed = experiment.seed;
         let mut varied = Vec::new();
         for variation in 0..VARIATIONS as u64 {

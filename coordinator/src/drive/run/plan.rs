@@ -13,13 +13,16 @@ use scheduler::{SiteId, Span, Submit, Time, TimedJob};
 use simulator::{Delay, Faults};
 
 use crate::experiment::jobs::Jobs;
-use crate::experiment::{Clock, Experiment, FACTOR_MAX, Identity, NodeDiscovery};
+use crate::experiment::{Clock, Experiment, FACTOR_MAX, Identity, NodeDiscovery, refresh_default};
 
 /// How long a run takes on the wall clock if no factor is given: short enough to wait for it.
 const WALL_DEFAULT: Duration = Duration::from_secs(40);
 /// A message is repeated at the earliest after this much of the wall clock. TCP loses nothing while a connection
 /// lasts, and a loaded machine can be slow for a second.
 const RETRY_WALL: Duration = Duration::from_secs(2);
+
+/// Boards of the global queue are repeated at most once in so many waits for an answer. Arbitrary.
+const REFRESH_RETRIES: i64 = 2;
 
 /// Why an experiment cannot run on real nodes.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -130,8 +133,11 @@ impl Plan {
             }
             given => given.unwrap_or(retry_min),
         };
+        let refresh_min = refresh_default(largest).max(retry.saturating_mul(REFRESH_RETRIES));
+        let refresh = experiment.options.refresh.map_or(refresh_min, |given| given.max(retry_min));
+        let options = protocol::Options { retry: Some(retry), refresh: Some(refresh), ..experiment.options };
         let nodes: Vec<NodeConfig> =
-            (0..experiment.grid.len()).map(|index| node(experiment, index, retry)).collect();
+            (0..experiment.grid.len()).map(|index| node(experiment, index, options)).collect();
         let peer = nodes[0].check()?;
         let stall = experiment.run.stall_timeout + wall_span(largest.saturating_mul(4), factor);
         let message_events = experiment.options.message_events;
@@ -169,7 +175,7 @@ pub fn wall_span(span: Span, factor: f64) -> Duration {
     Duration::from_secs_f64(span.as_secs_f64().max(0.0) / factor)
 }
 
-fn node(experiment: &Experiment, index: usize, retry: Span) -> NodeConfig {
+fn node(experiment: &Experiment, index: usize, options: protocol::Options) -> NodeConfig {
     let site = SiteId::from_index(index);
     let sites = experiment.grid.sites();
     let entry = |site: &scheduler::Site| SiteEntry { name: site.name.clone(), processors: site.processors };
@@ -179,7 +185,7 @@ fn node(experiment: &Experiment, index: usize, retry: Span) -> NodeConfig {
     config.strategy = experiment.strategy.to_string();
     config.local_scheduler = experiment.local.name().to_string();
     config.pass = experiment.pass.name().to_string();
-    config.options = protocol::Options { retry: Some(retry), ..experiment.options };
+    config.options = options;
     config.seed = experiment.seed;
     config.delay = match &experiment.delay {
         Delay::Constant(delay) => DelayConfig::ConstantUs(*delay),

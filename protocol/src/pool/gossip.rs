@@ -1,0 +1,160 @@
+//! `gossip`: every site knows all boards, takes the decision for all, and acts on its own lines: it starts own
+//! offers, and claims those of others. Processors of a claim are reserved until it is answered.
+
+use std::collections::BTreeMap;
+
+use scheduler::event::{MessageKind, ReleaseReason};
+use scheduler::exchange::{SiteView, WaitingJob};
+use scheduler::{EventKind, Time};
+
+use super::board::OfferId;
+use super::known::KnownOffer;
+use super::{CLAIM_REFRESHES, Role};
+use crate::canary::Canary;
+use crate::message::Message;
+use crate::peer::Peer;
+use crate::timers::Timer;
+
+/// The claims of a site.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Gossip {
+    claims: BTreeMap<u64, Claim>,
+    /// The last number given to a claim.
+    last: u64,
+}
+
+/// A claim that was not answered.
+#[derive(Clone, Copy, Debug)]
+struct Claim {
+    offer: OfferId,
+    owner: usize,
+    job: WaitingJob,
+    since: Time,
+    /// Until when the processors count as busy.
+    end: Time,
+}
+
+impl Gossip {
+    pub(super) fn any_claims(&self) -> bool {
+        !self.claims.is_empty()
+    }
+
+    /// Processors reserved by claims.
+    pub(super) fn reserved(&self) -> u32 {
+        self.claims.values().map(|claim| claim.job.processors).sum()
+    }
+}
+
+impl Peer {
+    fn gossip(&mut self) -> Option<&mut Gossip> {
+        match &mut self.exchange().role {
+            Role::Gossip(gossip) => Some(gossip),
+            Role::Hosted(_) => None,
+        }
+    }
+
+    /// Decides for all sites, and acts for this one.
+    pub(super) fn settle_gossip(&mut self, now: Time) {
+        let rank = self.rank;
+        let exchange = self.exchange();
+        let demand = exchange.rules.demand;
+        let mut views: Vec<SiteView> = Vec::with_capacity(exchange.known.sites.len());
+        for (other, heard) in exchange.known.sites.iter().enumerate() {
+            views.push(if other == rank {
+                exchange.site.clone()
+            } else if demand && !exchange.known.is_silent(other) {
+                heard.view.clone()
+            } else {
+                SiteView { free: 0, ..SiteView::idle(heard.view.processors) }
+            });
+        }
+        let lines = exchange.known.decide(&exchange.rules, now, &mut views);
+        for line in lines {
+            if line.to != rank {
+                self.exchange().known.include(line.offer.id());
+            } else if line.offer.owner == rank {
+                self.start_offered(now, line.offer.id());
+            } else {
+                self.claim(now, line.offer);
+            }
+        }
+    }
+
+    fn claim(&mut self, now: Time, offer: KnownOffer) {
+        let (id, owner, job) = (offer.id(), offer.owner, offer.job);
+        let reuse = self.has(Canary::ClaimsReused);
+        let exchange = self.exchange();
+        exchange.known.exclude(id);
+        exchange.occupy(now, &job);
+        let Role::Gossip(gossip) = &mut exchange.role else { unreachable!("checked by the caller") };
+        gossip.last += 1;
+        let number = if reuse { gossip.claims.len() as u64 + 1 } else { gossip.last };
+        let end = now.saturating_add(job.requested);
+        gossip.claims.insert(number, Claim { offer: id, owner, job, since: now, end });
+        if let Some(retry) = self.config.options.retry {
+            self.timers.set(Timer::Claim(number), now, retry);
+        }
+        let owner_site = self.site_at(owner);
+        self.event(EventKind::Claimed {
+            job: id.job,
+            owner: owner_site,
+            claim: number,
+            processors: job.processors,
+        });
+        self.send(owner, Message::Claim { offer: id, claim: number });
+    }
+
+    /// Ends a claim and frees its processors; whether there was such a claim.
+    pub(super) fn release_claim(
+        &mut self,
+        now: Time,
+        owner: usize,
+        offer: OfferId,
+        number: u64,
+        reason: ReleaseReason,
+    ) -> bool {
+        let Some(gossip) = self.gossip() else { return false };
+        let Some(claim) = gossip.claims.get(&number).copied() else { return false };
+        if (claim.owner, claim.offer) != (owner, offer) {
+            return false;
+        }
+        gossip.claims.remove(&number);
+        let exchange = self.exchange();
+        exchange.vacate(claim.end, claim.job.processors);
+        exchange.unsettled = true;
+        self.timers.cancel(Timer::Claim(number));
+        let processors = claim.job.processors;
+        let held = now.since(claim.since);
+        self.event(EventKind::Released { job: offer.job, claim: number, processors, held, reason });
+        true
+    }
+
+    /// The owner turned a claim down.
+    pub(super) fn on_deny(&mut self, now: Time, other: usize, offer: OfferId, claim: u64) {
+        if self.release_claim(now, other, offer, claim, ReleaseReason::Denied) {
+            // The processors may be of use to own work first.
+            self.fresh = true;
+        } else {
+            let from = self.site_at(other);
+            self.event(EventKind::Ignored { from, message: MessageKind::Deny });
+        }
+    }
+
+    /// No answer to a claim: ask again, or give it up.
+    pub(crate) fn repeat_claim(&mut self, now: Time, number: u64) {
+        let timer = Timer::Claim(number);
+        let Some(&claim) = self.gossip().and_then(|gossip| gossip.claims.get(&number)) else {
+            return self.timers.cancel(timer);
+        };
+        let patience = self.config.options.refresh.map(|refresh| refresh.saturating_mul(CLAIM_REFRESHES));
+        let age = self.timers.age(timer, now);
+        if patience.is_some_and(|patience| age.is_some_and(|age| age >= patience)) {
+            self.release_claim(now, claim.owner, claim.offer, number, ReleaseReason::Dropped);
+            self.exchange().known.include(claim.offer);
+            self.fresh = true;
+        } else {
+            let message = Message::Claim { offer: claim.offer, claim: number };
+            self.send_again(claim.owner, message, true);
+        }
+    }
+}

@@ -1,0 +1,263 @@
+//! `hosted`: one elected site knows all boards, and tells owners where their jobs go.
+//!
+//! The host owns nothing but the index, so its loss costs nothing but time. It is replaced when it is silent while
+//! something waits: by the site of the lowest id first, by the next if that is silent, too.
+
+use std::collections::BTreeMap;
+
+use scheduler::exchange::SiteView;
+use scheduler::{EventKind, JobId, SiteId, Span, Time};
+
+use super::board::{Board, Epoch, OfferId};
+use super::known::Known;
+use super::{Exchange, Role, has_passed};
+use crate::canary::Canary;
+use crate::message::Message;
+use crate::peer::Peer;
+
+/// What a site knows of the host and, if it is the host, of its assignments.
+#[derive(Clone, Debug)]
+pub(super) struct Hosted {
+    pub(super) epoch: Epoch,
+    /// Assignments in flight.
+    marks: BTreeMap<JobId, Mark>,
+}
+
+/// An assignment that was not confirmed by both boards.
+#[derive(Clone, Copy, Debug)]
+struct Mark {
+    version: u64,
+    to: usize,
+    processors: u32,
+    /// When the job will end by its estimate, if it started when it was assigned.
+    end: Time,
+    since: Time,
+    /// The taker's board has answered it.
+    seen: bool,
+}
+
+impl Hosted {
+    /// The first host is the site of the lowest id.
+    pub(super) fn first() -> Hosted {
+        Hosted { epoch: Epoch { counter: 0, site: SiteId(1) }, marks: BTreeMap::new() }
+    }
+
+    pub(super) fn any_marks(&self) -> bool {
+        !self.marks.is_empty()
+    }
+
+    /// Drops assignments that a board confirms: the taker has answered, and the owner lists the offer no more.
+    pub(super) fn confirm(&mut self, rank: usize, board: &Board, known: &Known) {
+        for offer in &board.seen {
+            if let Some(mark) = self.marks.get_mut(&offer.job)
+                && (mark.version, mark.to) == (offer.version, rank)
+            {
+                mark.seen = true;
+            }
+            self.drop_confirmed(offer.job, known);
+        }
+        let changed = board.withdrawn.iter().map(|offer| offer.job);
+        for job in changed.chain(board.offered.iter().map(|listing| listing.job.id)) {
+            self.drop_confirmed(job, known);
+        }
+        if board.whole {
+            self.marks.retain(|&job, mark| !mark.is_confirmed(known.listed(job)));
+        }
+    }
+
+    fn drop_confirmed(&mut self, job: JobId, known: &Known) {
+        if self.marks.get(&job).is_some_and(|mark| mark.is_confirmed(known.listed(job))) {
+            self.marks.remove(&job);
+        }
+    }
+}
+
+impl Mark {
+    /// Whether the owner's listing and the taker's answer leave nothing to wait for.
+    fn is_confirmed(&self, listed: Option<u64>) -> bool {
+        match listed {
+            None => self.seen,
+            Some(version) => version > self.version,
+        }
+    }
+}
+
+impl Exchange {
+    /// Whether this epoch is the one followed, and this site its host.
+    pub(super) fn is_host(&self, epoch: Epoch, site: SiteId) -> bool {
+        matches!(&self.role, Role::Hosted(hosted) if hosted.epoch == epoch && epoch.site == site)
+    }
+}
+
+impl Peer {
+    /// Who is host, as this site believes.
+    pub(super) fn epoch(&mut self) -> Epoch {
+        match &self.exchange().role {
+            Role::Hosted(hosted) => hosted.epoch,
+            Role::Gossip(_) => Hosted::first().epoch,
+        }
+    }
+
+    fn hosted(&mut self) -> &mut Hosted {
+        match &mut self.exchange().role {
+            Role::Hosted(hosted) => hosted,
+            Role::Gossip(_) => unreachable!("only called where there is a host"),
+        }
+    }
+
+    /// Decides for all sites, and tells the owners.
+    pub(super) fn settle_hosted(&mut self, now: Time) {
+        let (rank, site) = (self.rank, self.config.site);
+        let exchange = self.exchange();
+        let Role::Hosted(hosted) = &mut exchange.role else { unreachable!("checked by the caller") };
+        if hosted.epoch.site != site {
+            return;
+        }
+        let known = &mut exchange.known;
+        let mut views: Vec<SiteView> = known.sites.iter().map(|heard| heard.view.clone()).collect();
+        views[rank] = exchange.site.clone();
+        for mark in hosted.marks.values().filter(|mark| !mark.seen) {
+            let view = &mut views[mark.to];
+            view.free = view.free.saturating_sub(mark.processors);
+            view.releases.insert(mark.end, mark.processors);
+        }
+        for (other, view) in views.iter_mut().enumerate() {
+            if known.is_silent(other) {
+                view.free = 0;
+            }
+        }
+        let lines = known.decide(&exchange.rules, now, &mut views);
+        let epoch = hosted.epoch;
+        for line in &lines {
+            let (job, version) = (line.offer.job, line.offer.version);
+            let end = now.saturating_add(job.requested);
+            let mark =
+                Mark { version, to: line.to, processors: job.processors, end, since: now, seen: false };
+            hosted.marks.insert(job.id, mark);
+            known.exclude(line.offer.id());
+        }
+        for line in lines {
+            if line.offer.owner == rank {
+                self.assigned(now, line.offer.id(), line.to);
+            } else {
+                let to = self.site_at(line.to);
+                self.send(line.offer.owner, Message::Assign { offer: line.offer.id(), to, epoch });
+            }
+        }
+    }
+
+    /// Compares what another site believes of the host; whether its board is of use here.
+    pub(super) fn hear_epoch(&mut self, now: Time, other: usize, epoch: Epoch) -> bool {
+        let site = self.config.site;
+        let Role::Hosted(hosted) = &self.exchange().role else { return true };
+        let mine = hosted.epoch;
+        if !self.is_valid(epoch) {
+            return false;
+        }
+        if self.has(Canary::BoardWithoutEpoch) {
+            return mine.site == site;
+        }
+        if self.is_newer(epoch, mine) {
+            self.follow(now, epoch);
+        } else if self.is_newer(mine, epoch) {
+            self.send(other, Message::Host { epoch: mine });
+        }
+        self.hosted().epoch.site == site
+    }
+
+    /// A site says who is host.
+    pub(super) fn on_host(&mut self, now: Time, other: usize, epoch: Epoch) {
+        if matches!(self.exchange().role, Role::Gossip(_)) || !self.is_valid(epoch) {
+            return self.ignore(self.site_at(other), &Message::Host { epoch });
+        }
+        let mine = self.epoch();
+        if self.is_newer(epoch, mine) {
+            return self.follow(now, epoch);
+        }
+        if self.is_newer(mine, epoch) {
+            return self.send(other, Message::Host { epoch: mine });
+        }
+        if epoch.site == self.site_at(other) {
+            self.exchange().sign = now;
+            self.send_whole(now, other, false);
+        }
+    }
+
+    fn is_valid(&self, epoch: Epoch) -> bool {
+        epoch.site.0 != 0 && epoch.site.index() < self.config.grid.len()
+    }
+
+    fn is_newer(&self, one: Epoch, other: Epoch) -> bool {
+        if self.has(Canary::EpochIsNumber) { one.counter > other.counter } else { one > other }
+    }
+
+    /// Follows a newer host and sends it the whole board.
+    fn follow(&mut self, now: Time, epoch: Epoch) {
+        self.change_host(now, epoch);
+        if epoch.site != self.config.site {
+            let host = self.config.grid.rank(epoch.site);
+            self.send_whole(now, host, false);
+        }
+    }
+
+    /// Becomes host: nobody else answers.
+    fn take_over(&mut self, now: Time) {
+        let site = self.config.site;
+        let counter = self.epoch().counter + 1;
+        self.change_host(now, Epoch { counter, site });
+        self.announce(now);
+    }
+
+    fn change_host(&mut self, now: Time, epoch: Epoch) {
+        // What is still to be told goes to the former host; the new one gets everything.
+        self.pool_publish();
+        let (rank, site, grid) = (self.rank, self.config.site, self.config.grid.clone());
+        let exchange = self.exchange();
+        exchange.role = Role::Hosted(Hosted { epoch, marks: BTreeMap::new() });
+        exchange.known = Known::nothing(&grid, &exchange.rules);
+        exchange.sign = now;
+        exchange.unsettled = false;
+        if epoch.site == site {
+            let board = exchange.whole_board();
+            self.note_board(rank, &board);
+        }
+        self.event(EventKind::Followed { host: epoch.site, counter: epoch.counter });
+    }
+
+    fn announce(&mut self, _now: Time) {
+        let epoch = self.epoch();
+        for other in self.others() {
+            self.send_again(other, Message::Host { epoch }, true);
+        }
+    }
+
+    /// The host says that it is, and forgets assignments that nobody confirms; others send their boards again, or
+    /// replace a host that is silent.
+    pub(super) fn refresh_hosted(&mut self, now: Time, refresh: Span, patience: Span) {
+        let (site, exchange) = (self.config.site, self.exchange());
+        let Role::Hosted(hosted) = &mut exchange.role else { return };
+        let host = hosted.epoch.site;
+        if host == site {
+            let old: Vec<OfferId> = hosted
+                .marks
+                .iter()
+                .filter(|(_, mark)| has_passed(now, mark.since, patience))
+                .map(|(&job, mark)| OfferId { job, version: mark.version })
+                .collect();
+            for offer in old {
+                hosted.marks.remove(&offer.job);
+                exchange.known.include(offer);
+            }
+            return self.announce(now);
+        }
+        // The others, lowest id first, take their turns to replace it.
+        let before = (1..site.0).filter(|&id| SiteId(id) != host).count();
+        let turn = refresh.saturating_mul(i64::try_from(before).unwrap_or(i64::MAX));
+        if has_passed(now, exchange.sign, patience + turn) {
+            self.take_over(now);
+        } else if has_passed(now, exchange.whole_at, refresh) {
+            let host = self.config.grid.rank(host);
+            self.send_whole(now, host, false);
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! What a decider knows: the newest board of every site, and all offers in the order of the pool.
+
+use std::collections::BTreeMap;
+
+use scheduler::exchange::{Decision, JobQueue, SiteView, WaitingJob, pool_phase};
+use scheduler::{Grid, JobId, Pool, Time};
+
+use super::board::{Board, Heard, Listing, OfferId};
+
+/// An offer on some board.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct KnownOffer {
+    /// The rank of its owner.
+    pub(super) owner: usize,
+    pub(super) version: u64,
+    pub(super) job: WaitingJob,
+    /// Whether it is in the queue that decisions are taken from.
+    queued: bool,
+}
+
+impl KnownOffer {
+    pub(super) fn id(&self) -> OfferId {
+        OfferId { job: self.job.id, version: self.version }
+    }
+}
+
+/// A line of a decision.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Line {
+    /// The rank of the site where the job starts.
+    pub(super) to: usize,
+    pub(super) offer: KnownOffer,
+}
+
+/// All boards.
+#[derive(Clone, Debug)]
+pub(super) struct Known {
+    /// By rank. The own entry is not used: a site knows itself.
+    pub(super) sites: Vec<Heard>,
+    offers: BTreeMap<JobId, KnownOffer>,
+    queue: JobQueue,
+    /// Offers that are listed and must not be decided on: in flight, claimed or denied. At most one a job.
+    excluded: BTreeMap<JobId, u64>,
+    /// Sites that are silent although they were asked, by rank.
+    silent: Vec<bool>,
+    /// Kept to spare allocations.
+    decisions: Vec<Decision>,
+}
+
+impl Known {
+    /// An idle grid, as all sites find it.
+    pub(super) fn idle(grid: &Grid, rules: &Pool) -> Known {
+        Known {
+            sites: grid.sizes().iter().map(|&size| Heard::idle(size)).collect(),
+            offers: BTreeMap::new(),
+            queue: JobQueue::new(rules.pool_order),
+            excluded: BTreeMap::new(),
+            silent: vec![false; grid.len()],
+            decisions: Vec::new(),
+        }
+    }
+
+    /// A grid of which nothing is known.
+    pub(super) fn nothing(grid: &Grid, rules: &Pool) -> Known {
+        let sites = grid.sizes().iter().map(|&size| Heard::unknown(size)).collect();
+        Known { sites, ..Known::idle(grid, rules) }
+    }
+
+    pub(super) fn any_offers(&self) -> bool {
+        !self.offers.is_empty()
+    }
+
+    /// Whether there is something to decide.
+    pub(super) fn any_queued(&self) -> bool {
+        !self.queue.is_empty()
+    }
+
+    /// The version under which a job is listed.
+    pub(super) fn listed(&self, job: JobId) -> Option<u64> {
+        self.offers.get(&job).map(|offer| offer.version)
+    }
+
+    /// Takes over what a board says of offers.
+    pub(super) fn apply(&mut self, owner: usize, board: &Board) {
+        if board.whole {
+            let listed: BTreeMap<JobId, u64> =
+                board.offered.iter().map(|listing| (listing.job.id, listing.version)).collect();
+            let gone: Vec<OfferId> = self
+                .offers
+                .values()
+                .filter(|offer| offer.owner == owner && listed.get(&offer.job.id) != Some(&offer.version))
+                .map(KnownOffer::id)
+                .collect();
+            for offer in gone {
+                self.unlist(owner, offer);
+            }
+        }
+        for &offer in &board.withdrawn {
+            self.unlist(owner, offer);
+        }
+        for &listing in &board.offered {
+            self.list(owner, listing);
+        }
+    }
+
+    fn list(&mut self, owner: usize, Listing { job, version }: Listing) {
+        match self.offers.get(&job.id) {
+            // A job has one owner; whoever lists it second is late.
+            Some(known) if known.owner != owner || known.version >= version => return,
+            Some(known) => self.unlist(owner, known.id()),
+            None => {}
+        }
+        let excluded = self.excluded.get(&job.id) == Some(&version);
+        let queued = !excluded && !self.silent[owner];
+        if queued {
+            self.queue.insert(job);
+        }
+        self.offers.insert(job.id, KnownOffer { owner, version, job, queued });
+    }
+
+    fn unlist(&mut self, owner: usize, offer: OfferId) {
+        let Some(known) = self.offers.get(&offer.job) else { return };
+        if known.owner != owner || known.version != offer.version {
+            return;
+        }
+        if known.queued {
+            self.queue.remove(&known.job);
+        }
+        self.offers.remove(&offer.job);
+        self.excluded.remove(&offer.job);
+    }
+
+    /// Leaves a decided offer out of decisions for as long as it is listed.
+    pub(super) fn exclude(&mut self, offer: OfferId) {
+        self.excluded.insert(offer.job, offer.version);
+    }
+
+    /// Puts an offer back that was decided on, if it is still listed.
+    pub(super) fn include(&mut self, offer: OfferId) {
+        if self.excluded.get(&offer.job) == Some(&offer.version) {
+            self.excluded.remove(&offer.job);
+        }
+        if let Some(known) = self.offers.get_mut(&offer.job)
+            && known.version == offer.version
+            && !known.queued
+            && !self.silent[known.owner]
+        {
+            known.queued = true;
+            self.queue.insert(known.job);
+        }
+    }
+
+    /// Leaves the offers of a site that does not answer out of decisions, or takes them in again.
+    pub(super) fn set_silent(&mut self, rank: usize, silent: bool) {
+        if std::mem::replace(&mut self.silent[rank], silent) == silent {
+            return;
+        }
+        for known in self.offers.values_mut().filter(|known| known.owner == rank) {
+            let excluded = self.excluded.get(&known.job.id) == Some(&known.version);
+            match (silent, known.queued) {
+                (true, true) => drop(self.queue.remove(&known.job)),
+                (false, false) if !excluded => self.queue.insert(known.job),
+                _ => continue,
+            }
+            known.queued = !silent;
+        }
+    }
+
+    pub(super) fn is_silent(&self, rank: usize) -> bool {
+        self.silent[rank]
+    }
+
+    /// Decides, and takes what is decided out of the queue.
+    pub(super) fn decide(&mut self, rules: &Pool, now: Time, views: &mut [SiteView]) -> Vec<Line> {
+        pool_phase(rules, now, views, &mut self.queue, &mut self.decisions);
+        let mut lines = Vec::with_capacity(self.decisions.len());
+        for decision in self.decisions.drain(..) {
+            let known = self.offers.get_mut(&decision.job.id).expect("what is in the queue is listed");
+            known.queued = false;
+            lines.push(Line { to: decision.rank, offer: *known });
+        }
+        lines
+    }
+
+    /// Walks everything.
+    pub(super) fn check_invariants(&self) {
+        let queued = self.offers.values().filter(|offer| offer.queued).count();
+        assert_eq!(queued, self.queue.len(), "the queue holds what is listed and may be decided on");
+        for (job, version) in &self.excluded {
+            let queued = self.offers.get(job).is_some_and(|offer| offer.queued && offer.version == *version);
+            assert!(!queued, "job {job} is left out of decisions");
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! The owner of an offered job promises it to one taker, and to nobody else until that one has answered.
+
+use scheduler::{EventKind, SiteId, Time};
+
+use super::Role;
+use super::board::{Epoch, Listing, OfferId};
+use crate::handover::Custody;
+use crate::message::{Message, Transfer};
+use crate::peer::{Peer, Reason};
+
+/// An offer that was promised to a taker which has not answered.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Promise {
+    /// The rank of the taker.
+    pub(super) to: usize,
+    /// The transfer.
+    pub(super) number: u64,
+    listing: Listing,
+    claim: Option<u64>,
+}
+
+impl Peer {
+    /// Gives a waiting job to the pool.
+    pub(super) fn pool_offer(&mut self, listing: Listing) {
+        let exchange = self.exchange();
+        let before = exchange.offers.insert(listing.job.id, listing);
+        assert!(before.is_none(), "job {} is offered once", listing.job.id);
+        exchange.news.offered.push(listing);
+        self.event(EventKind::Offered { job: listing.job.id, version: listing.version });
+    }
+
+    /// Takes a job back from the pool.
+    pub(super) fn pool_withdraw(&mut self, offer: OfferId) -> Listing {
+        let exchange = self.exchange();
+        let listing = exchange.offers.remove(&offer.job).expect("callers look first");
+        exchange.news.withdraw(offer);
+        self.event(EventKind::Withdrawn { job: offer.job, version: offer.version });
+        listing
+    }
+
+    /// Whether this very offer stands.
+    fn is_offered(&mut self, offer: OfferId) -> bool {
+        self.exchange().offers.get(&offer.job).is_some_and(|listing| listing.version == offer.version)
+    }
+
+    /// Starts a job that this site offers.
+    pub(super) fn start_offered(&mut self, now: Time, offer: OfferId) {
+        let listing = self.pool_withdraw(offer);
+        let exchange = self.exchange();
+        let spec = exchange.specs.remove(&offer.job).expect("what is offered has a specification");
+        exchange.occupy(now, &listing.job);
+        self.start(now, spec);
+    }
+
+    /// A host decided where an offer goes.
+    pub(super) fn on_assign(&mut self, now: Time, other: usize, offer: OfferId, to: SiteId, epoch: Epoch) {
+        let message = Message::Assign { offer, to, epoch };
+        let hosted = matches!(self.exchange().role, Role::Hosted(_));
+        if !hosted || to.0 == 0 || to.index() >= self.config.grid.len() {
+            return self.ignore(self.site_at(other), &message);
+        }
+        // Whoever assigns is obeyed: two hosts at a time do no harm, because this site arbitrates.
+        self.hear_epoch(now, other, epoch);
+        let from = self.site_at(other);
+        if self.exchange().is_host(epoch, from) {
+            self.exchange().sign = now;
+        }
+        if !self.is_offered(offer) {
+            return self.ignore(self.site_at(other), &message);
+        }
+        let to = self.config.grid.rank(to);
+        self.assigned(now, offer, to);
+    }
+
+    /// An own offer goes to the site of this rank.
+    pub(super) fn assigned(&mut self, now: Time, offer: OfferId, to: usize) {
+        if to != self.rank {
+            return self.promise(now, offer, to, None);
+        }
+        if self.fresh {
+            // Own work of this instant goes before the pool.
+            self.turn(now);
+        }
+        let exchange = self.exchange();
+        let fits = exchange.offers[&offer.job].job.processors <= exchange.site.free;
+        exchange.note_seen(offer);
+        if fits {
+            self.start_offered(now, offer);
+        } else {
+            let listing = self.pool_withdraw(offer);
+            self.pool_offer(Listing { version: listing.version + 1, ..listing });
+        }
+    }
+
+    /// A site asks for an offer.
+    pub(super) fn on_claim(&mut self, now: Time, other: usize, offer: OfferId, claim: u64) {
+        if self.is_offered(offer) {
+            return self.promise(now, offer, other, Some(claim));
+        }
+        let promised = self.exchange().promised.get(&offer.job).copied();
+        if let Some(promise) = promised
+            && (promise.to, promise.listing.id(), promise.claim) == (other, offer, Some(claim))
+        {
+            if let Some(award) = self.pool_award(other, promise.number) {
+                self.send_again(other, award, true);
+            }
+            return;
+        }
+        let claimant = self.site_at(other);
+        self.event(EventKind::Denied { job: offer.job, claimant, claim });
+        self.send(other, Message::Deny { offer, claim });
+    }
+
+    /// Promises an offer to a taker, and tells it.
+    fn promise(&mut self, now: Time, offer: OfferId, to: usize, claim: Option<u64>) {
+        let listing = self.pool_withdraw(offer);
+        let spec = self.exchange().specs.remove(&offer.job).expect("what is offered has a specification");
+        let custody = self.custody.get(&offer.job).copied().unwrap_or_default();
+        let transfer = self.grant_transfer(now, to, spec, custody, Reason::POOL);
+        let promise = Promise { to, number: transfer.number, listing, claim };
+        self.exchange().promised.insert(offer.job, promise);
+        let award = self.pool_award(to, transfer.number).expect("it was just written down");
+        self.send(to, award);
+    }
+
+    /// The message of an unanswered transfer. `None` if it was answered.
+    pub(crate) fn pool_award(&mut self, to: usize, number: u64) -> Option<Message> {
+        let site = self.site_at(to);
+        let transfer = *self.ledger.out(site, number)?;
+        let floor = self.ledger.floor_to(site);
+        let promise = self.exchange().promised.get(&transfer.job.id)?;
+        let (version, claim) = (promise.listing.version, promise.claim);
+        Some(Message::Award { transfer, version, claim, floor })
+    }
+
+    /// A taker accepted.
+    pub(crate) fn pool_settled(&mut self, transfer: &Transfer) {
+        self.exchange().promised.remove(&transfer.job.id);
+    }
+
+    /// A taker declined: the job is offered anew.
+    pub(crate) fn pool_returned(&mut self, transfer: &Transfer) {
+        let exchange = self.exchange();
+        let job = transfer.job;
+        let promise = exchange.promised.remove(&job.id).expect("what is out was promised");
+        exchange.specs.insert(job.id, job);
+        let version = promise.listing.version + 1;
+        self.pool_offer(Listing { version, ..promise.listing });
+    }
+
+    /// Custody of a job that came by a transfer.
+    pub(super) fn keep_custody(&mut self, transfer: &Transfer) {
+        let custody = Custody { hops: transfer.hops, bounces: 0, epoch: transfer.epoch };
+        self.custody.insert(transfer.job.id, custody);
+    }
+}
