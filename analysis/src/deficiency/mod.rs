@@ -23,6 +23,7 @@ mod tests;
 
 use serde::{Deserialize, Serialize};
 
+use scheduler::event::MessageKind;
 use scheduler::{Event, EventKind, Grid, JobId, SiteId, Span, Strategy, Time, TimedJob};
 
 use journal::{Entry, Job, Journal, Note};
@@ -232,9 +233,14 @@ impl Deficiency {
             EventKind::Granted { job, to, .. } => {
                 self.journal.place(job).map(|job| Note::Granted { job, to: rank(to) })
             }
-            EventKind::Accepted { job, .. } => self.journal.place(job).map(Note::Accepted),
+            EventKind::Accepted { job, from, .. } => {
+                self.arrived(event.at, rank(from), site, MessageKind::Recall);
+                self.journal.place(job).map(Note::Accepted)
+            }
             EventKind::Declined { job, from, .. } => {
-                self.journal.losses.declined(site, rank(from));
+                let owner = rank(from);
+                self.arrived(event.at, owner, site, MessageKind::Recall);
+                self.journal.losses.declined(site, owner);
                 self.journal.place(job).map(Note::Declined)
             }
             EventKind::Returned { job, by, .. } => {
@@ -243,22 +249,31 @@ impl Deficiency {
                 self.journal.place(job).map(Note::Returned)
             }
             EventKind::Requested { victim, offer, .. } => Some(Note::Asked { victim: rank(victim), offer }),
-            EventKind::Answered { victim, .. } => Some(Note::Answered { victim: rank(victim) }),
+            EventKind::Answered { victim, .. } => {
+                let victim = rank(victim);
+                self.arrived(event.at, victim, site, MessageKind::Grant);
+                Some(Note::Answered { victim })
+            }
             EventKind::Lost { to, message } => {
                 let broken = self.journal.losses.lost(site, rank(to), message);
                 self.journal.note_loss(event.at, broken);
                 None
             }
             EventKind::Received { from, message } => {
-                for mended in self.journal.losses.received(rank(from), site, message) {
-                    self.journal.note_loss(event.at, mended);
-                }
+                self.arrived(event.at, rank(from), site, message);
                 None
             }
             _ => None,
         };
         if let Some(what) = what {
             self.journal.push(Entry { at: event.at, site, what });
+        }
+    }
+
+    /// A message arrived, or something happened that shows it: logs need not name messages.
+    fn arrived(&mut self, at: Time, from: u32, to: u32, message: MessageKind) {
+        for mended in self.journal.losses.received(from, to, message) {
+            self.journal.note_loss(at, mended);
         }
     }
 
