@@ -20,6 +20,7 @@ mod lists;
 mod replay;
 #[cfg(test)]
 mod tests;
+mod verdict;
 
 use serde::{Deserialize, Serialize};
 
@@ -77,6 +78,8 @@ pub struct Attribution {
     pub drain: f64,
     /// A job that the ideal would start fits, and nothing was under way.
     pub blind: f64,
+    /// The causes as whole numbers; not in files, where they would not fit.
+    #[serde(skip)]
     exact: Split,
 }
 

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use analysis::theory::Verdict;
-use analysis::{Outcome, OutcomeBuilder};
+use analysis::{Attribution, Deficiency, Outcome, OutcomeBuilder};
 use anyhow::Context;
 use scheduler::{Event, Strategy};
 
@@ -52,9 +52,10 @@ impl Interrupt {
     }
 }
 
-/// Where events of a run go: the measured outcome, and the log if there is one.
+/// Where events of a run go: the measured outcome, where the delay went, and the log if there is one.
 pub struct Sink {
     builder: OutcomeBuilder,
+    deficiency: Deficiency,
     log: Option<EventLog>,
     /// Held until the results are written.
     lock: File,
@@ -74,12 +75,14 @@ impl Sink {
         } else {
             None
         };
-        Ok(Sink { builder: builder(experiment, jobs), log, lock, failed: None })
+        let deficiency = Deficiency::new(&experiment.grid, &experiment.strategy.strategy, &jobs.jobs);
+        Ok(Sink { builder: builder(experiment, jobs), deficiency, log, lock, failed: None })
     }
 
     /// Takes one event.
     pub fn take(&mut self, event: &Event) {
         self.builder.observe(event);
+        self.deficiency.observe(event);
         if let Some(log) = &mut self.log
             && let Err(error) = log.write(event)
         {
@@ -89,12 +92,12 @@ impl Sink {
         }
     }
 
-    fn finish(self) -> (Outcome, Option<outputs::EventLogError>, File) {
+    fn finish(self) -> (Outcome, Option<Attribution>, Option<outputs::EventLogError>, File) {
         let failed = match self.log.map(EventLog::finish) {
             Some(Err(error)) => Some(error),
             _ => self.failed,
         };
-        (self.builder.finish(), failed, self.lock)
+        (self.builder.finish(), self.deficiency.finish(), failed, self.lock)
     }
 }
 
@@ -184,7 +187,7 @@ pub fn conclude(
     interrupt: &Interrupt,
     format: Format,
 ) -> anyhow::Result<u8> {
-    let (outcome, failed, _lock) = sink.finish();
+    let (outcome, attribution, failed, _lock) = sink.finish();
     let mut warnings = ended.warnings;
     warnings.extend(failed.map(|error| format!("the event log is incomplete: {error}")));
     let complete = ended.status == Status::Complete;
@@ -205,7 +208,7 @@ pub fn conclude(
         lines: ended.lines,
         warnings,
     };
-    let result = RunResult::new(about, outcome, ideal.as_ref());
+    let result = RunResult::new(about, outcome, ideal.as_ref()).with_attribution(attribution);
     let options = outputs::Options {
         jobs_per_site: experiment.outputs.per_site,
         schedule: experiment.outputs.schedule,

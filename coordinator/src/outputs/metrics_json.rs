@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use analysis::migrations::Migration;
 use analysis::outcome::{Contradictions, MessageCounts};
-use analysis::{Agreement, Bounds, Comparison, Metrics, Verdict};
+use analysis::{Agreement, Attribution, Bounds, Comparison, Metrics, Verdict};
 use scheduler::event::MessageKind;
 
 use super::run_result::{RunResult, Status};
@@ -26,6 +26,7 @@ struct Document<'a> {
     metrics: &'a Metrics,
     bounds: BoundsInSeconds,
     theory: &'a [Comparison],
+    deficiency: Option<DeficiencyPart>,
     migrations: Vec<Migration>,
     messages: BTreeMap<&'static str, MessageCounts>,
     requests: Requests,
@@ -57,6 +58,49 @@ impl From<&Bounds> for BoundsInSeconds {
             thesis_s: bounds.thesis.as_secs_f64(),
             proof_s: bounds.proof.as_secs_f64(),
             best_s: bounds.best.as_secs_f64(),
+        }
+    }
+}
+
+/// Where the delay went. Amounts in processor-seconds.
+#[derive(Serialize)]
+struct DeficiencyPart {
+    job: u64,
+    home: u32,
+    beta: f64,
+    from_s: f64,
+    until_s: f64,
+    bound_s: f64,
+    slack_s: f64,
+    holds: bool,
+    work: f64,
+    total: f64,
+    foreign: f64,
+    lost: f64,
+    in_transit: f64,
+    drain: f64,
+    blind: f64,
+}
+
+impl From<&Attribution> for DeficiencyPart {
+    fn from(attribution: &Attribution) -> DeficiencyPart {
+        let certificate = attribution.certificate;
+        DeficiencyPart {
+            job: attribution.job.0,
+            home: attribution.k.0,
+            beta: f64::from(attribution.beta_percent) / 100.0,
+            from_s: attribution.from.as_secs_f64(),
+            until_s: attribution.until.as_secs_f64(),
+            bound_s: certificate.bound.as_secs_f64(),
+            slack_s: certificate.slack.as_secs_f64(),
+            holds: certificate.holds,
+            work: attribution.work,
+            total: attribution.total,
+            foreign: attribution.foreign,
+            lost: attribution.lost,
+            in_transit: attribution.in_transit,
+            drain: attribution.drain,
+            blind: attribution.blind,
         }
     }
 }
@@ -111,6 +155,7 @@ pub(crate) fn write(file: &mut dyn Write, result: &RunResult) -> io::Result<()> 
         metrics: &result.metrics,
         bounds: BoundsInSeconds::from(&result.bounds),
         theory: &result.theory,
+        deficiency: result.attribution.as_ref().map(DeficiencyPart::from),
         migrations: result.migrations.pairs().collect(),
         messages: MessageKind::ALL.into_iter().map(|kind| (kind.name(), traffic.of(kind))).collect(),
         requests: Requests {

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use analysis::theory::{self, Comparison, Setting, Verdict};
-use analysis::{Agreement, Bounds, JobState, Metrics, Migrations, Outcome};
+use analysis::{Agreement, Attribution, Bounds, JobState, Metrics, Migrations, Outcome};
 use scheduler::StrategySpec;
 
 /// Differences to the ideal that are kept by name.
@@ -76,6 +76,8 @@ pub struct RunResult {
     pub theory: Vec<Comparison>,
     /// The ideal run, if there was one.
     pub ideal: Option<Ideal>,
+    /// Where the delay went; `None` for a partial run and one without jobs.
+    pub attribution: Option<Attribution>,
 }
 
 impl RunResult {
@@ -107,7 +109,23 @@ impl RunResult {
             about,
             outcome,
             bounds,
+            attribution: None,
         }
+    }
+
+    /// Adds where the delay went, and holds the run against the certificate that follows.
+    #[must_use]
+    pub fn with_attribution(mut self, attribution: Option<Attribution>) -> RunResult {
+        if let Some(attribution) = &attribution {
+            let makespan = self.outcome.makespan();
+            self.theory.extend(attribution.comparisons(&self.outcome.grid, makespan, &self.bounds));
+        } else if self.is_complete() && self.outcome.finished().next().is_some() {
+            self.about
+                .warnings
+                .push("the events do not say where the delay went: some start or end is missing".to_string());
+        }
+        self.attribution = attribution;
+        self
     }
 
     /// The judgment of all theory at once.

@@ -101,6 +101,14 @@ pub(crate) fn about() -> RunAbout {
 /// every site is rejected, whatever its site.
 pub(crate) fn outcome(sizes: &[u32], jobs: &[(i64, u32, i64, u32, i64)]) -> Outcome {
     let grid = Grid::of_sizes(sizes).unwrap();
+    let (workload, events) = run(sizes, jobs);
+    let mut builder = OutcomeBuilder::new(&grid, Threshold::HALF, &workload);
+    events.iter().for_each(|event| builder.observe(event));
+    builder.finish()
+}
+
+/// The workload and the events, in order of time, of such jobs.
+pub(crate) fn run(sizes: &[u32], jobs: &[(i64, u32, i64, u32, i64)]) -> (Vec<TimedJob>, Vec<Event>) {
     let timed = |(&(submit, processors, run_time, ..), id): (&(i64, u32, i64, u32, i64), u64)| TimedJob {
         spec: JobSpec {
             id: JobId(id),
@@ -114,15 +122,22 @@ pub(crate) fn outcome(sizes: &[u32], jobs: &[(i64, u32, i64, u32, i64)]) -> Outc
         run_time: Span::from_secs(run_time),
     };
     let workload: Vec<TimedJob> = jobs.iter().zip(1..).map(timed).collect();
-    let mut builder = OutcomeBuilder::new(&grid, Threshold::HALF, &workload);
+    let mut events = Vec::new();
     for (job, &(.., site, start)) in workload.iter().zip(jobs) {
-        let (id, processors) = (job.spec.id, job.spec.processors);
-        if processors > grid.widest() {
+        let JobSpec { id, processors, requested, origin, submit, .. } = job.spec;
+        if sizes.iter().all(|&size| processors > size) {
             continue;
         }
-        let mut observe = |at, kind| builder.observe(&Event { at, site: SiteId(site), kind });
-        observe(Time::from_secs(start), EventKind::Started { job: id, processors, hops: 0 });
-        observe(Time::from_secs(start) + job.run_time, EventKind::Completed { job: id, processors });
+        let start = Time::from_secs(start);
+        let home = Grid::of_sizes(sizes).unwrap().home(processors).unwrap();
+        for (at, site, kind) in [
+            (submit, home, EventKind::Submitted { job: id, processors, requested, origin }),
+            (start, SiteId(site), EventKind::Started { job: id, processors, hops: 0 }),
+            (start + job.run_time, SiteId(site), EventKind::Completed { job: id, processors }),
+        ] {
+            events.push(Event { at, site, kind });
+        }
     }
-    builder.finish()
+    events.sort_by_key(|event| event.at);
+    (workload, events)
 }

@@ -202,6 +202,68 @@ pub fn ideal_line(result: &RunResult) -> Option<String> {
     ))
 }
 
+/// Where the delay went, in one line: why processors that the bound counts on were idle.
+pub fn delay_line(result: &RunResult) -> Option<String> {
+    let attribution = result.attribution.as_ref()?;
+    let home = &result.outcome.grid.site(attribution.k).name;
+    let window = format!(
+        "while job {} of home {home} waited, {} s to {} s",
+        attribution.job,
+        number(attribution.from.as_secs_f64()),
+        number(attribution.until.as_secs_f64())
+    );
+    if attribution.from == attribution.until {
+        return Some(format!("nowhere: job {}, which ends last, started at once", attribution.job));
+    }
+    if attribution.total == 0.0 {
+        return Some(format!("nowhere: no processor that the bound counts on was idle {window}"));
+    }
+    let mut causes: Vec<(&str, f64)> =
+        attribution.causes().into_iter().filter(|&(_, value)| value > 0.0).collect();
+    causes.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let causes: Vec<String> = causes
+        .into_iter()
+        .map(|(name, value)| format!("{name} {}", percent(value / attribution.total)))
+        .collect();
+    Some(format!("{} of {} processor-seconds {window}", causes.join(", "), number(attribution.total)))
+}
+
+/// The deficiency by cause as a table.
+pub fn delay_table(result: &RunResult) -> Option<Table> {
+    let attribution = result.attribution.as_ref()?;
+    let mut table =
+        Table::new(["idle because", "processor-seconds", "share", "of the work", "meaning"]).with_left(4);
+    let share = |value: f64, of: f64| if of > 0.0 { percent(value / of) } else { "-".into() };
+    for (name, value) in attribution.causes() {
+        table.push([
+            name.to_string(),
+            number(value),
+            share(value, attribution.total),
+            share(value, attribution.work),
+            cause_meaning(name).to_string(),
+        ]);
+    }
+    table.push([
+        "all".to_string(),
+        number(attribution.total),
+        share(attribution.total, attribution.total),
+        share(attribution.total, attribution.work),
+        String::new(),
+    ]);
+    Some(table)
+}
+
+/// A cause in a sentence.
+pub fn cause_meaning(cause: &str) -> &'static str {
+    match cause {
+        "foreign" => "ran jobs of smaller homes than that of the job that ends last",
+        "lost" => "a message between site and victim was lost and not yet repeated",
+        "in transit" => "processors on offer, or jobs between sites",
+        "drain" => "nothing that the site may take fits; the ideal waits, too",
+        _ => "a job that the ideal would start fits, and nothing was under way",
+    }
+}
+
 /// How many jobs are in which state, in words.
 pub fn jobs_line(result: &RunResult) -> String {
     let outcome = &result.outcome;

@@ -2,7 +2,10 @@
 //!
 //! Plain text without colors, so that a pipe and a terminal get the same.
 
-use super::figures::{figures_table, ideal_line, jobs_line, migrations_table, theory_table, verdict_line};
+use super::figures::{
+    delay_line, delay_table, figures_table, ideal_line, jobs_line, migrations_table, theory_table,
+    verdict_line,
+};
 use super::quantity::grouped;
 use crate::outputs::RunResult;
 
@@ -25,6 +28,9 @@ pub fn terminal(result: &RunResult) -> String {
     if let Some(line) = ideal_line(result) {
         text.push_str(&format!("ideal:   {line}\n"));
     }
+    if let Some(line) = delay_line(result) {
+        text.push_str(&format!("where the delay went: {line}\n"));
+    }
     text.push_str(&format!("verdict: {}\n", verdict_line(result)));
     text
 }
@@ -38,6 +44,9 @@ pub fn markdown(result: &RunResult) -> String {
     if let Some(line) = ideal_line(result) {
         text.push_str(&format!("- ideal: {line}\n"));
     }
+    if let Some(line) = delay_line(result) {
+        text.push_str(&format!("- where the delay went: {line}\n"));
+    }
     for warning in &result.about.warnings {
         text.push_str(&format!("- **warning**: {warning}\n"));
     }
@@ -47,6 +56,10 @@ pub fn markdown(result: &RunResult) -> String {
     text.push_str(&migrations_table(result).markdown());
     text.push_str("\n### Theory\n\n");
     text.push_str(&theory_table(result).markdown());
+    if let Some(table) = delay_table(result) {
+        text.push_str("\n### Where the delay went\n\n");
+        text.push_str(&table.markdown());
+    }
     text
 }
 
@@ -54,6 +67,7 @@ pub fn markdown(result: &RunResult) -> String {
 pub fn csv(result: &RunResult) -> String {
     let metrics = &result.metrics;
     let optional = |value: Option<f64>| value.map_or(String::new(), |value| value.to_string());
+    let delay = |value: fn(&analysis::Attribution) -> f64| optional(result.attribution.as_ref().map(value));
     let quoted = |text: &str| format!("\"{}\"", text.replace('"', "\"\""));
     let columns = [
         ("experiment", quoted(&result.about.experiment)),
@@ -75,6 +89,13 @@ pub fn csv(result: &RunResult) -> String {
         ("stolen_work_share", metrics.stolen_work_share.to_string()),
         ("messages", metrics.messages.to_string()),
         ("messages_per_job", metrics.messages_per_job.to_string()),
+        ("certificate_s", delay(|a| a.certificate.bound.as_secs_f64())),
+        ("deficiency", delay(|a| a.total)),
+        ("deficiency_foreign", delay(|a| a.foreign)),
+        ("deficiency_lost", delay(|a| a.lost)),
+        ("deficiency_in_transit", delay(|a| a.in_transit)),
+        ("deficiency_drain", delay(|a| a.drain)),
+        ("deficiency_blind", delay(|a| a.blind)),
         ("ideal_makespan_s", optional(result.ideal.as_ref().map(|ideal| ideal.metrics.makespan_s))),
         ("ideal_wait_mean_s", optional(result.ideal.as_ref().map(|ideal| ideal.metrics.wait_mean_s))),
     ];
@@ -116,7 +137,7 @@ fn migrations_title(result: &RunResult) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use crate::outputs::tests::{about, outcome};
+    use crate::outputs::tests::{about, outcome, run};
     use crate::outputs::{RunResult, Status};
     use crate::report::{Format, render};
 
@@ -171,6 +192,37 @@ bounded slowdown, mean              1.067    1.000   +6.67 %
         let result = RunResult::new(about, outcome(&[4], &[(0, 4, 10, 1, 0)]), None);
         let text = render(&result, Format::Terminal);
         assert!(text.contains("verdict: WITHIN: competitive ratio 1.0000"), "{text}");
+    }
+
+    #[test]
+    fn an_idle_site_is_explained_and_a_broken_certificate_is_a_violation() {
+        let result = with_attribution(|_| {});
+        let text = render(&result, Format::Terminal);
+        let line = "where the delay went: blind 100.0 % of 20.00 processor-seconds while job 2 of home site1 waited, \
+                    0 s to 10.00 s";
+        assert!(text.lines().any(|found| found == line), "{text}");
+        assert_eq!(result.verdict(), analysis::Verdict::Holds);
+        let markdown = render(&result, Format::Markdown);
+        assert!(markdown.contains("| blind | 20.00 | 100.0 % | 50.0 % |"), "{markdown}");
+        let json: serde_json::Value = serde_json::from_str(&render(&result, Format::Json)).unwrap();
+        assert_eq!(json["deficiency"]["blind"], 20.0);
+
+        let broken = with_attribution(|attribution| attribution.certificate.holds = false);
+        assert_eq!(broken.verdict(), analysis::Verdict::Violated);
+        assert!(render(&broken, Format::Terminal).contains("verdict: VIOLATED: deficiency certificate"));
+    }
+
+    /// Two jobs as wide as site 1, one after the other, beside an idle site 2.
+    fn with_attribution(change: impl Fn(&mut analysis::Attribution)) -> RunResult {
+        let jobs = [(0, 2, 10, 1, 0), (0, 2, 10, 1, 10)];
+        let (workload, events) = run(&[2, 4], &jobs);
+        let grid = scheduler::Grid::of_sizes(&[2, 4]).unwrap();
+        let strategy = about().strategy.strategy;
+        let mut deficiency = analysis::Deficiency::new(&grid, &strategy, &workload);
+        events.iter().for_each(|event| deficiency.observe(event));
+        let mut attribution = deficiency.finish();
+        attribution.iter_mut().for_each(change);
+        RunResult::new(about(), outcome(&[2, 4], &jobs), None).with_attribution(attribution)
     }
 
     #[test]

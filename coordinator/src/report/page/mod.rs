@@ -9,7 +9,8 @@ mod html;
 use std::io::{self, Write};
 
 use super::figures::{
-    comparison_values, ideal_line, jobs_line, key_figures, relation_sign, verdict_line, verdict_words,
+    cause_meaning, comparison_values, delay_line, ideal_line, jobs_line, key_figures, relation_sign,
+    verdict_line, verdict_words,
 };
 use super::quantity::{grouped, number, percent};
 use crate::outputs::{Allocation, RunResult};
@@ -42,6 +43,7 @@ pub fn write(file: &mut dyn Write, result: &RunResult, allocation: &Allocation) 
     write_head(file, result, allocation)?;
     write_figures(file, result)?;
     write_theory(file, result)?;
+    write_delay(file, result)?;
     write_drawings(file, result)?;
     write_migrations(file, result)?;
     write_sites(file, result)?;
@@ -169,6 +171,58 @@ fn write_theory(file: &mut dyn Write, result: &RunResult) -> io::Result<()> {
         number(bounds.area_start.as_secs_f64()),
         number(bounds.area_thesis.as_secs_f64()),
         number(bounds.count.as_secs_f64())
+    )
+}
+
+/// Why processors that the certificate counts on were idle: a bar and a table.
+fn write_delay(file: &mut dyn Write, result: &RunResult) -> io::Result<()> {
+    let (Some(attribution), Some(line)) = (&result.attribution, delay_line(result)) else { return Ok(()) };
+    writeln!(
+        file,
+        "<section>\n<h2>Where the delay went</h2>\n<p class=\"note\">{}. The bound counts on {} % of the sites from {} \
+         up.</p>",
+        escape(&line),
+        attribution.beta_percent,
+        escape(&result.outcome.grid.site(attribution.k).name)
+    )?;
+    if attribution.total <= 0.0 {
+        return writeln!(file, "</section>");
+    }
+    let causes = attribution.causes();
+    write!(file, "<div class=\"stack\" role=\"img\" aria-label=\"{}\">", escape(&line))?;
+    for (place, (name, value)) in causes.into_iter().enumerate() {
+        let share = value / attribution.total;
+        if share > 0.0 {
+            let title = format!("{name} {}", percent(share));
+            write!(
+                file,
+                "<span class=\"cause{place}\" style=\"width:{:.4}%\" title=\"{title}\"></span>",
+                100.0 * share
+            )?;
+        }
+    }
+    writeln!(
+        file,
+        "</div>\n<div class=\"scroll\"><table>\n<tr><th>idle because</th><th class=\"n\">processor-seconds</th>\
+         <th class=\"n\">share</th><th>meaning</th></tr>"
+    )?;
+    for (place, (name, value)) in causes.into_iter().enumerate() {
+        writeln!(
+            file,
+            "<tr><td><span class=\"key cause{place}\"></span> {name}</td><td class=\"n\">{}</td><td class=\"n\">{}</td>\
+             <td>{}</td></tr>",
+            number(value),
+            percent(value / attribution.total),
+            cause_meaning(name)
+        )?;
+    }
+    writeln!(
+        file,
+        "<tr><td>all</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td>{} of the work that counts</td></tr>\n\
+         </table></div>\n</section>",
+        number(attribution.total),
+        percent(1.0),
+        percent(attribution.total / attribution.work.max(f64::MIN_POSITIVE))
     )
 }
 
