@@ -48,6 +48,9 @@ pub(super) enum Note {
     Answered {
         victim: u32,
     },
+    /// So many processors are reserved for a job of another site, or no longer.
+    Claimed(u32),
+    Released(u32),
     /// Whether something from here to there is lost and not repaired.
     Broken {
         to: u32,
@@ -75,6 +78,8 @@ pub(super) struct State {
     pub(super) phases: Vec<Phase>,
     /// Processors offered in requests without answer, by (thief, victim).
     pub(super) asked: BTreeMap<(u32, u32), u32>,
+    /// Processors reserved by claims, by site.
+    pub(super) claimed: BTreeMap<u32, u64>,
     /// Directed pairs of sites between which something is lost and not repaired.
     pub(super) broken: BTreeMap<(u32, u32), ()>,
 }
@@ -95,6 +100,16 @@ impl State {
             }
             Note::Answered { victim } => {
                 self.asked.remove(&(site, victim));
+                return None;
+            }
+            Note::Claimed(processors) => {
+                *self.claimed.entry(site).or_default() += u64::from(processors);
+                return None;
+            }
+            Note::Released(processors) => {
+                if let Some(claimed) = self.claimed.get_mut(&site) {
+                    *claimed = claimed.saturating_sub(u64::from(processors));
+                }
                 return None;
             }
             Note::Broken { to, broken } => {
@@ -153,6 +168,7 @@ impl Journal {
             base: State {
                 phases: vec![Phase::Ahead; jobs.len()],
                 asked: BTreeMap::new(),
+                claimed: BTreeMap::new(),
                 broken: BTreeMap::new(),
             },
             entries: Vec::new(),

@@ -257,6 +257,8 @@ impl Deficiency {
                 self.arrived(event.at, victim, site, MessageKind::Grant);
                 Some(Note::Answered { victim })
             }
+            EventKind::Claimed { processors, .. } => Some(Note::Claimed(processors)),
+            EventKind::Released { processors, .. } => Some(Note::Released(processors)),
             EventKind::Lost { to, message } => {
                 let broken = self.journal.losses.lost(site, rank(to), message);
                 self.journal.note_loss(event.at, broken);

@@ -43,7 +43,7 @@ struct Site {
     busy: u64,
     /// Running jobs of smaller homes.
     foreign: u64,
-    /// Offered in requests without answer.
+    /// Offered in requests without answer, or reserved by claims.
     offered: u64,
     /// On the way here, of homes below k.
     foreign_granted: u64,
@@ -87,6 +87,9 @@ impl<'a> Replay<'a> {
         }
         for (&(thief, _), &offer) in &journal.base.asked {
             replay.sites[thief as usize].offered += u64::from(offer);
+        }
+        for (&site, &claimed) in &journal.base.claimed {
+            replay.sites[site as usize].offered += claimed;
         }
         for &(from, to) in journal.base.broken.keys() {
             replay.sites[from as usize].broken += 1;
@@ -139,6 +142,11 @@ impl<'a> Replay<'a> {
             Note::Answered { victim } => {
                 let before = self.state.asked.get(&(entry.site, victim)).copied().unwrap_or(0);
                 self.sites[entry.site as usize].offered -= u64::from(before);
+            }
+            Note::Claimed(processors) => self.sites[entry.site as usize].offered += u64::from(processors),
+            Note::Released(processors) => {
+                let offered = &mut self.sites[entry.site as usize].offered;
+                *offered = offered.saturating_sub(u64::from(processors));
             }
             Note::Broken { to, broken } => {
                 let known = self.state.broken.contains_key(&(entry.site, to));

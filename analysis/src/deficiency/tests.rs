@@ -1,5 +1,5 @@
 use proptest::prelude::*;
-use scheduler::event::{DeclineReason, EventKind, GrantCause, MessageKind};
+use scheduler::event::{DeclineReason, EventKind, GrantCause, MessageKind, ReleaseReason};
 use scheduler::{Event, Grid, JobId, SiteId, Span, StrategySpec, TimedJob};
 
 use super::*;
@@ -94,6 +94,20 @@ fn a_request_and_its_grant_are_in_transit() {
 #[test]
 fn an_offer_explains_no_more_than_it_offers() {
     let found = steal(6, &[requested(0, 1), answered(6)]);
+    assert_eq!(causes(&found), [0.0, 0.0, 6.0, 0.0, 6.0]);
+}
+
+#[test]
+fn processors_reserved_by_a_claim_are_in_transit_until_it_ends() {
+    let (job, claim, processors) = (JobId(2), 1, 4);
+    let reason = ReleaseReason::Denied;
+    let found = steal(
+        6,
+        &[
+            event(1, 2, EventKind::Claimed { job, owner: SiteId(1), claim, processors }),
+            event(4, 2, EventKind::Released { job, claim, processors, held: Span::from_secs(3), reason }),
+        ],
+    );
     assert_eq!(causes(&found), [0.0, 0.0, 6.0, 0.0, 6.0]);
 }
 
