@@ -36,6 +36,8 @@
 pub mod bounds;
 pub mod compare;
 pub mod deficiency;
+
+pub mod federation;
 #[cfg(test)]
 mod fixtures;
 pub mod metrics;
@@ -47,6 +49,7 @@ pub mod theory;
 pub use bounds::Bounds;
 pub use compare::Agreement;
 pub use deficiency::{Attribution, Deficiency};
+pub use federation::Federation;
 pub use metrics::Metrics;
 pub use migrations::Migrations;
 pub use outcome::{JobOutcome, JobState, Outcome, OutcomeBuilder};

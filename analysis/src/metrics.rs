@@ -53,6 +53,8 @@ pub struct Metrics {
     pub turnaround_by_size_mean: f64,
     /// WTA with weight w_j, the work.
     pub turnaround_by_work_mean: f64,
+    /// AWRT: Σ w_j turnaround / Σ w_j (Grimme, Lepping and Papaspyrou). `None` without work.
+    pub awrt_s: Option<f64>,
     /// Sum of w_j.
     pub work: f64,
     /// U: work over makespan times all processors.
@@ -152,6 +154,7 @@ impl Metrics {
             turnaround_mean_s: mean(sums.turnaround as f64 / MICROS),
             turnaround_by_size_mean: mean(sums.turnaround_by_size as f64 / MICROS),
             turnaround_by_work_mean: mean(sums.turnaround_by_work),
+            awrt_s: (work > 0.0).then(|| sums.turnaround_by_work / work),
             work,
             utilization: rate(work, makespan_s * outcome.grid.processors() as f64),
             throughput_per_s: rate(n, makespan_s),
@@ -327,6 +330,7 @@ mod tests {
         close(metrics.wait_by_size_mean, 4.0);
         close(metrics.turnaround_by_size_mean, 22.0);
         close(metrics.turnaround_by_work_mean, 231.0);
+        close(metrics.awrt_s.unwrap(), 924.0 / 72.0);
         close(metrics.work, 72.0);
         close(metrics.utilization, 0.4);
         close(metrics.throughput_per_s, 0.1333);

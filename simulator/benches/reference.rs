@@ -6,11 +6,12 @@ use std::hint::black_box;
 use std::sync::Arc;
 
 use criterion::{BatchSize, Criterion, SamplingMode, Throughput, criterion_group, criterion_main};
-use scheduler::ideal::{CommonPool, GreedySteal, StatelessSteal};
+use scheduler::ideal::{CommonPool, GreedySteal, PoolExchange, StatelessSteal};
 use scheduler::local::LocalGrid;
+use scheduler::strategy::PoolAlgorithm;
 use scheduler::{
-    Grid, JobId, JobSpec, LocalScheduler, Order, Pass, Policy, Selection, SiteId, Span, Steal, Strategy,
-    Threshold, Time, TimedJob,
+    Grid, JobId, JobSpec, LocalScheduler, Order, Pass, Policy, Pool, Selection, SiteId, Span, Steal,
+    Strategy, Submit, Threshold, Time, TimedJob,
 };
 use simulator::reference::run;
 use simulator::{Simulation, SimulationConfig};
@@ -45,6 +46,13 @@ fn references(criterion: &mut Criterion) {
         }
         measure("st50 greedy", &|| Box::new(GreedySteal::new(&grid, steal(Selection::FirstFit))));
         measure("common pool", &|| Box::new(CommonPool::new(&grid)));
+        for (name, algorithm) in [
+            ("pool fcfs", PoolAlgorithm::Fcfs),
+            ("pool easy", PoolAlgorithm::Easy),
+            ("pool list", PoolAlgorithm::List),
+        ] {
+            measure(name, &|| Box::new(PoolExchange::new(&grid, Pool::new(algorithm), Submit::Home)));
+        }
         group.bench_function("st50 protocol", |bencher| bencher.iter(|| simulated(&jobs, &grid)));
         group.finish();
     }

@@ -196,6 +196,7 @@ pub fn conclude(
         experiment: experiment.name.clone(),
         workload: jobs.workload.clone(),
         strategy: experiment.strategy,
+        submit: experiment.submit,
         local: (experiment.strategy.strategy == Strategy::Local)
             .then(|| format!("{} ({} passes)", experiment.local.name(), experiment.pass.name())),
         driver: ended.driver.to_string(),

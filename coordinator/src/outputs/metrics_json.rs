@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use analysis::migrations::Migration;
 use analysis::outcome::{Contradictions, MessageCounts};
-use analysis::{Agreement, Attribution, Bounds, Comparison, Metrics, Verdict};
+use analysis::{Agreement, Attribution, Bounds, Comparison, Federation, Metrics, Verdict};
 use scheduler::event::MessageKind;
 
 use super::run_result::{RunResult, Status};
@@ -28,6 +28,7 @@ struct Document<'a> {
     theory: &'a [Comparison],
     deficiency: Option<DeficiencyPart>,
     migrations: Vec<Migration>,
+    federation: &'a Federation,
     messages: BTreeMap<&'static str, MessageCounts>,
     requests: Requests,
     exchange: Exchange,
@@ -157,6 +158,7 @@ pub(crate) fn write(file: &mut dyn Write, result: &RunResult) -> io::Result<()> 
         theory: &result.theory,
         deficiency: result.attribution.as_ref().map(DeficiencyPart::from),
         migrations: result.migrations.pairs().collect(),
+        federation: &result.federation,
         messages: MessageKind::ALL.into_iter().map(|kind| (kind.name(), traffic.of(kind))).collect(),
         requests: Requests {
             sent: traffic.requests,

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use analysis::theory::{self, Comparison, Setting, Verdict};
-use analysis::{Agreement, Attribution, Bounds, JobState, Metrics, Migrations, Outcome};
-use scheduler::StrategySpec;
+use analysis::{Agreement, Attribution, Bounds, Federation, JobState, Metrics, Migrations, Outcome};
+use scheduler::{StrategySpec, Submit};
 
 /// Differences to the ideal that are kept by name.
 const DIFFERENCES_KEPT: usize = 20;
@@ -18,6 +18,8 @@ pub struct RunAbout {
     pub workload: String,
     /// The strategy.
     pub strategy: StrategySpec,
+    /// Where jobs were submitted.
+    pub submit: Submit,
     /// The scheduler of each site's own queue, where the strategy has one.
     pub local: Option<String>,
     /// `simulate` or `run`.
@@ -72,6 +74,8 @@ pub struct RunResult {
     pub metrics: Metrics,
     /// Which site ran whose jobs.
     pub migrations: Migrations,
+    /// What the run meant for the users and the owners of each site.
+    pub federation: Federation,
     /// What is proved, and whether it held.
     pub theory: Vec<Comparison>,
     /// The ideal run, if there was one.
@@ -101,6 +105,7 @@ impl RunResult {
         RunResult {
             metrics: Metrics::of(&outcome, &bounds),
             migrations: Migrations::of(&outcome),
+            federation: Federation::of(&outcome, about.submit),
             theory: theory::compare(&outcome, &bounds, setting),
             ideal: ideal.map(|ideal| Ideal {
                 metrics: Metrics::of(ideal, &Bounds::of(ideal)),

@@ -2,7 +2,7 @@
 
 use super::*;
 use analysis::{Outcome, OutcomeBuilder};
-use scheduler::{Event, EventKind, Grid, JobId, JobSpec, SiteId, Span, Threshold, Time, TimedJob};
+use scheduler::{Event, EventKind, Grid, JobId, JobSpec, SiteId, Span, Submit, Threshold, Time, TimedJob};
 
 #[test]
 fn a_directory_holds_every_file_and_the_same_bytes_twice() {
@@ -51,6 +51,8 @@ fn metrics_and_manifest_say_what_happened() {
     assert_eq!(metrics["status"], "partial");
     assert_eq!(metrics["reason"], "stopped by the user");
     assert_eq!(metrics["migrations"][1]["site"], 2);
+    assert_eq!(metrics["federation"]["users_at"], "home");
+    assert_eq!(metrics["federation"]["sites"][1]["squashed_area"], 6.0);
     assert_eq!(metrics["bounds"]["best_s"], 10.0);
     assert_eq!(manifest["jobs"]["completed"], 2);
     assert_eq!(manifest["jobs"]["rejected"], 1);
@@ -84,6 +86,7 @@ pub(crate) fn about() -> RunAbout {
         experiment: "two sites".into(),
         workload: "a,b.swf".into(),
         strategy: "ideal/st:50".parse().unwrap(),
+        submit: Submit::default(),
         local: None,
         driver: "simulate".into(),
         clock: "virtual".into(),

@@ -1,7 +1,9 @@
 //! The numbers that a summary and the page show, and the sentences that judge a run.
 
+use analysis::federation::Waits;
 use analysis::theory::{Comparison, Quantity, Relation};
 use analysis::{JobState, Metrics, Verdict};
+use scheduler::Strategy;
 
 use super::quantity::{change, grouped, number, percent, seconds};
 use super::table::Table;
@@ -45,6 +47,7 @@ pub fn key_figures(result: &RunResult) -> Vec<Figure> {
         figure("wait, mean", &|m| Some(m.wait_mean_s), &seconds),
         figure("wait, longest", &|m| Some(m.wait_max_s), &seconds),
         figure("turnaround, mean", &|m| Some(m.turnaround_mean_s), &seconds),
+        figure("turnaround by work (AWRT)", &|m| m.awrt_s, &seconds),
         figure("utilization", &|m| Some(m.utilization), &percent),
         figure("stolen jobs", &|m| Some(m.stolen_jobs as f64), &|n| grouped(n as u64)),
         figure("stolen share of jobs", &|m| Some(m.stolen_share), &percent),
@@ -107,6 +110,26 @@ pub fn migrations_table(result: &RunResult) -> Table {
         table.push([home.name.clone()].into_iter().chain(cells).chain(ends));
     }
     table
+}
+
+/// Who waited longest, where jobs are exchanged through a pool: nothing protects a job of the pool, and a mean
+/// does not show it.
+pub fn starvation_line(result: &RunResult) -> Option<String> {
+    if !matches!(result.about.strategy.strategy, Strategy::Pool(_)) {
+        return None;
+    }
+    let federation = &result.federation;
+    let of = |waits: &Waits| {
+        let (longest, job) = (waits.wait_max_s?, waits.longest?);
+        Some(format!("{} (job {job}), mean {}", seconds(longest), seconds(waits.wait_mean_s?)))
+    };
+    let longest = of(&federation.all)?;
+    let others =
+        [("run elsewhere", &federation.moved), ("wider than their site", &federation.wider_than_site)];
+    let others = others
+        .into_iter()
+        .filter_map(|(which, waits)| Some(format!("; {} jobs {which}: {}", grouped(waits.jobs), of(waits)?)));
+    Some(format!("longest wait {longest}{}", others.collect::<String>()))
 }
 
 /// What is proved beside what was measured.

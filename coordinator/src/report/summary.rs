@@ -3,8 +3,8 @@
 //! Plain text without colors, so that a pipe and a terminal get the same.
 
 use super::figures::{
-    delay_line, delay_table, figures_table, ideal_line, jobs_line, migrations_table, theory_table,
-    verdict_line,
+    delay_line, delay_table, figures_table, ideal_line, jobs_line, migrations_table, starvation_line,
+    theory_table, verdict_line,
 };
 use super::quantity::grouped;
 use crate::outputs::RunResult;
@@ -25,6 +25,9 @@ pub fn terminal(result: &RunResult) -> String {
     for warning in &result.about.warnings {
         text.push_str(&format!("warning: {warning}\n"));
     }
+    if let Some(line) = starvation_line(result) {
+        text.push_str(&format!("pool:    {line}\n"));
+    }
     if let Some(line) = ideal_line(result) {
         text.push_str(&format!("ideal:   {line}\n"));
     }
@@ -40,6 +43,9 @@ pub fn markdown(result: &RunResult) -> String {
     let mut text = format!("## {}\n\n", result.about.experiment);
     for (label, line) in heading(result).into_iter().skip(1) {
         text.push_str(&format!("- {label}: {line}\n"));
+    }
+    if let Some(line) = starvation_line(result) {
+        text.push_str(&format!("- pool: {line}\n"));
     }
     if let Some(line) = ideal_line(result) {
         text.push_str(&format!("- ideal: {line}\n"));
@@ -140,6 +146,7 @@ mod tests {
     use crate::outputs::tests::{about, outcome, run};
     use crate::outputs::{RunResult, Status};
     use crate::report::{Format, render};
+    use scheduler::Submit;
 
     fn result() -> RunResult {
         let run = outcome(&[2, 4], &[(0, 2, 10, 1, 0), (0, 1, 6, 2, 2), (0, 4, 4, 2, 8)]);
@@ -175,6 +182,19 @@ bounded slowdown, mean              1.067    1.000   +6.67 %
         ] {
             assert!(text.lines().any(|found| found == line), "{line}\n{text}");
         }
+    }
+
+    #[test]
+    fn a_pool_tells_who_waited_longest() {
+        let mut about = about();
+        about.strategy = "ideal/pool:fcfs".parse().unwrap();
+        about.submit = Submit::Origin;
+        // The second job is wider than site 1, where all are submitted; the third runs there.
+        let jobs = [(0, 4, 10, 2, 0), (1, 4, 10, 2, 10), (2, 1, 5, 1, 2)];
+        let text = render(&RunResult::new(about, outcome(&[2, 4], &jobs), None), Format::Terminal);
+        let line = "pool:    longest wait 9.000 s (job 2), mean 3.000 s; 2 jobs run elsewhere: \
+                    9.000 s (job 2), mean 4.500 s; 2 jobs wider than their site: 9.000 s (job 2), mean 4.500 s";
+        assert!(text.lines().any(|found| found == line), "{text}");
     }
 
     #[test]

@@ -10,7 +10,7 @@ use std::io::{self, Write};
 
 use super::figures::{
     cause_meaning, comparison_values, delay_line, ideal_line, jobs_line, key_figures, relation_sign,
-    verdict_line, verdict_words,
+    starvation_line, verdict_line, verdict_words,
 };
 use super::quantity::{grouped, number, percent};
 use crate::outputs::{Allocation, RunResult};
@@ -78,6 +78,9 @@ fn write_head(file: &mut dyn Write, result: &RunResult, allocation: &Allocation)
     writeln!(file, "<p class=\"verdict {class}\">{}</p>", escape(&verdict_line(result)))?;
     if let Some(line) = ideal_line(result) {
         writeln!(file, "<p class=\"ideal\">Against the ideal: {}.</p>", escape(&line))?;
+    }
+    if let Some(line) = starvation_line(result) {
+        writeln!(file, "<p class=\"about\">Pool: {}.</p>", escape(&line))?;
     }
     for line in &about.lines {
         writeln!(file, "<p class=\"about\">{}</p>", escape(line))?;
