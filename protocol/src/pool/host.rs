@@ -1,7 +1,8 @@
 //! `hosted`: one elected site knows all boards, and tells owners where their jobs go.
 //!
 //! The host owns nothing but the index, so its loss costs nothing but time. It is replaced when it is silent while
-//! something waits: by the site of the lowest id first, by the next if that is silent, too.
+//! something waits: of the sites that have offers by the one of the lowest id first, by the next if that is silent,
+//! too.
 
 use std::collections::BTreeMap;
 
@@ -177,7 +178,7 @@ impl Peer {
         if self.is_newer(mine, epoch) {
             return self.send(other, Message::Host { epoch: mine });
         }
-        if epoch.site == self.site_at(other) {
+        if epoch.site == self.site_at(other) && epoch.site == mine.site {
             self.exchange().sign = now;
             self.send_whole(now, other, false);
         }

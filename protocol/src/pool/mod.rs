@@ -261,6 +261,8 @@ impl Peer {
         if self.fresh {
             self.turn(now);
         }
+        // What is decided on must be what this site knows of itself.
+        self.pool_publish();
         let exchange = self.exchange();
         exchange.unsettled = false;
         if !exchange.known.any_queued() {
