@@ -243,8 +243,10 @@ impl NodeConfig {
         let local: LocalScheduler = self.local_scheduler.parse().map_err(ConfigError::Local)?;
         let pass: Pass = self.pass.parse().map_err(ConfigError::Local)?;
         self.delay.check(grid.len())?;
-        if self.options.window == 0 || self.options.batch == 0 || self.options.unanswered_max == 0 {
-            let reason = "window, batch and unanswered_max must be at least 1".to_string();
+        let limits =
+            [self.options.window, self.options.batch, self.options.unanswered_max, self.options.tries];
+        if limits.contains(&0) {
+            let reason = "window, batch, unanswered_max and tries must be at least 1".to_string();
             return Err(ConfigError::Options(reason));
         }
         let limits = [

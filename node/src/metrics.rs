@@ -12,7 +12,7 @@ use prometheus::{
     Gauge, GaugeVec, Histogram, HistogramOpts, IntCounter, IntCounterVec, IntGaugeVec, Opts, Registry,
     TextEncoder,
 };
-use scheduler::event::{DeclineReason, MessageKind, RefusalReason};
+use scheduler::event::{DeclineReason, MessageKind};
 use scheduler::{Event, EventKind, Grid, JobId, JobSpec, SiteId, Span, Strategy, Threshold, Time};
 
 /// What the page is, for scrapers that insist on knowing.
@@ -458,7 +458,7 @@ fn decline_name(reason: DeclineReason) -> &'static str {
 #[cfg(test)]
 mod tests {
     use scheduler::Steal;
-    use scheduler::event::GrantCause;
+    use scheduler::event::{GrantCause, RefusalReason};
 
     use super::*;
 

@@ -23,6 +23,9 @@ pub const RELEASES_MAX: usize = 4096;
 /// Most transfer numbers in one reply.
 pub const REPLIES_MAX: usize = 2 * TRANSFERS_MAX;
 
+/// Most digests in one message.
+pub const DIGESTS_MAX: usize = 64;
+
 /// Why bytes are not a message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CodecError {
@@ -84,9 +87,10 @@ pub fn decode(frame: &[u8]) -> Result<Message, CodecError> {
 fn check_counts(message: &Message) -> Result<(), CodecError> {
     let (count, limit) = match message {
         Message::Request { offer, .. } | Message::Seen { offer, .. } => (offer.releases.len(), RELEASES_MAX),
-        Message::Grant { transfers, .. } | Message::Route { transfers, .. } => {
-            (transfers.len(), TRANSFERS_MAX)
-        }
+        Message::Grant { transfers, .. }
+        | Message::Route { transfers, .. }
+        | Message::Give { transfers, .. } => (transfers.len(), TRANSFERS_MAX),
+        Message::Gossip { digests } => (digests.len(), DIGESTS_MAX),
         Message::Reply { accepted, declined } => (accepted.len() + declined.len(), REPLIES_MAX),
         Message::Board { board, .. } => (board.longest(), BOARD_MAX),
         _ => (0, 0),
@@ -101,7 +105,9 @@ mod tests {
     use super::*;
     use scheduler::exchange::WaitingJob;
 
-    use crate::message::{Board, Epoch, Listing, Offer, OfferId, QueueState, Release, Rest, Transfer};
+    use crate::message::{
+        Board, Digest, Epoch, Listing, Offer, OfferId, QueueState, Release, Rest, Transfer,
+    };
 
     fn transfer(number: u64) -> Transfer {
         Transfer {
@@ -120,6 +126,9 @@ mod tests {
             epoch: 0,
         }
     }
+
+    const DIGEST: Digest =
+        Digest { site: SiteId(3), version: 6, age: Span::from_micros(7), work: 500, narrowest: 2, idle: 1 };
 
     fn every_kind() -> Vec<Message> {
         let state = QueueState { version: 9, rest: Rest::Need(2), lead: 4 };
@@ -142,6 +151,11 @@ mod tests {
             Message::Claim { offer: OFFER, claim: 4 },
             Message::Deny { offer: OFFER, claim: 4 },
             Message::Award { transfer: transfer(6), version: 1, claim: Some(4), floor: 3 },
+            Message::Refuse { seq: 3, digest: DIGEST },
+            Message::Give { transfers: vec![transfer(5)], answers: None, digest: DIGEST, floor: 3 },
+            Message::Watch { seq: 4, width: 2 },
+            Message::News { seq: 4, digest: DIGEST },
+            Message::Gossip { digests: vec![DIGEST, DIGEST] },
         ]
     }
 
@@ -218,6 +232,30 @@ mod tests {
     }
 
     #[test]
+    fn golden_bytes_of_the_baselines() {
+        let digest = [
+            3, 0, 0, 0, // site
+            6, 0, 0, 0, 0, 0, 0, 0, // version
+            7, 0, 0, 0, 0, 0, 0, 0, // age
+            244, 1, 0, 0, 0, 0, 0, 0, // work
+            2, 0, 0, 0, 1, 0, 0, 0, // narrowest, idle
+        ];
+        let head = |kind: u8, rest: &[u8]| [&[2, kind, 0, 0, 0], rest].concat();
+        let seq = [4, 0, 0, 0, 0, 0, 0, 0];
+        let refuse = head(16, &[&seq[..], &digest[..]].concat());
+        assert_eq!(encode(&Message::Refuse { seq: 4, digest: DIGEST }), refuse);
+        let give = Message::Give { transfers: Vec::new(), answers: None, digest: DIGEST, floor: 4 };
+        // No transfers, answers nothing, the digest, the floor.
+        assert_eq!(encode(&give), head(17, &[&[0; 8][..], &[0][..], &digest[..], &seq[..]].concat()));
+        let watch = head(18, &[&seq[..], &[2, 0, 0, 0][..]].concat());
+        assert_eq!(encode(&Message::Watch { seq: 4, width: 2 }), watch);
+        let news = head(19, &[&seq[..], &digest[..]].concat());
+        assert_eq!(encode(&Message::News { seq: 4, digest: DIGEST }), news);
+        let gossip = head(20, &[&[1, 0, 0, 0, 0, 0, 0, 0][..], &digest[..]].concat());
+        assert_eq!(encode(&Message::Gossip { digests: vec![DIGEST] }), gossip);
+    }
+
+    #[test]
     fn hostile_frames_are_refused() {
         assert_eq!(decode(&[]), Err(CodecError::Empty));
         assert_eq!(decode(&[1, 0]), Err(CodecError::Version(1)));
@@ -231,6 +269,8 @@ mod tests {
         assert!(matches!(decode(&long), Err(CodecError::Malformed(_))));
         let many = Message::Reply { accepted: vec![1; REPLIES_MAX + 1], declined: Vec::new() };
         assert_eq!(decode(&encode(&many)), Err(CodecError::TooMany(REPLIES_MAX + 1)));
+        let gossip = Message::Gossip { digests: vec![DIGEST; DIGESTS_MAX + 1] };
+        assert_eq!(decode(&encode(&gossip)), Err(CodecError::TooMany(DIGESTS_MAX + 1)));
     }
 
     #[test]

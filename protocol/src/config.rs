@@ -64,6 +64,15 @@ pub struct Options {
     /// How often a site repeats its board while something waits in the global queue; see [`crate::pool`]. At least
     /// twice the largest delay, better ten times; `None` on links that lose nothing.
     pub refresh: Option<Span>,
+    /// Baselines: refusals in a row, at most one per other site, after which a site stops asking and waits.
+    pub tries: usize,
+    /// Baselines that choose by digests: how often a site passes on what changed.
+    pub gossip: Span,
+    /// To how many sites, drawn at random, each time.
+    pub gossip_fanout: usize,
+    /// A job is given away only if it would start elsewhere earlier by more than this and the round trip to get it
+    /// there. `None`: whatever fits.
+    pub margin: Option<Span>,
     /// Whether an event is emitted for every message.
     pub message_events: bool,
 }
@@ -83,6 +92,10 @@ impl Default for Options {
             recall: None,
             unanswered_max: TRANSFERS_MAX,
             refresh: None,
+            tries: 16,
+            gossip: Span::from_secs(60),
+            gossip_fanout: 3,
+            margin: None,
             message_events: true,
         }
     }

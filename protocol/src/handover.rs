@@ -241,7 +241,12 @@ impl Ledger {
 
     /// Every job that is out, with its receiver.
     pub fn jobs_out(&self) -> impl Iterator<Item = (SiteId, JobId)> {
-        self.outgoing.iter().flat_map(|(&to, outgoing)| outgoing.out.values().map(move |t| (to, t.job.id)))
+        self.transfers_out().map(|(to, transfer)| (to, transfer.job.id))
+    }
+
+    /// Every transfer that is not answered, with its receiver.
+    pub fn transfers_out(&self) -> impl Iterator<Item = (SiteId, &Transfer)> {
+        self.outgoing.iter().flat_map(|(&to, outgoing)| outgoing.out.values().map(move |out| (to, out)))
     }
 
     /// Whether nothing is out.

@@ -4,6 +4,7 @@
 //! time it is. The simulator and the node are two drivers of the same peer. Start with [`peer`] for the seam and
 //! the discipline of one instant, [`message`] for what is said, [`handover`] for the exactly-once transfer.
 
+mod balance;
 #[cfg(feature = "canary")]
 pub mod canary;
 #[cfg(not(feature = "canary"))]
@@ -12,6 +13,7 @@ pub mod codec;
 pub mod config;
 pub mod handover;
 mod lists;
+mod margin;
 pub mod message;
 pub mod peer;
 pub mod pool;

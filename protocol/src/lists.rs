@@ -7,6 +7,7 @@
 use scheduler::waiting::{WaitingList, Widths};
 use scheduler::{Grid, JobSpec, Order, QueueKey, Selection, Span, Strategy, Threshold, Time};
 
+use crate::margin::Worth;
 use crate::message::Release;
 
 /// The rules by which a queue is split into lists.
@@ -128,6 +129,34 @@ impl Lists {
             Selection::HeadOnly => waiting.first(widths).filter(|job| job.processors <= free).copied(),
             Selection::Easy => easy(waiting, widths, free, now, releases),
         })
+    }
+
+    /// As [`Lists::pick`], among jobs that are worth giving away. The others are as if they did not wait.
+    pub(crate) fn pick_worth(
+        &self,
+        waiting: &WaitingList,
+        ranges: Ranges,
+        free: u32,
+        now: Time,
+        releases: &[Release],
+        worth: &Worth,
+    ) -> Option<JobSpec> {
+        if *worth == Worth::Any {
+            return self.pick(waiting, ranges, free, now, releases);
+        }
+        let select = self.select();
+        if matches!(select, Selection::FirstFit | Selection::HeadOnly) {
+            return ranges.iter().find_map(|widths| {
+                let widths = if select == Selection::FirstFit { widths.fitting(free) } else { widths };
+                let first = waiting.merged(widths).find(|job| worth.holds(job));
+                first.filter(|job| job.processors <= free).copied()
+            });
+        }
+        let mut late = WaitingList::new();
+        for job in ranges.iter().flat_map(|widths| waiting.merged(widths)).filter(|job| worth.holds(job)) {
+            late.insert(*job);
+        }
+        self.pick(&late, ranges, free, now, releases)
     }
 
     /// The narrowest job of these ranges.

@@ -5,7 +5,7 @@
 //! transfer, and giving a job back *is* declining it. Nothing here is recursive and no list has elements of size zero, so decoding is bounded.
 
 use scheduler::event::MessageKind;
-use scheduler::{JobSpec, SiteId, Time};
+use scheduler::{JobSpec, SiteId, Span, Time};
 use serde::{Deserialize, Serialize};
 
 pub use crate::pool::board::{Board, Epoch, Listing, OfferId};
@@ -133,6 +133,61 @@ pub enum Message {
         /// As in [`Message::Grant`].
         floor: u64,
     },
+    /// Baselines, site asked to thief: nothing for this request.
+    Refuse {
+        /// The request.
+        seq: u64,
+        /// What the site has.
+        digest: Digest,
+    },
+    /// Baselines, owner to receiver: these jobs are for you.
+    Give {
+        /// The jobs, each with its transfer number.
+        transfers: Vec<Transfer>,
+        /// The request this answers, or none if they are pushed or sent again.
+        answers: Option<u64>,
+        /// What the owner has left.
+        digest: Digest,
+        /// As in [`Message::Grant`].
+        floor: u64,
+    },
+    /// Baselines, to any site: tell me once. A site that pulls wants a waiting job of at most this width, one that
+    /// pushes wants at least so many idle processors.
+    Watch {
+        /// Counts what this site asked that site to watch for, from 1.
+        seq: u64,
+        /// The width.
+        width: u32,
+    },
+    /// Baselines: what was watched for is there.
+    News {
+        /// Number of the [`Message::Watch`].
+        seq: u64,
+        /// What the site has.
+        digest: Digest,
+    },
+    /// Baselines: what sites say of themselves, the sender's own digest or those it heard.
+    Gossip {
+        /// One per site at most.
+        digests: Vec<Digest>,
+    },
+}
+
+/// What a site says of itself to any other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Digest {
+    /// Who says it.
+    pub site: SiteId,
+    /// Counts what this site says of itself; the higher is the newer.
+    pub version: u64,
+    /// How long ago it was said, as far as the sender of the message knows.
+    pub age: Span,
+    /// Waiting work by estimates, in processor-seconds.
+    pub work: u64,
+    /// The narrowest waiting job, 0 if none waits.
+    pub narrowest: u32,
+    /// Idle processors.
+    pub idle: u32,
 }
 
 /// What a thief can take.
@@ -231,13 +286,21 @@ impl Message {
             Message::Claim { .. } => MessageKind::Claim,
             Message::Deny { .. } => MessageKind::Deny,
             Message::Award { .. } => MessageKind::Award,
+            Message::Refuse { .. } => MessageKind::Refuse,
+            Message::Give { .. } => MessageKind::Give,
+            Message::Watch { .. } => MessageKind::Watch,
+            Message::News { .. } => MessageKind::News,
+            Message::Gossip { .. } => MessageKind::Gossip,
         }
     }
 
     /// Whether its receiver may have something to decide after it.
     pub fn wakes(&self) -> bool {
         match self {
-            Message::Seen { .. } | Message::Withdraw { .. } | Message::Floor { .. } => false,
+            Message::Seen { .. }
+            | Message::Withdraw { .. }
+            | Message::Floor { .. }
+            | Message::Gossip { .. } => false,
             // Decided at quiescence, or answered at once.
             Message::Board { .. }
             | Message::Host { .. }
@@ -257,7 +320,9 @@ impl Message {
     /// The jobs that change owner with this message, none for most kinds.
     pub fn transfers(&self) -> &[Transfer] {
         match self {
-            Message::Grant { transfers, .. } | Message::Route { transfers, .. } => transfers,
+            Message::Grant { transfers, .. }
+            | Message::Route { transfers, .. }
+            | Message::Give { transfers, .. } => transfers,
             Message::Award { transfer, .. } => std::slice::from_ref(transfer),
             _ => &[],
         }

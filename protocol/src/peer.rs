@@ -21,6 +21,7 @@ use scheduler::local::LocalQueue;
 use scheduler::waiting::WaitingList;
 use scheduler::{EventKind, JobId, JobSpec, Selection, SiteId, Submit, Time};
 
+use crate::balance::Balancer;
 #[cfg(feature = "canary")]
 use crate::canary::Canary;
 use crate::config::PeerConfig;
@@ -106,6 +107,8 @@ pub struct Peer {
     pub(crate) round_trips: RoundTrips,
     /// Exchange through a global queue, under that strategy.
     pub(crate) pool: Option<Box<Exchange>>,
+    /// What a classic baseline adds.
+    pub(crate) balance: Option<Balancer>,
     outputs: VecDeque<Output>,
     #[cfg(feature = "canary")]
     pub(crate) canary: Option<Canary>,
@@ -130,6 +133,11 @@ impl Reason {
     pub(crate) const POOL: Reason = Reason { cause: GrantCause::Pool, request: 0 };
     pub(crate) const ROUTE: Reason = Reason { cause: GrantCause::Route, request: 0 };
 
+    /// Any cause but a request.
+    pub(crate) fn of(cause: GrantCause) -> Reason {
+        Reason { cause, request: 0 }
+    }
+
     /// The answer to a request, or to one that stands.
     pub(crate) fn serving(answers: Option<u64>) -> Reason {
         match answers {
@@ -149,7 +157,8 @@ impl Peer {
         let processors = grid.sizes()[rank];
         let lists = Lists::of(&config.strategy);
         let pool = Exchange::of(&config);
-        let local = (lists.is_none() && pool.is_none())
+        let balance = Balancer::of(&config);
+        let local = (lists.is_none() && pool.is_none() && balance.is_none())
             .then(|| LocalQueue::new(config.local, config.pass, processors));
         Peer {
             rank,
@@ -175,6 +184,7 @@ impl Peer {
             timers: Timers::default(),
             round_trips: RoundTrips::default(),
             pool,
+            balance,
             outputs: VecDeque::new(),
             #[cfg(feature = "canary")]
             canary: None,
@@ -226,17 +236,26 @@ impl Peer {
         if self.pool.is_some() {
             // A job is its origin's: nobody is sent to its home.
             self.pool_submitted(now, job);
-        } else if home == self.rank {
+        } else if self.keeps(home, &job) {
             self.enqueue(now, job);
+            if self.balance.is_some() {
+                self.balance_arrived();
+            }
         } else {
             self.route(now, home, job, Custody::default());
         }
     }
 
-    /// Puts a job into the queue of this site, its home.
+    /// Whether a job that was submitted here stays here.
+    fn keeps(&self, home: usize, job: &JobSpec) -> bool {
+        home == self.rank || (self.balance.is_some() && job.processors <= self.processors())
+    }
+
+    /// Puts a job into the queue of this site.
     pub(crate) fn enqueue(&mut self, now: Time, job: JobSpec) {
         match &mut self.local {
             Some(local) => local.submit(now, job),
+            None if self.balance.is_some() => self.balance_enqueue(job),
             None => self.own.insert(job),
         }
         self.fresh = true;
@@ -275,6 +294,17 @@ impl Peer {
         let other = self.config.grid.rank(from);
         let steals = self.lists.is_some();
         match message {
+            Message::Request { .. }
+            | Message::Refuse { .. }
+            | Message::Give { .. }
+            | Message::Watch { .. }
+            | Message::News { .. }
+            | Message::Seen { .. }
+            | Message::Gossip { .. }
+                if self.balance.is_some() =>
+            {
+                self.balance_message(now, other, message);
+            }
             Message::Grant { .. }
             | Message::NoWork { .. }
             | Message::Notice { .. }
@@ -322,6 +352,9 @@ impl Peer {
         }
         if self.pool.is_some() {
             return self.pool_turn(now);
+        }
+        if self.balance.is_some() {
+            return self.balance_turn(now);
         }
         self.start_held(now);
         if !self.lists().stolen_first() {
@@ -392,7 +425,7 @@ impl Peer {
         match timer {
             Timer::Request(victim) => {
                 self.timers.again(timer, now);
-                self.repeat_request(victim);
+                if self.balance.is_some() { self.repeat_ask(victim) } else { self.repeat_request(victim) }
             }
             Timer::Notice(thief) => {
                 self.timers.again(timer, now);
@@ -404,7 +437,15 @@ impl Peer {
             }
             Timer::Poll => {
                 self.timers.cancel(timer);
-                self.poll_round_due();
+                if self.balance.is_some() { self.balance_wakes() } else { self.poll_round_due() }
+            }
+            Timer::Watch(rank) => {
+                self.timers.again(timer, now);
+                self.repeat_watch(rank);
+            }
+            Timer::Gossip => {
+                self.timers.cancel(timer);
+                self.pass_on(now);
             }
             Timer::Serve => {
                 self.timers.cancel(timer);
@@ -508,6 +549,11 @@ impl Peer {
         Offer { free, stand, releases }
     }
 
+    /// Estimated ends of running jobs with their widths, in no order of time.
+    pub(crate) fn releases_of_running(&self) -> impl Iterator<Item = (Time, u32)> {
+        self.running.values().map(|running| (running.estimated_end, running.processors))
+    }
+
     /// The site of this peer.
     pub fn site(&self) -> SiteId {
         self.config.site
@@ -564,6 +610,9 @@ impl Peer {
     /// Whether no answer is outstanding and no message may have to be repeated. A site that polls always has a
     /// question open; for it only transfers count.
     pub fn is_quiet(&self) -> bool {
+        if self.balance.is_some() {
+            return self.ledger.is_settled() && self.balance_is_quiet();
+        }
         if self.polling.is_some() {
             return self.ledger.is_settled();
         }
@@ -578,8 +627,12 @@ impl Peer {
     pub fn check_invariants(&self) {
         let busy: u32 = self.running.values().map(|running| running.processors).sum();
         assert_eq!(busy + self.free, self.processors(), "processors are busy or idle");
-        for (to, job) in self.ledger.jobs_out() {
-            assert!(!self.running.contains_key(&job), "job {job} runs here and is out to site {to}");
+        for (to, out) in self.ledger.transfers_out() {
+            // It may have come back before the answer: then it moved on since.
+            let job = out.job.id;
+            let came_back = self.custody.get(&job).is_some_and(|custody| custody.hops > out.hops);
+            let runs = self.running.contains_key(&job);
+            assert!(!runs || came_back, "job {job} runs here and is out to site {to}");
         }
         for job in self.own.iter().chain(self.held.iter()) {
             assert!(!self.running.contains_key(&job.id), "job {} waits and runs", job.id);

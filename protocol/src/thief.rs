@@ -419,6 +419,9 @@ impl Peer {
                         firm: true,
                     });
                     self.enqueue(now, job);
+                    if self.balance.is_some() {
+                        self.balance_arrived();
+                    }
                 }
             }
             accepted.push(transfer.number);

@@ -23,6 +23,10 @@ pub(crate) enum Timer {
     Claim(u64),
     /// Repeat the board, as long as something waits in the global queue.
     Refresh,
+    /// What the site of this rank was asked to watch for has not come.
+    Watch(usize),
+    /// Pass on what changed.
+    Gossip,
 }
 
 /// All deadlines that are set, at most one per [`Timer`].

@@ -9,6 +9,7 @@ use scheduler::{EventKind, Selection, Span, Time};
 use crate::canary::Canary;
 use crate::handover::{Answer, Custody};
 use crate::lists::{Lists, add_release, place};
+use crate::margin::Worth;
 use crate::message::{Message, Offer, QueueState, Release, Rest, Transfer};
 use crate::peer::{Peer, Reason};
 use crate::timers::Timer;
@@ -32,8 +33,8 @@ pub(crate) struct ThiefRecord {
     granted: Option<Granted>,
     /// Told that something could be picked for it, and not asked since.
     nudged: bool,
-    /// Its last request was refused only because too many transfers to it were unanswered.
-    busy: bool,
+    /// Its last request was refused although a job fitted: too many transfers to it were unanswered, or none was worth it.
+    blocked: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -87,7 +88,7 @@ impl Peer {
         let free = offer.free.saturating_sub(unseen);
         self.remember_releases(thief, offer.releases);
         self.record(thief).nudged = false;
-        self.record(thief).busy = false;
+        self.record(thief).blocked = false;
         if seq == last && self.polling.is_none() && !self.can_pick(now, thief, free) {
             // Refused before, and still. As with grants, a late copy must not change what the thief was told.
             self.ask_again(thief, seq);
@@ -139,7 +140,8 @@ impl Peer {
         let lead = self.own_lead();
         while transfers.len() < limit && free > 0 {
             let ranges = lists.list(&self.own, &self.config.grid, self.rank, thief);
-            let Some(job) = lists.pick(&self.own, ranges, free, now, &releases) else { break };
+            let worth = self.worth(now, thief);
+            let Some(job) = lists.pick_worth(&self.own, ranges, free, now, &releases, &worth) else { break };
             let (processors, key) = place(&job);
             self.own.remove(processors, key).expect("it was just picked");
             free -= processors;
@@ -169,10 +171,12 @@ impl Peer {
                 RefusalReason::Busy
             } else if self.own.is_empty() {
                 RefusalReason::Empty
+            } else if self.could_pick(now, thief, offered, &Worth::Any) {
+                RefusalReason::Margin
             } else {
                 RefusalReason::TooWide
             };
-            self.record(thief).busy = reason == RefusalReason::Busy;
+            self.record(thief).blocked = matches!(reason, RefusalReason::Busy | RefusalReason::Margin);
             self.event(EventKind::Refused { thief: self.site_at(thief), seq, reason });
         }
         self.conclude(thief, answers, transfers, free, stand, cut);
@@ -249,10 +253,14 @@ impl Peer {
         if self.is_full(thief) {
             return false;
         }
+        free > 0 && self.could_pick(now, thief, free, &self.worth(now, thief))
+    }
+
+    fn could_pick(&self, now: Time, thief: usize, free: u32, worth: &Worth) -> bool {
         let lists = self.lists();
         let releases = self.releases_offered.get(&thief).map_or(&[][..], Vec::as_slice);
         let ranges = lists.list(&self.own, &self.config.grid, self.rank, thief);
-        free > 0 && lists.pick(&self.own, ranges, free, now, releases).is_some()
+        lists.pick_worth(&self.own, ranges, free, now, releases, worth).is_some()
     }
 
     /// Tells every larger site what it is owed, and arms the timer for standing requests that can be served.
@@ -270,7 +278,7 @@ impl Peer {
         let empty = self.own.is_empty();
         let record = &self.records[thief - self.rank - 1];
         let (mode, told, lead, nudged) = (record.mode, record.told, record.lead, record.nudged);
-        let (serve, free, busy) = (record.serve, record.free, record.busy);
+        let (serve, free, blocked) = (record.serve, record.free, record.blocked);
         let notify = match mode {
             Mode::Silent | Mode::Pending => false,
             Mode::Watching => !empty,
@@ -278,7 +286,7 @@ impl Peer {
             Mode::Standing => {
                 let narrower = self.need(thief) < told;
                 let lists = self.lists();
-                let scans = busy || matches!(lists.select(), Selection::HeadOnly | Selection::Easy);
+                let scans = blocked || matches!(lists.select(), Selection::HeadOnly | Selection::Easy);
                 let nudge = scans && !nudged && self.can_pick(now, thief, free);
                 if nudge {
                     self.record(thief).nudged = true;
@@ -340,9 +348,13 @@ impl Peer {
         self.round_trips.transfer_repeated(to, number);
         let floor = self.ledger.floor_to(site);
         let age = self.timers.age(Timer::Transfer(to, number), now);
+        let recall = self.config.options.recall.is_some_and(|limit| age.is_some_and(|age| age >= limit));
+        if self.balance.is_some() && !recall && !self.routed.contains(&(to, number)) {
+            return self.give_again(to, transfer);
+        }
         let message = if self.routed.contains(&(to, number)) {
             Message::Route { transfers: vec![transfer], floor }
-        } else if self.config.options.recall.is_some_and(|limit| age.is_some_and(|age| age >= limit)) {
+        } else if recall {
             Message::Recall { number, floor }
         } else if self.pool.is_some() {
             self.pool_award(to, number).expect("it is out")
@@ -442,6 +454,9 @@ impl Peer {
                 }
             }
         }
+        if self.balance.is_some() {
+            self.push_answered(now, thief, accepted, declined);
+        }
         if was_full
             && !self.is_full(thief)
             && thief > self.rank
@@ -467,7 +482,7 @@ impl Peer {
             return self.pool_returned(transfer);
         }
         self.enqueue(now, transfer.job);
-        if thief > self.rank {
+        if thief > self.rank && self.lists.is_some() {
             let record = self.record(thief);
             record.free = 0;
             record.serve = false;

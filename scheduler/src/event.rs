@@ -342,11 +342,21 @@ pub enum MessageKind {
     Deny,
     /// An offered job changes owner.
     Award,
+    /// A site asked for work by any other has none for it.
+    Refuse,
+    /// Jobs change owner between any two sites.
+    Give,
+    /// Tell me when there is work, or room.
+    Watch,
+    /// There is.
+    News,
+    /// What sites say of their queues, passed on.
+    Gossip,
 }
 
 impl MessageKind {
     /// All kinds, in the order of their definition.
-    pub const ALL: [MessageKind; 16] = [
+    pub const ALL: [MessageKind; 21] = [
         MessageKind::Request,
         MessageKind::NoWork,
         MessageKind::Grant,
@@ -363,6 +373,11 @@ impl MessageKind {
         MessageKind::Claim,
         MessageKind::Deny,
         MessageKind::Award,
+        MessageKind::Refuse,
+        MessageKind::Give,
+        MessageKind::Watch,
+        MessageKind::News,
+        MessageKind::Gossip,
     ];
 
     /// The name in files and metric labels.
@@ -384,6 +399,11 @@ impl MessageKind {
             MessageKind::Claim => "claim",
             MessageKind::Deny => "deny",
             MessageKind::Award => "award",
+            MessageKind::Refuse => "refuse",
+            MessageKind::Give => "give",
+            MessageKind::Watch => "watch",
+            MessageKind::News => "news",
+            MessageKind::Gossip => "gossip",
         }
     }
 }

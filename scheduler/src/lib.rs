@@ -24,5 +24,8 @@ pub use grid::{Grid, Site, SiteId};
 pub use job::{JobId, JobSpec, QueueKey, TimedJob};
 pub use job_index::JobIndex;
 pub use policy::{Policy, Start};
-pub use strategy::{Balance, LocalScheduler, Pass, Pool, Steal, Strategy, StrategySpec, Submit};
+pub use strategy::{
+    Amount, Balance, Initiative, LocalScheduler, Pass, Pool, Steal, Strategy, StrategySpec, Submit,
+    VictimRule,
+};
 pub use time::{Span, Time};

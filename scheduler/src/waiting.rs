@@ -3,7 +3,8 @@
 //! Jobs are kept per width, each width in queue order, so the first fit among n jobs of k different widths costs
 //! O(k), not O(n). Lists of the stealing algorithm are *views* of this one structure by a range of widths.
 
-use std::collections::VecDeque;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
 use std::ops::Range;
 
 use crate::job::{JobSpec, QueueKey};
@@ -128,6 +129,16 @@ impl WaitingList {
         self.queues[begin + offset].front()
     }
 
+    /// The last job in queue order with a width in the range.
+    pub fn last(&self, widths: Widths) -> Option<&JobSpec> {
+        self.queues[self.lanes(widths)].iter().filter_map(VecDeque::back).max_by_key(|job| job.key())
+    }
+
+    /// How many jobs have a width in the range.
+    pub fn count(&self, widths: Widths) -> usize {
+        self.queues[self.lanes(widths)].iter().map(VecDeque::len).sum()
+    }
+
     /// The first job in queue order among the widest of the range.
     pub fn widest_first(&self, widths: Widths) -> Option<&JobSpec> {
         self.queues[self.lanes(widths)].last()?.front()
@@ -164,6 +175,20 @@ impl WaitingList {
         let mut jobs: Vec<&JobSpec> = self.queues[self.lanes(widths)].iter().flatten().collect();
         jobs.sort_unstable_by_key(|job| job.key());
         jobs
+    }
+
+    /// Jobs with a width in the range, in queue order, one after the other. Each costs O(log k), k different widths.
+    pub fn merged(&self, widths: Widths) -> impl Iterator<Item = &JobSpec> {
+        let queues = &self.queues[self.lanes(widths)];
+        let mut next: BinaryHeap<Reverse<(QueueKey, usize, usize)>> =
+            queues.iter().enumerate().map(|(lane, queue)| Reverse((queue[0].key(), lane, 0))).collect();
+        std::iter::from_fn(move || {
+            let Reverse((_, lane, place)) = next.pop()?;
+            if let Some(job) = queues[lane].get(place + 1) {
+                next.push(Reverse((job.key(), lane, place + 1)));
+            }
+            queues[lane].get(place)
+        })
     }
 
     /// Every job, by width and then in queue order.
@@ -231,6 +256,8 @@ mod tests {
             let inside: Vec<&JobSpec> = naive.iter().filter(|job| widths.contains(job.processors)).collect();
             prop_assert_eq!(list.len(), naive.len());
             prop_assert_eq!(list.first(widths), inside.first().copied());
+            prop_assert_eq!(list.last(widths), inside.last().copied());
+            prop_assert_eq!(list.count(widths), inside.len());
             let even = |job: &JobSpec| job.id.0.is_multiple_of(2);
             prop_assert_eq!(
                 list.first_where(widths, even),
@@ -243,6 +270,7 @@ mod tests {
                 list.widest_first(widths),
                 inside.iter().copied().find(|job| Some(job.processors) == widest)
             );
+            prop_assert_eq!(list.merged(widths).collect::<Vec<_>>(), inside.clone());
             prop_assert_eq!(list.in_order(widths), inside);
         }
     }

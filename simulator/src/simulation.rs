@@ -258,7 +258,10 @@ impl<'a, H: Host> Simulation<'a, H> {
     }
 
     fn is_over(&self) -> bool {
-        let polls = matches!(self.config.options.discovery, Discovery::Polling { .. });
+        // Baselines repeat what they have others watch for until there is news.
+        let watches =
+            matches!(self.config.strategy, Strategy::Balance(_)) && self.config.options.retry.is_some();
+        let polls = watches || matches!(self.config.options.discovery, Discovery::Polling { .. });
         self.totals.completed == self.jobs.len()
             && (polls || self.letters.is_empty())
             && self.first_waiting().is_none()

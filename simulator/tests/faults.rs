@@ -5,8 +5,8 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use protocol::{Discovery, Options};
 use scheduler::{
-    Event, EventKind, Grid, JobId, JobSpec, Order, Selection, SiteId, Span, Steal, Strategy as Scheduling,
-    Threshold, Time, TimedJob,
+    Amount, Balance, Event, EventKind, Grid, Initiative, JobId, JobSpec, Order, Selection, SiteId, Span,
+    Steal, Strategy as Scheduling, Submit, Threshold, Time, TimedJob, VictimRule,
 };
 use simulator::{Checks, Delay, Faults, Simulation, SimulationConfig, Violation};
 
@@ -21,11 +21,25 @@ fn scheduling() -> impl Strategy<Value = Scheduling> {
         4 => steal.clone().prop_map(Scheduling::Steal),
         2 => steal.prop_map(Scheduling::StealGreedy),
         1 => Just(Scheduling::CommonPool),
+        4 => balance().prop_map(Scheduling::Balance),
     ]
 }
 
+fn balance() -> impl Strategy<Value = Balance> {
+    const VICTIMS: [VictimRule; 4] =
+        [VictimRule::Random, VictimRule::Nearest, VictimRule::Loaded, VictimRule::TwoChoices];
+    const AMOUNTS: [Amount; 3] = [Amount::One, Amount::Half, Amount::Fit];
+    (prop::sample::select(&VICTIMS[..]), prop::sample::select(&AMOUNTS[..]), any::<bool>()).prop_map(
+        |(victim, amount, push)| Balance {
+            victim,
+            amount,
+            initiative: if push { Initiative::Push } else { Initiative::Pull },
+        },
+    )
+}
+
 fn workload(max_sites: usize, max_jobs: usize) -> impl Strategy<Value = (Arc<Grid>, Vec<TimedJob>)> {
-    let job = (0i64..40, 1u32..17, 0i64..30, 1i64..3);
+    let job = (0i64..40, 1u32..17, 0i64..30, 1i64..3, any::<prop::sample::Index>());
     (prop::collection::vec(1u32..17, 1..=max_sites), prop::collection::vec(job, 1..=max_jobs)).prop_map(
         |(sizes, jobs)| {
             let grid = Arc::new(Grid::of_sizes(&sizes).expect("a grid"));
@@ -33,14 +47,14 @@ fn workload(max_sites: usize, max_jobs: usize) -> impl Strategy<Value = (Arc<Gri
             let mut jobs: Vec<TimedJob> = jobs
                 .into_iter()
                 .enumerate()
-                .map(|(index, (submit, width, run, factor))| TimedJob {
+                .map(|(index, (submit, width, run, factor, origin))| TimedJob {
                     spec: JobSpec {
                         id: JobId(index as u64 + 1),
                         submit: Time::from_secs(submit),
                         processors: width.min(widest),
                         requested: Span::from_secs((run * factor).max(1)),
                         user: 1,
-                        origin: SiteId(1),
+                        origin: SiteId::from_index(origin.index(sizes.len())),
                         payload: 0,
                     },
                     run_time: Span::from_secs(run),
@@ -64,16 +78,22 @@ fn options() -> impl Strategy<Value = Options> {
         any::<bool>(),
         0u32..4,
         any::<bool>(),
+        (1usize..4, 5i64..50, prop::option::of(0i64..40)),
     )
-        .prop_map(|(discovery, window, batch, eager, bounces_max, recall)| Options {
-            discovery,
-            window,
-            batch,
-            eager,
-            bounces_max,
-            retry: Some(Span::from_secs(30)),
-            recall: recall.then(|| Span::from_secs(90)),
-            ..Options::default()
+        .prop_map(|(discovery, window, batch, eager, bounces_max, recall, (tries, gossip, margin))| {
+            Options {
+                discovery,
+                window,
+                batch,
+                eager,
+                bounces_max,
+                retry: Some(Span::from_secs(30)),
+                recall: recall.then(|| Span::from_secs(90)),
+                tries,
+                gossip: Span::from_secs(gossip),
+                margin: margin.map(Span::from_secs),
+                ..Options::default()
+            }
         })
 }
 
@@ -113,11 +133,13 @@ proptest! {
         loss in 0.0f64..0.5,
         duplication in 0.0f64..0.5,
         jitter in 0i64..20,
+        origin in any::<bool>(),
         seed in any::<u64>(),
     ) {
         let faults = Faults { loss, duplication, jitter: Span::from_secs(jitter) };
         let mut config = config(grid, strategy, options, delay, faults);
         config.seed = seed;
+        config.submit = if origin { Submit::Origin } else { Submit::Home };
         let (mut starts, mut events) = (0, 0u32);
         let totals = Simulation::new(config, &jobs)
             .run(&mut |event: &Event| {

@@ -14,7 +14,7 @@ type Rule = (&'static str, &'static [&'static str], Option<&'static [&'static st
 /// the pure ones may not.
 const ALLOWED: [Rule; 8] = [
     ("scheduler", &[], Some(&["serde", "thiserror"])),
-    ("protocol", &["scheduler"], Some(&["bincode", "serde", "thiserror"])),
+    ("protocol", &["scheduler"], Some(&["bincode", "rand", "rand_chacha", "serde", "thiserror"])),
     ("simulator", &["protocol", "scheduler"], Some(&["rand", "rand_chacha", "serde", "thiserror"])),
     ("analysis", &["scheduler"], Some(&["serde", "thiserror"])),
     ("workload", &["scheduler"], None),

@@ -153,6 +153,14 @@ pub struct WrittenProtocol {
     pub refresh: Option<String>,
     /// Transfers to one site that may be unanswered.
     pub unanswered_max: Option<usize>,
+    /// By how much earlier a job must start elsewhere to be given away, in trace time.
+    pub margin: Option<String>,
+    /// Baselines: refusals in a row before a site waits.
+    pub tries: Option<usize>,
+    /// Baselines that choose by digests: how often sites gossip, in trace time.
+    pub gossip: Option<String>,
+    /// To how many sites each time.
+    pub gossip_fanout: Option<usize>,
 }
 
 /// `[run]`.

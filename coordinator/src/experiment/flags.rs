@@ -89,6 +89,10 @@ pub struct ExperimentArgs {
     #[arg(long, value_name = "RULE", help_heading = "Network")]
     pub discovery: Option<String>,
 
+    /// Give a job away only if it starts elsewhere earlier by more than this and the round trip, as in 5m
+    #[arg(long, value_name = "TIME", help_heading = "Network")]
+    pub margin: Option<String>,
+
     /// Seed of everything random [default: 1]
     #[arg(long, value_name = "N", help_heading = "Run")]
     pub seed: Option<u64>,
@@ -164,6 +168,7 @@ impl ExperimentArgs {
             written.network.matrix = None;
         }
         change(&mut written.protocol.discovery, &self.discovery);
+        change(&mut written.protocol.margin, &self.margin);
         change(&mut written.seed, &self.seed);
         change(&mut written.run.clock, &self.clock);
         change(&mut written.outputs.dir, &self.out);

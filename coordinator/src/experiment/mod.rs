@@ -244,7 +244,8 @@ impl Experiment {
             || self.strategy.strategy == Strategy::Local
             || (self.delay.is_zero()
                 && self.faults == Faults::NONE
-                && self.options.discovery == Discovery::Standing)
+                && self.options.discovery == Discovery::Standing
+                && self.options.margin.is_none())
     }
 
     /// The links in words, for reports.
@@ -467,6 +468,20 @@ fn protocol_options(
     if window == 0 {
         return Err(wrong("protocol.window")("a thief needs at least 1 request".into()));
     }
+    let tries = given.tries.unwrap_or(defaults.tries);
+    if tries == 0 {
+        return Err(wrong("protocol.tries")("a site turns to at least 1 other before it waits".into()));
+    }
+    let gossip = optional_span("protocol.gossip", &given.gossip)?.unwrap_or(defaults.gossip);
+    if gossip <= Span::ZERO {
+        return Err(wrong("protocol.gossip")("the time between gossip must be positive".into()));
+    }
+    let margin = optional_span("--margin (protocol.margin)", &given.margin)?;
+    let (local, pool) = (Strategy::Local, matches!(strategy.strategy, Strategy::Pool(_)));
+    if margin.is_some() && (strategy.ideal || strategy.strategy == local || pool) {
+        let reason = format!("{strategy} gives no job to another site that asks; leave the margin out");
+        return Err(wrong("--margin (protocol.margin)")(reason));
+    }
     Ok(Options {
         discovery,
         window,
@@ -477,6 +492,10 @@ fn protocol_options(
         recall: optional_span("protocol.recall", &given.recall)?,
         refresh,
         unanswered_max: given.unanswered_max.unwrap_or(defaults.unanswered_max).max(1),
+        tries,
+        gossip,
+        gossip_fanout: given.gossip_fanout.unwrap_or(defaults.gossip_fanout),
+        margin,
         message_events: written.outputs.message_events.unwrap_or(true),
     })
 }

@@ -1,0 +1,71 @@
+//! Passing on what sites say of themselves, for the rules that choose by load.
+//!
+//! Every period a site sends what is new, its own digest and those it heard of, to a few sites drawn at random. Each
+//! passes a digest on once, so gossip dies out when nothing changes. A lost one is not repeated.
+
+use scheduler::{Span, Time, VictimRule};
+
+use super::Balancer;
+use crate::codec::DIGESTS_MAX;
+use crate::message::{Digest, Message};
+use crate::peer::Peer;
+use crate::timers::Timer;
+
+impl Balancer {
+    fn gossips(&self) -> bool {
+        matches!(self.rules.victim, VictimRule::Loaded | VictimRule::TwoChoices)
+    }
+}
+
+impl Peer {
+    /// Sees to it that what is new will be passed on.
+    pub(super) fn arm_gossip(&mut self, now: Time) {
+        if !self.balancer().gossips() || self.timers.is_set(Timer::Gossip) || self.config.grid.len() == 1 {
+            return;
+        }
+        let said = self.digest().version;
+        let balancer = self.balancer();
+        if said > balancer.gossiped || !balancer.news.is_empty() {
+            self.timers.set(Timer::Gossip, now, self.config.options.gossip);
+        }
+    }
+
+    /// Passes on what is new, the newest first if it is too much.
+    pub(crate) fn pass_on(&mut self, now: Time) {
+        let own = self.digest();
+        let fanout = self.config.options.gossip_fanout;
+        let sites = self.config.grid.len();
+        let me = self.rank;
+        let balancer = self.balancer();
+        let mut heard: Vec<(Time, Digest)> = std::mem::take(&mut balancer.news)
+            .into_iter()
+            .filter_map(|rank| balancer.known.get(&rank))
+            .map(|known| (known.at, known.digest))
+            .collect();
+        heard.sort_unstable_by_key(|&(at, digest)| (std::cmp::Reverse(at), digest.site));
+        heard.truncate(DIGESTS_MAX - 1);
+        let mut digests: Vec<Digest> =
+            heard.into_iter().map(|(at, digest)| Digest { age: now.since(at), ..digest }).collect();
+        digests.push(Digest { age: Span::ZERO, ..own });
+        balancer.gossiped = own.version;
+        let mut targets = Vec::new();
+        for _ in 0..fanout.min(sites - 1) {
+            // A draw that repeats another is not drawn again.
+            if let Some(target) = balancer.any(0..sites, me)
+                && !targets.contains(&target)
+            {
+                targets.push(target);
+            }
+        }
+        for target in targets {
+            self.send(target, Message::Gossip { digests: digests.clone() });
+        }
+    }
+
+    pub(super) fn on_gossip(&mut self, now: Time, from: usize, digests: &[Digest]) {
+        for &digest in digests {
+            self.learn(now, from, digest);
+        }
+        self.arm_gossip(now);
+    }
+}

@@ -1,0 +1,328 @@
+//! Asking for work, and serving who asks.
+
+use scheduler::event::{MessageKind, RefusalReason};
+use scheduler::waiting::Widths;
+use scheduler::{Amount, EventKind, JobSpec, Time};
+
+use super::Search;
+use crate::codec::TRANSFERS_MAX;
+use crate::handover::{Answer, Arrival, Custody};
+use crate::margin::Worth;
+use crate::message::{Digest, Message, Offer, Transfer};
+use crate::peer::{Peer, Reason};
+use crate::timers::Timer;
+
+/// The request that is not answered.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Asked {
+    victim: usize,
+    seq: u64,
+    free: u32,
+    /// When it left, unless it was repeated.
+    sent_once: Option<Time>,
+}
+
+/// The newest request of a site, and the transfers that answered it, if any did.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Served {
+    seq: u64,
+    granted: Option<(u64, u64)>,
+}
+
+impl Peer {
+    /// Turns to the next site if this one has idle processors that nothing here fits.
+    pub(super) fn look_for_work(&mut self, now: Time) {
+        if self.config.grid.len() == 1 {
+            return;
+        }
+        if self.free == 0 {
+            self.balancer().search = Search::Content;
+            return;
+        }
+        if self.balancer().asked.is_some() {
+            return;
+        }
+        if let Some(left) = self.searching() {
+            let all = 0..self.config.grid.len();
+            match if left == 0 { None } else { self.choose(all) } {
+                Some(victim) => return self.ask_for_work(now, victim),
+                None => self.rest(now),
+            }
+        }
+        if self.balancer().sleep.is_none() {
+            match self.promising() {
+                Some(victim) => self.ask_for_work(now, victim),
+                None => self.have_work_watched(now),
+            }
+        }
+    }
+
+    /// A site that is known to have a job that fits here.
+    fn promising(&mut self) -> Option<usize> {
+        let free = self.free;
+        let balancer = self.balancer();
+        let fits = |narrowest: u32| narrowest > 0 && narrowest <= free;
+        let promises = |rank: &usize| {
+            let known = &balancer.known[rank];
+            fits(known.digest.narrowest) && balancer.spurned.get(rank) != Some(&known.digest.version)
+        };
+        balancer.known.keys().copied().find(promises)
+    }
+
+    pub(super) fn ask_for_work(&mut self, now: Time, victim: usize) {
+        let free = self.free;
+        let site = self.site_at(victim);
+        let balancer = self.balancer();
+        balancer.tried.insert(victim);
+        let seq = balancer.last_seq.entry(victim).or_default();
+        *seq += 1;
+        let seq = *seq;
+        balancer.asked = Some(Asked { victim, seq, free, sent_once: Some(now) });
+        let view_age = balancer.known.get(&victim).map(|known| now.since(known.at));
+        if let Some(retry) = self.config.options.retry {
+            self.timers.set(Timer::Request(victim), now, retry);
+        }
+        self.event(EventKind::Requested { victim: site, seq, offer: free, view_age });
+        self.send_ask(victim, seq, free, false);
+    }
+
+    fn send_ask(&mut self, victim: usize, seq: u64, free: u32, retry: bool) {
+        let seen = self.ledger.seen(self.site_at(victim));
+        let offer = Offer { free, stand: false, releases: Vec::new() };
+        self.send_again(victim, Message::Request { seq, offer, seen }, retry);
+    }
+
+    /// Repeats a request that was not answered.
+    pub(crate) fn repeat_ask(&mut self, victim: usize) {
+        match &mut self.balancer().asked {
+            Some(asked) if asked.victim == victim => {
+                asked.sent_once = None;
+                let (seq, free) = (asked.seq, asked.free);
+                self.send_ask(victim, seq, free, true);
+            }
+            _ => self.timers.cancel(Timer::Request(victim)),
+        }
+    }
+
+    pub(super) fn on_ask(&mut self, now: Time, thief: usize, seq: u64, free: u32, seen: u64) {
+        let record = *self.balancer().served.entry(thief).or_default();
+        if seq < record.seq || !self.balancer().pulls() {
+            let from = self.site_at(thief);
+            return self.event(EventKind::Ignored { from, message: MessageKind::Request });
+        }
+        if self.fresh {
+            self.turn(now);
+        }
+        if seq == record.seq {
+            return self.answer_again(thief, record);
+        }
+        let site = self.site_at(thief);
+        let unseen: u32 =
+            self.ledger.out_to(site).filter(|out| out.number > seen).map(|out| out.job.processors).sum();
+        let free = free.saturating_sub(unseen);
+        let room = self.config.options.unanswered_max.saturating_sub(self.ledger.out_count(site));
+        let worth = self.worth(now, thief);
+        let jobs = if room == 0 { Vec::new() } else { self.take_for(thief, free, room, worth) };
+        if jobs.is_empty() {
+            let reason = if room == 0 {
+                RefusalReason::Busy
+            } else if self.own.is_empty() {
+                RefusalReason::Empty
+            } else if self.own.any(Widths::up_to(free)) {
+                RefusalReason::Margin
+            } else {
+                RefusalReason::TooWide
+            };
+            self.balancer().served.insert(thief, Served { seq, granted: None });
+            self.event(EventKind::Refused { thief: site, seq, reason });
+            let digest = self.digest();
+            return self.send(thief, Message::Refuse { seq, digest });
+        }
+        let transfers = self.grant_all(now, thief, jobs, Reason::serving(Some(seq)));
+        let granted =
+            transfers.first().zip(transfers.last()).map(|(first, last)| (first.number, last.number));
+        self.balancer().served.insert(thief, Served { seq, granted });
+        self.give(thief, transfers, Some(seq));
+    }
+
+    /// Takes the jobs out of the queue that a site with so many idle processors gets: at least one of them fits there
+    /// at once, and all fit its machine.
+    pub(super) fn take_for(&mut self, other: usize, free: u32, room: usize, worth: Worth) -> Vec<JobSpec> {
+        let limit = self.config.options.batch.min(room);
+        let machine = Widths::up_to(self.config.grid.sizes()[other]);
+        let mut free = free;
+        let mut jobs = Vec::new();
+        let Some(first) = self.first_worth(machine.fitting(free), &worth) else { return jobs };
+        match self.balancer().rules.amount {
+            Amount::One => jobs.push(first),
+            Amount::Fit => {
+                let mut next = Some(first);
+                while let Some(job) = next {
+                    self.balance_take(&job);
+                    free -= job.processors;
+                    jobs.push(job);
+                    let more = jobs.len() < limit && free > 0;
+                    next = if more { self.first_worth(machine.fitting(free), &worth) } else { None };
+                }
+                return jobs;
+            }
+            // The younger half, so that both sites go on in queue order.
+            Amount::Half => {
+                let half = self.own.count(machine).div_ceil(2);
+                let mut fits = false;
+                while jobs.len() < half
+                    && let Some(&job) = self.own.last(machine)
+                    && worth.holds(&job)
+                {
+                    self.balance_take(&job);
+                    fits |= job.processors <= free;
+                    jobs.push(job);
+                }
+                if !fits {
+                    // `first` is older than all of these; it goes instead of the oldest.
+                    let kept = jobs.pop().expect("half of some jobs is one at least");
+                    self.balance_enqueue(kept);
+                    self.balance_take(&first);
+                    jobs.push(first);
+                }
+                jobs.reverse();
+                return jobs;
+            }
+        }
+        self.balance_take(&first);
+        jobs
+    }
+
+    fn first_worth(&self, widths: Widths, worth: &Worth) -> Option<JobSpec> {
+        match worth {
+            Worth::Any => self.own.first(widths).copied(),
+            worth => self.own.first_where(widths, |job| worth.holds(job)).copied(),
+        }
+    }
+
+    /// Writes transfers down, in queue order.
+    pub(super) fn grant_all(
+        &mut self,
+        now: Time,
+        to: usize,
+        jobs: Vec<JobSpec>,
+        why: Reason,
+    ) -> Vec<Transfer> {
+        let grant = |job: JobSpec| {
+            let custody = self.custody.get(&job.id).copied().unwrap_or_default();
+            self.grant_transfer(now, to, job, custody, why)
+        };
+        jobs.into_iter().map(grant).collect()
+    }
+
+    /// Sends transfers, in as many messages as they need; the first one answers the request.
+    pub(super) fn give(&mut self, to: usize, transfers: Vec<Transfer>, answers: Option<u64>) {
+        let digest = self.digest();
+        let floor = self.ledger.floor_to(self.site_at(to));
+        let batch = self.config.options.batch.min(TRANSFERS_MAX);
+        for (place, part) in transfers.chunks(batch).enumerate() {
+            let answers = if place == 0 { answers } else { None };
+            self.send(to, Message::Give { transfers: part.to_vec(), answers, digest, floor });
+        }
+    }
+
+    /// Sends one transfer again.
+    pub(crate) fn give_again(&mut self, to: usize, transfer: Transfer) {
+        let digest = self.digest();
+        let floor = self.ledger.floor_to(self.site_at(to));
+        let message = Message::Give { transfers: vec![transfer], answers: None, digest, floor };
+        self.send_again(to, message, true);
+    }
+
+    /// The answer to a repeated request. It may be a late copy, so it gets nothing that the first one did not.
+    fn answer_again(&mut self, thief: usize, record: Served) {
+        let site = self.site_at(thief);
+        let transfers: Vec<Transfer> = match record.granted {
+            Some((first, last)) => {
+                (first..=last).filter_map(|number| self.ledger.out(site, number).copied()).collect()
+            }
+            None => Vec::new(),
+        };
+        if transfers.is_empty() {
+            let digest = self.digest();
+            return self.send(thief, Message::Refuse { seq: record.seq, digest });
+        }
+        self.give(thief, transfers, Some(record.seq));
+    }
+
+    pub(super) fn on_refuse(&mut self, now: Time, victim: usize, seq: u64, digest: Digest) {
+        let Some(free) = self.answered_work(now, victim, seq, 0) else {
+            self.learn(now, victim, digest);
+            return self.balance_ignored(victim, &Message::Refuse { seq, digest });
+        };
+        self.learn(now, victim, digest);
+        self.refused();
+        if digest.narrowest > 0 && digest.narrowest <= free {
+            self.spurn(now, victim);
+        }
+    }
+
+    /// Ends the request that this answers; what was offered with it.
+    fn answered_work(&mut self, now: Time, victim: usize, seq: u64, jobs: usize) -> Option<u32> {
+        let asked = self.balancer().asked.filter(|asked| (asked.victim, asked.seq) == (victim, seq))?;
+        self.balancer().asked = None;
+        self.timers.cancel(Timer::Request(victim));
+        if let Some(sent) = asked.sent_once {
+            self.round_trips.measured(victim, now.since(sent));
+        }
+        let jobs = u32::try_from(jobs).expect("messages are short");
+        self.event(EventKind::Answered { victim: self.site_at(victim), seq, jobs });
+        Some(asked.free)
+    }
+
+    pub(super) fn on_give(
+        &mut self,
+        now: Time,
+        from: usize,
+        transfers: &[Transfer],
+        answers: Option<u64>,
+        digest: Digest,
+    ) {
+        self.learn(now, from, digest);
+        if self.fresh {
+            self.turn(now);
+        }
+        let site = self.site_at(from);
+        let (mut accepted, mut declined) = (Vec::new(), Vec::new());
+        let room = self.room_for_pushed(transfers);
+        for transfer in transfers {
+            let answer = match self.ledger.arrival(site, transfer.number) {
+                Arrival::Settled => {
+                    self.event(EventKind::Ignored { from: site, message: MessageKind::Give });
+                    continue;
+                }
+                Arrival::Answered(answer) => answer,
+                Arrival::New => self.take_given(now, from, transfer, room),
+            };
+            match answer {
+                Answer::Accepted => accepted.push(transfer.number),
+                Answer::Declined => declined.push(transfer.number),
+            }
+        }
+        if !accepted.is_empty() || !declined.is_empty() {
+            self.send(from, Message::Reply { accepted, declined });
+        }
+        if let Some(seq) = answers
+            && self.answered_work(now, from, seq, transfers.len()).is_some()
+        {
+            self.progress();
+        }
+    }
+
+    /// Makes a job that came one of this site's own.
+    pub(super) fn take_in(&mut self, from: usize, transfer: &Transfer) {
+        let site = self.site_at(from);
+        let custody = Custody { hops: transfer.hops, bounces: 0, epoch: transfer.epoch };
+        self.apply(self.ledger.answer(site, transfer.number, Answer::Accepted));
+        self.custody.insert(transfer.job.id, custody);
+        let (job, number) = (transfer.job.id, transfer.number);
+        self.event(EventKind::Accepted { job, from: site, transfer: number, firm: false });
+        self.balance_enqueue(transfer.job);
+        self.fresh = true;
+    }
+}

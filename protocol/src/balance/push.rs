@@ -1,0 +1,165 @@
+//! Giving jobs away that cannot start here at once, and taking those that can start here.
+
+use scheduler::event::{DeclineReason, GrantCause};
+use scheduler::waiting::Widths;
+use scheduler::{Amount, EventKind, Time};
+
+use std::collections::BTreeSet;
+
+use super::Search;
+use crate::codec::TRANSFERS_MAX;
+use crate::handover::Answer;
+use crate::message::Transfer;
+use crate::peer::{Peer, Reason};
+
+/// Jobs that were given away and not all answered.
+#[derive(Clone, Debug)]
+pub(super) struct Pushed {
+    target: usize,
+    open: BTreeSet<u64>,
+    accepted: bool,
+}
+
+impl Peer {
+    /// Turns to the next site if jobs wait here.
+    pub(super) fn look_for_room(&mut self, now: Time) {
+        let Some(narrowest) = self.own.narrowest(Widths::ALL) else {
+            self.balancer().search = Search::Content;
+            return;
+        };
+        if self.balancer().pushed.is_some() {
+            return;
+        }
+        // Wide enough for one job at least.
+        let first = self.config.grid.home_rank(narrowest).expect("a job that waits fits its site");
+        let wide = first..self.config.grid.len();
+        if wide.len() == usize::from(wide.contains(&self.rank)) {
+            return;
+        }
+        while let Some(left) = self.searching() {
+            let target = if left == 0 { None } else { self.choose(wide.clone()) };
+            let Some(target) = target else {
+                self.rest(now);
+                break;
+            };
+            if self.push(now, target) {
+                return;
+            }
+            // Nothing is worth giving to that site.
+            self.refused();
+        }
+        if self.balancer().sleep.is_none() {
+            for target in self.roomy(narrowest) {
+                if self.push(now, target) {
+                    return;
+                }
+            }
+            self.have_room_watched(now);
+        }
+    }
+
+    /// Sites that are known to have idle processors for a job of this width.
+    fn roomy(&mut self, narrowest: u32) -> Vec<usize> {
+        let balancer = self.balancer();
+        let has_room = |rank: &usize| {
+            let known = &balancer.known[rank];
+            known.digest.idle >= narrowest && balancer.spurned.get(rank) != Some(&known.digest.version)
+        };
+        balancer.known.keys().copied().filter(has_room).collect()
+    }
+
+    /// Gives jobs to a site; false if none is worth it or the site answers too little.
+    pub(super) fn push(&mut self, now: Time, target: usize) -> bool {
+        let size = self.config.grid.sizes()[target];
+        let known = self.balancer().known.get(&target).map(|known| known.digest);
+        self.balancer().tried.insert(target);
+        // Rules that know nothing of a site give what could fit it at most.
+        let free = match known {
+            Some(digest) if digest.idle > 0 => digest.idle.min(size),
+            _ => size,
+        };
+        let room =
+            self.config.options.unanswered_max.saturating_sub(self.ledger.out_count(self.site_at(target)));
+        if room == 0 {
+            return false;
+        }
+        let worth = self.worth(now, target);
+        let mut jobs = self.take_for(target, free, room, worth);
+        // One message, so that the receiver decides on all at once.
+        let limit = self.config.options.batch.min(room).min(TRANSFERS_MAX);
+        for job in jobs.split_off(jobs.len().min(limit)) {
+            self.balance_enqueue(job);
+        }
+        if jobs.is_empty() {
+            return false;
+        }
+        let work: u128 = jobs.iter().map(super::area).sum();
+        let width: u32 = jobs.iter().map(|job| job.processors).sum();
+        let transfers = self.grant_all(now, target, jobs, Reason::of(GrantCause::Push));
+        let open = transfers.iter().map(|transfer| transfer.number).collect();
+        self.balancer().pushed = Some(Pushed { target, open, accepted: false });
+        if let Some(known) = self.balancer().known.get_mut(&target) {
+            // Until it says something newer, count what it gets.
+            let digest = &mut known.digest;
+            digest.work = digest.work.saturating_add(u64::try_from(work / 1_000_000).unwrap_or(u64::MAX));
+            digest.idle = digest.idle.saturating_sub(width);
+        }
+        self.give(target, transfers, None);
+        true
+    }
+
+    /// Answers to transfers came. When all of a push are answered, the search goes on or begins afresh.
+    pub(crate) fn push_answered(&mut self, now: Time, from: usize, accepted: &[u64], declined: &[u64]) {
+        let balancer = self.balancer();
+        let Some(pushed) = balancer.pushed.as_mut().filter(|pushed| pushed.target == from) else { return };
+        for number in accepted {
+            pushed.accepted |= pushed.open.remove(number);
+        }
+        for number in declined {
+            pushed.open.remove(number);
+        }
+        if !pushed.open.is_empty() {
+            return;
+        }
+        let accepted = pushed.accepted;
+        balancer.pushed = None;
+        if accepted {
+            self.progress();
+        } else {
+            if let Some(known) = self.balancer().known.get_mut(&from) {
+                known.digest.idle = 0;
+            }
+            self.refused();
+        }
+        self.turn(now);
+    }
+
+    /// The idle processors that pushed jobs may take. A half goes into the queue if one of its jobs fits.
+    pub(super) fn room_for_pushed(&mut self, transfers: &[Transfer]) -> bool {
+        let free = self.free;
+        let halves = self.balancer().rules.amount == Amount::Half;
+        halves && transfers.iter().any(|transfer| transfer.job.processors <= free)
+    }
+
+    /// A site that asked takes what comes; one that did not takes what can start at once, or the half of which one
+    /// job can.
+    pub(super) fn take_given(&mut self, now: Time, from: usize, transfer: &Transfer, room: bool) -> Answer {
+        let job = transfer.job;
+        if self.balancer().pulls() || room {
+            self.take_in(from, transfer);
+            return Answer::Accepted;
+        }
+        if job.processors <= self.free {
+            // Nothing that waits here fits, so the job is the first that does.
+            self.take_in(from, transfer);
+            self.balance_take(&job);
+            self.start(now, job);
+            return Answer::Accepted;
+        }
+        let site = self.site_at(from);
+        let reason = if self.own.is_empty() { DeclineReason::DoesNotFit } else { DeclineReason::OwnWork };
+        self.apply(self.ledger.answer(site, transfer.number, Answer::Declined));
+        self.event(EventKind::Declined { job: job.id, from: site, transfer: transfer.number, reason });
+        Answer::Declined
+    }
+}

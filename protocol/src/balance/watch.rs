@@ -1,0 +1,171 @@
+//! Waiting to be told: a site that rests has others watch for a job that it could take, or for room for one of its
+//! own.
+//!
+//! A watch is good for one piece of news. Whoever cannot use it says so (`Seen`), and the next in line is told. On
+//! links that lose messages a watch is repeated until news comes, so nothing here needs an answer of its own.
+
+use scheduler::Time;
+use scheduler::waiting::Widths;
+
+use super::Search;
+use crate::message::{Digest, Message, Offer};
+use crate::peer::Peer;
+use crate::timers::Timer;
+
+/// What another site watches for this one.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Watched {
+    seq: u64,
+    /// What for; none if the news has come.
+    width: Option<u32>,
+}
+
+/// What this site watches for another.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Watcher {
+    seq: u64,
+    /// What for; none if the news is told.
+    width: Option<u32>,
+    /// Who waits longer is told first.
+    since: u64,
+}
+
+impl Peer {
+    /// Has every other site watch for a job that could run here and is narrower than what is known to wait there.
+    pub(super) fn have_work_watched(&mut self, now: Time) {
+        let size = self.processors();
+        let me = self.rank;
+        for rank in (0..self.config.grid.len()).filter(|&rank| rank != me) {
+            let balancer = self.balancer();
+            let narrowest = balancer.known.get(&rank).map_or(0, |known| known.digest.narrowest);
+            let width = if narrowest > 0 { size.min(narrowest - 1) } else { size };
+            let watched = balancer.watched.get(&rank).and_then(|watched| watched.width).unwrap_or(0);
+            if watched < width {
+                self.have_watched(now, rank, width);
+            }
+        }
+    }
+
+    /// Has every site that is wide enough watch for room for the narrowest job that waits here.
+    pub(super) fn have_room_watched(&mut self, now: Time) {
+        let Some(narrowest) = self.own.narrowest(Widths::ALL) else { return };
+        let first = self.config.grid.home_rank(narrowest).expect("a job that waits fits its site");
+        let me = self.rank;
+        for rank in (first..self.config.grid.len()).filter(|&rank| rank != me) {
+            let balancer = self.balancer();
+            let idle = balancer.known.get(&rank).map_or(0, |known| known.digest.idle);
+            // It has room for a job and does not get it: ask for more.
+            let width = narrowest.max(idle.saturating_add(1));
+            let watched = balancer.watched.get(&rank).and_then(|watched| watched.width);
+            if width <= self.config.grid.sizes()[rank] && watched.is_none_or(|watched| watched > width) {
+                self.have_watched(now, rank, width);
+            }
+        }
+    }
+
+    fn have_watched(&mut self, now: Time, rank: usize, width: u32) {
+        let watched = self.balancer().watched.entry(rank).or_default();
+        *watched = Watched { seq: watched.seq + 1, width: Some(width) };
+        let seq = watched.seq;
+        if let Some(retry) = self.config.options.retry {
+            self.timers.set(Timer::Watch(rank), now, retry);
+        }
+        self.send(rank, Message::Watch { seq, width });
+    }
+
+    /// Repeats a watch of which no news has come.
+    pub(crate) fn repeat_watch(&mut self, rank: usize) {
+        match self.balancer().watched.get(&rank) {
+            Some(&Watched { seq, width: Some(width) }) => {
+                self.send_again(rank, Message::Watch { seq, width }, true);
+            }
+            _ => self.timers.cancel(Timer::Watch(rank)),
+        }
+    }
+
+    pub(super) fn on_watch(&mut self, from: usize, seq: u64, width: u32) {
+        let balancer = self.balancer();
+        let known = balancer.watchers.get(&from);
+        if known.is_some_and(|watcher| watcher.seq > seq) {
+            return self.balance_ignored(from, &Message::Watch { seq, width });
+        }
+        let since = match known {
+            Some(watcher) if watcher.width.is_some() => watcher.since,
+            _ => {
+                balancer.watch_count += 1;
+                balancer.watch_count
+            }
+        };
+        balancer.watchers.insert(from, Watcher { seq, width: Some(width), since });
+        if !self.fresh {
+            self.tell_watchers();
+        }
+    }
+
+    /// Tells those who watch, longest first, at most one for each job that waits, or for each idle processor.
+    pub(super) fn tell_watchers(&mut self) {
+        let idle = self.free;
+        let narrowest = self.own.narrowest(Widths::ALL);
+        let waiting = self.own.len();
+        let balancer = self.balancer();
+        let pulls = balancer.pulls();
+        let most = if pulls { waiting } else { idle as usize };
+        if most == 0 || balancer.watchers.is_empty() {
+            return;
+        }
+        let wants = |watcher: &Watcher| {
+            watcher.width.is_some_and(|width| {
+                if pulls { narrowest.is_some_and(|narrowest| narrowest <= width) } else { idle >= width }
+            })
+        };
+        let mut told: Vec<(u64, usize)> = balancer
+            .watchers
+            .iter()
+            .filter(|(_, watcher)| wants(watcher))
+            .map(|(&rank, watcher)| (watcher.since, rank))
+            .collect();
+        told.sort_unstable();
+        told.truncate(most);
+        for (_, rank) in told {
+            let watcher = self.balancer().watchers.get_mut(&rank).expect("it was just found");
+            watcher.width = None;
+            let seq = watcher.seq;
+            let digest = self.digest();
+            self.send(rank, Message::News { seq, digest });
+        }
+    }
+
+    pub(super) fn on_news(&mut self, now: Time, from: usize, seq: u64, digest: Digest) {
+        self.learn(now, from, digest);
+        if let Some(watched) = self.balancer().watched.get_mut(&from)
+            && watched.seq == seq
+        {
+            watched.width = None;
+            self.timers.cancel(Timer::Watch(from));
+        }
+        if self.fresh {
+            self.turn(now);
+        }
+        if !self.uses(now, from, digest) {
+            self.send(from, Message::Seen { version: seq, keep: false, offer: Offer::default() });
+        }
+    }
+
+    /// Acts on news at once if this site rests and can; false if somebody else should be told.
+    fn uses(&mut self, now: Time, from: usize, digest: Digest) -> bool {
+        let free = self.free;
+        let balancer = self.balancer();
+        if balancer.search != Search::Resting || balancer.asked.is_some() || balancer.pushed.is_some() {
+            return false;
+        }
+        if balancer.pulls() {
+            let fits = digest.narrowest > 0 && digest.narrowest <= free;
+            if fits {
+                self.ask_for_work(now, from);
+            }
+            fits
+        } else {
+            self.push(now, from)
+        }
+    }
+}
