@@ -36,8 +36,8 @@
 pub mod bounds;
 pub mod compare;
 pub mod deficiency;
-
 pub mod federation;
+pub mod fetch;
 #[cfg(test)]
 mod fixtures;
 pub mod metrics;

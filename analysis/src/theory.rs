@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use scheduler::{Order, Span, Steal, Strategy, StrategySpec};
 
 use crate::bounds::Bounds;
+use crate::fetch;
 use crate::outcome::{JobState, Outcome};
 
 /// What a run must be known for before a theorem may be held against it.
@@ -103,6 +104,7 @@ pub fn compare(outcome: &Outcome, bounds: &Bounds, setting: Setting) -> Vec<Comp
     };
     let mut comparisons = vec![competitive_ratio(&run, bounds)];
     comparisons.extend(certificate(&run, bounds, outcome));
+    comparisons.extend(fetched(&run, bounds, outcome));
     comparisons.push(lower_bound(&run, bounds));
     comparisons
 }
@@ -132,6 +134,8 @@ impl Run {
     fn judge(&self, within: bool) -> Verdict {
         if !self.complete {
             Verdict::NotApplicable { reason: "the run is partial".into() }
+        } else if self.setting.strategy.fetch > Span::ZERO {
+            Verdict::NotApplicable { reason: "stolen jobs had to be fetched".into() }
         } else if !self.setting.free_messages {
             Verdict::NotApplicable { reason: "messages took time, were lost or waited for a poll".into() }
         } else if within {
@@ -249,6 +253,18 @@ fn certificate(run: &Run, bounds: &Bounds, outcome: &Outcome) -> Option<Comparis
         within: Some(within),
         verdict: run.judge(within),
     })
+}
+
+/// The bounds of reserve, then fetch, if that is what ran.
+fn fetched(run: &Run, bounds: &Bounds, outcome: &Outcome) -> Vec<Comparison> {
+    let StrategySpec { strategy, fetch: delta, .. } = run.setting.strategy;
+    match guarantee(&strategy, run.offline) {
+        Ok((steal, guarantee)) if delta > Span::ZERO && matches!(steal.order, Order::Ahb | Order::Abh) => {
+            let beta_percent = u8::try_from(guarantee.beta_percent).expect("a percentage");
+            fetch::comparisons(outcome, bounds, delta, beta_percent, run.complete)
+        }
+        _ => Vec::new(),
+    }
 }
 
 /// No complete schedule is shorter than a lower bound, whatever the strategy and the network.

@@ -5,7 +5,7 @@
 
 use crate::grid::{Grid, SiteId};
 use crate::job::{JobId, JobSpec};
-use crate::time::Time;
+use crate::time::{Span, Time};
 
 /// A decision: this job starts at this site now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +30,11 @@ pub trait Policy {
     /// The site that is told of a job first. `None` if no site is wide enough.
     fn entry(&self, grid: &Grid, job: &JobSpec) -> Option<SiteId> {
         grid.home(job.processors)
+    }
+
+    /// How long a job that starts at a site holds its processors idle before it runs: the time to fetch it.
+    fn fetch(&self, _grid: &Grid, _job: &JobSpec, _site: SiteId) -> Span {
+        Span::ZERO
     }
 
     /// When [`Policy::decide`] must be called even if nothing else happens.

@@ -118,6 +118,11 @@ impl Observer {
         Observer { started: vec![false; jobs], used: vec![0; sites] }
     }
 
+    /// The place of the first job that was not started.
+    pub(crate) fn first_unstarted(&self) -> Option<usize> {
+        self.started.iter().position(|started| !started)
+    }
+
     /// A start: `place` in the workload, at a site with `limit` processors.
     pub(crate) fn start(
         &mut self,

@@ -6,6 +6,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use scheduler::event::GrantCause;
 use scheduler::ideal::invariants::{self, State, Terms, Violation};
 use scheduler::{Event, EventKind, Grid, JobId, JobSpec, Pass, Policy, Span, Start, Steal, Time, TimedJob};
 
@@ -86,7 +87,8 @@ impl<P> Observer<P> for () {}
 /// Runs jobs, sorted by (submission, id), to the last completion.
 ///
 /// Emits `Submitted` at the entry site of each job, `Started` and `Completed`, in the order in which they happen. A job
-/// that takes no time completes at the instant it starts: that instant is then gone through again.
+/// that takes no time completes at the instant it starts: that instant is then gone through again. If the policy
+/// fetches a job, it is `Granted` when it is decided on, and `Accepted` and `Started` when it is there.
 ///
 /// # Errors
 /// If the workload does not fit the grid or is not sorted, or if the policy leaves jobs waiting for ever.
@@ -191,6 +193,8 @@ struct Run<'a, P, S, O> {
     /// (end, start sequence, place in the workload), earliest first.
     ends: BinaryHeap<Reverse<(Time, u64, u32)>>,
     starts: Vec<Start>,
+    /// Jobs that are fetched: (when they run, sequence, place in the workload), earliest first.
+    fetched: BinaryHeap<Reverse<(Time, u64, u32)>>,
     arrived: usize,
     sequence: u64,
     summary: Summary,
@@ -217,6 +221,7 @@ impl<'a, P: Policy, S: FnMut(Event), O: Observer<P>> Run<'a, P, S, O> {
             free: grid.sizes().to_vec(),
             ends: BinaryHeap::new(),
             starts: Vec::new(),
+            fetched: BinaryHeap::new(),
             arrived: 0,
             sequence: 0,
             summary: Summary { jobs: 0, last_end: None, decisions: 0 },
@@ -234,6 +239,7 @@ impl<'a, P: Policy, S: FnMut(Event), O: Observer<P>> Run<'a, P, S, O> {
                 return Ok(());
             }
             now = Some(next);
+            self.run_fetched(next);
             self.step(next);
         }
         match now {
@@ -241,6 +247,26 @@ impl<'a, P: Policy, S: FnMut(Event), O: Observer<P>> Run<'a, P, S, O> {
                 Err(ReferenceError::Starved { at, waiting: self.jobs.len() - self.summary.jobs })
             }
             _ => Ok(()),
+        }
+    }
+
+    /// Starts what has been fetched by `until`. No decision depends on it: the processors are reserved.
+    fn run_fetched(&mut self, until: Time) {
+        while let Some(&Reverse((at, transfer, place))) = self.fetched.peek()
+            && at <= until
+        {
+            self.fetched.pop();
+            let place = place as usize;
+            let JobSpec { id: job, processors, .. } = self.jobs[place].spec;
+            let Phase::Running(rank) = self.phases[place] else { unreachable!("it holds processors") };
+            let site = self.grid.at_rank(rank as usize);
+            let from = self.policy.entry(self.grid, &self.jobs[place].spec).expect("it was submitted there");
+            for kind in [
+                EventKind::Accepted { job, from, transfer, firm: false },
+                EventKind::Started { job, processors, hops: 1 },
+            ] {
+                (self.sink)(Event { at, site, kind });
+            }
         }
     }
 
@@ -322,11 +348,21 @@ impl<'a, P: Policy, S: FnMut(Event), O: Observer<P>> Run<'a, P, S, O> {
             let fits = spec.processors <= self.free[rank];
             assert!(fits, "job {} does not fit site {site} at {now} s", job.id);
             self.free[rank] -= spec.processors;
-            self.ends.push(Reverse((now + run_time, self.sequence, place as u32)));
+            let fetch = self.policy.fetch(self.grid, &spec, site);
+            let entry = self.policy.entry(self.grid, &spec);
+            self.ends.push(Reverse((now + fetch + run_time, self.sequence, place as u32)));
             self.sequence += 1;
-            let hops = u32::from(self.policy.entry(self.grid, &spec) != Some(site));
-            let kind = EventKind::Started { job: spec.id, processors: spec.processors, hops };
-            (self.sink)(Event { at: now, site, kind });
+            if let (Some(from), true) = (entry, fetch > Span::ZERO) {
+                let transfer = self.sequence;
+                self.fetched.push(Reverse((now + fetch, transfer, place as u32)));
+                let (cause, request) = (GrantCause::Unknown, 0);
+                let kind = EventKind::Granted { job: spec.id, to: site, transfer, hops: 1, cause, request };
+                (self.sink)(Event { at: now, site: from, kind });
+            } else {
+                let hops = u32::from(entry != Some(site));
+                let kind = EventKind::Started { job: spec.id, processors: spec.processors, hops };
+                (self.sink)(Event { at: now, site, kind });
+            }
             self.observer.started(now, &spec, rank);
         }
         self.starts = starts;

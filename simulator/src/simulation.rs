@@ -283,7 +283,9 @@ impl<'a, H: Host> Simulation<'a, H> {
     /// If a job never finished or an answer is still outstanding.
     pub fn finish(self) -> Result<Totals, Violation> {
         if self.totals.completed < self.jobs.len() {
-            let job = self.unfinished.first().copied().unwrap_or_else(|| self.jobs[self.next_job].spec.id);
+            // What was started has ended, so the first unfinished job is the first that never started.
+            let place = self.observer.first_unstarted().expect("a job is unfinished");
+            let job = self.jobs[place].spec.id;
             let unfinished = self.jobs.len() - self.totals.completed;
             return Err(Violation::Unfinished { unfinished, job });
         }

@@ -9,7 +9,7 @@ use protocol::{Discovery, Options};
 use scheduler::ideal::{CommonPool, GreedySteal, StatelessSteal};
 use scheduler::{
     Event, Grid, JobId, JobSpec, LocalScheduler, Order, Pass, Selection, SiteId, Span, Steal,
-    Strategy as Scheduling, Submit, Threshold, Time, TimedJob,
+    Strategy as Scheduling, StrategySpec, Submit, Threshold, Time, TimedJob,
 };
 use simulator::{Checks, Delay, Faults, Simulation, SimulationConfig, reference};
 
@@ -91,7 +91,16 @@ fn scheduling() -> impl Strategy<Value = Scheduling> {
         2 => steal().prop_map(greedy),
         1 => Just(Scheduling::CommonPool),
         1 => Just(Scheduling::Local),
+        2 => prop::sample::select(&POOLS[..]).prop_map(named),
     ]
+}
+
+/// Exchanges through a global queue.
+const POOLS: [&str; 5] =
+    ["pool:fcfs", "pool:easy", "pool:list", "pool:list,via=gossip", "pool:easy,offer=all,via=gossip"];
+
+fn named(name: &str) -> Scheduling {
+    name.parse::<StrategySpec>().expect("a strategy of this test").strategy
 }
 
 fn workload(online: bool) -> impl Strategy<Value = (Arc<Grid>, Vec<TimedJob>)> {
@@ -133,6 +142,7 @@ fn options() -> impl Strategy<Value = Options> {
             bounces_max,
             retry: Some(Span::from_secs(40)),
             recall: recall.then(|| Span::from_secs(90)),
+            refresh: Some(Span::from_secs(120)),
             message_events,
             ..Options::default()
         },
@@ -191,7 +201,9 @@ proptest! {
     #[test]
     fn the_certificate_holds_for_every_ideal(
         (grid, jobs) in workload(true),
-        strategy in scheduling().prop_filter("an ideal", |strategy| *strategy != Scheduling::Local),
+        strategy in scheduling().prop_filter("an ideal of this test", |strategy| {
+            !matches!(strategy, Scheduling::Local | Scheduling::Pool(_))
+        }),
     ) {
         let judged = judge(&grid, strategy, &jobs, &ideal(&grid, strategy, &jobs));
         check(&grid, &judged)?;

@@ -45,7 +45,9 @@ struct Site {
     foreign: u64,
     /// Offered in requests without answer, or reserved by claims.
     offered: u64,
-    /// On the way here, of homes below k.
+    /// On the way here.
+    granted: u64,
+    /// Of that, of homes below k.
     foreign_granted: u64,
     /// Directed pairs with this site in which something is lost.
     broken: u32,
@@ -181,6 +183,7 @@ impl<'a> Replay<'a> {
             Phase::Waiting(_) => self.lists.remove(at_home, processors),
             Phase::Granted(to) => {
                 change(&mut self.reserved[at_home]);
+                change(&mut self.sites[to as usize].granted);
                 if foreign {
                     change(&mut self.sites[to as usize].foreign_granted);
                 }
@@ -226,7 +229,7 @@ impl<'a> Replay<'a> {
             // Nothing waits in any list that this site may take from: the job that ends last is itself between sites.
             let under_way = site.offered + site.foreign_granted + reserved;
             rate.in_transit += take(if list.is_none() { size } else { under_way });
-            let idle = size.saturating_sub(site.busy + site.foreign);
+            let idle = size.saturating_sub(site.busy + site.foreign + site.granted);
             let fits = list.is_some_and(|list| u64::from(list.narrowest) <= idle);
             if fits {
                 rate.blind += take(size);

@@ -4,7 +4,7 @@ use analysis::Outcome;
 use anyhow::bail;
 use scheduler::ideal::{CommonPool, GreedySteal, PoolExchange, StatelessSteal};
 use scheduler::local::LocalGrid;
-use scheduler::{Event, EventKind, Pass, Strategy};
+use scheduler::{Event, EventKind, Pass, Strategy, StrategySpec};
 use simulator::{Checks, Simulation, SimulationConfig, reference};
 
 use super::progress::Progress;
@@ -95,7 +95,7 @@ pub fn simulate(
         sink(event);
     };
     let (status, violation) = if experiment.strategy.ideal {
-        (ideal(experiment, jobs, interrupt, &mut sink)?, None)
+        (ideal(experiment, experiment.strategy, jobs, interrupt, &mut sink)?, None)
     } else {
         peers(experiment, jobs, checks, interrupt, &mut sink)
     };
@@ -150,6 +150,7 @@ fn peers(
 
 fn ideal(
     experiment: &Experiment,
+    strategy: StrategySpec,
     jobs: &Jobs,
     interrupt: &Interrupt,
     sink: &mut impl FnMut(&Event),
@@ -158,13 +159,13 @@ fn ideal(
     let mut sink = |event: Event| sink(&event);
     let stop = || interrupt.is_set();
     let (jobs, pass) = (&jobs.jobs, experiment.pass);
-    let done = match experiment.strategy.strategy {
+    let done = match strategy.strategy {
         Strategy::Local => {
             let mut policy = LocalGrid::new(grid.clone(), experiment.local, pass);
             reference::run_while(&mut policy, jobs, grid, pass, &mut sink, stop)
         }
         Strategy::Steal(steal) => {
-            let mut policy = StatelessSteal::new(grid, steal);
+            let mut policy = StatelessSteal::new(grid, steal).with_fetch(strategy.fetch);
             reference::run_while(&mut policy, jobs, grid, Pass::Batch, &mut sink, stop)
         }
         Strategy::StealGreedy(steal) => {
@@ -198,12 +199,13 @@ pub fn ideal_beside(
     complete: bool,
     interrupt: &Interrupt,
 ) -> anyhow::Result<Option<Outcome>> {
-    let pointless = experiment.strategy.ideal
+    let pointless = experiment.strategy.is_free()
         || matches!(experiment.strategy.strategy, Strategy::Local | Strategy::Balance(_));
     if !experiment.outputs.ideal || pointless || !complete {
         return Ok(None);
     }
     let mut builder = builder(experiment, jobs);
-    let status = ideal(experiment, jobs, interrupt, &mut |event| builder.observe(event))?;
+    let free = experiment.strategy.freed();
+    let status = ideal(experiment, free, jobs, interrupt, &mut |event| builder.observe(event))?;
     Ok((status == Status::Complete).then(|| builder.finish()))
 }

@@ -5,14 +5,14 @@
 //! lists, as the paper does, and gives the same schedule offline.
 
 use crate::class::Selection;
-use crate::grid::Grid;
+use crate::grid::{Grid, SiteId};
 use crate::ideal::homes::{Homes, View};
 use crate::ideal::machines::Machines;
 use crate::ideal::select::pick;
 use crate::job::{JobId, JobSpec};
 use crate::policy::{Policy, Start};
 use crate::strategy::Steal;
-use crate::time::Time;
+use crate::time::{Span, Time};
 
 /// The ideal stealing algorithm ST_x with its variants of threshold, order and selection.
 ///
@@ -27,6 +27,8 @@ pub struct StatelessSteal {
     lists: Vec<Option<View>>,
     /// What each site had looked at when it last found nothing to start.
     settled: Vec<Option<Settled>>,
+    /// How long stolen jobs hold their processors idle first.
+    fetch: Span,
 }
 
 /// A list of which nothing could start. While it is as it was, before `until`, and with no start or completion
@@ -57,7 +59,15 @@ impl StatelessSteal {
             machines: Machines::new(grid, steal.select == Selection::Easy),
             lists: vec![None; grid.len()],
             settled: vec![None; grid.len()],
+            fetch: Span::ZERO,
         }
+    }
+
+    /// Reserve, then fetch: every stolen job holds its processors idle for so long before it runs.
+    #[must_use]
+    pub fn with_fetch(mut self, fetch: Span) -> StatelessSteal {
+        self.fetch = fetch;
+        self
     }
 
     /// The lists L_i of all sites by rank, as views of home queues.
@@ -150,6 +160,10 @@ impl Policy for StatelessSteal {
                 return;
             }
         }
+    }
+
+    fn fetch(&self, grid: &Grid, job: &JobSpec, site: SiteId) -> Span {
+        if grid.home(job.processors) == Some(site) { Span::ZERO } else { self.fetch }
     }
 
     fn waiting(&self) -> usize {

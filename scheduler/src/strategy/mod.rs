@@ -8,6 +8,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 mod balance;
+mod fetch;
 mod pool;
 
 pub use balance::{Amount, Balance, Initiative, VictimRule};
@@ -16,6 +17,7 @@ pub use pool::{Discipline, OfferRule, Pool, PoolAlgorithm, PoolOrder, SiteOrder,
 use crate::class::{Order, Selection, Threshold};
 use crate::grid::Grid;
 use crate::job::JobSpec;
+use crate::time::Span;
 
 /// The switches of the stealing algorithm ST_x.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -91,6 +93,22 @@ pub struct StrategySpec {
     pub strategy: Strategy,
     /// Global view, no messages.
     pub ideal: bool,
+    /// How long a stolen job holds its processors idle before it runs. For the ideal reference of stealing only; zero
+    /// otherwise.
+    #[serde(default)]
+    pub fetch: Span,
+}
+
+impl StrategySpec {
+    /// Whether the reference runs with free and instantaneous messages, nothing being fetched.
+    pub fn is_free(&self) -> bool {
+        self.ideal && self.fetch == Span::ZERO
+    }
+
+    /// The same strategy with everything free: what it is compared with.
+    pub fn freed(self) -> StrategySpec {
+        StrategySpec { ideal: true, fetch: Span::ZERO, ..self }
+    }
 }
 
 /// The scheduler of one site's queue.
@@ -219,11 +237,13 @@ impl FromStr for StrategySpec {
         };
         let mut parts = rest.split(',');
         let mut strategy = named(parts.next().unwrap_or_default()).map_err(fail)?;
+        let mut fetch = Span::ZERO;
         for option in parts {
             let Some((key, value)) = option.split_once('=') else {
                 return Err(fail(format!("option {option:?} has no value; {NAMES}")));
             };
             match &mut strategy {
+                Strategy::Steal(_) if key == "fetch" => fetch::parse(value).map(|span| fetch = span),
                 Strategy::Steal(steal) | Strategy::StealGreedy(steal) => steal.set(key, value),
                 Strategy::Pool(pool) => pool.set(key, value),
                 Strategy::Balance(balance) => balance.set(key, value),
@@ -244,7 +264,13 @@ impl FromStr for StrategySpec {
                 "a baseline has no ideal reference: it decides by what it was told; leave out ideal/"
                     .to_string(),
             )),
-            strategy => Ok(StrategySpec { strategy, ideal }),
+            Strategy::Steal(_) if !ideal && fetch > Span::ZERO => {
+                Err(fail(format!("fetch is for the reference; write ideal/{rest}, or give messages a delay")))
+            }
+            Strategy::Steal(steal) if fetch > Span::ZERO && steal.select == Selection::Easy => Err(fail(
+                "reservations know nothing of fetch; select first-fit, best-fit or head".to_string(),
+            )),
+            strategy => Ok(StrategySpec { strategy, ideal, fetch }),
         }
     }
 }
@@ -294,7 +320,11 @@ impl fmt::Display for Strategy {
 impl fmt::Display for StrategySpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let prefix = if self.ideal { "ideal/" } else { "" };
-        write!(f, "{prefix}{}", self.strategy)
+        write!(f, "{prefix}{}", self.strategy)?;
+        if self.fetch > Span::ZERO {
+            write!(f, ",fetch={}", fetch::show(self.fetch))?;
+        }
+        Ok(())
     }
 }
 
@@ -335,6 +365,8 @@ mod tests {
             "ideal/st:50,order=bah",
             "st:75,order=hab,select=best-fit",
             "ideal/common-pool",
+            "ideal/st:50,fetch=120s",
+            "ideal/st:25,order=bah,select=head,fetch=1500ms",
             "pool:fcfs",
             "pool:easy,via=gossip,offer=all,site-order=descending,pool-order=offered,demand=off",
             "ideal/pool:list,offer=head,discipline=interleaved,too-wide=block",
@@ -354,6 +386,10 @@ mod tests {
             ("st:50,order=xyz", "unknown order"),
             ("st:50,colour=red", "unknown option"),
             ("st-greedy:50,select=easy", "a reservation in one of several lists"),
+            ("st:50,fetch=120s", "write ideal/st:50,fetch=120s"),
+            ("ideal/st:50,fetch=120", "is no time"),
+            ("ideal/st:50,select=easy,fetch=1s", "know nothing of fetch"),
+            ("ideal/st-greedy:50,fetch=1s", "unknown option"),
             ("local:5", "takes no threshold"),
             ("steal", "a victim is missing"),
             ("steal:best", "unknown victim"),
