@@ -15,6 +15,8 @@
 //! A reservation holds processors of one site and lives for one run of the algorithm. Running an algorithm a
 //! second time on what it left starts nothing.
 
+use std::ops::ControlFlow;
+
 mod queue;
 mod site;
 
@@ -172,10 +174,11 @@ pub(crate) fn serve(
     let mut state = (site, scan);
     jobs.take(
         &mut state,
-        |(_, scan), least| match scan {
-            Scan::Front => least.processors <= width,
-            Scan::Behind(limits) => limits.admits(least),
-            Scan::Over => false,
+        |(site, scan), least| match scan {
+            _ if site.free == 0 => ControlFlow::Break(()),
+            Scan::Front => ControlFlow::Continue(least.processors <= width),
+            Scan::Behind(limits) => ControlFlow::Continue(limits.admits(least)),
+            Scan::Over => ControlFlow::Break(()),
         },
         |(site, scan), job| {
             if job.processors > width {

@@ -3,6 +3,8 @@
 //! Kept in chunks with the narrowest width and the shortest request of each, so that a site passes over
 //! thousands of jobs that it cannot start at the cost of a few.
 
+use std::ops::ControlFlow;
+
 use serde::{Deserialize, Serialize};
 
 use crate::job::{JobId, JobSpec};
@@ -172,11 +174,11 @@ impl JobQueue {
     }
 
     /// Takes out, in order, every job that `pick` says yes to. `may` is asked of the least of some jobs and must
-    /// say yes whenever `pick` would for one of them, or would learn from it.
+    /// say yes whenever `pick` would for one of them, or would learn from it, and break when it has seen enough.
     pub(super) fn take<S>(
         &mut self,
         state: &mut S,
-        may: impl Fn(&S, Least) -> bool,
+        may: impl Fn(&S, Least) -> ControlFlow<(), bool>,
         mut pick: impl FnMut(&mut S, &WaitingJob) -> bool,
     ) {
         self.jobs.take(state, may, |state, placed| pick(state, &placed.job));

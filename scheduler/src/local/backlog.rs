@@ -5,6 +5,8 @@
 //! width, shortest request) tells that none of them may start. What a scan refused stays refused until a
 //! limit grows, so after an arrival only the new job is looked at.
 
+use std::ops::ControlFlow;
+
 use super::chunked::{Chunked, Entry};
 use crate::job::{JobSpec, QueueKey};
 use crate::time::{Span, Time};
@@ -148,7 +150,7 @@ impl Backlog {
         } else {
             self.jobs.take(
                 &mut limits,
-                |limits, least| limits.admits(least),
+                |limits, least| ControlFlow::Continue(limits.admits(least)),
                 |limits, job| {
                     let admitted = limits.admits(job.summary());
                     if admitted {

@@ -5,6 +5,8 @@
 //! (summary: processors freed). With a few dozen entries it is one sorted `Vec`; with n entries, inserting,
 //! removing and passing over everything cost O(n / chunk + chunk).
 
+use std::ops::ControlFlow;
+
 /// Entries of a chunk at which it is cut in two. Arbitrary: a chunk is a few cache lines to shift, and 10,000
 /// waiting jobs are about 200 summaries to pass over.
 const CHUNK_MAX: usize = 96;
@@ -128,19 +130,24 @@ impl<E: Entry> Chunked<E> {
     }
 
     /// Takes out, in order, every entry that `pick` says yes to. Chunks whose summary `may` rules out are not
-    /// looked at, so `may` must say yes whenever `pick` would for one entry of the chunk.
+    /// looked at, so `may` must say yes whenever `pick` would for one entry of the chunk; from a chunk at which it
+    /// breaks nothing on is looked at.
     pub(crate) fn take<S>(
         &mut self,
         state: &mut S,
-        may: impl Fn(&S, E::Summary) -> bool,
+        may: impl Fn(&S, E::Summary) -> ControlFlow<(), bool>,
         mut pick: impl FnMut(&mut S, &E) -> bool,
     ) {
         let mut place = 0;
         while place < self.chunks.len() {
             let chunk = &mut self.chunks[place];
-            if !may(state, chunk.summary) {
-                place += 1;
-                continue;
+            match may(state, chunk.summary) {
+                ControlFlow::Continue(true) => {}
+                ControlFlow::Continue(false) => {
+                    place += 1;
+                    continue;
+                }
+                ControlFlow::Break(()) => return,
             }
             let before = chunk.entries.len();
             chunk.entries.retain(|entry| !pick(state, entry));
@@ -226,7 +233,7 @@ mod tests {
             prop_assert_eq!(list.first(), naive.first());
 
             let mut taken = Vec::new();
-            list.take(&mut taken, |_, _| true, |taken, value| {
+            list.take(&mut taken, |_, _| ControlFlow::Continue(true), |taken, value| {
                 let yes = value % 3 == 0;
                 if yes {
                     taken.push(*value);
