@@ -28,6 +28,9 @@ pub enum ArrivalsError {
     /// A job came twice.
     #[error("job {0} was handed over before")]
     Twice(JobId),
+    /// Jobs come with orders in lockstep.
+    #[error("the node runs in lockstep: its jobs come with orders")]
+    Lockstep,
     /// No site can run it.
     #[error("job {job} needs {processors} processors; the widest site has {widest}")]
     Width {

@@ -72,9 +72,14 @@ pub struct NodeClient {
 impl NodeClient {
     /// A client of the control interface at this address, such as `127.0.0.1:4000`.
     pub fn new(http: &str) -> NodeClient {
+        NodeClient::with_timeout(http, TIMEOUT)
+    }
+
+    /// The same; each request is given up after this long.
+    pub fn with_timeout(http: &str, timeout: Duration) -> NodeClient {
         let config = ureq::Agent::config_builder()
             .http_status_as_error(false)
-            .timeout_global(Some(TIMEOUT))
+            .timeout_global(Some(timeout))
             // Never through a proxy: nodes are on the local network.
             .proxy(None)
             .build();

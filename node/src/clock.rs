@@ -32,6 +32,9 @@ pub enum ClockError {
     /// There was a start before.
     #[error("the trace clock was started before; a node serves one run")]
     Started,
+    /// There is no clock in lockstep.
+    #[error("the node runs in lockstep: its time goes by orders")]
+    Lockstep,
     /// No factor.
     #[error("factor {0}: use a number above 0 and up to {FACTOR_MAX}")]
     Factor(f64),

@@ -32,6 +32,7 @@ use crate::client::{ClientError, NodeClient};
 use crate::clock::StartOrder;
 use crate::config::{NodeConfig, PeerAddress};
 use crate::control::api::Status;
+use crate::lockstep::{Client, LinkError};
 use crate::network::Discovery;
 use crate::spawn::{NodeProcess, SpawnError, SpawnOrder};
 
@@ -176,6 +177,40 @@ impl Fleet {
         Ok(order)
     }
 
+    /// Opens a connection for orders to every node, instead of [`Fleet::feed`] and [`Fleet::start`].
+    ///
+    /// # Errors
+    /// The first site whose node refuses, or is gone.
+    pub fn lockstep(&mut self, patience: Duration) -> Result<Vec<Client>, (SiteId, LinkError)> {
+        let connect = |node: &Member| {
+            let ready = node.process.ready_line();
+            Client::connect(&ready.http, patience).map_err(|error| (ready.site, error))
+        };
+        self.nodes.iter().map(connect).collect()
+    }
+
+    /// A node that has ended, once something has gone wrong: watches all for a moment.
+    pub fn first_ended(&mut self) -> Option<FleetError> {
+        let deadline = Instant::now() + END_PATIENCE;
+        loop {
+            match self.look_for_end() {
+                Ok(None) if Instant::now() < deadline => std::thread::sleep(END_POLL),
+                Ok(ended) => return ended,
+                Err(error) => return Some(error),
+            }
+        }
+    }
+
+    fn look_for_end(&mut self) -> Result<Option<FleetError>, FleetError> {
+        for node in &mut self.nodes {
+            if let Some(status) = node.process.ended()? {
+                let name = node.process.ready_line().name.clone();
+                return Ok(Some(FleetError::Ended { name, status, log: node.process.log_tail() }));
+            }
+        }
+        Ok(None)
+    }
+
     /// All nodes as of now, in the order of the experiment.
     ///
     /// # Errors
@@ -263,17 +298,10 @@ impl Fleet {
             Ok(value) => return Ok(value),
             Err(error) => error,
         };
-        let deadline = Instant::now() + END_PATIENCE;
-        while matches!(error, ClientError::Request { .. }) && Instant::now() < deadline {
-            for node in &mut self.nodes {
-                if let Some(status) = node.process.ended()? {
-                    let name = node.process.ready_line().name.clone();
-                    return Err(FleetError::Ended { name, status, log: node.process.log_tail() });
-                }
-            }
-            std::thread::sleep(END_POLL);
+        match &error {
+            ClientError::Request { .. } => Err(self.first_ended().unwrap_or(error.into())),
+            _ => Err(error.into()),
         }
-        Err(error.into())
     }
 }
 

@@ -26,6 +26,7 @@ pub mod executor;
 pub mod exit;
 pub mod fleet;
 pub mod frame;
+pub mod lockstep;
 mod measured;
 pub mod metrics;
 pub mod network;

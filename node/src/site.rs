@@ -4,7 +4,10 @@
 //! one turn, then the peer's timers; then it sleeps until something is due or arrives. Until the clock starts the
 //! peer is told nothing and frames wait in the network's bounded inbox.
 
+mod lockstep;
+
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -23,9 +26,12 @@ use crate::delay::{DelayConfig, DelayLine};
 use crate::event_log::EventLog;
 use crate::executor::Executor;
 use crate::frame::Frame;
+use crate::lockstep::Mailbox;
 use crate::measured::Measured;
 use crate::metrics::{Limit, Metrics};
 use crate::network::{Arrival, Network, NetworkHandle, Outgoing};
+
+pub(crate) use self::lockstep::Occupied;
 
 /// Messages handled in one instant, so that a flood cannot keep the site from its jobs. Arbitrary.
 const MESSAGES_PER_INSTANT: usize = 1024;
@@ -46,6 +52,9 @@ pub(crate) struct SiteLoop {
     executor: Executor,
     arrivals: Arrivals,
     delayed: DelayLine<Outgoing>,
+    delay_line_max: usize,
+    /// Letters that are not due; only in lockstep.
+    mailbox: Option<Mailbox>,
     network: Network,
     sender: NetworkHandle,
     /// Number of the last frame to each site.
@@ -79,6 +88,8 @@ impl SiteLoop {
             executor: Executor::default(),
             arrivals: Arrivals::new(config.jobs_held_max),
             delayed: DelayLine::new(config.delay_line_max),
+            delay_line_max: config.delay_line_max,
+            mailbox: None,
             sender: network.handle(),
             network,
             sent: BTreeMap::new(),
@@ -107,14 +118,10 @@ impl SiteLoop {
             if self.instant(first.take())? {
                 // More may be due already. Let the network and the commands have their turn before it.
                 tokio::task::yield_now().await;
-                match self.commands.try_recv() {
-                    Ok(Command::Stop(answer)) => {
-                        // Whoever asked may not wait for the answer.
-                        let _ = answer.send(());
-                        return Ok(());
-                    }
-                    Ok(command) => self.on_command(command),
-                    Err(_) => {}
+                if let Ok(command) = self.commands.try_recv()
+                    && self.obey(command).await?.is_break()
+                {
+                    return Ok(());
                 }
                 continue;
             }
@@ -123,11 +130,9 @@ impl SiteLoop {
                 biased; // What is due first, then the operator, then other sites.
                 rung = alarm.until(self.next_wake(running)) => rung?,
                 command = self.commands.recv() => match command {
-                    Some(Command::Stop(answer)) => {
-                        let _ = answer.send(());
+                    Some(command) => if self.obey(command).await?.is_break() {
                         return Ok(());
-                    }
-                    Some(command) => self.on_command(command),
+                    },
                     None => return Ok(()), // Every operator is gone.
                 },
                 arrival = self.network.next(), if running => match arrival {
@@ -228,7 +233,8 @@ impl SiteLoop {
         while let Some(arrival) = next {
             match arrival {
                 Arrival::Frame { from, incarnation, bytes } => {
-                    if let Some(message) = self.open(from, incarnation, &bytes) {
+                    let frame = self.unpack(from, incarnation, &bytes);
+                    if let Some(message) = frame.and_then(|frame| self.read(&frame)) {
                         self.tell(Input::Message { from, message })?;
                     }
                 }
@@ -260,7 +266,11 @@ impl SiteLoop {
     }
 
     fn record(&mut self, kind: EventKind) -> anyhow::Result<()> {
-        let event = Event { at: self.now, site: self.site, kind };
+        self.record_at(self.now, kind)
+    }
+
+    fn record_at(&mut self, at: Time, kind: EventKind) -> anyhow::Result<()> {
+        let event = Event { at, site: self.site, kind };
         tracing::trace!(?event);
         self.metrics.observe(&event);
         self.events.push(event)?;
@@ -270,6 +280,20 @@ impl SiteLoop {
     // Messages.
 
     fn send(&mut self, to: SiteId, message: &Message) -> anyhow::Result<()> {
+        let (_, outgoing) = self.pack(to, message);
+        let delay = self.delay.between(self.site, to);
+        if delay == Span::ZERO {
+            return self.post(outgoing);
+        }
+        if let Err(lost) = self.delayed.push(to, self.now.saturating_add(delay), outgoing) {
+            self.delayed_full += 1;
+            self.record(EventKind::Lost { to, message: lost.kind })?;
+        }
+        Ok(())
+    }
+
+    /// The next frame to a site, and its number.
+    fn pack(&mut self, to: SiteId, message: &Message) -> (u64, Outgoing) {
         let sequence = self.sent.entry(to).or_insert(0);
         *sequence += 1;
         // A run time that is gone belongs to a job that ended here, so the receiver has settled this transfer.
@@ -284,16 +308,7 @@ impl SiteLoop {
             message: protocol::codec::encode(message),
             run_times,
         };
-        let outgoing = Outgoing { to, kind: message.kind(), bytes: frame.encode() };
-        let delay = self.delay.between(self.site, to);
-        if delay == Span::ZERO {
-            return self.post(outgoing);
-        }
-        if let Err(lost) = self.delayed.push(to, self.now.saturating_add(delay), outgoing) {
-            self.delayed_full += 1;
-            self.record(EventKind::Lost { to, message: lost.kind })?;
-        }
-        Ok(())
+        (frame.sequence, Outgoing { to, kind: message.kind(), bytes: frame.encode() })
     }
 
     fn post(&mut self, outgoing: Outgoing) -> anyhow::Result<()> {
@@ -301,8 +316,8 @@ impl SiteLoop {
         if self.sender.send(outgoing) { Ok(()) } else { self.record(EventKind::Lost { to, message }) }
     }
 
-    /// The message in a frame, if the frame is what its authenticated sender may send.
-    fn open(&mut self, from: SiteId, incarnation: u64, bytes: &[u8]) -> Option<Message> {
+    /// The frame in these bytes, if it is what its authenticated sender may send.
+    fn unpack(&mut self, from: SiteId, incarnation: u64, bytes: &[u8]) -> Option<Frame> {
         let frame = match Frame::decode(bytes) {
             Ok(frame) => frame,
             Err(error) => return self.refuse(from, &error),
@@ -310,6 +325,12 @@ impl SiteLoop {
         if (frame.from, frame.to, frame.incarnation) != (from, self.site, incarnation) {
             return self.refuse(from, &"the frame has other ends than the connection");
         }
+        Some(frame)
+    }
+
+    /// The message in a frame whose time has come.
+    fn read(&mut self, frame: &Frame) -> Option<Message> {
+        let from = frame.from;
         let message = match protocol::codec::decode(&frame.message) {
             Ok(message) => message,
             Err(error) => return self.refuse(from, &error),
@@ -324,13 +345,32 @@ impl SiteLoop {
         Some(message)
     }
 
-    fn refuse(&mut self, from: SiteId, reason: &dyn std::fmt::Display) -> Option<Message> {
+    fn refuse<T>(&mut self, from: SiteId, reason: &dyn std::fmt::Display) -> Option<T> {
         tracing::warn!(from = from.0, %reason, "dropped a frame");
         self.metrics.malformed();
         None
     }
 
     // The operator.
+
+    /// Does what the operator wants, in lockstep for as long as that lasts.
+    async fn obey(&mut self, command: Command) -> anyhow::Result<ControlFlow<()>> {
+        match command {
+            Command::Stop(answer) => {
+                // Whoever asked may not wait for the answer.
+                let _ = answer.send(());
+                return Ok(ControlFlow::Break(()));
+            }
+            Command::Lockstep(upgrade, answer) => {
+                let free = self.may_lockstep();
+                if answer.send(free).is_ok() && free.is_ok() && self.lockstep(upgrade).await? {
+                    return Ok(ControlFlow::Break(()));
+                }
+            }
+            command => self.on_command(command),
+        }
+        Ok(ControlFlow::Continue(()))
+    }
 
     fn on_command(&mut self, command: Command) {
         // Whoever asked may have gone; then nobody wants the answer.
@@ -356,12 +396,13 @@ impl SiteLoop {
                 drop(answer.send(result));
             }
             Command::Events { from, limit, answer } => drop(answer.send(self.events.page(from, limit))),
+            Command::Lockstep(_, answer) => drop(answer.send(self.may_lockstep())),
             Command::Stop(_) => unreachable!("the loop takes it out"),
         }
     }
 
     fn trace_time(&self) -> Time {
-        self.clock.at(Instant::now())
+        if self.mailbox.is_some() { self.now } else { self.clock.at(Instant::now()) }
     }
 
     fn limits(&self) -> [(Limit, u64); 5] {
@@ -392,7 +433,7 @@ impl SiteLoop {
     fn status(&self) -> Status {
         let state = self.sender.state();
         let connected = state.ready();
-        let phase = if self.clock.is_running(Instant::now()) {
+        let phase = if self.mailbox.is_some() || self.clock.is_running(Instant::now()) {
             Phase::Running
         } else if self.clock.is_armed() {
             Phase::Armed
@@ -430,7 +471,7 @@ impl SiteLoop {
                 waiting: self.peer.waiting(),
                 running: self.executor.running(),
                 leaving: self.metrics.leaving(),
-                delayed: self.delayed.len(),
+                delayed: self.delayed.len() + self.mailbox.as_ref().map_or(0, Mailbox::held),
                 in_flight: self.sender.counters().in_flight(),
                 inbox: self.network.waiting(),
                 unanswered: !self.peer.is_quiet(),

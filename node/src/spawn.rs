@@ -176,9 +176,9 @@ impl NodeProcess {
     /// # Errors
     /// If the system does not say how it ended.
     pub fn stop(mut self, patience: Duration) -> io::Result<Option<ExitStatus>> {
-        // If it does not answer, waiting and killing takes care of it.
-        let _ = self.client().stop();
         let deadline = Instant::now() + patience;
+        // If it does not answer, waiting and killing takes care of it.
+        let _ = NodeClient::with_timeout(&self.ready.http, patience).stop();
         while Instant::now() < deadline {
             if let Some(status) = self.child.try_wait()? {
                 return Ok(Some(status));

@@ -10,7 +10,9 @@ use node::clock::StartOrder;
 use node::config::{PeerAddress, SiteEntry};
 use node::control::api::{Phase, ReadyLine, Status};
 use node::delay::DelayConfig;
+use node::lockstep::{Answer, Client, Fact, Letter, Note, Order, Reply, Terms, Wish};
 use node::{Node, NodeClient, NodeConfig};
+use scheduler::event::MessageKind;
 use scheduler::{Event, EventKind, JobId, JobSpec, SiteId, Span, Time, TimedJob};
 
 /// Seconds of trace time in a second.
@@ -91,6 +93,101 @@ fn nothing_happens_before_the_clock_starts() {
     let status = client.status().unwrap();
     assert_eq!((status.phase, status.trace_time_us, status.events), (Phase::Armed, -5, 0));
     assert_eq!(status.outstanding.arrivals, 1);
+    grid.stop();
+}
+
+/// One job in virtual time: submitted at site 1, routed home to site 2 over libp2p, run there.
+#[test]
+fn nodes_in_lockstep_do_what_is_ordered_and_answer_everybody_else() {
+    let grid = Grid::start(&[2, 8], |config| config.strategy = "local".to_string());
+    let [mut first, mut second] = [0, 1].map(|index| grid.lockstep(index));
+    let job = job(7, 1, 6, 20);
+
+    let sent = tell(&mut first, 1, vec![Fact::Submitted(job), Fact::Turn]);
+    let letters: Vec<Letter> = sent[0].wishes.iter().filter_map(letter).collect();
+    let [Letter { to: SiteId(2), number: 1, wakes: true, .. }] = letters[..] else { panic!("{sent:?}") };
+    let arrived = tell(&mut second, 4, vec![Fact::Letter { from: SiteId(1), number: 1 }, Fact::Turn]);
+    assert!(arrived[1].wishes.contains(&Wish::Start(JobId(7))), "{arrived:?}");
+    tell(&mut second, 24, vec![Fact::Completed(JobId(7)), Fact::Turn]);
+
+    let status = grid.clients[1].status().unwrap();
+    assert_eq!((status.phase, status.trace_time_us, status.completed), (Phase::Running, 24_000_000, 1));
+    let measured = status.links[0].measured.unwrap();
+    assert_eq!((measured.count, measured.mean_us), (1, 3_000_000), "the delay is the coordinator's");
+    assert!(grid.clients[1].metrics().unwrap().contains("stealgrid_jobs_finished_total{site=\"site2\"} 1"));
+    let clock = StartOrder { unix_micros: unix_micros(), factor: 1.0, trace_origin_us: 0 };
+    for refused in [grid.clients[0].start(&clock), grid.clients[0].jobs(&[job])] {
+        assert!(refused.unwrap_err().to_string().contains("runs in lockstep"));
+    }
+    let again = Client::connect(grid.clients[0].http(), PATIENCE).unwrap_err().to_string();
+    assert!(again.contains("a node serves one run"), "{again}");
+    let times: Vec<i64> = grid.events().iter().map(|event| event.at.as_micros() / 1_000_000).collect();
+    assert!(times.first() == Some(&1) && times.last() == Some(&24), "{times:?}");
+    drop((first, second));
+    grid.stop();
+}
+
+#[test]
+fn a_letter_that_does_not_come_is_missed_by_name() {
+    let grid = Grid::start(&[2, 8], |_| {});
+    let mut client = grid.lockstep(1);
+    let facts = vec![Fact::Letter { from: SiteId(1), number: 9 }];
+    let reason = refused(&mut client, &Order::Tell { now: Time::ZERO, notes: Vec::new(), facts });
+    assert!(reason.contains("letter 9 of site site1 did not arrive within 300ms"), "{reason}");
+    grid.stop();
+}
+
+#[test]
+fn orders_that_make_no_sense_are_refused() {
+    let order =
+        |seconds, fact| Order::Tell { now: Time::from_secs(seconds), notes: Vec::new(), facts: vec![fact] };
+    let wide = job(1, 0, 9, 1);
+    let cases = [
+        (order(5, Fact::Completed(JobId(1))), "job 1 is said to end at 5"),
+        (order(5, Fact::Submitted(wide)), "no site has the processors of job 1"),
+        (order(-1, Fact::Turn), "time would run backwards"),
+    ];
+    for (order, expected) in cases {
+        let grid = Grid::start(&[2, 8], |_| {});
+        let mut client = grid.lockstep(1);
+        tell(&mut client, 0, vec![Fact::Turn]);
+        let reason = refused(&mut client, &order);
+        assert!(reason.contains(expected), "{reason}");
+        let later = refused(&mut client, &Order::Tell { now: Time::ZERO, notes: Vec::new(), facts: vec![] });
+        assert_eq!(later, reason, "nothing is done after an order that was not");
+        grid.stop();
+    }
+}
+
+/// What the modelled network loses never reaches the peer, and its sender writes it down.
+#[test]
+fn a_letter_that_is_lost_by_order_is_dropped_and_one_that_is_repeated_comes_twice() {
+    let grid = Grid::start(&[2, 8], |config| config.strategy = "local".to_string());
+    let [mut first, mut second] = [0, 1].map(|index| grid.lockstep(index));
+    let facts = [1, 2].map(|id| Fact::Submitted(job(id, 1, 6, 20))).to_vec();
+    tell(&mut first, 1, facts);
+    let copies = |number, copies| Note::Copies { from: SiteId(1), number, copies };
+    let notes = vec![copies(1, 0), copies(2, 2)];
+    let due = Fact::Letter { from: SiteId(1), number: 2 };
+    let arrived = give(&mut second, Order::Tell { now: Time::from_secs(2), notes, facts: vec![due, due] });
+    assert_eq!(arrived.len(), 2);
+    let lost = Note::Lost { at: Time::from_secs(1), to: SiteId(2), kind: MessageKind::Route };
+    give(&mut first, Order::Tell { now: Time::from_secs(3), notes: vec![lost], facts: vec![Fact::Turn] });
+
+    let events = grid.events();
+    let count = |wanted: fn(&EventKind) -> bool| events.iter().filter(|event| wanted(&event.kind)).count();
+    assert_eq!(count(|kind| matches!(kind, EventKind::Received { .. })), 2, "one letter, twice");
+    assert_eq!(count(|kind| matches!(kind, EventKind::Lost { .. })), 1);
+    assert_eq!(grid.clients[1].status().unwrap().outstanding.delayed, 0, "nothing is kept");
+    let first_due = refused(
+        &mut second,
+        &Order::Tell {
+            now: Time::from_secs(4),
+            notes: Vec::new(),
+            facts: vec![Fact::Letter { from: SiteId(1), number: 1 }],
+        },
+    );
+    assert!(first_due.contains("letter 1 of site site1 did not arrive"), "{first_due}");
     grid.stop();
 }
 
@@ -199,6 +296,15 @@ impl Grid {
         }
     }
 
+    /// A connection for orders to a node that waits for letters 300 ms.
+    fn lockstep(&self, index: usize) -> Client {
+        let mut client = Client::connect(self.clients[index].http(), PATIENCE).unwrap();
+        let terms = Terms { message_events: true, patience: Duration::from_millis(300) };
+        client.send(&Order::Begin(terms)).unwrap();
+        assert_eq!(client.receive(PATIENCE, &mut || true).unwrap(), Reply::Begun);
+        client
+    }
+
     /// Waits until all jobs have ended and nothing is outstanding anywhere, twice in a row without an event between.
     fn until_quiet(&self, jobs: u64) -> Vec<Status> {
         let deadline = std::time::Instant::now() + PATIENCE;
@@ -260,6 +366,35 @@ fn start_nodes(configs: Vec<NodeConfig>) -> (Vec<ReadyLine>, JoinHandle<()>) {
         });
     });
     (ready.recv().expect("the nodes start"), thread)
+}
+
+/// Tells a node facts at an instant, in seconds.
+fn tell(client: &mut Client, now: i64, facts: Vec<Fact>) -> Vec<Answer> {
+    give(client, Order::Tell { now: Time::from_secs(now), notes: Vec::new(), facts })
+}
+
+fn give(client: &mut Client, order: Order) -> Vec<Answer> {
+    client.send(&order).unwrap();
+    match client.receive(PATIENCE, &mut || true).unwrap() {
+        Reply::Told(answers) => answers,
+        other => panic!("{order:?}: {other:?}"),
+    }
+}
+
+/// The reason why a node does not do what is ordered.
+fn refused(client: &mut Client, order: &Order) -> String {
+    client.send(order).unwrap();
+    match client.receive(PATIENCE, &mut || true).unwrap() {
+        Reply::Failed(reason) => reason,
+        other => panic!("{order:?}: {other:?}"),
+    }
+}
+
+fn letter(wish: &Wish) -> Option<Letter> {
+    match wish {
+        Wish::Send(letter) => Some(*letter),
+        _ => None,
+    }
 }
 
 fn config(site: u32, processors: &[u32]) -> NodeConfig {

@@ -257,6 +257,16 @@ impl<'a, H: Host> Simulation<'a, H> {
         .min()
     }
 
+    /// Where the peers live.
+    pub fn host(&self) -> &H {
+        &self.host
+    }
+
+    /// What was done so far.
+    pub fn totals(&self) -> Totals {
+        self.totals
+    }
+
     fn is_over(&self) -> bool {
         // Baselines repeat what they have others watch for until there is news.
         let watches =
@@ -282,6 +292,14 @@ impl<'a, H: Host> Simulation<'a, H> {
     /// # Errors
     /// If a job never finished or an answer is still outstanding.
     pub fn finish(self) -> Result<Totals, Violation> {
+        self.check_end().map(|()| self.totals)
+    }
+
+    /// The same, of a run that is kept.
+    ///
+    /// # Errors
+    /// As [`Simulation::finish`].
+    pub fn check_end(&self) -> Result<(), Violation> {
         if self.totals.completed < self.jobs.len() {
             // What was started has ended, so the first unfinished job is the first that never started.
             let place = self.observer.first_unstarted().expect("a job is unfinished");
@@ -294,7 +312,7 @@ impl<'a, H: Host> Simulation<'a, H> {
         }
         match self.first_waiting() {
             Some(rank) => Err(Violation::NotQuiet { site: self.config.grid.at_rank(rank) }),
-            None => Ok(self.totals),
+            None => Ok(()),
         }
     }
 

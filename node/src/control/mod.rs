@@ -10,6 +10,7 @@
 //! | `POST /control/start` | [`crate::clock::StartOrder`]: when trace time begins, and how fast |
 //! | `POST /control/jobs` | an array of `TimedJob`, held until their submission; may be sent in portions |
 //! | `GET /control/events?from=N&limit=M` | events from number N on, one JSON object a line |
+//! | `POST /control/lockstep` with an upgrade | orders in virtual time; see [`crate::lockstep`] |
 //! | `POST /control/stop` | end the process |
 //!
 //! Orders answer 204 or an [`api::Failure`] with the reason. On its own port, never delayed, on no decision's path.
@@ -17,12 +18,14 @@
 pub mod api;
 pub(crate) mod server;
 
+use hyper::upgrade::OnUpgrade;
 use scheduler::{Event, TimedJob};
 use tokio::sync::oneshot;
 
 use crate::arrivals::ArrivalsError;
 use crate::clock::{ClockError, StartOrder};
 use crate::event_log::Forgotten;
+use crate::site::Occupied;
 
 /// Commands on their way to the event loop. Arbitrary; a full channel makes requests wait.
 pub(crate) const COMMANDS_MAX: usize = 64;
@@ -34,5 +37,6 @@ pub(crate) enum Command {
     Start(StartOrder, oneshot::Sender<Result<(), ClockError>>),
     Jobs(Vec<TimedJob>, oneshot::Sender<Result<(), ArrivalsError>>),
     Events { from: u64, limit: usize, answer: oneshot::Sender<Result<Vec<Event>, Forgotten>> },
+    Lockstep(OnUpgrade, oneshot::Sender<Result<(), Occupied>>),
     Stop(oneshot::Sender<()>),
 }

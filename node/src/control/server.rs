@@ -4,10 +4,12 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::extract::rejection::{JsonRejection, QueryRejection};
-use axum::extract::{DefaultBodyLimit, Json, Query, State};
+use axum::extract::{DefaultBodyLimit, Json, Query, Request, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
+use axum::serve::ListenerExt as _;
+use hyper::upgrade::OnUpgrade;
 use scheduler::TimedJob;
 use serde::Deserialize;
 use tokio::net::TcpListener;
@@ -16,6 +18,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::Command;
 use super::api::{ConnectOrder, Failure, Phase};
 use crate::clock::StartOrder;
+use crate::lockstep::UPGRADE;
 use crate::network::NetworkHandle;
 
 /// Longest body of a request: some 60,000 jobs.
@@ -68,6 +71,7 @@ pub(crate) async fn serve(
         .route("/control/start", post(start))
         .route("/control/jobs", post(jobs))
         .route("/control/events", get(events))
+        .route("/control/lockstep", post(lockstep))
         .route("/control/stop", post(stop_node))
         .fallback(|| async {
             Refused(StatusCode::NOT_FOUND, "no such page; see /status and /metrics".to_string())
@@ -78,6 +82,12 @@ pub(crate) async fn serve(
         // An error means that the node is gone, which is the same.
         let _ = stop.await;
     };
+    let listener = listener.tap_io(|stream| {
+        // Orders in lockstep are small, and each is waited for.
+        if let Err(error) = stream.set_nodelay(true) {
+            tracing::debug!(%error, "a control connection keeps the delay of TCP");
+        }
+    });
     axum::serve(listener, router).with_graceful_shutdown(stopped).await
 }
 
@@ -188,6 +198,19 @@ async fn events(
         lines.push(b'\n');
     }
     Ok(([(header::CONTENT_TYPE, "application/x-ndjson")], lines))
+}
+
+async fn lockstep(State(context): State<Context>, mut request: Request) -> Result<Response, Refused> {
+    let named = request.headers().get(header::UPGRADE).is_some_and(|name| name == UPGRADE);
+    let upgrade = request.extensions_mut().remove::<OnUpgrade>().filter(|_| named);
+    let upgrade = upgrade
+        .ok_or_else(|| Refused(StatusCode::UPGRADE_REQUIRED, format!("ask for an upgrade to {UPGRADE}")))?;
+    context
+        .ask(|answer| Command::Lockstep(upgrade, answer))
+        .await?
+        .map_err(|error| Refused(StatusCode::CONFLICT, error.to_string()))?;
+    let headers = [(header::CONNECTION, "upgrade"), (header::UPGRADE, UPGRADE)];
+    Ok((StatusCode::SWITCHING_PROTOCOLS, headers).into_response())
 }
 
 async fn stop_node(State(context): State<Context>) -> Result<StatusCode, Refused> {

@@ -1,0 +1,410 @@
+//! The site loop in lockstep: time goes by the coordinator's orders; see [`crate::lockstep`].
+//!
+//! Peer, codec, network, executor, metrics and event log are those of a node with a clock. Letters leave at once and
+//! wait in the receiver's mailbox until the coordinator says that they are due: the delay is the coordinator's.
+//! Everything else that is asked of the node is answered meanwhile.
+
+use std::collections::VecDeque;
+use std::io;
+use std::time::Duration;
+
+use hyper::upgrade::{OnUpgrade, Upgraded};
+use hyper_util::rt::TokioIo;
+use protocol::{Input, Output};
+use scheduler::{EventKind, SiteId, Time};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::time::Instant;
+
+use super::SiteLoop;
+use crate::arrivals::ArrivalsError;
+use crate::clock::ClockError;
+use crate::control::Command;
+use crate::lockstep::wire::{self, Incoming};
+use crate::lockstep::{Answer, Fact, Letter, Mailbox, Note, Order, Reply, Terms, Wish};
+use crate::network::Arrival;
+
+/// The coordinator has its answer to the upgrade within a moment, or is gone.
+const UPGRADE_TIMEOUT: Duration = Duration::from_secs(5);
+/// How often the connection to the sender of an awaited letter is looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// Room for the next order; most take a hundred bytes.
+const READ_BYTES: usize = 4096;
+
+/// Why a node does not switch to lockstep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the node has a clock, jobs or a coordinator already; a node serves one run")]
+pub(crate) struct Occupied;
+
+/// Why an order cannot be carried out, in words for the coordinator.
+type Reason = String;
+
+/// An order that is being carried out.
+struct Pending {
+    /// Whether it is the first.
+    begin: bool,
+    facts: VecDeque<Fact>,
+    answers: Vec<Answer>,
+    since: Instant,
+}
+
+/// The connection to the coordinator, and what it has ordered.
+struct Session {
+    connection: TokioIo<Upgraded>,
+    incoming: Incoming,
+    outgoing: Vec<u8>,
+    terms: Option<Terms>,
+    pending: Option<Pending>,
+    /// Why no further order can be carried out.
+    broken: Option<Reason>,
+    #[cfg(feature = "canary")]
+    canary: canary::Canary,
+}
+
+impl SiteLoop {
+    /// Whether the node is free for a run in lockstep.
+    pub(super) fn may_lockstep(&self) -> Result<(), Occupied> {
+        let free = self.mailbox.is_none() && !self.clock.is_armed() && self.arrivals.held() == 0;
+        if free { Ok(()) } else { Err(Occupied) }
+    }
+
+    /// Does what the coordinator orders until the node is told to stop; false if there is no coordinator.
+    pub(super) async fn lockstep(&mut self, upgrade: OnUpgrade) -> anyhow::Result<bool> {
+        let connection = match tokio::time::timeout(UPGRADE_TIMEOUT, upgrade).await {
+            Ok(Ok(upgraded)) => TokioIo::new(upgraded),
+            Ok(Err(error)) => {
+                tracing::warn!(%error, "the coordinator has gone before its first order");
+                return Ok(false);
+            }
+            Err(_) => {
+                tracing::warn!("the coordinator did not take the connection for orders");
+                return Ok(false);
+            }
+        };
+        tracing::info!("time goes by the coordinator's orders");
+        self.mailbox = Some(Mailbox::new(self.delay_line_max));
+        let mut session = Some(Session::new(connection));
+        loop {
+            if let Some(open) = &mut session
+                && let Some(reply) = self.reply(open)
+                && let Err(error) = open.send(&reply).await
+            {
+                tracing::warn!(%error, "the coordinator does not take a reply");
+                session = None;
+            }
+            let waiting = session.as_ref().is_some_and(|open| open.pending.is_some());
+            tokio::select! {
+                biased; // What other sites sent first: an order may wait for it. Then the operator, then orders.
+                arrival = self.network.next() => match arrival {
+                    Some(arrival) => self.hold(arrival, &mut session),
+                    None => anyhow::bail!("the network has failed; see the log"),
+                },
+                command = self.commands.recv() => match command {
+                    Some(Command::Stop(answer)) => {
+                        // Whoever asked may not wait for the answer.
+                        let _ = answer.send(());
+                        return Ok(true);
+                    }
+                    Some(Command::Start(_, answer)) => drop(answer.send(Err(ClockError::Lockstep))),
+                    Some(Command::Jobs(_, answer)) => drop(answer.send(Err(ArrivalsError::Lockstep))),
+                    Some(command) => self.on_command(command),
+                    None => return Ok(true), // Every operator is gone.
+                },
+                order = next_order(&mut session), if !waiting => match order {
+                    Ok(order) => self.take(session.as_mut().expect("it gave an order"), order),
+                    Err(error) => {
+                        tracing::info!(%error, "there are no more orders");
+                        session = None;
+                    }
+                },
+                () = tokio::time::sleep(LOOK_EVERY), if waiting => {}
+            }
+        }
+    }
+
+    /// Takes an order in. What it wants done is done by [`SiteLoop::reply`].
+    fn take(&mut self, session: &mut Session, order: Order) {
+        let begin = matches!(order, Order::Begin(_));
+        let (now, notes, facts) = match order {
+            Order::Begin(terms) => {
+                session.terms = Some(terms);
+                (self.now, Vec::new(), Vec::new())
+            }
+            Order::Tell { now, notes, facts } => (now, notes, facts),
+        };
+        session.pending =
+            Some(Pending { begin, facts: facts.into(), answers: Vec::new(), since: Instant::now() });
+        if let Err(reason) = self.enter(now, notes) {
+            session.broken.get_or_insert(reason);
+        }
+    }
+
+    /// Goes to the instant of an order.
+    fn enter(&mut self, now: Time, notes: Vec<Note>) -> Result<(), Reason> {
+        for note in notes {
+            match note {
+                Note::Lost { at, to, kind } => {
+                    let event = EventKind::Lost { to, message: kind };
+                    self.record_at(at, event).map_err(|error| error.to_string())?;
+                }
+                Note::Copies { from, number, copies } => self.mailbox().expect(from, number, copies),
+            }
+        }
+        // The first instant may be before the zero of trace time, at which an idle node stands.
+        if now < self.now && self.awake {
+            return Err(format!("time would run backwards, from {} to {now}", self.now));
+        }
+        (self.now, self.awake) = (now, true);
+        Ok(())
+    }
+
+    /// Carries the pending order out as far as possible; the reply if that is to its end.
+    fn reply(&mut self, session: &mut Session) -> Option<Reply> {
+        let mut pending = session.pending.take()?;
+        if session.broken.is_none()
+            && let Err(reason) = self.carry_out(session, &mut pending)
+        {
+            session.broken = Some(reason);
+        }
+        if let Some(reason) = &session.broken {
+            tracing::error!(reason, "an order cannot be carried out");
+            return Some(Reply::Failed(reason.clone()));
+        }
+        if !pending.facts.is_empty() {
+            session.pending = Some(pending);
+            return None;
+        }
+        Some(if pending.begin { Reply::Begun } else { Reply::Told(pending.answers) })
+    }
+
+    /// Tells the peer the facts of an order, up to a letter that is not here.
+    fn carry_out(&mut self, session: &mut Session, pending: &mut Pending) -> Result<(), Reason> {
+        let Some(terms) = session.terms else {
+            return Err("the first order is not how to answer".to_string());
+        };
+        while let Some(fact) = pending.facts.front() {
+            let input = match *fact {
+                Fact::Submitted(job) => {
+                    if job.spec.processors == 0 || self.grid.sizes().last() < Some(&job.spec.processors) {
+                        return Err(format!("no site has the processors of job {}", job.spec.id));
+                    }
+                    self.metrics.introduce(&job.spec);
+                    self.executor.learn(job.spec.id, job.run_time);
+                    Input::Submitted(job.spec)
+                }
+                Fact::Completed(job) => match self.executor.pop_due(self.now) {
+                    Some((end, ended)) if (end, ended) == (self.now, job) => Input::Completed(job),
+                    ended => {
+                        let now = self.now;
+                        return Err(format!("job {job} is said to end at {now}; here that is {ended:?}"));
+                    }
+                },
+                Fact::Letter { from, number } => {
+                    let Some(frame) = self.mailbox().take(from, number) else {
+                        return self.await_letter(from, number, pending.since, terms.patience);
+                    };
+                    let Some(message) = self.read(&frame) else {
+                        return Err(format!("letter {number} of site {from} cannot be read"));
+                    };
+                    Input::Message { from, message }
+                }
+                Fact::Turn => Input::Turn,
+                Fact::Settle => Input::Settle,
+                Fact::Timeout => Input::Timeout,
+            };
+            pending.facts.pop_front();
+            #[cfg(feature = "canary")]
+            let Some(input) = session.canary.spoil(input) else {
+                pending.answers.push(self.answer(Vec::new()));
+                continue;
+            };
+            let mut wishes = Vec::new();
+            self.tell_in_lockstep(input, terms, &mut wishes).map_err(|error| format!("{error:#}"))?;
+            #[cfg(feature = "canary")]
+            while let Some(input) = session.canary.late() {
+                self.tell_in_lockstep(input, terms, &mut wishes).map_err(|error| format!("{error:#}"))?;
+            }
+            pending.answers.push(self.answer(wishes));
+        }
+        Ok(())
+    }
+
+    /// Tells the peer one thing, carries out what it wants done here, and lists all that it wants.
+    fn tell_in_lockstep(&mut self, input: Input, terms: Terms, wishes: &mut Vec<Wish>) -> anyhow::Result<()> {
+        self.peer.handle(self.now, input);
+        while let Some(output) = self.peer.poll_output() {
+            match output {
+                Output::Start(job) => {
+                    self.executor.start(self.now, job.id)?;
+                    wishes.push(Wish::Start(job.id));
+                }
+                Output::Send { to, message } => {
+                    let (number, outgoing) = self.pack(to, &message);
+                    if !self.sender.send(outgoing) {
+                        anyhow::bail!("too many letters to site {to} are under way over the network");
+                    }
+                    let (kind, wakes, payload) = (message.kind(), message.wakes(), message.payload());
+                    wishes.push(Wish::Send(Letter { to, number, kind, wakes, payload }));
+                }
+                Output::Event(kind) => {
+                    self.record(kind)?;
+                    if terms.message_events || !is_about_a_message(&kind) {
+                        wishes.push(Wish::Event(kind));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn answer(&self, wishes: Vec<Wish>) -> Answer {
+        Answer {
+            wishes,
+            timeout: self.peer.poll_timeout(),
+            settle: self.peer.wants_settle(),
+            quiet: self.peer.is_quiet(),
+        }
+    }
+
+    /// Whether it is worth waiting for a letter any longer.
+    fn await_letter(
+        &self,
+        from: SiteId,
+        number: u64,
+        since: Instant,
+        patience: Duration,
+    ) -> Result<(), Reason> {
+        let waited = since.elapsed();
+        if waited < LOOK_EVERY {
+            return Ok(());
+        }
+        let name = &self.grid.site(from).name;
+        let connected = self.sender.state().links.get(&from).is_some_and(|link| link.connected);
+        if !connected && self.network.waiting() == 0 {
+            return Err(format!(
+                "letter {number} of site {name} did not arrive, and the connection to that site is gone"
+            ));
+        }
+        if waited >= patience {
+            return Err(format!("letter {number} of site {name} did not arrive within {patience:?}"));
+        }
+        Ok(())
+    }
+
+    /// Keeps what the network delivers until it is due.
+    fn hold(&mut self, arrival: Arrival, session: &mut Option<Session>) {
+        let held = match arrival {
+            Arrival::Frame { from, incarnation, bytes } => match self.unpack(from, incarnation, &bytes) {
+                Some(frame) => self.mailbox().put(frame).map_err(|error| error.to_string()),
+                None => Ok(()),
+            },
+            Arrival::Lost { to, kind } => {
+                let name = &self.grid.site(to).name;
+                Err(format!("the network lost a letter ({}) to site {name}", kind.name()))
+            }
+        };
+        if let (Err(reason), Some(session)) = (held, session) {
+            session.broken.get_or_insert(reason);
+        }
+    }
+
+    fn mailbox(&mut self) -> &mut Mailbox {
+        self.mailbox.as_mut().expect("a node in lockstep has a mailbox")
+    }
+}
+
+impl Session {
+    fn new(connection: TokioIo<Upgraded>) -> Session {
+        Session {
+            connection,
+            incoming: Incoming::default(),
+            outgoing: Vec::new(),
+            terms: None,
+            pending: None,
+            broken: None,
+            #[cfg(feature = "canary")]
+            canary: canary::Canary::from_environment(),
+        }
+    }
+
+    async fn send(&mut self, reply: &Reply) -> io::Result<()> {
+        self.outgoing.clear();
+        if let Err(error) = wire::put(&mut self.outgoing, reply) {
+            let failed = Reply::Failed(format!("its reply cannot be sent: {error}"));
+            wire::put(&mut self.outgoing, &failed).expect("a sentence is short");
+        }
+        self.connection.write_all(&self.outgoing).await
+    }
+}
+
+/// The next order, as soon as all of it is there; never without a coordinator. Can be cancelled: bytes that came are
+/// kept.
+async fn next_order(session: &mut Option<Session>) -> io::Result<Order> {
+    let Some(session) = session else { return std::future::pending().await };
+    loop {
+        let taken = session.incoming.take();
+        match taken.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.to_string()))? {
+            Some(order) => return Ok(order),
+            None => {
+                let space = session.incoming.space();
+                space.reserve(READ_BYTES);
+                if session.connection.read_buf(space).await? == 0 {
+                    return Err(io::ErrorKind::UnexpectedEof.into());
+                }
+            }
+        }
+    }
+}
+
+/// Whether an event is about a single message, which an experiment may not want.
+fn is_about_a_message(kind: &EventKind) -> bool {
+    matches!(kind, EventKind::Sent { .. } | EventKind::Received { .. })
+}
+
+/// A node that handles its letters wrongly, if the environment asks for it.
+#[cfg(feature = "canary")]
+mod canary {
+    use protocol::Input;
+
+    /// Which letter of a node is spoilt. Arbitrary; early enough for short tests.
+    const LETTER: u64 = 10;
+
+    #[derive(Default)]
+    pub(super) struct Canary {
+        mistake: Option<String>,
+        letters: u64,
+        kept: Option<Input>,
+        late: Option<Input>,
+    }
+
+    impl Canary {
+        /// `STEALGRID_CANARY` is `drop`, `swap`, `garble`, or not set.
+        pub(super) fn from_environment() -> Canary {
+            Canary { mistake: std::env::var("STEALGRID_CANARY").ok(), ..Canary::default() }
+        }
+
+        /// What the peer is told instead.
+        pub(super) fn spoil(&mut self, input: Input) -> Option<Input> {
+            if !matches!(input, Input::Message { .. }) {
+                return Some(input);
+            }
+            self.letters += 1;
+            match self.mistake.as_deref() {
+                Some("drop") if self.letters == LETTER => None,
+                Some("swap") if self.letters == LETTER => {
+                    self.kept = Some(input);
+                    None
+                }
+                Some("swap") => {
+                    self.late = self.kept.take();
+                    Some(input)
+                }
+                _ => Some(input),
+            }
+        }
+
+        /// What the peer is told in addition.
+        pub(super) fn late(&mut self) -> Option<Input> {
+            self.late.take()
+        }
+    }
+}
