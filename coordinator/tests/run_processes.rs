@@ -6,19 +6,15 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
 
+mod processes;
+
 use std::collections::BTreeSet;
 use std::net::TcpListener;
-use std::os::unix::process::CommandExt as _;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::time::{Duration, Instant};
+use std::process::Command;
 
-use rustix::process::{Pid, Signal};
+use rustix::process::Signal;
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_stealgrid");
-/// Ample for what takes seconds.
-const PATIENCE: Duration = Duration::from_secs(60);
-const JOBS: usize = 60;
+use self::processes::{JOBS, PROGRAM, Run, assert_gone, pid, read, signal, table};
 
 #[test]
 fn a_run_replays_every_job_once_and_writes_its_results() {
@@ -131,10 +127,9 @@ fn what_real_nodes_cannot_do_is_refused_before_any_starts() {
     let folder = tempfile::tempdir().unwrap();
     let lossy = folder.path().join("lossy.toml");
     std::fs::write(&lossy, "[network]\nloss = 0.1\n").unwrap();
-    let cases: [(&[&str], &str); 4] = [
-        (&["--clock", "virtual"], "no virtual clock yet"),
+    let cases: [(&[&str], &str); 3] = [
         (&["--strategy", "ideal/st:50"], "sends no messages"),
-        (&[lossy.to_str().unwrap()], "network.loss is for `stealgrid simulate` only"),
+        (&[lossy.to_str().unwrap()], "network.loss needs virtual time"),
         (&["--port", "65534"], "3 sites need ports up to 65536"),
     ];
     for (args, expected) in cases {
@@ -182,149 +177,4 @@ fn nodes_find_each_other_by_mdns_or_the_run_says_who_misses_whom() {
     assert_eq!(status.code(), Some(4), "{output}");
     assert!(output.contains("did not connect within 1s"), "{output}");
     assert!(output.contains("site1") && output.contains("site3"), "{output}");
-}
-
-/// A coordinator, in a process group of its own, and what it printed. Killed when dropped.
-struct Run {
-    child: Option<Child>,
-    folder: PathBuf,
-}
-
-impl Run {
-    /// Starts a run of three sites on which narrow jobs fill the smallest.
-    fn start(folder: &Path, args: &[&str]) -> Run {
-        Run::spawn(Command::new(PROGRAM), folder, args)
-    }
-
-    fn spawn(mut command: Command, folder: &Path, args: &[&str]) -> Run {
-        let trace = folder.join("jobs.swf");
-        std::fs::write(&trace, jobs()).unwrap();
-        let file = |name: &str| std::fs::File::create(folder.join(name)).unwrap();
-        command
-            .arg("run")
-            .args(args)
-            .args(["--sites", "4,8,16", "--trace"])
-            .arg(trace)
-            .arg("--out")
-            .arg(folder.join("out"))
-            .stdin(Stdio::null())
-            .stdout(file("stdout"))
-            .stderr(file("stderr"))
-            .process_group(0);
-        Run { child: Some(command.spawn().unwrap()), folder: folder.to_path_buf() }
-    }
-
-    /// Starts a run that takes a minute, and returns when the clocks of all nodes run and some jobs have started.
-    fn started(folder: &Path) -> Run {
-        let mut run = Run::start(folder, &["--clock", "scaled:10"]);
-        let log = |site| folder.join(format!("out/nodes/site{site}.log"));
-        let ordered =
-            |site| std::fs::read_to_string(log(site)).is_ok_and(|log| log.contains("start is ordered"));
-        let deadline = Instant::now() + PATIENCE;
-        while !(1..=3).all(ordered) {
-            assert!(Instant::now() < deadline, "the run does not start: {}", run.output());
-            assert_eq!(run.child.as_mut().unwrap().try_wait().unwrap(), None, "{}", run.output());
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        // The start is ahead by some hundred milliseconds, and the first look at events as well.
-        std::thread::sleep(Duration::from_secs(1));
-        run
-    }
-
-    fn id(&self) -> u32 {
-        self.child.as_ref().unwrap().id()
-    }
-
-    /// Process ids and command lines of its children.
-    fn nodes(&self) -> Vec<(u32, String)> {
-        let parent = format!("PPid:\t{}\n", self.id());
-        let mut nodes = Vec::new();
-        for entry in std::fs::read_dir("/proc").unwrap() {
-            let Ok(id) = entry.unwrap().file_name().to_string_lossy().parse::<u32>() else { continue };
-            // A process may end while it is looked at.
-            let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
-            if status.contains(&parent) {
-                nodes.push((id, command_of(id).unwrap_or_default()));
-            }
-        }
-        assert_eq!(nodes.len(), 3, "one process for each site: {nodes:?}");
-        nodes
-    }
-
-    /// Waits for its end; what it printed.
-    fn wait(mut self) -> (ExitStatus, String) {
-        let deadline = Instant::now() + PATIENCE;
-        let mut child = self.child.take().unwrap();
-        loop {
-            if let Some(status) = child.try_wait().unwrap() {
-                return (status, self.output());
-            }
-            if Instant::now() >= deadline {
-                child.kill().unwrap();
-                child.wait().unwrap();
-                panic!("the run does not end: {}", self.output());
-            }
-            std::thread::sleep(Duration::from_millis(10));
-        }
-    }
-
-    fn output(&self) -> String {
-        ["stdout", "stderr"].map(|name| read(&self.folder.join(name))).concat()
-    }
-}
-
-impl Drop for Run {
-    fn drop(&mut self) {
-        if let Some(child) = &mut self.child {
-            // It may have ended; its nodes end with it.
-            let _ = child.kill();
-            let _ = child.wait();
-        }
-    }
-}
-
-/// Narrow jobs of 100 s, one a second: too many for the smallest site, which is the home of all.
-fn jobs() -> String {
-    let line = |job: usize| {
-        let processors = 1 + job % 4;
-        format!("{job} {job} -1 100 {processors} -1 -1 {processors} 200 -1 1 1 1 1 1 -1 -1 -1\n")
-    };
-    (1..=JOBS).map(line).collect()
-}
-
-fn pid(id: u32) -> Pid {
-    Pid::from_raw(i32::try_from(id).unwrap()).unwrap()
-}
-
-fn signal(id: u32, signal: Signal) {
-    rustix::process::kill_process(pid(id), signal).unwrap();
-}
-
-fn command_of(id: u32) -> Option<String> {
-    let line = std::fs::read(format!("/proc/{id}/cmdline")).ok()?;
-    Some(String::from_utf8_lossy(&line).replace('\0', " ")).filter(|line| !line.is_empty())
-}
-
-/// Waits until these processes are gone. A number may have been given to another process since.
-fn assert_gone(nodes: &[(u32, String)]) {
-    let deadline = Instant::now() + Duration::from_secs(5);
-    for (id, command) in nodes {
-        while command_of(*id).as_ref() == Some(command) {
-            if Instant::now() >= deadline {
-                signal(*id, Signal::KILL);
-                panic!("process {id} was left behind: {command}");
-            }
-            std::thread::sleep(Duration::from_millis(10));
-        }
-    }
-}
-
-fn read(path: &Path) -> String {
-    std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
-}
-
-/// The columns and rows of a table.
-fn table(text: &str) -> (Vec<&str>, Vec<Vec<&str>>) {
-    let mut lines = text.lines().map(|line| line.split(',').collect());
-    (lines.next().unwrap(), lines.collect())
 }

@@ -460,8 +460,6 @@ mod tests {
     use scheduler::Steal;
     use scheduler::event::{GrantCause, RefusalReason};
 
-    use scheduler::event::RefusalReason;
-
     use super::*;
 
     const ONE: SiteId = SiteId(1);

@@ -19,8 +19,8 @@ use anyhow::Context;
 use scheduler::{Event, Strategy};
 
 use crate::exit;
-use crate::experiment::Experiment;
 use crate::experiment::jobs::Jobs;
+use crate::experiment::{Clock, Experiment};
 use crate::outputs::{self, EventLog, RunAbout, RunResult, Status};
 use crate::report::{self, Format};
 
@@ -200,9 +200,9 @@ pub fn conclude(
         local: (experiment.strategy.strategy == Strategy::Local)
             .then(|| format!("{} ({} passes)", experiment.local.name(), experiment.pass.name())),
         driver: ended.driver.to_string(),
-        clock: ended.clock,
+        clock: ended.clock.clone(),
         network: experiment.network(),
-        free_messages: experiment.free_messages() && ended.driver == "simulate",
+        free_messages: experiment.free_messages() && ended.clock == Clock::Virtual.to_string(),
         seed: experiment.seed,
         command: command_line(),
         status: ended.status,
@@ -229,9 +229,11 @@ pub fn conclude(
         eprintln!("error: {violation}");
         return Ok(exit::UNEXPECTED);
     }
-    Ok(if !complete {
+    Ok(if ended.out_of_tolerance {
+        exit::OUT_OF_TOLERANCE
+    } else if !complete {
         exit::INCOMPLETE
-    } else if result.verdict() == Verdict::Violated || ended.out_of_tolerance {
+    } else if result.verdict() == Verdict::Violated {
         exit::OUT_OF_TOLERANCE
     } else {
         exit::DONE

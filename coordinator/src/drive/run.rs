@@ -1,4 +1,5 @@
-//! `stealgrid run`: one node process per site, over libp2p, by the wall clock times a factor.
+//! `stealgrid run`: one node process per site, over libp2p, by the wall clock times a factor; in virtual time see
+//! [`virtual_clock`].
 //!
 //! The same executable is started once more for every site, as `stealgrid node`. The coordinator hands over jobs,
 //! starts the clocks, watches and collects events; it is on the path of no decision. What the nodes are told is in
@@ -10,6 +11,7 @@ pub mod compare;
 pub mod links;
 pub mod merge;
 pub mod plan;
+pub mod virtual_clock;
 pub mod watch;
 
 use std::time::{Duration, Instant};
@@ -17,6 +19,7 @@ use std::time::{Duration, Instant};
 use analysis::Outcome;
 use analysis::compare::events::is_about_a_message;
 use anyhow::Context as _;
+use node::NodeConfig;
 use node::fleet::{Fleet, FleetError};
 use node::spawn::{SpawnError, SpawnOrder};
 use simulator::Checks;
@@ -41,8 +44,11 @@ const START_LEAD_PER_NODE: Duration = Duration::from_millis(10);
 
 /// Run an experiment on real processes: one node per site, over libp2p, faster than the wall clock.
 ///
+/// With --clock scaled:K delays are injected, and the network adds its own. With --clock virtual they are modelled, and
+/// the run does what `simulate` does, event for event, or ends where it does not.
+///
 /// Exit codes: 0 done, 2 usage, 3 unreadable input or a port in use, 4 stopped before the end, 5 a proved bound
-/// does not hold or the makespan is not that of the simulation.
+/// does not hold, the makespan is not that of the simulation, or in virtual time an event is not.
 #[derive(Clone, Debug, clap::Args)]
 pub struct RunArgs {
     /// What to run.
@@ -75,6 +81,9 @@ pub fn command(args: &RunArgs) -> anyhow::Result<u8> {
         return Ok(exit::USAGE);
     }
     let interrupt = Interrupt::on_signals()?;
+    if experiment.run.clock == Some(Clock::Virtual) {
+        return virtual_clock::command(&experiment, &jobs, &interrupt, args.experiment.format);
+    }
     let Some(simulated) = simulated(&experiment, &jobs, &interrupt)? else {
         eprintln!("error: stopped before any node was started");
         return Ok(exit::INCOMPLETE);
@@ -85,7 +94,11 @@ pub fn command(args: &RunArgs) -> anyhow::Result<u8> {
     }
     // Before the nodes, whose logs go into the same directory.
     let mut sink = Sink::new(&experiment, &jobs)?;
-    let fleet = match start(&experiment, &plan, &jobs, &interrupt) {
+    let fed = start(&experiment, &plan.nodes, &interrupt).and_then(|mut fleet| {
+        fleet.feed(&jobs.jobs, |job| plan.entry(job))?;
+        Ok(fleet)
+    });
+    let fleet = match fed {
         Ok(fleet) => fleet,
         Err(failure) => {
             eprintln!("error: {}", failure.reason);
@@ -118,8 +131,8 @@ impl From<FleetError> for Failure {
     }
 }
 
-/// Starts the nodes, waits until they are connected, and hands over the jobs. The clocks do not run yet.
-fn start(experiment: &Experiment, plan: &Plan, jobs: &Jobs, interrupt: &Interrupt) -> Result<Fleet, Failure> {
+/// Starts the nodes and waits until they are connected.
+fn start(experiment: &Experiment, nodes: &[NodeConfig], interrupt: &Interrupt) -> Result<Fleet, Failure> {
     let unexpected = |reason: String| Failure { reason, code: exit::UNEXPECTED };
     let folder = experiment.outputs.dir.join("nodes");
     std::fs::create_dir_all(&folder)
@@ -128,19 +141,18 @@ fn start(experiment: &Experiment, plan: &Plan, jobs: &Jobs, interrupt: &Interrup
         .map_err(|error| unexpected(format!("failed to find this executable: {error}")))?;
     let order = SpawnOrder { program, arguments: vec!["node".to_string()], folder };
     // On this thread, which lives as long as the process: the kernel ends a node with the thread that started it.
-    let mut fleet = Fleet::spawn_each(&order, &plan.nodes).map_err(|error| port_in_use(plan, error))?;
+    let mut fleet = Fleet::spawn_each(&order, nodes).map_err(|error| port_in_use(nodes, error))?;
     connect(experiment, &mut fleet, interrupt)?;
-    fleet.feed(&jobs.jobs, |job| plan.entry(job))?;
     Ok(fleet)
 }
 
 /// Explains the commonest reason why a node does not start.
-fn port_in_use(plan: &Plan, error: FleetError) -> Failure {
+fn port_in_use(nodes: &[NodeConfig], error: FleetError) -> Failure {
     let FleetError::Spawn(SpawnError::Ended { name, status, log }) = &error else { return error.into() };
     if status.code() != Some(i32::from(node::exit::ADDRESS)) {
         return Failure { code: exit::INPUT, ..error.into() };
     }
-    let listen = plan.nodes.iter().find(|node| node.grid[node.site.index()].name == *name);
+    let listen = nodes.iter().find(|node| node.grid[node.site.index()].name == *name);
     let listen = listen.map_or("", |node| node.listen.as_str());
     let port = listen.rsplit('/').next().unwrap_or_default();
     let reason = format!(

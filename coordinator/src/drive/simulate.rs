@@ -110,14 +110,9 @@ pub fn simulate(
     })
 }
 
-fn peers(
-    experiment: &Experiment,
-    jobs: &Jobs,
-    checks: Checks,
-    interrupt: &Interrupt,
-    sink: &mut impl FnMut(&Event),
-) -> (Status, Option<String>) {
-    let config = SimulationConfig {
+/// The experiment as the simulator's event loop wants it.
+pub(super) fn configuration(experiment: &Experiment, checks: Checks) -> SimulationConfig {
+    SimulationConfig {
         grid: experiment.grid.clone(),
         strategy: experiment.strategy.strategy,
         local: experiment.local,
@@ -128,8 +123,17 @@ fn peers(
         faults: experiment.faults,
         seed: experiment.seed,
         checks,
-    };
-    let mut simulation = Simulation::new(config, &jobs.jobs);
+    }
+}
+
+fn peers(
+    experiment: &Experiment,
+    jobs: &Jobs,
+    checks: Checks,
+    interrupt: &Interrupt,
+    sink: &mut impl FnMut(&Event),
+) -> (Status, Option<String>) {
+    let mut simulation = Simulation::new(configuration(experiment, checks), &jobs.jobs);
     let ended = loop {
         if interrupt.is_set()
             && let Some(at) = simulation.next_instant()

@@ -97,7 +97,8 @@ pub struct ExperimentArgs {
     #[arg(long, value_name = "N", help_heading = "Run")]
     pub seed: Option<u64>,
 
-    /// virtual, or scaled:K for `run`: trace time is wall time times K
+    /// virtual: nothing waits for the wall clock; scaled:K, for `run`: trace time is wall time times K
+    /// [default: virtual for `simulate`; for `run` a scale with which it takes about 40 s]
     #[arg(long, value_name = "CLOCK", help_heading = "Run")]
     pub clock: Option<String>,
 

@@ -27,22 +27,16 @@ const REFRESH_RETRIES: i64 = 2;
 /// Why an experiment cannot run on real nodes.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RunError {
-    /// There is no such clock yet.
-    #[error(
-        "run has no virtual clock yet; leave out --clock (run.clock), write --clock scaled:K, or use \
-         `stealgrid simulate`"
-    )]
-    VirtualClock,
     /// A reference has no messages.
     #[error(
         "{0} is a reference that sees all sites at once and sends no messages, so there is nothing for nodes to do; \
          leave out ideal/, or use `stealgrid simulate`"
     )]
     Ideal(String),
-    /// Faults are simulated only.
+    /// Faults are modelled only.
     #[error(
-        "network.{0} is for `stealgrid simulate` only: real nodes talk over TCP, which does not do that to messages; \
-         leave it out"
+        "network.{0} needs virtual time: by the wall clock nodes talk over TCP, which does not do that to messages; \
+         leave it out, or write --clock virtual"
     )]
     Fault(&'static str),
     /// Ports beyond the last.
@@ -62,15 +56,13 @@ pub enum RunError {
 /// # Errors
 /// The first reason why not.
 pub fn check(experiment: &Experiment) -> Result<(), RunError> {
-    if experiment.run.clock == Some(Clock::Virtual) {
-        return Err(RunError::VirtualClock);
-    }
     if experiment.strategy.ideal {
         return Err(RunError::Ideal(experiment.strategy.to_string()));
     }
+    let in_lockstep = experiment.run.clock == Some(Clock::Virtual);
     let Faults { loss, duplication, jitter } = experiment.faults;
     let faults = [("loss", loss > 0.0), ("duplication", duplication > 0.0), ("jitter", jitter > Span::ZERO)];
-    if let Some((name, _)) = faults.into_iter().find(|(_, present)| *present) {
+    if let Some((name, _)) = faults.into_iter().find(|(_, present)| *present && !in_lockstep) {
         return Err(RunError::Fault(name));
     }
     let (first, sites) = (experiment.run.port, experiment.grid.len());
@@ -173,6 +165,13 @@ pub fn trace_span(wall: Duration, factor: f64) -> Span {
 /// Trace time as wall-clock time.
 pub fn wall_span(span: Span, factor: f64) -> Duration {
     Duration::from_secs_f64(span.as_secs_f64().max(0.0) / factor)
+}
+
+/// What the nodes of a run in lockstep are told. Delays are not theirs: the coordinator says when a message is due.
+pub fn nodes_in_lockstep(experiment: &Experiment) -> Vec<NodeConfig> {
+    let node =
+        |index| NodeConfig { delay: DelayConfig::default(), ..node(experiment, index, experiment.options) };
+    (0..experiment.grid.len()).map(node).collect()
 }
 
 fn node(experiment: &Experiment, index: usize, options: protocol::Options) -> NodeConfig {
@@ -314,11 +313,12 @@ mod tests {
     #[test]
     fn what_only_the_simulator_can_do_is_refused() {
         let refused = |text: &str| check(&experiment(text)).unwrap_err().to_string();
-        assert!(refused("run.clock = \"virtual\"").contains("no virtual clock yet"));
         assert!(refused("strategy.name = \"ideal/st:50\"").contains("ideal/st:50 is a reference"));
         for fault in ["loss = 0.1", "duplication = 0.1", "jitter = \"1s\""] {
             let name = fault.split(' ').next().unwrap();
-            assert!(refused(&format!("network.{fault}")).contains(&format!("network.{name} is for")));
+            assert!(
+                refused(&format!("network.{fault}")).contains(&format!("network.{name} needs virtual time"))
+            );
         }
         assert!(refused("run.port = 65535").contains("ports up to 65536"));
         assert_eq!(check(&experiment("run.port = 65534\nnetwork.delay = \"5s\"")), Ok(()));

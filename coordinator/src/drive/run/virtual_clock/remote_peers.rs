@@ -1,0 +1,218 @@
+//! Peers that live in node processes: the simulator's loop tells them one thing after another, over a connection for
+//! orders to each.
+//!
+//! What a letter says stays between the nodes. The loop gets a token, enough to say when the letter is due.
+
+use std::time::Duration;
+
+use node::lockstep::{Answer, Client, Fact, LinkError, Note, Order, Reply, Terms, Wish};
+use scheduler::event::MessageKind;
+use scheduler::{Grid, JobIndex, SiteId, Time, TimedJob};
+use simulator::host::{Standing, Told, Wanted};
+use simulator::{Host, Letter, Violation};
+
+use crate::drive::Interrupt;
+
+/// A letter between two nodes, as far as the loop must know it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Token {
+    from: SiteId,
+    letter: node::lockstep::Letter,
+}
+
+impl Letter for Token {
+    fn kind(&self) -> MessageKind {
+        self.letter.kind
+    }
+
+    fn wakes(&self) -> bool {
+        self.letter.wakes
+    }
+
+    fn payload(&self) -> u64 {
+        self.letter.payload
+    }
+}
+
+/// What all nodes of a run are told, and what their answers are checked against.
+#[derive(Clone, Copy)]
+pub struct Common<'a> {
+    /// All sites.
+    pub grid: &'a Grid,
+    /// All jobs.
+    pub jobs: &'a [TimedJob],
+    /// Whether events of single messages are wanted.
+    pub message_events: bool,
+    /// How long to wait for an answer on the wall clock.
+    pub patience: Duration,
+    /// Ends the wait for an answer early.
+    pub interrupt: &'a Interrupt,
+}
+
+/// One node.
+struct Remote {
+    client: Client,
+    /// What it has to know before the next fact.
+    notes: Vec<Note>,
+    /// Number of its last letter to each site.
+    sent: Vec<u64>,
+    quiet: bool,
+}
+
+/// All nodes of a run.
+pub struct RemotePeers<'a> {
+    common: Common<'a>,
+    index: JobIndex,
+    /// By rank.
+    remotes: Vec<Remote>,
+    orders: u64,
+    /// The instant of the last order.
+    now: Time,
+}
+
+impl<'a> RemotePeers<'a> {
+    /// Brings all nodes into lockstep, given connections to them in the order of the experiment.
+    ///
+    /// # Errors
+    /// If one does not answer.
+    pub fn begin(common: Common<'a>, clients: Vec<Client>) -> Result<RemotePeers<'a>, Violation> {
+        let grid = common.grid;
+        let remote = |client| Remote { client, notes: Vec::new(), sent: vec![0; grid.len()], quiet: true };
+        let mut by_site: Vec<Option<Remote>> = clients.into_iter().map(remote).map(Some).collect();
+        let by_rank = (0..grid.len()).map(|rank| by_site[grid.at_rank(rank).index()].take());
+        let remotes = by_rank.map(|remote| remote.expect("each site has one rank")).collect();
+        let mut peers =
+            RemotePeers { index: JobIndex::new(common.jobs), common, remotes, orders: 0, now: Time::ZERO };
+        // A node waits for a letter less long than the coordinator for the node, so that it can say what is missing.
+        let terms = Terms { message_events: common.message_events, patience: common.patience / 2 };
+        for rank in 0..grid.len() {
+            match peers.ask(rank, &Order::Begin(terms))? {
+                Reply::Begun => {}
+                other => {
+                    return Err(peers.nonsense(rank, &format!("it answers {other:?} to the first order")));
+                }
+            }
+        }
+        Ok(peers)
+    }
+
+    /// How many orders were given.
+    pub fn orders(&self) -> u64 {
+        self.orders
+    }
+
+    /// Sends an order and waits for the reply.
+    fn ask(&mut self, rank: usize, order: &Order) -> Result<Reply, Violation> {
+        self.orders += 1;
+        let Common { patience, interrupt, .. } = self.common;
+        let client = &mut self.remotes[rank].client;
+        let asked = client.send(order).and_then(|()| client.receive(patience, &mut || !interrupt.is_set()));
+        match asked {
+            Ok(Reply::Failed(reason)) => Err(self.failed(rank, reason)),
+            Ok(reply) => Ok(reply),
+            Err(LinkError::Silent(patience)) => {
+                let reason = format!("it did not answer an order within {patience:?} (run.stall_timeout)");
+                Err(self.failed(rank, reason))
+            }
+            Err(error) => Err(self.failed(rank, error.to_string())),
+        }
+    }
+
+    fn failed(&self, rank: usize, reason: String) -> Violation {
+        Violation::Host { site: self.common.grid.at_rank(rank), reason }
+    }
+
+    fn nonsense(&self, rank: usize, what: &str) -> Violation {
+        self.failed(rank, format!("what it answers makes no sense: {what}"))
+    }
+
+    /// A wish of a peer as the loop wants it, if it is one that a peer can have.
+    fn wanted(&mut self, rank: usize, wish: Wish) -> Result<Wanted<Token>, Violation> {
+        let grid = self.common.grid;
+        let from = grid.at_rank(rank);
+        Ok(match wish {
+            Wish::Event(kind) => Wanted::Event(kind),
+            Wish::Start(job) => match self.index.get(job) {
+                Some(place) => Wanted::Start(self.common.jobs[place].spec),
+                None => {
+                    return Err(self.nonsense(rank, &format!("it starts job {job}, which nobody submitted")));
+                }
+            },
+            Wish::Send(letter) => {
+                let to = letter.to;
+                if to.0 == 0 || to.index() >= grid.len() || to == from {
+                    return Err(self.nonsense(rank, &format!("it writes to site {to}")));
+                }
+                let sent = &mut self.remotes[rank].sent[to.index()];
+                *sent += 1;
+                if letter.number != *sent {
+                    let what = format!("letter {} to site {to} has the number {}", *sent, letter.number);
+                    return Err(self.nonsense(rank, &what));
+                }
+                Wanted::Send { to, letter: Token { from, letter } }
+            }
+        })
+    }
+
+    fn fact(&self, told: Told<Token>) -> Fact {
+        match told {
+            Told::Submitted(spec) => {
+                let place = self.index.get(spec.id).expect("only jobs of the workload are submitted");
+                Fact::Submitted(self.common.jobs[place])
+            }
+            Told::Completed(job) => Fact::Completed(job),
+            Told::Letter { from, letter } => Fact::Letter { from, number: letter.letter.number },
+            Told::Turn => Fact::Turn,
+            Told::Settle => Fact::Settle,
+            Told::Timeout => Fact::Timeout,
+        }
+    }
+}
+
+impl Host for RemotePeers<'_> {
+    type Letter = Token;
+
+    fn tell(
+        &mut self,
+        rank: usize,
+        now: Time,
+        told: Told<Token>,
+        wanted: &mut Vec<Wanted<Token>>,
+    ) -> Result<Standing, Violation> {
+        self.now = now;
+        let facts = vec![self.fact(told)];
+        let notes = std::mem::take(&mut self.remotes[rank].notes);
+        let answers = match self.ask(rank, &Order::Tell { now, notes, facts })? {
+            Reply::Told(answers) => answers,
+            other => return Err(self.nonsense(rank, &format!("{other:?}"))),
+        };
+        let Ok([Answer { wishes, timeout, settle, quiet }]) = <[Answer; 1]>::try_from(answers) else {
+            return Err(self.nonsense(rank, "not one answer to one fact"));
+        };
+        for wish in wishes {
+            let one = self.wanted(rank, wish)?;
+            wanted.push(one);
+        }
+        self.remotes[rank].quiet = quiet;
+        Ok(Standing { timeout, settle })
+    }
+
+    fn posted(&mut self, to: usize, token: &Token, copies: usize) -> Result<(), Violation> {
+        let Token { from, letter } = *token;
+        if copies == 1 {
+            return Ok(());
+        }
+        let note = Note::Copies { from, number: letter.number, copies: copies as u8 };
+        self.remotes[to].notes.push(note);
+        if copies == 0 {
+            let sender = self.common.grid.rank(from);
+            let lost = Note::Lost { at: self.now, to: letter.to, kind: letter.kind };
+            self.remotes[sender].notes.push(lost);
+        }
+        Ok(())
+    }
+
+    fn is_quiet(&self, rank: usize) -> bool {
+        self.remotes[rank].quiet
+    }
+}

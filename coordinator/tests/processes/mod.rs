@@ -1,0 +1,167 @@
+//! `stealgrid run` as tests start it: a coordinator and its nodes, none of which outlives the test.
+
+#![allow(dead_code, reason = "each test file uses a part of it")]
+
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal};
+
+pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_stealgrid");
+/// Ample for what takes seconds.
+const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const JOBS: usize = 60;
+
+/// A coordinator, in a process group of its own, and what it printed. Killed when dropped.
+pub(crate) struct Run {
+    child: Option<Child>,
+    folder: PathBuf,
+}
+
+impl Run {
+    /// Starts a run of three sites on which narrow jobs fill the smallest.
+    pub(crate) fn start(folder: &Path, args: &[&str]) -> Run {
+        Run::spawn(Command::new(PROGRAM), folder, args)
+    }
+
+    /// The same, started by this command.
+    pub(crate) fn spawn(mut command: Command, folder: &Path, args: &[&str]) -> Run {
+        let trace = folder.join("jobs.swf");
+        std::fs::write(&trace, jobs()).unwrap();
+        command.arg("run").args(args).args(["--sites", "4,8,16", "--trace"]).arg(trace);
+        Run::of(command, folder)
+    }
+
+    /// Starts a run by a command that lacks nothing but the result directory.
+    pub(crate) fn of(mut command: Command, folder: &Path) -> Run {
+        let file = |name: &str| std::fs::File::create(folder.join(name)).unwrap();
+        command
+            .arg("--out")
+            .arg(folder.join("out"))
+            .stdin(Stdio::null())
+            .stdout(file("stdout"))
+            .stderr(file("stderr"))
+            .process_group(0);
+        Run { child: Some(command.spawn().unwrap()), folder: folder.to_path_buf() }
+    }
+
+    /// Starts a run that takes a minute, and returns when the clocks of all nodes run and some jobs have started.
+    pub(crate) fn started(folder: &Path) -> Run {
+        let mut run = Run::start(folder, &["--clock", "scaled:10"]);
+        run.wait_for_logs(&["site1", "site2", "site3"], "start is ordered");
+        // The start is ahead by some hundred milliseconds, and the first look at events as well.
+        std::thread::sleep(Duration::from_secs(1));
+        run
+    }
+
+    /// Waits until the logs of these nodes have these words.
+    pub(crate) fn wait_for_logs(&mut self, nodes: &[&str], words: &str) {
+        let log = |node: &str| self.folder.join(format!("out/nodes/{node}.log"));
+        let said = |node: &&str| std::fs::read_to_string(log(node)).is_ok_and(|log| log.contains(words));
+        let deadline = Instant::now() + PATIENCE;
+        while !nodes.iter().all(said) {
+            assert!(Instant::now() < deadline, "the run does not start: {}", self.output());
+            assert_eq!(self.child.as_mut().unwrap().try_wait().unwrap(), None, "{}", self.output());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    pub(crate) fn id(&self) -> u32 {
+        self.child.as_ref().unwrap().id()
+    }
+
+    /// Process ids and command lines of its children.
+    pub(crate) fn nodes(&self) -> Vec<(u32, String)> {
+        let parent = format!("PPid:\t{}\n", self.id());
+        let mut nodes = Vec::new();
+        for entry in std::fs::read_dir("/proc").unwrap() {
+            let Ok(id) = entry.unwrap().file_name().to_string_lossy().parse::<u32>() else { continue };
+            // A process may end while it is looked at.
+            let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
+            if status.contains(&parent) {
+                nodes.push((id, command_of(id).unwrap_or_default()));
+            }
+        }
+        assert!(nodes.len() >= 2, "one process for each site: {nodes:?}");
+        nodes
+    }
+
+    /// Waits for its end; what it printed.
+    pub(crate) fn wait(mut self) -> (ExitStatus, String) {
+        let deadline = Instant::now() + PATIENCE;
+        let mut child = self.child.take().unwrap();
+        loop {
+            if let Some(status) = child.try_wait().unwrap() {
+                return (status, self.output());
+            }
+            if Instant::now() >= deadline {
+                child.kill().unwrap();
+                child.wait().unwrap();
+                panic!("the run does not end: {}", self.output());
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    pub(crate) fn output(&self) -> String {
+        ["stdout", "stderr"].map(|name| read(&self.folder.join(name))).concat()
+    }
+}
+
+impl Drop for Run {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.child {
+            // It may have ended; its nodes end with it.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// Narrow jobs of 100 s, one a second: too many for the smallest site, which is the home of all.
+pub(crate) fn jobs() -> String {
+    let line = |job: usize| {
+        let processors = 1 + job % 4;
+        format!("{job} {job} -1 100 {processors} -1 -1 {processors} 200 -1 1 1 1 1 1 -1 -1 -1\n")
+    };
+    (1..=JOBS).map(line).collect()
+}
+
+pub(crate) fn pid(id: u32) -> Pid {
+    Pid::from_raw(i32::try_from(id).unwrap()).unwrap()
+}
+
+pub(crate) fn signal(id: u32, signal: Signal) {
+    rustix::process::kill_process(pid(id), signal).unwrap();
+}
+
+fn command_of(id: u32) -> Option<String> {
+    let line = std::fs::read(format!("/proc/{id}/cmdline")).ok()?;
+    Some(String::from_utf8_lossy(&line).replace('\0', " ")).filter(|line| !line.is_empty())
+}
+
+/// Waits until these processes are gone. A number may have been given to another process since.
+pub(crate) fn assert_gone(nodes: &[(u32, String)]) {
+    let deadline = Instant::now() + Duration::from_secs(5);
+    for (id, command) in nodes {
+        while command_of(*id).as_ref() == Some(command) {
+            if Instant::now() >= deadline {
+                signal(*id, Signal::KILL);
+                panic!("process {id} was left behind: {command}");
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+pub(crate) fn read(path: &Path) -> String {
+    std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// The columns and rows of a table.
+pub(crate) fn table(text: &str) -> (Vec<&str>, Vec<Vec<&str>>) {
+    let mut lines = text.lines().map(|line| line.split(',').collect());
+    (lines.next().unwrap(), lines.collect())
+}

@@ -1,0 +1,211 @@
+//! `stealgrid run --clock virtual`: real processes, real messages, and the very schedule of the simulator.
+//!
+//! Nothing depends on how fast the machine is. Every run compares itself with the simulation, event for event; here
+//! its event log is also compared with that of `stealgrid simulate`, byte for byte, which knows nothing of it.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
+
+mod processes;
+
+use std::path::Path;
+use std::process::Command;
+
+use rustix::process::Signal;
+
+use self::processes::{PROGRAM, Run, assert_gone, pid, read, signal};
+
+/// Longer than any run here takes, and shorter than a developer's patience.
+const ORDERS_BEGIN: &str = "time goes by the coordinator's orders";
+
+const NETWORKS: [(&str, &str); 5] = [
+    ("free", ""),
+    ("slow", "[network]\ndelay = \"7s\"\n"),
+    (
+        "matrix",
+        "[network]\nmatrix = [[\"0s\", \"3s\", \"40s\"], [\"1s\", \"0s\", \"9s\"], [\"20s\", \"5s\", \"0s\"]]\n",
+    ),
+    ("unreliable", "[network]\ndelay = \"2s\"\nloss = 0.2\nduplication = 0.2\njitter = \"9s\"\n"),
+    ("polling", "[network]\ndelay = \"1s\"\n[protocol]\ndiscovery = \"polling\"\n"),
+];
+const STRATEGIES: [&str; 6] =
+    ["st:50", "st:20,order=bah", "st-greedy:50", "common-pool", "pool:easy", "local"];
+
+#[test]
+fn every_strategy_does_over_every_network_what_the_simulator_does() {
+    for (number, (network, text)) in NETWORKS.iter().enumerate() {
+        for (also, strategy) in STRATEGIES.iter().enumerate() {
+            let folder = tempfile::tempdir().unwrap();
+            let seed = (1 + number * STRATEGIES.len() + also).to_string();
+            std::fs::write(folder.path().join("experiment.toml"), text).unwrap();
+            std::fs::write(folder.path().join("jobs.swf"), jobs(number as u64)).unwrap();
+            let args = ["--sites", "4,8,16", "--strategy", strategy, "--seed", &seed];
+            identical(folder.path(), network, &args);
+        }
+    }
+}
+
+#[test]
+fn the_shipped_workload_runs_as_it_is_simulated() {
+    let folder = tempfile::tempdir().unwrap();
+    let quickstart = concat!(env!("CARGO_MANIFEST_DIR"), "/../configs/quickstart.toml");
+    let text = read(Path::new(quickstart)).replace(
+        "traces/seven-sites.swf",
+        concat!(env!("CARGO_MANIFEST_DIR"), "/../configs/traces/seven-sites.swf"),
+    );
+    std::fs::write(folder.path().join("experiment.toml"), text).unwrap();
+    identical(folder.path(), "seven sites", &["--count", "250"]);
+}
+
+#[test]
+fn two_sites_and_their_flags_are_enough() {
+    let folder = tempfile::tempdir().unwrap();
+    let trace = folder.path().join("t.swf");
+    std::fs::write(&trace, jobs(3)).unwrap();
+    let mut command = Command::new(PROGRAM);
+    command.args(["run", "--sites", "2,16", "--strategy", "st:50", "--delay", "2s", "--clock", "virtual"]);
+    let (status, output) = Run::of(
+        {
+            command.arg("--trace").arg(trace);
+            command
+        },
+        folder.path(),
+    )
+    .wait();
+    assert_eq!(status.code(), Some(0), "{output}");
+    assert!(output.contains("identical to the simulation: "), "{output}");
+    assert!(output.contains("clock virtual"), "{output}");
+}
+
+/// The checks of this file would notice a node that drops a letter, or hands two over in the wrong order.
+#[test]
+fn a_node_that_mishandles_one_letter_is_found_out() {
+    for (mistake, event) in [("drop", "received"), ("swap", "received")] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut command = Command::new(PROGRAM);
+        command.env("STEALGRID_CANARY", mistake);
+        let (status, output) =
+            Run::spawn(command, folder.path(), &["--clock", "virtual", "--delay", "2s"]).wait();
+        assert_eq!(status.code(), Some(5), "{mistake}: {output}");
+        let found = output.lines().find(|line| line.contains("did not do what the simulation does"));
+        assert!(found.is_some_and(|line| line.contains(event)), "{mistake}: {output}");
+        let manifest = read(&folder.path().join("out/manifest.json"));
+        assert!(manifest.contains("not what the simulation does"), "{manifest}");
+    }
+}
+
+#[test]
+fn a_node_that_dies_ends_the_run_and_what_was_computed_is_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = long_run(folder.path(), &[]);
+    let nodes = run.nodes();
+    let (victim, _) = nodes.iter().find(|(_, command)| command.contains("cedar.json")).unwrap();
+
+    signal(*victim, Signal::KILL);
+
+    let (status, output) = run.wait();
+    assert_eq!(status.code(), Some(4), "{output}");
+    let manifest = read(&folder.path().join("out/manifest.json"));
+    assert!(manifest.contains("partial"), "{manifest}");
+    assert!(manifest.contains("node cedar ended with signal: 9"), "{manifest}");
+    for file in ["jobs.csv", "metrics.json", "events.jsonl.zst"] {
+        assert!(folder.path().join("out").join(file).exists(), "{file} is missing");
+    }
+    assert_gone(&nodes);
+}
+
+#[test]
+fn a_node_that_hangs_ends_the_run_after_the_patience_it_was_given() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = long_run(folder.path(), &["[run]", "stall_timeout = \"2s\""]);
+    let nodes = run.nodes();
+    let (victim, _) = nodes.iter().find(|(_, command)| command.contains("aspen.json")).unwrap();
+
+    signal(*victim, Signal::STOP);
+
+    let (status, output) = run.wait();
+    assert_eq!(status.code(), Some(4), "{output}");
+    let reason = "cannot be kept in lockstep";
+    assert!(output.contains(reason) && output.contains("aspen"), "{output}");
+    assert_gone(&nodes);
+}
+
+#[test]
+fn ctrl_c_at_the_terminal_keeps_what_was_computed() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = long_run(folder.path(), &[]);
+    let nodes = run.nodes();
+
+    rustix::process::kill_process_group(pid(run.id()), Signal::INT).unwrap();
+
+    let (status, output) = run.wait();
+    assert_eq!(status.code(), Some(4), "{output}");
+    let manifest = read(&folder.path().join("out/manifest.json"));
+    assert!(manifest.contains("interrupted at"), "{manifest}");
+    assert!(folder.path().join("out/jobs.csv").exists());
+    assert_gone(&nodes);
+}
+
+/// Runs the experiment of a folder on nodes and in the simulator, and compares what is left of both.
+fn identical(folder: &Path, what: &str, args: &[&str]) {
+    let mut command = Command::new(PROGRAM);
+    command.arg("run").arg(folder.join("experiment.toml")).args(args).args(["--clock", "virtual"]);
+    let mut beside = Command::new(PROGRAM);
+    beside.arg("simulate").arg(folder.join("experiment.toml")).args(args);
+    for command in [&mut command, &mut beside] {
+        if folder.join("jobs.swf").exists() {
+            command.arg("--trace").arg(folder.join("jobs.swf"));
+        }
+        command.args(["--no-page", "--no-ideal"]);
+    }
+    let (status, output) = Run::of(command, folder).wait();
+    assert_eq!(status.code(), Some(0), "{what} {args:?}: {output}");
+    assert!(output.contains("identical to the simulation: "), "{what} {args:?}: {output}");
+    let beside = beside.arg("--out").arg(folder.join("simulated")).output().unwrap();
+    assert!(beside.status.success(), "{what} {args:?}: {beside:?}");
+    for file in ["jobs.csv", "metrics.json"] {
+        let [run, simulated] = ["out", "simulated"].map(|out| read(&folder.join(out).join(file)));
+        assert_eq!(run, simulated, "{what} {args:?}: {file}");
+    }
+    let [run, simulated] = ["out", "simulated"].map(|out| events(&folder.join(out)));
+    assert!(run.len() > 1000, "{what} {args:?}: {} bytes of events", run.len());
+    assert!(run == simulated, "{what} {args:?}: the event logs differ");
+}
+
+fn events(out: &Path) -> Vec<u8> {
+    zstd::decode_all(std::fs::File::open(out.join("events.jsonl.zst")).unwrap()).unwrap()
+}
+
+/// Starts a run that takes several seconds at least, and returns when its nodes get orders.
+fn long_run(folder: &Path, lines: &[&str]) -> Run {
+    let configs = concat!(env!("CARGO_MANIFEST_DIR"), "/../configs");
+    let mut text = format!(
+        "grid.sites = [\n{{ name = \"aspen\", processors = 16 }}, {{ name = \"cedar\", processors = 128 }} ]\n\
+         workload.trace = \"{configs}/traces/seven-sites.swf\"\n"
+    );
+    text += "network.delay = \"1s\"\n";
+    text += &lines.join("\n");
+    std::fs::write(folder.join("experiment.toml"), text).unwrap();
+    let mut command = Command::new(PROGRAM);
+    command.arg("run").arg(folder.join("experiment.toml")).args(["--clock", "virtual"]);
+    let mut run = Run::of(command, folder);
+    run.wait_for_logs(&["aspen", "cedar"], ORDERS_BEGIN);
+    run
+}
+
+/// Sixty jobs of all widths up to 16, some at one instant, some without run time; other ones for each number.
+fn jobs(number: u64) -> String {
+    let mut state = number + 1;
+    let mut draw = |limit: u64| {
+        // The multiplier of Knuth's MMIX generator; its high bits are good enough here.
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % limit
+    };
+    let mut submit = 0;
+    let mut line = |job: u64| {
+        submit += draw(4) * draw(8);
+        let processors = if draw(3) == 0 { 1 + draw(16) } else { 1 + draw(4) };
+        let run_time = draw(2) * draw(200);
+        format!("{job} {submit} -1 {run_time} {processors} -1 -1 {processors} 300 -1 1 1 1 1 1 -1 -1 -1\n")
+    };
+    (1..=processes::JOBS as u64).map(&mut line).collect()
+}
