@@ -43,6 +43,7 @@ mod fixtures;
 pub mod metrics;
 pub mod migrations;
 pub mod outcome;
+pub mod prediction;
 pub mod series;
 pub mod theory;
 

@@ -182,6 +182,15 @@ fn guarantee(strategy: &Strategy, offline: bool) -> Result<(Steal, Guarantee), S
     Ok((*steal, Guarantee { units, beta_percent }))
 }
 
+/// The proved ratio of a strategy with free messages, or why there is none.
+///
+/// # Errors
+/// The reason, as a clause.
+pub fn ceiling(strategy: &Strategy, offline: bool) -> Result<f64, String> {
+    let (_, Guarantee { units, beta_percent }) = guarantee(strategy, offline)?;
+    Ok(units as f64 + 100.0 / beta_percent as f64)
+}
+
 fn competitive_ratio(run: &Run, bounds: &Bounds) -> Comparison {
     let measured = Bounds::ratio(run.makespan, bounds.proof);
     let proved = guarantee(&run.setting.strategy.strategy, run.offline);

@@ -8,4 +8,5 @@ pub mod exit;
 pub mod experiment;
 pub mod outputs;
 pub mod report;
+pub mod theory;
 pub mod trace;
