@@ -221,6 +221,37 @@ fn protocol_without_delay_equals_the_ideal_on_whole_real_logs() {
     }
 }
 
+#[test]
+fn exchange_through_a_global_queue_without_delay_equals_the_ideal_on_real_logs() {
+    // Users of the log live at different sites; widths go up to that of the widest.
+    let logs = [
+        ("KTH-SP2-1996-2.1-cln", PoolAlgorithm::Easy, 100),
+        ("SDSC-SP2-1998-4.2-cln", PoolAlgorithm::List, 128),
+        ("CTC-SP2-1996-3.1-cln", PoolAlgorithm::Fcfs, 338),
+    ];
+    let options = Options { message_events: false, ..Options::default() };
+    for (log, algorithm, processors) in logs {
+        let Some(path) = stealgrid_tests::shared(&format!("traces/{log}.swf.gz")) else { continue };
+        let trace = workload::read(&path).expect("a log of the archive");
+        let mut jobs = workload::prepare(&trace, &workload::prepare::PrepareOptions::default(), processors)
+            .expect("its jobs are sound")
+            .jobs;
+        let sizes = [processors / 8, processors / 4, processors / 4, processors];
+        for job in &mut jobs {
+            job.spec.origin = SiteId::from_index(job.spec.user.unsigned_abs() as usize % sizes.len());
+        }
+        let grid = Arc::new(Grid::of_sizes(&sizes).expect("a grid"));
+        for via in [Via::Hosted, Via::Gossip] {
+            let strategy = Scheduling::Pool(Pool { via, ..Pool::new(algorithm) });
+            let expected = ideal(&grid, strategy, Submit::Origin, &jobs);
+            let actual = protocol(&grid, strategy, Submit::Origin, &jobs, options, Checks::Cheap);
+
+            assert_eq!(expected.len(), jobs.len());
+            assert!(actual == expected, "{log} under {strategy} differs from the ideal");
+        }
+    }
+}
+
 fn steal_by(percent: u8, order: Order, select: Selection) -> Scheduling {
     Scheduling::Steal(Steal { threshold: Threshold::new(percent).expect("a percentage"), order, select })
 }

@@ -57,6 +57,10 @@ impl Peer {
     pub(super) fn settle_gossip(&mut self, now: Time) {
         let rank = self.rank;
         let exchange = self.exchange();
+        if !exchange.known.any_within(exchange.site.free) {
+            // No line of the decision would be this site's.
+            return;
+        }
         let demand = exchange.rules.demand;
         let mut views: Vec<SiteView> = Vec::with_capacity(exchange.known.sites.len());
         for (other, heard) in exchange.known.sites.iter().enumerate() {

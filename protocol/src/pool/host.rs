@@ -115,6 +115,10 @@ impl Peer {
             return;
         }
         let known = &mut exchange.known;
+        let free = known.sites.iter().map(|heard| heard.view.free).max().unwrap_or(0);
+        if !known.any_within(free.max(exchange.site.free)) {
+            return;
+        }
         let mut views: Vec<SiteView> = known.sites.iter().map(|heard| heard.view.clone()).collect();
         views[rank] = exchange.site.clone();
         for mark in hosted.marks.values().filter(|mark| !mark.seen) {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use scheduler::exchange::{Decision, JobQueue, SiteView, WaitingJob, pool_phase};
+use scheduler::exchange::{JobQueue, SiteView, WaitingJob, pool_phase};
 use scheduler::{Grid, JobId, Pool, Time};
 
 use super::board::{Board, Heard, Listing, OfferId};
@@ -39,12 +39,12 @@ pub(super) struct Known {
     pub(super) sites: Vec<Heard>,
     offers: BTreeMap<JobId, KnownOffer>,
     queue: JobQueue,
+    /// How many jobs of each width are in the queue.
+    widths: BTreeMap<u32, usize>,
     /// Offers that are listed and must not be decided on: in flight, claimed or denied. At most one a job.
     excluded: BTreeMap<JobId, u64>,
     /// Sites that are silent although they were asked, by rank.
     silent: Vec<bool>,
-    /// Kept to spare allocations.
-    decisions: Vec<Decision>,
 }
 
 impl Known {
@@ -54,9 +54,9 @@ impl Known {
             sites: grid.sizes().iter().map(|&size| Heard::idle(size)).collect(),
             offers: BTreeMap::new(),
             queue: JobQueue::new(rules.pool_order),
+            widths: BTreeMap::new(),
             excluded: BTreeMap::new(),
             silent: vec![false; grid.len()],
-            decisions: Vec::new(),
         }
     }
 
@@ -70,9 +70,27 @@ impl Known {
         !self.offers.is_empty()
     }
 
-    /// Whether there is something to decide.
-    pub(super) fn any_queued(&self) -> bool {
-        !self.queue.is_empty()
+    /// Whether a job that is so narrow is in the queue.
+    pub(super) fn any_within(&self, processors: u32) -> bool {
+        self.widths.first_key_value().is_some_and(|(&width, _)| width <= processors)
+    }
+
+    fn enqueue(&mut self, job: WaitingJob) {
+        self.queue.insert(job);
+        *self.widths.entry(job.processors).or_default() += 1;
+    }
+
+    fn dequeue(&mut self, job: &WaitingJob) {
+        self.queue.remove(job);
+        self.forget_width(job.processors);
+    }
+
+    fn forget_width(&mut self, width: u32) {
+        let count = self.widths.get_mut(&width).expect("it was counted");
+        *count -= 1;
+        if *count == 0 {
+            self.widths.remove(&width);
+        }
     }
 
     /// The version under which a job is listed.
@@ -113,7 +131,7 @@ impl Known {
         let excluded = self.excluded.get(&job.id) == Some(&version);
         let queued = !excluded && !self.silent[owner];
         if queued {
-            self.queue.insert(job);
+            self.enqueue(job);
         }
         self.offers.insert(job.id, KnownOffer { owner, version, job, queued });
     }
@@ -124,7 +142,8 @@ impl Known {
             return;
         }
         if known.queued {
-            self.queue.remove(&known.job);
+            let job = known.job;
+            self.dequeue(&job);
         }
         self.offers.remove(&offer.job);
         self.excluded.remove(&offer.job);
@@ -146,7 +165,8 @@ impl Known {
             && !self.silent[known.owner]
         {
             known.queued = true;
-            self.queue.insert(known.job);
+            let job = known.job;
+            self.enqueue(job);
         }
     }
 
@@ -155,14 +175,20 @@ impl Known {
         if std::mem::replace(&mut self.silent[rank], silent) == silent {
             return;
         }
+        let mut changed = Vec::new();
         for known in self.offers.values_mut().filter(|known| known.owner == rank) {
             let excluded = self.excluded.get(&known.job.id) == Some(&known.version);
-            match (silent, known.queued) {
-                (true, true) => drop(self.queue.remove(&known.job)),
-                (false, false) if !excluded => self.queue.insert(known.job),
-                _ => continue,
+            if known.queued == silent && !excluded {
+                known.queued = !silent;
+                changed.push(known.job);
             }
-            known.queued = !silent;
+        }
+        for job in changed {
+            if silent {
+                self.dequeue(&job);
+            } else {
+                self.enqueue(job);
+            }
         }
     }
 
@@ -172,9 +198,11 @@ impl Known {
 
     /// Decides, and takes what is decided out of the queue.
     pub(super) fn decide(&mut self, rules: &Pool, now: Time, views: &mut [SiteView]) -> Vec<Line> {
-        pool_phase(rules, now, views, &mut self.queue, &mut self.decisions);
-        let mut lines = Vec::with_capacity(self.decisions.len());
-        for decision in self.decisions.drain(..) {
+        let mut decisions = Vec::new();
+        pool_phase(rules, now, views, &mut self.queue, &mut decisions);
+        let mut lines = Vec::with_capacity(decisions.len());
+        for decision in decisions {
+            self.forget_width(decision.job.processors);
             let known = self.offers.get_mut(&decision.job.id).expect("what is in the queue is listed");
             known.queued = false;
             lines.push(Line { to: decision.rank, offer: *known });
@@ -186,6 +214,7 @@ impl Known {
     pub(super) fn check_invariants(&self) {
         let queued = self.offers.values().filter(|offer| offer.queued).count();
         assert_eq!(queued, self.queue.len(), "the queue holds what is listed and may be decided on");
+        assert_eq!(queued, self.widths.values().sum::<usize>(), "widths are counted");
         for (job, version) in &self.excluded {
             let queued = self.offers.get(job).is_some_and(|offer| offer.queued && offer.version == *version);
             assert!(!queued, "job {job} is left out of decisions");

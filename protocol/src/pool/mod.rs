@@ -265,9 +265,6 @@ impl Peer {
         self.pool_publish();
         let exchange = self.exchange();
         exchange.unsettled = false;
-        if !exchange.known.any_queued() {
-            return;
-        }
         match exchange.rules.via {
             Via::Hosted => self.settle_hosted(now),
             Via::Gossip => self.settle_gossip(now),
