@@ -395,6 +395,8 @@ impl<'a, H: Host> Simulation<'a, H> {
                 .rank(&self.config.grid, self.config.strategy, &job.spec)
                 .expect("callers refuse jobs too wide");
             self.handle(rank, Told::Submitted(job.spec), sink)?;
+            // A job on its way home is a fact of this instant, too: it arrives before anybody decides.
+            self.drain_inbox(sink)?;
             if per_event {
                 self.turns(sink)?;
             }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use protocol::Options;
+use scheduler::event::GrantCause;
 use scheduler::ideal::{CommonPool, GreedySteal, PoolExchange, StatelessSteal};
 use scheduler::strategy::{OfferRule, PoolAlgorithm, PoolOrder, SiteOrder, Via};
 use scheduler::{
@@ -14,7 +15,7 @@ use scheduler::{
     Strategy as Scheduling, Submit, Threshold, Time, TimedJob,
 };
 use simulator::reference;
-use simulator::{Checks, Simulation, SimulationConfig};
+use simulator::{Checks, Delay, Simulation, SimulationConfig};
 
 type Starts = Vec<(JobId, Time, SiteId)>;
 
@@ -180,6 +181,72 @@ fn pool() -> impl Strategy<Value = Pool> {
             pool_order,
             ..Pool::new(algorithm)
         })
+}
+
+/// Submitted anywhere, a job is sent to its home; without delay that changes nothing.
+fn with_homes() -> impl Strategy<Value = Scheduling> {
+    prop_oneof![
+        3 => steal().prop_map(Scheduling::Steal),
+        1 => steal().prop_map(|steal| Scheduling::StealGreedy(greedy(steal))),
+        1 => Just(Scheduling::CommonPool),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn submission_at_the_origin_without_delay_equals_the_ideal(
+        (grid, jobs) in workload(),
+        strategy in with_homes(),
+        options in options(),
+    ) {
+        let mut config = SimulationConfig::new(grid.clone(), strategy);
+        config.options = options;
+        config.submit = Submit::Origin;
+        let mut starts = Vec::new();
+        Simulation::new(config, &jobs)
+            .run(&mut |event: &Event| starts_of(event, &mut starts))
+            .map_err(|violation| TestCaseError::fail(violation.to_string()))?;
+        starts.sort_unstable();
+        prop_assert_eq!(starts, ideal(&grid, strategy, Submit::Home, &jobs));
+    }
+}
+
+/// A job pays the delay once if it is submitted away from its first owner, and nothing there.
+#[test]
+fn a_routed_job_pays_one_delay() {
+    let grid = Arc::new(Grid::of_sizes(&[2, 8]).expect("a grid"));
+    let delay = Span::from_secs(7);
+    for strategy in [steal_by(50, Order::Ahb, Selection::FirstFit), Scheduling::CommonPool] {
+        for (processors, origin) in [(2, 1), (2, 2), (8, 1), (8, 2)] {
+            let spec = JobSpec {
+                id: JobId(1),
+                submit: Time::from_secs(3),
+                processors,
+                requested: Span::from_secs(5),
+                user: 1,
+                origin: SiteId(origin),
+                payload: 0,
+            };
+            let jobs = [TimedJob { spec, run_time: Span::from_secs(5) }];
+            let mut config = SimulationConfig::new(grid.clone(), strategy);
+            config.submit = Submit::Origin;
+            config.delay = Delay::Constant(delay);
+            let (mut routed, mut taken) = (None, None);
+            Simulation::new(config, &jobs)
+                .run(&mut |event: &Event| match event.kind {
+                    EventKind::Granted { cause: GrantCause::Route, .. } => routed = Some(event.at),
+                    EventKind::Accepted { firm: true, .. } => taken = Some(event.at),
+                    _ => {}
+                })
+                .expect("no violation");
+            let first_owner = if strategy == Scheduling::CommonPool || processors == 2 { 1 } else { 2 };
+            let expected = (origin != first_owner).then_some(spec.submit);
+            assert_eq!(routed, expected, "{strategy:?}, {processors} processors from site {origin}");
+            assert_eq!(taken, expected.map(|at| at + delay), "a route takes one delay");
+        }
+    }
 }
 
 /// Whole logs, each on a grid that splits its machine into halves, as `(log, processors)`.
