@@ -45,6 +45,8 @@ pub mod migrations;
 pub mod outcome;
 pub mod prediction;
 pub mod series;
+pub mod spread;
+pub mod steals;
 pub mod theory;
 
 pub use bounds::Bounds;
@@ -54,4 +56,5 @@ pub use federation::Federation;
 pub use metrics::Metrics;
 pub use migrations::Migrations;
 pub use outcome::{JobOutcome, JobState, Outcome, OutcomeBuilder};
+pub use steals::{Price, Steal, Steals};
 pub use theory::{Comparison, Setting, Verdict};

@@ -250,13 +250,8 @@ impl Metrics {
         for outcome in OUTCOMES {
             self.steal_requests.with_label_values(&[outcome]).reset();
         }
-        for reason in [
-            DeclineReason::OwnWork,
-            DeclineReason::DoesNotFit,
-            DeclineReason::Recalled,
-            DeclineReason::Unclaimed,
-        ] {
-            self.declined.with_label_values(&[decline_name(reason)]).reset();
+        for reason in DeclineReason::ALL {
+            self.declined.with_label_values(&[reason.name()]).reset();
         }
         for limit in Limit::ALL {
             self.limit_hits.with_label_values(&[limit.name()]).reset();
@@ -317,7 +312,7 @@ impl Metrics {
                 self.place(job, Some("queued"));
             }
             EventKind::Declined { reason, .. } => {
-                self.declined.with_label_values(&[decline_name(reason)]).inc();
+                self.declined.with_label_values(&[reason.name()]).inc();
             }
             EventKind::Returned { job, by, transfer, .. } => {
                 self.returned.inc();
@@ -443,15 +438,6 @@ impl Metrics {
         TextEncoder::new()
             .encode_to_string(&self.registry.gather())
             .expect("all metrics have a name and values")
-    }
-}
-
-fn decline_name(reason: DeclineReason) -> &'static str {
-    match reason {
-        DeclineReason::OwnWork => "own_work",
-        DeclineReason::DoesNotFit => "does_not_fit",
-        DeclineReason::Recalled => "recalled",
-        DeclineReason::Unclaimed => "unclaimed",
     }
 }
 

@@ -253,6 +253,26 @@ pub enum ReleaseReason {
     Dropped,
 }
 
+impl DeclineReason {
+    /// All reasons, in the order of their definition.
+    pub const ALL: [DeclineReason; 4] = [
+        DeclineReason::OwnWork,
+        DeclineReason::DoesNotFit,
+        DeclineReason::Recalled,
+        DeclineReason::Unclaimed,
+    ];
+
+    /// The name in files and metric labels.
+    pub fn name(self) -> &'static str {
+        match self {
+            DeclineReason::OwnWork => "own_work",
+            DeclineReason::DoesNotFit => "does_not_fit",
+            DeclineReason::Recalled => "recalled",
+            DeclineReason::Unclaimed => "unclaimed",
+        }
+    }
+}
+
 /// Why a request was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -304,6 +324,20 @@ pub enum GrantCause {
     Route,
     /// The job goes through a global queue.
     Pool,
+}
+
+impl GrantCause {
+    /// The name in files.
+    pub fn name(self) -> &'static str {
+        match self {
+            GrantCause::Unknown => "unknown",
+            GrantCause::Request => "request",
+            GrantCause::Standing => "standing",
+            GrantCause::Push => "push",
+            GrantCause::Route => "route",
+            GrantCause::Pool => "pool",
+        }
+    }
 }
 
 /// Kinds of messages between peers.
