@@ -73,6 +73,11 @@ impl Spread {
         None
     }
 
+    /// The smallest and the largest value.
+    pub fn extremes(&self) -> Option<(Span, Span)> {
+        self.extremes
+    }
+
     /// The share of values, from 0 to 1, that are at most each of these limits, for a curve.
     pub fn shares_up_to(&self, limits: &[Span]) -> Vec<f64> {
         let at_most =

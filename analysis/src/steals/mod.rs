@@ -6,8 +6,9 @@
 //! victim                         '--> Granted --------'
 //! ```
 //!
-//! A grant carries its job, so the grant and the transfer of the payload are one phase. Jobs that were not asked for
-//! (a standing request, a push, a global queue) have no request phase. A job can change sites more than once; each
+//! A grant carries its job, so the grant and the transfer of the payload are one phase. Where sites claim jobs of a
+//! global queue, the claim is the request. Jobs that were not asked for (a standing request, a push, an assignment by
+//! the host of a queue) have no request phase. A job can change sites more than once; each
 //! accepted change is a [`Steal`], also those that only bring a job home ([`GrantCause::Route`]), which the
 //! statistics leave out.
 //!
@@ -90,6 +91,8 @@ impl Steal {
 pub struct Steals {
     /// The newest request of a pair of thief and victim.
     asked: BTreeMap<(SiteId, SiteId), Asked>,
+    /// Claims for jobs of a global queue that are not answered.
+    claimed: BTreeMap<(JobId, SiteId), Time>,
     /// Jobs that were granted and have not started.
     moving: BTreeMap<JobId, Moving>,
     measured: Measured,
@@ -174,9 +177,21 @@ impl Steals {
                 *self.measured.refusals.entry(reason).or_default() += 1;
                 self.measured.thieves.entry(thief).or_default()[1] += 1;
             }
+            EventKind::Claimed { job, .. } => {
+                self.claimed.insert((job, site), at);
+            }
+            EventKind::Released { job, .. } => {
+                self.claimed.remove(&(job, site));
+            }
             EventKind::Granted { job, to, transfer, hops, cause, request } => {
-                let asked = self.asked.get(&(to, site)).copied();
-                let requested = asked.filter(|asked| cause == GrantCause::Request && asked.seq == request);
+                let requested = match cause {
+                    GrantCause::Pool => {
+                        self.claimed.get(&(job, to)).map(|&at| Asked { seq: request, at, view_age: None })
+                    }
+                    _ => self.asked.get(&(to, site)).copied(),
+                };
+                let asked = matches!(cause, GrantCause::Request | GrantCause::Pool);
+                let requested = requested.filter(|requested| asked && requested.seq == request);
                 let moving = self.moving.entry(job).or_default();
                 if let Some(steal) = moving.open.take() {
                     self.measured.over(&steal);

@@ -176,6 +176,27 @@ fn a_job_that_moves_on_is_a_row_per_site_and_a_route_is_no_steal() {
 }
 
 #[test]
+fn a_claim_is_the_request_of_a_global_queue() {
+    let (job, owner) = (JobId(3), SiteId(M1));
+    let reason = scheduler::event::ReleaseReason::Granted;
+    let held = Span::from_secs(4);
+    let events = [
+        event(0, M2, EventKind::Claimed { job, owner, claim: 1, processors: 2 }),
+        granted(2, 3, 1, GrantCause::Pool, 0),
+        event(4, M2, EventKind::Released { job, claim: 1, processors: 2, held, reason }),
+        accepted(4, 3, 1),
+        stolen(4, 3, 2),
+        granted(5, 4, 2, GrantCause::Pool, 0),
+        accepted(6, 4, 2),
+    ];
+    let (rows, steals, outcome) = measured(&events);
+    assert_eq!((rows[0].request(), rows[0].total()), (Some(Span::from_secs(2)), Some(Span::from_secs(4))));
+    assert_eq!(rows[1].request(), None, "the host of a queue assigns jobs unasked");
+    let price = steals.price(&outcome, None).unwrap();
+    assert_eq!((price.steals, price.without_request, price.requests), (2, 1, 0));
+}
+
+#[test]
 fn a_run_without_exchange_has_no_price() {
     let (_, steals, outcome) = measured(&[started(0, M1, 1, 2), completed(4, M1, 1)]);
     assert_eq!(steals.price(&outcome, None), None);

@@ -14,14 +14,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use analysis::theory::Verdict;
-use analysis::{Attribution, Deficiency, Outcome, OutcomeBuilder};
+use analysis::{Attribution, Deficiency, Outcome, OutcomeBuilder, Steals};
 use anyhow::Context;
 use scheduler::{Event, Strategy};
 
 use crate::exit;
 use crate::experiment::jobs::Jobs;
 use crate::experiment::{Clock, Experiment};
-use crate::outputs::{self, EventLog, RunAbout, RunResult, Status};
+use crate::outputs::{self, EventLog, RunAbout, RunResult, Status, StealsCsv};
 use crate::report::{self, Format};
 
 /// Set when the user asks to stop.
@@ -56,6 +56,8 @@ impl Interrupt {
 pub struct Sink {
     builder: OutcomeBuilder,
     deficiency: Deficiency,
+    steals: Steals,
+    rows: StealsCsv,
     log: Option<EventLog>,
     /// Held until the results are written.
     lock: File,
@@ -76,13 +78,23 @@ impl Sink {
             None
         };
         let deficiency = Deficiency::new(&experiment.grid, &experiment.strategy.strategy, &jobs.jobs);
-        Ok(Sink { builder: builder(experiment, jobs), deficiency, log, lock, failed: None })
+        Ok(Sink {
+            builder: builder(experiment, jobs),
+            deficiency,
+            steals: Steals::default(),
+            rows: StealsCsv::new(&dir.join("steals.csv")),
+            log,
+            lock,
+            failed: None,
+        })
     }
 
     /// Takes one event.
     pub fn take(&mut self, event: &Event) {
         self.builder.observe(event);
         self.deficiency.observe(event);
+        let rows = &mut self.rows;
+        self.steals.observe(event, &mut |steal| rows.write(steal));
         if let Some(log) = &mut self.log
             && let Err(error) = log.write(event)
         {
@@ -92,23 +104,48 @@ impl Sink {
         }
     }
 
-    fn finish(self) -> (Outcome, Option<Attribution>, Option<outputs::EventLogError>, File) {
+    fn finish(mut self) -> Measured {
         let failed = match self.log.map(EventLog::finish) {
             Some(Err(error)) => Some(error),
             _ => self.failed,
         };
-        (self.builder.finish(), self.deficiency.finish(), failed, self.lock)
+        let rows = &mut self.rows;
+        self.steals.finish(&mut |steal| rows.write(steal));
+        let mut warnings: Vec<String> =
+            failed.into_iter().map(|error| format!("the event log is incomplete: {error}")).collect();
+        if let Err(error) = self.rows.finish() {
+            warnings.push(format!("steals.csv is incomplete: {error}"));
+        }
+        Measured {
+            outcome: self.builder.finish(),
+            attribution: self.deficiency.finish(),
+            steals: self.steals,
+            warnings,
+            _lock: self.lock,
+        }
     }
+}
+
+/// What a sink has measured.
+struct Measured {
+    outcome: Outcome,
+    attribution: Option<Attribution>,
+    steals: Steals,
+    /// What could not be written.
+    warnings: Vec<String>,
+    /// Held until the results are written.
+    _lock: File,
 }
 
 /// The file that a run locks while it writes into a result directory.
 const LOCK: &str = ".lock";
 /// What an earlier run may have left; a result directory holds one run.
-const RESULTS: [&str; 8] = [
+const RESULTS: [&str; 9] = [
     "manifest.json",
     "metrics.json",
     "jobs.csv",
     "migrations.csv",
+    "steals.csv",
     "schedule.swf",
     "events.jsonl.zst",
     "report.html",
@@ -187,9 +224,9 @@ pub fn conclude(
     interrupt: &Interrupt,
     format: Format,
 ) -> anyhow::Result<u8> {
-    let (outcome, attribution, failed, _lock) = sink.finish();
+    let Measured { outcome, attribution, steals, warnings: unwritten, _lock } = sink.finish();
     let mut warnings = ended.warnings;
-    warnings.extend(failed.map(|error| format!("the event log is incomplete: {error}")));
+    warnings.extend(unwritten);
     let complete = ended.status == Status::Complete;
     let ideal = simulate::ideal_beside(experiment, jobs, complete, interrupt)?;
     let about = RunAbout {
@@ -209,7 +246,9 @@ pub fn conclude(
         lines: ended.lines,
         warnings,
     };
-    let result = RunResult::new(about, outcome, ideal.as_ref()).with_attribution(attribution);
+    let result = RunResult::new(about, outcome, ideal.as_ref())
+        .with_attribution(attribution)
+        .with_steals(steals, ideal.as_ref());
     let options = outputs::Options {
         jobs_per_site: experiment.outputs.per_site,
         schedule: experiment.outputs.schedule,

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use analysis::migrations::Migration;
 use analysis::outcome::{Contradictions, MessageCounts};
-use analysis::{Agreement, Attribution, Bounds, Comparison, Federation, Metrics, Verdict};
+use analysis::{Agreement, Attribution, Bounds, Comparison, Federation, Metrics, Price, Verdict};
 use scheduler::event::MessageKind;
 
 use super::run_result::{RunResult, Status};
@@ -32,6 +32,7 @@ struct Document<'a> {
     messages: BTreeMap<&'static str, MessageCounts>,
     requests: Requests,
     exchange: Exchange,
+    steals: Option<&'a Price>,
     contradictions: Contradictions,
     ideal: Option<IdealPart<'a>>,
 }
@@ -185,6 +186,7 @@ pub(crate) fn write(file: &mut dyn Write, result: &RunResult) -> io::Result<()> 
             reserved_processor_seconds: traffic.reserved_processor_seconds(),
             host_changes: traffic.host_changes,
         },
+        steals: result.steals.as_ref().map(|steals| &steals.price),
         contradictions: result.outcome.contradictions,
         ideal: result.ideal.as_ref().map(|ideal| IdealPart {
             identical: ideal.agreement.identical(),

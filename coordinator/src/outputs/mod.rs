@@ -6,13 +6,14 @@
 //! site<i>/jobs.csv    the same rows split by executing site, if asked for
 //! schedule.swf        the finished jobs as a log in the Standard Workload Format
 //! migrations.csv      which site ran whose jobs
+//! steals.csv          each accepted change of site; written while the run goes on, see [`StealsCsv`]
 //! metrics.json        metrics, bounds, theory, migrations, comparison with the ideal
 //! events.jsonl.zst    every event, one JSON object a line; written while the run goes on, see [`EventLog`]
 //! report.html         the page of [`crate::report::page`]
 //! ```
 //!
 //! A driver fills in a [`RunAbout`], makes a [`RunResult`] of it and the outcome, and calls [`write_all`]. Each
-//! file appears complete or not at all, except the event log, which grows. How numbers are shown to people is in
+//! file appears complete or not at all, except the event log and `steals.csv`, which grow. How numbers are shown to people is in
 //! [`crate::report`].
 
 mod allocation;
@@ -25,6 +26,7 @@ mod number;
 mod replace;
 mod run_result;
 mod schedule_swf;
+mod steals_csv;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -32,7 +34,8 @@ use std::path::{Path, PathBuf};
 pub use allocation::{Allocation, Interval};
 pub use event_log::{EventLog, EventLogError, EventReader};
 pub(crate) use metrics_json::write as write_metrics;
-pub use run_result::{Ideal, RunAbout, RunResult, Status};
+pub use run_result::{Ideal, RunAbout, RunResult, Status, StealCost};
+pub use steals_csv::StealsCsv;
 
 /// Which files of the result directory are wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

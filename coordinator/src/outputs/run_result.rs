@@ -3,7 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use analysis::theory::{self, Comparison, Setting, Verdict};
-use analysis::{Agreement, Attribution, Bounds, Federation, JobState, Metrics, Migrations, Outcome};
+use analysis::{
+    Agreement, Attribution, Bounds, Federation, JobState, Metrics, Migrations, Outcome, Price, Steals,
+};
 use scheduler::{StrategySpec, Submit};
 
 /// Differences to the ideal that are kept by name.
@@ -61,6 +63,15 @@ pub struct Ideal {
     pub agreement: Agreement,
 }
 
+/// What steals cost.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StealCost {
+    /// In numbers.
+    pub price: Price,
+    /// What they come from, for curves.
+    pub steals: Steals,
+}
+
 /// A run, measured and compared.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunResult {
@@ -76,6 +87,8 @@ pub struct RunResult {
     pub migrations: Migrations,
     /// What the run meant for the users and the owners of each site.
     pub federation: Federation,
+    /// What steals cost, if sites exchanged jobs by messages.
+    pub steals: Option<StealCost>,
     /// What is proved, and whether it held.
     pub theory: Vec<Comparison>,
     /// The ideal run, if there was one.
@@ -106,6 +119,7 @@ impl RunResult {
             metrics: Metrics::of(&outcome, &bounds),
             migrations: Migrations::of(&outcome),
             federation: Federation::of(&outcome, about.submit),
+            steals: None,
             theory: theory::compare(&outcome, &bounds, setting),
             ideal: ideal.map(|ideal| Ideal {
                 metrics: Metrics::of(ideal, &Bounds::of(ideal)),
@@ -130,6 +144,13 @@ impl RunResult {
                 .push("the events do not say where the delay went: some start or end is missing".to_string());
         }
         self.attribution = attribution;
+        self
+    }
+
+    /// Adds what steals cost. `ideal` is the run that waits are compared with.
+    pub fn with_steals(mut self, steals: Steals, ideal: Option<&Outcome>) -> RunResult {
+        let price = steals.price(&self.outcome, ideal);
+        self.steals = price.map(|price| StealCost { price, steals });
         self
     }
 

@@ -6,6 +6,7 @@
 pub mod figures;
 pub mod page;
 pub mod quantity;
+pub mod steals;
 pub mod summary;
 pub mod table;
 

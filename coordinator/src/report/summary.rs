@@ -7,6 +7,7 @@ use super::figures::{
     theory_table, verdict_line,
 };
 use super::quantity::grouped;
+use super::steals::{steals_lines, steals_table};
 use crate::outputs::RunResult;
 
 /// The summary as aligned text.
@@ -19,6 +20,11 @@ pub fn terminal(result: &RunResult) -> String {
     text.push_str(&figures_table(result).text());
     text.push_str(&format!("\n{}\n", migrations_title(result)));
     text.push_str(&migrations_table(result).text());
+    if let Some(table) = steals_table(result) {
+        text.push_str("\nWhat a steal costs\n");
+        text.push_str(&table.text());
+        steals_lines(result).iter().for_each(|line| text.push_str(&format!("{line}\n")));
+    }
     text.push_str("\nTheory\n");
     text.push_str(&theory_table(result).text());
     text.push('\n');
@@ -60,6 +66,12 @@ pub fn markdown(result: &RunResult) -> String {
     text.push_str(&figures_table(result).markdown());
     text.push_str(&format!("\n### {}\n\n", migrations_title(result)));
     text.push_str(&migrations_table(result).markdown());
+    if let Some(table) = steals_table(result) {
+        text.push_str("\n### What a steal costs\n\n");
+        text.push_str(&table.markdown());
+        text.push('\n');
+        steals_lines(result).iter().for_each(|line| text.push_str(&format!("- {line}\n")));
+    }
     text.push_str("\n### Theory\n\n");
     text.push_str(&theory_table(result).markdown());
     if let Some(table) = delay_table(result) {

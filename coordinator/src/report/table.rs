@@ -34,6 +34,11 @@ impl Table {
         self.rows.push(row);
     }
 
+    /// The header and the rows.
+    pub fn cells(&self) -> (&[String], &[Vec<String>]) {
+        (&self.header, &self.rows)
+    }
+
     /// The table as lines of aligned text.
     pub fn text(&self) -> String {
         let widths = self.widths();

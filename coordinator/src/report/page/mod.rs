@@ -5,6 +5,7 @@
 
 mod data;
 mod html;
+mod steals;
 
 use std::io::{self, Write};
 
@@ -12,7 +13,8 @@ use super::figures::{
     cause_meaning, comparison_values, delay_line, ideal_line, jobs_line, key_figures, relation_sign,
     starvation_line, verdict_line, verdict_words,
 };
-use super::quantity::{grouped, number, percent};
+use super::quantity::{self, grouped, number, percent};
+use super::table::Table;
 use crate::outputs::{Allocation, RunResult};
 use analysis::Verdict;
 use html::escape;
@@ -45,6 +47,7 @@ pub fn write(file: &mut dyn Write, result: &RunResult, allocation: &Allocation) 
     write_theory(file, result)?;
     write_delay(file, result)?;
     write_drawings(file, result)?;
+    steals::write(file, result)?;
     write_migrations(file, result)?;
     write_sites(file, result)?;
     write_making(file, result)?;
@@ -123,6 +126,21 @@ fn write_figures(file: &mut dyn Write, result: &RunResult) -> io::Result<()> {
         writeln!(file, "</div>")?;
     }
     writeln!(file, "</section>")
+}
+
+/// A table of text, as HTML.
+fn table_html(file: &mut dyn Write, table: &Table) -> io::Result<()> {
+    writeln!(file, "<div class=\"scroll\"><table>")?;
+    let (header, rows) = table.cells();
+    for (row, tag) in std::iter::once((header, "th")).chain(rows.iter().map(|row| (row.as_slice(), "td"))) {
+        write!(file, "<tr>")?;
+        for (column, cell) in row.iter().enumerate() {
+            let class = if column == 0 { "" } else { " class=\"n\"" };
+            write!(file, "<{tag}{class}>{}</{tag}>", escape(cell))?;
+        }
+        writeln!(file, "</tr>")?;
+    }
+    writeln!(file, "</table></div>")
 }
 
 fn write_theory(file: &mut dyn Write, result: &RunResult) -> io::Result<()> {

@@ -1,0 +1,99 @@
+//! `steals.csv` agrees with `jobs.csv`: each job has one row for each change of site, in order, the last one where
+//! it ran; and with `metrics.json`.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_stealgrid");
+
+#[test]
+fn every_change_of_site_is_a_row() {
+    for flags in [
+        &["--strategy", "st:50"][..],
+        &["--strategy", "st:50,order=bha"],
+        &["--strategy", "st-greedy:50"],
+        &["--strategy", "common-pool"],
+        &["--strategy", "st:50", "--discovery", "polling"],
+        &["--strategy", "st:50", "--submit", "origin", "--origin", "site:4"],
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let out = folder.path().join("out");
+        simulate(&out, &[&["--delay", "30s"], flags].concat());
+        let (steals, jobs) = (rows(&out.join("steals.csv")), rows(&out.join("jobs.csv")));
+        assert!(steals.len() > 50, "{flags:?}: {} rows", steals.len());
+        assert_eq!(contradiction(&steals, &jobs), None, "{flags:?}");
+
+        let metrics: serde_json::Value =
+            serde_json::from_str(&fs::read_to_string(out.join("metrics.json")).unwrap()).unwrap();
+        let price = &metrics["steals"];
+        let counted = steals.iter().filter(|row| row["cause"] != "route").count();
+        assert_eq!(price["steals"], counted, "{flags:?}");
+        assert_eq!(price["requests"], metrics["requests"]["sent"]);
+        let refused: u64 =
+            price["refusals"].as_object().unwrap().values().map(|count| count.as_u64().unwrap()).sum();
+        assert_eq!(metrics["metrics"]["refusals"], refused);
+        let asked = steals.iter().filter(|row| row["cause"] == "request").count();
+        assert_eq!(price["request_s"]["count"], asked, "{flags:?}: the request of every answer is known");
+
+        // The canary: without one of its rows the file contradicts the jobs.
+        let mut fewer = steals.clone();
+        fewer.remove(fewer.len() / 2);
+        assert!(contradiction(&fewer, &jobs).is_some());
+    }
+}
+
+#[test]
+fn without_exchange_there_is_no_price() {
+    let folder = tempfile::tempdir().unwrap();
+    for strategy in ["local", "ideal/st:50"] {
+        let out = folder.path().join(strategy.replace('/', "-"));
+        simulate(&out, &["--strategy", strategy]);
+        assert!(!out.join("steals.csv").exists(), "{strategy}");
+        let metrics = fs::read_to_string(out.join("metrics.json")).unwrap();
+        assert!(metrics.contains("\"steals\": null"), "{strategy}");
+    }
+}
+
+type Row = BTreeMap<String, String>;
+
+/// What the rows say of a job that its line in `jobs.csv` does not.
+fn contradiction(steals: &[Row], jobs: &[Row]) -> Option<String> {
+    let mut by_job: BTreeMap<&str, Vec<&Row>> = BTreeMap::new();
+    for row in steals {
+        by_job.entry(&row["job_id"]).or_default().push(row);
+    }
+    jobs.iter().find_map(|job| {
+        let rows = by_job.remove(job["job_id"].as_str()).unwrap_or_default();
+        let hops: Vec<&str> = rows.iter().map(|row| row["hop"].as_str()).collect();
+        let expected: Vec<String> =
+            (1..=job["hops"].parse::<u32>().unwrap()).map(|hop| hop.to_string()).collect();
+        let chained = rows.windows(2).all(|pair| pair[0]["thief"] == pair[1]["victim"]);
+        let arrived = rows.last().is_none_or(|row| {
+            row["thief"] == job["exec_site"]
+                && (row["cause"] == "route" || row["started_at"] == job["starting_time"])
+        });
+        (hops != expected || !chained || !arrived).then(|| format!("{job:?}\n{rows:?}"))
+    })
+}
+
+fn simulate(out: &Path, flags: &[&str]) {
+    let trace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../configs/traces/seven-sites.swf");
+    let mut arguments = vec!["simulate", "--sites", "8,16,24,96", "--no-page", "--count", "300", "--check"];
+    arguments.extend(["--trace", trace.to_str().unwrap(), "--out", out.to_str().unwrap()]);
+    arguments.extend(flags);
+    let run = Command::new(PROGRAM).args(&arguments).output().unwrap();
+    assert!(run.status.success(), "{arguments:?}\n{}", String::from_utf8_lossy(&run.stderr));
+}
+
+fn rows(path: &Path) -> Vec<Row> {
+    let text = fs::read_to_string(path).unwrap();
+    let mut lines = text.lines();
+    let header: Vec<&str> = lines.next().unwrap().split(',').collect();
+    lines
+        .map(|line| header.iter().map(ToString::to_string).zip(line.split(',').map(str::to_string)).collect())
+        .collect()
+}
