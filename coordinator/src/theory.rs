@@ -147,7 +147,7 @@ pub fn command(args: &TheoryArgs) -> anyhow::Result<u8> {
             Ok(loaded) => loaded,
             Err(code) => return Ok(code),
         };
-        let delay = experiment.delay.largest();
+        let delay = experiment.network.largest();
         Theory::of(&experiment.grid, experiment.strategy, delay, Some((&jobs.workload, &jobs.jobs)))?
     };
     say(&match args.format {

@@ -85,7 +85,13 @@ fn the_file_of_defaults_has_a_line_for_every_key() {
 fn each_key_in_a_comment_of_the_file_of_defaults_can_be_switched_on() {
     let text = std::fs::read_to_string(configs().join("default.toml")).unwrap();
     // A key, and the one that the file shows and that excludes it.
-    let instead = [("sites", "sizes"), ("logs", "trace"), ("matrix", "delay")];
+    let instead = [
+        ("sites", "sizes"),
+        ("logs", "trace"),
+        ("matrix", "delay"),
+        ("matrix_file", "delay"),
+        ("coordinates", "delay"),
+    ];
     let mut tried = 0;
     for commented in text.lines() {
         let Some((key, _)) = commented.strip_prefix("# ").and_then(|line| line.split_once(" = ")) else {
@@ -107,8 +113,9 @@ fn each_key_in_a_comment_of_the_file_of_defaults_can_be_switched_on() {
             // The matrix in the comment is for two sites.
             changed = changed.replace("sizes = [8, 16, 24, 32, 48, 64, 96]", "sizes = [8, 16]");
         }
-        let written: Written =
+        let mut written: Written =
             toml::from_str(&changed).unwrap_or_else(|error| panic!("{commented}: {error}"));
+        written.network.resolve_paths(&configs());
 
         Experiment::resolve(&written).unwrap_or_else(|error| panic!("{commented}: {error}"));
 

@@ -4,7 +4,7 @@
 //! for containers.
 
 use std::io::IsTerminal as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context as _;
@@ -14,7 +14,6 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
 use crate::config::{IdentitySource, NodeConfig, PeerAddress, SiteEntry};
-use crate::delay::DelayConfig;
 use crate::exit;
 use crate::network::Discovery;
 use crate::node::Node;
@@ -50,6 +49,13 @@ pub struct NodeArgs {
     /// Injected one-way delay of every message in trace time, as in 500ms, 2s or 10min
     #[arg(long, value_name = "SPAN", env = "STEALGRID_DELAY", value_parser = parse_span)]
     pub delay: Option<Span>,
+    /// Links: lan, metro, continental, world, or a TOML file with the keys of [network] of an experiment; --delay
+    /// replaces its base delays
+    #[arg(long, value_name = "MODEL", env = "STEALGRID_NETWORK")]
+    pub network: Option<String>,
+    /// Seed of everything random, the same on all nodes [default: 1]
+    #[arg(long, value_name = "N", env = "STEALGRID_SEED")]
+    pub seed: Option<u64>,
     /// Wait in trace time before an unanswered message is sent again, as in 30s
     #[arg(long, value_name = "SPAN", env = "STEALGRID_RETRY", value_parser = parse_span)]
     pub retry: Option<Span>,
@@ -111,8 +117,12 @@ impl NodeArgs {
         replace(&mut config.listen, &self.listen);
         replace(&mut config.http, &self.http);
         replace(&mut config.discovery, &self.discovery);
+        replace(&mut config.seed, &self.seed);
+        if let Some(name) = &self.network {
+            config.network = network(name, &config.grid)?;
+        }
         if let Some(delay) = self.delay {
-            config.delay = DelayConfig::ConstantUs(delay);
+            config.network.base = links::model::Base::Constant(delay);
         }
         if self.retry.is_some() {
             config.options.retry = self.retry;
@@ -142,6 +152,14 @@ impl NodeArgs {
         }
         Ok(())
     }
+}
+
+/// The named network or the one in a file, for these sites.
+fn network(name: &str, grid: &[SiteEntry]) -> anyhow::Result<links::Model> {
+    let names: Vec<&str> = grid.iter().map(|site| site.name.as_str()).collect();
+    let read = |path: &Path| std::fs::read_to_string(path).map_err(|error| error.to_string());
+    let written = links::Written { model: Some(name.to_string()), ..links::Written::default() };
+    written.resolve(&names, &read).context("--network")
 }
 
 fn replace<T: Clone>(target: &mut T, value: &Option<T>) {
@@ -333,7 +351,7 @@ mod tests {
         .unwrap();
         assert_eq!(config.site, SiteId(2));
         assert_eq!(config.grid[1], SiteEntry { name: "b".to_string(), processors: 8 });
-        assert_eq!(config.delay, DelayConfig::ConstantUs(Span::from_micros(1_500_000)));
+        assert_eq!(config.network, links::Model::constant(Span::from_micros(1_500_000)));
         assert_eq!(config.identity, IdentitySource::Seed(9));
         assert_eq!(config.peers[0].address, "/ip4/10.0.0.1/tcp/4001");
     }

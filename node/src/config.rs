@@ -5,12 +5,13 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use links::Model;
 use protocol::{Options, PeerConfig};
 use scheduler::{Grid, LocalScheduler, Pass, SiteId, StrategySpec};
 use serde::{Deserialize, Serialize};
 
 use crate::arrivals::JOBS_HELD_MAX;
-use crate::delay::{DELAY_LINE_MAX, DelayConfig, DelayError};
+use crate::delay::DELAY_LINE_MAX;
 use crate::event_log::EVENTS_MAX;
 use crate::network::{Discovery, FRAME_BYTES_MAX};
 
@@ -34,16 +35,16 @@ pub struct NodeConfig {
     /// When the local scheduler decides.
     #[serde(default = "default_pass")]
     pub pass: String,
-    /// The seed of what strategies decide at random.
+    /// The seed of everything random.
     #[serde(default = "default_seed")]
     pub seed: u64,
     /// Switches of the protocol. A real network can lose messages, so `retry` should be set: at least twice the
     /// largest delay and some hundred milliseconds of wall-clock time.
     #[serde(default)]
     pub options: Options,
-    /// Injected delay.
+    /// What links do to messages, in trace time. Chance is drawn from `seed`.
     #[serde(default)]
-    pub delay: DelayConfig,
+    pub network: Model,
     /// Multiaddress for the other sites.
     #[serde(default = "default_listen")]
     pub listen: String,
@@ -179,9 +180,9 @@ pub enum ConfigError {
     /// The local scheduler or its pass.
     #[error("{0}")]
     Local(String),
-    /// The delays.
-    #[error("delay: {0}")]
-    Delay(#[from] DelayError),
+    /// The links.
+    #[error("network: {0}")]
+    Network(String),
     /// The switches of the protocol.
     #[error("options: {0}")]
     Options(String),
@@ -213,7 +214,7 @@ impl NodeConfig {
             pass: default_pass(),
             seed: default_seed(),
             options: Options::default(),
-            delay: DelayConfig::default(),
+            network: Model::ZERO,
             listen: default_listen(),
             http: default_http(),
             discovery: Discovery::default(),
@@ -242,7 +243,7 @@ impl NodeConfig {
         }
         let local: LocalScheduler = self.local_scheduler.parse().map_err(ConfigError::Local)?;
         let pass: Pass = self.pass.parse().map_err(ConfigError::Local)?;
-        self.delay.check(grid.len())?;
+        self.network.check(grid.len()).map_err(ConfigError::Network)?;
         let limits =
             [self.options.window, self.options.batch, self.options.unanswered_max, self.options.tries];
         if limits.contains(&0) {
@@ -308,8 +309,8 @@ mod tests {
             (NodeConfig { strategy: "ideal/st:50".to_string(), ..config() }, "leave out ideal/"),
             (NodeConfig { local_scheduler: "fifo".to_string(), ..config() }, "unknown local scheduler"),
             (
-                NodeConfig { delay: DelayConfig::MatrixUs(vec![vec![Span::ZERO; 2]]), ..config() },
-                "the delay matrix has 1 rows and 2 columns; the grid has 2 sites",
+                NodeConfig { network: Model::matrix(vec![vec![Span::ZERO; 2]]), ..config() },
+                "network: the delays are for 1 sites; the grid has 2",
             ),
             (NodeConfig { frame_bytes_max: 100, ..config() }, "frame_bytes_max 100"),
         ];

@@ -4,7 +4,7 @@
 //! needs them, and the peer, which must not see them, never gets them. Layout, little-endian:
 //!
 //! ```text
-//! from u32 | to u32 | incarnation u64 | sequence u64 | sent_at i64
+//! from u32 | to u32 | incarnation u64 | sequence u64 | sent_at i64 | injected i64
 //! message length u32 | message | number of run times u32 | (job u64, run time i64)*
 //! ```
 
@@ -28,6 +28,8 @@ pub struct Frame {
     pub sequence: u64,
     /// When the sender's peer sent it, before any injected delay.
     pub sent_at: Time,
+    /// How long the sender's node held it back on purpose.
+    pub injected: Span,
     /// The message as `protocol::codec` encodes it.
     pub message: Vec<u8>,
     /// True run times of the jobs that the message carries.
@@ -37,12 +39,13 @@ pub struct Frame {
 impl Frame {
     /// The bytes of the frame.
     pub fn encode(&self) -> Vec<u8> {
-        let mut out = Vec::with_capacity(40 + self.message.len() + self.run_times.len() * RUN_TIME_BYTES);
+        let mut out = Vec::with_capacity(48 + self.message.len() + self.run_times.len() * RUN_TIME_BYTES);
         out.extend_from_slice(&self.from.0.to_le_bytes());
         out.extend_from_slice(&self.to.0.to_le_bytes());
         out.extend_from_slice(&self.incarnation.to_le_bytes());
         out.extend_from_slice(&self.sequence.to_le_bytes());
         out.extend_from_slice(&self.sent_at.as_micros().to_le_bytes());
+        out.extend_from_slice(&self.injected.as_micros().to_le_bytes());
         put_count(&mut out, self.message.len());
         out.extend_from_slice(&self.message);
         put_count(&mut out, self.run_times.len());
@@ -64,6 +67,7 @@ impl Frame {
         let incarnation = reader.u64("incarnation")?;
         let sequence = reader.u64("sequence")?;
         let sent_at = Time::from_micros(reader.i64("sent_at")?);
+        let injected = Span::from_micros(reader.i64("injected")?);
         let len = reader.count(1, "message")?;
         let message = reader.bytes(len, "message")?.to_vec();
         let count = reader.count(RUN_TIME_BYTES, "run_times")?;
@@ -77,7 +81,7 @@ impl Frame {
             run_times.push((job, Span::from_micros(micros)));
         }
         reader.finish()?;
-        Ok(Frame { from, to, incarnation, sequence, sent_at, message, run_times })
+        Ok(Frame { from, to, incarnation, sequence, sent_at, injected, message, run_times })
     }
 }
 
@@ -92,6 +96,7 @@ mod tests {
             incarnation: 0x0102_0304_0506_0708,
             sequence: 9,
             sent_at: Time::from_micros(-5),
+            injected: Span::from_micros(4),
             message: vec![7, 8, 9],
             run_times: vec![(JobId(11), Span::from_secs(3)), (JobId(12), Span::ZERO)],
         }

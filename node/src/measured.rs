@@ -15,6 +15,10 @@ const BUCKET_BITS: u32 = 5;
 pub(crate) struct Measured {
     count: u64,
     total: Span,
+    /// What of it was injected.
+    injected: Span,
+    /// The least that came on top of what was injected.
+    added_min: Span,
     min: Span,
     max: Span,
     /// Number of the latest frame.
@@ -25,13 +29,16 @@ pub(crate) struct Measured {
 }
 
 impl Measured {
-    /// Adds the delay of the frame with this number.
-    pub(crate) fn add(&mut self, delay: Span, sequence: u64) {
+    /// Adds the delay of the frame with this number, so much of it injected.
+    pub(crate) fn add(&mut self, delay: Span, injected: Span, sequence: u64) {
+        let added = delay - injected;
         if self.count == 0 {
-            (self.min, self.max) = (delay, delay);
+            (self.min, self.max, self.added_min) = (delay, delay, added);
         }
         self.count += 1;
         self.total += delay;
+        self.injected += injected;
+        self.added_min = self.added_min.min(added);
         self.min = self.min.min(delay);
         self.max = self.max.max(delay);
         // Clocks of two machines can differ by more than the delay.
@@ -44,7 +51,11 @@ impl Measured {
 
     /// The mean so far.
     pub(crate) fn mean(&self) -> Span {
-        Span::from_micros(self.total.as_micros() / i64::try_from(self.count.max(1)).unwrap_or(i64::MAX))
+        self.per_message(self.total)
+    }
+
+    fn per_message(&self, sum: Span) -> Span {
+        Span::from_micros(sum.as_micros() / i64::try_from(self.count.max(1)).unwrap_or(i64::MAX))
     }
 
     /// All of it.
@@ -52,6 +63,8 @@ impl Measured {
         MeasuredDelay {
             count: self.count,
             mean_us: self.mean().as_micros(),
+            injected_mean_us: self.per_message(self.injected).as_micros(),
+            added_min_us: self.added_min.as_micros(),
             median_us: self.median(),
             min_us: self.min.as_micros(),
             max_us: self.max.as_micros(),
@@ -95,9 +108,10 @@ mod tests {
     fn frames_that_come_after_a_later_one_are_counted() {
         let mut measured = Measured::default();
         for sequence in [1, 3, 2, 4] {
-            measured.add(Span::from_micros(7), sequence);
+            measured.add(Span::from_micros(7), Span::from_micros(4), sequence);
         }
         assert_eq!((measured.report().count, measured.report().overtaken), (4, 1));
+        assert_eq!((measured.report().injected_mean_us, measured.report().added_min_us), (4, 3));
     }
 
     proptest! {
@@ -107,7 +121,7 @@ mod tests {
         ) {
             let mut measured = Measured::default();
             for delay in &delays {
-                measured.add(Span::from_micros(*delay), 0);
+                measured.add(Span::from_micros(*delay), Span::ZERO, 0);
             }
             let mut sorted = delays;
             sorted.sort_unstable();

@@ -11,6 +11,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use links::{Copies, Links};
 use protocol::{Input, Message, Output, Peer, PeerConfig};
 use scheduler::{Event, EventKind, Grid, Pass, SiteId, Span, Strategy, Time};
 use tokio::sync::mpsc;
@@ -22,7 +23,7 @@ use crate::clock::TraceClock;
 use crate::config::NodeConfig;
 use crate::control::Command;
 use crate::control::api::{LinkStatus, Outstanding, Phase, Status};
-use crate::delay::{DelayConfig, DelayLine};
+use crate::delay::DelayLine;
 use crate::event_log::EventLog;
 use crate::executor::Executor;
 use crate::frame::Frame;
@@ -45,7 +46,8 @@ pub(crate) struct SiteLoop {
     /// Whether the peer had its first turn.
     awake: bool,
     incarnation: u64,
-    delay: DelayConfig,
+    /// From here to all others.
+    links: Links,
     peer: Peer,
     clock: TraceClock,
     now: Time,
@@ -82,7 +84,7 @@ impl SiteLoop {
             per_event: peer.strategy == Strategy::Local && peer.pass == Pass::PerEvent,
             awake: false,
             incarnation,
-            delay: config.delay.clone(),
+            links: Links::new(config.network.clone(), config.seed),
             clock: TraceClock::default(),
             now: Time::ZERO,
             executor: Executor::default(),
@@ -280,35 +282,48 @@ impl SiteLoop {
     // Messages.
 
     fn send(&mut self, to: SiteId, message: &Message) -> anyhow::Result<()> {
-        let (_, outgoing) = self.pack(to, message);
-        let delay = self.delay.between(self.site, to);
-        if delay == Span::ZERO {
+        let mut frame = self.pack(to, message);
+        let Copies { first, second } = self.links.send(self.now, self.site, to, message.payload());
+        if first.is_none() {
+            self.record(EventKind::Lost { to, message: message.kind() })?;
+        }
+        for delay in [first, second].into_iter().flatten() {
+            frame.injected = delay;
+            self.delay(delay, Outgoing { to, kind: message.kind(), bytes: frame.encode() })?;
+        }
+        Ok(())
+    }
+
+    /// Holds a message back for so long. One without delay still does not overtake those that are due.
+    fn delay(&mut self, delay: Span, outgoing: Outgoing) -> anyhow::Result<()> {
+        if delay == Span::ZERO && self.delayed.next_due().is_none_or(|due| due > self.now) {
             return self.post(outgoing);
         }
-        if let Err(lost) = self.delayed.push(to, self.now.saturating_add(delay), outgoing) {
+        let to = outgoing.to;
+        if let Err(lost) = self.delayed.push(self.now.saturating_add(delay), outgoing) {
             self.delayed_full += 1;
             self.record(EventKind::Lost { to, message: lost.kind })?;
         }
         Ok(())
     }
 
-    /// The next frame to a site, and its number.
-    fn pack(&mut self, to: SiteId, message: &Message) -> (u64, Outgoing) {
+    /// The next frame to a site.
+    fn pack(&mut self, to: SiteId, message: &Message) -> Frame {
         let sequence = self.sent.entry(to).or_insert(0);
         *sequence += 1;
         // A run time that is gone belongs to a job that ended here, so the receiver has settled this transfer.
         let jobs = message.transfers().iter().map(|transfer| transfer.job.id);
         let run_times = jobs.filter_map(|job| Some((job, self.executor.run_time(job)?))).collect();
-        let frame = Frame {
+        Frame {
             from: self.site,
             to,
             incarnation: self.incarnation,
             sequence: *sequence,
             sent_at: self.now,
+            injected: Span::ZERO,
             message: protocol::codec::encode(message),
             run_times,
-        };
-        (frame.sequence, Outgoing { to, kind: message.kind(), bytes: frame.encode() })
+        }
     }
 
     fn post(&mut self, outgoing: Outgoing) -> anyhow::Result<()> {
@@ -341,7 +356,8 @@ impl SiteLoop {
         for transfer in message.transfers() {
             self.metrics.introduce(&transfer.job);
         }
-        self.measured.entry(from).or_default().add(self.now.since(frame.sent_at), frame.sequence);
+        let delay = self.now.since(frame.sent_at);
+        self.measured.entry(from).or_default().add(delay, frame.injected, frame.sequence);
         Some(message)
     }
 
@@ -405,6 +421,11 @@ impl SiteLoop {
         if self.mailbox.is_some() { self.now } else { self.clock.at(Instant::now()) }
     }
 
+    /// The mean injected delay of a link as of now.
+    fn configured(&self, from: SiteId, to: SiteId) -> Span {
+        self.links.model().link(self.trace_time(), from, to).mean()
+    }
+
     fn limits(&self) -> [(Limit, u64); 5] {
         let network = self.sender.counters();
         [
@@ -419,7 +440,7 @@ impl SiteLoop {
     fn page(&mut self) -> String {
         let state = self.sender.state();
         for (site, link) in &state.links {
-            let configured = self.delay.between(*site, self.site);
+            let configured = self.configured(*site, self.site);
             let measured = self.measured.get(site).map(Measured::mean);
             self.metrics.link(*site, link.connected, link.rtt, configured, measured);
         }
@@ -449,8 +470,8 @@ impl SiteLoop {
             incarnation: link.incarnation,
             problem: link.problem.clone(),
             rtt_us: link.rtt.map(|rtt| rtt.as_micros() as u64),
-            delay_out_us: self.delay.between(self.site, *site).as_micros(),
-            delay_in_us: self.delay.between(*site, self.site).as_micros(),
+            delay_out_us: self.configured(self.site, *site).as_micros(),
+            delay_in_us: self.configured(*site, self.site).as_micros(),
             measured: self.measured.get(site).map(Measured::report),
         });
         let (submitted, completed) = self.metrics.totals();

@@ -6,10 +6,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use links::Model;
 use node::clock::StartOrder;
 use node::config::{PeerAddress, SiteEntry};
 use node::control::api::{Phase, ReadyLine, Status};
-use node::delay::DelayConfig;
 use node::lockstep::{Answer, Client, Fact, Letter, Note, Order, Reply, Terms, Wish};
 use node::{Node, NodeClient, NodeConfig};
 use scheduler::event::MessageKind;
@@ -25,7 +25,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 #[test]
 fn a_grid_runs_every_job_once_and_steals() {
     let delay = Span::from_secs(2);
-    let grid = Grid::start(&[4, 8, 8], |config| config.delay = DelayConfig::ConstantUs(delay));
+    let grid = Grid::start(&[4, 8, 8], |config| config.network = Model::constant(delay));
     let jobs: Vec<TimedJob> = (1..=12).map(|id| job(id, 10, 2 + (id % 3) as u32, 30 + id as i64)).collect();
 
     grid.clients[0].jobs(&jobs).unwrap();

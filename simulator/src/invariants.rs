@@ -8,7 +8,6 @@ use scheduler::ideal::invariants::{self, State, Terms};
 use scheduler::{JobId, JobSpec, Strategy, Time, TimedJob};
 
 use crate::checks::Violation;
-use crate::network::Faults;
 use crate::simulation::SimulationConfig;
 
 /// The state of a run as its observer sees it, and what must hold of it.
@@ -22,8 +21,7 @@ impl IdealMode {
     /// For a run that the proofs speak of; nothing for others.
     pub(crate) fn of(config: &SimulationConfig, jobs: &[TimedJob]) -> Option<IdealMode> {
         let Strategy::Steal(steal) = config.strategy else { return None };
-        let free = config.delay.is_zero() && config.faults == Faults::NONE;
-        if !free || config.options.discovery != Discovery::Standing {
+        if !config.network.is_free() || config.options.discovery != Discovery::Standing {
             return None;
         }
         let rows = jobs.iter().map(|job| (job.spec.submit, job.spec.processors, job.run_time));

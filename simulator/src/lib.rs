@@ -2,17 +2,16 @@
 //!
 //! Drives the very same [`protocol::Peer`] that a node runs. Pure: given a configuration and a workload it calls
 //! back with events, always the same ones. Start with [`simulation`] for the loop and the discipline of one
-//! instant, [`host`] for where peers live, [`network`] for delays and losses, [`checks`] for what is asserted after each step, [`mod@reference`]
+//! instant, [`host`] for where peers live, [`links`] for delays and losses, [`checks`] for what is asserted after each step, [`mod@reference`]
 //! for runs of ideal algorithms without messages.
 
 pub mod checks;
 pub mod host;
 mod invariants;
-pub mod network;
 pub mod reference;
 pub mod simulation;
 
 pub use checks::{Checks, Violation};
 pub use host::{Host, Letter, Peers};
-pub use network::{Delay, Faults};
+pub use links::{Links, Model};
 pub use simulation::{Simulation, SimulationConfig, Totals};

@@ -10,6 +10,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap, VecDeque};
 use std::sync::Arc;
 
+use links::{Copies, Links, Model};
 use protocol::{Discovery, Options, Peer};
 use scheduler::{
     Event, EventKind, Grid, JobId, JobSpec, LocalScheduler, Pass, SiteId, Strategy, Submit, Time, TimedJob,
@@ -18,7 +19,6 @@ use scheduler::{
 use crate::checks::{Checks, Observer, Violation};
 use crate::host::{Common, Host, Letter, Peers, Standing, Told, Wanted};
 use crate::invariants::IdealMode;
-use crate::network::{Delay, Faults, Network};
 use scheduler::JobIndex;
 
 /// Everything a simulation is told besides its jobs.
@@ -36,10 +36,8 @@ pub struct SimulationConfig {
     pub submit: Submit,
     /// Switches and limits of the protocol.
     pub options: Options,
-    /// Delay of messages.
-    pub delay: Delay,
-    /// What else happens to messages.
-    pub faults: Faults,
+    /// What links do to messages.
+    pub network: Model,
     /// The seed of everything random.
     pub seed: u64,
     /// What is asserted.
@@ -56,8 +54,7 @@ impl SimulationConfig {
             pass: Pass::default(),
             submit: Submit::default(),
             options: Options::default(),
-            delay: Delay::ZERO,
-            faults: Faults::NONE,
+            network: Model::ZERO,
             seed: 1,
             checks: Checks::Cheap,
         }
@@ -130,7 +127,7 @@ pub struct Simulation<'a, H: Host = Peers> {
     host: H,
     /// What the host wants done after it was told something; kept to spare allocations.
     wanted: Vec<Wanted<H::Letter>>,
-    network: Network,
+    links: Links,
     endings: BinaryHeap<Reverse<Due<Ending>>>,
     letters: BinaryHeap<Reverse<Due<Parcel<H::Letter>>>>,
     /// Messages without delay, delivered before anything else happens.
@@ -197,7 +194,7 @@ impl<'a, H: Host> Simulation<'a, H> {
             index: JobIndex::new(jobs),
             host,
             wanted: Vec::new(),
-            network: Network::new(config.delay.clone(), config.faults, config.seed),
+            links: Links::new(config.network.clone(), config.seed),
             endings: BinaryHeap::new(),
             letters: BinaryHeap::new(),
             inbox: VecDeque::new(),
@@ -535,20 +532,22 @@ impl<'a, H: Host> Simulation<'a, H> {
         sink: &mut impl FnMut(&Event),
     ) -> Result<(), Violation> {
         self.totals.messages += 1;
-        let copies = self.network.send(self.now, from, to, letter.payload());
+        let Copies { first, second } = self.links.send(self.now, from, to, letter.payload());
         let rank = self.config.grid.rank(to);
-        let number = [copies.first, copies.second].iter().flatten().count();
+        let number = [first, second].iter().flatten().count();
         self.host.posted(rank, &letter, number)?;
-        let Some(first) = copies.first else {
+        let Some(first) = first else {
             self.totals.lost += 1;
             let kind = EventKind::Lost { to, message: letter.kind() };
             sink(&Event { at: self.now, site: from, kind });
             return Ok(());
         };
-        if let Some(second) = copies.second {
-            self.post(second, Parcel { from, to: rank, letter: letter.clone() });
+        if let Some(second) = second {
+            self.post(first, Parcel { from, to: rank, letter: letter.clone() });
+            self.post(second, Parcel { from, to: rank, letter });
+        } else {
+            self.post(first, Parcel { from, to: rank, letter });
         }
-        self.post(first, Parcel { from, to: rank, letter });
         Ok(())
     }
 

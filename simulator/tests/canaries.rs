@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use links::{Model, Properties};
 use protocol::Options;
 use protocol::canary::Canary;
 use rand::{RngExt, SeedableRng};
@@ -16,7 +17,7 @@ use scheduler::waiting::WaitingList;
 use scheduler::{
     EventKind, Grid, JobId, JobSpec, Pass, SiteId, Span, Steal, Strategy, Threshold, Time, TimedJob,
 };
-use simulator::{Checks, Delay, Faults, Simulation, SimulationConfig, Violation, reference};
+use simulator::{Checks, Simulation, SimulationConfig, Violation, reference};
 
 const SEEDS: u64 = 300;
 
@@ -51,7 +52,7 @@ fn own_work_before_a_request_makes_schedules_differ() {
 fn obeying_any_withdrawal_starves_a_thief() {
     // Rare: a withdrawal must be overtaken by a request and its answer, then a narrower job must come.
     let starving = |canary| {
-        let runs = 0..40 * SEEDS;
+        let runs = 0..200 * SEEDS;
         let starved = runs.filter(|&seed| {
             let (mut config, jobs) = withdrawing(seed);
             config.seed = seed;
@@ -61,7 +62,7 @@ fn obeying_any_withdrawal_starves_a_thief() {
     };
     assert_eq!(starving(None), 0);
     let starving = starving(Some(Canary::WithdrawUnchecked));
-    println!("WithdrawUnchecked: {starving} of {} runs starve", 40 * SEEDS);
+    println!("WithdrawUnchecked: {starving} of {} runs starve", 200 * SEEDS);
     assert!(starving > 0);
 }
 
@@ -152,12 +153,12 @@ fn bad_network(seed: u64) -> (SimulationConfig, Vec<TimedJob>) {
     let (grid, jobs) = instance(seed, 4, 20);
     let mut config = SimulationConfig::new(grid, Strategy::Steal(steal()));
     config.seed = seed;
-    config.delay = Delay::Constant(Span::from_secs(1));
     config.checks = Checks::Full;
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     rng.set_stream(2);
-    config.faults =
-        Faults { loss: rng.random_range(0.0..0.4), duplication: rng.random_range(0.0..0.4), jitter: JITTER };
+    let (loss, duplication) = (rng.random_range(0.0..0.4), rng.random_range(0.0..0.4));
+    config.network =
+        Model::constant(Span::from_secs(1)).with(Properties::unreliable(loss, duplication, JITTER));
     if rng.random_bool(0.5) {
         config.options = Options {
             window: rng.random_range(1..3),

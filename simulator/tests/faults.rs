@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
+use links::{Model, Properties};
 use proptest::prelude::*;
 use protocol::{Discovery, Options};
 use scheduler::{
     Amount, Balance, Event, EventKind, Grid, Initiative, JobId, JobSpec, Order, Selection, SiteId, Span,
     Steal, Strategy as Scheduling, Submit, Threshold, Time, TimedJob, VictimRule,
 };
-use simulator::{Checks, Delay, Faults, Simulation, SimulationConfig, Violation};
+use simulator::{Checks, Simulation, SimulationConfig, Violation};
 
 fn scheduling() -> impl Strategy<Value = Scheduling> {
     let steal = (0u8..=100, prop::sample::select(&Order::ALL[..]), prop::sample::select(&Selection::ALL[..]))
@@ -102,7 +103,7 @@ fn config(
     strategy: Scheduling,
     options: Options,
     delay: i64,
-    faults: Faults,
+    faults: Properties,
 ) -> SimulationConfig {
     let mut config = SimulationConfig::new(grid, strategy);
     config.options = options;
@@ -112,8 +113,7 @@ fn config(
     {
         steal.order = Order::Ahb;
     }
-    config.delay = Delay::Constant(Span::from_secs(delay));
-    config.faults = faults;
+    config.network = Model::constant(Span::from_secs(delay)).with(faults);
     config.checks = Checks::Full;
     config
 }
@@ -136,7 +136,7 @@ proptest! {
         origin in any::<bool>(),
         seed in any::<u64>(),
     ) {
-        let faults = Faults { loss, duplication, jitter: Span::from_secs(jitter) };
+        let faults = Properties::unreliable(loss, duplication, Span::from_secs(jitter));
         let mut config = config(grid, strategy, options, delay, faults);
         config.seed = seed;
         config.submit = if origin { Submit::Origin } else { Submit::Home };
@@ -154,7 +154,7 @@ proptest! {
 
     #[test]
     fn one_seed_gives_one_log((grid, jobs) in workload(4, 12), strategy in scheduling(), seed in any::<u64>()) {
-        let faults = Faults { loss: 0.2, duplication: 0.2, jitter: Span::from_secs(7) };
+        let faults = Properties::unreliable(0.2, 0.2, Span::from_secs(7));
         let options = Options { retry: Some(Span::from_secs(30)), ..Options::default() };
         let mut config = config(grid, strategy, options, 3, faults);
         config.seed = seed;
@@ -182,14 +182,14 @@ fn stealing_grid() -> (SimulationConfig, Vec<TimedJob>) {
     let jobs = (1..6).map(|id| TimedJob { spec: spec(id, 0), run_time: Span::from_secs(10) }).collect();
     let steal = Scheduling::Steal(Steal::with_threshold(Threshold::HALF));
     let options = Options { retry: Some(Span::from_secs(30)), ..Options::default() };
-    (config(grid, steal, options, 1, Faults::NONE), jobs)
+    (config(grid, steal, options, 1, Properties::NONE), jobs)
 }
 
 #[test]
 fn a_grid_without_retries_starves_when_messages_are_lost() {
     // The canary of the liveness check: the same runs pass with retries.
     let (mut config, jobs) = stealing_grid();
-    config.faults.loss = 0.5;
+    config.network.properties = Properties::unreliable(0.5, 0.0, Span::from_secs(0));
     let unfinished = |retry| {
         (0..50)
             .filter(|&seed| {

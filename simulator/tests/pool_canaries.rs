@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
+use links::{Model, Properties};
 use protocol::Options;
 use protocol::canary::Canary;
 use rand::{RngExt, SeedableRng};
@@ -15,7 +16,7 @@ use scheduler::strategy::{PoolAlgorithm, Via};
 use scheduler::{
     Event, EventKind, Grid, JobId, JobSpec, Pass, Pool, SiteId, Span, Strategy, Submit, Time, TimedJob,
 };
-use simulator::{Checks, Delay, Faults, Simulation, SimulationConfig, Violation, reference};
+use simulator::{Checks, Simulation, SimulationConfig, Violation, reference};
 
 const SEEDS: u64 = 300;
 
@@ -127,9 +128,9 @@ fn problems(via: Via, canary: Option<Canary>) -> Vec<Problem> {
             let mut config = SimulationConfig::new(grid, Strategy::Pool(pool(via, seed)));
             config.submit = Submit::Origin;
             config.seed = seed;
-            config.delay = Delay::Constant(Span::from_secs(1));
+            config.network = Model::constant(Span::from_secs(1));
             config.checks = Checks::Full;
-            config.faults = Faults { loss: 0.3, duplication: 0.2, jitter: Span::from_secs(6) };
+            config.network.properties = Properties::unreliable(0.3, 0.2, Span::from_secs(6));
             let often = Some(Span::from_secs(15));
             config.options = Options { retry: often, refresh: often, ..Options::default() };
             let run = || problem(simulation(config, &jobs, canary));

@@ -3,13 +3,14 @@
 
 use std::sync::Arc;
 
+use links::Properties;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use scheduler::event::MessageKind;
 use scheduler::{
     Event, EventKind, Grid, JobId, JobSpec, SiteId, Span, Strategy, StrategySpec, Submit, Time, TimedJob,
 };
-use simulator::{Checks, Faults, Simulation, SimulationConfig};
+use simulator::{Checks, Simulation, SimulationConfig};
 
 const INSTANCES: u64 = 120;
 const DELAYS: [i64; 6] = [0, 1, 2, 5, 10, 20];
@@ -77,7 +78,7 @@ fn measure(strategy: Strategy, delay: i64) -> Cost {
         config.submit = Submit::Origin;
         config.seed = seed;
         config.checks = Checks::Full;
-        config.faults = Faults { jitter: Span::from_secs(delay), ..Faults::NONE };
+        config.network.properties = Properties::unreliable(0.0, 0.0, Span::from_secs(delay));
         cost.jobs += jobs.len() as u64;
         Simulation::new(config, &jobs)
             .run(&mut |event: &Event| match event.kind {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use links::{Model, Properties};
 use proptest::prelude::*;
 use protocol::Options;
 use scheduler::strategy::{OfferRule, PoolAlgorithm, PoolOrder, SiteOrder, Via};
@@ -9,7 +10,7 @@ use scheduler::{
     Event, EventKind, Grid, JobId, JobSpec, Pool, SiteId, Span, Strategy as Scheduling, Submit, Time,
     TimedJob,
 };
-use simulator::{Checks, Delay, Faults, Simulation, SimulationConfig};
+use simulator::{Checks, Simulation, SimulationConfig};
 
 fn pool() -> impl Strategy<Value = Pool> {
     (
@@ -90,8 +91,8 @@ proptest! {
     ) {
         let mut config = SimulationConfig::new(grid, Scheduling::Pool(pool));
         config.submit = if origin { Submit::Origin } else { Submit::Home };
-        config.delay = Delay::Constant(Span::from_secs(delay));
-        config.faults = Faults { loss, duplication, jitter: Span::from_secs(jitter) };
+        config.network = Model::constant(Span::from_secs(delay));
+        config.network.properties = Properties::unreliable(loss, duplication, Span::from_secs(jitter));
         config.options = Options {
             retry: Some(Span::from_secs(64)),
             refresh: Some(Span::from_secs(60)),
@@ -115,8 +116,8 @@ proptest! {
     ) {
         let mut config = SimulationConfig::new(grid, Scheduling::Pool(pool));
         config.submit = Submit::Origin;
-        config.delay = Delay::Constant(Span::from_secs(delay));
-        config.faults = Faults { loss: 0.0, duplication, jitter: Span::from_secs(jitter) };
+        config.network = Model::constant(Span::from_secs(delay));
+        config.network.properties = Properties::unreliable(0.0, duplication, Span::from_secs(jitter));
         config.checks = Checks::Full;
         config.seed = seed;
         prop_assert_eq!(run(config, &jobs)?, (jobs.len(), jobs.len()));
@@ -125,7 +126,7 @@ proptest! {
     #[test]
     fn one_seed_gives_one_log((grid, jobs) in workload(), pool in pool(), seed in any::<u64>()) {
         let mut config = SimulationConfig::new(grid, Scheduling::Pool(pool));
-        config.faults = Faults { loss: 0.2, duplication: 0.2, jitter: Span::from_secs(7) };
+        config.network.properties = Properties::unreliable(0.2, 0.2, Span::from_secs(7));
         config.options.retry = Some(Span::from_secs(30));
         config.options.refresh = Some(Span::from_secs(30));
         config.seed = seed;

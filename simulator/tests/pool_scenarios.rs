@@ -5,9 +5,10 @@
 
 use std::sync::Arc;
 
+use links::Model;
 use scheduler::event::ReleaseReason;
 use scheduler::{Event, EventKind, Grid, JobId, JobSpec, SiteId, Span, StrategySpec, Submit, Time, TimedJob};
-use simulator::{Checks, Delay, Simulation, SimulationConfig};
+use simulator::{Checks, Simulation, SimulationConfig};
 
 /// Two sites fall idle at once, and both would take the job that waits.
 const P5: (&[u32], &str) = (&[6, 6], "1:1,5,4,4,2 2:3,4,5,5,2 3:2,5,3,5,1");
@@ -134,7 +135,7 @@ fn run(strategy: &str, (sizes, jobs): (&[u32], &str), delay: i64) -> Vec<Event> 
     jobs.sort_by_key(|job| job.spec.key());
     let mut config = SimulationConfig::new(Arc::new(Grid::of_sizes(sizes).expect("a grid")), spec.strategy);
     config.submit = Submit::Origin;
-    config.delay = Delay::Constant(Span::from_secs(delay));
+    config.network = Model::constant(Span::from_secs(delay));
     config.checks = Checks::Full;
     let mut log = Vec::new();
     Simulation::new(config, &jobs).run(&mut |event| log.push(*event)).expect("no violation");

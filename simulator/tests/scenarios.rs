@@ -5,10 +5,11 @@
 
 use std::sync::Arc;
 
+use links::Model;
 use scheduler::{
     Event, EventKind, Grid, JobId, JobSpec, SiteId, Span, Steal, Strategy, Threshold, Time, TimedJob,
 };
-use simulator::{Checks, Delay, Simulation, SimulationConfig};
+use simulator::{Checks, Simulation, SimulationConfig};
 
 /// Starts at each site as `M1: 1[0,4) 2[4,8)`, in order of start, then id.
 fn schedule(sizes: &[u32], jobs: &str, delay: i64) -> Vec<String> {
@@ -38,7 +39,7 @@ fn run(sizes: &[u32], jobs: &str, delay: i64) -> (Vec<TimedJob>, Vec<Event>) {
     jobs.sort_by_key(|job| job.spec.key());
     let steal = Strategy::Steal(Steal::with_threshold(Threshold::HALF));
     let mut config = SimulationConfig::new(grid, steal);
-    config.delay = Delay::Constant(Span::from_secs(delay));
+    config.network = Model::constant(Span::from_secs(delay));
     config.checks = Checks::Full;
     let mut log = Vec::new();
     Simulation::new(config, &jobs).run(&mut |event| log.push(*event)).expect("no violation");

@@ -6,9 +6,10 @@
 
 use std::sync::Arc;
 
+use links::Model;
 use protocol::Options;
 use scheduler::{Event, EventKind, Grid, JobId, JobSpec, SiteId, Span, Strategy, Time, TimedJob};
-use simulator::{Delay, Simulation, SimulationConfig};
+use simulator::{Simulation, SimulationConfig};
 
 /// What one run measured, times in lengths of a task.
 #[derive(Clone, Copy, Debug)]
@@ -39,7 +40,7 @@ fn run(processors: usize, tasks: u64, latency: i64, seed: u64) -> Measured {
         "steal:random,amount=half".parse::<scheduler::StrategySpec>().expect("a strategy").strategy;
     let mut config = SimulationConfig::new(grid, strategy);
     config.options = Options { message_events: false, ..Options::default() };
-    config.delay = Delay::Constant(Span::from_secs(latency));
+    config.network = Model::constant(Span::from_secs(latency));
     config.seed = seed;
     let mut asked = Vec::new();
     let totals = Simulation::new(config, &jobs)

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use analysis::{Attribution, Bounds, Deficiency, OutcomeBuilder};
+use links::{Model, Properties};
 use proptest::prelude::*;
 use protocol::{Discovery, Options};
 use scheduler::ideal::{CommonPool, GreedySteal, StatelessSteal};
@@ -11,7 +12,7 @@ use scheduler::{
     Event, Grid, JobId, JobSpec, LocalScheduler, Order, Pass, Selection, SiteId, Span, Steal,
     Strategy as Scheduling, StrategySpec, Submit, Threshold, Time, TimedJob,
 };
-use simulator::{Checks, Delay, Faults, Simulation, SimulationConfig, reference};
+use simulator::{Checks, Simulation, SimulationConfig, reference};
 
 /// What a run came to, and its makespan and the bound that proofs use.
 struct Judged {
@@ -178,8 +179,8 @@ proptest! {
         config.options = options;
         config.local = local;
         config.submit = if origin && strategy != Scheduling::Local { Submit::Origin } else { Submit::Home };
-        config.delay = Delay::Constant(Span::from_secs(delay));
-        config.faults = Faults { loss, duplication: loss / 2.0, jitter: Span::from_secs(jitter) };
+        config.network = Model::constant(Span::from_secs(delay));
+        config.network.properties = Properties::unreliable(loss, loss / 2.0, Span::from_secs(jitter));
         config.checks = Checks::Cheap;
         config.seed = seed;
         let mut events = Vec::new();
@@ -255,7 +256,7 @@ fn canary_delay_makes_a_deficiency_that_is_in_transit_or_blind() {
         .collect();
     let strategy = Scheduling::Steal(Steal::with_threshold(Threshold::HALF));
     let mut config = SimulationConfig::new(grid.clone(), strategy);
-    config.delay = Delay::Constant(Span::from_secs(2));
+    config.network = Model::constant(Span::from_secs(2));
     let mut events = Vec::new();
     Simulation::new(config, &jobs).run(&mut |event: &Event| events.push(*event)).expect("no violation");
 

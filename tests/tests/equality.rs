@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use links::Model;
 use proptest::prelude::*;
 use protocol::Options;
 use scheduler::event::GrantCause;
@@ -15,7 +16,7 @@ use scheduler::{
     Strategy as Scheduling, Submit, Threshold, Time, TimedJob,
 };
 use simulator::reference;
-use simulator::{Checks, Delay, Simulation, SimulationConfig};
+use simulator::{Checks, Simulation, SimulationConfig};
 
 type Starts = Vec<(JobId, Time, SiteId)>;
 
@@ -232,7 +233,7 @@ fn a_routed_job_pays_one_delay() {
             let jobs = [TimedJob { spec, run_time: Span::from_secs(5) }];
             let mut config = SimulationConfig::new(grid.clone(), strategy);
             config.submit = Submit::Origin;
-            config.delay = Delay::Constant(delay);
+            config.network = Model::constant(delay);
             let (mut routed, mut taken) = (None, None);
             Simulation::new(config, &jobs)
                 .run(&mut |event: &Event| match event.kind {

@@ -119,8 +119,7 @@ pub(super) fn configuration(experiment: &Experiment, checks: Checks) -> Simulati
         pass: experiment.pass,
         submit: experiment.submit,
         options: experiment.options,
-        delay: experiment.delay.clone(),
-        faults: experiment.faults,
+        network: experiment.network.clone(),
         seed: experiment.seed,
         checks,
     }

@@ -22,7 +22,7 @@ pub struct Written {
     /// How jobs find a site.
     pub strategy: WrittenStrategy,
     /// The links.
-    pub network: WrittenNetwork,
+    pub network: links::Written,
     /// Switches and limits of the protocol.
     pub protocol: WrittenProtocol,
     /// How `stealgrid run` runs.
@@ -109,22 +109,6 @@ pub struct WrittenStrategy {
     pub pass: Option<String>,
     /// `home` or `origin`.
     pub submit: Option<String>,
-}
-
-/// `[network]`.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct WrittenNetwork {
-    /// One-way delay of every link, in trace time.
-    pub delay: Option<String>,
-    /// Or a delay for each directed link: one row per sending site, in the order of the grid.
-    pub matrix: Option<Vec<Vec<String>>>,
-    /// Probability that a message is lost. Simulation only.
-    pub loss: Option<f64>,
-    /// Probability that a message arrives twice. Simulation only.
-    pub duplication: Option<f64>,
-    /// Longest random extra delay, in trace time. Simulation only.
-    pub jitter: Option<String>,
 }
 
 /// `[protocol]`.
@@ -234,6 +218,7 @@ impl Written {
             .map_err(|source| FileError::Parse { path: path.to_path_buf(), source: Box::new(source) })?;
         let folder = path.parent().unwrap_or(Path::new(""));
         written.workload.resolve(folder);
+        written.network.resolve_paths(folder);
         if written.name.is_none() {
             written.name = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
         }

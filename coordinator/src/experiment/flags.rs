@@ -85,6 +85,10 @@ pub struct ExperimentArgs {
     #[arg(long, value_name = "TIME", help_heading = "Network")]
     pub delay: Option<String>,
 
+    /// Links: lan, metro, continental, world, or a file with the keys of [network]
+    #[arg(long, value_name = "MODEL", help_heading = "Network")]
+    pub network: Option<String>,
+
     /// How a hungry site learns of work: standing, polling [default: standing]
     #[arg(long, value_name = "RULE", help_heading = "Network")]
     pub discovery: Option<String>,
@@ -164,9 +168,12 @@ impl ExperimentArgs {
         change(&mut written.strategy.local, &self.local);
         change(&mut written.strategy.pass, &self.pass);
         change(&mut written.strategy.submit, &self.submit);
+        if self.network.is_some() {
+            written.network = links::Written { model: self.network.clone(), ..links::Written::default() };
+        }
         if self.delay.is_some() {
+            written.network.clear_base();
             written.network.delay.clone_from(&self.delay);
-            written.network.matrix = None;
         }
         change(&mut written.protocol.discovery, &self.discovery);
         change(&mut written.protocol.margin, &self.margin);

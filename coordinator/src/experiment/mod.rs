@@ -7,16 +7,17 @@ pub mod file;
 pub mod flags;
 pub mod jobs;
 
+use std::borrow::Cow;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use links::{Model, ModelError};
 use protocol::codec::TRANSFERS_MAX;
 use protocol::{Discovery, Options};
 use scheduler::{Grid, LocalScheduler, Order, Pass, Span, Strategy, StrategySpec, Submit};
-use simulator::{Delay, Faults};
 use workload::prepare::{PrepareOptions, TooWide};
 use workload::slice::Slice;
 
@@ -51,10 +52,8 @@ pub struct Experiment {
     pub pass: Pass,
     /// Where jobs enter the grid.
     pub submit: Submit,
-    /// Delay of messages, in trace time.
-    pub delay: Delay,
-    /// What else happens to messages, in simulation.
-    pub faults: Faults,
+    /// What links do to messages, in trace time.
+    pub network: Model,
     /// Switches and limits of the protocol.
     pub options: Options,
     /// How real processes run.
@@ -146,12 +145,12 @@ pub struct Outputs {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("understand {place}: {reason}")]
 pub struct ExperimentError {
-    place: &'static str,
+    place: Cow<'static, str>,
     reason: String,
 }
 
 fn wrong(place: &'static str) -> impl Fn(String) -> ExperimentError {
-    move |reason| ExperimentError { place, reason }
+    move |reason| ExperimentError { place: Cow::Borrowed(place), reason }
 }
 
 fn parse<T: FromStr>(place: &'static str, text: &Option<String>, default: T) -> Result<T, ExperimentError>
@@ -179,13 +178,6 @@ fn optional_span(place: &'static str, text: &Option<String>) -> Result<Option<Sp
     text.as_deref().map(|text| span(place, text)).transpose()
 }
 
-fn probability(place: &'static str, value: Option<f64>) -> Result<f64, ExperimentError> {
-    match value.unwrap_or(0.0) {
-        value if (0.0..1.0).contains(&value) => Ok(value),
-        value => Err(wrong(place)(format!("{value} is not a probability; write a number from 0 to below 1"))),
-    }
-}
-
 impl Experiment {
     /// Checks what was written and says what it means.
     ///
@@ -199,13 +191,8 @@ impl Experiment {
             }
             None => "st:50".parse().expect("a strategy's name"),
         };
-        let delay = delay(written, &grid)?;
-        let faults = Faults {
-            loss: probability("network.loss", written.network.loss)?,
-            duplication: probability("network.duplication", written.network.duplication)?,
-            jitter: optional_span("network.jitter", &written.network.jitter)?.unwrap_or(Span::ZERO),
-        };
-        let options = protocol_options(written, &strategy, &delay, &faults)?;
+        let network = network(written, &grid)?;
+        let options = protocol_options(written, &strategy, &network)?;
         let name = written.name.clone().unwrap_or_else(|| {
             let trace = written.workload.trace.as_deref().and_then(|trace| trace.file_name());
             trace.map_or("run".into(), |trace| without_endings(&trace.to_string_lossy()).to_string())
@@ -221,8 +208,7 @@ impl Experiment {
             local: parse("--local (strategy.local)", &written.strategy.local, LocalScheduler::default())?,
             pass: parse("--pass (strategy.pass)", &written.strategy.pass, Pass::default())?,
             submit: parse("--submit (strategy.submit)", &written.strategy.submit, Submit::default())?,
-            delay,
-            faults,
+            network,
             options,
             run: run_options(written)?,
             outputs: Outputs {
@@ -242,8 +228,7 @@ impl Experiment {
     pub fn free_messages(&self) -> bool {
         self.strategy.ideal
             || self.strategy.strategy == Strategy::Local
-            || (self.delay.is_zero()
-                && self.faults == Faults::NONE
+            || (self.network.is_free()
                 && self.options.discovery == Discovery::Standing
                 && self.options.margin.is_none())
     }
@@ -253,21 +238,7 @@ impl Experiment {
         if self.strategy.ideal || self.strategy.strategy == Strategy::Local {
             return "no messages".to_string();
         }
-        let mut words = match &self.delay {
-            Delay::Constant(delay) if *delay == Span::ZERO => "no delay".to_string(),
-            Delay::Constant(delay) => format!("constant one-way delay of {delay} s"),
-            Delay::Matrix(_) => format!("one-way delays by link, at most {} s", self.delay.largest()),
-        };
-        if self.faults.loss > 0.0 {
-            words += &format!(", loss {} %", self.faults.loss * 100.0);
-        }
-        if self.faults.duplication > 0.0 {
-            words += &format!(", duplication {} %", self.faults.duplication * 100.0);
-        }
-        if self.faults.jitter > Span::ZERO {
-            words += &format!(", up to {} s more at random", self.faults.jitter);
-        }
-        words
+        self.network.describe()
     }
 }
 
@@ -372,30 +343,19 @@ fn prepare(written: &Written) -> Result<PrepareOptions, ExperimentError> {
     })
 }
 
-fn delay(written: &Written, grid: &Grid) -> Result<Delay, ExperimentError> {
-    const PLACE: &str = "--delay (network.delay)";
-    match (&written.network.delay, &written.network.matrix) {
-        (Some(_), Some(_)) => {
-            Err(wrong(PLACE)("both network.delay and network.matrix are given; keep one".into()))
-        }
-        (None, None) => Ok(Delay::ZERO),
-        (Some(delay), None) => Ok(Delay::Constant(span(PLACE, delay)?)),
-        (None, Some(rows)) => {
-            let sites = grid.len();
-            if rows.len() != sites || rows.iter().any(|row| row.len() != sites) {
-                let reason = format!("the matrix must have {sites} rows of {sites} delays, one per site");
-                return Err(wrong("network.matrix")(reason));
-            }
-            let parse = |row: &Vec<String>| row.iter().map(|text| span("network.matrix", text)).collect();
-            let rows: Vec<Vec<Span>> = rows.iter().map(parse).collect::<Result<_, _>>()?;
-            if let Some(site) = (0..sites).find(|&site| rows[site][site] != Span::ZERO) {
-                let reason =
-                    format!("row {0} has a delay from site {0} to itself; write \"0s\" there", site + 1);
-                return Err(wrong("network.matrix")(reason));
-            }
-            Ok(Delay::Matrix(rows))
-        }
-    }
+fn network(written: &Written, grid: &Grid) -> Result<Model, ExperimentError> {
+    let names: Vec<&str> = grid.sites().iter().map(|site| site.name.as_str()).collect();
+    let read = |path: &Path| std::fs::read_to_string(path).map_err(|error| error.to_string());
+    written.network.resolve(&names, &read).map_err(|ModelError { place, reason }| {
+        let place = match place.as_str() {
+            "delay" => Cow::Borrowed("--delay (network.delay)"),
+            "model" => Cow::Borrowed("--network (network.model)"),
+            // In a file of its own.
+            place if place.contains(": ") || place.contains('/') => Cow::Owned(place.to_string()),
+            key => Cow::Owned(format!("network.{key}")),
+        };
+        ExperimentError { place, reason }
+    })
 }
 
 /// How many times the longest way there and back a site waits before it repeats a message.
@@ -412,13 +372,12 @@ pub(crate) fn refresh_default(longest: Span) -> Span {
 fn protocol_options(
     written: &Written,
     strategy: &StrategySpec,
-    delay: &Delay,
-    faults: &Faults,
+    network: &Model,
 ) -> Result<Options, ExperimentError> {
     let given = &written.protocol;
     let defaults = Options::default();
-    let longest = delay.largest() + faults.jitter;
-    let lossless = *faults == Faults::NONE;
+    let longest = network.largest();
+    let lossless = network.is_lossless();
     let retry = match optional_span("protocol.retry", &given.retry)? {
         Some(retry) if retry < longest.saturating_mul(2) => {
             let reason = format!("{retry} s is less than twice the largest delay of {longest} s");

@@ -134,9 +134,9 @@ pub struct LinkStatus {
     /// Latest round trip of a ping in microseconds of wall-clock time. Half of it, times the factor of the clock,
     /// is what the real network adds to an injected delay.
     pub rtt_us: Option<u64>,
-    /// Injected delay of messages to it, in microseconds of trace time.
+    /// Mean injected delay of messages without payload to it, in microseconds of trace time.
     pub delay_out_us: i64,
-    /// Injected delay of messages from it, in microseconds of trace time.
+    /// Mean injected delay of messages without payload from it, in microseconds of trace time.
     pub delay_in_us: i64,
     /// Delay of messages from it as measured, in trace time.
     pub measured: Option<MeasuredDelay>,
@@ -150,6 +150,12 @@ pub struct MeasuredDelay {
     pub count: u64,
     /// Mean.
     pub mean_us: i64,
+    /// Mean of what of it was injected.
+    #[serde(default)]
+    pub injected_mean_us: i64,
+    /// The least that came on top of what was injected.
+    #[serde(default)]
+    pub added_min_us: i64,
     /// Median, to about 2 %.
     #[serde(default)]
     pub median_us: i64,

@@ -106,6 +106,7 @@ mod tests {
             incarnation: 1,
             sequence,
             sent_at: Time::ZERO,
+            injected: scheduler::Span::ZERO,
             message,
             run_times: Vec::new(),
         }

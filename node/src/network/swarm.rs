@@ -48,7 +48,7 @@ pub(super) fn run_protocol(run: &str) -> Result<String, NetworkError> {
 pub(super) fn build(config: &NetworkConfig) -> Result<Swarm<Behaviour>, NetworkError> {
     let start = |error: &dyn std::fmt::Display| NetworkError::Start(error.to_string());
     let run_protocol = run_protocol(&config.run)?;
-    let protocol = StreamProtocol::try_from_owned(format!("{run_protocol}/frame/1"))
+    let protocol = StreamProtocol::try_from_owned(format!("{run_protocol}/frame/2"))
         .map_err(|_| NetworkError::RunName(config.run.clone()))?;
     let codec = Codec { bytes_max: config.frame_bytes_max };
     let request_config = request_response::Config::default()

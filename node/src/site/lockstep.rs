@@ -21,7 +21,7 @@ use crate::clock::ClockError;
 use crate::control::Command;
 use crate::lockstep::wire::{self, Incoming};
 use crate::lockstep::{Answer, Fact, Letter, Mailbox, Note, Order, Reply, Terms, Wish};
-use crate::network::Arrival;
+use crate::network::{Arrival, Outgoing};
 
 /// The coordinator has its answer to the upgrade within a moment, or is gone.
 const UPGRADE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -238,8 +238,9 @@ impl SiteLoop {
                     wishes.push(Wish::Start(job.id));
                 }
                 Output::Send { to, message } => {
-                    let (number, outgoing) = self.pack(to, &message);
-                    if !self.sender.send(outgoing) {
+                    let frame = self.pack(to, &message);
+                    let number = frame.sequence;
+                    if !self.sender.send(Outgoing { to, kind: message.kind(), bytes: frame.encode() }) {
                         anyhow::bail!("too many letters to site {to} are under way over the network");
                     }
                     let (kind, wakes, payload) = (message.kind(), message.wakes(), message.payload());

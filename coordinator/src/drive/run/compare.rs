@@ -7,10 +7,11 @@
 //! simulation could have, within a tolerance.
 
 use analysis::{Agreement, Bounds, Metrics, Outcome};
+use links::Jitter;
 use rand::{RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 use scheduler::Span;
-use simulator::{Checks, Delay, Faults};
+use simulator::Checks;
 
 use super::audit::Lateness;
 use super::links::Added;
@@ -80,14 +81,10 @@ impl Compared {
         let mut experiment = experiment.clone();
         let (least, mean) =
             added.map_or((Span::ZERO, Span::ZERO), |added| (added.min.max(Span::ZERO), added.mean));
-        match &mut experiment.delay {
-            Delay::Constant(delay) => *delay += least,
-            Delay::Matrix(rows) => rows.iter_mut().flatten().for_each(|delay| *delay += least),
-        }
-        // Uniform, so that the mean is half of it.
-        let jitter = (mean - least).max(Span::ZERO).saturating_mul(2);
-        experiment.faults = Faults { jitter, ..Faults::NONE };
-        // Jitter reorders messages, which looks like loss.
+        // Uniform, so that the mean is the middle.
+        let most = least.max(mean.saturating_mul(2) - least);
+        experiment.network = experiment.network.over(Jitter::Uniform { min: least, max: most });
+        // As the nodes do.
         experiment.options.retry = plan.nodes[0].options.retry;
         experiment.options.refresh = plan.nodes[0].options.refresh;
         let first_seed = experiment.seed;

@@ -80,8 +80,8 @@ impl Links {
             row.push(link.measured.map_or(0, |measured| measured.count).to_string());
             row.push(seconds(link.configured));
             match link.measured {
-                Some(MeasuredDelay { mean_us, median_us, max_us, .. }) => {
-                    row.extend([mean_us, median_us, max_us, mean_us - link.configured].map(seconds));
+                Some(MeasuredDelay { mean_us, median_us, max_us, injected_mean_us, .. }) => {
+                    row.extend([mean_us, median_us, max_us, mean_us - injected_mean_us].map(seconds));
                 }
                 None => row.extend(std::iter::repeat_n(String::new(), 4)),
             }
@@ -97,10 +97,12 @@ impl Links {
     fn mean(&self) -> Option<(u64, f64, f64)> {
         let (mut messages, mut injected, mut added) = (0, 0.0, 0.0);
         for link in &self.links {
-            let Some(MeasuredDelay { count, mean_us, .. }) = link.measured else { continue };
+            let Some(MeasuredDelay { count, mean_us, injected_mean_us, .. }) = link.measured else {
+                continue;
+            };
             messages += count;
-            injected += count as f64 * link.configured as f64;
-            added += count as f64 * (mean_us - link.configured) as f64;
+            injected += count as f64 * injected_mean_us as f64;
+            added += count as f64 * (mean_us - injected_mean_us) as f64;
         }
         let per_message = MICROS * messages as f64;
         (messages > 0).then(|| (messages, injected / per_message, added / per_message))
@@ -109,8 +111,7 @@ impl Links {
     /// What came on top, `None` without messages.
     pub fn added(&self) -> Option<Added> {
         let (_, _, mean_s) = self.mean()?;
-        let least =
-            self.links.iter().filter_map(|link| Some(link.measured?.min_us - link.configured)).min()?;
+        let least = self.links.iter().filter_map(|link| Some(link.measured?.added_min_us)).min()?;
         Some(Added { min: Span::from_micros(least), mean: Span::from_micros((mean_s * MICROS) as i64) })
     }
 
@@ -177,7 +178,16 @@ mod tests {
 
     fn measured(count: u64, mean_us: i64) -> MeasuredDelay {
         let (min_us, max_us) = (1_005_000, 2_000_000);
-        MeasuredDelay { count, mean_us, median_us: mean_us, min_us, max_us, overtaken: 0 }
+        MeasuredDelay {
+            count,
+            mean_us,
+            injected_mean_us: 1_000_000,
+            added_min_us: 5_000,
+            median_us: mean_us,
+            min_us,
+            max_us,
+            overtaken: 0,
+        }
     }
 
     fn jobs(run_time: i64) -> Jobs {

@@ -4,13 +4,12 @@
 use std::time::Duration;
 
 use analysis::Outcome;
+use links::Model;
 use node::NodeConfig;
 use node::config::{IdentitySource, SiteEntry};
-use node::delay::DelayConfig;
 use node::network::Discovery;
 use protocol::PeerConfig;
 use scheduler::{SiteId, Span, Submit, Time, TimedJob};
-use simulator::{Delay, Faults};
 
 use crate::experiment::jobs::Jobs;
 use crate::experiment::{Clock, Experiment, FACTOR_MAX, Identity, NodeDiscovery, refresh_default};
@@ -33,12 +32,6 @@ pub enum RunError {
          leave out ideal/, or use `stealgrid simulate`"
     )]
     Ideal(String),
-    /// Faults are modelled only.
-    #[error(
-        "network.{0} needs virtual time: by the wall clock nodes talk over TCP, which does not do that to messages; \
-         leave it out, or write --clock virtual"
-    )]
-    Fault(&'static str),
     /// Ports beyond the last.
     #[error("--port {first} (run.port): {sites} sites need ports up to {last}, and the last is 65535")]
     Ports {
@@ -58,12 +51,6 @@ pub enum RunError {
 pub fn check(experiment: &Experiment) -> Result<(), RunError> {
     if experiment.strategy.ideal {
         return Err(RunError::Ideal(experiment.strategy.to_string()));
-    }
-    let in_lockstep = experiment.run.clock == Some(Clock::Virtual);
-    let Faults { loss, duplication, jitter } = experiment.faults;
-    let faults = [("loss", loss > 0.0), ("duplication", duplication > 0.0), ("jitter", jitter > Span::ZERO)];
-    if let Some((name, _)) = faults.into_iter().find(|(_, present)| *present && !in_lockstep) {
-        return Err(RunError::Fault(name));
     }
     let (first, sites) = (experiment.run.port, experiment.grid.len());
     let last = usize::from(first) + sites - 1;
@@ -113,7 +100,7 @@ impl Plan {
             experiment.grid.len(),
             wall.as_secs_f64().ceil()
         ));
-        let largest = experiment.delay.largest();
+        let largest = experiment.network.largest();
         let retry_min = largest.saturating_mul(2) + trace_span(RETRY_WALL, factor);
         let retry = match experiment.options.retry {
             Some(given) if given < retry_min => {
@@ -169,8 +156,7 @@ pub fn wall_span(span: Span, factor: f64) -> Duration {
 
 /// What the nodes of a run in lockstep are told. Delays are not theirs: the coordinator says when a message is due.
 pub fn nodes_in_lockstep(experiment: &Experiment) -> Vec<NodeConfig> {
-    let node =
-        |index| NodeConfig { delay: DelayConfig::default(), ..node(experiment, index, experiment.options) };
+    let node = |index| NodeConfig { network: Model::ZERO, ..node(experiment, index, experiment.options) };
     (0..experiment.grid.len()).map(node).collect()
 }
 
@@ -186,10 +172,7 @@ fn node(experiment: &Experiment, index: usize, options: protocol::Options) -> No
     config.pass = experiment.pass.name().to_string();
     config.options = options;
     config.seed = experiment.seed;
-    config.delay = match &experiment.delay {
-        Delay::Constant(delay) => DelayConfig::ConstantUs(*delay),
-        Delay::Matrix(rows) => DelayConfig::MatrixUs(rows.clone()),
-    };
+    config.network = experiment.network.clone();
     config.identity = match experiment.run.identity {
         Identity::Derived => IdentitySource::Seed(experiment.seed),
         Identity::Kept => {
@@ -314,14 +297,11 @@ mod tests {
     fn what_only_the_simulator_can_do_is_refused() {
         let refused = |text: &str| check(&experiment(text)).unwrap_err().to_string();
         assert!(refused("strategy.name = \"ideal/st:50\"").contains("ideal/st:50 is a reference"));
-        for fault in ["loss = 0.1", "duplication = 0.1", "jitter = \"1s\""] {
-            let name = fault.split(' ').next().unwrap();
-            assert!(
-                refused(&format!("network.{fault}")).contains(&format!("network.{name} needs virtual time"))
-            );
-        }
         assert!(refused("run.port = 65535").contains("ports up to 65536"));
-        assert_eq!(check(&experiment("run.port = 65534\nnetwork.delay = \"5s\"")), Ok(()));
+        assert_eq!(
+            check(&experiment("run.port = 65534\nnetwork.delay = \"5s\"\nnetwork.loss = 0.1")),
+            Ok(())
+        );
     }
 
     proptest! {
