@@ -332,6 +332,10 @@ impl Peer {
     /// Applies what a victim said of its queue, unless something newer was heard.
     fn hear(&mut self, now: Time, victim: usize, state: QueueState) {
         if state.version <= self.views[victim].heard {
+            // The answer to a repeated request may say nothing newer, but that a withdrawal arrived in between.
+            if state.version == self.views[victim].heard && state.rest == Rest::More {
+                self.views[victim].forget();
+            }
             return;
         }
         self.views[victim].hear(now, state);
