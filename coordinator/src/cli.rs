@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::drive::{run, simulate};
-use crate::{compare, exit, theory, trace};
+use crate::{compare, exit, explain, theory, trace};
 
 /// A testbed for peer-to-peer job scheduling between parallel machines.
 #[derive(Debug, Parser)]
@@ -22,6 +22,7 @@ enum Command {
     /// Run one site as a process; `run` starts one for each
     Node(Box<node::cli::NodeArgs>),
     Compare(compare::CompareArgs),
+    Explain(explain::ExplainArgs),
     Theory(Box<theory::TheoryArgs>),
     Trace(trace::TraceArgs),
 }
@@ -34,6 +35,7 @@ pub fn main() -> ExitCode {
         Command::Run(args) => run::command(&args),
         Command::Node(args) => return node::cli::run(*args),
         Command::Compare(args) => compare::command(&args),
+        Command::Explain(args) => explain::command(&args),
         Command::Theory(args) => theory::command(&args),
         Command::Trace(args) => trace::run(args),
     };

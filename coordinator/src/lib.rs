@@ -6,6 +6,7 @@ pub mod directory;
 pub mod drive;
 pub mod exit;
 pub mod experiment;
+pub mod explain;
 pub mod outputs;
 pub mod report;
 pub mod theory;

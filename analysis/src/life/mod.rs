@@ -1,0 +1,512 @@
+//! The life of one job, told from the events of a run: what happened to it, and why it waited when it did.
+//!
+//! [`LifeBuilder`] follows the whole grid while the job waits: idle processors, waiting jobs and unanswered requests
+//! of every site. Between two instants nothing changes, so each such interval of the wait has one [`Cause`]; equal
+//! neighbors are one. Causes are what the events show, not what a site knew: a site can have room for long before
+//! news of the job reach it.
+
+#[cfg(test)]
+mod tests;
+mod world;
+
+use serde::Serialize;
+
+use scheduler::event::{DeclineReason, MessageKind, RefusalReason};
+use scheduler::{Class, Event, EventKind, Grid, JobId, SiteId, Span, Threshold, Time};
+
+use world::World;
+
+/// Everything that is known of one job.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Life {
+    /// The job.
+    pub job: JobId,
+    /// Its width.
+    pub processors: u32,
+    /// Its requested time.
+    #[serde(rename = "requested_us")]
+    pub requested: Span,
+    /// Where the user submitted it.
+    pub origin: SiteId,
+    /// The smallest site that can hold it.
+    pub home: Option<SiteId>,
+    /// Its class at home.
+    pub class: Option<Class>,
+    /// When it was submitted.
+    #[serde(rename = "submit_us")]
+    pub submit: Time,
+    /// When and where it started.
+    pub start: Option<(Time, SiteId)>,
+    /// When it ended.
+    #[serde(rename = "end_us")]
+    pub end: Option<Time>,
+    /// Changes of site.
+    pub hops: u32,
+    /// What happened to it, in order.
+    pub steps: Vec<Step>,
+    /// Why it waited, from submission to start, without gaps.
+    pub waits: Vec<Wait>,
+    /// Requests that its owner refused while it waited there, by thief and reason.
+    pub refusals: Vec<Refusals>,
+    /// Whether the log has events about single messages. Without them a lost message is not seen.
+    pub messages_known: bool,
+}
+
+/// Something that happened to the job.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Step {
+    /// When.
+    #[serde(rename = "at_us")]
+    pub at: Time,
+    /// Line of the event in the log.
+    pub line: u64,
+    /// Where.
+    pub site: SiteId,
+    /// In words, to read after the time.
+    pub text: String,
+}
+
+/// A part of the wait with one cause.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Wait {
+    /// Its begin.
+    #[serde(rename = "from_us")]
+    pub from: Time,
+    /// Its end.
+    #[serde(rename = "to_us")]
+    pub to: Time,
+    /// Why.
+    #[serde(flatten)]
+    pub cause: Cause,
+    /// Lines of the log between which nothing changed the cause: the last event before, and the first after.
+    pub lines: (u64, u64),
+}
+
+/// Why a job does not start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(tag = "cause", rename_all = "snake_case")]
+pub enum Cause {
+    /// Too few processors are idle at its site and at every other site that is wide enough.
+    NoProcessors {
+        /// Its site.
+        site: SiteId,
+    },
+    /// Enough processors are idle at its site, but the order of the queue, or a job ahead, keeps it.
+    QueueOrder {
+        /// Its site.
+        site: SiteId,
+    },
+    /// Another site has room, and has not asked the job's site.
+    NotAsked {
+        /// Its site.
+        site: SiteId,
+        /// The site with room; of several the smallest.
+        room: SiteId,
+    },
+    /// Another site has room, and its question is not answered yet.
+    Asked {
+        /// Its site.
+        site: SiteId,
+        /// The site with room.
+        room: SiteId,
+    },
+    /// Another site has room, but jobs of its own wait there and go first.
+    OwnWorkFirst {
+        /// Its site.
+        site: SiteId,
+        /// The site with room.
+        room: SiteId,
+    },
+    /// It is offered to a global queue and nobody took it yet.
+    Offered {
+        /// Its owner.
+        site: SiteId,
+    },
+    /// A site claimed it and has no answer yet.
+    Claimed {
+        /// Its owner.
+        site: SiteId,
+        /// The site that wants it.
+        room: SiteId,
+    },
+    /// It was granted and is on its way, or its new owner's answer is.
+    InTransit {
+        /// From where.
+        site: SiteId,
+        /// To where.
+        room: SiteId,
+    },
+    /// The same, after a message of this hand-over was lost or had to be repeated.
+    Repeated {
+        /// From where.
+        site: SiteId,
+        /// To where.
+        room: SiteId,
+    },
+    /// It arrived and waits for processors there.
+    Held {
+        /// Where.
+        site: SiteId,
+    },
+}
+
+/// Requests that were refused for one reason.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Refusals {
+    /// Who asked.
+    pub thief: SiteId,
+    /// Why it got nothing.
+    pub reason: RefusalReason,
+    /// How often.
+    pub count: u64,
+    /// How often its offer was too small for this very job.
+    pub too_small: u64,
+    /// Line of the first refusal.
+    pub line: u64,
+}
+
+/// Where the job is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    Waiting(SiteId),
+    Transit { from: SiteId, to: SiteId, repeated: bool },
+    Held(SiteId),
+    Gone,
+}
+
+/// Tells the life of one job from events as they come.
+#[derive(Clone, Debug)]
+pub struct LifeBuilder {
+    job: JobId,
+    threshold: Threshold,
+    /// Whether sites exchange jobs at all.
+    exchanges: bool,
+    world: World,
+    line: u64,
+    now: Time,
+    place: Place,
+    offered: bool,
+    claimed: Option<SiteId>,
+    life: Option<Life>,
+    messages_known: bool,
+}
+
+impl LifeBuilder {
+    /// For a job of a run on this grid. `exchanges` is false if jobs never leave their home.
+    pub fn new(grid: &Grid, threshold: Threshold, exchanges: bool, job: JobId) -> LifeBuilder {
+        LifeBuilder {
+            job,
+            threshold,
+            exchanges,
+            world: World::new(grid),
+            line: 0,
+            now: Time::from_micros(i64::MIN),
+            place: Place::Gone,
+            offered: false,
+            claimed: None,
+            life: None,
+            messages_known: false,
+        }
+    }
+
+    /// Takes the next event of the log.
+    pub fn observe(&mut self, event: &Event) {
+        if event.at > self.now {
+            self.settle(event.at);
+            self.now = event.at;
+        }
+        self.line += 1;
+        self.messages_known |= matches!(event.kind, EventKind::Sent { .. } | EventKind::Received { .. });
+        self.follow(event);
+        self.world.observe(event);
+    }
+
+    /// The life; `None` if the log has no such job.
+    pub fn finish(self) -> Option<Life> {
+        let messages_known = self.messages_known;
+        self.life.map(|life| Life { messages_known, ..life })
+    }
+
+    /// Adds the time until `to` to the wait.
+    fn settle(&mut self, to: Time) {
+        let Some(cause) = self.cause() else { return };
+        let next = self.line + 1;
+        let Some(life) = &mut self.life else { return };
+        match life.waits.last_mut() {
+            Some(last) if last.cause == cause => (last.to, last.lines.1) = (to, next),
+            _ => life.waits.push(Wait { from: self.now, to, cause, lines: (self.line, next) }),
+        }
+    }
+
+    /// Why the job does not start now; `None` if it does not wait.
+    fn cause(&self) -> Option<Cause> {
+        let processors = self.life.as_ref()?.processors;
+        let site = match self.place {
+            Place::Gone => return None,
+            Place::Held(site) => return Some(Cause::Held { site }),
+            Place::Transit { from: site, to: room, repeated: false } => {
+                return Some(Cause::InTransit { site, room });
+            }
+            Place::Transit { from: site, to: room, repeated: true } => {
+                return Some(Cause::Repeated { site, room });
+            }
+            Place::Waiting(site) => site,
+        };
+        if let Some(room) = self.claimed {
+            return Some(Cause::Claimed { site, room });
+        }
+        if self.world.idle(site) >= processors {
+            return Some(Cause::QueueOrder { site });
+        }
+        if self.offered {
+            return Some(Cause::Offered { site });
+        }
+        let Some(room) = self.world.smallest_with_room(processors).filter(|_| self.exchanges) else {
+            return Some(Cause::NoProcessors { site });
+        };
+        Some(if self.world.is_asked(room, site) {
+            Cause::Asked { site, room }
+        } else if self.world.waiting_at(room) > 0 {
+            Cause::OwnWorkFirst { site, room }
+        } else {
+            Cause::NotAsked { site, room }
+        })
+    }
+
+    /// What the event means for the job.
+    fn follow(&mut self, event: &Event) {
+        let Event { at, site, kind } = *event;
+        match kind {
+            EventKind::Submitted { job, processors, requested, origin } if job == self.job => {
+                self.submitted(at, site, processors, requested, origin);
+            }
+            EventKind::Granted { job, to, cause, .. } if job == self.job => {
+                self.place = Place::Transit { from: site, to, repeated: false };
+                (self.offered, self.claimed) = (false, None);
+                let to = self.name(to);
+                self.step(at, site, format!("{} gives it to {to} ({})", self.name(site), cause.name()));
+            }
+            EventKind::Accepted { job, firm, .. } if job == self.job => {
+                self.place = Place::Held(site);
+                let must = if firm { ", which has to" } else { "" };
+                self.step(at, site, format!("{} takes it{must}", self.name(site)));
+                // A job that came home waits in the queue there.
+                if self.life.as_ref().is_some_and(|life| life.home == Some(site)) {
+                    self.place = Place::Waiting(site);
+                }
+                self.position(at, site);
+            }
+            EventKind::Declined { job, reason, .. } if job == self.job => {
+                let why = match reason {
+                    DeclineReason::OwnWork => "jobs of its own wait by now",
+                    DeclineReason::DoesNotFit => "its processors are no longer idle",
+                    DeclineReason::Recalled => "it was called back",
+                    DeclineReason::Unclaimed => "its claim was given up",
+                };
+                self.step(at, site, format!("{} declines it: {why}", self.name(site)));
+            }
+            EventKind::Returned { job, by, bounces, .. } if job == self.job => {
+                self.place = Place::Waiting(site);
+                let (name, by) = (self.name(site), self.name(by));
+                self.step(at, site, format!("{name} has it back from {by}, declined {bounces} times so far"));
+            }
+            EventKind::Offered { job, .. } if job == self.job => {
+                self.offered = true;
+                self.step(at, site, format!("{} offers it to the global queue", self.name(site)));
+            }
+            EventKind::Withdrawn { job, .. } if job == self.job => self.offered = false,
+            EventKind::Claimed { job, .. } if job == self.job => {
+                self.claimed = Some(site);
+                self.step(at, site, format!("{} claims it", self.name(site)));
+            }
+            EventKind::Released { job, .. } if job == self.job && self.claimed == Some(site) => {
+                self.claimed = None;
+            }
+            EventKind::Denied { job, claimant, .. } if job == self.job => {
+                let claimant = self.name(claimant);
+                self.step(at, site, format!("{} turns down the claim of {claimant}", self.name(site)));
+            }
+            EventKind::Started { job, hops, .. } if job == self.job => {
+                self.place = Place::Gone;
+                if let Some(life) = &mut self.life {
+                    life.start = Some((at, site));
+                    life.hops = hops;
+                }
+                self.step(at, site, format!("it starts at {}", self.name(site)));
+            }
+            EventKind::Completed { job, .. } if job == self.job => {
+                if let Some(life) = &mut self.life {
+                    life.end = Some(at);
+                }
+                self.step(at, site, format!("it ends at {}", self.name(site)));
+            }
+            EventKind::Refused { thief, reason, .. } if self.place == Place::Waiting(site) => {
+                self.refused(thief, site, reason);
+            }
+            EventKind::Lost { to, message } => self.disturbed(at, site, to, message, "is lost"),
+            EventKind::Sent { to, message, retry: true } => {
+                self.disturbed(at, site, to, message, "is sent again");
+            }
+            _ => {}
+        }
+    }
+
+    fn submitted(&mut self, at: Time, site: SiteId, processors: u32, requested: Span, origin: SiteId) {
+        let grid = self.world.grid();
+        let home = grid.home(processors);
+        let class = home.map(|home| Class::at_home(processors, grid.site(home).processors, self.threshold));
+        self.life = Some(Life {
+            job: self.job,
+            processors,
+            requested,
+            origin,
+            home,
+            class,
+            submit: at,
+            start: None,
+            end: None,
+            hops: 0,
+            steps: Vec::new(),
+            waits: Vec::new(),
+            refusals: Vec::new(),
+            messages_known: false,
+        });
+        self.place = Place::Waiting(site);
+        let text = format!("it is submitted at {} and reaches {}", self.name(origin), self.name(site));
+        self.step(at, site, text);
+        self.position(at, site);
+    }
+
+    /// Says what is ahead of it in the queue.
+    fn position(&mut self, at: Time, site: SiteId) {
+        let Some(life) = &self.life else { return };
+        let (submit, home) = (life.submit, life.home);
+        let ahead = self.world.ahead(site, (submit, self.job));
+        let class = match life.class {
+            Some(class) if home == Some(site) => class.letter().to_string(),
+            _ => "H".to_string(),
+        };
+        let [mut a, mut b, mut h] = [0; 3];
+        for (home, processors) in &ahead {
+            let here = self.world.grid().site(site).processors;
+            match (*home == Some(site), self.threshold.is_big(*processors, here)) {
+                (false, _) => h += 1,
+                (true, true) => a += 1,
+                (true, false) => b += 1,
+            }
+        }
+        let width: u64 = ahead.iter().map(|(_, processors)| u64::from(*processors)).sum();
+        let idle = self.world.idle(site);
+        let of = self.world.grid().site(site).processors;
+        let queue = match ahead.len() {
+            0 => "nothing waits ahead of it".to_string(),
+            jobs => format!("{jobs} jobs wait ahead of it ({a} A, {b} B, {h} H) for {width} processors"),
+        };
+        let text = format!("there it is of class {class}; {idle} of {of} processors are idle; {queue}");
+        self.step(at, site, text);
+    }
+
+    fn refused(&mut self, thief: SiteId, site: SiteId, reason: RefusalReason) {
+        let offer = self.world.offer(thief, site);
+        let line = self.line;
+        let Some(life) = &mut self.life else { return };
+        let too_small = u64::from(offer.is_some_and(|offer| offer < life.processors));
+        match life.refusals.iter_mut().find(|found| (found.thief, found.reason) == (thief, reason)) {
+            Some(found) => {
+                found.count += 1;
+                found.too_small += too_small;
+            }
+            None => life.refusals.push(Refusals { thief, reason, count: 1, too_small, line }),
+        }
+    }
+
+    /// A message between the two ends of the hand-over was lost or repeated.
+    fn disturbed(&mut self, at: Time, site: SiteId, other: SiteId, message: MessageKind, what: &str) {
+        let Place::Transit { from, to, .. } = self.place else { return };
+        let carries = matches!(
+            message,
+            MessageKind::Grant
+                | MessageKind::Reply
+                | MessageKind::Route
+                | MessageKind::Recall
+                | MessageKind::Award
+                | MessageKind::Give
+        );
+        if carries && ((site, other) == (from, to) || (site, other) == (to, from)) {
+            self.place = Place::Transit { from, to, repeated: true };
+            let (site_name, other) = (self.name(site), self.name(other));
+            let text = format!("a {} from {site_name} to {other} {what}", message.name());
+            self.step(at, site, text);
+        }
+    }
+
+    fn step(&mut self, at: Time, site: SiteId, text: String) {
+        let line = self.line;
+        if let Some(life) = &mut self.life {
+            life.steps.push(Step { at, line, site, text });
+        }
+    }
+
+    fn name(&self, site: SiteId) -> String {
+        self.world.grid().site(site).name.clone()
+    }
+}
+
+impl Wait {
+    /// How long.
+    pub fn length(&self) -> Span {
+        self.to.since(self.from)
+    }
+}
+
+impl Cause {
+    /// In words.
+    pub fn text(self, grid: &Grid) -> String {
+        let name = |site: SiteId| grid.site(site).name.clone();
+        match self {
+            Cause::NoProcessors { site } => {
+                format!("too few processors are idle at {} and wherever else it fits", name(site))
+            }
+            Cause::QueueOrder { site } => {
+                format!(
+                    "enough processors are idle at {}, but others go first by the rules of its queue",
+                    name(site)
+                )
+            }
+            Cause::NotAsked { site, room } => {
+                format!("too few idle at {}; {} has room and has not asked", name(site), name(room))
+            }
+            Cause::Asked { site, room } => {
+                format!(
+                    "too few idle at {}; {} has room and its question is not answered yet",
+                    name(site),
+                    name(room)
+                )
+            }
+            Cause::OwnWorkFirst { site, room } => {
+                format!(
+                    "too few idle at {}; {} has room, but jobs of its own wait there",
+                    name(site),
+                    name(room)
+                )
+            }
+            Cause::Offered { site } => {
+                format!("{} offers it to the global queue and nobody took it yet", name(site))
+            }
+            Cause::Claimed { site, room } => {
+                format!("{} claimed it from {} and has no answer yet", name(room), name(site))
+            }
+            Cause::InTransit { site, room } => {
+                format!("it is on its way from {} to {}", name(site), name(room))
+            }
+            Cause::Repeated { site, room } => {
+                format!(
+                    "a message between {} and {} was lost or late, and is repeated",
+                    name(site),
+                    name(room)
+                )
+            }
+            Cause::Held { site } => format!("it arrived at {} and waits for processors there", name(site)),
+        }
+    }
+}

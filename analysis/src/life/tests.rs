@@ -1,0 +1,193 @@
+//! Lives worked out by hand: every interval of a wait with its cause.
+
+use super::*;
+use crate::fixtures::{completed, event, started};
+use scheduler::event::GrantCause;
+
+const M1: SiteId = SiteId(1);
+const M2: SiteId = SiteId(2);
+
+fn submitted(at: i64, job: u64, processors: u32) -> Event {
+    let requested = Span::from_secs(10);
+    event(at, 1, EventKind::Submitted { job: JobId(job), processors, requested, origin: M1 })
+}
+
+fn granted(at: i64, job: u64, transfer: u64) -> Event {
+    let cause = GrantCause::Request;
+    event(at, 1, EventKind::Granted { job: JobId(job), to: M2, transfer, hops: 1, cause, request: 1 })
+}
+
+fn accepted(at: i64, job: u64, transfer: u64) -> Event {
+    event(at, 2, EventKind::Accepted { job: JobId(job), from: M1, transfer, firm: false })
+}
+
+fn requested(at: i64, seq: u64, offer: u32) -> Event {
+    event(at, 2, EventKind::Requested { victim: M1, seq, offer, view_age: None })
+}
+
+/// The life of a job on sites of 4 and 8 processors.
+fn life(job: u64, exchanges: bool, events: &[Event]) -> Option<Life> {
+    let grid = Grid::of_sizes(&[4, 8]).unwrap();
+    let mut builder = LifeBuilder::new(&grid, Threshold::HALF, exchanges, JobId(job));
+    events.iter().for_each(|event| builder.observe(event));
+    builder.finish()
+}
+
+fn waits(life: &Life) -> Vec<(i64, i64, Cause)> {
+    let seconds = |time: Time| time.as_micros() / 1_000_000;
+    life.waits.iter().map(|wait| (seconds(wait.from), seconds(wait.to), wait.cause)).collect()
+}
+
+/// Job 2 waits behind job 1, is refused to a small offer, is asked for, is under way, and starts.
+fn stolen() -> Vec<Event> {
+    let refused = EventKind::Refused { thief: M2, seq: 1, reason: RefusalReason::TooWide };
+    vec![
+        submitted(0, 1, 4),
+        started(0, 1, 1, 4),
+        started(0, 2, 9, 8),
+        submitted(1, 2, 3),
+        requested(2, 1, 1),
+        event(3, 1, refused),
+        event(4, 2, EventKind::Answered { victim: M1, seq: 1, jobs: 0 }),
+        event(5, 2, EventKind::Completed { job: JobId(9), processors: 8 }),
+        requested(7, 2, 8),
+        granted(9, 2, 1),
+        event(11, 2, EventKind::Answered { victim: M1, seq: 2, jobs: 1 }),
+        accepted(11, 2, 1),
+        event(11, 2, EventKind::Started { job: JobId(2), processors: 3, hops: 1 }),
+        completed(20, 2, 2),
+    ]
+}
+
+#[test]
+fn a_wait_is_cut_where_its_cause_changes() {
+    let life = life(2, true, &stolen()).unwrap();
+    assert_eq!(
+        waits(&life),
+        [
+            (1, 5, Cause::NoProcessors { site: M1 }),
+            (5, 7, Cause::NotAsked { site: M1, room: M2 }),
+            (7, 9, Cause::Asked { site: M1, room: M2 }),
+            (9, 11, Cause::InTransit { site: M1, room: M2 }),
+        ]
+    );
+    assert_eq!((life.start, life.hops), (Some((Time::from_secs(11), M2)), 1));
+    let refusal = &life.refusals[0];
+    assert_eq!(
+        (refusal.thief, refusal.reason, refusal.count, refusal.too_small),
+        (M2, RefusalReason::TooWide, 1, 1)
+    );
+    assert_eq!(life.waits[1].lines, (8, 9), "the end of job 9 and the request");
+    let told: Vec<&str> = life.steps.iter().map(|step| step.text.as_str()).collect();
+    assert_eq!(told[0], "it is submitted at site1 and reaches site1");
+    assert_eq!(told[1], "there it is of class A; 0 of 4 processors are idle; nothing waits ahead of it");
+    assert!(told.contains(&"site1 gives it to site2 (request)"), "{told:?}");
+}
+
+#[test]
+fn the_wait_has_no_gaps() {
+    let life = life(2, true, &stolen()).unwrap();
+    assert_eq!(life.waits[0].from, life.submit);
+    assert!(life.waits.windows(2).all(|pair| pair[0].to == pair[1].from));
+    assert_eq!(life.waits.last().map(|wait| wait.to), life.start.map(|(at, _)| at));
+    let total: Span = life.waits.iter().map(Wait::length).sum();
+    assert_eq!(total, Span::from_secs(10));
+}
+
+/// The canary: without the request in the log the thief is told not to have asked.
+#[test]
+fn a_cause_hangs_on_its_event() {
+    let mut events = stolen();
+    events.remove(8);
+    let life = life(2, true, &events).unwrap();
+    assert_eq!(waits(&life)[1], (5, 9, Cause::NotAsked { site: M1, room: M2 }));
+}
+
+#[test]
+fn idle_processors_at_home_mean_the_order_of_the_queue() {
+    let events = [
+        submitted(0, 1, 2),
+        started(0, 1, 1, 2),
+        submitted(1, 2, 4),
+        submitted(1, 3, 1),
+        completed(6, 1, 1),
+        started(6, 1, 2, 4),
+        event(7, 1, EventKind::Completed { job: JobId(2), processors: 4 }),
+        started(7, 1, 3, 1),
+    ];
+    let life = life(3, false, &events).unwrap();
+    let (order, busy) = (Cause::QueueOrder { site: M1 }, Cause::NoProcessors { site: M1 });
+    assert_eq!(waits(&life), [(1, 6, order), (6, 7, busy)]);
+    assert!(life.steps[1].text.ends_with("1 jobs wait ahead of it (1 A, 0 B, 0 H) for 4 processors"));
+}
+
+#[test]
+fn lost_and_declined_grants_are_told() {
+    let message = MessageKind::Grant;
+    let (job, by) = (JobId(2), M2);
+    let reason = DeclineReason::DoesNotFit;
+    let events = [
+        submitted(0, 1, 4),
+        started(0, 1, 1, 4),
+        submitted(1, 2, 3),
+        granted(2, 2, 1),
+        event(2, 1, EventKind::Sent { to: M2, message, retry: false }),
+        event(2, 1, EventKind::Lost { to: M2, message }),
+        event(6, 1, EventKind::Sent { to: M2, message, retry: true }),
+        event(7, 2, EventKind::Declined { job, from: M1, transfer: 1, reason }),
+        event(8, 1, EventKind::Returned { job, by, transfer: 1, bounces: 1 }),
+        completed(9, 1, 1),
+        started(9, 1, 2, 3),
+    ];
+    let life = life(2, true, &events).unwrap();
+    let room = M2;
+    assert_eq!(
+        waits(&life),
+        [
+            (1, 2, Cause::NotAsked { site: M1, room }),
+            (2, 8, Cause::Repeated { site: M1, room }),
+            (8, 9, Cause::NotAsked { site: M1, room }),
+        ]
+    );
+    let told: String = life.steps.iter().map(|step| step.text.clone() + "\n").collect();
+    for expected in [
+        "a grant from site1 to site2 is lost",
+        "a grant from site1 to site2 is sent again",
+        "site2 declines it: its processors are no longer idle",
+        "site1 has it back from site2, declined 1 times so far",
+    ] {
+        assert!(told.contains(expected), "{told}");
+    }
+    assert!(life.messages_known);
+}
+
+#[test]
+fn an_offered_job_waits_for_a_claim() {
+    let job = JobId(2);
+    let events = [
+        submitted(0, 1, 4),
+        started(0, 1, 1, 4),
+        submitted(1, 2, 3),
+        event(1, 1, EventKind::Offered { job, version: 1 }),
+        event(4, 2, EventKind::Claimed { job, owner: M1, claim: 1, processors: 3 }),
+        granted(5, 2, 1),
+        accepted(6, 2, 1),
+        event(9, 2, EventKind::Started { job, processors: 3, hops: 1 }),
+    ];
+    let life = life(2, true, &events).unwrap();
+    let (site, room) = (M1, M2);
+    assert_eq!(
+        waits(&life),
+        [
+            (1, 4, Cause::Offered { site }),
+            (4, 5, Cause::Claimed { site, room }),
+            (5, 6, Cause::InTransit { site, room }),
+            (6, 9, Cause::Held { site: M2 }),
+        ]
+    );
+}
+
+#[test]
+fn a_job_that_is_not_in_the_log_has_no_life() {
+    assert_eq!(life(77, true, &stolen()), None);
+}

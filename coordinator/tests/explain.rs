@@ -1,0 +1,93 @@
+//! `stealgrid explain` on a real run: the wait of every job has a cause at every moment, and what cannot be told is
+//! refused with a reason.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_stealgrid");
+
+#[test]
+fn every_moment_of_every_wait_has_a_cause() {
+    let folder = tempfile::tempdir().unwrap();
+    for flags in
+        [&["--delay", "40s"][..], &["--strategy", "local"], &["--strategy", "pool:easy", "--delay", "9s"]]
+    {
+        let out = folder.path().join("out");
+        simulate(&out, flags);
+        let jobs = fs::read_to_string(out.join("jobs.csv")).unwrap();
+        let mut causes = 0;
+        for row in jobs.lines().skip(1).step_by(7) {
+            let fields: Vec<&str> = row.split(',').collect();
+            let (code, output) = explain(&out, fields[0], &["--format", "json"]);
+            assert_eq!(code, 0, "{output}");
+            let life: serde_json::Value = serde_json::from_str(&output).unwrap();
+            let micros = |seconds: &str| (seconds.parse::<f64>().unwrap() * 1e6).round() as i64;
+            let (mut at, start) = (micros(fields[3]), micros(fields[8]));
+            for wait in life["waits"].as_array().unwrap() {
+                assert_eq!(wait["from_us"], at, "{output}");
+                at = wait["to_us"].as_i64().unwrap();
+                assert!(wait["cause"].is_string());
+                causes += 1;
+            }
+            assert_eq!(at, start, "job {} under {flags:?}\n{output}", fields[0]);
+            assert_eq!(life["hops"].as_i64().unwrap().to_string(), fields[20]);
+        }
+        assert!(causes > 20, "{causes} under {flags:?}");
+    }
+}
+
+#[test]
+fn a_person_can_read_it_and_the_ideal_run_is_beside_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let (out, ideal) = (folder.path().join("out"), folder.path().join("ideal"));
+    simulate(&out, &["--delay", "40s"]);
+    simulate(&ideal, &["--delay", "40s", "--strategy", "ideal/st:50"]);
+    let stolen = fs::read_to_string(out.join("steals.csv")).unwrap();
+    let job = stolen.lines().nth(1).unwrap().split(',').next().unwrap();
+
+    let (code, output) = explain(&out, job, &[]);
+    assert_eq!(code, 0, "{output}");
+    for expected in ["What happened", "Why it waited", "it is on its way from", "--strategy ideal/st:50"] {
+        assert!(output.contains(expected), "{expected} in\n{output}");
+    }
+    let (code, output) = explain(&out, job, &["--ideal", ideal.to_str().unwrap()]);
+    assert_eq!(code, 0, "{output}");
+    assert!(output.contains("the ideal run starts it at"), "{output}");
+}
+
+#[test]
+fn what_cannot_be_told_is_refused_with_a_reason() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    simulate(&out, &[]);
+    let (code, output) = explain(&out, "4711", &[]);
+    assert_eq!(code, 3, "{output}");
+    assert!(output.contains("find job 4711") && output.contains("here 1 to 150"), "{output}");
+
+    simulate(&out, &["--no-events"]);
+    let (code, output) = explain(&out, "1", &[]);
+    assert_eq!(code, 3, "{output}");
+    assert!(output.contains("without --no-events"), "{output}");
+
+    assert_eq!(explain(folder.path(), "1", &[]).0, 3, "no result directory");
+    assert_eq!(explain(&out, "first", &[]).0, 2, "no number");
+}
+
+fn simulate(out: &Path, flags: &[&str]) {
+    let trace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../configs/traces/seven-sites.swf");
+    let mut arguments = vec!["simulate", "--sites", "8,16,24,96", "--no-page", "--count", "150"];
+    arguments.extend(["--trace", trace.to_str().unwrap(), "--out", out.to_str().unwrap()]);
+    arguments.extend(flags);
+    let run = Command::new(PROGRAM).args(&arguments).output().unwrap();
+    assert!(run.status.success(), "{arguments:?}\n{}", String::from_utf8_lossy(&run.stderr));
+}
+
+/// Exit code and all output.
+fn explain(out: &Path, job: &str, flags: &[&str]) -> (i32, String) {
+    let run = Command::new(PROGRAM).arg("explain").arg(out).arg(job).args(flags).output().unwrap();
+    let said = [run.stdout, run.stderr].map(|bytes| String::from_utf8(bytes).unwrap()).concat();
+    (run.status.code().unwrap(), said)
+}
