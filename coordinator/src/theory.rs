@@ -2,6 +2,7 @@
 //!
 //! Numbers come from [`analysis::prediction`] and [`analysis::fetch`]; [`show`] lays them out.
 
+pub mod check;
 mod show;
 
 use analysis::bounds::BoundJob;
@@ -21,14 +22,25 @@ use crate::report::Format;
 
 /// Say what is proved and expected of a grid, a workload and a delay, and what each statement assumes.
 ///
-/// Takes an experiment as `simulate` does, or `--sites` alone. Nothing is written.
+/// Takes an experiment as `simulate` does, or `--sites` alone. Nothing is written. `theory check` tests claims by runs.
 ///
 /// Exit codes: 0 done, 2 usage, 3 unreadable input.
 #[derive(Clone, Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub struct TheoryArgs {
+    /// What else can be done.
+    #[command(subcommand)]
+    action: Option<Action>,
+
     /// What would run.
     #[command(flatten)]
     pub experiment: ExperimentArgs,
+}
+
+/// What can be done besides.
+#[derive(Clone, Debug, clap::Subcommand)]
+enum Action {
+    Check(check::CheckArgs),
 }
 
 /// Everything that is said.
@@ -129,6 +141,9 @@ const JOBS_RUN: usize = 200_000;
 /// # Errors
 /// If something fails that should not.
 pub fn command(args: &TheoryArgs) -> anyhow::Result<u8> {
+    if let Some(Action::Check(args)) = &args.action {
+        return check::command(args);
+    }
     let args = &args.experiment;
     if args.format == Format::Csv {
         eprintln!("error: theory is printed as terminal, markdown or json");

@@ -1,0 +1,277 @@
+//! Instances and runs: random small grids, model workloads, ideals and peers.
+
+use std::sync::Arc;
+
+use analysis::{Attribution, Bounds, Deficiency, Metrics, Outcome, OutcomeBuilder};
+use links::{Model, Properties};
+use protocol::Options;
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use scheduler::ideal::{CommonPool, GreedySteal, PoolExchange, StatelessSteal};
+use scheduler::{
+    Event, EventKind, Grid, JobId, JobSpec, Pass, SiteId, Span, Strategy, StrategySpec, Submit, Time,
+    TimedJob,
+};
+use simulator::{Checks, Simulation, SimulationConfig, Violation, reference};
+use workload::generate::{EstimateModel, Generate, Streams, generate};
+use workload::lublin::Kind;
+use workload::prepare::{Origin, PrepareOptions};
+
+use crate::Parameters;
+
+/// A grid and its jobs, in queue order.
+#[derive(Clone, Debug)]
+pub struct Instance {
+    /// The sites.
+    pub grid: Arc<Grid>,
+    /// The jobs.
+    pub jobs: Vec<TimedJob>,
+}
+
+/// A job of whole seconds.
+pub fn job(id: u64, submit: i64, processors: u32, run_time: i64) -> TimedJob {
+    let spec = JobSpec {
+        id: JobId(id),
+        submit: Time::from_secs(submit),
+        processors,
+        requested: Span::from_secs(run_time.max(1)),
+        user: 1,
+        origin: SiteId(1),
+        payload: 0,
+    };
+    TimedJob { spec, run_time: Span::from_secs(run_time) }
+}
+
+impl Instance {
+    /// A small random instance: widths follow the sizes of sites, so that all classes occur.
+    pub fn random(parameters: &Parameters, seed: u64, offline: bool) -> Instance {
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        let sites = rng.random_range(1..=parameters.sites_max);
+        let sizes: Vec<u32> = (0..sites).map(|_| rng.random_range(1..=parameters.size_max)).collect();
+        let count = rng.random_range(1..=parameters.jobs_max);
+        let mut jobs: Vec<TimedJob> = (1..=u64::from(count))
+            .map(|id| {
+                let size = sizes[rng.random_range(0..sizes.len())];
+                let width = size.saturating_sub(rng.random_range(0..=size / 2)).max(1);
+                let width = if rng.random_bool(0.5) { width } else { rng.random_range(1..=width) };
+                let submit = if offline { 0 } else { rng.random_range(0..60) };
+                job(id, submit, width, rng.random_range(1..40))
+            })
+            .collect();
+        jobs.sort_by_key(|job| job.spec.key());
+        Instance { grid: Arc::new(Grid::of_sizes(&sizes).expect("sites have processors")), jobs }
+    }
+
+    /// Jobs of the model of Lublin and Feitelson, one stream for each site; load 0: all at the start.
+    pub fn model(sites: &[u32], jobs: usize, load: f64, seed: u64) -> Instance {
+        let grid = Grid::of_sizes(sites).expect("the parameters name a grid");
+        let request = Generate {
+            kind: Kind::Typeless,
+            grid: grid.clone(),
+            streams: Streams::PerSite,
+            jobs,
+            seed,
+            load: (load > 0.0).then_some(load),
+            estimates: EstimateModel::Exact,
+        };
+        let trace = generate(&request).expect("the parameters are those of a model");
+        let options = PrepareOptions { origin: Origin::Queue, ..PrepareOptions::default() };
+        let mut jobs =
+            workload::prepare(&trace, &options, grid.widest()).expect("the model fits the grid").jobs;
+        if load <= 0.0 {
+            jobs.iter_mut().for_each(|job| job.spec.submit = Time::ZERO);
+            jobs.sort_by_key(|job| job.spec.key());
+        }
+        Instance { grid: Arc::new(grid), jobs }
+    }
+}
+
+/// How peers are run.
+#[derive(Clone, Debug)]
+pub struct Network {
+    /// Delays, loss, duplication and jitter.
+    pub model: Model,
+    /// Where jobs enter.
+    pub submit: Submit,
+    /// Of network and peers.
+    pub seed: u64,
+    /// Jobs in one answer.
+    pub batch: usize,
+    /// What is asserted.
+    pub checks: Checks,
+}
+
+impl Network {
+    /// The same delay everywhere, in seconds, and nothing else.
+    pub fn delayed(delay_s: f64) -> Network {
+        Network {
+            model: Model::constant(span(delay_s)),
+            submit: Submit::Home,
+            seed: 1,
+            batch: Options::default().batch,
+            checks: Checks::Cheap,
+        }
+    }
+
+    /// The same with messages that are lost, come twice, or are late by up to `jitter_s`.
+    #[must_use]
+    pub fn unreliable(mut self, loss: f64, duplication: f64, jitter_s: f64) -> Network {
+        self.model = self.model.with(Properties::unreliable(loss, duplication, span(jitter_s)));
+        self
+    }
+}
+
+/// Seconds as a span, to the microsecond.
+pub fn span(seconds: f64) -> Span {
+    Span::from_micros((seconds * 1e6).round() as i64)
+}
+
+/// A run, measured.
+#[derive(Clone, Debug)]
+pub struct Measured {
+    /// One row per job.
+    pub outcome: Outcome,
+    /// Lower bounds.
+    pub bounds: Bounds,
+    /// Metrics.
+    pub metrics: Metrics,
+    /// The certificate.
+    pub attribution: Option<Attribution>,
+    /// (job, start, site) in queue order.
+    pub starts: Vec<(JobId, Time, SiteId)>,
+    /// When requests for work left.
+    pub requests: Vec<Time>,
+    /// Messages sent; 0 for ideals.
+    pub messages: u64,
+}
+
+impl Measured {
+    /// Makespan over the bound of the proofs.
+    pub fn ratio(&self) -> f64 {
+        Bounds::ratio(self.outcome.makespan(), self.bounds.proof).unwrap_or(1.0)
+    }
+}
+
+struct Recorder {
+    builder: OutcomeBuilder,
+    deficiency: Deficiency,
+    starts: Vec<(JobId, Time, SiteId)>,
+    requests: Vec<Time>,
+}
+
+impl Recorder {
+    fn new(instance: &Instance, strategy: &Strategy) -> Recorder {
+        Recorder {
+            builder: OutcomeBuilder::new(&instance.grid, strategy.threshold(), &instance.jobs),
+            deficiency: Deficiency::new(&instance.grid, strategy, &instance.jobs),
+            starts: Vec::new(),
+            requests: Vec::new(),
+        }
+    }
+
+    fn take(&mut self, event: &Event) {
+        self.builder.observe(event);
+        self.deficiency.observe(event);
+        match event.kind {
+            EventKind::Started { job, .. } => self.starts.push((job, event.at, event.site)),
+            EventKind::Requested { .. } => self.requests.push(event.at),
+            _ => {}
+        }
+    }
+
+    fn finish(mut self, messages: u64) -> Measured {
+        self.starts.sort_unstable();
+        let outcome = self.builder.finish();
+        let bounds = Bounds::of(&outcome);
+        let metrics = Metrics::of(&outcome, &bounds);
+        Measured {
+            metrics,
+            bounds,
+            outcome,
+            attribution: self.deficiency.finish(),
+            starts: self.starts,
+            requests: self.requests,
+            messages,
+        }
+    }
+}
+
+/// A strategy of the parameters.
+///
+/// # Panics
+/// If it has no such name.
+pub fn named(name: &str) -> StrategySpec {
+    name.parse().unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// The ideal of a strategy.
+///
+/// # Panics
+/// If the strategy has none.
+pub fn ideal(instance: &Instance, spec: StrategySpec) -> Measured {
+    let (grid, jobs) = (&*instance.grid, &instance.jobs);
+    let mut recorder = Recorder::new(instance, &spec.strategy);
+    let mut sink = |event: Event| recorder.take(&event);
+    let done = match spec.strategy {
+        Strategy::Steal(steal) => {
+            let mut policy = StatelessSteal::new(grid, steal).with_fetch(spec.fetch);
+            reference::run(&mut policy, jobs, grid, Pass::Batch, &mut sink)
+        }
+        Strategy::StealGreedy(steal) => {
+            reference::run(&mut GreedySteal::new(grid, steal), jobs, grid, Pass::Batch, &mut sink)
+        }
+        Strategy::CommonPool => {
+            reference::run(&mut CommonPool::new(grid), jobs, grid, Pass::Batch, &mut sink)
+        }
+        Strategy::Pool(pool) => {
+            let mut policy = PoolExchange::new(grid, pool, Submit::Origin);
+            reference::run(&mut policy, jobs, grid, Pass::Batch, &mut sink)
+        }
+        Strategy::Local | Strategy::Balance(_) => panic!("{spec} has no ideal here"),
+    };
+    done.expect("the workload fits the grid");
+    recorder.finish(0)
+}
+
+/// Far more than a run of these jobs makes; one that makes more talks for ever.
+const EVENTS_PER_JOB: u64 = 20_000;
+
+/// Peers over a network.
+///
+/// # Errors
+/// The first violation of a check, or that a run talks for ever.
+pub fn peers(instance: &Instance, strategy: Strategy, network: &Network) -> Result<Measured, Violation> {
+    let mut config = SimulationConfig::new(instance.grid.clone(), strategy);
+    let lossy = !network.model.is_lossless();
+    let round_trip = network.model.largest() + network.model.largest();
+    config.options = Options {
+        batch: network.batch,
+        retry: lossy.then(|| round_trip.max(Span::from_secs(1))),
+        refresh: lossy.then(|| Span::from_micros(10 * round_trip.as_micros()).max(Span::from_secs(10))),
+        message_events: false,
+        ..Options::default()
+    };
+    config.network = network.model.clone();
+    config.submit = network.submit;
+    config.seed = network.seed;
+    config.checks = network.checks;
+    let mut recorder = Recorder::new(instance, &strategy);
+    let mut left = EVENTS_PER_JOB * (instance.jobs.len() as u64 + instance.grid.len() as u64);
+    let mut simulation = Simulation::new(config, &instance.jobs);
+    while simulation.advance(&mut |event: &Event| {
+        left = left.saturating_sub(1);
+        recorder.take(event);
+    })? {
+        assert!(left > 0, "the grid never falls silent");
+    }
+    let messages = simulation.finish()?.messages;
+    Ok(recorder.finish(messages))
+}
+
+/// Mean and half of the 95 % interval of differences paired by seed, by the normal approximation.
+pub fn paired(differences: &[f64]) -> (f64, f64) {
+    let n = differences.len() as f64;
+    let mean = differences.iter().sum::<f64>() / n.max(1.0);
+    let square = differences.iter().map(|value| (value - mean).powi(2)).sum::<f64>();
+    if differences.len() < 2 { (mean, f64::INFINITY) } else { (mean, 1.96 * (square / (n - 1.0) / n).sqrt()) }
+}
