@@ -8,7 +8,7 @@ use analysis::spread::Spread;
 use scheduler::Span;
 
 use super::html::escape;
-use super::quantity::{clock, percent};
+use super::quantity::{grouped, percent};
 use super::table_html;
 use crate::outputs::{RunResult, StealCost};
 use crate::report::steals::{steals_lines, steals_table};
@@ -18,14 +18,16 @@ const WIDTH: f64 = 560.0;
 const HEIGHT: f64 = 220.0;
 /// Room for labels.
 const LEFT: f64 = 46.0;
+const RIGHT: f64 = 40.0;
 const BOTTOM: f64 = 26.0;
 const TOP: f64 = 10.0;
 /// Points of a curve.
 const POINTS: usize = 160;
 /// Bars of thieves; the others are left out.
 const THIEVES: usize = 24;
-/// Colors of the phases, as in the style sheet.
+/// Colors of the phases, as in the style sheet, and the widths of their lines, so that none hides another.
 const COLORS: [&str; 3] = ["own-a", "stolen-a", "own-b"];
+const WIDTHS: [f64; 3] = [6.0, 3.5, 1.5];
 
 /// Writes the section; nothing without exchange.
 pub(super) fn write(file: &mut dyn Write, result: &RunResult) -> io::Result<()> {
@@ -52,7 +54,7 @@ fn write_phases(file: &mut dyn Write, exchange: &StealCost) -> io::Result<()> {
     let least = phases.iter().filter_map(|(_, spread)| smallest_positive(spread)).fold(most, f64::min);
     // Whole powers of ten around all values that are not 0.
     let (from, to) = (least.log10().floor(), most.log10().ceil().max(least.log10().floor() + 1.0));
-    let x = |seconds: f64| LEFT + (seconds.log10() - from) / (to - from) * (WIDTH - LEFT - 12.0);
+    let x = |seconds: f64| LEFT + (seconds.log10() - from) / (to - from) * (WIDTH - LEFT - RIGHT);
     let y = |share: f64| TOP + (1.0 - share) * (HEIGHT - TOP - BOTTOM);
     writeln!(
         file,
@@ -63,7 +65,7 @@ fn write_phases(file: &mut dyn Write, exchange: &StealCost) -> io::Result<()> {
         writeln!(
             file,
             "<line class=\"grid\" x1=\"{LEFT}\" x2=\"{}\" y1=\"{at:.1}\" y2=\"{at:.1}\"/>",
-            WIDTH - 12.0
+            WIDTH - RIGHT
         )?;
         let label = format!("{:.0} %", share * 100.0);
         writeln!(
@@ -87,7 +89,8 @@ fn write_phases(file: &mut dyn Write, exchange: &StealCost) -> io::Result<()> {
         )?;
         power += 1.0;
     }
-    for ((_, spread), color) in phases.iter().zip(COLORS).filter(|((_, spread), _)| !spread.is_empty()) {
+    let lines = phases.iter().zip(COLORS).zip(WIDTHS);
+    for (((_, spread), color), width) in lines.filter(|(((_, spread), _), _)| !spread.is_empty()) {
         let seconds: Vec<f64> =
             (0..=POINTS).map(|point| 10f64.powf(from + (to - from) * point as f64 / POINTS as f64)).collect();
         let limits: Vec<Span> =
@@ -101,7 +104,11 @@ fn write_phases(file: &mut dyn Write, exchange: &StealCost) -> io::Result<()> {
             points += &format!("{:.1},{:.1} ", x(*seconds), y(share));
             last = Some(share);
         }
-        writeln!(file, "<polyline style=\"stroke:var(--{color})\" points=\"{}\"/>", points.trim_end())?;
+        writeln!(
+            file,
+            "<polyline style=\"stroke:var(--{color});stroke-width:{width}\" points=\"{}\"/>",
+            points.trim_end()
+        )?;
     }
     writeln!(file, "</svg>\n<figcaption>Share of steals whose phase took at most as long. ")?;
     for ((name, spread), color) in phases.iter().zip(COLORS) {
@@ -125,8 +132,7 @@ fn duration(seconds: f64) -> String {
     match seconds {
         s if s < 1e-3 => format!("{:.0} µs", s * 1e6),
         s if s < 1.0 => format!("{:.0} ms", s * 1e3),
-        s if s < 100.0 => format!("{s:.0} s"),
-        s => clock(s),
+        s => format!("{} s", grouped(s.round() as u64)),
     }
 }
 
