@@ -47,6 +47,7 @@ pub mod outcome;
 pub mod prediction;
 pub mod series;
 pub mod spread;
+pub mod statistics;
 pub mod steals;
 pub mod theory;
 

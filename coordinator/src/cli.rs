@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::drive::{run, simulate};
-use crate::{compare, exit, explain, theory, trace};
+use crate::{compare, exit, explain, report, sweep, theory, trace};
 
 /// A testbed for peer-to-peer job scheduling between parallel machines.
 #[derive(Debug, Parser)]
@@ -25,6 +25,12 @@ enum Command {
     Explain(explain::ExplainArgs),
     Theory(Box<theory::TheoryArgs>),
     Trace(trace::TraceArgs),
+    Sweep(sweep::SweepArgs),
+    Report(report::sweep::ReportArgs),
+    Export(sweep::export::ExportArgs),
+    /// Run what stdin says; `sweep` starts one for each core
+    #[command(hide = true)]
+    SweepWorker,
 }
 
 /// Runs the command line and says how it ended.
@@ -38,6 +44,10 @@ pub fn main() -> ExitCode {
         Command::Explain(args) => explain::command(&args),
         Command::Theory(args) => theory::command(&args),
         Command::Trace(args) => trace::run(args),
+        Command::Sweep(args) => sweep::command(&args),
+        Command::Report(args) => report::sweep::command(&args),
+        Command::Export(args) => sweep::export::command(&args),
+        Command::SweepWorker => sweep::worker::run(),
     };
     match done {
         Ok(code) => ExitCode::from(code),

@@ -1,4 +1,4 @@
-//! The command line of Stealgrid: `simulate`, `run`, `compare` and `trace`.
+//! The command line of Stealgrid: `simulate`, `run`, `compare`, `trace`, `sweep`, `report` and `export`.
 
 pub mod cli;
 pub mod compare;
@@ -9,5 +9,6 @@ pub mod experiment;
 pub mod explain;
 pub mod outputs;
 pub mod report;
+pub mod sweep;
 pub mod theory;
 pub mod trace;

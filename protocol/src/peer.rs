@@ -19,7 +19,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use scheduler::event::GrantCause;
 use scheduler::local::LocalQueue;
 use scheduler::waiting::WaitingList;
-use scheduler::{EventKind, JobId, JobSpec, Selection, SiteId, Submit, Time};
+use scheduler::{EventKind, JobId, JobSpec, Selection, SiteId, Strategy, Submit, Time};
 
 use crate::balance::Balancer;
 #[cfg(feature = "canary")]
@@ -246,9 +246,10 @@ impl Peer {
         }
     }
 
-    /// Whether a job that was submitted here stays here.
+    /// Whether a job that was submitted here stays here: always at its home, and where homes mean nothing if it fits.
     fn keeps(&self, home: usize, job: &JobSpec) -> bool {
-        home == self.rank || (self.balance.is_some() && job.processors <= self.processors())
+        let is_free = self.balance.is_some() || self.config.strategy == Strategy::Local;
+        home == self.rank || (is_free && job.processors <= self.processors())
     }
 
     /// Puts a job into the queue of this site.

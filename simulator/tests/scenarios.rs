@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use links::Model;
 use scheduler::{
-    Event, EventKind, Grid, JobId, JobSpec, SiteId, Span, Steal, Strategy, Threshold, Time, TimedJob,
+    Event, EventKind, Grid, JobId, JobSpec, SiteId, Span, Steal, Strategy, Submit, Threshold, Time, TimedJob,
 };
 use simulator::{Checks, Simulation, SimulationConfig};
 
@@ -192,4 +192,27 @@ fn events_tell_what_a_steal_cost() {
 6 M2 starts 6
 "
     );
+}
+
+#[test]
+fn without_exchange_a_job_stays_where_its_user_submits_it() {
+    let grid = Arc::new(Grid::of_sizes(&[2, 8]).expect("a grid"));
+    let mut config = SimulationConfig::new(grid, Strategy::Local);
+    config.submit = Submit::Origin;
+    config.delay = Delay::Constant(Span::from_secs(3));
+    config.checks = Checks::Full;
+    // Job 1 would be at home at site 1; job 2 does not fit where its user is.
+    let mut jobs = [parse("1:1,4"), parse("2:5,4,1")];
+    jobs[0].spec.origin = SiteId(2);
+    let mut starts = Vec::new();
+
+    Simulation::new(config, &jobs)
+        .run(&mut |event| {
+            if let EventKind::Started { job, .. } = event.kind {
+                starts.push((job.0, event.site.0, event.at));
+            }
+        })
+        .expect("no violation");
+
+    assert_eq!(starts, [(1, 2, Time::ZERO), (2, 2, Time::from_secs(4))]);
 }

@@ -17,7 +17,7 @@ const ALLOWED: [Rule; 10] = [
     ("links", &["scheduler"], Some(&["humantime", "libm", "rand_chacha", "serde", "thiserror", "toml"])),
     ("protocol", &["scheduler"], Some(&["bincode", "rand", "rand_chacha", "serde", "thiserror"])),
     ("simulator", &["links", "protocol", "scheduler"], Some(&["serde", "thiserror"])),
-    ("analysis", &["scheduler"], Some(&["serde", "thiserror"])),
+    ("analysis", &["scheduler"], Some(&["rand", "rand_chacha", "serde", "thiserror"])),
     ("workload", &["scheduler"], None),
     ("claims", &["analysis", "links", "protocol", "scheduler", "simulator", "workload"], None),
     ("node", &["links", "protocol", "scheduler"], None),

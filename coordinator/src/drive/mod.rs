@@ -224,6 +224,44 @@ pub fn conclude(
     interrupt: &Interrupt,
     format: Format,
 ) -> anyhow::Result<u8> {
+    let complete = ended.status == Status::Complete;
+    let (violation, out_of_tolerance) = (ended.violation.clone(), ended.out_of_tolerance);
+    let result = record(experiment, jobs, sink, ended, interrupt, command_line())?;
+    let mut summary = report::render(&result, format);
+    if format == Format::Terminal {
+        for line in &result.about.lines {
+            summary += &format!("{line}\n");
+        }
+        summary += &format!("results: {}\n", experiment.outputs.dir.display());
+    }
+    say(&summary)?;
+    if let Some(violation) = violation {
+        eprintln!("error: {violation}");
+        return Ok(exit::UNEXPECTED);
+    }
+    Ok(if out_of_tolerance {
+        exit::OUT_OF_TOLERANCE
+    } else if !complete {
+        exit::INCOMPLETE
+    } else if result.verdict() == Verdict::Violated {
+        exit::OUT_OF_TOLERANCE
+    } else {
+        exit::DONE
+    })
+}
+
+/// Measures, compares and writes the result directory; `command` is what repeats the run.
+///
+/// # Errors
+/// If the results cannot be written.
+pub fn record(
+    experiment: &Experiment,
+    jobs: &Jobs,
+    sink: Sink,
+    ended: Ended,
+    interrupt: &Interrupt,
+    command: String,
+) -> anyhow::Result<RunResult> {
     let Measured { outcome, attribution, steals, warnings: unwritten, _lock } = sink.finish();
     let mut warnings = ended.warnings;
     warnings.extend(unwritten);
@@ -241,7 +279,7 @@ pub fn conclude(
         network: experiment.network(),
         free_messages: experiment.free_messages() && ended.clock == Clock::Virtual.to_string(),
         seed: experiment.seed,
-        command: command_line(),
+        command,
         status: ended.status,
         lines: ended.lines,
         warnings,
@@ -256,27 +294,7 @@ pub fn conclude(
         ..outputs::Options::default()
     };
     outputs::write_all(&experiment.outputs.dir, &result, options)?;
-    let mut summary = report::render(&result, format);
-    if format == Format::Terminal {
-        for line in &result.about.lines {
-            summary += &format!("{line}\n");
-        }
-        summary += &format!("results: {}\n", experiment.outputs.dir.display());
-    }
-    say(&summary)?;
-    if let Some(violation) = ended.violation {
-        eprintln!("error: {violation}");
-        return Ok(exit::UNEXPECTED);
-    }
-    Ok(if ended.out_of_tolerance {
-        exit::OUT_OF_TOLERANCE
-    } else if !complete {
-        exit::INCOMPLETE
-    } else if result.verdict() == Verdict::Violated {
-        exit::OUT_OF_TOLERANCE
-    } else {
-        exit::DONE
-    })
+    Ok(result)
 }
 
 /// Prints to stdout. A reader that has gone away, as `head` does, is no error.
@@ -289,7 +307,7 @@ pub(crate) fn say(text: &str) -> anyhow::Result<()> {
 }
 
 /// The command line as it can be pasted.
-fn command_line() -> String {
+pub(crate) fn command_line() -> String {
     let quoted = |argument: String| {
         let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,%+".contains(c);
         if !argument.is_empty() && argument.chars().all(plain) {

@@ -8,7 +8,7 @@ use scheduler::{Event, EventKind, Pass, Strategy, StrategySpec};
 use simulator::{Checks, Simulation, SimulationConfig, reference};
 
 use super::progress::Progress;
-use super::{Ended, Interrupt, Sink, builder, conclude};
+use super::{Ended, Interrupt, Sink, builder, conclude, record};
 use crate::exit;
 use crate::experiment::flags::ExperimentArgs;
 use crate::experiment::jobs::{self, Jobs};
@@ -49,6 +49,18 @@ pub fn command(args: &SimulateArgs) -> anyhow::Result<u8> {
     let checks = if args.check { Checks::Full } else { Checks::Cheap };
     let ended = simulate(&experiment, &jobs, checks, &interrupt, &mut |event| sink.take(event))?;
     conclude(&experiment, &jobs, sink, ended, &interrupt, args.experiment.format)
+}
+
+/// Simulates once more and writes the result directory of the experiment, without printing anything.
+///
+/// # Errors
+/// If the run or the results fail.
+pub fn keep(experiment: &Experiment, jobs: &Jobs, command: &str) -> anyhow::Result<()> {
+    let interrupt = Interrupt::default();
+    let mut sink = Sink::new(experiment, jobs)?;
+    let ended = simulate(experiment, jobs, Checks::Cheap, &interrupt, &mut |event| sink.take(event))?;
+    record(experiment, jobs, sink, ended, &interrupt, command.to_string())?;
+    Ok(())
 }
 
 /// Reads an experiment and its jobs.

@@ -85,6 +85,8 @@ pub struct WrittenWorkload {
     pub too_wide: Option<String>,
     /// Bytes that move with each job.
     pub payload: Option<u64>,
+    /// How many times faster jobs come than in the log.
+    pub load_factor: Option<f64>,
 }
 
 /// One entry of `[[workload.logs]]`.

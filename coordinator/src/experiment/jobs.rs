@@ -1,10 +1,12 @@
 //! The jobs of an experiment: read, sliced, prepared, and what was done to them on the way.
 
-use std::path::PathBuf;
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use scheduler::{SiteId, Time, TimedJob};
+use scheduler::{Grid, SiteId, Time, TimedJob};
 use workload::mix::{Clock, Log, MixOptions};
-use workload::prepare::{PrepareError, PrepareReport};
+use workload::prepare::{PrepareError, PrepareOptions, PrepareReport};
 use workload::{Trace, TraceError};
 
 use super::{Experiment, Source};
@@ -67,37 +69,158 @@ pub enum JobsError {
 /// # Errors
 /// If a log cannot be read, has a job that the grid cannot hold, or nothing is left of it.
 pub fn read(experiment: &Experiment) -> Result<Jobs, JobsError> {
-    let jobs = match &experiment.source {
-        Source::Trace(path) => {
-            let mut trace = workload::read(path)?;
-            let sliced = experiment.slice.apply(&mut trace).map_err(|error| JobsError::Slice {
-                trace: path.display().to_string(),
-                reason: error.to_string(),
-            })?;
-            let mut notes = repair_notes(&trace);
-            if sliced > 0 {
-                notes.push(format!("{sliced} jobs are outside the slice"));
+    Reader::default().read(experiment)
+}
+
+/// Logs that a [`Reader`] keeps; the longest known log takes 100 MB.
+const LOGS_KEPT: usize = 16;
+/// Sets of logs for mixes that a [`Reader`] keeps.
+const MIXES_KEPT: usize = 2;
+
+/// Reads the jobs of experiments, and each log once only.
+#[derive(Debug, Default)]
+pub struct Reader {
+    traces: VecDeque<(PathBuf, Trace)>,
+    mixes: VecDeque<PreparedLogs>,
+}
+
+/// All logs of a mix, before weeks and days are chosen.
+#[derive(Debug)]
+struct PreparedLogs {
+    sites: Vec<(String, PathBuf)>,
+    prepare: PrepareOptions,
+    grid: Arc<Grid>,
+    logs: Vec<Log>,
+    notes: Vec<String>,
+    /// Names of the files.
+    names: Vec<String>,
+}
+
+impl PreparedLogs {
+    fn read(experiment: &Experiment, sites: &[(String, PathBuf)]) -> Result<PreparedLogs, JobsError> {
+        let widest = experiment.grid.widest();
+        let (mut logs, mut notes, mut names) = (Vec::new(), Vec::new(), Vec::new());
+        for (site, path) in sites {
+            let trace = workload::read(path)?;
+            notes.extend(repair_notes(&trace));
+            let prepared = workload::prepare(&trace, &experiment.prepare, widest)?;
+            notes.extend(prepare_notes(&prepared.report).into_iter().map(|note| format!("{site}: {note}")));
+            let id = experiment.grid.sites().iter().find(|other| other.name == *site).map(|site| site.id);
+            logs.push(Log { name: trace.name.clone(), header: trace.header, jobs: prepared.jobs, site: id });
+            names.push(path.file_name().map_or(trace.name, |name| name.to_string_lossy().into_owned()));
+        }
+        Ok(PreparedLogs {
+            sites: sites.to_vec(),
+            prepare: experiment.prepare.clone(),
+            grid: experiment.grid.clone(),
+            logs,
+            notes,
+            names,
+        })
+    }
+}
+
+impl Reader {
+    /// Reads the jobs of an experiment.
+    ///
+    /// # Errors
+    /// If a log cannot be read, has a job that the grid cannot hold, or nothing is left of it.
+    pub fn read(&mut self, experiment: &Experiment) -> Result<Jobs, JobsError> {
+        let mut jobs = match &experiment.source {
+            Source::Trace(path) => self.trace(experiment, path)?,
+            Source::Mix(sites) => self.mix(experiment, sites)?,
+        };
+        if jobs.jobs.is_empty() {
+            for note in &jobs.notes {
+                eprintln!("note: {note}");
             }
-            let prepared = workload::prepare(&trace, &experiment.prepare, experiment.grid.widest())?;
-            notes.extend(prepare_notes(&prepared.report));
-            Jobs { jobs: prepared.jobs, workload: path.display().to_string(), notes }
+            return Err(JobsError::Nothing(jobs.workload));
         }
-        Source::Mix(sites) => mix(experiment, sites)?,
-    };
-    if jobs.jobs.is_empty() {
-        for note in &jobs.notes {
-            eprintln!("note: {note}");
+        if experiment.load_factor != 1.0 {
+            hasten(&mut jobs.jobs, experiment.load_factor);
+            jobs.notes.push(format!("submit times are divided by {}", experiment.load_factor));
         }
-        return Err(JobsError::Nothing(jobs.workload));
+        refuse_too_long(&jobs.jobs)?;
+        for job in &jobs.jobs {
+            let origin = job.spec.origin;
+            if origin.0 == 0 || origin.index() >= experiment.grid.len() {
+                return Err(JobsError::Origin { job: job.spec.id, origin, sites: experiment.grid.len() });
+            }
+        }
+        Ok(jobs)
     }
-    refuse_too_long(&jobs.jobs)?;
-    for job in &jobs.jobs {
-        let origin = job.spec.origin;
-        if origin.0 == 0 || origin.index() >= experiment.grid.len() {
-            return Err(JobsError::Origin { job: job.spec.id, origin, sites: experiment.grid.len() });
+
+    fn trace(&mut self, experiment: &Experiment, path: &Path) -> Result<Jobs, JobsError> {
+        let mut trace = match self.traces.iter().find(|(kept, _)| kept == path) {
+            Some((_, trace)) => trace.clone(),
+            None => {
+                let trace = workload::read(path)?;
+                keep(&mut self.traces, LOGS_KEPT, (path.to_path_buf(), trace.clone()));
+                trace
+            }
+        };
+        let sliced = experiment.slice.apply(&mut trace).map_err(|error| JobsError::Slice {
+            trace: path.display().to_string(),
+            reason: error.to_string(),
+        })?;
+        let mut notes = repair_notes(&trace);
+        if sliced > 0 {
+            notes.push(format!("{sliced} jobs are outside the slice"));
         }
+        let prepared = workload::prepare(&trace, &experiment.prepare, experiment.grid.widest())?;
+        notes.extend(prepare_notes(&prepared.report));
+        Ok(Jobs { jobs: prepared.jobs, workload: path.display().to_string(), notes })
     }
-    Ok(jobs)
+
+    /// One log per site, laid over each other by week; `slice.week`, `slice.weekdays` and `slice.zone` choose which.
+    fn mix(&mut self, experiment: &Experiment, sites: &[(String, PathBuf)]) -> Result<Jobs, JobsError> {
+        let same = |kept: &PreparedLogs| {
+            kept.sites == sites && kept.prepare == experiment.prepare && kept.grid == experiment.grid
+        };
+        if !self.mixes.iter().any(same) {
+            keep(&mut self.mixes, MIXES_KEPT, PreparedLogs::read(experiment, sites)?);
+        }
+        let PreparedLogs { logs, notes, names, .. } =
+            self.mixes.iter().find(|kept| same(kept)).expect("kept above");
+        let mut notes = notes.clone();
+        let defaults = MixOptions::default();
+        let slice = &experiment.slice;
+        let options = MixOptions {
+            clock: slice.zone.clone().map_or(defaults.clock, Clock::Shared),
+            week: slice.week,
+            weekdays: slice.weekdays.unwrap_or(defaults.weekdays),
+        };
+        let mixed = workload::mix::mix(logs, &options)
+            .map_err(|error| JobsError::Slice { trace: names.join(", "), reason: error.to_string() })?;
+        for (name, taken) in mixed.names.iter().zip(&mixed.taken) {
+            notes.push(format!("{name}: {taken} jobs are in the mix"));
+        }
+        let within = |job: &TimedJob| {
+            slice.from.is_none_or(|from| job.spec.submit >= Time::ZERO + from)
+                && slice.until.is_none_or(|until| job.spec.submit < Time::ZERO + until)
+        };
+        let jobs = mixed.jobs.into_iter().filter(within).take(slice.count.unwrap_or(usize::MAX)).collect();
+        Ok(Jobs { jobs, workload: names.join(" + "), notes })
+    }
+}
+
+/// Keeps one more, and the last ones only.
+fn keep<T>(kept: &mut VecDeque<T>, most: usize, new: T) {
+    if kept.len() == most {
+        kept.pop_front();
+    }
+    kept.push_back(new);
+}
+
+/// Divides submit times by a factor.
+fn hasten(jobs: &mut [TimedJob], factor: f64) {
+    for job in jobs.iter_mut() {
+        // Whole microseconds up to 2^53, three centuries, are exact in floating point.
+        let micros = job.spec.submit.as_micros() as f64 / factor;
+        job.spec.submit = Time::from_micros(micros.round() as i64);
+    }
+    // Submissions may meet that were apart.
+    jobs.sort_by_key(|job| job.spec.key());
 }
 
 /// The longest a run could last, in seconds: 30,000 years. Far more than any log, far less than an i64 of
@@ -115,40 +238,6 @@ fn refuse_too_long(jobs: &[TimedJob]) -> Result<(), JobsError> {
         }
     }
     Ok(())
-}
-
-/// One log per site, laid over each other by week; `slice.week`, `slice.weekdays` and `slice.zone` choose which.
-fn mix(experiment: &Experiment, sites: &[(String, PathBuf)]) -> Result<Jobs, JobsError> {
-    let widest = experiment.grid.widest();
-    let (mut logs, mut notes, mut names) = (Vec::new(), Vec::new(), Vec::new());
-    for (site, path) in sites {
-        let trace = workload::read(path)?;
-        notes.extend(repair_notes(&trace));
-        let prepared = workload::prepare(&trace, &experiment.prepare, widest)?;
-        notes.extend(prepare_notes(&prepared.report).into_iter().map(|note| format!("{site}: {note}")));
-        let id = experiment.grid.sites().iter().find(|other| other.name == *site).map(|site| site.id);
-        logs.push(Log { name: trace.name.clone(), header: trace.header, jobs: prepared.jobs, site: id });
-        names.push(path.file_name().map_or(trace.name, |name| name.to_string_lossy().into_owned()));
-    }
-    let defaults = MixOptions::default();
-    let slice = &experiment.slice;
-    let options = MixOptions {
-        clock: slice.zone.clone().map_or(defaults.clock, Clock::Shared),
-        week: slice.week,
-        weekdays: slice.weekdays.unwrap_or(defaults.weekdays),
-    };
-    let mixed = workload::mix::mix(&logs, &options)
-        .map_err(|error| JobsError::Slice { trace: names.join(", "), reason: error.to_string() })?;
-    for (name, taken) in mixed.names.iter().zip(&mixed.taken) {
-        notes.push(format!("{name}: {taken} jobs are in the mix"));
-    }
-    let slice = &experiment.slice;
-    let within = |job: &TimedJob| {
-        slice.from.is_none_or(|from| job.spec.submit >= Time::ZERO + from)
-            && slice.until.is_none_or(|until| job.spec.submit < Time::ZERO + until)
-    };
-    let jobs = mixed.jobs.into_iter().filter(within).take(slice.count.unwrap_or(usize::MAX)).collect();
-    Ok(Jobs { jobs, workload: names.join(" + "), notes })
 }
 
 fn repair_notes(trace: &Trace) -> Vec<String> {

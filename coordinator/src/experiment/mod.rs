@@ -44,6 +44,8 @@ pub struct Experiment {
     pub slice: Slice,
     /// How records become jobs.
     pub prepare: PrepareOptions,
+    /// How many times faster jobs come than in the log: submit times are divided by it.
+    pub load_factor: f64,
     /// How jobs find a site.
     pub strategy: StrategySpec,
     /// The scheduler of local queues.
@@ -204,6 +206,7 @@ impl Experiment {
             source: source(written, &grid)?,
             slice: slice(written)?,
             prepare: prepare(written)?,
+            load_factor: load_factor(written)?,
             strategy,
             local: parse("--local (strategy.local)", &written.strategy.local, LocalScheduler::default())?,
             pass: parse("--pass (strategy.pass)", &written.strategy.pass, Pass::default())?,
@@ -341,6 +344,16 @@ fn prepare(written: &Written) -> Result<PrepareOptions, ExperimentError> {
         },
         payload: workload.payload.unwrap_or(defaults.payload),
     })
+}
+
+/// Beyond these factors all jobs come at once, or never.
+const LOAD_FACTORS: std::ops::RangeInclusive<f64> = 1e-3..=1e3;
+
+fn load_factor(written: &Written) -> Result<f64, ExperimentError> {
+    match written.workload.load_factor.unwrap_or(1.0) {
+        factor if LOAD_FACTORS.contains(&factor) => Ok(factor),
+        factor => Err(wrong("workload.load_factor")(format!("{factor} is not from 0.001 to 1000"))),
+    }
 }
 
 fn network(written: &Written, grid: &Grid) -> Result<Model, ExperimentError> {

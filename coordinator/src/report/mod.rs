@@ -8,6 +8,7 @@ pub mod page;
 pub mod quantity;
 pub mod steals;
 pub mod summary;
+pub mod sweep;
 pub mod table;
 
 use std::str::FromStr;

@@ -59,7 +59,7 @@ impl Steal {
 /// How jobs find a site.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Strategy {
-    /// Every job stays at its home site under the local scheduler.
+    /// Every job stays where it enters the grid, under the local scheduler. One too wide for that site goes home.
     Local,
     /// Job stealing, Schwiegelshohn, Tchernykh, Yahyapour 2008 (ST_x).
     Steal(Steal),

@@ -4,7 +4,7 @@
 //! `page.js` draws it on canvases. Numbers come from [`super::figures`], so that page and terminal agree.
 
 mod data;
-mod html;
+pub(in crate::report) mod html;
 mod steals;
 
 use std::io::{self, Write};
@@ -19,7 +19,7 @@ use crate::outputs::{Allocation, RunResult};
 use analysis::Verdict;
 use html::escape;
 
-const STYLE: &str = include_str!("page.css");
+pub(in crate::report) const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 /// Sites shown with drawings of their own; a page with more cannot be read. The busiest are kept.
 const SITES_DRAWN: usize = 24;

@@ -1,0 +1,249 @@
+//! Scales of a plot: where a value lies, and which values are written beside it.
+//!
+//! Delays go from nothing over seconds to hours, so axes are logarithmic with a place of its own for zero, left of
+//! a break. Plain linear axes are here too.
+
+/// How values become places.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Scale {
+    /// Evenly from the first to the second.
+    Linear(f64, f64),
+    /// By logarithm from the first to the second; with a place for zero in front if the flag is set.
+    Log(f64, f64, bool),
+}
+
+/// The part of a logarithmic axis that zero and the break take.
+const ZERO_SHARE: f64 = 0.07;
+/// Ticks that an axis may have.
+const TICKS_MAX: usize = 7;
+/// A range of more than this factor is shown by logarithm.
+pub(super) const LOG_FROM: f64 = 20.0;
+
+/// Times that people think in, in seconds: from 1 ms over 1, 10 and 30 s, minutes and hours, to days.
+const ROUND_TIMES: [f64; 18] = [
+    1e-3,
+    1e-2,
+    0.1,
+    1.0,
+    3.0,
+    10.0,
+    30.0,
+    60.0,
+    180.0,
+    600.0,
+    1800.0,
+    3600.0,
+    10_800.0,
+    36_000.0,
+    86_400.0,
+    259_200.0,
+    864_000.0,
+    2_592_000.0,
+];
+
+impl Scale {
+    /// The scale that shows these values best: by logarithm if they span more than a factor.
+    pub(super) fn of(values: impl Iterator<Item = f64> + Clone, log_from: f64) -> Scale {
+        let finite = values.filter(|value| value.is_finite());
+        let low = finite.clone().fold(f64::INFINITY, f64::min);
+        let high = finite.clone().fold(f64::NEG_INFINITY, f64::max);
+        if low > high {
+            return Scale::Linear(0.0, 1.0);
+        }
+        let least = finite.filter(|&value| value > 0.0).fold(f64::INFINITY, f64::min);
+        if low >= 0.0 && least.is_finite() && high / least > log_from {
+            return Scale::Log(least / 1.15, high * 1.15, low == 0.0);
+        }
+        let room = if high > low { (high - low) * 0.06 } else { high.abs().max(1.0) * 0.05 };
+        let floor = if low >= 0.0 && low < high * 0.35 { 0.0 } else { low - room };
+        Scale::Linear(floor, high + room)
+    }
+
+    /// An axis of points that are not negative: by logarithm, with a place for zero if there is one.
+    pub(super) fn of_axis(points: &[f64]) -> Scale {
+        let positive = || points.iter().copied().filter(|&point| point > 0.0);
+        let least = positive().fold(f64::INFINITY, f64::min);
+        let most = positive().fold(0.0, f64::max);
+        let zero = points.contains(&0.0);
+        if !least.is_finite() || most / least < LOG_FROM {
+            return Scale::Linear(
+                points.iter().copied().fold(f64::INFINITY, f64::min).min(least),
+                most.max(1e-9),
+            );
+        }
+        Scale::Log(least / 1.25, most * 1.25, zero)
+    }
+
+    /// Where a value lies, from 0 to 1; `None` if it has no place.
+    pub(super) fn place(&self, value: f64) -> Option<f64> {
+        match *self {
+            Scale::Linear(low, high) => {
+                let share = if high > low { (value - low) / (high - low) } else { 0.5 };
+                (-1e-9..=1.0 + 1e-9).contains(&share).then_some(share)
+            }
+            Scale::Log(low, high, zero) => {
+                let begin = if zero { ZERO_SHARE } else { 0.0 };
+                if value == 0.0 {
+                    return zero.then_some(0.0);
+                }
+                if value < low * (1.0 - 1e-9) || value > high * (1.0 + 1e-9) {
+                    return None;
+                }
+                let share = (value / low).ln() / (high / low).ln();
+                Some(begin + share * (1.0 - begin))
+            }
+        }
+    }
+
+    /// Where the break between zero and the rest is.
+    pub(super) fn gap(&self) -> Option<f64> {
+        matches!(self, Scale::Log(_, _, true)).then_some(ZERO_SHARE / 2.0)
+    }
+
+    /// Values along the axis that are round as times.
+    pub(super) fn time_ticks(&self) -> Vec<f64> {
+        let (low, high, zero) = match *self {
+            Scale::Linear(low, high) => {
+                let unit = [86_400.0, 3600.0, 60.0].into_iter().find(|unit| high - low >= 3.0 * unit);
+                let unit = unit.unwrap_or(1.0);
+                return linear_ticks(low / unit, high / unit).into_iter().map(|tick| tick * unit).collect();
+            }
+            Scale::Log(low, high, zero) => (low, high, zero),
+        };
+        let within: Vec<f64> =
+            ROUND_TIMES.iter().copied().filter(|time| *time >= low && *time <= high).collect();
+        if within.len() < 3 {
+            return self.ticks();
+        }
+        let every = within.len().div_ceil(TICKS_MAX + 1);
+        let first = if zero { vec![0.0] } else { Vec::new() };
+        first.into_iter().chain(within.into_iter().step_by(every)).collect()
+    }
+
+    /// Round values along the axis.
+    pub(super) fn ticks(&self) -> Vec<f64> {
+        match *self {
+            Scale::Linear(low, high) => linear_ticks(low, high),
+            Scale::Log(low, high, zero) => {
+                let mut ticks = if zero { vec![0.0] } else { Vec::new() };
+                ticks.extend(log_ticks(low, high));
+                ticks
+            }
+        }
+    }
+}
+
+fn linear_ticks(low: f64, high: f64) -> Vec<f64> {
+    let range = high - low;
+    if range.is_nan() || range <= 0.0 {
+        return vec![low];
+    }
+    let rough = range / (TICKS_MAX as f64 - 1.0);
+    let power = 10f64.powf(rough.log10().floor());
+    let step = [1.0, 2.0, 5.0, 10.0].into_iter().map(|by| by * power).find(|step| *step >= rough);
+    let step = step.unwrap_or(10.0 * power);
+    let first = (low / step).ceil() as i64;
+    (first..).map(|count| count as f64 * step).take_while(|tick| *tick <= high + step * 1e-9).collect()
+}
+
+fn log_ticks(low: f64, high: f64) -> Vec<f64> {
+    let (first, last) = (low.log10().floor() as i32, high.log10().ceil() as i32);
+    let decades = last - first;
+    let steps: &[f64] = if decades <= 2 {
+        &[1.0, 2.0, 5.0]
+    } else if decades <= 4 {
+        &[1.0, 3.0]
+    } else {
+        &[1.0]
+    };
+    let every = (decades / TICKS_MAX as i32) + 1;
+    let powers = (first..=last).filter(|power| power % every == 0);
+    let ticks: Vec<f64> = powers
+        .flat_map(|power| steps.iter().map(move |step| step * 10f64.powi(power)))
+        .filter(|tick| *tick >= low && *tick <= high)
+        .collect();
+    if ticks.len() < 2 { linear_ticks(low, high) } else { ticks }
+}
+
+/// A number as short as it can be read beside an axis.
+pub(super) fn short(value: f64) -> String {
+    let magnitude = value.abs();
+    let trim = |text: String| {
+        if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_string() } else { text }
+    };
+    if value == 0.0 {
+        "0".into()
+    } else if magnitude >= 1e6 {
+        format!("{}M", trim(format!("{:.2}", value / 1e6)))
+    } else if magnitude >= 1e4 {
+        format!("{}k", trim(format!("{:.1}", value / 1e3)))
+    } else if magnitude >= 100.0 {
+        trim(format!("{value:.1}"))
+    } else if magnitude >= 1e-3 {
+        trim(format!("{value:.4}"))
+    } else {
+        format!("{value:.0e}")
+    }
+}
+
+/// A span of time as it is written in files: 1 s, 5 min, 4 h.
+pub(super) fn span(seconds: f64) -> String {
+    let whole = |unit: f64| (seconds / unit).fract().abs() < 1e-9;
+    if seconds == 0.0 {
+        "0".into()
+    } else if seconds >= 86_400.0 && whole(86_400.0) {
+        format!("{} d", short(seconds / 86_400.0))
+    } else if seconds >= 3600.0 && (whole(3600.0) || seconds >= 36_000.0) {
+        format!("{} h", short((seconds / 360.0).round() / 10.0))
+    } else if seconds >= 60.0 && (whole(60.0) || seconds >= 600.0) {
+        format!("{} min", short((seconds / 6.0).round() / 10.0))
+    } else if seconds >= 1.0 {
+        format!("{} s", short(seconds))
+    } else {
+        format!("{} ms", short(seconds * 1e3))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn zero_has_a_place_of_its_own() {
+        let scale = Scale::of_axis(&[0.0, 1.0, 60.0, 3600.0]);
+
+        assert_eq!(scale.place(0.0), Some(0.0));
+        assert!(scale.place(1.0).unwrap() > ZERO_SHARE);
+        assert!(scale.place(3600.0).unwrap() < 1.0);
+        assert_eq!(scale.place(0.5), None, "between zero and the first point is no place");
+        assert!(Scale::of_axis(&[1.0, 3600.0]).gap().is_none());
+    }
+
+    #[test]
+    fn a_wide_range_is_shown_by_logarithm_and_a_narrow_one_is_not() {
+        assert!(matches!(Scale::of([1.0, 1000.0].into_iter(), LOG_FROM), Scale::Log(_, _, false)));
+        assert!(matches!(Scale::of([0.0, 1.0, 1000.0].into_iter(), LOG_FROM), Scale::Log(_, _, true)));
+        assert!(matches!(Scale::of([1.0, 1.2].into_iter(), LOG_FROM), Scale::Linear(_, _)));
+        assert!(matches!(Scale::of([-5.0, 1000.0].into_iter(), LOG_FROM), Scale::Linear(_, _)));
+        assert!(matches!(Scale::of(std::iter::empty(), LOG_FROM), Scale::Linear(_, _)));
+    }
+
+    #[test]
+    fn ticks_are_few_and_round() {
+        assert_eq!(Scale::Linear(0.0, 1.0).ticks(), [0.0, 0.2, 0.4, 0.6000000000000001, 0.8, 1.0]);
+        assert_eq!(Scale::Log(0.9, 120.0, true).ticks(), [0.0, 1.0, 3.0, 10.0, 30.0, 100.0]);
+        for (low, high) in [(1e-9, 1e9), (3.0, 4.0), (0.1, 1e5)] {
+            let ticks = Scale::Log(low, high, false).ticks();
+            assert!((1..=14).contains(&ticks.len()), "{low} to {high}: {ticks:?}");
+        }
+    }
+
+    #[test]
+    fn values_are_written_short() {
+        let written: Vec<String> = [0.0, 1.0, 1.5, 0.03, 1234.5, 20_000.0, 3.1e6, 2e-5].map(short).into();
+        assert_eq!(written, ["0", "1", "1.5", "0.03", "1234.5", "20k", "3.1M", "2e-5"]);
+        let spans: Vec<String> =
+            [0.0, 0.05, 10.0, 60.0, 90.0, 1200.0, 5400.0, 14_400.0, 172_800.0].map(span).into();
+        assert_eq!(spans, ["0", "50 ms", "10 s", "1 min", "90 s", "20 min", "90 min", "4 h", "2 d"]);
+    }
+}

@@ -1,0 +1,107 @@
+//! `stealgrid report`: what a sweep says, as a page with plots and tables, and as files of plots.
+//!
+//! [`study`] sorts the rows, [`figures`] chooses the plots, [`chart`] and [`axis`] draw them, [`tables`] answers in
+//! words, and [`page`] puts all of it on one page that needs nothing else.
+
+mod axis;
+mod calibration;
+mod chart;
+mod figures;
+mod metric;
+mod page;
+mod png;
+mod study;
+mod tables;
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+
+use crate::drive::{command_line, say};
+use crate::exit;
+use crate::sweep::database;
+use crate::sweep::file::{WrittenReport, WrittenSweep};
+use study::Study;
+
+/// Show the results of a sweep: every metric against the delay, crossovers, causes, ranks
+///
+/// Writes index.html, a page that needs nothing else. Plots are part of it and can be saved there; --plots writes them as
+/// files, too. What plays which part is said in [report] of the sweep file, or by flags.
+///
+/// Exit codes: 0 done, 2 usage, 3 unreadable input.
+#[derive(Clone, Debug, clap::Args)]
+pub struct ReportArgs {
+    /// Database of a sweep
+    #[arg(value_name = "SWEEP.db")]
+    pub database: PathBuf,
+
+    /// Folder of the page
+    #[arg(long, value_name = "DIR")]
+    pub out: PathBuf,
+
+    /// Also write each plot as a file: svg, png, or both
+    #[arg(long, value_enum, value_name = "KIND,…", value_delimiter = ',')]
+    pub plots: Vec<PlotFile>,
+
+    /// Parameter along the horizontal axis [default: that of the file, else network.delay]
+    #[arg(long, value_name = "PARAMETER")]
+    pub x: Option<String>,
+
+    /// Strategy that others are compared with [default: that of the file, else local]
+    #[arg(long, value_name = "NAME")]
+    pub baseline: Option<String>,
+}
+
+/// Kinds of files of plots.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum PlotFile {
+    /// Scalable Vector Graphics.
+    Svg,
+    /// Portable Network Graphics, twice the size of the page.
+    Png,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// If a file cannot be written.
+pub fn command(args: &ReportArgs) -> anyhow::Result<u8> {
+    let study = match read(args) {
+        Ok(study) => study,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            return Ok(exit::INPUT);
+        }
+    };
+    let figures = figures::all(&study);
+    std::fs::create_dir_all(&args.out).with_context(|| format!("failed to make {}", args.out.display()))?;
+    let index = args.out.join("index.html");
+    write(&index, page::html(&study, &figures, &command_line()).as_bytes())?;
+    for figure in &figures {
+        for kind in &args.plots {
+            let svg = chart::standalone(&figure.svg);
+            match kind {
+                PlotFile::Svg => write(&args.out.join(format!("{}.svg", figure.id)), svg.as_bytes())?,
+                PlotFile::Png => write(&args.out.join(format!("{}.png", figure.id)), &png::render(&svg)?)?,
+            }
+        }
+    }
+    say(&format!("report: {}\n", index.display()))?;
+    Ok(exit::DONE)
+}
+
+fn write(path: &Path, content: &[u8]) -> anyhow::Result<()> {
+    std::fs::write(path, content).with_context(|| format!("failed to write {}", path.display()))
+}
+
+fn read(args: &ReportArgs) -> anyhow::Result<Study> {
+    let rows = database::read(&args.database)?;
+    let written: WrittenSweep =
+        toml::from_str(&rows.text).context("failed to read the sweep file in the database")?;
+    let wishes = WrittenReport {
+        x: args.x.clone().or(written.report.x),
+        baseline: args.baseline.clone().or(written.report.baseline),
+        ..written.report
+    };
+    Study::new(rows, &wishes).map_err(|error| anyhow::anyhow!("failed to {error}"))
+}

@@ -1,0 +1,366 @@
+//! The results of a sweep: one SQLite file, one row a run.
+//!
+//! ```text
+//! about    key, value            format, name, the sweep file's text, version, command
+//! columns  ordinal, name, role   which columns of runs are parameters and which are metrics
+//! runs     digest, position, status, error, wall_s, then a column for each parameter and each metric
+//! ```
+//!
+//! A row is written as soon as its run ends, in a transaction of its own, and the file uses a write-ahead log: a crash
+//! loses no finished row, and other programs may read meanwhile. `position` is null for rows of runs that the sweep
+//! file no longer has. Columns are added as metrics come; none is ever renamed.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use rusqlite::types::{Value as Sql, ValueRef};
+use rusqlite::{Connection, OpenFlags, params_from_iter};
+
+use super::file::{Plain, Plan, PlannedRun};
+
+/// The format of the file. A program reads only its own.
+const FORMAT: &str = "1";
+/// Columns that every row has.
+pub const FIXED: [&str; 5] = ["digest", "position", "status", "error", "wall_s"];
+
+/// A number or a text in a row.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Cell {
+    /// Nothing.
+    Null,
+    /// A whole number.
+    Integer(i64),
+    /// Any other number.
+    Real(f64),
+    /// A text.
+    Text(String),
+}
+
+impl Cell {
+    /// The number, if it is one.
+    pub fn number(&self) -> Option<f64> {
+        match self {
+            Cell::Integer(value) => Some(*value as f64),
+            Cell::Real(value) => Some(*value),
+            Cell::Null | Cell::Text(_) => None,
+        }
+    }
+
+    fn sql(self) -> Sql {
+        match self {
+            Cell::Null => Sql::Null,
+            Cell::Integer(value) => Sql::Integer(value),
+            Cell::Real(value) => Sql::Real(value),
+            Cell::Text(text) => Sql::Text(text),
+        }
+    }
+}
+
+impl std::fmt::Display for Cell {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Cell::Null => Ok(()),
+            Cell::Integer(value) => write!(f, "{value}"),
+            Cell::Real(value) => write!(f, "{value}"),
+            Cell::Text(text) => f.write_str(text),
+        }
+    }
+}
+
+/// The measured numbers of a run by name of the column.
+pub type Measures = BTreeMap<String, Cell>;
+
+/// How a run ended.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Ending {
+    /// It was measured.
+    Done(Measures),
+    /// It was not, for this reason.
+    Failed(String),
+}
+
+/// What a column holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// A value that the sweep file gives.
+    Parameter,
+    /// A number that was measured.
+    Metric,
+}
+
+impl Role {
+    fn name(self) -> &'static str {
+        match self {
+            Role::Parameter => "parameter",
+            Role::Metric => "metric",
+        }
+    }
+}
+
+/// All rows of a sweep, read at once.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rows {
+    /// Name of the sweep.
+    pub name: String,
+    /// Text of the sweep file.
+    pub text: String,
+    /// The version that made the file.
+    pub version: String,
+    /// The command that made it.
+    pub command: String,
+    /// Names of the parameters.
+    pub parameters: Vec<String>,
+    /// Names of the metrics.
+    pub metrics: Vec<String>,
+    /// The rows by position.
+    pub rows: Vec<Row>,
+}
+
+/// One run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row {
+    /// Number in the sweep.
+    pub position: i64,
+    /// Whether it was measured.
+    pub done: bool,
+    /// Why not.
+    pub error: Option<String>,
+    /// Wall time of its simulation and measurement, in seconds.
+    pub wall_s: f64,
+    /// Values of the parameters, in their order.
+    pub parameters: Vec<Cell>,
+    /// Values of the metrics, in their order.
+    pub metrics: Vec<Cell>,
+}
+
+/// An open database.
+pub struct Database {
+    connection: Connection,
+    path: PathBuf,
+    /// Columns of `runs`.
+    known: BTreeSet<String>,
+}
+
+impl Database {
+    /// Opens the results of a sweep, or begins them, and takes note of what the sweep file says now.
+    ///
+    /// # Errors
+    /// If the file cannot be used or is no database of a sweep.
+    pub fn open(path: &Path, plan: &Plan, command: &str) -> anyhow::Result<Database> {
+        let fresh = !path.exists();
+        let connection =
+            Connection::open(path).with_context(|| format!("failed to open {}", path.display()))?;
+        let mut database = Database { connection, path: path.to_path_buf(), known: BTreeSet::new() };
+        database.begin(fresh, plan, command).with_context(|| format!("failed to use {}", path.display()))?;
+        Ok(database)
+    }
+
+    fn begin(&mut self, fresh: bool, plan: &Plan, command: &str) -> anyhow::Result<()> {
+        if !fresh {
+            check_format(&self.connection)?;
+        }
+        self.connection.pragma_update(None, "journal_mode", "WAL")?;
+        // A power cut may lose the last rows, which are then run again; a crash of the program loses none.
+        self.connection.pragma_update(None, "synchronous", "NORMAL")?;
+        let transaction = self.connection.transaction()?;
+        transaction.execute_batch(
+            "CREATE TABLE IF NOT EXISTS about (key TEXT PRIMARY KEY, value TEXT NOT NULL);
+             CREATE TABLE IF NOT EXISTS columns (ordinal INTEGER PRIMARY KEY, name TEXT UNIQUE NOT NULL, role TEXT NOT NULL);
+             CREATE TABLE IF NOT EXISTS runs (digest TEXT PRIMARY KEY, position INTEGER, status TEXT NOT NULL, error TEXT, wall_s REAL);",
+        )?;
+        for (key, value) in [
+            ("format", FORMAT),
+            ("name", &plan.name),
+            ("sweep", &plan.text),
+            ("version", env!("CARGO_PKG_VERSION")),
+            ("command", command),
+        ] {
+            transaction.execute("INSERT OR REPLACE INTO about VALUES (?1, ?2)", [key, value])?;
+        }
+        // Positions are those of the sweep file as it is now; rows of runs that it no longer has keep none.
+        transaction.execute("UPDATE runs SET position = NULL", [])?;
+        {
+            let mut place = transaction.prepare("UPDATE runs SET position = ?2 WHERE digest = ?1")?;
+            for run in &plan.runs {
+                place.execute(rusqlite::params![run.digest, run.position as i64])?;
+            }
+        }
+        transaction.commit()?;
+        self.known = self.columns()?;
+        for parameter in &plan.parameters {
+            self.add_column(parameter, Role::Parameter)?;
+        }
+        Ok(())
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn columns(&self) -> rusqlite::Result<BTreeSet<String>> {
+        let mut statement = self.connection.prepare("SELECT name FROM pragma_table_info('runs')")?;
+        let names = statement.query_map([], |row| row.get(0))?;
+        names.collect()
+    }
+
+    /// Makes room for a value. SQLite takes two columns that differ in case only for one; ours never do.
+    fn add_column(&mut self, name: &str, role: Role) -> rusqlite::Result<()> {
+        if self.known.contains(name) {
+            return Ok(());
+        }
+        self.connection.execute(&format!("ALTER TABLE runs ADD COLUMN {}", quoted(name)), [])?;
+        self.connection.execute("INSERT INTO columns (name, role) VALUES (?1, ?2)", [name, role.name()])?;
+        self.known.insert(name.to_string());
+        Ok(())
+    }
+
+    /// Digests of the runs with a row, and whether they were measured.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub fn ended(&self) -> anyhow::Result<BTreeMap<String, bool>> {
+        let mut statement = self.connection.prepare("SELECT digest, status = 'done' FROM runs")?;
+        let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        rows.collect::<Result<_, _>>().with_context(|| format!("failed to read {}", self.path.display()))
+    }
+
+    /// How many rows belong to no run of the sweep file.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub fn stale(&self) -> anyhow::Result<u64> {
+        let count =
+            self.connection.query_row("SELECT count(*) FROM runs WHERE position IS NULL", [], |row| {
+                row.get::<_, i64>(0)
+            });
+        let count = count.with_context(|| format!("failed to read {}", self.path.display()))?;
+        Ok(count.unsigned_abs())
+    }
+
+    /// Writes the row of a run, in place of an earlier one.
+    ///
+    /// # Errors
+    /// If the disk is full, for example.
+    pub fn write(&mut self, run: &PlannedRun, ending: &Ending, wall_s: f64) -> anyhow::Result<()> {
+        let write = || -> rusqlite::Result<()> {
+            let none = Measures::new();
+            let (status, error, measures) = match ending {
+                Ending::Done(measures) => ("done", Sql::Null, measures),
+                Ending::Failed(reason) => ("failed", Sql::Text(reason.clone()), &none),
+            };
+            for name in measures.keys() {
+                self.add_column(name, Role::Metric)?;
+            }
+            let fixed = [
+                Sql::Text(run.digest.clone()),
+                Sql::Integer(run.position as i64),
+                Sql::Text(status.to_string()),
+                error,
+                Sql::Real(wall_s),
+            ];
+            let mut names: Vec<String> = FIXED.iter().map(|name| quoted(name)).collect();
+            let mut values = Vec::from(fixed);
+            for (path, value) in &run.values {
+                names.push(quoted(path));
+                values.push(parameter(value).sql());
+            }
+            for (name, value) in measures {
+                names.push(quoted(name));
+                values.push(value.clone().sql());
+            }
+            let places = vec!["?"; names.len()].join(", ");
+            let statement = format!("INSERT OR REPLACE INTO runs ({}) VALUES ({places})", names.join(", "));
+            self.connection.execute(&statement, params_from_iter(values))?;
+            Ok(())
+        };
+        let mut write = write;
+        write().with_context(|| format!("failed to write run {} to {}", run.position, self.path.display()))
+    }
+}
+
+/// Reads all rows of the present sweep file's runs.
+///
+/// # Errors
+/// If the file cannot be read or is no database of a sweep.
+pub fn read(path: &Path) -> anyhow::Result<Rows> {
+    let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE)
+        .with_context(|| format!("failed to read {}; check the path", path.display()))?;
+    read_rows(&connection).with_context(|| format!("failed to read {}", path.display()))
+}
+
+fn read_rows(connection: &Connection) -> anyhow::Result<Rows> {
+    check_format(connection)?;
+    let about = |key: &str| -> rusqlite::Result<String> {
+        connection.query_row("SELECT value FROM about WHERE key = ?1", [key], |row| row.get(0))
+    };
+    let names = |role: Role| -> rusqlite::Result<Vec<String>> {
+        let mut statement =
+            connection.prepare("SELECT name FROM columns WHERE role = ?1 ORDER BY ordinal")?;
+        statement.query_map([role.name()], |row| row.get(0))?.collect()
+    };
+    let (parameters, metrics) = (names(Role::Parameter)?, names(Role::Metric)?);
+    let columns: Vec<String> = ["position", "status", "error", "wall_s"]
+        .into_iter()
+        .map(str::to_string)
+        .chain(parameters.iter().chain(&metrics).map(|name| quoted(name)))
+        .collect();
+    let select =
+        format!("SELECT {} FROM runs WHERE position IS NOT NULL ORDER BY position", columns.join(", "));
+    let mut statement = connection.prepare(&select)?;
+    let mut found = statement.query([])?;
+    let mut rows = Vec::new();
+    while let Some(row) = found.next()? {
+        let cell = |index: usize| -> rusqlite::Result<Cell> {
+            Ok(match row.get_ref(index)? {
+                ValueRef::Null | ValueRef::Blob(_) => Cell::Null,
+                ValueRef::Integer(value) => Cell::Integer(value),
+                ValueRef::Real(value) => Cell::Real(value),
+                ValueRef::Text(text) => Cell::Text(String::from_utf8_lossy(text).into_owned()),
+            })
+        };
+        let cells = |from: usize, count: usize| (from..from + count).map(cell).collect::<Result<Vec<_>, _>>();
+        rows.push(Row {
+            position: row.get(0)?,
+            done: row.get::<_, String>(1)? == "done",
+            error: row.get(2)?,
+            wall_s: row.get::<_, Option<f64>>(3)?.unwrap_or(0.0),
+            parameters: cells(4, parameters.len())?,
+            metrics: cells(4 + parameters.len(), metrics.len())?,
+        });
+    }
+    Ok(Rows {
+        name: about("name")?,
+        text: about("sweep")?,
+        version: about("version")?,
+        command: about("command")?,
+        parameters,
+        metrics,
+        rows,
+    })
+}
+
+/// A file of another program, or of another version of this one, is left alone.
+fn check_format(connection: &Connection) -> anyhow::Result<()> {
+    let format: Result<String, _> =
+        connection.query_row("SELECT value FROM about WHERE key = 'format'", [], |row| row.get(0));
+    match format {
+        Ok(format) if format == FORMAT => Ok(()),
+        Ok(format) => anyhow::bail!("it has format {format}, this version reads {FORMAT}; use another --out"),
+        Err(error) => Err(error).context("it is no database of a sweep; use another --out"),
+    }
+}
+
+/// A name as SQL takes it, whatever is in it.
+fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+fn parameter(value: &toml::Value) -> Cell {
+    match value {
+        toml::Value::Integer(value) => Cell::Integer(*value),
+        toml::Value::Float(value) => Cell::Real(*value),
+        other => Cell::Text(Plain(other).to_string()),
+    }
+}

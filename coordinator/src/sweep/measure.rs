@@ -1,0 +1,184 @@
+//! One run of a sweep: simulate, measure, and put every number under the name of its column.
+//!
+//! Columns are named as in `metrics.json`; parts of it other than `metrics` get a prefix. Numbers of single sites are
+//! left out.
+
+use analysis::bounds::BoundJob;
+use analysis::outcome::Traffic;
+use analysis::{Attribution, Bounds, Deficiency, Metrics, OutcomeBuilder, Setting, theory};
+use scheduler::{Grid, Span, Time, TimedJob};
+use serde::Serialize;
+use serde_json::Value;
+use simulator::Checks;
+
+use super::database::{Cell, Measures};
+use crate::drive::{Interrupt, simulate};
+use crate::experiment::Experiment;
+use crate::experiment::jobs::Jobs;
+use crate::outputs::Status;
+
+/// A workload and what depends on it alone.
+pub struct Prepared {
+    /// The jobs.
+    pub jobs: Jobs,
+    /// Lower bounds on the makespan of any schedule of them.
+    pub bounds: Bounds,
+    /// p_w: their work over their widths, the mean run time weighted by width, in seconds.
+    pub run_time_by_size_s: f64,
+    /// The least p_w of the jobs of home k and above, over all k, in seconds.
+    pub run_time_by_size_min_s: f64,
+}
+
+impl Prepared {
+    /// Computes what depends on the jobs and the grid alone.
+    pub fn new(grid: &Grid, jobs: Jobs) -> Prepared {
+        let bounds = bounds(grid, &jobs.jobs);
+        let mut by_home = vec![(0.0, 0.0); grid.len()];
+        for job in &jobs.jobs {
+            if let Some(rank) = grid.home_rank(job.spec.processors) {
+                by_home[rank].0 += job.run_time.as_secs_f64() * width(job);
+                by_home[rank].1 += width(job);
+            }
+        }
+        let (mut work, mut sizes, mut least) = (0.0, 0.0, f64::INFINITY);
+        for (work_here, sizes_here) in by_home.into_iter().rev() {
+            (work, sizes) = (work + work_here, sizes + sizes_here);
+            if sizes > 0.0 {
+                least = least.min(work / sizes);
+            }
+        }
+        let run_time_by_size_s = if sizes > 0.0 { work / sizes } else { 0.0 };
+        let run_time_by_size_min_s = if least.is_finite() { least } else { 0.0 };
+        Prepared { jobs, bounds, run_time_by_size_s, run_time_by_size_min_s }
+    }
+}
+
+fn width(job: &TimedJob) -> f64 {
+    f64::from(job.spec.processors)
+}
+
+/// What [`Bounds::of`] says of a complete run, which executes every job for its run time.
+fn bounds(grid: &Grid, jobs: &[TimedJob]) -> Bounds {
+    let first = jobs.iter().map(|job| job.spec.submit).min();
+    let origin = first.unwrap_or(Time::ZERO).min(Time::ZERO);
+    let mut jobs: Vec<BoundJob> = jobs
+        .iter()
+        .map(|job| BoundJob {
+            release: job.spec.submit.since(origin),
+            processors: job.spec.processors,
+            run_time: job.run_time,
+        })
+        .collect();
+    Bounds::of_jobs(grid, &mut jobs)
+}
+
+/// Simulates and measures.
+///
+/// # Errors
+/// In words, if the run violated a check or did not end.
+pub fn measure(experiment: &Experiment, prepared: &Prepared) -> Result<Measures, String> {
+    let threshold = experiment.strategy.strategy.threshold();
+    let jobs = &prepared.jobs;
+    let mut builder = OutcomeBuilder::new(&experiment.grid, threshold, &jobs.jobs);
+    let mut deficiency = Deficiency::new(&experiment.grid, &experiment.strategy.strategy, &jobs.jobs);
+    let ended = simulate::simulate(experiment, jobs, Checks::Cheap, &Interrupt::default(), &mut |event| {
+        builder.observe(event);
+        deficiency.observe(event);
+    })
+    .map_err(|error| format!("{error:#}"))?;
+    if let Some(violation) = ended.violation {
+        return Err(violation);
+    }
+    if let Status::Partial(reason) = ended.status {
+        return Err(reason);
+    }
+    let outcome = builder.finish();
+    if outcome.contradictions.total() > 0 {
+        return Err(format!("events contradict each other: {:?}", outcome.contradictions));
+    }
+    let bounds = &prepared.bounds;
+    let metrics = Metrics::of(&outcome, bounds);
+    let free_messages = experiment.free_messages();
+    let setting = Setting { strategy: experiment.strategy, free_messages };
+    let comparisons = theory::compare(&outcome, bounds, setting);
+    let mut measures = Measures::new();
+    put(&mut measures, "", &metrics);
+    for (name, bound) in [
+        ("bound_time_s", bounds.time),
+        ("bound_area_s", bounds.area),
+        ("bound_count_s", bounds.count),
+        ("bound_thesis_s", bounds.thesis),
+        ("bound_proof_s", bounds.proof),
+        ("bound_best_s", bounds.best),
+    ] {
+        measures.insert(name.to_string(), seconds(bound));
+    }
+    measures.insert("run_time_by_size_s".to_string(), Cell::Real(prepared.run_time_by_size_s));
+    measures.insert("run_time_by_size_min_s".to_string(), Cell::Real(prepared.run_time_by_size_min_s));
+    measures.insert("delay_s".to_string(), seconds(experiment.network.largest()));
+    let (sites, processors) = (experiment.grid.len() as i64, experiment.grid.processors() as i64);
+    measures.insert("sites".to_string(), Cell::Integer(sites));
+    measures.insert("processors".to_string(), Cell::Integer(processors));
+    measures.insert("free_messages".to_string(), Cell::Integer(i64::from(free_messages)));
+    if let Some(ratio) = comparisons.first() {
+        measures.insert("ceiling".to_string(), ratio.limit.map_or(Cell::Null, Cell::Real));
+    }
+    let violated = theory::overall(&comparisons) == analysis::Verdict::Violated;
+    measures.insert("violated".to_string(), Cell::Integer(i64::from(violated)));
+    put_traffic(&mut measures, &outcome.traffic);
+    if let Some(attribution) = deficiency.finish() {
+        put_attribution(&mut measures, &experiment.grid, &attribution);
+    }
+    Ok(measures)
+}
+
+/// The deficiency as the time that it may add to the makespan, V_k / (beta S_k), in whole and by cause.
+fn put_attribution(measures: &mut Measures, grid: &Grid, attribution: &Attribution) {
+    let processors = grid.suffix_processors(grid.rank(attribution.k)) as f64;
+    let counted_on = processors * f64::from(attribution.beta_percent) / 100.0;
+    let mut put = |cause: &str, deficiency: f64| {
+        let name = format!("deficiency_{}_s", cause.replace(' ', "_"));
+        measures.insert(name, Cell::Real(deficiency / counted_on));
+    };
+    put("total", attribution.total);
+    for (cause, deficiency) in attribution.causes() {
+        put(cause, deficiency);
+    }
+    let holds = i64::from(attribution.certificate.holds);
+    measures.insert("certificate_holds".to_string(), Cell::Integer(holds));
+}
+
+fn seconds(span: Span) -> Cell {
+    Cell::Real(span.as_secs_f64())
+}
+
+/// Every plain number of a structure, under its field's name behind a prefix.
+fn put(measures: &mut Measures, prefix: &str, structure: &impl Serialize) {
+    let value = serde_json::to_value(structure).expect("numbers become JSON");
+    let Value::Object(fields) = value else { return };
+    for (name, value) in fields {
+        let cell = match &value {
+            Value::Number(number) => match number.as_i64() {
+                Some(whole) if !number.is_f64() => Cell::Integer(whole),
+                _ => number.as_f64().map_or(Cell::Null, Cell::Real),
+            },
+            Value::Bool(value) => Cell::Integer(i64::from(*value)),
+            Value::Null => Cell::Null,
+            Value::String(_) | Value::Array(_) | Value::Object(_) => continue,
+        };
+        measures.insert(format!("{prefix}{name}"), cell);
+    }
+}
+
+/// What `metrics.json` has under `requests`.
+fn put_traffic(measures: &mut Measures, traffic: &Traffic) {
+    for (name, count) in [
+        ("answers", traffic.answers),
+        ("empty_answers", traffic.empty_answers),
+        ("grants", traffic.grants),
+        ("accepts", traffic.accepts),
+        ("returns", traffic.returns),
+    ] {
+        measures.insert(name.to_string(), Cell::Integer(i64::try_from(count).unwrap_or(i64::MAX)));
+    }
+}

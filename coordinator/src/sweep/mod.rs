@@ -1,0 +1,256 @@
+//! `stealgrid sweep`: many simulations from one file, on all cores, into one database.
+//!
+//! [`file`] says what is run, [`pool`] who runs it, [`worker`] is the process that does, [`measure`] what is kept of a
+//! run, and [`database`] where. Reports read the database; see [`export`].
+
+pub mod database;
+pub mod export;
+pub mod file;
+pub mod measure;
+pub mod pool;
+mod progress;
+pub mod worker;
+
+use std::fs::{File, TryLockError};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+
+use crate::drive::{Interrupt, command_line, say};
+use crate::exit;
+use crate::report::quantity::grouped;
+use database::{Database, Ending};
+use file::Plan;
+use pool::Workers;
+use progress::Progress;
+
+/// How often an interruption and the progress are looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// Failed runs that are named at the end; all are in the database.
+const FAILURES_NAMED: usize = 5;
+
+/// Run many simulations from one file, on all cores, into one database
+///
+/// Runs that are in the database are not run again: stop a sweep at any time and start it again with the same command.
+/// A run is told by a digest of its whole experiment, so that after a change of the file only what changed is run.
+/// `stealgrid report` shows the results, `stealgrid export` writes them as CSV or Parquet.
+///
+/// Exit codes: 0 every run is done, 2 usage, 3 unreadable input, 4 stopped before the end, 5 a run failed or a proved
+/// bound does not hold.
+#[derive(Clone, Debug, clap::Args)]
+pub struct SweepArgs {
+    /// Sweep file
+    #[arg(value_name = "SWEEP.toml")]
+    pub sweep: PathBuf,
+
+    /// Database of the results [default: out/NAME.db]
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+
+    /// Worker processes [default: one per core]
+    #[arg(long, value_name = "N")]
+    pub jobs: Option<usize>,
+
+    /// Folder that relative paths of logs start from, in place of what the file says
+    #[arg(long, value_name = "DIR")]
+    pub traces: Option<PathBuf>,
+
+    /// Run failed runs again
+    #[arg(long)]
+    pub retry_failed: bool,
+
+    /// Say what would be run, and run nothing
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// If something fails that should not.
+pub fn command(args: &SweepArgs) -> anyhow::Result<u8> {
+    let plan = match Plan::load(&args.sweep, args.traces.as_deref()) {
+        Ok(plan) => plan,
+        Err(error) => {
+            eprintln!("error: failed to {error}");
+            return Ok(exit::INPUT);
+        }
+    };
+    let jobs = match args.jobs {
+        Some(0) => {
+            eprintln!("error: failed to understand --jobs: a sweep needs at least 1 worker");
+            return Ok(exit::USAGE);
+        }
+        Some(jobs) => jobs,
+        None => std::thread::available_parallelism().map_or(1, usize::from),
+    };
+    if args.dry_run {
+        return list(&plan);
+    }
+    let path = args.out.clone().unwrap_or_else(|| PathBuf::from("out").join(format!("{}.db", plan.name)));
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder).with_context(|| format!("failed to make {}", folder.display()))?;
+    }
+    let _lock = lock(&path)?;
+    let interrupt = Interrupt::on_signals()?;
+    let mut database = Database::open(&path, &plan, &command_line())?;
+    let todo = todo(&plan, &database, args.retry_failed)?;
+    let summary = run(plan, &mut database, &todo, jobs, &interrupt)?;
+    conclude(&summary, &database, &args.sweep)
+}
+
+/// One sweep at a time writes into a database.
+fn lock(path: &Path) -> anyhow::Result<File> {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".lock");
+    let name = PathBuf::from(name);
+    let lock = File::create(&name).with_context(|| format!("failed to make {}", name.display()))?;
+    match lock.try_lock() {
+        Ok(()) => Ok(lock),
+        Err(TryLockError::WouldBlock) => anyhow::bail!(
+            "another sweep writes into {}; wait for it, or give --out another file",
+            path.display()
+        ),
+        Err(TryLockError::Error(error)) => {
+            Err(error).with_context(|| format!("failed to lock {}", name.display()))
+        }
+    }
+}
+
+fn list(plan: &Plan) -> anyhow::Result<u8> {
+    let mut text = String::new();
+    for run in &plan.runs {
+        text += &format!("{}: {}\n", run.position, file::words(&run.values));
+    }
+    say(&text)?;
+    Ok(exit::DONE)
+}
+
+/// Places in the plan of the runs that have no result yet.
+fn todo(plan: &Plan, database: &Database, retry_failed: bool) -> anyhow::Result<Vec<usize>> {
+    let ended = database.ended()?;
+    let is_due = |digest: &String| match ended.get(digest) {
+        None => true,
+        Some(done) => !done && retry_failed,
+    };
+    let todo: Vec<usize> = (0..plan.runs.len()).filter(|&index| is_due(&plan.runs[index].digest)).collect();
+    let known = plan.runs.len() - todo.len();
+    if known > 0 {
+        eprintln!("note: {} of {} runs have a result already", grouped(known as u64), plan.runs.len());
+    }
+    let failed = plan.runs.iter().filter(|run| ended.get(&run.digest) == Some(&false)).count();
+    if failed > 0 && !retry_failed {
+        eprintln!("note: {failed} of them failed; --retry-failed runs them again");
+    }
+    let stale = database.stale()?;
+    if stale > 0 {
+        eprintln!(
+            "note: {stale} rows belong to runs that the file does not have, or has otherwise now; they stay in the \
+             database without a position, and out of reports"
+        );
+    }
+    Ok(todo)
+}
+
+/// What a sweep did.
+struct Summary {
+    runs: usize,
+    done: usize,
+    failed: Vec<(usize, String)>,
+    violated: usize,
+    stopped: bool,
+    jobs: u64,
+    wall: Duration,
+}
+
+fn run(
+    plan: Plan,
+    database: &mut Database,
+    todo: &[usize],
+    jobs: usize,
+    interrupt: &Interrupt,
+) -> anyhow::Result<Summary> {
+    let begun = Instant::now();
+    let runs = Arc::new(plan.runs);
+    let kept = database.path().with_extension("runs");
+    let (sender, ended) = mpsc::channel();
+    let workers = Workers::start(jobs.min(todo.len()), runs.clone(), todo, &kept, sender)?;
+    let mut progress = Progress::new(todo.len(), jobs);
+    let mut summary = Summary {
+        runs: todo.len(),
+        done: 0,
+        failed: Vec::new(),
+        violated: 0,
+        stopped: false,
+        jobs: 0,
+        wall: Duration::ZERO,
+    };
+    loop {
+        match ended.recv_timeout(LOOK_EVERY) {
+            Ok(end) => {
+                let run = &runs[end.index];
+                database.write(run, &end.ending, end.wall_s)?;
+                match end.ending {
+                    Ending::Done(measures) => {
+                        let number = |name: &str| measures.get(name).and_then(database::Cell::number);
+                        summary.done += 1;
+                        summary.jobs += number("jobs").unwrap_or(0.0) as u64;
+                        summary.violated += usize::from(number("violated") == Some(1.0));
+                    }
+                    Ending::Failed(reason) => summary.failed.push((run.position, reason)),
+                }
+                progress.set(summary.done + summary.failed.len());
+            }
+            Err(RecvTimeoutError::Timeout) => progress.tick(),
+            Err(RecvTimeoutError::Disconnected) => break,
+        }
+        if interrupt.is_set() {
+            summary.stopped = true;
+            break;
+        }
+    }
+    progress.finish();
+    if summary.stopped {
+        workers.stop();
+    } else {
+        workers.join();
+    }
+    summary.wall = begun.elapsed();
+    Ok(summary)
+}
+
+fn conclude(summary: &Summary, database: &Database, sweep: &Path) -> anyhow::Result<u8> {
+    let wall = summary.wall.as_secs_f64();
+    let mut text = format!(
+        "{} runs done, {} failed, in {wall:.1} s",
+        grouped(summary.done as u64),
+        summary.failed.len()
+    );
+    if summary.jobs > 0 {
+        let rate = grouped((summary.jobs as f64 / wall.max(1e-9)) as u64);
+        text += &format!(": {} jobs, {rate} jobs/s", grouped(summary.jobs));
+    }
+    let left = summary.runs - summary.done - summary.failed.len();
+    if left > 0 {
+        text += &format!("\n{left} runs are left; go on with: stealgrid sweep {}", sweep.display());
+    }
+    text += &format!("\nresults: {}\n", database.path().display());
+    say(&text)?;
+    for (position, reason) in summary.failed.iter().take(FAILURES_NAMED) {
+        eprintln!("error: run {position} failed: {reason}");
+    }
+    if summary.violated > 0 {
+        eprintln!("error: {} runs violate what is proved; see column violated", summary.violated);
+    }
+    let sound = summary.failed.is_empty() && summary.violated == 0;
+    Ok(if summary.stopped {
+        exit::INCOMPLETE
+    } else if sound {
+        exit::DONE
+    } else {
+        exit::OUT_OF_TOLERANCE
+    })
+}

@@ -1,0 +1,65 @@
+//! How far a sweep is and how long it will take: a bar on a terminal, a line now and then elsewhere.
+
+use std::io::IsTerminal;
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::report::quantity::clock;
+
+/// Time between lines where there is no terminal.
+const LINE_EVERY: Duration = Duration::from_secs(30);
+
+/// Progress of a sweep in runs.
+pub(super) struct Progress {
+    runs: usize,
+    done: usize,
+    begun: Instant,
+    last_line: Instant,
+    bar: Option<ProgressBar>,
+}
+
+impl Progress {
+    pub(super) fn new(runs: usize, workers: usize) -> Progress {
+        let bar = (std::io::stderr().is_terminal() && runs > 0).then(|| {
+            let bar = ProgressBar::with_draw_target(Some(runs as u64), ProgressDrawTarget::stderr());
+            let style = ProgressStyle::with_template("{bar:40} {pos}/{len} runs, {msg}");
+            bar.set_style(style.expect("the template is fixed"));
+            bar.set_message(format!("{workers} workers"));
+            bar
+        });
+        let now = Instant::now();
+        Progress { runs, done: 0, begun: now, last_line: now, bar }
+    }
+
+    pub(super) fn set(&mut self, done: usize) {
+        self.done = done;
+        self.tick();
+    }
+
+    pub(super) fn tick(&mut self) {
+        let words = match self.left() {
+            Some(left) => format!("{} left", clock(left.as_secs_f64())),
+            None => "estimating".to_string(),
+        };
+        if let Some(bar) = &self.bar {
+            bar.set_position(self.done as u64);
+            bar.set_message(words);
+        } else if self.last_line.elapsed() >= LINE_EVERY {
+            self.last_line = Instant::now();
+            eprintln!("{}/{} runs, {words}", self.done, self.runs);
+        }
+    }
+
+    /// Time left if the rest goes on like what is done.
+    fn left(&self) -> Option<Duration> {
+        (self.done > 0)
+            .then(|| self.begun.elapsed().mul_f64((self.runs - self.done) as f64 / self.done as f64))
+    }
+
+    pub(super) fn finish(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! A process that runs one experiment after the other, as it is told on stdin, and answers on stdout.
+//!
+//! One JSON object a line both ways. A process of its own, because a run that crashes or is killed then loses
+//! itself alone. It ends when its stdin is closed, even in the middle of a run: then nobody waits for the answer.
+
+use std::io::{BufRead as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+use std::time::Instant;
+
+use anyhow::Context;
+use serde::{Deserialize, Serialize};
+
+use super::database::{Cell, Measures};
+use super::file;
+use super::measure::{Prepared, measure};
+use crate::experiment::Experiment;
+use crate::experiment::jobs::Reader;
+use crate::{drive, exit};
+
+/// What a worker is told to run.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Order {
+    /// The number of the run.
+    pub position: usize,
+    /// The experiment.
+    pub experiment: toml::Table,
+    /// Where its full results go, if they are wanted.
+    pub keep: Option<PathBuf>,
+}
+
+/// What became of it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Answer {
+    /// The number of the run.
+    pub position: usize,
+    /// Wall time of simulation and measurement, without reading the workload, in seconds.
+    pub wall_s: f64,
+    /// Names and values of what was measured, or why nothing was.
+    pub result: Result<Vec<(String, Number)>, String>,
+}
+
+/// A value on its way to the database.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum Number {
+    /// Nothing, such as a ratio to nothing.
+    Null,
+    /// A whole number.
+    Integer(i64),
+    /// Any other, by its bits: no value is changed on the way.
+    Bits(u64),
+}
+
+impl From<Cell> for Number {
+    fn from(cell: Cell) -> Number {
+        match cell {
+            Cell::Integer(value) => Number::Integer(value),
+            Cell::Real(value) => Number::Bits(value.to_bits()),
+            Cell::Null | Cell::Text(_) => Number::Null,
+        }
+    }
+}
+
+impl From<Number> for Cell {
+    fn from(number: Number) -> Cell {
+        match number {
+            Number::Null => Cell::Null,
+            Number::Integer(value) => Cell::Integer(value),
+            Number::Bits(bits) => Cell::Real(f64::from_bits(bits)),
+        }
+    }
+}
+
+/// Runs what stdin says until it is closed.
+///
+/// # Errors
+/// If stdin or stdout cannot be used.
+pub fn run() -> anyhow::Result<u8> {
+    let (sender, orders) = mpsc::sync_channel::<String>(1);
+    std::thread::Builder::new().name("stdin".to_string()).spawn(move || {
+        for line in std::io::stdin().lock().lines() {
+            let Ok(line) = line else { break };
+            if sender.send(line).is_err() {
+                break;
+            }
+        }
+        // Whoever gave orders is gone or has no more.
+        std::process::exit(exit::DONE.into());
+    })?;
+    let mut bench = Bench::default();
+    for line in orders {
+        let order: Order = serde_json::from_str(&line).context("failed to understand an order")?;
+        let answer = bench.run(&order);
+        let mut stdout = std::io::stdout().lock();
+        serde_json::to_writer(&mut stdout, &answer)?;
+        writeln!(stdout)?;
+        stdout.flush()?;
+    }
+    Ok(exit::DONE)
+}
+
+/// The experiment of a kept run, beside its results.
+const EXPERIMENT: &str = "experiment.toml";
+
+/// What is kept from run to run.
+#[derive(Default)]
+struct Bench {
+    reader: Reader,
+    prepared: Option<(String, Prepared)>,
+}
+
+impl Bench {
+    fn run(&mut self, order: &Order) -> Answer {
+        let mut wall_s = 0.0;
+        let result = self.measured(order, &mut wall_s);
+        let result = result
+            .map(|measures| measures.into_iter().map(|(name, cell)| (name, Number::from(cell))).collect());
+        Answer { position: order.position, wall_s, result }
+    }
+
+    fn measured(&mut self, order: &Order, wall_s: &mut f64) -> Result<Measures, String> {
+        let mut experiment = file::resolve(&order.experiment)?;
+        let key = file::workload_key(&experiment);
+        if self.prepared.as_ref().is_none_or(|(kept, _)| *kept != key) {
+            self.prepared = None;
+            let jobs = self.reader.read(&experiment).map_err(|error| format!("failed to {error}"))?;
+            self.prepared = Some((key, Prepared::new(&experiment.grid, jobs)));
+        }
+        let (_, prepared) = self.prepared.as_ref().expect("set above");
+        let begun = Instant::now();
+        let measures = measure(&experiment, prepared)?;
+        *wall_s = begun.elapsed().as_secs_f64();
+        if let Some(dir) = &order.keep {
+            experiment.outputs.dir.clone_from(dir);
+            keep(&experiment, prepared, order, dir).map_err(|error| format!("{error:#}"))?;
+        }
+        Ok(measures)
+    }
+}
+
+/// Writes the full results of a run, and its experiment as a file to run it again.
+fn keep(experiment: &Experiment, prepared: &Prepared, order: &Order, dir: &Path) -> anyhow::Result<()> {
+    let command = format!("stealgrid simulate {}", dir.join(EXPERIMENT).display());
+    drive::simulate::keep(experiment, &prepared.jobs, &command)?;
+    let text = toml::to_string(&order.experiment).context("failed to write down the experiment")?;
+    std::fs::write(dir.join(EXPERIMENT), text)
+        .with_context(|| format!("failed to write {}", dir.join(EXPERIMENT).display()))
+}

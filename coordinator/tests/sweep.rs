@@ -1,0 +1,451 @@
+//! `stealgrid sweep` as a user sees it: what is in the database, and that stops, crashes and changes lose nothing.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use coordinator::sweep::database::{self, Cell, Row, Rows};
+use coordinator::sweep::file::Plan;
+use parquet::file::reader::{FileReader as _, SerializedFileReader};
+use parquet::record::Field;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_stealgrid");
+/// Ample for what takes seconds.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+fn configs() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../configs")
+}
+
+/// A sweep of 2 strategies by so many delays on the shipped workload.
+fn sweep(folder: &Path, delays: usize, count: usize) -> PathBuf {
+    let delays: Vec<String> = (0..delays).map(|delay| format!("\"{delay}s\"")).collect();
+    let text = format!(
+        "base = {:?}\n[experiment.workload]\ncount = {count}\n[parameters]\n\
+         \"strategy.name\" = [\"st:50\", \"local\"]\n\"network.delay\" = [{}]\n",
+        configs().join("quickstart.toml"),
+        delays.join(", ")
+    );
+    let path = folder.join("test.toml");
+    std::fs::write(&path, text).unwrap();
+    path
+}
+
+fn command(sweep: &Path, out: &Path, flags: &[&str]) -> Command {
+    let mut command = Command::new(PROGRAM);
+    command.arg("sweep").arg(sweep).arg("--out").arg(out).args(flags);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+fn run(sweep: &Path, out: &Path, flags: &[&str]) -> (i32, String) {
+    let Output { status, stdout, stderr } = command(sweep, out, flags).output().unwrap();
+    let text = String::from_utf8_lossy(&stdout).into_owned() + &String::from_utf8_lossy(&stderr);
+    (status.code().unwrap(), text)
+}
+
+/// The rows without what no two runs have in common.
+fn timeless(out: &Path) -> Vec<Row> {
+    let rows = database::read(out).unwrap().rows.into_iter();
+    rows.map(|row| Row { wall_s: 0.0, ..row }).collect()
+}
+
+fn value<'a>(rows: &'a Rows, row: usize, name: &str) -> &'a Cell {
+    let place = rows.metrics.iter().position(|metric| metric == name).unwrap();
+    &rows.rows[row].metrics[place]
+}
+
+/// Waits until the database has so many rows.
+fn wait_for_rows(out: &Path, count: usize) {
+    let begun = Instant::now();
+    // Before its tables are there the file cannot be read.
+    while !out.exists() || database::read(out).map_or(0, |rows| rows.rows.len()) < count {
+        assert!(begun.elapsed() < PATIENCE, "no rows came");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn every_combination_becomes_a_row_with_its_metrics() {
+    let folder = tempfile::tempdir().unwrap();
+    let sweep = sweep(folder.path(), 3, 150);
+    let out = folder.path().join("test.db");
+
+    let (code, text) = run(&sweep, &out, &["--jobs", "2"]);
+
+    assert_eq!(code, 0, "{text}");
+    assert!(text.contains("6 runs done, 0 failed"), "{text}");
+    let rows = database::read(&out).unwrap();
+    assert_eq!(rows.parameters, ["network.delay", "strategy.name"]);
+    let parameters: Vec<String> =
+        rows.rows.iter().map(|row| format!("{} {}", row.parameters[0], row.parameters[1])).collect();
+    assert_eq!(parameters, ["0s st:50", "0s local", "1s st:50", "1s local", "2s st:50", "2s local"]);
+    for row in 0..6 {
+        assert_eq!(value(&rows, row, "finished"), &Cell::Integer(150));
+        let ratio = value(&rows, row, "ratio_best").number().unwrap();
+        assert!(ratio >= 1.0, "{ratio}");
+        let (makespan, bound) = (value(&rows, row, "makespan_s"), value(&rows, row, "bound_best_s"));
+        assert_eq!(ratio, makespan.number().unwrap() / bound.number().unwrap());
+    }
+    assert_eq!(value(&rows, 1, "messages"), &Cell::Integer(0), "local sends none");
+    assert!(value(&rows, 0, "messages").number().unwrap() > 0.0);
+}
+
+#[test]
+fn a_row_has_the_numbers_that_a_single_simulation_has() {
+    let folder = tempfile::tempdir().unwrap();
+    let sweep = sweep(folder.path(), 3, 150);
+    let out = folder.path().join("test.db");
+    run(&sweep, &out, &[]);
+    let single = Command::new(PROGRAM)
+        .arg("simulate")
+        .arg(configs().join("quickstart.toml"))
+        .args(["--count", "150", "--delay", "2s", "--format", "json", "--no-events", "--out"])
+        .arg(folder.path().join("single"))
+        .output()
+        .unwrap();
+    let single: serde_json::Value = serde_json::from_slice(&single.stdout).unwrap();
+
+    let rows = database::read(&out).unwrap();
+
+    let metrics = single["metrics"].as_object().unwrap();
+    let mut compared = 0;
+    for (name, number) in metrics.iter().filter(|(_, value)| value.is_number()) {
+        let (row, single) = (value(&rows, 4, name).number().unwrap(), number.as_f64().unwrap());
+        // Reading a number from JSON may lose its last bit.
+        assert!((row - single).abs() <= 1e-12 * single.abs(), "{name}: {row} is not {single}");
+        compared += 1;
+    }
+    assert!(compared > 20, "only {compared} metrics");
+    assert_eq!(value(&rows, 4, "bound_best_s").number(), single["bounds"]["best_s"].as_f64());
+}
+
+#[test]
+fn the_same_sweep_gives_the_same_rows_whoever_does_the_work() {
+    let folder = tempfile::tempdir().unwrap();
+    let sweep = sweep(folder.path(), 3, 100);
+    let (one, three) = (folder.path().join("one.db"), folder.path().join("three.db"));
+
+    run(&sweep, &one, &["--jobs", "1"]);
+    run(&sweep, &three, &["--jobs", "3"]);
+
+    assert_eq!(timeless(&one), timeless(&three));
+}
+
+#[test]
+fn what_is_done_is_not_run_again_and_what_changed_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("test.db");
+    run(&sweep(folder.path(), 2, 100), &out, &[]);
+    let before = database::read(&out).unwrap();
+
+    let (_, again) = run(&sweep(folder.path(), 2, 100), &out, &[]);
+    let (_, more) = run(&sweep(folder.path(), 3, 100), &out, &[]);
+    let after_more = database::read(&out).unwrap();
+    let (_, other) = run(&sweep(folder.path(), 2, 90), &out, &[]);
+
+    assert!(again.contains("0 runs done"), "{again}");
+    assert!(again.contains("4 of 4 runs have a result already"), "{again}");
+    assert!(more.contains("2 runs done"), "{more}");
+    assert_eq!(after_more.rows[..4], before.rows[..], "wall times and all");
+    assert!(other.contains("4 runs done"), "{other}");
+    assert!(other.contains("6 rows belong to runs that the file does not have"), "{other}");
+    let rows = database::read(&out).unwrap();
+    assert_eq!(rows.rows.len(), 4);
+    assert_eq!(value(&rows, 0, "finished"), &Cell::Integer(90));
+}
+
+#[test]
+fn a_run_that_fails_is_recorded_and_retried_on_demand() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("log.swf");
+    let path = folder.path().join("test.toml");
+    std::fs::write(&log, "1 0 -1 10 1 -1 -1 1 10 -1 1 1 -1 -1 -1 -1 -1 -1\n").unwrap();
+    std::fs::write(
+        &path,
+        "[experiment]\ngrid.sizes = [2]\nworkload.trace = \"log.swf\"\n[parameters]\nworkload.from = [\"0s\", \"5s\"]\n",
+    )
+    .unwrap();
+    let out = folder.path().join("test.db");
+
+    let (code, text) = run(&path, &out, &[]);
+    assert_eq!(code, 5, "{text}");
+    assert!(text.contains("run 2 failed: failed to find a job in"), "{text}");
+    let rows = database::read(&out).unwrap();
+    assert_eq!(rows.rows.iter().map(|row| row.done).collect::<Vec<_>>(), [true, false]);
+    assert!(rows.rows[1].error.as_ref().unwrap().contains("every job was dropped"));
+
+    let (code, text) = run(&path, &out, &[]);
+    assert_eq!(code, 0, "nothing was run: {text}");
+    assert!(text.contains("1 of them failed"), "{text}");
+
+    std::fs::write(
+        &log,
+        "1 0 -1 10 1 -1 -1 1 10 -1 1 1 -1 -1 -1 -1 -1 -1\n2 6 -1 10 1 -1 -1 1 10 -1 1 1 -1 -1 -1 -1 -1 -1\n",
+    )
+    .unwrap();
+    let (code, text) = run(&path, &out, &["--retry-failed"]);
+    assert_eq!(code, 0, "{text}");
+    assert!(text.contains("1 runs done, 0 failed"), "{text}");
+    assert!(database::read(&out).unwrap().rows.iter().all(|row| row.done));
+}
+
+#[test]
+fn mistakes_in_a_file_are_found_before_anything_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("test.toml");
+    let base = format!("base = {:?}\n", configs().join("quickstart.toml"));
+    for (text, expected) in [
+        ("[parameters]\nnetwork.delay = \"1s\"\n", "network.delay: \"1s\" is not a list"),
+        ("[parameters]\nnetwork.dealy = [\"1s\"]\n", "unknown field `dealy`"),
+        ("[parameters]\nnetwork.delay = [\"1s\", \"1s\"]\n", "is there twice"),
+        ("[parameters]\nnetwork.delay = [\"soon\"]\n", "set up run 1 (network.delay = \"soon\")"),
+        ("[parameters]\nseed = { from = 1 }\n", "a range needs to"),
+        ("[[runs]]\nseed = 1\n[[runs]]\nseed = 1\n", "it is the same as run 1"),
+        ("[parameters]\nworkload.trace = [\"nowhere.swf\"]\n", "nowhere.swf is not there"),
+        ("sede = 3\n", "unknown field `sede`"),
+    ] {
+        std::fs::write(&path, format!("{base}{text}")).unwrap();
+        let (code, output) = run(&path, &folder.path().join("test.db"), &[]);
+        assert_eq!(code, 3, "{text}: {output}");
+        assert!(output.contains(expected), "{text}: {output}");
+    }
+    assert!(!folder.path().join("test.db").exists());
+}
+
+#[test]
+fn listed_runs_are_combined_with_parameters() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("test.toml");
+    let text = format!(
+        "base = {:?}\n[parameters]\nseed = {{ from = 3, to = 7, step = 2 }}\n\
+         [[runs]]\nstrategy = {{ name = \"local\", local = \"fcfs\" }}\n[[runs]]\n\"strategy.name\" = \"st:25\"\n",
+        configs().join("quickstart.toml")
+    );
+    std::fs::write(&path, text).unwrap();
+
+    let plan = Plan::load(&path, None).unwrap();
+
+    assert_eq!(plan.parameters, ["seed", "strategy.local", "strategy.name"]);
+    let words: Vec<String> =
+        plan.runs.iter().map(|run| coordinator::sweep::file::words(&run.values)).collect();
+    assert_eq!(
+        words,
+        [
+            "seed = 3, strategy.local = \"fcfs\", strategy.name = \"local\"",
+            "seed = 5, strategy.local = \"fcfs\", strategy.name = \"local\"",
+            "seed = 7, strategy.local = \"fcfs\", strategy.name = \"local\"",
+            "seed = 3, strategy.name = \"st:25\"",
+            "seed = 5, strategy.name = \"st:25\"",
+            "seed = 7, strategy.name = \"st:25\"",
+        ]
+    );
+}
+
+#[test]
+fn kept_runs_have_a_result_directory_and_a_file_to_repeat_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = sweep(folder.path(), 1, 60);
+    let mut text = std::fs::read_to_string(&path).unwrap();
+    text += "[[keep]]\n\"strategy.name\" = \"local\"\n";
+    std::fs::write(&path, text).unwrap();
+    let out = folder.path().join("test.db");
+
+    let (code, output) = run(&path, &out, &[]);
+
+    assert_eq!(code, 0, "{output}");
+    let kept = folder.path().join("test.runs");
+    assert!(!kept.join("1").exists());
+    assert!(kept.join("2/report.html").exists());
+    let again = Command::new(PROGRAM)
+        .arg("simulate")
+        .arg(kept.join("2/experiment.toml"))
+        .arg("--out")
+        .arg(folder.path().join("again"))
+        .output()
+        .unwrap();
+    assert!(again.status.success(), "{}", String::from_utf8_lossy(&again.stderr));
+    let jobs = |folder: PathBuf| std::fs::read(folder.join("jobs.csv")).unwrap();
+    assert_eq!(jobs(kept.join("2")), jobs(folder.path().join("again")));
+}
+
+#[test]
+fn an_export_says_what_the_database_says() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("test.db");
+    run(&sweep(folder.path(), 2, 60), &out, &[]);
+    let rows = database::read(&out).unwrap();
+    for format in ["csv", "parquet"] {
+        let export = Command::new(PROGRAM)
+            .arg("export")
+            .arg(&out)
+            .args(["--format", format, "--out"])
+            .arg(folder.path().join(format))
+            .output()
+            .unwrap();
+        assert!(export.status.success(), "{}", String::from_utf8_lossy(&export.stderr));
+    }
+
+    let csv = std::fs::read_to_string(folder.path().join("csv")).unwrap();
+    let mut lines = csv.lines();
+    let header: Vec<&str> = lines.next().unwrap().split(',').collect();
+    let makespan = header.iter().position(|name| *name == "makespan_s").unwrap();
+    let of_csv: Vec<f64> =
+        lines.map(|line| line.split(',').nth(makespan).unwrap().parse().unwrap()).collect();
+    let file = std::fs::File::open(folder.path().join("parquet")).unwrap();
+    let reader = SerializedFileReader::new(file).unwrap();
+    let of_parquet: Vec<BTreeMap<String, Field>> = reader
+        .get_row_iter(None)
+        .unwrap()
+        .map(|row| {
+            row.unwrap().get_column_iter().map(|(name, field)| (name.clone(), field.clone())).collect()
+        })
+        .collect();
+
+    assert_eq!(of_parquet.len(), rows.rows.len());
+    for (index, row) in rows.rows.iter().enumerate() {
+        assert_eq!(Some(of_csv[index]), value(&rows, index, "makespan_s").number());
+        for (name, cell) in rows.parameters.iter().zip(&row.parameters) {
+            assert_eq!(of_parquet[index][name], Field::Str(cell.to_string()));
+        }
+        for (name, cell) in rows.metrics.iter().zip(&row.metrics) {
+            let expected = match cell {
+                Cell::Null => vec![Field::Null],
+                Cell::Integer(value) => vec![Field::Long(*value), Field::Double(*value as f64)],
+                Cell::Real(value) => vec![Field::Double(*value)],
+                Cell::Text(text) => vec![Field::Str(text.clone())],
+            };
+            assert!(expected.contains(&of_parquet[index][name]), "{name}: {:?}", of_parquet[index][name]);
+        }
+    }
+}
+
+#[test]
+fn every_shipped_sweep_can_be_planned() {
+    let mut planned = 0;
+    for entry in std::fs::read_dir(configs().join("sweeps")).unwrap() {
+        let path = entry.unwrap().path();
+        match Plan::load(&path, None) {
+            Ok(plan) => planned += usize::from(plan.runs.len() > 1),
+            Err(error) if error.to_string().contains("is not there; check the path") => {
+                eprintln!("SKIPPED: the logs of {} are not there", path.display());
+            }
+            Err(error) => panic!("{}: {error}", path.display()),
+        }
+    }
+    assert!(planned >= 1);
+}
+
+#[test]
+fn a_database_of_something_else_is_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("test.db");
+    std::fs::write(&out, "not a database, but somebody's file").unwrap();
+
+    let (code, text) = run(&sweep(folder.path(), 1, 50), &out, &[]);
+
+    assert_eq!(code, 1, "{text}");
+    assert!(text.contains("test.db"), "{text}");
+    assert_eq!(std::fs::read_to_string(&out).unwrap(), "not a database, but somebody's file");
+}
+
+#[cfg(target_os = "linux")]
+mod crashes {
+    use rustix::process::{Pid, Signal, kill_process};
+
+    use super::*;
+
+    fn signal(id: u32, signal: Signal) {
+        kill_process(Pid::from_raw(i32::try_from(id).unwrap()).unwrap(), signal).unwrap();
+    }
+
+    /// Processes that a process started.
+    fn children(id: u32) -> Vec<u32> {
+        let mut children = Vec::new();
+        for task in std::fs::read_dir(format!("/proc/{id}/task")).into_iter().flatten().flatten() {
+            let text = std::fs::read_to_string(task.path().join("children")).unwrap_or_default();
+            children.extend(text.split_whitespace().map(|id| id.parse::<u32>().unwrap()));
+        }
+        children
+    }
+
+    /// A sweep of 40 runs, stopped in its first half by `stop`; its output, and the rows that it left.
+    fn stopped(folder: &Path, stop: impl FnOnce(&Child)) -> (std::process::ExitStatus, String, usize) {
+        let (path, out) = (sweep(folder, 20, 1000), folder.join("test.db"));
+        let child = command(&path, &out, &["--jobs", "2"]).spawn().unwrap();
+        wait_for_rows(&out, 2);
+        stop(&child);
+        let output = child.wait_with_output().unwrap();
+        let text =
+            String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+        (output.status, text, database::read(&out).unwrap().rows.len())
+    }
+
+    fn goes_on_to_the_same_end(folder: &Path, rows: usize) {
+        let (path, out) = (sweep(folder, 20, 1000), folder.join("test.db"));
+        let (code, text) = run(&path, &out, &["--jobs", "2"]);
+        assert_eq!(code, 0, "{text}");
+        assert!(text.contains(&format!("{} runs done", 40 - rows)), "{rows} rows were there: {text}");
+        let whole = folder.join("whole.db");
+        run(&path, &whole, &["--jobs", "2"]);
+        assert_eq!(timeless(&out), timeless(&whole));
+    }
+
+    #[test]
+    fn a_killed_sweep_goes_on_where_it_was() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut workers = Vec::new();
+
+        let (_, _, rows) = stopped(folder.path(), |child| {
+            workers = children(child.id());
+            signal(child.id(), Signal::KILL);
+        });
+
+        assert!((2..40).contains(&rows), "{rows}");
+        assert_eq!(workers.len(), 2);
+        let begun = Instant::now();
+        let lives = |id: &u32| {
+            let state = std::fs::read_to_string(format!("/proc/{id}/cmdline"));
+            state.is_ok_and(|command| command.contains("sweep-worker"))
+        };
+        while workers.iter().any(lives) {
+            assert!(begun.elapsed() < PATIENCE, "workers outlive their sweep");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        goes_on_to_the_same_end(folder.path(), rows);
+    }
+
+    #[test]
+    fn an_interrupted_sweep_says_how_to_go_on() {
+        let folder = tempfile::tempdir().unwrap();
+
+        let (status, text, rows) = stopped(folder.path(), |child| signal(child.id(), Signal::INT));
+
+        assert_eq!(status.code(), Some(4), "{text}");
+        assert!(text.contains("runs are left; go on with: stealgrid sweep"), "{text}");
+        goes_on_to_the_same_end(folder.path(), rows);
+    }
+
+    #[test]
+    fn a_killed_worker_loses_one_run() {
+        let folder = tempfile::tempdir().unwrap();
+
+        let (status, text, rows) =
+            stopped(folder.path(), |child| signal(children(child.id())[0], Signal::KILL));
+
+        assert_eq!(rows, 40);
+        assert_eq!(status.code(), Some(5), "{text}");
+        assert!(text.contains("39 runs done, 1 failed"), "{text}");
+        let out = folder.path().join("test.db");
+        let rows = database::read(&out).unwrap();
+        let errors: Vec<&String> = rows.rows.iter().filter_map(|row| row.error.as_ref()).collect();
+        assert_eq!(errors.len(), 1);
+        assert!(errors[0].contains("signal: 9"), "{}", errors[0]);
+        let (code, text) = run(&sweep(folder.path(), 20, 1000), &out, &["--retry-failed"]);
+        assert_eq!(code, 0, "{text}");
+        assert!(text.contains("1 runs done, 0 failed"), "{text}");
+    }
+}
