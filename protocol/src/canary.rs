@@ -23,6 +23,8 @@ pub enum Canary {
     StartWithoutLedger,
     /// A victim settles a declined transfer and does not take the job back.
     ForgetDeclined,
+    /// Under a baseline nobody who watches is ever told.
+    NewsNeverTold,
     /// Who decides for the global queue does so after every board and does not wait until nothing is under way.
     DecideAtOnce,
     /// Two hosts elected at once have the same number.

@@ -350,7 +350,7 @@ impl Peer {
         let age = self.timers.age(Timer::Transfer(to, number), now);
         let recall = self.config.options.recall.is_some_and(|limit| age.is_some_and(|age| age >= limit));
         if self.balance.is_some() && !recall && !self.routed.contains(&(to, number)) {
-            return self.give_again(to, transfer);
+            return self.give_again(now, to, transfer);
         }
         let message = if self.routed.contains(&(to, number)) {
             Message::Route { transfers: vec![transfer], floor }
@@ -455,7 +455,7 @@ impl Peer {
             }
         }
         if self.balance.is_some() {
-            self.push_answered(now, thief, accepted, declined);
+            self.balance_replied(now, thief, accepted, declined);
         }
         if was_full
             && !self.is_full(thief)

@@ -64,7 +64,7 @@ impl Peer {
 
     pub(super) fn on_gossip(&mut self, now: Time, from: usize, digests: &[Digest]) {
         for &digest in digests {
-            self.learn(now, from, digest);
+            self.overhear(now, from, digest);
         }
         self.arm_gossip(now);
     }

@@ -23,6 +23,7 @@ use scheduler::waiting::Widths;
 use scheduler::{Balance, EventKind, Initiative, JobSpec, Span, Strategy, Time};
 
 use crate::config::{Discovery, PeerConfig};
+use crate::margin::Worth;
 use crate::message::{Digest, Message};
 use crate::peer::Peer;
 use crate::timers::Timer;
@@ -168,7 +169,7 @@ impl Peer {
             self.balance_take(&job);
             self.start(now, job);
         }
-        self.tell_watchers();
+        self.tell_watchers(now);
         if self.balancer().pulls() {
             self.look_for_work(now);
         } else {
@@ -186,9 +187,9 @@ impl Peer {
                 self.on_floor(self.site_at(from), floor);
                 self.on_give(now, from, &transfers, answers, digest);
             }
-            Message::Watch { seq, width } => self.on_watch(from, seq, width),
+            Message::Watch { seq, width } => self.on_watch(now, from, seq, width),
             Message::News { seq, digest } => self.on_news(now, from, seq, digest),
-            Message::Seen { .. } => self.tell_watchers(),
+            Message::Seen { .. } => self.tell_watchers(now),
             Message::Gossip { digests } => self.on_gossip(now, from, &digests),
             message => self.ignore(self.site_at(from), &message),
         }
@@ -219,10 +220,37 @@ impl Peer {
         digest
     }
 
-    /// Remembers what a site said of itself, unless something newer is known. True if it is news.
-    fn learn(&mut self, now: Time, from: usize, digest: Digest) -> bool {
+    /// As [`Peer::digest`], for one site: under a margin its narrowest job is one that is worth giving to it.
+    fn digest_for(&mut self, now: Time, other: usize) -> Digest {
+        let digest = self.digest();
+        if self.config.options.margin.is_none() || !self.balancer().pulls() {
+            return digest;
+        }
+        Digest { narrowest: self.narrowest_for(now, other).unwrap_or(0), ..digest }
+    }
+
+    /// The narrowest waiting job that is worth giving to a site; it may be too wide for its machine.
+    fn narrowest_for(&self, now: Time, other: usize) -> Option<u32> {
+        match self.worth(now, other) {
+            Worth::Any => self.own.narrowest(Widths::ALL),
+            worth => self.own.iter().find(|job| worth.holds(job)).map(|job| job.processors),
+        }
+    }
+
+    /// Remembers what a site told this one of itself.
+    fn learn(&mut self, now: Time, from: usize, digest: Digest) {
+        self.overhear(now, from, digest);
+        let known = self.balancer().known.get_mut(&from);
+        if let Some(known) = known.filter(|known| known.digest.version == digest.version) {
+            // It may be meant for this site alone, and is true again whatever this site counted on its own since.
+            known.digest = digest;
+        }
+    }
+
+    /// Remembers what a site said of itself, unless something newer is known.
+    fn overhear(&mut self, now: Time, from: usize, digest: Digest) {
         if digest.site.0 == 0 || digest.site.index() >= self.config.grid.len() || digest.site == self.site() {
-            return false;
+            return;
         }
         let rank = self.config.grid.rank(digest.site);
         let under_way = self.round_trips.one_way(from).unwrap_or(Span::ZERO);
@@ -238,7 +266,6 @@ impl Peer {
             // Said again: it was still so then.
             known.at = known.at.max(at);
         }
-        newer
     }
 
     /// A search ended without success: sleep, or have others watch.

@@ -114,7 +114,7 @@ impl Peer {
             self.turn(now);
         }
         if seq == record.seq {
-            return self.answer_again(thief, record);
+            return self.answer_again(now, thief, record);
         }
         let site = self.site_at(thief);
         let unseen: u32 =
@@ -135,14 +135,14 @@ impl Peer {
             };
             self.balancer().served.insert(thief, Served { seq, granted: None });
             self.event(EventKind::Refused { thief: site, seq, reason });
-            let digest = self.digest();
+            let digest = self.digest_for(now, thief);
             return self.send(thief, Message::Refuse { seq, digest });
         }
         let transfers = self.grant_all(now, thief, jobs, Reason::serving(Some(seq)));
         let granted =
             transfers.first().zip(transfers.last()).map(|(first, last)| (first.number, last.number));
         self.balancer().served.insert(thief, Served { seq, granted });
-        self.give(thief, transfers, Some(seq));
+        self.give(now, thief, transfers, Some(seq));
     }
 
     /// Takes the jobs out of the queue that a site with so many idle processors gets: at least one of them fits there
@@ -216,8 +216,8 @@ impl Peer {
     }
 
     /// Sends transfers, in as many messages as they need; the first one answers the request.
-    pub(super) fn give(&mut self, to: usize, transfers: Vec<Transfer>, answers: Option<u64>) {
-        let digest = self.digest();
+    pub(super) fn give(&mut self, now: Time, to: usize, transfers: Vec<Transfer>, answers: Option<u64>) {
+        let digest = self.digest_for(now, to);
         let floor = self.ledger.floor_to(self.site_at(to));
         let batch = self.config.options.batch.min(TRANSFERS_MAX);
         for (place, part) in transfers.chunks(batch).enumerate() {
@@ -227,15 +227,15 @@ impl Peer {
     }
 
     /// Sends one transfer again.
-    pub(crate) fn give_again(&mut self, to: usize, transfer: Transfer) {
-        let digest = self.digest();
+    pub(crate) fn give_again(&mut self, now: Time, to: usize, transfer: Transfer) {
+        let digest = self.digest_for(now, to);
         let floor = self.ledger.floor_to(self.site_at(to));
         let message = Message::Give { transfers: vec![transfer], answers: None, digest, floor };
         self.send_again(to, message, true);
     }
 
     /// The answer to a repeated request. It may be a late copy, so it gets nothing that the first one did not.
-    fn answer_again(&mut self, thief: usize, record: Served) {
+    fn answer_again(&mut self, now: Time, thief: usize, record: Served) {
         let site = self.site_at(thief);
         let transfers: Vec<Transfer> = match record.granted {
             Some((first, last)) => {
@@ -244,10 +244,10 @@ impl Peer {
             None => Vec::new(),
         };
         if transfers.is_empty() {
-            let digest = self.digest();
+            let digest = self.digest_for(now, thief);
             return self.send(thief, Message::Refuse { seq: record.seq, digest });
         }
-        self.give(thief, transfers, Some(record.seq));
+        self.give(now, thief, transfers, Some(record.seq));
     }
 
     pub(super) fn on_refuse(&mut self, now: Time, victim: usize, seq: u64, digest: Digest) {

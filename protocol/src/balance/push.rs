@@ -104,12 +104,16 @@ impl Peer {
             digest.work = digest.work.saturating_add(u64::try_from(work / 1_000_000).unwrap_or(u64::MAX));
             digest.idle = digest.idle.saturating_sub(width);
         }
-        self.give(target, transfers, None);
+        self.give(now, target, transfers, None);
         true
     }
 
-    /// Answers to transfers came. When all of a push are answered, the search goes on or begins afresh.
-    pub(crate) fn push_answered(&mut self, now: Time, from: usize, accepted: &[u64], declined: &[u64]) {
+    /// Answers to transfers came. Who had too many of them open may be told of work again; when all of a push are
+    /// answered, the search goes on or begins afresh.
+    pub(crate) fn balance_replied(&mut self, now: Time, from: usize, accepted: &[u64], declined: &[u64]) {
+        if self.balancer().pulls() {
+            return self.tell_watchers(now);
+        }
         let balancer = self.balancer();
         let Some(pushed) = balancer.pushed.as_mut().filter(|pushed| pushed.target == from) else { return };
         for number in accepted {

@@ -8,6 +8,7 @@ use scheduler::Time;
 use scheduler::waiting::Widths;
 
 use super::Search;
+use crate::canary::Canary;
 use crate::message::{Digest, Message, Offer};
 use crate::peer::Peer;
 use crate::timers::Timer;
@@ -83,7 +84,7 @@ impl Peer {
         }
     }
 
-    pub(super) fn on_watch(&mut self, from: usize, seq: u64, width: u32) {
+    pub(super) fn on_watch(&mut self, now: Time, from: usize, seq: u64, width: u32) {
         let balancer = self.balancer();
         let known = balancer.watchers.get(&from);
         if known.is_some_and(|watcher| watcher.seq > seq) {
@@ -98,39 +99,45 @@ impl Peer {
         };
         balancer.watchers.insert(from, Watcher { seq, width: Some(width), since });
         if !self.fresh {
-            self.tell_watchers();
+            self.tell_watchers(now);
         }
     }
 
     /// Tells those who watch, longest first, at most one for each job that waits, or for each idle processor.
-    pub(super) fn tell_watchers(&mut self) {
-        let idle = self.free;
-        let narrowest = self.own.narrowest(Widths::ALL);
-        let waiting = self.own.len();
+    pub(super) fn tell_watchers(&mut self, now: Time) {
+        if self.has(Canary::NewsNeverTold) {
+            return;
+        }
+        let (idle, waiting) = (self.free, self.own.len());
         let balancer = self.balancer();
         let pulls = balancer.pulls();
         let most = if pulls { waiting } else { idle as usize };
         if most == 0 || balancer.watchers.is_empty() {
             return;
         }
-        let wants = |watcher: &Watcher| {
-            watcher.width.is_some_and(|width| {
-                if pulls { narrowest.is_some_and(|narrowest| narrowest <= width) } else { idle >= width }
-            })
-        };
-        let mut told: Vec<(u64, usize)> = balancer
-            .watchers
-            .iter()
-            .filter(|(_, watcher)| wants(watcher))
-            .map(|(&rank, watcher)| (watcher.since, rank))
-            .collect();
+        let mut told: Vec<(u64, usize)> = Vec::new();
+        let all: Vec<(usize, Watcher)> =
+            balancer.watchers.iter().map(|(&rank, &watcher)| (rank, watcher)).collect();
+        for (rank, watcher) in all {
+            let Some(width) = watcher.width else { continue };
+            let there = if pulls {
+                // What a limit forbids to give is as if it did not wait.
+                let full = self.ledger.out_count(self.site_at(rank)) >= self.config.options.unanswered_max;
+                !full && self.narrowest_for(now, rank).is_some_and(|narrowest| narrowest <= width)
+            } else {
+                idle >= width
+            };
+            if there {
+                told.push((watcher.since, rank));
+            }
+        }
         told.sort_unstable();
         told.truncate(most);
         for (_, rank) in told {
             let watcher = self.balancer().watchers.get_mut(&rank).expect("it was just found");
             watcher.width = None;
             let seq = watcher.seq;
-            let digest = self.digest();
+            let digest = self.digest_for(now, rank);
             self.send(rank, Message::News { seq, digest });
         }
     }

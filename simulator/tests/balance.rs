@@ -1,0 +1,384 @@
+//! The classic baselines: what sites say to each other line by line, who is told when work or room appears, and that
+//! no site is overlooked once the grid is silent.
+
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use protocol::Options;
+use scheduler::{
+    Amount, Balance, Event, EventKind, Grid, Initiative, JobId, JobSpec, SiteId, Span,
+    Strategy as Scheduling, StrategySpec, Submit, Time, TimedJob, VictimRule,
+};
+use simulator::{Checks, Delay, Faults, Simulation, SimulationConfig};
+
+/// `id:width,run,submit,origin`, times in seconds.
+fn parse(text: &str) -> TimedJob {
+    let (id, rest) = text.split_once(':').expect("id:width,run,submit,origin");
+    let numbers: Vec<i64> = rest.split(',').map(|number| number.parse().expect("a number")).collect();
+    let run_time = Span::from_secs(numbers[1]);
+    let spec = JobSpec {
+        id: JobId(id.parse().expect("a number")),
+        submit: Time::from_secs(numbers[2]),
+        processors: numbers[0] as u32,
+        requested: run_time,
+        user: 1,
+        origin: SiteId(numbers[3] as u32),
+        payload: 0,
+    };
+    TimedJob { spec, run_time }
+}
+
+fn config(sizes: &[u32], strategy: &str, options: Options) -> SimulationConfig {
+    let strategy: StrategySpec = strategy.parse().expect("a strategy");
+    let grid = Arc::new(Grid::of_sizes(sizes).expect("a grid"));
+    let mut config = SimulationConfig::new(grid, strategy.strategy);
+    config.submit = Submit::Origin;
+    config.delay = Delay::Constant(Span::from_secs(1));
+    config.options = options;
+    config.checks = Checks::Full;
+    config
+}
+
+/// Messages, starts and decisions, one line each.
+fn transcript(config: SimulationConfig, jobs: &str) -> String {
+    let mut jobs: Vec<TimedJob> = jobs.split_whitespace().map(parse).collect();
+    jobs.sort_by_key(|job| job.spec.key());
+    let mut lines = String::new();
+    let mut note = |event: &Event| {
+        let what = match event.kind {
+            EventKind::Sent { to, message, .. } => format!("> M{to} {}", message.name()),
+            EventKind::Started { job, .. } => format!("starts {job}"),
+            EventKind::Granted { job, to, cause, .. } => format!("grants {job} to M{to} by {cause:?}"),
+            EventKind::Declined { job, .. } => format!("declines {job}"),
+            EventKind::Refused { reason, .. } => format!("refuses: {}", reason.name()),
+            EventKind::Requested { view_age: Some(age), .. } => format!("knows what is {age} s old"),
+            _ => return,
+        };
+        lines += &format!("{} M{} {what}\n", event.at, event.site);
+    };
+    Simulation::new(config, &jobs).run(&mut note).expect("no violation");
+    lines
+}
+
+#[test]
+fn a_thief_that_found_nothing_is_told_when_work_appears() {
+    // M2 asks in vain, rests, and is told of job 2, which waits.
+    let config = config(&[2, 2], "steal:random", Options::default());
+    assert_eq!(
+        transcript(config, "1:2,20,0,1 2:1,5,10,1"),
+        "\
+0 M1 starts 1
+0 M2 > M1 request
+1 M1 refuses: empty
+1 M1 > M2 refuse
+2 M2 > M1 watch
+10 M1 > M2 news
+11 M2 knows what is 1 s old
+11 M2 > M1 request
+12 M1 grants 2 to M2 by Request
+12 M1 > M2 give
+13 M2 > M1 reply
+13 M2 starts 2
+13 M2 knows what is 1 s old
+13 M2 > M1 request
+14 M1 refuses: empty
+14 M1 > M2 refuse
+15 M2 > M1 watch
+20 M1 > M2 request
+21 M2 refuses: empty
+21 M2 > M1 refuse
+22 M1 > M2 watch
+"
+    );
+}
+
+#[test]
+fn half_of_the_queue_moves_the_younger_half() {
+    let config = config(&[1, 1], "steal:random,amount=half", Options::default());
+    assert_eq!(
+        transcript(config, "1:1,9,0,1 2:1,9,0,1 3:1,9,0,1 4:1,9,0,1"),
+        "\
+0 M1 starts 1
+0 M2 > M1 request
+1 M1 grants 3 to M2 by Request
+1 M1 grants 4 to M2 by Request
+1 M1 > M2 give
+2 M2 > M1 reply
+2 M2 starts 3
+9 M1 starts 2
+11 M2 starts 4
+18 M1 > M2 request
+19 M2 refuses: empty
+19 M2 > M1 refuse
+20 M1 > M2 watch
+20 M2 knows what is 18 s old
+20 M2 > M1 request
+21 M1 refuses: empty
+21 M1 > M2 refuse
+22 M2 > M1 watch
+"
+    );
+}
+
+#[test]
+fn a_push_that_finds_no_room_comes_back_and_is_told_when_there_is() {
+    let config = config(&[2, 2], "steal:random,mode=push", Options::default());
+    assert_eq!(
+        transcript(config, "1:2,20,0,1 2:2,9,0,2 3:1,5,1,1"),
+        "\
+0 M1 starts 1
+0 M2 starts 2
+1 M1 grants 3 to M2 by Push
+1 M1 > M2 give
+2 M2 declines 3
+2 M2 > M1 reply
+3 M1 > M2 watch
+9 M2 > M1 news
+10 M1 grants 3 to M2 by Push
+10 M1 > M2 give
+11 M2 starts 3
+11 M2 > M1 reply
+"
+    );
+}
+
+#[test]
+fn a_job_that_starts_soon_anyway_is_kept_by_the_margin() {
+    // Job 2 would start here at 4 and there at 2: not worth ten seconds. Job 3 would start at 24.
+    let options = Options { margin: Some(Span::from_secs(10)), ..Options::default() };
+    let config = config(&[2, 2], "steal:random,amount=one", options);
+    assert_eq!(
+        transcript(config, "1:2,4,0,1 2:2,20,0,1 3:2,5,3,1"),
+        "\
+0 M1 starts 1
+0 M2 > M1 request
+1 M1 refuses: margin
+1 M1 > M2 refuse
+2 M2 > M1 watch
+3 M1 > M2 news
+4 M2 knows what is 1 s old
+4 M2 > M1 request
+4 M1 starts 2
+5 M1 grants 3 to M2 by Request
+5 M1 > M2 give
+6 M2 > M1 reply
+6 M2 starts 3
+11 M2 knows what is 6 s old
+11 M2 > M1 request
+12 M1 refuses: empty
+12 M1 > M2 refuse
+13 M2 > M1 watch
+24 M1 > M2 request
+25 M2 refuses: empty
+25 M2 > M1 refuse
+26 M1 > M2 watch
+"
+    );
+}
+
+#[test]
+fn a_job_too_wide_for_its_site_goes_home() {
+    let config = config(&[2, 4], "steal:nearest", Options::default());
+    assert_eq!(
+        transcript(config, "1:4,5,0,1"),
+        "\
+0 M1 grants 1 to M2 by Route
+0 M1 > M2 route
+0 M1 > M2 request
+0 M2 > M1 request
+1 M2 > M1 reply
+1 M2 starts 1
+1 M2 refuses: empty
+1 M2 > M1 refuse
+1 M1 refuses: empty
+1 M1 > M2 refuse
+2 M1 > M2 watch
+6 M2 knows what is 5 s old
+6 M2 > M1 request
+7 M1 refuses: empty
+7 M1 > M2 refuse
+8 M2 > M1 watch
+"
+    );
+}
+
+fn balance() -> impl Strategy<Value = Balance> {
+    const VICTIMS: [VictimRule; 4] =
+        [VictimRule::Random, VictimRule::Nearest, VictimRule::Loaded, VictimRule::TwoChoices];
+    const AMOUNTS: [Amount; 3] = [Amount::One, Amount::Half, Amount::Fit];
+    (prop::sample::select(&VICTIMS[..]), prop::sample::select(&AMOUNTS[..]), any::<bool>()).prop_map(
+        |(victim, amount, push)| Balance {
+            victim,
+            amount,
+            initiative: if push { Initiative::Push } else { Initiative::Pull },
+        },
+    )
+}
+
+fn workload() -> impl Strategy<Value = (Vec<u32>, Vec<TimedJob>)> {
+    let job = (0i64..40, 1u32..13, 1i64..30, any::<prop::sample::Index>());
+    (prop::collection::vec(1u32..13, 2..=6), prop::collection::vec(job, 1..=25)).prop_map(|(sizes, jobs)| {
+        let widest = sizes.iter().copied().max().expect("a site");
+        let mut jobs: Vec<TimedJob> = jobs
+            .into_iter()
+            .enumerate()
+            .map(|(index, (submit, width, run, origin))| {
+                let origin = origin.index(sizes.len()) + 1;
+                parse(&format!("{}:{},{run},{submit},{origin}", index + 1, width.min(widest)))
+            })
+            .collect();
+        jobs.sort_by_key(|job| job.spec.key());
+        (sizes, jobs)
+    })
+}
+
+const DELAY: Span = Span::from_secs(1);
+const JITTER: Span = Span::from_secs(4);
+const INSTANTS_MAX: u32 = 20_000;
+/// Far more than any run of so few jobs needs.
+const EVENTS_MAX: u32 = 100_000;
+
+/// Why a run is wrong, if it is.
+fn problem(mut simulation: Simulation<'_>, lossless: bool) -> Option<String> {
+    for _ in 0..INSTANTS_MAX {
+        let Some(next) = simulation.next_instant() else {
+            return simulation.finish().err().map(|violation| violation.to_string());
+        };
+        // Whatever was sent has arrived, and nobody is going to say anything.
+        let silent = lossless && next > simulation.now().saturating_add(DELAY + JITTER);
+        if silent && let Some(overlooked) = overlooked(&simulation) {
+            return Some(overlooked);
+        }
+        if let Err(violation) = simulation.advance(&mut |_| {}) {
+            return Some(violation.to_string());
+        }
+    }
+    Some("the grid never falls silent".to_string())
+}
+
+/// A site with idle processors for a job that waits elsewhere.
+fn overlooked(simulation: &Simulation<'_>) -> Option<String> {
+    let peers = simulation.peers();
+    let waiting = || peers.iter().flat_map(|peer| peer.own().iter());
+    peers.iter().find_map(|peer| {
+        let job = waiting().find(|job| job.processors <= peer.free())?;
+        let now = simulation.now();
+        Some(format!("at {now}: site {} has room for job {}, which waits", peer.site(), job.id))
+    })
+}
+
+fn bad_network(sizes: &[u32], balance: Balance, options: Options, seed: u64) -> SimulationConfig {
+    let mut config = config(sizes, "steal:random", options);
+    config.strategy = Scheduling::Balance(balance);
+    config.faults = Faults { loss: 0.0, duplication: 0.2, jitter: JITTER };
+    config.seed = seed;
+    config
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1000))]
+
+    /// As long as no message is lost, nothing needs to be repeated.
+    #[test]
+    fn no_site_is_overlooked_in_silence(
+        (sizes, jobs) in workload(),
+        balance in balance(),
+        tries in 1usize..5,
+        gossip in 5i64..50,
+        batch in prop_oneof![Just(1usize), Just(2), Just(1024)],
+        seed in any::<u64>(),
+    ) {
+        let gossip = Span::from_secs(gossip);
+        let options = Options { tries, gossip, batch, ..Options::default() };
+        let config = bad_network(&sizes, balance, options, seed);
+        prop_assert_eq!(problem(Simulation::new(config, &jobs), true), None);
+    }
+
+    /// Nothing starts twice or late: with free messages and any rule, who has room for a waiting job gets it at once.
+    #[test]
+    fn without_delay_no_instant_ends_with_room_for_a_waiting_job(
+        (sizes, jobs) in workload(),
+        balance in balance(),
+        tries in 1usize..5,
+    ) {
+        let mut config = config(&sizes, "steal:random", Options { tries, ..Options::default() });
+        config.strategy = Scheduling::Balance(balance);
+        config.delay = Delay::ZERO;
+        let mut simulation = Simulation::new(config, &jobs);
+        let mut events = 0;
+        let mut count = |event: &Event| {
+            events += 1;
+            assert!(events < EVENTS_MAX, "an instant never ends: {event:?}");
+        };
+        while simulation.advance(&mut count).map_err(|violation| TestCaseError::fail(violation.to_string()))? {
+            prop_assert_eq!(overlooked(&simulation), None);
+        }
+    }
+}
+
+#[cfg(feature = "canary")]
+mod canaries {
+    use super::*;
+    use proptest::strategy::ValueTree;
+    use proptest::test_runner::TestRunner;
+    use protocol::canary::Canary;
+
+    /// What goes wrong in some hundred runs.
+    fn problems(canary: Option<Canary>, loss: f64, pushes: bool) -> Vec<String> {
+        let mut runner = TestRunner::deterministic();
+        (0..400)
+            .filter_map(|seed| {
+                let (sizes, jobs) = workload().new_tree(&mut runner).expect("a workload").current();
+                let mut balance = balance().new_tree(&mut runner).expect("a baseline").current();
+                balance.initiative = if pushes { Initiative::Push } else { Initiative::Pull };
+                let retry = (loss > 0.0).then(|| Span::from_secs(15));
+                let options = Options { tries: 2, retry, ..Options::default() };
+                let mut config = bad_network(&sizes, balance, options, seed);
+                config.faults.loss = loss;
+                let simulation = Simulation::new(config, &jobs);
+                let simulation = match canary {
+                    Some(canary) => simulation.with_canary(canary),
+                    None => simulation,
+                };
+                problem(simulation, loss == 0.0)
+            })
+            .collect()
+    }
+
+    #[test]
+    fn sites_without_mistakes_pass() {
+        for pushes in [false, true] {
+            assert_eq!(problems(None, 0.0, pushes), [] as [String; 0]);
+            assert_eq!(problems(None, 0.3, pushes), [] as [String; 0]);
+        }
+    }
+
+    fn found(problems: &[String], words: &str) -> usize {
+        let found = problems.iter().filter(|problem| problem.contains(words)).count();
+        println!("{found} of 400 runs: {words}");
+        found
+    }
+
+    #[test]
+    fn news_never_told_leaves_sites_overlooked() {
+        for pushes in [false, true] {
+            let problems = problems(Some(Canary::NewsNeverTold), 0.0, pushes);
+            assert!(found(&problems, "has room for job") > 0, "{problems:?}");
+        }
+    }
+
+    #[test]
+    fn reclaiming_an_unanswered_job_makes_two_owners() {
+        let problems = problems(Some(Canary::ReclaimOnTimeout), 0.3, false);
+        assert!(
+            found(&problems, "is owned by site") + found(&problems, "started before") > 0,
+            "{problems:?}"
+        );
+    }
+
+    #[test]
+    fn forgetting_a_declined_push_loses_the_job() {
+        let problems = problems(Some(Canary::ForgetDeclined), 0.0, true);
+        assert!(found(&problems, "is lost") > 0, "{problems:?}");
+    }
+}
