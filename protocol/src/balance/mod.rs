@@ -35,10 +35,6 @@ use watch::{Watched, Watcher};
 /// The stream of the seed that the site of rank 0 draws from; others follow. The network draws from an earlier one.
 const FIRST_STREAM: u64 = 1 << 32;
 
-/// How long a site leaves another alone that had work but would not give it, because of a limit or the margin.
-/// Arbitrary; jobs run for minutes.
-const PAUSE: Span = Span::from_secs(60);
-
 /// What a peer adds to its queue and ledger to take part in a baseline.
 #[derive(Clone, Debug)]
 pub(crate) struct Balancer {
@@ -63,8 +59,6 @@ pub(crate) struct Balancer {
     asked: Option<Asked>,
     served: BTreeMap<usize, Served>,
     pushed: Option<Pushed>,
-    /// Sites that had something by this version of their digest but did not give it; they are left alone.
-    spurned: BTreeMap<usize, u64>,
     /// What this site had others watch for.
     watched: BTreeMap<usize, Watched>,
     /// What others had this site watch for.
@@ -117,7 +111,6 @@ impl Balancer {
             asked: None,
             served: BTreeMap::new(),
             pushed: None,
-            spurned: BTreeMap::new(),
             watched: BTreeMap::new(),
             watchers: BTreeMap::new(),
             watch_count: 0,
@@ -181,7 +174,7 @@ impl Peer {
     /// Acts on a message of a baseline.
     pub(crate) fn balance_message(&mut self, now: Time, from: usize, message: Message) {
         match message {
-            Message::Request { seq, offer, seen } => self.on_ask(now, from, seq, offer.free, seen),
+            Message::Request { seq, offer, .. } => self.on_ask(now, from, seq, offer.free),
             Message::Refuse { seq, digest } => self.on_refuse(now, from, seq, digest),
             Message::Give { transfers, answers, digest, floor } => {
                 self.on_floor(self.site_at(from), floor);
@@ -220,19 +213,23 @@ impl Peer {
         digest
     }
 
-    /// As [`Peer::digest`], for one site: under a margin its narrowest job is one that is worth giving to it.
+    /// As [`Peer::digest`], for one site: what a limit or the margin forbids to give to it is as if it did not wait.
     fn digest_for(&mut self, now: Time, other: usize) -> Digest {
         let digest = self.digest();
-        if self.config.options.margin.is_none() || !self.balancer().pulls() {
+        if !self.balancer().pulls() {
             return digest;
         }
         Digest { narrowest: self.narrowest_for(now, other).unwrap_or(0), ..digest }
     }
 
-    /// The narrowest waiting job that is worth giving to a site; it may be too wide for its machine.
+    /// The narrowest waiting job that may be given to a site; it may be too wide for its machine.
     fn narrowest_for(&self, now: Time, other: usize) -> Option<u32> {
+        if self.ledger.out_count(self.site_at(other)) >= self.config.options.unanswered_max {
+            return None;
+        }
         match self.worth(now, other) {
             Worth::Any => self.own.narrowest(Widths::ALL),
+            // By width, the narrowest first.
             worth => self.own.iter().find(|job| worth.holds(job)).map(|job| job.processors),
         }
     }
@@ -289,22 +286,11 @@ impl Peer {
         }
     }
 
-    /// The sleep, or the pause for sites that would not give, is over.
+    /// The sleep is over.
     pub(crate) fn balance_wakes(&mut self) {
         let balancer = self.balancer();
-        balancer.spurned.clear();
         if balancer.search == Search::Resting {
             balancer.search = Search::Content;
-        }
-    }
-
-    /// Leaves a site alone until it says something new or the pause is over.
-    fn spurn(&mut self, now: Time, rank: usize) {
-        let balancer = self.balancer();
-        let version = balancer.known.get(&rank).map_or(0, |known| known.digest.version);
-        balancer.spurned.insert(rank, version);
-        if !self.timers.is_set(Timer::Poll) {
-            self.timers.set(Timer::Poll, now, PAUSE);
         }
     }
 

@@ -64,7 +64,7 @@ impl Peer {
         let fits = |narrowest: u32| narrowest > 0 && narrowest <= free;
         let promises = |rank: &usize| {
             let known = &balancer.known[rank];
-            fits(known.digest.narrowest) && balancer.spurned.get(rank) != Some(&known.digest.version)
+            fits(known.digest.narrowest)
         };
         balancer.known.keys().copied().find(promises)
     }
@@ -104,7 +104,7 @@ impl Peer {
         }
     }
 
-    pub(super) fn on_ask(&mut self, now: Time, thief: usize, seq: u64, free: u32, seen: u64) {
+    pub(super) fn on_ask(&mut self, now: Time, thief: usize, seq: u64, free: u32) {
         let record = *self.balancer().served.entry(thief).or_default();
         if seq < record.seq || !self.balancer().pulls() {
             let from = self.site_at(thief);
@@ -117,9 +117,6 @@ impl Peer {
             return self.answer_again(now, thief, record);
         }
         let site = self.site_at(thief);
-        let unseen: u32 =
-            self.ledger.out_to(site).filter(|out| out.number > seen).map(|out| out.job.processors).sum();
-        let free = free.saturating_sub(unseen);
         let room = self.config.options.unanswered_max.saturating_sub(self.ledger.out_count(site));
         let worth = self.worth(now, thief);
         let jobs = if room == 0 { Vec::new() } else { self.take_for(thief, free, room, worth) };
@@ -251,20 +248,19 @@ impl Peer {
     }
 
     pub(super) fn on_refuse(&mut self, now: Time, victim: usize, seq: u64, digest: Digest) {
-        let Some(free) = self.answered_work(now, victim, seq, 0) else {
-            self.learn(now, victim, digest);
-            return self.balance_ignored(victim, &Message::Refuse { seq, digest });
-        };
+        let answers = self.answered_work(now, victim, seq, 0);
         self.learn(now, victim, digest);
-        self.refused();
-        if digest.narrowest > 0 && digest.narrowest <= free {
-            self.spurn(now, victim);
+        if answers {
+            self.refused();
+        } else {
+            self.balance_ignored(victim, &Message::Refuse { seq, digest });
         }
     }
 
-    /// Ends the request that this answers; what was offered with it.
-    fn answered_work(&mut self, now: Time, victim: usize, seq: u64, jobs: usize) -> Option<u32> {
-        let asked = self.balancer().asked.filter(|asked| (asked.victim, asked.seq) == (victim, seq))?;
+    /// Ends the request that this answers; false if it answers none.
+    fn answered_work(&mut self, now: Time, victim: usize, seq: u64, jobs: usize) -> bool {
+        let asked = self.balancer().asked.filter(|asked| (asked.victim, asked.seq) == (victim, seq));
+        let Some(asked) = asked else { return false };
         self.balancer().asked = None;
         self.timers.cancel(Timer::Request(victim));
         if let Some(sent) = asked.sent_once {
@@ -272,7 +268,7 @@ impl Peer {
         }
         let jobs = u32::try_from(jobs).expect("messages are short");
         self.event(EventKind::Answered { victim: self.site_at(victim), seq, jobs });
-        Some(asked.free)
+        true
     }
 
     pub(super) fn on_give(
@@ -308,7 +304,7 @@ impl Peer {
             self.send(from, Message::Reply { accepted, declined });
         }
         if let Some(seq) = answers
-            && self.answered_work(now, from, seq, transfers.len()).is_some()
+            && self.answered_work(now, from, seq, transfers.len())
         {
             self.progress();
         }

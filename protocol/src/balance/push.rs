@@ -63,7 +63,7 @@ impl Peer {
         let balancer = self.balancer();
         let has_room = |rank: &usize| {
             let known = &balancer.known[rank];
-            known.digest.idle >= narrowest && balancer.spurned.get(rank) != Some(&known.digest.version)
+            known.digest.idle >= narrowest
         };
         balancer.known.keys().copied().filter(has_room).collect()
     }
@@ -115,7 +115,10 @@ impl Peer {
             return self.tell_watchers(now);
         }
         let balancer = self.balancer();
-        let Some(pushed) = balancer.pushed.as_mut().filter(|pushed| pushed.target == from) else { return };
+        let Some(pushed) = balancer.pushed.as_mut().filter(|pushed| pushed.target == from) else {
+            // A limit may have kept jobs here.
+            return self.turn(now);
+        };
         for number in accepted {
             pushed.accepted |= pushed.open.remove(number);
         }

@@ -121,9 +121,7 @@ impl Peer {
         for (rank, watcher) in all {
             let Some(width) = watcher.width else { continue };
             let there = if pulls {
-                // What a limit forbids to give is as if it did not wait.
-                let full = self.ledger.out_count(self.site_at(rank)) >= self.config.options.unanswered_max;
-                !full && self.narrowest_for(now, rank).is_some_and(|narrowest| narrowest <= width)
+                self.narrowest_for(now, rank).is_some_and(|narrowest| narrowest <= width)
             } else {
                 idle >= width
             };
