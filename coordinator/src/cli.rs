@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::drive::{run, simulate};
-use crate::{compare, exit, explain, report, sweep, theory, trace};
+use crate::{bench, compare, exit, explain, report, sweep, theory, trace};
 
 /// A testbed for peer-to-peer job scheduling between parallel machines.
 #[derive(Debug, Parser)]
@@ -31,6 +31,8 @@ enum Command {
     /// Run what stdin says; `sweep` starts one for each core
     #[command(hide = true)]
     SweepWorker,
+    /// Measure what parts of a run cost on this machine
+    Bench(bench::BenchArgs),
 }
 
 /// Runs the command line and says how it ended.
@@ -48,6 +50,7 @@ pub fn main() -> ExitCode {
         Command::Report(args) => report::sweep::command(&args),
         Command::Export(args) => sweep::export::command(&args),
         Command::SweepWorker => sweep::worker::run(),
+        Command::Bench(args) => bench::run(&args),
     };
     match done {
         Ok(code) => ExitCode::from(code),

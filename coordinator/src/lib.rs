@@ -1,5 +1,6 @@
-//! The command line of Stealgrid: `simulate`, `run`, `compare`, `trace`, `sweep`, `report` and `export`.
+//! The command line of Stealgrid: `simulate`, `run`, `compare`, `trace`, `sweep`, `report`, `export` and `bench`.
 
+pub mod bench;
 pub mod cli;
 pub mod compare;
 pub mod directory;

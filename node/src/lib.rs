@@ -14,6 +14,7 @@
 
 mod alarm;
 pub mod arrivals;
+pub mod bench;
 mod bytes;
 pub mod cli;
 pub mod client;

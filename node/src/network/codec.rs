@@ -1,4 +1,5 @@
-//! What crosses a libp2p stream: one request with a length prefix, answered by one byte.
+//! What introduces a node to another: one request with a length prefix, answered by one byte. Frames, which follow,
+//! have answers of the same kind; see `frames`.
 //!
 //! The length is checked against the cap before anything is allocated. Content is decoded elsewhere.
 
@@ -8,20 +9,13 @@ use futures::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use libp2p::StreamProtocol;
 use libp2p::request_response;
 
-/// A request between two nodes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Request {
-    /// Who I am; see `hello`.
-    Hello(Vec<u8>),
-    /// A protocol message; see `frame`.
-    Frame(Vec<u8>),
-}
-
-/// The answer to a request. It says what became of the bytes, not of the message in them.
+/// The answer to a hello or a frame. It says what became of the bytes, not of the message in them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Answer {
     /// They are in the inbox.
     Taken,
+    /// They are not, because it is full.
+    Full,
     /// They are not, and repeating them will not help.
     Refused(Refusal),
 }
@@ -59,17 +53,19 @@ const REFUSALS: [Refusal; 6] = [
 ];
 
 impl Answer {
-    fn to_byte(self) -> u8 {
+    pub(super) fn to_byte(self) -> u8 {
         match self {
             Answer::Taken => 0,
+            Answer::Full => FULL,
             Answer::Refused(refusal) => {
                 1 + REFUSALS.iter().position(|other| *other == refusal).expect("all are listed") as u8
             }
         }
     }
 
-    fn from_byte(byte: u8) -> io::Result<Answer> {
+    pub(super) fn from_byte(byte: u8) -> io::Result<Answer> {
         match byte.checked_sub(1) {
+            _ if byte == FULL => Ok(Answer::Full),
             None => Ok(Answer::Taken),
             Some(index) => REFUSALS
                 .get(usize::from(index))
@@ -79,42 +75,37 @@ impl Answer {
     }
 }
 
-const KIND_HELLO: u8 = 0;
-const KIND_FRAME: u8 = 1;
+/// The last byte, so that reasons can be added.
+const FULL: u8 = u8::MAX;
 
-/// Reads and writes requests of at most `bytes_max` bytes.
+/// Reads and writes hellos of at most `bytes_max` bytes.
 #[derive(Clone, Debug)]
 pub(super) struct Codec {
     pub(super) bytes_max: usize,
 }
 
-fn invalid(reason: String) -> io::Error {
+pub(super) fn invalid(reason: String) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, reason)
 }
 
 impl request_response::Codec for Codec {
     type Protocol = StreamProtocol;
-    type Request = Request;
+    type Request = Vec<u8>;
     type Response = Answer;
 
-    async fn read_request<T>(&mut self, _: &StreamProtocol, io: &mut T) -> io::Result<Request>
+    async fn read_request<T>(&mut self, _: &StreamProtocol, io: &mut T) -> io::Result<Vec<u8>>
     where
         T: AsyncRead + Unpin + Send,
     {
-        let mut head = [0; 5];
-        io.read_exact(&mut head).await?;
-        let [kind, len @ ..] = head;
+        let mut len = [0; 4];
+        io.read_exact(&mut len).await?;
         let len = u32::from_le_bytes(len) as usize;
         if len > self.bytes_max {
             return Err(invalid(format!("a request of {len} bytes exceeds the cap of {}", self.bytes_max)));
         }
         let mut content = vec![0; len];
         io.read_exact(&mut content).await?;
-        match kind {
-            KIND_HELLO => Ok(Request::Hello(content)),
-            KIND_FRAME => Ok(Request::Frame(content)),
-            _ => Err(invalid(format!("unknown request kind {kind}"))),
-        }
+        Ok(content)
     }
 
     async fn read_response<T>(&mut self, _: &StreamProtocol, io: &mut T) -> io::Result<Answer>
@@ -126,14 +117,10 @@ impl request_response::Codec for Codec {
         Answer::from_byte(byte[0])
     }
 
-    async fn write_request<T>(&mut self, _: &StreamProtocol, io: &mut T, request: Request) -> io::Result<()>
+    async fn write_request<T>(&mut self, _: &StreamProtocol, io: &mut T, content: Vec<u8>) -> io::Result<()>
     where
         T: AsyncWrite + Unpin + Send,
     {
-        let (kind, content) = match request {
-            Request::Hello(content) => (KIND_HELLO, content),
-            Request::Frame(content) => (KIND_FRAME, content),
-        };
         if content.len() > self.bytes_max {
             return Err(invalid(format!(
                 "a request of {} bytes exceeds the cap of {}",
@@ -143,8 +130,7 @@ impl request_response::Codec for Codec {
         }
         let len = u32::try_from(content.len()).expect("the cap fits 32 bits");
         // One write, so that head and content share a segment.
-        let mut bytes = Vec::with_capacity(5 + content.len());
-        bytes.push(kind);
+        let mut bytes = Vec::with_capacity(4 + content.len());
         bytes.extend_from_slice(&len.to_le_bytes());
         bytes.extend_from_slice(&content);
         io.write_all(&bytes).await
@@ -168,21 +154,20 @@ mod tests {
 
     const PROTOCOL: StreamProtocol = StreamProtocol::new("/test/1");
 
-    fn write(codec: &mut Codec, request: Request) -> io::Result<Vec<u8>> {
+    fn write(codec: &mut Codec, request: Vec<u8>) -> io::Result<Vec<u8>> {
         let mut io = Cursor::new(Vec::new());
         block_on(codec.write_request(&PROTOCOL, &mut io, request))?;
         Ok(io.into_inner())
     }
 
-    fn read(codec: &mut Codec, bytes: &[u8]) -> io::Result<Request> {
+    fn read(codec: &mut Codec, bytes: &[u8]) -> io::Result<Vec<u8>> {
         block_on(codec.read_request(&PROTOCOL, &mut Cursor::new(bytes)))
     }
 
     #[test]
     fn requests_round_trip_up_to_the_cap() {
         let mut codec = Codec { bytes_max: 4 };
-        for request in [Request::Hello(vec![1]), Request::Frame(Vec::new()), Request::Frame(vec![1, 2, 3, 4])]
-        {
+        for request in [Vec::new(), vec![1, 2, 3, 4]] {
             let bytes = write(&mut codec, request.clone()).unwrap();
             assert_eq!(read(&mut codec, &bytes).unwrap(), request);
         }
@@ -191,25 +176,23 @@ mod tests {
     #[test]
     fn an_oversized_request_is_neither_written_nor_read() {
         let mut codec = Codec { bytes_max: 4 };
-        let error = write(&mut codec, Request::Frame(vec![0; 5])).unwrap_err();
+        let error = write(&mut codec, vec![0; 5]).unwrap_err();
         assert_eq!(error.to_string(), "a request of 5 bytes exceeds the cap of 4");
 
         // The announced length alone is enough to refuse: no content follows here.
-        let error = read(&mut codec, &[KIND_FRAME, 5, 0, 0, 0]).unwrap_err();
+        let error = read(&mut codec, &[5, 0, 0, 0]).unwrap_err();
         assert_eq!(error.to_string(), "a request of 5 bytes exceeds the cap of 4");
     }
 
     #[test]
-    fn unknown_kinds_and_answers_are_refused() {
-        let mut codec = Codec { bytes_max: 4 };
-        assert!(read(&mut codec, &[9, 0, 0, 0, 0]).is_err());
+    fn unknown_answers_are_refused() {
         assert!(Answer::from_byte(7).is_err());
     }
 
     #[test]
     fn answers_round_trip() {
         let refused = REFUSALS.map(Answer::Refused);
-        for answer in refused.into_iter().chain([Answer::Taken]) {
+        for answer in refused.into_iter().chain([Answer::Taken, Answer::Full]) {
             let mut io = Cursor::new(Vec::new());
             let mut codec = Codec { bytes_max: 0 };
             block_on(codec.write_response(&PROTOCOL, &mut io, answer)).unwrap();

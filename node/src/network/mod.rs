@@ -7,6 +7,8 @@
 mod address;
 mod codec;
 mod dial;
+pub(crate) mod echo;
+mod frames;
 mod hello;
 mod identity;
 mod swarm;
@@ -29,7 +31,7 @@ pub use identity::{Identity, IdentityError};
 
 /// Default of [`NetworkConfig::frame_bytes_max`]: 256 KiB, a grant of some two thousand jobs.
 pub const FRAME_BYTES_MAX: usize = 256 * 1024;
-/// Requests under way to one peer. Half of what yamux acknowledges lazily (256), so that both directions fit.
+/// Frames to one peer that are not answered. Arbitrary; enough to keep the link busy.
 const IN_FLIGHT_MAX: usize = 128;
 /// Frames waiting for one of the [`IN_FLIGHT_MAX`] places of a peer. Arbitrary; beyond it frames are lost.
 const OUTBOX_MAX: usize = 4096;

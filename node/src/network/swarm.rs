@@ -1,8 +1,7 @@
-//! The libp2p stack of a node: TCP, Noise, yamux, and four behaviours.
+//! The libp2p stack of a node: TCP, Noise, yamux, and five behaviours.
 //!
-//! Requests negotiate lazily (`V1Lazy`): with the default a request costs one more round trip, which would double
-//! the latency of every steal. That is safe because all nodes of a run speak the same protocols, and the name of
-//! the request protocol carries the run.
+//! Streams negotiate lazily (`V1Lazy`), without a round trip of their own. That is safe because all nodes of a run
+//! speak the same protocols, and the names of the protocols carry the run.
 
 use std::time::Duration;
 
@@ -13,11 +12,12 @@ use libp2p::swarm::behaviour::toggle::Toggle;
 use libp2p::{StreamProtocol, Swarm, SwarmBuilder, identify, mdns, noise, ping, tcp, yamux};
 
 use super::codec::Codec;
-use super::{Discovery, IN_FLIGHT_MAX, NetworkConfig, NetworkError};
+use super::frames::Frames;
+use super::{Discovery, NetworkConfig, NetworkError};
 
 /// Connections stay open when nothing is sent for this long; a quiet grid is a normal grid.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(600);
-/// A request that is not acknowledged by then is lost.
+/// A hello that is not answered by then is repeated on a new connection.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 /// How often the round trip to each peer is measured.
 const PING_INTERVAL: Duration = Duration::from_secs(5);
@@ -29,7 +29,8 @@ const MDNS_INTERVAL: Duration = Duration::from_secs(10);
 /// What a node does on its connections.
 #[derive(NetworkBehaviour)]
 pub(super) struct Behaviour {
-    pub(super) requests: request_response::Behaviour<Codec>,
+    pub(super) hellos: request_response::Behaviour<Codec>,
+    pub(super) frames: Frames,
     pub(super) ping: ping::Behaviour,
     pub(super) identify: identify::Behaviour,
     pub(super) mdns: Toggle<mdns::tokio::Behaviour>,
@@ -48,15 +49,18 @@ pub(super) fn run_protocol(run: &str) -> Result<String, NetworkError> {
 pub(super) fn build(config: &NetworkConfig) -> Result<Swarm<Behaviour>, NetworkError> {
     let start = |error: &dyn std::fmt::Display| NetworkError::Start(error.to_string());
     let run_protocol = run_protocol(&config.run)?;
-    let protocol = StreamProtocol::try_from_owned(format!("{run_protocol}/frame/2"))
-        .map_err(|_| NetworkError::RunName(config.run.clone()))?;
+    let protocol = |name: &str| {
+        StreamProtocol::try_from_owned(format!("{run_protocol}/{name}"))
+            .map_err(|_| NetworkError::RunName(config.run.clone()))
+    };
+    let frames = Frames::new(protocol("frames/2")?, config.frame_bytes_max);
     let codec = Codec { bytes_max: config.frame_bytes_max };
-    let request_config = request_response::Config::default()
-        .with_request_timeout(REQUEST_TIMEOUT)
-        // Both directions share this limit; half of it is kept free for what the other side sends.
-        .with_max_concurrent_streams(2 * IN_FLIGHT_MAX + 2);
-    let requests =
-        request_response::Behaviour::with_codec(codec, [(protocol, ProtocolSupport::Full)], request_config);
+    let request_config = request_response::Config::default().with_request_timeout(REQUEST_TIMEOUT);
+    let hellos = request_response::Behaviour::with_codec(
+        codec,
+        [(protocol("hello/1")?, ProtocolSupport::Full)],
+        request_config,
+    );
     let ping =
         ping::Behaviour::new(ping::Config::new().with_interval(PING_INTERVAL).with_timeout(PING_TIMEOUT));
     let keypair = config.identity.keypair();
@@ -73,7 +77,7 @@ pub(super) fn build(config: &NetworkConfig) -> Result<Swarm<Behaviour>, NetworkE
             Toggle::from(Some(behaviour))
         }
     };
-    let behaviour = Behaviour { requests, ping, identify, mdns };
+    let behaviour = Behaviour { hellos, frames, ping, identify, mdns };
     let swarm = SwarmBuilder::with_existing_identity(keypair)
         .with_tokio()
         .with_tcp(tcp::Config::default().nodelay(true), noise::Config::new, yamux::Config::default)
@@ -84,7 +88,6 @@ pub(super) fn build(config: &NetworkConfig) -> Result<Swarm<Behaviour>, NetworkE
             swarm
                 .with_idle_connection_timeout(IDLE_TIMEOUT)
                 .with_substream_upgrade_protocol_override(Version::V1Lazy)
-                .with_max_negotiating_inbound_streams(2 * IN_FLIGHT_MAX)
         })
         .build();
     Ok(swarm)

@@ -17,7 +17,7 @@ use futures::stream::FuturesUnordered;
 use libp2p::core::ConnectedPoint;
 use libp2p::core::transport::TransportError;
 use libp2p::multiaddr::Protocol;
-use libp2p::request_response::{self, OutboundRequestId, ResponseChannel};
+use libp2p::request_response::{self, OutboundRequestId};
 use libp2p::swarm::dial_opts::{DialOpts, PeerCondition};
 use libp2p::swarm::{ConnectionId, SwarmEvent};
 use libp2p::{Multiaddr, PeerId, Swarm, identify, mdns, ping};
@@ -27,8 +27,9 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 
 use super::address::{look_up, needs_name_lookup, parse_address, socket_address, strip_peer};
-use super::codec::{Answer, Request};
+use super::codec::Answer;
 use super::dial::DialTable;
+use super::frames::FrameEvent;
 use super::hello::Hello;
 use super::swarm::{Behaviour, BehaviourEvent, build, run_protocol};
 use super::{
@@ -64,10 +65,11 @@ struct Peer {
     refused: bool,
 }
 
-/// What an unanswered request was.
-enum Asked {
-    Hello,
-    Frame { to: SiteId, kind: MessageKind },
+/// A frame that was sent and not answered.
+struct Sent {
+    peer: PeerId,
+    to: SiteId,
+    kind: MessageKind,
 }
 
 /// Owner of the swarm.
@@ -82,7 +84,9 @@ pub(super) struct NetworkTask {
     peers: BTreeMap<PeerId, Peer>,
     /// The peers whose hello was taken.
     sites: BTreeMap<SiteId, PeerId>,
-    asked: HashMap<OutboundRequestId, (PeerId, Asked)>,
+    /// Hellos and frames without an answer.
+    greetings: HashMap<OutboundRequestId, PeerId>,
+    sent: HashMap<u64, Sent>,
     /// Refused peers that are disconnected if they have not left by then, in that order.
     leaving: VecDeque<(Instant, PeerId)>,
     arrivals: mpsc::Sender<Arrival>,
@@ -117,7 +121,8 @@ impl NetworkTask {
             resolving: FuturesUnordered::new(),
             peers: BTreeMap::new(),
             sites: BTreeMap::new(),
-            asked: HashMap::new(),
+            greetings: HashMap::new(),
+            sent: HashMap::new(),
             leaving: VecDeque::new(),
             arrivals,
             counters,
@@ -373,7 +378,8 @@ impl NetworkTask {
 
     fn on_behaviour_event(&mut self, event: BehaviourEvent) {
         match event {
-            BehaviourEvent::Requests(event) => self.on_request_event(event),
+            BehaviourEvent::Hellos(event) => self.on_hello_event(event),
+            BehaviourEvent::Frames(event) => self.on_frame_event(event),
             BehaviourEvent::Ping(event) => self.on_ping(event),
             BehaviourEvent::Identify(identify::Event::Received { peer_id, info, .. }) => {
                 self.on_identified(peer_id, &info);
@@ -427,6 +433,8 @@ impl NetworkTask {
             self.disconnect(peer_id);
             return;
         }
+        // Each connection has a stream of its own, and is identified by itself.
+        self.swarm.behaviour_mut().frames.open(peer_id);
         if !peer.greeted {
             peer.greeted = true;
             let hello = Hello {
@@ -434,34 +442,35 @@ impl NetworkTask {
                 incarnation: self.config.incarnation,
                 processors: self.config.processors.clone(),
             };
-            self.request(peer_id, Request::Hello(hello.encode()), Asked::Hello);
+            let id = self.swarm.behaviour_mut().hellos.send_request(&peer_id, hello.encode());
+            self.greetings.insert(id, peer_id);
         }
     }
 
-    fn request(&mut self, peer: PeerId, request: Request, asked: Asked) {
-        let id = self.swarm.behaviour_mut().requests.send_request(&peer, request);
-        self.asked.insert(id, (peer, asked));
-    }
-
-    fn on_request_event(&mut self, event: request_response::Event<Request, Answer>) {
+    fn on_hello_event(&mut self, event: request_response::Event<Vec<u8>, Answer>) {
         match event {
             request_response::Event::Message { peer, message, .. } => match message {
                 request_response::Message::Request { request, channel, .. } => {
-                    self.on_request(peer, request, channel);
+                    let answer = self.on_hello(peer, &request);
+                    self.count_refusal(answer);
+                    // An error means that the connection has closed meanwhile; the sender learns that by itself.
+                    let _ = self.swarm.behaviour_mut().hellos.send_response(channel, answer);
                 }
                 request_response::Message::Response { request_id, response } => {
-                    if let Some((peer, asked)) = self.asked.remove(&request_id) {
-                        self.on_answer(peer, asked, response);
+                    if let Some(peer) = self.greetings.remove(&request_id) {
+                        self.on_greeted(peer, response);
                     }
                 }
             },
             request_response::Event::OutboundFailure { request_id, error, .. } => {
-                if let Some((peer, asked)) = self.asked.remove(&request_id) {
-                    self.on_unanswered(peer, asked, &error);
+                if let Some(peer) = self.greetings.remove(&request_id) {
+                    tracing::debug!(%peer, %error, "the hello went unanswered");
+                    // The connection is of no use without it; dialing anew repeats it.
+                    self.disconnect(peer);
                 }
             }
             request_response::Event::InboundFailure { peer, error, .. } => {
-                tracing::debug!(%peer, %error, "a request could not be taken or answered");
+                tracing::debug!(%peer, %error, "a hello could not be taken or answered");
             }
             request_response::Event::ResponseSent { peer, .. } => {
                 if self.peers.get(&peer).is_some_and(|peer| peer.refused) {
@@ -472,19 +481,10 @@ impl NetworkTask {
         }
     }
 
-    fn on_request(&mut self, peer_id: PeerId, request: Request, channel: ResponseChannel<Answer>) {
-        let answer = match request {
-            Request::Hello(bytes) => self.on_hello(peer_id, &bytes),
-            Request::Frame(bytes) => match self.on_frame(peer_id, bytes) {
-                Some(answer) => answer,
-                None => return, // Not taken and not refused: without an answer it counts as lost.
-            },
-        };
+    fn count_refusal(&self, answer: Answer) {
         if let Answer::Refused(_) = answer {
             self.counters.refused.fetch_add(1, Ordering::Relaxed);
         }
-        // An error means that the connection has closed meanwhile; the sender learns that by itself.
-        let _ = self.swarm.behaviour_mut().requests.send_response(channel, answer);
     }
 
     fn on_hello(&mut self, peer_id: PeerId, bytes: &[u8]) -> Answer {
@@ -527,26 +527,18 @@ impl NetworkTask {
         Ok(hello)
     }
 
-    fn on_frame(&mut self, peer_id: PeerId, bytes: Vec<u8>) -> Option<Answer> {
-        let peer = self.peers.get(&peer_id)?;
-        let Some(from) = peer.site else { return Some(Answer::Refused(Refusal::NotIntroduced)) };
-        let arrival = Arrival::Frame { from, incarnation: peer.incarnation, bytes };
-        if self.arrivals.try_send(arrival).is_err() {
-            self.counters.inbox_full.fetch_add(1, Ordering::Relaxed);
-            return None;
-        }
-        Some(Answer::Taken)
-    }
-
-    fn on_answer(&mut self, peer_id: PeerId, asked: Asked, answer: Answer) {
-        match (asked, answer) {
-            (Asked::Hello, Answer::Taken) => {
+    /// What became of our hello.
+    fn on_greeted(&mut self, peer_id: PeerId, answer: Answer) {
+        match answer {
+            Answer::Taken => {
                 if let Some(peer) = self.peers.get_mut(&peer_id) {
                     peer.taken = true;
                     self.after_hello(peer_id);
                 }
             }
-            (Asked::Hello, Answer::Refused(refusal)) => {
+            // No answer to a hello; dialing anew repeats it.
+            Answer::Full => self.disconnect(peer_id),
+            Answer::Refused(refusal) => {
                 tracing::error!(
                     peer = %peer_id,
                     "another node refuses this one because {refusal}; check the site, the grid and the identities"
@@ -559,30 +551,6 @@ impl NetworkTask {
                     self.update_link(site, |link| link.problem = Some(format!("it refuses us: {refusal}")));
                 }
                 self.disconnect(peer_id);
-            }
-            (Asked::Frame { .. }, Answer::Taken) => {
-                self.counters.in_flight.fetch_sub(1, Ordering::Relaxed);
-                self.free_place(peer_id);
-            }
-            (Asked::Frame { to, kind }, Answer::Refused(refusal)) => {
-                tracing::debug!(to = to.0, reason = %refusal, "a frame was refused");
-                self.lose(to, kind);
-                self.free_place(peer_id);
-            }
-        }
-    }
-
-    fn on_unanswered(&mut self, peer_id: PeerId, asked: Asked, error: &request_response::OutboundFailure) {
-        match asked {
-            Asked::Hello => {
-                tracing::debug!(peer = %peer_id, %error, "the hello went unanswered");
-                // The connection is of no use without it; dialing anew repeats it.
-                self.disconnect(peer_id);
-            }
-            Asked::Frame { to, kind } => {
-                tracing::debug!(to = to.0, %error, "a frame was lost");
-                self.lose(to, kind);
-                self.free_place(peer_id);
             }
         }
     }
@@ -608,6 +576,48 @@ impl NetworkTask {
 
     // Frames.
 
+    fn on_frame_event(&mut self, event: FrameEvent) {
+        match event {
+            FrameEvent::Arrived { peer, connection, frame } => {
+                let answer = self.on_frame(peer, frame);
+                self.count_refusal(answer);
+                self.swarm.behaviour_mut().frames.answer(peer, connection, answer);
+            }
+            FrameEvent::Answered { id, answer } => {
+                let Some(Sent { peer, to, kind }) = self.sent.remove(&id) else { return };
+                if answer == Answer::Taken {
+                    self.counters.in_flight.fetch_sub(1, Ordering::Relaxed);
+                } else {
+                    tracing::debug!(to = to.0, ?answer, "a frame was not taken");
+                    self.lose(to, kind);
+                }
+                self.free_place(peer);
+            }
+            FrameEvent::Lost { id } => {
+                let Some(Sent { peer, to, kind }) = self.sent.remove(&id) else { return };
+                tracing::debug!(to = to.0, "a frame was lost");
+                self.lose(to, kind);
+                self.free_place(peer);
+            }
+            FrameEvent::Broken { peer, connection, reason } => {
+                tracing::debug!(%peer, reason, "a connection carries no frames");
+                self.swarm.close_connection(connection);
+            }
+        }
+    }
+
+    fn on_frame(&mut self, peer_id: PeerId, bytes: Vec<u8>) -> Answer {
+        let Some(Peer { site: Some(from), incarnation, .. }) = self.peers.get(&peer_id) else {
+            return Answer::Refused(Refusal::NotIntroduced);
+        };
+        let arrival = Arrival::Frame { from: *from, incarnation: *incarnation, bytes };
+        if self.arrivals.try_send(arrival).is_err() {
+            self.counters.inbox_full.fetch_add(1, Ordering::Relaxed);
+            return Answer::Full;
+        }
+        Answer::Taken
+    }
+
     fn send(&mut self, outgoing: Outgoing) {
         let peer_id = self.sites.get(&outgoing.to).copied();
         let peer = peer_id.and_then(|id| self.peers.get_mut(&id)).filter(|peer| peer.taken && !peer.refused);
@@ -627,10 +637,11 @@ impl NetworkTask {
         }
         peer.in_flight += 1;
         let Outgoing { to, kind, bytes } = outgoing;
-        self.request(peer_id, Request::Frame(bytes), Asked::Frame { to, kind });
+        let id = self.swarm.behaviour_mut().frames.send(peer_id, bytes);
+        self.sent.insert(id, Sent { peer: peer_id, to, kind });
     }
 
-    /// A request to the peer has ended: its place goes to the next frame that waits.
+    /// A frame to the peer was answered or lost: its place goes to the next frame that waits.
     fn free_place(&mut self, peer_id: PeerId) {
         let Some(peer) = self.peers.get_mut(&peer_id) else { return };
         peer.in_flight = peer.in_flight.saturating_sub(1);
