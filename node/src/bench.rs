@@ -170,6 +170,7 @@ impl Party {
                         incarnation: u64::from(self.site.0),
                         sequence: self.sequence,
                         sent_at: self.now,
+                        injected: Span::ZERO,
                         message: protocol::codec::encode(&message),
                         run_times,
                     };
