@@ -16,11 +16,15 @@ use rustix::process::Signal;
 
 use self::processes::{JOBS, PROGRAM, Run, assert_gone, pid, read, signal, table};
 
+/// Two seconds of delay at a factor, and with tolerances, that a loaded machine can keep.
+const LOADED: [&str; 8] =
+    ["--clock", "scaled:200", "--delay", "2s", "--tolerance", "50", "--calibration-tolerance", "1000"];
+
 #[test]
 fn a_run_replays_every_job_once_and_writes_its_results() {
     let folder = tempfile::tempdir().unwrap();
     // 550 s of trace time. Tolerant: on a loaded machine delays are what they are, and the schedule follows them.
-    let run = Run::start(folder.path(), &["--clock", "scaled:200", "--delay", "2s", "--tolerance", "50"]);
+    let run = Run::start(folder.path(), &LOADED);
     let (status, output) = run.wait();
 
     assert_eq!(status.code(), Some(0), "{output}");
@@ -135,6 +139,68 @@ fn what_real_nodes_cannot_do_is_refused_before_any_starts() {
         assert!(output.contains(expected), "{output}");
         assert!(!folder.path().join("out").exists(), "nothing was run");
     }
+}
+
+#[test]
+fn real_links_lose_double_and_cut_messages_and_every_job_runs_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let model = folder.path().join("bad.toml");
+    let text = "jitter = \"1s\"\nloss = 0.1\nduplication = 0.2\nreorder = true\n\
+                partitions = [{ groups = [[\"site1\"]], at = \"100s\", until = \"160s\" }]\n";
+    std::fs::write(&model, text).unwrap();
+    let path = model.to_str().unwrap();
+    // Whether the makespan is one that simulations have is not the question here.
+    let args = [&LOADED[..4], &LOADED[6..], &["--tolerance", "1000", "--network", path]].concat();
+
+    let (status, output) = Run::start(folder.path(), &args).wait();
+
+    assert_eq!(status.code(), Some(0), "{output}");
+    let out = folder.path().join("out");
+    let jobs = read(&out.join("jobs.csv"));
+    let (columns, rows) = table(&jobs);
+    let id = columns.iter().position(|column| *column == "job_id").unwrap();
+    let ids: BTreeSet<&str> = rows.iter().map(|row| row[id]).collect();
+    assert_eq!((rows.len(), ids.len()), (JOBS, JOBS));
+    let events = std::fs::File::open(out.join("events.jsonl.zst")).unwrap();
+    let events = String::from_utf8(zstd::decode_all(events).unwrap()).unwrap();
+    let lost = events.lines().filter(|line| line.contains("\"lost\"")).count();
+    assert!(lost > 0, "one message in ten is lost");
+    assert!(
+        !output.contains("not acknowledged"),
+        "what is lost on purpose is no fault of the network: {output}"
+    );
+}
+
+#[test]
+fn a_network_too_slow_for_the_delays_is_refused_with_a_factor_that_would_do() {
+    let folder = tempfile::tempdir().unwrap();
+    // A round trip would have to take two microseconds.
+    let run = Run::start(folder.path(), &["--clock", "scaled:100000", "--delay", "1ms"]);
+    let (status, output) = run.wait();
+
+    assert_eq!(status.code(), Some(5), "{output}");
+    assert!(output.contains("failed to keep to the configured delays on 6 of 6 links"), "{output}");
+    assert!(output.contains("--clock scaled:"), "{output}");
+    let out = folder.path().join("out");
+    assert_eq!(table(&read(&out.join("calibration.csv"))).1.len(), 6);
+    assert!(!out.join("jobs.csv").exists(), "nothing was run");
+}
+
+#[test]
+fn links_can_be_measured_without_a_run_that_leaves_earlier_results_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let earlier = folder.path().join("out/jobs.csv");
+    std::fs::create_dir(folder.path().join("out")).unwrap();
+    std::fs::write(&earlier, "kept").unwrap();
+
+    let args = ["--calibrate-only", "--clock", "scaled:10", "--format", "csv"];
+    let (status, output) = Run::start(folder.path(), &args).wait();
+
+    assert_eq!(status.code(), Some(0), "{output}");
+    let rows: Vec<&str> = output.lines().filter(|line| line.starts_with("site")).collect();
+    assert_eq!(rows.len(), 6, "{output}");
+    assert!(rows.iter().all(|row| row.contains(",15,") && row.ends_with(",true")), "{output}");
+    assert_eq!(read(&earlier), "kept");
 }
 
 /// Multicast DNS in a network namespace of its own: with an interface the nodes find each other, and with loopback

@@ -27,8 +27,8 @@ const NETWORKS: [(&str, &str); 5] = [
     ("unreliable", "[network]\ndelay = \"2s\"\nloss = 0.2\nduplication = 0.2\njitter = \"9s\"\n"),
     ("polling", "[network]\ndelay = \"1s\"\n[protocol]\ndiscovery = \"polling\"\n"),
 ];
-const STRATEGIES: [&str; 6] =
-    ["st:50", "st:20,order=bah", "st-greedy:50", "common-pool", "pool:easy", "local"];
+const STRATEGIES: [&str; 7] =
+    ["st:50", "st:20,order=bah", "st-greedy:50", "common-pool", "pool:easy", "steal:random", "local"];
 
 #[test]
 fn every_strategy_does_over_every_network_what_the_simulator_does() {

@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 
 use crate::clock::StartOrder;
 use crate::config::PeerAddress;
-use crate::control::api::{ConnectOrder, Failure, Status};
+use crate::control::api::{CalibrateOrder, Calibration, ConnectOrder, Failure, Status};
 
 /// A request is given up after this. Pages of events and portions of jobs take far less on a local network.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -115,6 +115,15 @@ impl NodeClient {
         self.post("/control/connect", &ConnectOrder { peers: peers.to_vec() })
     }
 
+    /// Lets the node measure round trips of small frames to all other sites.
+    ///
+    /// # Errors
+    /// If the node does not answer.
+    pub fn calibrate(&self, rounds: usize) -> Result<Calibration, ClientError> {
+        let (request, text) = self.post_text("/control/calibrate", &CalibrateOrder { rounds })?;
+        serde_json::from_str(&text).map_err(|error| failed(&request, ureq::Error::Json(error)))
+    }
+
     /// Orders the start of trace time.
     ///
     /// # Errors
@@ -199,10 +208,15 @@ impl NodeClient {
     }
 
     fn post(&self, path: &str, body: &impl Serialize) -> Result<(), ClientError> {
+        self.post_text(path, body).map(drop)
+    }
+
+    fn post_text(&self, path: &str, body: &impl Serialize) -> Result<(String, String), ClientError> {
         let url = format!("http://{}{path}", self.http);
         let request = format!("POST {url}");
         let answer = self.agent.post(&url).send_json(body).map_err(|error| failed(&request, error))?;
-        read(&request, answer).map(drop)
+        let text = read(&request, answer)?;
+        Ok((request, text))
     }
 }
 

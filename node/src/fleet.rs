@@ -31,7 +31,7 @@ use scheduler::{Event, SiteId, Time, TimedJob};
 use crate::client::{ClientError, NodeClient};
 use crate::clock::StartOrder;
 use crate::config::{NodeConfig, PeerAddress};
-use crate::control::api::Status;
+use crate::control::api::{Calibration, Status};
 use crate::lockstep::{Client, LinkError};
 use crate::network::Discovery;
 use crate::spawn::{NodeProcess, SpawnError, SpawnOrder};
@@ -139,6 +139,23 @@ impl Fleet {
             self.explain(ready)?;
         }
         Ok(())
+    }
+
+    /// Measures round trips between all nodes, each node one at a time, in the order of the experiment.
+    ///
+    /// # Errors
+    /// If a node does not answer, or has ended.
+    pub fn calibrate(&mut self, rounds: usize) -> Result<Vec<Calibration>, FleetError> {
+        let clients: Vec<NodeClient> = self.clients().cloned().collect();
+        let measured = std::thread::scope(|scope| {
+            let of_node = |client: &NodeClient| client.calibrate(rounds);
+            let threads: Vec<_> = clients.iter().map(|client| scope.spawn(move || of_node(client))).collect();
+            let join = |thread: std::thread::ScopedJoinHandle<'_, _>| {
+                thread.join().expect("asking a node does not panic")
+            };
+            threads.into_iter().map(join).collect()
+        });
+        self.explain(measured)
     }
 
     /// Hands each job over to the site that is to submit it.

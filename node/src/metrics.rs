@@ -107,6 +107,7 @@ pub struct Metrics {
     link_rtt: GaugeVec,
     link_delay: GaugeVec,
     link_delay_configured: GaugeVec,
+    link_intrinsic: GaugeVec,
     limit_hits: IntCounterVec,
     trace_time: Gauge,
     ready: Gauge,
@@ -213,6 +214,12 @@ impl Metrics {
             link_delay: seconds(
                 "stealgrid_link_delay_seconds",
                 "Mean time of messages from the other site, injected and real, in trace time.",
+                &["peer"],
+            ),
+            link_intrinsic: seconds(
+                "stealgrid_link_intrinsic_seconds",
+                "Half of the median round trip of small frames, measured on order before the start, in wall-clock \
+                 time.",
                 &["peer"],
             ),
             link_delay_configured: seconds(
@@ -411,6 +418,12 @@ impl Metrics {
         }
     }
 
+    /// Shows what was measured of a link before the start: one way, on the wall clock.
+    pub fn calibrated(&self, peer: SiteId, one_way: Duration) {
+        let name = [&self.grid.site(peer).name];
+        self.link_intrinsic.with_label_values(&name).set(one_way.as_secs_f64());
+    }
+
     /// Shows how often a limit was hit so far.
     pub fn limit(&mut self, limit: Limit, hits: u64) {
         let seen = self.limits_seen.insert(limit, hits).unwrap_or(0);
@@ -529,6 +542,7 @@ mod tests {
         observe(&mut metrics, 14, EventKind::Refused { thief: TWO, seq: 2, reason });
         observe(&mut metrics, 70, EventKind::Completed { job: wide.id, processors: 4 });
         observe(&mut metrics, 71, EventKind::Started { job: other.id, processors: 3, hops: 0 });
+        metrics.calibrated(SiteId(2), Duration::from_micros(125));
         metrics.link(
             TWO,
             true,

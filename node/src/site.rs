@@ -393,6 +393,9 @@ impl SiteLoop {
         match command {
             Command::Status(answer) => drop(answer.send(Box::new(self.status()))),
             Command::Metrics(answer) => drop(answer.send(self.page())),
+            Command::Calibrated(links) => {
+                links.into_iter().for_each(|(peer, one_way)| self.metrics.calibrated(peer, one_way));
+            }
             Command::Start(order, answer) => {
                 let result = self.clock.start(&order, SystemTime::now(), Instant::now());
                 if result.is_ok() {

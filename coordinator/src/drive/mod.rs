@@ -22,6 +22,7 @@ use crate::exit;
 use crate::experiment::jobs::Jobs;
 use crate::experiment::{Clock, Experiment};
 use crate::outputs::{self, EventLog, RunAbout, RunResult, Status, StealsCsv};
+use crate::report::table::Table;
 use crate::report::{self, Format};
 
 /// Set when the user asks to stop.
@@ -140,7 +141,7 @@ struct Measured {
 /// The file that a run locks while it writes into a result directory.
 const LOCK: &str = ".lock";
 /// What an earlier run may have left; a result directory holds one run.
-const RESULTS: [&str; 9] = [
+const RESULTS: [&str; 10] = [
     "manifest.json",
     "metrics.json",
     "jobs.csv",
@@ -150,6 +151,7 @@ const RESULTS: [&str; 9] = [
     "events.jsonl.zst",
     "report.html",
     "links.csv",
+    "calibration.csv",
 ];
 /// Endings of what nodes left in `nodes/`. Their keys stay: identities can be kept from run to run.
 const NODE_FILES: [&str; 2] = ["json", "log"];
@@ -208,6 +210,8 @@ pub struct Ended {
     pub warnings: Vec<String>,
     /// Lines that a driver adds to the summary.
     pub lines: Vec<String>,
+    /// What was measured of the links before the clocks started, if it was.
+    pub calibration: Option<Table>,
     /// An allowed difference to another run was exceeded.
     pub out_of_tolerance: bool,
 }
@@ -282,6 +286,7 @@ pub fn record(
         command,
         status: ended.status,
         lines: ended.lines,
+        calibration: ended.calibration,
         warnings,
     };
     let result = RunResult::new(about, outcome, ideal.as_ref())

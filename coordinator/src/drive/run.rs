@@ -7,6 +7,7 @@
 //! [`links`].
 
 pub mod audit;
+pub mod calibration;
 pub mod compare;
 pub mod links;
 pub mod merge;
@@ -25,6 +26,7 @@ use node::spawn::{SpawnError, SpawnOrder};
 use simulator::Checks;
 
 use self::audit::Audit;
+use self::calibration::Calibration;
 use self::plan::Plan;
 use self::watch::{Ending, Watch};
 use super::simulate::{load, simulate};
@@ -48,7 +50,8 @@ const START_LEAD_PER_NODE: Duration = Duration::from_millis(10);
 /// the run does what `simulate` does, event for event, or ends where it does not.
 ///
 /// Exit codes: 0 done, 2 usage, 3 unreadable input or a port in use, 4 stopped before the end, 5 a proved bound
-/// does not hold, the makespan is not that of the simulation, or in virtual time an event is not.
+/// does not hold, the network is too slow for the configured delays (then nothing is run), the makespan is not that
+/// of the simulation, or in virtual time an event is not.
 #[derive(Clone, Debug, clap::Args)]
 pub struct RunArgs {
     /// What to run.
@@ -58,6 +61,14 @@ pub struct RunArgs {
     /// How far the makespan may be outside of what simulations of the experiment give, in percent
     #[arg(long, value_name = "PERCENT", default_value_t = 1.0, help_heading = "Run")]
     pub tolerance: f64,
+
+    /// How much the network may add to configured delays, in percent, before the run is refused [default: 10]
+    #[arg(long, value_name = "PERCENT", help_heading = "Network")]
+    pub calibration_tolerance: Option<f64>,
+
+    /// Measure the links, show what the network adds at this factor of the clock, and run nothing
+    #[arg(long, help_heading = "Network")]
+    pub calibrate_only: bool,
 
     /// First port of the nodes, one for each site; 0 for any that are free [default: 0]
     #[arg(long, value_name = "PORT", help_heading = "Run")]
@@ -73,6 +84,15 @@ pub fn command(args: &RunArgs) -> anyhow::Result<u8> {
         Ok(loaded) => loaded,
         Err(code) => return Ok(code),
     };
+    if let Some(percent) = args.calibration_tolerance {
+        if percent.is_nan() || percent < 0.0 {
+            eprintln!(
+                "error: --calibration-tolerance {percent} is no share; write percent from 0 on, as in 10"
+            );
+            return Ok(exit::USAGE);
+        }
+        experiment.run.calibration_tolerance = percent;
+    }
     if let Some(port) = args.port {
         experiment.run.port = port;
     }
@@ -80,32 +100,63 @@ pub fn command(args: &RunArgs) -> anyhow::Result<u8> {
         eprintln!("error: {refusal}");
         return Ok(exit::USAGE);
     }
+    if args.calibrate_only {
+        // A directory of its own: that of the experiment may have the results of a run.
+        let mut dir = experiment.outputs.dir.into_os_string();
+        dir.push("-calibration");
+        experiment.outputs.dir = dir.into();
+    }
     let interrupt = Interrupt::on_signals()?;
     if experiment.run.clock == Some(Clock::Virtual) {
+        if args.calibrate_only {
+            eprintln!(
+                "error: in virtual time the network adds nothing to delays; leave out --calibrate-only"
+            );
+            return Ok(exit::USAGE);
+        }
         return virtual_clock::command(&experiment, &jobs, &interrupt, args.experiment.format);
     }
-    let Some(simulated) = simulated(&experiment, &jobs, &interrupt)? else {
+    let stopped = || {
         eprintln!("error: stopped before any node was started");
-        return Ok(exit::INCOMPLETE);
+        Ok(exit::INCOMPLETE)
     };
-    let plan = Plan::new(&experiment, &jobs, &simulated)?;
+    let Some(mut simulation) = simulated(&experiment, &jobs, &interrupt)? else { return stopped() };
+    let plan = Plan::new(&experiment, &jobs, &simulation)?;
+    if !experiment.network.is_lossless() && plan.options().retry != experiment.options.retry {
+        // Where messages are lost, how soon they are repeated decides the schedule.
+        experiment.options.retry = plan.options().retry;
+        let Some(again) = simulated(&experiment, &jobs, &interrupt)? else { return stopped() };
+        simulation = again;
+    }
     for note in &plan.notes {
         eprintln!("note: {note}");
     }
     // Before the nodes, whose logs go into the same directory.
     let mut sink = Sink::new(&experiment, &jobs)?;
-    let fed = start(&experiment, &plan.nodes, &interrupt).and_then(|mut fleet| {
-        fleet.feed(&jobs.jobs, |job| plan.entry(job))?;
-        Ok(fleet)
+    let ready = start(&experiment, &plan.nodes, &interrupt).and_then(|mut fleet| {
+        let calibration = calibrate(&experiment, &plan, &mut fleet, args.calibrate_only)?;
+        if !args.calibrate_only {
+            fleet.feed(&jobs.jobs, |job| plan.entry(job))?;
+        }
+        Ok((fleet, calibration))
     });
-    let fleet = match fed {
-        Ok(fleet) => fleet,
+    let (fleet, calibration) = match ready {
+        Ok((fleet, calibration)) if args.calibrate_only => {
+            super::say(&calibration.show(&experiment.grid, args.experiment.format)?)?;
+            fleet.stop(STOP_PATIENCE)?;
+            let refused = calibration.refusal(&experiment.grid).is_some();
+            return Ok(if refused { exit::OUT_OF_TOLERANCE } else { exit::DONE });
+        }
+        Ok(ready) => ready,
         Err(failure) => {
             eprintln!("error: {}", failure.reason);
             return Ok(failure.code);
         }
     };
-    let ended = drive(&experiment, &plan, &jobs, fleet, &simulated, args.tolerance, &mut sink, &interrupt)?;
+    let mut ended =
+        drive(&experiment, &plan, &jobs, fleet, &simulation, args.tolerance, &mut sink, &interrupt)?;
+    ended.lines.insert(0, calibration.line(&experiment.grid));
+    ended.calibration = Some(calibration.table(&experiment.grid));
     conclude(&experiment, &jobs, sink, ended, &interrupt, args.experiment.format)
 }
 
@@ -144,6 +195,30 @@ fn start(experiment: &Experiment, nodes: &[NodeConfig], interrupt: &Interrupt) -
     let mut fleet = Fleet::spawn_each(&order, nodes).map_err(|error| port_in_use(nodes, error))?;
     connect(experiment, &mut fleet, interrupt)?;
     Ok(fleet)
+}
+
+/// Measures all links and writes what was found. Fails if the run could not keep to its delays, unless it is only
+/// to be looked at.
+fn calibrate(
+    experiment: &Experiment,
+    plan: &Plan,
+    fleet: &mut Fleet,
+    look_only: bool,
+) -> Result<Calibration, Failure> {
+    let measured = fleet.calibrate(calibration::ROUNDS)?;
+    let tolerance = experiment.run.calibration_tolerance;
+    let found = Calibration::new(&measured, &experiment.network, plan.origin, plan.factor, tolerance);
+    let path = experiment.outputs.dir.join("calibration.csv");
+    found
+        .write(&path, &experiment.grid)
+        .map_err(|error| Failure { reason: format!("{error:#}"), code: exit::UNEXPECTED })?;
+    match found.refusal(&experiment.grid) {
+        Some(refusal) if !look_only => {
+            let reason = format!("failed to {refusal}\nall links are in {}", path.display());
+            Err(Failure { reason, code: exit::OUT_OF_TOLERANCE })
+        }
+        _ => Ok(found),
+    }
 }
 
 /// Explains the commonest reason why a node does not start.
@@ -248,6 +323,7 @@ fn drive(
         clock: Clock::Scaled(plan.factor).to_string(),
         status,
         violation: audited.violation,
+        calibration: None,
         warnings,
         lines,
         out_of_tolerance,

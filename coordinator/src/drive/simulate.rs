@@ -116,6 +116,7 @@ pub fn simulate(
         clock: Clock::Virtual.to_string(),
         status,
         violation,
+        calibration: None,
         warnings: Vec::new(),
         lines: Vec::new(),
         out_of_tolerance: false,

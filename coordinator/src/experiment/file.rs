@@ -163,6 +163,8 @@ pub struct WrittenRun {
     pub connect_timeout: Option<String>,
     /// Wall time without any progress after which a run is given up.
     pub stall_timeout: Option<String>,
+    /// How much the network may add to configured delays before a run is refused, in percent.
+    pub calibration_tolerance: Option<f64>,
     /// First port of the nodes' peer addresses; 0 for any free ones.
     pub port: Option<u16>,
 }

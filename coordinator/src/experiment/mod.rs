@@ -29,6 +29,9 @@ pub const FACTOR_MAX: f64 = 1_000_000.0;
 /// Names become names of files with endings; most file systems take 255 bytes.
 pub const NAME_BYTES_MAX: usize = 200;
 
+/// The default of `run.calibration_tolerance`, in percent: below that the added part is hard to tell from noise.
+pub const CALIBRATION_TOLERANCE: f64 = 10.0;
+
 /// An experiment, checked and resolved.
 #[derive(Clone, Debug)]
 pub struct Experiment {
@@ -122,6 +125,8 @@ pub struct RunOptions {
     pub connect_timeout: Duration,
     /// Wall time without any progress after which a run is given up.
     pub stall_timeout: Duration,
+    /// How much the network may add to configured delays, in percent.
+    pub calibration_tolerance: f64,
     /// First port of the nodes' peer addresses, 0 for any free ones.
     pub port: u16,
 }
@@ -511,6 +516,13 @@ fn run_options(written: &Written) -> Result<RunOptions, ExperimentError> {
         },
         connect_timeout: wall("run.connect_timeout", &run.connect_timeout, Duration::from_secs(30))?,
         stall_timeout: wall("run.stall_timeout", &run.stall_timeout, Duration::from_secs(60))?,
+        calibration_tolerance: match run.calibration_tolerance.unwrap_or(CALIBRATION_TOLERANCE) {
+            percent if percent >= 0.0 => percent,
+            percent => {
+                let reason = format!("{percent} is no share; write percent from 0 on, as in 10");
+                return Err(wrong("--calibration-tolerance (run.calibration_tolerance)")(reason));
+            }
+        },
         port: run.port.unwrap_or(0),
     })
 }

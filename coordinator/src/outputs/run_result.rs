@@ -1,5 +1,6 @@
 //! Everything that is known about one run: the input of all writers and reports.
 
+use crate::report::table::Table;
 use serde::{Deserialize, Serialize};
 
 use analysis::theory::{self, Comparison, Setting, Verdict};
@@ -40,6 +41,8 @@ pub struct RunAbout {
     pub status: Status,
     /// What the driver says of the run, a line each: how real delays were, how it compares with its simulation.
     pub lines: Vec<String>,
+    /// How configured delays compare with what the network adds, if that was measured.
+    pub calibration: Option<Table>,
     /// What the reader should know before trusting the numbers.
     pub warnings: Vec<String>,
 }

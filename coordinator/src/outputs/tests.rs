@@ -95,6 +95,7 @@ pub(crate) fn about() -> RunAbout {
         seed: 7,
         command: "stealgrid simulate two-sites.toml --seed 7".into(),
         status: Status::Complete,
+        calibration: None,
         lines: Vec::new(),
         warnings: Vec::new(),
     }

@@ -30,6 +30,42 @@ pub struct ConnectOrder {
     pub peers: Vec<PeerAddress>,
 }
 
+/// An order to measure round trips to all other sites, over the connections that the run uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CalibrateOrder {
+    /// Round trips to each site, 1 to 1000, after one that is not counted.
+    pub rounds: usize,
+}
+
+/// Round trips from one site to the others.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Calibration {
+    /// The site that measured.
+    pub site: SiteId,
+    /// All other sites, in order.
+    pub links: Vec<RoundTrips>,
+}
+
+/// Round trips of small frames to one site.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RoundTrips {
+    /// The other site.
+    pub to: SiteId,
+    /// In microseconds of wall-clock time, in the order of measuring. Fewer than ordered if the site stopped
+    /// answering.
+    pub micros: Vec<u64>,
+}
+
+impl RoundTrips {
+    /// The median, the lower one of two. `None` without any.
+    pub fn median_us(&self) -> Option<u64> {
+        let mut sorted = self.micros.clone();
+        sorted.sort_unstable();
+        sorted.get(sorted.len().checked_sub(1)? / 2).copied()
+    }
+}
+
 /// Why an order was refused.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {

@@ -7,6 +7,7 @@
 //! | `GET /readyz` | 200 once all sites are connected and have answered a probe, else 503 |
 //! | `GET /status` | [`api::Status`] |
 //! | `POST /control/connect` | [`api::ConnectOrder`]: addresses of other sites |
+//! | `POST /control/calibrate` | [`api::CalibrateOrder`]: measure round trips; answers [`api::Calibration`] |
 //! | `POST /control/start` | [`crate::clock::StartOrder`]: when trace time begins, and how fast |
 //! | `POST /control/jobs` | an array of `TimedJob`, held until their submission; may be sent in portions |
 //! | `GET /control/events?from=N&limit=M` | events from number N on, one JSON object a line |
@@ -19,7 +20,9 @@ pub mod api;
 pub(crate) mod server;
 
 use hyper::upgrade::OnUpgrade;
-use scheduler::{Event, TimedJob};
+use std::time::Duration;
+
+use scheduler::{Event, SiteId, TimedJob};
 use tokio::sync::oneshot;
 
 use crate::arrivals::ArrivalsError;
@@ -34,9 +37,15 @@ pub(crate) const COMMANDS_MAX: usize = 64;
 pub(crate) enum Command {
     Status(oneshot::Sender<Box<api::Status>>),
     Metrics(oneshot::Sender<String>),
+    /// Half of the median round trip to each site.
+    Calibrated(Vec<(SiteId, Duration)>),
     Start(StartOrder, oneshot::Sender<Result<(), ClockError>>),
     Jobs(Vec<TimedJob>, oneshot::Sender<Result<(), ArrivalsError>>),
-    Events { from: u64, limit: usize, answer: oneshot::Sender<Result<Vec<Event>, Forgotten>> },
+    Events {
+        from: u64,
+        limit: usize,
+        answer: oneshot::Sender<Result<Vec<Event>, Forgotten>>,
+    },
     Lockstep(OnUpgrade, oneshot::Sender<Result<(), Occupied>>),
     Stop(oneshot::Sender<()>),
 }

@@ -16,7 +16,7 @@ use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot};
 
 use super::Command;
-use super::api::{ConnectOrder, Failure, Phase};
+use super::api::{CalibrateOrder, Calibration, ConnectOrder, Failure, Phase, RoundTrips};
 use crate::clock::StartOrder;
 use crate::lockstep::UPGRADE;
 use crate::network::NetworkHandle;
@@ -68,6 +68,7 @@ pub(crate) async fn serve(
         .route("/readyz", get(readyz))
         .route("/status", get(status))
         .route("/control/connect", post(connect))
+        .route("/control/calibrate", post(calibrate))
         .route("/control/start", post(start))
         .route("/control/jobs", post(jobs))
         .route("/control/events", get(events))
@@ -148,6 +149,46 @@ async fn connect(
         .await
         .map_err(|error| Refused(StatusCode::UNPROCESSABLE_ENTITY, error.to_string()))?;
     Ok(StatusCode::NO_CONTENT)
+}
+
+/// Between two probes of one site: several times what a round trip takes on an idle machine.
+const PROBE_PAUSE: Duration = Duration::from_millis(1);
+/// Most round trips to each site in one order.
+const ROUNDS_MAX: usize = 1000;
+
+async fn calibrate(
+    State(context): State<Context>,
+    order: Result<Json<CalibrateOrder>, JsonRejection>,
+) -> Result<impl IntoResponse, Refused> {
+    let Json(CalibrateOrder { rounds }) = order?;
+    if rounds == 0 || rounds > ROUNDS_MAX {
+        let reason = format!("{rounds} rounds are not from 1 to {ROUNDS_MAX}");
+        return Err(Refused(StatusCode::UNPROCESSABLE_ENTITY, reason));
+    }
+    let site = context.ask(Command::Status).await?.site;
+    let network = &context.network;
+    let to_all = network.state().links.into_keys();
+    let mut links: Vec<RoundTrips> = to_all.map(|to| RoundTrips { to, micros: Vec::new() }).collect();
+    // One at a time and with a pause: many at once measure each other. The first opens what the others find open.
+    for round in 0..=rounds {
+        for link in &mut links {
+            // A site that did not answer once is not waited for again.
+            if link.micros.len() + 1 < round {
+                continue;
+            }
+            if let Some(round_trip) = network.probe(link.to).await
+                && round > 0
+            {
+                link.micros.push(round_trip.as_micros() as u64);
+            }
+            tokio::time::sleep(PROBE_PAUSE).await;
+        }
+    }
+    let one_way =
+        links.iter().filter_map(|link| Some((link.to, Duration::from_micros(link.median_us()?) / 2)));
+    // An error means that the node is stopping.
+    let _ = context.commands.send(Command::Calibrated(one_way.collect())).await;
+    Ok(Json(Calibration { site, links }))
 }
 
 async fn start(

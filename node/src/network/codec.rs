@@ -1,5 +1,5 @@
-//! What introduces a node to another: one request with a length prefix, answered by one byte. Frames, which follow,
-//! have answers of the same kind; see `frames`.
+//! What introduces a node to another, and what measures the way to it: one request with a length prefix, answered by
+//! one byte. Frames, which follow, have answers of the same kind; see `frames`.
 //!
 //! The length is checked against the cap before anything is allocated. Content is decoded elsewhere.
 
@@ -9,7 +9,16 @@ use futures::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use libp2p::StreamProtocol;
 use libp2p::request_response;
 
-/// The answer to a hello or a frame. It says what became of the bytes, not of the message in them.
+/// A request between two nodes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Request {
+    /// Who I am; see `hello`.
+    Hello(Vec<u8>),
+    /// Any bytes, of the size of a small frame: answered at once, to measure the round trip.
+    Probe(Vec<u8>),
+}
+
+/// The answer to a request or a frame. It says what became of the bytes, not of the message in them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Answer {
     /// They are in the inbox.
@@ -78,7 +87,10 @@ impl Answer {
 /// The last byte, so that reasons can be added.
 const FULL: u8 = u8::MAX;
 
-/// Reads and writes hellos of at most `bytes_max` bytes.
+const KIND_HELLO: u8 = 0;
+const KIND_PROBE: u8 = 1;
+
+/// Reads and writes requests of at most `bytes_max` bytes.
 #[derive(Clone, Debug)]
 pub(super) struct Codec {
     pub(super) bytes_max: usize,
@@ -90,22 +102,27 @@ pub(super) fn invalid(reason: String) -> io::Error {
 
 impl request_response::Codec for Codec {
     type Protocol = StreamProtocol;
-    type Request = Vec<u8>;
+    type Request = Request;
     type Response = Answer;
 
-    async fn read_request<T>(&mut self, _: &StreamProtocol, io: &mut T) -> io::Result<Vec<u8>>
+    async fn read_request<T>(&mut self, _: &StreamProtocol, io: &mut T) -> io::Result<Request>
     where
         T: AsyncRead + Unpin + Send,
     {
-        let mut len = [0; 4];
-        io.read_exact(&mut len).await?;
+        let mut head = [0; 5];
+        io.read_exact(&mut head).await?;
+        let [kind, len @ ..] = head;
         let len = u32::from_le_bytes(len) as usize;
         if len > self.bytes_max {
             return Err(invalid(format!("a request of {len} bytes exceeds the cap of {}", self.bytes_max)));
         }
         let mut content = vec![0; len];
         io.read_exact(&mut content).await?;
-        Ok(content)
+        match kind {
+            KIND_HELLO => Ok(Request::Hello(content)),
+            KIND_PROBE => Ok(Request::Probe(content)),
+            _ => Err(invalid(format!("unknown request kind {kind}"))),
+        }
     }
 
     async fn read_response<T>(&mut self, _: &StreamProtocol, io: &mut T) -> io::Result<Answer>
@@ -117,10 +134,14 @@ impl request_response::Codec for Codec {
         Answer::from_byte(byte[0])
     }
 
-    async fn write_request<T>(&mut self, _: &StreamProtocol, io: &mut T, content: Vec<u8>) -> io::Result<()>
+    async fn write_request<T>(&mut self, _: &StreamProtocol, io: &mut T, request: Request) -> io::Result<()>
     where
         T: AsyncWrite + Unpin + Send,
     {
+        let (kind, content) = match request {
+            Request::Hello(content) => (KIND_HELLO, content),
+            Request::Probe(content) => (KIND_PROBE, content),
+        };
         if content.len() > self.bytes_max {
             return Err(invalid(format!(
                 "a request of {} bytes exceeds the cap of {}",
@@ -130,7 +151,8 @@ impl request_response::Codec for Codec {
         }
         let len = u32::try_from(content.len()).expect("the cap fits 32 bits");
         // One write, so that head and content share a segment.
-        let mut bytes = Vec::with_capacity(4 + content.len());
+        let mut bytes = Vec::with_capacity(5 + content.len());
+        bytes.push(kind);
         bytes.extend_from_slice(&len.to_le_bytes());
         bytes.extend_from_slice(&content);
         io.write_all(&bytes).await
@@ -154,20 +176,20 @@ mod tests {
 
     const PROTOCOL: StreamProtocol = StreamProtocol::new("/test/1");
 
-    fn write(codec: &mut Codec, request: Vec<u8>) -> io::Result<Vec<u8>> {
+    fn write(codec: &mut Codec, request: Request) -> io::Result<Vec<u8>> {
         let mut io = Cursor::new(Vec::new());
         block_on(codec.write_request(&PROTOCOL, &mut io, request))?;
         Ok(io.into_inner())
     }
 
-    fn read(codec: &mut Codec, bytes: &[u8]) -> io::Result<Vec<u8>> {
+    fn read(codec: &mut Codec, bytes: &[u8]) -> io::Result<Request> {
         block_on(codec.read_request(&PROTOCOL, &mut Cursor::new(bytes)))
     }
 
     #[test]
     fn requests_round_trip_up_to_the_cap() {
         let mut codec = Codec { bytes_max: 4 };
-        for request in [Vec::new(), vec![1, 2, 3, 4]] {
+        for request in [Request::Hello(Vec::new()), Request::Probe(vec![1, 2, 3, 4])] {
             let bytes = write(&mut codec, request.clone()).unwrap();
             assert_eq!(read(&mut codec, &bytes).unwrap(), request);
         }
@@ -176,12 +198,15 @@ mod tests {
     #[test]
     fn an_oversized_request_is_neither_written_nor_read() {
         let mut codec = Codec { bytes_max: 4 };
-        let error = write(&mut codec, vec![0; 5]).unwrap_err();
+        let error = write(&mut codec, Request::Hello(vec![0; 5])).unwrap_err();
         assert_eq!(error.to_string(), "a request of 5 bytes exceeds the cap of 4");
 
         // The announced length alone is enough to refuse: no content follows here.
-        let error = read(&mut codec, &[5, 0, 0, 0]).unwrap_err();
+        let error = read(&mut codec, &[KIND_HELLO, 5, 0, 0, 0]).unwrap_err();
         assert_eq!(error.to_string(), "a request of 5 bytes exceeds the cap of 4");
+
+        let error = read(&mut codec, &[9, 0, 0, 0, 0]).unwrap_err();
+        assert_eq!(error.to_string(), "unknown request kind 9");
     }
 
     #[test]

@@ -232,6 +232,7 @@ impl NetworkCounters {
 
 enum Command {
     Send(Outgoing),
+    Probe { to: SiteId, answer: oneshot::Sender<Duration> },
     Connect { peers: Vec<(SiteId, String)>, answer: oneshot::Sender<Result<(), NetworkError>> },
 }
 
@@ -319,6 +320,14 @@ impl NetworkHandle {
         let command = Command::Connect { peers, answer };
         self.commands.send(command).await.map_err(|_| NetworkError::Closed)?;
         answered.await.map_err(|_| NetworkError::Closed)?
+    }
+
+    /// Sends a small frame to a site and waits for the answer of its network: the time there and back, on the wall
+    /// clock. `None` if the site cannot be reached.
+    pub async fn probe(&self, to: SiteId) -> Option<Duration> {
+        let (answer, answered) = oneshot::channel();
+        self.commands.send(Command::Probe { to, answer }).await.ok()?;
+        answered.await.ok()
     }
 
     /// The network as of now.

@@ -27,7 +27,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 
 use super::address::{look_up, needs_name_lookup, parse_address, socket_address, strip_peer};
-use super::codec::Answer;
+use super::codec::{Answer, Request};
 use super::dial::DialTable;
 use super::frames::FrameEvent;
 use super::hello::Hello;
@@ -43,6 +43,8 @@ const LISTEN_TIMEOUT: Duration = Duration::from_secs(10);
 const LISTEN_SETTLE: Duration = Duration::from_millis(200);
 /// How long a refused peer has to read the reason and leave by itself.
 const LEAVING_GRACE: Duration = Duration::from_secs(1);
+/// Content of a probe: the size of a request for work.
+const PROBE_BYTES: usize = 128;
 /// Pings that fail in a row before a connection is given up.
 const PING_FAILURES_MAX: u32 = 2;
 
@@ -86,6 +88,8 @@ pub(super) struct NetworkTask {
     sites: BTreeMap<SiteId, PeerId>,
     /// Hellos and frames without an answer.
     greetings: HashMap<OutboundRequestId, PeerId>,
+    /// Probes without an answer: when they left, and who asked.
+    probes: HashMap<OutboundRequestId, (Instant, oneshot::Sender<Duration>)>,
     sent: HashMap<u64, Sent>,
     /// Refused peers that are disconnected if they have not left by then, in that order.
     leaving: VecDeque<(Instant, PeerId)>,
@@ -122,6 +126,7 @@ impl NetworkTask {
             peers: BTreeMap::new(),
             sites: BTreeMap::new(),
             greetings: HashMap::new(),
+            probes: HashMap::new(),
             sent: HashMap::new(),
             leaving: VecDeque::new(),
             arrivals,
@@ -223,6 +228,7 @@ impl NetworkTask {
     fn on_command(&mut self, command: Command) {
         match command {
             Command::Send(outgoing) => self.send(outgoing),
+            Command::Probe { to, answer } => self.probe(to, answer),
             Command::Connect { peers, answer } => {
                 // The asker may have gone; then nobody wants the answer.
                 let _ = answer.send(self.connect(peers));
@@ -378,7 +384,7 @@ impl NetworkTask {
 
     fn on_behaviour_event(&mut self, event: BehaviourEvent) {
         match event {
-            BehaviourEvent::Hellos(event) => self.on_hello_event(event),
+            BehaviourEvent::Hellos(event) => self.on_request_event(event),
             BehaviourEvent::Frames(event) => self.on_frame_event(event),
             BehaviourEvent::Ping(event) => self.on_ping(event),
             BehaviourEvent::Identify(identify::Event::Received { peer_id, info, .. }) => {
@@ -442,16 +448,22 @@ impl NetworkTask {
                 incarnation: self.config.incarnation,
                 processors: self.config.processors.clone(),
             };
-            let id = self.swarm.behaviour_mut().hellos.send_request(&peer_id, hello.encode());
+            let id = self.swarm.behaviour_mut().hellos.send_request(&peer_id, Request::Hello(hello.encode()));
             self.greetings.insert(id, peer_id);
         }
     }
 
-    fn on_hello_event(&mut self, event: request_response::Event<Vec<u8>, Answer>) {
+    fn on_request_event(&mut self, event: request_response::Event<Request, Answer>) {
         match event {
             request_response::Event::Message { peer, message, .. } => match message {
                 request_response::Message::Request { request, channel, .. } => {
-                    let answer = self.on_hello(peer, &request);
+                    let answer = match request {
+                        Request::Hello(bytes) => self.on_hello(peer, &bytes),
+                        Request::Probe(_) => match self.peers.get(&peer) {
+                            Some(Peer { site: Some(_), .. }) => Answer::Taken,
+                            _ => Answer::Refused(Refusal::NotIntroduced),
+                        },
+                    };
                     self.count_refusal(answer);
                     // An error means that the connection has closed meanwhile; the sender learns that by itself.
                     let _ = self.swarm.behaviour_mut().hellos.send_response(channel, answer);
@@ -459,10 +471,17 @@ impl NetworkTask {
                 request_response::Message::Response { request_id, response } => {
                     if let Some(peer) = self.greetings.remove(&request_id) {
                         self.on_greeted(peer, response);
+                    } else if let Some((sent, answer)) = self.probes.remove(&request_id)
+                        && response == Answer::Taken
+                    {
+                        // The asker may have gone; then nobody wants the answer.
+                        let _ = answer.send(sent.elapsed());
                     }
                 }
             },
             request_response::Event::OutboundFailure { request_id, error, .. } => {
+                // Who asked for a probe learns that by the sender that is dropped here.
+                self.probes.remove(&request_id);
                 if let Some(peer) = self.greetings.remove(&request_id) {
                     tracing::debug!(%peer, %error, "the hello went unanswered");
                     // The connection is of no use without it; dialing anew repeats it.
@@ -639,6 +658,17 @@ impl NetworkTask {
         let Outgoing { to, kind, bytes } = outgoing;
         let id = self.swarm.behaviour_mut().frames.send(peer_id, bytes);
         self.sent.insert(id, Sent { peer: peer_id, to, kind });
+    }
+
+    /// Sends a probe past all frames that wait; without an answer if the site is not connected.
+    fn probe(&mut self, to: SiteId, answer: oneshot::Sender<Duration>) {
+        let peer_id = self.sites.get(&to).copied();
+        let connected = |id: &PeerId| self.peers.get(id).is_some_and(|peer| peer.taken && !peer.refused);
+        if let Some(peer_id) = peer_id.filter(connected) {
+            let request = Request::Probe(vec![0; PROBE_BYTES]);
+            let id = self.swarm.behaviour_mut().hellos.send_request(&peer_id, request);
+            self.probes.insert(id, (Instant::now(), answer));
+        }
     }
 
     /// A frame to the peer was answered or lost: its place goes to the next frame that waits.

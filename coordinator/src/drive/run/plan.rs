@@ -19,6 +19,10 @@ const WALL_DEFAULT: Duration = Duration::from_secs(40);
 /// A message is repeated at the earliest after this much of the wall clock. TCP loses nothing while a connection
 /// lasts, and a loaded machine can be slow for a second.
 const RETRY_WALL: Duration = Duration::from_secs(2);
+/// The same where messages are lost on purpose: there repeating late costs more than repeating in vain.
+const RETRY_WALL_LOSSY: Duration = Duration::from_millis(200);
+/// Waits for an answer, each doubled, until a message counts as lost for good: five losses in a row.
+const RETRIES_PATIENCE: i64 = 1 + 2 + 4 + 8 + 16;
 
 /// Boards of the global queue are repeated at most once in so many waits for an answer. Arbitrary.
 const REFRESH_RETRIES: i64 = 2;
@@ -101,12 +105,14 @@ impl Plan {
             wall.as_secs_f64().ceil()
         ));
         let largest = experiment.network.largest();
-        let retry_min = largest.saturating_mul(2) + trace_span(RETRY_WALL, factor);
+        let lossless = experiment.network.is_lossless();
+        let retry_wall = if lossless { RETRY_WALL } else { RETRY_WALL_LOSSY };
+        let retry_min = largest.saturating_mul(2) + trace_span(retry_wall, factor);
         let retry = match experiment.options.retry {
             Some(given) if given < retry_min => {
                 notes.push(format!(
                     "protocol.retry is raised from {given} s to {retry_min} s: twice the largest delay and \
-                     {RETRY_WALL:?} of the wall clock"
+                     {retry_wall:?} of the wall clock"
                 ));
                 retry_min
             }
@@ -118,9 +124,18 @@ impl Plan {
         let nodes: Vec<NodeConfig> =
             (0..experiment.grid.len()).map(|index| node(experiment, index, options)).collect();
         let peer = nodes[0].check()?;
-        let stall = experiment.run.stall_timeout + wall_span(largest.saturating_mul(4), factor);
+        let silence = match lossless {
+            true => largest.saturating_mul(4),
+            false => retry.saturating_mul(RETRIES_PATIENCE) + experiment.network.cut_in_all(),
+        };
+        let stall = experiment.run.stall_timeout + wall_span(silence, factor);
         let message_events = experiment.options.message_events;
         Ok(Plan { factor, origin, nodes, message_events, stall, notes, peer, submit: experiment.submit })
+    }
+
+    /// The switches of the protocol, as the nodes have them.
+    pub fn options(&self) -> protocol::Options {
+        self.peer.options
     }
 
     /// The site where a job is submitted.

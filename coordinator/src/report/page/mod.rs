@@ -46,6 +46,9 @@ pub fn write(file: &mut dyn Write, result: &RunResult, allocation: &Allocation) 
     write_figures(file, result)?;
     write_theory(file, result)?;
     write_delay(file, result)?;
+    if let Some(table) = &result.about.calibration {
+        calibration(file, table)?;
+    }
     write_drawings(file, result)?;
     steals::write(file, result)?;
     write_migrations(file, result)?;
@@ -126,6 +129,18 @@ fn write_figures(file: &mut dyn Write, result: &RunResult) -> io::Result<()> {
         writeln!(file, "</div>")?;
     }
     writeln!(file, "</section>")
+}
+
+/// Configured delays beside what the network adds to them.
+fn calibration(file: &mut dyn Write, table: &Table) -> io::Result<()> {
+    writeln!(
+        file,
+        "<section>\n<h2>Links before the run</h2>\n<details>\n<summary>{} links. Effective delay = configured + \
+         half of the median round trip × K</summary>",
+        table.cells().1.len()
+    )?;
+    table_html(file, table)?;
+    writeln!(file, "</details>\n</section>")
 }
 
 /// A table of text, as HTML.

@@ -139,6 +139,7 @@ fn drive(
         clock: Clock::Virtual.to_string(),
         status,
         violation,
+        calibration: None,
         warnings,
         lines,
         out_of_tolerance,
