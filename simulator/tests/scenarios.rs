@@ -199,7 +199,7 @@ fn without_exchange_a_job_stays_where_its_user_submits_it() {
     let grid = Arc::new(Grid::of_sizes(&[2, 8]).expect("a grid"));
     let mut config = SimulationConfig::new(grid, Strategy::Local);
     config.submit = Submit::Origin;
-    config.delay = Delay::Constant(Span::from_secs(3));
+    config.network = Model::constant(Span::from_secs(3));
     config.checks = Checks::Full;
     // Job 1 would be at home at site 1; job 2 does not fit where its user is.
     let mut jobs = [parse("1:1,4"), parse("2:5,4,1")];
