@@ -189,7 +189,7 @@ pub fn comparisons(
         within,
         verdict: match within {
             _ if !complete => Verdict::NotApplicable { reason: "the run is partial".into() },
-            None => Verdict::NotApplicable { reason: "there is no work".into() },
+            None => Verdict::NotApplicable { reason: "all jobs of some homes are of no length".into() },
             Some(true) => Verdict::Holds,
             Some(false) => Verdict::Violated,
         },
