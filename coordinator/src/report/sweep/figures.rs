@@ -242,23 +242,20 @@ fn theory(study: &Study, panel: usize) -> Option<Figure> {
     })
 }
 
-/// Paired differences to the baseline, in percent of its mean.
+/// Means over those of the baseline, by pairs.
 fn differences(study: &Study, panel: usize, metric: &Metric) -> Option<Figure> {
     let baseline = &study.series[study.baseline];
     let title = format!("{} against {baseline}, paired", metric.title);
-    let mut chart = plot(study, panel, &title, &format!("difference in % of {baseline}"));
+    let mut chart = plot(study, panel, &title, &format!("mean over that of {baseline}"));
     for series in (0..study.series.len()).filter(|&series| series != study.baseline) {
         let point = |(point, (x, _)): (usize, &(f64, String))| {
             let ratio = study.ratio(panel, (series, study.baseline), point, metric.column)?;
-            let percent = |value: f64| 100.0 * (value - 1.0);
-            let interval = ratio
-                .interval
-                .map(|interval| Interval { low: percent(interval.low), high: percent(interval.high) });
-            Some((*x, Some(percent(ratio.ratio)), interval))
+            Some((*x, Some(ratio.ratio), ratio.interval))
         };
         let points: Vec<_> = study.points.iter().enumerate().filter_map(point).collect();
         if !points.is_empty() {
-            let means: Vec<(f64, f64)> = points.iter().filter_map(|(x, y, _)| y.map(|y| (*x, y))).collect();
+            let means: Vec<(f64, f64)> =
+                points.iter().filter_map(|(x, y, _)| y.map(|y| (*x, y - 1.0))).collect();
             chart.lines.push(Line {
                 name: study.series[series].clone(),
                 marks: crossovers(&means).iter().map(|crossover| crossover.at()).collect(),
@@ -272,13 +269,13 @@ fn differences(study: &Study, panel: usize, metric: &Metric) -> Option<Figure> {
     }
     chart.theory.push(Theory {
         name: format!("as {baseline}"),
-        points: study.points.iter().map(|(x, _)| (*x, 0.0)).collect(),
+        points: study.points.iter().map(|(x, _)| (*x, 1.0)).collect(),
     });
     let note = format!(
-        "Mean over that of {baseline} on the same workloads, less 1; below 0 is better. The band is the 95 % bootstrap \
-         interval over pairs; triangles mark changes of sign."
+        "Below 1 is better than {baseline} on the same workloads. The band is the 95 % bootstrap interval over pairs; \
+         triangles mark where the mean difference changes its sign."
     );
-    let name = format!("{}-difference", metric.column);
+    let name = format!("{}-against", metric.column);
     Some(Figure { id: id(study, panel, &name), panel: Some(panel), is_detail: false, svg: chart.svg(), note })
 }
 
