@@ -1,7 +1,7 @@
 //! `stealgrid compare`: whether two result directories hold the same run, job for job and event for event.
 //!
 //! Jobs are compared in [`jobs`], events in [`analysis::compare::events`], numbers in [`metrics`]. Everything is
-//! read as a stream; how it is shown is in [`show`].
+//! read as a stream; how it is shown is in `show`.
 
 pub mod jobs;
 pub mod metrics;

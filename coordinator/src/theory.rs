@@ -1,6 +1,6 @@
 //! `stealgrid theory`: what is proved and expected of a grid, a workload and a delay, before anything runs.
 //!
-//! Numbers come from [`analysis::prediction`] and [`analysis::fetch`]; [`show`] lays them out.
+//! Numbers come from [`analysis::prediction`] and [`analysis::fetch`]; `show` lays them out.
 
 pub mod check;
 mod show;

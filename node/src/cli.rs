@@ -49,7 +49,7 @@ pub struct NodeArgs {
     /// Injected one-way delay of every message in trace time, as in 500ms, 2s or 10min
     #[arg(long, value_name = "SPAN", env = "STEALGRID_DELAY", value_parser = parse_span)]
     pub delay: Option<Span>,
-    /// Links: lan, metro, continental, world, or a TOML file with the keys of [network] of an experiment; --delay
+    /// Links: lan, metro, continental, world, or a TOML file with the network keys of an experiment; --delay
     /// replaces its base delays
     #[arg(long, value_name = "MODEL", env = "STEALGRID_NETWORK")]
     pub network: Option<String>,

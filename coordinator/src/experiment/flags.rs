@@ -85,7 +85,7 @@ pub struct ExperimentArgs {
     #[arg(long, value_name = "TIME", help_heading = "Network")]
     pub delay: Option<String>,
 
-    /// Links: lan, metro, continental, world, or a file with the keys of [network]
+    /// Links: lan, metro, continental, world, or a file with the network keys
     #[arg(long, value_name = "MODEL", help_heading = "Network")]
     pub network: Option<String>,
 

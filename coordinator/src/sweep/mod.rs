@@ -1,6 +1,6 @@
 //! `stealgrid sweep`: many simulations from one file, on all cores, into one database.
 //!
-//! [`file`] says what is run, [`pool`] who runs it, [`worker`] is the process that does, [`measure`] what is kept of a
+//! [`mod@file`] says what is run, [`pool`] who runs it, [`worker`] is the process that does, [`measure`] what is kept of a
 //! run, and [`database`] where. Reports read the database; see [`export`].
 
 pub mod database;

@@ -1,7 +1,7 @@
 //! `stealgrid report`: what a sweep says, as a page with plots and tables, and as files of plots.
 //!
-//! [`study`] sorts the rows, [`figures`] chooses the plots, [`chart`] and [`axis`] draw them, [`tables`] answers in
-//! words, and [`page`] puts all of it on one page that needs nothing else.
+//! `study` sorts the rows, `figures` chooses the plots, `chart` and `axis` draw them, `tables` answers in
+//! words, and `page` puts all of it on one page that needs nothing else.
 
 mod axis;
 mod calibration;
@@ -26,7 +26,7 @@ use study::Study;
 /// Show the results of a sweep: every metric against the delay, crossovers, causes, ranks
 ///
 /// Writes index.html, a page that needs nothing else. Plots are part of it and can be saved there; --plots writes them as
-/// files, too. What plays which part is said in [report] of the sweep file, or by flags.
+/// files, too. What plays which part is said in the section report of the sweep file, or by flags.
 ///
 /// Exit codes: 0 done, 2 usage, 3 unreadable input.
 #[derive(Clone, Debug, clap::Args)]
