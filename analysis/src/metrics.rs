@@ -37,6 +37,9 @@ pub struct Metrics {
     pub bounded_slowdown_thesis_mean: f64,
     /// The usual form: mean of max(1, turnaround / max(10 s, p_j)) (Feitelson et al. 1997).
     pub bounded_slowdown_mean: f64,
+    /// The greatest of them.
+    #[serde(default)]
+    pub bounded_slowdown_max: f64,
     /// SD: mean of turnaround / p_j over the jobs with p_j > 0.
     pub slowdown_mean: f64,
     /// t_w (Eq. 3): mean wait.
@@ -146,6 +149,7 @@ impl Metrics {
             ratio_best: Bounds::ratio(makespan, bounds.best),
             bounded_slowdown_thesis_mean: mean(sums.bounded_slowdown_thesis),
             bounded_slowdown_mean: mean(sums.bounded_slowdown),
+            bounded_slowdown_max: sums.bounded_slowdown_max,
             slowdown_mean: rate(sums.slowdown, sums.with_run_time as f64),
             wait_mean_s: mean(sums.wait as f64 / MICROS),
             wait_max_s: sums.wait_max.as_secs_f64(),
@@ -195,6 +199,7 @@ struct Sums {
     hops_max: u32,
     slowdown: f64,
     bounded_slowdown: f64,
+    bounded_slowdown_max: f64,
     bounded_slowdown_thesis: f64,
 }
 
@@ -224,6 +229,7 @@ impl Sums {
         self.work += job.work();
         self.bounded_slowdown_thesis += bounded;
         self.bounded_slowdown += bounded.max(1.0);
+        self.bounded_slowdown_max = self.bounded_slowdown_max.max(bounded.max(1.0));
         if run_time > 0.0 {
             self.with_run_time += 1;
             self.slowdown += turnaround_s / run_time;
@@ -322,6 +328,7 @@ mod tests {
         close(metrics.bounded_slowdown_thesis_mean, 0.8875);
         // By hand: turnarounds 10, 5, 7, 27 over max(10, p) are 1, 0.5, 0.7, 1.35.
         close(metrics.bounded_slowdown_mean, (1.0 + 1.0 + 1.0 + 1.35) / 4.0);
+        close(metrics.bounded_slowdown_max, 1.35);
         close(metrics.slowdown_mean, 1.275);
         close(metrics.wait_mean_s, 2.5);
         close(metrics.wait_max_s, 7.0);

@@ -53,7 +53,7 @@ pub(super) fn figures(study: &Study) -> Vec<Figure> {
     points.dedup();
     let bootstrap = Bootstrap::default();
     let lines = found.iter().enumerate().map(|(color, ((name, lambda), by_sites))| Line {
-        name: format!("{name}, delay {}", span(f64::from_bits(*lambda))),
+        name: legend(name, f64::from_bits(*lambda)),
         points: points
             .iter()
             .map(|p| {
@@ -83,4 +83,9 @@ pub(super) fn figures(study: &Study) -> Vec<Figure> {
                 (Gast, Khatiri, Trystram and Wagner 2018)."
         .to_string();
     vec![Figure { id: "calibration".to_string(), panel: None, is_detail: false, svg: chart.svg(), note }]
+}
+
+fn legend(strategy: &str, delay: f64) -> String {
+    let delay = format!("delay {}", span(delay));
+    if strategy.is_empty() { delay } else { format!("{strategy}, {delay}") }
 }

@@ -86,8 +86,10 @@ const TOP: f64 = 74.0;
 const BOTTOM: f64 = 58.0;
 /// Space between entries of the legend.
 const LEGEND_STEP: f64 = 21.0;
+/// Width of a letter beside an axis, about.
+const LETTER: f64 = 6.4;
 /// Pixels between two written values of an axis.
-const TICK_ROOM: f64 = 44.0;
+const TICK_GAP: f64 = 5.0;
 
 /// A rectangle to draw in.
 struct Frame {
@@ -190,8 +192,9 @@ impl LineChart {
                 "<line class=\"axis\" x1=\"{x:.1}\" y1=\"{bottom:.1}\" x2=\"{x:.1}\" y2=\"{:.1}\"/>",
                 bottom + 5.0
             );
-            if x - last >= TICK_ROOM {
-                last = x;
+            let half = words.chars().count() as f64 * LETTER / 2.0;
+            if x - half >= last + TICK_GAP {
+                last = x + half;
                 let _ = writeln!(
                     svg,
                     "<text class=\"tick middle\" x=\"{x:.1}\" y=\"{:.1}\">{}</text>",
@@ -237,7 +240,7 @@ impl LineChart {
             let _ = writeln!(
                 svg,
                 "<text class=\"tick small\" x=\"{:.1}\" y=\"{:.1}\">{}</text>",
-                right + 8.0,
+                right + 16.0,
                 frame.top - 8.0,
                 escape(words)
             );
@@ -405,16 +408,8 @@ pub(super) struct BarChart {
 pub(super) struct Pane {
     /// Its title.
     pub(super) name: String,
-    /// For each place the height of each part.
+    /// For each place the size of each part. Drawn as shares of their sum.
     pub(super) stacks: Vec<Vec<f64>>,
-    /// Whether its heights are not to be compared with those of others.
-    pub(super) own_scale: bool,
-}
-
-/// A scale from nothing to the highest of these stacks.
-fn height_of<'a>(stacks: impl Iterator<Item = &'a Vec<f64>>) -> Scale {
-    let highest = stacks.map(|stack| stack.iter().sum::<f64>()).fold(0.0, f64::max);
-    Scale::Linear(0.0, if highest > 0.0 { highest * 1.05 } else { 1.0 })
 }
 
 /// Drawings in a row.
@@ -428,8 +423,6 @@ impl BarChart {
     pub(super) fn svg(&self) -> String {
         let across = PANES_ACROSS.min(self.panes.len().max(1));
         let pane_width = (WIDTH - 14.0) / across as f64;
-        let shared = self.panes.iter().filter(|pane| !pane.own_scale);
-        let shared = height_of(shared.flat_map(|pane| &pane.stacks));
         let mut svg = String::new();
         let mut x = 14.0;
         for (index, part) in self.parts.iter().enumerate() {
@@ -450,18 +443,13 @@ impl BarChart {
                 width: pane_width - PANE_LEFT - 6.0,
                 height: PANE_HEIGHT - 46.0,
             };
-            if pane.own_scale {
-                let scale = height_of(pane.stacks.iter());
-                self.draw_pane(&mut svg, &frame, &scale, &format!("{} (own scale)", pane.name), &pane.stacks);
-            } else {
-                self.draw_pane(&mut svg, &frame, &shared, &pane.name, &pane.stacks);
-            }
+            self.draw_pane(&mut svg, &frame, &pane.name, &pane.stacks);
         }
         let rows = self.panes.len().div_ceil(across);
         picture(WIDTH, PANE_TOP + rows as f64 * (PANE_HEIGHT + 24.0), &self.title, &svg)
     }
 
-    fn draw_pane(&self, svg: &mut String, frame: &Frame, scale: &Scale, name: &str, stacks: &[Vec<f64>]) {
+    fn draw_pane(&self, svg: &mut String, frame: &Frame, name: &str, stacks: &[Vec<f64>]) {
         let _ = writeln!(
             svg,
             "<text class=\"key\" x=\"{:.1}\" y=\"{:.1}\">{}</text>",
@@ -469,44 +457,38 @@ impl BarChart {
             frame.top - 6.0,
             escape(&cut(name))
         );
-        for tick in scale.ticks().into_iter().step_by(2) {
-            let Some(share) = scale.place(tick) else { continue };
-            let y = frame.y(share);
+        for percent in [0.0, 50.0, 100.0] {
+            let y = frame.y(percent / 100.0);
             let _ = writeln!(
                 svg,
                 "<line class=\"grid\" x1=\"{:.1}\" y1=\"{y:.1}\" x2=\"{:.1}\" y2=\"{y:.1}\"/><text class=\"tick small end\" \
-                 x=\"{:.1}\" y=\"{:.1}\">{}</text>",
+                 x=\"{:.1}\" y=\"{:.1}\">{percent} %</text>",
                 frame.left,
                 frame.x(1.0),
                 frame.left - 6.0,
                 y + 3.5,
-                escape(&short(tick))
             );
         }
         let step = frame.width / stacks.len().max(1) as f64;
         for (place, stack) in stacks.iter().enumerate() {
             let left = frame.left + place as f64 * step + step * 0.12;
+            let whole: f64 = stack.iter().sum();
             let mut from = 0.0;
-            for (part, height) in stack.iter().enumerate() {
-                let to = from + height;
-                let (Some(low), Some(high)) = (scale.place(from), scale.place(to)) else { break };
-                let (bottom, top) = (frame.y(low), frame.y(high));
+            for (part, size) in stack.iter().enumerate().filter(|_| whole > 0.0) {
+                let share = size / whole;
+                let (bottom, top) = (frame.y(from), frame.y(from + share));
                 if bottom - top > 0.05 {
+                    let words = format!("{:.1} %, {}", 100.0 * share, span(*size));
                     let _ = writeln!(
                         svg,
                         "<rect class=\"part p{part}\" x=\"{left:.1}\" y=\"{top:.1}\" width=\"{:.1}\" height=\"{:.1}\">\
                          <title>{}</title></rect>",
                         step * 0.76,
                         bottom - top,
-                        escape(&format!(
-                            "{name}, {}: {} {}",
-                            self.x[place],
-                            self.parts[part],
-                            short(*height)
-                        ))
+                        escape(&format!("{name}, {}: {} {words}", self.x[place], self.parts[part]))
                     );
                 }
-                from = to;
+                from += share;
             }
             let middle = left + step * 0.38;
             let _ = writeln!(
@@ -585,17 +567,13 @@ mod tests {
     }
 
     #[test]
-    fn stacks_add_up_to_their_sum() {
+    fn stacks_are_shares_of_their_sum() {
         let chart = BarChart {
             title: "causes".to_string(),
             y_label: "s".to_string(),
             x: vec!["0".to_string(), "1 s".to_string()],
             parts: vec!["a".to_string(), "b".to_string()],
-            panes: vec![Pane {
-                name: "st:50".to_string(),
-                stacks: vec![vec![1.0, 3.0], vec![0.0, 2.0]],
-                own_scale: false,
-            }],
+            panes: vec![Pane { name: "st:50".to_string(), stacks: vec![vec![1.0, 3.0], vec![0.0, 2.0]] }],
         };
         let svg = chart.svg();
 
@@ -607,6 +585,6 @@ mod tests {
 
         assert_eq!(heights.len(), 3, "nothing is drawn for nothing");
         assert!((heights[1] / heights[0] - 3.0).abs() < 0.02, "{heights:?}");
-        assert!((heights[2] / heights[0] - 2.0).abs() < 0.02, "{heights:?}");
+        assert!((heights[2] / heights[0] - 4.0).abs() < 0.02, "the whole of the second: {heights:?}");
     }
 }

@@ -289,27 +289,23 @@ fn causes(study: &Study, panel: usize) -> Option<Figure> {
                     .map(|(_, column)| study.mean(panel, series, point, column).unwrap_or(0.0).max(0.0))
                     .collect()
             };
-            let own_scale = series == study.baseline && study.series.len() > 1;
-            Pane {
-                name: study.series[series].clone(),
-                stacks: (0..study.points.len()).map(stack).collect(),
-                own_scale,
-            }
+            let stacks = (0..study.points.len()).map(stack).collect();
+            Pane { name: study.series[series].clone(), stacks }
         })
         .collect();
     if panes.iter().flat_map(|pane| &pane.stacks).flatten().all(|part| *part == 0.0) {
         return None;
     }
     let chart = BarChart {
-        title: titled(study, panel, "Where the delay went: deficiency by cause"),
-        y_label: "seconds that the makespan may be longer for it, mean of the repetitions".to_string(),
+        title: titled(study, panel, "Where the delay went: causes of the deficiency"),
+        y_label: "share of the deficiency, mean of the repetitions".to_string(),
         x: study.points.iter().map(|(_, words)| words.clone()).collect(),
         parts: CAUSES.iter().map(|(name, _)| name.to_string()).collect(),
         panes,
     };
-    let note = "The deficiency V_k over beta S_k: processors that the bound on the makespan counts on and that were not \
-                busy while the job that ends last waited, by cause (docs/THEORY, deficiency). Zero where that job did not \
-                wait."
+    let note = "Processors that the bound on the makespan counts on and that were not busy while the job that ends last \
+                waited, by cause (docs/THEORY, deficiency). How much that is in all is in the plot above; no bar where that \
+                job did not wait."
         .to_string();
     Some(Figure {
         id: id(study, panel, "causes"),

@@ -18,7 +18,7 @@ const fn metric(column: &'static str, title: &'static str, label: &'static str, 
 }
 
 /// In the order of the report.
-pub(super) const SHOWN: [Metric; 13] = [
+pub(super) const SHOWN: [Metric; 14] = [
     metric("ratio_best", "Competitive ratio", "makespan / best lower bound", false),
     metric("wait_mean_s", "Mean wait", "mean wait of a job", true),
     metric("bounded_slowdown_mean", "Bounded slowdown, mean", "mean bounded slowdown", false),
@@ -37,6 +37,7 @@ pub(super) const SHOWN: [Metric; 13] = [
     metric("steal_delay_mean_s", "Time under way between sites", "mean of stolen jobs", true),
     metric("messages_per_job", "Messages", "messages per job", false),
     metric("declines", "Granted jobs that were declined", "jobs a run", false),
+    metric("deficiency_total_s", "Deficiency", "time that the makespan may be longer for it", true),
 ];
 
 /// Metrics by which strategies are ranked; less is better.

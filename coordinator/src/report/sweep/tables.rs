@@ -42,7 +42,8 @@ fn rounded(seconds: f64) -> String {
     if seconds <= 0.0 {
         return span(seconds);
     }
-    let unit = [86_400.0, 3600.0, 60.0, 1.0].into_iter().find(|unit| seconds >= 2.0 * unit).unwrap_or(1e-3);
+    let unit = [86_400.0, 3600.0, 60.0].into_iter().find(|unit| seconds >= 2.0 * unit);
+    let unit = unit.unwrap_or(if seconds >= 0.9995 { 1.0 } else { 1e-3 });
     let value = seconds / unit;
     let digits = 10f64.powf(value.log10().floor() - 1.0);
     let value = (value / digits).round() * digits;
@@ -122,8 +123,10 @@ fn degradations(study: &Study, panel: usize) -> Table {
                     Some((*x, mean / base.filter(|base| *base > 0.0)? - factor))
                 })
                 .collect();
-            row.push(match crossovers(&excess).first() {
-                Some(crossover) => place(study, crossover),
+            // A list may be better with a delay than without: only the last crossing says where growth begins.
+            let last = crossovers(&excess).into_iter().next_back();
+            row.push(match last.filter(|crossover| crossover.after.1 > 0.0) {
+                Some(crossover) => place(study, &crossover),
                 None if excess.is_empty() => "-".to_string(),
                 None => "not reached".to_string(),
             });
@@ -133,7 +136,7 @@ fn degradations(study: &Study, panel: usize) -> Table {
     Table {
         title: "Who degrades first".to_string(),
         note: format!(
-            "The delay at which the mean of a metric has grown so far over its value at delay {first}."
+            "The delay from which on the mean of a metric stays so far above its value at delay {first}."
         ),
         header: std::iter::once("strategy".to_string())
             .chain(GROWTHS.iter().map(|(_, _, words)| words.to_string()))
@@ -306,6 +309,12 @@ mod tests {
         assert_eq!(table.rows[0][0], "st:50");
         // Linear in log d from (10 s, -70) to (1 min, 30): 10 * 6^0.7 s.
         assert_eq!(&table.rows[0][3..5], ["35 s (10 s to 1 min)", "1 min"]);
+    }
+
+    #[test]
+    fn times_are_rounded_to_what_is_known() {
+        let rounded = [0.0, 0.004_567, 0.9996, 1.23, 45.6, 100.0, 150.0, 9000.0, 200_000.0].map(rounded);
+        assert_eq!(rounded, ["0", "4.6 ms", "1 s", "1.2 s", "46 s", "100 s", "2.5 min", "2.5 h", "2.3 d"]);
     }
 
     #[test]
