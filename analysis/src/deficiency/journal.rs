@@ -84,10 +84,39 @@ pub(super) struct State {
     pub(super) broken: BTreeMap<(u32, u32), ()>,
 }
 
+/// What an entry changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Change {
+    Nothing,
+    /// The job at this place of the workload.
+    Job {
+        place: usize,
+        before: Phase,
+        after: Phase,
+    },
+    /// Processors on offer in requests of a site or reserved by its claims.
+    Offered {
+        site: u32,
+        before: u64,
+        after: u64,
+    },
+    /// A directed pair of sites.
+    Broken {
+        from: u32,
+        to: u32,
+        broken: bool,
+    },
+}
+
 impl State {
-    /// Applies an entry; what it did to a job is returned as (place, before, after).
-    pub(super) fn apply(&mut self, entry: &Entry) -> Option<(usize, Phase, Phase)> {
+    /// Applies an entry.
+    pub(super) fn apply(&mut self, entry: &Entry) -> Change {
         let site = entry.site;
+        let offered = |before: Option<u32>, after: Option<u32>| Change::Offered {
+            site,
+            before: u64::from(before.unwrap_or(0)),
+            after: u64::from(after.unwrap_or(0)),
+        };
         let (job, after) = match entry.what {
             Note::Submitted(job) | Note::Accepted(job) | Note::Returned(job) => (job, Phase::Waiting(site)),
             Note::Granted { job, to } => (job, Phase::Granted(to)),
@@ -95,30 +124,28 @@ impl State {
             Note::Started(job) => (job, Phase::Running(site)),
             Note::Completed(job) => (job, Phase::Ended),
             Note::Asked { victim, offer } => {
-                self.asked.insert((site, victim), offer);
-                return None;
+                return offered(self.asked.insert((site, victim), offer), Some(offer));
             }
-            Note::Answered { victim } => {
-                self.asked.remove(&(site, victim));
-                return None;
-            }
+            Note::Answered { victim } => return offered(self.asked.remove(&(site, victim)), None),
             Note::Claimed(processors) => {
-                *self.claimed.entry(site).or_default() += u64::from(processors);
-                return None;
+                let claimed = self.claimed.entry(site).or_default();
+                let before = *claimed;
+                *claimed += u64::from(processors);
+                return Change::Offered { site, before, after: *claimed };
             }
             Note::Released(processors) => {
-                if let Some(claimed) = self.claimed.get_mut(&site) {
-                    *claimed = claimed.saturating_sub(u64::from(processors));
-                }
-                return None;
+                let Some(claimed) = self.claimed.get_mut(&site) else { return Change::Nothing };
+                let before = *claimed;
+                *claimed = claimed.saturating_sub(u64::from(processors));
+                return Change::Offered { site, before, after: *claimed };
             }
             Note::Broken { to, broken } => {
-                if broken {
-                    self.broken.insert((site, to), ());
+                let changed = if broken {
+                    self.broken.insert((site, to), ()).is_none()
                 } else {
-                    self.broken.remove(&(site, to));
-                }
-                return None;
+                    self.broken.remove(&(site, to)).is_some()
+                };
+                return if changed { Change::Broken { from: site, to, broken } } else { Change::Nothing };
             }
         };
         let place = job as usize;
@@ -130,10 +157,10 @@ impl State {
             _ => after != Phase::Ended && !matches!(entry.what, Note::Submitted(_)),
         };
         if !allowed {
-            return None;
+            return Change::Nothing;
         }
         self.phases[place] = after;
-        Some((place, before, after))
+        Change::Job { place, before, after }
     }
 }
 
@@ -246,7 +273,7 @@ pub(super) struct Losses {
 }
 
 /// A directed pair of sites, and whether something between them is lost now.
-type Change = Option<(u32, u32, bool)>;
+type Mended = Option<(u32, u32, bool)>;
 
 fn bit(kind: MessageKind) -> u64 {
     1 << kind as u64
@@ -254,7 +281,7 @@ fn bit(kind: MessageKind) -> u64 {
 
 impl Losses {
     /// A message is lost. Those that are never repeated do not count, and an answer counts only if it gave a job back.
-    pub(super) fn lost(&mut self, from: u32, to: u32, kind: MessageKind) -> Change {
+    pub(super) fn lost(&mut self, from: u32, to: u32, kind: MessageKind) -> Mended {
         let counts = match kind {
             MessageKind::Withdraw | MessageKind::Floor => false,
             MessageKind::Reply => self.declined.contains_key(&(from, to)),
@@ -271,7 +298,7 @@ impl Losses {
     }
 
     /// A message arrives: what it repeats, answers or supersedes is repaired.
-    pub(super) fn received(&mut self, from: u32, to: u32, kind: MessageKind) -> [Change; 2] {
+    pub(super) fn received(&mut self, from: u32, to: u32, kind: MessageKind) -> [Mended; 2] {
         if self.lost.is_empty() {
             return [None, None];
         }
@@ -294,7 +321,7 @@ impl Losses {
     }
 
     /// The owner has heard.
-    pub(super) fn returned(&mut self, by: u32, owner: u32) -> Change {
+    pub(super) fn returned(&mut self, by: u32, owner: u32) -> Mended {
         let count = self.declined.get_mut(&(by, owner))?;
         *count -= 1;
         if *count > 0 {
@@ -304,7 +331,7 @@ impl Losses {
         self.mend((by, owner), bit(MessageKind::Reply))
     }
 
-    fn mend(&mut self, pair: (u32, u32), kinds: u64) -> Change {
+    fn mend(&mut self, pair: (u32, u32), kinds: u64) -> Mended {
         let mask = self.lost.get_mut(&pair)?;
         *mask &= !kinds;
         if *mask > 0 {

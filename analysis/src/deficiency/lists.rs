@@ -3,12 +3,12 @@
 //! A list is one class of one home, from some width on (docs/THEORY.md, "The lists"), so it is told by a range.
 
 use scheduler::waiting::Widths;
-use scheduler::{Grid, Order, Threshold};
+use scheduler::{Order, Threshold};
 
 /// The list of one site: a range of widths of one home's waiting jobs, never empty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct List {
-    /// The rank of the home.
+    /// The home, by size.
     pub(super) home: usize,
     widths: Widths,
     /// The narrowest job of the list.
@@ -57,57 +57,101 @@ impl Lanes {
 }
 
 /// All waiting jobs by home, and the lists that follow.
+///
+/// Sites of one size have one list, and homes are the first sites of their sizes, so all is kept by size. A home's jobs
+/// are in the lists of a stretch of sizes from its own on, and only those are made anew when its widths change.
 #[derive(Clone, Debug)]
 pub(super) struct Lists {
+    /// By size.
     homes: Vec<Lanes>,
     borders: Vec<u32>,
     order: Order,
     lists: Vec<Option<List>>,
-    stale: bool,
+    /// Sizes whose widths changed, in no order.
+    changed: Vec<usize>,
+    /// The same as flags.
+    is_changed: Vec<bool>,
 }
 
 impl Lists {
-    pub(super) fn new(grid: &Grid, threshold: Threshold, order: Order) -> Lists {
+    /// Nothing waits. `sizes` ascend strictly.
+    pub(super) fn new(sizes: &[u32], threshold: Threshold, order: Order) -> Lists {
         Lists {
-            homes: vec![Lanes::default(); grid.len()],
-            borders: grid.sizes().iter().map(|&size| threshold.widest_small(size)).collect(),
+            homes: vec![Lanes::default(); sizes.len()],
+            borders: sizes.iter().map(|&size| threshold.widest_small(size)).collect(),
             order,
-            lists: vec![None; grid.len()],
-            stale: false,
+            lists: vec![None; sizes.len()],
+            changed: Vec::new(),
+            is_changed: vec![false; sizes.len()],
         }
     }
 
-    pub(super) fn insert(&mut self, home: usize, width: u32) {
-        self.stale |= self.homes[home].insert(width);
+    pub(super) fn insert(&mut self, size: usize, width: u32) {
+        if self.homes[size].insert(width) {
+            self.note(size);
+        }
     }
 
-    pub(super) fn remove(&mut self, home: usize, width: u32) {
-        self.stale |= self.homes[home].remove(width);
+    pub(super) fn remove(&mut self, size: usize, width: u32) {
+        if self.homes[size].remove(width) {
+            self.note(size);
+        }
     }
 
-    /// The lists of all sites by rank.
-    pub(super) fn all(&mut self) -> &[Option<List>] {
-        if self.stale {
-            self.stale = false;
-            let mut below = None;
-            for rank in 0..self.homes.len() {
-                below = self.list(rank, below);
-                self.lists[rank] = below;
+    fn note(&mut self, size: usize) {
+        if !self.is_changed[size] {
+            self.is_changed[size] = true;
+            self.changed.push(size);
+        }
+    }
+
+    /// The list of all sites of a size, as of the last [`Lists::refresh`].
+    pub(super) fn of(&self, size: usize) -> Option<List> {
+        self.lists[size]
+    }
+
+    /// Makes lists anew, and tells of each that is another one.
+    pub(super) fn refresh(&mut self, mut differs: impl FnMut(usize)) {
+        if self.changed.is_empty() {
+            return;
+        }
+        let mut changed = std::mem::take(&mut self.changed);
+        changed.sort_unstable();
+        let mut done = 0;
+        for &first in &changed {
+            // What an earlier one reached is up to date.
+            for size in first.max(done)..self.lists.len() {
+                let below = size.checked_sub(1).and_then(|below| self.lists[below]);
+                let list = self.list(size, below);
+                let other = list != self.lists[size];
+                if other {
+                    self.lists[size] = list;
+                    differs(size);
+                }
+                done = size + 1;
+                // The next size takes from this list, and looks at the widths behind it.
+                if !other && list.is_none_or(|list| !self.is_changed[list.home]) {
+                    break;
+                }
             }
         }
-        &self.lists
+        for &size in &changed {
+            self.is_changed[size] = false;
+        }
+        changed.clear();
+        self.changed = changed;
     }
 
     /// L_i from L_{i-1}: the first non-empty of A_i, L_{i-1} with what is big here, and B_i, in the order of the
     /// strategy, else L_{i-1}. H goes before or after both others: B_i and H_i are never both possible.
-    fn list(&self, rank: usize, below: Option<List>) -> Option<List> {
-        let border = self.borders[rank];
+    fn list(&self, size: usize, below: Option<List>) -> Option<List> {
+        let border = self.borders[size];
         let of = |home: usize, widths: Widths| {
             let (narrowest, _) = self.homes[home].ends(widths)?;
             Some(List { home, widths, narrowest })
         };
-        let big = || of(rank, Widths::above(border));
-        let small = || of(rank, Widths::up_to(border));
+        let big = || of(size, Widths::above(border));
+        let small = || of(size, Widths::up_to(border));
         let stolen = || {
             let list = below?;
             of(list.home, Widths { above: list.widths.above.max(border), ..list.widths })

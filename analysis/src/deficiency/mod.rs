@@ -11,12 +11,15 @@
 //! for every strategy, delay and loss (docs/THEORY.md, "Deficiency"). Ideal stealing keeps V_k at 0 offline, so all
 //! that delays can do to the bound is in V_k. [`Deficiency`] takes events as they come and keeps those that matter;
 //! once the last end is known, `replay` goes through the window with the true queues and asks for each idle
-//! processor why it is idle. `journal` is what is kept, `lists` the true lists.
+//! processor why it is idle. `journal` is what is kept, `lists` the true lists, `rate` the deficiency at an instant.
 //!
 //! The sums are integers: hundredths of a processor-microsecond.
 
 mod journal;
 mod lists;
+#[cfg(test)]
+mod naive;
+mod rate;
 mod replay;
 #[cfg(test)]
 mod tests;
