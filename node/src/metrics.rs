@@ -356,7 +356,9 @@ impl Metrics {
             | EventKind::Claimed { .. }
             | EventKind::Released { .. }
             | EventKind::Denied { .. }
-            | EventKind::Followed { .. } => {}
+            | EventKind::Followed { .. }
+            | EventKind::Recovered { .. }
+            | EventKind::Interrupted { .. } => {}
         }
     }
 

@@ -262,6 +262,7 @@ impl SiteLoop {
                 Output::Start(job) => self.executor.start(self.now, job.id)?,
                 Output::Send { to, message } => self.send(to, &message)?,
                 Output::Event(kind) => self.record(kind)?,
+                Output::Write(_) => unreachable!("this node keeps no journal"),
             }
         }
         Ok(())

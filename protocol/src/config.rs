@@ -75,6 +75,23 @@ pub struct Options {
     pub margin: Option<Span>,
     /// Whether an event is emitted for every message.
     pub message_events: bool,
+    /// Whether a peer emits [`crate::Fact`]s for a journal. Without them a site does not survive a crash.
+    #[serde(default)]
+    pub journal: bool,
+    /// What becomes of jobs that executed when their site crashed.
+    #[serde(default)]
+    pub interrupted: Interrupted,
+}
+
+/// What becomes of jobs that executed when their site crashed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Interrupted {
+    /// They wait again, at their old place in the queue, and execute from the beginning.
+    #[default]
+    Requeue,
+    /// They are reported as killed and not executed again.
+    Kill,
 }
 
 /// The longest wait between repetitions, as a multiple of [`Options::retry`].
@@ -97,6 +114,8 @@ impl Default for Options {
             gossip_fanout: 3,
             margin: None,
             message_events: true,
+            journal: false,
+            interrupted: Interrupted::Requeue,
         }
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! A driver feeds a [`Peer`] with [`Input`]s and carries out its [`Output`]s; nothing here does I/O or knows what
 //! time it is. The simulator and the node are two drivers of the same peer. Start with [`peer`] for the seam and
-//! the discipline of one instant, [`message`] for what is said, [`handover`] for the exactly-once transfer.
+//! the discipline of one instant, [`message`] for what is said, [`handover`] for the exactly-once transfer, [`journal`]
+//! for what survives a crash.
 
 mod balance;
 #[cfg(feature = "canary")]
@@ -12,16 +13,19 @@ mod canary;
 pub mod codec;
 pub mod config;
 pub mod handover;
+pub mod journal;
 mod lists;
 mod margin;
 pub mod message;
 pub mod peer;
 pub mod pool;
+mod restore;
 mod round_trips;
 mod thief;
 mod timers;
 mod victim;
 
-pub use config::{Discovery, Options, PeerConfig};
+pub use config::{Discovery, Interrupted, Options, PeerConfig};
+pub use journal::{Durable, Fact};
 pub use message::Message;
 pub use peer::{Input, Output, Peer};

@@ -26,6 +26,7 @@ use crate::balance::Balancer;
 use crate::canary::Canary;
 use crate::config::PeerConfig;
 use crate::handover::{Custody, Ledger, Record};
+use crate::journal::{Fact, Place, first_number};
 use crate::lists::{Lists, place};
 use crate::message::{Message, Offer, Release, Transfer};
 use crate::pool::Exchange;
@@ -70,6 +71,9 @@ pub enum Output {
     },
     /// Remember this.
     Event(EventKind),
+    /// Make this durable before any other output of the same call is carried out. Only with
+    /// [`crate::Options::journal`].
+    Write(Fact),
 }
 
 /// One site's scheduler as a state machine.
@@ -100,6 +104,8 @@ pub struct Peer {
     pub(crate) records: Vec<ThiefRecord>,
     pub(crate) releases_offered: BTreeMap<usize, Vec<Release>>,
     pub(crate) version: u64,
+    /// Counts restarts.
+    life: u32,
     pub(crate) ledger: Ledger,
     /// Transfers that are routes, not grants: (rank, number).
     pub(crate) routed: BTreeSet<(usize, u64)>,
@@ -148,16 +154,21 @@ impl Reason {
 }
 
 impl Peer {
-    /// A peer with an empty queue that believes every other queue empty.
+    /// A peer with an empty queue that believes every other queue empty. Its journal is empty, too.
     pub fn new(config: PeerConfig) -> Peer {
+        Peer::at_rest(config, 0)
+    }
+
+    pub(crate) fn at_rest(config: PeerConfig, life: u32) -> Peer {
         assert!(config.options.window >= 1, "a thief needs one request");
         assert!(config.options.batch >= 1, "a grant holds a job");
         let grid = config.grid.clone();
         let rank = grid.rank(config.site);
         let processors = grid.sizes()[rank];
         let lists = Lists::of(&config.strategy);
-        let pool = Exchange::of(&config);
-        let balance = Balancer::of(&config);
+        let first = first_number(life);
+        let pool = Exchange::of(&config, first);
+        let balance = Balancer::of(&config, first);
         let local = (lists.is_none() && pool.is_none() && balance.is_none())
             .then(|| LocalQueue::new(config.local, config.pass, processors));
         Peer {
@@ -170,7 +181,7 @@ impl Peer {
             running: BTreeMap::new(),
             fresh: false,
             changes: 0,
-            views: if lists.is_some() { vec![View::default(); rank] } else { Vec::new() },
+            views: if lists.is_some() { vec![View::from_number(first); rank] } else { Vec::new() },
             standing_at: None,
             polling: Polling::of(&config.options),
             records: match lists {
@@ -178,7 +189,8 @@ impl Peer {
                 None => Vec::new(),
             },
             releases_offered: BTreeMap::new(),
-            version: 0,
+            version: first,
+            life,
             ledger: Ledger::new(),
             routed: BTreeSet::new(),
             timers: Timers::default(),
@@ -233,6 +245,7 @@ impl Peer {
             requested: job.requested,
             origin: job.origin,
         });
+        self.own_up(job, Custody::default(), Place::Queue);
         if self.pool.is_some() {
             // A job is its origin's: nobody is sent to its home.
             self.pool_submitted(now, job);
@@ -265,6 +278,7 @@ impl Peer {
     fn route(&mut self, now: Time, home: usize, job: JobSpec, custody: Custody) {
         let transfer = self.grant_transfer(now, home, job, custody, Reason::ROUTE);
         self.routed.insert((home, transfer.number));
+        self.write(Fact::Routed { to: self.site_at(home), number: transfer.number });
         let floor = self.ledger.floor_to(self.site_at(home));
         self.send(home, Message::Route { transfers: vec![transfer], floor });
     }
@@ -280,6 +294,7 @@ impl Peer {
         self.free += gone.processors;
         assert!(self.free <= self.processors(), "a job frees what it held");
         self.custody.remove(&job);
+        self.write(Fact::Ended { job });
         self.fresh = true;
         self.changes += 1;
         self.event(EventKind::Completed { job, processors: gone.processors });
@@ -408,6 +423,7 @@ impl Peer {
         let before = self.running.insert(job.id, running);
         assert!(before.is_none(), "job {} runs once", job.id);
         self.changes += 1;
+        self.write(Fact::Started { job: job.id, at: now });
         let hops = self.custody.get(&job.id).map_or(0, |custody| custody.hops);
         self.event(EventKind::Started { job: job.id, processors: job.processors, hops });
         self.outputs.push_back(Output::Start(job));
@@ -462,7 +478,7 @@ impl Peer {
 
     pub(crate) fn on_floor(&mut self, from: SiteId, floor: u64) {
         if let Some(record) = self.ledger.floor_from(from, floor) {
-            self.ledger.apply(&record);
+            self.apply(record);
         }
     }
 
@@ -481,7 +497,7 @@ impl Peer {
     ) -> Transfer {
         let site = self.site_at(to);
         let (record, transfer) = self.ledger.grant(site, job, custody);
-        self.ledger.apply(&record);
+        self.apply(record);
         self.custody.remove(&job.id);
         self.round_trips.transfer_left(to, transfer.number, now);
         if let Some(retry) = self.config.options.retry {
@@ -500,6 +516,18 @@ impl Peer {
 
     pub(crate) fn apply(&mut self, record: Record) {
         self.ledger.apply(&record);
+        self.write(Fact::Ledger(record));
+    }
+
+    /// Writes down that this site owns a job that waits here.
+    pub(crate) fn own_up(&mut self, job: JobSpec, custody: Custody, place: Place) {
+        self.write(Fact::Owns { job, custody, place });
+    }
+
+    pub(crate) fn write(&mut self, fact: Fact) {
+        if self.config.options.journal {
+            self.outputs.push_back(Output::Write(fact));
+        }
     }
 
     pub(crate) fn send(&mut self, to: usize, message: Message) {
@@ -558,6 +586,11 @@ impl Peer {
     /// The site of this peer.
     pub fn site(&self) -> SiteId {
         self.config.site
+    }
+
+    /// How often this site began again with its journal.
+    pub fn life(&self) -> u32 {
+        self.life
     }
 
     /// What the peer was told before it started.

@@ -9,6 +9,7 @@ use scheduler::{EventKind, JobSpec, Span, Time};
 use crate::canary::Canary;
 use crate::config::{Discovery, Options};
 use crate::handover::{Answer, Arrival, Custody};
+use crate::journal::Place;
 use crate::lists::Lists;
 use crate::message::{Message, Offer, QueueState, Rest, Transfer};
 use crate::peer::Peer;
@@ -53,12 +54,17 @@ struct Asked {
 }
 
 impl View {
+    /// Nothing was heard, and requests are numbered from here.
+    pub(crate) fn from_number(first: u64) -> View {
+        View { last_seq: first, ..View::default() }
+    }
+
     pub(crate) fn is_asked(&self) -> bool {
         self.asked.is_some()
     }
 
     /// From now on the victim owes this site nothing; what it said before, refusals too, is void.
-    fn forget(&mut self) {
+    pub(crate) fn forget(&mut self) {
         self.known = Known::Unknown;
         self.refused_at = None;
     }
@@ -197,7 +203,7 @@ impl Peer {
         offered.min(self.free)
     }
 
-    fn request(&mut self, now: Time, victim: usize, free: u32, stand: bool) {
+    pub(crate) fn request(&mut self, now: Time, victim: usize, free: u32, stand: bool) {
         let offer = self.offer(now, free, stand);
         let seen = self.ledger.seen(self.site_at(victim));
         let view = &mut self.views[victim];
@@ -308,6 +314,7 @@ impl Peer {
         self.apply(self.ledger.answer(from, number, Answer::Accepted));
         let custody = Custody { hops: transfer.hops, bounces: 0, epoch: transfer.epoch };
         self.custody.insert(job.id, custody);
+        self.own_up(job, custody, Place::Held);
         self.event(EventKind::Accepted { job: job.id, from, transfer: number, firm: reason.is_some() });
         if fits && self.held.is_empty() {
             self.start(now, job);
@@ -319,7 +326,9 @@ impl Peer {
 
     pub(crate) fn on_no_work(&mut self, now: Time, victim: usize, seq: u64, state: QueueState) {
         self.hear(now, victim, state);
-        let refused = self.views[victim].asked.as_ref().map(|asked| asked.changes);
+        // A request for nothing, as a restarted site makes them, is not refused by what it is told.
+        let asked = self.views[victim].asked.as_ref().filter(|asked| asked.offer.free > 0);
+        let refused = asked.map(|asked| asked.changes);
         if self.answered(now, victim, seq, 0) {
             // A refusal that a newer notice overtook says nothing of what waits there by then.
             if state.rest != Rest::More && state.version == self.views[victim].heard {
@@ -416,6 +425,7 @@ impl Peer {
                     self.apply(self.ledger.answer(site, transfer.number, Answer::Accepted));
                     let custody = Custody { hops: transfer.hops, bounces: 0, epoch: transfer.epoch };
                     self.custody.insert(job.id, custody);
+                    self.own_up(job, custody, Place::Queue);
                     self.event(EventKind::Accepted {
                         job: job.id,
                         from: site,

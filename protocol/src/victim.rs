@@ -8,6 +8,7 @@ use scheduler::{EventKind, Selection, Span, Time};
 
 use crate::canary::Canary;
 use crate::handover::{Answer, Custody};
+use crate::journal::Place;
 use crate::lists::{Lists, add_release, place};
 use crate::margin::Worth;
 use crate::message::{Message, Offer, QueueState, Release, Rest, Transfer};
@@ -307,7 +308,7 @@ impl Peer {
         }
     }
 
-    fn notify(&mut self, now: Time, thief: usize) {
+    pub(crate) fn notify(&mut self, now: Time, thief: usize) {
         if self.has(Canary::NoticesNeverSent) {
             return;
         }
@@ -352,9 +353,11 @@ impl Peer {
         if self.balance.is_some() && !recall && !self.routed.contains(&(to, number)) {
             return self.give_again(now, to, transfer);
         }
+        // An award names an offer, which a crash makes the owner forget: then it takes the job back.
+        let forgotten = self.pool.is_some() && self.pool_award(to, number).is_none();
         let message = if self.routed.contains(&(to, number)) {
             Message::Route { transfers: vec![transfer], floor }
-        } else if recall {
+        } else if recall || forgotten {
             Message::Recall { number, floor }
         } else if self.pool.is_some() {
             self.pool_award(to, number).expect("it is out")
@@ -472,6 +475,7 @@ impl Peer {
         let bounces = transfer.bounces + 1;
         let custody = Custody { hops: transfer.hops - 1, bounces, epoch: transfer.epoch };
         self.custody.insert(transfer.job.id, custody);
+        self.own_up(transfer.job, custody, Place::Queue);
         self.event(EventKind::Returned {
             job: transfer.job.id,
             by: self.site_at(thief),
@@ -479,7 +483,7 @@ impl Peer {
             bounces,
         });
         if self.pool.is_some() {
-            return self.pool_returned(transfer);
+            return self.pool_returned(now, transfer);
         }
         self.enqueue(now, transfer.job);
         if thief > self.rank && self.lists.is_some() {

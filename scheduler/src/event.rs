@@ -218,6 +218,26 @@ pub enum EventKind {
         /// Counts the hosts.
         counter: u64,
     },
+    /// The site began again after a crash, with what its journal says.
+    Recovered {
+        /// Counts the restarts.
+        life: u32,
+        /// Jobs that waited.
+        waiting: u32,
+        /// Jobs that executed.
+        running: u32,
+        /// Transfers that were not answered.
+        out: u32,
+    },
+    /// A job executed here when the site crashed. What it had done is lost, and its processors are free.
+    Interrupted {
+        /// The job.
+        job: JobId,
+        /// Its width.
+        processors: u32,
+        /// Whether it is given up; else it waits again.
+        killed: bool,
+    },
     /// The network lost a message of this site. Emitted by drivers.
     Lost {
         /// The receiver that never sees it.

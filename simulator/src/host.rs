@@ -184,6 +184,8 @@ impl Host for Peers {
                 Output::Start(job) => Wanted::Start(job),
                 Output::Send { to, message } => Wanted::Send { to, letter: message },
                 Output::Event(kind) => Wanted::Event(kind),
+                // Nothing crashes here, so nothing need be durable.
+                Output::Write(_) => continue,
             });
         }
         Ok(Standing { timeout: peer.poll_timeout(), settle: peer.wants_settle() })

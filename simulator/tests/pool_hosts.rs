@@ -216,7 +216,7 @@ impl Net {
                 Output::Event(EventKind::Followed { host, .. }) => {
                     self.followed.insert(site, host);
                 }
-                Output::Event(_) => {}
+                Output::Event(_) | Output::Write(_) => {}
             }
         }
         peer.check_invariants();

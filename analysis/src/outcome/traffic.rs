@@ -68,6 +68,12 @@ pub struct Traffic {
     reserved: u128,
     /// Changes of the host of the global queue, as sites noticed them.
     pub host_changes: u64,
+    /// Sites that began again after a crash.
+    pub restarts: u64,
+    /// Jobs that executed when their site crashed.
+    pub interrupted: u64,
+    /// Of those, jobs that were given up.
+    pub killed: u64,
 }
 
 impl Traffic {
@@ -150,6 +156,11 @@ impl Traffic {
                 self.reserved += u128::from(processors) * u128::from(held.as_micros().max(0).unsigned_abs());
             }
             EventKind::Followed { .. } => self.host_changes += 1,
+            EventKind::Recovered { .. } => self.restarts += 1,
+            EventKind::Interrupted { killed, .. } => {
+                self.interrupted += 1;
+                self.killed += u64::from(killed);
+            }
         }
     }
 }

@@ -246,6 +246,7 @@ impl SiteLoop {
                     let (kind, wakes, payload) = (message.kind(), message.wakes(), message.payload());
                     wishes.push(Wish::Send(Letter { to, number, kind, wakes, payload }));
                 }
+                Output::Write(_) => unreachable!("this node keeps no journal"),
                 Output::Event(kind) => {
                     self.record(kind)?;
                     if terms.message_events || !is_about_a_message(&kind) {

@@ -39,6 +39,8 @@ const FIRST_STREAM: u64 = 1 << 32;
 #[derive(Clone, Debug)]
 pub(crate) struct Balancer {
     rules: Balance,
+    /// Requests, watches and what it says of itself are numbered from here.
+    first: u64,
     rng: ChaCha8Rng,
     search: Search,
     /// Sites that were turned to in this search.
@@ -87,7 +89,7 @@ struct Known {
 }
 
 impl Balancer {
-    pub(crate) fn of(config: &PeerConfig) -> Option<Balancer> {
+    pub(crate) fn of(config: &PeerConfig, first: u64) -> Option<Balancer> {
         let Strategy::Balance(rules) = config.strategy else { return None };
         assert!(config.options.tries >= 1, "a site turns to somebody before it rests");
         assert!(config.options.gossip > Span::ZERO, "gossip takes time");
@@ -95,6 +97,7 @@ impl Balancer {
         rng.set_stream(FIRST_STREAM + config.grid.rank(config.site) as u64);
         Some(Balancer {
             rules,
+            first,
             rng,
             search: Search::Content,
             tried: BTreeSet::new(),
@@ -205,7 +208,7 @@ impl Peer {
         let digest = match balancer.said {
             Some(said) if (said.work, said.narrowest, said.idle) == (work, narrowest, idle) => said,
             said => {
-                let version = said.map_or(1, |said| said.version + 1);
+                let version = said.map_or(balancer.first, |said| said.version) + 1;
                 Digest { site, version, age: Span::ZERO, work, narrowest, idle }
             }
         };

@@ -7,6 +7,7 @@ use scheduler::{Amount, EventKind, JobSpec, Time};
 use super::Search;
 use crate::codec::TRANSFERS_MAX;
 use crate::handover::{Answer, Arrival, Custody};
+use crate::journal::Place;
 use crate::margin::Worth;
 use crate::message::{Digest, Message, Offer, Transfer};
 use crate::peer::{Peer, Reason};
@@ -74,7 +75,7 @@ impl Peer {
         let site = self.site_at(victim);
         let balancer = self.balancer();
         balancer.tried.insert(victim);
-        let seq = balancer.last_seq.entry(victim).or_default();
+        let seq = balancer.last_seq.entry(victim).or_insert(balancer.first);
         *seq += 1;
         let seq = *seq;
         balancer.asked = Some(Asked { victim, seq, free, sent_once: Some(now) });
@@ -316,6 +317,7 @@ impl Peer {
         let custody = Custody { hops: transfer.hops, bounces: 0, epoch: transfer.epoch };
         self.apply(self.ledger.answer(site, transfer.number, Answer::Accepted));
         self.custody.insert(transfer.job.id, custody);
+        self.own_up(transfer.job, custody, Place::Queue);
         let (job, number) = (transfer.job.id, transfer.number);
         self.event(EventKind::Accepted { job, from: site, transfer: number, firm: false });
         self.balance_enqueue(transfer.job);

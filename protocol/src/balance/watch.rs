@@ -14,7 +14,7 @@ use crate::peer::Peer;
 use crate::timers::Timer;
 
 /// What another site watches for this one.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Watched {
     seq: u64,
     /// What for; none if the news has come.
@@ -65,7 +65,9 @@ impl Peer {
     }
 
     fn have_watched(&mut self, now: Time, rank: usize, width: u32) {
-        let watched = self.balancer().watched.entry(rank).or_default();
+        let balancer = self.balancer();
+        let none = Watched { seq: balancer.first, width: None };
+        let watched = balancer.watched.entry(rank).or_insert(none);
         *watched = Watched { seq: watched.seq + 1, width: Some(width) };
         let seq = watched.seq;
         if let Some(retry) = self.config.options.retry {

@@ -16,7 +16,7 @@ use crate::peer::Peer;
 use crate::timers::Timer;
 
 /// The claims of a site.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct Gossip {
     claims: BTreeMap<u64, Claim>,
     /// The last number given to a claim.
@@ -35,6 +35,11 @@ struct Claim {
 }
 
 impl Gossip {
+    /// No claims, which are numbered from here.
+    pub(super) fn from_number(first: u64) -> Gossip {
+        Gossip { claims: BTreeMap::new(), last: first }
+    }
+
     pub(super) fn any_claims(&self) -> bool {
         !self.claims.is_empty()
     }

@@ -229,6 +229,19 @@ impl Peer {
         self.event(EventKind::Followed { host: epoch.site, counter: epoch.counter });
     }
 
+    /// As after a start: the first host is host, until somebody says who is since.
+    pub(super) fn resume_hosted(&mut self, now: Time) {
+        let epoch = self.epoch();
+        if epoch.site == self.config.site {
+            let (rank, board) = (self.rank, self.exchange().whole_board());
+            self.note_board(rank, &board);
+            self.announce(now);
+        } else {
+            let host = self.config.grid.rank(epoch.site);
+            self.send_whole(now, host, false);
+        }
+    }
+
     fn announce(&mut self, _now: Time) {
         let epoch = self.epoch();
         for other in self.others() {

@@ -60,6 +60,8 @@ pub(crate) struct Exchange {
     specs: BTreeMap<JobId, JobSpec>,
     offers: BTreeMap<JobId, Listing>,
     promised: BTreeMap<JobId, Promise>,
+    /// Revisions, offers and claims are numbered from here.
+    first: u64,
     /// Revision of the board as told last.
     revision: u64,
     /// What is to be told.
@@ -88,7 +90,7 @@ enum Role {
 
 impl Exchange {
     /// For peers that exchange through a global queue; none for others.
-    pub(crate) fn of(config: &PeerConfig) -> Option<Box<Exchange>> {
+    pub(crate) fn of(config: &PeerConfig, first: u64) -> Option<Box<Exchange>> {
         let Strategy::Pool(rules) = config.strategy else { return None };
         let grid = &config.grid;
         let processors = grid.site(config.site).processors;
@@ -99,7 +101,8 @@ impl Exchange {
             specs: BTreeMap::new(),
             offers: BTreeMap::new(),
             promised: BTreeMap::new(),
-            revision: 0,
+            first,
+            revision: first,
             news: Board::default(),
             told_free: processors,
             told_kept: None,
@@ -107,7 +110,7 @@ impl Exchange {
             known: Known::idle(grid, &rules),
             role: match rules.via {
                 Via::Hosted => Role::Hosted(Hosted::first()),
-                Via::Gossip => Role::Gossip(Gossip::default()),
+                Via::Gossip => Role::Gossip(Gossip::from_number(first)),
             },
             unsettled: false,
             sign: Time::from_micros(i64::MIN),
@@ -223,7 +226,8 @@ impl Peer {
         let waiting = WaitingJob::new(&job);
         if job.processors > processors {
             let job = waiting.entering(Entered::on_arrival(now));
-            self.pool_offer(Listing { job, version: 1 });
+            let version = exchange.first + 1;
+            self.pool_offer(Listing { job, version });
         } else {
             exchange.own.insert(waiting);
         }
@@ -233,6 +237,22 @@ impl Peer {
     /// A job that ran here ended.
     pub(crate) fn pool_completed(&mut self, estimated_end: Time, processors: u32) {
         self.exchange().vacate(estimated_end, processors);
+    }
+
+    /// This site begins again: it knows of no board, and nobody knows of its.
+    pub(crate) fn pool_resume(&mut self, now: Time) {
+        let grid = self.config.grid.clone();
+        let exchange = self.exchange();
+        exchange.known = Known::nothing(&grid, &exchange.rules);
+        exchange.sign = now;
+        match &exchange.role {
+            Role::Gossip(_) => {
+                for other in self.others() {
+                    self.send_whole(now, other, true);
+                }
+            }
+            Role::Hosted(_) => self.resume_hosted(now),
+        }
     }
 
     /// The site serves its own queue and offers what is left.
@@ -250,7 +270,8 @@ impl Peer {
             self.start(now, spec);
         }
         for job in turn.offers_of(self.rank, now) {
-            self.pool_offer(Listing { job, version: 1 });
+            let version = self.exchange().first + 1;
+            self.pool_offer(Listing { job, version });
         }
         turn.offers.clear();
         self.exchange().turn = turn;

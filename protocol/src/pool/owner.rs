@@ -1,10 +1,12 @@
 //! The owner of an offered job promises it to one taker, and to nobody else until that one has answered.
 
+use scheduler::exchange::{Entered, WaitingJob};
 use scheduler::{EventKind, SiteId, Time};
 
 use super::Role;
 use super::board::{Epoch, Listing, OfferId};
 use crate::handover::Custody;
+use crate::journal::Place;
 use crate::message::{Message, Transfer};
 use crate::peer::{Peer, Reason};
 
@@ -139,18 +141,23 @@ impl Peer {
     }
 
     /// A taker declined: the job is offered anew.
-    pub(crate) fn pool_returned(&mut self, transfer: &Transfer) {
+    pub(crate) fn pool_returned(&mut self, now: Time, transfer: &Transfer) {
         let exchange = self.exchange();
         let job = transfer.job;
-        let promise = exchange.promised.remove(&job.id).expect("what is out was promised");
         exchange.specs.insert(job.id, job);
-        let version = promise.listing.version + 1;
-        self.pool_offer(Listing { version, ..promise.listing });
+        // Without a promise the owner crashed since; the numbers of its offers are new.
+        let listing = exchange.promised.remove(&job.id).map(|promise| promise.listing);
+        let listing = listing.unwrap_or_else(|| {
+            let entered = WaitingJob::new(&job).entering(Entered::on_arrival(now));
+            Listing { job: entered, version: exchange.first }
+        });
+        self.pool_offer(Listing { version: listing.version + 1, ..listing });
     }
 
     /// Custody of a job that came by a transfer.
     pub(super) fn keep_custody(&mut self, transfer: &Transfer) {
         let custody = Custody { hops: transfer.hops, bounces: 0, epoch: transfer.epoch };
         self.custody.insert(transfer.job.id, custody);
+        self.own_up(transfer.job, custody, Place::Queue);
     }
 }

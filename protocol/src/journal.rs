@@ -1,0 +1,153 @@
+//! What a site must not forget: facts, and the state that they make.
+//!
+//! With [`crate::Options::journal`] a peer emits a [`Fact`] for every change of what it owns. The rule for drivers:
+//! **one [`crate::Peer::handle`], one atomic write, then its other outputs.** Nothing that a peer wants sent, started
+//! or recorded may happen before all facts of the same call are durable; facts of several calls may be written
+//! together. Then a crash between any two steps is, for all others, a delay and the loss of some messages, and the
+//! safety of [`crate::handover`] does not depend on when it happens.
+//!
+//! [`Durable`] is exactly what the facts say. [`crate::Peer::restore`] makes a peer of it. Everything else (views,
+//! requests, standing offers, boards, timers) is lost in a crash and found out again. Numbers that others compare
+//! with older ones begin at [`first_number`] of the life, so a restarted site never repeats one.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use scheduler::{JobId, JobSpec, SiteId, Time};
+use serde::{Deserialize, Serialize};
+
+use crate::handover::{Custody, Ledger, Record};
+
+/// How many numbers of each kind a site can use between two restarts.
+const NUMBERS_PER_LIFE: u64 = 1 << 40;
+
+/// Numbers of requests, versions, offers, claims and revisions of a life are larger than this.
+pub(crate) fn first_number(life: u32) -> u64 {
+    u64::from(life & 0x00ff_ffff) * NUMBERS_PER_LIFE
+}
+
+/// Where a job waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Place {
+    /// In the queue of the site.
+    Queue,
+    /// Before all others: the site must take it and it has not fitted yet, or it was interrupted here.
+    Held,
+}
+
+/// One durable change at a site.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Fact {
+    /// The site began to run for the so-many-th time, from 0.
+    Began {
+        /// The number.
+        life: u32,
+    },
+    /// The site owns a job that waits here.
+    Owns {
+        /// The job.
+        job: JobSpec,
+        /// Its history.
+        custody: Custody,
+        /// Where it waits.
+        place: Place,
+    },
+    /// An owned job begins to execute.
+    Started {
+        /// The job.
+        job: JobId,
+        /// When.
+        at: Time,
+    },
+    /// An owned job ended, or was given up.
+    Ended {
+        /// The job.
+        job: JobId,
+    },
+    /// A transfer changed. A job that goes out is no longer owned.
+    Ledger(Record),
+    /// A transfer that just went out brings a job home; it is always accepted and not called back.
+    Routed {
+        /// The receiver.
+        to: SiteId,
+        /// The transfer.
+        number: u64,
+    },
+}
+
+/// A job that a site owns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Kept {
+    /// The job.
+    pub job: JobSpec,
+    /// Its history.
+    pub custody: Custody,
+    /// Where it waits, or waited.
+    pub place: Place,
+    /// Since when it executes; none if it waits.
+    pub started: Option<Time>,
+}
+
+/// What a site finds when it begins again.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Durable {
+    /// Counts restarts. None before the first life.
+    pub life: Option<u32>,
+    /// What the site owns.
+    pub jobs: BTreeMap<JobId, Kept>,
+    /// Transfers from and to the site.
+    pub ledger: Ledger,
+    /// Unanswered transfers that bring a job home: receiver and number.
+    pub routes: BTreeSet<(SiteId, u64)>,
+}
+
+impl Durable {
+    /// Applies one fact.
+    ///
+    /// # Panics
+    /// If it contradicts what was written before: a peer never does that, a store reports it as damage.
+    pub fn apply(&mut self, fact: &Fact) {
+        match *fact {
+            Fact::Began { life } => {
+                assert!(self.life.is_none_or(|last| last < life), "lives are counted");
+                self.life = Some(life);
+            }
+            Fact::Owns { job, custody, place } => {
+                self.jobs.insert(job.id, Kept { job, custody, place, started: None });
+            }
+            Fact::Started { job, at } => {
+                let kept = self.jobs.get_mut(&job).expect("only an owned job starts");
+                kept.started = Some(at);
+            }
+            Fact::Ended { job } => {
+                let gone = self.jobs.remove(&job);
+                assert!(gone.is_some(), "only an owned job ends");
+            }
+            Fact::Ledger(record) => {
+                self.ledger.apply(&record);
+                match record {
+                    Record::Out { transfer, .. } => {
+                        let gone = self.jobs.remove(&transfer.job.id);
+                        assert!(gone.is_some_and(|kept| kept.started.is_none()), "only a waiting job moves");
+                    }
+                    Record::Settled { to, number, .. } => {
+                        self.routes.remove(&(to, number));
+                    }
+                    Record::Tomb { .. } | Record::Floor { .. } => {}
+                }
+            }
+            Fact::Routed { to, number } => {
+                self.routes.insert((to, number));
+            }
+        }
+    }
+
+    /// Jobs that executed when the site was last heard of.
+    pub fn running(&self) -> impl Iterator<Item = &Kept> {
+        self.jobs.values().filter(|kept| kept.started.is_some())
+    }
+
+    /// Whether nothing was ever written.
+    pub fn is_new(&self) -> bool {
+        self.life.is_none()
+    }
+}
