@@ -460,6 +460,9 @@ fn protocol_options(
         return Err(wrong("--margin (protocol.margin)")(reason));
     }
     Ok(Options {
+        // Set by who starts the nodes.
+        journal: false,
+        interrupted: protocol::Interrupted::Requeue,
         discovery,
         window,
         batch,
