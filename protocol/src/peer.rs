@@ -677,6 +677,7 @@ impl Peer {
         if let Some(exchange) = &self.pool {
             self.check_pool(exchange, busy);
         }
+        self.check_balance();
         assert!(self.outputs.is_empty(), "drivers drain outputs after every input");
     }
 }

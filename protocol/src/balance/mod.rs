@@ -11,16 +11,18 @@
 
 mod choose;
 mod gossip;
+mod index;
 mod pull;
 mod push;
 mod watch;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use scheduler::waiting::Widths;
-use scheduler::{Balance, EventKind, Initiative, JobSpec, Span, Strategy, Time};
+use scheduler::{Balance, EventKind, Grid, Initiative, JobSpec, Span, Strategy, Time};
 
 use crate::config::{Discovery, PeerConfig};
 use crate::margin::Worth;
@@ -28,6 +30,7 @@ use crate::message::{Digest, Message};
 use crate::peer::Peer;
 use crate::timers::Timer;
 
+use index::Index;
 use pull::{Asked, Served};
 use push::Pushed;
 use watch::{Watched, Watcher};
@@ -41,6 +44,9 @@ pub(crate) struct Balancer {
     rules: Balance,
     /// Requests, watches and what it says of itself are numbered from here.
     first: u64,
+    grid: Arc<Grid>,
+    /// The rank of this site.
+    me: usize,
     rng: ChaCha8Rng,
     search: Search,
     /// Sites that were turned to in this search.
@@ -63,6 +69,8 @@ pub(crate) struct Balancer {
     pushed: Option<Pushed>,
     /// What this site had others watch for.
     watched: BTreeMap<usize, Watched>,
+    /// What follows from `known` and `watched`.
+    index: Index,
     /// What others had this site watch for.
     watchers: BTreeMap<usize, Watcher>,
     /// Counts what others had this site watch for.
@@ -95,9 +103,11 @@ impl Balancer {
         assert!(config.options.gossip > Span::ZERO, "gossip takes time");
         let mut rng = ChaCha8Rng::seed_from_u64(config.seed);
         rng.set_stream(FIRST_STREAM + config.grid.rank(config.site) as u64);
-        Some(Balancer {
+        let mut balancer = Balancer {
             rules,
             first,
+            grid: config.grid.clone(),
+            me: config.grid.rank(config.site),
             rng,
             search: Search::Content,
             tried: BTreeSet::new(),
@@ -115,9 +125,12 @@ impl Balancer {
             served: BTreeMap::new(),
             pushed: None,
             watched: BTreeMap::new(),
+            index: Index::new(config.grid.len()),
             watchers: BTreeMap::new(),
             watch_count: 0,
-        })
+        };
+        balancer.index = balancer.index_anew();
+        Some(balancer)
     }
 
     fn pulls(&self) -> bool {
@@ -244,6 +257,7 @@ impl Peer {
         if let Some(known) = known.filter(|known| known.digest.version == digest.version) {
             // It may be meant for this site alone, and is true again whatever this site counted on its own since.
             known.digest = digest;
+            self.balancer().reindex(from);
         }
     }
 
@@ -259,12 +273,20 @@ impl Peer {
         let newer = balancer.known.get(&rank).is_none_or(|known| known.digest.version < digest.version);
         if newer {
             balancer.known.insert(rank, Known { digest, at });
+            balancer.reindex(rank);
             balancer.news.insert(rank);
         } else if let Some(known) = balancer.known.get_mut(&rank)
             && known.digest.version == digest.version
         {
             // Said again: it was still so then.
             known.at = known.at.max(at);
+        }
+    }
+
+    /// Panics if the index is not what follows from what is known.
+    pub(crate) fn check_balance(&self) {
+        if let Some(balancer) = &self.balance {
+            assert_eq!(balancer.index, balancer.index_anew(), "the index follows from what is known");
         }
     }
 

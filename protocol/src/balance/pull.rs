@@ -51,23 +51,12 @@ impl Peer {
             }
         }
         if self.balancer().sleep.is_none() {
-            match self.promising() {
+            let free = self.free;
+            match self.balancer().index.first_promising(free) {
                 Some(victim) => self.ask_for_work(now, victim),
                 None => self.have_work_watched(now),
             }
         }
-    }
-
-    /// A site that is known to have a job that fits here.
-    fn promising(&mut self) -> Option<usize> {
-        let free = self.free;
-        let balancer = self.balancer();
-        let fits = |narrowest: u32| narrowest > 0 && narrowest <= free;
-        let promises = |rank: &usize| {
-            let known = &balancer.known[rank];
-            fits(known.digest.narrowest)
-        };
-        balancer.known.keys().copied().find(promises)
     }
 
     pub(super) fn ask_for_work(&mut self, now: Time, victim: usize) {

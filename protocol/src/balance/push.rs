@@ -49,23 +49,13 @@ impl Peer {
             self.refused();
         }
         if self.balancer().sleep.is_none() {
-            for target in self.roomy(narrowest) {
+            for target in self.balancer().index.roomy(narrowest) {
                 if self.push(now, target) {
                     return;
                 }
             }
             self.have_room_watched(now);
         }
-    }
-
-    /// Sites that are known to have idle processors for a job of this width.
-    fn roomy(&mut self, narrowest: u32) -> Vec<usize> {
-        let balancer = self.balancer();
-        let has_room = |rank: &usize| {
-            let known = &balancer.known[rank];
-            known.digest.idle >= narrowest
-        };
-        balancer.known.keys().copied().filter(has_room).collect()
     }
 
     /// Gives jobs to a site; false if none is worth it or the site answers too little.
@@ -103,6 +93,7 @@ impl Peer {
             let digest = &mut known.digest;
             digest.work = digest.work.saturating_add(u64::try_from(work / 1_000_000).unwrap_or(u64::MAX));
             digest.idle = digest.idle.saturating_sub(width);
+            self.balancer().reindex(target);
         }
         self.give(now, target, transfers, None);
         true
@@ -135,6 +126,7 @@ impl Peer {
         } else {
             if let Some(known) = self.balancer().known.get_mut(&from) {
                 known.digest.idle = 0;
+                self.balancer().reindex(from);
             }
             self.refused();
         }

@@ -7,7 +7,7 @@
 use scheduler::Time;
 use scheduler::waiting::Widths;
 
-use super::Search;
+use super::{Balancer, Search};
 use crate::canary::Canary;
 use crate::message::{Digest, Message, Offer};
 use crate::peer::Peer;
@@ -18,7 +18,7 @@ use crate::timers::Timer;
 pub(super) struct Watched {
     seq: u64,
     /// What for; none if the news has come.
-    width: Option<u32>,
+    pub(super) width: Option<u32>,
 }
 
 /// What this site watches for another.
@@ -31,36 +31,39 @@ pub(super) struct Watcher {
     since: u64,
 }
 
+impl Balancer {
+    /// The widest job that a site is to watch for: any that could run here and is narrower than what waits there.
+    pub(super) fn work_to_watch_for(&self, rank: usize) -> u32 {
+        let size = self.grid.sizes()[self.me];
+        match self.known.get(&rank).map_or(0, |known| known.digest.narrowest) {
+            0 => size,
+            narrowest => size.min(narrowest - 1),
+        }
+    }
+
+    /// The idle processors that a site is to watch for, with a job of this width waiting here.
+    pub(super) fn room_to_watch_for(&self, rank: usize, narrowest: u32) -> u32 {
+        let idle = self.known.get(&rank).map_or(0, |known| known.digest.idle);
+        // It has room for a job and does not get it: ask for more.
+        narrowest.max(idle.saturating_add(1))
+    }
+}
+
 impl Peer {
     /// Has every other site watch for a job that could run here and is narrower than what is known to wait there.
     pub(super) fn have_work_watched(&mut self, now: Time) {
-        let size = self.processors();
-        let me = self.rank;
-        for rank in (0..self.config.grid.len()).filter(|&rank| rank != me) {
-            let balancer = self.balancer();
-            let narrowest = balancer.known.get(&rank).map_or(0, |known| known.digest.narrowest);
-            let width = if narrowest > 0 { size.min(narrowest - 1) } else { size };
-            let watched = balancer.watched.get(&rank).and_then(|watched| watched.width).unwrap_or(0);
-            if watched < width {
-                self.have_watched(now, rank, width);
-            }
+        for rank in self.balancer().index.to_watch(0) {
+            let width = self.balancer().work_to_watch_for(rank);
+            self.have_watched(now, rank, width);
         }
     }
 
     /// Has every site that is wide enough watch for room for the narrowest job that waits here.
     pub(super) fn have_room_watched(&mut self, now: Time) {
         let Some(narrowest) = self.own.narrowest(Widths::ALL) else { return };
-        let first = self.config.grid.home_rank(narrowest).expect("a job that waits fits its site");
-        let me = self.rank;
-        for rank in (first..self.config.grid.len()).filter(|&rank| rank != me) {
-            let balancer = self.balancer();
-            let idle = balancer.known.get(&rank).map_or(0, |known| known.digest.idle);
-            // It has room for a job and does not get it: ask for more.
-            let width = narrowest.max(idle.saturating_add(1));
-            let watched = balancer.watched.get(&rank).and_then(|watched| watched.width);
-            if width <= self.config.grid.sizes()[rank] && watched.is_none_or(|watched| watched > width) {
-                self.have_watched(now, rank, width);
-            }
+        for rank in self.balancer().index.to_watch(narrowest) {
+            let width = self.balancer().room_to_watch_for(rank, narrowest);
+            self.have_watched(now, rank, width);
         }
     }
 
@@ -70,6 +73,7 @@ impl Peer {
         let watched = balancer.watched.entry(rank).or_insert(none);
         *watched = Watched { seq: watched.seq + 1, width: Some(width) };
         let seq = watched.seq;
+        self.balancer().reindex(rank);
         if let Some(retry) = self.config.options.retry {
             self.timers.set(Timer::Watch(rank), now, retry);
         }
@@ -148,6 +152,7 @@ impl Peer {
             && watched.seq == seq
         {
             watched.width = None;
+            self.balancer().reindex(from);
             self.timers.cancel(Timer::Watch(from));
         }
         if self.fresh {

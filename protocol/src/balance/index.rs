@@ -1,0 +1,110 @@
+//! Which sites a resting one turns to or has watch for it, found without looking at all of them.
+//!
+//! A site promises work or room by what it said last, and is to watch unless it watches for enough. Both follow from
+//! what is known of that site alone, so its keys are made anew when that changes, and a search is a range of keys.
+
+use std::collections::BTreeSet;
+
+use super::Balancer;
+
+/// A site under its keys. Ranks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Index {
+    /// The narrowest job that waits at a site, or its idle processors if this one pushes. Not if zero.
+    promises: BTreeSet<(u32, usize)>,
+    /// Sites that do not watch for enough, under what they are to watch for. See [`Balancer::key_to_watch`].
+    to_watch: BTreeSet<(u32, usize)>,
+    /// The keys of each rank, zero for none.
+    keys: Vec<Keys>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Keys {
+    promise: u32,
+    to_watch: u32,
+}
+
+impl Index {
+    /// Of so many sites, none of which has keys.
+    pub(super) fn new(sites: usize) -> Index {
+        Index { promises: BTreeSet::new(), to_watch: BTreeSet::new(), keys: vec![Keys::default(); sites] }
+    }
+
+    fn set(&mut self, rank: usize, keys: Keys) {
+        let before = std::mem::replace(&mut self.keys[rank], keys);
+        replace(&mut self.promises, rank, before.promise, keys.promise);
+        replace(&mut self.to_watch, rank, before.to_watch, keys.to_watch);
+    }
+
+    /// The lowest rank that promises a job no wider than this.
+    pub(super) fn first_promising(&self, free: u32) -> Option<usize> {
+        self.promises.range(..=(free, usize::MAX)).map(|&(_, rank)| rank).min()
+    }
+
+    /// The ranks that promise room for a job of this width, in order.
+    pub(super) fn roomy(&self, width: u32) -> Vec<usize> {
+        ordered(self.promises.range((width, 0)..).map(|&(_, rank)| rank))
+    }
+
+    /// The ranks that are to watch, in order: all of them for a site that pulls; if this one pushes, those that do not
+    /// watch for room for a job of this width.
+    pub(super) fn to_watch(&self, width: u32) -> Vec<usize> {
+        ordered(self.to_watch.range((width.saturating_add(1), 0)..).map(|&(_, rank)| rank))
+    }
+}
+
+fn replace(set: &mut BTreeSet<(u32, usize)>, rank: usize, before: u32, after: u32) {
+    if before == after {
+        return;
+    }
+    if before > 0 {
+        set.remove(&(before, rank));
+    }
+    if after > 0 {
+        set.insert((after, rank));
+    }
+}
+
+fn ordered(ranks: impl Iterator<Item = usize>) -> Vec<usize> {
+    let mut ranks: Vec<usize> = ranks.collect();
+    ranks.sort_unstable();
+    ranks
+}
+
+impl Balancer {
+    /// What is known of a site, or what it watches for, changed.
+    pub(super) fn reindex(&mut self, rank: usize) {
+        self.index.set(rank, self.keys(rank));
+    }
+
+    /// The index as it should be.
+    pub(super) fn index_anew(&self) -> Index {
+        let mut index = Index::new(self.grid.len());
+        for rank in 0..self.grid.len() {
+            index.set(rank, self.keys(rank));
+        }
+        index
+    }
+
+    fn keys(&self, rank: usize) -> Keys {
+        let digest = self.known.get(&rank).map(|known| known.digest);
+        let said =
+            if self.pulls() { digest.map(|said| said.narrowest) } else { digest.map(|said| said.idle) };
+        Keys { promise: said.unwrap_or(0), to_watch: self.key_to_watch(rank) }
+    }
+
+    /// Above the width of the narrowest job here if the site is to watch for room for it, zero if it watches for enough.
+    /// A site that pulls has others watch whatever waits here: any number above all widths, or zero.
+    fn key_to_watch(&self, rank: usize) -> u32 {
+        let watched = self.watched.get(&rank).and_then(|watched| watched.width);
+        if rank == self.me {
+            0
+        } else if self.pulls() {
+            if watched.unwrap_or(0) < self.work_to_watch_for(rank) { u32::MAX } else { 0 }
+        } else {
+            // Wide enough, and nothing as narrow is watched for.
+            let below = watched.unwrap_or(u32::MAX).min(self.grid.sizes()[rank].saturating_add(1));
+            if self.room_to_watch_for(rank, 1) < below { below } else { 0 }
+        }
+    }
+}
