@@ -207,6 +207,16 @@ fn mistakes_in_a_file_are_found_before_anything_runs() {
         ("[[runs]]\nseed = 1\n[[runs]]\nseed = 1\n", "it is the same as run 1"),
         ("[parameters]\nworkload.trace = [\"nowhere.swf\"]\n", "nowhere.swf is not there"),
         ("sede = 3\n", "unknown field `sede`"),
+        ("[parameters]\nseed = { from = 1, to = 9999999999 }\n", "more than 1000000 values"),
+        ("[parameters]\nseed = { from = 1, to = 2, step = 0 }\n", "write a step from 1 on"),
+        (
+            "[parameters]\nseed = [1]\n[report]\nx = \"network.delay\"\n",
+            "report.x: \"network.delay\" is no parameter",
+        ),
+        (
+            "[parameters]\nstrategy.name = [\"local\", \"st:50\"]\n[report]\nbaseline = \"st:5\"\n",
+            "report.baseline: no run has the strategy \"st:5\"; there are local; st:50",
+        ),
     ] {
         std::fs::write(&path, format!("{base}{text}")).unwrap();
         let (code, output) = run(&path, &folder.path().join("test.db"), &[]);
@@ -347,7 +357,7 @@ fn a_database_of_something_else_is_left_alone() {
 
     let (code, text) = run(&sweep(folder.path(), 1, 50), &out, &[]);
 
-    assert_eq!(code, 1, "{text}");
+    assert_eq!(code, 3, "{text}");
     assert!(text.contains("test.db"), "{text}");
     assert_eq!(std::fs::read_to_string(&out).unwrap(), "not a database, but somebody's file");
 }
@@ -425,7 +435,15 @@ mod crashes {
         let (status, text, rows) = stopped(folder.path(), |child| signal(child.id(), Signal::INT));
 
         assert_eq!(status.code(), Some(4), "{text}");
-        assert!(text.contains("runs are left; go on with: stealgrid sweep"), "{text}");
+        let (path, out) = (sweep(folder.path(), 20, 1000), folder.path().join("test.db"));
+        let again = format!("stealgrid sweep {} --out {} --jobs 2", path.display(), out.display());
+        assert!(text.contains(&format!("runs are left; go on with: {again}\n")), "{text}");
+        let report =
+            Command::new(PROGRAM).arg("report").arg(&out).arg("--out").arg(folder.path()).output().unwrap();
+        let missing = format!("{} of 40 runs of the sweep are not there yet", 40 - rows);
+        assert!(String::from_utf8_lossy(&report.stderr).contains(&missing), "{report:?}");
+        let page = std::fs::read_to_string(folder.path().join("index.html")).unwrap();
+        assert!(page.contains(&missing), "the page does not say what is missing");
         goes_on_to_the_same_end(folder.path(), rows);
     }
 

@@ -1,7 +1,7 @@
 //! The results of a sweep: one SQLite file, one row a run.
 //!
 //! ```text
-//! about    key, value            format, name, the sweep file's text, version, command
+//! about    key, value            format, name, the sweep file's text, version, command, number of planned runs
 //! columns  ordinal, name, role   which columns of runs are parameters and which are metrics
 //! runs     digest, position, status, error, wall_s, then a column for each parameter and each metric
 //! ```
@@ -18,6 +18,7 @@ use rusqlite::types::{Value as Sql, ValueRef};
 use rusqlite::{Connection, OpenFlags, params_from_iter};
 
 use super::file::{Plain, Plan, PlannedRun};
+use crate::report::quantity::grouped;
 
 /// The format of the file. A program reads only its own.
 const FORMAT: &str = "1";
@@ -109,12 +110,31 @@ pub struct Rows {
     pub version: String,
     /// The command that made it.
     pub command: String,
+    /// How many runs the sweep file has; unknown in databases of before this was noted.
+    pub planned: Option<usize>,
     /// Names of the parameters.
     pub parameters: Vec<String>,
     /// Names of the metrics.
     pub metrics: Vec<String>,
     /// The rows by position.
     pub rows: Vec<Row>,
+}
+
+impl Rows {
+    /// How many runs of the sweep file have no row yet, if there are any: the sweep is still running, or was stopped.
+    pub fn missing(&self) -> Option<usize> {
+        self.planned.map(|planned| planned.saturating_sub(self.rows.len())).filter(|&missing| missing > 0)
+    }
+
+    /// The same in words.
+    pub fn missing_note(&self) -> Option<String> {
+        let missing = self.missing()?;
+        Some(format!(
+            "{} of {} runs of the sweep are not there yet",
+            grouped(missing as u64),
+            grouped((missing + self.rows.len()) as u64)
+        ))
+    }
 }
 
 /// One run.
@@ -169,8 +189,10 @@ impl Database {
              CREATE TABLE IF NOT EXISTS columns (ordinal INTEGER PRIMARY KEY, name TEXT UNIQUE NOT NULL, role TEXT NOT NULL);
              CREATE TABLE IF NOT EXISTS runs (digest TEXT PRIMARY KEY, position INTEGER, status TEXT NOT NULL, error TEXT, wall_s REAL);",
         )?;
+        let planned = plan.runs.len().to_string();
         for (key, value) in [
             ("format", FORMAT),
+            ("planned", &planned),
             ("name", &plan.name),
             ("sweep", &plan.text),
             ("version", env!("CARGO_PKG_VERSION")),
@@ -330,7 +352,13 @@ fn read_rows(connection: &Connection) -> anyhow::Result<Rows> {
             metrics: cells(4 + parameters.len(), metrics.len())?,
         });
     }
+    let planned = match about("planned") {
+        Ok(text) => text.parse().ok(),
+        Err(rusqlite::Error::QueryReturnedNoRows) => None,
+        Err(error) => return Err(error.into()),
+    };
     Ok(Rows {
+        planned,
         name: about("name")?,
         text: about("sweep")?,
         version: about("version")?,
@@ -347,8 +375,8 @@ fn check_format(connection: &Connection) -> anyhow::Result<()> {
         connection.query_row("SELECT value FROM about WHERE key = 'format'", [], |row| row.get(0));
     match format {
         Ok(format) if format == FORMAT => Ok(()),
-        Ok(format) => anyhow::bail!("it has format {format}, this version reads {FORMAT}; use another --out"),
-        Err(error) => Err(error).context("it is no database of a sweep; use another --out"),
+        Ok(format) => anyhow::bail!("it has format {format}, this version reads {FORMAT}; name another file"),
+        Err(error) => Err(error).context("it is no database of a sweep; name another file"),
     }
 }
 

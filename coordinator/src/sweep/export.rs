@@ -58,6 +58,9 @@ pub fn command(args: &ExportArgs) -> anyhow::Result<u8> {
             return Ok(exit::INPUT);
         }
     };
+    if let Some(note) = rows.missing_note() {
+        eprintln!("note: {note}");
+    }
     let table = Table::of(rows);
     let write = match args.format {
         Format::Csv => write_csv,

@@ -13,6 +13,7 @@ use serde::Deserialize;
 use sha2::{Digest as _, Sha256};
 use toml::{Table, Value};
 
+use super::roles;
 use crate::experiment::file::Written;
 use crate::experiment::{Experiment, ExperimentError, Source};
 
@@ -156,7 +157,7 @@ impl Plan {
         let combinations = combinations(&sweep)?;
         let keep = keep_rules(&sweep)?;
         let parameters: BTreeSet<&String> = combinations.iter().flat_map(BTreeMap::keys).collect();
-        let parameters = parameters.into_iter().cloned().collect();
+        let parameters: Vec<String> = parameters.into_iter().cloned().collect();
         let mut runs = Vec::with_capacity(combinations.len());
         let mut seen: BTreeMap<String, usize> = BTreeMap::new();
         for (values, position) in combinations.into_iter().zip(1..) {
@@ -172,6 +173,7 @@ impl Plan {
             }
             runs.push(run);
         }
+        roles::check(&sweep.report, &parameters, &runs)?;
         Ok(Plan { name, text, parameters, runs, report: sweep.report })
     }
 }
@@ -356,8 +358,16 @@ fn list(path: &str, value: &Value) -> Result<Vec<Value>, SweepError> {
                 None => default.ok_or_else(|| wrong(path, format!("a range needs {key}"))),
             };
             let (from, to, step) = (number("from", None)?, number("to", None)?, number("step", Some(1))?);
-            if step < 1 || to.saturating_sub(from) / step.max(1) > RUNS_MAX as i64 {
-                return Err(wrong(path, format!("from {from} to {to} in steps of {step} is no range")));
+            if step < 1 {
+                return Err(wrong(path, format!("step = {step} leads nowhere; write a step from 1 on")));
+            }
+            if to.saturating_sub(from) / step >= RUNS_MAX as i64 {
+                return Err(wrong(
+                    path,
+                    format!(
+                        "from {from} to {to} in steps of {step} are more than {RUNS_MAX} values; split the sweep"
+                    ),
+                ));
             }
             let mut values = Vec::new();
             let mut next = from;
@@ -375,7 +385,10 @@ fn list(path: &str, value: &Value) -> Result<Vec<Value>, SweepError> {
         }
     };
     if values.is_empty() {
-        return Err(wrong(path, "it has no values".into()));
+        return Err(wrong(
+            path,
+            "it has no values; write at least one, and ranges from the lower end on".into(),
+        ));
     }
     for (index, value) in values.iter().enumerate() {
         if values[..index].contains(value) {

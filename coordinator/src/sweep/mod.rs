@@ -9,6 +9,7 @@ pub mod file;
 pub mod measure;
 pub mod pool;
 mod progress;
+pub mod roles;
 pub mod worker;
 
 use std::fs::{File, TryLockError};
@@ -94,26 +95,38 @@ pub fn command(args: &SweepArgs) -> anyhow::Result<u8> {
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder).with_context(|| format!("failed to make {}", folder.display()))?;
     }
-    let _lock = lock(&path)?;
+    let _lock = match lock(&path)? {
+        Some(lock) => lock,
+        None => {
+            eprintln!(
+                "error: another sweep writes into {}; wait for it, or give --out another file",
+                path.display()
+            );
+            return Ok(exit::INPUT);
+        }
+    };
     let interrupt = Interrupt::on_signals()?;
-    let mut database = Database::open(&path, &plan, &command_line())?;
+    let mut database = match Database::open(&path, &plan, &command_line()) {
+        Ok(database) => database,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            return Ok(exit::INPUT);
+        }
+    };
     let todo = todo(&plan, &database, args.retry_failed)?;
     let summary = run(plan, &mut database, &todo, jobs, &interrupt)?;
-    conclude(&summary, &database, &args.sweep)
+    conclude(&summary, &database)
 }
 
-/// One sweep at a time writes into a database.
-fn lock(path: &Path) -> anyhow::Result<File> {
+/// One sweep at a time writes into a database; nothing if another one does.
+fn lock(path: &Path) -> anyhow::Result<Option<File>> {
     let mut name = path.as_os_str().to_owned();
     name.push(".lock");
     let name = PathBuf::from(name);
     let lock = File::create(&name).with_context(|| format!("failed to make {}", name.display()))?;
     match lock.try_lock() {
-        Ok(()) => Ok(lock),
-        Err(TryLockError::WouldBlock) => anyhow::bail!(
-            "another sweep writes into {}; wait for it, or give --out another file",
-            path.display()
-        ),
+        Ok(()) => Ok(Some(lock)),
+        Err(TryLockError::WouldBlock) => Ok(None),
         Err(TryLockError::Error(error)) => {
             Err(error).with_context(|| format!("failed to lock {}", name.display()))
         }
@@ -139,7 +152,11 @@ fn todo(plan: &Plan, database: &Database, retry_failed: bool) -> anyhow::Result<
     let todo: Vec<usize> = (0..plan.runs.len()).filter(|&index| is_due(&plan.runs[index].digest)).collect();
     let known = plan.runs.len() - todo.len();
     if known > 0 {
-        eprintln!("note: {} of {} runs have a result already", grouped(known as u64), plan.runs.len());
+        eprintln!(
+            "note: {} of {} runs have a result already",
+            grouped(known as u64),
+            grouped(plan.runs.len() as u64)
+        );
     }
     let failed = plan.runs.iter().filter(|run| ended.get(&run.digest) == Some(&false)).count();
     if failed > 0 && !retry_failed {
@@ -222,7 +239,7 @@ fn run(
     Ok(summary)
 }
 
-fn conclude(summary: &Summary, database: &Database, sweep: &Path) -> anyhow::Result<u8> {
+fn conclude(summary: &Summary, database: &Database) -> anyhow::Result<u8> {
     let wall = summary.wall.as_secs_f64();
     let mut text = format!(
         "{} runs done, {} failed, in {wall:.1} s",
@@ -235,7 +252,7 @@ fn conclude(summary: &Summary, database: &Database, sweep: &Path) -> anyhow::Res
     }
     let left = summary.runs - summary.done - summary.failed.len();
     if left > 0 {
-        text += &format!("\n{left} runs are left; go on with: stealgrid sweep {}", sweep.display());
+        text += &format!("\n{} runs are left; go on with: {}", grouped(left as u64), command_line());
     }
     text += &format!("\nresults: {}\n", database.path().display());
     say(&text)?;

@@ -239,9 +239,9 @@ impl LineChart {
             }
             let _ = writeln!(
                 svg,
-                "<text class=\"tick small\" x=\"{:.1}\" y=\"{:.1}\">{}</text>",
-                right + 16.0,
-                frame.top - 8.0,
+                "<text class=\"tick small end\" x=\"{:.1}\" y=\"{:.1}\">{}</text>",
+                right,
+                frame.top - 22.0,
                 escape(words)
             );
         }

@@ -73,6 +73,9 @@ pub fn command(args: &ReportArgs) -> anyhow::Result<u8> {
             return Ok(exit::INPUT);
         }
     };
+    if let Some(note) = study.rows.missing_note() {
+        eprintln!("note: {note}: points are means over the repetitions that are");
+    }
     let figures = figures::all(&study);
     std::fs::create_dir_all(&args.out).with_context(|| format!("failed to make {}", args.out.display()))?;
     let index = args.out.join("index.html");

@@ -90,8 +90,15 @@ fn head(page: &mut String, study: &Study) {
     if failed > 0 {
         let _ = writeln!(
             page,
-            "<p class=\"warning\">{failed} runs failed and are missing below, the first because: {}</p>",
+            "<p class=\"warning\">{failed} of the runs failed and are missing below, the first because: {}</p>",
             escape(reason.unwrap_or("unknown"))
+        );
+    }
+    if let Some(note) = rows.missing_note() {
+        let _ = writeln!(
+            page,
+            "<p class=\"warning\">{note}. Points are means over the repetitions that are, which may be others for \
+             another strategy or delay.</p>"
         );
     }
     for column in ["violated", "certificate_holds"] {

@@ -11,6 +11,7 @@ use analysis::statistics::{Bootstrap, Crossover, Interval, Ratio, Summary, cross
 use super::axis::{short, span};
 use crate::sweep::database::{Cell, Row, Rows};
 use crate::sweep::file::WrittenReport;
+use crate::sweep::roles;
 
 /// The parameter along the axis, if nothing else is said.
 const X: &str = "network.delay";
@@ -68,7 +69,7 @@ impl Study {
             .chain(wishes.panels.iter().flatten())
         {
             if !rows.parameters.contains(name) {
-                return Err(wrong(name, "it is no parameter of the sweep; see [parameters] and [report]"));
+                return Err(wrong("the sweep", &roles::no_parameter(name, &rows.parameters)));
             }
         }
         if !rows.rows.iter().any(|row| row.done) {
@@ -431,6 +432,7 @@ pub(super) mod tests {
         Rows {
             name: "test".to_string(),
             text: String::new(),
+            planned: Some(rows.len()),
             version: "0".to_string(),
             command: "stealgrid sweep test.toml".to_string(),
             parameters: ["network.delay", "strategy.name", "workload.week"].map(str::to_string).to_vec(),
@@ -502,7 +504,10 @@ pub(super) mod tests {
 
         let unknown = WrittenReport { x: Some("seed".to_string()), ..WrittenReport::default() };
         let error = Study::new(rows(), &unknown).unwrap_err().to_string();
-        assert_eq!(error, "show seed: it is no parameter of the sweep; see [parameters] and [report]");
+        assert_eq!(
+            error,
+            "show the sweep: \"seed\" is no parameter of the sweep; there are network.delay, strategy.name, workload.week"
+        );
         let nobody = WrittenReport { baseline: Some("st:10".to_string()), ..WrittenReport::default() };
         let error = Study::new(rows(), &nobody).unwrap_err().to_string();
         assert!(error.contains("there are local; st:50; st:25"), "{error}");
