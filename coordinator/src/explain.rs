@@ -9,7 +9,7 @@ use clap::Args;
 use scheduler::{Grid, JobId, Span, Strategy, StrategySpec, Threshold, Time};
 use serde::Serialize;
 
-use crate::directory::{DirectoryError, JobRow, ResultDirectory};
+use crate::directory::{DirectoryError, JobRow, Manifest, ResultDirectory};
 use crate::drive::say;
 use crate::exit;
 use crate::report::quantity::{clock, number};
@@ -83,6 +83,9 @@ enum ExplainError {
     Rejected { job: u64 },
     #[error("read {}: {reason}; was it changed?", path.display())]
     Manifest { path: PathBuf, reason: String },
+    #[error("compare with {}: {reason}; name the result directory of the same experiment with --strategy ideal/…",
+        path.display())]
+    NotIdeal { path: PathBuf, reason: String },
 }
 
 /// Runs the command.
@@ -122,10 +125,12 @@ impl Explained {
         }
         let Some(life) = builder.finish() else { return Err(missing(&directory, args.job)?) };
         let ideal = match &args.ideal {
-            Some(path) => Some(Ideal::of(path, &life)?),
+            Some(path) => Some(Ideal::of(path, manifest, &life)?),
             None => None,
         };
-        let referenced = strategy.is_some_and(|spec| !spec.ideal && exchanges);
+        // The baselines have no ideal.
+        let has_ideal = || format!("ideal/{}", manifest.strategy).parse::<StrategySpec>().is_ok();
+        let referenced = strategy.is_some_and(|spec| !spec.ideal && exchanges) && has_ideal();
         let ideal_hint = (ideal.is_none() && referenced).then(|| {
             let again = format!("{}-ideal", args.directory.display());
             format!(
@@ -188,11 +193,11 @@ impl Explained {
         for refusals in &life.refusals {
             let reason = refusals.reason.name().replace('_', " ");
             text += &format!(
-                "refused meanwhile: {} asked {} times in vain ({reason}), {} times with too few processors for this \
-                 job; first at line {}\n",
+                "refused meanwhile: {} asked {} in vain ({reason}), {} with too few processors for this job; first at \
+                 line {}\n",
                 name(refusals.thief),
-                refusals.count,
-                refusals.too_small,
+                times(refusals.count),
+                times(refusals.too_small),
                 refusals.line
             );
         }
@@ -220,8 +225,21 @@ impl Explained {
 }
 
 impl Ideal {
-    fn of(path: &Path, life: &Life) -> Result<Ideal, ExplainError> {
+    fn of(path: &Path, run: &Manifest, life: &Life) -> Result<Ideal, ExplainError> {
         let directory = ResultDirectory::open(path)?;
+        let ideal = directory.manifest();
+        let wrong = |reason: String| ExplainError::NotIdeal { path: path.to_path_buf(), reason };
+        if !ideal.strategy.parse::<StrategySpec>().is_ok_and(|spec| spec.ideal) {
+            return Err(wrong(format!("it is a run of {} and no ideal", ideal.strategy)));
+        }
+        let differs =
+            |what: &str, here: &str, there: &str| wrong(format!("its {what} is {there}, here it is {here}"));
+        if ideal.workload != run.workload {
+            return Err(differs("workload", &run.workload, &ideal.workload));
+        }
+        if ideal.sites != run.sites {
+            return Err(differs("grid", &sizes(run), &sizes(ideal)));
+        }
         let row = find(&directory, life.job.0)?;
         let row = row.filter(|row| row.submit == life.submit && row.processors == life.processors);
         let Some(row) = row else { return Err(missing(&directory, life.job.0)?) };
@@ -233,8 +251,23 @@ impl Ideal {
     }
 }
 
+/// The sites of a run in words.
+fn sizes(manifest: &Manifest) -> String {
+    let sites = manifest.sites.iter().map(|site| format!("{} {}", site.name, site.processors));
+    sites.collect::<Vec<_>>().join(", ")
+}
+
+fn times(count: impl Into<u64>) -> String {
+    match count.into() {
+        0 => "never".to_string(),
+        1 => "once".to_string(),
+        count => format!("{count} times"),
+    }
+}
+
 /// Flags of a command line that the ideal run has other values for, or no use for. Each has a value.
-const REPLACED: [&str; 4] = ["--out", "--strategy", "--clock", "--tolerance"];
+const REPLACED: [&str; 6] =
+    ["--out", "--strategy", "--clock", "--tolerance", "--port", "--calibration-tolerance"];
 
 /// The command line of a run as one of `simulate`, without the flags that are replaced.
 fn repeatable(command: &str) -> String {
@@ -288,7 +321,8 @@ mod tests {
 
     #[test]
     fn replaced_flags_are_left_out_with_their_values() {
-        let command = "stealgrid run 'my file.toml' --out 'a b' --clock=scaled:5 --seed 7 --strategy st:75";
+        let command =
+            "stealgrid run 'my file.toml' --out 'a b' --clock=scaled:5 --port 4000 --seed 7 --strategy st:75";
         assert_eq!(repeatable(command), "stealgrid simulate 'my file.toml' --seed 7");
     }
 }

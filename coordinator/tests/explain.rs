@@ -59,6 +59,33 @@ fn a_person_can_read_it_and_the_ideal_run_is_beside_it() {
 }
 
 #[test]
+fn only_the_ideal_of_the_same_experiment_is_set_beside_a_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let (out, other) = (folder.path().join("out"), folder.path().join("other"));
+    simulate(&out, &["--delay", "40s", "--strategy", "st:50"]);
+
+    let (code, output) = explain(&out, "7", &["--ideal", out.to_str().unwrap()]);
+    assert_eq!(code, 3, "{output}");
+    assert!(output.contains("it is a run of st:50 and no ideal"), "{output}");
+    simulate(&other, &["--strategy", "ideal/st:50", "--sites", "8,16,24,128"]);
+    let (code, output) = explain(&out, "7", &["--ideal", other.to_str().unwrap()]);
+    assert_eq!(code, 3, "{output}");
+    assert!(output.contains("its grid is") && output.contains("site4 128"), "{output}");
+}
+
+#[test]
+fn a_baseline_without_ideal_is_sent_to_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    simulate(&out, &["--delay", "40s", "--strategy", "steal:random"]);
+
+    let (code, output) = explain(&out, "7", &[]);
+
+    assert_eq!(code, 0, "{output}");
+    assert!(!output.contains("ideal/"), "{output}");
+}
+
+#[test]
 fn what_cannot_be_told_is_refused_with_a_reason() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("out");
@@ -78,7 +105,10 @@ fn what_cannot_be_told_is_refused_with_a_reason() {
 
 fn simulate(out: &Path, flags: &[&str]) {
     let trace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../configs/traces/seven-sites.swf");
-    let mut arguments = vec!["simulate", "--sites", "8,16,24,96", "--no-page", "--count", "150"];
+    let mut arguments = vec!["simulate", "--no-page", "--count", "150"];
+    if !flags.contains(&"--sites") {
+        arguments.extend(["--sites", "8,16,24,96"]);
+    }
     arguments.extend(["--trace", trace.to_str().unwrap(), "--out", out.to_str().unwrap()]);
     arguments.extend(flags);
     let run = Command::new(PROGRAM).args(&arguments).output().unwrap();

@@ -37,7 +37,7 @@ pub enum EventLogError {
         source: io::Error,
     },
     /// The file could not be read, or ends in the middle: the run was killed.
-    #[error("read {}: line {line}: {source}", path.display())]
+    #[error("read {}: line {line}: {source}; was it cut off? Repeat the run", path.display())]
     Read {
         /// The log.
         path: PathBuf,
