@@ -72,10 +72,8 @@ pub fn load(args: &ExperimentArgs) -> Result<(Experiment, Jobs), u8> {
         eprintln!("error: failed to {error}");
         code
     };
-    // Without a file everything that can be wrong was typed.
-    let typed = if args.experiment.is_none() { exit::USAGE } else { exit::INPUT };
     let written = args.written().map_err(|error| complain(&error, exit::INPUT))?;
-    let experiment = Experiment::resolve(&written).map_err(|error| complain(&error, typed))?;
+    let experiment = Experiment::resolve(&written).map_err(|error| complain(&error, args.code(&error)))?;
     let jobs = jobs::read(&experiment).map_err(|error| complain(&error, exit::INPUT))?;
     let local = experiment.strategy.strategy == Strategy::Local;
     if !local && (args.local.is_some() || args.pass.is_some()) {

@@ -4,7 +4,9 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::ExperimentError;
 use super::file::{FileError, Written};
+use crate::exit;
 
 /// What to run.
 #[derive(Clone, Debug, Default, Args)]
@@ -132,6 +134,34 @@ pub struct ExperimentArgs {
 }
 
 impl ExperimentArgs {
+    /// The exit code for a value that means nothing: a flag that was typed is one of usage; what a file says, or a file
+    /// that cannot be read, is one of input.
+    pub fn code(&self, error: &ExperimentError) -> u8 {
+        let typed = match error.flag() {
+            // Without a file, a flag is what is missing.
+            Some("--sites") => self.sites.is_some() || self.experiment.is_none(),
+            Some("--trace") => self.trace.is_some() || self.experiment.is_none(),
+            Some("--days") => self.days.is_some(),
+            Some("--from") => self.from.is_some(),
+            Some("--until") => self.until.is_some(),
+            Some("--size") => self.size.is_some(),
+            Some("--estimate") => self.estimate.is_some(),
+            Some("--overrun") => self.overrun.is_some(),
+            Some("--too-wide") => self.too_wide.is_some(),
+            Some("--origin") => self.origin.is_some(),
+            Some("--strategy") => self.strategy.is_some(),
+            Some("--local") => self.local.is_some(),
+            Some("--pass") => self.pass.is_some(),
+            Some("--submit") => self.submit.is_some(),
+            Some("--delay") => self.delay.is_some(),
+            Some("--discovery") => self.discovery.is_some(),
+            Some("--margin") => self.margin.is_some(),
+            Some("--clock") => self.clock.is_some(),
+            _ => false,
+        };
+        if typed { exit::USAGE } else { exit::INPUT }
+    }
+
     /// The experiment as written: the file if there is one, changed by the flags.
     ///
     /// # Errors

@@ -156,6 +156,13 @@ pub struct ExperimentError {
     reason: String,
 }
 
+impl ExperimentError {
+    /// The flag that gives the value, as in `--delay`; nothing for what only a file can say.
+    pub fn flag(&self) -> Option<&str> {
+        self.place.split(' ').next().filter(|word| word.starts_with("--"))
+    }
+}
+
 fn wrong(place: &'static str) -> impl Fn(String) -> ExperimentError {
     move |reason| ExperimentError { place: Cow::Borrowed(place), reason }
 }
@@ -369,7 +376,9 @@ fn network(written: &Written, grid: &Grid) -> Result<Model, ExperimentError> {
             "delay" => Cow::Borrowed("--delay (network.delay)"),
             "model" => Cow::Borrowed("--network (network.model)"),
             // In a file of its own.
-            place if place.contains(": ") || place.contains('/') => Cow::Owned(place.to_string()),
+            place if place.contains(": ") || written.network.model.as_deref() == Some(place) => {
+                Cow::Owned(place.to_string())
+            }
             key => Cow::Owned(format!("network.{key}")),
         };
         ExperimentError { place, reason }
