@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::drive::{run, simulate};
-use crate::{bench, compare, exit, explain, report, sweep, theory, trace};
+use crate::{bench, compare, exit, explain, key, report, sweep, theory, trace};
 
 /// A testbed for peer-to-peer job scheduling between parallel machines.
 #[derive(Debug, Parser)]
@@ -21,6 +21,7 @@ enum Command {
     Run(Box<run::RunArgs>),
     /// Run one site as a process; `run` starts one for each
     Node(Box<node::cli::NodeArgs>),
+    Key(key::KeyArgs),
     Compare(compare::CompareArgs),
     Explain(explain::ExplainArgs),
     Theory(Box<theory::TheoryArgs>),
@@ -42,6 +43,7 @@ pub fn main() -> ExitCode {
         Command::Simulate(args) => simulate::command(&args),
         Command::Run(args) => run::command(&args),
         Command::Node(args) => return node::cli::run(*args),
+        Command::Key(args) => key::command(&args),
         Command::Compare(args) => compare::command(&args),
         Command::Explain(args) => explain::command(&args),
         Command::Theory(args) => theory::command(&args),

@@ -1,4 +1,5 @@
-//! The command line of Stealgrid: `simulate`, `run`, `compare`, `trace`, `sweep`, `report`, `export` and `bench`.
+//! The command line of Stealgrid: `simulate`, `run`, `compare`, `trace`, `sweep`, `report`, `export`, `key` and
+//! `bench`.
 
 pub mod bench;
 pub mod cli;
@@ -8,6 +9,7 @@ pub mod drive;
 pub mod exit;
 pub mod experiment;
 pub mod explain;
+pub mod key;
 pub mod outputs;
 pub mod report;
 pub mod sweep;

@@ -13,17 +13,25 @@ pub const JOBS_HELD_MAX: usize = 1_000_000;
 /// Why jobs are not taken. None of the portion is.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ArrivalsError {
-    /// No room.
+    /// No room for all of them now.
     #[error(
-        "{given} jobs do not fit: {held} of at most {held_max} are held; hand them over in smaller portions"
+        "busy: {given} jobs do not fit, there is room for {room}; {held} are held (jobs_held_max {held_max}) and \
+         {waiting} wait (limits.jobs_waiting {waiting_max}, with those held); hand over as many as fit, and the others \
+         later"
     )]
-    Full {
+    Busy {
         /// Jobs of the portion.
         given: usize,
+        /// How many would have been taken.
+        room: usize,
         /// Jobs held already.
         held: usize,
-        /// The limit.
+        /// Jobs that may be held.
         held_max: usize,
+        /// Jobs in the queue.
+        waiting: usize,
+        /// Jobs that may be held and in the queue.
+        waiting_max: usize,
     },
     /// A job came twice.
     #[error("job {0} was handed over before")]
@@ -52,22 +60,25 @@ pub struct Arrivals {
     held: BTreeMap<QueueKey, TimedJob>,
     known: BTreeSet<JobId>,
     held_max: usize,
+    waiting_max: usize,
 }
 
 impl Arrivals {
-    /// None yet, and at most `held_max` at once.
-    pub fn new(held_max: usize) -> Self {
-        Arrivals { held: BTreeMap::new(), known: BTreeSet::new(), held_max }
+    /// None yet, at most `held_max` at once, and at most `waiting_max` together with those in the queue.
+    pub fn new(held_max: usize, waiting_max: usize) -> Self {
+        Arrivals { held: BTreeMap::new(), known: BTreeSet::new(), held_max, waiting_max }
     }
 
-    /// Takes a portion of jobs, in any order.
+    /// Takes a portion of jobs, in any order, while so many are `waiting` in the queue.
     ///
     /// # Errors
-    /// If one of them cannot be run, came before, or they are too many; then none is taken.
-    pub fn take(&mut self, jobs: &[TimedJob], grid: &Grid) -> Result<(), ArrivalsError> {
-        if jobs.len() > self.held_max - self.held.len() {
-            let (given, held) = (jobs.len(), self.held.len());
-            return Err(ArrivalsError::Full { given, held, held_max: self.held_max });
+    /// If one of them cannot be run, came before, or they are too many for now; then none is taken.
+    pub fn take(&mut self, jobs: &[TimedJob], waiting: usize, grid: &Grid) -> Result<(), ArrivalsError> {
+        let (held, held_max, waiting_max) = (self.held.len(), self.held_max, self.waiting_max);
+        let room = (held_max - held).min(waiting_max.saturating_sub(held.saturating_add(waiting)));
+        if jobs.len() > room {
+            let given = jobs.len();
+            return Err(ArrivalsError::Busy { given, room, held, held_max, waiting, waiting_max });
         }
         let mut new = BTreeSet::new();
         for job in jobs {
@@ -126,9 +137,9 @@ mod tests {
     #[test]
     fn jobs_come_out_in_queue_order_when_due() {
         let grid = Grid::of_sizes(&[4]).unwrap();
-        let mut arrivals = Arrivals::new(10);
-        arrivals.take(&[job(3, 5, 1), job(1, 9, 1)], &grid).unwrap();
-        arrivals.take(&[job(2, 5, 1)], &grid).unwrap();
+        let mut arrivals = Arrivals::new(10, 100);
+        arrivals.take(&[job(3, 5, 1), job(1, 9, 1)], 0, &grid).unwrap();
+        arrivals.take(&[job(2, 5, 1)], 0, &grid).unwrap();
 
         assert_eq!(arrivals.next_due(), Some(Time::from_secs(5)));
         assert_eq!(arrivals.pop_due(Time::from_secs(4)), None);
@@ -141,8 +152,8 @@ mod tests {
     #[test]
     fn a_portion_with_one_bad_job_is_refused_whole() {
         let grid = Grid::of_sizes(&[4]).unwrap();
-        let mut arrivals = Arrivals::new(3);
-        arrivals.take(&[job(1, 0, 1)], &grid).unwrap();
+        let mut arrivals = Arrivals::new(3, 100);
+        arrivals.take(&[job(1, 0, 1)], 0, &grid).unwrap();
         let endless = TimedJob { run_time: Span::from_micros(-1), ..job(2, 0, 1) };
         let cases: [(&[TimedJob], ArrivalsError); 5] = [
             (&[job(2, 0, 1), job(1, 0, 1)], ArrivalsError::Twice(JobId(1))),
@@ -151,22 +162,36 @@ mod tests {
             (&[endless], ArrivalsError::Times(JobId(2))),
             (
                 &[job(2, 0, 1), job(3, 0, 1), job(4, 0, 1)],
-                ArrivalsError::Full { given: 3, held: 1, held_max: 3 },
+                ArrivalsError::Busy { given: 3, room: 2, held: 1, held_max: 3, waiting: 0, waiting_max: 100 },
             ),
         ];
         for (jobs, expected) in cases {
-            assert_eq!(arrivals.take(jobs, &grid), Err(expected));
+            assert_eq!(arrivals.take(jobs, 0, &grid), Err(expected));
         }
         assert_eq!(arrivals.held(), 1);
-        assert_eq!(arrivals.take(&[job(2, 0, 4), job(3, 0, 1)], &grid), Ok(()));
+        assert_eq!(arrivals.take(&[job(2, 0, 4), job(3, 0, 1)], 0, &grid), Ok(()));
+    }
+
+    #[test]
+    fn jobs_in_the_queue_take_room_until_they_have_left_it() {
+        let grid = Grid::of_sizes(&[4]).unwrap();
+        let mut arrivals = Arrivals::new(10, 5);
+        arrivals.take(&[job(1, 0, 1)], 2, &grid).unwrap();
+        let more = [job(2, 0, 1), job(3, 0, 1), job(4, 0, 1)];
+        let Err(busy @ ArrivalsError::Busy { room: 2, .. }) = arrivals.take(&more, 2, &grid) else {
+            panic!()
+        };
+        assert!(busy.to_string().starts_with("busy: 3 jobs do not fit, there is room for 2"), "{busy}");
+        assert!(matches!(arrivals.take(&more, 9, &grid), Err(ArrivalsError::Busy { room: 0, .. })));
+        assert_eq!(arrivals.take(&more, 1, &grid), Ok(()));
     }
 
     #[test]
     fn a_job_that_was_submitted_is_not_taken_again() {
         let grid = Grid::of_sizes(&[4]).unwrap();
-        let mut arrivals = Arrivals::new(3);
-        arrivals.take(&[job(1, 0, 1)], &grid).unwrap();
+        let mut arrivals = Arrivals::new(3, 100);
+        arrivals.take(&[job(1, 0, 1)], 0, &grid).unwrap();
         assert!(arrivals.pop_due(Time::ZERO).is_some());
-        assert_eq!(arrivals.take(&[job(1, 0, 1)], &grid), Err(ArrivalsError::Twice(JobId(1))));
+        assert_eq!(arrivals.take(&[job(1, 0, 1)], 0, &grid), Err(ArrivalsError::Twice(JobId(1))));
     }
 }

@@ -13,6 +13,7 @@ use scheduler::{Grid, JobId, JobSpec, LocalScheduler, Pass, SiteId, Span, Steal,
 use tokio::sync::oneshot;
 
 use crate::frame::Frame;
+use crate::limits::Limits;
 use crate::network::echo::{EchoClient, EchoServer};
 use crate::network::{
     Arrival, Discovery, FRAME_BYTES_MAX, Identity, Network, NetworkConfig, NetworkHandle, Outgoing,
@@ -129,6 +130,11 @@ impl Party {
             listen: "/ip4/127.0.0.1/tcp/0".to_string(),
             discovery: Discovery::Static,
             frame_bytes_max: FRAME_BYTES_MAX,
+            grid_key: None,
+            allow_open_network: false,
+            members: Vec::new(),
+            // A node that does nothing but steal may be faster than any other.
+            limits: Limits { frames_per_second: u32::MAX, ..Limits::default() },
         })
         .await?;
         let peer = Peer::new(PeerConfig {

@@ -13,7 +13,7 @@ use scheduler::{SiteId, Span};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
-use crate::config::{IdentitySource, NodeConfig, PeerAddress, SiteEntry};
+use crate::config::{IdentitySource, Member, NodeConfig, PeerAddress, SiteEntry};
 use crate::exit;
 use crate::network::Discovery;
 use crate::node::Node;
@@ -62,7 +62,7 @@ pub struct NodeArgs {
     /// Multiaddress for the other sites [default: /ip4/127.0.0.1/tcp/0]
     #[arg(long, value_name = "ADDRESS", env = "STEALGRID_LISTEN")]
     pub listen: Option<String>,
-    /// Address for control and metrics; anybody who reaches it controls the node [default: 127.0.0.1:0]
+    /// Address for control and metrics; orders need the token, which is not encrypted [default: 127.0.0.1:0]
     #[arg(long, value_name = "ADDRESS", env = "STEALGRID_HTTP")]
     pub http: Option<String>,
     /// How to find the other sites [default: static]
@@ -77,6 +77,27 @@ pub struct NodeArgs {
     /// Keep the key in this file, made if missing
     #[arg(long, value_name = "FILE", env = "STEALGRID_IDENTITY_FILE")]
     pub identity_file: Option<PathBuf>,
+    /// Key that all nodes of the grid share, as made by `stealgrid key new FILE`
+    #[arg(long, value_name = "FILE", env = "STEALGRID_GRID_KEY", help_heading = "Security")]
+    pub grid_key: Option<PathBuf>,
+    /// Listen beyond the loopback interface without a grid key: everybody who reaches the node can connect
+    #[arg(
+        long,
+        env = "STEALGRID_ALLOW_OPEN_NETWORK",
+        conflicts_with = "grid_key",
+        help_heading = "Security"
+    )]
+    pub allow_open_network: bool,
+    /// Identity of a site, as in 2=12D3Koo…; repeat it for each. Others are not let in, but for those of the seed
+    /// and of --peer
+    #[arg(long, value_name = "SITE=PEER_ID", env = "STEALGRID_MEMBERS", value_delimiter = ',', value_parser = parse_member, help_heading = "Security")]
+    pub member: Vec<Member>,
+    /// Token that coordinators must show, as made by `stealgrid key token FILE`; without one nobody is obeyed
+    #[arg(long, value_name = "FILE", env = "STEALGRID_CONTROL_TOKEN", help_heading = "Security")]
+    pub control_token: Option<PathBuf>,
+    /// Second address for metrics and health, without control
+    #[arg(long, value_name = "ADDRESS", env = "STEALGRID_METRICS", help_heading = "Security")]
+    pub metrics: Option<String>,
     /// Write all events to this file, one JSON object a line
     #[arg(long, value_name = "FILE", env = "STEALGRID_EVENTS")]
     pub events: Option<PathBuf>,
@@ -134,6 +155,11 @@ impl NodeArgs {
         if let Some(path) = &self.identity_file {
             config.identity = IdentitySource::File(path.clone());
         }
+        config.members.extend(self.member.iter().cloned());
+        config.allow_open_network |= self.allow_open_network;
+        replace_some(&mut config.grid_key, &self.grid_key);
+        replace_some(&mut config.control_token, &self.control_token);
+        replace_some(&mut config.metrics, &self.metrics);
         if self.events.is_some() {
             config.events_file.clone_from(&self.events);
         }
@@ -164,6 +190,12 @@ fn network(name: &str, grid: &[SiteEntry]) -> anyhow::Result<links::Model> {
 
 fn replace<T: Clone>(target: &mut T, value: &Option<T>) {
     if let Some(value) = value {
+        target.clone_from(value);
+    }
+}
+
+fn replace_some<T: Clone>(target: &mut Option<T>, value: &Option<T>) {
+    if value.is_some() {
         target.clone_from(value);
     }
 }
@@ -289,6 +321,14 @@ fn parse_peer(text: &str) -> Result<PeerAddress, String> {
     let (site, address) = text.split_once('=').ok_or_else(wrong)?;
     let site = SiteId(site.trim().parse().map_err(|_| wrong())?);
     Ok(PeerAddress { site, address: address.trim().to_string() })
+}
+
+fn parse_member(text: &str) -> Result<Member, String> {
+    let wrong =
+        || format!("{text:?} is not SITE=PEER_ID as in 2=12D3Koo…, which `stealgrid key id FILE` prints");
+    let (site, peer_id) = text.split_once('=').ok_or_else(wrong)?;
+    let site = SiteId(site.trim().parse().map_err(|_| wrong())?);
+    Ok(Member { site, peer_id: peer_id.trim().to_string() })
 }
 
 /// A span with a unit, such as `500ms` or `1.5h`; `0` needs none.

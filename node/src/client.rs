@@ -8,6 +8,7 @@ use serde::de::DeserializeOwned;
 
 use crate::clock::StartOrder;
 use crate::config::PeerAddress;
+use crate::control::Token;
 use crate::control::api::{CalibrateOrder, Calibration, ConnectOrder, Failure, Status};
 
 /// A request is given up after this. Pages of events and portions of jobs take far less on a local network.
@@ -16,6 +17,10 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 const ANSWER_BYTES_MAX: u64 = 256 * 1024 * 1024;
 /// Jobs in one request, so that each stays far below the limit of its size.
 const JOBS_PORTION: usize = 10_000;
+/// How long a node may be busy without taking a job.
+const BUSY_PATIENCE: Duration = Duration::from_secs(60);
+/// How often a busy node is asked again.
+const BUSY_POLL: Duration = Duration::from_millis(100);
 /// How often a condition is looked at while waiting for it.
 const POLL: Duration = Duration::from_millis(20);
 
@@ -39,6 +44,8 @@ pub enum ClientError {
         status: u16,
         /// The node's reason.
         reason: String,
+        /// Of a node that is busy: how many jobs it has room for.
+        room: Option<usize>,
     },
     /// An event that cannot be read.
     #[error("{request}: line {line} is no event: {error}")]
@@ -49,6 +56,18 @@ pub enum ClientError {
         line: usize,
         /// What is wrong with it.
         error: serde_json::Error,
+    },
+    /// The node has no room for jobs, and gets none.
+    #[error("node {http} is busy: it took {taken} of {given} jobs and no more within {patience:?}")]
+    Busy {
+        /// Its control interface.
+        http: String,
+        /// Jobs that it took.
+        taken: usize,
+        /// Jobs to be handed over.
+        given: usize,
+        /// How long it took none.
+        patience: Duration,
     },
     /// A node did not reach a state in time.
     #[error("node {http} did not become ready within {patience:?}: {missing}")]
@@ -67,23 +86,25 @@ pub enum ClientError {
 pub struct NodeClient {
     agent: ureq::Agent,
     http: String,
+    token: Option<Token>,
 }
 
 impl NodeClient {
-    /// A client of the control interface at this address, such as `127.0.0.1:4000`.
-    pub fn new(http: &str) -> NodeClient {
-        NodeClient::with_timeout(http, TIMEOUT)
+    /// A client of the control interface at this address, such as `127.0.0.1:4000`. Without the node's token it
+    /// can do nothing but read metrics.
+    pub fn new(http: &str, token: Option<Token>) -> NodeClient {
+        NodeClient::with_timeout(http, token, TIMEOUT)
     }
 
     /// The same; each request is given up after this long.
-    pub fn with_timeout(http: &str, timeout: Duration) -> NodeClient {
+    pub fn with_timeout(http: &str, token: Option<Token>, timeout: Duration) -> NodeClient {
         let config = ureq::Agent::config_builder()
             .http_status_as_error(false)
             .timeout_global(Some(timeout))
             // Never through a proxy: nodes are on the local network.
             .proxy(None)
             .build();
-        NodeClient { agent: config.into(), http: http.to_string() }
+        NodeClient { agent: config.into(), http: http.to_string(), token }
     }
 
     /// The address of the control interface.
@@ -132,12 +153,43 @@ impl NodeClient {
         self.post("/control/start", order)
     }
 
-    /// Hands over jobs, in portions. Their submission should be ahead.
+    /// Hands over jobs, in portions; waits while the node is busy. Their submission should be ahead.
     ///
     /// # Errors
-    /// If the node refuses a portion or does not answer; portions before it have been taken.
+    /// If the node refuses a portion, is busy for too long, or does not answer; portions before have been taken.
     pub fn jobs(&self, jobs: &[TimedJob]) -> Result<(), ClientError> {
-        jobs.chunks(JOBS_PORTION).try_for_each(|portion| self.post("/control/jobs", &portion))
+        let mut taken = 0;
+        let mut since = Instant::now();
+        while taken < jobs.len() {
+            match self.offer(&jobs[taken..])? {
+                0 if since.elapsed() >= BUSY_PATIENCE => {
+                    let (http, given) = (self.http.clone(), jobs.len());
+                    return Err(ClientError::Busy { http, taken, given, patience: BUSY_PATIENCE });
+                }
+                0 => std::thread::sleep(BUSY_POLL),
+                more => (taken, since) = (taken + more, Instant::now()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Hands over as many of these jobs, from the first on, as the node has room for: their number.
+    ///
+    /// # Errors
+    /// If the node refuses them for another reason, or does not answer; portions before have been taken.
+    pub fn offer(&self, jobs: &[TimedJob]) -> Result<usize, ClientError> {
+        let mut taken = 0;
+        let mut portion = JOBS_PORTION;
+        while taken < jobs.len() && portion > 0 {
+            let some = &jobs[taken..jobs.len().min(taken + portion)];
+            match self.post("/control/jobs", &some) {
+                Ok(()) => taken += some.len(),
+                // Fewer may have room; more never have.
+                Err(ClientError::Refused { room: Some(room), .. }) => portion = room.min(some.len() - 1),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(taken)
     }
 
     /// At most `limit` events from number `from` on. The next page starts at `from` plus their number.
@@ -202,7 +254,11 @@ impl NodeClient {
     fn get_text(&self, path: &str) -> Result<(String, String), ClientError> {
         let url = format!("http://{}{path}", self.http);
         let request = format!("GET {url}");
-        let answer = self.agent.get(&url).call().map_err(|error| failed(&request, error))?;
+        let mut asking = self.agent.get(&url);
+        if let Some(token) = &self.token {
+            asking = asking.header("authorization", token.header());
+        }
+        let answer = asking.call().map_err(|error| failed(&request, error))?;
         let text = read(&request, answer)?;
         Ok((request, text))
     }
@@ -214,7 +270,11 @@ impl NodeClient {
     fn post_text(&self, path: &str, body: &impl Serialize) -> Result<(String, String), ClientError> {
         let url = format!("http://{}{path}", self.http);
         let request = format!("POST {url}");
-        let answer = self.agent.post(&url).send_json(body).map_err(|error| failed(&request, error))?;
+        let mut asking = self.agent.post(&url);
+        if let Some(token) = &self.token {
+            asking = asking.header("authorization", token.header());
+        }
+        let answer = asking.send_json(body).map_err(|error| failed(&request, error))?;
         let text = read(&request, answer)?;
         Ok((request, text))
     }
@@ -231,6 +291,7 @@ fn read(request: &str, mut answer: ureq::http::Response<ureq::Body>) -> Result<S
     if answer.status().is_success() {
         return Ok(text);
     }
-    let reason = serde_json::from_str::<Failure>(&text).map_or(text, |failure| failure.reason);
-    Err(ClientError::Refused { request: request.to_string(), status: answer.status().as_u16(), reason })
+    let failure = serde_json::from_str(&text).unwrap_or(Failure { reason: text, room: None });
+    let (request, status) = (request.to_string(), answer.status().as_u16());
+    Err(ClientError::Refused { request, status, reason: failure.reason, room: failure.room })
 }

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::arrivals::JOBS_HELD_MAX;
 use crate::delay::DELAY_LINE_MAX;
 use crate::event_log::EVENTS_MAX;
+use crate::limits::Limits;
 use crate::network::{Discovery, FRAME_BYTES_MAX};
 
 /// Everything a node is told. Unknown keys are errors; all but `site` and `grid` have defaults.
@@ -75,6 +76,34 @@ pub struct NodeConfig {
     /// A file for all events, made anew.
     #[serde(default)]
     pub events_file: Option<PathBuf>,
+    /// The file with the key that all nodes of the grid share, in the format of `swarm.key`.
+    #[serde(default)]
+    pub grid_key: Option<PathBuf>,
+    /// Whether to listen beyond the loopback interface without such a key.
+    #[serde(default)]
+    pub allow_open_network: bool,
+    /// Identities of sites. Others are not let in, but for those that follow from the seed or from `peers`.
+    #[serde(default)]
+    pub members: Vec<Member>,
+    /// The file with the token that a coordinator must show; without one nobody is obeyed.
+    #[serde(default)]
+    pub control_token: Option<PathBuf>,
+    /// A second address for metrics and health, without the control interface.
+    #[serde(default)]
+    pub metrics: Option<String>,
+    /// How much is taken from others.
+    #[serde(default)]
+    pub limits: Limits,
+}
+
+/// The identity of a site.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Member {
+    /// The site.
+    pub site: SiteId,
+    /// Its peer id, as `stealgrid key id` prints it.
+    pub peer_id: String,
 }
 
 /// One site of the grid.
@@ -189,6 +218,11 @@ pub enum ConfigError {
     /// A limit that allows nothing.
     #[error("{0} must be at least 1")]
     Limit(&'static str),
+    /// Two nodes that dial each other at once could not keep any connection.
+    #[error(
+        "limits.connections_per_peer {0}: two nodes that dial each other have two for a moment; allow 2 or more"
+    )]
+    ConnectionsPerPeer(u32),
     /// Frames that could not hold a message.
     #[error("frame_bytes_max {given}: messages need up to {needed} bytes")]
     FrameBytes {
@@ -225,6 +259,12 @@ impl NodeConfig {
             events_max: EVENTS_MAX,
             delay_line_max: DELAY_LINE_MAX,
             events_file: None,
+            grid_key: None,
+            allow_open_network: false,
+            members: Vec::new(),
+            control_token: None,
+            metrics: None,
+            limits: Limits::default(),
         }
     }
 
@@ -258,6 +298,7 @@ impl NodeConfig {
         if let Some((name, _)) = limits.into_iter().find(|(_, limit)| *limit == 0) {
             return Err(ConfigError::Limit(name));
         }
+        self.limits.check()?;
         if self.frame_bytes_max < FRAME_BYTES_MIN {
             return Err(ConfigError::FrameBytes { given: self.frame_bytes_max, needed: FRAME_BYTES_MIN });
         }

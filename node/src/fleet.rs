@@ -23,17 +23,20 @@
 //! }
 //! ```
 
+use std::collections::VecDeque;
 use std::io;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use scheduler::{Event, SiteId, Time, TimedJob};
 
 use crate::client::{ClientError, NodeClient};
 use crate::clock::StartOrder;
-use crate::config::{NodeConfig, PeerAddress};
+use crate::config::{IdentitySource, Member as Listed, NodeConfig, PeerAddress};
 use crate::control::api::{Calibration, Status};
+use crate::control::{Token, TokenError};
 use crate::lockstep::{Client, LinkError};
-use crate::network::Discovery;
+use crate::network::{Discovery, GridKey, GridKeyError, Identity, IdentityError};
 use crate::spawn::{NodeProcess, SpawnError, SpawnOrder};
 
 /// Events fetched in one request.
@@ -71,6 +74,15 @@ pub enum FleetError {
         /// What happened.
         how: String,
     },
+    /// The grid's key cannot be made.
+    #[error(transparent)]
+    GridKey(#[from] GridKeyError),
+    /// The token of the control interfaces cannot be made.
+    #[error(transparent)]
+    Token(#[from] TokenError),
+    /// The identity of a node cannot be read or made.
+    #[error(transparent)]
+    Identity(#[from] IdentityError),
     /// The system does not say what became of a process.
     #[error("watch the nodes: {0}")]
     Watch(#[from] io::Error),
@@ -83,6 +95,8 @@ pub struct Fleet {
     nodes: Vec<Member>,
     /// Numbers of the next events when nothing was outstanding at the last look.
     quiet_before: Option<Vec<u64>>,
+    /// Files with secrets of this run alone.
+    secrets: Vec<PathBuf>,
 }
 
 #[derive(Debug)]
@@ -91,6 +105,8 @@ struct Member {
     client: NodeClient,
     /// Number of the next event to fetch.
     next_event: u64,
+    /// Jobs that the node had no room for, in the order of submission.
+    pending: VecDeque<TimedJob>,
 }
 
 impl Fleet {
@@ -107,16 +123,22 @@ impl Fleet {
     /// Starts a node for each configuration, given in the order of the grid, and introduces them to each other
     /// unless they are to find each other. Call it on a thread that lives as long as the fleet.
     ///
+    /// Draws a grid key and a token of this run for the nodes that are told none, and puts the identities that are
+    /// kept in files on everybody's list. The nodes get them in files in the order's folder that the owner alone can
+    /// read, and that are removed at the end.
+    ///
     /// # Errors
     /// If one does not start; those that did are killed.
     pub fn spawn_each(order: &SpawnOrder, configs: &[NodeConfig]) -> Result<Fleet, FleetError> {
+        let mut configs = configs.to_vec();
+        let secrets = share_secrets(&order.folder, &mut configs)?;
         let mut nodes = Vec::with_capacity(configs.len());
-        for config in configs {
+        for config in &configs {
             let process = NodeProcess::spawn(order, config)?;
-            nodes.push(Member { client: process.client(), process, next_event: 0 });
+            nodes.push(Member { client: process.client(), process, next_event: 0, pending: VecDeque::new() });
         }
         if configs.iter().all(|config| config.discovery == Discovery::Mdns) {
-            return Ok(Fleet { nodes, quiet_before: None });
+            return Ok(Fleet { nodes, quiet_before: None, secrets });
         }
         let addresses: Vec<PeerAddress> = nodes.iter().flat_map(Member::addresses).collect();
         for node in &nodes {
@@ -124,7 +146,7 @@ impl Fleet {
             others.retain(|other| other.site != node.process.ready_line().site);
             node.client.connect(&others)?;
         }
-        Ok(Fleet { nodes, quiet_before: None })
+        Ok(Fleet { nodes, quiet_before: None, secrets })
     }
 
     /// Waits until every node is connected to every other.
@@ -158,7 +180,8 @@ impl Fleet {
         self.explain(measured)
     }
 
-    /// Hands each job over to the site that is to submit it.
+    /// Hands each job over to the site that is to submit it. What a node has no room for is handed over later, by
+    /// [`Fleet::statuses`].
     ///
     /// # Errors
     /// If a node refuses one, or has ended.
@@ -171,11 +194,24 @@ impl Fleet {
         for job in jobs {
             shares[site_of(job).index()].push(*job);
         }
-        for (index, share) in shares.iter().enumerate() {
-            let fed = self.nodes[index].client.jobs(share);
+        for (node, mut share) in self.nodes.iter_mut().zip(shares) {
+            share.sort_by_key(|job| job.spec.key());
+            node.pending.extend(share);
+        }
+        self.feed_pending()
+    }
+
+    fn feed_pending(&mut self) -> Result<(), FleetError> {
+        for index in 0..self.nodes.len() {
+            let fed = self.nodes[index].feed_pending();
             self.explain(fed)?;
         }
         Ok(())
+    }
+
+    /// Jobs that nodes have had no room for so far.
+    pub fn pending(&self) -> usize {
+        self.nodes.iter().map(|node| node.pending.len()).sum()
     }
 
     /// Orders trace time to begin at `origin` on all nodes at once, `lead` from now on the wall clock; every node
@@ -201,7 +237,7 @@ impl Fleet {
     pub fn lockstep(&mut self, patience: Duration) -> Result<Vec<Client>, (SiteId, LinkError)> {
         let connect = |node: &Member| {
             let ready = node.process.ready_line();
-            Client::connect(&ready.http, patience).map_err(|error| (ready.site, error))
+            Client::connect(&ready.http, node.process.token(), patience).map_err(|error| (ready.site, error))
         };
         self.nodes.iter().map(connect).collect()
     }
@@ -228,11 +264,12 @@ impl Fleet {
         Ok(None)
     }
 
-    /// All nodes as of now, in the order of the experiment.
+    /// All nodes as of now, in the order of the experiment. Hands over jobs first that nodes had no room for.
     ///
     /// # Errors
     /// If one does not answer, or has ended.
     pub fn statuses(&mut self) -> Result<Vec<Status>, FleetError> {
+        self.feed_pending()?;
         let statuses = self.nodes.iter().map(|node| node.client.status()).collect();
         self.explain(statuses)
     }
@@ -296,6 +333,11 @@ impl Fleet {
     /// # Errors
     /// If one had to be killed or says that it failed; all have ended nevertheless.
     pub fn stop(self, patience: Duration) -> Result<(), FleetError> {
+        for secret in &self.secrets {
+            if let Err(error) = std::fs::remove_file(secret) {
+                tracing::warn!(file = %secret.display(), %error, "a secret of a run that has ended stays behind");
+            }
+        }
         let mut result = Ok(());
         for node in self.nodes {
             let name = node.process.ready_line().name.clone();
@@ -322,7 +364,53 @@ impl Fleet {
     }
 }
 
+/// Gives a key and a token to those who have none, and everybody's identity to everybody; the files that were made.
+fn share_secrets(folder: &Path, configs: &mut [NodeConfig]) -> Result<Vec<PathBuf>, FleetError> {
+    let mut made = Vec::new();
+    let mut make = |name: &str| -> io::Result<PathBuf> {
+        let path = folder.join(name);
+        // Of an earlier run into the same folder.
+        match std::fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => made.push(path.clone()),
+        }
+        Ok(path)
+    };
+    if configs.iter().any(|config| config.grid_key.is_none() && !config.allow_open_network) {
+        let path = make("grid.key")?;
+        GridKey::random().write_new(&path)?;
+        for config in configs.iter_mut().filter(|config| !config.allow_open_network) {
+            config.grid_key.get_or_insert_with(|| path.clone());
+        }
+    }
+    if configs.iter().any(|config| config.control_token.is_none()) {
+        let path = make("control.token")?;
+        Token::random().write_new(&path)?;
+        for config in configs.iter_mut() {
+            config.control_token.get_or_insert_with(|| path.clone());
+        }
+    }
+    let mut listed = Vec::new();
+    for config in configs.iter() {
+        if let IdentitySource::File(path) = &config.identity {
+            listed.push(Listed { site: config.site, peer_id: Identity::from_file(path)?.peer_id() });
+        }
+    }
+    for config in configs.iter_mut() {
+        config.members.extend(listed.iter().cloned());
+    }
+    Ok(made)
+}
+
 impl Member {
+    fn feed_pending(&mut self) -> Result<(), ClientError> {
+        if !self.pending.is_empty() {
+            let taken = self.client.offer(self.pending.make_contiguous())?;
+            self.pending.drain(..taken);
+        }
+        Ok(())
+    }
+
     fn take_events(&mut self, sink: &mut impl FnMut(Event)) -> Result<u64, ClientError> {
         let mut count = 0;
         loop {

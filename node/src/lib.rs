@@ -27,12 +27,15 @@ pub mod executor;
 pub mod exit;
 pub mod fleet;
 pub mod frame;
+pub mod limits;
 pub mod lockstep;
 mod measured;
 pub mod metrics;
 pub mod network;
 pub mod node;
 mod parent;
+mod refusals;
+mod secret_file;
 mod site;
 pub mod spawn;
 

@@ -15,6 +15,10 @@ use prometheus::{
 use scheduler::event::{DeclineReason, MessageKind};
 use scheduler::{Event, EventKind, Grid, JobId, JobSpec, SiteId, Span, Strategy, Threshold, Time};
 
+use crate::control::serve::ControlCounters;
+use crate::network::Counts;
+use crate::refusals::Refusals;
+
 /// What the page is, for scrapers that insist on knowing.
 pub const CONTENT_TYPE: &str = prometheus::TEXT_FORMAT;
 
@@ -40,16 +44,36 @@ pub enum Limit {
     Inbox,
     /// Messages being delayed.
     DelayLine,
-    /// Jobs held until their submission.
-    JobsHeld,
+    /// Jobs held until their submission, and waiting.
+    Jobs,
     /// Events kept in memory.
     Events,
+    /// Bytes of a frame.
+    FrameBytes,
+    /// Frames and requests a second from one node.
+    Rate,
+    /// Connections with other nodes.
+    Connections,
+    /// Connections to the control interface.
+    ControlConnections,
+    /// Bytes of a request to the control interface.
+    ControlBody,
 }
 
 impl Limit {
     /// All limits.
-    pub const ALL: [Limit; 5] =
-        [Limit::Outbox, Limit::Inbox, Limit::DelayLine, Limit::JobsHeld, Limit::Events];
+    pub const ALL: [Limit; 10] = [
+        Limit::Outbox,
+        Limit::Inbox,
+        Limit::DelayLine,
+        Limit::Jobs,
+        Limit::Events,
+        Limit::FrameBytes,
+        Limit::Rate,
+        Limit::Connections,
+        Limit::ControlConnections,
+        Limit::ControlBody,
+    ];
 
     /// The name in metrics and in `/status`.
     pub fn name(self) -> &'static str {
@@ -57,8 +81,13 @@ impl Limit {
             Limit::Outbox => "outbox",
             Limit::Inbox => "inbox",
             Limit::DelayLine => "delay_line",
-            Limit::JobsHeld => "jobs_held",
+            Limit::Jobs => "jobs",
             Limit::Events => "events",
+            Limit::FrameBytes => "frame_bytes",
+            Limit::Rate => "rate",
+            Limit::Connections => "connections",
+            Limit::ControlConnections => "control_connections",
+            Limit::ControlBody => "control_body",
         }
     }
 }
@@ -109,13 +138,14 @@ pub struct Metrics {
     link_delay_configured: GaugeVec,
     link_intrinsic: GaugeVec,
     limit_hits: IntCounterVec,
+    refusals: Refusals,
     trace_time: Gauge,
     ready: Gauge,
 }
 
 /// Adds one metric to the registry. Names and labels are constants of this file, so nothing can go wrong that a
 /// test would not show.
-fn register<C: prometheus::core::Collector + Clone + 'static>(
+pub(crate) fn register<C: prometheus::core::Collector + Clone + 'static>(
     registry: &Registry,
     metric: prometheus::Result<C>,
 ) -> C {
@@ -233,6 +263,7 @@ impl Metrics {
                 &["limit"],
             ),
             trace_time: gauge("stealgrid_trace_time_seconds", "Trace time at the scrape."),
+            refusals: Refusals::new(r),
             ready: gauge("stealgrid_ready", "1 if all sites are connected and have answered a probe."),
             registry,
             grid,
@@ -430,6 +461,11 @@ impl Metrics {
     pub fn limit(&mut self, limit: Limit, hits: u64) {
         let seen = self.limits_seen.insert(limit, hits).unwrap_or(0);
         self.limit_hits.with_label_values(&[limit.name()]).inc_by(hits.saturating_sub(seen));
+    }
+
+    /// Shows what was refused to whom so far.
+    pub(crate) fn refusals(&self, network: &Counts, control: &ControlCounters) {
+        self.refusals.show(network, control);
     }
 
     /// Shows the trace clock and whether all sites are there.

@@ -5,6 +5,7 @@
 use std::hash::{BuildHasher as _, RandomState};
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -15,10 +16,11 @@ use tracing::Instrument as _;
 
 use crate::config::{ConfigError, IdentitySource, NodeConfig};
 use crate::control::api::ReadyLine;
-use crate::control::{COMMANDS_MAX, Command, server};
+use crate::control::serve::{ControlCounters, serve};
+use crate::control::{COMMANDS_MAX, Command, Token, TokenError, server};
 use crate::event_log::EventLog;
 use crate::exit;
-use crate::network::{Identity, IdentityError, Network, NetworkConfig, NetworkError};
+use crate::network::{GridKey, GridKeyError, Identity, IdentityError, Network, NetworkConfig, NetworkError};
 use crate::site::SiteLoop;
 
 /// How long open requests may take after the node has stopped.
@@ -33,10 +35,16 @@ pub enum StartError {
     /// The key.
     #[error(transparent)]
     Identity(#[from] IdentityError),
+    /// The grid's key.
+    #[error(transparent)]
+    GridKey(#[from] GridKeyError),
+    /// The token of the control interface.
+    #[error(transparent)]
+    Token(#[from] TokenError),
     /// The network.
     #[error(transparent)]
     Network(#[from] NetworkError),
-    /// The control interface.
+    /// The control interface, or the address for metrics.
     #[error("listen for control on {address}: {error}; choose a free port, or 0 for any")]
     Http {
         /// The address.
@@ -70,8 +78,14 @@ pub struct Node {
     ready: ReadyLine,
     commands: mpsc::Sender<Command>,
     site: JoinHandle<anyhow::Result<()>>,
-    server: JoinHandle<io::Result<()>>,
-    stop_server: oneshot::Sender<()>,
+    /// Control, and metrics if they have an address of their own.
+    servers: Vec<Server>,
+}
+
+/// One HTTP listener.
+struct Server {
+    task: JoinHandle<io::Result<()>>,
+    stop: oneshot::Sender<()>,
 }
 
 /// Stops a node from elsewhere.
@@ -88,9 +102,19 @@ impl Node {
     pub async fn start(config: NodeConfig) -> Result<Node, StartError> {
         let peer = config.check()?;
         let span = tracing::info_span!("node", site = config.site.0);
-        let http_error = |error| StartError::Http { address: config.http.clone(), error };
-        let listener = TcpListener::bind(&config.http).await.map_err(http_error)?;
-        let http = listener.local_addr().map_err(http_error)?;
+        let grid_key = config.grid_key.as_deref().map(GridKey::read).transpose()?;
+        let token = config.control_token.as_deref().map(Token::read).transpose()?;
+        let (control_listener, http) = listen(&config.http).await?;
+        if !control_listener.local_addr().is_ok_and(|address| address.ip().is_loopback()) {
+            tracing::warn!(
+                http,
+                "the control interface is open to other machines, and its token is not encrypted"
+            );
+        }
+        let metrics_listener = match &config.metrics {
+            Some(address) => Some(listen(address).await?),
+            None => None,
+        };
         let (identity, identity_seed) = match &config.identity {
             IdentitySource::Seed(seed) => (Identity::derived(&config.run, *seed, config.site), Some(*seed)),
             IdentitySource::File(path) => (Identity::from_file(path)?, None),
@@ -109,6 +133,10 @@ impl Node {
             listen: config.listen.clone(),
             discovery: config.discovery,
             frame_bytes_max: config.frame_bytes_max,
+            grid_key,
+            allow_open_network: config.allow_open_network,
+            members: config.members.iter().map(|member| (member.site, member.peer_id.clone())).collect(),
+            limits: config.limits.clone(),
         };
         let network = Network::start(network_config).instrument(span.clone()).await?;
         let sender = network.handle();
@@ -123,19 +151,27 @@ impl Node {
             name: peer.grid.site(config.site).name.clone(),
             peer_id: state.peer_id,
             listen: state.listen,
-            http: http.to_string(),
+            http,
+            metrics: metrics_listener.as_ref().map(|(_, address)| address.clone()),
         };
         let (commands, command_receiver) = mpsc::channel(COMMANDS_MAX);
-        let site = SiteLoop::new(&config, peer, incarnation, network, events, command_receiver);
-        let (stop_server, server_stopped) = oneshot::channel();
-        let serving = server::serve(listener, commands.clone(), sender, server_stopped);
-        Ok(Node {
-            ready,
-            commands,
-            site: tokio::spawn(site.run().instrument(span.clone())),
-            server: tokio::spawn(serving.instrument(span)),
-            stop_server,
-        })
+        let counters = Arc::new(ControlCounters::default());
+        let control_counters = Arc::clone(&counters);
+        let site =
+            SiteLoop::new(&config, peer, incarnation, network, events, command_receiver, control_counters);
+        let context = server::Context::new(commands.clone(), sender, token, Arc::clone(&counters));
+        let mut servers = Vec::new();
+        let mut serve_on = |listener, router| {
+            let (stop, stopped) = oneshot::channel();
+            let connections_max = config.limits.control_connections;
+            let serving = serve(listener, router, connections_max, Arc::clone(&counters), stopped);
+            servers.push(Server { task: tokio::spawn(serving.instrument(span.clone())), stop });
+        };
+        serve_on(control_listener, server::control(context.clone()));
+        if let Some((listener, _)) = metrics_listener {
+            serve_on(listener, server::metrics_only(context));
+        }
+        Ok(Node { ready, commands, site: tokio::spawn(site.run().instrument(span)), servers })
     }
 
     /// What the process prints when it is up.
@@ -153,20 +189,30 @@ impl Node {
     /// # Errors
     /// If its event loop failed.
     pub async fn wait(self) -> anyhow::Result<()> {
-        let Node { commands, site, mut server, stop_server, .. } = self;
+        let Node { commands, site, servers, .. } = self;
         let result = site.await.context("the event loop failed");
         drop(commands);
-        // An error means that the server has ended by itself, which its result tells.
-        let _ = stop_server.send(());
-        match tokio::time::timeout(SERVER_GRACE, &mut server).await {
-            Ok(served) => served.context("the control interface failed")??,
-            Err(_) => {
-                server.abort();
-                tracing::warn!("closed the control interface with a request open");
+        for Server { mut task, stop } in servers {
+            // An error means that the server has ended by itself, which its result tells.
+            let _ = stop.send(());
+            match tokio::time::timeout(SERVER_GRACE, &mut task).await {
+                Ok(served) => served.context("the control interface failed")??,
+                Err(_) => {
+                    task.abort();
+                    tracing::warn!("closed the control interface with a request open");
+                }
             }
         }
         result?
     }
+}
+
+/// A listener, and the address that it has.
+async fn listen(address: &str) -> Result<(TcpListener, String), StartError> {
+    let failed = |error| StartError::Http { address: address.to_string(), error };
+    let listener = TcpListener::bind(address).await.map_err(failed)?;
+    let local = listener.local_addr().map_err(failed)?;
+    Ok((listener, local.to_string()))
 }
 
 impl Stopper {

@@ -6,14 +6,14 @@
 
 mod lockstep;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::SystemTime;
 
 use links::{Copies, Links};
 use protocol::{Input, Message, Output, Peer, PeerConfig};
-use scheduler::{Event, EventKind, Grid, Pass, SiteId, Span, Strategy, Time};
+use scheduler::{Event, EventKind, Grid, JobId, Pass, SiteId, Span, Strategy, Time};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
@@ -23,6 +23,7 @@ use crate::clock::TraceClock;
 use crate::config::NodeConfig;
 use crate::control::Command;
 use crate::control::api::{LinkStatus, Outstanding, Phase, Status};
+use crate::control::serve::ControlCounters;
 use crate::delay::DelayLine;
 use crate::event_log::EventLog;
 use crate::executor::Executor;
@@ -30,7 +31,7 @@ use crate::frame::Frame;
 use crate::lockstep::Mailbox;
 use crate::measured::Measured;
 use crate::metrics::{Limit, Metrics};
-use crate::network::{Arrival, Network, NetworkHandle, Outgoing};
+use crate::network::{Arrival, Network, NetworkHandle, Offence, Outgoing, RefusedConnection};
 
 pub(crate) use self::lockstep::Occupied;
 
@@ -67,6 +68,7 @@ pub(crate) struct SiteLoop {
     delayed_full: u64,
     arrivals_full: u64,
     commands: mpsc::Receiver<Command>,
+    control: Arc<ControlCounters>,
 }
 
 impl SiteLoop {
@@ -77,6 +79,7 @@ impl SiteLoop {
         network: Network,
         events: EventLog,
         commands: mpsc::Receiver<Command>,
+        control: Arc<ControlCounters>,
     ) -> SiteLoop {
         SiteLoop {
             site: peer.site,
@@ -88,7 +91,7 @@ impl SiteLoop {
             clock: TraceClock::default(),
             now: Time::ZERO,
             executor: Executor::default(),
-            arrivals: Arrivals::new(config.jobs_held_max),
+            arrivals: Arrivals::new(config.jobs_held_max, config.limits.jobs_waiting),
             delayed: DelayLine::new(config.delay_line_max),
             delay_line_max: config.delay_line_max,
             mailbox: None,
@@ -101,6 +104,7 @@ impl SiteLoop {
             delayed_full: 0,
             arrivals_full: 0,
             commands,
+            control,
             peer: Peer::new(peer),
         }
     }
@@ -336,10 +340,10 @@ impl SiteLoop {
     fn unpack(&mut self, from: SiteId, incarnation: u64, bytes: &[u8]) -> Option<Frame> {
         let frame = match Frame::decode(bytes) {
             Ok(frame) => frame,
-            Err(error) => return self.refuse(from, &error),
+            Err(error) => return self.refuse(from, Offence::Garbage, &error),
         };
         if (frame.from, frame.to, frame.incarnation) != (from, self.site, incarnation) {
-            return self.refuse(from, &"the frame has other ends than the connection");
+            return self.refuse(from, Offence::Ends, &"the frame has other ends than the connection");
         }
         Some(frame)
     }
@@ -349,8 +353,16 @@ impl SiteLoop {
         let from = frame.from;
         let message = match protocol::codec::decode(&frame.message) {
             Ok(message) => message,
-            Err(error) => return self.refuse(from, &error),
+            Err(error) => return self.refuse(from, Offence::Garbage, &error),
         };
+        let carried: BTreeSet<JobId> = message.transfers().iter().map(|transfer| transfer.job.id).collect();
+        if frame.run_times.iter().any(|(job, _)| !carried.contains(job)) {
+            return self.refuse(
+                from,
+                Offence::Ends,
+                &"the frame has run times of jobs that it does not carry",
+            );
+        }
         for (job, run_time) in &frame.run_times {
             self.executor.learn(*job, *run_time);
         }
@@ -362,8 +374,9 @@ impl SiteLoop {
         Some(message)
     }
 
-    fn refuse<T>(&mut self, from: SiteId, reason: &dyn std::fmt::Display) -> Option<T> {
+    fn refuse<T>(&mut self, from: SiteId, offence: Offence, reason: &dyn std::fmt::Display) -> Option<T> {
         tracing::warn!(from = from.0, %reason, "dropped a frame");
+        self.sender.offence(from, offence);
         self.metrics.malformed();
         None
     }
@@ -409,8 +422,8 @@ impl SiteLoop {
                 drop(answer.send(result));
             }
             Command::Jobs(jobs, answer) => {
-                let result = self.arrivals.take(&jobs, &self.grid);
-                if matches!(result, Err(ArrivalsError::Full { .. })) {
+                let result = self.arrivals.take(&jobs, self.peer.waiting(), &self.grid);
+                if matches!(result, Err(ArrivalsError::Busy { .. })) {
                     self.arrivals_full += 1;
                 }
                 drop(answer.send(result));
@@ -430,14 +443,19 @@ impl SiteLoop {
         self.links.model().link(self.trace_time(), from, to).mean()
     }
 
-    fn limits(&self) -> [(Limit, u64); 5] {
+    fn limits(&self) -> [(Limit, u64); Limit::ALL.len()] {
         let network = self.sender.counters();
         [
             (Limit::Outbox, network.outbox_full()),
             (Limit::Inbox, network.inbox_full()),
             (Limit::DelayLine, self.delayed_full),
-            (Limit::JobsHeld, self.arrivals_full),
+            (Limit::Jobs, self.arrivals_full),
             (Limit::Events, self.events.forgotten()),
+            (Limit::FrameBytes, network.counts().oversized()),
+            (Limit::Rate, network.counts().offences(Offence::Rate)),
+            (Limit::Connections, network.counts().refused(RefusedConnection::Limit)),
+            (Limit::ControlConnections, self.control.connections()),
+            (Limit::ControlBody, self.control.bodies()),
         ]
     }
 
@@ -451,6 +469,7 @@ impl SiteLoop {
         for (limit, hits) in self.limits() {
             self.metrics.limit(limit, hits);
         }
+        self.metrics.refusals(self.sender.counters().counts(), &self.control);
         self.metrics.clock(self.trace_time(), state.ready());
         self.metrics.page()
     }

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use crate::client::NodeClient;
 use crate::config::NodeConfig;
 use crate::control::api::ReadyLine;
+use crate::control::{Token, TokenError};
 
 /// How long a node may take to print its ready line. Starting takes milliseconds; a loaded machine takes longer.
 const READY_PATIENCE: Duration = Duration::from_secs(30);
@@ -31,6 +32,9 @@ pub enum SpawnError {
         /// What the system said.
         error: io::Error,
     },
+    /// The token of its control interface.
+    #[error(transparent)]
+    Token(#[from] TokenError),
     /// It ended instead of getting ready.
     #[error("node {name} ended with {status} instead of getting ready:\n{log}")]
     Ended {
@@ -69,6 +73,7 @@ pub struct SpawnOrder {
 pub struct NodeProcess {
     child: Child,
     ready: ReadyLine,
+    token: Option<Token>,
     log: PathBuf,
     reader: Option<JoinHandle<()>>,
 }
@@ -89,6 +94,7 @@ impl NodeProcess {
             .and_then(|index| config.grid.get(index as usize))
             .map_or_else(|| format!("site{}", config.site.0), |site| site.name.clone());
         let file_error = |what: String| move |error| SpawnError::File { what, error };
+        let token = config.control_token.as_deref().map(Token::read).transpose()?;
         let config_path = order.folder.join(format!("{name}.json"));
         let text = serde_json::to_string_pretty(config).expect("a configuration is plain data");
         std::fs::write(&config_path, text).map_err(file_error(format!("write {}", config_path.display())))?;
@@ -135,7 +141,7 @@ impl NodeProcess {
             }
         };
         let (child, reader) = process.release();
-        Ok(NodeProcess { child, ready, log, reader })
+        Ok(NodeProcess { child, ready, token, log, reader })
     }
 
     /// What the node said when it was up.
@@ -145,7 +151,12 @@ impl NodeProcess {
 
     /// A client of its control interface.
     pub fn client(&self) -> NodeClient {
-        NodeClient::new(&self.ready.http)
+        NodeClient::new(&self.ready.http, self.token.clone())
+    }
+
+    /// What its control interface wants to see.
+    pub fn token(&self) -> Option<&Token> {
+        self.token.as_ref()
     }
 
     /// Where it writes its log.
@@ -178,7 +189,7 @@ impl NodeProcess {
     pub fn stop(mut self, patience: Duration) -> io::Result<Option<ExitStatus>> {
         let deadline = Instant::now() + patience;
         // If it does not answer, waiting and killing takes care of it.
-        let _ = NodeClient::with_timeout(&self.ready.http, patience).stop();
+        let _ = NodeClient::with_timeout(&self.ready.http, self.token.clone(), patience).stop();
         while Instant::now() < deadline {
             if let Some(status) = self.child.try_wait()? {
                 return Ok(Some(status));

@@ -9,6 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use links::Model;
 use node::clock::StartOrder;
 use node::config::{PeerAddress, SiteEntry};
+use node::control::Token;
 use node::control::api::{Phase, ReadyLine, Status};
 use node::lockstep::{Answer, Client, Fact, Letter, Note, Order, Reply, Terms, Wish};
 use node::{Node, NodeClient, NodeConfig};
@@ -119,7 +120,7 @@ fn nodes_in_lockstep_do_what_is_ordered_and_answer_everybody_else() {
     for refused in [grid.clients[0].start(&clock), grid.clients[0].jobs(&[job])] {
         assert!(refused.unwrap_err().to_string().contains("runs in lockstep"));
     }
-    let again = Client::connect(grid.clients[0].http(), PATIENCE).unwrap_err().to_string();
+    let again = Client::connect(grid.clients[0].http(), Some(&grid.token), PATIENCE).unwrap_err().to_string();
     assert!(again.contains("a node serves one run"), "{again}");
     let times: Vec<i64> = grid.events().iter().map(|event| event.at.as_micros() / 1_000_000).collect();
     assert!(times.first() == Some(&1) && times.last() == Some(&24), "{times:?}");
@@ -235,11 +236,14 @@ fn refused_orders_say_why_in_json() {
 
     let http = client.http();
     let agent: ureq::Agent = ureq::Agent::config_builder().http_status_as_error(false).build().into();
-    let mut answer = agent.post(format!("http://{http}/control/start")).send_json("soon").unwrap();
+    let bearer = bearer(&grid.folder);
+    let start = agent.post(format!("http://{http}/control/start")).header("authorization", &bearer);
+    let mut answer = start.send_json("soon").unwrap();
     assert_eq!(answer.status(), 422);
     let reason: node::control::api::Failure = answer.body_mut().read_json().unwrap();
     assert!(reason.reason.contains("expected struct StartOrder"), "{}", reason.reason);
-    let answer = agent.get(format!("http://{http}/control/events?from=x")).call().unwrap();
+    let events = agent.get(format!("http://{http}/control/events?from=x")).header("authorization", &bearer);
+    let answer = events.call().unwrap();
     assert_eq!(answer.status(), 400);
     let mut answer = agent.get(format!("http://{http}/nowhere")).call().unwrap();
     assert_eq!(answer.status(), 404);
@@ -249,7 +253,9 @@ fn refused_orders_say_why_in_json() {
 
 #[test]
 fn health_and_readiness_are_two_things() {
-    let (ready, nodes) = start_nodes(vec![config(1, &[2, 8])]);
+    let mut configs = vec![config(1, &[2, 8])];
+    let (_folder, token) = with_token(&mut configs);
+    let (ready, nodes) = start_nodes(configs);
     let http = ready[0].http.clone();
     let agent: ureq::Agent = ureq::Agent::config_builder().http_status_as_error(false).build().into();
 
@@ -258,7 +264,7 @@ fn health_and_readiness_are_two_things() {
     assert_eq!(answer.status(), 503);
     assert_eq!(answer.body_mut().read_to_string().unwrap(), r#"{"reason":"not connected to site2"}"#);
 
-    NodeClient::new(&http).stop().unwrap();
+    NodeClient::new(&http, Some(token)).stop().unwrap();
     nodes.join().unwrap();
 }
 
@@ -266,6 +272,8 @@ fn health_and_readiness_are_two_things() {
 struct Grid {
     nodes: JoinHandle<()>,
     clients: Vec<NodeClient>,
+    token: Token,
+    folder: tempfile::TempDir,
 }
 
 impl Grid {
@@ -274,8 +282,10 @@ impl Grid {
         let mut configs: Vec<NodeConfig> =
             (1..=processors.len()).map(|site| config(site as u32, processors)).collect();
         configs.iter_mut().for_each(change);
+        let (folder, token) = with_token(&mut configs);
         let (ready, nodes) = start_nodes(configs);
-        let clients: Vec<NodeClient> = ready.iter().map(|ready| NodeClient::new(&ready.http)).collect();
+        let client = |ready: &ReadyLine| NodeClient::new(&ready.http, Some(token.clone()));
+        let clients: Vec<NodeClient> = ready.iter().map(client).collect();
         for (client, own) in clients.iter().zip(&ready) {
             let others = ready.iter().filter(|other| other.site != own.site);
             let others: Vec<PeerAddress> = others
@@ -286,7 +296,7 @@ impl Grid {
         for client in &clients {
             client.wait_ready(PATIENCE).unwrap();
         }
-        Grid { nodes, clients }
+        Grid { nodes, clients, token, folder: folder }
     }
 
     fn start_clock(&self) {
@@ -298,7 +308,7 @@ impl Grid {
 
     /// A connection for orders to a node that waits for letters 300 ms.
     fn lockstep(&self, index: usize) -> Client {
-        let mut client = Client::connect(self.clients[index].http(), PATIENCE).unwrap();
+        let mut client = Client::connect(self.clients[index].http(), Some(&self.token), PATIENCE).unwrap();
         let terms = Terms { message_events: true, patience: Duration::from_millis(300) };
         client.send(&Order::Begin(terms)).unwrap();
         assert_eq!(client.receive(PATIENCE, &mut || true).unwrap(), Reply::Begun);
@@ -347,6 +357,23 @@ impl Grid {
         }
         self.nodes.join().unwrap();
     }
+}
+
+/// Draws a token for all of them, and the folder that it is in.
+fn with_token(configs: &mut [NodeConfig]) -> (tempfile::TempDir, Token) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("token");
+    let token = Token::random();
+    token.write_new(&path).unwrap();
+    for config in configs {
+        config.control_token = Some(path.clone());
+    }
+    (folder, token)
+}
+
+/// The header that shows a token.
+fn bearer(folder: &tempfile::TempDir) -> String {
+    format!("Bearer {}", std::fs::read_to_string(folder.path().join("token")).unwrap().trim())
 }
 
 /// Starts nodes on a thread, which ends when all of them have been stopped.

@@ -7,8 +7,9 @@
 use std::process::Command;
 use std::time::Duration;
 
-use node::config::{IdentitySource, SiteEntry};
-use node::network::Discovery;
+use node::config::{IdentitySource, Member, SiteEntry};
+use node::control::Token;
+use node::network::{Discovery, Identity};
 use node::{Node, NodeClient, NodeConfig};
 use scheduler::SiteId;
 
@@ -54,7 +55,19 @@ fn nodes_find_those_of_their_own_run_by_mdns() {
 fn two_runs_on_one_network(identity: &dyn Fn(&str, u32) -> IdentitySource) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let of_run = |run| [1, 2].map(|site| NodeConfig { identity: identity(run, site), ..config(run, site) });
-    let configs = [of_run("red"), of_run("blue")].concat();
+    let mut configs = [of_run("red"), of_run("blue")].concat();
+    let folder = tempfile::tempdir().unwrap();
+    let (token, path) = (Token::random(), folder.path().join("token"));
+    token.write_new(&path).unwrap();
+    for config in &mut configs {
+        config.control_token = Some(path.clone());
+        for site in [1, 2] {
+            if let IdentitySource::File(file) = identity(&config.run, site) {
+                let peer_id = Identity::from_file(&file).unwrap().peer_id();
+                config.members.push(Member { site: SiteId(site), peer_id });
+            }
+        }
+    }
     let (sender, ready) = std::sync::mpsc::channel();
     let thread = std::thread::spawn(move || {
         runtime.block_on(async {
@@ -69,7 +82,8 @@ fn two_runs_on_one_network(identity: &dyn Fn(&str, u32) -> IdentitySource) {
         });
     });
     let ready = ready.recv().expect("the nodes start");
-    let clients: Vec<NodeClient> = ready.iter().map(|ready| NodeClient::new(&ready.http)).collect();
+    let clients: Vec<NodeClient> =
+        ready.iter().map(|ready| NodeClient::new(&ready.http, Some(token.clone()))).collect();
 
     for client in &clients {
         client.wait_ready(PATIENCE).unwrap();
@@ -94,6 +108,7 @@ fn config(run: &str, site: u32) -> NodeConfig {
         run: run.to_string(),
         listen: format!("/ip4/{ADDRESS}/tcp/0"),
         discovery: Discovery::Mdns,
+        allow_open_network: true,
         ..NodeConfig::new(SiteId(site), vec![entry("one"), entry("two")])
     }
 }

@@ -71,12 +71,12 @@ fn a_dropped_process_is_gone() {
     let folder = tempfile::tempdir().unwrap();
     let node = NodeProcess::spawn(&order(folder.path()), &config(1)).unwrap();
     let (id, client) = (node.id(), node.client());
-    client.status().unwrap();
+    client.metrics().unwrap();
 
     drop(node);
 
     assert!(!Path::new(&format!("/proc/{id}")).exists());
-    assert!(client.status().is_err());
+    assert!(client.metrics().is_err());
 }
 
 #[test]

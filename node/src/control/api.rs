@@ -20,6 +20,9 @@ pub struct ReadyLine {
     pub listen: Vec<String>,
     /// Where the control interface is.
     pub http: String,
+    /// Where metrics are in addition.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metrics: Option<String>,
 }
 
 /// Addresses of other sites.
@@ -71,6 +74,9 @@ impl RoundTrips {
 pub struct Failure {
     /// For people.
     pub reason: String,
+    /// Of a node that is busy: how many jobs it has room for. The same order may be given again later.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub room: Option<usize>,
 }
 
 /// Where a node is in its life.

@@ -14,10 +14,15 @@
 //! | `POST /control/lockstep` with an upgrade | orders in virtual time; see [`crate::lockstep`] |
 //! | `POST /control/stop` | end the process |
 //!
-//! Orders answer 204 or an [`api::Failure`] with the reason. On its own port, never delayed, on no decision's path.
+//! Orders answer 204 or an [`api::Failure`] with the reason. All but the first three need the node's token:
+//! `Authorization: Bearer TOKEN`, else 401. On its own port, never delayed, on no decision's path.
 
 pub mod api;
+pub(crate) mod serve;
 pub(crate) mod server;
+mod token;
+
+pub use token::{Token, TokenError};
 
 use hyper::upgrade::OnUpgrade;
 use std::time::Duration;

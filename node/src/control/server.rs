@@ -1,22 +1,25 @@
 //! The HTTP server: each request becomes a command of the event loop, each answer a response.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
 use axum::extract::rejection::{JsonRejection, QueryRejection};
 use axum::extract::{DefaultBodyLimit, Json, Query, Request, State};
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
-use axum::serve::ListenerExt as _;
 use hyper::upgrade::OnUpgrade;
 use scheduler::TimedJob;
 use serde::Deserialize;
-use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot};
 
 use super::Command;
 use super::api::{CalibrateOrder, Calibration, ConnectOrder, Failure, Phase, RoundTrips};
+use super::serve::ControlCounters;
+use super::token::{Token, Unauthorised};
+use crate::arrivals::ArrivalsError;
 use crate::clock::StartOrder;
 use crate::lockstep::UPGRADE;
 use crate::network::NetworkHandle;
@@ -28,10 +31,15 @@ const EVENTS_PAGE_MAX: usize = 100_000;
 /// An event loop that does not answer for so long is considered stuck.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// Seconds after which a node that is busy may be asked again.
+const RETRY_AFTER: &str = "1";
+
 #[derive(Clone)]
-struct Context {
+pub(crate) struct Context {
     commands: mpsc::Sender<Command>,
     network: NetworkHandle,
+    token: Option<Arc<Token>>,
+    counters: Arc<ControlCounters>,
 }
 
 /// A refused request.
@@ -39,7 +47,28 @@ struct Refused(StatusCode, String);
 
 impl IntoResponse for Refused {
     fn into_response(self) -> Response {
-        (self.0, Json(Failure { reason: self.1 })).into_response()
+        let mut response = (self.0, Json(Failure { reason: self.1, room: None })).into_response();
+        if self.0 == StatusCode::UNAUTHORIZED {
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        response
+    }
+}
+
+/// Jobs that were not taken.
+struct JobsRefused(ArrivalsError);
+
+impl IntoResponse for JobsRefused {
+    fn into_response(self) -> Response {
+        let reason = self.0.to_string();
+        match self.0 {
+            ArrivalsError::Busy { room, .. } => {
+                let failure = Json(Failure { reason, room: Some(room) });
+                (StatusCode::SERVICE_UNAVAILABLE, [(header::RETRY_AFTER, RETRY_AFTER)], failure)
+                    .into_response()
+            }
+            _ => Refused(StatusCode::UNPROCESSABLE_ENTITY, reason).into_response(),
+        }
     }
 }
 
@@ -55,17 +84,9 @@ impl From<QueryRejection> for Refused {
     }
 }
 
-/// Serves until `stop` resolves.
-pub(crate) async fn serve(
-    listener: TcpListener,
-    commands: mpsc::Sender<Command>,
-    network: NetworkHandle,
-    stop: oneshot::Receiver<()>,
-) -> std::io::Result<()> {
-    let router = Router::new()
-        .route("/metrics", get(metrics))
-        .route("/healthz", get(healthz))
-        .route("/readyz", get(readyz))
+/// Everything that can be asked of a node; orders, and what only a coordinator needs to know, with the token alone.
+pub(crate) fn control(context: Context) -> Router {
+    let guarded = Router::new()
         .route("/status", get(status))
         .route("/control/connect", post(connect))
         .route("/control/calibrate", post(calibrate))
@@ -74,25 +95,59 @@ pub(crate) async fn serve(
         .route("/control/events", get(events))
         .route("/control/lockstep", post(lockstep))
         .route("/control/stop", post(stop_node))
+        // Before anything of the body is read.
+        .route_layer(middleware::from_fn_with_state(context.clone(), authorise));
+    public().merge(guarded).layer(DefaultBodyLimit::max(BODY_BYTES_MAX)).with_state(context)
+}
+
+/// What Prometheus asks, for an address of its own.
+pub(crate) fn metrics_only(context: Context) -> Router {
+    public().with_state(context)
+}
+
+fn public() -> Router<Context> {
+    Router::new()
+        .route("/metrics", get(metrics))
+        .route("/healthz", get(healthz))
+        .route("/readyz", get(readyz))
         .fallback(|| async {
             Refused(StatusCode::NOT_FOUND, "no such page; see /status and /metrics".to_string())
         })
-        .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
-        .with_state(Context { commands, network });
-    let stopped = async {
-        // An error means that the node is gone, which is the same.
-        let _ = stop.await;
-    };
-    let listener = listener.tap_io(|stream| {
-        // Orders in lockstep are small, and each is waited for.
-        if let Err(error) = stream.set_nodelay(true) {
-            tracing::debug!(%error, "a control connection keeps the delay of TCP");
-        }
-    });
-    axum::serve(listener, router).with_graceful_shutdown(stopped).await
+}
+
+/// Lets requests through that show the token.
+async fn authorise(
+    State(context): State<Context>,
+    request: Request,
+    next: Next,
+) -> Result<Response, Refused> {
+    let header = request.headers().get(header::AUTHORIZATION).map(HeaderValue::as_bytes);
+    if let Err(why) = Token::check(context.token.as_deref(), header) {
+        context.counters.refuse(why);
+        return Err(unauthorised(why));
+    }
+    let response = next.run(request).await;
+    if response.status() == StatusCode::PAYLOAD_TOO_LARGE {
+        context.counters.too_long();
+    }
+    Ok(response)
+}
+
+fn unauthorised(why: Unauthorised) -> Refused {
+    Refused(StatusCode::UNAUTHORIZED, why.to_string())
 }
 
 impl Context {
+    /// For requests to this event loop and this network.
+    pub(crate) fn new(
+        commands: mpsc::Sender<Command>,
+        network: NetworkHandle,
+        token: Option<Token>,
+        counters: Arc<ControlCounters>,
+    ) -> Context {
+        Context { commands, network, token: token.map(Arc::new), counters }
+    }
+
     /// Asks the event loop.
     async fn ask<T>(&self, command: impl FnOnce(oneshot::Sender<T>) -> Command) -> Result<T, Refused> {
         let (answer, answered) = oneshot::channel();
@@ -206,13 +261,12 @@ async fn start(
 async fn jobs(
     State(context): State<Context>,
     jobs: Result<Json<Vec<TimedJob>>, JsonRejection>,
-) -> Result<StatusCode, Refused> {
+) -> Result<Response, Refused> {
     let Json(jobs) = jobs?;
-    context
-        .ask(|answer| Command::Jobs(jobs, answer))
-        .await?
-        .map_err(|error| Refused(StatusCode::UNPROCESSABLE_ENTITY, error.to_string()))?;
-    Ok(StatusCode::NO_CONTENT)
+    Ok(match context.ask(|answer| Command::Jobs(jobs, answer)).await? {
+        Ok(()) => StatusCode::NO_CONTENT.into_response(),
+        Err(error) => JobsRefused(error).into_response(),
+    })
 }
 
 #[derive(Deserialize)]

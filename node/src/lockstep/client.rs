@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::wire::{self, Incoming, WireError};
 use super::{Order, Reply, UPGRADE};
+use crate::control::Token;
 use crate::control::api::Failure;
 
 /// How long a blocked read lasts before the caller is asked whether to go on.
@@ -48,18 +49,20 @@ pub struct Client {
 }
 
 impl Client {
-    /// Connects to the control interface at this address, such as `127.0.0.1:4000`.
+    /// Connects to the control interface at this address, such as `127.0.0.1:4000`, with the node's token.
     ///
     /// # Errors
     /// If nobody is there, or the node refuses.
-    pub fn connect(http: &str, patience: Duration) -> Result<Client, LinkError> {
+    pub fn connect(http: &str, token: Option<&Token>, patience: Duration) -> Result<Client, LinkError> {
         let mut stream = TcpStream::connect(http)?;
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(patience))?;
         stream.set_write_timeout(Some(patience))?;
+        let authorization = token.map(|token| format!("Authorization: {}\r\n", token.header()));
         let request = format!(
             "POST /control/lockstep HTTP/1.1\r\nHost: {http}\r\nConnection: upgrade\r\nUpgrade: {UPGRADE}\r\n\
-             Content-Length: 0\r\n\r\n"
+             {}Content-Length: 0\r\n\r\n",
+            authorization.unwrap_or_default()
         );
         stream.write_all(request.as_bytes())?;
         let head = read_head(&mut stream)?;

@@ -12,8 +12,8 @@
 //! ```
 //!
 //! Orders travel over a connection of their own: `POST /control/lockstep` on the control interface with
-//! `Upgrade: stealgrid-lockstep/1`, then frames of [`wire`]. [`Client`] is the coordinator's end. Whoever reaches the
-//! control interface may order; the connection needs no more than the rest of it does.
+//! `Upgrade: stealgrid-lockstep/1`, then frames of [`wire`]. [`Client`] is the coordinator's end. It needs the
+//! token, like every order.
 
 mod client;
 mod mailbox;

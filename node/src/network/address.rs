@@ -28,6 +28,11 @@ pub(super) fn socket_address(address: &Multiaddr) -> Option<SocketAddr> {
     }
 }
 
+/// Whether only this machine can reach an address to listen on.
+pub(super) fn is_loopback(address: &Multiaddr) -> bool {
+    socket_address(address).is_some_and(|socket| socket.ip().is_loopback())
+}
+
 pub(super) fn strip_peer(mut address: Multiaddr) -> Multiaddr {
     if matches!(address.iter().last(), Some(Protocol::P2p(_))) {
         address.pop();

@@ -50,15 +50,19 @@ pub enum Refusal {
     /// Is not of this version or this run.
     #[error("its hello cannot be read, so it is of another version")]
     Unreadable,
+    /// Its key is none of those of the grid's sites.
+    #[error("its identity is not on the list of this grid (--member, --peer)")]
+    NotListed,
 }
 
-const REFUSALS: [Refusal; 6] = [
+const REFUSALS: [Refusal; 7] = [
     Refusal::NotIntroduced,
     Refusal::UnknownSite,
     Refusal::DuplicateSite,
     Refusal::WrongKey,
     Refusal::OtherGrid,
     Refusal::Unreadable,
+    Refusal::NotListed,
 ];
 
 impl Answer {
@@ -211,7 +215,7 @@ mod tests {
 
     #[test]
     fn unknown_answers_are_refused() {
-        assert!(Answer::from_byte(7).is_err());
+        assert!(Answer::from_byte(8).is_err());
     }
 
     #[test]

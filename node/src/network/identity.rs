@@ -4,13 +4,14 @@
 //! as secret as the seed, which is not at all: they keep runs apart, they do not keep attackers out. A deployment
 //! beyond one experiment uses files.
 
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use libp2p::PeerId;
 use libp2p::identity::Keypair;
 use scheduler::SiteId;
 use sha2::{Digest as _, Sha256};
+
+use crate::secret_file;
 
 /// A node's key pair.
 #[derive(Clone)]
@@ -61,26 +62,38 @@ impl Identity {
     /// # Errors
     /// If the file cannot be read or written, or holds no key.
     pub fn from_file(path: &Path) -> Result<Identity, IdentityError> {
-        let file_error = |error| IdentityError::File { path: path.to_path_buf(), error };
-        let corrupt = |reason: String| IdentityError::Corrupt { path: path.to_path_buf(), reason };
-        match std::fs::read(path) {
-            Ok(bytes) => {
-                let keypair =
-                    Keypair::from_protobuf_encoding(&bytes).map_err(|error| corrupt(error.to_string()))?;
-                Ok(Identity { keypair })
+        match Identity::read(path) {
+            Err(IdentityError::File { error, .. }) if error.kind() == std::io::ErrorKind::NotFound => {
+                Identity::create(path)
             }
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                let keypair = Keypair::generate_ed25519();
-                let bytes = keypair.to_protobuf_encoding().map_err(|error| corrupt(error.to_string()))?;
-                let mut options = std::fs::OpenOptions::new();
-                options.write(true).create_new(true);
-                std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-                let mut file = options.open(path).map_err(file_error)?;
-                file.write_all(&bytes).and_then(|()| file.sync_all()).map_err(file_error)?;
-                Ok(Identity { keypair })
-            }
-            Err(error) => Err(file_error(error)),
+            read => read,
         }
+    }
+
+    /// The key in a file.
+    ///
+    /// # Errors
+    /// If the file cannot be read or holds no key.
+    pub fn read(path: &Path) -> Result<Identity, IdentityError> {
+        let bytes = secret_file::read(path)
+            .map_err(|error| IdentityError::File { path: path.to_path_buf(), error })?;
+        let keypair = Keypair::from_protobuf_encoding(&bytes).map_err(|error| IdentityError::Corrupt {
+            path: path.to_path_buf(),
+            reason: error.to_string(),
+        })?;
+        Ok(Identity { keypair })
+    }
+
+    /// A new key in a new file that its owner alone can read.
+    ///
+    /// # Errors
+    /// If there is a file already, or it cannot be written.
+    pub fn create(path: &Path) -> Result<Identity, IdentityError> {
+        let keypair = Keypair::generate_ed25519();
+        let bytes = keypair.to_protobuf_encoding().expect("an Ed25519 key can be encoded");
+        secret_file::write_new(path, &bytes)
+            .map_err(|error| IdentityError::File { path: path.to_path_buf(), error })?;
+        Ok(Identity { keypair })
     }
 
     /// The public name that belongs to the key, as it stands in addresses after `/p2p/`.

@@ -9,8 +9,12 @@ mod codec;
 mod dial;
 pub(crate) mod echo;
 mod frames;
+mod grid_key;
+mod guard;
 mod hello;
 mod identity;
+mod rate;
+mod refused;
 mod swarm;
 mod task;
 #[cfg(test)]
@@ -18,7 +22,7 @@ mod tests;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use scheduler::SiteId;
@@ -27,18 +31,27 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 
 pub use codec::Refusal;
+pub use grid_key::{GridKey, GridKeyError};
 pub use identity::{Identity, IdentityError};
+pub use refused::{Offence, RefusedConnection};
+
+use crate::limits::Limits;
+pub(crate) use refused::Counts;
 
 /// Default of [`NetworkConfig::frame_bytes_max`]: 256 KiB, a grant of some two thousand jobs.
 pub const FRAME_BYTES_MAX: usize = 256 * 1024;
 /// Frames to one peer that are not answered. Arbitrary; enough to keep the link busy.
-const IN_FLIGHT_MAX: usize = 128;
+pub(crate) const IN_FLIGHT_MAX: usize = 128;
 /// Frames waiting for one of the [`IN_FLIGHT_MAX`] places of a peer. Arbitrary; beyond it frames are lost.
-const OUTBOX_MAX: usize = 4096;
+pub(crate) const OUTBOX_MAX: usize = 4096;
 /// Commands and frames on their way to the network task. Arbitrary; beyond it frames are lost.
 const COMMANDS_MAX: usize = 4096;
-/// Frames on their way from the network task. Arbitrary; beyond it frames are refused, and the sender knows.
-const ARRIVALS_MAX: usize = 4096;
+/// Reports of lost frames on their way from the network task, beside the frames. Arbitrary; beyond it the event of a
+/// loss is missing, not its count.
+const LOSSES_MAX: usize = 4096;
+
+/// The most [`Limits::inbox_frames`] can be.
+const INBOX_FRAMES_CAP: usize = 1 << 24;
 
 /// How nodes find each other.
 #[derive(
@@ -74,6 +87,14 @@ pub struct NetworkConfig {
     pub discovery: Discovery,
     /// Longest frame that is sent or taken, in bytes.
     pub frame_bytes_max: usize,
+    /// The key that all nodes of the grid share.
+    pub grid_key: Option<GridKey>,
+    /// Whether to listen beyond the loopback interface without such a key.
+    pub allow_open_network: bool,
+    /// Peer ids of other sites, in addition to those that follow from the seed.
+    pub members: Vec<(SiteId, String)>,
+    /// What is taken from others at most.
+    pub limits: Limits,
 }
 
 /// Why the network of a node does not start or does not take an address.
@@ -90,6 +111,22 @@ pub enum NetworkError {
         /// What is wrong.
         reason: String,
     },
+    /// Everybody could connect.
+    #[error(
+        "listen on {0}: beyond the loopback interface a node needs the grid's key; make one with `stealgrid key new \
+         FILE`, give it to all nodes with --grid-key FILE, or let everybody in with --allow-open-network"
+    )]
+    Open(String),
+    /// The identity of a site makes no sense.
+    #[error("member {site}={peer_id}: {reason}")]
+    Member {
+        /// The site.
+        site: SiteId,
+        /// What was given.
+        peer_id: String,
+        /// What is wrong.
+        reason: String,
+    },
     /// The listener does not come up.
     #[error("listen on {address}: {error}; choose a free port, or 0 for any")]
     Listen {
@@ -101,7 +138,7 @@ pub enum NetworkError {
     /// The peer of an address cannot be authenticated.
     #[error(
         "peer {site}={address}: its peer id is unknown; append /p2p/ and the peer_id the node prints at its start, \
-         or give all nodes the same identity seed"
+         name it with --member, or give all nodes the same identity seed"
     )]
     PeerUnknown {
         /// The site.
@@ -110,7 +147,7 @@ pub enum NetworkError {
         address: String,
     },
     /// The address names another key than the site has.
-    #[error("peer {site}={address}: the run's identity seed gives this site the peer id {expected}")]
+    #[error("peer {site}={address}: the list of identities gives this site the peer id {expected}")]
     PeerMismatch {
         /// The site.
         site: SiteId,
@@ -201,6 +238,11 @@ pub struct NetworkCounters {
     outbox_full: AtomicU64,
     inbox_full: AtomicU64,
     refused: AtomicU64,
+    /// Frames and bytes that arrived and were not taken.
+    inbox_frames: AtomicUsize,
+    inbox_bytes: AtomicUsize,
+    inbox_of: Vec<AtomicUsize>,
+    counts: Counts,
 }
 
 impl NetworkCounters {
@@ -224,14 +266,53 @@ impl NetworkCounters {
         self.inbox_full.load(Ordering::Relaxed)
     }
 
+    /// What was refused to whom, and why.
+    pub(crate) fn counts(&self) -> &Counts {
+        &self.counts
+    }
+
     /// Requests refused, for one of the reasons of [`Refusal`].
     pub fn refused(&self) -> u64 {
         self.refused.load(Ordering::Relaxed)
     }
 }
 
+/// A frame's place in the inbox; free again when this is dropped.
+struct Place {
+    counters: Arc<NetworkCounters>,
+    from: SiteId,
+    bytes: usize,
+}
+
+impl Place {
+    /// A place for a frame of so many bytes, if there is one left for its sender.
+    fn take(counters: &Arc<NetworkCounters>, limits: &Limits, from: SiteId, bytes: usize) -> Option<Place> {
+        let of_peer = counters.inbox_of.get(from.index())?;
+        let full = counters.inbox_frames.load(Ordering::Relaxed) >= limits.inbox_frames
+            || of_peer.load(Ordering::Relaxed) >= limits.inbox_frames_per_peer
+            || counters.inbox_bytes.load(Ordering::Relaxed) + bytes > limits.inbox_bytes;
+        if full {
+            return None;
+        }
+        // The network task alone takes places, so nobody else has taken the last one meanwhile.
+        counters.inbox_frames.fetch_add(1, Ordering::Relaxed);
+        counters.inbox_bytes.fetch_add(bytes, Ordering::Relaxed);
+        of_peer.fetch_add(1, Ordering::Relaxed);
+        Some(Place { counters: Arc::clone(counters), from, bytes })
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.counters.inbox_frames.fetch_sub(1, Ordering::Relaxed);
+        self.counters.inbox_bytes.fetch_sub(self.bytes, Ordering::Relaxed);
+        self.counters.inbox_of[self.from.index()].fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 enum Command {
     Send(Outgoing),
+    Offence { by: SiteId, offence: Offence },
     Probe { to: SiteId, answer: oneshot::Sender<Duration> },
     Connect { peers: Vec<(SiteId, String)>, answer: oneshot::Sender<Result<(), NetworkError>> },
 }
@@ -239,7 +320,7 @@ enum Command {
 /// The running network of a node: the receiving end. There is one.
 pub struct Network {
     handle: NetworkHandle,
-    arrivals: mpsc::Receiver<Arrival>,
+    arrivals: mpsc::Receiver<(Arrival, Option<Place>)>,
     stop: oneshot::Sender<()>,
     task: JoinHandle<()>,
 }
@@ -258,9 +339,11 @@ impl Network {
     /// # Errors
     /// If the configuration makes no sense or the address cannot be listened on.
     pub async fn start(config: NetworkConfig) -> Result<Network, NetworkError> {
-        let counters = Arc::new(NetworkCounters::default());
+        let inbox_of = config.processors.iter().map(|_| AtomicUsize::new(0)).collect();
+        let counters = Arc::new(NetworkCounters { inbox_of, ..NetworkCounters::default() });
         let (commands, command_receiver) = mpsc::channel(COMMANDS_MAX);
-        let (arrival_sender, arrivals) = mpsc::channel(ARRIVALS_MAX);
+        let (arrival_sender, arrivals) =
+            mpsc::channel(config.limits.inbox_frames.min(INBOX_FRAMES_CAP) + LOSSES_MAX);
         let (stop, stopped) = oneshot::channel();
         let task = task::NetworkTask::new(config, arrival_sender, Arc::clone(&counters)).await?;
         let state = task.state();
@@ -275,12 +358,12 @@ impl Network {
 
     /// The next arrival; `None` only if the network task has failed. Can be cancelled without losing one.
     pub async fn next(&mut self) -> Option<Arrival> {
-        self.arrivals.recv().await
+        self.arrivals.recv().await.map(|(arrival, _)| arrival)
     }
 
     /// The next arrival if there is one already.
     pub fn try_next(&mut self) -> Option<Arrival> {
-        self.arrivals.try_recv().ok()
+        self.arrivals.try_recv().ok().map(|(arrival, _)| arrival)
     }
 
     /// How many arrivals are waiting to be taken.
@@ -309,6 +392,13 @@ impl NetworkHandle {
             self.counters.outbox_full.fetch_add(1, Ordering::Relaxed);
         }
         sent
+    }
+
+    /// Reports that a frame of this site was not what it may send: the site is slowed down, and disconnected if it
+    /// goes on like that.
+    pub fn offence(&self, by: SiteId, offence: Offence) {
+        // A full channel means that there is worse to do; the next one will be heard.
+        let _ = self.commands.try_send(Command::Offence { by, offence });
     }
 
     /// Makes the addresses of other sites known; they are dialed from then on.

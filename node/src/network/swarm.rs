@@ -1,15 +1,21 @@
-//! The libp2p stack of a node: TCP, Noise, yamux, and five behaviours.
+//! The libp2p stack of a node: TCP, the grid's shared key, Noise, yamux, and its behaviours.
 //!
 //! Streams negotiate lazily (`V1Lazy`), without a round trip of their own. That is safe because all nodes of a run
 //! speak the same protocols, and the names of the protocols carry the run.
 
 use std::time::Duration;
 
+use futures::future::Either;
+use libp2p::core::Transport as _;
 use libp2p::core::upgrade::Version;
+use libp2p::pnet::{PnetConfig, PnetError};
 use libp2p::request_response::{self, ProtocolSupport};
 use libp2p::swarm::NetworkBehaviour;
 use libp2p::swarm::behaviour::toggle::Toggle;
-use libp2p::{StreamProtocol, Swarm, SwarmBuilder, identify, mdns, noise, ping, tcp, yamux};
+use libp2p::{
+    StreamProtocol, Swarm, SwarmBuilder, allow_block_list, connection_limits, identify, mdns, noise, ping,
+    tcp, yamux,
+};
 
 use super::codec::Codec;
 use super::frames::Frames;
@@ -19,6 +25,10 @@ use super::{Discovery, NetworkConfig, NetworkError};
 const IDLE_TIMEOUT: Duration = Duration::from_secs(600);
 /// A hello that is not answered by then is repeated on a new connection.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
+/// Longest hello or probe: the sizes of some sixteen thousand sites.
+const REQUEST_BYTES_MAX: usize = 64 * 1024;
+/// Hellos and probes at once on one connection, both ways. A node has one of each under way.
+const REQUESTS_AT_ONCE: usize = 16;
 /// How often the round trip to each peer is measured.
 const PING_INTERVAL: Duration = Duration::from_secs(5);
 /// A ping that is not answered by then has failed.
@@ -29,6 +39,8 @@ const MDNS_INTERVAL: Duration = Duration::from_secs(10);
 /// What a node does on its connections.
 #[derive(NetworkBehaviour)]
 pub(super) struct Behaviour {
+    pub(super) limits: connection_limits::Behaviour,
+    pub(super) banned: allow_block_list::Behaviour<allow_block_list::BlockedPeers>,
     pub(super) hellos: request_response::Behaviour<Codec>,
     pub(super) frames: Frames,
     pub(super) ping: ping::Behaviour,
@@ -54,8 +66,10 @@ pub(super) fn build(config: &NetworkConfig) -> Result<Swarm<Behaviour>, NetworkE
             .map_err(|_| NetworkError::RunName(config.run.clone()))
     };
     let frames = Frames::new(protocol("frames/2")?, config.frame_bytes_max);
-    let codec = Codec { bytes_max: config.frame_bytes_max };
-    let request_config = request_response::Config::default().with_request_timeout(REQUEST_TIMEOUT);
+    let codec = Codec { bytes_max: REQUEST_BYTES_MAX };
+    let request_config = request_response::Config::default()
+        .with_request_timeout(REQUEST_TIMEOUT)
+        .with_max_concurrent_streams(REQUESTS_AT_ONCE);
     let hellos = request_response::Behaviour::with_codec(
         codec,
         [(protocol("hello/1")?, ProtocolSupport::Full)],
@@ -77,10 +91,32 @@ pub(super) fn build(config: &NetworkConfig) -> Result<Swarm<Behaviour>, NetworkE
             Toggle::from(Some(behaviour))
         }
     };
-    let behaviour = Behaviour { hellos, frames, ping, identify, mdns };
+    let limits = connection_limits::ConnectionLimits::default()
+        .with_max_pending_incoming(Some(config.limits.connections_pending))
+        .with_max_established(Some(config.limits.connections))
+        .with_max_established_per_peer(Some(config.limits.connections_per_peer));
+    let limits = connection_limits::Behaviour::new(limits);
+    let banned = allow_block_list::Behaviour::default();
+    let behaviour = Behaviour { limits, banned, hellos, frames, ping, identify, mdns };
+    let shared = config.grid_key.map(|key| PnetConfig::new(key.shared()));
+    let streams_max = config.limits.streams_per_connection;
     let swarm = SwarmBuilder::with_existing_identity(keypair)
         .with_tokio()
-        .with_tcp(tcp::Config::default().nodelay(true), noise::Config::new, yamux::Config::default)
+        .with_other_transport(|keypair| {
+            let noise = noise::Config::new(keypair)?;
+            let mut yamux = yamux::Config::default();
+            yamux.set_max_num_streams(streams_max);
+            // With the key everything after the first 24 bytes is encrypted once more, beneath Noise.
+            let private = tcp::tokio::Transport::new(tcp::Config::default().nodelay(true)).and_then(
+                move |socket, _| async move {
+                    match shared {
+                        Some(shared) => shared.handshake(socket).await.map(Either::Left),
+                        None => Ok::<_, PnetError>(Either::Right(socket)),
+                    }
+                },
+            );
+            Ok(private.upgrade(Version::V1Lazy).authenticate(noise).multiplex(yamux))
+        })
         .map_err(|error| start(&error))?
         .with_behaviour(|_| behaviour)
         .map_err(|error| start(&error))?

@@ -5,6 +5,8 @@
 //! ```
 //! A peer that fails a check is refused with a reason that both sides log, and its connection is closed.
 
+mod door;
+
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::io;
 use std::sync::Arc;
@@ -26,15 +28,17 @@ use scheduler::event::MessageKind;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 
-use super::address::{look_up, needs_name_lookup, parse_address, socket_address, strip_peer};
+use super::address::{is_loopback, look_up, needs_name_lookup, parse_address, socket_address, strip_peer};
 use super::codec::{Answer, Request};
 use super::dial::DialTable;
-use super::frames::FrameEvent;
+use super::frames::{Fault, FrameEvent};
+use super::guard::Guard;
 use super::hello::Hello;
+use super::rate::Rate;
 use super::swarm::{Behaviour, BehaviourEvent, build, run_protocol};
 use super::{
     Arrival, Command, IN_FLIGHT_MAX, Identity, LinkState, NetworkConfig, NetworkCounters, NetworkError,
-    NetworkState, OUTBOX_MAX, Outgoing, Refusal,
+    NetworkState, OUTBOX_MAX, Offence, Outgoing, Place, Refusal, RefusedConnection,
 };
 
 /// How long the listener may take to come up.
@@ -45,11 +49,12 @@ const LISTEN_SETTLE: Duration = Duration::from_millis(200);
 const LEAVING_GRACE: Duration = Duration::from_secs(1);
 /// Content of a probe: the size of a request for work.
 const PROBE_BYTES: usize = 128;
+/// What is shown of a text that another node chose.
+const SHOWN_CHARS_MAX: usize = 80;
 /// Pings that fail in a row before a connection is given up.
 const PING_FAILURES_MAX: u32 = 2;
 
 /// A node there is a connection to.
-#[derive(Default)]
 struct Peer {
     /// All connections, oldest first, and whether this node dialed them.
     connections: Vec<(ConnectionId, bool)>,
@@ -63,8 +68,32 @@ struct Peer {
     ping_failures: u32,
     in_flight: usize,
     outbox: VecDeque<Outgoing>,
+    /// What it may send, and ask.
+    frames: Rate,
+    requests: Rate,
     /// To be disconnected as soon as the refusal is on its way.
     refused: bool,
+}
+
+impl Peer {
+    /// Nobody yet.
+    fn new(config: &NetworkConfig) -> Peer {
+        let now = Instant::now();
+        Peer {
+            connections: Vec::new(),
+            site: None,
+            incarnation: 0,
+            greeted: false,
+            taken: false,
+            rtt: None,
+            ping_failures: 0,
+            in_flight: 0,
+            outbox: VecDeque::new(),
+            frames: Rate::new(config.limits.frames_per_second, now),
+            requests: Rate::new(config.limits.requests_per_second, now),
+            refused: false,
+        }
+    }
 }
 
 /// A frame that was sent and not answered.
@@ -93,7 +122,10 @@ pub(super) struct NetworkTask {
     sent: HashMap<u64, Sent>,
     /// Refused peers that are disconnected if they have not left by then, in that order.
     leaving: VecDeque<(Instant, PeerId)>,
-    arrivals: mpsc::Sender<Arrival>,
+    /// Connections, and by when their nodes must have introduced themselves, in that order.
+    newcomers: VecDeque<(Instant, PeerId, ConnectionId)>,
+    guard: Guard,
+    arrivals: mpsc::Sender<(Arrival, Option<Place>)>,
     counters: Arc<NetworkCounters>,
     state: watch::Sender<NetworkState>,
 }
@@ -102,7 +134,7 @@ impl NetworkTask {
     /// Builds the swarm and waits for its listener.
     pub(super) async fn new(
         config: NetworkConfig,
-        arrivals: mpsc::Sender<Arrival>,
+        arrivals: mpsc::Sender<(Arrival, Option<Place>)>,
         counters: Arc<NetworkCounters>,
     ) -> Result<NetworkTask, NetworkError> {
         let run_protocol = run_protocol(&config.run)?;
@@ -129,11 +161,14 @@ impl NetworkTask {
             probes: HashMap::new(),
             sent: HashMap::new(),
             leaving: VecDeque::new(),
+            newcomers: VecDeque::new(),
+            guard: Guard::new(&config.limits),
             arrivals,
             counters,
             state: watch::Sender::new(initial),
             config,
         };
+        task.list_members()?;
         task.listen().await?;
         Ok(task)
     }
@@ -146,6 +181,15 @@ impl NetworkTask {
     async fn listen(&mut self) -> Result<(), NetworkError> {
         let address = self.config.listen.clone();
         let parsed = parse_address(&address)?;
+        if self.config.grid_key.is_none() && !is_loopback(&parsed) {
+            if !self.config.allow_open_network {
+                return Err(NetworkError::Open(address));
+            }
+            tracing::warn!(
+                address,
+                "listens without a grid key: everybody who reaches this address can connect"
+            );
+        }
         let failed = |error: io::Error| NetworkError::Listen { address: address.clone(), error };
         let socket = socket_address(&parsed);
         // A listener on all interfaces reports one address for each; otherwise there is one in all.
@@ -191,11 +235,15 @@ impl NetworkTask {
         loop {
             let next_dial = self.dials.next_due();
             let next_leaving = self.leaving.front().map(|(due, _)| *due);
+            let next_newcomer = self.newcomers.front().map(|(due, ..)| *due);
+            let next_unban = self.guard.next_end();
             tokio::select! {
                 biased; // The end first, then our own work, then other sites.
                 _ = &mut stop => break,
                 () = sleep_until(next_dial) => self.dial_due(),
                 () = sleep_until(next_leaving) => self.disconnect_refused(),
+                () = sleep_until(next_newcomer) => self.disconnect_silent(),
+                () = sleep_until(next_unban) => self.end_bans(),
                 command = commands.recv() => match command {
                     Some(command) => self.on_command(command),
                     None => break,
@@ -228,6 +276,11 @@ impl NetworkTask {
     fn on_command(&mut self, command: Command) {
         match command {
             Command::Send(outgoing) => self.send(outgoing),
+            Command::Offence { by, offence } => {
+                if let Some(peer) = self.sites.get(&by) {
+                    self.offend(*peer, offence);
+                }
+            }
             Command::Probe { to, answer } => self.probe(to, answer),
             Command::Connect { peers, answer } => {
                 // The asker may have gone; then nobody wants the answer.
@@ -273,11 +326,6 @@ impl NetworkTask {
     fn learn(&mut self, peer: PeerId, address: Multiaddr) {
         let connected = self.peers.contains_key(&peer);
         self.dials.learn(peer, address, connected, Instant::now());
-    }
-
-    /// Whether a peer found by mDNS can belong to this run. Without known keys the hello decides.
-    fn may_be_of_this_run(&self, peer: PeerId) -> bool {
-        self.config.identity_seed.is_none() || self.keys.values().any(|key| *key == peer)
     }
 
     fn dial_due(&mut self) {
@@ -334,13 +382,13 @@ impl NetworkTask {
                 self.on_closed(peer_id, connection_id, num_established, cause);
             }
             SwarmEvent::OutgoingConnectionError { peer_id: Some(peer), error, .. } => {
-                tracing::debug!(%peer, %error, "dial failed");
+                self.on_dial_error(peer, &error);
                 if !self.peers.contains_key(&peer) {
                     self.dials.on_failed(peer, Instant::now());
                 }
             }
-            SwarmEvent::IncomingConnectionError { error, .. } => {
-                tracing::debug!(%error, "an incoming connection failed");
+            SwarmEvent::IncomingConnectionError { error, peer_id, .. } => {
+                self.on_incoming_error(peer_id, &error);
             }
             SwarmEvent::ListenerError { error, .. } => tracing::warn!(%error, "the listener has a problem"),
             _ => {}
@@ -349,8 +397,10 @@ impl NetworkTask {
 
     fn on_connected(&mut self, peer_id: PeerId, connection: ConnectionId, endpoint: &ConnectedPoint) {
         self.dials.on_connected(peer_id);
-        let peer = self.peers.entry(peer_id).or_default();
+        let peer = self.peers.entry(peer_id).or_insert_with(|| Peer::new(&self.config));
         peer.connections.push((connection, endpoint.is_dialer()));
+        self.watch_newcomer(peer_id, connection);
+        let Some(peer) = self.peers.get(&peer_id) else { return };
         if peer.connections.len() > 1 && self.dials.dials(peer_id) {
             // Both dialed. The lower id decides which connection stays, and it alone closes the others.
             let kept = peer.connections.iter().find(|(_, dialed)| *dialed).unwrap_or(&peer.connections[0]).0;
@@ -374,6 +424,8 @@ impl NetworkTask {
             self.sites.remove(&site);
             tracing::info!(other = site.0, cause, "disconnected");
             self.update_link(site, |link| link.connected = false);
+        } else if !peer.refused {
+            self.on_closed_early(peer_id);
         }
         if peer.refused {
             self.dials.on_refused(peer_id, Instant::now());
@@ -393,13 +445,14 @@ impl NetworkTask {
             BehaviourEvent::Identify(_) => {}
             BehaviourEvent::Mdns(mdns::Event::Discovered(found)) => {
                 for (peer, address) in found {
-                    if self.may_be_of_this_run(peer) {
+                    if self.listed(peer).is_some() {
                         tracing::debug!(%peer, %address, "found by mDNS");
                         self.learn(peer, strip_peer(address));
                     }
                 }
             }
             BehaviourEvent::Mdns(mdns::Event::Expired(_)) => {}
+            BehaviourEvent::Limits(never) | BehaviourEvent::Banned(never) => match never {},
         }
     }
 
@@ -428,15 +481,15 @@ impl NetworkTask {
     fn on_identified(&mut self, peer_id: PeerId, info: &identify::Info) {
         let Some(peer) = self.peers.get_mut(&peer_id) else { return };
         if info.protocol_version != self.run_protocol {
-            tracing::warn!(
-                peer = %peer_id,
-                ours = self.run_protocol,
-                theirs = info.protocol_version,
-                "refused a node of another run"
-            );
             peer.refused = true;
+            let theirs: String = info.protocol_version.chars().take(SHOWN_CHARS_MAX).collect();
+            let why = format!("it is of another run: {theirs:?} instead of {:?}", self.run_protocol);
+            self.refuse(RefusedConnection::Introduction, Some(peer_id), &why);
             self.counters.refused.fetch_add(1, Ordering::Relaxed);
             self.disconnect(peer_id);
+            return;
+        }
+        if peer.refused {
             return;
         }
         // Each connection has a stream of its own, and is identified by itself.
@@ -457,7 +510,9 @@ impl NetworkTask {
         match event {
             request_response::Event::Message { peer, message, .. } => match message {
                 request_response::Message::Request { request, channel, .. } => {
+                    let in_time = self.count_rate(peer, true);
                     let answer = match request {
+                        _ if !in_time => Answer::Full,
                         Request::Hello(bytes) => self.on_hello(peer, &bytes),
                         Request::Probe(_) => match self.peers.get(&peer) {
                             Some(Peer { site: Some(_), .. }) => Answer::Taken,
@@ -490,6 +545,12 @@ impl NetworkTask {
             }
             request_response::Event::InboundFailure { peer, error, .. } => {
                 tracing::debug!(%peer, %error, "a hello could not be taken or answered");
+                if let request_response::InboundFailure::Io(error) = error
+                    && error.kind() == io::ErrorKind::InvalidData
+                    && self.listed(peer).is_some()
+                {
+                    self.offend(peer, Offence::Garbage);
+                }
             }
             request_response::Event::ResponseSent { peer, .. } => {
                 if self.peers.get(&peer).is_some_and(|peer| peer.refused) {
@@ -518,7 +579,14 @@ impl NetworkTask {
                 Answer::Taken
             }
             Err((site, refusal)) => {
-                peer.refused = true;
+                let first = !std::mem::replace(&mut peer.refused, true);
+                if first {
+                    let reason = match refusal {
+                        Refusal::WrongKey | Refusal::NotListed => RefusedConnection::Identity,
+                        _ => RefusedConnection::Introduction,
+                    };
+                    self.refuse(reason, Some(peer_id), &refusal);
+                }
                 tracing::error!(peer = %peer_id, site = ?site.map(|site| site.0), reason = %refusal, "refused a node");
                 if let Some(site) = site.filter(|_| refusal != Refusal::DuplicateSite) {
                     self.update_link(site, |link| link.problem = Some(format!("refused: {refusal}")));
@@ -537,8 +605,10 @@ impl NetworkTask {
         if hello.site == self.config.site || !self.is_site(hello.site) {
             return refuse(Refusal::UnknownSite);
         }
-        if self.keys.get(&hello.site).is_some_and(|key| *key != peer_id) {
-            return refuse(Refusal::WrongKey);
+        match self.keys.get(&hello.site) {
+            None => return refuse(Refusal::NotListed),
+            Some(key) if *key != peer_id => return refuse(Refusal::WrongKey),
+            Some(_) => {}
         }
         if self.sites.get(&hello.site).is_some_and(|known| *known != peer_id) {
             return refuse(Refusal::DuplicateSite);
@@ -598,6 +668,7 @@ impl NetworkTask {
     fn on_frame_event(&mut self, event: FrameEvent) {
         match event {
             FrameEvent::Arrived { peer, connection, frame } => {
+                self.count_rate(peer, false);
                 let answer = self.on_frame(peer, frame);
                 self.count_refusal(answer);
                 self.swarm.behaviour_mut().frames.answer(peer, connection, answer);
@@ -618,19 +689,27 @@ impl NetworkTask {
                 self.lose(to, kind);
                 self.free_place(peer);
             }
-            FrameEvent::Broken { peer, connection, reason } => {
+            FrameEvent::Broken { peer, connection, reason, fault } => {
                 tracing::debug!(%peer, reason, "a connection carries no frames");
+                if fault == Some(Fault::Oversize) {
+                    self.counters.counts().oversize();
+                }
+                if fault.is_some() && self.listed(peer).is_some() {
+                    self.offend(peer, Offence::Stream);
+                }
                 self.swarm.close_connection(connection);
             }
         }
     }
 
     fn on_frame(&mut self, peer_id: PeerId, bytes: Vec<u8>) -> Answer {
-        let Some(Peer { site: Some(from), incarnation, .. }) = self.peers.get(&peer_id) else {
+        let Some(Peer { site: Some(from), incarnation, refused: false, .. }) = self.peers.get(&peer_id)
+        else {
             return Answer::Refused(Refusal::NotIntroduced);
         };
+        let place = Place::take(&self.counters, &self.config.limits, *from, bytes.len());
         let arrival = Arrival::Frame { from: *from, incarnation: *incarnation, bytes };
-        if self.arrivals.try_send(arrival).is_err() {
+        if place.is_none() || self.arrivals.try_send((arrival, place)).is_err() {
             self.counters.inbox_full.fetch_add(1, Ordering::Relaxed);
             return Answer::Full;
         }
@@ -683,7 +762,7 @@ impl NetworkTask {
     fn lose(&mut self, to: SiteId, kind: MessageKind) {
         self.counters.in_flight.fetch_sub(1, Ordering::Relaxed);
         self.counters.lost.fetch_add(1, Ordering::Relaxed);
-        if self.arrivals.try_send(Arrival::Lost { to, kind }).is_err() {
+        if self.arrivals.try_send((Arrival::Lost { to, kind }, None)).is_err() {
             // Counted above; only the event is missing.
             self.counters.inbox_full.fetch_add(1, Ordering::Relaxed);
         }

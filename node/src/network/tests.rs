@@ -1,5 +1,7 @@
 //! Networks of two and three nodes on the loopback interface, inside one process.
 
+mod closed;
+
 use std::time::Duration;
 
 use scheduler::SiteId;
@@ -187,15 +189,26 @@ fn config(site: u32) -> NetworkConfig {
         listen: "/ip4/127.0.0.1/tcp/0".to_string(),
         discovery: Discovery::Static,
         frame_bytes_max: FRAME_BYTES_MAX,
+        grid_key: None,
+        allow_open_network: false,
+        members: Vec::new(),
+        limits: Limits::default(),
     }
 }
 
 /// Starts sites 1 to `count` of a grid of that many, and waits until all are ready.
 async fn connected(count: usize) -> Vec<Network> {
+    connected_as(count, |_| {}).await
+}
+
+/// The same with another configuration.
+async fn connected_as(count: usize, change: impl Fn(&mut NetworkConfig)) -> Vec<Network> {
     let mut nodes = Vec::new();
     for site in 1..=count {
         let processors = PROCESSORS[..count].to_vec();
-        nodes.push(Network::start(NetworkConfig { processors, ..config(site as u32) }).await.unwrap());
+        let mut config = NetworkConfig { processors, ..config(site as u32) };
+        change(&mut config);
+        nodes.push(Network::start(config).await.unwrap());
     }
     for (index, node) in nodes.iter().enumerate() {
         for (other_index, other) in nodes.iter().enumerate().filter(|(other, _)| *other != index) {

@@ -17,7 +17,9 @@ use libp2p::swarm::{
     THandlerOutEvent, ToSwarm,
 };
 use libp2p::{Multiaddr, PeerId, StreamProtocol};
+use tokio::time::Instant;
 
+pub(super) use self::stream::Fault;
 use self::stream::{Command, FrameStream, Report};
 use super::codec::Answer;
 
@@ -31,7 +33,7 @@ pub(super) enum FrameEvent {
     /// One of ours was not.
     Lost { id: u64 },
     /// A connection can carry no frames.
-    Broken { peer: PeerId, connection: ConnectionId, reason: String },
+    Broken { peer: PeerId, connection: ConnectionId, reason: String, fault: Option<Fault> },
 }
 
 /// All streams of a node.
@@ -84,6 +86,13 @@ impl Frames {
     /// Answers the oldest unanswered frame of a connection.
     pub(super) fn answer(&mut self, peer: PeerId, connection: ConnectionId, answer: Answer) {
         self.command(peer, connection, Command::Answer(answer));
+    }
+
+    /// Reads nothing from a peer until then.
+    pub(super) fn pause(&mut self, peer: PeerId, until: Instant) {
+        for connection in self.connections.get(&peer).cloned().unwrap_or_default() {
+            self.command(peer, connection, Command::Pause(until));
+        }
     }
 
     fn command(&mut self, peer_id: PeerId, connection: ConnectionId, event: Command) {
@@ -166,7 +175,7 @@ impl NetworkBehaviour for Frames {
             }
             Report::Answered { id, answer } => FrameEvent::Answered { id, answer },
             Report::Lost { id } => FrameEvent::Lost { id },
-            Report::Broken(reason) => FrameEvent::Broken { peer, connection, reason },
+            Report::Broken { reason, fault } => FrameEvent::Broken { peer, connection, reason, fault },
         };
         self.events.push_back(ToSwarm::GenerateEvent(event));
     }

@@ -10,6 +10,19 @@ use std::io;
 
 use super::super::codec::{Answer, invalid};
 
+/// A frame that announces more bytes than are taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a frame of {len} bytes exceeds the cap of {max}")]
+pub(super) struct Oversize {
+    len: usize,
+    max: usize,
+}
+
+/// Whether that is what went wrong.
+pub(super) fn is_oversize(error: &io::Error) -> bool {
+    error.get_ref().is_some_and(|inner| inner.is::<Oversize>())
+}
+
 const ANSWERS: u8 = 0;
 const FRAME: u8 = 1;
 /// Bytes before a frame.
@@ -84,10 +97,8 @@ impl Incoming {
             [FRAME, a, b, c, d, ref rest @ ..] => {
                 let len = u32::from_le_bytes([a, b, c, d]) as usize;
                 if len > self.bytes_max {
-                    return Err(invalid(format!(
-                        "a frame of {len} bytes exceeds the cap of {}",
-                        self.bytes_max
-                    )));
+                    let oversize = Oversize { len, max: self.bytes_max };
+                    return Err(io::Error::new(io::ErrorKind::InvalidData, oversize));
                 }
                 let Some(frame) = rest.get(..len) else { return Ok(None) };
                 sink(Record::Frame(frame.to_vec()));
@@ -147,6 +158,7 @@ mod tests {
     fn hostile_bytes_are_refused_before_anything_is_allocated() {
         let error = read(&mut Incoming::new(4), &[FRAME, 5, 0, 0, 0]).unwrap_err();
         assert_eq!(error.to_string(), "a frame of 5 bytes exceeds the cap of 4");
+        assert!(is_oversize(&error));
         assert!(read(&mut Incoming::new(4), &[9]).is_err());
         assert!(read(&mut Incoming::new(4), &[ANSWERS, 1, 99]).is_err());
     }

@@ -43,6 +43,8 @@ pub(in crate::network) enum Command {
     Send { id: u64, frame: Vec<u8> },
     /// The oldest frame that arrived and was not answered is answered by this.
     Answer(Answer),
+    /// Read nothing until then.
+    Pause(Instant),
 }
 
 /// What the stream tells.
@@ -56,8 +58,20 @@ pub(in crate::network) enum Report {
     Lost {
         id: u64,
     },
-    /// The stream is gone, and so should be the connection.
-    Broken(String),
+    /// The stream is gone, and so should be the connection. Whether the other node broke its rules.
+    Broken {
+        reason: String,
+        fault: Option<Fault>,
+    },
+}
+
+/// How the other node broke the rules of the stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::network) enum Fault {
+    /// A frame that is too long.
+    Oversize,
+    /// Anything else.
+    Other,
 }
 
 /// A frame without an answer.
@@ -88,6 +102,8 @@ pub(in crate::network) struct FrameStream {
     to_flush: bool,
     incoming: Incoming,
     buffer: Box<[u8]>,
+    /// Nothing is read before.
+    paused: Option<Pin<Box<Sleep>>>,
     reports: VecDeque<Report>,
 }
 
@@ -111,18 +127,19 @@ impl FrameStream {
             to_flush: false,
             incoming: Incoming::new(bytes_max),
             buffer: vec![0; READ_BYTES].into_boxed_slice(),
+            paused: None,
             reports: VecDeque::new(),
         }
     }
 
-    fn fail(&mut self, reason: String) {
+    fn fail(&mut self, reason: String, fault: Option<Fault>) {
         self.stream = None;
         self.broken = true;
         self.queue.clear();
         let lost = self.unanswered.drain(..).skip(self.expired).map(|frame| Report::Lost { id: frame.id });
         self.reports.extend(lost);
         self.expired = 0;
-        self.reports.push_back(Report::Broken(reason));
+        self.reports.push_back(Report::Broken { reason, fault });
     }
 
     /// Gives frames up that were not answered in time.
@@ -194,6 +211,12 @@ impl FrameStream {
     }
 
     fn read(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
+        if let Some(pause) = &mut self.paused {
+            if pause.as_mut().poll(cx).is_pending() {
+                return Ok(());
+            }
+            self.paused = None;
+        }
         while self.reports.is_empty() {
             let Some(stream) = &mut self.stream else { return Ok(()) };
             let count = match Pin::new(stream).poll_read(cx, &mut self.buffer)? {
@@ -248,7 +271,12 @@ impl ConnectionHandler for FrameStream {
         if self.stream.is_some()
             && let Err(error) = self.write(cx).and_then(|()| self.read(cx))
         {
-            self.fail(error.to_string());
+            let fault = match error.kind() {
+                io::ErrorKind::InvalidData if record::is_oversize(&error) => Some(Fault::Oversize),
+                io::ErrorKind::InvalidData => Some(Fault::Other),
+                _ => None,
+            };
+            self.fail(error.to_string(), fault);
         }
         match self.reports.pop_front() {
             Some(report) => Poll::Ready(ConnectionHandlerEvent::NotifyBehaviour(report)),
@@ -265,6 +293,10 @@ impl ConnectionHandler for FrameStream {
                 self.queue.push_back(frame);
             }
             Command::Answer(answer) => self.answers.push(answer.to_byte()),
+            Command::Pause(until) => {
+                let until = self.paused.as_ref().map_or(until, |pause| pause.deadline().max(until));
+                self.paused = Some(Box::pin(tokio::time::sleep_until(until)));
+            }
         }
     }
 
@@ -284,7 +316,7 @@ impl ConnectionHandler for FrameStream {
                 record::put_nothing(&mut self.outgoing);
             }
             ConnectionEvent::DialUpgradeError(DialUpgradeError { error, .. }) => {
-                self.fail(format!("the stream for frames does not open: {error}"));
+                self.fail(format!("the stream for frames does not open: {error}"), None);
             }
             // A second stream is dropped, which closes it.
             _ => {}
