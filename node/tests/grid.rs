@@ -296,7 +296,7 @@ impl Grid {
         for client in &clients {
             client.wait_ready(PATIENCE).unwrap();
         }
-        Grid { nodes, clients, token, folder: folder }
+        Grid { nodes, clients, token, folder }
     }
 
     fn start_clock(&self) {
