@@ -389,6 +389,13 @@ impl Metrics {
             | EventKind::Denied { .. }
             | EventKind::Followed { .. }
             | EventKind::Recovered { .. }
+            | EventKind::Suspected { .. }
+            | EventKind::Heard { .. }
+            | EventKind::Gone { .. }
+            | EventKind::Left { .. }
+            | EventKind::TookOver { .. }
+            | EventKind::Superseded { .. }
+            | EventKind::Stranded { .. }
             | EventKind::Interrupted { .. } => {}
         }
     }

@@ -5,11 +5,12 @@
 
 use bincode::Options;
 
+use crate::membership::{REPORTS_MAX, VOIDS_MAX};
 use crate::message::Message;
 use crate::pool::board::BOARD_MAX;
 
 /// First byte of every frame.
-pub const WIRE_VERSION: u8 = 2;
+pub const WIRE_VERSION: u8 = 3;
 
 /// Longest frame accepted or made, in bytes.
 pub const FRAME_MAX: usize = 256 * 1024;
@@ -91,6 +92,8 @@ fn check_counts(message: &Message) -> Result<(), CodecError> {
         | Message::Route { transfers, .. }
         | Message::Give { transfers, .. } => (transfers.len(), TRANSFERS_MAX),
         Message::Gossip { digests } => (digests.len(), DIGESTS_MAX),
+        Message::Beat { voids, .. } => (voids.len(), VOIDS_MAX),
+        Message::Reports { reports } | Message::Noted { reports } => (reports.len(), REPORTS_MAX),
         Message::Reply { accepted, declined } => (accepted.len() + declined.len(), REPLIES_MAX),
         Message::Board { board, .. } => (board.longest(), BOARD_MAX),
         _ => (0, 0),
@@ -106,7 +109,7 @@ mod tests {
     use scheduler::exchange::WaitingJob;
 
     use crate::message::{
-        Board, Digest, Epoch, Listing, Offer, OfferId, QueueState, Release, Rest, Transfer,
+        Board, Digest, Epoch, Listing, Offer, OfferId, QueueState, Release, Report, Rest, Transfer, Void,
     };
 
     fn transfer(number: u64) -> Transfer {
@@ -124,6 +127,7 @@ mod tests {
             bounces: 1,
             hops: 2,
             epoch: 0,
+            guardian: Some(SiteId(2)),
         }
     }
 
@@ -156,8 +160,15 @@ mod tests {
             Message::Watch { seq: 4, width: 2 },
             Message::News { seq: 4, digest: DIGEST },
             Message::Gossip { digests: vec![DIGEST, DIGEST] },
+            Message::Beat { life: 1, leaving: true, first: 3, voids: vec![VOID], known: 2 },
+            Message::Reports { reports: vec![REPORT] },
+            Message::Noted { reports: vec![REPORT, REPORT] },
         ]
     }
+
+    const VOID: Void = Void { job: JobId(7), epoch: 2 };
+    const REPORT: Report =
+        Report { job: JobId(7), guardian: SiteId(1), epoch: 1, hops: 3, holder: SiteId(2), done: true };
 
     const EPOCH: Epoch = Epoch { counter: 2, site: SiteId(3) };
     const OFFER: OfferId = OfferId { job: JobId(7), version: 1 };
@@ -185,13 +196,13 @@ mod tests {
     }
 
     #[test]
-    fn golden_bytes_of_version_2() {
+    fn golden_bytes_of_version_3() {
         let request =
             Message::Request { seq: 2, offer: Offer { free: 3, stand: true, releases: Vec::new() }, seen: 1 };
         assert_eq!(
             encode(&request),
             [
-                2, // version
+                3, // version
                 0, 0, 0, 0, // kind
                 2, 0, 0, 0, 0, 0, 0, 0, // seq
                 3, 0, 0, 0, 1, // free, stand
@@ -199,7 +210,7 @@ mod tests {
                 1, 0, 0, 0, 0, 0, 0, 0, // seen
             ]
         );
-        assert_eq!(encode(&Message::Floor { floor: 8 }), [2, 9, 0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(encode(&Message::Floor { floor: 8 }), [3, 9, 0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0]);
     }
 
     #[test]
@@ -208,7 +219,7 @@ mod tests {
         assert_eq!(
             encode(&assign),
             [
-                2, 12, 0, 0, 0, // version, kind
+                3, 12, 0, 0, 0, // version, kind
                 7, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, // job, version of the offer
                 1, 0, 0, 0, // to
                 2, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, // epoch: counter, site
@@ -218,7 +229,7 @@ mod tests {
         assert_eq!(
             encode(&Message::Board { board: withdrawn, epoch: EPOCH, ask: false }),
             [
-                2, 10, 0, 0, 0, // version, kind
+                3, 10, 0, 0, 0, // version, kind
                 5, 0, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 0, // revision, whole, free, nothing kept
                 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, // nothing busy, nothing idle
                 0, 0, 0, 0, 0, 0, 0, 0, // nothing offered
@@ -240,7 +251,7 @@ mod tests {
             244, 1, 0, 0, 0, 0, 0, 0, // work
             2, 0, 0, 0, 1, 0, 0, 0, // narrowest, idle
         ];
-        let head = |kind: u8, rest: &[u8]| [&[2, kind, 0, 0, 0], rest].concat();
+        let head = |kind: u8, rest: &[u8]| [&[3, kind, 0, 0, 0], rest].concat();
         let seq = [4, 0, 0, 0, 0, 0, 0, 0];
         let refuse = head(16, &[&seq[..], &digest[..]].concat());
         assert_eq!(encode(&Message::Refuse { seq: 4, digest: DIGEST }), refuse);
@@ -256,15 +267,37 @@ mod tests {
     }
 
     #[test]
+    fn golden_bytes_of_the_membership() {
+        let beat = Message::Beat { life: 1, leaving: true, first: 3, voids: vec![VOID], known: 2 };
+        assert_eq!(
+            encode(&beat),
+            [
+                3, 21, 0, 0, 0, // version, kind
+                1, 0, 0, 0, 1, 3, 0, 0, 0, 0, 0, 0, 0, // life, leaving, first
+                1, 0, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, // one job, its epoch
+                2, 0, 0, 0, 0, 0, 0, 0, // known
+            ]
+        );
+        let report = [
+            1, 0, 0, 0, 0, 0, 0, 0, // one
+            7, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, // job, guardian
+            1, 0, 0, 0, 3, 0, 0, 0, 2, 0, 0, 0, 1, // epoch, hops, holder, done
+        ];
+        let head = |kind: u8| [&[3, kind, 0, 0, 0][..], &report[..]].concat();
+        assert_eq!(encode(&Message::Reports { reports: vec![REPORT] }), head(22));
+        assert_eq!(encode(&Message::Noted { reports: vec![REPORT] }), head(23));
+    }
+
+    #[test]
     fn hostile_frames_are_refused() {
         assert_eq!(decode(&[]), Err(CodecError::Empty));
         assert_eq!(decode(&[1, 0]), Err(CodecError::Version(1)));
-        assert_eq!(decode(&vec![2; FRAME_MAX + 1]), Err(CodecError::TooLong(FRAME_MAX + 1)));
+        assert_eq!(decode(&vec![3; FRAME_MAX + 1]), Err(CodecError::TooLong(FRAME_MAX + 1)));
         let mut trailing = encode(&Message::Floor { floor: 8 });
         trailing.push(0);
         assert!(matches!(decode(&trailing), Err(CodecError::Malformed(_))));
         // A list that claims 2^40 entries in a short frame.
-        let mut long = vec![2, 3, 0, 0, 0];
+        let mut long = vec![3, 3, 0, 0, 0];
         long.extend((1u64 << 40).to_le_bytes());
         assert!(matches!(decode(&long), Err(CodecError::Malformed(_))));
         let many = Message::Reply { accepted: vec![1; REPLIES_MAX + 1], declined: Vec::new() };

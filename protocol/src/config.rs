@@ -75,12 +75,26 @@ pub struct Options {
     pub margin: Option<Span>,
     /// Whether an event is emitted for every message.
     pub message_events: bool,
+    /// How often a site says that it is there; see [`crate::membership`]. `None`: nobody asks.
+    #[serde(default)]
+    pub heartbeat: Option<Span>,
+    /// After this long without a sign a site is suspected. At least some heartbeats and twice the largest delay.
+    #[serde(default = "default_suspect_after")]
+    pub suspect_after: Span,
+    /// After this long without a sign a site is gone, and jobs that it holds are taken over. They may run twice.
+    /// `None`: never.
+    #[serde(default)]
+    pub lease: Option<Span>,
     /// Whether a peer emits [`crate::Fact`]s for a journal. Without them a site does not survive a crash.
     #[serde(default)]
     pub journal: bool,
     /// What becomes of jobs that executed when their site crashed.
     #[serde(default)]
     pub interrupted: Interrupted,
+}
+
+fn default_suspect_after() -> Span {
+    Span::from_secs(60)
 }
 
 /// What becomes of jobs that executed when their site crashed.
@@ -114,6 +128,9 @@ impl Default for Options {
             gossip_fanout: 3,
             margin: None,
             message_events: true,
+            heartbeat: None,
+            suspect_after: default_suspect_after(),
+            lease: None,
             journal: false,
             interrupted: Interrupted::Requeue,
         }

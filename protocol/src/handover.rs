@@ -46,6 +46,9 @@ pub struct Custody {
     pub bounces: u32,
     /// Counts take-overs.
     pub epoch: u32,
+    /// Who is responsible if the holder is gone; none if it is the holder.
+    #[serde(default)]
+    pub guardian: Option<SiteId>,
 }
 
 /// One durable change of a ledger.
@@ -66,6 +69,13 @@ pub enum Record {
         number: u64,
         /// What it answered.
         answer: Answer,
+    },
+    /// The job was taken over under a newer epoch; whatever the receiver answers means nothing.
+    Voided {
+        /// The receiver.
+        to: SiteId,
+        /// The transfer number.
+        number: u64,
     },
     /// This site answered a transfer.
     Tomb {
@@ -150,7 +160,7 @@ impl Ledger {
                 outgoing.next += 1;
                 outgoing.out.insert(transfer.number, transfer);
             }
-            Record::Settled { to, number, .. } => {
+            Record::Settled { to, number, .. } | Record::Voided { to, number } => {
                 let gone = self.outgoing.entry(to).or_default().out.remove(&number);
                 assert!(gone.is_some(), "only a transfer that is out can be settled");
             }
@@ -181,6 +191,7 @@ impl Ledger {
             bounces: custody.bounces,
             hops: custody.hops.saturating_add(1),
             epoch: custody.epoch,
+            guardian: custody.guardian,
         };
         (Record::Out { to, transfer }, transfer)
     }

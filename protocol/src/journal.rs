@@ -16,6 +16,8 @@ use scheduler::{JobId, JobSpec, SiteId, Time};
 use serde::{Deserialize, Serialize};
 
 use crate::handover::{Custody, Ledger, Record};
+use crate::membership::{Report, Ward};
+use crate::message::Void;
 
 /// How many numbers of each kind a site can use between two restarts.
 const NUMBERS_PER_LIFE: u64 = 1 << 40;
@@ -72,6 +74,24 @@ pub enum Fact {
         /// The transfer.
         number: u64,
     },
+    /// Another site has, or was granted, a job that this site is responsible for.
+    Ward(Ward),
+    /// This site is no longer responsible for a job that it gave away, or has it again.
+    Unward {
+        /// The job.
+        job: JobId,
+    },
+    /// Another site must learn what became of a job that it is responsible for.
+    Reports(Report),
+    /// It has.
+    Reported {
+        /// The job.
+        job: JobId,
+    },
+    /// This site took a job over; everybody must learn it.
+    TookOver(Void),
+    /// Another site took a job over.
+    Superseded(Void),
 }
 
 /// A job that a site owns.
@@ -98,6 +118,14 @@ pub struct Durable {
     pub ledger: Ledger,
     /// Unanswered transfers that bring a job home: receiver and number.
     pub routes: BTreeSet<(SiteId, u64)>,
+    /// Of jobs that the site is responsible for and gave away.
+    pub wards: BTreeMap<JobId, Ward>,
+    /// What others must still learn of their jobs.
+    pub reports: BTreeMap<JobId, Report>,
+    /// The newest epochs of jobs that were taken over.
+    pub voids: BTreeMap<JobId, u32>,
+    /// What the site took over, in that order.
+    pub taken_over: Vec<Void>,
 }
 
 impl Durable {
@@ -129,7 +157,7 @@ impl Durable {
                         let gone = self.jobs.remove(&transfer.job.id);
                         assert!(gone.is_some_and(|kept| kept.started.is_none()), "only a waiting job moves");
                     }
-                    Record::Settled { to, number, .. } => {
+                    Record::Settled { to, number, .. } | Record::Voided { to, number } => {
                         self.routes.remove(&(to, number));
                     }
                     Record::Tomb { .. } | Record::Floor { .. } => {}
@@ -137,6 +165,25 @@ impl Durable {
             }
             Fact::Routed { to, number } => {
                 self.routes.insert((to, number));
+            }
+            Fact::Ward(ward) => {
+                self.wards.insert(ward.job.id, ward);
+            }
+            Fact::Unward { job } => {
+                self.wards.remove(&job);
+            }
+            Fact::Reports(report) => {
+                self.reports.insert(report.job, report);
+            }
+            Fact::Reported { job } => {
+                self.reports.remove(&job);
+            }
+            Fact::TookOver(void) => {
+                self.taken_over.push(void);
+                self.voids.insert(void.job, void.epoch);
+            }
+            Fact::Superseded(void) => {
+                self.voids.insert(void.job, void.epoch);
             }
         }
     }

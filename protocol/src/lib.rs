@@ -16,6 +16,7 @@ pub mod handover;
 pub mod journal;
 mod lists;
 mod margin;
+pub mod membership;
 pub mod message;
 pub mod peer;
 pub mod pool;
@@ -27,5 +28,6 @@ mod victim;
 
 pub use config::{Discovery, Interrupted, Options, PeerConfig};
 pub use journal::{Durable, Fact};
+pub use membership::Presence;
 pub use message::Message;
 pub use peer::{Input, Output, Peer};

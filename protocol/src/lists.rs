@@ -88,8 +88,16 @@ impl Lists {
         }
     }
 
-    /// The list of the machine of rank `thief` in the queue of the site of rank `owner`.
-    pub(crate) fn list(&self, waiting: &WaitingList, grid: &Grid, owner: usize, thief: usize) -> Ranges {
+    /// The list of the machine of rank `thief` in the queue of the site of rank `owner`. Sites of absent ranks
+    /// (ascending) are as if they did not exist.
+    pub(crate) fn list(
+        &self,
+        waiting: &WaitingList,
+        grid: &Grid,
+        owner: usize,
+        thief: usize,
+        absent: &[usize],
+    ) -> Ranges {
         let sizes = grid.sizes();
         let Some(class) = self.leading(waiting, sizes[owner]) else { return Ranges::NONE };
         match *self {
@@ -97,7 +105,10 @@ impl Lists {
             Lists::Steal { threshold, .. } => {
                 let widest = waiting.widest(class).expect("the leading class is not empty");
                 let above = &sizes[owner + 1..=thief];
-                let bigger = above.partition_point(|&size| threshold.is_big(widest, size));
+                let mut bigger = above.partition_point(|&size| threshold.is_big(widest, size));
+                while bigger > 0 && absent.binary_search(&(owner + bigger)).is_ok() {
+                    bigger -= 1;
+                }
                 Ranges::one(match bigger.checked_sub(1) {
                     Some(place) => {
                         let border = threshold.widest_small(above[place]);
@@ -307,7 +318,7 @@ mod tests {
                 let root = (0..=thief).rev().find(|&rank| !waiting[rank].is_empty());
                 let mut ids: Vec<u64> = Vec::new();
                 if let Some(owner) = root {
-                    let ranges = lists.list(&waiting[owner], &grid, owner, thief);
+                    let ranges = lists.list(&waiting[owner], &grid, owner, thief, &[]);
                     for widths in ranges.iter() {
                         ids.extend(waiting[owner].in_order(widths).iter().map(|job| job.id.0));
                     }

@@ -5,9 +5,10 @@
 //! transfer, and giving a job back *is* declining it. Nothing here is recursive and no list has elements of size zero, so decoding is bounded.
 
 use scheduler::event::MessageKind;
-use scheduler::{JobSpec, SiteId, Span, Time};
+use scheduler::{JobId, JobSpec, SiteId, Span, Time};
 use serde::{Deserialize, Serialize};
 
+pub use crate::membership::Report;
 pub use crate::pool::board::{Board, Epoch, Listing, OfferId};
 
 /// One message between two peers. The driver says who sent it.
@@ -171,6 +172,29 @@ pub enum Message {
         /// One per site at most.
         digests: Vec<Digest>,
     },
+    /// Any to any, every now and then: I am there.
+    Beat {
+        /// How often the sender began again.
+        life: u32,
+        /// It takes no more jobs.
+        leaving: bool,
+        /// Jobs that it took over, numbered from this one.
+        first: u64,
+        /// The jobs.
+        voids: Vec<Void>,
+        /// How many of those that the receiver took over the sender knows of.
+        known: u64,
+    },
+    /// Holder to who is responsible: this became of your jobs. Repeated until it is noted.
+    Reports {
+        /// One per job.
+        reports: Vec<Report>,
+    },
+    /// Noted.
+    Noted {
+        /// What.
+        reports: Vec<Report>,
+    },
 }
 
 /// What a site says of itself to any other.
@@ -245,6 +269,17 @@ pub struct Transfer {
     pub hops: u32,
     /// Counts take-overs of the job after a site died.
     pub epoch: u32,
+    /// Who is responsible for it if the receiver dies; none if that is the receiver.
+    pub guardian: Option<SiteId>,
+}
+
+/// A job was taken over: its epochs below this one mean nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Void {
+    /// The job.
+    pub job: JobId,
+    /// Its epoch now.
+    pub epoch: u32,
 }
 
 impl PartialOrd for Transfer {
@@ -256,12 +291,13 @@ impl PartialOrd for Transfer {
 impl Ord for Transfer {
     /// By number, then by what distinguishes two transfers of one number: nothing else, for one sender.
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        (self.number, self.job.key(), self.bounces, self.hops, self.epoch).cmp(&(
+        (self.number, self.job.key(), self.bounces, self.hops, self.epoch, self.guardian).cmp(&(
             other.number,
             other.job.key(),
             other.bounces,
             other.hops,
             other.epoch,
+            other.guardian,
         ))
     }
 }
@@ -291,6 +327,9 @@ impl Message {
             Message::Watch { .. } => MessageKind::Watch,
             Message::News { .. } => MessageKind::News,
             Message::Gossip { .. } => MessageKind::Gossip,
+            Message::Beat { .. } => MessageKind::Beat,
+            Message::Reports { .. } => MessageKind::Reports,
+            Message::Noted { .. } => MessageKind::Noted,
         }
     }
 
@@ -300,6 +339,7 @@ impl Message {
             Message::Seen { .. }
             | Message::Withdraw { .. }
             | Message::Floor { .. }
+            | Message::Noted { .. }
             | Message::Gossip { .. } => false,
             // Decided at quiescence, or answered at once.
             Message::Board { .. }

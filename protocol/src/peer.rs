@@ -28,6 +28,7 @@ use crate::config::PeerConfig;
 use crate::handover::{Custody, Ledger, Record};
 use crate::journal::{Fact, Place, first_number};
 use crate::lists::{Lists, place};
+use crate::membership::Membership;
 use crate::message::{Message, Offer, Release, Transfer};
 use crate::pool::Exchange;
 use crate::round_trips::RoundTrips;
@@ -55,6 +56,15 @@ pub enum Input {
     Settle,
     /// [`Peer::poll_timeout`] has passed.
     Timeout,
+    /// The operator wants the site to give its jobs away and to stop; see [`Peer::has_left`].
+    Leave,
+    /// The operator makes the site the owner of a job whose guardian is gone, under an epoch newer than any other.
+    Adopt {
+        /// The job.
+        job: JobSpec,
+        /// The epoch.
+        epoch: u32,
+    },
 }
 
 /// What a peer wants done.
@@ -115,6 +125,10 @@ pub struct Peer {
     pub(crate) pool: Option<Box<Exchange>>,
     /// What a classic baseline adds.
     pub(crate) balance: Option<Balancer>,
+    /// Who is there, if sites say so.
+    pub(crate) membership: Option<Box<Membership>>,
+    /// Ranks that do not count in the order of sizes, ascending.
+    pub(crate) absent: Vec<usize>,
     outputs: VecDeque<Output>,
     #[cfg(feature = "canary")]
     pub(crate) canary: Option<Canary>,
@@ -197,6 +211,8 @@ impl Peer {
             round_trips: RoundTrips::default(),
             pool,
             balance,
+            membership: Membership::of(&config),
+            absent: Vec::new(),
             outputs: VecDeque::new(),
             #[cfg(feature = "canary")]
             canary: None,
@@ -207,6 +223,7 @@ impl Peer {
 
     /// Tells the peer one thing. Drain [`Peer::poll_output`] before the next.
     pub fn handle(&mut self, now: Time, input: Input) {
+        self.wake(now);
         match input {
             Input::Submitted(job) => self.on_submitted(now, job),
             Input::Completed(job) => self.on_completed(now, job),
@@ -215,6 +232,9 @@ impl Peer {
             Input::Settle if self.pool.is_some() => self.pool_settle(now),
             Input::Settle => {}
             Input::Timeout => self.on_timeout(now),
+            Input::Leave => self.leave(now),
+            Input::Adopt { job, epoch } if self.membership.is_some() => self.adopt(now, job, epoch),
+            Input::Adopt { .. } => {}
         }
         if self.pool.is_some() {
             self.pool_after(now);
@@ -238,7 +258,6 @@ impl Peer {
     }
 
     fn on_submitted(&mut self, now: Time, job: JobSpec) {
-        let home = self.config.home_rank(&job).expect("drivers refuse jobs wider than the widest site");
         self.event(EventKind::Submitted {
             job: job.id,
             processors: job.processors,
@@ -246,21 +265,11 @@ impl Peer {
             origin: job.origin,
         });
         self.own_up(job, Custody::default(), Place::Queue);
-        if self.pool.is_some() {
-            // A job is its origin's: nobody is sent to its home.
-            self.pool_submitted(now, job);
-        } else if self.keeps(home, &job) {
-            self.enqueue(now, job);
-            if self.balance.is_some() {
-                self.balance_arrived();
-            }
-        } else {
-            self.route(now, home, job, Custody::default());
-        }
+        self.settle_in(now, job, Custody::default());
     }
 
     /// Whether a job that was submitted here stays here: always at its home, and where homes mean nothing if it fits.
-    fn keeps(&self, home: usize, job: &JobSpec) -> bool {
+    pub(crate) fn keeps(&self, home: usize, job: &JobSpec) -> bool {
         let is_free = self.balance.is_some() || self.config.strategy == Strategy::Local;
         home == self.rank || (is_free && job.processors <= self.processors())
     }
@@ -268,14 +277,19 @@ impl Peer {
     /// Puts a job into the queue of this site.
     pub(crate) fn enqueue(&mut self, now: Time, job: JobSpec) {
         match &mut self.local {
-            Some(local) => local.submit(now, job),
+            Some(local) => {
+                if self.membership.as_mut().is_none_or(|membership| membership.keep_local(job)) {
+                    local.submit(now, job);
+                }
+            }
+            None if self.pool.is_some() => self.pool_submitted(now, job),
             None if self.balance.is_some() => self.balance_enqueue(job),
             None => self.own.insert(job),
         }
         self.fresh = true;
     }
 
-    fn route(&mut self, now: Time, home: usize, job: JobSpec, custody: Custody) {
+    pub(crate) fn route(&mut self, now: Time, home: usize, job: JobSpec, custody: Custody) {
         let transfer = self.grant_transfer(now, home, job, custody, Reason::ROUTE);
         self.routed.insert((home, transfer.number));
         self.write(Fact::Routed { to: self.site_at(home), number: transfer.number });
@@ -293,8 +307,9 @@ impl Peer {
         }
         self.free += gone.processors;
         assert!(self.free <= self.processors(), "a job frees what it held");
-        self.custody.remove(&job);
+        let custody = self.custody.remove(&job).unwrap_or_default();
         self.write(Fact::Ended { job });
+        self.ward_done(job, custody);
         self.fresh = true;
         self.changes += 1;
         self.event(EventKind::Completed { job, processors: gone.processors });
@@ -308,6 +323,7 @@ impl Peer {
             return self.ignore(from, &message);
         }
         let other = self.config.grid.rank(from);
+        self.heard_of(now, other);
         let steals = self.lists.is_some();
         match message {
             Message::Request { .. }
@@ -354,6 +370,11 @@ impl Peer {
                 self.on_recall(other, number);
             }
             Message::Floor { floor } => self.on_floor(from, floor),
+            Message::Beat { leaving, first, voids, known, .. } => {
+                self.on_beat(now, other, leaving, first, &voids, known);
+            }
+            Message::Reports { reports } => self.on_reports(now, other, reports),
+            Message::Noted { reports } => self.on_noted(&reports),
             message if self.pool.is_some() => self.on_pool_message(now, other, message),
             // From a site that has no business saying so.
             message => self.ignore(from, &message),
@@ -362,7 +383,13 @@ impl Peer {
 
     /// Decides what starts here, tells others, and asks for work if hungry.
     pub(crate) fn turn(&mut self, now: Time) {
+        if self.must_ask_first() {
+            return;
+        }
         self.fresh = false;
+        if self.is_leaving() {
+            return self.turn_out(now);
+        }
         if self.local.is_some() {
             return self.local_turn(now);
         }
@@ -381,11 +408,23 @@ impl Peer {
     }
 
     fn local_turn(&mut self, now: Time) {
-        let local = self.local.as_mut().expect("checked by the caller");
         let mut starts = Vec::new();
-        local.decide(now, &mut starts);
-        for job in starts {
-            self.start(now, job);
+        loop {
+            let local = self.local.as_mut().expect("checked by the caller");
+            local.decide(now, &mut starts);
+            let mut withdrawn = false;
+            for job in starts.drain(..) {
+                if self.membership.as_mut().is_none_or(|membership| membership.starts_local(job.id)) {
+                    self.start(now, job);
+                } else {
+                    let local = self.local.as_mut().expect("checked by the caller");
+                    local.complete(now, job.id);
+                    withdrawn = true;
+                }
+            }
+            if !withdrawn {
+                return;
+            }
         }
     }
 
@@ -406,7 +445,7 @@ impl Peer {
             return false;
         }
         let lists = self.lists();
-        let ranges = lists.list(&self.own, &self.config.grid, self.rank, self.rank);
+        let ranges = lists.list(&self.own, &self.config.grid, self.rank, self.rank, &self.absent);
         let releases = self.releases(now);
         let Some(job) = lists.pick(&self.own, ranges, self.free, now, &releases) else { return false };
         let (processors, key) = place(&job);
@@ -473,6 +512,7 @@ impl Peer {
                 self.repeat_claim(now, number);
             }
             Timer::Refresh => self.pool_refresh(now),
+            Timer::Beat => self.beat(now),
         }
     }
 
@@ -496,8 +536,12 @@ impl Peer {
         why: Reason,
     ) -> Transfer {
         let site = self.site_at(to);
-        let (record, transfer) = self.ledger.grant(site, job, custody);
+        // A route makes the receiver responsible, unless somebody else is.
+        let keeps = why.cause != GrantCause::Route;
+        let guardian = custody.guardian.or(keeps.then_some(self.site()));
+        let (record, transfer) = self.ledger.grant(site, job, Custody { guardian, ..custody });
         self.apply(record);
+        self.ward_out(site, &transfer, custody);
         self.custody.remove(&job.id);
         self.round_trips.transfer_left(to, transfer.number, now);
         if let Some(retry) = self.config.options.retry {
@@ -517,6 +561,16 @@ impl Peer {
     pub(crate) fn apply(&mut self, record: Record) {
         self.ledger.apply(&record);
         self.write(Fact::Ledger(record));
+    }
+
+    /// This site owns a job that came by a transfer.
+    pub(crate) fn keep_custody(&mut self, transfer: &Transfer, place: Place) {
+        let (job, me) = (transfer.job, self.site());
+        let guardian = transfer.guardian.filter(|&guardian| guardian != me);
+        let custody = Custody { hops: transfer.hops, bounces: 0, epoch: transfer.epoch, guardian };
+        self.custody.insert(job.id, custody);
+        self.own_up(job, custody, place);
+        self.ward_back(job.id);
     }
 
     /// Writes down that this site owns a job that waits here.
@@ -610,10 +664,10 @@ impl Peer {
 
     /// Jobs that wait here, own and held.
     pub fn waiting(&self) -> usize {
-        self.own.len()
-            + self.held.len()
-            + self.local.as_ref().map_or(0, LocalQueue::waiting)
+        self.own.len() + self.held.len() + self.local.as_ref().map_or(0, LocalQueue::waiting)
+            - self.membership.as_ref().map_or(0, |membership| membership.withdrawn())
             + self.pooled().count()
+            + self.membership.as_ref().map_or(0, |membership| membership.stranded_count())
     }
 
     /// Jobs that wait here, in the local queue or offered, under exchange through a global queue.
@@ -644,6 +698,9 @@ impl Peer {
     /// Whether no answer is outstanding and no message may have to be repeated. A site that polls always has a
     /// question open; for it only transfers count.
     pub fn is_quiet(&self) -> bool {
+        if self.membership.as_ref().is_some_and(|membership| !membership.is_quiet()) {
+            return false;
+        }
         if self.balance.is_some() {
             return self.ledger.is_settled() && self.balance_is_quiet();
         }

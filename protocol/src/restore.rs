@@ -29,6 +29,9 @@ impl Peer {
         let mut peer = Peer::at_rest(config, last + 1);
         peer.write(Fact::Began { life: last + 1 });
         peer.ledger = durable.ledger.clone();
+        if let Some(membership) = &mut peer.membership {
+            membership.restore(durable);
+        }
         let running = durable.running().count();
         peer.event(EventKind::Recovered {
             life: last + 1,

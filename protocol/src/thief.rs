@@ -8,7 +8,7 @@ use scheduler::{EventKind, JobSpec, Span, Time};
 
 use crate::canary::Canary;
 use crate::config::{Discovery, Options};
-use crate::handover::{Answer, Arrival, Custody};
+use crate::handover::{Answer, Arrival};
 use crate::journal::Place;
 use crate::lists::Lists;
 use crate::message::{Message, Offer, QueueState, Rest, Transfer};
@@ -125,8 +125,15 @@ impl Peer {
         }
     }
 
+    /// The nearest smaller site that is there and not believed empty.
+    fn root(&self) -> Option<usize> {
+        let has_work =
+            |&victim: &usize| self.views[victim].known != Known::Empty && self.is_reachable(victim);
+        (0..self.rank).rev().find(has_work)
+    }
+
     fn ask_root(&mut self, now: Time) {
-        let root = (0..self.rank).rev().find(|&victim| self.views[victim].known != Known::Empty);
+        let root = self.root();
         if self.standing_at.is_some() && self.standing_at != root {
             self.withdraw_standing();
         }
@@ -139,7 +146,7 @@ impl Peer {
     /// several victims would serve the same processors.
     fn ask_anybody(&mut self, now: Time) {
         for victim in (0..self.rank).rev() {
-            if self.views[victim].known != Known::Empty {
+            if self.views[victim].known != Known::Empty && self.is_reachable(victim) {
                 self.request_if_useful(now, victim, false);
             }
         }
@@ -172,7 +179,7 @@ impl Peer {
         let leads = self.views.iter().map(|view| view.lead).chain([self.own_lead()]);
         for (rank, (lead, &size)) in leads.zip(sizes).enumerate() {
             let keeps = leader.is_some_and(|(_, width)| threshold.is_big(width, size));
-            if !keeps && lead > 0 {
+            if !keeps && lead > 0 && self.is_reachable(rank) {
                 leader = Some((rank, lead));
             }
         }
@@ -297,7 +304,9 @@ impl Peer {
         let (job, number) = (transfer.job, transfer.number);
         let firm = transfer.bounces >= self.config.options.bounces_max;
         let fits = job.processors <= self.free;
-        let reason = if !self.held.is_empty() || (!self.own.is_empty() && !self.lists().stolen_first()) {
+        let reason = if self.is_void(transfer) {
+            Some(DeclineReason::Superseded)
+        } else if !self.held.is_empty() || (!self.own.is_empty() && !self.lists().stolen_first()) {
             Some(DeclineReason::OwnWork)
         } else if !fits {
             Some(DeclineReason::DoesNotFit)
@@ -305,16 +314,14 @@ impl Peer {
             None
         };
         if let Some(reason) = reason
-            && !(firm && job.processors <= self.processors())
+            && !(firm && job.processors <= self.processors() && reason != DeclineReason::Superseded)
         {
             self.apply(self.ledger.answer(from, number, Answer::Declined));
             self.event(EventKind::Declined { job: job.id, from, transfer: number, reason });
             return Answer::Declined;
         }
         self.apply(self.ledger.answer(from, number, Answer::Accepted));
-        let custody = Custody { hops: transfer.hops, bounces: 0, epoch: transfer.epoch };
-        self.custody.insert(job.id, custody);
-        self.own_up(job, custody, Place::Held);
+        self.keep_custody(transfer, Place::Held);
         self.event(EventKind::Accepted { job: job.id, from, transfer: number, firm: reason.is_some() });
         if fits && self.held.is_empty() {
             self.start(now, job);
@@ -394,7 +401,7 @@ impl Peer {
             self.views[victim].forget();
         }
         if keep && !stolen_first && matches!(self.lists(), Lists::Steal { .. } | Lists::All) {
-            let root = (0..self.rank).rev().find(|&site| self.views[site].known != Known::Empty);
+            let root = self.root();
             if root == Some(victim) {
                 if self.standing_at.is_some_and(|other| other != victim) {
                     self.withdraw_standing();
@@ -423,9 +430,12 @@ impl Peer {
                 Arrival::New => {
                     let job = transfer.job;
                     self.apply(self.ledger.answer(site, transfer.number, Answer::Accepted));
-                    let custody = Custody { hops: transfer.hops, bounces: 0, epoch: transfer.epoch };
-                    self.custody.insert(job.id, custody);
-                    self.own_up(job, custody, Place::Queue);
+                    if self.is_void(transfer) {
+                        // Another copy of the job is in force; this one is nobody's from now on.
+                        accepted.push(transfer.number);
+                        continue;
+                    }
+                    self.keep_custody(transfer, Place::Queue);
                     self.event(EventKind::Accepted {
                         job: job.id,
                         from: site,
@@ -477,7 +487,10 @@ impl Peer {
         }
         let nearest = if self.lists() == Lists::All { 0 } else { self.rank - 1 };
         let polling = self.polling.as_mut().expect("checked by the caller");
-        let victim = *polling.next.get_or_insert(nearest);
+        let next = *polling.next.get_or_insert(nearest);
+        let Some(victim) = (0..=next).rev().find(|&victim| self.is_reachable(victim)) else {
+            return self.sleep_on(now);
+        };
         let free = self.free;
         self.request(now, victim, free, false);
     }
@@ -486,19 +499,42 @@ impl Peer {
     fn continue_round(&mut self, now: Time, victim: usize, granted: Option<Rest>) {
         let greedy = matches!(self.lists(), Lists::Greedy { .. });
         let known = self.views[victim].known;
+        let reachable = self.is_reachable(victim);
         let polling = self.polling.as_mut().expect("checked by the caller");
         if granted.is_some() {
             polling.sleep = polling.period;
         }
         polling.next = match known {
-            Known::Unknown => Some(victim),
+            Known::Unknown if reachable => Some(victim),
             Known::Need(_) if !greedy => None,
-            Known::Need(_) | Known::Empty => victim.checked_sub(1),
+            Known::Need(_) | Known::Empty | Known::Unknown => victim.checked_sub(1),
         };
         if polling.next.is_none() {
-            let sleep = polling.sleep;
-            polling.sleep = sleep.saturating_mul(2).min(polling.period_max);
-            self.timers.set(Timer::Poll, now, sleep);
+            self.sleep_on(now);
+        }
+    }
+
+    /// A round of polling is over.
+    fn sleep_on(&mut self, now: Time) {
+        let Some(polling) = &mut self.polling else { return };
+        polling.next = None;
+        let sleep = polling.sleep;
+        polling.sleep = sleep.saturating_mul(2).min(polling.period_max);
+        self.timers.set(Timer::Poll, now, sleep);
+    }
+
+    /// A smaller site is not there: its answer is not waited for.
+    pub(crate) fn give_up_request(&mut self, now: Time, victim: usize) {
+        if self.standing_at == Some(victim) {
+            self.standing_at = None;
+        }
+        let asked = self.views[victim].asked.take();
+        self.views[victim].forget();
+        if asked.is_some() {
+            self.timers.cancel(Timer::Request(victim));
+            if self.polling.is_some() {
+                self.continue_round(now, victim, None);
+            }
         }
     }
 

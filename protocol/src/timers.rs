@@ -27,6 +27,8 @@ pub(crate) enum Timer {
     Watch(usize),
     /// Pass on what changed.
     Gossip,
+    /// Say that this site is there, and look who else is.
+    Beat,
 }
 
 /// All deadlines that are set, at most one per [`Timer`].
@@ -91,7 +93,7 @@ impl Timers {
 
     /// Whether a message may have to be repeated.
     pub(crate) fn any_retry(&self) -> bool {
-        self.set.keys().any(|timer| !matches!(timer, Timer::Poll | Timer::Serve))
+        self.set.keys().any(|timer| !matches!(timer, Timer::Poll | Timer::Serve | Timer::Beat))
     }
 }
 

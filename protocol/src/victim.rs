@@ -140,7 +140,7 @@ impl Peer {
         let limit = self.config.options.batch.min(room);
         let lead = self.own_lead();
         while transfers.len() < limit && free > 0 {
-            let ranges = lists.list(&self.own, &self.config.grid, self.rank, thief);
+            let ranges = lists.list(&self.own, &self.config.grid, self.rank, thief, &self.absent);
             let worth = self.worth(now, thief);
             let Some(job) = lists.pick_worth(&self.own, ranges, free, now, &releases, &worth) else { break };
             let (processors, key) = place(&job);
@@ -234,7 +234,7 @@ impl Peer {
         if self.own.is_empty() {
             return None;
         }
-        let ranges = self.lists().list(&self.own, &self.config.grid, self.rank, thief);
+        let ranges = self.lists().list(&self.own, &self.config.grid, self.rank, thief, &self.absent);
         Lists::narrowest(&self.own, ranges)
     }
 
@@ -260,7 +260,7 @@ impl Peer {
     fn could_pick(&self, now: Time, thief: usize, free: u32, worth: &Worth) -> bool {
         let lists = self.lists();
         let releases = self.releases_offered.get(&thief).map_or(&[][..], Vec::as_slice);
-        let ranges = lists.list(&self.own, &self.config.grid, self.rank, thief);
+        let ranges = lists.list(&self.own, &self.config.grid, self.rank, thief, &self.absent);
         lists.pick_worth(&self.own, ranges, free, now, releases, worth).is_some()
     }
 
@@ -300,7 +300,12 @@ impl Peer {
             Mode::Watching => serve && eager,
             Mode::Silent => false,
         };
-        if served && !empty && !self.timers.is_set(Timer::Serve) && self.can_pick(now, thief, free) {
+        if served
+            && !empty
+            && !self.timers.is_set(Timer::Serve)
+            && self.is_reachable(thief)
+            && self.can_pick(now, thief, free)
+        {
             self.timers.set(Timer::Serve, now, Span::ZERO);
         }
         if notify {
@@ -391,7 +396,7 @@ impl Peer {
                 Mode::Silent => false,
             };
             let free = record.free;
-            if served && self.can_pick(now, thief, free) {
+            if served && self.is_reachable(thief) && self.can_pick(now, thief, free) {
                 self.serve(now, thief, None, free, true);
             }
         }
@@ -437,6 +442,7 @@ impl Peer {
                 self.round_trips.transfer_answered(thief, number, now);
                 self.routed.remove(&(thief, number));
                 self.event(EventKind::Settled { job: transfer.job.id, to: site, transfer: number });
+                self.ward_settled(site, &transfer);
                 if self.pool.is_some() {
                     self.pool_settled(&transfer);
                 }
@@ -473,9 +479,12 @@ impl Peer {
 
     fn take_back(&mut self, now: Time, thief: usize, transfer: &Transfer) {
         let bounces = transfer.bounces + 1;
-        let custody = Custody { hops: transfer.hops - 1, bounces, epoch: transfer.epoch };
+        let me = self.site();
+        let guardian = transfer.guardian.filter(|&guardian| guardian != me);
+        let custody = Custody { hops: transfer.hops - 1, bounces, epoch: transfer.epoch, guardian };
         self.custody.insert(transfer.job.id, custody);
         self.own_up(transfer.job, custody, Place::Queue);
+        self.ward_back(transfer.job.id);
         self.event(EventKind::Returned {
             job: transfer.job.id,
             by: self.site_at(thief),

@@ -506,7 +506,9 @@ impl Site {
                 records.retain(|record| !matches!(record, Record::Tomb { answer: Answer::Declined, .. }))
             }
             Fault::CounterNotWritten => records.retain(|record| match *record {
-                Record::Out { to, .. } | Record::Settled { to, .. } => self.disk.ledger.out_count(to) > 0,
+                Record::Out { to, .. } | Record::Settled { to, .. } | Record::Voided { to, .. } => {
+                    self.disk.ledger.out_count(to) > 0
+                }
                 Record::Tomb { .. } | Record::Floor { .. } => true,
             }),
             _ => {}
@@ -548,7 +550,7 @@ impl Site {
                 table.ledger.apply(&table.ledger.answer(other, number, Answer::Accepted));
                 table.owned.insert(
                     transfer.job.id,
-                    Custody { hops: transfer.hops, bounces: transfer.bounces, epoch: 0 },
+                    Custody { hops: transfer.hops, bounces: transfer.bounces, epoch: 0, guardian: None },
                 );
                 Answer::Accepted
             }
@@ -568,7 +570,8 @@ impl Table {
 
     /// Hops and bounces together count grants, which bounds the search.
     fn take_back(&mut self, transfer: &Transfer) {
-        let custody = Custody { hops: transfer.hops - 1, bounces: transfer.bounces + 1, epoch: 0 };
+        let custody =
+            Custody { hops: transfer.hops - 1, bounces: transfer.bounces + 1, epoch: 0, guardian: None };
         self.owned.insert(transfer.job.id, custody);
     }
 }

@@ -238,6 +238,53 @@ pub enum EventKind {
         /// Whether it is given up; else it waits again.
         killed: bool,
     },
+    /// Nothing was heard of a site for a while: it is not asked and not waited for.
+    Suspected {
+        /// The site.
+        peer: SiteId,
+    },
+    /// A site was heard of again.
+    Heard {
+        /// The site.
+        peer: SiteId,
+        /// How long it was silent.
+        after: Span,
+    },
+    /// Nothing was heard of a site for so long that its jobs are taken over.
+    Gone {
+        /// The site.
+        peer: SiteId,
+    },
+    /// A site takes no more jobs and gives those away that wait there.
+    Left {
+        /// The site.
+        peer: SiteId,
+    },
+    /// The site took a job over from one that is gone. The job may have run there.
+    TookOver {
+        /// The job.
+        job: JobId,
+        /// Who had it, as far as is known.
+        holder: SiteId,
+        /// Counts the take-overs of the job.
+        epoch: u32,
+    },
+    /// The site learned that a job it has was taken over by another.
+    Superseded {
+        /// The job.
+        job: JobId,
+        /// Counts the take-overs of the job.
+        epoch: u32,
+        /// Whether it executes here: then it runs twice. Else it is dropped.
+        started: bool,
+    },
+    /// No site that is there is wide enough for a job. It waits until one is.
+    Stranded {
+        /// The job.
+        job: JobId,
+        /// Its width.
+        processors: u32,
+    },
     /// The network lost a message of this site. Emitted by drivers.
     Lost {
         /// The receiver that never sees it.
@@ -259,6 +306,8 @@ pub enum DeclineReason {
     Recalled,
     /// The claim that it grants was given up.
     Unclaimed,
+    /// The job was taken over since.
+    Superseded,
 }
 
 /// Why a claim ended.
@@ -275,11 +324,12 @@ pub enum ReleaseReason {
 
 impl DeclineReason {
     /// All reasons, in the order of their definition.
-    pub const ALL: [DeclineReason; 4] = [
+    pub const ALL: [DeclineReason; 5] = [
         DeclineReason::OwnWork,
         DeclineReason::DoesNotFit,
         DeclineReason::Recalled,
         DeclineReason::Unclaimed,
+        DeclineReason::Superseded,
     ];
 
     /// The name in files and metric labels.
@@ -289,6 +339,7 @@ impl DeclineReason {
             DeclineReason::DoesNotFit => "does_not_fit",
             DeclineReason::Recalled => "recalled",
             DeclineReason::Unclaimed => "unclaimed",
+            DeclineReason::Superseded => "superseded",
         }
     }
 }
@@ -406,11 +457,17 @@ pub enum MessageKind {
     News,
     /// What sites say of their queues, passed on.
     Gossip,
+    /// I am there.
+    Beat,
+    /// What became of jobs that the receiver is responsible for.
+    Reports,
+    /// That was noted.
+    Noted,
 }
 
 impl MessageKind {
     /// All kinds, in the order of their definition.
-    pub const ALL: [MessageKind; 21] = [
+    pub const ALL: [MessageKind; 24] = [
         MessageKind::Request,
         MessageKind::NoWork,
         MessageKind::Grant,
@@ -432,6 +489,9 @@ impl MessageKind {
         MessageKind::Watch,
         MessageKind::News,
         MessageKind::Gossip,
+        MessageKind::Beat,
+        MessageKind::Reports,
+        MessageKind::Noted,
     ];
 
     /// The name in files and metric labels.
@@ -458,6 +518,9 @@ impl MessageKind {
             MessageKind::Watch => "watch",
             MessageKind::News => "news",
             MessageKind::Gossip => "gossip",
+            MessageKind::Beat => "beat",
+            MessageKind::Reports => "reports",
+            MessageKind::Noted => "noted",
         }
     }
 }

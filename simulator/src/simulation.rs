@@ -268,7 +268,8 @@ impl<'a, H: Host> Simulation<'a, H> {
         // Baselines repeat what they have others watch for until there is news.
         let watches =
             matches!(self.config.strategy, Strategy::Balance(_)) && self.config.options.retry.is_some();
-        let polls = watches || matches!(self.config.options.discovery, Discovery::Polling { .. });
+        let beats = self.config.options.heartbeat.is_some();
+        let polls = beats || watches || matches!(self.config.options.discovery, Discovery::Polling { .. });
         self.totals.completed == self.jobs.len()
             && (polls || self.letters.is_empty())
             && self.first_waiting().is_none()

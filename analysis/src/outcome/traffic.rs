@@ -54,6 +54,8 @@ pub struct Traffic {
     pub declined_recalled: u64,
     /// Jobs not taken because the claim that was granted had been given up.
     pub declined_unclaimed: u64,
+    /// Jobs not taken because they were taken over since.
+    pub declined_superseded: u64,
     /// Jobs back in the queue of their owner.
     pub returns: u64,
     /// Offers to the global queue, also of jobs that came back.
@@ -68,6 +70,10 @@ pub struct Traffic {
     reserved: u128,
     /// Changes of the host of the global queue, as sites noticed them.
     pub host_changes: u64,
+    /// Jobs taken over from sites that were gone. They may have run twice.
+    pub taken_over: u64,
+    /// Of those, jobs that were found to execute where they were taken from.
+    pub ran_twice: u64,
     /// Sites that began again after a crash.
     pub restarts: u64,
     /// Jobs that executed when their site crashed.
@@ -100,7 +106,11 @@ impl Traffic {
 
     /// Jobs that were granted and not taken.
     pub fn declines(&self) -> u64 {
-        self.declined_own_work + self.declined_does_not_fit + self.declined_recalled + self.declined_unclaimed
+        self.declined_own_work
+            + self.declined_does_not_fit
+            + self.declined_recalled
+            + self.declined_unclaimed
+            + self.declined_superseded
     }
 
     /// Processors reserved by claims times how long, in processor-seconds.
@@ -122,6 +132,7 @@ impl Traffic {
                 DeclineReason::DoesNotFit => self.declined_does_not_fit += 1,
                 DeclineReason::Recalled => self.declined_recalled += 1,
                 DeclineReason::Unclaimed => self.declined_unclaimed += 1,
+                DeclineReason::Superseded => self.declined_superseded += 1,
             },
             EventKind::Returned { .. } => self.returns += 1,
             EventKind::Requested { .. } => self.requests += 1,
@@ -156,6 +167,13 @@ impl Traffic {
                 self.reserved += u128::from(processors) * u128::from(held.as_micros().max(0).unsigned_abs());
             }
             EventKind::Followed { .. } => self.host_changes += 1,
+            EventKind::Suspected { .. }
+            | EventKind::Heard { .. }
+            | EventKind::Gone { .. }
+            | EventKind::Left { .. }
+            | EventKind::Stranded { .. } => {}
+            EventKind::TookOver { .. } => self.taken_over += 1,
+            EventKind::Superseded { started, .. } => self.ran_twice += u64::from(started),
             EventKind::Recovered { .. } => self.restarts += 1,
             EventKind::Interrupted { killed, .. } => {
                 self.interrupted += 1;

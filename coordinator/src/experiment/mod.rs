@@ -472,6 +472,9 @@ fn protocol_options(
         // Set by who starts the nodes.
         journal: false,
         interrupted: protocol::Interrupted::Requeue,
+        heartbeat: None,
+        suspect_after: defaults.suspect_after,
+        lease: None,
         discovery,
         window,
         batch,

@@ -15,6 +15,19 @@ impl Peer {
     /// A site to turn to, among those of these ranks and never this one. None if the rule has no other left that was
     /// not tried in this search.
     pub(super) fn choose(&mut self, ranks: Range<usize>) -> Option<usize> {
+        let away = self.unreachable();
+        // Only a rule that draws can choose a site that is away more than once.
+        for _ in 0..=2 * self.config.grid.len() {
+            let chosen = self.choose_any(ranks.clone())?;
+            if !away.contains(&chosen) {
+                return Some(chosen);
+            }
+            self.balancer().tried.insert(chosen);
+        }
+        None
+    }
+
+    fn choose_any(&mut self, ranks: Range<usize>) -> Option<usize> {
         let me = self.rank;
         let nearest = |rank: usize| self.round_trips.to(rank);
         let grid = self.config.grid.clone();

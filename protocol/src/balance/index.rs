@@ -36,9 +36,10 @@ impl Index {
         replace(&mut self.to_watch, rank, before.to_watch, keys.to_watch);
     }
 
-    /// The lowest rank that promises a job no wider than this.
-    pub(super) fn first_promising(&self, free: u32) -> Option<usize> {
-        self.promises.range(..=(free, usize::MAX)).map(|&(_, rank)| rank).min()
+    /// The lowest rank that promises a job no wider than this and is not away.
+    pub(super) fn first_promising(&self, free: u32, away: &[usize]) -> Option<usize> {
+        let promises = self.promises.range(..=(free, usize::MAX)).map(|&(_, rank)| rank);
+        promises.filter(|rank| !away.contains(rank)).min()
     }
 
     /// The ranks that promise room for a job of this width, in order.

@@ -165,7 +165,7 @@ impl Peer {
         }
     }
 
-    fn balance_take(&mut self, job: &JobSpec) {
+    pub(crate) fn balance_take(&mut self, job: &JobSpec) {
         self.own.remove(job.processors, job.key()).expect("it waits here");
         self.balancer().work -= area(job);
     }

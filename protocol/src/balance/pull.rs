@@ -6,7 +6,7 @@ use scheduler::{Amount, EventKind, JobSpec, Time};
 
 use super::Search;
 use crate::codec::TRANSFERS_MAX;
-use crate::handover::{Answer, Arrival, Custody};
+use crate::handover::{Answer, Arrival};
 use crate::journal::Place;
 use crate::margin::Worth;
 use crate::message::{Digest, Message, Offer, Transfer};
@@ -52,7 +52,8 @@ impl Peer {
         }
         if self.balancer().sleep.is_none() {
             let free = self.free;
-            match self.balancer().index.first_promising(free) {
+            let away = self.unreachable();
+            match self.balancer().index.first_promising(free, &away) {
                 Some(victim) => self.ask_for_work(now, victim),
                 None => self.have_work_watched(now),
             }
@@ -92,6 +93,16 @@ impl Peer {
             }
             _ => self.timers.cancel(Timer::Request(victim)),
         }
+    }
+
+    /// Waits no longer for the answer of a site; false if there was nothing to wait for.
+    pub(super) fn give_up_ask(&mut self, victim: usize) -> bool {
+        let balancer = self.balancer();
+        let asked = balancer.asked.take_if(|asked| asked.victim == victim).is_some();
+        if asked {
+            self.timers.cancel(Timer::Request(victim));
+        }
+        asked
     }
 
     pub(super) fn on_ask(&mut self, now: Time, thief: usize, seq: u64, free: u32) {
@@ -303,10 +314,8 @@ impl Peer {
     /// Makes a job that came one of this site's own.
     pub(super) fn take_in(&mut self, from: usize, transfer: &Transfer) {
         let site = self.site_at(from);
-        let custody = Custody { hops: transfer.hops, bounces: 0, epoch: transfer.epoch };
         self.apply(self.ledger.answer(site, transfer.number, Answer::Accepted));
-        self.custody.insert(transfer.job.id, custody);
-        self.own_up(transfer.job, custody, Place::Queue);
+        self.keep_custody(transfer, Place::Queue);
         let (job, number) = (transfer.job.id, transfer.number);
         self.event(EventKind::Accepted { job, from: site, transfer: number, firm: false });
         self.balance_enqueue(transfer.job);

@@ -49,7 +49,10 @@ impl Peer {
             self.refused();
         }
         if self.balancer().sleep.is_none() {
-            for target in self.balancer().index.roomy(narrowest) {
+            let away = self.unreachable();
+            let mut roomy = self.balancer().index.roomy(narrowest);
+            roomy.retain(|rank| !away.contains(rank));
+            for target in roomy {
                 if self.push(now, target) {
                     return;
                 }
@@ -133,6 +136,26 @@ impl Peer {
         self.turn(now);
     }
 
+    /// A transfer means nothing any more: a push does not wait for its answer.
+    pub(crate) fn balance_voided(&mut self, to: usize, number: u64) {
+        let balancer = self.balancer();
+        if let Some(pushed) = balancer.pushed.as_mut().filter(|pushed| pushed.target == to) {
+            pushed.open.remove(&number);
+            if pushed.open.is_empty() {
+                balancer.pushed = None;
+            }
+        }
+    }
+
+    /// A site is not there: no answer of it is waited for.
+    pub(crate) fn balance_gives_up(&mut self, rank: usize) {
+        let balancer = self.balancer();
+        let pushed = balancer.pushed.take_if(|pushed| pushed.target == rank).is_some();
+        if self.give_up_ask(rank) || pushed {
+            self.refused();
+        }
+    }
+
     /// The idle processors that pushed jobs may take. A half goes into the queue if one of its jobs fits.
     pub(super) fn room_for_pushed(&mut self, transfers: &[Transfer]) -> bool {
         let free = self.free;
@@ -144,6 +167,9 @@ impl Peer {
     /// job can.
     pub(super) fn take_given(&mut self, now: Time, from: usize, transfer: &Transfer, room: bool) -> Answer {
         let job = transfer.job;
+        if self.is_void(transfer) {
+            return self.decline_given(from, transfer, DeclineReason::Superseded);
+        }
         if self.balancer().pulls() || room {
             self.take_in(from, transfer);
             return Answer::Accepted;
@@ -155,8 +181,12 @@ impl Peer {
             self.start(now, job);
             return Answer::Accepted;
         }
-        let site = self.site_at(from);
         let reason = if self.own.is_empty() { DeclineReason::DoesNotFit } else { DeclineReason::OwnWork };
+        self.decline_given(from, transfer, reason)
+    }
+
+    fn decline_given(&mut self, from: usize, transfer: &Transfer, reason: DeclineReason) -> Answer {
+        let (site, job) = (self.site_at(from), transfer.job);
         self.apply(self.ledger.answer(site, transfer.number, Answer::Declined));
         self.event(EventKind::Declined { job: job.id, from: site, transfer: transfer.number, reason });
         Answer::Declined

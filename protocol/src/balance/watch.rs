@@ -115,6 +115,7 @@ impl Peer {
             return;
         }
         let (idle, waiting) = (self.free, self.own.len());
+        let away = self.unreachable();
         let balancer = self.balancer();
         let pulls = balancer.pulls();
         let most = if pulls { waiting } else { idle as usize };
@@ -125,7 +126,7 @@ impl Peer {
         let all: Vec<(usize, Watcher)> =
             balancer.watchers.iter().map(|(&rank, &watcher)| (rank, watcher)).collect();
         for (rank, watcher) in all {
-            let Some(width) = watcher.width else { continue };
+            let Some(width) = watcher.width.filter(|_| !away.contains(&rank)) else { continue };
             let there = if pulls {
                 self.narrowest_for(now, rank).is_some_and(|narrowest| narrowest <= width)
             } else {

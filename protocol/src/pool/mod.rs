@@ -194,6 +194,11 @@ impl Exchange {
     }
 
     /// Jobs that wait here.
+    pub(crate) fn jobs(&self) -> impl Iterator<Item = &JobSpec> {
+        self.specs.values()
+    }
+
+    /// Jobs that wait here.
     pub(crate) fn waiting(&self) -> impl Iterator<Item = JobId> {
         self.specs.keys().copied()
     }
@@ -209,13 +214,29 @@ impl Exchange {
 
 impl Peer {
     /// The ranks of all other sites.
-    fn others(&self) -> impl Iterator<Item = usize> + use<> {
+    pub(crate) fn others(&self) -> impl Iterator<Item = usize> + use<> {
         let rank = self.rank;
         (0..self.config.grid.len()).filter(move |&other| other != rank)
     }
 
     pub(crate) fn exchange(&mut self) -> &mut Exchange {
         self.pool.as_mut().expect("only called where there is a global queue")
+    }
+
+    /// Takes a waiting job out of the local queue, or its offer back.
+    pub(crate) fn pool_forget(&mut self, job: JobSpec) -> Option<JobSpec> {
+        let exchange = self.exchange();
+        if let Some(listing) = exchange.offers.get(&job.id) {
+            let offer = listing.id();
+            self.pool_withdraw(offer);
+        } else {
+            let waiting = *exchange.own.iter().find(|waiting| waiting.id == job.id)?;
+            exchange.own.remove(&waiting);
+            if exchange.site.kept.is_some_and(|kept| kept.id == job.id) {
+                exchange.site.kept = None;
+            }
+        }
+        self.exchange().specs.remove(&job.id)
     }
 
     /// A job was submitted here.

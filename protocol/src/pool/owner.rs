@@ -5,8 +5,6 @@ use scheduler::{EventKind, SiteId, Time};
 
 use super::Role;
 use super::board::{Epoch, Listing, OfferId};
-use crate::handover::Custody;
-use crate::journal::Place;
 use crate::message::{Message, Transfer};
 use crate::peer::{Peer, Reason};
 
@@ -152,12 +150,5 @@ impl Peer {
             Listing { job: entered, version: exchange.first }
         });
         self.pool_offer(Listing { version: listing.version + 1, ..listing });
-    }
-
-    /// Custody of a job that came by a transfer.
-    pub(super) fn keep_custody(&mut self, transfer: &Transfer) {
-        let custody = Custody { hops: transfer.hops, bounces: 0, epoch: transfer.epoch };
-        self.custody.insert(transfer.job.id, custody);
-        self.own_up(transfer.job, custody, Place::Queue);
     }
 }

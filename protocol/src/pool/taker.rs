@@ -7,6 +7,7 @@ use scheduler::exchange::WaitingJob;
 
 use super::board::OfferId;
 use crate::handover::{Answer, Arrival};
+use crate::journal::Place;
 use crate::message::{Message, Transfer};
 use crate::peer::Peer;
 
@@ -53,7 +54,9 @@ impl Peer {
         let claimed =
             claim.is_none_or(|claim| self.release_claim(now, other, offer, claim, ReleaseReason::Granted));
         self.exchange().note_seen(offer);
-        let reason = if !claimed {
+        let reason = if self.is_void(transfer) {
+            Some(DeclineReason::Superseded)
+        } else if !claimed {
             Some(DeclineReason::Unclaimed)
         } else if job.processors > self.exchange().site.free {
             Some(DeclineReason::DoesNotFit)
@@ -66,7 +69,7 @@ impl Peer {
             return Answer::Declined;
         }
         self.apply(self.ledger.answer(from, number, Answer::Accepted));
-        self.keep_custody(transfer);
+        self.keep_custody(transfer, Place::Queue);
         self.event(EventKind::Accepted { job: job.id, from, transfer: number, firm: false });
         self.exchange().occupy(now, &WaitingJob::new(&job));
         self.start(now, job);

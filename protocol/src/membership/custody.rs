@@ -1,0 +1,293 @@
+//! Who is responsible for a job, and what happens when its holder is gone.
+//!
+//! The **guardian** of a job is its first owner: its home by size, or where no strategy speaks of homes the site where
+//! it was submitted. It knows which site holds each of its jobs ([`Ward`]), from its own grants and from the
+//! [`Report`]s of others, which are repeated until it has taken note. When a holder is gone the guardian takes the
+//! job over under the next epoch and lets everybody know; copies of older epochs are void unless they run.
+//!
+//! | job at its guardian | event | then |
+//! |---|---|---|
+//! | owned | grant to h | ward at h |
+//! | ward at h | h declined, or the job came back | owned |
+//! | ward at h | report: held by k, newer by (epoch, hops) | ward at k |
+//! | ward at h | report: done in this epoch or a later one | forgotten |
+//! | ward at h | h is gone | owned, epoch + 1; all others: void below it |
+//!
+//! A guardian that is gone itself is replaced by the operator, see [`crate::Input::Adopt`].
+
+use scheduler::{EventKind, JobId, JobSpec, SiteId, Time};
+use serde::{Deserialize, Serialize};
+
+use super::{Presence, REPORTS_MAX};
+use crate::handover::{Custody, Record};
+use crate::journal::{Fact, Place};
+use crate::message::{Message, Transfer, Void};
+use crate::peer::Peer;
+use crate::timers::Timer;
+
+/// A job that its guardian gave away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ward {
+    /// The job.
+    pub job: JobSpec,
+    /// Take-overs so far.
+    pub epoch: u32,
+    /// Changes of site so far, as far as the guardian knows.
+    pub hops: u32,
+    /// Who has it, or was granted it.
+    pub holder: SiteId,
+}
+
+/// What a guardian is told of a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Report {
+    /// The job.
+    pub job: JobId,
+    /// Who must know.
+    pub guardian: SiteId,
+    /// Take-overs so far.
+    pub epoch: u32,
+    /// Changes of site so far.
+    pub hops: u32,
+    /// Who has it, or was granted it.
+    pub holder: SiteId,
+    /// Whether it has ended there.
+    pub done: bool,
+}
+
+impl Peer {
+    fn keeps_wards(&self) -> bool {
+        self.membership.as_ref().is_some_and(|membership| membership.lease.is_some())
+    }
+
+    /// This site gave a job away.
+    pub(crate) fn ward_out(&mut self, to: SiteId, transfer: &Transfer, custody: Custody) {
+        if self.keeps_wards() && custody.guardian.is_none() {
+            let ward = Ward { job: transfer.job, epoch: transfer.epoch, hops: transfer.hops, holder: to };
+            self.write(Fact::Ward(ward));
+            self.members().wards.insert(transfer.job.id, ward);
+        }
+    }
+
+    /// This site has a job, or nobody need care any more.
+    pub(crate) fn ward_back(&mut self, job: JobId) {
+        if let Some(membership) = &mut self.membership
+            && membership.wards.remove(&job).is_some()
+        {
+            self.write(Fact::Unward { job });
+        }
+    }
+
+    /// A transfer of this site was accepted: whoever is responsible must know, if it is neither of the two.
+    pub(crate) fn ward_settled(&mut self, to: SiteId, transfer: &Transfer) {
+        match transfer.guardian {
+            // The receiver is responsible now.
+            None => self.ward_back(transfer.job.id),
+            Some(guardian) if guardian != to => self.ward_at(to, transfer, guardian),
+            Some(_) => {}
+        }
+    }
+
+    fn ward_at(&mut self, to: SiteId, transfer: &Transfer, guardian: SiteId) {
+        if self.keeps_wards() && guardian != self.site() {
+            self.report(Report {
+                job: transfer.job.id,
+                guardian,
+                epoch: transfer.epoch,
+                hops: transfer.hops,
+                holder: to,
+                done: false,
+            });
+        }
+    }
+
+    /// A job ended here that another site is responsible for.
+    pub(crate) fn ward_done(&mut self, job: JobId, custody: Custody) {
+        if let Some(guardian) = custody.guardian
+            && self.keeps_wards()
+        {
+            let Custody { epoch, hops, .. } = custody;
+            self.report(Report { job, guardian, epoch, hops, holder: self.site(), done: true });
+        }
+    }
+
+    fn report(&mut self, report: Report) {
+        let known = self.members().reports.get(&report.job).copied();
+        if known.is_some_and(|known| {
+            (known.epoch, known.hops, known.done) >= (report.epoch, report.hops, report.done)
+        }) {
+            return;
+        }
+        self.write(Fact::Reports(report));
+        self.members().reports.insert(report.job, report);
+        let guardian = self.config.grid.rank(report.guardian);
+        self.send(guardian, Message::Reports { reports: vec![report] });
+    }
+
+    /// Repeats to a site what it must know of its jobs.
+    pub(super) fn tell_reports(&mut self, rank: usize) {
+        let site = self.site_at(rank);
+        let reports: Vec<Report> = self
+            .members()
+            .reports
+            .values()
+            .filter(|report| report.guardian == site)
+            .take(REPORTS_MAX)
+            .copied()
+            .collect();
+        if !reports.is_empty() {
+            self.send_again(rank, Message::Reports { reports }, true);
+        }
+    }
+
+    /// Others say what became of this site's jobs.
+    pub(crate) fn on_reports(&mut self, now: Time, rank: usize, reports: Vec<Report>) {
+        if self.membership.is_none() {
+            return;
+        }
+        let sites = self.config.grid.len();
+        for report in &reports {
+            let ward = self.members().wards.get(&report.job).copied();
+            let known = report.holder.0 != 0 && report.holder.index() < sites;
+            let Some(ward) = ward.filter(|ward| known && report.epoch >= ward.epoch) else { continue };
+            if report.done {
+                self.ward_back(report.job);
+            } else if (report.epoch, report.hops) > (ward.epoch, ward.hops) {
+                let ward = Ward { epoch: report.epoch, hops: report.hops, holder: report.holder, ..ward };
+                self.write(Fact::Ward(ward));
+                self.members().wards.insert(report.job, ward);
+                let holder = self.config.grid.rank(report.holder);
+                if self.presence(holder) == Presence::Gone {
+                    self.take_over_job(now, report.job);
+                }
+            }
+        }
+        self.send(rank, Message::Noted { reports });
+    }
+
+    /// Guardians know what they were told.
+    pub(crate) fn on_noted(&mut self, reports: &[Report]) {
+        if self.membership.is_none() {
+            return;
+        }
+        for report in reports {
+            if self.members().reports.get(&report.job) == Some(report) {
+                self.members().reports.remove(&report.job);
+                self.write(Fact::Reported { job: report.job });
+            }
+        }
+    }
+
+    /// A site is gone: its jobs that this site is responsible for come back, and for transfers to it others are told
+    /// who has them.
+    pub(super) fn take_over_from(&mut self, now: Time, rank: usize) {
+        let site = self.site_at(rank);
+        let wards = &self.members().wards;
+        let lost: Vec<JobId> =
+            wards.values().filter(|ward| ward.holder == site).map(|ward| ward.job.id).collect();
+        for job in lost {
+            self.take_over_job(now, job);
+        }
+        let doubtful: Vec<Transfer> = self.ledger.out_to(site).copied().collect();
+        for transfer in doubtful {
+            if let Some(guardian) = transfer.guardian {
+                self.ward_at(site, &transfer, guardian);
+            }
+        }
+    }
+
+    fn take_over_job(&mut self, now: Time, job: JobId) {
+        let Some(ward) = self.members().wards.get(&job).copied() else { return };
+        let epoch = ward.epoch.saturating_add(1);
+        self.event(EventKind::TookOver { job, holder: ward.holder, epoch });
+        self.adopt(now, ward.job, epoch);
+    }
+
+    /// Makes a job this site's under an epoch that is newer than any other.
+    pub(crate) fn adopt(&mut self, now: Time, job: JobSpec, epoch: u32) {
+        let void = Void { job: job.id, epoch };
+        self.write(Fact::TookOver(void));
+        self.members().taken_over.push(void);
+        self.members().voids.insert(job.id, epoch);
+        self.ward_back(job.id);
+        self.drop_copies(void);
+        let custody = Custody { epoch, ..Custody::default() };
+        self.custody.insert(job.id, custody);
+        self.own_up(job, custody, Place::Queue);
+        self.settle_in(now, job, custody);
+        for rank in self.others() {
+            self.tell_void(rank, void);
+        }
+        self.fresh = true;
+    }
+
+    fn tell_void(&mut self, rank: usize, void: Void) {
+        let life = self.life();
+        let membership = self.members();
+        let first = membership.taken_over.len() as u64 - 1;
+        let (leaving, known) = (membership.leaving, membership.sites[rank].known);
+        self.send(rank, Message::Beat { life, leaving, first, voids: vec![void], known });
+    }
+
+    /// Epochs of a job below this one are void.
+    pub(super) fn supersede(&mut self, void: Void) {
+        let voids = &self.members().voids;
+        if voids.get(&void.job).is_some_and(|&epoch| epoch >= void.epoch) {
+            return;
+        }
+        self.write(Fact::Superseded(void));
+        self.members().voids.insert(void.job, void.epoch);
+        if self.members().wards.get(&void.job).is_some_and(|ward| ward.epoch < void.epoch) {
+            self.ward_back(void.job);
+        }
+        if self.members().reports.get(&void.job).is_some_and(|report| report.epoch < void.epoch) {
+            self.members().reports.remove(&void.job);
+            self.write(Fact::Reported { job: void.job });
+        }
+        self.drop_copies(void);
+    }
+
+    /// Whether a transfer brings a copy of a job that was taken over since.
+    pub(crate) fn is_void(&self, transfer: &Transfer) -> bool {
+        self.is_void_epoch(transfer.job.id, transfer.epoch)
+    }
+
+    fn is_void_epoch(&self, job: JobId, epoch: u32) -> bool {
+        let Some(membership) = &self.membership else { return false };
+        membership.voids.get(&job).is_some_and(|&newest| epoch < newest)
+    }
+
+    /// Drops what this site has of older epochs of a job, unless it runs.
+    fn drop_copies(&mut self, Void { job, epoch }: Void) {
+        let out: Vec<(SiteId, Transfer)> = self
+            .ledger
+            .transfers_out()
+            .filter(|(_, transfer)| transfer.job.id == job && transfer.epoch < epoch)
+            .map(|(to, transfer)| (to, *transfer))
+            .collect();
+        for (to, transfer) in out {
+            let rank = self.config.grid.rank(to);
+            self.apply(Record::Voided { to, number: transfer.number });
+            self.timers.cancel(Timer::Transfer(rank, transfer.number));
+            self.round_trips.transfer_repeated(rank, transfer.number);
+            self.routed.remove(&(rank, transfer.number));
+            if self.pool.is_some() {
+                self.pool_settled(&transfer);
+            }
+            if self.balance.is_some() {
+                self.balance_voided(rank, transfer.number);
+            }
+        }
+        let mine = self.custody.get(&job).copied().unwrap_or_default();
+        if mine.epoch >= epoch {
+            return;
+        }
+        if self.running().any(|running| running == job) {
+            self.event(EventKind::Superseded { job, epoch, started: true });
+        } else if self.withdraw(job).is_some() {
+            self.custody.remove(&job);
+            self.write(Fact::Ended { job });
+            self.event(EventKind::Superseded { job, epoch, started: false });
+        }
+    }
+}

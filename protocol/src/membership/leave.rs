@@ -1,0 +1,144 @@
+//! A site that leaves gives its waiting jobs to others and finishes what runs. Jobs that nobody present can hold wait
+//! where they are, and are reported.
+
+use scheduler::{EventKind, JobId, JobSpec, Time};
+
+use crate::handover::Custody;
+use crate::peer::Peer;
+
+impl Peer {
+    /// From now on this site takes no jobs; those that wait here go to others.
+    pub(crate) fn leave(&mut self, now: Time) {
+        if self.membership.is_none() || self.members().leaving {
+            return;
+        }
+        self.members().leaving = true;
+        self.count_absent();
+        self.beat(now);
+        self.fresh = true;
+    }
+
+    /// Whether this site leaves.
+    pub fn is_leaving(&self) -> bool {
+        self.membership.as_ref().is_some_and(|membership| membership.leaving)
+    }
+
+    /// Whether this site leaves and has nothing left to do: the driver may stop it.
+    pub fn has_left(&self) -> bool {
+        let reported = self.membership.as_ref().is_some_and(|membership| membership.reports.is_empty());
+        self.is_leaving()
+            && reported
+            && self.running().next().is_none()
+            && self.waiting() == 0
+            && self.ledger().is_settled()
+    }
+
+    /// The turn of a site that leaves.
+    pub(crate) fn turn_out(&mut self, now: Time) {
+        self.evacuate(now);
+        if self.lists.is_some() {
+            self.publish(now);
+        }
+    }
+
+    /// Gives every waiting job away that another site can hold.
+    fn evacuate(&mut self, now: Time) {
+        for job in self.waiting_jobs() {
+            let Some(to) = self.room_elsewhere(&job) else { continue };
+            if self.withdraw(job.id).is_none() {
+                continue;
+            }
+            let custody = self.custody.get(&job.id).copied().unwrap_or_default();
+            self.route(now, to, job, custody);
+        }
+    }
+
+    /// The site that takes a job when this one cannot: the next larger one that is there, else the smallest.
+    fn room_elsewhere(&self, job: &JobSpec) -> Option<usize> {
+        let sizes = self.config.grid.sizes();
+        let wide =
+            |&rank: &usize| rank != self.rank && sizes[rank] >= job.processors && self.is_reachable(rank);
+        (self.rank..sizes.len()).chain(0..self.rank).find(wide)
+    }
+
+    /// Puts a job where it belongs that this site is the first owner of: here, to its home, or aside until somebody
+    /// is there who can hold it.
+    pub(crate) fn settle_in(&mut self, now: Time, job: JobSpec, custody: Custody) {
+        if self.pool.is_some() {
+            // A job is its origin's: nobody is sent to its home.
+            return self.pool_submitted(now, job);
+        }
+        let Some(home) = self.home_of(&job) else {
+            self.event(EventKind::Stranded { job: job.id, processors: job.processors });
+            self.fresh = true;
+            return self.strand(job);
+        };
+        if self.keeps(home, &job) {
+            self.enqueue(now, job);
+            if self.balance.is_some() {
+                self.balance_arrived();
+            }
+        } else {
+            self.route(now, home, job, custody);
+        }
+    }
+
+    fn strand(&mut self, job: JobSpec) {
+        if let Some(membership) = &mut self.membership {
+            membership.stranded.push(job);
+        }
+    }
+
+    /// Somebody came: jobs that waited for a site that can hold them may go.
+    pub(super) fn settle_stranded(&mut self, now: Time) {
+        let stranded = std::mem::take(&mut self.members().stranded);
+        for job in stranded {
+            if self.home_of(&job).is_some() {
+                let custody = self.custody.get(&job.id).copied().unwrap_or_default();
+                self.settle_in(now, job, custody);
+            } else {
+                self.strand(job);
+            }
+        }
+    }
+
+    /// Jobs that wait here because nobody who is there is wide enough.
+    pub fn stranded(&self) -> impl Iterator<Item = &JobSpec> {
+        self.membership.iter().flat_map(|membership| &membership.stranded)
+    }
+
+    fn waiting_jobs(&self) -> Vec<JobSpec> {
+        let mut jobs: Vec<JobSpec> = self.own.iter().chain(self.held.iter()).copied().collect();
+        if let Some(membership) = &self.membership {
+            jobs.extend(membership.stranded.iter().chain(membership.local.values()));
+        }
+        jobs.extend(self.pool.iter().flat_map(|exchange| exchange.jobs()));
+        jobs.sort_unstable_by_key(JobSpec::key);
+        jobs
+    }
+
+    /// Takes a waiting job out of wherever it waits. None if it does not.
+    pub(super) fn withdraw(&mut self, job: JobId) -> Option<JobSpec> {
+        let found = self.waiting_jobs().into_iter().find(|waiting| waiting.id == job)?;
+        let membership = self.members();
+        if let Some(place) = membership.stranded.iter().position(|waiting| waiting.id == job) {
+            return Some(membership.stranded.remove(place));
+        }
+        if membership.local.remove(&job).is_some() {
+            // The local scheduler cannot forget a job; when it starts it, nothing happens.
+            membership.withdrawn.insert(job);
+            return Some(found);
+        }
+        if let Some(place) = self.held.iter().position(|waiting| waiting.id == job) {
+            return self.held.remove(place);
+        }
+        if self.pool.is_some() {
+            return self.pool_forget(found);
+        }
+        if self.balance.is_some() {
+            self.balance_take(&found);
+            return Some(found);
+        }
+        self.own.remove(found.processors, found.key())
+    }
+}

@@ -1,0 +1,353 @@
+//! Who is there: heartbeats, a failure detector, and what follows when a site is silent, leaves, or comes back.
+//!
+//! With [`crate::Options::heartbeat`] every site says to every other, so often, that it is there; any other message
+//! says so, too. A site that was silent for [`crate::Options::suspect_after`] is **suspected**: nobody asks it for
+//! work or waits for its answers. One that was silent for [`crate::Options::lease`] is **gone**: its place in the
+//! order of sizes goes to the next larger site, and who is responsible for jobs that it holds takes them over
+//! (`custody.rs`). A site that is heard of again is back, with nothing to be told but what it missed.
+//!
+//! Suspicion is never proof, so no safety of the hand-over depends on it: it only chooses whom to talk to. Taking
+//! over is the one place where a job may run twice, and every case is an event.
+
+mod custody;
+mod leave;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use scheduler::{EventKind, JobId, JobSpec, Span, Time};
+
+pub use self::custody::{Report, Ward};
+use crate::config::PeerConfig;
+use crate::journal::Durable;
+use crate::message::{Message, Void};
+use crate::peer::Peer;
+use crate::timers::Timer;
+
+/// Most superseded jobs told in one heartbeat; the rest follows with the next.
+pub const VOIDS_MAX: usize = 256;
+
+/// Most reports in one message; the rest follows with the next heartbeat.
+pub const REPORTS_MAX: usize = 256;
+
+/// What a site knows of the presence of others.
+#[derive(Clone, Debug)]
+pub(crate) struct Membership {
+    heartbeat: Span,
+    patience: Span,
+    lease: Option<Span>,
+    /// By rank; the own entry is not used.
+    sites: Vec<Other>,
+    /// When this site was told anything last; none before its first instant.
+    awake: Option<Time>,
+    leaving: bool,
+    /// Of jobs that this site is responsible for and gave away.
+    wards: BTreeMap<JobId, Ward>,
+    /// What those who are responsible must still learn.
+    reports: BTreeMap<JobId, Report>,
+    /// Epochs below these are void.
+    voids: BTreeMap<JobId, u32>,
+    /// What this site took over, in that order.
+    taken_over: Vec<Void>,
+    /// Ranks of sites that may have taken over jobs that wait here, and were not heard of since this site woke up.
+    asked: BTreeSet<usize>,
+    /// Jobs that wait here because nobody who is there is wide enough.
+    stranded: Vec<JobSpec>,
+    /// Waiting jobs, where the local scheduler keeps them.
+    local: BTreeMap<JobId, JobSpec>,
+    /// Jobs that the local scheduler still has and this site no longer.
+    withdrawn: BTreeSet<JobId>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Other {
+    presence: Presence,
+    /// When it was heard of last.
+    heard: Time,
+    /// How many of the jobs that this site took over it knows of.
+    knows: u64,
+    /// How many of the jobs that it took over this site knows of.
+    known: u64,
+}
+
+/// Whether a site is there, as another believes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Presence {
+    /// It was heard of lately.
+    Here,
+    /// It was silent for a while.
+    Suspected,
+    /// It gives its jobs away and takes none.
+    Leaving,
+    /// It was silent for so long that its jobs are taken over.
+    Gone,
+}
+
+impl Membership {
+    pub(crate) fn of(config: &PeerConfig) -> Option<Box<Membership>> {
+        let options = &config.options;
+        let heartbeat = options.heartbeat?;
+        assert!(heartbeat > Span::ZERO, "heartbeats take time");
+        let at = Time::from_micros(i64::MIN);
+        let other = Other { presence: Presence::Here, heard: at, knows: 0, known: 0 };
+        Some(Box::new(Membership {
+            heartbeat,
+            patience: options.suspect_after.max(heartbeat),
+            lease: options.lease.map(|lease| lease.max(options.suspect_after)),
+            sites: vec![other; config.grid.len()],
+            awake: None,
+            leaving: false,
+            wards: BTreeMap::new(),
+            reports: BTreeMap::new(),
+            voids: BTreeMap::new(),
+            taken_over: Vec::new(),
+            asked: BTreeSet::new(),
+            stranded: Vec::new(),
+            local: BTreeMap::new(),
+            withdrawn: BTreeSet::new(),
+        }))
+    }
+
+    /// A job joins the local queue; false if it is still there.
+    pub(crate) fn keep_local(&mut self, job: JobSpec) -> bool {
+        self.local.insert(job.id, job);
+        !self.withdrawn.remove(&job.id)
+    }
+
+    /// The local scheduler starts a job; false if it went elsewhere since.
+    pub(crate) fn starts_local(&mut self, job: JobId) -> bool {
+        self.local.remove(&job);
+        !self.withdrawn.remove(&job)
+    }
+
+    /// Jobs that the local scheduler believes to wait.
+    pub(crate) fn withdrawn(&self) -> usize {
+        self.withdrawn.len()
+    }
+
+    /// Jobs that wait and are in no queue.
+    pub(crate) fn stranded_count(&self) -> usize {
+        self.stranded.len()
+    }
+
+    /// Whether everybody was told what they must know.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.reports.is_empty()
+    }
+
+    pub(crate) fn restore(&mut self, durable: &Durable) {
+        self.wards.clone_from(&durable.wards);
+        self.reports.clone_from(&durable.reports);
+        self.voids.clone_from(&durable.voids);
+        self.taken_over.clone_from(&durable.taken_over);
+    }
+}
+
+impl Peer {
+    /// What this site believes of another; of itself that it is here, or leaving.
+    pub fn presence(&self, rank: usize) -> Presence {
+        match &self.membership {
+            Some(membership) if rank == self.rank && membership.leaving => Presence::Leaving,
+            Some(membership) if rank != self.rank => membership.sites[rank].presence,
+            _ => Presence::Here,
+        }
+    }
+
+    /// Notes who counts in the order of sizes.
+    fn count_absent(&mut self) {
+        let ranks = 0..self.config.grid.len();
+        self.absent = ranks.filter(|&rank| !self.is_present(rank)).collect();
+    }
+
+    /// This site was away: it asks everybody what they took over before it starts anything that waits here.
+    fn ask_who_took_over(&mut self) {
+        if self.waiting() == 0 {
+            return;
+        }
+        let others = self.others();
+        let membership = self.members();
+        let here = others.filter(|&rank| membership.sites[rank].presence == Presence::Here);
+        membership.asked = here.collect();
+    }
+
+    /// Whether the site of this rank counts in the order of sizes.
+    pub(crate) fn is_present(&self, rank: usize) -> bool {
+        self.membership.is_none() || matches!(self.presence(rank), Presence::Here | Presence::Suspected)
+    }
+
+    /// Whether it makes sense to ask or to give anything to the site of this rank.
+    pub(crate) fn is_reachable(&self, rank: usize) -> bool {
+        self.membership.is_none() || self.presence(rank) == Presence::Here
+    }
+
+    /// Ranks that it makes no sense to ask.
+    pub(crate) fn unreachable(&self) -> Vec<usize> {
+        match &self.membership {
+            Some(_) => (0..self.config.grid.len()).filter(|&rank| !self.is_reachable(rank)).collect(),
+            None => Vec::new(),
+        }
+    }
+
+    /// The first owner of a job among those present: the rank of its home or, if that is gone, of the next larger
+    /// site. None if nobody present is wide enough.
+    pub(crate) fn home_of(&self, job: &JobSpec) -> Option<usize> {
+        let home = self.config.home_rank(job)?;
+        (home..self.config.grid.len()).find(|&rank| self.is_present(rank))
+    }
+
+    fn members(&mut self) -> &mut Membership {
+        self.membership.as_mut().expect("only called where sites say that they are there")
+    }
+
+    /// Before everything that the peer is told: notices that it slept.
+    pub(crate) fn wake(&mut self, now: Time) {
+        let Some(membership) = &mut self.membership else { return };
+        let slept = match membership.awake.replace(now) {
+            None => None,
+            Some(last) => Some(now.since(last)),
+        };
+        if slept.is_some_and(|slept| slept < membership.heartbeat.saturating_mul(2)) {
+            return;
+        }
+        // Others were silent because nobody listened.
+        for other in &mut membership.sites {
+            other.heard = other.heard.max(now);
+        }
+        let missed = membership.lease.is_some_and(|lease| slept.is_none_or(|slept| slept >= lease));
+        if missed {
+            self.ask_who_took_over();
+        }
+        self.beat(now);
+    }
+
+    /// The site of this rank said something.
+    pub(crate) fn heard_of(&mut self, now: Time, rank: usize) {
+        let Some(membership) = &mut self.membership else { return };
+        let other = &mut membership.sites[rank];
+        let silent = now.since(other.heard);
+        other.heard = now;
+        if matches!(other.presence, Presence::Suspected | Presence::Gone) {
+            other.presence = Presence::Here;
+            self.count_absent();
+            self.event(EventKind::Heard { peer: self.site_at(rank), after: silent });
+            self.is_back(now, rank);
+        }
+    }
+
+    /// A site is there again that was believed not to be.
+    fn is_back(&mut self, now: Time, rank: usize) {
+        if self.lists.is_some() && rank < self.rank {
+            // It may have told this site something that was lost.
+            self.views[rank].forget();
+        }
+        self.fresh = true;
+        self.tell_reports(rank);
+        self.settle_stranded(now);
+    }
+
+    /// Says that this site is there, and looks who else is.
+    pub(crate) fn beat(&mut self, now: Time) {
+        let Some(membership) = &self.membership else { return };
+        let (heartbeat, patience, lease) = (membership.heartbeat, membership.patience, membership.lease);
+        self.timers.set(Timer::Beat, now, heartbeat);
+        for rank in self.others() {
+            let other = self.members().sites[rank];
+            let silent = now.since(other.heard);
+            if other.presence == Presence::Here && silent >= patience {
+                self.suspect(now, rank);
+            }
+            let lost = matches!(other.presence, Presence::Suspected | Presence::Leaving);
+            if lost && lease.is_some_and(|lease| silent >= lease) {
+                self.is_gone(now, rank);
+            }
+            self.tell_presence(rank);
+            self.tell_reports(rank);
+        }
+    }
+
+    fn tell_presence(&mut self, rank: usize) {
+        let life = self.life();
+        let membership = self.members();
+        let Other { knows, known, .. } = membership.sites[rank];
+        let from = usize::try_from(knows).unwrap_or(usize::MAX).min(membership.taken_over.len());
+        let voids = membership.taken_over[from..].iter().take(VOIDS_MAX).copied().collect();
+        let leaving = membership.leaving;
+        self.send(rank, Message::Beat { life, leaving, first: from as u64, voids, known });
+    }
+
+    fn suspect(&mut self, now: Time, rank: usize) {
+        let membership = self.members();
+        membership.sites[rank].presence = Presence::Suspected;
+        membership.asked.remove(&rank);
+        self.event(EventKind::Suspected { peer: self.site_at(rank) });
+        self.give_up_on(now, rank);
+    }
+
+    /// Waits no longer for anything from the site of this rank, but for answers to transfers.
+    fn give_up_on(&mut self, now: Time, rank: usize) {
+        if self.lists.is_some() && rank < self.rank {
+            self.give_up_request(now, rank);
+        }
+        if self.balance.is_some() {
+            self.balance_gives_up(rank);
+        }
+        self.fresh = true;
+    }
+
+    fn is_gone(&mut self, now: Time, rank: usize) {
+        self.members().sites[rank].presence = Presence::Gone;
+        self.count_absent();
+        self.event(EventKind::Gone { peer: self.site_at(rank) });
+        self.fresh = true;
+        self.take_over_from(now, rank);
+    }
+
+    /// A site says that it is there.
+    pub(crate) fn on_beat(
+        &mut self,
+        now: Time,
+        rank: usize,
+        leaving: bool,
+        first: u64,
+        voids: &[Void],
+        known: u64,
+    ) {
+        if self.membership.is_none() {
+            return;
+        }
+        let membership = self.members();
+        let other = &mut membership.sites[rank];
+        // Numbers of a site that knows more than there is are not believed.
+        other.knows = known.min(membership.taken_over.len() as u64);
+        let news = usize::try_from(other.known.saturating_sub(first)).unwrap_or(usize::MAX);
+        let fits = first <= other.known;
+        let was = other.presence;
+        other.presence = if leaving { Presence::Leaving } else { Presence::Here };
+        if fits && news < voids.len() {
+            other.known = first + voids.len() as u64;
+            for &void in &voids[news..] {
+                self.supersede(void);
+            }
+        }
+        let all_told = fits && voids.len() < VOIDS_MAX;
+        if all_told && self.members().asked.remove(&rank) && self.members().asked.is_empty() {
+            self.fresh = true;
+        }
+        if was != self.presence(rank) {
+            self.count_absent();
+            self.event(match leaving {
+                true => EventKind::Left { peer: self.site_at(rank) },
+                false => EventKind::Heard { peer: self.site_at(rank), after: Span::ZERO },
+            });
+            if leaving {
+                self.give_up_on(now, rank);
+            }
+            self.settle_stranded(now);
+        }
+    }
+
+    /// Whether this site must hear of others before it starts anything: while it was away they may have taken over
+    /// what waits here.
+    pub(crate) fn must_ask_first(&self) -> bool {
+        self.membership.as_ref().is_some_and(|membership| !membership.asked.is_empty())
+    }
+}

@@ -1,0 +1,356 @@
+//! Sites that fall silent, come back, leave: who takes which job over, and what the others do meanwhile.
+//!
+//! A small driver: every message takes a second, jobs run for their requested time, a disk per site.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use protocol::{Durable, Input, Interrupted, Message, Options, Output, Peer, PeerConfig, Presence};
+use scheduler::{
+    EventKind, Grid, JobId, JobSpec, LocalScheduler, Pass, SiteId, Span, Strategy, StrategySpec, Time,
+};
+
+const DELAY: Span = Span::from_secs(1);
+
+struct World {
+    config: PeerConfig,
+    /// By rank; none while the site is down.
+    peers: Vec<Option<Peer>>,
+    disks: Vec<Durable>,
+    /// Arrival, order, from, to.
+    letters: BTreeMap<(Time, u64), (usize, usize, Message)>,
+    endings: BTreeSet<(Time, JobId, usize)>,
+    cut: BTreeSet<usize>,
+    sent: u64,
+    now: Time,
+    events: Vec<(Time, usize, EventKind)>,
+}
+
+fn job(id: u64, processors: u32, seconds: i64) -> JobSpec {
+    JobSpec {
+        id: JobId(id),
+        submit: Time::ZERO,
+        processors,
+        requested: Span::from_secs(seconds),
+        user: 1,
+        origin: SiteId(1),
+        payload: 0,
+    }
+}
+
+impl World {
+    fn new(sizes: &[u32], strategy: &str) -> World {
+        let strategy: StrategySpec = strategy.parse().unwrap();
+        let options = Options {
+            heartbeat: Some(Span::from_secs(10)),
+            suspect_after: Span::from_secs(35),
+            lease: Some(Span::from_secs(100)),
+            retry: Some(Span::from_secs(5)),
+            refresh: matches!(strategy.strategy, Strategy::Pool(_)).then_some(Span::from_secs(30)),
+            journal: true,
+            interrupted: Interrupted::Requeue,
+            ..Options::default()
+        };
+        let config = PeerConfig {
+            site: SiteId(1),
+            grid: Arc::new(Grid::of_sizes(sizes).unwrap()),
+            strategy: strategy.strategy,
+            local: LocalScheduler::default(),
+            pass: Pass::default(),
+            options,
+            seed: 1,
+        };
+        let mut world = World {
+            config,
+            peers: Vec::new(),
+            disks: vec![Durable::default(); sizes.len()],
+            letters: BTreeMap::new(),
+            endings: BTreeSet::new(),
+            cut: BTreeSet::new(),
+            sent: 0,
+            now: Time::ZERO,
+            events: Vec::new(),
+        };
+        world.peers = (0..sizes.len()).map(|_| None).collect();
+        for rank in 0..sizes.len() {
+            world.restart(rank);
+        }
+        world
+    }
+
+    fn config(&self, rank: usize) -> PeerConfig {
+        PeerConfig { site: self.config.grid.at_rank(rank), ..self.config.clone() }
+    }
+
+    fn restart(&mut self, rank: usize) {
+        let peer = Peer::restore(self.config(rank), &self.disks[rank], self.now);
+        self.peers[rank] = Some(peer);
+        self.carry_out(rank);
+        self.tell(rank, Input::Turn);
+    }
+
+    fn crash(&mut self, rank: usize) {
+        self.peers[rank] = None;
+        self.endings.retain(|ending| ending.2 != rank);
+    }
+
+    fn tell(&mut self, rank: usize, input: Input) {
+        if let Some(peer) = &mut self.peers[rank] {
+            peer.handle(self.now, input);
+            self.carry_out(rank);
+        }
+    }
+
+    fn carry_out(&mut self, rank: usize) {
+        let peer = self.peers[rank].as_mut().expect("it is up");
+        while let Some(output) = peer.poll_output() {
+            match output {
+                Output::Write(fact) => self.disks[rank].apply(&fact),
+                Output::Event(kind) => self.events.push((self.now, rank, kind)),
+                Output::Start(job) => {
+                    self.endings.insert((self.now + job.requested, job.id, rank));
+                }
+                Output::Send { to, message } => {
+                    let to = self.config.grid.rank(to);
+                    if !self.cut.contains(&rank) && !self.cut.contains(&to) {
+                        self.sent += 1;
+                        self.letters.insert((self.now + DELAY, self.sent), (rank, to, message));
+                    }
+                }
+            }
+        }
+        peer.check_invariants();
+        // The disk says what the peer would say of its own.
+        let disk = &self.disks[rank];
+        assert_eq!(disk.ledger, *peer.ledger());
+        let running: Vec<JobId> = disk.running().map(|kept| kept.job.id).collect();
+        assert_eq!(running, peer.running().collect::<Vec<_>>());
+        assert_eq!(disk.jobs.len() - running.len(), peer.waiting());
+    }
+
+    fn run_until(&mut self, seconds: i64) {
+        let end = Time::from_secs(seconds);
+        loop {
+            let timers = self.peers.iter().flatten().filter_map(Peer::poll_timeout).min();
+            let next = [
+                self.letters.first_key_value().map(|(key, _)| key.0),
+                self.endings.first().map(|ending| ending.0),
+                timers,
+            ];
+            let Some(next) = next.into_iter().flatten().min().filter(|&next| next <= end) else { break };
+            self.now = self.now.max(next);
+            let mut turns = BTreeSet::new();
+            while let Some(&(at, job, rank)) = self.endings.first().filter(|ending| ending.0 <= self.now) {
+                self.endings.remove(&(at, job, rank));
+                self.tell(rank, Input::Completed(job));
+                turns.insert(rank);
+            }
+            while let Some(entry) = self.letters.first_entry().filter(|entry| entry.key().0 <= self.now) {
+                let (from, to, message) = entry.remove();
+                let from = self.config.grid.at_rank(from);
+                self.tell(to, Input::Message { from, message });
+                turns.insert(to);
+            }
+            for rank in 0..self.peers.len() {
+                while self.peers[rank].as_ref().is_some_and(|peer| peer.wants_settle()) {
+                    self.tell(rank, Input::Settle);
+                    turns.insert(rank);
+                }
+                if self.peers[rank].as_ref().is_some_and(|peer| peer.poll_timeout() <= Some(self.now))
+                    && self.peers[rank].as_ref().and_then(Peer::poll_timeout).is_some()
+                {
+                    self.tell(rank, Input::Timeout);
+                    turns.insert(rank);
+                }
+            }
+            for rank in turns {
+                self.tell(rank, Input::Turn);
+            }
+        }
+        self.now = end;
+    }
+
+    fn submit(&mut self, rank: usize, job: JobSpec) {
+        self.tell(rank, Input::Submitted(job));
+        self.tell(rank, Input::Turn);
+    }
+
+    fn starts(&self, job: u64) -> Vec<usize> {
+        let is_start = |kind: &EventKind| matches!(kind, EventKind::Started { job: id, .. } if id.0 == job);
+        self.events.iter().filter(|event| is_start(&event.2)).map(|event| event.1).collect()
+    }
+
+    fn completions(&self, job: u64) -> Vec<usize> {
+        let is_end = |kind: &EventKind| matches!(kind, EventKind::Completed { job: id, .. } if id.0 == job);
+        self.events.iter().filter(|event| is_end(&event.2)).map(|event| event.1).collect()
+    }
+
+    fn any(&self, test: impl Fn(&EventKind) -> bool) -> bool {
+        self.events.iter().any(|event| test(&event.2))
+    }
+}
+
+#[test]
+fn the_home_takes_over_what_a_dead_thief_held() {
+    let mut world = World::new(&[4, 8], "st:50");
+    world.submit(0, job(1, 4, 50));
+    world.submit(0, job(2, 3, 60));
+    world.run_until(20);
+    assert_eq!(world.starts(2), [1], "the larger site has stolen it");
+    world.crash(1);
+    world.run_until(60);
+    assert_eq!(world.peers[0].as_ref().unwrap().presence(1), Presence::Suspected);
+    assert_eq!(world.starts(2), [1], "suspicion alone takes nothing over");
+    world.run_until(200);
+    assert_eq!(world.peers[0].as_ref().unwrap().presence(1), Presence::Gone);
+    assert!(world.any(|kind| matches!(kind, EventKind::TookOver { holder: SiteId(2), epoch: 1, .. })));
+    assert_eq!(world.starts(2), [1, 0]);
+    assert_eq!(world.completions(2), [0]);
+    // The dead one comes back: it had been executing the job, and must not again.
+    world.restart(1);
+    world.run_until(400);
+    assert_eq!(world.starts(2), [1, 0]);
+    assert!(world.any(|kind| matches!(kind, EventKind::Superseded { started: false, .. })));
+    assert!(world.peers.iter().flatten().all(|peer| peer.waiting() == 0 && peer.is_quiet()));
+    assert_eq!(world.peers[0].as_ref().unwrap().presence(1), Presence::Here);
+}
+
+#[test]
+fn a_thief_that_was_only_cut_off_runs_its_job_to_the_end_and_says_so() {
+    let mut world = World::new(&[4, 8], "st:50");
+    world.submit(0, job(1, 4, 50));
+    world.submit(0, job(2, 3, 300));
+    world.run_until(20);
+    world.cut.insert(1);
+    world.run_until(150);
+    assert_eq!(world.starts(2), [1, 0], "the lease is over: it may run twice");
+    world.cut.clear();
+    world.run_until(600);
+    assert!(world.any(|kind| matches!(kind, EventKind::Superseded { started: true, .. })));
+    assert_eq!(world.completions(2), [1, 0], "both ran; the report says so");
+    assert!(world.disks.iter().all(|disk| disk.jobs.is_empty() && disk.ledger.is_settled()));
+}
+
+#[test]
+fn a_short_silence_takes_nothing_over_and_the_end_is_told() {
+    let mut world = World::new(&[4, 8], "st:50");
+    world.submit(0, job(1, 4, 50));
+    world.submit(0, job(2, 3, 60));
+    world.run_until(20);
+    assert_eq!(world.disks[0].wards.len(), 1, "the home knows who has its job");
+    world.cut.insert(1);
+    world.run_until(100);
+    assert_eq!(world.completions(2), [1]);
+    assert_eq!(world.disks[1].reports.len(), 1, "nobody could be told yet");
+    world.cut.clear();
+    world.run_until(150);
+    assert!(world.disks[0].wards.is_empty() && world.disks[1].reports.is_empty());
+    assert_eq!(world.starts(2), [1]);
+    assert!(!world.any(|kind| matches!(kind, EventKind::TookOver { .. })));
+}
+
+#[test]
+fn thieves_turn_to_the_next_site_when_their_victim_is_silent() {
+    let mut world = World::new(&[2, 4, 8], "st:50");
+    // The middle site is down before it can say that it is empty; the smallest has work.
+    world.crash(1);
+    world.run_until(50);
+    world.submit(0, job(1, 2, 500));
+    world.submit(0, job(2, 2, 10));
+    world.run_until(100);
+    assert_eq!(world.starts(2), [2]);
+}
+
+#[test]
+fn jobs_of_a_gone_home_go_to_the_next_larger_site() {
+    let mut world = World::new(&[4, 8, 16], "st:50");
+    world.crash(1);
+    world.run_until(150);
+    world.submit(0, job(1, 8, 10));
+    world.submit(0, job(2, 16, 10));
+    world.run_until(200);
+    assert_eq!(world.starts(1), [2], "its home is gone");
+    world.crash(2);
+    world.run_until(400);
+    world.submit(0, job(3, 6, 10));
+    assert!(world.any(|kind| matches!(kind, EventKind::Stranded { job: JobId(3), .. })));
+    world.run_until(450);
+    assert_eq!(world.starts(3), [0usize; 0], "nobody who is there is wide enough");
+    world.restart(1);
+    world.run_until(500);
+    assert_eq!(world.starts(3), [1], "it waited and was not dropped");
+}
+
+#[test]
+fn a_site_that_leaves_gives_its_jobs_away_and_finishes_what_runs() {
+    for strategy in ["st:50", "local", "common-pool", "pool:easy", "steal:random", "st-greedy:50"] {
+        let mut world = World::new(&[4, 4, 8], strategy);
+        for id in 1..=5 {
+            world.submit(1, job(id, 3, 40));
+        }
+        world.tell(1, Input::Leave);
+        world.tell(1, Input::Turn);
+        world.run_until(600);
+        for id in 1..=5 {
+            assert_eq!(world.completions(id).len(), 1, "{strategy}: job {id}");
+        }
+        assert!(world.peers[1].as_ref().unwrap().has_left(), "{strategy}");
+        assert_eq!(world.peers[0].as_ref().unwrap().presence(1), Presence::Leaving, "{strategy}");
+    }
+}
+
+#[test]
+fn the_operator_moves_the_jobs_of_a_dead_guardian() {
+    let mut world = World::new(&[4, 8], "st:50");
+    world.submit(0, job(1, 4, 50));
+    world.submit(0, job(2, 4, 50));
+    world.crash(0);
+    world.run_until(150);
+    for id in 1..=2 {
+        world.tell(1, Input::Adopt { job: job(id, 4, 50), epoch: 1 });
+    }
+    world.tell(1, Input::Turn);
+    world.run_until(300);
+    world.restart(0);
+    world.run_until(500);
+    assert_eq!(world.completions(1), [1]);
+    assert_eq!(world.completions(2), [1]);
+    assert!(world.disks[0].jobs.is_empty(), "its copies are void");
+}
+
+#[test]
+fn a_site_begins_again_with_what_it_had() {
+    for strategy in [
+        "st:50",
+        "st:50,order=hab",
+        "local",
+        "common-pool",
+        "pool:easy",
+        "pool:list,via=gossip",
+        "steal:loaded",
+    ] {
+        for after in [0, 1, 2, 3, 5, 12, 40] {
+            let mut world = World::new(&[2, 4, 8], strategy);
+            for id in 1..=8 {
+                world.submit(
+                    usize::try_from(id % 3).unwrap(),
+                    job(id, 1 + u32::try_from(id % 2).unwrap(), 30),
+                );
+            }
+            world.run_until(after);
+            for rank in 0..3 {
+                let before = world.disks[rank].clone();
+                world.crash(rank);
+                world.restart(rank);
+                let now = &world.disks[rank];
+                assert_eq!(now.jobs.keys().collect::<Vec<_>>(), before.jobs.keys().collect::<Vec<_>>());
+                assert_eq!(now.life, before.life.map(|life| life + 1));
+            }
+            world.run_until(1000);
+            for id in 1..=8 {
+                assert_eq!(world.completions(id).len(), 1, "{strategy} at {after} s: job {id}");
+            }
+            assert!(world.disks.iter().all(|disk| disk.jobs.is_empty() && disk.ledger.is_settled()));
+        }
+    }
+}
