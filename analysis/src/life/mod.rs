@@ -302,6 +302,7 @@ impl LifeBuilder {
                     DeclineReason::DoesNotFit => "its processors are no longer idle",
                     DeclineReason::Recalled => "it was called back",
                     DeclineReason::Unclaimed => "its claim was given up",
+                    DeclineReason::Superseded => "it was taken over since",
                 };
                 self.step(at, site, format!("{} declines it: {why}", self.name(site)));
             }

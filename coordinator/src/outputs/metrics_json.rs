@@ -123,6 +123,7 @@ struct Requests {
     declined_does_not_fit: u64,
     declined_recalled: u64,
     declined_unclaimed: u64,
+    declined_superseded: u64,
     returns: u64,
 }
 
@@ -176,6 +177,7 @@ pub(crate) fn write(file: &mut dyn Write, result: &RunResult) -> io::Result<()> 
             declined_does_not_fit: traffic.declined_does_not_fit,
             declined_recalled: traffic.declined_recalled,
             declined_unclaimed: traffic.declined_unclaimed,
+            declined_superseded: traffic.declined_superseded,
             returns: traffic.returns,
         },
         exchange: Exchange {
