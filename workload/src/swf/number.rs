@@ -63,9 +63,9 @@ impl Number {
     #[cold]
     fn parse_slowly(field: &[u8]) -> Result<Number, NumberError> {
         let text = std::str::from_utf8(field).map_err(|_| NumberError::NotANumber)?;
-        if let Some((whole, fraction)) = text.split_once('.')
-            && fraction.bytes().all(|byte| byte.is_ascii_digit())
-            && whole.trim_start_matches(['-', '+']).bytes().all(|byte| byte.is_ascii_digit())
+        let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+        if fraction.bytes().all(|byte| byte.is_ascii_digit())
+            && whole.strip_prefix(['-', '+']).unwrap_or(whole).bytes().all(|byte| byte.is_ascii_digit())
             && whole.bytes().chain(fraction.bytes()).any(|byte| byte.is_ascii_digit())
         {
             return Number::from_decimal(whole, fraction);
@@ -79,9 +79,10 @@ impl Number {
 
     fn from_decimal(whole: &str, fraction: &str) -> Result<Number, NumberError> {
         let negative = whole.starts_with('-');
-        let magnitude = whole.trim_start_matches(['-', '+']);
-        let magnitude: i64 =
-            if magnitude.is_empty() { 0 } else { magnitude.parse().map_err(|_| NumberError::TooLarge)? };
+        let whole: i64 = match whole {
+            "" | "-" | "+" => 0,
+            whole => whole.parse().map_err(|_| NumberError::TooLarge)?,
+        };
         let mut micros = 0;
         for place in 0..6 {
             let digit = fraction.as_bytes().get(place).map_or(0, |digit| i64::from(digit - b'0'));
@@ -89,7 +90,7 @@ impl Number {
         }
         let exact = fraction.bytes().all(|digit| digit == b'0');
         let sign = if negative { -1 } else { 1 };
-        Ok(Number { whole: sign * magnitude, micros: sign * micros, exact })
+        Ok(Number { whole, micros: sign * micros, exact })
     }
 
     /// The nearest number to a finite value.
@@ -123,6 +124,16 @@ mod tests {
 
     fn seconds(text: &str) -> Result<Span, NumberError> {
         Number::parse(text.as_bytes())?.seconds()
+    }
+
+    #[test]
+    fn whole_numbers_of_nineteen_digits_are_exact() {
+        let whole = |text: &str| Number::parse(text.as_bytes()).map(Number::whole);
+        assert_eq!(whole("6100000000000000001"), Ok((6_100_000_000_000_000_001, false)));
+        assert_eq!(whole("6100000000000000001.51"), Ok((6_100_000_000_000_000_001, true)));
+        assert_eq!(whole("-9223372036854775808"), Ok((i64::MIN, false)));
+        assert_eq!(whole("9223372036854775808"), Err(NumberError::TooLarge));
+        assert_eq!(whole("--5.0"), Err(NumberError::NotANumber));
     }
 
     #[test]
