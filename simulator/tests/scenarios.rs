@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use links::Model;
+use protocol::Options;
 use scheduler::{
     Event, EventKind, Grid, JobId, JobSpec, SiteId, Span, Steal, Strategy, Submit, Threshold, Time, TimedJob,
 };
@@ -13,7 +14,11 @@ use simulator::{Checks, Simulation, SimulationConfig};
 
 /// Starts at each site as `M1: 1[0,4) 2[4,8)`, in order of start, then id.
 fn schedule(sizes: &[u32], jobs: &str, delay: i64) -> Vec<String> {
-    let (jobs, log) = run(sizes, jobs, delay);
+    schedule_with(sizes, jobs, delay, Options::default())
+}
+
+fn schedule_with(sizes: &[u32], jobs: &str, delay: i64, options: Options) -> Vec<String> {
+    let (jobs, log) = run(sizes, jobs, delay, options);
     let mut sites = vec![Vec::new(); sizes.len()];
     for event in &log {
         if let EventKind::Started { job, .. } = event.kind {
@@ -33,13 +38,14 @@ fn schedule(sizes: &[u32], jobs: &str, delay: i64) -> Vec<String> {
         .collect()
 }
 
-fn run(sizes: &[u32], jobs: &str, delay: i64) -> (Vec<TimedJob>, Vec<Event>) {
+fn run(sizes: &[u32], jobs: &str, delay: i64, options: Options) -> (Vec<TimedJob>, Vec<Event>) {
     let grid = Arc::new(Grid::of_sizes(sizes).expect("a grid"));
     let mut jobs: Vec<TimedJob> = jobs.split_whitespace().map(parse).collect();
     jobs.sort_by_key(|job| job.spec.key());
     let steal = Strategy::Steal(Steal::with_threshold(Threshold::HALF));
     let mut config = SimulationConfig::new(grid, steal);
     config.network = Model::constant(Span::from_secs(delay));
+    config.options = options;
     config.checks = Checks::Full;
     let mut log = Vec::new();
     Simulation::new(config, &jobs).run(&mut |event| log.push(*event)).expect("no violation");
@@ -88,9 +94,21 @@ fn worked_examples_with_a_delay_of_one_second() {
     assert_eq!(schedule(E6.0, E6.1, 1), ["M1: 1[0,4) 2[0,4) 7[4,6)", "M2: 5[1,4) 3[5,9) 4[6,10) 6[6,8)"]);
 }
 
+/// Job 2 would start at home at 4 and at the other site at 3; job 3 would at home wait for both.
+#[test]
+fn stealing_with_a_margin_leaves_a_job_that_starts_soon_anyway_at_home() {
+    let (sizes, jobs) = (&[2, 2], "1:2,4 2:2,20 3:2,5,3");
+    let margin = |seconds| Options { margin: Some(Span::from_secs(seconds)), ..Options::default() };
+
+    assert_eq!(schedule(sizes, jobs, 1), ["M1: 1[0,4) 3[4,9)", "M2: 2[3,23)"]);
+    assert_eq!(schedule_with(sizes, jobs, 1, margin(10)), ["M1: 1[0,4) 2[4,24)", "M2: 3[4,9)"]);
+    // Nothing here is worth a minute.
+    assert_eq!(schedule_with(sizes, jobs, 1, margin(60)), ["M1: 1[0,4) 2[4,24) 3[24,29)", "M2: "]);
+}
+
 /// Messages and starts, one line each.
 fn transcript(sizes: &[u32], jobs: &str, delay: i64) -> String {
-    let (_, log) = run(sizes, jobs, delay);
+    let (_, log) = run(sizes, jobs, delay, Options::default());
     let mut lines = String::new();
     for event in log {
         let what = match event.kind {
@@ -159,7 +177,7 @@ fn a_standing_request_is_served_in_one_delay() {
 /// What the price of each stolen job is read off: requests with the age of what was known, and why a job was granted.
 #[test]
 fn events_tell_what_a_steal_cost() {
-    let (_, log) = run(E6.0, E6.1, 1);
+    let (_, log) = run(E6.0, E6.1, 1, Options::default());
     let mut lines = String::new();
     for event in log {
         let what = match event.kind {
