@@ -29,6 +29,8 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 const ANSWERS_WAIT: Duration = Duration::from_millis(2);
 /// This many answers do not wait: a quarter of what a sender may have unanswered.
 const ANSWERS_WAIT_MAX: usize = super::super::IN_FLIGHT_MAX / 4;
+/// A node that takes no answers for so many of its frames wants to fill this node's memory.
+const ANSWERS_MAX: usize = 64 * 1024;
 /// Frames are put together up to about this many bytes before they are written. Arbitrary; some packets.
 const WRITE_BYTES: usize = 64 * 1024;
 /// Bytes read at once.
@@ -291,6 +293,10 @@ impl ConnectionHandler for FrameStream {
             Command::Send { id, frame } => {
                 self.unanswered.push_back(Unanswered { id, due: Instant::now() + ANSWER_TIMEOUT });
                 self.queue.push_back(frame);
+            }
+            Command::Answer(_) if self.broken => {}
+            Command::Answer(_) if self.answers.len() >= ANSWERS_MAX => {
+                self.fail("the other node takes no answers".to_string(), Some(Fault::Other));
             }
             Command::Answer(answer) => self.answers.push(answer.to_byte()),
             Command::Pause(until) => {

@@ -1,0 +1,313 @@
+//! Strangers, orders without the token, and a site that turns against the others: on real processes.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
+
+mod hostile;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use node::config::{IdentitySource, Member, SiteEntry};
+use node::control::Token;
+use node::frame::Frame;
+use node::limits::Limits;
+use node::lockstep::Client;
+use node::spawn::SpawnOrder;
+use node::{Fleet, NodeClient, NodeConfig, NodeProcess};
+use protocol::Message;
+use protocol::message::Offer;
+use scheduler::{Event, EventKind, JobId, JobSpec, SiteId, Span, Time, TimedJob};
+
+use self::hostile::{Hostile, Introduction};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_stealgrid-node");
+/// Ample for what takes seconds; reached only by a failing test.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// Two good sites, and a third that is hostile and wider than both: nobody wants to steal from it.
+const PROCESSORS: [u32; 3] = [2, 8, 16];
+
+#[test]
+fn orders_without_the_token_are_refused_and_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("token");
+    let token = Token::random();
+    token.write_new(&path).unwrap();
+    let config = NodeConfig { control_token: Some(path), ..config(1, &[4]) };
+    let node = NodeProcess::spawn(&order(folder.path()), &config).unwrap();
+    let http = &node.ready_line().http;
+
+    let refused = |token: Option<Token>| {
+        let client = NodeClient::new(http, token.clone());
+        let lockstep = Client::connect(http, token.as_ref(), PATIENCE).unwrap_err().to_string();
+        [
+            client.status().unwrap_err().to_string(),
+            client.jobs(&[job(1, 1)]).unwrap_err().to_string(),
+            client.stop().unwrap_err().to_string(),
+            lockstep,
+        ]
+    };
+    for error in refused(None) {
+        assert!(error.contains("shows no token"), "{error}");
+    }
+    for error in refused(Some(Token::random())) {
+        assert!(error.contains("the token is not that of this node"), "{error}");
+    }
+    let page = NodeClient::new(http, None).metrics().unwrap();
+    assert_eq!(metric(&page, "stealgrid_control_refused_total", "missing"), 4);
+    assert_eq!(metric(&page, "stealgrid_control_refused_total", "wrong"), 4);
+    let status = NodeClient::new(http, Some(token)).status().unwrap();
+    assert_eq!((status.outstanding.arrivals, status.events), (0, 0), "nothing was obeyed");
+    let log = std::fs::read_to_string(node.log()).unwrap();
+    assert!(log.contains("the token is not that of this node"), "{log}");
+    assert!(node.stop(PATIENCE).unwrap().unwrap().success());
+}
+
+#[test]
+fn a_node_without_a_token_obeys_nobody() {
+    let folder = tempfile::tempdir().unwrap();
+    let node = NodeProcess::spawn(&order(folder.path()), &config(1, &[4])).unwrap();
+    let client = NodeClient::new(&node.ready_line().http, Some(Token::random()));
+    let error = client.stop().unwrap_err().to_string();
+    assert!(error.contains("401") && error.contains("--control-token FILE"), "{error}");
+    assert_eq!(metric(&client.metrics().unwrap(), "stealgrid_control_refused_total", "no_token"), 1);
+}
+
+#[test]
+fn metrics_have_an_address_of_their_own_without_control() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("token");
+    let token = Token::random();
+    token.write_new(&path).unwrap();
+    let metrics = Some("127.0.0.1:0".to_string());
+    let config = NodeConfig { control_token: Some(path), metrics, ..config(1, &[4]) };
+    let node = NodeProcess::spawn(&order(folder.path()), &config).unwrap();
+    let there = NodeClient::new(node.ready_line().metrics.as_ref().unwrap(), Some(token));
+
+    assert!(there.metrics().unwrap().contains("stealgrid_build_info"));
+    for error in [there.stop().unwrap_err(), there.status().map(drop).unwrap_err()] {
+        assert!(error.to_string().contains("404"), "{error}");
+    }
+    assert!(node.stop(PATIENCE).unwrap().unwrap().success());
+}
+
+#[test]
+fn a_site_that_sends_garbage_is_banned_and_the_others_finish_their_jobs() {
+    let garbage: Vec<u8> = hostile::record(b"no frame at all").repeat(1000);
+    let pages = under_attack(garbage);
+    assert!(total(&pages, "stealgrid_offences_total", "garbage") >= 3, "{}", pages[0]);
+}
+
+#[test]
+fn a_site_that_pretends_to_be_another_is_banned_and_the_others_finish_their_jobs() {
+    let ends = frame(SiteId(2), SiteId(1), 1);
+    let pages = under_attack(hostile::record(&ends.encode()).repeat(1000));
+    assert!(total(&pages, "stealgrid_offences_total", "ends") >= 3, "{}", pages[0]);
+}
+
+#[test]
+fn a_site_that_announces_too_much_is_banned_and_the_others_finish_their_jobs() {
+    let pages = under_attack(vec![1, 0xff, 0xff, 0xff, 0xff]);
+    assert!(total(&pages, "stealgrid_offences_total", "stream") >= 3, "{}", pages[0]);
+    assert!(total(&pages, "stealgrid_limit_hits_total", "frame_bytes") >= 3, "{}", pages[0]);
+}
+
+/// Ten times what the sites can do is submitted, more than a node takes at once, while a third site asks for work as
+/// fast as it can. Memory stays below the limit, everybody is told to wait, and every job runs once.
+#[test]
+fn an_overloaded_node_stays_within_its_memory_answers_busy_and_loses_nothing() {
+    const JOBS: u64 = 5_000;
+    /// The stated limit of a node that holds a thousand jobs and 20,000 events.
+    const RESIDENT_MAX_KIB: u64 = 96 * 1024;
+    let mut flood = Vec::new();
+    for sequence in 1..=50_000 {
+        flood.extend(hostile::record(&frame(SiteId(3), SiteId(1), sequence).encode()));
+    }
+    let limits = Limits {
+        jobs_waiting: 1_000,
+        frames_per_second: 1_000,
+        offences: 100,
+        inbox_bytes: 1024 * 1024,
+        ..Limits::default()
+    };
+    let mut grid = Grid::start(&limits, flood);
+
+    // Two processors for ten seconds each, submitted within a tenth of the time that ten processors need for them.
+    let span = JOBS * 20 / 10 / 10;
+    let jobs: Vec<TimedJob> = (1..=JOBS).map(|id| job(id, 1 + (id * span / JOBS) as i64)).collect();
+    grid.hostile.attack();
+    let pages = grid.run(&jobs, 2_000.0);
+
+    assert!(metric(&pages[0], "stealgrid_limit_hits_total", "jobs") > 0, "never busy: {}", pages[0]);
+    assert!(metric(&pages[0], "stealgrid_limit_hits_total", "rate") > 0, "no flood: {}", pages[0]);
+    let answered = metric(&pages[0], "stealgrid_steal_requests_total", "too_wide")
+        + metric(&pages[0], "stealgrid_steal_requests_total", "empty")
+        + metric(&pages[0], "stealgrid_steal_requests_total", "busy");
+    assert!(answered > 100, "requests are answered: {}", pages[0]);
+    for (site, resident) in grid.resident_max_kib().into_iter().enumerate() {
+        eprintln!("site {}: at most {resident} KiB", site + 1);
+        assert!(resident < RESIDENT_MAX_KIB, "site {}: {resident} KiB", site + 1);
+    }
+    grid.stop();
+}
+
+/// Runs jobs at the good sites while the third sends these bytes: the pages of the good ones.
+fn under_attack(bytes: Vec<u8>) -> Vec<String> {
+    let limits = Limits { offences: 3, ..Limits::default() };
+    let mut grid = Grid::start(&limits, bytes);
+    grid.hostile.attack();
+    let jobs: Vec<TimedJob> = (1..=30).map(|id| job(id, 1)).collect();
+    grid.run(&jobs, 100.0);
+    // What a site sends is looked at once the clock runs.
+    let deadline = Instant::now() + PATIENCE;
+    let pages = loop {
+        let pages: Vec<String> = grid.fleet.clients().map(|client| client.metrics().unwrap()).collect();
+        if pages.iter().all(|page| metric(page, "stealgrid_bans_total", "") > 0) {
+            break pages;
+        }
+        assert!(Instant::now() < deadline, "it is not banned: {}", pages[0]);
+        std::thread::sleep(Duration::from_millis(20));
+    };
+    grid.stop();
+    pages
+}
+
+/// Two good sites as processes, and the hostile one, which is connected with both.
+struct Grid {
+    fleet: Fleet,
+    hostile: Hostile,
+    _folder: tempfile::TempDir,
+}
+
+impl Grid {
+    fn start(limits: &Limits, bytes: Vec<u8>) -> Grid {
+        let folder = tempfile::tempdir().unwrap();
+        let (keypair, peer_id) = hostile::identity();
+        let good = |site: u32| NodeConfig {
+            identity: IdentitySource::File(folder.path().join(format!("{site}.key"))),
+            members: vec![Member { site: SiteId(3), peer_id: peer_id.clone() }],
+            limits: limits.clone(),
+            events_max: 20_000,
+            ..config(site, &PROCESSORS)
+        };
+        let mut fleet = Fleet::spawn_each(&order(folder.path()), &[good(1), good(2)]).unwrap();
+        let addresses = fleet.clients().map(|client| {
+            let status = client.status().unwrap();
+            format!("{}/p2p/{}", status.listen[0], status.peer_id)
+        });
+        let introduction = Introduction { run: good(1).run, site: 3, processors: PROCESSORS.to_vec() };
+        let addresses = addresses.collect();
+        let hostile =
+            Hostile::start(keypair, &folder.path().join("grid.key"), introduction, addresses, bytes);
+        fleet.wait_ready(PATIENCE).unwrap();
+        Grid { fleet, hostile, _folder: folder }
+    }
+
+    /// Hands all jobs to the first site and waits for the end of each: the pages of metrics.
+    fn run(&mut self, jobs: &[TimedJob], factor: f64) -> Vec<String> {
+        let fleet = &mut self.fleet;
+        fleet.feed(jobs, |_| SiteId(1)).unwrap();
+        fleet.start(factor, Time::ZERO, Duration::from_millis(200)).unwrap();
+        let deadline = Instant::now() + PATIENCE;
+        let mut events: Vec<Event> = Vec::new();
+        let done = |events: &[Event], wanted: fn(&EventKind) -> Option<JobId>| {
+            let mut times: BTreeMap<JobId, u32> = BTreeMap::new();
+            events
+                .iter()
+                .filter_map(|event| wanted(&event.kind))
+                .for_each(|job| *times.entry(job).or_default() += 1);
+            times
+        };
+        loop {
+            let statuses = fleet.statuses().unwrap();
+            fleet.take_events(&mut |event| events.push(event)).unwrap();
+            let completed: u64 = statuses.iter().map(|status| status.completed).sum();
+            if completed >= jobs.len() as u64 && fleet.pending() == 0 {
+                break;
+            }
+            assert!(Instant::now() < deadline, "{completed} of {} jobs ended: {statuses:#?}", jobs.len());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        fleet.take_events(&mut |event| events.push(event)).unwrap();
+        let started = done(&events, |kind| match kind {
+            EventKind::Started { job, .. } => Some(*job),
+            _ => None,
+        });
+        let completed = done(&events, |kind| match kind {
+            EventKind::Completed { job, .. } => Some(*job),
+            _ => None,
+        });
+        let all: BTreeSet<JobId> = jobs.iter().map(|job| job.spec.id).collect();
+        for times in [&started, &completed] {
+            assert_eq!(times.keys().copied().collect::<BTreeSet<_>>(), all);
+            assert!(times.values().all(|times| *times == 1), "a job ran twice");
+        }
+        fleet.clients().map(|client| client.metrics().unwrap()).collect()
+    }
+
+    /// The most memory that each process ever had, as the kernel counts it.
+    fn resident_max_kib(&self) -> Vec<u64> {
+        let of_process = |id: u32| {
+            let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap();
+            let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap().to_string();
+            line.trim().trim_end_matches("kB").trim().parse().unwrap()
+        };
+        self.fleet.process_ids().map(of_process).collect()
+    }
+
+    fn stop(self) {
+        drop(self.hostile);
+        self.fleet.stop(PATIENCE).unwrap();
+    }
+}
+
+/// A request for work that fits nothing: one processor.
+fn frame(from: SiteId, to: SiteId, sequence: u64) -> Frame {
+    let offer = Offer { free: 1, stand: false, releases: Vec::new() };
+    Frame {
+        from,
+        to,
+        incarnation: hostile::LIFE,
+        sequence,
+        sent_at: Time::ZERO,
+        injected: Span::ZERO,
+        message: protocol::codec::encode(&Message::Request { seq: sequence, offer, seen: 0 }),
+        run_times: Vec::new(),
+    }
+}
+
+/// One line of a page; 0 without it.
+fn metric(page: &str, name: &str, label: &str) -> u64 {
+    let wanted =
+        |line: &&str| line.starts_with(name) && (label.is_empty() || line.contains(&format!("=\"{label}\"")));
+    page.lines().find(wanted).map_or(0, |line| line.rsplit(' ').next().unwrap().parse().unwrap())
+}
+
+fn total(pages: &[String], name: &str, label: &str) -> u64 {
+    pages.iter().map(|page| metric(page, name, label)).sum()
+}
+
+fn config(site: u32, processors: &[u32]) -> NodeConfig {
+    let entry = |(index, &processors)| SiteEntry { name: format!("site{}", index + 1), processors };
+    let mut config = NodeConfig::new(SiteId(site), processors.iter().enumerate().map(entry).collect());
+    config.options.retry = Some(Span::from_secs(5_000));
+    config
+}
+
+/// As wide as the first site.
+fn job(id: u64, submit: i64) -> TimedJob {
+    let spec = JobSpec {
+        id: JobId(id),
+        submit: Time::from_secs(submit),
+        processors: 2,
+        requested: Span::from_secs(60),
+        user: -1,
+        origin: SiteId(1),
+        payload: 0,
+    };
+    TimedJob { spec, run_time: Span::from_secs(10) }
+}
+
+fn order(folder: &Path) -> SpawnOrder {
+    SpawnOrder { program: PROGRAM.into(), arguments: Vec::new(), folder: folder.to_path_buf() }
+}
