@@ -201,10 +201,7 @@ impl Peer {
     /// Before everything that the peer is told: notices that it slept.
     pub(crate) fn wake(&mut self, now: Time) {
         let Some(membership) = &mut self.membership else { return };
-        let slept = match membership.awake.replace(now) {
-            None => None,
-            Some(last) => Some(now.since(last)),
-        };
+        let slept = membership.awake.replace(now).map(|last| now.since(last));
         if slept.is_some_and(|slept| slept < membership.heartbeat.saturating_mul(2)) {
             return;
         }
