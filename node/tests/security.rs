@@ -118,7 +118,7 @@ fn a_site_that_announces_too_much_is_banned_and_the_others_finish_their_jobs() {
 fn an_overloaded_node_stays_within_its_memory_answers_busy_and_loses_nothing() {
     const JOBS: u64 = 5_000;
     /// The stated limit of a node that holds a thousand jobs and 20,000 events.
-    const RESIDENT_MAX_KIB: u64 = 96 * 1024;
+    const RESIDENT_MAX_KIB: u64 = 48 * 1024;
     let mut flood = Vec::new();
     for sequence in 1..=50_000 {
         flood.extend(hostile::record(&frame(SiteId(3), SiteId(1), sequence).encode()));
