@@ -69,13 +69,26 @@ impl Arrivals {
         Arrivals { held: BTreeMap::new(), known: BTreeSet::new(), held_max, waiting_max }
     }
 
+    /// What a journal says: jobs to come, and all that were ever handed over.
+    pub fn resume(&mut self, jobs: &[TimedJob], known: BTreeSet<JobId>) {
+        self.held.extend(jobs.iter().map(|job| (job.spec.key(), *job)));
+        self.known = known;
+    }
+
+    /// Those of a portion that did not come before.
+    pub fn unknown(&self, mut jobs: Vec<TimedJob>) -> Vec<TimedJob> {
+        jobs.retain(|job| !self.known.contains(&job.spec.id));
+        jobs
+    }
+
     /// Takes a portion of jobs, in any order, while so many are `waiting` in the queue.
     ///
     /// # Errors
     /// If one of them cannot be run, came before, or they are too many for now; then none is taken.
     pub fn take(&mut self, jobs: &[TimedJob], waiting: usize, grid: &Grid) -> Result<(), ArrivalsError> {
         let (held, held_max, waiting_max) = (self.held.len(), self.held_max, self.waiting_max);
-        let room = (held_max - held).min(waiting_max.saturating_sub(held.saturating_add(waiting)));
+        let room =
+            held_max.saturating_sub(held).min(waiting_max.saturating_sub(held.saturating_add(waiting)));
         if jobs.len() > room {
             let given = jobs.len();
             return Err(ArrivalsError::Busy { given, room, held, held_max, waiting, waiting_max });

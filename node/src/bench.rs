@@ -127,6 +127,8 @@ impl Party {
             processors: PROCESSORS.to_vec(),
             identity_seed: Some(1),
             incarnation: u64::from(site.0),
+            rejoins: false,
+            journals: None,
             listen: "/ip4/127.0.0.1/tcp/0".to_string(),
             discovery: Discovery::Static,
             frame_bytes_max: FRAME_BYTES_MAX,

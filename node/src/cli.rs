@@ -9,12 +9,14 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use clap::Args;
+use protocol::Interrupted;
 use scheduler::{SiteId, Span};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
 use crate::config::{IdentitySource, Member, NodeConfig, PeerAddress, SiteEntry};
 use crate::exit;
+use crate::journal::{Durability, JournalError};
 use crate::network::Discovery;
 use crate::node::Node;
 use crate::parent;
@@ -101,6 +103,18 @@ pub struct NodeArgs {
     /// Write all events to this file, one JSON object a line
     #[arg(long, value_name = "FILE", env = "STEALGRID_EVENTS")]
     pub events: Option<PathBuf>,
+    /// Keep what must not be forgotten in this directory, made if missing; without it nothing survives the process
+    #[arg(long, value_name = "DIR", env = "STEALGRID_DATA_DIR")]
+    pub data_dir: Option<PathBuf>,
+    /// What the data directory survives: the end of the process, or a crash of the machine [default: process]
+    #[arg(long, value_enum, env = "STEALGRID_DURABILITY")]
+    pub durability: Option<Durability>,
+    /// What becomes of jobs that executed when the node crashed: requeue or kill [default: requeue]
+    #[arg(long, value_name = "WHAT", env = "STEALGRID_INTERRUPTED", value_parser = parse_interrupted)]
+    pub interrupted: Option<Interrupted>,
+    /// Most bytes of the journal; the node stops before it is longer
+    #[arg(long, value_name = "BYTES", env = "STEALGRID_JOURNAL_BYTES_MAX")]
+    pub journal_bytes_max: Option<u64>,
     /// Stop when the parent process ends or stdin is closed
     #[arg(long)]
     pub die_with_parent: bool,
@@ -162,6 +176,14 @@ impl NodeArgs {
         replace_some(&mut config.metrics, &self.metrics);
         if self.events.is_some() {
             config.events_file.clone_from(&self.events);
+        }
+        if self.data_dir.is_some() {
+            config.data_dir.clone_from(&self.data_dir);
+        }
+        replace(&mut config.durability, &self.durability);
+        replace(&mut config.options.interrupted, &self.interrupted);
+        if self.journal_bytes_max.is_some() {
+            config.journal_bytes_max = self.journal_bytes_max;
         }
         config.check()?;
         self.check_site(&config.grid[config.site.index()])?;
@@ -256,7 +278,11 @@ async fn serve(config: NodeConfig, die_with_parent: bool) -> ExitCode {
     let _ = stopping.await;
     match result {
         Ok(()) => ExitCode::from(exit::DONE),
-        Err(error) => fail(&error, exit::UNEXPECTED),
+        Err(error) => {
+            let journal = error.downcast_ref::<JournalError>();
+            let code = journal.map_or(exit::UNEXPECTED, JournalError::exit_code);
+            fail(&error, code)
+        }
     }
 }
 
@@ -329,6 +355,14 @@ fn parse_member(text: &str) -> Result<Member, String> {
     let (site, peer_id) = text.split_once('=').ok_or_else(wrong)?;
     let site = SiteId(site.trim().parse().map_err(|_| wrong())?);
     Ok(Member { site, peer_id: peer_id.trim().to_string() })
+}
+
+fn parse_interrupted(text: &str) -> Result<Interrupted, String> {
+    match text {
+        "requeue" => Ok(Interrupted::Requeue),
+        "kill" => Ok(Interrupted::Kill),
+        _ => Err(format!("{text:?} is neither requeue nor kill")),
+    }
 }
 
 /// A span with a unit, such as `500ms` or `1.5h`; `0` needs none.

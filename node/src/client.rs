@@ -178,11 +178,23 @@ impl NodeClient {
     /// # Errors
     /// If the node refuses them for another reason, or does not answer; portions before have been taken.
     pub fn offer(&self, jobs: &[TimedJob]) -> Result<usize, ClientError> {
+        self.offer_by("/control/jobs", jobs)
+    }
+
+    /// The same, where the node may have some of them already: those are left out.
+    ///
+    /// # Errors
+    /// As for [`NodeClient::offer`].
+    pub fn offer_again(&self, jobs: &[TimedJob]) -> Result<usize, ClientError> {
+        self.offer_by("/control/jobs?again=true", jobs)
+    }
+
+    fn offer_by(&self, path: &str, jobs: &[TimedJob]) -> Result<usize, ClientError> {
         let mut taken = 0;
         let mut portion = JOBS_PORTION;
         while taken < jobs.len() && portion > 0 {
             let some = &jobs[taken..jobs.len().min(taken + portion)];
-            match self.post("/control/jobs", &some) {
+            match self.post(path, &some) {
                 Ok(()) => taken += some.len(),
                 // Fewer may have room; more never have.
                 Err(ClientError::Refused { room: Some(room), .. }) => portion = room.min(some.len() - 1),

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::arrivals::JOBS_HELD_MAX;
 use crate::delay::DELAY_LINE_MAX;
 use crate::event_log::EVENTS_MAX;
+use crate::journal::Durability;
 use crate::limits::Limits;
 use crate::network::{Discovery, FRAME_BYTES_MAX};
 
@@ -94,6 +95,15 @@ pub struct NodeConfig {
     /// How much is taken from others.
     #[serde(default)]
     pub limits: Limits,
+    /// Where the node keeps what it must not forget; without it nothing survives the process.
+    #[serde(default)]
+    pub data_dir: Option<PathBuf>,
+    /// What the data directory survives.
+    #[serde(default)]
+    pub durability: Durability,
+    /// Most bytes of the journal; the node stops before it is longer. None: as long as the disk has room.
+    #[serde(default)]
+    pub journal_bytes_max: Option<u64>,
 }
 
 /// The identity of a site.
@@ -223,6 +233,12 @@ pub enum ConfigError {
         "limits.connections_per_peer {0}: two nodes that dial each other have two for a moment; allow 2 or more"
     )]
     ConnectionsPerPeer(u32),
+    /// A journal that could hold nothing.
+    #[error("journal_bytes_max must be at least {needed}")]
+    JournalBytes {
+        /// The least.
+        needed: u64,
+    },
     /// Frames that could not hold a message.
     #[error("frame_bytes_max {given}: messages need up to {needed} bytes")]
     FrameBytes {
@@ -235,6 +251,9 @@ pub enum ConfigError {
 
 /// The least [`NodeConfig::frame_bytes_max`]: any grant of a hundred jobs fits.
 const FRAME_BYTES_MIN: usize = 16 * 1024;
+
+/// The least [`NodeConfig::journal_bytes_max`]: an empty journal and a few jobs.
+const JOURNAL_BYTES_MIN: u64 = 64 * 1024;
 
 impl NodeConfig {
     /// A configuration with defaults for everything else.
@@ -265,6 +284,9 @@ impl NodeConfig {
             control_token: None,
             metrics: None,
             limits: Limits::default(),
+            data_dir: None,
+            durability: Durability::default(),
+            journal_bytes_max: None,
         }
     }
 
@@ -290,6 +312,13 @@ impl NodeConfig {
             let reason = "window, batch, unanswered_max and tries must be at least 1".to_string();
             return Err(ConfigError::Options(reason));
         }
+        if self.data_dir.is_some() && self.options.retry.is_none() {
+            let reason = "with a data directory, retry must be set: a crash loses messages".to_string();
+            return Err(ConfigError::Options(reason));
+        }
+        if self.journal_bytes_max.is_some_and(|bytes| bytes < JOURNAL_BYTES_MIN) {
+            return Err(ConfigError::JournalBytes { needed: JOURNAL_BYTES_MIN });
+        }
         let limits = [
             ("jobs_held_max", self.jobs_held_max),
             ("events_max", self.events_max),
@@ -309,7 +338,7 @@ impl NodeConfig {
             local,
             pass,
             // Metrics count messages by their events.
-            options: Options { message_events: true, ..self.options },
+            options: Options { message_events: true, journal: self.data_dir.is_some(), ..self.options },
             seed: self.seed,
         })
     }

@@ -43,6 +43,13 @@ impl EventLog {
         Ok(EventLog { kept: VecDeque::new(), first: 0, kept_max, file })
     }
 
+    /// A log that goes on after these events of earlier lives. They are not written to the file again.
+    pub fn resume(&mut self, earlier: &[Event]) {
+        let kept = &earlier[earlier.len().saturating_sub(self.kept_max)..];
+        self.first = (earlier.len() - kept.len()) as u64;
+        self.kept.extend(kept);
+    }
+
     /// Adds an event.
     ///
     /// # Errors
@@ -120,6 +127,15 @@ mod tests {
         assert_eq!((log.next(), log.forgotten()), (5, 2));
         assert_eq!(log.page(2, 1).unwrap(), [event(2)]);
         assert_eq!(log.page(1, 1), Err(Forgotten { from: 1, first: 2 }));
+    }
+
+    #[test]
+    fn a_log_goes_on_after_earlier_events() {
+        let mut log = EventLog::new(3, None).unwrap();
+        log.resume(&(0..5).map(event).collect::<Vec<_>>());
+        log.push(event(5)).unwrap();
+        assert_eq!(log.page(3, 10).unwrap(), [event(3), event(4), event(5)]);
+        assert_eq!((log.next(), log.forgotten()), (6, 3));
     }
 
     #[test]

@@ -10,3 +10,11 @@ pub const USAGE: u8 = 2;
 pub const INPUT: u8 = 3;
 /// An address cannot be listened on, because it is in use or not one of this machine.
 pub const ADDRESS: u8 = 6;
+/// The data directory is in use by another node.
+pub const JOURNAL_IN_USE: u8 = 7;
+/// The data directory belongs to another run, site or grid.
+pub const JOURNAL_FOREIGN: u8 = 8;
+/// The journal is damaged.
+pub const JOURNAL_DAMAGED: u8 = 9;
+/// There is no room for the journal.
+pub const JOURNAL_FULL: u8 = 10;

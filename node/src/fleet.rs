@@ -35,12 +35,16 @@ use crate::clock::StartOrder;
 use crate::config::{IdentitySource, Member as Listed, NodeConfig, PeerAddress};
 use crate::control::api::{Calibration, Status};
 use crate::control::{Token, TokenError};
+use crate::exit;
 use crate::lockstep::{Client, LinkError};
 use crate::network::{Discovery, GridKey, GridKeyError, Identity, IdentityError};
 use crate::spawn::{NodeProcess, SpawnError, SpawnOrder};
 
 /// Events fetched in one request.
 const EVENTS_PAGE: usize = 50_000;
+
+/// How often one node is started again before the run is given up: it ends each time for a reason of its own.
+pub const RESTARTS_MAX: u32 = 1000;
 
 /// How long a node that does not answer is watched for its end: a process ends a moment after its connections.
 const END_PATIENCE: Duration = Duration::from_secs(1);
@@ -91,6 +95,7 @@ pub enum FleetError {
 /// The nodes of a run.
 #[derive(Debug)]
 pub struct Fleet {
+    order: SpawnOrder,
     /// In the order of the experiment.
     nodes: Vec<Member>,
     /// Numbers of the next events when nothing was outstanding at the last look.
@@ -101,8 +106,11 @@ pub struct Fleet {
 
 #[derive(Debug)]
 struct Member {
+    config: NodeConfig,
     process: NodeProcess,
     client: NodeClient,
+    /// How often the process was started again.
+    restarts: u32,
     /// Number of the next event to fetch.
     next_event: u64,
     /// Jobs that the node had no room for, in the order of submission.
@@ -135,10 +143,17 @@ impl Fleet {
         let mut nodes = Vec::with_capacity(configs.len());
         for config in &configs {
             let process = NodeProcess::spawn(order, config)?;
-            nodes.push(Member { client: process.client(), process, next_event: 0, pending: VecDeque::new() });
+            nodes.push(Member {
+                config: config.clone(),
+                client: process.client(),
+                process,
+                restarts: 0,
+                next_event: 0,
+                pending: VecDeque::new(),
+            });
         }
         if configs.iter().all(|config| config.discovery == Discovery::Mdns) {
-            return Ok(Fleet { nodes, quiet_before: None, secrets });
+            return Ok(Fleet { order: order.clone(), nodes, quiet_before: None, secrets });
         }
         let addresses: Vec<PeerAddress> = nodes.iter().flat_map(Member::addresses).collect();
         for node in &nodes {
@@ -146,7 +161,31 @@ impl Fleet {
             others.retain(|other| other.site != node.process.ready_line().site);
             node.client.connect(&others)?;
         }
-        Ok(Fleet { nodes, quiet_before: None, secrets })
+        Ok(Fleet { order: order.clone(), nodes, quiet_before: None, secrets })
+    }
+
+    /// Starts every node again that has ended and has a data directory: it goes on where it was, and the nodes find
+    /// each other by themselves. The names of those that were started. Call it on the thread that started the fleet.
+    ///
+    /// # Errors
+    /// If one does not start, has no data directory, ended because it was told to or because it cannot go on, or was
+    /// started [`RESTARTS_MAX`] times already.
+    pub fn restart_ended(&mut self) -> Result<Vec<String>, FleetError> {
+        let mut names = Vec::new();
+        for node in &mut self.nodes {
+            let Some(status) = node.process.ended()? else { continue };
+            let name = node.process.ready_line().name.clone();
+            // A process that was killed has no code.
+            let may = status.code().is_none_or(|code| code == i32::from(exit::UNEXPECTED));
+            if node.config.data_dir.is_none() || !may || node.restarts >= RESTARTS_MAX {
+                return Err(FleetError::Ended { name, status, log: node.process.log_tail() });
+            }
+            node.process = NodeProcess::spawn_again(&self.order, &node.config)?;
+            node.client = node.process.client();
+            node.restarts += 1;
+            names.push(name);
+        }
+        Ok(names)
     }
 
     /// Waits until every node is connected to every other.
@@ -286,7 +325,7 @@ impl Fleet {
 
     /// The same, by a look at all nodes that the caller has taken already.
     pub fn is_finished_by(&mut self, statuses: &[Status], jobs: u64) -> bool {
-        let completed: u64 = statuses.iter().map(|status| status.completed).sum();
+        let completed: u64 = statuses.iter().map(|status| status.completed + status.killed).sum();
         let quiet = completed >= jobs && statuses.iter().all(Status::is_quiet);
         let now = quiet.then(|| statuses.iter().map(|status| status.events).collect());
         let finished = now.is_some() && now == self.quiet_before;
@@ -405,7 +444,7 @@ fn share_secrets(folder: &Path, configs: &mut [NodeConfig]) -> Result<Vec<PathBu
 impl Member {
     fn feed_pending(&mut self) -> Result<(), ClientError> {
         if !self.pending.is_empty() {
-            let taken = self.client.offer(self.pending.make_contiguous())?;
+            let taken = self.client.offer_again(self.pending.make_contiguous())?;
             self.pending.drain(..taken);
         }
         Ok(())

@@ -27,6 +27,7 @@ pub mod executor;
 pub mod exit;
 pub mod fleet;
 pub mod frame;
+pub mod journal;
 pub mod limits;
 pub mod lockstep;
 mod measured;

@@ -119,6 +119,10 @@ pub struct Metrics {
     submitted: IntCounter,
     started: IntCounter,
     finished: IntCounter,
+    interrupted: IntCounterVec,
+    restarts: IntCounter,
+    rejoin: Gauge,
+    journal_commits: IntCounter,
     granted: IntCounter,
     stolen: IntCounter,
     routed_in: IntCounter,
@@ -196,6 +200,20 @@ impl Metrics {
             submitted: counter("stealgrid_jobs_submitted_total", "Jobs whose first owner the site was."),
             started: counter("stealgrid_jobs_started_total", "Jobs started at the site."),
             finished: counter("stealgrid_jobs_finished_total", "Jobs that ended at the site."),
+            interrupted: counters(
+                "stealgrid_jobs_interrupted_total",
+                "Jobs that executed here when the node crashed, by what became of them.",
+                &["outcome"],
+            ),
+            restarts: counter("stealgrid_restarts_total", "How often the node went on with its journal."),
+            rejoin: gauge(
+                "stealgrid_rejoin_seconds",
+                "From the last restart with a journal until all sites were connected, in wall-clock time.",
+            ),
+            journal_commits: counter(
+                "stealgrid_journal_commits_total",
+                "How often this process wrote to its journal.",
+            ),
             granted: counter("stealgrid_jobs_granted_total", "Jobs given away, repeated after each decline."),
             stolen: counter("stealgrid_jobs_stolen_total", "Jobs taken over from another site's queue."),
             routed_in: counter(
@@ -290,6 +308,9 @@ impl Metrics {
         }
         for reason in DeclineReason::ALL {
             self.declined.with_label_values(&[reason.name()]).reset();
+        }
+        for outcome in ["requeued", "killed"] {
+            self.interrupted.with_label_values(&[outcome]).reset();
         }
         for limit in Limit::ALL {
             self.limit_hits.with_label_values(&[limit.name()]).reset();
@@ -388,15 +409,20 @@ impl Metrics {
             | EventKind::Released { .. }
             | EventKind::Denied { .. }
             | EventKind::Followed { .. }
-            | EventKind::Recovered { .. }
             | EventKind::Suspected { .. }
             | EventKind::Heard { .. }
             | EventKind::Gone { .. }
             | EventKind::Left { .. }
             | EventKind::TookOver { .. }
             | EventKind::Superseded { .. }
-            | EventKind::Stranded { .. }
-            | EventKind::Interrupted { .. } => {}
+            | EventKind::Stranded { .. } => {}
+            EventKind::Recovered { .. } => self.restarts.inc(),
+            EventKind::Interrupted { job, processors, killed } => {
+                self.interrupted.with_label_values(&[if killed { "killed" } else { "requeued" }]).inc();
+                self.place(job, (!killed).then_some("queued"));
+                self.processors_idle += i64::from(processors);
+                self.show_processors();
+            }
         }
     }
 
@@ -425,6 +451,21 @@ impl Metrics {
         let all = i64::from(self.grid.site(self.site).processors);
         self.processors.with_label_values(&["idle"]).set(self.processors_idle);
         self.processors.with_label_values(&["busy"]).set(all - self.processors_idle);
+    }
+
+    /// Shows how long the node took to find all others again.
+    pub fn rejoined(&self, after: Duration) {
+        self.rejoin.set(after.as_secs_f64());
+    }
+
+    /// Jobs that were given up because the node crashed while they executed.
+    pub fn killed(&self) -> u64 {
+        self.interrupted.with_label_values(&["killed"]).get()
+    }
+
+    /// Counts a write to the journal.
+    pub fn journal_written(&self) {
+        self.journal_commits.inc();
     }
 
     /// Counts a frame that was not understood.

@@ -14,12 +14,13 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tracing::Instrument as _;
 
-use crate::config::{ConfigError, IdentitySource, NodeConfig};
+use crate::config::{ConfigError, IdentitySource, NodeConfig, PeerAddress};
 use crate::control::api::ReadyLine;
 use crate::control::serve::{ControlCounters, serve};
 use crate::control::{COMMANDS_MAX, Command, Token, TokenError, server};
 use crate::event_log::EventLog;
 use crate::exit;
+use crate::journal::{self, About, Journal, JournalError, Saved};
 use crate::network::{GridKey, GridKeyError, Identity, IdentityError, Network, NetworkConfig, NetworkError};
 use crate::site::SiteLoop;
 
@@ -52,6 +53,12 @@ pub enum StartError {
         /// What the system said.
         error: io::Error,
     },
+    /// The data directory.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// The event loop cannot begin.
+    #[error("{0:#}")]
+    Begin(anyhow::Error),
     /// The event file.
     #[error("write events to {}: {error}", .path.display())]
     Events {
@@ -68,6 +75,10 @@ impl StartError {
         match self {
             StartError::Http { .. } | StartError::Network(NetworkError::Listen { .. }) => exit::ADDRESS,
             StartError::Network(NetworkError::Start(_) | NetworkError::Closed) => exit::UNEXPECTED,
+            StartError::Journal(error) => error.exit_code(),
+            StartError::Begin(error) => {
+                error.downcast_ref::<JournalError>().map_or(exit::UNEXPECTED, JournalError::exit_code)
+            }
             _ => exit::INPUT,
         }
     }
@@ -122,7 +133,9 @@ impl Node {
         let events = EventLog::new(config.events_max, config.events_file.as_deref()).map_err(|error| {
             StartError::Events { path: config.events_file.clone().unwrap_or_default(), error }
         })?;
-        let incarnation = new_incarnation();
+        let mut journal = open_journal(&config)?;
+        let restarted = journal.as_ref().is_some_and(|(_, saved)| saved.durable.life.is_some());
+        let incarnation = journal.as_ref().map_or_else(new_incarnation, |(_, saved)| saved.about.incarnation);
         let network_config = NetworkConfig {
             run: config.run.clone(),
             site: config.site,
@@ -137,10 +150,18 @@ impl Node {
             allow_open_network: config.allow_open_network,
             members: config.members.iter().map(|member| (member.site, member.peer_id.clone())).collect(),
             limits: config.limits.clone(),
+            rejoins: restarted,
+            journals: journal.as_ref().map(|(_, saved)| saved.others.clone()),
         };
-        let network = Network::start(network_config).instrument(span.clone()).await?;
+        let listened = journal.as_ref().map_or(&[][..], |(_, saved)| &saved.listen[..]);
+        let network = start_network(network_config, port_before(&config.listen, listened))
+            .instrument(span.clone())
+            .await?;
         let sender = network.handle();
-        let peers = config.peers.iter().map(|peer| (peer.site, peer.address.clone())).collect();
+        let mut peers: Vec<PeerAddress> = config.peers.clone();
+        // Where the others were found in an earlier life, which only a coordinator may have known.
+        peers.extend(journal.iter().flat_map(|(_, saved)| saved.peers.iter().cloned()));
+        let peers = peers.into_iter().map(|peer| (peer.site, peer.address)).collect();
         if let Err(error) = sender.connect(peers).await {
             network.shutdown().await;
             return Err(error.into());
@@ -150,15 +171,22 @@ impl Node {
             site: config.site,
             name: peer.grid.site(config.site).name.clone(),
             peer_id: state.peer_id,
-            listen: state.listen,
+            listen: state.listen.clone(),
             http,
             metrics: metrics_listener.as_ref().map(|(_, address)| address.clone()),
         };
+        if let Some((journal, _)) = &mut journal {
+            journal.listen(&state.listen);
+        }
         let (commands, command_receiver) = mpsc::channel(COMMANDS_MAX);
         let counters = Arc::new(ControlCounters::default());
         let control_counters = Arc::clone(&counters);
         let site =
             SiteLoop::new(&config, peer, incarnation, network, events, command_receiver, control_counters);
+        let site = match journal {
+            Some((journal, saved)) => site.resume(journal, saved).map_err(StartError::Begin)?,
+            None => site,
+        };
         let context = server::Context::new(commands.clone(), sender, token, Arc::clone(&counters));
         let mut servers = Vec::new();
         let mut serve_on = |listener, router| {
@@ -230,4 +258,39 @@ impl Stopper {
 /// hashers from the system's randomness.
 fn new_incarnation() -> u64 {
     RandomState::new().hash_one((std::process::id(), std::time::SystemTime::now()))
+}
+
+/// Opens the journal of the data directory, if there is one.
+fn open_journal(config: &NodeConfig) -> Result<Option<(Journal, Saved)>, JournalError> {
+    let Some(dir) = &config.data_dir else { return Ok(None) };
+    let about = About {
+        format: journal::FORMAT,
+        run: config.run.clone(),
+        site: config.site,
+        grid: config.grid.iter().map(|site| (site.name.clone(), site.processors)).collect(),
+        incarnation: new_incarnation(),
+    };
+    Journal::open(dir, &about, config.durability, config.journal_bytes_max).map(Some)
+}
+
+/// The address to listen on so that others find the node where it was: with the port of the last life, if any will
+/// do.
+fn port_before(configured: &str, listened: &[String]) -> Option<String> {
+    let any = configured.strip_suffix("/tcp/0")?;
+    let port = listened.iter().find_map(|address| address.split("/tcp/").nth(1))?;
+    let port: u16 = port.split('/').next()?.parse().ok()?;
+    Some(format!("{any}/tcp/{port}"))
+}
+
+/// Starts the network at its old address, or if that is taken as configured.
+async fn start_network(config: NetworkConfig, before: Option<String>) -> Result<Network, NetworkError> {
+    if let Some(listen) = before {
+        match Network::start(NetworkConfig { listen, ..config.clone() }).await {
+            Err(NetworkError::Listen { address, error }) => {
+                tracing::warn!(address, %error, "the address of the last life is taken; others are told the new one");
+            }
+            started => return started,
+        }
+    }
+    Network::start(config).await
 }

@@ -4,6 +4,7 @@
 //! one turn, then the peer's timers; then it sleeps until something is due or arrives. Until the clock starts the
 //! peer is told nothing and frames wait in the network's bounded inbox.
 
+mod durable;
 mod lockstep;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,11 +29,13 @@ use crate::delay::DelayLine;
 use crate::event_log::EventLog;
 use crate::executor::Executor;
 use crate::frame::Frame;
+use crate::journal::Journal;
 use crate::lockstep::Mailbox;
 use crate::measured::Measured;
 use crate::metrics::{Limit, Metrics};
 use crate::network::{Arrival, Network, NetworkHandle, Offence, Outgoing, RefusedConnection};
 
+use self::durable::first_frame;
 pub(crate) use self::lockstep::Occupied;
 
 /// Messages handled in one instant, so that a flood cannot keep the site from its jobs. Arbitrary.
@@ -67,6 +70,13 @@ pub(crate) struct SiteLoop {
     metrics: Metrics,
     delayed_full: u64,
     arrivals_full: u64,
+    journal: Option<Journal>,
+    /// Frames that leave with the next commit; always empty without a journal.
+    unsent: Vec<Outgoing>,
+    /// The journals of the other sites, as far as frames have told.
+    others: BTreeMap<SiteId, u64>,
+    /// When the process began to look for the others, until it has found them all.
+    rejoining: Option<Instant>,
     commands: mpsc::Receiver<Command>,
     control: Arc<ControlCounters>,
 }
@@ -105,6 +115,10 @@ impl SiteLoop {
             arrivals_full: 0,
             commands,
             control,
+            journal: None,
+            unsent: Vec::new(),
+            others: BTreeMap::new(),
+            rejoining: None,
             peer: Peer::new(peer),
         }
     }
@@ -170,7 +184,8 @@ impl SiteLoop {
         if !self.clock.is_running(wall) {
             return Ok(false);
         }
-        self.now = self.clock.at(wall);
+        // The wall clock may have been set back between two lives.
+        self.now = self.now.max(self.clock.at(wall));
         let mut facts = false;
         if self.per_event {
             facts |= self.submissions(wall)?;
@@ -198,6 +213,7 @@ impl SiteLoop {
             self.post(outgoing)?;
             released = true;
         }
+        self.commit()?;
         Ok(facts || fired || released)
     }
 
@@ -226,6 +242,9 @@ impl SiteLoop {
             self.metrics.late(self.clock.lateness(job.spec.submit, wall));
             self.metrics.introduce(&job.spec);
             self.executor.learn(job.spec.id, job.run_time);
+            if let Some(journal) = &mut self.journal {
+                journal.submitted(job.spec.id);
+            }
             self.tell_fact(Input::Submitted(job.spec))?;
             any = true;
         }
@@ -261,12 +280,16 @@ impl SiteLoop {
     /// Tells the peer one thing and carries out what it wants done.
     fn tell(&mut self, input: Input) -> anyhow::Result<()> {
         self.peer.handle(self.now, input);
+        self.obey_peer()
+    }
+
+    fn obey_peer(&mut self) -> anyhow::Result<()> {
         while let Some(output) = self.peer.poll_output() {
             match output {
                 Output::Start(job) => self.executor.start(self.now, job.id)?,
                 Output::Send { to, message } => self.send(to, &message)?,
                 Output::Event(kind) => self.record(kind)?,
-                Output::Write(_) => unreachable!("this node keeps no journal"),
+                Output::Write(fact) => self.write(&fact),
             }
         }
         Ok(())
@@ -280,6 +303,9 @@ impl SiteLoop {
         let event = Event { at, site: self.site, kind };
         tracing::trace!(?event);
         self.metrics.observe(&event);
+        if let Some(journal) = &mut self.journal {
+            journal.event(event);
+        }
         self.events.push(event)?;
         Ok(())
     }
@@ -314,7 +340,8 @@ impl SiteLoop {
 
     /// The next frame to a site.
     fn pack(&mut self, to: SiteId, message: &Message) -> Frame {
-        let sequence = self.sent.entry(to).or_insert(0);
+        let first = first_frame(self.peer.life());
+        let sequence = self.sent.entry(to).or_insert(first);
         *sequence += 1;
         // A run time that is gone belongs to a job that ended here, so the receiver has settled this transfer.
         let jobs = message.transfers().iter().map(|transfer| transfer.job.id);
@@ -331,13 +358,23 @@ impl SiteLoop {
         }
     }
 
+    /// Sends a frame, with a journal as soon as all that led to it is written.
     fn post(&mut self, outgoing: Outgoing) -> anyhow::Result<()> {
+        if self.journal.is_some() {
+            self.unsent.push(outgoing);
+            return Ok(());
+        }
+        self.send_now(outgoing)
+    }
+
+    fn send_now(&mut self, outgoing: Outgoing) -> anyhow::Result<()> {
         let (to, message) = (outgoing.to, outgoing.kind);
         if self.sender.send(outgoing) { Ok(()) } else { self.record(EventKind::Lost { to, message }) }
     }
 
     /// The frame in these bytes, if it is what its authenticated sender may send.
     fn unpack(&mut self, from: SiteId, incarnation: u64, bytes: &[u8]) -> Option<Frame> {
+        self.note_other(from, incarnation);
         let frame = match Frame::decode(bytes) {
             Ok(frame) => frame,
             Err(error) => return self.refuse(from, Offence::Garbage, &error),
@@ -397,12 +434,12 @@ impl SiteLoop {
                     return Ok(ControlFlow::Break(()));
                 }
             }
-            command => self.on_command(command),
+            command => self.on_command(command)?,
         }
         Ok(ControlFlow::Continue(()))
     }
 
-    fn on_command(&mut self, command: Command) {
+    fn on_command(&mut self, command: Command) -> anyhow::Result<()> {
         // Whoever asked may have gone; then nobody wants the answer.
         match command {
             Command::Status(answer) => drop(answer.send(Box::new(self.status()))),
@@ -418,20 +455,35 @@ impl SiteLoop {
                         origin_us = order.trace_origin_us,
                         "the start is ordered"
                     );
+                    if let Some(journal) = &mut self.journal {
+                        journal.clock(&order);
+                    }
+                    self.commit()?;
                 }
                 drop(answer.send(result));
             }
-            Command::Jobs(jobs, answer) => {
+            Command::Jobs { jobs, again, answer } => {
+                let jobs = if again { self.arrivals.unknown(jobs) } else { jobs };
                 let result = self.arrivals.take(&jobs, self.peer.waiting(), &self.grid);
+                if result.is_ok()
+                    && !jobs.is_empty()
+                    && let Some(journal) = &mut self.journal
+                {
+                    journal.handed_over(&jobs);
+                }
+                // What is answered is kept.
+                self.commit()?;
                 if matches!(result, Err(ArrivalsError::Busy { .. })) {
                     self.arrivals_full += 1;
                 }
                 drop(answer.send(result));
             }
-            Command::Events { from, limit, answer } => drop(answer.send(self.events.page(from, limit))),
+            Command::Events { from, limit, answer } => drop(answer.send(self.page_of_events(from, limit)?)),
+            Command::Addresses(peers) => self.note_addresses(&peers)?,
             Command::Lockstep(_, answer) => drop(answer.send(self.may_lockstep())),
             Command::Stop(_) => unreachable!("the loop takes it out"),
         }
+        Ok(())
     }
 
     fn trace_time(&self) -> Time {
@@ -461,6 +513,7 @@ impl SiteLoop {
 
     fn page(&mut self) -> String {
         let state = self.sender.state();
+        self.look_for_rejoin(state.ready());
         for (site, link) in &state.links {
             let configured = self.configured(*site, self.site);
             let measured = self.measured.get(site).map(Measured::mean);
@@ -509,6 +562,8 @@ impl SiteLoop {
             idle: self.peer.free(),
             submitted,
             completed,
+            killed: self.metrics.killed(),
+            restarts: self.peer.life(),
             events: self.events.next(),
             outstanding: Outstanding {
                 arrivals: self.arrivals.held(),

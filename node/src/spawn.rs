@@ -1,6 +1,6 @@
 //! Nodes as child processes, for the coordinator: start one, read its ready line, and never leave it behind.
 
-use std::fs::File;
+use std::fs::OpenOptions;
 use std::io::{self, BufRead as _, BufReader};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
@@ -87,6 +87,18 @@ impl NodeProcess {
     /// # Errors
     /// If it does not start, or ends or stays silent instead of getting ready.
     pub fn spawn(order: &SpawnOrder, config: &NodeConfig) -> Result<NodeProcess, SpawnError> {
+        NodeProcess::spawn_with(order, config, false)
+    }
+
+    /// Starts a node that has ended once more. Its log goes on.
+    ///
+    /// # Errors
+    /// As for [`NodeProcess::spawn`].
+    pub fn spawn_again(order: &SpawnOrder, config: &NodeConfig) -> Result<NodeProcess, SpawnError> {
+        NodeProcess::spawn_with(order, config, true)
+    }
+
+    fn spawn_with(order: &SpawnOrder, config: &NodeConfig, again: bool) -> Result<NodeProcess, SpawnError> {
         let name = config
             .site
             .0
@@ -99,7 +111,9 @@ impl NodeProcess {
         let text = serde_json::to_string_pretty(config).expect("a configuration is plain data");
         std::fs::write(&config_path, text).map_err(file_error(format!("write {}", config_path.display())))?;
         let log = order.folder.join(format!("{name}.log"));
-        let log_file = File::create(&log).map_err(file_error(format!("write {}", log.display())))?;
+        let mut log_options = OpenOptions::new();
+        log_options.create(true).write(true).append(again).truncate(!again);
+        let log_file = log_options.open(&log).map_err(file_error(format!("write {}", log.display())))?;
         let mut child = Command::new(&order.program)
             .args(&order.arguments)
             .arg("--config")

@@ -95,6 +95,43 @@ pub enum Record {
     },
 }
 
+/// One line of a [`Ledger`], for a store that keeps state instead of records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Entry {
+    /// The number of the next transfer to a site.
+    Next {
+        /// The receiver.
+        to: SiteId,
+        /// The number.
+        number: u64,
+    },
+    /// A transfer that is not answered.
+    Out {
+        /// The receiver.
+        to: SiteId,
+        /// The transfer as sent.
+        transfer: Transfer,
+    },
+    /// What is known of the numbers of a sender.
+    Numbers {
+        /// The sender.
+        from: SiteId,
+        /// Everything below is settled at the sender.
+        floor: u64,
+        /// The highest that ever arrived.
+        seen: u64,
+    },
+    /// An answer that was given.
+    Tomb {
+        /// The sender.
+        from: SiteId,
+        /// The transfer number.
+        number: u64,
+        /// The answer.
+        answer: Answer,
+    },
+}
+
 /// What to do with a transfer that arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrival {
@@ -127,6 +164,12 @@ struct Incoming {
     tombs: BTreeMap<u64, Answer>,
 }
 
+impl Incoming {
+    fn numbers(&self, from: SiteId) -> Entry {
+        Entry::Numbers { from, floor: self.floor, seen: self.seen }
+    }
+}
+
 impl Default for Outgoing {
     fn default() -> Self {
         Outgoing { next: 1, out: BTreeMap::new() }
@@ -146,6 +189,69 @@ impl Ledger {
             ledger.apply(record);
         }
         ledger
+    }
+
+    /// The ledger of these lines, in any order.
+    ///
+    /// # Errors
+    /// In words, if they cannot be those of one ledger.
+    pub fn from_entries(entries: impl IntoIterator<Item = Entry>) -> Result<Ledger, String> {
+        let mut ledger = Ledger::new();
+        for entry in entries {
+            match entry {
+                Entry::Next { to, number } => ledger.outgoing.entry(to).or_default().next = number,
+                Entry::Out { to, transfer } => {
+                    ledger.outgoing.entry(to).or_default().out.insert(transfer.number, transfer);
+                }
+                Entry::Numbers { from, floor, seen } => {
+                    let incoming = ledger.incoming.entry(from).or_default();
+                    (incoming.floor, incoming.seen) = (floor, seen);
+                }
+                Entry::Tomb { from, number, answer } => {
+                    ledger.incoming.entry(from).or_default().tombs.insert(number, answer);
+                }
+            }
+        }
+        for (to, outgoing) in &ledger.outgoing {
+            if outgoing.out.last_key_value().is_some_and(|(&last, _)| last >= outgoing.next) {
+                return Err(format!("a transfer to site {to} has a number that was not given out yet"));
+            }
+        }
+        for (from, incoming) in &ledger.incoming {
+            let (first, last) = (incoming.tombs.first_key_value(), incoming.tombs.last_key_value());
+            if first.is_some_and(|(&number, _)| number < incoming.floor)
+                || last.is_some_and(|(&number, _)| number > incoming.seen)
+            {
+                return Err(format!("an answer to site {from} is outside of the numbers that arrived"));
+            }
+        }
+        Ok(ledger)
+    }
+
+    /// All its lines, site by site.
+    pub fn entries(&self) -> impl Iterator<Item = Entry> {
+        let outgoing = self.outgoing.iter().flat_map(|(&to, outgoing)| {
+            let next = Entry::Next { to, number: outgoing.next };
+            std::iter::once(next)
+                .chain(outgoing.out.values().map(move |&transfer| Entry::Out { to, transfer }))
+        });
+        let incoming = self.incoming.iter().flat_map(|(&from, incoming)| {
+            let tomb = move |(&number, &answer)| Entry::Tomb { from, number, answer };
+            std::iter::once(incoming.numbers(from)).chain(incoming.tombs.iter().map(tomb))
+        });
+        outgoing.chain(incoming)
+    }
+
+    /// What is known of the numbers of `from`, as one line.
+    pub fn numbers(&self, from: SiteId) -> Entry {
+        let known = self.incoming.get(&from).map(|incoming| incoming.numbers(from));
+        known.unwrap_or(Entry::Numbers { from, floor: 0, seen: 0 })
+    }
+
+    /// Numbers of the answers to `from` that a floor makes superfluous.
+    pub fn tombs_below(&self, from: SiteId, floor: u64) -> impl Iterator<Item = u64> {
+        let tombs = self.incoming.get(&from).map(|incoming| incoming.tombs.range(..floor));
+        tombs.into_iter().flatten().map(|(&number, _)| number)
     }
 
     /// Applies one durable change.
@@ -324,5 +430,10 @@ mod tests {
         records.push(record);
         assert_eq!(Ledger::replay(&records), ledger);
         assert_eq!(ledger.floor_to(B), 1);
+        ledger.apply(&Record::Tomb { from: A, number: 3, answer: Answer::Declined });
+        ledger.apply(&Record::Floor { from: A, floor: 2 });
+        assert_eq!(Ledger::from_entries(ledger.entries()), Ok(ledger.clone()));
+        let beyond = Entry::Tomb { from: A, number: 9, answer: Answer::Accepted };
+        assert!(Ledger::from_entries(ledger.entries().chain([beyond])).is_err());
     }
 }

@@ -120,6 +120,12 @@ pub struct Status {
     pub submitted: u64,
     /// Jobs that ended here.
     pub completed: u64,
+    /// Jobs that were given up because the node crashed while they executed here.
+    #[serde(default)]
+    pub killed: u64,
+    /// How often the node went on with its journal.
+    #[serde(default)]
+    pub restarts: u32,
     /// The number of the next event.
     pub events: u64,
     /// What is not finished.

@@ -9,7 +9,7 @@
 //! | `POST /control/connect` | [`api::ConnectOrder`]: addresses of other sites |
 //! | `POST /control/calibrate` | [`api::CalibrateOrder`]: measure round trips; answers [`api::Calibration`] |
 //! | `POST /control/start` | [`crate::clock::StartOrder`]: when trace time begins, and how fast |
-//! | `POST /control/jobs` | an array of `TimedJob`, held until their submission; may be sent in portions |
+//! | `POST /control/jobs` | an array of `TimedJob`, held until their submission; may be sent in portions. With `?again=true` those that the node knows are left out |
 //! | `GET /control/events?from=N&limit=M` | events from number N on, one JSON object a line |
 //! | `POST /control/lockstep` with an upgrade | orders in virtual time; see [`crate::lockstep`] |
 //! | `POST /control/stop` | end the process |
@@ -32,6 +32,7 @@ use tokio::sync::oneshot;
 
 use crate::arrivals::ArrivalsError;
 use crate::clock::{ClockError, StartOrder};
+use crate::config::PeerAddress;
 use crate::event_log::Forgotten;
 use crate::site::Occupied;
 
@@ -45,7 +46,14 @@ pub(crate) enum Command {
     /// Half of the median round trip to each site.
     Calibrated(Vec<(SiteId, Duration)>),
     Start(StartOrder, oneshot::Sender<Result<(), ClockError>>),
-    Jobs(Vec<TimedJob>, oneshot::Sender<Result<(), ArrivalsError>>),
+    /// Jobs to come. Those that are known already are an error, or left out.
+    Jobs {
+        jobs: Vec<TimedJob>,
+        again: bool,
+        answer: oneshot::Sender<Result<(), ArrivalsError>>,
+    },
+    /// Where other sites listen, as somebody said.
+    Addresses(Vec<PeerAddress>),
     Events {
         from: u64,
         limit: usize,

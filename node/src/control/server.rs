@@ -197,12 +197,14 @@ async fn connect(
     order: Result<Json<ConnectOrder>, JsonRejection>,
 ) -> Result<StatusCode, Refused> {
     let Json(order) = order?;
-    let peers = order.peers.into_iter().map(|peer| (peer.site, peer.address)).collect();
+    let peers = order.peers.iter().map(|peer| (peer.site, peer.address.clone())).collect();
     context
         .network
         .connect(peers)
         .await
         .map_err(|error| Refused(StatusCode::UNPROCESSABLE_ENTITY, error.to_string()))?;
+    // An error means that the node is stopping.
+    let _ = context.commands.send(Command::Addresses(order.peers)).await;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -258,12 +260,20 @@ async fn start(
     Ok(StatusCode::NO_CONTENT)
 }
 
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct JobsQuery {
+    #[serde(default)]
+    again: bool,
+}
+
 async fn jobs(
     State(context): State<Context>,
+    query: Result<Query<JobsQuery>, QueryRejection>,
     jobs: Result<Json<Vec<TimedJob>>, JsonRejection>,
 ) -> Result<Response, Refused> {
-    let Json(jobs) = jobs?;
-    Ok(match context.ask(|answer| Command::Jobs(jobs, answer)).await? {
+    let (Query(JobsQuery { again }), Json(jobs)) = (query?, jobs?);
+    Ok(match context.ask(|answer| Command::Jobs { jobs, again, answer }).await? {
         Ok(()) => StatusCode::NO_CONTENT.into_response(),
         Err(error) => JobsRefused(error).into_response(),
     })

@@ -53,9 +53,14 @@ pub enum Refusal {
     /// Its key is none of those of the grid's sites.
     #[error("its identity is not on the list of this grid (--member, --peer)")]
     NotListed,
+    /// The site came back without the journal that it had, so it has forgotten jobs.
+    #[error(
+        "it came back without its journal, so the jobs that it had are forgotten; give it its data directory back"
+    )]
+    OtherJournal,
 }
 
-const REFUSALS: [Refusal; 7] = [
+const REFUSALS: [Refusal; 8] = [
     Refusal::NotIntroduced,
     Refusal::UnknownSite,
     Refusal::DuplicateSite,
@@ -63,6 +68,7 @@ const REFUSALS: [Refusal; 7] = [
     Refusal::OtherGrid,
     Refusal::Unreadable,
     Refusal::NotListed,
+    Refusal::OtherJournal,
 ];
 
 impl Answer {

@@ -31,17 +31,19 @@ struct Entry {
 #[derive(Debug)]
 pub(super) struct DialTable {
     local: PeerId,
+    /// Whether the others cannot know yet that this node is there again, so that all are dialed at once.
+    rejoins: bool,
     entries: BTreeMap<PeerId, Entry>,
 }
 
 impl DialTable {
-    pub(super) fn new(local: PeerId) -> Self {
-        DialTable { local, entries: BTreeMap::new() }
+    pub(super) fn new(local: PeerId, rejoins: bool) -> Self {
+        DialTable { local, rejoins, entries: BTreeMap::new() }
     }
 
     /// Notes an address of a peer and plans to dial it. The newest address comes first.
     pub(super) fn learn(&mut self, peer: PeerId, address: Multiaddr, connected: bool, now: Instant) {
-        let grace = if self.dials(peer) { Duration::ZERO } else { GRACE };
+        let grace = if self.rejoins || self.dials(peer) { Duration::ZERO } else { GRACE };
         let entry = self.entries.entry(peer).or_insert_with(|| Entry {
             addresses: Vec::new(),
             failures: 0,
@@ -134,22 +136,26 @@ mod tests {
         let (low, high) = two_peers();
         let now = Instant::now();
 
-        let mut of_low = DialTable::new(low);
+        let mut of_low = DialTable::new(low, false);
         of_low.learn(high, address(1), false, now);
         assert_eq!(of_low.take_due(now), [(high, vec![address(1)])]);
         assert_eq!(of_low.next_due(), None, "a dial is under way");
 
-        let mut of_high = DialTable::new(high);
+        let mut of_high = DialTable::new(high, false);
         of_high.learn(low, address(1), false, now);
         assert_eq!(of_high.take_due(now), []);
         assert_eq!(of_high.next_due(), Some(now + GRACE));
+
+        let mut back = DialTable::new(high, true);
+        back.learn(low, address(1), false, now);
+        assert_eq!(back.take_due(now), [(low, vec![address(1)])], "the other does not know that it is back");
     }
 
     #[test]
     fn failures_back_off_and_a_connection_resets_them() {
         let (low, high) = two_peers();
         let now = Instant::now();
-        let mut table = DialTable::new(low);
+        let mut table = DialTable::new(low, false);
         table.learn(high, address(1), false, now);
 
         let mut waits = Vec::new();
@@ -172,7 +178,7 @@ mod tests {
     fn the_newest_address_is_tried_first_and_the_number_is_bounded() {
         let (low, high) = two_peers();
         let now = Instant::now();
-        let mut table = DialTable::new(low);
+        let mut table = DialTable::new(low, false);
         for port in 1..=20 {
             table.learn(high, address(port), false, now);
         }

@@ -79,8 +79,12 @@ pub struct NetworkConfig {
     pub identity: Identity,
     /// The seed all nodes of the run derive their keys from, if they do.
     pub identity_seed: Option<u64>,
-    /// Which life of this site's process this is.
+    /// Which life of this site's process this is; with a journal, which journal it has.
     pub incarnation: u64,
+    /// Whether the others know this node from an earlier life: then it dials them all at once.
+    pub rejoins: bool,
+    /// With a journal: those of other sites, as far as known. A site that comes with another one is refused.
+    pub journals: Option<BTreeMap<SiteId, u64>>,
     /// Multiaddress to listen on, such as `/ip4/127.0.0.1/tcp/0`.
     pub listen: String,
     /// How to find the others.

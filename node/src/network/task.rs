@@ -153,7 +153,7 @@ impl NetworkTask {
             run_protocol,
             keys,
             swarm,
-            dials: DialTable::new(local),
+            dials: DialTable::new(local, config.rejoins),
             resolving: FuturesUnordered::new(),
             peers: BTreeMap::new(),
             sites: BTreeMap::new(),
@@ -575,6 +575,9 @@ impl NetworkTask {
                 peer.site = Some(hello.site);
                 peer.incarnation = hello.incarnation;
                 self.sites.insert(hello.site, peer_id);
+                if let Some(journals) = &mut self.config.journals {
+                    journals.insert(hello.site, hello.incarnation);
+                }
                 self.after_hello(peer_id);
                 Answer::Taken
             }
@@ -612,6 +615,10 @@ impl NetworkTask {
         }
         if self.sites.get(&hello.site).is_some_and(|known| *known != peer_id) {
             return refuse(Refusal::DuplicateSite);
+        }
+        let known = self.config.journals.as_ref().and_then(|journals| journals.get(&hello.site));
+        if known.is_some_and(|known| *known != hello.incarnation) {
+            return refuse(Refusal::OtherJournal);
         }
         Ok(hello)
     }

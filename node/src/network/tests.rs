@@ -185,6 +185,8 @@ fn config(site: u32) -> NetworkConfig {
         processors: PROCESSORS.to_vec(),
         identity: Identity::derived("test", 1, SiteId(site)),
         identity_seed: Some(1),
+        rejoins: false,
+        journals: None,
         incarnation: u64::from(site),
         listen: "/ip4/127.0.0.1/tcp/0".to_string(),
         discovery: Discovery::Static,

@@ -32,7 +32,10 @@ const READ_BYTES: usize = 4096;
 
 /// Why a node does not switch to lockstep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the node has a clock, jobs or a coordinator already; a node serves one run")]
+#[error(
+    "the node has a clock, jobs, a journal or a coordinator already; a node serves one run, and in lockstep it keeps \
+     no journal"
+)]
 pub(crate) struct Occupied;
 
 /// Why an order cannot be carried out, in words for the coordinator.
@@ -63,7 +66,10 @@ struct Session {
 impl SiteLoop {
     /// Whether the node is free for a run in lockstep.
     pub(super) fn may_lockstep(&self) -> Result<(), Occupied> {
-        let free = self.mailbox.is_none() && !self.clock.is_armed() && self.arrivals.held() == 0;
+        let free = self.mailbox.is_none()
+            && !self.clock.is_armed()
+            && self.arrivals.held() == 0
+            && self.journal.is_none();
         if free { Ok(()) } else { Err(Occupied) }
     }
 
@@ -105,8 +111,8 @@ impl SiteLoop {
                         return Ok(true);
                     }
                     Some(Command::Start(_, answer)) => drop(answer.send(Err(ClockError::Lockstep))),
-                    Some(Command::Jobs(_, answer)) => drop(answer.send(Err(ArrivalsError::Lockstep))),
-                    Some(command) => self.on_command(command),
+                    Some(Command::Jobs { answer, .. }) => drop(answer.send(Err(ArrivalsError::Lockstep))),
+                    Some(command) => self.on_command(command)?,
                     None => return Ok(true), // Every operator is gone.
                 },
                 order = next_order(&mut session), if !waiting => match order {
@@ -246,7 +252,7 @@ impl SiteLoop {
                     let (kind, wakes, payload) = (message.kind(), message.wakes(), message.payload());
                     wishes.push(Wish::Send(Letter { to, number, kind, wakes, payload }));
                 }
-                Output::Write(_) => unreachable!("this node keeps no journal"),
+                Output::Write(_) => unreachable!("a node with a journal does not run in lockstep"),
                 Output::Event(kind) => {
                     self.record(kind)?;
                     if terms.message_events || !is_about_a_message(&kind) {

@@ -1,0 +1,92 @@
+//! Why a journal cannot be used, with the exit code of the process that wanted to.
+
+use std::io;
+use std::path::PathBuf;
+
+use crate::exit;
+
+/// Why a journal cannot be used. Nothing was overwritten.
+#[derive(Debug, thiserror::Error)]
+pub enum JournalError {
+    /// Somebody else has it.
+    #[error(
+        "the data directory {} is in use by another node; stop that one, or give this one a directory of its own",
+        .dir.display()
+    )]
+    InUse {
+        /// The directory.
+        dir: PathBuf,
+    },
+    /// It is about something else.
+    #[error(
+        "the data directory {} belongs to {what} {theirs}, and this node is of {what} {ours}; give it a directory \
+         of its own",
+        .dir.display()
+    )]
+    Foreign {
+        /// The directory.
+        dir: PathBuf,
+        /// What differs.
+        what: &'static str,
+        /// As written in the directory.
+        theirs: String,
+        /// As configured.
+        ours: String,
+    },
+    /// What it says cannot be.
+    #[error(
+        "the journal {} is damaged: {what}; nothing was changed. Restore the directory from a copy, or move it away to start without the jobs of this site",
+        .path.display()
+    )]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        what: String,
+    },
+    /// No room.
+    #[error(
+        "no room for the journal {}: {reason}; the node stops before anything is sent that is not written down. \
+         Make room (or raise journal_bytes_max) and start it again: it goes on where it was",
+        .path.display()
+    )]
+    Full {
+        /// The file.
+        path: PathBuf,
+        /// What the library said.
+        reason: String,
+    },
+    /// A system call failed.
+    #[error("{what}: {error}")]
+    File {
+        /// What was tried.
+        what: String,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// Anything else that the library says.
+    #[error("the journal {}: {reason}", .path.display())]
+    Store {
+        /// The file.
+        path: PathBuf,
+        /// What the library said.
+        reason: String,
+    },
+}
+
+impl JournalError {
+    /// The exit code of a node that fails with this.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            JournalError::InUse { .. } => exit::JOURNAL_IN_USE,
+            JournalError::Foreign { .. } => exit::JOURNAL_FOREIGN,
+            JournalError::Damaged { .. } => exit::JOURNAL_DAMAGED,
+            JournalError::Full { .. } => exit::JOURNAL_FULL,
+            JournalError::File { error, .. } if error.kind() == io::ErrorKind::StorageFull => {
+                exit::JOURNAL_FULL
+            }
+            JournalError::File { .. } => exit::INPUT,
+            JournalError::Store { .. } => exit::UNEXPECTED,
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! Looks at the journal in a directory without a node: what is readable, and what it says.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use super::About;
+use super::error::JournalError;
+use super::row::{Kind, Single};
+use super::saved::Saved;
+use super::store::Store;
+use crate::clock::StartOrder;
+
+/// What can be read of a journal.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Checked {
+    /// Readable rows by kind, in words.
+    pub readable: Vec<(&'static str, u64)>,
+    /// Readable events.
+    pub events: u64,
+    /// Everything that is wrong; nothing in a good journal.
+    pub damage: Vec<String>,
+}
+
+/// Reads everything that can be read. A node may be using the directory.
+///
+/// # Errors
+/// If there is no journal, or it cannot be opened.
+pub fn check(dir: &Path) -> Result<Checked, JournalError> {
+    let store = Store::look(dir)?;
+    let mut checked = Checked::default();
+    if let Err(error) = store.check() {
+        checked.damage.push(error.to_string());
+    }
+    for kind in Kind::ALL {
+        let mut readable = 0;
+        let read = store.rows(kind, &mut |row| {
+            match row {
+                Ok(_) => readable += 1,
+                Err(what) => checked.damage.push(what),
+            }
+            Ok(())
+        });
+        checked.damage.extend(read.err().map(|error| error.to_string()));
+        checked.readable.push((kind.name(), readable));
+    }
+    let read = store.events(0, &mut |_, events| {
+        match events {
+            Ok(events) => checked.events += events.len() as u64,
+            Err(what) => checked.damage.push(what),
+        }
+        Ok(true)
+    });
+    checked.damage.extend(read.err().map(|error| error.to_string()));
+    if checked.damage.is_empty() {
+        checked.damage.extend(Saved::read(&store).err().map(|error| error.to_string()));
+    }
+    Ok(checked)
+}
+
+/// A journal in words, for people.
+///
+/// # Errors
+/// If there is none, or it is damaged.
+pub fn show(dir: &Path) -> Result<String, JournalError> {
+    let store = Store::look(dir)?;
+    let saved = Saved::read(&store)?;
+    let About { run, site, incarnation, .. } = &saved.about;
+    let mut text = String::new();
+    let mut line = |line: std::fmt::Arguments<'_>| {
+        writeln!(text, "{line}").expect("a string takes everything");
+    };
+    line(format_args!("run {run}, site {site}, journal {incarnation:016x}"));
+    let commits = store.single::<u64>(Single::Commits)?.unwrap_or(0);
+    let restarts = saved.durable.life.unwrap_or(0);
+    line(format_args!("restarts {restarts}, writes {commits}, events {}", saved.events.len()));
+    match saved.clock {
+        Some(StartOrder { unix_micros, factor, trace_origin_us }) => line(format_args!(
+            "the trace clock runs since {unix_micros} us after 1970, {factor} times the wall clock, from \
+             {trace_origin_us} us on"
+        )),
+        None => line(format_args!("the trace clock was not started")),
+    }
+    line(format_args!("jobs to come: {}", saved.arrivals.len()));
+    for job in &saved.arrivals {
+        line(format_args!(
+            "  job {} at {} s, {} processors",
+            job.spec.id, job.spec.submit, job.spec.processors
+        ));
+    }
+    line(format_args!("jobs owned: {}", saved.durable.jobs.len()));
+    for kept in saved.durable.jobs.values() {
+        let state = match kept.started {
+            Some(at) => format!("executes since {at} s"),
+            None => "waits".to_string(),
+        };
+        line(format_args!("  job {}, {} processors, {state}", kept.job.id, kept.job.processors));
+    }
+    let out: Vec<_> = saved.durable.ledger.transfers_out().collect();
+    line(format_args!("transfers without an answer: {}", out.len()));
+    for (to, transfer) in out {
+        line(format_args!("  job {} to site {to}, transfer {}", transfer.job.id, transfer.number));
+    }
+    Ok(text)
+}

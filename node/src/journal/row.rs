@@ -1,0 +1,137 @@
+//! Rows: what a key means, how a value becomes bytes, and the checksum that tells a damaged one.
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+/// What a row is about. The numbers are on disk: never reuse one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub(super) enum Kind {
+    /// Single values; see [`Single`].
+    Single = 0,
+    /// A job that the site owns, by its id.
+    Job = 1,
+    /// A transfer that is not answered, by receiver and number.
+    Out = 2,
+    /// The number of the next transfer, by receiver.
+    Next = 3,
+    /// Floor and highest number seen, by sender.
+    Numbers = 4,
+    /// An answer, by sender and number.
+    Tomb = 5,
+    /// A transfer that brings a job home, by receiver and number.
+    Route = 6,
+    /// A job to come, by its id.
+    Arrival = 7,
+    /// Ids of a portion of jobs that was handed over, by the number of the portion.
+    Portion = 8,
+    /// The journal that another site had when it was last heard of, by site.
+    Other = 9,
+    /// A job that the site is responsible for and gave away, by its id.
+    Ward = 10,
+    /// What another site must learn of its job, by the id of the job.
+    Report = 11,
+    /// The newest epoch of a job that was taken over, by its id.
+    Void = 12,
+    /// What the site took over, by order.
+    TakenOver = 13,
+}
+
+impl Kind {
+    pub(super) const ALL: [Kind; 14] = [
+        Kind::Single,
+        Kind::Job,
+        Kind::Out,
+        Kind::Next,
+        Kind::Numbers,
+        Kind::Tomb,
+        Kind::Route,
+        Kind::Arrival,
+        Kind::Portion,
+        Kind::Other,
+        Kind::Ward,
+        Kind::Report,
+        Kind::Void,
+        Kind::TakenOver,
+    ];
+
+    pub(super) fn of(number: i64) -> Option<Kind> {
+        Kind::ALL.into_iter().find(|kind| i64::from(*kind as u8) == number)
+    }
+
+    /// For people.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Kind::Single => "settings",
+            Kind::Job => "jobs owned",
+            Kind::Out => "transfers out",
+            Kind::Next => "transfer counters",
+            Kind::Numbers => "numbers of senders",
+            Kind::Tomb => "answers given",
+            Kind::Route => "routes home",
+            Kind::Arrival => "jobs to come",
+            Kind::Portion => "portions handed over",
+            Kind::Other => "other sites",
+            Kind::Ward => "jobs given away",
+            Kind::Report => "reports to others",
+            Kind::Void => "epochs of take-overs",
+            Kind::TakenOver => "jobs taken over",
+        }
+    }
+}
+
+/// Which single value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u64)]
+pub(super) enum Single {
+    /// Whose journal it is.
+    About = 0,
+    /// The life of the site.
+    Life = 1,
+    /// The start of the trace clock.
+    Clock = 2,
+    /// Addresses the node listened on.
+    Listen = 3,
+    /// Addresses of other sites.
+    Peers = 4,
+    /// How often something was written.
+    Commits = 5,
+}
+
+/// The name of a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Key {
+    pub(super) kind: Kind,
+    pub(super) a: u64,
+    pub(super) b: u64,
+}
+
+impl Key {
+    pub(super) fn new(kind: Kind, a: u64, b: u64) -> Key {
+        Key { kind, a, b }
+    }
+
+    pub(super) fn single(which: Single) -> Key {
+        Key::new(Kind::Single, which as u64, 0)
+    }
+}
+
+/// The bytes of a value.
+pub(super) fn encode(value: &impl Serialize) -> Vec<u8> {
+    bincode::serialize(value).expect("what is kept is plain data of bounded length")
+}
+
+/// The value of these bytes.
+pub(super) fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {
+    bincode::deserialize(bytes).map_err(|error| format!("unreadable: {error}"))
+}
+
+/// The checksum of a row: it covers the key, so that a value in the wrong place is found, too.
+pub(super) fn checksum(kind: u8, a: u64, b: u64, value: &[u8]) -> u32 {
+    let mut hasher = crc32fast::Hasher::new();
+    hasher.update(&[kind]);
+    hasher.update(&a.to_le_bytes());
+    hasher.update(&b.to_le_bytes());
+    hasher.update(value);
+    hasher.finalize()
+}

@@ -1,0 +1,163 @@
+//! What a journal says when a node starts, read row by row and checked.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use protocol::Durable;
+use protocol::handover::{Answer, Entry, Ledger};
+use protocol::journal::Kept;
+use protocol::membership::{Report, Ward};
+use protocol::message::{Transfer, Void};
+use scheduler::{Event, JobId, SiteId, Span, TimedJob};
+use serde::de::DeserializeOwned;
+
+use super::About;
+use super::error::JournalError;
+use super::row::{Key, Kind, Single, decode};
+use super::store::{Row, Store};
+use crate::clock::StartOrder;
+use crate::config::PeerAddress;
+
+/// Everything that a journal says.
+#[derive(Clone, Debug)]
+pub struct Saved {
+    /// Whose it is.
+    pub about: About,
+    /// What the peer begins with.
+    pub durable: Durable,
+    /// Run times of jobs that are here or on their way from here.
+    pub run_times: BTreeMap<JobId, Span>,
+    /// Jobs to come.
+    pub arrivals: Vec<TimedJob>,
+    /// All jobs that were ever handed over.
+    pub handed_over: BTreeSet<JobId>,
+    /// When the trace clock started.
+    pub clock: Option<StartOrder>,
+    /// Where the node listened.
+    pub listen: Vec<String>,
+    /// Where other sites listened.
+    pub peers: Vec<PeerAddress>,
+    /// Which journals other sites have.
+    pub others: BTreeMap<SiteId, u64>,
+    /// All events.
+    pub events: Vec<Event>,
+    pub(super) next_event: u64,
+    pub(super) portions: u64,
+}
+
+impl Saved {
+    /// Reads everything.
+    pub(super) fn read(store: &Store) -> Result<Saved, JournalError> {
+        let damaged = |what: String| store.damaged(what);
+        if let Some(kind) = store.unknown_kinds()?.first() {
+            return Err(damaged(format!("there are rows of an unknown kind {kind}")));
+        }
+        let about = store.single::<About>(Single::About)?;
+        let about = about.ok_or_else(|| damaged("it does not say whose it is".to_string()))?;
+        let mut durable = Durable { life: store.single(Single::Life)?, ..Durable::default() };
+        let mut run_times = BTreeMap::new();
+        each::<(Kept, Option<Span>)>(store, Kind::Job, &mut |key, (kept, run_time)| {
+            if kept.job.id.0 != key.a {
+                return Err("a job is in the row of another".to_string());
+            }
+            run_times.extend(run_time.map(|run_time| (kept.job.id, run_time)));
+            durable.jobs.insert(kept.job.id, kept);
+            Ok(())
+        })?;
+        let mut entries = Vec::new();
+        each::<(Transfer, Option<Span>)>(store, Kind::Out, &mut |key, (transfer, run_time)| {
+            run_times.extend(run_time.map(|run_time| (transfer.job.id, run_time)));
+            entries.push(Entry::Out { to: site(key)?, transfer });
+            Ok(())
+        })?;
+        each::<u64>(store, Kind::Next, &mut |key, number| {
+            entries.push(Entry::Next { to: site(key)?, number });
+            Ok(())
+        })?;
+        each::<(u64, u64)>(store, Kind::Numbers, &mut |key, (floor, seen)| {
+            entries.push(Entry::Numbers { from: site(key)?, floor, seen });
+            Ok(())
+        })?;
+        each::<Answer>(store, Kind::Tomb, &mut |key, answer| {
+            entries.push(Entry::Tomb { from: site(key)?, number: key.b, answer });
+            Ok(())
+        })?;
+        durable.ledger = Ledger::from_entries(entries).map_err(damaged)?;
+        each::<()>(store, Kind::Route, &mut |key, ()| {
+            durable.routes.insert((site(key)?, key.b));
+            Ok(())
+        })?;
+        each::<(Ward, Option<Span>)>(store, Kind::Ward, &mut |_, (ward, run_time)| {
+            run_times.extend(run_time.map(|run_time| (ward.job.id, run_time)));
+            durable.wards.insert(ward.job.id, ward);
+            Ok(())
+        })?;
+        each::<Report>(store, Kind::Report, &mut |_, report| {
+            durable.reports.insert(report.job, report);
+            Ok(())
+        })?;
+        each::<u32>(store, Kind::Void, &mut |key, epoch| {
+            durable.voids.insert(JobId(key.a), epoch);
+            Ok(())
+        })?;
+        each::<Void>(store, Kind::TakenOver, &mut |_, void| {
+            durable.taken_over.push(void);
+            Ok(())
+        })?;
+        let mut arrivals = Vec::new();
+        each::<TimedJob>(store, Kind::Arrival, &mut |_, job| {
+            arrivals.push(job);
+            Ok(())
+        })?;
+        let mut handed_over = BTreeSet::new();
+        let mut portions = 0;
+        each::<Vec<JobId>>(store, Kind::Portion, &mut |key, ids| {
+            handed_over.extend(ids);
+            portions = key.a + 1;
+            Ok(())
+        })?;
+        let mut others = BTreeMap::new();
+        each::<u64>(store, Kind::Other, &mut |key, incarnation| {
+            others.insert(site(key)?, incarnation);
+            Ok(())
+        })?;
+        let mut events: Vec<Event> = Vec::new();
+        store.events(0, &mut |first, group| {
+            if first != events.len() as u64 {
+                return Err(damaged(format!("events {} to {first} are missing", events.len())));
+            }
+            events.append(&mut group.map_err(damaged)?);
+            Ok(true)
+        })?;
+        Ok(Saved {
+            about,
+            durable,
+            run_times,
+            arrivals,
+            handed_over,
+            clock: store.single(Single::Clock)?,
+            listen: store.single(Single::Listen)?.unwrap_or_default(),
+            peers: store.single(Single::Peers)?.unwrap_or_default(),
+            others,
+            next_event: events.len() as u64,
+            events,
+            portions,
+        })
+    }
+}
+
+/// Takes every row of a kind, decoded.
+fn each<T: DeserializeOwned>(
+    store: &Store,
+    kind: Kind,
+    take: &mut dyn FnMut(Key, T) -> Result<(), String>,
+) -> Result<(), JournalError> {
+    store.rows(kind, &mut |row| {
+        let taken = row.and_then(|Row { key, value }| take(key, decode(&value)?));
+        taken.map_err(|what| store.damaged(what))
+    })
+}
+
+fn site(key: Key) -> Result<SiteId, String> {
+    let site = u32::try_from(key.a).map_err(|_| "a row names no site".to_string())?;
+    Ok(SiteId(site))
+}

@@ -1,0 +1,312 @@
+//! The file: rows and events in SQLite, one transaction for each commit, and a guard that notices lost commits.
+//!
+//! SQLite takes a write-ahead log that ends early as one that was never longer. So the number of commits is kept
+//! in the lock file as well: a store that has fewer than that has lost some.
+
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{self, Read as _};
+use std::os::unix::fs::FileExt as _;
+use std::path::{Path, PathBuf};
+
+use rusqlite::{Connection, ErrorCode, OpenFlags, params};
+use scheduler::Event;
+
+use super::Durability;
+use super::error::JournalError;
+use super::row::{Key, Kind, Single, checksum, decode, encode};
+
+/// The journal in its directory.
+pub(super) const FILE: &str = "journal.sqlite";
+/// The file that is locked while a node uses the directory.
+const LOCK: &str = "lock";
+/// Checksums of events are told from those of rows by this.
+const EVENTS: u8 = 255;
+/// Bytes of a page, the unit of the limit.
+const PAGE: u64 = 4096;
+/// The write-ahead log is cut back to this after a checkpoint.
+const WAL_BYTES: u64 = 64 * 1024 * 1024;
+
+const SCHEMA: &str = "
+    CREATE TABLE row (
+        kind INTEGER NOT NULL, a INTEGER NOT NULL, b INTEGER NOT NULL, value BLOB NOT NULL, sum INTEGER NOT NULL,
+        PRIMARY KEY (kind, a, b)
+    ) WITHOUT ROWID;
+    CREATE TABLE events (first INTEGER PRIMARY KEY, value BLOB NOT NULL, sum INTEGER NOT NULL);
+";
+
+/// An open journal file.
+#[derive(Debug)]
+pub(super) struct Store {
+    db: Connection,
+    path: PathBuf,
+    guard: File,
+    commits: u64,
+}
+
+/// A row as read.
+pub(super) struct Row {
+    pub(super) key: Key,
+    pub(super) value: Vec<u8>,
+}
+
+impl Store {
+    /// Opens the store of a directory, or makes one; and whether nothing was ever written.
+    pub(super) fn open(
+        dir: &Path,
+        durability: Durability,
+        bytes_max: Option<u64>,
+    ) -> Result<(Store, bool), JournalError> {
+        let file_error = |what: &str, path: &Path| {
+            let what = format!("{what} {}", path.display());
+            move |error| JournalError::File { what, error }
+        };
+        std::fs::create_dir_all(dir).map_err(file_error("make the data directory", dir))?;
+        let lock = dir.join(LOCK);
+        let mut options = OpenOptions::new();
+        let guard = options.read(true).write(true).create(true).truncate(false).open(&lock);
+        let mut guard = guard.map_err(file_error("open", &lock))?;
+        match guard.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(JournalError::InUse { dir: dir.to_path_buf() }),
+            Err(TryLockError::Error(error)) => return Err(file_error("lock", &lock)(error)),
+        }
+        let path = dir.join(FILE);
+        let fail = failure(&path);
+        let exists = path.try_exists().map_err(file_error("look at", &path))?;
+        if !exists {
+            create(&path, durability, bytes_max)?;
+            guard.set_len(0).map_err(file_error("write", &lock))?;
+        } else if std::fs::metadata(&path).is_ok_and(|file| file.len() < PAGE) {
+            return Err(JournalError::Damaged { path, what: "the file is cut off".to_string() });
+        }
+        let promised = promised(&mut guard).map_err(file_error("read", &lock))?;
+        let db = Connection::open_with_flags(&path, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(&fail)?;
+        prepare(&db, durability, bytes_max).map_err(&fail)?;
+        let mut store = Store { db, path, guard, commits: 0 };
+        store.check()?;
+        if let Some(value) = store.single(Single::Commits)? {
+            store.commits = value;
+        }
+        if store.commits < promised {
+            let what = format!("it ends after {} writes, and there were {promised}", store.commits);
+            return Err(JournalError::Damaged { path: store.path, what });
+        }
+        // A store without a single write is one whose beginning was interrupted.
+        let is_new = store.commits == 0;
+        Ok((store, is_new))
+    }
+
+    /// The journal of a directory, to look at. A node may be using it.
+    pub(super) fn look(dir: &Path) -> Result<Store, JournalError> {
+        let path = dir.join(FILE);
+        let file_error = |error| JournalError::File { what: format!("open {}", path.display()), error };
+        std::fs::metadata(&path).map_err(file_error)?;
+        let guard = File::open(dir.join(LOCK)).map_err(file_error)?;
+        let db = Connection::open_with_flags(&path, OpenFlags::SQLITE_OPEN_READ_ONLY);
+        let db = db.map_err(failure(&path))?;
+        Ok(Store { db, path, guard, commits: 0 })
+    }
+
+    /// SQLite's own check of the structure of the file.
+    pub(super) fn check(&self) -> Result<(), JournalError> {
+        let found: String =
+            self.db.query_row("PRAGMA quick_check(1)", [], |row| row.get(0)).map_err(self.failure())?;
+        if found == "ok" { Ok(()) } else { Err(self.damaged(found)) }
+    }
+
+    pub(super) fn damaged(&self, what: impl Into<String>) -> JournalError {
+        JournalError::Damaged { path: self.path.clone(), what: what.into() }
+    }
+
+    fn failure(&self) -> impl Fn(rusqlite::Error) -> JournalError + use<> {
+        failure(&self.path)
+    }
+
+    pub(super) fn single<T: serde::de::DeserializeOwned>(
+        &self,
+        which: Single,
+    ) -> Result<Option<T>, JournalError> {
+        let mut found = None;
+        self.rows(Kind::Single, &mut |row| {
+            let row = row.map_err(|what| self.damaged(what))?;
+            if row.key == Key::single(which) {
+                found = Some(decode(&row.value).map_err(|what| self.damaged(what))?);
+            }
+            Ok(())
+        })?;
+        Ok(found)
+    }
+
+    /// All rows of a kind, in order; damaged ones in words.
+    pub(super) fn rows(
+        &self,
+        kind: Kind,
+        each: &mut dyn FnMut(Result<Row, String>) -> Result<(), JournalError>,
+    ) -> Result<(), JournalError> {
+        let fail = self.failure();
+        let text = "SELECT a, b, value, sum FROM row WHERE kind = ?1 ORDER BY a, b";
+        let mut statement = self.db.prepare_cached(text).map_err(&fail)?;
+        let mut rows = statement.query([kind as u8]).map_err(&fail)?;
+        while let Some(row) = rows.next().map_err(&fail)? {
+            let read = || -> rusqlite::Result<(i64, i64, Vec<u8>, i64)> {
+                Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
+            };
+            let (a, b, value, sum) = read().map_err(&fail)?;
+            let (a, b) = (a as u64, b as u64);
+            let good = i64::from(checksum(kind as u8, a, b, &value)) == sum;
+            each(if good {
+                Ok(Row { key: Key::new(kind, a, b), value })
+            } else {
+                Err(format!("the checksum of row {a}/{b} of the {} is wrong", kind.name()))
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Kinds of rows that this version does not know.
+    pub(super) fn unknown_kinds(&self) -> Result<Vec<i64>, JournalError> {
+        let fail = self.failure();
+        let mut statement = self.db.prepare("SELECT DISTINCT kind FROM row").map_err(&fail)?;
+        let kinds = statement.query_map([], |row| row.get(0)).map_err(&fail)?;
+        let kinds: Vec<i64> = kinds.collect::<Result<_, _>>().map_err(&fail)?;
+        Ok(kinds.into_iter().filter(|kind| Kind::of(*kind).is_none()).collect())
+    }
+
+    /// Groups of events from the one that holds number `from` on: number of the first, and the events. Damaged ones
+    /// in words. Ends when `each` says so.
+    pub(super) fn events(
+        &self,
+        from: u64,
+        each: &mut dyn FnMut(u64, Result<Vec<Event>, String>) -> Result<bool, JournalError>,
+    ) -> Result<(), JournalError> {
+        let fail = self.failure();
+        let text = "SELECT first, value, sum FROM events WHERE first >= \
+                    coalesce((SELECT max(first) FROM events WHERE first <= ?1), 0) ORDER BY first";
+        let mut statement = self.db.prepare_cached(text).map_err(&fail)?;
+        let mut rows = statement.query([from as i64]).map_err(&fail)?;
+        while let Some(row) = rows.next().map_err(&fail)? {
+            let read =
+                || -> rusqlite::Result<(i64, Vec<u8>, i64)> { Ok((row.get(0)?, row.get(1)?, row.get(2)?)) };
+            let (first, value, sum) = read().map_err(&fail)?;
+            let good = i64::from(checksum(EVENTS, first as u64, 0, &value)) == sum;
+            let events = if good {
+                decode(&value)
+            } else {
+                Err(format!("the checksum of the events from number {first} on is wrong"))
+            };
+            if !each(first as u64, events)? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes all of this, or nothing.
+    pub(super) fn commit(
+        &mut self,
+        rows: &BTreeMap<Key, Option<Vec<u8>>>,
+        first_event: u64,
+        events: &[Event],
+    ) -> Result<(), JournalError> {
+        let commits = self.commits + 1;
+        let write = || -> rusqlite::Result<()> {
+            let transaction = self.db.unchecked_transaction()?;
+            let mut put = self.db.prepare_cached(
+                "INSERT INTO row VALUES (?1, ?2, ?3, ?4, ?5) \
+                 ON CONFLICT DO UPDATE SET value = excluded.value, sum = excluded.sum",
+            )?;
+            let mut put = |key: &Key, value: &[u8]| {
+                let Key { kind, a, b } = *key;
+                let sum = checksum(kind as u8, a, b, value);
+                put.execute(params![kind as u8, a as i64, b as i64, value, sum])
+            };
+            let mut remove =
+                self.db.prepare_cached("DELETE FROM row WHERE kind = ?1 AND a = ?2 AND b = ?3")?;
+            for (key, value) in rows {
+                match value {
+                    Some(value) => put(key, value)?,
+                    None => remove.execute(params![key.kind as u8, key.a as i64, key.b as i64])?,
+                };
+            }
+            put(&Key::single(Single::Commits), &encode(&commits))?;
+            if !events.is_empty() {
+                let value = encode(&events);
+                let sum = checksum(EVENTS, first_event, 0, &value);
+                let mut add = self.db.prepare_cached("INSERT INTO events VALUES (?1, ?2, ?3)")?;
+                add.execute(params![first_event as i64, value, sum])?;
+            }
+            transaction.commit()
+        };
+        write().map_err(self.failure())?;
+        self.commits = commits;
+        let promise = |error| JournalError::File { what: "write the lock file".to_string(), error };
+        self.guard.write_all_at(&commits.to_le_bytes(), 0).map_err(promise)
+    }
+
+    /// How often something was written.
+    pub(super) fn commits(&self) -> u64 {
+        self.commits
+    }
+}
+
+/// How many commits the lock file knows of. One that was cut off knows of none.
+fn promised(guard: &mut File) -> io::Result<u64> {
+    let mut bytes = Vec::new();
+    guard.read_to_end(&mut bytes)?;
+    Ok(bytes.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes)))
+}
+
+/// Makes an empty store under another name first: a file with the name of the journal is always a whole one.
+fn create(path: &Path, durability: Durability, bytes_max: Option<u64>) -> Result<(), JournalError> {
+    let new = path.with_extension("new");
+    let file_error = |what: String| move |error| JournalError::File { what, error };
+    if let Err(error) = std::fs::remove_file(&new)
+        && error.kind() != io::ErrorKind::NotFound
+    {
+        return Err(file_error(format!("remove {}", new.display()))(error));
+    }
+    let fail = failure(path);
+    let db = Connection::open(&new).map_err(&fail)?;
+    prepare(&db, durability, bytes_max).map_err(&fail)?;
+    db.execute_batch(SCHEMA).map_err(&fail)?;
+    db.close().map_err(|(_, error)| fail(error))?;
+    std::fs::rename(&new, path).map_err(file_error(format!("make {}", path.display())))
+}
+
+fn prepare(db: &Connection, durability: Durability, bytes_max: Option<u64>) -> rusqlite::Result<()> {
+    let synchronous = match durability {
+        Durability::Process => "OFF",
+        Durability::Disk => "FULL",
+    };
+    db.execute_batch(&format!(
+        "PRAGMA journal_mode = WAL; PRAGMA synchronous = {synchronous}; PRAGMA locking_mode = NORMAL; \
+         PRAGMA journal_size_limit = {WAL_BYTES};"
+    ))?;
+    if let Some(bytes) = bytes_max {
+        db.execute_batch(&format!("PRAGMA max_page_count = {}", (bytes / PAGE).max(1)))?;
+    }
+    Ok(())
+}
+
+/// What an error of the library means.
+fn failure(path: &Path) -> impl Fn(rusqlite::Error) -> JournalError + use<> {
+    let path = path.to_path_buf();
+    move |error| {
+        let path = path.clone();
+        let reason = error.to_string();
+        match error.sqlite_error_code() {
+            Some(ErrorCode::DiskFull) => JournalError::Full { path, reason },
+            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
+                JournalError::Damaged { path, what: reason }
+            }
+            // A missing table or column, or a value of another type.
+            _ if matches!(error, rusqlite::Error::InvalidColumnType(..))
+                || reason.contains("no such table") =>
+            {
+                JournalError::Damaged { path, what: reason }
+            }
+            _ => JournalError::Store { path, reason },
+        }
+    }
+}

@@ -1,0 +1,299 @@
+//! The journal as a file: what is written is read again, and everything that is wrong with it is refused with a
+//! reason and without touching it.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
+
+use std::fs::OpenOptions;
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
+
+use node::exit;
+use node::journal::{About, Durability, FORMAT, Journal, JournalError, Saved, inspect};
+use proptest::prelude::*;
+use protocol::handover::{Answer, Custody, Ledger};
+use protocol::journal::Place;
+use protocol::{Durable, Fact};
+use scheduler::{Event, EventKind, JobId, JobSpec, SiteId, Span, Time, TimedJob};
+
+const FILE: &str = "journal.sqlite";
+
+#[test]
+fn what_was_written_is_read_again_and_what_was_not_is_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut journal, saved) = open(folder.path()).unwrap();
+    assert!(saved.durable.is_new());
+    let to_come = [timed(7), timed(8)];
+    journal.handed_over(&to_come);
+    journal.submitted(JobId(7));
+    write(
+        &mut journal,
+        &[began(0), owns(1), owns(2), Fact::Started { job: JobId(1), at: Time::from_secs(3) }],
+    );
+    journal.event(event(0));
+    journal.event(event(1));
+    journal.commit().unwrap();
+    write(&mut journal, &[Fact::Ended { job: JobId(1) }]);
+    journal.event(event(2));
+    drop(journal);
+
+    let (mut journal, saved) = open(folder.path()).unwrap();
+    assert_eq!(saved.durable.life, Some(0));
+    assert_eq!(saved.durable.running().map(|kept| kept.job.id).collect::<Vec<_>>(), [JobId(1)]);
+    assert_eq!(saved.durable.jobs.len(), 2);
+    assert_eq!(saved.run_times[&JobId(2)], Span::from_secs(2));
+    assert_eq!(saved.arrivals, [timed(8)]);
+    assert_eq!(saved.handed_over, [JobId(7), JobId(8)].into());
+    assert_eq!(saved.events, [event(0), event(1)]);
+    journal.event(event(2));
+    journal.event(event(3));
+    journal.commit().unwrap();
+    assert_eq!(journal.read_events(1, 2).unwrap(), [event(1), event(2)]);
+    assert_eq!(journal.read_events(4, 2).unwrap(), []);
+}
+
+#[test]
+fn a_directory_is_used_by_one_node_at_a_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let first = open(folder.path()).unwrap();
+    let error = open(folder.path()).unwrap_err();
+    assert_eq!(error.exit_code(), exit::JOURNAL_IN_USE, "{error}");
+    // To look is allowed.
+    assert_eq!(inspect::check(folder.path()).unwrap().damage, Vec::<String>::new());
+    drop(first);
+    open(folder.path()).unwrap();
+}
+
+#[test]
+fn the_journal_of_another_run_site_or_grid_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    drop(open(folder.path()).unwrap());
+    for (other, expected) in [
+        (About { run: "blue".to_string(), ..about() }, "belongs to run red, and this node is of run blue"),
+        (About { site: SiteId(2), ..about() }, "belongs to site 1"),
+        (About { grid: vec![("a".to_string(), 5)], ..about() }, "belongs to grid a=4"),
+    ] {
+        let error = Journal::open(folder.path(), &other, Durability::Process, None).unwrap_err();
+        assert_eq!(error.exit_code(), exit::JOURNAL_FOREIGN);
+        assert!(error.to_string().contains(expected), "{error}");
+    }
+}
+
+/// Wherever the file is cut off or a byte is another, the journal is refused, or says all that it said: never less.
+/// It is not touched, and what is readable can be counted.
+#[test]
+fn a_damaged_journal_is_refused_and_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let good = filled(folder.path());
+    let path = folder.path().join(FILE);
+    let bytes = std::fs::read(&path).unwrap();
+    let mut refused = 0;
+    let cuts = (0..8).map(|eighth| (bytes.len() * eighth / 8, None));
+    let spoilt = (0..bytes.len()).step_by(997).map(|at| (bytes.len(), Some(at)));
+    for (len, spoilt) in cuts.chain(spoilt) {
+        let mut wrong = bytes[..len].to_vec();
+        if let Some(at) = spoilt {
+            wrong[at] ^= 0x55;
+        }
+        std::fs::write(&path, &wrong).unwrap();
+        match open(folder.path()) {
+            Ok((_, saved)) => {
+                assert_eq!(saved.durable, good.durable, "byte {spoilt:?} of {len}");
+                assert_eq!(saved.events, good.events, "byte {spoilt:?} of {len}");
+                assert!(spoilt.is_some(), "a file of {len} bytes was taken for a whole one");
+            }
+            Err(error) => {
+                assert_eq!(error.exit_code(), exit::JOURNAL_DAMAGED, "{error}");
+                assert_eq!(std::fs::read(&path).unwrap(), wrong, "it was overwritten: {error}");
+                refused += 1;
+            }
+        }
+    }
+    assert!(refused > 8, "no spoilt byte was noticed");
+}
+
+#[test]
+fn a_wrong_value_is_named_and_the_rest_is_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    filled(folder.path());
+    let path = folder.path().join(FILE);
+    let bytes = std::fs::read(&path).unwrap();
+    // A number that is in the value of one row.
+    let needle = 0x1234_5678_u64.to_le_bytes();
+    let file = OpenOptions::new().write(true).open(&path).unwrap();
+    // Pages that are not in use may have copies.
+    for at in (0..bytes.len() - 8).filter(|at| bytes[*at..at + 8] == needle) {
+        file.write_all_at(&[0xff], at as u64).unwrap();
+    }
+
+    let error = open(folder.path()).map(drop).unwrap_err();
+    assert!(error.to_string().contains("the checksum of row 5/0 of the jobs owned is wrong"), "{error}");
+    let checked = inspect::check(folder.path()).unwrap();
+    assert_eq!(checked.damage.len(), 1, "{:?}", checked.damage);
+    assert!(checked.readable.contains(&("jobs owned", 199)), "{:?}", checked.readable);
+    assert_eq!(checked.events, 100);
+}
+
+/// SQLite takes a shorter write-ahead log for a whole one; the guard does not.
+#[test]
+fn a_journal_that_lost_its_last_writes_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut journal, _) = open(folder.path()).unwrap();
+    write(&mut journal, &[began(0), owns(1)]);
+    journal.commit().unwrap();
+    // As a crash leaves it: the log is not merged.
+    let copy = tempfile::tempdir().unwrap();
+    for name in [FILE, "journal.sqlite-wal", "lock"] {
+        std::fs::copy(folder.path().join(name), copy.path().join(name)).unwrap();
+    }
+    let log = OpenOptions::new().write(true).open(copy.path().join("journal.sqlite-wal")).unwrap();
+    log.set_len(log.metadata().unwrap().len() / 2).unwrap();
+    let error = open(copy.path()).unwrap_err();
+    assert_eq!(error.exit_code(), exit::JOURNAL_DAMAGED);
+    assert!(error.to_string().contains("and there were"), "{error}");
+}
+
+#[test]
+fn without_room_nothing_is_half_written_and_with_room_it_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let small = |bytes| Journal::open(folder.path(), &about(), Durability::Process, Some(bytes));
+    let (mut journal, _) = small(128 * 1024).unwrap();
+    write(&mut journal, &[began(0)]);
+    journal.commit().unwrap();
+    let mut written = 0;
+    let error = loop {
+        // Two in each commit, so that half of one would show.
+        write(&mut journal, &[owns(written + 1), owns(written + 2)]);
+        match journal.commit() {
+            Ok(()) => written += 2,
+            Err(error) => break error,
+        }
+        assert!(written < 10_000, "the limit does not hold");
+    };
+    assert_eq!(error.exit_code(), exit::JOURNAL_FULL, "{error}");
+    drop(journal);
+    assert!(matches!(
+        small(128 * 1024).map(|(mut journal, _)| {
+            write(&mut journal, &(20_000..20_900).map(owns).collect::<Vec<_>>());
+            journal.commit()
+        }),
+        Ok(Err(JournalError::Full { .. }))
+    ));
+
+    let (mut journal, saved) = small(1024 * 1024).unwrap();
+    assert_eq!(saved.durable.jobs.len() as u64, written);
+    write(&mut journal, &[owns(written + 1)]);
+    journal.commit().unwrap();
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+    /// However facts are grouped into commits, the rows say what the facts say.
+    #[test]
+    fn rows_are_what_the_facts_say(steps in prop::collection::vec((0u64..12, 0u8..6), 1..120)) {
+        let folder = tempfile::tempdir().unwrap();
+        let (mut journal, _) = open(folder.path()).unwrap();
+        let mut durable = Durable::default();
+        write(&mut journal, &[began(0)]);
+        durable.apply(&began(0));
+        for (number, step) in steps {
+            if let Some(fact) = possible(&durable, JobId(number), step) {
+                durable.apply(&fact);
+                write(&mut journal, &[fact]);
+            } else {
+                journal.commit().unwrap();
+            }
+        }
+        journal.commit().unwrap();
+        drop(journal);
+        let (_, saved) = open(folder.path()).unwrap();
+        prop_assert_eq!(saved.durable, durable);
+    }
+}
+
+/// A fact of that sort about that job, if it can be one.
+fn possible(durable: &Durable, job: JobId, step: u8) -> Option<Fact> {
+    let other = SiteId(2);
+    let kept = durable.jobs.get(&job);
+    let out = durable.ledger.out_to(other).find(|out| out.job.id == job).copied();
+    Some(match (step, kept, out) {
+        (0, None, None) => owns(job.0),
+        (1, Some(kept), _) if kept.started.is_none() => Fact::Started { job, at: Time::from_secs(1) },
+        (2, Some(kept), _) if kept.started.is_some() => Fact::Ended { job },
+        (3, Some(kept), None) if kept.started.is_none() => {
+            Fact::Ledger(durable.ledger.grant(other, kept.job, kept.custody).0)
+        }
+        (3, None, Some(out)) => Fact::Routed { to: other, number: out.number },
+        (4, None, Some(out)) => {
+            let (record, _) = durable.ledger.settle(other, out.number, Answer::Accepted)?;
+            Fact::Ledger(record)
+        }
+        (5, ..) => {
+            let number = durable.ledger.seen(other) + 1;
+            match durable.ledger.floor_from(other, number.saturating_sub(job.0)) {
+                Some(floor) => Fact::Ledger(floor),
+                None => Fact::Ledger(durable.ledger.answer(other, number, Answer::Declined)),
+            }
+        }
+        _ => return None,
+    })
+}
+
+/// A journal of 200 waiting jobs and 100 events, closed.
+fn filled(folder: &Path) -> Saved {
+    let (mut journal, _) = open(folder).unwrap();
+    write(&mut journal, &[began(0)]);
+    for number in 1..=200 {
+        write(&mut journal, &[owns(number)]);
+    }
+    for number in 0..100 {
+        journal.event(event(number));
+    }
+    let (record, _) = Ledger::new().grant(SiteId(2), spec(900), Custody::default());
+    write(&mut journal, &[owns(900), Fact::Ledger(record)]);
+    journal.commit().unwrap();
+    drop(journal);
+    open(folder).unwrap().1
+}
+
+fn open(folder: &Path) -> Result<(Journal, Saved), JournalError> {
+    Journal::open(folder, &about(), Durability::Process, None)
+}
+
+fn about() -> About {
+    let grid = vec![("a".to_string(), 4)];
+    About { format: FORMAT, run: "red".to_string(), site: SiteId(1), grid, incarnation: 77 }
+}
+
+fn write(journal: &mut Journal, facts: &[Fact]) {
+    facts.iter().for_each(|fact| journal.write(fact, |job| Some(Span::from_secs(job.0 as i64))));
+}
+
+fn began(life: u32) -> Fact {
+    Fact::Began { life }
+}
+
+fn owns(id: u64) -> Fact {
+    Fact::Owns { job: spec(id), custody: Custody::default(), place: Place::Queue }
+}
+
+fn spec(id: u64) -> JobSpec {
+    JobSpec {
+        id: JobId(id),
+        submit: Time::ZERO,
+        processors: 1,
+        requested: Span::from_secs(10),
+        user: 1,
+        origin: SiteId(1),
+        payload: if id == 5 { 0x1234_5678 } else { 0 },
+    }
+}
+
+fn timed(id: u64) -> TimedJob {
+    TimedJob { spec: spec(id), run_time: Span::from_secs(5) }
+}
+
+fn event(number: u64) -> Event {
+    let kind = EventKind::Completed { job: JobId(number), processors: 1 };
+    Event { at: Time::ZERO, site: SiteId(1), kind }
+}
