@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::drive::{run, simulate};
-use crate::{bench, compare, exit, explain, key, report, sweep, theory, trace};
+use crate::{bench, compare, exit, explain, key, report, swarm, sweep, theory, trace};
 
 /// A testbed for peer-to-peer job scheduling between parallel machines.
 #[derive(Debug, Parser)]
@@ -26,6 +26,7 @@ enum Command {
     Explain(explain::ExplainArgs),
     Theory(Box<theory::TheoryArgs>),
     Trace(trace::TraceArgs),
+    Swarm(swarm::SwarmArgs),
     Sweep(sweep::SweepArgs),
     Report(report::sweep::ReportArgs),
     Export(sweep::export::ExportArgs),
@@ -48,6 +49,7 @@ pub fn main() -> ExitCode {
         Command::Explain(args) => explain::command(&args),
         Command::Theory(args) => theory::command(&args),
         Command::Trace(args) => trace::run(args),
+        Command::Swarm(args) => swarm::command(&args),
         Command::Sweep(args) => sweep::command(&args),
         Command::Report(args) => report::sweep::command(&args),
         Command::Export(args) => sweep::export::command(&args),

@@ -1,4 +1,4 @@
-//! The command line of Stealgrid: `simulate`, `run`, `compare`, `trace`, `sweep`, `report`, `export`, `key` and
+//! The command line of Stealgrid: `simulate`, `run`, `compare`, `trace`, `sweep`, `report`, `export`, `key`, `swarm` and
 //! `bench`.
 
 pub mod bench;
@@ -12,6 +12,7 @@ pub mod explain;
 pub mod key;
 pub mod outputs;
 pub mod report;
+pub mod swarm;
 pub mod sweep;
 pub mod theory;
 pub mod trace;

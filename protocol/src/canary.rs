@@ -33,6 +33,26 @@ pub enum Canary {
     BoardWithoutEpoch,
     /// Numbers of claims are used again.
     ClaimsReused,
+    /// Nobody writes down that it accepted a transfer.
+    AcceptedNotWritten,
+    /// Nobody writes down that it declined a transfer.
+    DeclinedNotWritten,
+    /// Nobody writes floors down.
+    FloorNotWritten,
+    /// Nobody writes down that a job ended.
+    EndNotWritten,
+    /// A site that begins again numbers requests and claims from the start.
+    NumbersBeginAgain,
+    /// A site that begins again has forgotten which transfers it answered.
+    TombsForgotten,
+    /// A site that begins again has forgotten the jobs that it executed.
+    JobsForgotten,
+    /// A site that begins again has forgotten which transfers bring a job home.
+    RoutesForgotten,
+    /// A site that begins again tells nobody what its queue is now.
+    NoticesForgotten,
+    /// A site that begins again executes jobs once more although interrupted ones are killed.
+    KilledRunAgain,
 }
 
 impl Peer {

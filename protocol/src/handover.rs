@@ -371,6 +371,11 @@ impl Ledger {
         self.outgoing.values().all(|outgoing| outgoing.out.is_empty())
     }
 
+    /// What a site does wrong that begins again without its answers.
+    pub(crate) fn forget_answers(&mut self) {
+        self.incoming.clear();
+    }
+
     /// Answers kept in case a sender asks again.
     pub fn tombs(&self) -> usize {
         self.incoming.values().map(|incoming| incoming.tombs.len()).sum()

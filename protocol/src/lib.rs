@@ -5,6 +5,7 @@
 //! the discipline of one instant, [`message`] for what is said, [`handover`] for the exactly-once transfer, [`journal`]
 //! for what survives a crash.
 
+mod agreement;
 mod balance;
 #[cfg(feature = "canary")]
 pub mod canary;

@@ -22,10 +22,9 @@ use scheduler::waiting::WaitingList;
 use scheduler::{EventKind, JobId, JobSpec, Selection, SiteId, Strategy, Submit, Time};
 
 use crate::balance::Balancer;
-#[cfg(feature = "canary")]
 use crate::canary::Canary;
 use crate::config::PeerConfig;
-use crate::handover::{Custody, Ledger, Record};
+use crate::handover::{Answer, Custody, Ledger, Record};
 use crate::journal::{Fact, Place, first_number};
 use crate::lists::{Lists, place};
 use crate::membership::Membership;
@@ -170,17 +169,17 @@ impl Reason {
 impl Peer {
     /// A peer with an empty queue that believes every other queue empty. Its journal is empty, too.
     pub fn new(config: PeerConfig) -> Peer {
-        Peer::at_rest(config, 0)
+        Peer::at_rest(config, 0, first_number(0))
     }
 
-    pub(crate) fn at_rest(config: PeerConfig, life: u32) -> Peer {
+    /// A peer in its so-manieth life, whose numbers are larger than `first`.
+    pub(crate) fn at_rest(config: PeerConfig, life: u32, first: u64) -> Peer {
         assert!(config.options.window >= 1, "a thief needs one request");
         assert!(config.options.batch >= 1, "a grant holds a job");
         let grid = config.grid.clone();
         let rank = grid.rank(config.site);
         let processors = grid.sizes()[rank];
         let lists = Lists::of(&config.strategy);
-        let first = first_number(life);
         let pool = Exchange::of(&config, first);
         let balance = Balancer::of(&config, first);
         let local = (lists.is_none() && pool.is_none() && balance.is_none())
@@ -308,7 +307,9 @@ impl Peer {
         self.free += gone.processors;
         assert!(self.free <= self.processors(), "a job frees what it held");
         let custody = self.custody.remove(&job).unwrap_or_default();
-        self.write(Fact::Ended { job });
+        if !self.has(Canary::EndNotWritten) {
+            self.write(Fact::Ended { job });
+        }
         self.ward_done(job, custody);
         self.fresh = true;
         self.changes += 1;
@@ -560,7 +561,15 @@ impl Peer {
 
     pub(crate) fn apply(&mut self, record: Record) {
         self.ledger.apply(&record);
-        self.write(Fact::Ledger(record));
+        let forgets = match record {
+            Record::Tomb { answer: Answer::Accepted, .. } => self.has(Canary::AcceptedNotWritten),
+            Record::Tomb { answer: Answer::Declined, .. } => self.has(Canary::DeclinedNotWritten),
+            Record::Floor { .. } => self.has(Canary::FloorNotWritten),
+            Record::Out { .. } | Record::Settled { .. } | Record::Voided { .. } => false,
+        };
+        if !forgets {
+            self.write(Fact::Ledger(record));
+        }
     }
 
     /// This site owns a job that came by a transfer.

@@ -6,9 +6,10 @@
 
 use scheduler::{EventKind, JobSpec, Time};
 
+use crate::canary::Canary;
 use crate::config::{Interrupted, PeerConfig};
 use crate::handover::Custody;
-use crate::journal::{Durable, Fact, Kept, Place};
+use crate::journal::{Durable, Fact, Kept, Place, first_number};
 use crate::peer::Peer;
 use crate::timers::Timer;
 
@@ -21,20 +22,44 @@ impl Peer {
     /// # Panics
     /// If the journal is of another grid or site.
     pub fn restore(config: PeerConfig, durable: &Durable, now: Time) -> Peer {
-        let Some(last) = durable.life else {
-            let mut peer = Peer::new(config);
-            peer.write(Fact::Began { life: 0 });
-            return peer;
-        };
-        let mut peer = Peer::at_rest(config, last + 1);
-        peer.write(Fact::Began { life: last + 1 });
+        let (mut peer, life) = Peer::unborn(config, durable, first_number);
+        peer.go_on(durable, life, now);
+        peer
+    }
+
+    /// As [`Peer::restore`], of a peer that makes a mistake.
+    #[cfg(feature = "canary")]
+    pub fn restore_with(config: PeerConfig, durable: &Durable, now: Time, canary: Option<Canary>) -> Peer {
+        let reuses = canary == Some(Canary::NumbersBeginAgain);
+        let first = |life| if reuses { 0 } else { first_number(life) };
+        let (mut peer, life) = Peer::unborn(config, durable, first);
+        peer.canary = canary;
+        peer.go_on(durable, life, now);
+        peer
+    }
+
+    /// A peer that knows nothing yet, and the number of its life.
+    fn unborn(config: PeerConfig, durable: &Durable, first: impl Fn(u32) -> u64) -> (Peer, u32) {
+        let life = durable.life.map_or(0, |last| last + 1);
+        (Peer::at_rest(config, life, first(life)), life)
+    }
+
+    fn go_on(&mut self, durable: &Durable, life: u32, now: Time) {
+        let peer = self;
+        peer.write(Fact::Began { life });
+        if durable.is_new() {
+            return;
+        }
         peer.ledger = durable.ledger.clone();
+        if peer.has(Canary::TombsForgotten) {
+            peer.ledger.forget_answers();
+        }
         if let Some(membership) = &mut peer.membership {
             membership.restore(durable);
         }
         let running = durable.running().count();
         peer.event(EventKind::Recovered {
-            life: last + 1,
+            life,
             waiting: u32::try_from(durable.jobs.len() - running).unwrap_or(u32::MAX),
             running: u32::try_from(running).unwrap_or(u32::MAX),
             out: u32::try_from(durable.ledger.transfers_out().count()).unwrap_or(u32::MAX),
@@ -44,9 +69,9 @@ impl Peer {
         for kept in jobs {
             peer.take_up(now, kept);
         }
-        for &(to, number) in &durable.routes {
-            let to = peer.config.grid.rank(to);
-            peer.routed.insert((to, number));
+        if !peer.has(Canary::RoutesForgotten) {
+            let grid = peer.config.grid.clone();
+            peer.routed = durable.routes.iter().map(|&(to, number)| (grid.rank(to), number)).collect();
         }
         peer.resume_transfers(now);
         peer.fresh = true;
@@ -56,14 +81,17 @@ impl Peer {
         if peer.pool.is_some() {
             peer.pool_resume(now);
         }
-        peer
     }
 
     /// Takes up a job that the journal says is this site's.
     fn take_up(&mut self, now: Time, kept: &Kept) {
         let Kept { job, custody, mut place, started } = *kept;
         if started.is_some() {
-            let kill = self.config.options.interrupted == Interrupted::Kill;
+            if self.has(Canary::JobsForgotten) {
+                return;
+            }
+            let kill =
+                self.config.options.interrupted == Interrupted::Kill && !self.has(Canary::KilledRunAgain);
             self.event(EventKind::Interrupted { job: job.id, processors: job.processors, killed: kill });
             if kill {
                 return self.write(Fact::Ended { job: job.id });
@@ -107,8 +135,10 @@ impl Peer {
         if self.polling.is_some() {
             return;
         }
-        for thief in self.rank + 1..self.config.grid.len() {
-            self.notify(now, thief);
+        if !self.has(Canary::NoticesForgotten) {
+            for thief in self.rank + 1..self.config.grid.len() {
+                self.notify(now, thief);
+            }
         }
         if self.lists().stolen_first() {
             // These sites act on what smaller ones tell them unasked: ask once, for nothing.

@@ -3,13 +3,15 @@
 //! Drives the very same [`protocol::Peer`] that a node runs. Pure: given a configuration and a workload it calls
 //! back with events, always the same ones. Start with [`simulation`] for the loop and the discipline of one
 //! instant, [`host`] for where peers live, [`links`] for delays and losses, [`checks`] for what is asserted after each step, [`mod@reference`]
-//! for runs of ideal algorithms without messages.
+//! for runs of ideal algorithms without messages, [`faults`] for sites that crash and [`swarm`] for very many of those.
 
 pub mod checks;
+pub mod faults;
 pub mod host;
 mod invariants;
 pub mod reference;
 pub mod simulation;
+pub mod swarm;
 
 pub use checks::{Checks, Violation};
 pub use host::{Host, Letter, Peers};

@@ -16,7 +16,7 @@ const ALLOWED: [Rule; 10] = [
     ("scheduler", &[], Some(&["serde", "thiserror"])),
     ("links", &["scheduler"], Some(&["humantime", "libm", "rand_chacha", "serde", "thiserror", "toml"])),
     ("protocol", &["scheduler"], Some(&["bincode", "rand", "rand_chacha", "serde", "thiserror"])),
-    ("simulator", &["links", "protocol", "scheduler"], Some(&["serde", "thiserror"])),
+    ("simulator", &["links", "protocol", "scheduler"], Some(&["rand", "rand_chacha", "serde", "thiserror"])),
     ("analysis", &["scheduler"], Some(&["rand", "rand_chacha", "serde", "thiserror"])),
     ("workload", &["scheduler"], None),
     ("claims", &["analysis", "links", "protocol", "scheduler", "simulator", "workload"], None),

@@ -80,6 +80,12 @@ impl Peer {
         let mut jobs = self.take_for(target, free, room, worth);
         // One message, so that the receiver decides on all at once.
         let limit = self.config.options.batch.min(room).min(TRANSFERS_MAX);
+        if let Some(fitting) = jobs.iter().position(|job| job.processors <= free)
+            && fitting >= limit
+        {
+            // A half is taken if one of its jobs can start: that one goes along.
+            jobs.swap(limit - 1, fitting);
+        }
         for job in jobs.split_off(jobs.len().min(limit)) {
             self.balance_enqueue(job);
         }

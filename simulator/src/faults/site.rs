@@ -1,0 +1,77 @@
+//! One site: a process that may be gone, a disk that stays, and users who keep their jobs until it has them.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use protocol::{Durable, Fact, Input, Output, Peer};
+use scheduler::{JobId, JobSpec, Span, Time};
+
+use super::clock::Clock;
+use super::schedule::Torn;
+
+/// A call whose facts are being written. Its other outputs wait for that.
+#[derive(Clone, Debug)]
+pub(super) struct Call {
+    pub(super) facts: Vec<Fact>,
+    pub(super) outputs: Vec<Output>,
+    pub(super) ready: Time,
+}
+
+/// A crash that waits for its moment.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Armed {
+    pub(super) torn: Torn,
+    pub(super) down: Span,
+    pub(super) written_percent: u8,
+}
+
+/// One site.
+#[derive(Clone, Debug)]
+pub(super) struct Site {
+    pub(super) clock: Clock,
+    /// None while the process is down.
+    pub(super) peer: Option<Peer>,
+    /// Counts processes. What belongs to an earlier one is void.
+    pub(super) process: u32,
+    pub(super) paused: bool,
+    /// What happened while the process was paused.
+    pub(super) missed: VecDeque<Input>,
+    /// What is durable.
+    pub(super) disk: Durable,
+    /// What will be, once everything is written.
+    pub(super) ahead: Durable,
+    /// Calls being written, oldest first.
+    pub(super) writing: VecDeque<Call>,
+    /// Jobs of users that are not durable here yet.
+    pub(super) users: BTreeMap<JobId, JobSpec>,
+    pub(super) armed: Option<Armed>,
+    /// When the peer wants to be woken, in true time.
+    pub(super) wake: Option<Time>,
+}
+
+impl Site {
+    pub(super) fn new(clock: Clock) -> Site {
+        Site {
+            clock,
+            peer: None,
+            process: 0,
+            paused: false,
+            missed: VecDeque::new(),
+            disk: Durable::default(),
+            ahead: Durable::default(),
+            writing: VecDeque::new(),
+            users: BTreeMap::new(),
+            armed: None,
+            wake: None,
+        }
+    }
+
+    /// Whether it can be told something.
+    pub(super) fn is_up(&self) -> bool {
+        self.peer.is_some() && !self.paused
+    }
+
+    /// Whether it has nothing left to write, to answer, or to hear of.
+    pub(super) fn is_quiet(&self) -> bool {
+        self.is_up() && self.writing.is_empty() && self.peer.as_ref().is_some_and(Peer::is_quiet)
+    }
+}

@@ -1,0 +1,86 @@
+//! Very many small runs with faults, each drawn from one number.
+//!
+//! A seed draws everything ([`drawing`]); a [`Reduction`] takes things away from what it drew. Both together are one line
+//! that repeats a failure. [`shrink`](fn@shrink) looks for the largest reduction that still fails by the same check.
+
+mod drawing;
+mod reduction;
+mod shrinking;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use scheduler::{Event, Span, Time};
+
+use crate::faults::{Broken, Check, Limits, Mistake, Scenario, Tally, World};
+
+pub use drawing::draw;
+pub use reduction::{Reduction, ReductionError};
+pub use shrinking::shrink;
+
+/// Calls of peers in a run that count as talking for ever: far more than so few jobs need.
+pub const CALLS_MAX: u64 = 300_000;
+
+/// Mistakes built in on purpose, and what is left out to see what they lead to.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Trial {
+    /// A mistake of the driver.
+    pub mistake: Option<Mistake>,
+    /// A mistake of every peer.
+    #[cfg(feature = "canary")]
+    pub canary: Option<protocol::canary::Canary>,
+    /// Leaves [`Check::Agreement`] and [`Check::Restart`] out.
+    pub deep: bool,
+}
+
+/// Runs what a seed drew, less what a reduction takes away.
+///
+/// # Errors
+/// The first check that does not hold, failed assertions of the protocol included.
+pub fn run(seed: u64, reduction: &Reduction, trial: Trial) -> Result<Tally, Broken> {
+    run_scenario(&reduction.apply(draw(seed)), trial, &mut |_| {})
+}
+
+/// Runs a scenario. Every event goes to `sink`.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_scenario(
+    scenario: &Scenario,
+    trial: Trial,
+    sink: &mut dyn FnMut(&Event),
+) -> Result<Tally, Broken> {
+    let mut last = Time::ZERO;
+    let result = catch_unwind(AssertUnwindSafe(|| {
+        let world = World::new(scenario, limits(scenario)).with_mistake(trial.mistake);
+        #[cfg(feature = "canary")]
+        let world = world.with_canary(trial.canary);
+        let world = if trial.deep { world.without_agreement() } else { world };
+        world.run(&mut |event| {
+            last = event.at;
+            sink(event);
+        })
+    }));
+    result.unwrap_or_else(|panic| {
+        let said = panic.downcast_ref::<String>().cloned();
+        let said = said.or_else(|| panic.downcast_ref::<&str>().map(|said| (*said).to_owned()));
+        Err(Broken {
+            check: Check::Invariant,
+            at: last,
+            what: said.unwrap_or_else(|| "it panicked".to_owned()),
+        })
+    })
+}
+
+/// Until when a run must be over: all jobs one after the other, each after every repetition of a message that its
+/// moves could need.
+fn limits(scenario: &Scenario) -> Limits {
+    let jobs = scenario.jobs.len() as i64;
+    let work = scenario.jobs.iter().fold(Span::ZERO, |sum, job| sum + job.run_time);
+    let submitted = scenario.jobs.last().map_or(Time::ZERO, |job| job.spec.submit);
+    let options = &scenario.options;
+    let patience = options.retry.unwrap_or(Span::ZERO).saturating_mul(64)
+        + options.refresh.unwrap_or(Span::ZERO).saturating_mul(10)
+        + options.gossip;
+    let over = scenario.healed.max(submitted) + work.saturating_mul(2) + patience.saturating_mul(jobs + 10);
+    Limits { over, calls: CALLS_MAX }
+}

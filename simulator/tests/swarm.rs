@@ -1,0 +1,78 @@
+//! Small grids with faults, very many of them: what failed once, and the first seeds.
+
+use std::collections::BTreeMap;
+
+use simulator::faults::{Check, Tally};
+use simulator::swarm::{self, Reduction, Trial};
+
+/// Each line is a seed, maybe a reduction, and what it found.
+const SEEDS: &str = include_str!("seeds.txt");
+
+#[test]
+fn seeds_that_failed_once_pass() {
+    let mut replayed = 0;
+    for line in SEEDS.lines().map(|line| line.split('#').next().unwrap_or_default().trim()) {
+        if line.is_empty() {
+            continue;
+        }
+        let mut words = line.split_whitespace();
+        let seed: u64 = words.next().and_then(|seed| seed.parse().ok()).expect("a line begins with a seed");
+        let reduction: Reduction = words.next().unwrap_or_default().parse().expect("a reduction");
+        for reduction in [Reduction::default(), reduction] {
+            if let Err(broken) = swarm::run(seed, &reduction, Trial::default()) {
+                panic!("seed {seed}, {reduction}: {broken}");
+            }
+        }
+        replayed += 1;
+    }
+    assert!(replayed > 0, "the file has seeds");
+}
+
+#[test]
+fn the_first_seeds_pass_every_check() {
+    let (tally, failed) = runs(1, 150);
+    assert_eq!(failed, BTreeMap::new());
+    // The faults are there.
+    assert!(tally.crashes > 100 && tally.torn > 50, "{tally:?}");
+    assert!(tally.interrupted > 50 && tally.moved > 1_000 && tally.messages_lost > 1_000, "{tally:?}");
+}
+
+/// For a look at more: `STEALGRID_SEEDS=1000,2000 cargo test -p stealgrid-simulator --test swarm -- --ignored --nocapture`.
+#[test]
+#[ignore = "as many as the environment says"]
+fn as_many_seeds_as_wanted() {
+    let seeds = std::env::var("STEALGRID_SEEDS").unwrap_or_else(|_| "1,1000".to_owned());
+    let (from, number) = seeds.split_once(',').expect("first seed and number");
+    let (tally, failed) = runs(from.parse().expect("a seed"), number.parse().expect("a number"));
+    println!("{tally:?}");
+    assert_eq!(failed, BTreeMap::new());
+}
+
+#[test]
+fn one_seed_is_one_run() {
+    for seed in 1..20 {
+        let log = || {
+            let mut log = Vec::new();
+            let done =
+                swarm::run_scenario(&swarm::draw(seed), Trial::default(), &mut |event| log.push(*event));
+            (log, done)
+        };
+        assert_eq!(log(), log(), "seed {seed}");
+    }
+}
+
+/// What so many seeds did, and which failed by which check.
+fn runs(from: u64, number: u64) -> (Tally, BTreeMap<Check, Vec<u64>>) {
+    let mut tally = Tally::default();
+    let mut failed: BTreeMap<Check, Vec<u64>> = BTreeMap::new();
+    for seed in from..from + number {
+        match swarm::run(seed, &Reduction::default(), Trial::default()) {
+            Ok(done) => tally.add(&done),
+            Err(broken) => {
+                println!("seed {seed}: {broken}");
+                failed.entry(broken.check).or_default().push(seed);
+            }
+        }
+    }
+    (tally, failed)
+}

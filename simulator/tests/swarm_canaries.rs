@@ -1,0 +1,86 @@
+//! Mistakes built into peers and into the driver of the swarm on purpose, each of which a check must notice within so
+//! many seeds. Run with `--features canary`.
+//!
+//! Those that change what is written or read are looked for twice: by comparison with the journal, and without it by
+//! what they lead to.
+
+use protocol::canary::Canary;
+use simulator::faults::Check::{self, *};
+use simulator::faults::Mistake;
+use simulator::swarm::{self, Reduction, Trial};
+
+/// The first seed that a check fails for, of so many.
+fn first(trial: Trial, checks: &[Check], seeds: u64) -> Option<u64> {
+    (1..=seeds).find(|&seed| {
+        let result = swarm::run(seed, &Reduction::default(), trial);
+        result.is_err_and(|broken| checks.contains(&broken.check))
+    })
+}
+
+fn found(what: &str, trial: Trial, checks: &[Check], seeds: u64) {
+    let first = first(trial, checks, seeds);
+    println!("{what}, {checks:?}: seed {first:?} of {seeds}");
+    assert!(first.is_some(), "{what} is not noticed by {checks:?} within {seeds} seeds");
+}
+
+fn peers(canary: Canary, checks: &[Check], seeds: u64) {
+    let trial = Trial { canary: Some(canary), ..Trial::default() };
+    found(&format!("{canary:?}"), trial, checks, seeds);
+}
+
+fn deep(canary: Canary, checks: &[Check], seeds: u64) {
+    let trial = Trial { canary: Some(canary), deep: true, ..Trial::default() };
+    found(&format!("{canary:?}, by what it leads to"), trial, checks, seeds);
+}
+
+fn driver(mistake: Mistake, checks: &[Check], seeds: u64) {
+    found(&format!("{mistake:?}"), Trial { mistake: Some(mistake), ..Trial::default() }, checks, seeds);
+}
+
+#[test]
+fn what_is_not_written_is_noticed() {
+    peers(Canary::AcceptedNotWritten, &[Agreement], 50);
+    peers(Canary::DeclinedNotWritten, &[Agreement], 50);
+    peers(Canary::FloorNotWritten, &[Agreement], 50);
+    peers(Canary::EndNotWritten, &[Agreement], 50);
+}
+
+#[test]
+fn what_is_not_written_leads_to_broken_promises() {
+    deep(Canary::AcceptedNotWritten, &[SingleOwner], 50);
+    deep(Canary::DeclinedNotWritten, &[SingleOwner, Lost], 2_000);
+    deep(Canary::EndNotWritten, &[SingleStart, Unfinished], 50);
+}
+
+#[test]
+fn what_is_forgotten_at_a_restart_is_noticed() {
+    peers(Canary::TombsForgotten, &[Agreement, Restart], 100);
+    peers(Canary::JobsForgotten, &[Agreement, Restart], 100);
+    peers(Canary::RoutesForgotten, &[Agreement], 500);
+    peers(Canary::NumbersBeginAgain, &[Numbers], 500);
+    peers(Canary::KilledRunAgain, &[SingleStart], 500);
+    peers(Canary::NoticesForgotten, &[Starvation], 5_000);
+}
+
+#[test]
+fn what_is_forgotten_at_a_restart_leads_to_broken_promises() {
+    deep(Canary::TombsForgotten, &[SingleOwner, SingleStart], 500);
+    deep(Canary::JobsForgotten, &[Lost, Unfinished], 100);
+}
+
+#[test]
+fn mistakes_of_the_hand_over_are_noticed() {
+    peers(Canary::ReclaimOnTimeout, &[SingleOwner, SingleStart], 500);
+    peers(Canary::ForgetDeclined, &[Agreement], 500);
+    deep(Canary::ForgetDeclined, &[Lost], 500);
+    peers(Canary::ClaimsReused, &[Numbers], 500);
+    peers(Canary::NoticesNeverSent, &[Starvation], 500);
+}
+
+#[test]
+fn mistakes_of_a_driver_are_noticed() {
+    driver(Mistake::SendBeforeWrite, &[SingleOwner, Lost, Numbers, SingleStart, SingleEnd, Invariant], 500);
+    driver(Mistake::OvertakeWrites, &[SingleOwner, Lost, Numbers, SingleStart, SingleEnd, Invariant], 5_000);
+    driver(Mistake::JobsOutliveProcess, &[SingleStart, Capacity], 200);
+    driver(Mistake::SubmitEarly, &[Early], 50);
+}
