@@ -42,6 +42,7 @@ pub enum Canary {
     /// Nobody writes down that a job ended.
     EndNotWritten,
     /// A site that begins again numbers requests and claims from the start.
+    #[cfg(feature = "canary")]
     NumbersBeginAgain,
     /// A site that begins again has forgotten which transfers it answered.
     TombsForgotten,
@@ -49,8 +50,6 @@ pub enum Canary {
     JobsForgotten,
     /// A site that begins again has forgotten which transfers bring a job home.
     RoutesForgotten,
-    /// A site that begins again tells nobody what its queue is now.
-    NoticesForgotten,
     /// A site that begins again executes jobs once more although interrupted ones are killed.
     KilledRunAgain,
 }

@@ -37,17 +37,6 @@ fn the_first_seeds_pass_every_check() {
     assert!(tally.interrupted > 50 && tally.moved > 1_000 && tally.messages_lost > 1_000, "{tally:?}");
 }
 
-/// For a look at more: `STEALGRID_SEEDS=1000,2000 cargo test -p stealgrid-simulator --test swarm -- --ignored --nocapture`.
-#[test]
-#[ignore = "as many as the environment says"]
-fn as_many_seeds_as_wanted() {
-    let seeds = std::env::var("STEALGRID_SEEDS").unwrap_or_else(|_| "1,1000".to_owned());
-    let (from, number) = seeds.split_once(',').expect("first seed and number");
-    let (tally, failed) = runs(from.parse().expect("a seed"), number.parse().expect("a number"));
-    println!("{tally:?}");
-    assert_eq!(failed, BTreeMap::new());
-}
-
 #[test]
 fn one_seed_is_one_run() {
     for seed in 1..20 {

