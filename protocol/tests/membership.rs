@@ -40,7 +40,7 @@ fn job(id: u64, processors: u32, seconds: i64) -> JobSpec {
 
 impl World {
     fn new(sizes: &[u32], strategy: &str) -> World {
-        let strategy: StrategySpec = strategy.parse().unwrap();
+        let strategy: StrategySpec = strategy.parse().expect("a strategy");
         let options = Options {
             heartbeat: Some(Span::from_secs(10)),
             suspect_after: Span::from_secs(35),
@@ -53,7 +53,7 @@ impl World {
         };
         let config = PeerConfig {
             site: SiteId(1),
-            grid: Arc::new(Grid::of_sizes(sizes).unwrap()),
+            grid: Arc::new(Grid::of_sizes(sizes).expect("a grid")),
             strategy: strategy.strategy,
             local: LocalScheduler::default(),
             pass: Pass::default(),
