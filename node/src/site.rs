@@ -135,6 +135,9 @@ impl SiteLoop {
         let alarm = Alarm::new()?;
         let mut first = None;
         loop {
+            if self.rejoining.is_some() {
+                self.look_for_rejoin(self.sender.state().ready());
+            }
             if self.instant(first.take())? {
                 // More may be due already. Let the network and the commands have their turn before it.
                 tokio::task::yield_now().await;

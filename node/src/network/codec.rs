@@ -221,7 +221,7 @@ mod tests {
 
     #[test]
     fn unknown_answers_are_refused() {
-        assert!(Answer::from_byte(8).is_err());
+        assert!(Answer::from_byte(REFUSALS.len() as u8 + 1).is_err());
     }
 
     #[test]
