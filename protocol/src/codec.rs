@@ -127,6 +127,7 @@ mod tests {
             bounces: 1,
             hops: 2,
             epoch: 0,
+            moves: 3,
             guardian: Some(SiteId(2)),
         }
     }
@@ -168,7 +169,7 @@ mod tests {
 
     const VOID: Void = Void { job: JobId(7), epoch: 2 };
     const REPORT: Report =
-        Report { job: JobId(7), guardian: SiteId(1), epoch: 1, hops: 3, holder: SiteId(2), done: true };
+        Report { job: JobId(7), guardian: SiteId(1), epoch: 1, moves: 3, holder: SiteId(2), done: true };
 
     const EPOCH: Epoch = Epoch { counter: 2, site: SiteId(3) };
     const OFFER: OfferId = OfferId { job: JobId(7), version: 1 };
@@ -281,7 +282,7 @@ mod tests {
         let report = [
             1, 0, 0, 0, 0, 0, 0, 0, // one
             7, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, // job, guardian
-            1, 0, 0, 0, 3, 0, 0, 0, 2, 0, 0, 0, 1, // epoch, hops, holder, done
+            1, 0, 0, 0, 3, 0, 0, 0, 2, 0, 0, 0, 1, // epoch, moves, holder, done
         ];
         let head = |kind: u8| [&[3, kind, 0, 0, 0][..], &report[..]].concat();
         assert_eq!(encode(&Message::Reports { reports: vec![REPORT] }), head(22));

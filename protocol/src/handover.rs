@@ -29,7 +29,7 @@ use serde::{Deserialize, Serialize};
 use crate::message::Transfer;
 
 /// What a receiver answered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Answer {
     /// It owns the job now.
     Accepted,
@@ -42,6 +42,9 @@ pub enum Answer {
 pub struct Custody {
     /// How often it changed sites.
     pub hops: u32,
+    /// How often it was granted or came back: orders what is said of who has it.
+    #[serde(default)]
+    pub moves: u32,
     /// How often a receiver declined it.
     pub bounces: u32,
     /// Counts take-overs.
@@ -144,19 +147,19 @@ pub enum Arrival {
 }
 
 /// What one site must not forget about transfers.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ledger {
     outgoing: BTreeMap<SiteId, Outgoing>,
     incoming: BTreeMap<SiteId, Incoming>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct Outgoing {
     next: u64,
     out: BTreeMap<u64, Transfer>,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct Incoming {
     floor: u64,
     /// Highest number that ever arrived.
@@ -297,6 +300,7 @@ impl Ledger {
             bounces: custody.bounces,
             hops: custody.hops.saturating_add(1),
             epoch: custody.epoch,
+            moves: custody.moves.saturating_add(1),
             guardian: custody.guardian,
         };
         (Record::Out { to, transfer }, transfer)

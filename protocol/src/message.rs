@@ -257,7 +257,7 @@ pub enum Rest {
 }
 
 /// A job on its way to another owner.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Transfer {
     /// Counts the transfers from the sender to the receiver, from 1, never reused.
     pub number: u64,
@@ -269,6 +269,8 @@ pub struct Transfer {
     pub hops: u32,
     /// Counts take-overs of the job after a site died.
     pub epoch: u32,
+    /// How often it was granted or came back, this time included.
+    pub moves: u32,
     /// Who is responsible for it if the receiver dies; none if that is the receiver.
     pub guardian: Option<SiteId>,
 }
@@ -291,12 +293,13 @@ impl PartialOrd for Transfer {
 impl Ord for Transfer {
     /// By number, then by what distinguishes two transfers of one number: nothing else, for one sender.
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        (self.number, self.job.key(), self.bounces, self.hops, self.epoch, self.guardian).cmp(&(
+        (self.number, self.job.key(), self.bounces, self.hops, self.epoch, self.moves, self.guardian).cmp(&(
             other.number,
             other.job.key(),
             other.bounces,
             other.hops,
             other.epoch,
+            other.moves,
             other.guardian,
         ))
     }

@@ -576,7 +576,8 @@ impl Peer {
     pub(crate) fn keep_custody(&mut self, transfer: &Transfer, place: Place) {
         let (job, me) = (transfer.job, self.site());
         let guardian = transfer.guardian.filter(|&guardian| guardian != me);
-        let custody = Custody { hops: transfer.hops, bounces: 0, epoch: transfer.epoch, guardian };
+        let Transfer { hops, epoch, moves, .. } = *transfer;
+        let custody = Custody { hops, bounces: 0, epoch, moves, guardian };
         self.custody.insert(job.id, custody);
         self.own_up(job, custody, place);
         self.ward_back(job.id);

@@ -275,7 +275,10 @@ impl Peer {
                     }
                     answer
                 }
-                Arrival::New => self.consider(now, victim, transfer),
+                Arrival::New => {
+                    self.learn_epoch(transfer);
+                    self.consider(now, victim, transfer)
+                }
             };
             match answer {
                 Answer::Accepted => accepted.push(transfer.number),
@@ -302,6 +305,9 @@ impl Peer {
     fn consider(&mut self, now: Time, victim: usize, transfer: &Transfer) -> Answer {
         let from = self.site_at(victim);
         let (job, number) = (transfer.job, transfer.number);
+        if !self.is_void(transfer) && self.merge_running(now, from, transfer) {
+            return Answer::Accepted;
+        }
         let firm = transfer.bounces >= self.config.options.bounces_max;
         let fits = job.processors <= self.free;
         let reason = if self.is_void(transfer) {
@@ -429,6 +435,11 @@ impl Peer {
                 Arrival::Answered(Answer::Accepted) => {}
                 Arrival::New => {
                     let job = transfer.job;
+                    self.learn_epoch(transfer);
+                    if !self.is_void(transfer) && self.merge_running(now, site, transfer) {
+                        accepted.push(transfer.number);
+                        continue;
+                    }
                     self.apply(self.ledger.answer(site, transfer.number, Answer::Accepted));
                     if self.is_void(transfer) {
                         // Another copy of the job is in force; this one is nobody's from now on.

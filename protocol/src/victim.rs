@@ -481,10 +481,11 @@ impl Peer {
         let bounces = transfer.bounces + 1;
         let me = self.site();
         let guardian = transfer.guardian.filter(|&guardian| guardian != me);
-        let custody = Custody { hops: transfer.hops - 1, bounces, epoch: transfer.epoch, guardian };
+        let moves = transfer.moves.saturating_add(1);
+        let custody = Custody { hops: transfer.hops - 1, bounces, epoch: transfer.epoch, moves, guardian };
         self.custody.insert(transfer.job.id, custody);
         self.own_up(transfer.job, custody, Place::Queue);
-        self.ward_back(transfer.job.id);
+        self.ward_returned(transfer.job.id, custody);
         self.event(EventKind::Returned {
             job: transfer.job.id,
             by: self.site_at(thief),

@@ -550,7 +550,7 @@ impl Site {
                 table.ledger.apply(&table.ledger.answer(other, number, Answer::Accepted));
                 table.owned.insert(
                     transfer.job.id,
-                    Custody { hops: transfer.hops, bounces: transfer.bounces, epoch: 0, guardian: None },
+                    Custody { hops: transfer.hops, bounces: transfer.bounces, ..Custody::default() },
                 );
                 Answer::Accepted
             }
@@ -571,7 +571,7 @@ impl Table {
     /// Hops and bounces together count grants, which bounds the search.
     fn take_back(&mut self, transfer: &Transfer) {
         let custody =
-            Custody { hops: transfer.hops - 1, bounces: transfer.bounces + 1, epoch: 0, guardian: None };
+            Custody { hops: transfer.hops - 1, bounces: transfer.bounces + 1, ..Custody::default() };
         self.owned.insert(transfer.job.id, custody);
     }
 }

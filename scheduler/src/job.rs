@@ -22,7 +22,7 @@ impl fmt::Display for JobId {
 }
 
 /// A rigid parallel job as schedulers see it: everything known at submission.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct JobSpec {
     /// The job's name, unique in a run.
     pub id: JobId,

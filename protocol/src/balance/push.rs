@@ -173,8 +173,12 @@ impl Peer {
     /// job can.
     pub(super) fn take_given(&mut self, now: Time, from: usize, transfer: &Transfer, room: bool) -> Answer {
         let job = transfer.job;
+        self.learn_epoch(transfer);
         if self.is_void(transfer) {
             return self.decline_given(from, transfer, DeclineReason::Superseded);
+        }
+        if self.merge_running(now, self.site_at(from), transfer) {
+            return Answer::Accepted;
         }
         if self.balancer().pulls() || room {
             self.take_in(from, transfer);

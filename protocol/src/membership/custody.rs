@@ -9,7 +9,7 @@
 //! |---|---|---|
 //! | owned | grant to h | ward at h |
 //! | ward at h | h declined, or the job came back | owned |
-//! | ward at h | report: held by k, newer by (epoch, hops) | ward at k |
+//! | ward at h | report: held by k, newer by (epoch, moves) | ward at k |
 //! | ward at h | report: done in this epoch or a later one | forgotten |
 //! | ward at h | h is gone | owned, epoch + 1; all others: void below it |
 //!
@@ -19,7 +19,7 @@ use scheduler::{EventKind, JobId, JobSpec, SiteId, Time};
 use serde::{Deserialize, Serialize};
 
 use super::{Presence, REPORTS_MAX};
-use crate::handover::{Custody, Record};
+use crate::handover::{Answer, Custody, Record};
 use crate::journal::{Fact, Place};
 use crate::message::{Message, Transfer, Void};
 use crate::peer::Peer;
@@ -32,8 +32,8 @@ pub struct Ward {
     pub job: JobSpec,
     /// Take-overs so far.
     pub epoch: u32,
-    /// Changes of site so far, as far as the guardian knows.
-    pub hops: u32,
+    /// How often it was granted or came back, as far as the guardian knows.
+    pub moves: u32,
     /// Who has it, or was granted it.
     pub holder: SiteId,
 }
@@ -47,8 +47,8 @@ pub struct Report {
     pub guardian: SiteId,
     /// Take-overs so far.
     pub epoch: u32,
-    /// Changes of site so far.
-    pub hops: u32,
+    /// How often it was granted or came back: the higher is the newer.
+    pub moves: u32,
     /// Who has it, or was granted it.
     pub holder: SiteId,
     /// Whether it has ended there.
@@ -63,7 +63,7 @@ impl Peer {
     /// This site gave a job away.
     pub(crate) fn ward_out(&mut self, to: SiteId, transfer: &Transfer, custody: Custody) {
         if self.keeps_wards() && custody.guardian.is_none() {
-            let ward = Ward { job: transfer.job, epoch: transfer.epoch, hops: transfer.hops, holder: to };
+            let ward = Ward { job: transfer.job, epoch: transfer.epoch, moves: transfer.moves, holder: to };
             self.write(Fact::Ward(ward));
             self.members().wards.insert(transfer.job.id, ward);
         }
@@ -94,11 +94,44 @@ impl Peer {
                 job: transfer.job.id,
                 guardian,
                 epoch: transfer.epoch,
-                hops: transfer.hops,
+                moves: transfer.moves,
                 holder: to,
                 done: false,
             });
         }
+    }
+
+    /// A transfer was declined: whoever is responsible may have been told that the receiver has the job.
+    pub(crate) fn ward_returned(&mut self, job: JobId, custody: Custody) {
+        match custody.guardian {
+            None => self.ward_back(job),
+            Some(guardian) if self.keeps_wards() => {
+                let Custody { epoch, moves, .. } = custody;
+                self.report(Report { job, guardian, epoch, moves, holder: self.site(), done: false });
+            }
+            Some(_) => {}
+        }
+    }
+
+    /// What a transfer says of its epoch: older ones are void.
+    pub(crate) fn learn_epoch(&mut self, transfer: &Transfer) {
+        if self.membership.is_some() && transfer.epoch > 0 {
+            self.supersede(Void { job: transfer.job.id, epoch: transfer.epoch });
+        }
+    }
+
+    /// A copy of the job that a transfer brings executes here already: it is of the transfer's epoch from now on, and
+    /// does not run twice. False if none does.
+    pub(crate) fn merge_running(&mut self, now: Time, from: SiteId, transfer: &Transfer) -> bool {
+        if self.membership.is_none() || self.running().all(|running| running != transfer.job.id) {
+            return false;
+        }
+        let (job, number) = (transfer.job.id, transfer.number);
+        self.apply(self.ledger().answer(from, number, Answer::Accepted));
+        self.keep_custody(transfer, Place::Queue);
+        self.write(Fact::Started { job, at: now });
+        self.event(EventKind::Accepted { job, from, transfer: number, firm: true });
+        true
     }
 
     /// A job ended here that another site is responsible for.
@@ -106,15 +139,15 @@ impl Peer {
         if let Some(guardian) = custody.guardian
             && self.keeps_wards()
         {
-            let Custody { epoch, hops, .. } = custody;
-            self.report(Report { job, guardian, epoch, hops, holder: self.site(), done: true });
+            let Custody { epoch, moves, .. } = custody;
+            self.report(Report { job, guardian, epoch, moves, holder: self.site(), done: true });
         }
     }
 
     fn report(&mut self, report: Report) {
         let known = self.members().reports.get(&report.job).copied();
         if known.is_some_and(|known| {
-            (known.epoch, known.hops, known.done) >= (report.epoch, report.hops, report.done)
+            (known.epoch, known.moves, known.done) >= (report.epoch, report.moves, report.done)
         }) {
             return;
         }
@@ -152,8 +185,8 @@ impl Peer {
             let Some(ward) = ward.filter(|ward| known && report.epoch >= ward.epoch) else { continue };
             if report.done {
                 self.ward_back(report.job);
-            } else if (report.epoch, report.hops) > (ward.epoch, ward.hops) {
-                let ward = Ward { epoch: report.epoch, hops: report.hops, holder: report.holder, ..ward };
+            } else if (report.epoch, report.moves) > (ward.epoch, ward.moves) {
+                let ward = Ward { epoch: report.epoch, moves: report.moves, holder: report.holder, ..ward };
                 self.write(Fact::Ward(ward));
                 self.members().wards.insert(report.job, ward);
                 let holder = self.config.grid.rank(report.holder);

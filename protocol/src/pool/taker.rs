@@ -50,6 +50,14 @@ impl Peer {
     ) -> Answer {
         let from = self.site_at(other);
         let (job, number) = (transfer.job, transfer.number);
+        self.learn_epoch(transfer);
+        if !self.is_void(transfer) && self.merge_running(now, from, transfer) {
+            if let Some(claim) = claim {
+                let offer = OfferId { job: job.id, version };
+                self.release_claim(now, other, offer, claim, ReleaseReason::Granted);
+            }
+            return Answer::Accepted;
+        }
         let offer = OfferId { job: job.id, version };
         let claimed =
             claim.is_none_or(|claim| self.release_claim(now, other, offer, claim, ReleaseReason::Granted));
