@@ -430,7 +430,7 @@ impl Model for Grid {
 
 const SMALL: Grid = Grid {
     sites: 2,
-    grants: 2,
+    grants: 3,
     crashes: 1,
     take_overs: 1,
     recalls: true,
@@ -451,7 +451,7 @@ fn two_sites_one_take_over() {
 
 #[test]
 fn two_sites_and_the_job_comes_back() {
-    println!("{} states", holds(Grid { grants: 2, crashes: 0, recalls: false, ..SMALL }));
+    println!("{} states", holds(Grid { grants: 3, crashes: 0, recalls: false, ..SMALL }));
 }
 
 #[test]
@@ -461,12 +461,12 @@ fn two_sites_two_take_overs() {
 
 #[test]
 fn three_sites_without_take_over() {
-    println!("{} states", holds(Grid { sites: 3, grants: 2, take_overs: 0, ..SMALL }));
+    println!("{} states", holds(Grid { sites: 3, grants: 3, take_overs: 0, ..SMALL }));
 }
 
 #[test]
 fn three_sites_and_the_holder_passes_it_on() {
-    let grid = Grid { sites: 3, grants: 2, crashes: 0, recalls: false, declines: false, ..SMALL };
+    let grid = Grid { sites: 3, grants: 3, crashes: 0, recalls: false, declines: false, ..SMALL };
     println!("{} states", holds(grid));
 }
 
@@ -474,10 +474,11 @@ fn three_sites_and_the_holder_passes_it_on() {
 #[ignore = "long: minutes and gigabytes"]
 fn larger_grids() {
     for grid in [
-        Grid { grants: 2, crashes: 0, ..SMALL },
-        Grid { grants: 2, recalls: false, ..SMALL },
-        Grid { take_overs: 2, crashes: 0, ..SMALL },
-        Grid { sites: 3, grants: 2, crashes: 0, recalls: false, ..SMALL },
+        Grid { grants: 4, crashes: 2, ..SMALL },
+        Grid { grants: 4, crashes: 0, take_overs: 2, ..SMALL },
+        Grid { sites: 3, crashes: 0, ..SMALL },
+        Grid { sites: 3, take_overs: 2, crashes: 0, recalls: false, ..SMALL },
+        Grid { sites: 3, take_overs: 0, crashes: 2, ..SMALL },
     ] {
         let Grid { sites, grants, crashes, take_overs, recalls, declines, .. } = grid;
         let states = holds(grid);
@@ -535,6 +536,6 @@ fn canary_a_guardian_that_forgets_the_job_is_caught() {
 
 #[test]
 fn canary_a_holder_that_passes_on_in_silence_is_caught() {
-    let grid = Grid { sites: 3, grants: 2, crashes: 0, recalls: false, declines: false, ..SMALL };
+    let grid = Grid { sites: 3, grants: 3, crashes: 0, recalls: false, declines: false, ..SMALL };
     caught(Mistake::NoReports, grid, "the guardian knows who has it");
 }
