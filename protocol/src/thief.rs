@@ -29,7 +29,7 @@ pub(crate) struct View {
     asked: Option<Asked>,
     /// [`Peer::changes`] when the offer that was refused last was made: asking again with the same offer is pointless until
     /// the victim says something new.
-    refused_at: Option<u64>,
+    refused_at: Option<Refused>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -41,6 +41,15 @@ enum Known {
     Need(u32),
     /// Nothing is known; ask.
     Unknown,
+}
+
+/// An offer that was of no use.
+#[derive(Clone, Copy, Debug)]
+struct Refused {
+    /// [`Peer::changes`] when it was made.
+    changes: u64,
+    /// Its processors. More may be offered once another request is answered.
+    free: u32,
 }
 
 #[derive(Clone, Debug)]
@@ -192,7 +201,8 @@ impl Peer {
             return;
         }
         let free = self.free - self.offered();
-        if free == 0 || self.views[victim].refused_at == Some(self.changes) {
+        let again = |refused: Refused| refused.changes == self.changes && free <= refused.free;
+        if free == 0 || self.views[victim].refused_at.is_some_and(again) {
             return;
         }
         if let Known::Need(width) = self.views[victim].known
@@ -341,7 +351,7 @@ impl Peer {
         self.hear(now, victim, state);
         // A request for nothing, as a restarted site makes them, is not refused by what it is told.
         let asked = self.views[victim].asked.as_ref().filter(|asked| asked.offer.free > 0);
-        let refused = asked.map(|asked| asked.changes);
+        let refused = asked.map(|asked| Refused { changes: asked.changes, free: asked.offer.free });
         if self.answered(now, victim, seq, 0) {
             // A refusal that a newer notice overtook says nothing of what waits there by then.
             if state.rest != Rest::More && state.version == self.views[victim].heard {

@@ -92,6 +92,9 @@ pub(crate) fn links(network: &Model, faults: &[Fault], healed: Time) -> Model {
         at: Some(healed),
         loss: Some(Probability::ZERO),
         duplication: Some(Probability::ZERO),
+        // Noise makes messages later than repetition allows for, so it must end.
+        jitter: Some(network.properties.jitter),
+        reorder: Some(network.properties.reorder),
         ..Rule::default()
     });
     model
