@@ -151,6 +151,8 @@ pub enum Arrival {
 pub struct Ledger {
     outgoing: BTreeMap<SiteId, Outgoing>,
     incoming: BTreeMap<SiteId, Incoming>,
+    /// Of jobs that are out, how often they will have changed sites by the newest of their transfers.
+    hops_out: BTreeMap<JobId, u32>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -268,10 +270,14 @@ impl Ledger {
                 assert_eq!(transfer.number, outgoing.next, "transfer numbers are never reused or skipped");
                 outgoing.next += 1;
                 outgoing.out.insert(transfer.number, transfer);
+                self.hops_out.insert(transfer.job.id, transfer.hops);
             }
             Record::Settled { to, number, .. } | Record::Voided { to, number } => {
                 let gone = self.outgoing.entry(to).or_default().out.remove(&number);
-                assert!(gone.is_some(), "only a transfer that is out can be settled");
+                let gone = gone.expect("only a transfer that is out can be settled");
+                if self.hops_out.get(&gone.job.id) == Some(&gone.hops) {
+                    self.hops_out.remove(&gone.job.id);
+                }
             }
             Record::Tomb { from, number, answer } => {
                 let incoming = self.incoming.entry(from).or_default();
@@ -358,6 +364,11 @@ impl Ledger {
     /// One unanswered transfer.
     pub fn out(&self, to: SiteId, number: u64) -> Option<&Transfer> {
         self.outgoing.get(&to)?.out.get(&number)
+    }
+
+    /// How often a job that is out will have changed sites when its newest transfer is accepted; none if it is not out.
+    pub fn hops_out(&self, job: JobId) -> Option<u32> {
+        self.hops_out.get(&job).copied()
     }
 
     /// Every job that is out, with its receiver.

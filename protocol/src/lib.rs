@@ -15,6 +15,7 @@ pub mod codec;
 pub mod config;
 pub mod handover;
 pub mod journal;
+mod lawful;
 mod lists;
 mod margin;
 pub mod membership;

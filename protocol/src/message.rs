@@ -357,7 +357,8 @@ impl Message {
 
     /// Bytes of jobs that move with it.
     pub fn payload(&self) -> u64 {
-        self.transfers().iter().map(|transfer| transfer.job.payload).sum()
+        let payloads = self.transfers().iter().map(|transfer| transfer.job.payload);
+        payloads.fold(0, u64::saturating_add)
     }
 
     /// The jobs that change owner with this message, none for most kinds.

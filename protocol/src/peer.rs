@@ -16,7 +16,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use scheduler::event::GrantCause;
+use scheduler::event::{GrantCause, MessageKind};
 use scheduler::local::LocalQueue;
 use scheduler::waiting::WaitingList;
 use scheduler::{EventKind, JobId, JobSpec, Selection, SiteId, Strategy, Submit, Time};
@@ -95,7 +95,7 @@ pub struct Peer {
     pub(crate) free: u32,
     /// Waiting jobs whose home is here.
     pub(crate) own: WaitingList,
-    /// Of jobs here that were moved or declined before.
+    /// Of every job here, whether it waits, is held or runs.
     pub(crate) custody: BTreeMap<JobId, Custody>,
     /// Firmly granted jobs that wait to fit; they go before everything.
     pub(crate) held: VecDeque<JobSpec>,
@@ -257,6 +257,11 @@ impl Peer {
     }
 
     fn on_submitted(&mut self, now: Time, job: JobSpec) {
+        if self.is_here(job.id) || self.ledger.hops_out(job.id).is_some() {
+            // Another site gave its number to a job of its own making, or it was submitted twice.
+            let from = self.config.site;
+            return self.event(EventKind::Ignored { from, message: MessageKind::Route });
+        }
         self.event(EventKind::Submitted {
             job: job.id,
             processors: job.processors,
@@ -264,6 +269,7 @@ impl Peer {
             origin: job.origin,
         });
         self.own_up(job, Custody::default(), Place::Queue);
+        self.custody.insert(job.id, Custody::default());
         self.settle_in(now, job, Custody::default());
     }
 
@@ -324,6 +330,9 @@ impl Peer {
             return self.ignore(from, &message);
         }
         let other = self.config.grid.rank(from);
+        if !self.is_lawful(other, &message) {
+            return self.ignore(from, &message);
+        }
         self.heard_of(now, other);
         let steals = self.lists.is_some();
         match message {

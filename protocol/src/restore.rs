@@ -8,7 +8,6 @@ use scheduler::{EventKind, JobSpec, Time};
 
 use crate::canary::Canary;
 use crate::config::{Interrupted, PeerConfig};
-use crate::handover::Custody;
 use crate::journal::{Durable, Fact, Kept, Place, first_number};
 use crate::peer::Peer;
 use crate::timers::Timer;
@@ -94,7 +93,8 @@ impl Peer {
                 self.config.options.interrupted == Interrupted::Kill && !self.has(Canary::KilledRunAgain);
             self.event(EventKind::Interrupted { job: job.id, processors: job.processors, killed: kill });
             if kill {
-                return self.write(Fact::Ended { job: job.id });
+                self.write(Fact::Ended { job: job.id });
+                return self.ward_done(job.id, custody);
             }
             if self.lists.is_some() && self.config.home_rank(&job) != Some(self.rank) {
                 // It is stolen: nobody steals it back.
@@ -102,9 +102,7 @@ impl Peer {
             }
             self.own_up(job, custody, place);
         }
-        if custody != Custody::default() {
-            self.custody.insert(job.id, custody);
-        }
+        self.custody.insert(job.id, custody);
         self.put_back(now, job, place);
     }
 

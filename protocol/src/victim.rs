@@ -478,6 +478,15 @@ impl Peer {
     }
 
     fn take_back(&mut self, now: Time, thief: usize, transfer: &Transfer) {
+        if self.is_here(transfer.job.id) {
+            // It came back as another transfer: whoever declines it after that never had it.
+            let from = self.site_at(thief);
+            self.event(EventKind::Ignored { from, message: MessageKind::Reply });
+            if self.pool.is_some() {
+                self.pool_settled(transfer);
+            }
+            return;
+        }
         let bounces = transfer.bounces + 1;
         let me = self.site();
         let guardian = transfer.guardian.filter(|&guardian| guardian != me);

@@ -1,0 +1,372 @@
+//! What another site may say: the bounds within which arithmetic is exact and the books of this site hold.
+//!
+//! A site is who its transport proved it to be, but nothing proves that it keeps to the protocol. What no correct
+//! peer says is ignored whole, and told as [`scheduler::EventKind::Ignored`]. What a liar says within these bounds
+//! can cost jobs that it was given; it cannot stop this site or have it run a job twice.
+
+use std::collections::BTreeSet;
+
+use scheduler::exchange::WaitingJob;
+use scheduler::{JobId, JobSpec, SiteId, Span, Time};
+
+use crate::handover::{Arrival, Custody};
+use crate::message::{Board, Digest, Epoch, Message, Offer, Release, Transfer};
+use crate::peer::Peer;
+
+/// Versions, sequences and transfer numbers are at most this: no site counts so far, and two more fit the type.
+const COUNT_MAX: u64 = 1 << 62;
+/// Take-overs of one job are at most so many.
+const EPOCH_MAX: u32 = 1 << 30;
+/// Times are at most so far from the origin of the trace, and spans at most so long, in microseconds: some 285 years,
+/// so that hundreds of them add up.
+const MICROS_MAX: i64 = 1 << 53;
+
+impl Peer {
+    /// Whether a correct peer, of that rank, can have said this.
+    pub(crate) fn is_lawful(&self, other: usize, message: &Message) -> bool {
+        let counts = |numbers: &[u64]| numbers.iter().all(|&number| number <= COUNT_MAX);
+        match message {
+            Message::Request { seq, offer, seen } => counts(&[*seq, *seen]) && self.may_offer(other, offer),
+            Message::NoWork { seq, state } => counts(&[*seq, state.version]),
+            Message::Grant { transfers, answers, state, floor } => {
+                counts(&[answers.unwrap_or(0), state.version, *floor]) && self.may_move(other, transfers)
+            }
+            // Numbers that were never given are looked up and not found.
+            Message::Reply { .. } => true,
+            Message::Notice { state } => counts(&[state.version]),
+            Message::Seen { version, offer, .. } => counts(&[*version]) && self.may_offer(other, offer),
+            Message::Withdraw { version } => counts(&[*version]),
+            Message::Route { transfers, floor } => {
+                let comes_home = |transfer: &Transfer| self.is_home_of(&transfer.job);
+                counts(&[*floor]) && self.may_move(other, transfers) && transfers.iter().all(comes_home)
+            }
+            Message::Recall { number, floor } => counts(&[*number, *floor]),
+            Message::Floor { floor } => counts(&[*floor]),
+            Message::Board { board, epoch, .. } => self.may_tell(board) && is_epoch(*epoch),
+            Message::Host { epoch } => is_epoch(*epoch),
+            Message::Assign { offer, epoch, .. } => counts(&[offer.version]) && is_epoch(*epoch),
+            Message::Claim { offer, claim } | Message::Deny { offer, claim } => {
+                counts(&[offer.version, *claim])
+            }
+            Message::Award { transfer, version, claim, floor } => {
+                counts(&[*version, claim.unwrap_or(0), *floor])
+                    && self.may_move(other, std::slice::from_ref(transfer))
+            }
+            Message::Refuse { seq, digest } | Message::News { seq, digest } => {
+                counts(&[*seq]) && is_digest(digest)
+            }
+            Message::Give { transfers, answers, digest, floor } => {
+                counts(&[answers.unwrap_or(0), *floor])
+                    && is_digest(digest)
+                    && self.may_move(other, transfers)
+            }
+            Message::Watch { seq, .. } => counts(&[*seq]),
+            Message::Gossip { digests } => digests.iter().all(is_digest),
+            Message::Beat { first, known, voids, .. } => {
+                counts(&[*first, *known]) && voids.iter().all(|void| void.epoch <= EPOCH_MAX)
+            }
+            Message::Reports { reports } => {
+                let me = self.config.site;
+                reports.iter().all(|report| report.guardian == me && self.is_site(report.holder))
+            }
+            // Only what was reported is looked up.
+            Message::Noted { .. } => true,
+        }
+    }
+
+    /// Whether a job that is routed comes to the right site.
+    fn is_home_of(&self, job: &JobSpec) -> bool {
+        if self.membership.is_some() {
+            // Sites that leave, or are the next larger one, send it to whoever can hold it.
+            return job.processors <= self.processors() || self.config.home_rank(job) == Some(self.rank);
+        }
+        self.pool.is_none() && self.config.home_rank(job) == Some(self.rank)
+    }
+
+    /// Whether these jobs can change their owner to this site: each is a job, and none of those that come for the
+    /// first time is here or was here after the sender had it.
+    fn may_move(&self, other: usize, transfers: &[Transfer]) -> bool {
+        let from = self.site_at(other);
+        let mut coming = BTreeSet::new();
+        transfers.iter().all(|transfer| {
+            let job = &transfer.job;
+            let is_new = self.ledger.arrival(from, transfer.number) == Arrival::New;
+            (1..=COUNT_MAX).contains(&transfer.number)
+                && self.is_job(job.processors, job.submit, job.requested)
+                && self.is_site(job.origin)
+                && transfer.epoch <= EPOCH_MAX
+                && transfer.guardian.is_none_or(|guardian| self.is_site(guardian))
+                && (!is_new || self.may_come(transfer) && coming.insert(job.id))
+        })
+    }
+
+    fn may_come(&self, transfer: &Transfer) -> bool {
+        let job = transfer.job.id;
+        let newer = |custody: &Custody| custody.epoch < transfer.epoch;
+        if self.is_void(transfer) || self.custody.get(&job).is_some_and(newer) {
+            // It was taken over: the older of the two copies is dropped.
+            return true;
+        }
+        // A job that this site gave away may come back before the answer does, but then it moved once more.
+        let went = self.ledger.hops_out(job);
+        !self.is_here(job) && (transfer.epoch > 0 || went.is_none_or(|hops| hops < transfer.hops))
+    }
+
+    /// Whether this site has the job: it waits, is held or runs.
+    pub(crate) fn is_here(&self, job: JobId) -> bool {
+        self.custody.contains_key(&job)
+    }
+
+    fn is_site(&self, site: SiteId) -> bool {
+        site.0 != 0 && site.index() < self.config.grid.len()
+    }
+
+    fn is_job(&self, processors: u32, submit: Time, requested: Span) -> bool {
+        (1..=self.config.grid.widest()).contains(&processors)
+            && is_time(submit)
+            && (0..=MICROS_MAX).contains(&requested.as_micros())
+    }
+
+    /// Whether a site of that rank can have so many idle processors and such running jobs.
+    fn may_offer(&self, other: usize, offer: &Offer) -> bool {
+        let size = self.config.grid.sizes()[other];
+        let busy: u64 = offer.releases.iter().map(|release| u64::from(release.processors)).sum();
+        offer.free <= size && busy <= u64::from(size) && offer.releases.iter().all(is_release)
+    }
+
+    fn may_tell(&self, board: &Board) -> bool {
+        let is_waiting = |job: &WaitingJob| self.is_job(job.processors, job.submit, job.requested);
+        let widest = self.config.grid.widest();
+        let is_busy = |release: &Release| is_release(release) && release.processors <= widest;
+        let versions = board.withdrawn.iter().chain(&board.seen).map(|offer| offer.version);
+        (1..=COUNT_MAX).contains(&board.revision)
+            && board.free <= widest
+            && board.kept.iter().all(is_waiting)
+            && board.busy.iter().chain(&board.idle).all(is_busy)
+            && board.offered.iter().all(|listing| is_waiting(&listing.job) && listing.version <= COUNT_MAX)
+            && versions.into_iter().all(|version| version <= COUNT_MAX)
+    }
+}
+
+fn is_time(time: Time) -> bool {
+    (-MICROS_MAX..=MICROS_MAX).contains(&time.as_micros())
+}
+
+fn is_release(release: &Release) -> bool {
+    // A job's estimated end adds its request to its start.
+    (-MICROS_MAX..=2 * MICROS_MAX).contains(&release.at.as_micros())
+}
+
+fn is_epoch(epoch: Epoch) -> bool {
+    epoch.counter <= COUNT_MAX
+}
+
+fn is_digest(digest: &Digest) -> bool {
+    digest.version <= COUNT_MAX && (0..=MICROS_MAX).contains(&digest.age.as_micros())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use scheduler::event::MessageKind;
+    use scheduler::{EventKind, Grid, LocalScheduler, Pass};
+
+    use super::*;
+    use crate::config::{Options, PeerConfig};
+    use crate::message::{QueueState, Rest};
+    use crate::peer::{Input, Output};
+
+    const STATE: QueueState = QueueState { version: 1, rest: Rest::Empty, lead: 0 };
+
+    /// Site 2 of three sites with 4, 8 and 16 processors.
+    fn peer(strategy: &str) -> Peer {
+        let strategy = strategy.parse::<scheduler::StrategySpec>().unwrap().strategy;
+        Peer::new(PeerConfig {
+            site: SiteId(2),
+            grid: Arc::new(Grid::of_sizes(&[4, 8, 16]).unwrap()),
+            strategy,
+            local: LocalScheduler::default(),
+            pass: Pass::default(),
+            options: Options { message_events: false, ..Options::default() },
+            seed: 1,
+        })
+    }
+
+    fn job(id: u64, processors: u32) -> JobSpec {
+        JobSpec {
+            id: JobId(id),
+            submit: Time::ZERO,
+            processors,
+            requested: Span::from_secs(1),
+            user: 1,
+            origin: SiteId(1),
+            payload: 0,
+        }
+    }
+
+    fn transfer(number: u64, job: JobSpec) -> Transfer {
+        Transfer { number, job, bounces: 0, hops: 1, epoch: 0, moves: 1, guardian: None }
+    }
+
+    fn grant(transfers: Vec<Transfer>) -> Message {
+        Message::Grant { transfers, answers: None, state: STATE, floor: 1 }
+    }
+
+    fn route(transfers: Vec<Transfer>) -> Message {
+        Message::Route { transfers, floor: 1 }
+    }
+
+    fn tell(peer: &mut Peer, input: Input) -> Vec<Output> {
+        peer.handle(Time::ZERO, input);
+        let outputs = std::iter::from_fn(|| peer.poll_output()).collect();
+        peer.check_invariants();
+        outputs
+    }
+
+    fn hear(peer: &mut Peer, from: u32, message: Message) -> Vec<Output> {
+        tell(peer, Input::Message { from: SiteId(from), message })
+    }
+
+    fn ignored(from: u32, message: MessageKind) -> Vec<Output> {
+        vec![Output::Event(EventKind::Ignored { from: SiteId(from), message })]
+    }
+
+    fn starts(outputs: &[Output]) -> usize {
+        outputs.iter().filter(|output| matches!(output, Output::Start(_))).count()
+    }
+
+    #[test]
+    fn a_job_too_wide_for_the_site_is_not_taken() {
+        for strategy in ["local", "st:50", "steal:random"] {
+            let message = route(vec![transfer(1, job(1, 9))]);
+            assert_eq!(hear(&mut peer(strategy), 1, message), ignored(1, MessageKind::Route), "{strategy}");
+        }
+    }
+
+    #[test]
+    fn what_takes_no_processors_is_no_job() {
+        for strategy in ["local", "st:50", "common-pool"] {
+            let message = route(vec![transfer(1, job(1, 0))]);
+            assert_eq!(hear(&mut peer(strategy), 1, message), ignored(1, MessageKind::Route), "{strategy}");
+        }
+        let message = grant(vec![transfer(1, job(1, 0))]);
+        assert_eq!(hear(&mut peer("st:50"), 1, message), ignored(1, MessageKind::Grant));
+    }
+
+    #[test]
+    fn a_job_that_runs_here_does_not_come_a_second_time() {
+        let mut peer = peer("st:50");
+        let first = hear(&mut peer, 1, grant(vec![transfer(1, job(1, 2))]));
+        assert_eq!(starts(&first), 1);
+
+        let again = hear(&mut peer, 1, grant(vec![transfer(2, job(1, 2))]));
+
+        assert_eq!(again, ignored(1, MessageKind::Grant));
+        let copy = hear(&mut peer, 1, grant(vec![transfer(1, job(1, 2))]));
+        assert!(matches!(copy[..], [Output::Send { .. }]), "a copy is answered as before: {copy:?}");
+    }
+
+    #[test]
+    fn a_job_that_waits_here_does_not_come_a_second_time() {
+        for strategy in ["local", "st:50", "pool:easy", "steal:random"] {
+            let mut peer = peer(strategy);
+            tell(&mut peer, Input::Submitted(job(1, 8)));
+            let message = route(vec![transfer(1, job(1, 8))]);
+            assert_eq!(hear(&mut peer, 3, message), ignored(3, MessageKind::Route), "{strategy}");
+        }
+    }
+
+    #[test]
+    fn a_message_with_one_job_twice_is_not_taken() {
+        let message = route(vec![transfer(1, job(1, 8)), transfer(2, job(1, 8))]);
+        assert_eq!(hear(&mut peer("st:50"), 1, message), ignored(1, MessageKind::Route));
+    }
+
+    #[test]
+    fn a_job_that_left_comes_back_only_as_one_that_moved_on() {
+        let mut peer = peer("st:50");
+        // Its home is site 3, so that it is routed there.
+        tell(&mut peer, Input::Submitted(job(1, 9)));
+        let too_wide = Transfer { hops: 2, ..transfer(1, job(1, 9)) };
+        assert!(hear(&mut peer, 1, grant(vec![too_wide])).len() > 1, "declined, with a reply");
+        let forged = transfer(2, job(1, 2));
+        assert_eq!(hear(&mut peer, 1, grant(vec![forged])), ignored(1, MessageKind::Grant));
+    }
+
+    #[test]
+    fn a_job_that_came_back_is_not_taken_back_once_more() {
+        let mut peer = peer("st:50");
+        tell(&mut peer, Input::Submitted(job(1, 8)));
+        let request = Message::Request { seq: 1, offer: Offer { free: 16, ..Offer::default() }, seen: 0 };
+        // The turn of site 2 would start the job: another one has to keep it waiting.
+        let outputs = hear(&mut peer, 1, grant(vec![transfer(1, job(2, 1))]));
+        assert_eq!(starts(&outputs), 0, "own work waits");
+        tell(&mut peer, Input::Turn);
+        tell(&mut peer, Input::Submitted(job(3, 8)));
+        let outputs = hear(&mut peer, 3, request);
+        let sent = outputs.iter().find_map(|output| match output {
+            Output::Send { message, .. } => message.transfers().first().copied(),
+            _ => None,
+        });
+        let left = sent.expect("job 3 is granted");
+        assert_eq!(left.job.id, JobId(3));
+        let back = Transfer { hops: left.hops + 1, bounces: 9, ..transfer(2, job(3, 8)) };
+        hear(&mut peer, 1, grant(vec![back]));
+        assert!(peer.is_here(JobId(3)));
+
+        let declined = Message::Reply { accepted: Vec::new(), declined: vec![left.number] };
+        let outputs = hear(&mut peer, 3, declined);
+
+        assert!(outputs.contains(&ignored(3, MessageKind::Reply)[0]), "{outputs:?}");
+        assert_eq!(peer.waiting(), 1);
+    }
+
+    #[test]
+    fn a_submission_of_a_number_that_is_here_is_ignored() {
+        let mut peer = peer("st:50");
+        assert_eq!(starts(&hear(&mut peer, 1, grant(vec![transfer(1, job(1, 2))]))), 1);
+        assert_eq!(tell(&mut peer, Input::Submitted(job(1, 8))), ignored(2, MessageKind::Route));
+    }
+
+    #[test]
+    fn boards_count_from_one() {
+        let mut peer = peer("pool:easy");
+        let epoch = Epoch { counter: 1, site: SiteId(2) };
+        hear(&mut peer, 1, Message::Host { epoch });
+        let message = Message::Board { board: Board::default(), epoch, ask: false };
+        assert_eq!(hear(&mut peer, 1, message), ignored(1, MessageKind::Board));
+    }
+
+    #[test]
+    fn times_that_do_not_add_up_are_ignored() {
+        let digest = Digest {
+            site: SiteId(1),
+            version: 1,
+            age: Span::from_micros(i64::MIN),
+            work: 0,
+            narrowest: 0,
+            idle: 0,
+        };
+        let message = Message::Gossip { digests: vec![digest] };
+        assert_eq!(hear(&mut peer("steal:loaded"), 1, message), ignored(1, MessageKind::Gossip));
+        let long = JobSpec { requested: Span::from_micros(i64::MAX), ..job(1, 8) };
+        let message = route(vec![transfer(1, long)]);
+        assert_eq!(hear(&mut peer("st:50"), 1, message), ignored(1, MessageKind::Route));
+    }
+
+    #[test]
+    fn offers_of_more_than_the_site_has_are_ignored() {
+        let releases = vec![Release { at: Time::ZERO, processors: u32::MAX }; 2];
+        for offer in [Offer { free: 17, ..Offer::default() }, Offer { free: 1, stand: true, releases }] {
+            let message = Message::Request { seq: 1, offer, seen: 0 };
+            assert_eq!(hear(&mut peer("st:50"), 3, message), ignored(3, MessageKind::Request));
+        }
+    }
+
+    #[test]
+    fn payloads_of_strangers_do_not_overflow() {
+        let heavy = |id| transfer(id, JobSpec { payload: u64::MAX, ..job(id, 1) });
+        assert_eq!(grant(vec![heavy(1), heavy(2)]).payload(), u64::MAX);
+    }
+}
