@@ -139,7 +139,9 @@ impl Peer {
         let widest = self.config.grid.widest();
         let is_busy = |release: &Release| is_release(release) && release.processors <= widest;
         let versions = board.withdrawn.iter().chain(&board.seen).map(|offer| offer.version);
-        (1..=COUNT_MAX).contains(&board.revision)
+        // Who has told nothing yet may say all there is; there is no difference before the first.
+        board.revision <= COUNT_MAX
+            && (board.whole || board.revision > 0)
             && board.free <= widest
             && board.kept.iter().all(is_waiting)
             && board.busy.iter().chain(&board.idle).all(is_busy)

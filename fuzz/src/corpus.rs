@@ -1,0 +1,196 @@
+//! The inputs that a search starts from: one golden message of each kind and small texts of our own.
+//!
+//! `cargo run -p stealgrid-fuzz --bin fuzz-corpus` writes them to `fuzz/corpus`. Files there that are not made here
+//! are findings: the inputs that once broke something, under names that say what.
+
+use protocol::Message;
+use protocol::codec::encode;
+use protocol::message::{Board, Digest, Epoch, Listing, Offer, OfferId, QueueState, Release, Rest, Transfer};
+use scheduler::exchange::WaitingJob;
+use scheduler::{JobId, JobSpec, SiteId, Span, Time};
+
+use crate::targets::FILE;
+
+/// An input with the name of its file.
+pub type Seed = (String, Vec<u8>);
+
+/// What the name of every file made here begins with.
+pub const SEED: &str = "seed-";
+
+/// The inputs of a target, by its name. None for a name that is no target.
+pub fn seeds(target: &str) -> Vec<Seed> {
+    let seeds = match target {
+        "message" => messages().into_iter().map(|message| (word(&message), encode(&message))).collect(),
+        "swf" => texts(&TRACES),
+        "config" => configs(),
+        "peer" => programs(),
+        _ => Vec::new(),
+    };
+    seeds.into_iter().map(|(name, bytes): Seed| (format!("{SEED}{name}"), bytes)).collect()
+}
+
+fn word(message: &Message) -> String {
+    format!("{:?}", message.kind()).to_lowercase()
+}
+
+const JOB: JobSpec = JobSpec {
+    id: JobId(7),
+    submit: Time::from_secs(3),
+    processors: 2,
+    requested: Span::from_secs(60),
+    user: -1,
+    origin: SiteId(1),
+    payload: 9,
+};
+const TRANSFER: Transfer = Transfer { number: 5, job: JOB, bounces: 1, hops: 2, epoch: 0 };
+const DIGEST: Digest =
+    Digest { site: SiteId(3), version: 6, age: Span::from_micros(7), work: 500, narrowest: 2, idle: 1 };
+const EPOCH: Epoch = Epoch { counter: 2, site: SiteId(3) };
+const OFFER: OfferId = OfferId { job: JobId(7), version: 1 };
+const STATE: QueueState = QueueState { version: 9, rest: Rest::Need(2), lead: 4 };
+const RELEASE: Release = Release { at: Time::from_secs(8), processors: 3 };
+
+/// One message of each kind.
+pub fn messages() -> Vec<Message> {
+    let offer = Offer { free: 5, stand: true, releases: vec![RELEASE] };
+    let waiting = WaitingJob::new(&JOB);
+    let board = Board {
+        revision: 5,
+        whole: true,
+        free: 3,
+        kept: Some(waiting),
+        busy: vec![RELEASE],
+        idle: vec![RELEASE],
+        offered: vec![Listing { job: waiting, version: 1 }],
+        withdrawn: vec![OFFER],
+        seen: vec![OFFER],
+    };
+    vec![
+        Message::Request { seq: 1, offer: offer.clone(), seen: 4 },
+        Message::NoWork { seq: 1, state: STATE },
+        Message::Grant { transfers: vec![TRANSFER], answers: Some(1), state: STATE, floor: 3 },
+        Message::Reply { accepted: vec![5], declined: vec![6, 7] },
+        Message::Notice { state: QueueState { rest: Rest::Empty, ..STATE } },
+        Message::Seen { version: 9, keep: true, offer },
+        Message::Withdraw { version: 9 },
+        Message::Route { transfers: vec![TRANSFER; 2], floor: 1 },
+        Message::Recall { number: 5, floor: 3 },
+        Message::Floor { floor: 8 },
+        Message::Board { board, epoch: EPOCH, ask: true },
+        Message::Host { epoch: EPOCH },
+        Message::Assign { offer: OFFER, to: SiteId(3), epoch: EPOCH },
+        Message::Claim { offer: OFFER, claim: 4 },
+        Message::Deny { offer: OFFER, claim: 4 },
+        Message::Award { transfer: TRANSFER, version: 1, claim: Some(4), floor: 3 },
+        Message::Refuse { seq: 3, digest: DIGEST },
+        Message::Give { transfers: vec![TRANSFER], answers: None, digest: DIGEST, floor: 3 },
+        Message::Watch { seq: 4, width: 2 },
+        Message::News { seq: 4, digest: DIGEST },
+        Message::Gossip { digests: vec![DIGEST, DIGEST] },
+    ]
+}
+
+fn texts(all: &[(&str, &str)]) -> Vec<Seed> {
+    all.iter().map(|(name, text)| ((*name).to_string(), text.as_bytes().to_vec())).collect()
+}
+
+const TRACES: [(&str, &str); 7] = [
+    (
+        "log.swf",
+        "; Version: 2.2\n; MaxProcs: 4\n; UnixStartTime: 800000000\n; TimeZoneString: Europe/Stockholm\n\
+         1 0 -1 60 2 -1 -1 2 120 -1 1 1 1 -1 1 1 -1 -1\n2 5 3 60.5 1 9.25 64 -1 -1 -1 0 2 1 3 2 1 1 7\n",
+    ),
+    ("unix-times.swf", "1 800000000 -1 60 2 -1 -1 2 120\n2 800000005 -1 0 -1 -1 -1 4 1e3\n"),
+    ("blanks.swf", "# remark\n\n \t1\t-5 -1 7 1 -1 -1 1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 99\r\n;end"),
+    (
+        "log.gwf",
+        "# GWF\n# JobID\tSubmitTime\tWaitTime\tRunTime\tNProcs\tAverageCPUTimeUsed\tUsed Memory\tReqNProcs\t\
+         ReqTime\tReqMemory\tStatus\tUserID\tGroupID\tExecutableID\tQueueID\tPartitionID\tOrigSiteID\t\
+         LastRunSiteID\tJobStructure\n1\t10\t0\t60\t2\t-1\t-1\t2\t90\t-1\t1\tu1\tg1\tx\tq\tp\tfs0\tfs1\tUNITARY\n",
+    ),
+    (
+        "plain.gwf",
+        "1 10 0 60 2 -1 -1 2 90 -1 1 1 1 1 1 1 site0 site1 UNITARY -1 -1 -1 -1 -1 -1 -1 -1 -1 -1\n",
+    ),
+    (
+        "opendc.gwf",
+        "WorkflowID, JobID, SubmitTime, RunTime, NProcs, ReqNProcs, Dependencies\n0, 1, 10, 60, 2, 2, \n\
+         0, 2, 11, 5, 1, 1, 1\n",
+    ),
+    (
+        "batsim.json",
+        r#"{"nb_res": 8, "jobs": [{"id": 1, "subtime": 0.0, "walltime": 7200.0, "res": 4, "profile": "a",
+"extra_data": {"site": 2}}, {"id": "w0!2", "subtime": 1.5, "res": 8, "profile": "b"},
+{"id": "third", "subtime": 3, "walltime": 10, "res": 1, "profile": "b", "extra_data": "{\"site\": 1}"}],
+"profiles": {"a": {"type": "DelayProfile", "delay": 3600.0}, "b": {"type": "delay", "delay": 0.25}}}"#,
+    ),
+];
+
+/// Words after the switches of the command line.
+const WORDS: [&str; 16] = [
+    "ideal/st:50,fetch=2s",
+    "pool:easy,via=gossip",
+    "lognormal:20ms,0.5",
+    "uniform:1ms,50ms",
+    "normal:5ms,1ms",
+    "pareto:1ms,1.5",
+    "constant:3ms",
+    "factor:2.5",
+    "site:2",
+    "mon-fri",
+    "Europe/Stockholm",
+    "job-id,submit,user",
+    "conservative-replan",
+    "per-event",
+    "requested",
+    "extend",
+];
+
+const LINKS: &str = r#"model = "world"
+jitter = "uniform:0ms,20ms"
+loss = 0.01
+bandwidth = "10MB/s"
+[[links]]
+from = ["site1"]
+both = true
+at = "1h"
+delay = "2s"
+bandwidth = "unlimited"
+[[partitions]]
+groups = [["site1"], ["site2", "site3"]]
+at = "10m"
+until = "20m"
+"#;
+const MATRIX: &str =
+    "matrix_file = \"m.csv\"\nmatrix_unit = \"ms\"\nround_trip = true\n\u{c}0,10,20\n10,0,5\n20,5,0\n";
+const PLACES: &str = "[coordinates]\ndegrees = [[59.3, 18.1], [35.7, 139.7], [-33.9, 151.2]]\nspeed = 200000\n\
+                      constant = \"1ms\"\n";
+fn configs() -> Vec<Seed> {
+    let mut seeds = texts(&[("links.toml", LINKS), ("matrix.toml", MATRIX), ("coordinates.toml", PLACES)]);
+    assert!(MATRIX.contains(FILE), "the matrix comes with its file");
+    let words = WORDS.iter().chain(&crate::targets::STRATEGIES);
+    seeds.extend(words.map(|word| {
+        let name = word.chars().map(|c| if c.is_alphanumeric() { c } else { '-' }).collect();
+        (name, word.as_bytes().to_vec())
+    }));
+    seeds
+}
+
+/// One program for each strategy, at the middle site of three: jobs are submitted, start and end, and every kind of
+/// message comes from either neighbor.
+fn programs() -> Vec<Seed> {
+    let all = crate::targets::STRATEGIES.iter().zip(0u8..);
+    all.map(|(name, strategy)| {
+        let mut program = vec![0, 1, strategy, 0, 0b0101_0100, 0xff];
+        for round in 0..21u8 {
+            program.extend([7, round, 9, 7, 3, 1, 10, 12]);
+            // A message of each kind, from site 1 or 3, with small numbers.
+            program.extend([0, 1 + 2 * (round & 1), round]);
+            program.extend((0..24).map(|place: u8| (place * 5 + round) % 7));
+            program.extend([6, 0, 1, 1, 1, 1, 10, 14, 5, 9, 0, 13]);
+        }
+        let name = name.chars().map(|c| if c.is_alphanumeric() { c } else { '-' }).collect();
+        (name, program)
+    })
+    .collect()
+}

@@ -1,0 +1,401 @@
+//! One peer among others that say whatever they like: it does not panic, runs no job twice and keeps its books.
+//!
+//! The bytes are a program: first the grid, the strategy and the options, then one input after the other, each from
+//! the driver, which keeps its side of the seam, or from another site, which keeps nothing. Small numbers are more
+//! likely than large ones, so that inputs meet.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use protocol::codec::{decode, encode};
+use protocol::message::{Board, Digest, Epoch, Listing, Offer, OfferId, QueueState, Release, Rest, Transfer};
+use protocol::{Discovery, Input, Message, Options, Output, Peer, PeerConfig};
+use scheduler::exchange::{Entered, WaitingJob};
+use scheduler::{Grid, JobId, JobSpec, LocalScheduler, Pass, SiteId, Span, StrategySpec, Time};
+
+/// Grids, by sizes.
+const GRIDS: [&[u32]; 5] = [&[4, 8, 16], &[1, 2, 3, 4], &[8, 8], &[2], &[3, 100, 4096, 1 << 20]];
+/// Strategies, by name.
+pub(crate) const STRATEGIES: [&str; 14] = [
+    "st:50",
+    "st:0",
+    "st-greedy:50",
+    "st:50,order=bah",
+    "st:50,order=bha",
+    "st:50,select=easy",
+    "st:100,select=head",
+    "common-pool",
+    "local",
+    "pool:easy",
+    "pool:fcfs",
+    "pool:list",
+    "steal:random",
+    "steal:two-choices",
+];
+/// Inputs of one program, at most: arbitrary; longer programs find nothing that shorter ones do not.
+const INPUTS_MAX: usize = 400;
+/// Entries of one list in a message, at most: arbitrary.
+const ENTRIES_MAX: u8 = 4;
+
+/// Bytes as what happens to one peer.
+///
+/// # Panics
+/// If the peer does, starts a job that it runs, does not fit or nobody gave it, or contradicts itself.
+pub fn peer(bytes: &[u8]) {
+    let mut bytes = Bytes(bytes);
+    let Some(mut world) = World::new(&mut bytes) else { return };
+    for _ in 0..INPUTS_MAX {
+        if bytes.0.is_empty() {
+            break;
+        }
+        world.step(&mut bytes);
+    }
+}
+
+/// What is left of the program. Zeros follow its end.
+struct Bytes<'a>(&'a [u8]);
+
+impl Bytes<'_> {
+    fn byte(&mut self) -> u8 {
+        let Some((&first, rest)) = self.0.split_first() else { return 0 };
+        self.0 = rest;
+        first
+    }
+
+    fn flag(&mut self) -> bool {
+        self.byte() & 1 == 1
+    }
+
+    fn wide(&mut self) -> u64 {
+        u64::from_le_bytes(std::array::from_fn(|_| self.byte()))
+    }
+
+    /// Most likely a small number.
+    fn number(&mut self) -> u64 {
+        match self.byte() {
+            byte @ 0..224 => u64::from(byte % 32),
+            224..232 => u64::MAX - u64::from(self.byte() % 4),
+            232..240 => (1 << (self.byte() % 64)) - 1,
+            _ => self.wide(),
+        }
+    }
+
+    fn narrow(&mut self) -> u32 {
+        self.number() as u32
+    }
+
+    /// Most likely some seconds.
+    fn micros(&mut self) -> i64 {
+        match self.byte() {
+            byte @ 0..224 => i64::from(byte) * 1_000_000,
+            224..232 => i64::MAX - i64::from(self.byte() % 4),
+            232..240 => i64::MIN + i64::from(self.byte() % 4),
+            _ => self.wide().cast_signed(),
+        }
+    }
+
+    fn list<T>(&mut self, mut entry: impl FnMut(&mut Self) -> T) -> Vec<T> {
+        let len = self.byte() % (ENTRIES_MAX + 1);
+        (0..len).map(|_| entry(self)).collect()
+    }
+
+    fn release(&mut self) -> Release {
+        Release { at: Time::from_micros(self.micros()), processors: self.narrow() }
+    }
+
+    fn offer(&mut self) -> Offer {
+        Offer { free: self.narrow(), stand: self.flag(), releases: self.list(Self::release) }
+    }
+
+    fn state(&mut self) -> QueueState {
+        let rest = match self.byte() % 3 {
+            0 => Rest::Empty,
+            1 => Rest::Need(self.narrow()),
+            _ => Rest::More,
+        };
+        QueueState { version: self.number(), rest, lead: self.narrow() }
+    }
+
+    fn job(&mut self) -> JobSpec {
+        JobSpec {
+            id: JobId(self.number()),
+            processors: self.narrow(),
+            submit: Time::from_micros(self.micros()),
+            requested: Span::from_micros(self.micros()),
+            user: -1,
+            origin: SiteId(self.narrow()),
+            payload: self.number(),
+        }
+    }
+
+    fn transfer(&mut self) -> Transfer {
+        Transfer {
+            number: self.number(),
+            job: self.job(),
+            bounces: self.narrow(),
+            hops: self.narrow(),
+            epoch: self.narrow(),
+        }
+    }
+
+    fn digest(&mut self) -> Digest {
+        Digest {
+            site: SiteId(self.narrow()),
+            version: self.number(),
+            age: Span::from_micros(self.micros()),
+            work: self.number(),
+            narrowest: self.narrow(),
+            idle: self.narrow(),
+        }
+    }
+
+    fn offer_id(&mut self) -> OfferId {
+        OfferId { job: JobId(self.number()), version: self.number() }
+    }
+
+    fn epoch(&mut self) -> Epoch {
+        Epoch { counter: self.number(), site: SiteId(self.narrow()) }
+    }
+
+    fn waiting(&mut self) -> WaitingJob {
+        let job = WaitingJob::new(&self.job());
+        if self.flag() { job.entering(Entered::on_arrival(Time::from_micros(self.micros()))) } else { job }
+    }
+
+    fn listing(&mut self) -> Listing {
+        Listing { job: self.waiting(), version: self.number() }
+    }
+
+    fn board(&mut self) -> Board {
+        Board {
+            revision: self.number(),
+            whole: self.flag(),
+            free: self.narrow(),
+            kept: if self.flag() { Some(self.waiting()) } else { None },
+            busy: self.list(Self::release),
+            idle: self.list(Self::release),
+            offered: self.list(Self::listing),
+            withdrawn: self.list(Self::offer_id),
+            seen: self.list(Self::offer_id),
+        }
+    }
+
+    fn maybe(&mut self) -> Option<u64> {
+        if self.flag() { Some(self.number()) } else { None }
+    }
+
+    fn message(&mut self) -> Message {
+        match self.byte() % 21 {
+            0 => Message::Request { seq: self.number(), offer: self.offer(), seen: self.number() },
+            1 => Message::NoWork { seq: self.number(), state: self.state() },
+            2 => Message::Grant {
+                transfers: self.list(Self::transfer),
+                answers: self.maybe(),
+                state: self.state(),
+                floor: self.number(),
+            },
+            3 => Message::Reply { accepted: self.list(Self::number), declined: self.list(Self::number) },
+            4 => Message::Notice { state: self.state() },
+            5 => Message::Seen { version: self.number(), keep: self.flag(), offer: self.offer() },
+            6 => Message::Withdraw { version: self.number() },
+            7 => Message::Route { transfers: self.list(Self::transfer), floor: self.number() },
+            8 => Message::Recall { number: self.number(), floor: self.number() },
+            9 => Message::Floor { floor: self.number() },
+            10 => Message::Board { board: self.board(), epoch: self.epoch(), ask: self.flag() },
+            11 => Message::Host { epoch: self.epoch() },
+            12 => Message::Assign { offer: self.offer_id(), to: SiteId(self.narrow()), epoch: self.epoch() },
+            13 => Message::Claim { offer: self.offer_id(), claim: self.number() },
+            14 => Message::Deny { offer: self.offer_id(), claim: self.number() },
+            15 => Message::Award {
+                transfer: self.transfer(),
+                version: self.number(),
+                claim: self.maybe(),
+                floor: self.number(),
+            },
+            16 => Message::Refuse { seq: self.number(), digest: self.digest() },
+            17 => Message::Give {
+                transfers: self.list(Self::transfer),
+                answers: self.maybe(),
+                digest: self.digest(),
+                floor: self.number(),
+            },
+            18 => Message::Watch { seq: self.number(), width: self.narrow() },
+            19 => Message::News { seq: self.number(), digest: self.digest() },
+            _ => Message::Gossip { digests: self.list(Self::digest) },
+        }
+    }
+}
+
+/// The peer and what its driver knows.
+struct World {
+    peer: Peer,
+    now: Time,
+    /// Jobs that run, with their processors.
+    executing: BTreeMap<JobId, u32>,
+    /// Jobs that users submitted so far. Their numbers are those that other sites are likely to name.
+    submitted: u64,
+    /// What the peer said last, for sites that repeat or answer it.
+    said: Vec<(SiteId, Message)>,
+}
+
+impl World {
+    fn new(bytes: &mut Bytes<'_>) -> Option<World> {
+        let sizes = GRIDS[usize::from(bytes.byte()) % GRIDS.len()];
+        let grid = Grid::of_sizes(sizes).expect("sizes of a grid");
+        let site = SiteId::from_index(usize::from(bytes.byte()) % sizes.len());
+        let name = STRATEGIES[usize::from(bytes.byte()) % STRATEGIES.len()];
+        let strategy = name.parse::<StrategySpec>().expect("the name of a strategy").strategy;
+        let local = LocalScheduler::ALL[usize::from(bytes.byte()) % LocalScheduler::ALL.len()];
+        let (switches, limits) = (bytes.byte(), bytes.byte());
+        let on = |bit: u8| switches >> bit & 1 == 1;
+        let second = Span::from_secs(1);
+        let (period, period_max) = (second, Span::from_secs(8));
+        let options = Options {
+            discovery: if on(0) { Discovery::Polling { period, period_max } } else { Discovery::Standing },
+            eager: on(1),
+            retry: on(2).then_some(second),
+            recall: on(3).then_some(Span::from_secs(3)),
+            refresh: on(4).then_some(Span::from_secs(10)),
+            margin: on(5).then_some(second),
+            message_events: on(6),
+            window: 1 + usize::from(limits & 1),
+            batch: 1 + usize::from(limits >> 1 & 3),
+            bounces_max: u32::from(limits >> 3 & 3),
+            unanswered_max: 1 + usize::from(limits >> 5),
+            ..Options::default()
+        };
+        let grid = Arc::new(grid);
+        let pass = if on(7) { Pass::PerEvent } else { Pass::Batch };
+        let config = PeerConfig { site, grid, strategy, local, pass, options, seed: 1 };
+        let peer = Peer::new(config);
+        let executing = BTreeMap::new();
+        Some(World { peer, now: Time::ZERO, executing, submitted: 0, said: Vec::new() })
+    }
+
+    fn step(&mut self, bytes: &mut Bytes<'_>) {
+        let input = match bytes.byte() % 16 {
+            0..=5 => {
+                // Site 0 and those beyond the grid are nobody.
+                let from = SiteId(u32::from(bytes.byte()) % (self.peer.config().grid.len() as u32 + 2));
+                Input::Message { from, message: bytes.message() }
+            }
+            6 => match self.answer(bytes) {
+                Some(input) => input,
+                None => return,
+            },
+            7 | 8 => Input::Submitted(self.job(bytes)),
+            9 => {
+                let running = self.executing.len().max(1);
+                let Some(&job) = self.executing.keys().nth(usize::from(bytes.byte()) % running) else {
+                    return;
+                };
+                self.executing.remove(&job);
+                Input::Completed(job)
+            }
+            10 | 11 => Input::Turn,
+            12 if self.peer.wants_settle() => Input::Settle,
+            12 => return,
+            13 => {
+                let Some(at) = self.peer.poll_timeout() else { return };
+                self.now = self.now.max(at.min(Time::from_secs(1_000_000_000)));
+                Input::Timeout
+            }
+            14 => {
+                self.now += Span::from_secs(i64::from(bytes.byte()));
+                Input::Turn
+            }
+            _ => {
+                self.now += Span::from_micros(i64::from(bytes.byte()));
+                Input::Timeout
+            }
+        };
+        self.tell(input);
+    }
+
+    /// A site that answers what it was told by this peer, well or badly.
+    fn answer(&mut self, bytes: &mut Bytes<'_>) -> Option<Input> {
+        let last = self.said.len().max(1);
+        let (to, message) = self.said.iter().nth_back(usize::from(bytes.byte()) % last)?.clone();
+        let state = bytes.state();
+        let numbers = message.transfers().iter().map(|transfer| transfer.number).collect();
+        let floor = bytes.number();
+        let message = match message {
+            _ if bytes.byte().is_multiple_of(4) => message,
+            Message::Request { seq, .. } if bytes.flag() => Message::NoWork { seq, state },
+            Message::Request { seq, .. } => {
+                let transfers = bytes.list(Bytes::transfer);
+                Message::Grant { transfers, answers: Some(seq), state, floor }
+            }
+            Message::Notice { state } => {
+                Message::Seen { version: state.version, keep: bytes.flag(), offer: bytes.offer() }
+            }
+            Message::Claim { offer, claim } if bytes.flag() => Message::Deny { offer, claim },
+            Message::Claim { offer: OfferId { version, .. }, claim } => {
+                Message::Award { transfer: bytes.transfer(), version, claim: Some(claim), floor }
+            }
+            Message::Board { board, .. } => {
+                let offer = board.offered.first()?.job.id;
+                let offer = OfferId { job: offer, version: board.offered.first()?.version };
+                Message::Assign { offer, to: SiteId(bytes.narrow()), epoch: bytes.epoch() }
+            }
+            _ if bytes.flag() => Message::Reply { accepted: numbers, declined: Vec::new() },
+            _ => Message::Reply { accepted: Vec::new(), declined: numbers },
+        };
+        Some(Input::Message { from: to, message })
+    }
+
+    /// What users submit: the driver refuses jobs wider than the widest site, and numbers them itself.
+    fn job(&mut self, bytes: &mut Bytes<'_>) -> JobSpec {
+        let config = self.peer.config();
+        self.submitted += 1;
+        JobSpec {
+            id: JobId(self.submitted),
+            submit: self.now,
+            processors: 1 + bytes.narrow() % config.grid.widest(),
+            requested: Span::from_secs(1 + i64::from(bytes.byte())),
+            user: 1,
+            origin: config.site,
+            payload: 0,
+        }
+    }
+
+    fn tell(&mut self, input: Input) {
+        self.peer.handle(self.now, input);
+        while let Some(output) = self.peer.poll_output() {
+            self.carry_out(output);
+        }
+        self.check();
+    }
+
+    fn carry_out(&mut self, output: Output) {
+        match output {
+            Output::Start(job) => {
+                let before = self.executing.insert(job.id, job.processors);
+                assert!(before.is_none(), "job {} was started while it runs", job.id);
+                assert!(job.processors > 0, "job {} takes no processors", job.id);
+            }
+            Output::Send { to, message } => {
+                let config = self.peer.config();
+                assert!(to != config.site, "a message to itself");
+                assert!((1..=config.grid.len()).contains(&(to.0 as usize)), "a message to nobody");
+                assert_eq!(decode(&encode(&message)).as_ref(), Ok(&message), "what it says can be read");
+                self.said.push((to, message));
+            }
+            // The journal has tests of its own.
+            Output::Event(_) | Output::Write(_) => {}
+        }
+    }
+
+    fn check(&self) {
+        let busy: u32 = self.executing.values().sum();
+        assert_eq!(busy + self.peer.free(), self.peer.processors(), "processors are busy or idle");
+        assert!(self.peer.running().eq(self.executing.keys().copied()), "what runs was started");
+        let mut here: Vec<JobId> = self.peer.running().chain(self.peer.pooled()).collect();
+        here.extend(self.peer.own().iter().chain(self.peer.held()).map(|job| job.id));
+        here.sort_unstable();
+        let jobs = here.len();
+        here.dedup();
+        assert_eq!(here.len(), jobs, "no job is here twice");
+        self.peer.check_invariants();
+    }
+}
