@@ -5,7 +5,9 @@
 
 use protocol::Message;
 use protocol::codec::encode;
-use protocol::message::{Board, Digest, Epoch, Listing, Offer, OfferId, QueueState, Release, Rest, Transfer};
+use protocol::message::{
+    Board, Digest, Epoch, Listing, Offer, OfferId, QueueState, Release, Report, Rest, Transfer, Void,
+};
 use scheduler::exchange::WaitingJob;
 use scheduler::{JobId, JobSpec, SiteId, Span, Time};
 
@@ -42,13 +44,18 @@ const JOB: JobSpec = JobSpec {
     origin: SiteId(1),
     payload: 9,
 };
-const TRANSFER: Transfer = Transfer { number: 5, job: JOB, bounces: 1, hops: 2, epoch: 0 };
+const TRANSFER: Transfer =
+    Transfer { number: 5, job: JOB, bounces: 1, hops: 2, epoch: 0, moves: 3, guardian: Some(SiteId(1)) };
 const DIGEST: Digest =
     Digest { site: SiteId(3), version: 6, age: Span::from_micros(7), work: 500, narrowest: 2, idle: 1 };
 const EPOCH: Epoch = Epoch { counter: 2, site: SiteId(3) };
 const OFFER: OfferId = OfferId { job: JobId(7), version: 1 };
 const STATE: QueueState = QueueState { version: 9, rest: Rest::Need(2), lead: 4 };
 const RELEASE: Release = Release { at: Time::from_secs(8), processors: 3 };
+
+const VOID: Void = Void { job: JobId(7), epoch: 2 };
+const REPORT: Report =
+    Report { job: JobId(7), guardian: SiteId(1), epoch: 1, moves: 3, holder: SiteId(2), done: true };
 
 /// One message of each kind.
 pub fn messages() -> Vec<Message> {
@@ -87,6 +94,9 @@ pub fn messages() -> Vec<Message> {
         Message::Watch { seq: 4, width: 2 },
         Message::News { seq: 4, digest: DIGEST },
         Message::Gossip { digests: vec![DIGEST, DIGEST] },
+        Message::Beat { life: 1, leaving: false, first: 2, voids: vec![VOID], known: 1 },
+        Message::Reports { reports: vec![REPORT] },
+        Message::Noted { reports: vec![REPORT, REPORT] },
     ]
 }
 
@@ -131,7 +141,7 @@ const WORDS: [&str; 16] = [
     "ideal/st:50,fetch=2s",
     "pool:easy,via=gossip",
     "lognormal:20ms,0.5",
-    "uniform:1ms,50ms",
+    "uniform:1ms..50ms",
     "normal:5ms,1ms",
     "pareto:1ms,1.5",
     "constant:3ms",
@@ -181,8 +191,8 @@ fn configs() -> Vec<Seed> {
 fn programs() -> Vec<Seed> {
     let all = crate::targets::STRATEGIES.iter().zip(0u8..);
     all.map(|(name, strategy)| {
-        let mut program = vec![0, 1, strategy, 0, 0b0101_0100, 0xff];
-        for round in 0..21u8 {
+        let mut program = vec![0, 1, strategy, 0, 0b0101_0100, 0xff, strategy % 8];
+        for round in 0..24u8 {
             program.extend([7, round, 9, 7, 3, 1, 10, 12]);
             // A message of each kind, from site 1 or 3, with small numbers.
             program.extend([0, 1 + 2 * (round & 1), round]);

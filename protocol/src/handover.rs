@@ -21,7 +21,7 @@
 //! Every change is a [`Record`]: written before the message that tells of it leaves, it makes the table survive a
 //! crash. A ledger is exactly what its records say ([`Ledger::replay`]).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use scheduler::{JobId, JobSpec, SiteId};
 use serde::{Deserialize, Serialize};
@@ -151,8 +151,8 @@ pub enum Arrival {
 pub struct Ledger {
     outgoing: BTreeMap<SiteId, Outgoing>,
     incoming: BTreeMap<SiteId, Incoming>,
-    /// Of jobs that are out, how often they will have changed sites by the newest of their transfers.
-    hops_out: BTreeMap<JobId, u32>,
+    /// Jobs that are out, with how often they will have changed sites: job, hops, receiver, number.
+    hops_out: BTreeSet<(JobId, u32, SiteId, u64)>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -217,7 +217,9 @@ impl Ledger {
                 }
             }
         }
-        for (to, outgoing) in &ledger.outgoing {
+        for (&to, outgoing) in &ledger.outgoing {
+            let hops = |out: &Transfer| (out.job.id, out.hops, to, out.number);
+            ledger.hops_out.extend(outgoing.out.values().map(hops));
             if outgoing.out.last_key_value().is_some_and(|(&last, _)| last >= outgoing.next) {
                 return Err(format!("a transfer to site {to} has a number that was not given out yet"));
             }
@@ -270,14 +272,12 @@ impl Ledger {
                 assert_eq!(transfer.number, outgoing.next, "transfer numbers are never reused or skipped");
                 outgoing.next += 1;
                 outgoing.out.insert(transfer.number, transfer);
-                self.hops_out.insert(transfer.job.id, transfer.hops);
+                self.hops_out.insert((transfer.job.id, transfer.hops, to, transfer.number));
             }
             Record::Settled { to, number, .. } | Record::Voided { to, number } => {
                 let gone = self.outgoing.entry(to).or_default().out.remove(&number);
                 let gone = gone.expect("only a transfer that is out can be settled");
-                if self.hops_out.get(&gone.job.id) == Some(&gone.hops) {
-                    self.hops_out.remove(&gone.job.id);
-                }
+                self.hops_out.remove(&(gone.job.id, gone.hops, to, number));
             }
             Record::Tomb { from, number, answer } => {
                 let incoming = self.incoming.entry(from).or_default();
@@ -366,9 +366,10 @@ impl Ledger {
         self.outgoing.get(&to)?.out.get(&number)
     }
 
-    /// How often a job that is out will have changed sites when its newest transfer is accepted; none if it is not out.
+    /// How often a job that is out will have changed sites when its furthest transfer is accepted; none if it is not out.
     pub fn hops_out(&self, job: JobId) -> Option<u32> {
-        self.hops_out.get(&job).copied()
+        let out = self.hops_out.range((job, 0, SiteId(0), 0)..=(job, u32::MAX, SiteId(u32::MAX), u64::MAX));
+        out.last().map(|&(_, hops, ..)| hops)
     }
 
     /// Every job that is out, with its receiver.

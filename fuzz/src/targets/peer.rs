@@ -8,8 +8,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use protocol::codec::{decode, encode};
-use protocol::message::{Board, Digest, Epoch, Listing, Offer, OfferId, QueueState, Release, Rest, Transfer};
-use protocol::{Discovery, Input, Message, Options, Output, Peer, PeerConfig};
+use protocol::message::{
+    Board, Digest, Epoch, Listing, Offer, OfferId, QueueState, Release, Report, Rest, Transfer, Void,
+};
+use protocol::{Discovery, Durable, Input, Message, Options, Output, Peer, PeerConfig};
 use scheduler::exchange::{Entered, WaitingJob};
 use scheduler::{Grid, JobId, JobSpec, LocalScheduler, Pass, SiteId, Span, StrategySpec, Time};
 
@@ -135,6 +137,19 @@ impl Bytes<'_> {
             bounces: self.narrow(),
             hops: self.narrow(),
             epoch: self.narrow(),
+            moves: self.narrow(),
+            guardian: if self.flag() { Some(SiteId(self.narrow())) } else { None },
+        }
+    }
+
+    fn report(&mut self) -> Report {
+        Report {
+            job: JobId(self.number()),
+            guardian: SiteId(self.narrow()),
+            epoch: self.narrow(),
+            moves: self.narrow(),
+            holder: SiteId(self.narrow()),
+            done: self.flag(),
         }
     }
 
@@ -185,7 +200,7 @@ impl Bytes<'_> {
     }
 
     fn message(&mut self) -> Message {
-        match self.byte() % 21 {
+        match self.byte() % 24 {
             0 => Message::Request { seq: self.number(), offer: self.offer(), seen: self.number() },
             1 => Message::NoWork { seq: self.number(), state: self.state() },
             2 => Message::Grant {
@@ -221,7 +236,16 @@ impl Bytes<'_> {
             },
             18 => Message::Watch { seq: self.number(), width: self.narrow() },
             19 => Message::News { seq: self.number(), digest: self.digest() },
-            _ => Message::Gossip { digests: self.list(Self::digest) },
+            20 => Message::Gossip { digests: self.list(Self::digest) },
+            21 => Message::Beat {
+                life: self.narrow(),
+                leaving: self.flag(),
+                first: self.number(),
+                voids: self.list(|bytes| Void { job: JobId(bytes.number()), epoch: bytes.narrow() }),
+                known: self.number(),
+            },
+            22 => Message::Reports { reports: self.list(Self::report) },
+            _ => Message::Noted { reports: self.list(Self::report) },
         }
     }
 }
@@ -236,6 +260,7 @@ struct World {
     submitted: u64,
     /// What the peer said last, for sites that repeat or answer it.
     said: Vec<(SiteId, Message)>,
+    disk: Durable,
 }
 
 impl World {
@@ -246,7 +271,7 @@ impl World {
         let name = STRATEGIES[usize::from(bytes.byte()) % STRATEGIES.len()];
         let strategy = name.parse::<StrategySpec>().expect("the name of a strategy").strategy;
         let local = LocalScheduler::ALL[usize::from(bytes.byte()) % LocalScheduler::ALL.len()];
-        let (switches, limits) = (bytes.byte(), bytes.byte());
+        let (switches, limits, members) = (bytes.byte(), bytes.byte(), bytes.byte());
         let on = |bit: u8| switches >> bit & 1 == 1;
         let second = Span::from_secs(1);
         let (period, period_max) = (second, Span::from_secs(8));
@@ -258,6 +283,10 @@ impl World {
             refresh: on(4).then_some(Span::from_secs(10)),
             margin: on(5).then_some(second),
             message_events: on(6),
+            heartbeat: (members & 1 == 1).then_some(Span::from_secs(5)),
+            suspect_after: Span::from_secs(12),
+            lease: (members & 2 == 2).then_some(Span::from_secs(30)),
+            journal: members & 4 == 4,
             window: 1 + usize::from(limits & 1),
             batch: 1 + usize::from(limits >> 1 & 3),
             bounces_max: u32::from(limits >> 3 & 3),
@@ -269,7 +298,14 @@ impl World {
         let config = PeerConfig { site, grid, strategy, local, pass, options, seed: 1 };
         let peer = Peer::new(config);
         let executing = BTreeMap::new();
-        Some(World { peer, now: Time::ZERO, executing, submitted: 0, said: Vec::new() })
+        Some(World {
+            peer,
+            now: Time::ZERO,
+            executing,
+            submitted: 0,
+            said: Vec::new(),
+            disk: Durable::default(),
+        })
     }
 
     fn step(&mut self, bytes: &mut Bytes<'_>) {
@@ -283,7 +319,12 @@ impl World {
                 Some(input) => input,
                 None => return,
             },
-            7 | 8 => Input::Submitted(self.job(bytes)),
+            7 => Input::Submitted(self.job(bytes)),
+            8 => match bytes.byte() {
+                255 => Input::Leave,
+                240..255 => Input::Adopt { job: self.job(bytes), epoch: 1 + bytes.narrow() % 1000 },
+                _ => Input::Submitted(self.job(bytes)),
+            },
             9 => {
                 let running = self.executing.len().max(1);
                 let Some(&job) = self.executing.keys().nth(usize::from(bytes.byte()) % running) else {
@@ -381,8 +422,8 @@ impl World {
                 assert_eq!(decode(&encode(&message)).as_ref(), Ok(&message), "what it says can be read");
                 self.said.push((to, message));
             }
-            // The journal has tests of its own.
-            Output::Event(_) | Output::Write(_) => {}
+            Output::Write(fact) => self.disk.apply(&fact),
+            Output::Event(_) => {}
         }
     }
 
@@ -391,7 +432,9 @@ impl World {
         assert_eq!(busy + self.peer.free(), self.peer.processors(), "processors are busy or idle");
         assert!(self.peer.running().eq(self.executing.keys().copied()), "what runs was started");
         let mut here: Vec<JobId> = self.peer.running().chain(self.peer.pooled()).collect();
-        here.extend(self.peer.own().iter().chain(self.peer.held()).map(|job| job.id));
+        here.extend(
+            self.peer.own().iter().chain(self.peer.held()).chain(self.peer.stranded()).map(|job| job.id),
+        );
         here.sort_unstable();
         let jobs = here.len();
         here.dedup();
