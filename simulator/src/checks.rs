@@ -188,6 +188,7 @@ mod tests {
     use std::sync::Arc;
 
     use protocol::handover::{Custody, Ledger};
+    use protocol::message::{QueueState, Rest};
     use protocol::{Input, Message, Options, PeerConfig};
     use scheduler::{Grid, JobSpec, LocalScheduler, Pass, Span, Steal, Strategy, Threshold};
 
@@ -228,9 +229,11 @@ mod tests {
     }
 
     /// A transfer that nobody wrote down, as a broken sender would make it.
-    fn route(job: JobSpec) -> Input {
+    fn grant(job: JobSpec) -> Input {
         let (_, transfer) = Ledger::new().grant(LARGE, job, Custody::default());
-        Input::Message { from: SMALL, message: Message::Route { transfers: vec![transfer], floor: 1 } }
+        let state = QueueState { version: 1, rest: Rest::Empty, lead: 0 };
+        let message = Message::Grant { transfers: vec![transfer], answers: None, state, floor: 1 };
+        Input::Message { from: SMALL, message }
     }
 
     fn conserved(peers: &[Peer], unfinished: &[u64]) -> Result<(), Violation> {
@@ -283,7 +286,7 @@ mod tests {
         let twice = Err(Violation::OwnedTwice { at: NOW, job: JobId(1), first: SMALL, second: LARGE });
         let mut peers = [peer(SMALL), peer(LARGE)];
         tell(&mut peers[0], Input::Submitted(job(1)));
-        tell(&mut peers[1], route(job(1)));
+        tell(&mut peers[1], grant(job(1)));
         assert_eq!(conserved(&peers, &[1]), twice);
         tell(&mut peers[0], Input::Turn);
         assert_eq!(peers[0].running().count(), 1);
