@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::drive::{run, simulate};
-use crate::{bench, compare, exit, explain, key, report, swarm, sweep, theory, trace};
+use crate::{bench, compare, exit, explain, journal, key, report, swarm, sweep, theory, trace};
 
 /// A testbed for peer-to-peer job scheduling between parallel machines.
 #[derive(Debug, Parser)]
@@ -30,6 +30,7 @@ enum Command {
     Sweep(sweep::SweepArgs),
     Report(report::sweep::ReportArgs),
     Export(sweep::export::ExportArgs),
+    Journal(journal::JournalArgs),
     /// Run what stdin says; `sweep` starts one for each core
     #[command(hide = true)]
     SweepWorker,
@@ -53,6 +54,7 @@ pub fn main() -> ExitCode {
         Command::Sweep(args) => sweep::command(&args),
         Command::Report(args) => report::sweep::command(&args),
         Command::Export(args) => sweep::export::command(&args),
+        Command::Journal(args) => journal::run(&args),
         Command::SweepWorker => sweep::worker::run(),
         Command::Bench(args) => bench::run(&args),
     };

@@ -1,4 +1,4 @@
-//! The command line of Stealgrid: `simulate`, `run`, `compare`, `trace`, `sweep`, `report`, `export`, `key`, `swarm` and
+//! The command line of Stealgrid: `simulate`, `run`, `compare`, `trace`, `sweep`, `report`, `export`, `journal`, `key`, `swarm` and
 //! `bench`.
 
 pub mod bench;
@@ -9,6 +9,7 @@ pub mod drive;
 pub mod exit;
 pub mod experiment;
 pub mod explain;
+pub mod journal;
 pub mod key;
 pub mod outputs;
 pub mod report;

@@ -85,6 +85,19 @@ impl OutcomeBuilder {
                     _ => self.outcome.contradictions.unexpected_ends += 1,
                 }
             }
+            EventKind::Interrupted { job, processors, killed } => {
+                let Some(row) = self.row(job) else { return };
+                match row.start {
+                    Some(start) if row.state == JobState::Running && row.site == Some(event.site) => {
+                        // It waits again as if it had never started, or will never end.
+                        row.state = if killed { JobState::Killed } else { JobState::Waiting };
+                        (row.start, row.site) = (None, row.site.filter(|_| killed));
+                        let took = event.at.since(start).as_micros().max(0).unsigned_abs();
+                        self.outcome.traffic.wasted += u128::from(processors) * u128::from(took);
+                    }
+                    _ => self.outcome.contradictions.unexpected_ends += 1,
+                }
+            }
             EventKind::Granted { job, .. } => {
                 self.under_way.insert(job, event.at);
             }

@@ -27,18 +27,21 @@ pub enum JobState {
     Completed,
     /// Ended because its estimate was used up: it ran for less than its true run time.
     WalltimeReached,
+    /// Given up because its site crashed while it executed.
+    Killed,
     /// Wider than every site: never in the system.
     Rejected,
 }
 
 impl JobState {
     /// All states, in the order of a job's life.
-    pub const ALL: [JobState; 6] = [
+    pub const ALL: [JobState; 7] = [
         JobState::Pending,
         JobState::Waiting,
         JobState::Running,
         JobState::Completed,
         JobState::WalltimeReached,
+        JobState::Killed,
         JobState::Rejected,
     ];
 
@@ -55,6 +58,7 @@ impl JobState {
             JobState::Running => "running",
             JobState::Completed => "completed",
             JobState::WalltimeReached => "walltime_reached",
+            JobState::Killed => "killed",
             JobState::Rejected => "rejected",
         }
     }
@@ -169,9 +173,10 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// Whether every job that could run has ended.
+    /// Whether every job that could run has ended, or was given up.
     pub fn is_complete(&self) -> bool {
-        self.jobs.iter().all(|job| job.state.is_finished() || job.state == JobState::Rejected)
+        let given_up = |job: &JobOutcome| matches!(job.state, JobState::Rejected | JobState::Killed);
+        self.jobs.iter().all(|job| job.state.is_finished() || given_up(job))
     }
 
     /// Jobs that ended, in the order of the workload.

@@ -80,6 +80,8 @@ pub struct Traffic {
     pub interrupted: u64,
     /// Of those, jobs that were given up.
     pub killed: u64,
+    /// Processor time of executions that a crash interrupted, in microseconds, until their site was back.
+    pub wasted: u128,
 }
 
 impl Traffic {

@@ -178,6 +178,13 @@ fn own(dir: &Path) -> anyhow::Result<File> {
         std::fs::read_dir(dir.join("nodes")).into_iter().flatten().flatten().map(|entry| entry.path());
     let of_nodes = of_nodes
         .filter(|path| path.extension().is_some_and(|ending| NODE_FILES.iter().any(|name| ending == *name)));
+    for journal in std::fs::read_dir(dir.join("nodes")).into_iter().flatten().flatten() {
+        if journal.path().join("journal.sqlite").exists() {
+            let path = journal.path();
+            std::fs::remove_dir_all(&path)
+                .with_context(|| format!("failed to replace {}", path.display()))?;
+        }
+    }
     for old in RESULTS.iter().map(|name| dir.join(name)).chain(of_nodes) {
         match std::fs::remove_file(&old) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {

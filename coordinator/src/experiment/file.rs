@@ -27,6 +27,8 @@ pub struct Written {
     pub protocol: WrittenProtocol,
     /// How `stealgrid run` runs.
     pub run: WrittenRun,
+    /// What its nodes keep.
+    pub node: WrittenNode,
     /// Which results are written.
     pub outputs: WrittenOutputs,
 }
@@ -167,6 +169,18 @@ pub struct WrittenRun {
     pub calibration_tolerance: Option<f64>,
     /// First port of the nodes' peer addresses; 0 for any free ones.
     pub port: Option<u16>,
+}
+
+/// `[node]`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct WrittenNode {
+    /// `off`, or what a journal survives: `process` or `disk`.
+    pub journal: Option<String>,
+    /// `requeue` or `kill`: what becomes of jobs that executed when their node crashed.
+    pub interrupted: Option<String>,
+    /// Whether a node that ends is started again, if it has a journal.
+    pub restart: Option<bool>,
 }
 
 /// `[outputs]`.

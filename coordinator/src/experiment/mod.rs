@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use links::{Model, ModelError};
+use node::journal::Durability;
 use protocol::codec::TRANSFERS_MAX;
 use protocol::{Discovery, Options};
 use scheduler::{Grid, LocalScheduler, Order, Pass, Span, Strategy, StrategySpec, Submit};
@@ -129,6 +130,12 @@ pub struct RunOptions {
     pub calibration_tolerance: f64,
     /// First port of the nodes' peer addresses, 0 for any free ones.
     pub port: u16,
+    /// What the journals of the nodes survive; none: they keep none.
+    pub journal: Option<Durability>,
+    /// What becomes of jobs that executed when their node crashed.
+    pub interrupted: protocol::Interrupted,
+    /// Whether a node with a journal that ends is started again.
+    pub restart_nodes: bool,
 }
 
 /// Which results are written.
@@ -539,5 +546,23 @@ fn run_options(written: &Written) -> Result<RunOptions, ExperimentError> {
             }
         },
         port: run.port.unwrap_or(0),
+        journal: match written.node.journal.as_deref() {
+            None | Some("off") => None,
+            Some("process") => Some(Durability::Process),
+            Some("disk") => Some(Durability::Disk),
+            Some(other) => {
+                let reason = format!("unknown durability {other:?}; use off, process or disk");
+                return Err(wrong("node.journal")(reason));
+            }
+        },
+        interrupted: match written.node.interrupted.as_deref() {
+            None | Some("requeue") => protocol::Interrupted::Requeue,
+            Some("kill") => protocol::Interrupted::Kill,
+            Some(other) => {
+                let reason = format!("unknown rule {other:?}; use requeue or kill");
+                return Err(wrong("node.interrupted")(reason));
+            }
+        },
+        restart_nodes: written.node.restart.unwrap_or(true),
     })
 }

@@ -142,6 +142,20 @@ impl Audit {
                     _ => self.violated(event, "ended where it did not run"),
                 }
             }
+            EventKind::Interrupted { job, processors, killed } => {
+                let Some(row) = self.jobs.get_mut(&job) else { return self.violated(event, "is unknown") };
+                let before = row.started.take();
+                // A job that is given up has ended, if not by itself.
+                let again = killed && std::mem::replace(&mut row.ended, true);
+                let busy = &mut self.sites[site.index()].1;
+                *busy = busy.saturating_sub(processors);
+                if before.is_none_or(|(there, _)| there != site) {
+                    self.violated(event, "was interrupted where it did not run");
+                }
+                if again {
+                    self.violated(event, "ended twice");
+                }
+            }
             _ => {}
         }
     }
@@ -164,6 +178,7 @@ impl Audit {
         let job = match event.kind {
             EventKind::Submitted { job, .. }
             | EventKind::Started { job, .. }
+            | EventKind::Interrupted { job, .. }
             | EventKind::Completed { job, .. } => job,
             _ => unreachable!("only events of jobs are judged"),
         };
@@ -239,6 +254,28 @@ mod tests {
         (site, at, EventKind::Completed { job: JobId(job), processors: 3 })
     }
 
+    fn interrupted(job: u64, site: u32, at: i64) -> Happening {
+        (site, at, EventKind::Interrupted { job: JobId(job), processors: 3, killed: false })
+    }
+
+    fn killed(job: u64, site: u32, at: i64) -> Happening {
+        (site, at, EventKind::Interrupted { job: JobId(job), processors: 3, killed: true })
+    }
+
+    #[test]
+    fn a_job_that_a_crash_interrupts_may_start_again() {
+        let events = [
+            started(1, 1, 6),
+            interrupted(1, 1, 8),
+            started(2, 1, 8),
+            started(1, 2, 9),
+            completed(2, 1, 18),
+            completed(1, 2, 19),
+        ];
+        assert_eq!(observed(&events).finish(true).violation, None);
+        assert_eq!(observed(&[started(1, 1, 6), killed(1, 1, 8)]).finish(false).violation, None);
+    }
+
     fn observed(events: &[Happening]) -> Audit {
         let mut audit = audit();
         for (site, at, kind) in events {
@@ -266,7 +303,9 @@ mod tests {
 
     #[test]
     fn everything_that_is_no_schedule_is_found() {
-        let cases: [(&[Happening], &str); 8] = [
+        let cases: [(&[Happening], &str); 10] = [
+            (&[interrupted(1, 1, 6)], "was interrupted where it did not run"),
+            (&[started(1, 1, 6), killed(1, 1, 7), started(1, 1, 8), completed(1, 1, 18)], "ended twice"),
             (&[submitted(1, 4)], "submitted before its time"),
             (&[submitted(1, 5), submitted(1, 6)], "submitted twice"),
             (&[started(1, 1, 4)], "before its submission"),

@@ -77,6 +77,8 @@ pub struct Plan {
     pub message_events: bool,
     /// Wall time without progress after which a run is given up.
     pub stall: Duration,
+    /// Whether a node that ends is started again.
+    pub restart: bool,
     /// What the user should know, in words.
     pub notes: Vec<String>,
     peer: PeerConfig,
@@ -130,7 +132,17 @@ impl Plan {
         };
         let stall = experiment.run.stall_timeout + wall_span(silence, factor);
         let message_events = experiment.options.message_events;
-        Ok(Plan { factor, origin, nodes, message_events, stall, notes, peer, submit: experiment.submit })
+        Ok(Plan {
+            factor,
+            origin,
+            nodes,
+            message_events,
+            stall,
+            restart: experiment.run.journal.is_some() && experiment.run.restart_nodes,
+            notes,
+            peer,
+            submit: experiment.submit,
+        })
     }
 
     /// The switches of the protocol, as the nodes have them.
@@ -171,7 +183,12 @@ pub fn wall_span(span: Span, factor: f64) -> Duration {
 
 /// What the nodes of a run in lockstep are told. Delays are not theirs: the coordinator says when a message is due.
 pub fn nodes_in_lockstep(experiment: &Experiment) -> Vec<NodeConfig> {
-    let node = |index| NodeConfig { network: Model::ZERO, ..node(experiment, index, experiment.options) };
+    let node = |index| NodeConfig {
+        network: Model::ZERO,
+        // Virtual time cannot go on without the node.
+        data_dir: None,
+        ..node(experiment, index, experiment.options)
+    };
     (0..experiment.grid.len()).map(node).collect()
 }
 
@@ -187,6 +204,12 @@ fn node(experiment: &Experiment, index: usize, options: protocol::Options) -> No
     config.pass = experiment.pass.name().to_string();
     config.options = options;
     config.seed = experiment.seed;
+    config.options.interrupted = experiment.run.interrupted;
+    if let Some(durability) = experiment.run.journal {
+        let name = format!("{}.data", sites[index].name);
+        config.data_dir = Some(experiment.outputs.dir.join("nodes").join(name));
+        config.durability = durability;
+    }
     config.network = experiment.network.clone();
     config.identity = match experiment.run.identity {
         Identity::Derived => IdentitySource::Seed(experiment.seed),

@@ -1,6 +1,7 @@
 //! The time a run takes: looks at all nodes a few times a second, fetches their events as they come, and says how
 //! it ended.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::time::{Duration, Instant};
 
@@ -19,6 +20,10 @@ use crate::drive::progress::Progress;
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// The same once all jobs have ended: nothing is left that could be disturbed.
 const LOOK_EVERY_AT_THE_END: Duration = Duration::from_millis(50);
+
+/// How long a node that does not answer is watched for its end, and how often.
+const END_PATIENCE: Duration = Duration::from_secs(1);
+const END_POLL: Duration = Duration::from_millis(10);
 
 /// How a run ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,6 +75,9 @@ pub struct Watch<'a> {
     progress: Progress,
     statuses: Vec<Status>,
     silent: Vec<String>,
+    /// Whether nodes that end are started again, and how often each was.
+    restart: bool,
+    restarts: BTreeMap<String, u32>,
 }
 
 impl<'a> Watch<'a> {
@@ -83,6 +91,8 @@ impl<'a> Watch<'a> {
             progress: Progress::new(jobs),
             statuses: Vec::new(),
             silent: Vec::new(),
+            restart: plan.restart,
+            restarts: BTreeMap::new(),
         }
     }
 
@@ -107,13 +117,21 @@ impl<'a> Watch<'a> {
         let mut seen = Vec::new();
         let mut changed = Instant::now();
         loop {
-            self.statuses = fleet.statuses()?;
+            self.statuses = match fleet.statuses() {
+                Ok(statuses) => statuses,
+                Err(_) if self.restart && self.restart_ended(fleet)? => continue,
+                Err(error) => return Err(error),
+            };
             // After the look, so that what is fetched is all that happened before it.
             let merge = &mut self.merge;
-            fleet.take_events(&mut |event| merge.push(event))?;
+            let taken = fleet.take_events(&mut |event| merge.push(event));
+            match taken {
+                Err(_) if self.restart && self.restart_ended(fleet)? => continue,
+                taken => taken?,
+            };
             let earliest = self.statuses.iter().map(|status| status.trace_time_us).min();
-            merge.release(earliest.map_or(Time::MAX, Time::from_micros), sink);
-            let completed: u64 = self.statuses.iter().map(|status| status.completed).sum();
+            self.merge.release(earliest.map_or(Time::MAX, Time::from_micros), sink);
+            let completed: u64 = self.statuses.iter().map(|status| status.completed + status.killed).sum();
             self.progress.set(completed);
             if fleet.is_finished_by(&self.statuses, self.jobs) {
                 return Ok(Ending::Finished);
@@ -135,6 +153,24 @@ impl<'a> Watch<'a> {
         }
     }
 
+    /// Starts the nodes again that have ended; false if none has, so that something else is wrong.
+    fn restart_ended(&mut self, fleet: &mut Fleet) -> Result<bool, FleetError> {
+        // A process ends a moment after its connections.
+        let deadline = Instant::now() + END_PATIENCE;
+        loop {
+            let names = fleet.restart_ended()?;
+            let any = !names.is_empty();
+            for name in names {
+                eprintln!("note: node {name} has ended and was started again; it goes on with its journal");
+                *self.restarts.entry(name).or_default() += 1;
+            }
+            if any || Instant::now() >= deadline {
+                return Ok(any);
+            }
+            std::thread::sleep(END_POLL);
+        }
+    }
+
     /// All nodes at the last look.
     pub fn last_statuses(&self) -> &[Status] {
         &self.statuses
@@ -143,6 +179,9 @@ impl<'a> Watch<'a> {
     /// What the reader should know of a run that ended like this.
     pub fn warnings(&self, ending: &Ending) -> Vec<String> {
         let mut warnings = Vec::new();
+        for (name, times) in &self.restarts {
+            warnings.push(format!("node {name} ended {times} times and was started again with its journal"));
+        }
         if let Ending::Lost { log: Some(log), .. } = ending {
             warnings.push(format!("the log of that node ends with\n{log}"));
         }
