@@ -1,5 +1,5 @@
-//! The command line of Stealgrid: `simulate`, `run`, `compare`, `trace`, `sweep`, `report`, `export`, `journal`, `key`, `swarm` and
-//! `bench`.
+//! The command line of Stealgrid: `simulate`, `run`, `compare`, `trace`, `sweep`, `report`, `export`, `journal`, `key`,
+//! `swarm` and `bench`.
 
 pub mod bench;
 pub mod cli;
