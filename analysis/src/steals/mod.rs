@@ -23,7 +23,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use scheduler::event::{DeclineReason, GrantCause, RefusalReason};
+use scheduler::event::{DeclineReason, GrantCause, RefusalReason, ReleaseReason};
 use scheduler::{Event, EventKind, JobId, SiteId, Span, Time};
 
 pub use price::{Concentration, Price, Thief};
@@ -112,6 +112,10 @@ struct Measured {
     requests: u64,
     refusals: BTreeMap<RefusalReason, u64>,
     declines: BTreeMap<DeclineReason, u64>,
+    /// Claims for jobs of a global queue.
+    claims: u64,
+    /// Claims that ended without the job, by reason.
+    denials: BTreeMap<ReleaseReason, u64>,
     view_age: Spread,
     view_age_granted: Spread,
     view_age_refused: Spread,
@@ -179,9 +183,13 @@ impl Steals {
             }
             EventKind::Claimed { job, .. } => {
                 self.claimed.insert((job, site), at);
+                self.measured.claims += 1;
             }
-            EventKind::Released { job, .. } => {
+            EventKind::Released { job, reason, .. } => {
                 self.claimed.remove(&(job, site));
+                if reason != ReleaseReason::Granted {
+                    *self.measured.denials.entry(reason).or_default() += 1;
+                }
             }
             EventKind::Granted { job, to, transfer, hops, cause, request } => {
                 let requested = match cause {

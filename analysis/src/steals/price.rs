@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use scheduler::event::{GrantCause, MessageKind};
+use scheduler::event::{GrantCause, MessageKind, ReleaseReason};
 use scheduler::{JobId, SiteId, Span};
 
 use super::{Measured, Steals};
@@ -40,6 +40,13 @@ pub struct Price {
     pub declines: BTreeMap<String, u64>,
     /// Their share of all grants, routes not counted.
     pub decline_rate: f64,
+    /// Claims for jobs of a global queue that sites keep by gossip.
+    pub claims: u64,
+    /// Claims that brought no job, by reason: `denied` by the owner, which gave the job to another site or started it,
+    /// or `dropped` because no answer came.
+    pub denials: BTreeMap<String, u64>,
+    /// Their share of all claims.
+    pub denial_rate: f64,
     /// Age of the newest news of the victim when a request left.
     pub view_age_s: Distribution,
     /// The same, of requests that brought a job.
@@ -101,13 +108,14 @@ impl Steals {
         let measured = &self.measured;
         let routes = measured.causes.get(&GrantCause::Route).copied().unwrap_or(0);
         let moved: u64 = measured.causes.values().sum();
-        if moved == 0 && measured.requests == 0 {
+        if moved == 0 && measured.requests == 0 && measured.claims == 0 {
             return None;
         }
         let steals = moved - routes;
         let rate = |part: u64, all: u64| if all == 0 { 0.0 } else { part as f64 / all as f64 };
         let refused: u64 = measured.refusals.values().sum();
         let declined: u64 = measured.declines.values().sum();
+        let denied: u64 = measured.denials.values().sum();
         let per_steal = |kind: MessageKind| {
             let sent = outcome.traffic.of(kind).sent;
             (sent > 0).then(|| (kind.name().to_string(), rate(sent, steals)))
@@ -127,6 +135,9 @@ impl Steals {
             refusal_rate: rate(refused, measured.requests),
             declines: measured.declines.iter().map(|(reason, n)| (reason.name().into(), *n)).collect(),
             decline_rate: rate(declined, steals + declined),
+            claims: measured.claims,
+            denials: measured.denials.iter().map(|(reason, n)| (denial(*reason).into(), *n)).collect(),
+            denial_rate: rate(denied, measured.claims),
             view_age_s: measured.view_age.distribution(),
             view_age_granted_s: measured.view_age_granted.distribution(),
             view_age_refused_s: measured.view_age_refused.distribution(),
@@ -166,6 +177,15 @@ impl Concentration {
             effective_thieves: 1.0 / herfindahl,
             gini: ranked / n,
         }
+    }
+}
+
+/// Why a claim brought no job, as files have it.
+fn denial(reason: ReleaseReason) -> &'static str {
+    match reason {
+        ReleaseReason::Granted => "granted",
+        ReleaseReason::Denied => "denied",
+        ReleaseReason::Dropped => "dropped",
     }
 }
 

@@ -180,8 +180,11 @@ fn a_claim_is_the_request_of_a_global_queue() {
     let (job, owner) = (JobId(3), SiteId(M1));
     let reason = scheduler::event::ReleaseReason::Granted;
     let held = Span::from_secs(4);
+    let denied = scheduler::event::ReleaseReason::Denied;
     let events = [
         event(0, M2, EventKind::Claimed { job, owner, claim: 1, processors: 2 }),
+        event(0, M2, EventKind::Claimed { job: JobId(5), owner, claim: 2, processors: 6 }),
+        event(2, M2, EventKind::Released { job: JobId(5), claim: 2, processors: 6, held, reason: denied }),
         granted(2, 3, 1, GrantCause::Pool, 0),
         event(4, M2, EventKind::Released { job, claim: 1, processors: 2, held, reason }),
         accepted(4, 3, 1),
@@ -194,6 +197,8 @@ fn a_claim_is_the_request_of_a_global_queue() {
     assert_eq!(rows[1].request(), None, "the host of a queue assigns jobs unasked");
     let price = steals.price(&outcome, None).unwrap();
     assert_eq!((price.steals, price.without_request, price.requests), (2, 1, 0));
+    assert_eq!((price.claims, price.denial_rate), (2, 0.5));
+    assert_eq!(price.denials, BTreeMap::from([("denied".into(), 1)]), "a granted claim is none in vain");
 }
 
 #[test]

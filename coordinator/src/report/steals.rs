@@ -44,16 +44,26 @@ pub fn steals_lines(result: &RunResult) -> Vec<String> {
             routes => format!("; {} routes to a home, not counted below", grouped(routes)),
         }
     )];
-    lines.push(format!(
-        "{} of {} requests refused, {}{}; {} grants declined, {}{}",
-        grouped(price.refusals.values().sum()),
-        grouped(price.requests),
-        percent(price.refusal_rate),
-        in_brackets(&price.refusals),
+    // Who pushes or is assigned jobs asks for none; only a queue kept by gossip has claims.
+    let share = |counts: &BTreeMap<String, u64>, all: u64, rate: f64, what: &str| {
+        let count = grouped(counts.values().sum());
+        (all > 0)
+            .then(|| format!("{count} of {} {what}, {}{}", grouped(all), percent(rate), in_brackets(counts)))
+    };
+    let mut turned_down: Vec<String> = [
+        share(&price.refusals, price.requests, price.refusal_rate, "requests refused"),
+        share(&price.denials, price.claims, price.denial_rate, "claims in vain"),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    turned_down.push(format!(
+        "{} grants declined, {}{}",
         grouped(price.declines.values().sum()),
         percent(price.decline_rate),
         in_brackets(&price.declines),
     ));
+    lines.push(turned_down.join("; "));
     lines.push(format!(
         "jobs by changes of site: {}; by times declined: {}",
         histogram(&price.jobs_by_hops),

@@ -73,12 +73,18 @@
     const { pen, width, height, x } = area;
     const step = niceStep(view.to - view.from);
     pen.textAlign = "center";
+    // Where the next label may begin; those that would run into the one before are left out.
+    let free = 0;
     for (let t = Math.ceil(view.from / step) * step; t <= view.to; t += step) {
       const at = x(t);
       pen.strokeStyle = colors.line;
       pen.beginPath(); pen.moveTo(at, 0); pen.lineTo(at, height - AXIS); pen.stroke();
       pen.fillStyle = colors.soft;
-      if (at >= LEFT && at < width - (step % 864e5 === 0 ? 20 : 44)) pen.fillText(mark(t, step), at, height - AXIS / 2);
+      const label = mark(t, step);
+      const half = pen.measureText(label).width / 2;
+      if (at < LEFT || at + half > width || at - half < free) continue;
+      pen.fillText(label, at, height - AXIS / 2);
+      free = at + half + 8;
     }
   }
 

@@ -110,7 +110,11 @@ fn write_phases(file: &mut dyn Write, exchange: &StealCost) -> io::Result<()> {
             points.trim_end()
         )?;
     }
-    writeln!(file, "</svg>\n<figcaption>Share of steals whose phase took at most as long. ")?;
+    writeln!(
+        file,
+        "</svg>\n<figcaption>Share of steals whose phase took at most as long; times on a logarithmic scale, zeros left of it. \
+         "
+    )?;
     for ((name, spread), color) in phases.iter().zip(COLORS) {
         let none = if spread.is_empty() { " (none)" } else { "" };
         write!(file, "<span class=\"key {color}\"></span> {name}{none} ")?;
