@@ -40,6 +40,7 @@ pub mod federation;
 pub mod fetch;
 #[cfg(test)]
 mod fixtures;
+mod inversions;
 pub mod life;
 pub mod metrics;
 pub mod migrations;

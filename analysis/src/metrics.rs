@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use scheduler::{Class, SiteId, Span};
+use scheduler::{Class, SiteId, Span, Submit};
 
 use crate::bounds::Bounds;
 use crate::outcome::{JobOutcome, JobState, Outcome};
@@ -64,12 +64,26 @@ pub struct Metrics {
     pub utilization: f64,
     /// Th: jobs a second.
     pub throughput_per_s: f64,
-    /// Jobs that ran away from their home site.
+    /// Jobs that ran elsewhere than at the site in whose queue they came first: their home, or where they were submitted
+    /// and not routed further.
     pub stolen_jobs: usize,
     /// Their share of the finished jobs.
     pub stolen_share: f64,
     /// Their share of the work.
     pub stolen_work_share: f64,
+    /// Jobs that ran elsewhere than at their home, the smallest site that can hold them. All stolen jobs, and no others,
+    /// where jobs are submitted at home.
+    #[serde(default)]
+    pub away_from_home_jobs: usize,
+    /// Their share of the finished jobs.
+    #[serde(default)]
+    pub away_from_home_share: f64,
+    /// Jobs that ran elsewhere than where their users submitted them. `None` where jobs are submitted at home.
+    #[serde(default)]
+    pub away_from_origin_jobs: Option<usize>,
+    /// Their share of the finished jobs.
+    #[serde(default)]
+    pub away_from_origin_share: Option<f64>,
     /// Mean time that a stolen job was under way between sites.
     pub steal_delay_mean_s: f64,
     /// The longest such time.
@@ -88,6 +102,10 @@ pub struct Metrics {
     pub refusals: u64,
     /// Granted jobs that were not taken.
     pub declines: u64,
+    /// Jobs of a global queue that started although an older one was on offer that would have fit in their place.
+    /// `None` if no job was on offer.
+    #[serde(default)]
+    pub fcfs_inversions: Option<u64>,
     /// One row per site, in the order of the experiment.
     pub sites: Vec<SiteMetrics>,
 }
@@ -138,6 +156,7 @@ impl Metrics {
         let work = sums.work as f64 / MICROS;
         let messages = outcome.traffic.all().sent;
         let stolen = sums.stolen as f64;
+        let at_origin = outcome.submit == Submit::Origin;
         Metrics {
             jobs: outcome.jobs.len(),
             finished: sums.finished,
@@ -165,6 +184,10 @@ impl Metrics {
             stolen_jobs: sums.stolen,
             stolen_share: mean(stolen),
             stolen_work_share: rate(sums.stolen_work as f64 / MICROS, work),
+            away_from_home_jobs: sums.away_from_home,
+            away_from_home_share: mean(sums.away_from_home as f64),
+            away_from_origin_jobs: at_origin.then_some(sums.away_from_origin),
+            away_from_origin_share: at_origin.then(|| mean(sums.away_from_origin as f64)),
             steal_delay_mean_s: rate(sums.steal_delay as f64 / MICROS, stolen),
             steal_delay_max_s: sums.steal_delay_max.as_secs_f64(),
             hops_max: sums.hops_max,
@@ -174,6 +197,7 @@ impl Metrics {
             requests: outcome.traffic.requests,
             refusals: outcome.traffic.refusals(),
             declines: outcome.traffic.declines(),
+            fcfs_inversions: outcome.fcfs_inversions,
             sites: site_metrics(outcome, makespan_s),
         }
     }
@@ -185,6 +209,8 @@ struct Sums {
     finished: usize,
     with_run_time: usize,
     stolen: usize,
+    away_from_home: usize,
+    away_from_origin: usize,
     wait: i128,
     wait_max: Span,
     wait_by_size: i128,
@@ -235,6 +261,8 @@ impl Sums {
             self.slowdown += turnaround_s / run_time;
         }
         self.hops_max = self.hops_max.max(job.hops);
+        self.away_from_home += usize::from(job.away_from_home());
+        self.away_from_origin += usize::from(job.away_from_origin());
         if job.stolen() {
             self.stolen += 1;
             self.stolen_work += job.work();

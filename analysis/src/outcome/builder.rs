@@ -5,8 +5,10 @@
 
 use std::collections::BTreeMap;
 
-use scheduler::event::EventKind;
-use scheduler::{Class, Event, Grid, JobId, JobIndex, Span, Threshold, Time, TimedJob};
+use scheduler::event::{EventKind, GrantCause};
+use scheduler::{Class, Event, Grid, JobId, JobIndex, Span, Submit, Threshold, Time, TimedJob};
+
+use crate::inversions::Inversions;
 
 use super::{Contradictions, JobOutcome, JobState, Outcome, Traffic};
 
@@ -15,8 +17,9 @@ use super::{Contradictions, JobOutcome, JobState, Outcome, Traffic};
 pub struct OutcomeBuilder {
     outcome: Outcome,
     rows: JobIndex,
-    /// When each job that is between two sites was granted.
-    under_way: BTreeMap<JobId, Time>,
+    /// When and why each job that is between two sites was granted.
+    under_way: BTreeMap<JobId, (Time, GrantCause)>,
+    inversions: Inversions,
 }
 
 impl OutcomeBuilder {
@@ -35,8 +38,15 @@ impl OutcomeBuilder {
             origin: first.unwrap_or(Time::ZERO).min(Time::ZERO),
             until: Time::from_micros(i64::MIN),
             events: 0,
+            fcfs_inversions: None,
+            submit: Submit::Home,
         };
-        OutcomeBuilder { outcome, rows: JobIndex::new(workload), under_way: BTreeMap::new() }
+        OutcomeBuilder {
+            outcome,
+            rows: JobIndex::new(workload),
+            under_way: BTreeMap::new(),
+            inversions: Inversions::new(grid, workload),
+        }
     }
 
     /// Counts the makespan and all bounds from `origin`, which no submission may precede.
@@ -45,14 +55,27 @@ impl OutcomeBuilder {
         self
     }
 
+    /// Says where users submit jobs; at their homes if nobody says.
+    pub fn with_submit(mut self, submit: Submit) -> OutcomeBuilder {
+        self.outcome.submit = submit;
+        self
+    }
+
     /// Takes one event into account.
     pub fn observe(&mut self, event: &Event) {
         self.outcome.events += 1;
         self.outcome.until = self.outcome.until.max(event.at);
         self.outcome.traffic.observe(&event.kind);
+        self.inversions.observe(event);
         match event.kind {
             EventKind::Submitted { job, .. } => {
+                let at_origin = self.outcome.submit == Submit::Origin;
+                let processors = self.outcome.grid.site(event.site).processors;
                 if let Some(row) = self.row(job) {
+                    // A job too wide for its origin has yet to arrive, at its home.
+                    if at_origin && row.processors <= processors {
+                        row.arrived = Some(event.site);
+                    }
                     match row.state {
                         JobState::Pending => row.state = JobState::Waiting,
                         JobState::Rejected => self.outcome.contradictions.rejected_seen += 1,
@@ -98,13 +121,16 @@ impl OutcomeBuilder {
                     _ => self.outcome.contradictions.unexpected_ends += 1,
                 }
             }
-            EventKind::Granted { job, .. } => {
-                self.under_way.insert(job, event.at);
+            EventKind::Granted { job, cause, .. } => {
+                self.under_way.insert(job, (event.at, cause));
             }
             EventKind::Accepted { job, .. } => {
                 let granted = self.under_way.remove(&job);
-                if let (Some(granted), Some(row)) = (granted, self.row(job)) {
+                if let (Some((granted, cause)), Some(row)) = (granted, self.row(job)) {
                     row.steal_delay += event.at.since(granted);
+                    if cause == GrantCause::Route {
+                        row.arrived = Some(event.site);
+                    }
                 }
             }
             EventKind::Returned { job, .. } => {
@@ -124,6 +150,7 @@ impl OutcomeBuilder {
         if self.outcome.events == 0 {
             self.outcome.until = self.outcome.origin;
         }
+        self.outcome.fcfs_inversions = self.inversions.finish();
         self.outcome
     }
 
@@ -155,6 +182,7 @@ fn pending(grid: &Grid, threshold: Threshold, job: &TimedJob) -> JobOutcome {
         hops: 0,
         origin: job.spec.origin,
         home,
+        arrived: home,
         site: None,
         user: job.spec.user,
         class,
@@ -166,11 +194,50 @@ fn pending(grid: &Grid, threshold: Threshold, job: &TimedJob) -> JobOutcome {
 mod tests {
     use super::*;
     use crate::fixtures::{completed, event, started, timed_job};
-    use scheduler::SiteId;
-    use scheduler::event::GrantCause;
+    use scheduler::{JobSpec, SiteId};
 
     fn builder(jobs: &[TimedJob]) -> OutcomeBuilder {
         OutcomeBuilder::new(&Grid::of_sizes(&[2, 4]).unwrap(), Threshold::HALF, jobs)
+    }
+
+    #[test]
+    fn a_job_that_was_routed_is_not_stolen_but_away_from_its_origin() {
+        // Two sites of 4; the home of all jobs is site 1. Jobs 1 and 2 come at site 2, 1 is routed; 2 is stolen.
+        let jobs = [1, 2, 3].map(|id| {
+            let mut job = timed_job(id, 0, 2, 5);
+            job.spec.origin = SiteId(if id == 3 { 1 } else { 2 });
+            job
+        });
+        let grid = Grid::of_sizes(&[4, 4]).unwrap();
+        let mut builder = OutcomeBuilder::new(&grid, Threshold::HALF, &jobs).with_submit(Submit::Origin);
+        let moved = |job: u64, cause: GrantCause| {
+            let (job, transfer) = (JobId(job), 1);
+            let granted = EventKind::Granted { job, to: SiteId(1), transfer, hops: 1, cause, request: 0 };
+            let accepted = EventKind::Accepted { job, from: SiteId(2), transfer, firm: false };
+            [event(1, 2, granted), event(2, 1, accepted)]
+        };
+        let submitted = |job: &TimedJob| {
+            let JobSpec { id: job, processors, requested, origin, .. } = job.spec;
+            event(0, origin.0, EventKind::Submitted { job, processors, requested, origin })
+        };
+        let mut events: Vec<Event> = jobs.iter().map(submitted).collect();
+        events.extend([moved(1, GrantCause::Route), moved(2, GrantCause::Request)].concat());
+        events.extend([started(2, 1, 1, 2), started(2, 1, 2, 2), started(7, 1, 3, 2)]);
+        events.extend([completed(7, 1, 1), completed(7, 1, 2), completed(12, 1, 3)]);
+        events.iter().for_each(|event| builder.observe(event));
+        let outcome = builder.finish();
+
+        assert_eq!(outcome.jobs.iter().map(JobOutcome::stolen).collect::<Vec<_>>(), [false, true, false]);
+        let metrics = crate::Metrics::of(&outcome, &crate::Bounds::of(&outcome));
+        assert_eq!((metrics.stolen_jobs, metrics.away_from_home_jobs), (1, 0));
+        assert_eq!(metrics.away_from_origin_jobs, Some(2));
+
+        // The same events of jobs that are submitted at home: nobody is away.
+        let mut builder = OutcomeBuilder::new(&grid, Threshold::HALF, &jobs);
+        events.iter().for_each(|event| builder.observe(event));
+        let outcome = builder.finish();
+        let metrics = crate::Metrics::of(&outcome, &crate::Bounds::of(&outcome));
+        assert_eq!((metrics.stolen_jobs, metrics.away_from_origin_jobs), (0, None));
     }
 
     #[test]

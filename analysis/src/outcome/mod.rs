@@ -8,7 +8,7 @@ mod traffic;
 
 use serde::{Deserialize, Serialize};
 
-use scheduler::{Class, Grid, JobId, SiteId, Span, Threshold, Time};
+use scheduler::{Class, Grid, JobId, SiteId, Span, Submit, Threshold, Time};
 
 pub use builder::OutcomeBuilder;
 pub use traffic::{MessageCounts, Traffic};
@@ -89,6 +89,9 @@ pub struct JobOutcome {
     pub origin: SiteId,
     /// The smallest site that can hold it; `None` for rejected jobs.
     pub home: Option<SiteId>,
+    /// The site in whose queue it came first: where it was submitted, or was routed from there. Its home where jobs are
+    /// submitted at home; `None` for rejected jobs.
+    pub arrived: Option<SiteId>,
     /// Where it started.
     pub site: Option<SiteId>,
     /// User number of the log, -1 if unknown.
@@ -125,9 +128,19 @@ impl JobOutcome {
         self.execution().map_or(0, |span| i128::from(span.as_micros()) * i128::from(self.processors))
     }
 
-    /// Whether it started at another site than its home.
+    /// Whether it started at another site than that in whose queue it came first.
     pub fn stolen(&self) -> bool {
+        self.site.is_some() && self.site != self.arrived
+    }
+
+    /// Whether it started at another site than its home.
+    pub fn away_from_home(&self) -> bool {
         self.site.is_some() && self.site != self.home
+    }
+
+    /// Whether it started at another site than the workload names.
+    pub fn away_from_origin(&self) -> bool {
+        self.site.is_some_and(|site| site != self.origin)
     }
 }
 
@@ -170,6 +183,11 @@ pub struct Outcome {
     pub until: Time,
     /// Events observed.
     pub events: u64,
+    /// Jobs of a global queue that started although an older one was on offer that would have fit in their place,
+    /// known at the end. `None` if no job was on offer, as in ideal runs.
+    pub fcfs_inversions: Option<u64>,
+    /// Where users submitted jobs.
+    pub submit: Submit,
 }
 
 impl Outcome {

@@ -23,7 +23,7 @@ pub struct MetricRow {
 }
 
 /// Metrics of which less is better: those that schedules are judged by.
-const LESS_IS_BETTER: [&str; 15] = [
+const LESS_IS_BETTER: [&str; 16] = [
     "makespan_s",
     "ratio_thesis",
     "ratio_proof",
@@ -39,6 +39,7 @@ const LESS_IS_BETTER: [&str; 15] = [
     "turnaround_by_size_mean",
     "turnaround_by_work_mean",
     "messages_per_job",
+    "fcfs_inversions",
 ];
 /// Shown even if they are equal.
 const ALWAYS: [&str; 6] =

@@ -199,7 +199,7 @@ fn own(dir: &Path) -> anyhow::Result<File> {
 /// Measures runs of these jobs; classes are told by the strategy's threshold, one half if it has none.
 pub fn builder(experiment: &Experiment, jobs: &Jobs) -> OutcomeBuilder {
     let threshold = experiment.strategy.strategy.threshold();
-    OutcomeBuilder::new(&experiment.grid, threshold, &jobs.jobs)
+    OutcomeBuilder::new(&experiment.grid, threshold, &jobs.jobs).with_submit(experiment.submit)
 }
 
 /// How a driver ended.

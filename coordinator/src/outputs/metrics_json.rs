@@ -136,6 +136,7 @@ struct Exchange {
     dropped_claims: u64,
     reserved_processor_seconds: f64,
     host_changes: u64,
+    fcfs_inversions: Option<u64>,
 }
 
 #[derive(Serialize)]
@@ -187,6 +188,7 @@ pub(crate) fn write(file: &mut dyn Write, result: &RunResult) -> io::Result<()> 
             dropped_claims: traffic.dropped_claims,
             reserved_processor_seconds: traffic.reserved_processor_seconds(),
             host_changes: traffic.host_changes,
+            fcfs_inversions: result.outcome.fcfs_inversions,
         },
         steals: result.steals.as_ref().map(|steals| &steals.price),
         contradictions: result.outcome.contradictions,

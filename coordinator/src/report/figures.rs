@@ -3,7 +3,7 @@
 use analysis::federation::Waits;
 use analysis::theory::{Comparison, Quantity, Relation};
 use analysis::{JobState, Metrics, Verdict};
-use scheduler::Strategy;
+use scheduler::{Strategy, Submit};
 
 use super::quantity::{change, grouped, number, percent, seconds};
 use super::table::Table;
@@ -39,7 +39,7 @@ pub fn key_figures(result: &RunResult) -> Vec<Figure> {
         Figure { name, measured: text(&result.metrics), ideal: ideal.map(text), change: ideal.map(change) }
     };
     let ratio = |value: f64| format!("{value:.4}");
-    vec![
+    let mut figures = vec![
         figure("makespan", &|m| Some(m.makespan_s), &seconds),
         figure("competitive ratio, best bound", &|m| m.ratio_best, &ratio),
         figure("competitive ratio, thesis bound", &|m| m.ratio_thesis, &ratio),
@@ -56,7 +56,18 @@ pub fn key_figures(result: &RunResult) -> Vec<Figure> {
         figure("messages", &|m| Some(m.messages as f64), &|n| grouped(n as u64)),
         figure("messages per job", &|m| Some(m.messages_per_job), &number),
         figure("messages per stolen job", &|m| m.messages_per_stolen_job, &number),
-    ]
+    ];
+    // Where jobs are submitted at home, stolen and away from home are the same, and nobody has an origin.
+    if result.about.submit == Submit::Origin {
+        let place = figures.iter().position(|figure| figure.name.starts_with("steal delay"));
+        let away = [
+            figure("share of jobs away from home", &|m| Some(m.away_from_home_share), &percent),
+            figure("share of jobs away from origin", &|m| m.away_from_origin_share, &percent),
+        ];
+        let place = place.expect("it was just written");
+        figures.splice(place..place, away);
+    }
+    figures
 }
 
 /// The key figures as a table, with the ideal's if there is one.
@@ -129,7 +140,13 @@ pub fn starvation_line(result: &RunResult) -> Option<String> {
     let others = others
         .into_iter()
         .filter_map(|(which, waits)| Some(format!("; {} jobs {which}: {}", grouped(waits.jobs), of(waits)?)));
-    Some(format!("longest wait {longest}{}", others.collect::<String>()))
+    let inversions = result.metrics.fcfs_inversions.map(|count| {
+        format!(
+            "; {} jobs started though an older one would have fit there (FCFS inversions)",
+            grouped(count)
+        )
+    });
+    Some(format!("longest wait {longest}{}{}", others.collect::<String>(), inversions.unwrap_or_default()))
 }
 
 /// What is proved beside what was measured.

@@ -105,6 +105,8 @@ pub fn csv(result: &RunResult) -> String {
         ("utilization", metrics.utilization.to_string()),
         ("stolen_jobs", metrics.stolen_jobs.to_string()),
         ("stolen_work_share", metrics.stolen_work_share.to_string()),
+        ("away_from_home_share", metrics.away_from_home_share.to_string()),
+        ("away_from_origin_share", optional(metrics.away_from_origin_share)),
         ("messages", metrics.messages.to_string()),
         ("messages_per_job", metrics.messages_per_job.to_string()),
         ("certificate_s", delay(|a| a.certificate.bound.as_secs_f64())),

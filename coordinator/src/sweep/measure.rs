@@ -5,14 +5,14 @@
 
 use analysis::bounds::BoundJob;
 use analysis::outcome::Traffic;
-use analysis::{Attribution, Bounds, Deficiency, Metrics, OutcomeBuilder, Setting, theory};
+use analysis::{Attribution, Bounds, Deficiency, Metrics, Setting, theory};
 use scheduler::{Grid, Span, Time, TimedJob};
 use serde::Serialize;
 use serde_json::Value;
 use simulator::Checks;
 
 use super::database::{Cell, Measures};
-use crate::drive::{Interrupt, simulate};
+use crate::drive::{self, Interrupt, simulate};
 use crate::experiment::Experiment;
 use crate::experiment::jobs::Jobs;
 use crate::outputs::Status;
@@ -77,9 +77,8 @@ fn bounds(grid: &Grid, jobs: &[TimedJob]) -> Bounds {
 /// # Errors
 /// In words, if the run violated a check or did not end.
 pub fn measure(experiment: &Experiment, prepared: &Prepared) -> Result<Measures, String> {
-    let threshold = experiment.strategy.strategy.threshold();
     let jobs = &prepared.jobs;
-    let mut builder = OutcomeBuilder::new(&experiment.grid, threshold, &jobs.jobs);
+    let mut builder = drive::builder(experiment, jobs);
     let mut deficiency = Deficiency::new(&experiment.grid, &experiment.strategy.strategy, &jobs.jobs);
     let ended = simulate::simulate(experiment, jobs, Checks::Cheap, &Interrupt::default(), &mut |event| {
         builder.observe(event);

@@ -18,7 +18,7 @@ const fn metric(column: &'static str, title: &'static str, label: &'static str, 
 }
 
 /// In the order of the report.
-pub(super) const SHOWN: [Metric; 14] = [
+pub(super) const SHOWN: [Metric; 15] = [
     metric("ratio_best", "Competitive ratio", "makespan / best lower bound", false),
     metric("wait_mean_s", "Mean wait", "mean wait of a job", true),
     metric("bounded_slowdown_mean", "Bounded slowdown, mean", "mean bounded slowdown", false),
@@ -33,7 +33,8 @@ pub(super) const SHOWN: [Metric; 14] = [
     ),
     metric("makespan_s", "Makespan", "makespan", true),
     metric("utilization", "Utilization", "work / (makespan x processors)", false),
-    metric("stolen_share", "Jobs that ran away from home", "share of the jobs", false),
+    metric("stolen_share", "Stolen jobs", "share of the jobs", false),
+    metric("away_from_home_share", "Jobs that ran away from home", "share of the jobs", false),
     metric("steal_delay_mean_s", "Time under way between sites", "mean of stolen jobs", true),
     metric("messages_per_job", "Messages", "messages per job", false),
     metric("declines", "Granted jobs that were declined", "jobs a run", false),
