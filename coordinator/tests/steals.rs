@@ -19,6 +19,9 @@ fn every_change_of_site_is_a_row() {
         &["--strategy", "common-pool"],
         &["--strategy", "pool:easy"],
         &["--strategy", "pool:easy,via=gossip"],
+        &["--strategy", "steal:random"],
+        &["--strategy", "steal:two-choices"],
+        &["--strategy", "steal:two-choices,mode=push"],
         &["--strategy", "st:50", "--discovery", "polling"],
         &["--strategy", "st:50", "--submit", "origin", "--origin", "site:4"],
     ] {
