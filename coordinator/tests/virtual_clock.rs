@@ -76,6 +76,18 @@ fn two_sites_and_their_flags_are_enough() {
     assert!(output.contains("clock virtual"), "{output}");
 }
 
+#[test]
+fn a_tolerance_means_nothing_in_virtual_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let trace = folder.path().join("t.swf");
+    std::fs::write(&trace, jobs(3)).unwrap();
+    let mut command = Command::new(PROGRAM);
+    command.args(["run", "--sites", "2,16", "--clock", "virtual", "--tolerance", "2", "--trace"]).arg(trace);
+    let output = command.arg("--out").arg(folder.path().join("out")).output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("leave out --tolerance"), "{output:?}");
+}
+
 /// The checks of this file would notice a node that drops a letter, or hands two over in the wrong order.
 #[test]
 fn a_node_that_mishandles_one_letter_is_found_out() {
@@ -162,6 +174,15 @@ fn identical(folder: &Path, what: &str, args: &[&str]) {
     assert!(output.contains("identical to the simulation: "), "{what} {args:?}: {output}");
     let beside = beside.arg("--out").arg(folder.join("simulated")).output().unwrap();
     assert!(beside.status.success(), "{what} {args:?}: {beside:?}");
+    let links = read(&folder.join("out/links.csv"));
+    assert!(links.lines().count() > 1, "{what} {args:?}: {links}");
+    for line in links.lines().skip(1) {
+        let cells: Vec<&str> = line.split(',').collect();
+        // Without messages there is nothing to say; else nothing is added to what the model says.
+        assert!(cells[2] == "0" || cells[7] == "0.000000", "{what} {args:?}: {line}");
+        let seven = what != "slow" || cells[2] == "0" || cells[3..7] == ["7.000000"; 4];
+        assert!(seven, "{what} {args:?}: {line}");
+    }
     for file in ["jobs.csv", "metrics.json"] {
         let [run, simulated] = ["out", "simulated"].map(|out| read(&folder.join(out).join(file)));
         assert_eq!(run, simulated, "{what} {args:?}: {file}");

@@ -20,6 +20,11 @@ pub struct Copies {
 impl Copies {
     /// No copy arrives.
     pub const LOST: Copies = Copies { first: None, second: None };
+
+    /// The delays of the copies that arrive.
+    pub fn arriving(self) -> impl Iterator<Item = Span> {
+        [self.first, self.second].into_iter().flatten()
+    }
 }
 
 /// What is remembered of a directed link.

@@ -30,7 +30,7 @@ pub mod frame;
 pub mod journal;
 pub mod limits;
 pub mod lockstep;
-mod measured;
+pub mod measured;
 pub mod metrics;
 pub mod network;
 pub mod node;

@@ -12,7 +12,7 @@ const BUCKET_BITS: u32 = 5;
 
 /// What arrived from one site.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Measured {
+pub struct Measured {
     count: u64,
     total: Span,
     /// What of it was injected.
@@ -30,7 +30,7 @@ pub(crate) struct Measured {
 
 impl Measured {
     /// Adds the delay of the frame with this number, so much of it injected.
-    pub(crate) fn add(&mut self, delay: Span, injected: Span, sequence: u64) {
+    pub fn add(&mut self, delay: Span, injected: Span, sequence: u64) {
         let added = delay - injected;
         if self.count == 0 {
             (self.min, self.max, self.added_min) = (delay, delay, added);
@@ -50,7 +50,7 @@ impl Measured {
     }
 
     /// The mean so far.
-    pub(crate) fn mean(&self) -> Span {
+    pub fn mean(&self) -> Span {
         self.per_message(self.total)
     }
 
@@ -59,7 +59,7 @@ impl Measured {
     }
 
     /// All of it.
-    pub(crate) fn report(&self) -> MeasuredDelay {
+    pub fn report(&self) -> MeasuredDelay {
         MeasuredDelay {
             count: self.count,
             mean_us: self.mean().as_micros(),

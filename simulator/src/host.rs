@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use links::Copies;
 use protocol::{Input, Message, Options, Output, Peer, PeerConfig};
 use scheduler::event::MessageKind;
 use scheduler::{EventKind, Grid, JobId, JobSpec, LocalScheduler, Pass, SiteId, Strategy, Time};
@@ -97,11 +98,11 @@ pub trait Host {
         wanted: &mut Vec<Wanted<Self::Letter>>,
     ) -> Result<Standing, Violation>;
 
-    /// A letter that a peer sent will be delivered so many times; 0 if it is lost.
+    /// A letter that a peer sent will be delivered after these delays, if not lost.
     ///
     /// # Errors
     /// [`Violation::Host`] if the receiver cannot be reached.
-    fn posted(&mut self, _to: usize, _letter: &Self::Letter, _copies: usize) -> Result<(), Violation> {
+    fn posted(&mut self, _to: usize, _letter: &Self::Letter, _copies: Copies) -> Result<(), Violation> {
         Ok(())
     }
 

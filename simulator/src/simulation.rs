@@ -533,10 +533,10 @@ impl<'a, H: Host> Simulation<'a, H> {
         sink: &mut impl FnMut(&Event),
     ) -> Result<(), Violation> {
         self.totals.messages += 1;
-        let Copies { first, second } = self.links.send(self.now, from, to, letter.payload());
+        let copies = self.links.send(self.now, from, to, letter.payload());
         let rank = self.config.grid.rank(to);
-        let number = [first, second].iter().flatten().count();
-        self.host.posted(rank, &letter, number)?;
+        self.host.posted(rank, &letter, copies)?;
+        let Copies { first, second } = copies;
         let Some(first) = first else {
             self.totals.lost += 1;
             let kind = EventKind::Lost { to, message: letter.kind() };

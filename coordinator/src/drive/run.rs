@@ -44,6 +44,9 @@ const START_LEAD: Duration = Duration::from_millis(200);
 /// And this much more for every node.
 const START_LEAD_PER_NODE: Duration = Duration::from_millis(10);
 
+/// The default of `--tolerance`, in percent.
+const TOLERANCE: f64 = 1.0;
+
 /// Run an experiment on real processes: one node per site, over libp2p, faster than the wall clock.
 ///
 /// With --clock scaled:K delays are injected, and the network adds its own. With --clock virtual they are modelled, and
@@ -58,9 +61,11 @@ pub struct RunArgs {
     #[command(flatten)]
     pub experiment: ExperimentArgs,
 
-    /// How far the makespan may be outside of what simulations of the experiment give, in percent
-    #[arg(long, value_name = "PERCENT", default_value_t = 1.0, help_heading = "Run")]
-    pub tolerance: f64,
+    /// How far the makespan may be outside of what simulations of the experiment give, in percent [default: 1]
+    ///
+    /// Not with --clock virtual: there every event is that of the simulation, to the microsecond, or the run fails.
+    #[arg(long, value_name = "PERCENT", help_heading = "Run")]
+    pub tolerance: Option<f64>,
 
     /// How much the network may add to configured delays, in percent, before the run is refused [default: 10]
     #[arg(long, value_name = "PERCENT", help_heading = "Network")]
@@ -114,6 +119,12 @@ pub fn command(args: &RunArgs) -> anyhow::Result<u8> {
             );
             return Ok(exit::USAGE);
         }
+        if args.tolerance.is_some() {
+            eprintln!(
+                "error: in virtual time every event is that of the simulation or the run fails; leave out --tolerance"
+            );
+            return Ok(exit::USAGE);
+        }
         return virtual_clock::command(&experiment, &jobs, &interrupt, args.experiment.format);
     }
     let stopped = || {
@@ -153,8 +164,8 @@ pub fn command(args: &RunArgs) -> anyhow::Result<u8> {
             return Ok(failure.code);
         }
     };
-    let mut ended =
-        drive(&experiment, &plan, &jobs, fleet, &simulation, args.tolerance, &mut sink, &interrupt)?;
+    let tolerance = args.tolerance.unwrap_or(TOLERANCE);
+    let mut ended = drive(&experiment, &plan, &jobs, fleet, &simulation, tolerance, &mut sink, &interrupt)?;
     ended.lines.insert(0, calibration.line(&experiment.grid));
     ended.calibration = Some(calibration.table(&experiment.grid));
     conclude(&experiment, &jobs, sink, ended, &interrupt, args.experiment.format)

@@ -7,8 +7,9 @@
 use std::path::Path;
 
 use anyhow::Context as _;
+use links::Model;
 use node::control::api::{MeasuredDelay, Status};
-use scheduler::{Grid, SiteId, Span};
+use scheduler::{Grid, SiteId, Span, Time};
 
 use crate::experiment::jobs::Jobs;
 
@@ -62,6 +63,26 @@ impl Links {
             .collect();
         links.sort_by_key(|link| (link.from, link.to));
         Links { factor, links }
+    }
+
+    /// Of all pairs of sites, with what a function says of each: in virtual time nothing is measured, and nothing but the
+    /// model delays a message.
+    pub fn modelled(
+        grid: &Grid,
+        network: &Model,
+        delay: impl Fn(SiteId, SiteId) -> Option<MeasuredDelay>,
+    ) -> Links {
+        let sites = || grid.sites().iter().map(|site| site.id);
+        let link = |from, to| Link {
+            from,
+            to,
+            configured: network.link(Time::ZERO, from, to).mean().as_micros(),
+            measured: delay(from, to),
+            rtt: None,
+        };
+        let pairs = sites().flat_map(|from| sites().map(move |to| (from, to)));
+        let links = pairs.filter(|(from, to)| from != to).map(|(from, to)| link(from, to)).collect();
+        Links { factor: 1.0, links }
     }
 
     /// Writes `links.csv`: one row per directed link.
@@ -160,7 +181,7 @@ fn slower(factor: f64, share: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use scheduler::{JobId, JobSpec, Time, TimedJob};
+    use scheduler::{JobId, JobSpec, TimedJob};
 
     use super::*;
 

@@ -17,6 +17,7 @@ use simulator::{Checks, Simulation, Violation};
 
 use self::remote_peers::{Common, RemotePeers};
 use self::twin::Twin;
+use super::links::Links;
 use super::{STOP_PATIENCE, plan, start};
 use crate::drive::progress::Progress;
 use crate::drive::simulate::configuration;
@@ -94,6 +95,9 @@ fn drive(
         Ok(host) => {
             let mut run = Simulation::over(host, config, &jobs.jobs);
             let ending = in_step(&mut run, &mut twin, jobs.jobs.len(), sink, interrupt);
+            let links =
+                Links::modelled(&experiment.grid, &experiment.network, |from, to| run.host().delay(from, to));
+            links.write(&experiment.outputs.dir.join("links.csv"), &experiment.grid)?;
             ending.unwrap_or_else(|violation| lost_or_violated(violation, experiment, &mut fleet, interrupt))
         }
         Err(violation) => lost_or_violated(violation, experiment, &mut fleet, interrupt),

@@ -3,9 +3,13 @@
 //!
 //! What a letter says stays between the nodes. The loop gets a token, enough to say when the letter is due.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
+use links::Copies;
+use node::control::api::MeasuredDelay;
 use node::lockstep::{Answer, Client, Fact, LinkError, Note, Order, Reply, Terms, Wish};
+use node::measured::Measured;
 use scheduler::event::MessageKind;
 use scheduler::{Grid, JobIndex, SiteId, Time, TimedJob};
 use simulator::host::{Standing, Told, Wanted};
@@ -68,6 +72,8 @@ pub struct RemotePeers<'a> {
     orders: u64,
     /// The instant of the last order.
     now: Time,
+    /// The delays of letters that arrive, by sender and receiver.
+    delays: BTreeMap<(SiteId, SiteId), Measured>,
 }
 
 impl<'a> RemotePeers<'a> {
@@ -81,8 +87,14 @@ impl<'a> RemotePeers<'a> {
         let mut by_site: Vec<Option<Remote>> = clients.into_iter().map(remote).map(Some).collect();
         let by_rank = (0..grid.len()).map(|rank| by_site[grid.at_rank(rank).index()].take());
         let remotes = by_rank.map(|remote| remote.expect("each site has one rank")).collect();
-        let mut peers =
-            RemotePeers { index: JobIndex::new(common.jobs), common, remotes, orders: 0, now: Time::ZERO };
+        let mut peers = RemotePeers {
+            index: JobIndex::new(common.jobs),
+            common,
+            remotes,
+            orders: 0,
+            now: Time::ZERO,
+            delays: BTreeMap::new(),
+        };
         // A node waits for a letter less long than the coordinator for the node, so that it can say what is missing.
         let terms = Terms { message_events: common.message_events, patience: common.patience / 2 };
         for rank in 0..grid.len() {
@@ -99,6 +111,11 @@ impl<'a> RemotePeers<'a> {
     /// How many orders were given.
     pub fn orders(&self) -> u64 {
         self.orders
+    }
+
+    /// The delays of the letters from one site to another; `None` if none arrives.
+    pub fn delay(&self, from: SiteId, to: SiteId) -> Option<MeasuredDelay> {
+        self.delays.get(&(from, to)).map(Measured::report)
     }
 
     /// Sends an order and waits for the reply.
@@ -197,8 +214,13 @@ impl Host for RemotePeers<'_> {
         Ok(Standing { timeout, settle })
     }
 
-    fn posted(&mut self, to: usize, token: &Token, copies: usize) -> Result<(), Violation> {
+    fn posted(&mut self, to: usize, token: &Token, copies: Copies) -> Result<(), Violation> {
         let Token { from, letter } = *token;
+        for delay in copies.arriving() {
+            // The model decides when a letter arrives, and then it does: all of its delay is injected.
+            self.delays.entry((from, letter.to)).or_default().add(delay, delay, letter.number);
+        }
+        let copies = copies.arriving().count();
         if copies == 1 {
             return Ok(());
         }
