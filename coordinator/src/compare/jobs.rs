@@ -27,10 +27,62 @@ pub struct JobsCompared {
     pub differing: BTreeMap<&'static str, u64>,
     /// The first jobs that differ, by their earlier start.
     pub first: Vec<Differing>,
+    /// What those that changed site in the second run saved.
+    pub moved: Moved,
     /// Jobs of the first run only.
     pub only_left: Named,
     /// Jobs of the second run only.
     pub only_right: Named,
+}
+
+/// Waits of the first run less those of the second, in seconds: what stealing saved, if the first run is that of the
+/// same workload with `--strategy local`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Moved {
+    /// Jobs that started in both runs and changed site in the second.
+    pub jobs: u64,
+    /// Of those, jobs that waited longer in the second run.
+    pub longer: u64,
+    /// The wait that such a job saved, in the mean. `None` without such jobs.
+    pub wait_saved_mean_s: Option<f64>,
+    /// The wait that all jobs of both runs saved together, those that did not move included.
+    pub wait_saved_all_s: f64,
+    /// The same per job that moved: each also makes room where it left, and takes some where it runs.
+    pub wait_saved_all_per_moved_s: Option<f64>,
+}
+
+/// Waits saved so far, in microseconds.
+#[derive(Clone, Copy, Debug, Default)]
+struct Saved {
+    jobs: u64,
+    longer: u64,
+    moved: i128,
+    all: i128,
+}
+
+impl Saved {
+    fn pair(&mut self, left: &JobRow, right: &JobRow) {
+        let wait = |row: &JobRow| row.start.map(|start| i128::from(start.since(row.submit).as_micros()));
+        let (Some(first), Some(second)) = (wait(left), wait(right)) else { return };
+        self.all += first - second;
+        if right.hops > 0 {
+            self.jobs += 1;
+            self.longer += u64::from(second > first);
+            self.moved += first - second;
+        }
+    }
+
+    fn finish(self) -> Moved {
+        let seconds = |micros: i128| micros as f64 / 1e6;
+        let per_moved = |micros: i128| (self.jobs > 0).then(|| seconds(micros) / self.jobs as f64);
+        Moved {
+            jobs: self.jobs,
+            longer: self.longer,
+            wait_saved_mean_s: per_moved(self.moved),
+            wait_saved_all_s: seconds(self.all),
+            wait_saved_all_per_moved_s: per_moved(self.all),
+        }
+    }
 }
 
 /// A number of jobs, and the first of them.
@@ -91,6 +143,7 @@ struct Pairs {
     rows: [u64; 2],
     waiting: [BTreeMap<JobId, JobRow>; 2],
     tally: Tally,
+    saved: Saved,
     last_end: [Time; 2],
     differing: BTreeMap<&'static str, u64>,
     first: BTreeMap<(Time, JobId), Differing>,
@@ -102,6 +155,7 @@ impl Default for Pairs {
             rows: [0; 2],
             waiting: [BTreeMap::new(), BTreeMap::new()],
             tally: Tally::new(0),
+            saved: Saved::default(),
             last_end: [Time::ZERO; 2],
             differing: BTreeMap::new(),
             first: BTreeMap::new(),
@@ -129,6 +183,7 @@ impl Pairs {
         self.ended(0, left);
         self.ended(1, right);
         self.tally.pair(left.job, placement(left), placement(right));
+        self.saved.pair(left, right);
         let mut differing = Differing { job: left.job, left: BTreeMap::new(), right: BTreeMap::new() };
         for ((field, from), (_, to)) in fields(left).into_iter().zip(fields(right)) {
             if from != to {
@@ -164,6 +219,7 @@ impl Pairs {
             agreement: self.tally.finish(makespan_difference),
             differing: self.differing,
             first: self.first.into_values().collect(),
+            moved: self.saved.finish(),
             only_left: named(&self.waiting[0]),
             only_right: named(&self.waiting[1]),
         }
@@ -255,6 +311,20 @@ mod tests {
             assert_eq!(compared.differing, BTreeMap::from([(field, 1)]));
             assert_eq!(compared.first[0].job, JobId(2));
         }
+    }
+
+    #[test]
+    fn what_moved_jobs_saved_is_told_apart_from_what_all_saved() {
+        let left = [row(1, 0), row(2, 30), row(3, 7), row(4, 8)];
+        // Jobs 2 and 3 moved: one waits 20 s less and one 2 s longer. Job 4 stayed, and gained 3 s.
+        let mut right = [row(1, 0), row(2, 10), row(3, 9), row(4, 5)];
+        (right[1].hops, right[2].hops) = (1, 2);
+        let moved = compared(&left, &right).moved;
+        assert_eq!((moved.jobs, moved.longer, moved.wait_saved_mean_s), (2, 1, Some(9.0)));
+        assert_eq!((moved.wait_saved_all_s, moved.wait_saved_all_per_moved_s), (21.0, Some(10.5)));
+        // Nobody moved in the first run.
+        let moved = compared(&right, &left).moved;
+        assert_eq!((moved.jobs, moved.wait_saved_mean_s, moved.wait_saved_all_s), (0, None, -21.0));
     }
 
     #[test]

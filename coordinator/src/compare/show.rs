@@ -100,6 +100,19 @@ fn jobs_lines(jobs: &JobsCompared) -> Vec<String> {
         agreement.start_difference_max,
         agreement.start_difference_mean_s,
     )];
+    let moved = &jobs.moved;
+    if let (Some(mean), Some(per_moved)) = (moved.wait_saved_mean_s, moved.wait_saved_all_per_moved_s) {
+        lines.push(format!(
+            "moved       {} jobs changed site in the second run; wait saved by each (first less second): {mean:.3} s in \
+             the mean, {} waited longer",
+            grouped(moved.jobs),
+            grouped(moved.longer)
+        ));
+        lines.push(format!(
+            "            wait saved by all jobs together: {:.3} s, {per_moved:.3} s per job that moved",
+            moved.wait_saved_all_s
+        ));
+    }
     let fields: Vec<String> =
         jobs.differing.iter().map(|(field, count)| format!("{field} {}", grouped(*count))).collect();
     if !fields.is_empty() {
