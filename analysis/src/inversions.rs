@@ -53,7 +53,8 @@ impl Inversions {
             EventKind::Offered { job, .. }
             | EventKind::Withdrawn { job, .. }
             | EventKind::Started { job, .. }
-            | EventKind::Completed { job, .. } => job,
+            | EventKind::Completed { job, .. }
+            | EventKind::Interrupted { job, .. } => job,
             _ => return,
         };
         let Some(place) = self.index.get(job) else { return };
@@ -74,6 +75,7 @@ impl Inversions {
                     self.started.push((place, event.site));
                 }
             }
+            // It completed, or a crash ended it: its processors are free.
             _ => self.idle[site] = self.idle[site].saturating_add(width),
         }
     }
@@ -166,6 +168,21 @@ mod tests {
         assert_eq!(count(&events), Some(0));
         // Without job 1 there it would have.
         assert_eq!(count(&events[1..]), Some(1));
+    }
+
+    #[test]
+    fn a_job_that_a_crash_ended_makes_room() {
+        // Job 1 had a half of site 1 until the crash; job 2, which needs the whole, was older than job 3 then.
+        let interrupted = EventKind::Interrupted { job: JobId(1), processors: 2, killed: true };
+        let events = [
+            started(0, 1, 1, 2),
+            offered(1, 1, 2),
+            offered(2, 1, 3),
+            event(3, 1, interrupted),
+            withdrawn(4, 1, 3),
+            started(4, 1, 3, 2),
+        ];
+        assert_eq!(count(&events), Some(1));
     }
 
     #[test]
