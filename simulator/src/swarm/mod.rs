@@ -1,6 +1,6 @@
 //! Very many small runs with faults, each drawn from one number.
 //!
-//! A seed draws everything ([`drawing`]); a [`Reduction`] takes things away from what it drew. Both together are one line
+//! A seed draws everything (`drawing`); a [`Reduction`] takes things away from what it drew. Both together are one line
 //! that repeats a failure. [`shrink`](fn@shrink) looks for the largest reduction that still fails by the same check.
 
 mod drawing;
