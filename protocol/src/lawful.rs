@@ -102,14 +102,18 @@ impl Peer {
 
     fn may_come(&self, transfer: &Transfer) -> bool {
         let job = transfer.job.id;
-        let newer = |custody: &Custody| custody.epoch < transfer.epoch;
+        let newer = |custody: &Custody| self.membership.is_some() && custody.epoch < transfer.epoch;
         if self.is_void(transfer) || self.custody.get(&job).is_some_and(newer) {
             // It was taken over: the older of the two copies is dropped.
             return true;
         }
-        // A job that this site gave away may come back before the answer does, but then it moved once more.
-        let went = self.ledger.hops_out(job);
-        !self.is_here(job) && (transfer.epoch > 0 || went.is_none_or(|hops| hops < transfer.hops))
+        // A job that this site gave away may come back before the answer does, but then it moved once more, or was
+        // taken over since.
+        let taken_over = |out: &Transfer| self.membership.is_some() && out.epoch < transfer.epoch;
+        let came_back = |out: &Transfer| out.hops < transfer.hops || taken_over(out);
+        let went = self.ledger.hops_out(job).is_some();
+        let mut out = self.ledger.transfers_out().map(|(_, out)| out).filter(|out| went && out.job.id == job);
+        !self.is_here(job) && out.all(came_back)
     }
 
     /// Whether this site has the job: it waits, is held or runs.

@@ -23,13 +23,14 @@ pub(super) struct Pushed {
 impl Peer {
     /// Turns to the next site if jobs wait here.
     pub(super) fn look_for_room(&mut self, now: Time) {
+        if self.balancer().pushed.is_some() {
+            // Also if nothing waits: what is under way may come back, and then the search goes on.
+            return;
+        }
         let Some(narrowest) = self.own.narrowest(Widths::ALL) else {
             self.balancer().search = Search::Content;
             return;
         };
-        if self.balancer().pushed.is_some() {
-            return;
-        }
         // Wide enough for one job at least.
         let first = self.config.grid.home_rank(narrowest).expect("a job that waits fits its site");
         let wide = first..self.config.grid.len();
