@@ -8,7 +8,7 @@
 //!
 //! [`Durable`] is exactly what the facts say. [`crate::Peer::restore`] makes a peer of it. Everything else (views,
 //! requests, standing offers, boards, timers) is lost in a crash and found out again. Numbers that others compare
-//! with older ones begin at [`first_number`] of the life, so a restarted site never repeats one.
+//! with older ones begin anew, far higher, with each life, so a restarted site never repeats one.
 
 use std::collections::{BTreeMap, BTreeSet};
 
