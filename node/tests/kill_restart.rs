@@ -151,7 +151,8 @@ fn killed_at_random(rounds: u64, interrupted: Interrupted) -> (Vec<TimedJob>, Ve
             }
         }
     }
-    let deadline = Instant::now() + PATIENCE;
+    // More is submitted than the grid can do meanwhile, and what is interrupted is done again.
+    let deadline = Instant::now() + PATIENCE + Duration::from_secs(2 * rounds);
     while !fleet.is_finished(jobs.len() as u64).unwrap() {
         assert!(Instant::now() < deadline, "{:#?}", fleet.statuses().unwrap());
         std::thread::sleep(Duration::from_millis(50));
