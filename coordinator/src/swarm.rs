@@ -119,7 +119,9 @@ fn one(seed: u64, args: &SwarmArgs) -> Summary {
         for fault in &scenario.faults {
             println!("{fault:?}");
         }
-        println!("healed at {}", scenario.healed);
+        if let Some(healed) = scenario.healed {
+            println!("healed at {healed}");
+        }
     }
     let result = swarm::run_scenario(&scenario, Trial::default(), &mut |event| {
         if args.trace {

@@ -38,7 +38,7 @@ impl Peer {
         if durable.routes != routes {
             return Err("routes differ from those written down".to_owned());
         }
-        Ok(())
+        self.membership.as_ref().map_or(Ok(()), |membership| membership.agrees_with(durable))
     }
 
     fn agrees_on(&self, kept: &Kept) -> Result<(), String> {

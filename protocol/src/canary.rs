@@ -52,6 +52,18 @@ pub enum Canary {
     RoutesForgotten,
     /// A site that begins again executes jobs once more although interrupted ones are killed.
     KilledRunAgain,
+    /// A guardian takes a job over under the epoch that it has.
+    SameEpoch,
+    /// Nobody writes down that it took a job over.
+    TakeOverNotWritten,
+    /// Copies of older epochs are taken.
+    VoidUnchecked,
+    /// A job that nobody present can hold is dropped.
+    StrandedForgotten,
+    /// A site that was silent is never believed to be here again.
+    NeverHereAgain,
+    /// A site has left although jobs wait there.
+    LeavesEarly,
 }
 
 impl Peer {

@@ -16,7 +16,7 @@ use crate::peer::Peer;
 /// Versions, sequences and transfer numbers are at most this: no site counts so far, and two more fit the type.
 const COUNT_MAX: u64 = 1 << 62;
 /// Take-overs of one job are at most so many.
-const EPOCH_MAX: u32 = 1 << 30;
+pub(crate) const EPOCH_MAX: u32 = 1 << 30;
 /// Times are at most so far from the origin of the trace, and spans at most so long, in microseconds: some 285 years,
 /// so that hundreds of them add up.
 const MICROS_MAX: i64 = 1 << 53;

@@ -57,7 +57,8 @@ pub enum Input {
     Timeout,
     /// The operator wants the site to give its jobs away and to stop; see [`Peer::has_left`].
     Leave,
-    /// The operator makes the site the owner of a job whose guardian is gone, under an epoch newer than any other.
+    /// The operator makes the site the owner of a job whose guardian never comes back, under an epoch newer than any
+    /// other; see [`crate::membership::operator`]. May be repeated.
     Adopt {
         /// The job.
         job: JobSpec,
@@ -232,8 +233,7 @@ impl Peer {
             Input::Settle => {}
             Input::Timeout => self.on_timeout(now),
             Input::Leave => self.leave(now),
-            Input::Adopt { job, epoch } if self.membership.is_some() => self.adopt(now, job, epoch),
-            Input::Adopt { .. } => {}
+            Input::Adopt { job, epoch } => self.on_adopt(now, job, epoch),
         }
         if self.pool.is_some() {
             self.pool_after(now);
@@ -717,7 +717,7 @@ impl Peer {
     /// Whether no answer is outstanding and no message may have to be repeated. A site that polls always has a
     /// question open; for it only transfers count.
     pub fn is_quiet(&self) -> bool {
-        if self.membership.as_ref().is_some_and(|membership| !membership.is_quiet()) {
+        if self.membership.as_ref().is_some_and(|membership| membership.reports_due(&self.config.grid) > 0) {
             return false;
         }
         if self.balance.is_some() {

@@ -91,10 +91,16 @@ impl Peer {
             }
             let kill =
                 self.config.options.interrupted == Interrupted::Kill && !self.has(Canary::KilledRunAgain);
-            self.event(EventKind::Interrupted { job: job.id, processors: job.processors, killed: kill });
-            if kill {
+            // It was taken over while it executed: it went on, and does not begin again.
+            let void = self.is_void_epoch(job.id, custody.epoch);
+            let killed = kill || void;
+            self.event(EventKind::Interrupted { job: job.id, processors: job.processors, killed });
+            if killed {
                 self.write(Fact::Ended { job: job.id });
-                return self.ward_done(job.id, custody);
+                if !void {
+                    self.ward_done(job.id, custody);
+                }
+                return;
             }
             if self.lists.is_some() && self.config.home_rank(&job) != Some(self.rank) {
                 // It is stolen: nobody steals it back.
@@ -107,9 +113,7 @@ impl Peer {
     }
 
     fn put_back(&mut self, now: Time, job: JobSpec, place: Place) {
-        if self.pool.is_some() {
-            self.pool_submitted(now, job);
-        } else if place == Place::Held && self.lists.is_some() {
+        if place == Place::Held && self.lists.is_some() {
             self.held.push_back(job);
         } else {
             self.enqueue(now, job);

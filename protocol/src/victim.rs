@@ -270,7 +270,16 @@ impl Peer {
             return;
         }
         for thief in self.rank + 1..self.config.grid.len() {
-            self.publish_to(now, thief);
+            if self.is_reachable(thief) {
+                self.publish_to(now, thief);
+            }
+        }
+    }
+
+    /// Tells a thief that was not there what it may have missed.
+    pub(crate) fn notify_again(&mut self, now: Time, thief: usize) {
+        if self.record(thief).mode == Mode::Pending {
+            self.notify(now, thief);
         }
     }
 

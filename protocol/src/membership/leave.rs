@@ -3,6 +3,7 @@
 
 use scheduler::{EventKind, JobId, JobSpec, Time};
 
+use crate::canary::Canary;
 use crate::handover::Custody;
 use crate::peer::Peer;
 
@@ -25,11 +26,14 @@ impl Peer {
 
     /// Whether this site leaves and has nothing left to do: the driver may stop it.
     pub fn has_left(&self) -> bool {
-        let reported = self.membership.as_ref().is_some_and(|membership| membership.reports.is_empty());
+        let Some(membership) = &self.membership else { return false };
+        // Nobody else looks after the jobs that this site gave away.
+        let answers_for_none = membership.wards.is_empty() && membership.reports_due(&self.config.grid) == 0;
+        let empty = self.waiting() == 0 || self.has(Canary::LeavesEarly);
         self.is_leaving()
-            && reported
+            && answers_for_none
             && self.running().next().is_none()
-            && self.waiting() == 0
+            && empty
             && self.ledger().is_settled()
     }
 
@@ -45,7 +49,7 @@ impl Peer {
     fn evacuate(&mut self, now: Time) {
         for job in self.waiting_jobs() {
             let Some(to) = self.room_elsewhere(&job) else { continue };
-            if self.withdraw(job.id).is_none() {
+            if self.take_out(job).is_none() {
                 continue;
             }
             let custody = self.custody.get(&job.id).copied().unwrap_or_default();
@@ -84,6 +88,9 @@ impl Peer {
     }
 
     fn strand(&mut self, job: JobSpec) {
+        if self.has(Canary::StrandedForgotten) {
+            return;
+        }
         if let Some(membership) = &mut self.membership {
             membership.stranded.push(job);
         }
@@ -120,25 +127,30 @@ impl Peer {
     /// Takes a waiting job out of wherever it waits. None if it does not.
     pub(super) fn withdraw(&mut self, job: JobId) -> Option<JobSpec> {
         let found = self.waiting_jobs().into_iter().find(|waiting| waiting.id == job)?;
+        self.take_out(found)
+    }
+
+    /// The same of a job that waits here.
+    fn take_out(&mut self, job: JobSpec) -> Option<JobSpec> {
         let membership = self.members();
-        if let Some(place) = membership.stranded.iter().position(|waiting| waiting.id == job) {
+        if let Some(place) = membership.stranded.iter().position(|waiting| waiting.id == job.id) {
             return Some(membership.stranded.remove(place));
         }
-        if membership.local.remove(&job).is_some() {
+        if let Some(found) = membership.local.remove(&job.id) {
             // The local scheduler cannot forget a job; when it starts it, nothing happens.
-            membership.withdrawn.insert(job);
+            membership.withdrawn.insert(job.id);
             return Some(found);
         }
-        if let Some(place) = self.held.iter().position(|waiting| waiting.id == job) {
+        if let Some(place) = self.held.iter().position(|waiting| waiting.id == job.id) {
             return self.held.remove(place);
         }
         if self.pool.is_some() {
-            return self.pool_forget(found);
+            return self.pool_forget(job.id);
         }
         if self.balance.is_some() {
-            self.balance_take(&found);
-            return Some(found);
+            self.balance_take(&job);
+            return Some(job);
         }
-        self.own.remove(found.processors, found.key())
+        self.own.remove(job.processors, job.key())
     }
 }

@@ -11,12 +11,14 @@
 
 mod custody;
 mod leave;
+pub mod operator;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use scheduler::{EventKind, JobId, JobSpec, Span, Time};
+use scheduler::{EventKind, Grid, JobId, JobSpec, Span, Time};
 
 pub use self::custody::{Report, Ward};
+use crate::canary::Canary;
 use crate::config::PeerConfig;
 use crate::journal::Durable;
 use crate::message::{Message, Void};
@@ -129,9 +131,32 @@ impl Membership {
         self.stranded.len()
     }
 
-    /// Whether everybody was told what they must know.
-    pub(crate) fn is_quiet(&self) -> bool {
-        self.reports.is_empty()
+    /// What must still be told, but to sites that are gone.
+    pub(crate) fn reports_due(&self, grid: &Grid) -> usize {
+        let is_there = |report: &&Report| self.sites[grid.rank(report.guardian)].presence != Presence::Gone;
+        self.reports.values().filter(is_there).count()
+    }
+
+    /// What a peer must know of membership and its journal must say, too.
+    pub(crate) fn agrees_with(&self, durable: &Durable) -> Result<(), String> {
+        let differs = |what: &str| Err(format!("{what} differ from those written down"));
+        if self.wards != durable.wards {
+            return differs("jobs that it is responsible for");
+        }
+        if self.reports != durable.reports {
+            return differs("reports to others");
+        }
+        if self.voids != durable.voids {
+            return differs("newest epochs");
+        }
+        if self.taken_over != durable.taken_over {
+            return differs("jobs that it took over");
+        }
+        let void = durable.jobs.values().find(|kept| {
+            let newest = self.voids.get(&kept.job.id).copied().unwrap_or(0);
+            kept.started.is_none() && kept.custody.epoch < newest
+        });
+        void.map_or(Ok(()), |kept| Err(format!("a void copy of job {} waits", kept.job.id)))
     }
 
     pub(crate) fn restore(&mut self, durable: &Durable) {
@@ -222,19 +247,23 @@ impl Peer {
         let other = &mut membership.sites[rank];
         let silent = now.since(other.heard);
         other.heard = now;
-        if matches!(other.presence, Presence::Suspected | Presence::Gone) {
-            other.presence = Presence::Here;
-            self.count_absent();
-            self.event(EventKind::Heard { peer: self.site_at(rank), after: silent });
-            self.is_back(now, rank);
+        let lost = matches!(other.presence, Presence::Suspected | Presence::Gone);
+        if lost && !self.has(Canary::NeverHereAgain) {
+            self.is_back(now, rank, silent);
         }
     }
 
-    /// A site is there again that was believed not to be.
-    fn is_back(&mut self, now: Time, rank: usize) {
+    /// A site is there again that was believed not to be, or does not leave after all.
+    fn is_back(&mut self, now: Time, rank: usize, silent: Span) {
+        self.members().sites[rank].presence = Presence::Here;
+        self.count_absent();
+        self.event(EventKind::Heard { peer: self.site_at(rank), after: silent });
         if self.lists.is_some() && rank < self.rank {
             // It may have told this site something that was lost.
             self.views[rank].forget();
+        }
+        if self.lists.is_some() && rank > self.rank {
+            self.notify_again(now, rank);
         }
         self.fresh = true;
         self.tell_reports(rank);
@@ -256,19 +285,20 @@ impl Peer {
             if lost && lease.is_some_and(|lease| silent >= lease) {
                 self.is_gone(now, rank);
             }
-            self.tell_presence(rank);
+            let knows = usize::try_from(self.members().sites[rank].knows).unwrap_or(usize::MAX);
+            self.tell_presence(rank, knows);
             self.tell_reports(rank);
         }
     }
 
-    fn tell_presence(&mut self, rank: usize) {
+    /// Tells a site that this one is there, and what this one took over, from that place on.
+    fn tell_presence(&mut self, rank: usize, first: usize) {
         let life = self.life();
         let membership = self.members();
-        let Other { knows, known, .. } = membership.sites[rank];
-        let from = usize::try_from(knows).unwrap_or(usize::MAX).min(membership.taken_over.len());
-        let voids = membership.taken_over[from..].iter().take(VOIDS_MAX).copied().collect();
-        let leaving = membership.leaving;
-        self.send(rank, Message::Beat { life, leaving, first: from as u64, voids, known });
+        let first = first.min(membership.taken_over.len());
+        let voids = membership.taken_over[first..].iter().take(VOIDS_MAX).copied().collect();
+        let (leaving, known) = (membership.leaving, membership.sites[rank].known);
+        self.send(rank, Message::Beat { life, leaving, first: first as u64, voids, known });
     }
 
     fn suspect(&mut self, now: Time, rank: usize) {
@@ -283,6 +313,9 @@ impl Peer {
     fn give_up_on(&mut self, now: Time, rank: usize) {
         if self.lists.is_some() && rank < self.rank {
             self.give_up_request(now, rank);
+        }
+        if self.lists.is_some() && rank > self.rank {
+            self.timers.cancel(Timer::Notice(rank));
         }
         if self.balance.is_some() {
             self.balance_gives_up(rank);
@@ -318,7 +351,6 @@ impl Peer {
         let news = usize::try_from(other.known.saturating_sub(first)).unwrap_or(usize::MAX);
         let fits = first <= other.known;
         let was = other.presence;
-        other.presence = if leaving { Presence::Leaving } else { Presence::Here };
         if fits && news < voids.len() {
             other.known = first + voids.len() as u64;
             for &void in &voids[news..] {
@@ -329,16 +361,15 @@ impl Peer {
         if all_told && self.members().asked.remove(&rank) && self.members().asked.is_empty() {
             self.fresh = true;
         }
-        if was != self.presence(rank) {
+        // Whoever was silent before is believed to be here by now.
+        if leaving && was != Presence::Leaving {
+            self.members().sites[rank].presence = Presence::Leaving;
             self.count_absent();
-            self.event(match leaving {
-                true => EventKind::Left { peer: self.site_at(rank) },
-                false => EventKind::Heard { peer: self.site_at(rank), after: Span::ZERO },
-            });
-            if leaving {
-                self.give_up_on(now, rank);
-            }
+            self.event(EventKind::Left { peer: self.site_at(rank) });
+            self.give_up_on(now, rank);
             self.settle_stranded(now);
+        } else if !leaving && was == Presence::Leaving {
+            self.is_back(now, rank, Span::ZERO);
         }
     }
 

@@ -224,19 +224,19 @@ impl Peer {
     }
 
     /// Takes a waiting job out of the local queue, or its offer back.
-    pub(crate) fn pool_forget(&mut self, job: JobSpec) -> Option<JobSpec> {
+    pub(crate) fn pool_forget(&mut self, job: JobId) -> Option<JobSpec> {
         let exchange = self.exchange();
-        if let Some(listing) = exchange.offers.get(&job.id) {
+        if let Some(listing) = exchange.offers.get(&job) {
             let offer = listing.id();
             self.pool_withdraw(offer);
         } else {
-            let waiting = *exchange.own.iter().find(|waiting| waiting.id == job.id)?;
+            let waiting = *exchange.own.iter().find(|waiting| waiting.id == job)?;
             exchange.own.remove(&waiting);
-            if exchange.site.kept.is_some_and(|kept| kept.id == job.id) {
+            if exchange.site.kept.is_some_and(|kept| kept.id == job) {
                 exchange.site.kept = None;
             }
         }
-        self.exchange().specs.remove(&job.id)
+        self.exchange().specs.remove(&job)
     }
 
     /// A job was submitted here.

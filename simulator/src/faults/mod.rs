@@ -5,6 +5,8 @@
 //! wrong, [`watch`] what is asserted after each call. With the same scenario it does the same, whatever else is done.
 
 mod clock;
+mod ending;
+mod operating;
 pub mod schedule;
 mod site;
 pub mod watch;

@@ -14,8 +14,8 @@ pub enum Fault {
         site: SiteId,
         /// When.
         at: Time,
-        /// How long until it begins again.
-        down: Span,
+        /// How long until it begins again; none if it never does. Then the operator acts after the lease.
+        down: Option<Span>,
         /// Of calls whose facts are still being written, this share becomes durable, from the oldest.
         written_percent: u8,
         /// Not at that instant, but in the middle of the next call that has facts.
@@ -29,6 +29,20 @@ pub enum Fault {
         at: Time,
         /// How long.
         lasts: Span,
+    },
+    /// The operator has a site give its jobs away. Its process ends for good when it has nothing left.
+    Leave {
+        /// Where.
+        site: SiteId,
+        /// When.
+        at: Time,
+    },
+    /// A site is not there from the start: its process begins for the first time.
+    Join {
+        /// Where.
+        site: SiteId,
+        /// When.
+        at: Time,
     },
     /// Some links are cut.
     Cut(Cut),
@@ -71,6 +85,8 @@ impl Fault {
         match self {
             Fault::Crash { site, .. }
             | Fault::Pause { site, .. }
+            | Fault::Leave { site, .. }
+            | Fault::Join { site, .. }
             | Fault::Clock { site, .. }
             | Fault::SlowDisk { site, .. } => Some(*site),
             Fault::Cut(_) | Fault::Noise(_) => None,
@@ -78,8 +94,8 @@ impl Fault {
     }
 }
 
-/// The links with all faults of links until `healed`, and reliable from then on.
-pub(crate) fn links(network: &Model, faults: &[Fault], healed: Time) -> Model {
+/// The links with all faults of links, until `healed` if they ever are, and reliable from then on.
+pub(crate) fn links(network: &Model, faults: &[Fault], healed: Option<Time>) -> Model {
     let mut model = network.clone();
     for fault in faults {
         match fault {
@@ -88,6 +104,7 @@ pub(crate) fn links(network: &Model, faults: &[Fault], healed: Time) -> Model {
             _ => {}
         }
     }
+    let Some(healed) = healed else { return model };
     model.rules.push(Rule {
         at: Some(healed),
         loss: Some(Probability::ZERO),

@@ -20,14 +20,30 @@ pub(super) struct Call {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Armed {
     pub(super) torn: Torn,
-    pub(super) down: Span,
+    pub(super) down: Option<Span>,
     pub(super) written_percent: u8,
+}
+
+/// Whether a site belongs to the grid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stay {
+    /// It has not joined yet.
+    Absent,
+    /// It does, up or down.
+    Member,
+    /// It was told to leave.
+    Leaving,
+    /// It has left.
+    Left,
+    /// Its process ended for good, then.
+    Dead(Time),
 }
 
 /// One site.
 #[derive(Clone, Debug)]
 pub(super) struct Site {
     pub(super) clock: Clock,
+    pub(super) stay: Stay,
     /// None while the process is down.
     pub(super) peer: Option<Peer>,
     /// Counts processes. What belongs to an earlier one is void.
@@ -43,6 +59,8 @@ pub(super) struct Site {
     pub(super) writing: VecDeque<Call>,
     /// Jobs of users that are not durable here yet.
     pub(super) users: BTreeMap<JobId, JobSpec>,
+    /// Jobs that the operator lets it adopt, with their epochs, until that is durable.
+    pub(super) adopting: BTreeMap<JobId, (JobSpec, u32)>,
     pub(super) armed: Option<Armed>,
     /// When the peer wants to be woken, in true time.
     pub(super) wake: Option<Time>,
@@ -52,6 +70,7 @@ impl Site {
     pub(super) fn new(clock: Clock) -> Site {
         Site {
             clock,
+            stay: Stay::Member,
             peer: None,
             process: 0,
             paused: false,
@@ -60,6 +79,7 @@ impl Site {
             ahead: Durable::default(),
             writing: VecDeque::new(),
             users: BTreeMap::new(),
+            adopting: BTreeMap::new(),
             armed: None,
             wake: None,
         }
@@ -68,6 +88,11 @@ impl Site {
     /// Whether it can be told something.
     pub(super) fn is_up(&self) -> bool {
         self.peer.is_some() && !self.paused
+    }
+
+    /// Whether it is one of the grid, up or down, and if it leaves.
+    pub(super) fn is_member(&self) -> bool {
+        matches!(self.stay, Stay::Member | Stay::Leaving)
     }
 
     /// Whether it has nothing left to write, to answer, or to hear of.

@@ -10,7 +10,8 @@ use scheduler::{Grid, JobId, JobSpec, SiteId, Time};
 /// One of the checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Check {
-    /// A job executes once; again only after a crash ended it, and only if interrupted jobs wait again.
+    /// A job executes once; again only after a crash ended it, and only if interrupted jobs wait again, or because it
+    /// was taken over: then once under each epoch.
     SingleStart,
     /// No job starts before its submission.
     Early,
@@ -18,9 +19,9 @@ pub enum Check {
     Capacity,
     /// A job that a site took on is never lost.
     Lost,
-    /// A job has one owner, or is in one transfer whose receiver has not accepted.
+    /// A job has one owner under each epoch, or is in one transfer whose receiver has not accepted.
     SingleOwner,
-    /// A job ends once, and only after it was executed or killed.
+    /// A job ends once under each epoch, and only after it was executed or killed.
     SingleEnd,
     /// A peer is what its facts say.
     Agreement,
@@ -36,11 +37,15 @@ pub enum Check {
     Silence,
     /// Once nothing is under way, no site has room for a job that it should steal. Classic stealing only.
     Starvation,
+    /// In the end all agree on who is there.
+    Presence,
+    /// A site that has left holds nothing; one that is to leave, does.
+    Left,
 }
 
 impl Check {
     /// All.
-    pub const ALL: [Check; 13] = [
+    pub const ALL: [Check; 15] = [
         Check::SingleStart,
         Check::Early,
         Check::Capacity,
@@ -54,6 +59,8 @@ impl Check {
         Check::Unfinished,
         Check::Silence,
         Check::Starvation,
+        Check::Presence,
+        Check::Left,
     ];
 
     /// Its name in reports.
@@ -72,6 +79,8 @@ impl Check {
             Check::Unfinished => "unfinished",
             Check::Silence => "silence",
             Check::Starvation => "starvation",
+            Check::Presence => "presence",
+            Check::Left => "left",
         }
     }
 }
@@ -99,7 +108,12 @@ enum Progress {
     Interrupted,
     /// It is written down that it ended.
     Ended,
+    /// It was taken over since, and what there was under this epoch is dropped, or goes on under a newer one.
+    Dropped,
 }
+
+/// A job, and how often it was taken over.
+type Copy = (JobId, u32);
 
 /// A number that a message carries: sender, receiver if numbers are counted for each, kind, number.
 type Numbered = (SiteId, SiteId, u8, u64);
@@ -115,82 +129,92 @@ enum Meaning {
 /// Everything seen so far.
 #[derive(Clone, Debug)]
 pub(crate) struct Watch {
-    progress: BTreeMap<JobId, Progress>,
+    submitted: BTreeSet<JobId>,
+    progress: BTreeMap<Copy, Progress>,
+    /// Epochs under which jobs were taken over durably, the newest.
+    taken_over: BTreeMap<JobId, BTreeSet<u32>>,
     /// Jobs that a site took on durably and that have not ended.
     taken: BTreeSet<JobId>,
     used: Vec<u32>,
     numbers: BTreeMap<Numbered, Meaning>,
     /// Whether interrupted jobs are given up.
     kills: bool,
-    /// Jobs given up, or ended.
-    ended: usize,
+    /// Jobs given up, or ended, and how often.
+    ended: BTreeMap<JobId, u32>,
 }
 
 impl Watch {
     pub(crate) fn new(sites: usize, kills: bool) -> Watch {
         Watch {
+            submitted: BTreeSet::new(),
             progress: BTreeMap::new(),
+            taken_over: BTreeMap::new(),
             taken: BTreeSet::new(),
             used: vec![0; sites],
             numbers: BTreeMap::new(),
             kills,
-            ended: 0,
+            ended: BTreeMap::new(),
         }
     }
 
-    /// How many jobs have ended for good.
+    /// How many jobs have ended, under any epoch.
     pub(crate) fn ended(&self) -> usize {
-        self.ended
+        self.ended.len()
     }
 
-    /// A job that has not ended.
-    pub(crate) fn unfinished(&self) -> Option<JobId> {
-        self.progress.iter().find(|&(_, &progress)| progress != Progress::Ended).map(|(&job, _)| job)
+    pub(crate) fn has_ended(&self, job: JobId) -> bool {
+        self.ended.contains_key(&job)
+    }
+
+    /// How many jobs ended more than once.
+    pub(crate) fn ran_twice(&self) -> u64 {
+        self.ended.values().filter(|&&times| times > 1).count() as u64
+    }
+
+    /// Whether an executor is busy.
+    pub(crate) fn executes(&self) -> bool {
+        self.used.iter().any(|&used| used > 0)
+    }
+
+    pub(crate) fn all_submitted(&self, jobs: usize) -> bool {
+        self.submitted.len() == jobs
     }
 
     pub(crate) fn submitted(&mut self, job: JobId) {
-        self.progress.insert(job, Progress::Waiting);
+        self.submitted.insert(job);
     }
 
-    /// An executor begins a job.
+    fn newest(&self, job: JobId) -> u32 {
+        self.taken_over.get(&job).and_then(|epochs| epochs.last()).copied().unwrap_or(0)
+    }
+
+    /// An executor begins a job under an epoch.
     pub(crate) fn started(
         &mut self,
         at: Time,
         grid: &Grid,
         site: SiteId,
         job: &JobSpec,
+        epoch: u32,
     ) -> Result<(), Broken> {
         let broken = |check, what| Err(Broken { check, at, what });
         let id = job.id;
-        match self.progress.get(&id) {
-            None => {
-                return broken(
-                    Check::Early,
-                    format!("job {id} starts at site {site} before it is submitted"),
-                );
-            }
-            Some(Progress::Waiting) => {}
-            Some(Progress::Interrupted) if !self.kills => {}
-            Some(Progress::Interrupted) => {
-                return broken(
-                    Check::SingleStart,
-                    format!("job {id}, killed by a crash, starts at site {site}"),
-                );
-            }
-            Some(Progress::Executing(other)) => {
-                return broken(
-                    Check::SingleStart,
-                    format!("job {id} starts at site {site} and executes at {other}"),
-                );
-            }
-            Some(Progress::Ended) => {
-                return broken(
-                    Check::SingleStart,
-                    format!("job {id} starts at site {site} after it has ended"),
-                );
-            }
+        if !self.submitted.contains(&id) {
+            return broken(Check::Early, format!("job {id} starts at site {site} before it is submitted"));
         }
-        self.progress.insert(id, Progress::Executing(site));
+        let what = match self.progress.get(&(id, epoch)) {
+            None | Some(Progress::Waiting) => self.without_take_over(id, epoch),
+            Some(Progress::Interrupted) if !self.kills => None,
+            Some(Progress::Interrupted) => Some("after a crash killed it".to_owned()),
+            Some(Progress::Executing(other)) => Some(format!("and executes at {other}")),
+            Some(Progress::Ended) => Some("after it has ended".to_owned()),
+            Some(Progress::Dropped) => Some("after this copy was dropped".to_owned()),
+        };
+        if let Some(what) = what {
+            let what = format!("job {id}, epoch {epoch}, starts at site {site} {what}");
+            return broken(Check::SingleStart, what);
+        }
+        self.progress.insert((id, epoch), Progress::Executing(site));
         let used = &mut self.used[site.index()];
         *used += job.processors;
         let processors = grid.site(site).processors;
@@ -201,6 +225,12 @@ impl Watch {
             );
         }
         Ok(())
+    }
+
+    /// What is wrong with an epoch that nobody took the job over under.
+    fn without_take_over(&self, job: JobId, epoch: u32) -> Option<String> {
+        let known = epoch == 0 || self.taken_over.get(&job).is_some_and(|epochs| epochs.contains(&epoch));
+        (!known).then(|| "and nobody took it over".to_owned())
     }
 
     /// An executor has come to the end of a job.
@@ -221,30 +251,71 @@ impl Watch {
         interrupted
     }
 
-    /// Something became durable.
-    pub(crate) fn written(&mut self, at: Time, site: SiteId, fact: &Fact) -> Result<(), Broken> {
+    /// Something became durable at a site, in addition to what there is already.
+    pub(crate) fn written(
+        &mut self,
+        at: Time,
+        site: SiteId,
+        fact: &Fact,
+        before: &Durable,
+    ) -> Result<(), Broken> {
         match fact {
-            Fact::Owns { job, .. } => {
-                self.taken.insert(job.id);
+            Fact::Owns { job, custody, .. } => {
+                if !self.has_ended(job.id) {
+                    self.taken.insert(job.id);
+                }
+                let had = before.jobs.get(&job.id).map(|kept| (job.id, kept.custody.epoch));
+                if let Some(had) = had.filter(|had| had.1 != custody.epoch)
+                    && self.progress.get(&had) == Some(&Progress::Executing(site))
+                {
+                    // What executes here goes on under a newer epoch.
+                    self.progress.insert(had, Progress::Dropped);
+                    let goes_on = (job.id, custody.epoch);
+                    let there = self.progress.insert(goes_on, Progress::Executing(site));
+                    if there.is_some_and(|there| there != Progress::Waiting) {
+                        let what = format!("job {} goes on at site {site}, where it was {there:?}", job.id);
+                        return Err(Broken { check: Check::SingleStart, at, what });
+                    }
+                }
             }
             Fact::Ended { job } => {
-                let before = self.progress.insert(*job, Progress::Ended);
-                let executed = before == Some(Progress::Executing(site));
-                let killed = self.kills && matches!(before, Some(Progress::Waiting | Progress::Interrupted));
-                if !executed && !killed {
-                    let what = format!("job {job} ends at site {site}, where it was {before:?}");
-                    return Err(Broken { check: Check::SingleEnd, at, what });
+                let epoch = before.jobs.get(job).map_or(0, |kept| kept.custody.epoch);
+                return self.over(at, site, (*job, epoch));
+            }
+            Fact::TookOver(void) => {
+                if !self.taken_over.entry(void.job).or_default().insert(void.epoch) {
+                    let what =
+                        format!("job {} is taken over under epoch {} a second time", void.job, void.epoch);
+                    return Err(Broken { check: Check::SingleOwner, at, what });
                 }
-                self.taken.remove(job);
-                self.ended += 1;
             }
             _ => {}
         }
         Ok(())
     }
 
-    /// Each job has one owner, or is in a transfer that its receiver has not accepted, among these journals by rank.
-    /// With `all`, jobs that sites took on are not missing either.
+    /// A site writes down that a copy of a job is not there any more.
+    fn over(&mut self, at: Time, site: SiteId, copy: Copy) -> Result<(), Broken> {
+        let (job, epoch) = copy;
+        let before = self.progress.get(&copy).copied();
+        let executed = before == Some(Progress::Executing(site));
+        let waits = matches!(before, None | Some(Progress::Waiting | Progress::Interrupted));
+        if !executed && waits && epoch < self.newest(job) {
+            self.progress.insert(copy, Progress::Dropped);
+            return Ok(());
+        }
+        self.progress.insert(copy, Progress::Ended);
+        if !executed && !(self.kills && waits) {
+            let what = format!("job {job}, epoch {epoch}, ends at site {site}, where it was {before:?}");
+            return Err(Broken { check: Check::SingleEnd, at, what });
+        }
+        self.taken.remove(&job);
+        *self.ended.entry(job).or_default() += 1;
+        Ok(())
+    }
+
+    /// Under each epoch each job has one owner, or is in a transfer that its receiver has not accepted, among these
+    /// journals by rank. With `all`, the newest epochs of jobs that sites took on are not missing either.
     pub(crate) fn holders<'a>(
         &self,
         at: Time,
@@ -252,12 +323,13 @@ impl Watch {
         journal: impl Fn(usize) -> &'a Durable,
         all: bool,
     ) -> Result<(), Broken> {
-        let mut holders: BTreeMap<JobId, SiteId> = BTreeMap::new();
-        let mut hold = |job: JobId, site: SiteId, how: &str| {
-            let what = if self.progress.get(&job) == Some(&Progress::Ended) {
-                format!("job {job} has ended, and {how} site {site}")
-            } else if let Some(first) = holders.insert(job, site) {
-                format!("job {job} belongs to site {first} and {how} site {site}")
+        let mut holders: BTreeMap<Copy, SiteId> = BTreeMap::new();
+        let mut hold = |copy: Copy, site: SiteId, how: &str| {
+            let (job, epoch) = copy;
+            let what = if self.progress.get(&copy) == Some(&Progress::Ended) {
+                format!("job {job}, epoch {epoch}, has ended, and {how} site {site}")
+            } else if let Some(first) = holders.insert(copy, site) {
+                format!("job {job}, epoch {epoch}, belongs to site {first} and {how} site {site}")
             } else {
                 return Ok(());
             };
@@ -265,13 +337,13 @@ impl Watch {
         };
         for rank in 0..grid.len() {
             let (site, here) = (grid.at_rank(rank), journal(rank));
-            for &job in here.jobs.keys() {
-                hold(job, site, "belongs to")?;
+            for (&job, kept) in &here.jobs {
+                hold((job, kept.custody.epoch), site, "belongs to")?;
             }
             for (to, transfer) in here.ledger.transfers_out() {
                 match journal(grid.rank(to)).ledger.arrival(site, transfer.number) {
                     Arrival::New | Arrival::Answered(Answer::Declined) => {
-                        hold(transfer.job.id, site, "is out from")?;
+                        hold((transfer.job.id, transfer.epoch), site, "is out from")?;
                     }
                     Arrival::Answered(Answer::Accepted) => {}
                     Arrival::Settled => {
@@ -284,7 +356,8 @@ impl Watch {
                 }
             }
         }
-        if all && let Some(job) = self.taken.iter().find(|job| !holders.contains_key(job)) {
+        let held = |job: &JobId| holders.contains_key(&(*job, self.newest(*job)));
+        if all && let Some(job) = self.taken.iter().find(|job| !held(job)) {
             let what = format!("job {job} was taken on by a site, and nobody has it");
             return Err(Broken { check: Check::Lost, at, what });
         }

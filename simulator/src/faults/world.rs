@@ -6,24 +6,25 @@
 //! | after | a crash cuts off its other outputs anywhere |
 //! | while earlier calls are being written | it waits for them, facts or not: what it wants done may depend on theirs |
 //!
-//! Until [`Scenario::healed`] faults strike. Then everybody begins again, links are reliable, and all must end.
+//! Until [`Scenario::healed`] faults strike. Then everybody who ever comes back begins again, links are reliable, and all
+//! must end. A scenario that is never healed suffers its faults and nothing else. Who is there is in `operating.rs`, what
+//! must hold in the end in `ending.rs`. Without faults, events are those of [`crate::simulation`].
 
 use std::cmp::Reverse;
-use std::collections::{BTreeSet, BinaryHeap};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
 use std::sync::Arc;
 
 use links::{Copies, Links, Model};
-use protocol::{Discovery, Durable, Fact, Input, Interrupted, Message, Options, Output, Peer, PeerConfig};
-use scheduler::ideal::closed_form;
-use scheduler::waiting::WaitingList;
+use protocol::journal::Kept;
+use protocol::{Durable, Fact, Input, Interrupted, Message, Options, Output, Peer, PeerConfig};
 use scheduler::{
-    Event, EventKind, Grid, JobId, JobIndex, JobSpec, LocalScheduler, Order, Pass, Selection, SiteId, Span,
-    Strategy, Submit, Time, TimedJob,
+    Event, EventKind, Grid, JobId, JobIndex, JobSpec, LocalScheduler, Pass, SiteId, Span, Strategy, Submit,
+    Time, TimedJob,
 };
 
 use super::clock::Clock;
 use super::schedule::{self, Fault};
-use super::site::{Armed, Call, Site};
+use super::site::{Armed, Call, Site, Stay};
 use super::watch::{Broken, Check, Watch};
 
 /// Everything that a run depends on.
@@ -41,14 +42,15 @@ pub struct Scenario {
     pub pass: Pass,
     /// Where jobs enter the grid.
     pub submit: Submit,
-    /// Switches and limits of the protocol.
+    /// Switches and limits of the protocol. With [`Options::journal`]: ends are counted by what is durable.
     pub options: Options,
     /// What links do without faults.
     pub network: Model,
     /// What goes wrong.
     pub faults: Vec<Fault>,
-    /// When faults stop.
-    pub healed: Time,
+    /// When faults stop, and whoever is down begins again, but for those that never do. `None`: never; the run ends
+    /// when every job has ended and nobody waits, or when nothing more happens.
+    pub healed: Option<Time>,
     /// The seed of what links do and peers draw.
     pub seed: u64,
 }
@@ -92,6 +94,20 @@ pub struct Tally {
     pub torn: u64,
     /// Processes that began again.
     pub restarts: u64,
+    /// Processes that never began again.
+    pub deaths: u64,
+    /// Sites that left.
+    pub left: u64,
+    /// Sites that joined late.
+    pub joined: u64,
+    /// Jobs that a site took over.
+    pub taken_over: u64,
+    /// Of these, because the operator said so.
+    pub adopted: u64,
+    /// Jobs that ended more than once, under different epochs.
+    pub ran_twice: u64,
+    /// Jobs too wide for every site that was left in the end.
+    pub stranded: u64,
     /// Jobs that executed when their process ended.
     pub interrupted: u64,
     /// Jobs that changed owner.
@@ -112,6 +128,13 @@ impl Tally {
         self.crashes += other.crashes;
         self.torn += other.torn;
         self.restarts += other.restarts;
+        self.deaths += other.deaths;
+        self.left += other.left;
+        self.joined += other.joined;
+        self.taken_over += other.taken_over;
+        self.adopted += other.adopted;
+        self.ran_twice += other.ran_twice;
+        self.stranded += other.stranded;
         self.interrupted += other.interrupted;
         self.moved += other.moved;
         self.jobs += other.jobs;
@@ -122,25 +145,46 @@ impl Tally {
 /// Something that is going to happen.
 #[derive(Clone, Debug)]
 #[expect(clippy::large_enum_variant, reason = "most of what comes are letters, the largest")]
-enum Coming {
+pub(super) enum Coming {
     Heal,
     Fault(usize),
-    Restart { rank: usize, process: u32 },
-    Resume { rank: usize, process: u32 },
-    Written { rank: usize, process: u32 },
-    Executed { rank: usize, process: u32, job: JobId },
+    /// The operator looks who is gone for good.
+    Operator,
+    Restart {
+        rank: usize,
+        process: u32,
+    },
+    Resume {
+        rank: usize,
+        process: u32,
+    },
+    Written {
+        rank: usize,
+        process: u32,
+    },
+    Executed {
+        rank: usize,
+        process: u32,
+        job: JobId,
+    },
     Submitted(usize),
-    Letter { from: SiteId, to: usize, message: Message },
+    Letter {
+        from: SiteId,
+        to: usize,
+        message: Message,
+    },
 }
 
 impl Coming {
-    /// The order at one instant.
-    fn class(&self) -> u8 {
+    /// The order at one instant. A site that decides at each event hears of submissions first.
+    fn class(&self, per_event: bool) -> u8 {
         match self {
             Coming::Heal => 0,
-            Coming::Fault(_) | Coming::Restart { .. } | Coming::Resume { .. } => 1,
+            Coming::Fault(_) | Coming::Operator | Coming::Restart { .. } | Coming::Resume { .. } => 1,
             Coming::Written { .. } => 2,
+            Coming::Executed { .. } if per_event => 4,
             Coming::Executed { .. } => 3,
+            Coming::Submitted(_) if per_event => 3,
             Coming::Submitted(_) => 4,
             Coming::Letter { .. } => 5,
         }
@@ -173,33 +217,44 @@ impl Ord for Due {
     }
 }
 
+/// A message that needs no time.
+type Parcel = (SiteId, usize, Message);
+
 /// A grid with faults, in virtual time.
 pub struct World<'a> {
-    scenario: &'a Scenario,
+    pub(super) scenario: &'a Scenario,
     limits: Limits,
     mistake: Option<Mistake>,
     #[cfg(feature = "canary")]
     canary: Option<protocol::canary::Canary>,
     /// Whether peers are compared with what is written; without it, what follows from a difference is seen.
     agreement: bool,
-    sites: Vec<Site>,
+    pub(super) sites: Vec<Site>,
     index: JobIndex,
     links: Links,
     coming: BinaryHeap<Reverse<Due>>,
+    /// Messages without delay, delivered before anything else happens.
+    inbox: VecDeque<Parcel>,
     sequence: u64,
-    letters: usize,
+    pub(super) letters: usize,
     wakes: BTreeSet<(Time, usize)>,
     restless: BTreeSet<usize>,
     unsettled: BTreeSet<usize>,
-    now: Time,
-    healed: bool,
-    watch: Watch,
-    tally: Tally,
+    pub(super) now: Time,
+    pub(super) healed: bool,
+    pub(super) watch: Watch,
+    pub(super) tally: Tally,
+    /// Epochs of jobs that the operator had others adopt, once that is durable.
+    pub(super) adopted: BTreeMap<JobId, u32>,
 }
 
 impl<'a> World<'a> {
     /// Sites that are about to begin.
+    ///
+    /// # Panics
+    /// If peers write no journal: callers set [`Options::journal`].
     pub fn new(scenario: &'a Scenario, limits: Limits) -> World<'a> {
+        assert!(scenario.options.journal, "what a crash leaves is what was written");
         let sites = scenario.grid.len();
         let clock_of = |rank: usize| {
             let here = scenario.grid.at_rank(rank);
@@ -222,6 +277,7 @@ impl<'a> World<'a> {
                 scenario.seed,
             ),
             coming: BinaryHeap::new(),
+            inbox: VecDeque::new(),
             sequence: 0,
             letters: 0,
             wakes: BTreeSet::new(),
@@ -231,6 +287,7 @@ impl<'a> World<'a> {
             healed: false,
             watch: Watch::new(sites, scenario.options.interrupted == Interrupted::Kill),
             tally: Tally { jobs: scenario.jobs.len() as u64, ..Tally::default() },
+            adopted: BTreeMap::new(),
             scenario,
         }
     }
@@ -264,14 +321,22 @@ impl<'a> World<'a> {
     /// If an assertion of the protocol fails; callers report that as [`Check::Invariant`].
     pub fn run(mut self, sink: &mut dyn FnMut(&Event)) -> Result<Tally, Broken> {
         self.plan();
+        if self.scenario.healed.is_none() {
+            // As a simulation, whose first instant is the first thing that happens.
+            self.now = self.coming.peek().map_or(Time::ZERO, |Reverse(due)| due.key.0);
+        }
         for rank in 0..self.sites.len() {
             self.begin(rank, sink)?;
         }
         loop {
             self.instant(sink)?;
-            if self.tally.calls > self.limits.calls {
+            if self.is_endless() {
+                if !self.healed {
+                    self.check_end()?;
+                }
                 return self.broken(Check::Silence, format!("{} calls, and still talking", self.tally.calls));
             }
+            self.stop_who_left(sink)?;
             if self.healed {
                 self.check_starvation()?;
             }
@@ -282,33 +347,51 @@ impl<'a> World<'a> {
             self.now = next;
         }
         self.check_end()?;
+        self.tally.ran_twice = self.watch.ran_twice();
         self.tally.site_time_us = self.now.as_micros().unsigned_abs() * self.sites.len() as u64;
         Ok(self.tally)
     }
 
     fn plan(&mut self) {
-        self.expect(self.scenario.healed, Coming::Heal);
-        for (place, fault) in self.scenario.faults.iter().enumerate() {
-            if let Fault::Crash { at, .. } | Fault::Pause { at, .. } = fault {
+        let scenario = self.scenario;
+        if let Some(healed) = scenario.healed {
+            self.expect(healed, Coming::Heal);
+        }
+        for (place, fault) in scenario.faults.iter().enumerate() {
+            if let Fault::Crash { at, .. }
+            | Fault::Pause { at, .. }
+            | Fault::Leave { at, .. }
+            | Fault::Join { at, .. } = fault
+            {
                 self.expect(*at, Coming::Fault(place));
+            }
+            if let Fault::Join { site, .. } = fault {
+                self.sites[scenario.grid.rank(*site)].stay = Stay::Absent;
             }
         }
         let ahead = match self.mistake {
             Some(Mistake::SubmitEarly) => Span::from_secs(1),
             _ => Span::ZERO,
         };
-        for (place, job) in self.scenario.jobs.iter().enumerate() {
-            self.expect((job.spec.submit - ahead).max(Time::ZERO), Coming::Submitted(place));
+        for (place, job) in scenario.jobs.iter().enumerate() {
+            self.expect(job.spec.submit - ahead, Coming::Submitted(place));
         }
     }
 
-    fn expect(&mut self, at: Time, what: Coming) {
+    pub(super) fn expect(&mut self, at: Time, what: Coming) {
         self.sequence += 1;
         self.letters += usize::from(matches!(what, Coming::Letter { .. }));
-        self.coming.push(Reverse(Due { key: (at, what.class(), self.sequence), what }));
+        let class = what.class(self.decides_per_event());
+        self.coming.push(Reverse(Due { key: (at, class, self.sequence), what }));
     }
 
-    fn next(&self) -> Option<Time> {
+    /// Whether local schedulers decide after each event.
+    fn decides_per_event(&self) -> bool {
+        self.scenario.strategy == Strategy::Local && self.scenario.pass == Pass::PerEvent
+    }
+
+    /// When something happens next; none if the run is over.
+    pub(super) fn next(&self) -> Option<Time> {
         if self.is_over() {
             return None;
         }
@@ -316,72 +399,106 @@ impl<'a> World<'a> {
         [coming, self.wakes.first().map(|&(at, _)| at)].into_iter().flatten().min()
     }
 
-    /// Every job has ended, nobody waits for an answer, and all that is left is asking in vain.
-    fn is_over(&self) -> bool {
-        let polls = matches!(self.scenario.strategy, Strategy::Balance(_))
-            || matches!(self.scenario.options.discovery, Discovery::Polling { .. });
-        polls
-            && self.healed
-            && self.watch.ended() == self.scenario.jobs.len()
-            && self.sites.iter().all(Site::is_quiet)
-    }
-
-    fn check_end(&self) -> Result<(), Broken> {
-        if self.watch.ended() < self.scenario.jobs.len() {
-            let left = self.scenario.jobs.len() - self.watch.ended();
-            let job = self
-                .watch
-                .unfinished()
-                .map_or_else(|| "none submitted".to_owned(), |job| format!("job {job}"));
-            return self.broken(Check::Unfinished, format!("{left} jobs have not ended, the first is {job}"));
-        }
-        for (rank, site) in self.sites.iter().enumerate() {
-            if !site.is_quiet() {
-                let what = format!("site {} still waits for an answer", self.scenario.grid.at_rank(rank));
-                return self.broken(Check::Silence, what);
-            }
-        }
-        match self.next() {
-            Some(next) => {
-                self.broken(Check::Silence, format!("every job has ended, but something happens at {next}"))
-            }
-            None => Ok(()),
-        }
-    }
-
-    fn broken<T>(&self, check: Check, what: String) -> Result<T, Broken> {
+    pub(super) fn broken<T>(&self, check: Check, what: String) -> Result<T, Broken> {
         Err(Broken { check, at: self.now, what })
     }
 
-    /// Everything that happens now, until nothing more does.
+    /// Everything that happens now, in the order of [`protocol::peer`], until nothing more does.
     fn instant(&mut self, sink: &mut dyn FnMut(&Event)) -> Result<(), Broken> {
-        while self.tally.calls <= self.limits.calls {
-            if self.coming.peek().is_some_and(|Reverse(due)| due.key.0 <= self.now) {
-                let Reverse(due) = self.coming.pop().expect("just looked");
-                self.happen(due.what, sink)?;
-            } else if let Some(rank) = self.restless.pop_first() {
-                self.call(rank, Input::Turn, sink)?;
-            } else if !self.unsettled.is_empty() {
-                for rank in std::mem::take(&mut self.unsettled) {
-                    self.call(rank, Input::Settle, sink)?;
-                    self.restless.insert(rank);
-                }
-            } else if let Some(&(at, rank)) = self.wakes.first()
-                && at <= self.now
+        while !self.is_endless() {
+            let (mut reached, mut later) = (0, Vec::new());
+            while let Some(Reverse(due)) = self.coming.peek()
+                && due.key.0 <= self.now
             {
-                self.call(rank, Input::Timeout, sink)?;
-                self.restless.insert(rank);
-            } else {
-                return Ok(());
+                let Reverse(due) = self.coming.pop().expect("just looked");
+                if due.key.1 < reached && matches!(due.what, Coming::Executed { .. }) {
+                    // It began only now and needs no time: everybody decides first.
+                    later.push(Reverse(due));
+                    continue;
+                }
+                reached = due.key.1;
+                // A job on its way home, and an answer that needs no time, come before anybody decides.
+                let answered = !matches!(due.what, Coming::Executed { .. });
+                self.happen(due.what, sink)?;
+                if answered {
+                    self.drain_inbox(sink)?;
+                }
+            }
+            self.coming.extend(later);
+            self.turns(sink)?;
+            while self.settle(sink)? || self.timers_due(sink)? {
+                self.turns(sink)?;
+            }
+            if self.coming.peek().is_none_or(|Reverse(due)| due.key.0 > self.now) {
+                break;
             }
         }
         Ok(())
     }
 
+    /// Whether so much was done that it counts as endless.
+    fn is_endless(&self) -> bool {
+        self.tally.calls > self.limits.calls
+    }
+
+    fn turns(&mut self, sink: &mut dyn FnMut(&Event)) -> Result<(), Broken> {
+        let mut from = 0;
+        while !self.is_endless() {
+            let next = self.restless.range(from..).next().or_else(|| self.restless.first());
+            let Some(&rank) = next else { break };
+            self.restless.remove(&rank);
+            self.call(rank, Input::Turn, sink)?;
+            self.drain_inbox(sink)?;
+            from = rank + 1;
+        }
+        Ok(())
+    }
+
+    fn settle(&mut self, sink: &mut dyn FnMut(&Event)) -> Result<bool, Broken> {
+        let ranks = std::mem::take(&mut self.unsettled);
+        for &rank in &ranks {
+            self.call(rank, Input::Settle, sink)?;
+        }
+        self.drain_inbox(sink)?;
+        Ok(!ranks.is_empty() && !self.is_endless())
+    }
+
+    fn timers_due(&mut self, sink: &mut dyn FnMut(&Event)) -> Result<bool, Broken> {
+        let due = self.wakes.iter().take_while(|&&(at, _)| at <= self.now);
+        let ranks: BTreeSet<usize> = due.map(|&(_, rank)| rank).collect();
+        for &rank in &ranks {
+            self.restless.insert(rank);
+            self.call(rank, Input::Timeout, sink)?;
+            self.drain_inbox(sink)?;
+        }
+        Ok(!ranks.is_empty() && !self.is_endless())
+    }
+
+    fn drain_inbox(&mut self, sink: &mut dyn FnMut(&Event)) -> Result<(), Broken> {
+        while !self.is_endless()
+            && let Some((from, to, message)) = self.inbox.pop_front()
+        {
+            self.deliver(from, to, message, sink)?;
+        }
+        Ok(())
+    }
+
+    fn deliver(
+        &mut self,
+        from: SiteId,
+        to: usize,
+        message: Message,
+        sink: &mut dyn FnMut(&Event),
+    ) -> Result<(), Broken> {
+        let wakes = message.wakes();
+        self.tell(to, Input::Message { from, message }, wakes, sink)
+    }
+
     fn happen(&mut self, what: Coming, sink: &mut dyn FnMut(&Event)) -> Result<(), Broken> {
         match what {
             Coming::Heal => self.heal(sink),
-            Coming::Fault(place) => self.strike(place),
+            Coming::Fault(place) => self.strike(place, sink),
+            Coming::Operator => self.operate(sink),
             Coming::Restart { rank, process } if self.sites[rank].process == process => {
                 self.begin(rank, sink)
             }
@@ -407,19 +524,14 @@ impl<'a> World<'a> {
             }
             Coming::Submitted(place) => {
                 let job = self.scenario.jobs[place].spec;
-                let scenario = self.scenario;
-                let rank = scenario.submit.rank(&scenario.grid, scenario.strategy, &job);
-                let rank = rank.expect("scenarios have no job that is wider than the widest site");
                 if self.mistake != Some(Mistake::SubmitEarly) || job.submit <= self.now {
                     self.watch.submitted(job.id);
                 }
-                self.sites[rank].users.insert(job.id, job);
-                self.tell(rank, Input::Submitted(job), true, sink)
+                self.submit(job, sink)
             }
             Coming::Letter { from, to, message } => {
                 self.letters -= 1;
-                let wakes = message.wakes();
-                self.tell(to, Input::Message { from, message }, wakes, sink)
+                self.deliver(from, to, message, sink)
             }
         }
     }
@@ -429,7 +541,7 @@ impl<'a> World<'a> {
     }
 
     /// Tells a site something, now or when it goes on.
-    fn tell(
+    pub(super) fn tell(
         &mut self,
         rank: usize,
         input: Input,
@@ -439,7 +551,9 @@ impl<'a> World<'a> {
         let site = &mut self.sites[rank];
         if site.peer.is_none() {
             // Users keep their jobs; what others say is lost.
-            self.tally.messages_lost += u64::from(matches!(input, Input::Message { .. }));
+            if let Input::Message { from, message } = input {
+                self.lose(from, rank, &message, sink);
+            }
             return Ok(());
         }
         if site.paused {
@@ -451,10 +565,17 @@ impl<'a> World<'a> {
             self.restless.insert(rank);
         }
         self.call(rank, input, sink)?;
-        if fact && self.scenario.strategy == Strategy::Local && self.scenario.pass == Pass::PerEvent {
+        if fact && self.decides_per_event() {
             self.call(rank, Input::Turn, sink)?;
         }
         Ok(())
+    }
+
+    /// A message is lost.
+    fn lose(&mut self, from: SiteId, to: usize, message: &Message, sink: &mut dyn FnMut(&Event)) {
+        self.tally.messages_lost += 1;
+        let kind = EventKind::Lost { to: self.scenario.grid.at_rank(to), message: message.kind() };
+        sink(&Event { at: self.now, site: from, kind });
     }
 
     /// One call of a peer, unless its process is not there any more.
@@ -513,7 +634,7 @@ impl<'a> World<'a> {
                     self.output(rank, output, sink)?;
                 }
             }
-            return self.crash(rank, down, written_percent);
+            return self.crash(rank, down, written_percent, sink);
         }
         if self.mistake == Some(Mistake::SendBeforeWrite) {
             let early = std::mem::take(&mut outputs);
@@ -555,11 +676,22 @@ impl<'a> World<'a> {
         let at = self.now;
         for fact in facts {
             let site = &mut self.sites[rank];
+            self.watch.written(at, self.scenario.grid.at_rank(rank), fact, &site.disk)?;
             site.disk.apply(fact);
-            if let Fact::Owns { job, .. } = fact {
-                site.users.remove(&job.id);
+            match fact {
+                Fact::Owns { job, .. } => {
+                    site.users.remove(&job.id);
+                }
+                Fact::TookOver(void) => {
+                    self.tally.taken_over += 1;
+                    if site.adopting.get(&void.job).is_some_and(|adopting| adopting.1 == void.epoch) {
+                        site.adopting.remove(&void.job);
+                        self.adopted.insert(void.job, void.epoch);
+                        self.tally.adopted += 1;
+                    }
+                }
+                _ => {}
             }
-            self.watch.written(at, self.scenario.grid.at_rank(rank), fact)?;
         }
         if facts.is_empty() { Ok(()) } else { self.check_disks() }
     }
@@ -599,7 +731,7 @@ impl<'a> World<'a> {
         let site = self.scenario.grid.at_rank(rank);
         match output {
             Output::Start(job) => self.execute(rank, site, &job),
-            Output::Send { to, message } => self.send(site, to, message),
+            Output::Send { to, message } => self.send(site, to, message, sink),
             Output::Event(kind) => {
                 self.tally.events += 1;
                 self.tally.moved += u64::from(matches!(kind, EventKind::Accepted { .. }));
@@ -611,26 +743,46 @@ impl<'a> World<'a> {
     }
 
     fn execute(&mut self, rank: usize, site: SiteId, job: &JobSpec) -> Result<(), Broken> {
-        self.watch.started(self.now, &self.scenario.grid, site, job)?;
+        let here = &self.sites[rank];
+        let kept = here.disk.jobs.get(&job.id).or_else(|| here.ahead.jobs.get(&job.id));
+        let epoch = kept.map_or(0, |kept| kept.custody.epoch);
+        self.watch.started(self.now, &self.scenario.grid, site, job, epoch)?;
         let at = self.now + self.scenario.jobs[self.place(job.id)].run_time;
         let process = self.sites[rank].process;
         self.expect(at, Coming::Executed { rank, process, job: job.id });
         Ok(())
     }
 
-    fn send(&mut self, from: SiteId, to: SiteId, message: Message) -> Result<(), Broken> {
+    fn send(
+        &mut self,
+        from: SiteId,
+        to: SiteId,
+        message: Message,
+        sink: &mut dyn FnMut(&Event),
+    ) -> Result<(), Broken> {
         self.watch.sent(self.now, from, to, &message)?;
         self.tally.messages += 1;
         let Copies { first, second } = self.links.send(self.now, from, to, message.payload());
-        self.tally.messages_lost += u64::from(first.is_none());
         let to = self.scenario.grid.rank(to);
+        let Some(first) = first else {
+            self.lose(from, to, &message, sink);
+            return Ok(());
+        };
         if let Some(second) = second {
-            self.expect(self.now + second, Coming::Letter { from, to, message: message.clone() });
-        }
-        if let Some(first) = first {
-            self.expect(self.now + first, Coming::Letter { from, to, message });
+            self.post(first, from, to, message.clone());
+            self.post(second, from, to, message);
+        } else {
+            self.post(first, from, to, message);
         }
         Ok(())
+    }
+
+    fn post(&mut self, delay: Span, from: SiteId, to: usize, message: Message) {
+        if delay == Span::ZERO {
+            self.inbox.push_back((from, to, message));
+        } else {
+            self.expect(self.now + delay, Coming::Letter { from, to, message });
+        }
     }
 
     fn set_wake(&mut self, rank: usize) {
@@ -649,13 +801,17 @@ impl<'a> World<'a> {
 
     // Faults.
 
-    fn strike(&mut self, place: usize) -> Result<(), Broken> {
+    fn strike(&mut self, place: usize, sink: &mut dyn FnMut(&Event)) -> Result<(), Broken> {
         match self.scenario.faults[place] {
             Fault::Crash { site, down, written_percent, torn, .. } => {
                 let rank = self.scenario.grid.rank(site);
                 match torn {
                     Some(torn) => self.sites[rank].armed = Some(Armed { torn, down, written_percent }),
-                    None if self.sites[rank].peer.is_some() => self.crash(rank, down, written_percent)?,
+                    None if self.sites[rank].peer.is_some() => {
+                        self.crash(rank, down, written_percent, sink)?;
+                    }
+                    // It is down: then it stays so.
+                    None if down.is_none() => self.dies(rank),
                     None => {}
                 }
                 Ok(())
@@ -672,13 +828,21 @@ impl<'a> World<'a> {
                 }
                 Ok(())
             }
+            Fault::Leave { site, .. } => self.leave(self.scenario.grid.rank(site), sink),
+            Fault::Join { site, .. } => self.join(self.scenario.grid.rank(site), sink),
             // These are looked up where they matter.
             Fault::Cut(_) | Fault::Noise(_) | Fault::Clock { .. } | Fault::SlowDisk { .. } => Ok(()),
         }
     }
 
     /// The process of a site ends. Of what is being written, the oldest share is durable.
-    fn crash(&mut self, rank: usize, down: Span, written_percent: u8) -> Result<(), Broken> {
+    fn crash(
+        &mut self,
+        rank: usize,
+        down: Option<Span>,
+        written_percent: u8,
+        sink: &mut dyn FnMut(&Event),
+    ) -> Result<(), Broken> {
         let calls = std::mem::take(&mut self.sites[rank].writing);
         let written = calls.len() * usize::from(written_percent) / 100;
         let mut kept: Vec<Fact> = Vec::new();
@@ -686,33 +850,44 @@ impl<'a> World<'a> {
             kept.extend(call.facts);
         }
         self.make_durable(rank, &kept)?;
-        let now = self.now;
-        let outlives = self.mistake == Some(Mistake::JobsOutliveProcess);
+        self.tally.crashes += 1;
+        for missed in self.end_process(rank) {
+            if let Input::Message { from, message } = missed {
+                self.lose(from, rank, &message, sink);
+            }
+        }
+        if self.mistake != Some(Mistake::JobsOutliveProcess) {
+            self.tally.interrupted += self.watch.crashed(self.scenario.grid.at_rank(rank));
+        }
+        match down {
+            Some(down) => {
+                let at = if self.healed { self.now } else { self.now.saturating_add(down) };
+                let process = self.sites[rank].process;
+                self.expect(at, Coming::Restart { rank, process });
+            }
+            None => self.dies(rank),
+        }
+        self.check_disks()
+    }
+
+    /// A process is no more. What it had not been told yet.
+    pub(super) fn end_process(&mut self, rank: usize) -> VecDeque<Input> {
         let site = &mut self.sites[rank];
         site.peer = None;
         site.process += 1;
         site.paused = false;
         site.armed = None;
-        for missed in std::mem::take(&mut site.missed) {
-            self.tally.messages_lost += u64::from(matches!(missed, Input::Message { .. }));
-        }
         site.ahead = site.disk.clone();
-        let process = site.process;
-        self.tally.crashes += 1;
-        if !outlives {
-            self.tally.interrupted += self.watch.crashed(self.scenario.grid.at_rank(rank));
-        }
+        let missed = std::mem::take(&mut site.missed);
         self.set_wake(rank);
         self.restless.remove(&rank);
         self.unsettled.remove(&rank);
-        let at = if self.healed { now } else { now.saturating_add(down) };
-        self.expect(at, Coming::Restart { rank, process });
-        self.check_disks()
+        missed
     }
 
     /// A process begins, with what is on disk; its users come again with what is not.
-    fn begin(&mut self, rank: usize, sink: &mut dyn FnMut(&Event)) -> Result<(), Broken> {
-        if self.sites[rank].peer.is_some() {
+    pub(super) fn begin(&mut self, rank: usize, sink: &mut dyn FnMut(&Event)) -> Result<(), Broken> {
+        if self.sites[rank].peer.is_some() || !self.sites[rank].is_member() {
             return Ok(());
         }
         let scenario = self.scenario;
@@ -736,7 +911,7 @@ impl<'a> World<'a> {
         for job in users {
             self.tell(rank, Input::Submitted(job), true, sink)?;
         }
-        Ok(())
+        self.remind(rank, sink)
     }
 
     #[cfg(not(feature = "canary"))]
@@ -757,7 +932,10 @@ impl<'a> World<'a> {
             return self.broken(Check::Restart, format!("site {site} begins again with other transfers"));
         }
         let kills = self.scenario.options.interrupted == Interrupted::Kill;
-        let kept = before.jobs.values().filter(|kept| !kills || kept.started.is_none()).count();
+        let is_void =
+            |kept: &Kept| before.voids.get(&kept.job.id).is_some_and(|&newest| kept.custody.epoch < newest);
+        let ends = |kept: &&Kept| kept.started.is_some() && (kills || is_void(kept));
+        let kept = before.jobs.values().filter(|kept| !ends(kept)).count();
         let here = peer.waiting() + peer.running().count();
         if here != kept {
             return self
@@ -785,35 +963,8 @@ impl<'a> World<'a> {
         for rank in 0..self.sites.len() {
             self.sites[rank].armed = None;
             self.resume(rank, sink)?;
+            self.join(rank, sink)?;
             self.begin(rank, sink)?;
-        }
-        Ok(())
-    }
-
-    /// Nothing is under way, and a site does not take a job of its list that it has room for.
-    fn check_starvation(&self) -> Result<(), Broken> {
-        let Strategy::Steal(steal) = self.scenario.strategy else { return Ok(()) };
-        let options = &self.scenario.options;
-        let proved = steal.order == Order::default()
-            && steal.select == Selection::default()
-            && options.discovery == Discovery::Standing
-            && options.margin.is_none();
-        if !proved || self.letters > 0 || !self.sites.iter().all(Site::is_quiet) {
-            return Ok(());
-        }
-        let peers: Vec<&Peer> = self.sites.iter().filter_map(|site| site.peer.as_ref()).collect();
-        let queues: Vec<WaitingList> = peers.iter().map(|peer| peer.own().clone()).collect();
-        for (rank, peer) in peers.iter().enumerate() {
-            if peer.held().next().is_some() {
-                continue;
-            }
-            let Some(list) = closed_form::list(&queues, &self.scenario.grid, steal.threshold, rank) else {
-                continue;
-            };
-            if let Some(job) = queues[list.home].first(list.widths.fitting(peer.free())) {
-                let what = format!("all is quiet, and site {} does not take job {}", peer.site(), job.id);
-                return self.broken(Check::Starvation, what);
-            }
         }
         Ok(())
     }

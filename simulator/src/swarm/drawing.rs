@@ -41,7 +41,7 @@ pub fn draw(seed: u64) -> Scenario {
         options,
         network,
         faults,
-        healed,
+        healed: Some(healed),
         seed,
         grid,
         jobs,
@@ -236,7 +236,7 @@ fn fault(rng: &mut ChaCha8Rng, grid: &Grid, healed: Time) -> Fault {
         0..5 => Fault::Crash {
             site,
             at,
-            down: lasts,
+            down: Some(lasts),
             written_percent: rng.random_range(0..=100),
             torn: rng
                 .random_bool(0.7)

@@ -81,6 +81,7 @@ fn limits(scenario: &Scenario) -> Limits {
     let patience = options.retry.unwrap_or(Span::ZERO).saturating_mul(64)
         + options.refresh.unwrap_or(Span::ZERO).saturating_mul(10)
         + options.gossip;
-    let over = scenario.healed.max(submitted) + work.saturating_mul(2) + patience.saturating_mul(jobs + 10);
+    let healed = scenario.healed.unwrap_or(submitted);
+    let over = healed.max(submitted) + work.saturating_mul(2) + patience.saturating_mul(jobs + 10);
     Limits { over, calls: CALLS_MAX }
 }

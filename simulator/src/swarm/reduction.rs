@@ -98,6 +98,8 @@ fn keep_sites(scenario: &mut Scenario, kept: &BTreeSet<u32>) {
             match &mut fault {
                 Fault::Crash { site, .. }
                 | Fault::Pause { site, .. }
+                | Fault::Leave { site, .. }
+                | Fault::Join { site, .. }
                 | Fault::Clock { site, .. }
                 | Fault::SlowDisk { site, .. } => *site = renamed(*site)?,
                 Fault::Cut(Cut { between, .. }) => {

@@ -1,0 +1,210 @@
+//! What the operator does when a site never comes back: who gets the jobs that nobody alive is responsible for.
+//!
+//! A pure rule, for whoever plays the operator: the simulator, or a coordinator that found a process dead. It reads
+//! what dead sites wrote down and says what to tell others by [`crate::Input::Adopt`]. Apply it when a site was dead
+//! for the lease, and again with all journals when another dies.
+//!
+//! | job in the journal of a dead site | then |
+//! |---|---|
+//! | waits or executes there; its guardian is that site, or is not there either | adopted |
+//! | out to another site and not answered; the same | adopted, by the receiver if it is there: it may have the job |
+//! | the same, and the receiver is dead and had accepted | the receiver's journal says what became of it |
+//! | its guardian is another site that is there | nothing: the guardian takes it over |
+//! | given away by the dead site, which was its guardian | nothing, as long as the holder lives |
+//!
+//! If that holder dies as well, its own journal has the job, and the rule finds it there. If the holder had passed it
+//! on to a site that died before it accepted, the holder takes it over itself (`custody.rs`). What a user brought and
+//! the dead site had not written down yet is not here: users keep it, and bring it to [`successor`].
+//!
+//! A job that runs at a living receiver of a dead site's transfer goes on there under the new epoch. One that ended
+//! there, or that a dead site executed to the end without writing so, runs once more: at least once, never lost.
+
+use std::collections::BTreeMap;
+
+use scheduler::{Grid, JobId, JobSpec, SiteId};
+
+use crate::handover::{Answer, Arrival};
+use crate::journal::Durable;
+
+/// Epochs of adoptions are multiples of this, so that whatever sites take over by themselves meanwhile is older:
+/// more than there are sites, and take-overs of one job between two adoptions.
+pub const EPOCHS_PER_ADOPTION: u32 = 1 << 16;
+
+/// What to tell a site by [`crate::Input::Adopt`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Adoption {
+    /// The job.
+    pub job: JobSpec,
+    /// Its epoch from now on.
+    pub epoch: u32,
+    /// Who gets it.
+    pub to: SiteId,
+}
+
+/// What others must adopt of the jobs in the journals of sites that never come back, in order of job. `is_there` says
+/// which sites can be told and stay. `adopted` holds the newest epochs of jobs adopted so far, each confirmed: it is
+/// written down where it went. Empty if nobody is there.
+///
+/// The same call gives the same answer until something is confirmed, and a job may be told again under the same
+/// epoch to the same site as often as one likes.
+pub fn adoptions(
+    grid: &Grid,
+    dead: &BTreeMap<SiteId, &Durable>,
+    adopted: &BTreeMap<JobId, u32>,
+    is_there: impl Fn(SiteId) -> bool,
+) -> Vec<Adoption> {
+    let mut newest = adopted.clone();
+    for journal in dead.values() {
+        for (&job, &epoch) in &journal.voids {
+            let known = newest.entry(job).or_default();
+            *known = epoch.max(*known);
+        }
+    }
+    let mut claims: BTreeMap<JobId, Claim> = BTreeMap::new();
+    let mut claim = |claim: Claim| {
+        let id = claim.job.id;
+        let is_void = newest.get(&id).is_some_and(|&epoch| claim.epoch < epoch);
+        let is_older =
+            claims.get(&id).is_some_and(|other| (other.epoch, other.moves) >= (claim.epoch, claim.moves));
+        if !is_void && !is_older {
+            claims.insert(id, claim);
+        }
+    };
+    for (&site, journal) in dead {
+        let orphaned =
+            |guardian: Option<SiteId>| guardian.is_none_or(|other| other == site || !is_there(other));
+        for kept in journal.jobs.values() {
+            if orphaned(kept.custody.guardian) {
+                let (epoch, moves) = (kept.custody.epoch, kept.custody.moves);
+                claim(Claim { job: kept.job, epoch, moves, site, receiver: None });
+            }
+        }
+        for (to, transfer) in journal.ledger.transfers_out() {
+            let arrival = dead.get(&to).map(|receiver| receiver.ledger.arrival(site, transfer.number));
+            let has_it = matches!(arrival, Some(Arrival::Settled | Arrival::Answered(Answer::Accepted)));
+            if !has_it && orphaned(transfer.guardian) {
+                let (job, epoch, moves) = (transfer.job, transfer.epoch, transfer.moves);
+                claim(Claim { job, epoch, moves, site, receiver: Some(to) });
+            }
+        }
+    }
+    let adoption = |claim: &Claim| {
+        let receiver = claim.receiver.filter(|&to| is_there(to));
+        let to = receiver.or_else(|| successor(grid, claim.site, &claim.job, &is_there))?;
+        let known = newest.get(&claim.job.id).copied().unwrap_or(0).max(claim.epoch);
+        let epoch = (known / EPOCHS_PER_ADOPTION + 1) * EPOCHS_PER_ADOPTION;
+        Some(Adoption { job: claim.job, epoch, to })
+    };
+    claims.values().filter_map(adoption).collect()
+}
+
+/// Who stands in for a site that is not there: the next larger one that is and can hold the job, else the widest.
+pub fn successor(
+    grid: &Grid,
+    site: SiteId,
+    job: &JobSpec,
+    is_there: impl Fn(SiteId) -> bool,
+) -> Option<SiteId> {
+    let there = |&rank: &usize| is_there(grid.at_rank(rank));
+    let holds = |&rank: &usize| grid.sizes()[rank] >= job.processors;
+    let after = (grid.rank(site)..grid.len()).filter(there).find(holds);
+    after.or_else(|| (0..grid.len()).rfind(there)).map(|rank| grid.at_rank(rank))
+}
+
+/// A job that a dead site had.
+#[derive(Clone, Copy, Debug)]
+struct Claim {
+    job: JobSpec,
+    epoch: u32,
+    moves: u32,
+    /// The dead site.
+    site: SiteId,
+    /// To whom it was out.
+    receiver: Option<SiteId>,
+}
+
+#[cfg(test)]
+mod tests {
+    use scheduler::{Span, Time};
+
+    use super::*;
+    use crate::handover::Custody;
+    use crate::journal::{Fact, Place};
+    use crate::message::Void;
+
+    fn grid() -> Grid {
+        Grid::of_sizes(&[2, 4, 8]).expect("a grid")
+    }
+
+    fn job(id: u64, processors: u32) -> JobSpec {
+        JobSpec {
+            id: JobId(id),
+            submit: Time::ZERO,
+            processors,
+            requested: Span::from_secs(1),
+            user: 1,
+            origin: SiteId(1),
+            payload: 0,
+        }
+    }
+
+    fn owns(job: JobSpec, guardian: Option<SiteId>) -> Fact {
+        Fact::Owns { job, custody: Custody { guardian, ..Custody::default() }, place: Place::Queue }
+    }
+
+    fn journal(facts: &[Fact]) -> Durable {
+        let mut durable = Durable::default();
+        facts.iter().for_each(|fact| durable.apply(fact));
+        durable
+    }
+
+    fn out(durable: &mut Durable, to: u32, job: JobSpec, guardian: u32) {
+        let custody = Custody { guardian: Some(SiteId(guardian)), ..Custody::default() };
+        let (record, _) = durable.ledger.grant(SiteId(to), job, custody);
+        durable.apply(&Fact::Owns { job, custody, place: Place::Queue });
+        durable.apply(&Fact::Ledger(record));
+    }
+
+    fn rule(dead: &[(u32, &Durable)], adopted: &[(u64, u32)]) -> Vec<(u64, u32, u32)> {
+        let dead: BTreeMap<SiteId, &Durable> =
+            dead.iter().map(|&(site, left)| (SiteId(site), left)).collect();
+        let adopted = adopted.iter().map(|&(job, epoch)| (JobId(job), epoch)).collect();
+        let list = adoptions(&grid(), &dead, &adopted, |site| !dead.contains_key(&site));
+        list.iter().map(|to| (to.job.id.0, to.epoch / EPOCHS_PER_ADOPTION, to.to.0)).collect()
+    }
+
+    #[test]
+    fn jobs_of_a_dead_site_go_to_the_next_larger_one_and_to_the_widest_if_none_is() {
+        let left = journal(&[owns(job(1, 2), None), owns(job(2, 4), Some(SiteId(2)))]);
+        assert_eq!(rule(&[(1, &left)], &[]), [(1, 1, 2)], "the guardian of job 2 takes it over");
+        let widest = journal(&[owns(job(3, 8), None), owns(job(4, 1), None)]);
+        assert_eq!(rule(&[(3, &widest)], &[]), [(3, 1, 2), (4, 1, 2)]);
+    }
+
+    #[test]
+    fn what_is_in_doubt_goes_to_its_receiver() {
+        let mut left = Durable::default();
+        out(&mut left, 3, job(1, 2), 1);
+        assert_eq!(rule(&[(1, &left)], &[]), [(1, 1, 3)]);
+        let mut receiver = Durable::default();
+        assert_eq!(rule(&[(1, &left), (3, &receiver)], &[]), [(1, 1, 2)], "it never got it");
+        let answer = receiver.ledger.answer(SiteId(1), 1, Answer::Accepted);
+        receiver.apply(&Fact::Ledger(answer));
+        assert_eq!(rule(&[(1, &left), (3, &receiver)], &[]), [], "it had, and the job has ended");
+        receiver.apply(&owns(job(1, 2), Some(SiteId(1))));
+        assert_eq!(rule(&[(1, &left), (3, &receiver)], &[]), [(1, 1, 2)]);
+    }
+
+    #[test]
+    fn a_job_is_adopted_once_and_again_when_its_new_owner_dies() {
+        let left = journal(&[owns(job(1, 2), None)]);
+        let epoch = EPOCHS_PER_ADOPTION;
+        assert_eq!(rule(&[(1, &left)], &[(1, epoch)]), []);
+        let custody = Custody { epoch, ..Custody::default() };
+        let again = journal(&[
+            Fact::TookOver(Void { job: JobId(1), epoch }),
+            Fact::Owns { job: job(1, 2), custody, place: Place::Queue },
+        ]);
+        assert_eq!(rule(&[(1, &left), (2, &again)], &[(1, epoch)]), [(1, 2, 3)]);
+    }
+}

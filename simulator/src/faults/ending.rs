@@ -1,0 +1,178 @@
+//! When a run is over, and what must hold then.
+
+use protocol::{Discovery, Peer, Presence};
+use scheduler::ideal::closed_form;
+use scheduler::waiting::WaitingList;
+use scheduler::{JobId, Order, Selection, Strategy};
+
+use super::site::{Site, Stay};
+use super::watch::{Broken, Check};
+use super::world::World;
+
+impl World<'_> {
+    /// Every job has ended, nobody waits for an answer, and all that is left is asking in vain.
+    pub(super) fn is_over(&self) -> bool {
+        let options = &self.scenario.options;
+        // Baselines repeat what they have others watch for until there is news.
+        let watches = matches!(self.scenario.strategy, Strategy::Balance(_)) && options.retry.is_some();
+        let polls =
+            watches || options.heartbeat.is_some() || matches!(options.discovery, Discovery::Polling { .. });
+        let silent = polls || self.letters == 0;
+        let at_rest = silent && !self.watch.executes() && self.members().all(Site::is_quiet);
+        if !at_rest || (self.scenario.healed.is_some() && !(polls && self.healed)) {
+            return false;
+        }
+        let ended = self.watch.ended() == self.scenario.jobs.len();
+        if self.scenario.healed.is_none() {
+            return ended
+                || (self.watch.all_submitted(self.scenario.jobs.len()) && self.unfinished().is_none());
+        }
+        (ended || self.unfinished().is_none())
+            && self.members().all(|site| self.has_nothing_to_do(site))
+            && self.disagreement().is_none()
+    }
+
+    fn members(&self) -> impl Iterator<Item = &Site> {
+        self.sites.iter().filter(|site| site.is_member())
+    }
+
+    /// Processors of the widest site that stays, or is still to join.
+    fn widest(&self) -> u32 {
+        let stays = |rank: &usize| matches!(self.sites[*rank].stay, Stay::Member | Stay::Absent);
+        let sizes = self.scenario.grid.sizes();
+        (0..self.sites.len()).rfind(stays).map_or(0, |rank| sizes[rank])
+    }
+
+    /// A job that has not ended and can: it is not too wide for every site that stays, and not at a dead one that nobody
+    /// takes jobs over from.
+    fn unfinished(&self) -> Option<JobId> {
+        let widest = self.widest();
+        let takes_over = self.scenario.options.lease.is_some();
+        let is_lost = |job: JobId| {
+            let has = |site: &Site| site.disk.jobs.contains_key(&job);
+            !takes_over && self.sites.iter().any(|site| matches!(site.stay, Stay::Dead(_)) && has(site))
+        };
+        let open = self.scenario.jobs.iter().map(|job| job.spec);
+        let mut open =
+            open.filter(|job| !self.watch.has_ended(job.id) && job.processors <= widest && !is_lost(job.id));
+        open.next().map(|job| job.id)
+    }
+
+    /// Only jobs that are too wide for every site that stays wait there.
+    fn has_nothing_to_do(&self, site: &Site) -> bool {
+        let widest = self.widest();
+        let left = site.stay != Stay::Leaving || !site.disk.jobs.is_empty();
+        left && site.disk.jobs.values().all(|kept| kept.job.processors > widest)
+    }
+
+    /// Two sites that are there and do not know it, or one that takes another for there that is not.
+    fn disagreement(&self) -> Option<String> {
+        let options = &self.scenario.options;
+        options.heartbeat?;
+        let grid = &self.scenario.grid;
+        for (rank, site) in self.sites.iter().enumerate().filter(|(_, site)| site.is_member()) {
+            let peer = site.peer.as_ref()?;
+            for (other, its) in self.sites.iter().enumerate().filter(|&(other, _)| other != rank) {
+                let believed = peer.presence(other);
+                let right = match its.stay {
+                    Stay::Member => believed == Presence::Here,
+                    Stay::Leaving => believed == Presence::Leaving,
+                    _ if options.lease.is_some() => believed == Presence::Gone,
+                    _ => believed != Presence::Here,
+                };
+                if !right {
+                    let (site, other) = (grid.at_rank(rank), grid.at_rank(other));
+                    return Some(format!(
+                        "site {site} believes of site {other}, {:?}: {believed:?}",
+                        its.stay
+                    ));
+                }
+            }
+        }
+        None
+    }
+
+    pub(super) fn check_end(&mut self) -> Result<(), Broken> {
+        let jobs = self.scenario.jobs.len();
+        let left = jobs - self.watch.ended();
+        let open = match self.scenario.healed {
+            Some(_) => self.unfinished(),
+            None => self.scenario.jobs.iter().map(|job| job.spec.id).find(|&job| !self.watch.has_ended(job)),
+        };
+        if let Some(job) = open {
+            let stranded = self.sites.iter().filter_map(|site| site.peer.as_ref());
+            let stranded = stranded.flat_map(Peer::stranded).any(|waiting| waiting.id == job);
+            let why = if stranded { ", too wide for who is there" } else { "" };
+            let what = format!("{left} jobs have not ended, the first is job {job}{why}");
+            return self.broken(Check::Unfinished, what);
+        }
+        self.check_stranded()?;
+        self.tally.stranded = left as u64;
+        for (rank, site) in self.sites.iter().enumerate().filter(|(_, site)| site.is_member()) {
+            let here = self.scenario.grid.at_rank(rank);
+            if !site.is_quiet() {
+                return self.broken(Check::Silence, format!("site {here} still waits for an answer"));
+            }
+            if self.healed && site.stay == Stay::Leaving && site.disk.jobs.is_empty() {
+                return self.broken(Check::Left, format!("site {here} has no job, and does not leave"));
+            }
+        }
+        if self.healed
+            && let Some(what) = self.disagreement()
+        {
+            return self.broken(Check::Presence, what);
+        }
+        match self.next() {
+            Some(next) => {
+                self.broken(Check::Silence, format!("every job has ended, but something happens at {next}"))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Jobs that are too wide for every site that stays wait somewhere, and where homes count they are reported.
+    fn check_stranded(&self) -> Result<(), Broken> {
+        let open = self.scenario.jobs.iter().filter(|job| !self.watch.has_ended(job.spec.id));
+        for job in open.map(|job| job.spec) {
+            let user = self.sites.iter().any(|site| site.users.contains_key(&job.id));
+            let waits = self.members().any(|site| {
+                site.disk.jobs.contains_key(&job.id)
+                    || site.disk.ledger.jobs_out().any(|(_, out)| out == job.id)
+            });
+            if !waits && !user {
+                let what = format!("job {} is too wide for who is there, and waits nowhere", job.id);
+                return self.broken(Check::Lost, what);
+            }
+        }
+        Ok(())
+    }
+
+    /// Nothing is under way, and a site does not take a job of its list that it has room for.
+    pub(super) fn check_starvation(&self) -> Result<(), Broken> {
+        let Strategy::Steal(steal) = self.scenario.strategy else { return Ok(()) };
+        let options = &self.scenario.options;
+        let proved = steal.order == Order::default()
+            && steal.select == Selection::default()
+            && options.discovery == Discovery::Standing
+            && options.margin.is_none()
+            && options.heartbeat.is_none();
+        if !proved || self.letters > 0 || !self.sites.iter().all(Site::is_quiet) {
+            return Ok(());
+        }
+        let peers: Vec<&Peer> = self.sites.iter().filter_map(|site| site.peer.as_ref()).collect();
+        let queues: Vec<WaitingList> = peers.iter().map(|peer| peer.own().clone()).collect();
+        for (rank, peer) in peers.iter().enumerate() {
+            if peer.held().next().is_some() {
+                continue;
+            }
+            let Some(list) = closed_form::list(&queues, &self.scenario.grid, steal.threshold, rank) else {
+                continue;
+            };
+            if let Some(job) = queues[list.home].first(list.widths.fitting(peer.free())) {
+                let what = format!("all is quiet, and site {} does not take job {}", peer.site(), job.id);
+                return self.broken(Check::Starvation, what);
+            }
+        }
+        Ok(())
+    }
+}
