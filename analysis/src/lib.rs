@@ -36,6 +36,8 @@
 pub mod bounds;
 pub mod compare;
 pub mod deficiency;
+pub mod executions;
+pub mod faults;
 pub mod federation;
 pub mod fetch;
 #[cfg(test)]
@@ -55,6 +57,8 @@ pub mod theory;
 pub use bounds::Bounds;
 pub use compare::Agreement;
 pub use deficiency::{Attribution, Deficiency};
+pub use executions::Executions;
+pub use faults::{Faults, RanTwice};
 pub use federation::Federation;
 pub use metrics::Metrics;
 pub use migrations::Migrations;

@@ -6,6 +6,7 @@
 
 use scheduler::{Class, SiteId, Span, Time};
 
+use crate::faults::Attempt;
 use crate::outcome::{JobOutcome, JobState, Outcome};
 
 /// A step function: from `times[i]` on it has `values[i]`.
@@ -46,7 +47,12 @@ pub fn of_sites(outcome: &Outcome, sites: &[SiteId], points: usize) -> Vec<SiteS
             changes[place].run(job, outcome.until);
         }
         if let Some(place) = job.home.and_then(|home| places[home.index()]) {
-            changes[place].wait(job, outcome.until);
+            changes[place].wait(job, outcome);
+        }
+    }
+    for attempt in &outcome.faults.attempts {
+        if let Some(place) = places[attempt.site.index()] {
+            changes[place].attempt(attempt);
         }
     }
     changes.into_iter().map(|changes| changes.series(outcome, points)).collect()
@@ -57,8 +63,9 @@ pub fn whole_grid(outcome: &Outcome, points: usize) -> SiteSeries {
     let mut changes = Changes::default();
     for job in &outcome.jobs {
         changes.run(job, outcome.until);
-        changes.wait(job, outcome.until);
+        changes.wait(job, outcome);
     }
+    outcome.faults.attempts.iter().for_each(|attempt| changes.attempt(attempt));
     changes.series(outcome, points)
 }
 
@@ -92,7 +99,13 @@ impl Changes {
         }
     }
 
-    fn wait(&mut self, job: &JobOutcome, until: Time) {
+    /// An execution that does not count kept its processors busy up to the last sign of life of its site.
+    fn attempt(&mut self, attempt: &Attempt) {
+        self.busy.push((attempt.start, i64::from(attempt.processors)));
+        self.busy.push((attempt.at_least, -i64::from(attempt.processors)));
+    }
+
+    fn wait(&mut self, job: &JobOutcome, outcome: &Outcome) {
         if matches!(job.state, JobState::Pending | JobState::Rejected) {
             return;
         }
@@ -100,7 +113,13 @@ impl Changes {
             Class::A => &mut self.waiting_a,
             Class::B => &mut self.waiting_b,
         };
-        let end = job.start.unwrap_or(until);
+        // A job that was given up waited until it started first.
+        let given_up = || outcome.faults.attempts.iter().find(|attempt| attempt.job == job.id);
+        let end = match job.state {
+            JobState::Killed => given_up().map(|attempt| attempt.start),
+            _ => job.start,
+        };
+        let end = end.unwrap_or(outcome.until);
         if end > job.submit {
             list.push((job.submit, 1));
             list.push((end, -1));

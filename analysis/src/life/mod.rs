@@ -9,10 +9,14 @@
 mod tests;
 mod world;
 
+use std::collections::BTreeSet;
+
 use serde::Serialize;
 
 use scheduler::event::{DeclineReason, MessageKind, RefusalReason};
 use scheduler::{Class, Event, EventKind, Grid, JobId, SiteId, Span, Threshold, Time};
+
+use crate::executions::{Execution, Executions, Fate};
 
 use world::World;
 
@@ -35,13 +39,19 @@ pub struct Life {
     /// When it was submitted.
     #[serde(rename = "submit_us")]
     pub submit: Time,
-    /// When and where it started.
+    /// When and where it started; of several executions the one that counts.
     pub start: Option<(Time, SiteId)>,
     /// When it ended.
     #[serde(rename = "end_us")]
     pub end: Option<Time>,
     /// Changes of site.
     pub hops: u32,
+    /// How often a crash interrupted it.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub interrupted: u32,
+    /// How often it was taken over from a site that was gone.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub taken_over: u32,
     /// What happened to it, in order.
     pub steps: Vec<Step>,
     /// Why it waited, from submission to start, without gaps.
@@ -148,6 +158,16 @@ pub enum Cause {
         /// Where.
         site: SiteId,
     },
+    /// No site that is there is wide enough.
+    Stranded {
+        /// Where it waits for one.
+        site: SiteId,
+    },
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde asks for")]
+fn is_zero(count: &u32) -> bool {
+    *count == 0
 }
 
 /// Requests that were refused for one reason.
@@ -187,6 +207,10 @@ pub struct LifeBuilder {
     place: Place,
     offered: bool,
     claimed: Option<SiteId>,
+    stranded: bool,
+    executions: Executions,
+    /// Sites whose copies are void: where it was when it was taken over.
+    stale: BTreeSet<SiteId>,
     life: Option<Life>,
     messages_known: bool,
 }
@@ -204,6 +228,9 @@ impl LifeBuilder {
             place: Place::Gone,
             offered: false,
             claimed: None,
+            stranded: false,
+            executions: Executions::default(),
+            stale: BTreeSet::new(),
             life: None,
             messages_known: false,
         }
@@ -252,6 +279,9 @@ impl LifeBuilder {
             }
             Place::Waiting(site) => site,
         };
+        if self.stranded {
+            return Some(Cause::Stranded { site });
+        }
         if let Some(room) = self.claimed {
             return Some(Cause::Claimed { site, room });
         }
@@ -281,17 +311,26 @@ impl LifeBuilder {
                 self.submitted(at, site, processors, requested, origin);
             }
             EventKind::Granted { job, to, cause, .. } if job == self.job => {
-                self.place = Place::Transit { from: site, to, repeated: false };
-                (self.offered, self.claimed) = (false, None);
+                if self.owns(site) {
+                    self.place = Place::Transit { from: site, to, repeated: false };
+                    (self.offered, self.claimed, self.stranded) = (false, None, false);
+                }
                 let to = self.name(to);
                 self.step(at, site, format!("{} gives it to {to} ({})", self.name(site), cause.name()));
             }
             EventKind::Accepted { job, firm, .. } if job == self.job => {
-                self.place = Place::Held(site);
+                // What executes there already goes on.
+                let open = |execution: &Execution| execution.site == site && execution.fate == Fate::Open;
+                if !self.executions.all().iter().any(open) && self.place != Place::Gone {
+                    self.stale.remove(&site);
+                    self.place = Place::Held(site);
+                }
                 let must = if firm { ", which has to" } else { "" };
                 self.step(at, site, format!("{} takes it{must}", self.name(site)));
                 // A job that came home waits in the queue there.
-                if self.life.as_ref().is_some_and(|life| life.home == Some(site)) {
+                if self.place == Place::Held(site)
+                    && self.life.as_ref().is_some_and(|life| life.home == Some(site))
+                {
                     self.place = Place::Waiting(site);
                 }
                 self.position(at, site);
@@ -307,7 +346,9 @@ impl LifeBuilder {
                 self.step(at, site, format!("{} declines it: {why}", self.name(site)));
             }
             EventKind::Returned { job, by, bounces, .. } if job == self.job => {
-                self.place = Place::Waiting(site);
+                if self.owns(site) {
+                    self.place = Place::Waiting(site);
+                }
                 let (name, by) = (self.name(site), self.name(by));
                 self.step(at, site, format!("{name} has it back from {by}, declined {bounces} times so far"));
             }
@@ -328,18 +369,37 @@ impl LifeBuilder {
                 self.step(at, site, format!("{} turns down the claim of {claimant}", self.name(site)));
             }
             EventKind::Started { job, hops, .. } if job == self.job => {
-                self.place = Place::Gone;
-                if let Some(life) = &mut self.life {
-                    life.start = Some((at, site));
-                    life.hops = hops;
-                }
+                (self.place, self.stranded) = (Place::Gone, false);
+                // A start that must not be is told like any other; reports count it as a contradiction.
+                let _ = self.executions.start(site, at, hops);
+                self.count();
                 self.step(at, site, format!("it starts at {}", self.name(site)));
             }
             EventKind::Completed { job, .. } if job == self.job => {
-                if let Some(life) = &mut self.life {
-                    life.end = Some(at);
-                }
-                self.step(at, site, format!("it ends at {}", self.name(site)));
+                let _ = self.executions.complete(site, at);
+                self.count();
+                let again = match self.life.as_ref().and_then(|life| life.end) {
+                    Some(end) if end < at => ", for the second time",
+                    _ => "",
+                };
+                self.step(at, site, format!("it ends at {}{again}", self.name(site)));
+            }
+            EventKind::Interrupted { job, killed, .. } if job == self.job => {
+                self.interrupted(at, site, killed);
+            }
+            EventKind::TookOver { job, holder, epoch } if job == self.job => {
+                self.taken_over(at, site, holder, epoch);
+            }
+            EventKind::Superseded { job, epoch, started } if job == self.job => {
+                self.executions.taken_over(epoch);
+                self.stale.remove(&site);
+                let what = if started { "executes it, so that it may run twice" } else { "drops its copy" };
+                self.step(at, site, format!("{} learns that it was taken over, and {what}", self.name(site)));
+            }
+            EventKind::Stranded { job, .. } if job == self.job => {
+                self.stranded = true;
+                let name = self.name(site);
+                self.step(at, site, format!("no site that is there is wide enough; it waits at {name}"));
             }
             EventKind::Refused { thief, reason, .. } if self.place == Place::Waiting(site) => {
                 self.refused(thief, site, reason);
@@ -350,6 +410,62 @@ impl LifeBuilder {
             }
             _ => {}
         }
+    }
+
+    /// Whether what this site does with the job is done with the copy that counts.
+    fn owns(&self, site: SiteId) -> bool {
+        !self.stale.contains(&site) && self.executions.counts().is_none()
+    }
+
+    fn interrupted(&mut self, at: Time, site: SiteId, killed: bool) {
+        let _ = self.executions.interrupt(site, None, at, killed);
+        self.count();
+        let waits = self.place == Place::Gone && self.executions.counts().is_none() && !killed;
+        if waits && !self.stale.contains(&site) {
+            self.place = Place::Waiting(site);
+        }
+        if let Some(life) = &mut self.life {
+            life.interrupted += 1;
+        }
+        let then = if killed { "it is given up" } else { "it waits there again" };
+        let name = self.name(site);
+        self.step(at, site, format!("{name} is back after a crash, which interrupted it; {then}"));
+    }
+
+    fn taken_over(&mut self, at: Time, site: SiteId, holder: SiteId, epoch: u32) {
+        self.executions.taken_over(epoch);
+        self.stale.insert(holder);
+        if let Place::Transit { to, .. } = self.place {
+            self.stale.insert(to);
+        }
+        self.stale.remove(&site);
+        let by_operator = holder == site;
+        let ended = self.life.as_ref().is_some_and(|life| life.end.is_some());
+        (self.offered, self.claimed) = (false, None);
+        let executes = |execution: &Execution| execution.site == site && execution.fate == Fate::Open;
+        let goes_on = self.executions.all().iter().any(executes);
+        self.place = if ended || goes_on { Place::Gone } else { Place::Waiting(site) };
+        if let Some(life) = &mut self.life {
+            life.taken_over += 1;
+        }
+        let (name, holder) = (self.name(site), self.name(holder));
+        let text = match by_operator {
+            true => format!("{name} adopts it by order of the operator; it may have run elsewhere"),
+            false => format!("{name} takes it over from {holder}, which is gone and may have run it"),
+        };
+        self.step(at, site, text);
+    }
+
+    /// Shows the execution that counts.
+    fn count(&mut self) {
+        let counts = self.executions.counts().map(|place| self.executions.all()[place]);
+        let Some(life) = &mut self.life else { return };
+        life.start = counts.map(|execution| (execution.start, execution.site));
+        life.hops = counts.map_or(life.hops, |execution| execution.hops);
+        life.end = match counts.map(|execution| execution.fate) {
+            Some(Fate::Completed(end)) => Some(end),
+            _ => None,
+        };
     }
 
     fn submitted(&mut self, at: Time, site: SiteId, processors: u32, requested: Span, origin: SiteId) {
@@ -367,6 +483,8 @@ impl LifeBuilder {
             start: None,
             end: None,
             hops: 0,
+            interrupted: 0,
+            taken_over: 0,
             steps: Vec::new(),
             waits: Vec::new(),
             refusals: Vec::new(),
@@ -506,6 +624,9 @@ impl Cause {
                     name(site),
                     name(room)
                 )
+            }
+            Cause::Stranded { site } => {
+                format!("no site that is there is wide enough; it waits at {}", name(site))
             }
             Cause::Held { site } => format!("it arrived at {} and waits for processors there", name(site)),
         }

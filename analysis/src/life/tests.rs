@@ -85,6 +85,57 @@ fn a_wait_is_cut_where_its_cause_changes() {
 }
 
 #[test]
+fn crashes_and_take_overs_are_told_and_the_job_waits_again() {
+    let recovered =
+        |at, site| event(at, site, EventKind::Recovered { life: 1, waiting: 0, running: 1, out: 0 });
+    let (job, processors) = (JobId(1), 3);
+    let mut events = vec![
+        submitted(0, 1, 3),
+        started(0, 1, 1, 3),
+        recovered(20, 1),
+        event(20, 1, EventKind::Interrupted { job, processors, killed: false }),
+        event(25, 1, EventKind::Stranded { job, processors }),
+        granted(30, 1, 1),
+        accepted(31, 1, 1),
+        event(31, 2, EventKind::Started { job, processors, hops: 1 }),
+        event(100, 1, EventKind::TookOver { job, holder: M2, epoch: 1 }),
+        started(103, 1, 1, 3),
+    ];
+    let first = life(1, true, &events).unwrap();
+    assert_eq!(
+        waits(&first),
+        [
+            (20, 25, Cause::QueueOrder { site: M1 }),
+            (25, 30, Cause::Stranded { site: M1 }),
+            (30, 31, Cause::InTransit { site: M1, room: M2 }),
+            (100, 103, Cause::QueueOrder { site: M1 }),
+        ]
+    );
+    assert_eq!((first.interrupted, first.taken_over), (1, 1));
+    assert_eq!(first.start, Some((Time::from_secs(103), M1)));
+
+    // The old copy is back: what becomes of it changes nothing.
+    events.extend([
+        recovered(110, 2),
+        event(110, 2, EventKind::Interrupted { job, processors, killed: false }),
+        event(111, 2, EventKind::Superseded { job, epoch: 1, started: false }),
+        completed(113, 1, 1),
+    ]);
+    let second = life(1, true, &events).unwrap();
+    assert_eq!(waits(&second), waits(&first));
+    assert_eq!((second.start, second.end), (first.start, Some(Time::from_secs(113))));
+    let told: Vec<&str> = second.steps.iter().map(|step| step.text.as_str()).collect();
+    for step in [
+        "site1 is back after a crash, which interrupted it; it waits there again",
+        "no site that is there is wide enough; it waits at site1",
+        "site1 takes it over from site2, which is gone and may have run it",
+        "site2 learns that it was taken over, and drops its copy",
+    ] {
+        assert!(told.contains(&step), "{step}: {told:?}");
+    }
+}
+
+#[test]
 fn the_wait_has_no_gaps() {
     let life = life(2, true, &stolen()).unwrap();
     assert_eq!(life.waits[0].from, life.submit);

@@ -13,6 +13,8 @@ pub(super) struct World {
     waiting: Vec<BTreeMap<(Time, JobId), u32>>,
     /// Submission and width of jobs that have not started.
     jobs: BTreeMap<JobId, (Time, u32)>,
+    /// The same of jobs that execute, and where: a crash may end that.
+    running: BTreeMap<JobId, (SiteId, (Time, u32))>,
     /// By thief and victim: number of the unanswered request, and the processors offered.
     asked: BTreeMap<(SiteId, SiteId), (u64, u32)>,
 }
@@ -24,6 +26,7 @@ impl World {
             waiting: vec![BTreeMap::new(); grid.len()],
             grid: grid.clone(),
             jobs: BTreeMap::new(),
+            running: BTreeMap::new(),
             asked: BTreeMap::new(),
         }
     }
@@ -71,15 +74,36 @@ impl World {
             EventKind::Granted { job, .. } => self.leave(site, job),
             EventKind::Started { job, processors, .. } => {
                 self.leave(site, job);
-                self.jobs.remove(&job);
+                if let Some(description) = self.jobs.remove(&job) {
+                    self.running.insert(job, (site, description));
+                }
                 let idle = &mut self.idle[site.index()];
                 *idle = idle.saturating_sub(processors);
             }
-            EventKind::Completed { processors, .. } => {
-                let most = self.grid.site(site).processors;
-                let idle = &mut self.idle[site.index()];
-                *idle = (*idle + processors).min(most);
+            EventKind::Completed { job, processors } => {
+                self.stop(site, job);
+                self.free(site, processors);
             }
+            EventKind::Interrupted { job, processors, killed } => {
+                self.free(site, processors);
+                let here = self.stop(site, job);
+                if let Some(description) = here.filter(|_| !killed) {
+                    self.jobs.insert(job, description);
+                    self.enter(site, job);
+                }
+            }
+            EventKind::TookOver { job, .. } => {
+                if self.running.get(&job).is_some_and(|&(there, _)| there == site) {
+                    // It goes on.
+                    return;
+                }
+                if let Some((_, description)) = self.running.remove(&job) {
+                    self.jobs.insert(job, description);
+                }
+                self.waiting.iter_mut().for_each(|queue| queue.retain(|&(_, waiting), _| waiting != job));
+                self.enter(site, job);
+            }
+            EventKind::Superseded { job, started: false, .. } => self.leave(site, job),
             EventKind::Requested { victim, seq, offer, .. } => {
                 self.asked.insert((site, victim), (seq, offer));
             }
@@ -90,6 +114,21 @@ impl World {
             }
             _ => {}
         }
+    }
+
+    fn free(&mut self, site: SiteId, processors: u32) {
+        let most = self.grid.site(site).processors;
+        let idle = &mut self.idle[site.index()];
+        *idle = (*idle + processors).min(most);
+    }
+
+    /// A job no longer executes at a site; `None` if the execution that is known is another.
+    fn stop(&mut self, site: SiteId, job: JobId) -> Option<(Time, u32)> {
+        let (there, description) = *self.running.get(&job)?;
+        (there == site).then(|| {
+            self.running.remove(&job);
+            description
+        })
     }
 
     fn enter(&mut self, site: SiteId, job: JobId) {

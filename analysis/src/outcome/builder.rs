@@ -1,13 +1,17 @@
 //! Builds an [`Outcome`] from events as they come.
 //!
-//! Keeps one row per job and the grants that are under way, nothing else: about 130 bytes a job. Events of one
-//! site must come in their order; a grant must come before its acceptance.
+//! Keeps one row per job, the grants that are under way, and records of what faults touched: about 130 bytes a job
+//! without faults. Events of one site must come in their order; a grant must come before its acceptance.
+//!
+//! Of several executions of a job the row shows the one that counts, see [`crate::executions`].
 
 use std::collections::BTreeMap;
 
 use scheduler::event::{EventKind, GrantCause};
-use scheduler::{Class, Event, Grid, JobId, JobIndex, Span, Submit, Threshold, Time, TimedJob};
+use scheduler::{Class, Event, Grid, JobId, JobIndex, SiteId, Span, Submit, Threshold, Time, TimedJob};
 
+use crate::executions::{Executions, Fate, Misdeed};
+use crate::faults::{Faults, FaultsBuilder, JobRecord};
 use crate::inversions::Inversions;
 
 use super::{Contradictions, JobOutcome, JobState, Outcome, Traffic};
@@ -17,9 +21,10 @@ use super::{Contradictions, JobOutcome, JobState, Outcome, Traffic};
 pub struct OutcomeBuilder {
     outcome: Outcome,
     rows: JobIndex,
-    /// When and why each job that is between two sites was granted.
-    under_way: BTreeMap<JobId, (Time, GrantCause)>,
+    /// When, why and to which site each job that is between two sites was granted.
+    under_way: BTreeMap<JobId, (Time, GrantCause, SiteId)>,
     inversions: Inversions,
+    faults: FaultsBuilder,
 }
 
 impl OutcomeBuilder {
@@ -40,12 +45,14 @@ impl OutcomeBuilder {
             events: 0,
             fcfs_inversions: None,
             submit: Submit::Home,
+            faults: Faults::default(),
         };
         OutcomeBuilder {
             outcome,
             rows: JobIndex::new(workload),
             under_way: BTreeMap::new(),
             inversions: Inversions::new(grid, workload),
+            faults: FaultsBuilder::new(grid),
         }
     }
 
@@ -67,6 +74,7 @@ impl OutcomeBuilder {
         self.outcome.until = self.outcome.until.max(event.at);
         self.outcome.traffic.observe(&event.kind);
         self.inversions.observe(event);
+        self.faults.observe(event);
         match event.kind {
             EventKind::Submitted { job, .. } => {
                 let at_origin = self.outcome.submit == Submit::Origin;
@@ -85,6 +93,9 @@ impl OutcomeBuilder {
             }
             EventKind::Started { job, hops, .. } => {
                 self.under_way.remove(&job);
+                if self.faults.job(job).is_some() {
+                    return self.execute(job, |executions| executions.start(event.site, event.at, hops));
+                }
                 let Some(row) = self.row(job) else { return };
                 match row.state {
                     JobState::Pending | JobState::Waiting => {
@@ -98,35 +109,57 @@ impl OutcomeBuilder {
                 }
             }
             EventKind::Completed { job, .. } => {
+                if self.faults.job(job).is_some() {
+                    return self
+                        .execute(job, |executions| executions.complete(event.site, event.at).map(|_| ()));
+                }
                 let Some(row) = self.row(job) else { return };
                 match row.start {
                     Some(start) if row.state == JobState::Running && row.site == Some(event.site) => {
                         row.end = Some(event.at);
-                        let cut = row.run_time > row.requested && event.at.since(start) < row.run_time;
-                        row.state = if cut { JobState::WalltimeReached } else { JobState::Completed };
+                        row.state = ended(row, event.at.since(start));
                     }
                     _ => self.outcome.contradictions.unexpected_ends += 1,
                 }
             }
-            EventKind::Interrupted { job, processors, killed } => {
-                let Some(row) = self.row(job) else { return };
-                match row.start {
-                    Some(start) if row.state == JobState::Running && row.site == Some(event.site) => {
-                        // It waits again as if it had never started, or will never end.
-                        row.state = if killed { JobState::Killed } else { JobState::Waiting };
-                        (row.start, row.site) = (None, row.site.filter(|_| killed));
-                        let took = event.at.since(start).as_micros().max(0).unsigned_abs();
-                        self.outcome.traffic.wasted += u128::from(processors) * u128::from(took);
-                    }
-                    _ => self.outcome.contradictions.unexpected_ends += 1,
+            EventKind::Interrupted { job, killed, .. } => {
+                let last = self.faults.last_sign(event.site);
+                self.touch(job);
+                self.execute(job, |executions| {
+                    executions.interrupt(event.site, last, event.at, killed).map(|_| ())
+                });
+            }
+            EventKind::TookOver { job, holder, epoch } => {
+                let receiver = self.under_way.get(&job).map(|&(_, _, to)| to);
+                // Where the operator orders it, nobody knows who had the job.
+                let anybody = holder == event.site;
+                let sites = self.outcome.grid.sites().iter().map(|site| site.id);
+                let copies: Vec<SiteId> = sites
+                    .filter(|&site| site != event.site)
+                    .filter(|&site| anybody || site == holder || receiver == Some(site))
+                    .collect();
+                if let Some(record) = self.touch(job) {
+                    record.taken_over(event.at, epoch, copies);
+                    self.show(job);
                 }
             }
-            EventKind::Granted { job, cause, .. } => {
-                self.under_way.insert(job, (event.at, cause));
+            EventKind::Superseded { job, epoch, started } => {
+                if let Some(record) = self.touch(job) {
+                    record.superseded(event.at, event.site, epoch, started);
+                    self.show(job);
+                }
+            }
+            EventKind::Stranded { job, .. } => {
+                if let Some(record) = self.touch(job) {
+                    record.strand(event.at);
+                }
+            }
+            EventKind::Granted { job, cause, to, .. } => {
+                self.under_way.insert(job, (event.at, cause, to));
             }
             EventKind::Accepted { job, .. } => {
                 let granted = self.under_way.remove(&job);
-                if let (Some((granted, cause)), Some(row)) = (granted, self.row(job)) {
+                if let (Some((granted, cause, _)), Some(row)) = (granted, self.row(job)) {
                     row.steal_delay += event.at.since(granted);
                     if cause == GrantCause::Route {
                         row.arrived = Some(event.site);
@@ -151,7 +184,46 @@ impl OutcomeBuilder {
             self.outcome.until = self.outcome.origin;
         }
         self.outcome.fcfs_inversions = self.inversions.finish();
+        self.outcome.faults = self.faults.finish(self.outcome.until);
         self.outcome
+    }
+
+    /// The record of a job that a fault touches. Counts a contradiction if there is no such job.
+    fn touch(&mut self, id: JobId) -> Option<&mut JobRecord> {
+        let row = *self.row(id)?;
+        Some(self.faults.touch(&row))
+    }
+
+    /// Something became of an execution of a job that a fault touched.
+    fn execute(&mut self, id: JobId, change: impl FnOnce(&mut Executions) -> Result<(), Misdeed>) {
+        let Some(record) = self.faults.job(id) else { return };
+        match change(&mut record.executions) {
+            Ok(()) => self.show(id),
+            Err(Misdeed::StartedTwice) => self.outcome.contradictions.repeated_starts += 1,
+            Err(Misdeed::NotThere) => self.outcome.contradictions.unexpected_ends += 1,
+        }
+    }
+
+    /// Makes the row of a job that a fault touched that of the execution that counts.
+    fn show(&mut self, id: JobId) {
+        let row = self.rows.get(id).and_then(|row| self.outcome.jobs.get_mut(row));
+        let (Some(row), Some(record)) = (row, self.faults.job(id)) else { return };
+        let executions = &record.executions;
+        let Some(newest) = executions.all().last() else { return };
+        if let Some(place) = executions.counts() {
+            let counts = executions.all()[place];
+            (row.start, row.site, row.hops) = (Some(counts.start), Some(counts.site), counts.hops);
+            (row.end, row.state) = match counts.fate {
+                Fate::Completed(end) => (Some(end), ended(row, end.since(counts.start))),
+                _ => (None, JobState::Running),
+            };
+        } else {
+            // It waits again as if it had never started, or will never end.
+            let killed = !executions.may_start();
+            row.state = if killed { JobState::Killed } else { JobState::Waiting };
+            (row.start, row.end) = (None, None);
+            row.site = killed.then_some(newest.site);
+        }
     }
 
     /// The row of a job. Counts a contradiction if there is none.
@@ -163,6 +235,12 @@ impl OutcomeBuilder {
         }
         found
     }
+}
+
+/// How a job ended that executed for so long.
+fn ended(row: &JobOutcome, executed: Span) -> JobState {
+    let cut = row.run_time > row.requested && executed < row.run_time;
+    if cut { JobState::WalltimeReached } else { JobState::Completed }
 }
 
 /// The row of a job before anything happened.

@@ -10,6 +10,8 @@ use serde::{Deserialize, Serialize};
 
 use scheduler::{Class, Grid, JobId, SiteId, Span, Submit, Threshold, Time};
 
+use crate::faults::Faults;
+
 pub use builder::OutcomeBuilder;
 pub use traffic::{MessageCounts, Traffic};
 
@@ -149,7 +151,7 @@ impl JobOutcome {
 pub struct Contradictions {
     /// Events about jobs that the workload does not have.
     pub unknown_jobs: u64,
-    /// Starts of a job that had started before.
+    /// Starts of a job that had started before, without a crash or a take-over that allows it.
     pub repeated_starts: u64,
     /// Ends of a job that was not running.
     pub unexpected_ends: u64,
@@ -188,6 +190,8 @@ pub struct Outcome {
     pub fcfs_inversions: Option<u64>,
     /// Where users submitted jobs.
     pub submit: Submit,
+    /// What crashes and take-overs did, known at the end.
+    pub faults: Faults,
 }
 
 impl Outcome {

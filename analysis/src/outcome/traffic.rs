@@ -70,18 +70,6 @@ pub struct Traffic {
     reserved: u128,
     /// Changes of the host of the global queue, as sites noticed them.
     pub host_changes: u64,
-    /// Jobs taken over from sites that were gone. They may have run twice.
-    pub taken_over: u64,
-    /// Of those, jobs that were found to execute where they were taken from.
-    pub ran_twice: u64,
-    /// Sites that began again after a crash.
-    pub restarts: u64,
-    /// Jobs that executed when their site crashed.
-    pub interrupted: u64,
-    /// Of those, jobs that were given up.
-    pub killed: u64,
-    /// Processor time of executions that a crash interrupted, in microseconds, until their site was back.
-    pub wasted: u128,
 }
 
 impl Traffic {
@@ -169,18 +157,16 @@ impl Traffic {
                 self.reserved += u128::from(processors) * u128::from(held.as_micros().max(0).unsigned_abs());
             }
             EventKind::Followed { .. } => self.host_changes += 1,
+            // What faults did is in `crate::faults`.
             EventKind::Suspected { .. }
             | EventKind::Heard { .. }
             | EventKind::Gone { .. }
             | EventKind::Left { .. }
-            | EventKind::Stranded { .. } => {}
-            EventKind::TookOver { .. } => self.taken_over += 1,
-            EventKind::Superseded { started, .. } => self.ran_twice += u64::from(started),
-            EventKind::Recovered { .. } => self.restarts += 1,
-            EventKind::Interrupted { killed, .. } => {
-                self.interrupted += 1;
-                self.killed += u64::from(killed);
-            }
+            | EventKind::TookOver { .. }
+            | EventKind::Superseded { .. }
+            | EventKind::Stranded { .. }
+            | EventKind::Recovered { .. }
+            | EventKind::Interrupted { .. } => {}
         }
     }
 }

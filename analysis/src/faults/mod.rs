@@ -1,0 +1,295 @@
+//! What crashes, silence and take-overs did to a run: to its sites, and to each job that they touched.
+//!
+//! Read from events, as everything else. A crash itself is no event: a site that comes back says so, and what it had
+//! done by its last event before that. So downtimes and what was wasted are given as bounds: *at least* up to the last
+//! sign of life, *at most* until the site was back. [`RanTwice`] says exactly what is known of jobs that ran in two
+//! places. [`crate::executions`] says which starts are allowed.
+
+mod builder;
+#[cfg(test)]
+mod naive;
+#[cfg(test)]
+mod tests;
+
+use serde::{Deserialize, Serialize};
+
+use scheduler::{JobId, SiteId, Span, Time};
+
+pub(crate) use builder::{FaultsBuilder, JobRecord};
+
+/// Everything that is known of the faults of a run. Empty if there were none.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Faults {
+    /// Sums over the run.
+    pub totals: Totals,
+    /// Sites that crashed, or of which others believed something, in the order of the experiment.
+    pub sites: Vec<SiteFaults>,
+    /// Jobs that were interrupted, taken over, superseded or stranded, or that started twice, by number.
+    pub jobs: Vec<JobFaults>,
+    /// Executions that are not the one that counts, by job and start.
+    pub attempts: Vec<Attempt>,
+    /// When sites were down, by site and begin.
+    pub downtimes: Vec<Downtime>,
+    /// What sites believed of each other, in the order of events.
+    pub membership: Vec<Belief>,
+}
+
+/// Sums over a run. Work in processor-seconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Totals {
+    /// How often a site began again after a crash.
+    pub crashes: u64,
+    /// Sites that were silent when the run ended, and believed to be down.
+    pub silent_sites: u64,
+    /// Time that sites were down, at most: from their last event until they were back, or the run ended.
+    pub down_at_most_s: f64,
+    /// The longest time from a restart until a site that had given up on the one restarted heard of it again.
+    pub rejoin_max_s: Option<f64>,
+    /// Executions that a crash interrupted.
+    pub interrupted: u64,
+    /// Jobs that were given up.
+    pub killed: u64,
+    /// Work of executions that a crash interrupted, up to the last sign of life of their site.
+    pub wasted_at_least: f64,
+    /// The same until their site was back.
+    pub wasted_at_most: f64,
+    /// Work of executions without an end that are not the one that counts, until the last sign of life of their site.
+    pub unknown_work: f64,
+    /// Work of executions that ended after another of the same job had.
+    pub repeated_work: f64,
+    /// How often a site suspected another.
+    pub suspected: u64,
+    /// How often a site heard of another again.
+    pub heard: u64,
+    /// How often a site held another for gone.
+    pub gone: u64,
+    /// How often a site learned that another leaves.
+    pub left: u64,
+    /// Take-overs of jobs.
+    pub taken_over: u64,
+    /// Copies that were dropped because their job was taken over.
+    pub superseded: u64,
+    /// Copies that executed when their site learned of the take-over.
+    pub superseded_running: u64,
+    /// Jobs that may have run twice, those that did included: see [`RanTwice`].
+    pub may_have_run_twice: u64,
+    /// Jobs of which two executions ended by themselves.
+    pub ran_twice: u64,
+    /// Jobs for which nobody was wide enough for some time.
+    pub stranded: u64,
+    /// Of those, jobs for which that was so when the run ended.
+    pub still_stranded: u64,
+    /// The longest such time.
+    pub stranded_max_s: f64,
+}
+
+/// What happened to a site. Work in processor-seconds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SiteFaults {
+    /// The site.
+    pub site: SiteId,
+    /// Its name.
+    pub name: String,
+    /// How often it began again after a crash.
+    pub crashes: u64,
+    /// How long it was down, at most.
+    pub down_at_most_s: f64,
+    /// Whether it was silent when the run ended, and believed to be down.
+    pub silent_at_end: bool,
+    /// The longest time from a restart until all had heard of it again that had given up on it.
+    pub rejoin_max_s: Option<f64>,
+    /// Executions that a crash interrupted.
+    pub interrupted: u64,
+    /// Of those, jobs that were given up.
+    pub killed: u64,
+    /// Work of those executions up to the last sign of life.
+    pub wasted_at_least: f64,
+    /// The same until it was back.
+    pub wasted_at_most: f64,
+    /// How often others suspected it.
+    pub suspected: u64,
+    /// How often others heard of it again.
+    pub heard: u64,
+    /// How often others held it for gone.
+    pub gone: u64,
+    /// How often others learned that it leaves.
+    pub left: u64,
+    /// Jobs that it took over.
+    pub took_over: u64,
+    /// Jobs that others took over from it.
+    pub taken_from: u64,
+}
+
+/// What happened to a job. Work in processor-seconds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct JobFaults {
+    /// The job.
+    pub job: JobId,
+    /// Its width.
+    pub processors: u32,
+    /// How often it started.
+    pub starts: u32,
+    /// How often it ended by itself.
+    pub completions: u32,
+    /// How often a crash interrupted it.
+    pub interrupted: u32,
+    /// Whether it was given up for that, and never started again.
+    pub killed: bool,
+    /// How often it was taken over.
+    pub taken_over: u32,
+    /// Copies that were dropped because it was taken over.
+    pub superseded: u32,
+    /// Copies that executed when their site learned of it.
+    pub superseded_running: u32,
+    /// Whether it ran twice.
+    pub ran_twice: RanTwice,
+    /// Whether nobody was wide enough for it for some time.
+    pub was_stranded: bool,
+    /// How long that was: until it was given to a site, started or was dropped, or the run ended.
+    #[serde(rename = "stranded_us")]
+    pub stranded: Span,
+    /// Whether it was stranded when the run ended.
+    pub still_stranded: bool,
+    /// Work of interrupted executions up to the last sign of life of their site.
+    pub wasted_at_least: f64,
+    /// The same until their site was back.
+    pub wasted_at_most: f64,
+    /// Work of executions without an end that are not the one that counts, until the last sign of life of their site.
+    pub unknown_work: f64,
+    /// Work of executions that ended after another.
+    pub repeated_work: f64,
+}
+
+/// Whether a job ran twice, as far as events tell.
+///
+/// An execution *may have ended* if it ended by itself, or if no event says what became of it: neither its end nor that
+/// a crash interrupted it. To these comes one that no event shows for a site from which the job was taken over, or to
+/// which it was on its way at that time, if no event of that site is newer than the take-over, or if the site is silent
+/// at the end of the run; where the operator let a site adopt the job, that holds for every other site. But not if that site said after the take-over that it dropped its copy, and not if an open
+/// execution there is counted already.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RanTwice {
+    /// At most one execution may have ended.
+    #[default]
+    No,
+    /// Two executions may have ended, but not two are known to.
+    Perhaps,
+    /// Two executions ended by themselves.
+    Yes,
+}
+
+/// An execution that is not the one that counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Attempt {
+    /// The job.
+    pub job: JobId,
+    /// Where.
+    pub site: SiteId,
+    /// Its width.
+    pub processors: u32,
+    /// When it started.
+    pub start: Time,
+    /// Until when it executed at least.
+    pub at_least: Time,
+    /// Until when it held its processors at most.
+    pub at_most: Time,
+    /// What became of it.
+    pub end: AttemptEnd,
+}
+
+/// What became of an execution that does not count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AttemptEnd {
+    /// A crash interrupted it.
+    Interrupted,
+    /// No event says.
+    Unknown,
+    /// It ended by itself, after another of the same job.
+    Repeated,
+}
+
+/// A time that a site was down, at most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Downtime {
+    /// The site.
+    pub site: SiteId,
+    /// Its last event; `None` if it had none before.
+    pub from: Option<Time>,
+    /// When it was back; `None` if never.
+    pub to: Option<Time>,
+}
+
+/// What a site came to believe of another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Belief {
+    /// When.
+    pub at: Time,
+    /// Who believes it; of a restart the site itself.
+    pub observer: SiteId,
+    /// Of whom.
+    pub about: SiteId,
+    /// What.
+    pub what: Presence,
+    /// How long the site was silent, where that is known.
+    pub after: Option<Span>,
+}
+
+/// What is believed of a site.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Presence {
+    /// It began again after a crash.
+    Recovered,
+    /// It is silent.
+    Suspected,
+    /// It is there again.
+    Heard,
+    /// It was silent for so long that its jobs are taken over.
+    Gone,
+    /// It leaves.
+    Left,
+}
+
+impl Faults {
+    /// Whether there were none.
+    pub fn is_empty(&self) -> bool {
+        self.sites.is_empty() && self.jobs.is_empty() && self.membership.is_empty()
+    }
+
+    /// Whether executions were lost or repeated, or processors were down: then what is computed from starts, ends and
+    /// idle processors alone does not explain the run.
+    pub fn disturbed(&self) -> bool {
+        !self.attempts.is_empty()
+            || !self.downtimes.is_empty()
+            || self.jobs.iter().any(|job| job.taken_over > 0 || job.interrupted > 0)
+    }
+
+    /// Jobs that may have run twice, those that did included.
+    pub fn may_have_run_twice(&self) -> impl Iterator<Item = &JobFaults> {
+        self.jobs.iter().filter(|job| job.ran_twice != RanTwice::No)
+    }
+}
+
+impl RanTwice {
+    /// The name in files.
+    pub fn name(self) -> &'static str {
+        match self {
+            RanTwice::No => "no",
+            RanTwice::Perhaps => "perhaps",
+            RanTwice::Yes => "yes",
+        }
+    }
+}
+
+impl Presence {
+    /// The name in files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Presence::Recovered => "recovered",
+            Presence::Suspected => "suspected",
+            Presence::Heard => "heard",
+            Presence::Gone => "gone",
+            Presence::Left => "left",
+        }
+    }
+}

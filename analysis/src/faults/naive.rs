@@ -1,0 +1,221 @@
+//! The same from a whole list of events, by search: slow, and simple enough to be believed. For sound lists only, in
+//! which nothing starts or ends that must not, and of three sites.
+
+use std::collections::BTreeSet;
+
+use scheduler::{Event, EventKind, JobId, SiteId, Span, Time};
+
+use super::RanTwice;
+
+/// One start, and the event that ended it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Run {
+    pub(super) site: SiteId,
+    pub(super) start: Time,
+    pub(super) end: Option<Event>,
+    /// How much of an interrupted or endless one is certain.
+    pub(super) at_least: Time,
+}
+
+/// What is said of a job.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct NaiveJob {
+    pub(super) starts: usize,
+    pub(super) completions: usize,
+    pub(super) interrupted: usize,
+    pub(super) taken_over: usize,
+    pub(super) ran_twice: RanTwice,
+    pub(super) stranded: Span,
+    /// Processor-seconds: wasted at least and at most, unknown, repeated.
+    pub(super) work: [f64; 4],
+    /// Site and start of the execution that counts, and its end.
+    pub(super) counts: Option<(SiteId, Time, Option<Time>)>,
+}
+
+fn job_of(kind: &EventKind) -> Option<JobId> {
+    match *kind {
+        EventKind::Submitted { job, .. }
+        | EventKind::Started { job, .. }
+        | EventKind::Completed { job, .. }
+        | EventKind::Granted { job, .. }
+        | EventKind::Accepted { job, .. }
+        | EventKind::Returned { job, .. }
+        | EventKind::Interrupted { job, .. }
+        | EventKind::TookOver { job, .. }
+        | EventKind::Superseded { job, .. }
+        | EventKind::Stranded { job, .. } => Some(job),
+        _ => None,
+    }
+}
+
+/// Whether a fault touched the job.
+pub(super) fn touched(events: &[Event], job: JobId) -> bool {
+    events.iter().any(|event| {
+        job_of(&event.kind) == Some(job)
+            && matches!(
+                event.kind,
+                EventKind::Interrupted { .. }
+                    | EventKind::TookOver { .. }
+                    | EventKind::Superseded { .. }
+                    | EventKind::Stranded { .. }
+            )
+    })
+}
+
+/// When a site was down, at most.
+pub(super) fn downtimes(events: &[Event], site: SiteId) -> Vec<(Option<Time>, Option<Time>)> {
+    let own: Vec<&Event> = events.iter().filter(|event| event.site == site).collect();
+    let mut found = Vec::new();
+    for (place, event) in own.iter().enumerate() {
+        if matches!(event.kind, EventKind::Recovered { .. }) {
+            found.push((place.checked_sub(1).map(|before| own[before].at), Some(event.at)));
+        }
+    }
+    if silent(events, site) {
+        found.push((own.last().map(|event| event.at), None));
+    }
+    found
+}
+
+/// Whether somebody has given up on a site that has been silent since.
+pub(super) fn silent(events: &[Event], site: SiteId) -> bool {
+    let last = events.iter().filter(|event| event.site == site).map(|event| event.at).max();
+    let observers: BTreeSet<SiteId> = events.iter().map(|event| event.site).collect();
+    observers.into_iter().any(|observer| {
+        let newest = events.iter().rev().find(|event| {
+            event.site == observer
+                && match event.kind {
+                    EventKind::Recovered { .. } => true,
+                    EventKind::Suspected { peer }
+                    | EventKind::Gone { peer }
+                    | EventKind::Left { peer }
+                    | EventKind::Heard { peer, .. } => peer == site,
+                    _ => false,
+                }
+        });
+        newest.is_some_and(|event| {
+            matches!(event.kind, EventKind::Suspected { .. } | EventKind::Gone { .. })
+                && last < Some(event.at)
+        })
+    })
+}
+
+fn runs(events: &[Event], job: JobId) -> Vec<Run> {
+    let mut runs = Vec::new();
+    for (place, event) in events.iter().enumerate() {
+        if !matches!(event.kind, EventKind::Started { job: started, .. } if started == job) {
+            continue;
+        }
+        let end = events[place + 1..].iter().find(|later| {
+            later.site == event.site
+                && matches!(later.kind, EventKind::Completed { job: ended, .. }
+                    | EventKind::Interrupted { job: ended, .. } if ended == job)
+        });
+        // Before the restart that tells of the interruption, or at the end of the log.
+        let until = end.map_or(Time::MAX, |end| end.at);
+        let back = events.iter().position(|e| {
+            e.site == event.site && e.at == until && matches!(e.kind, EventKind::Recovered { .. })
+        });
+        let known = &events[..back.unwrap_or(events.len())];
+        let last = known.iter().filter(|e| e.site == event.site).map(|e| e.at).max();
+        let at_least = last.unwrap_or(event.at).max(event.at);
+        runs.push(Run { site: event.site, start: event.at, end: end.copied(), at_least });
+    }
+    runs
+}
+
+pub(super) fn of_job(events: &[Event], job: JobId, processors: u32) -> NaiveJob {
+    let runs = runs(events, job);
+    let until = events.last().map_or(Time::ZERO, |event| event.at);
+    let completed = |run: &Run| run.end.filter(|end| matches!(end.kind, EventKind::Completed { .. }));
+    let interrupted = |run: &Run| run.end.filter(|end| matches!(end.kind, EventKind::Interrupted { .. }));
+    let first_end = runs.iter().filter(|run| completed(run).is_some()).min_by_key(|run| run.end.unwrap().at);
+    let counts = first_end.or(runs.iter().rfind(|run| run.end.is_none())).copied();
+
+    let mut work = [0.0; 4];
+    for run in &runs {
+        let amount = |to: Time| f64::from(processors) * to.since(run.start).as_secs_f64();
+        if Some(*run) == counts {
+            continue;
+        }
+        if let Some(end) = interrupted(run) {
+            work[0] += amount(run.at_least);
+            work[1] += amount(end.at);
+        } else if let Some(end) = completed(run) {
+            work[3] += amount(end.at);
+        } else {
+            work[2] += amount(run.at_least);
+        }
+    }
+
+    let of_job = || events.iter().enumerate().filter(|(_, event)| job_of(&event.kind) == Some(job));
+    let mut unseen = BTreeSet::new();
+    for (place, event) in of_job() {
+        let EventKind::TookOver { holder, .. } = event.kind else { continue };
+        let moves = of_job().take_while(|(before, _)| *before < place).map(|(_, event)| event.kind);
+        let newest_move = moves
+            .filter(|kind| {
+                matches!(
+                    kind,
+                    EventKind::Granted { .. }
+                        | EventKind::Accepted { .. }
+                        | EventKind::Returned { .. }
+                        | EventKind::Started { .. }
+                )
+            })
+            .last();
+        let receiver = match newest_move {
+            Some(EventKind::Granted { to, .. }) => Some(to),
+            _ => None,
+        };
+        let everybody = (1..=3).map(SiteId).filter(|_| holder == event.site);
+        let copies: BTreeSet<SiteId> = [holder].into_iter().chain(receiver).chain(everybody).collect();
+        for site in copies.into_iter().filter(|&site| site != event.site) {
+            let last = events.iter().filter(|other| other.site == site).map(|other| other.at).max();
+            let dropped = of_job().any(|(_, other)| {
+                other.site == site
+                    && other.at >= event.at
+                    && matches!(other.kind, EventKind::Superseded { started: false, .. })
+            });
+            let open = runs.iter().any(|run| run.site == site && run.end.is_none());
+            if (last < Some(event.at) || silent(events, site)) && !dropped && !open {
+                unseen.insert(site);
+            }
+        }
+    }
+    let ended = runs.iter().filter(|run| completed(run).is_some()).count();
+    let open = runs.iter().filter(|run| run.end.is_none()).count();
+    let ran_twice = if ended >= 2 {
+        RanTwice::Yes
+    } else if ended + open + unseen.len() >= 2 {
+        RanTwice::Perhaps
+    } else {
+        RanTwice::No
+    };
+
+    let mut stranded = Span::ZERO;
+    let mut since = None;
+    for (_, event) in of_job() {
+        match event.kind {
+            EventKind::Stranded { .. } => since = since.or(Some(event.at)),
+            EventKind::Granted { .. }
+            | EventKind::Started { .. }
+            | EventKind::Completed { .. }
+            | EventKind::Superseded { started: false, .. } => {
+                stranded += since.take().map_or(Span::ZERO, |since| event.at.since(since));
+            }
+            _ => {}
+        }
+    }
+    stranded += since.map_or(Span::ZERO, |since| until.since(since));
+    NaiveJob {
+        starts: runs.len(),
+        completions: ended,
+        interrupted: runs.iter().filter(|run| interrupted(run).is_some()).count(),
+        taken_over: of_job().filter(|(_, e)| matches!(e.kind, EventKind::TookOver { .. })).count(),
+        ran_twice,
+        stranded,
+        work,
+        counts: counts.map(|run| (run.site, run.start, completed(&run).map(|end| end.at))),
+    }
+}
