@@ -4,13 +4,13 @@
 //! otherwise: the state of links, the trace clock, and limits that were hit. No label carries a job; every label set
 //! that is known beforehand starts at 0.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use prometheus::{
-    Gauge, GaugeVec, Histogram, HistogramOpts, IntCounter, IntCounterVec, IntGaugeVec, Opts, Registry,
-    TextEncoder,
+    Gauge, GaugeVec, Histogram, HistogramOpts, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts,
+    Registry, TextEncoder,
 };
 use scheduler::event::{DeclineReason, MessageKind};
 use scheduler::{Event, EventKind, Grid, JobId, JobSpec, SiteId, Span, Strategy, Threshold, Time};
@@ -34,6 +34,10 @@ const DIRECTIONS: [&str; 4] = ["sent", "received", "lost", "ignored"];
 const OUTCOMES: [&str; 5] = ["granted", "empty", "too_wide", "busy", "margin"];
 const CLASSES: [&str; 3] = ["A", "B", "H"];
 const STATES: [&str; 3] = ["queued", "running", "leaving"];
+/// What the site may believe of another.
+const PRESENCES: [&str; 4] = ["here", "suspected", "leaving", "gone"];
+/// Changes of that.
+const BELIEFS: [&str; 4] = ["suspected", "heard", "gone", "left"];
 
 /// A limit of the node that can be hit, for the metric that counts it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -112,6 +116,9 @@ pub struct Metrics {
     leaving: BTreeMap<(SiteId, u64), &'static str>,
     requested: BTreeMap<(SiteId, u64), Time>,
     limits_seen: BTreeMap<Limit, u64>,
+    /// What the site believes of others; those that are not here.
+    presence: BTreeMap<SiteId, &'static str>,
+    stranded: BTreeSet<JobId>,
     processors_idle: i64,
 
     processors: IntGaugeVec,
@@ -123,6 +130,12 @@ pub struct Metrics {
     restarts: IntCounter,
     rejoin: Gauge,
     journal_commits: IntCounter,
+    membership: IntCounterVec,
+    sites: IntGaugeVec,
+    taken_over: IntCounter,
+    superseded: IntCounterVec,
+    stranded_total: IntCounter,
+    stranded_now: IntGauge,
     granted: IntCounter,
     stolen: IntCounter,
     routed_in: IntCounter,
@@ -190,6 +203,8 @@ impl Metrics {
             leaving: BTreeMap::new(),
             requested: BTreeMap::new(),
             limits_seen: BTreeMap::new(),
+            presence: BTreeMap::new(),
+            stranded: BTreeSet::new(),
             processors_idle: i64::from(grid.site(site).processors),
             processors: gauges("stealgrid_processors", "Processors of the site.", &["state"]),
             jobs: gauges(
@@ -213,6 +228,36 @@ impl Metrics {
             journal_commits: counter(
                 "stealgrid_journal_commits_total",
                 "How often this process wrote to its journal.",
+            ),
+            membership: counters(
+                "stealgrid_membership_events_total",
+                "How often the site came to believe something else of another.",
+                &["event"],
+            ),
+            sites: gauges(
+                "stealgrid_sites",
+                "Other sites, by what the site believes of them.",
+                &["presence"],
+            ),
+            taken_over: counter(
+                "stealgrid_jobs_taken_over_total",
+                "Jobs taken over from sites that were gone; they may have run there.",
+            ),
+            superseded: counters(
+                "stealgrid_jobs_superseded_total",
+                "Jobs here that turned out to be taken over: dropped, or executing and so running twice.",
+                &["state"],
+            ),
+            stranded_total: counter(
+                "stealgrid_jobs_stranded_total",
+                "How often a job came to wait here because no site that was there was wide enough.",
+            ),
+            stranded_now: register(
+                r,
+                IntGauge::new(
+                    "stealgrid_jobs_stranded",
+                    "Jobs that wait here for a site that is wide enough.",
+                ),
             ),
             granted: counter("stealgrid_jobs_granted_total", "Jobs given away, repeated after each decline."),
             stolen: counter("stealgrid_jobs_stolen_total", "Jobs taken over from another site's queue."),
@@ -312,6 +357,13 @@ impl Metrics {
         for outcome in ["requeued", "killed"] {
             self.interrupted.with_label_values(&[outcome]).reset();
         }
+        for event in BELIEFS {
+            self.membership.with_label_values(&[event]).reset();
+        }
+        for state in ["dropped", "executing"] {
+            self.superseded.with_label_values(&[state]).reset();
+        }
+        self.show_presence();
         for limit in Limit::ALL {
             self.limit_hits.with_label_values(&[limit.name()]).reset();
         }
@@ -343,6 +395,7 @@ impl Metrics {
             }
             EventKind::Started { job, processors, .. } => {
                 self.started.inc();
+                self.unstrand(job);
                 self.place(job, Some("running"));
                 self.processors_idle -= i64::from(processors);
                 self.show_processors();
@@ -359,6 +412,7 @@ impl Metrics {
             }
             EventKind::Granted { job, to, transfer, .. } => {
                 self.granted.inc();
+                self.unstrand(job);
                 self.place(job, None);
                 if let Some(known) = self.known.get(&job) {
                     self.leaving.insert((to, transfer), known.class);
@@ -408,14 +462,30 @@ impl Metrics {
             | EventKind::Claimed { .. }
             | EventKind::Released { .. }
             | EventKind::Denied { .. }
-            | EventKind::Followed { .. }
-            | EventKind::Suspected { .. }
-            | EventKind::Heard { .. }
-            | EventKind::Gone { .. }
-            | EventKind::Left { .. }
-            | EventKind::TookOver { .. }
-            | EventKind::Superseded { .. }
-            | EventKind::Stranded { .. } => {}
+            | EventKind::Followed { .. } => {}
+            EventKind::Suspected { peer } => self.believe(peer, "suspected", "suspected"),
+            EventKind::Heard { peer, .. } => self.believe(peer, "heard", "here"),
+            EventKind::Gone { peer } => self.believe(peer, "gone", "gone"),
+            EventKind::Left { peer } => self.believe(peer, "left", "leaving"),
+            EventKind::TookOver { job, .. } => {
+                self.taken_over.inc();
+                // A copy that executes here goes on.
+                if self.known.get(&job).is_some_and(|known| known.state != Some("running")) {
+                    self.place(job, Some("queued"));
+                }
+            }
+            EventKind::Superseded { job, started, .. } => {
+                self.superseded.with_label_values(&[if started { "executing" } else { "dropped" }]).inc();
+                if !started {
+                    self.unstrand(job);
+                    self.place(job, None);
+                }
+            }
+            EventKind::Stranded { job, .. } => {
+                self.stranded_total.inc();
+                self.stranded.insert(job);
+                self.show_stranded();
+            }
             EventKind::Recovered { .. } => self.restarts.inc(),
             EventKind::Interrupted { job, processors, killed } => {
                 self.interrupted.with_label_values(&[if killed { "killed" } else { "requeued" }]).inc();
@@ -424,6 +494,37 @@ impl Metrics {
                 self.show_processors();
             }
         }
+    }
+
+    fn believe(&mut self, peer: SiteId, event: &'static str, presence: &'static str) {
+        self.membership.with_label_values(&[event]).inc();
+        match presence {
+            "here" => self.presence.remove(&peer),
+            _ => self.presence.insert(peer, presence),
+        };
+        self.show_presence();
+    }
+
+    fn show_presence(&self) {
+        let others = self.grid.len() - 1;
+        for presence in PRESENCES {
+            let sites = match presence {
+                "here" => others - self.presence.len(),
+                _ => self.presence.values().filter(|&&found| found == presence).count(),
+            };
+            self.sites.with_label_values(&[presence]).set(i64::try_from(sites).unwrap_or(i64::MAX));
+        }
+    }
+
+    /// A job that was stranded here goes on.
+    fn unstrand(&mut self, job: JobId) {
+        if self.stranded.remove(&job) {
+            self.show_stranded();
+        }
+    }
+
+    fn show_stranded(&self) {
+        self.stranded_now.set(i64::try_from(self.stranded.len()).unwrap_or(i64::MAX));
     }
 
     fn message(&self, kind: MessageKind, direction: &str) {
@@ -664,6 +765,56 @@ mod tests {
         ] {
             line(&page, start);
         }
+    }
+
+    /// A job is taken over from a silent site, waits for somebody who is wide enough, and goes when the site is back.
+    #[test]
+    fn what_is_believed_of_others_is_counted_and_shown() {
+        let mut metrics = metrics(ONE);
+        let job = job(1, 6);
+        metrics.introduce(&job);
+        let expect = |metrics: &Metrics, lines: &[&str]| {
+            let page = metrics.page();
+            lines.iter().for_each(|expected| assert_eq!(line(&page, expected), *expected));
+        };
+        expect(&metrics, &["stealgrid_sites{presence=\"here\",site=\"site1\"} 1"]);
+        observe(&mut metrics, 40, EventKind::Suspected { peer: TWO });
+        expect(
+            &metrics,
+            &[
+                "stealgrid_sites{presence=\"here\",site=\"site1\"} 0",
+                "stealgrid_sites{presence=\"suspected\",site=\"site1\"} 1",
+            ],
+        );
+        observe(&mut metrics, 100, EventKind::Gone { peer: TWO });
+        observe(&mut metrics, 100, EventKind::TookOver { job: job.id, holder: TWO, epoch: 1 });
+        observe(&mut metrics, 100, EventKind::Stranded { job: job.id, processors: 6 });
+        expect(
+            &metrics,
+            &[
+                "stealgrid_sites{presence=\"gone\",site=\"site1\"} 1",
+                "stealgrid_sites{presence=\"suspected\",site=\"site1\"} 0",
+                "stealgrid_jobs_taken_over_total{site=\"site1\"} 1",
+                "stealgrid_jobs_stranded{site=\"site1\"} 1",
+                "stealgrid_jobs{class=\"H\",state=\"queued\",site=\"site1\"} 1",
+            ],
+        );
+        observe(&mut metrics, 150, EventKind::Heard { peer: TWO, after: Span::from_secs(120) });
+        let (job, transfer, cause) = (job.id, 1, GrantCause::Route);
+        observe(&mut metrics, 150, EventKind::Granted { job, to: TWO, transfer, hops: 1, cause, request: 0 });
+        observe(&mut metrics, 151, EventKind::Superseded { job, epoch: 2, started: true });
+        expect(
+            &metrics,
+            &[
+                "stealgrid_sites{presence=\"here\",site=\"site1\"} 1",
+                "stealgrid_membership_events_total{event=\"heard\",site=\"site1\"} 1",
+                "stealgrid_membership_events_total{event=\"left\",site=\"site1\"} 0",
+                "stealgrid_jobs_stranded{site=\"site1\"} 0",
+                "stealgrid_jobs_stranded_total{site=\"site1\"} 1",
+                "stealgrid_jobs_superseded_total{state=\"executing\",site=\"site1\"} 1",
+                "stealgrid_jobs_superseded_total{state=\"dropped\",site=\"site1\"} 0",
+            ],
+        );
     }
 
     #[test]
