@@ -53,6 +53,9 @@ struct Explained {
     strategy: String,
     #[serde(flatten)]
     life: Life,
+    /// Whether it may have run twice, by the report of the run.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    may_have_run_twice: bool,
     ideal: Option<Ideal>,
     /// How to learn what the ideal run does, if that is not known.
     ideal_hint: Option<String>,
@@ -124,6 +127,9 @@ impl Explained {
             builder.observe(&event.map_err(DirectoryError::from)?);
         }
         let Some(life) = builder.finish() else { return Err(missing(&directory, args.job)?) };
+        let faults = directory.metrics().ok().and_then(|metrics| metrics.get("faults").cloned());
+        let twice = faults.as_ref().and_then(|faults| faults.get("jobs_that_may_have_run_twice")?.as_array());
+        let may_have_run_twice = twice.is_some_and(|jobs| jobs.iter().any(|job| *job == args.job));
         let ideal = match &args.ideal {
             Some(path) => Some(Ideal::of(path, manifest, &life)?),
             None => None,
@@ -139,7 +145,8 @@ impl Explained {
                 manifest.strategy,
             )
         });
-        Ok(Explained { strategy: manifest.strategy.clone(), life, ideal, ideal_hint, grid })
+        let strategy = manifest.strategy.clone();
+        Ok(Explained { strategy, life, may_have_run_twice, ideal, ideal_hint, grid })
     }
 
     fn text(&self) -> String {
@@ -166,6 +173,14 @@ impl Explained {
             ),
             (None, _) => "did not start before the log ended\n".to_string(),
         };
+        if life.interrupted + life.taken_over > 0 {
+            text += &format!(
+                "crashes interrupted it {}, and it was taken over {}{}\n",
+                times(life.interrupted),
+                times(life.taken_over),
+                if self.may_have_run_twice { "; it may have run twice" } else { "" }
+            );
+        }
         text += "\nWhat happened\n";
         let mut steps = Table::new(["time, s", "line", "event"]).with_left(2);
         for step in &life.steps {

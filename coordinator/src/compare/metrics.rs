@@ -45,18 +45,30 @@ const LESS_IS_BETTER: [&str; 16] = [
 const ALWAYS: [&str; 6] =
     ["finished", "makespan_s", "wait_mean_s", "bounded_slowdown_mean", "utilization", "stolen_jobs"];
 
-/// Pairs the numbers of section `metrics`, in the order of the first document.
+/// Pairs the numbers of section `metrics`, in the order of the first document, and then those of section `faults`; a
+/// run without that section had no faults.
 pub fn rows(left: &Value, right: &Value) -> Vec<MetricRow> {
-    let empty = serde_json::Map::new();
-    let section = |document: &'_ Value| document.get("metrics").and_then(Value::as_object).cloned();
-    let (left, right) = (section(left).unwrap_or(empty.clone()), section(right).unwrap_or(empty));
+    let mut rows = of_section("metrics", "", None, left, right);
+    rows.extend(of_section("faults", "faults.", Some(0.0), left, right));
+    rows
+}
+
+/// The numbers of one section. `absent` is what a number is in a document without the section.
+fn of_section(name: &str, prefix: &str, absent: Option<f64>, left: &Value, right: &Value) -> Vec<MetricRow> {
+    let section = |document: &'_ Value| document.get(name).and_then(Value::as_object).cloned();
+    let (left, right) = (section(left), section(right));
+    let without = [left.is_none(), right.is_none()];
+    let (left, right) = (left.unwrap_or_default(), right.unwrap_or_default());
     let names = left.keys().chain(right.keys().filter(|name| !left.contains_key(*name)));
     let is_number = |value: Option<&Value>| value.is_some_and(|value| value.is_number() || value.is_null());
     names
         .filter(|name| is_number(left.get(*name)) || is_number(right.get(*name)))
         .map(|name| {
-            let value = |section: &serde_json::Map<String, Value>| section.get(name).and_then(Value::as_f64);
-            MetricRow::new(name, value(&left), value(&right))
+            let value = |section: &serde_json::Map<String, Value>, without: bool| match without {
+                true => absent,
+                false => section.get(name).and_then(Value::as_f64),
+            };
+            MetricRow::new(&format!("{prefix}{name}"), value(&left, without[0]), value(&right, without[1]))
         })
         .collect()
 }
@@ -114,6 +126,18 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn faults_of_one_run_are_compared_with_none() {
+        let left = json!({"metrics": {"finished": 2}});
+        let right =
+            json!({"metrics": {"finished": 2}, "faults": {"crashes": 3, "rejoin_max_s": null, "sites": []}});
+        let rows = rows(&left, &right);
+        let crashes = rows.iter().find(|row| row.name == "faults.crashes").unwrap();
+        assert_eq!((crashes.left, crashes.right, crashes.difference), (Some(0.0), Some(3.0), Some(3.0)));
+        assert!(rows.iter().all(|row| row.name != "faults.sites"));
+        assert_eq!(super::rows(&left, &left).len(), 1, "no faults, no rows");
+    }
 
     #[test]
     fn degradation_is_relative_to_the_better_run() {

@@ -117,13 +117,10 @@ impl Sink {
         if let Err(error) = self.rows.finish() {
             warnings.push(format!("steals.csv is incomplete: {error}"));
         }
-        Measured {
-            outcome: self.builder.finish(),
-            attribution: self.deficiency.finish(),
-            steals: self.steals,
-            warnings,
-            _lock: self.lock,
-        }
+        let outcome = self.builder.finish();
+        // Where processors were down or worked in vain, the causes of idleness are not those that it knows.
+        let attribution = if outcome.faults.disturbed() { None } else { self.deficiency.finish() };
+        Measured { outcome, attribution, steals: self.steals, warnings, _lock: self.lock }
     }
 }
 
@@ -141,12 +138,15 @@ struct Measured {
 /// The file that a run locks while it writes into a result directory.
 const LOCK: &str = ".lock";
 /// What an earlier run may have left; a result directory holds one run.
-const RESULTS: [&str; 10] = [
+const RESULTS: [&str; 13] = [
     "manifest.json",
     "metrics.json",
     "jobs.csv",
     "migrations.csv",
     "steals.csv",
+    "faults.csv",
+    "executions.csv",
+    "membership.csv",
     "schedule.swf",
     "events.jsonl.zst",
     "report.html",

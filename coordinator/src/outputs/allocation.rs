@@ -2,10 +2,11 @@
 //!
 //! Sites number their processors; the grid numbers them all, each site after the one before it in the order of
 //! the experiment. Schedulers count processors and do not choose them, so they are chosen here, by replaying the
-//! starts and ends of an outcome. At one instant ends come before starts, as in every driver.
+//! starts and ends of an outcome, those of executions that a crash interrupted included. At one instant ends come before starts, as in every driver.
 
+use analysis::faults::Attempt;
 use analysis::{JobOutcome, Outcome};
-use scheduler::SiteId;
+use scheduler::{SiteId, Time};
 
 /// Processors from `first` to `last`, both included, in the numbering of the grid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,8 +33,10 @@ impl Interval {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Allocation {
     intervals: Vec<Interval>,
-    /// Per job of the outcome, where its intervals begin and end.
+    /// Per job of the outcome, and then per execution that does not count, where its intervals begin and end.
     ranges: Vec<(u32, u32)>,
+    /// Jobs of the outcome.
+    jobs: usize,
     /// Number of the first processor of each site, in the order of the experiment.
     offsets: Vec<u32>,
     /// Jobs that were started although too few processors of their site were free.
@@ -49,14 +52,14 @@ impl Allocation {
             offsets.push(next);
             next += site.processors;
         }
-        let jobs = &outcome.jobs;
-        let mut starts: Vec<(i64, u32)> = Vec::with_capacity(jobs.len());
-        let mut ends: Vec<(i64, u32)> = Vec::with_capacity(jobs.len());
-        for (job, index) in jobs.iter().zip(0..) {
-            if let Some(start) = job.start {
+        let holds = Hold::all(outcome);
+        let mut starts: Vec<(i64, u32)> = Vec::with_capacity(holds.len());
+        let mut ends: Vec<(i64, u32)> = Vec::with_capacity(holds.len());
+        for (hold, index) in holds.iter().zip(0..) {
+            if let Some(Hold { start, end, .. }) = hold {
                 starts.push((start.as_micros(), index));
                 // A job of no length holds nothing past its start; it never enters the list of ends.
-                if let Some(end) = job.end.filter(|&end| end > start) {
+                if let Some(end) = end.filter(|end| end > start) {
                     ends.push((end.as_micros(), index));
                 }
             }
@@ -67,7 +70,8 @@ impl Allocation {
             free: outcome.grid.sites().iter().map(|site| Processors::all_free(site.processors)).collect(),
             allocation: Allocation {
                 intervals: Vec::with_capacity(starts.len() * 2),
-                ranges: vec![(0, 0); jobs.len()],
+                ranges: vec![(0, 0); holds.len()],
+                jobs: outcome.jobs.len(),
                 offsets,
                 overcommitted: 0,
             },
@@ -75,12 +79,14 @@ impl Allocation {
         let mut ended = ends.into_iter().peekable();
         for (at, index) in starts {
             while let Some((_, done)) = ended.next_if(|&(end, _)| end <= at) {
-                replay.release(&jobs[done as usize], done as usize);
+                if let Some(hold) = holds[done as usize] {
+                    replay.release(hold, done as usize);
+                }
             }
-            let job = &jobs[index as usize];
-            replay.take(job, index as usize);
-            if job.end == job.start {
-                replay.release(job, index as usize);
+            let Some(hold) = holds[index as usize] else { continue };
+            replay.take(hold, index as usize);
+            if hold.end == Some(hold.start) {
+                replay.release(hold, index as usize);
             }
         }
         replay.allocation
@@ -90,6 +96,11 @@ impl Allocation {
     pub fn of_job(&self, row: usize) -> &[Interval] {
         let (from, to) = self.ranges[row];
         &self.intervals[from as usize..to as usize]
+    }
+
+    /// The processors of an execution that is not the one that counts, by its place in [`analysis::Faults::attempts`].
+    pub fn of_attempt(&self, place: usize) -> &[Interval] {
+        self.of_job(self.jobs + place)
     }
 
     /// The number of the first processor of a site.
@@ -103,17 +114,42 @@ impl Allocation {
     }
 }
 
+/// Processors held from a start to an end.
+#[derive(Clone, Copy)]
+struct Hold {
+    site: SiteId,
+    processors: u32,
+    start: Time,
+    end: Option<Time>,
+}
+
+impl Hold {
+    /// Those of the jobs that started, in the order of rows, and then those of executions that do not count.
+    fn all(outcome: &Outcome) -> Vec<Option<Hold>> {
+        let of_job = |job: &JobOutcome| {
+            let (start, site) = job.start.zip(job.site)?;
+            Some(Hold { site, processors: job.processors, start, end: job.end })
+        };
+        let of_attempt = |attempt: &Attempt| {
+            let Attempt { site, processors, start, at_most, .. } = *attempt;
+            Some(Hold { site, processors, start, end: Some(at_most) })
+        };
+        let attempts = outcome.faults.attempts.iter().map(of_attempt);
+        outcome.jobs.iter().map(of_job).chain(attempts).collect()
+    }
+}
+
 struct Replay {
     free: Vec<Processors>,
     allocation: Allocation,
 }
 
 impl Replay {
-    fn take(&mut self, job: &JobOutcome, row: usize) {
-        let site = job.site.expect("a started job has a site").index();
-        let Allocation { intervals, ranges, offsets, overcommitted } = &mut self.allocation;
+    fn take(&mut self, hold: Hold, row: usize) {
+        let site = hold.site.index();
+        let Allocation { intervals, ranges, offsets, overcommitted, .. } = &mut self.allocation;
         let from = intervals.len();
-        if self.free[site].take(job.processors, offsets[site], intervals) {
+        if self.free[site].take(hold.processors, offsets[site], intervals) {
             let place = |index: usize| u32::try_from(index).expect("fewer intervals than u32::MAX");
             ranges[row] = (place(from), place(intervals.len()));
         } else {
@@ -121,8 +157,8 @@ impl Replay {
         }
     }
 
-    fn release(&mut self, job: &JobOutcome, row: usize) {
-        let site = job.site.expect("a started job has a site").index();
+    fn release(&mut self, hold: Hold, row: usize) {
+        let site = hold.site.index();
         let (from, to) = self.allocation.ranges[row];
         let offset = self.allocation.offsets[site];
         for interval in &self.allocation.intervals[from as usize..to as usize] {

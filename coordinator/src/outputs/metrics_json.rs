@@ -7,9 +7,13 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
+use analysis::faults::{JobFaults, SiteFaults, Totals};
 use analysis::migrations::Migration;
 use analysis::outcome::{Contradictions, MessageCounts};
-use analysis::{Agreement, Attribution, Bounds, Comparison, Federation, Metrics, Price, Verdict};
+use analysis::{
+    Agreement, Attribution, Bounds, Comparison, Faults, Federation, Metrics, Price, RanTwice, Verdict,
+};
+use scheduler::JobId;
 use scheduler::event::MessageKind;
 
 use super::run_result::{RunResult, Status};
@@ -34,6 +38,8 @@ struct Document<'a> {
     exchange: Exchange,
     steals: Option<&'a Price>,
     contradictions: Contradictions,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    faults: Option<FaultsPart<'a>>,
     ideal: Option<IdealPart<'a>>,
 }
 
@@ -139,6 +145,32 @@ struct Exchange {
     fcfs_inversions: Option<u64>,
 }
 
+/// What crashes and take-overs did; jobs are in `faults.csv`.
+#[derive(Serialize)]
+struct FaultsPart<'a> {
+    #[serde(flatten)]
+    totals: &'a Totals,
+    jobs_that_may_have_run_twice: Vec<JobId>,
+    jobs_killed: Vec<JobId>,
+    jobs_still_stranded: Vec<JobId>,
+    sites: &'a [SiteFaults],
+}
+
+impl<'a> FaultsPart<'a> {
+    fn of(faults: &'a Faults) -> Option<FaultsPart<'a>> {
+        let jobs = |wanted: fn(&JobFaults) -> bool| {
+            faults.jobs.iter().filter(|job| wanted(job)).map(|job| job.job).collect()
+        };
+        (!faults.is_empty()).then(|| FaultsPart {
+            totals: &faults.totals,
+            jobs_that_may_have_run_twice: jobs(|job| job.ran_twice != RanTwice::No),
+            jobs_killed: jobs(|job| job.killed),
+            jobs_still_stranded: jobs(|job| job.still_stranded),
+            sites: &faults.sites,
+        })
+    }
+}
+
 #[derive(Serialize)]
 struct IdealPart<'a> {
     identical: bool,
@@ -192,6 +224,7 @@ pub(crate) fn write(file: &mut dyn Write, result: &RunResult) -> io::Result<()> 
         },
         steals: result.steals.as_ref().map(|steals| &steals.price),
         contradictions: result.outcome.contradictions,
+        faults: FaultsPart::of(&result.outcome.faults),
         ideal: result.ideal.as_ref().map(|ideal| IdealPart {
             identical: ideal.agreement.identical(),
             agreement: &ideal.agreement,

@@ -8,6 +8,9 @@
 //! migrations.csv      which site ran whose jobs
 //! steals.csv          each accepted change of site; written while the run goes on, see [`StealsCsv`]
 //! metrics.json        metrics, bounds, theory, migrations, comparison with the ideal
+//! faults.csv          one row per job that was interrupted, taken over or stranded, if there is one
+//! executions.csv      executions that are not the one in jobs.csv, if there are any
+//! membership.csv      what sites believed of each other's presence, if anything happened
 //! events.jsonl.zst    every event, one JSON object a line; written while the run goes on, see [`EventLog`]
 //! report.html         the page of [`crate::report::page`]
 //! ```
@@ -18,6 +21,7 @@
 
 mod allocation;
 mod event_log;
+mod faults_csv;
 mod jobs_csv;
 mod manifest;
 mod metrics_json;
@@ -91,6 +95,16 @@ pub fn write_all(directory: &Path, result: &RunResult, options: Options) -> Resu
     };
     write("metrics.json", &|file| metrics_json::write(file, result))?;
     write("migrations.csv", &|file| migrations_csv::write(file, result))?;
+    let faults = &result.outcome.faults;
+    if !faults.jobs.is_empty() {
+        write("faults.csv", &|file| faults_csv::jobs(file, result))?;
+    }
+    if !faults.attempts.is_empty() {
+        write("executions.csv", &|file| faults_csv::executions(file, faults))?;
+    }
+    if !faults.membership.is_empty() {
+        write("membership.csv", &|file| faults_csv::membership(file, faults))?;
+    }
     if options.jobs {
         let rows = jobs_csv::Rows::new(result, &allocation, options.rejected_rows);
         write("jobs.csv", &|file| rows.write(file, None))?;

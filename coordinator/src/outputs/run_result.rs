@@ -113,7 +113,8 @@ impl RunResult {
             ));
         }
         if about.status == Status::Complete && !outcome.is_complete() {
-            let left = outcome.jobs.len() - outcome.finished().count() - outcome.count(JobState::Rejected);
+            let over = outcome.count(JobState::Rejected) + outcome.count(JobState::Killed);
+            let left = outcome.jobs.len() - outcome.finished().count() - over;
             about.status = Status::Partial(format!("{left} jobs did not end"));
         }
         let bounds = Bounds::of(&outcome);
@@ -141,6 +142,10 @@ impl RunResult {
         if let Some(attribution) = &attribution {
             let makespan = self.outcome.makespan();
             self.theory.extend(attribution.comparisons(&self.outcome.grid, makespan, &self.bounds));
+        } else if self.outcome.faults.disturbed() {
+            self.about
+                .lines
+                .push("where the delay went is not told of a run with crashes or take-overs".to_string());
         } else if self.is_complete() && self.outcome.finished().next().is_some() {
             self.about
                 .warnings

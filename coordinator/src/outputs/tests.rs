@@ -111,6 +111,43 @@ pub(crate) fn outcome(sizes: &[u32], jobs: &[(i64, u32, i64, u32, i64)]) -> Outc
     builder.finish()
 }
 
+/// Two jobs of 2 processors for 10 s on sites of 2 and 4: a crash of site 1 interrupts the first, and site 2, which
+/// executes the second, is never heard of again.
+pub(crate) fn faulty() -> Outcome {
+    let grid = Grid::of_sizes(&[2, 4]).unwrap();
+    let (workload, _) = run(&[2, 4], &[(0, 2, 10, 1, 0), (0, 2, 10, 2, 5)]);
+    let (one, two) = (SiteId(1), SiteId(2));
+    let started = |job| EventKind::Started { job: JobId(job), processors: 2, hops: 0 };
+    let completed = |job| EventKind::Completed { job: JobId(job), processors: 2 };
+    let submitted = |job| EventKind::Submitted {
+        job: JobId(job),
+        processors: 2,
+        requested: Span::from_secs(10),
+        origin: one,
+    };
+    let events = [
+        (0, one, submitted(1)),
+        (0, one, submitted(2)),
+        (0, one, started(1)),
+        (4, one, EventKind::Requested { victim: two, seq: 1, offer: 1, view_age: None }),
+        (5, two, started(2)),
+        (20, one, EventKind::Recovered { life: 1, waiting: 0, running: 1, out: 0 }),
+        (20, one, EventKind::Interrupted { job: JobId(1), processors: 2, killed: false }),
+        (20, one, started(1)),
+        (30, one, completed(1)),
+        (40, one, EventKind::Suspected { peer: two }),
+        (50, one, EventKind::Gone { peer: two }),
+        (50, one, EventKind::TookOver { job: JobId(2), holder: two, epoch: 1 }),
+        (60, one, started(2)),
+        (70, one, completed(2)),
+    ];
+    let mut builder = OutcomeBuilder::new(&grid, Threshold::HALF, &workload);
+    for (at, site, kind) in events {
+        builder.observe(&Event { at: Time::from_secs(at), site, kind });
+    }
+    builder.finish()
+}
+
 /// The workload and the events, in order of time, of such jobs.
 pub(crate) fn run(sizes: &[u32], jobs: &[(i64, u32, i64, u32, i64)]) -> (Vec<TimedJob>, Vec<Event>) {
     let timed = |(&(submit, processors, run_time, ..), id): (&(i64, u32, i64, u32, i64), u64)| TimedJob {

@@ -310,6 +310,7 @@ pub fn jobs_line(result: &RunResult) -> String {
     let words = [
         (JobState::Completed, "completed"),
         (JobState::WalltimeReached, "cut at their estimate"),
+        (JobState::Killed, "killed"),
         (JobState::Running, "running"),
         (JobState::Waiting, "waiting"),
         (JobState::Pending, "not submitted"),

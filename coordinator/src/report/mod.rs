@@ -3,6 +3,7 @@
 //! Nothing is measured here; all numbers come from a [`RunResult`]. [`summary`] is what a command prints at its
 //! end, [`page`] is `report.html`. [`figures`] chooses the numbers that both show.
 
+pub mod faults;
 pub mod figures;
 pub mod page;
 pub mod quantity;

@@ -2,6 +2,7 @@
 //!
 //! Plain text without colors, so that a pipe and a terminal get the same.
 
+use super::faults::{faults_lines, jobs_table, sites_table};
 use super::figures::{
     delay_line, delay_table, figures_table, ideal_line, jobs_line, migrations_table, starvation_line,
     theory_table, verdict_line,
@@ -31,6 +32,9 @@ pub fn terminal(result: &RunResult) -> String {
     for warning in &result.about.warnings {
         text.push_str(&format!("warning: {warning}\n"));
     }
+    for line in faults_lines(result) {
+        text.push_str(&format!("faults:  {line}\n"));
+    }
     if let Some(line) = starvation_line(result) {
         text.push_str(&format!("pool:    {line}\n"));
     }
@@ -49,6 +53,9 @@ pub fn markdown(result: &RunResult) -> String {
     let mut text = format!("## {}\n\n", result.about.experiment);
     for (label, line) in heading(result).into_iter().skip(1) {
         text.push_str(&format!("- {label}: {line}\n"));
+    }
+    for line in faults_lines(result) {
+        text.push_str(&format!("- faults: {line}\n"));
     }
     if let Some(line) = starvation_line(result) {
         text.push_str(&format!("- pool: {line}\n"));
@@ -71,6 +78,15 @@ pub fn markdown(result: &RunResult) -> String {
         text.push_str(&table.markdown());
         text.push('\n');
         steals_lines(result).iter().for_each(|line| text.push_str(&format!("- {line}\n")));
+    }
+    if !result.outcome.faults.is_empty() {
+        text.push_str("\n### What crashes and take-overs did\n\n");
+        let tables: Vec<String> = [sites_table(result), jobs_table(result)]
+            .into_iter()
+            .flatten()
+            .map(|table| table.markdown())
+            .collect();
+        text.push_str(&tables.join("\n"));
     }
     text.push_str("\n### Theory\n\n");
     text.push_str(&theory_table(result).markdown());

@@ -1,11 +1,14 @@
 //! Whether what real nodes did is a schedule: every job once, no site over capacity, no job before its submission
 //! or shorter than its run time. Also how late timers were.
 //!
-//! Reads events only, in the order of time. A simulated run needs no audit: the simulator checks itself.
+//! A job may execute again only after a crash interrupted it, or in a new epoch after it was taken over; the rule is
+//! that of [`analysis::Executions`], by which reports count, too. Reads events only, in the order of time. A simulated
+//! run needs no audit: the simulator checks itself.
 
 use std::collections::BTreeMap;
 
-use scheduler::{Event, EventKind, Grid, JobId, SiteId, Span, Time, TimedJob};
+use analysis::Executions;
+use scheduler::{Event, EventKind, Grid, JobId, Span, Time, TimedJob};
 
 /// Watches a run.
 #[derive(Debug)]
@@ -19,14 +22,13 @@ pub struct Audit {
     first_violation: Option<String>,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Row {
     submit: Time,
     processors: u32,
     run_time: Span,
     submitted: bool,
-    started: Option<(SiteId, Time)>,
-    ended: bool,
+    executions: Executions,
 }
 
 /// How late something was noticed, in trace time.
@@ -60,6 +62,8 @@ pub struct Audited {
     pub submissions: Lateness,
     /// How late completions were.
     pub completions: Lateness,
+    /// Starts of jobs that had started before, as crashes and take-overs allow.
+    pub again: u64,
     /// The first thing that must not happen, and how many there were.
     pub violation: Option<String>,
 }
@@ -72,8 +76,7 @@ impl Audit {
             processors: job.spec.processors,
             run_time: job.run_time,
             submitted: false,
-            started: None,
-            ended: false,
+            executions: Executions::default(),
         };
         Audit {
             sites: grid.sites().iter().map(|site| (site.processors, 0)).collect(),
@@ -101,14 +104,14 @@ impl Audit {
                     self.violated(event, "was submitted before its time");
                 }
             }
-            EventKind::Started { job, processors, .. } => {
+            EventKind::Started { job, processors, hops } => {
                 let Some(row) = self.jobs.get_mut(&job) else { return self.violated(event, "is unknown") };
-                let Row { submit, processors: width, .. } = *row;
-                let before = row.started.replace((site, at));
+                let (submit, width) = (row.submit, row.processors);
+                let allowed = row.executions.start(site, at, hops);
                 let (capacity, busy) = &mut self.sites[site.index()];
                 *busy = busy.saturating_add(processors);
                 let over = *busy > *capacity;
-                if before.is_some() {
+                if allowed.is_err() {
                     self.violated(event, "started twice");
                 }
                 if at < submit {
@@ -124,37 +127,34 @@ impl Audit {
             EventKind::Completed { job, processors } => {
                 let Some(row) = self.jobs.get_mut(&job) else { return self.violated(event, "is unknown") };
                 let run_time = row.run_time;
-                let again = std::mem::replace(&mut row.ended, true);
-                let started = row.started;
+                let over = row.executions.is_over();
+                let ended = row.executions.complete(site, at);
                 let busy = &mut self.sites[site.index()].1;
                 *busy = busy.saturating_sub(processors);
-                if again {
-                    self.violated(event, "ended twice");
-                }
-                match started {
-                    Some((there, start)) if there == site => {
-                        let late = at.since(start) - run_time;
+                match ended {
+                    Ok(execution) => {
+                        let late = at.since(execution.start) - run_time;
                         self.completions.add(late);
                         if late < Span::ZERO {
                             self.violated(event, "ended before its run time was over");
                         }
                     }
-                    _ => self.violated(event, "ended where it did not run"),
+                    Err(_) if over => self.violated(event, "ended twice"),
+                    Err(_) => self.violated(event, "ended where it did not run"),
                 }
             }
             EventKind::Interrupted { job, processors, killed } => {
                 let Some(row) = self.jobs.get_mut(&job) else { return self.violated(event, "is unknown") };
-                let before = row.started.take();
-                // A job that is given up has ended, if not by itself.
-                let again = killed && std::mem::replace(&mut row.ended, true);
+                let ended = row.executions.interrupt(site, None, at, killed);
                 let busy = &mut self.sites[site.index()].1;
                 *busy = busy.saturating_sub(processors);
-                if before.is_none_or(|(there, _)| there != site) {
+                if ended.is_err() {
                     self.violated(event, "was interrupted where it did not run");
                 }
-                if again {
-                    self.violated(event, "ended twice");
-                }
+            }
+            EventKind::TookOver { job, epoch, .. } | EventKind::Superseded { job, epoch, .. } => {
+                let Some(row) = self.jobs.get_mut(&job) else { return self.violated(event, "is unknown") };
+                row.executions.taken_over(epoch);
             }
             _ => {}
         }
@@ -162,7 +162,7 @@ impl Audit {
 
     /// What was found; in a complete run every job has ended.
     pub fn finish(mut self, complete: bool) -> Audited {
-        let left = self.jobs.values().filter(|row| !row.ended).count();
+        let left = self.jobs.values().filter(|row| !row.executions.is_over()).count();
         if complete && left > 0 {
             self.note(format!("the run ended, but {left} jobs did not"));
         }
@@ -171,7 +171,8 @@ impl Audit {
             0 => first,
             more => format!("{first} (and {more} more)"),
         });
-        Audited { submissions: self.submissions, completions: self.completions, violation }
+        let again = self.jobs.values().map(|row| (row.executions.all().len() as u64).saturating_sub(1)).sum();
+        Audited { submissions: self.submissions, completions: self.completions, again, violation }
     }
 
     fn violated(&mut self, event: &Event, what: &str) {
@@ -179,6 +180,8 @@ impl Audit {
             EventKind::Submitted { job, .. }
             | EventKind::Started { job, .. }
             | EventKind::Interrupted { job, .. }
+            | EventKind::TookOver { job, .. }
+            | EventKind::Superseded { job, .. }
             | EventKind::Completed { job, .. } => job,
             _ => unreachable!("only events of jobs are judged"),
         };
@@ -204,7 +207,10 @@ impl Audited {
             )
         };
         let verdict = match self.violation {
-            None => "every job at most once, none early, no site over capacity",
+            None if self.again == 0 => "every job at most once, none early, no site over capacity",
+            None => {
+                "every job once, or again as crashes and take-overs allow, none early, no site over capacity"
+            }
             Some(_) => "violated, see the error",
         };
         format!(
@@ -217,7 +223,7 @@ impl Audited {
 
 #[cfg(test)]
 mod tests {
-    use scheduler::JobSpec;
+    use scheduler::{JobSpec, SiteId};
 
     use super::*;
 
@@ -262,6 +268,25 @@ mod tests {
         (site, at, EventKind::Interrupted { job: JobId(job), processors: 3, killed: true })
     }
 
+    fn took_over(job: u64, site: u32, at: i64) -> Happening {
+        (site, at, EventKind::TookOver { job: JobId(job), holder: SiteId(1), epoch: 1 })
+    }
+
+    #[test]
+    fn a_job_that_was_taken_over_may_run_and_end_twice() {
+        let events = [
+            started(1, 1, 6),
+            took_over(1, 2, 8),
+            started(1, 2, 8),
+            completed(1, 1, 16),
+            started(2, 1, 17),
+            completed(1, 2, 18),
+            completed(2, 1, 27),
+        ];
+        let audited = observed(&events).finish(true);
+        assert_eq!((audited.violation, audited.again), (None, 1));
+    }
+
     #[test]
     fn a_job_that_a_crash_interrupts_may_start_again() {
         let events = [
@@ -303,9 +328,17 @@ mod tests {
 
     #[test]
     fn everything_that_is_no_schedule_is_found() {
-        let cases: [(&[Happening], &str); 10] = [
+        let cases: [(&[Happening], &str); 13] = [
             (&[interrupted(1, 1, 6)], "was interrupted where it did not run"),
-            (&[started(1, 1, 6), killed(1, 1, 7), started(1, 1, 8), completed(1, 1, 18)], "ended twice"),
+            (&[started(1, 1, 6), killed(1, 1, 7), started(1, 1, 8), completed(1, 1, 18)], "started twice"),
+            (&[started(1, 1, 6), completed(1, 1, 16), completed(1, 1, 17)], "ended twice"),
+            // A second execution, although nobody took the job over.
+            (
+                &[started(1, 1, 6), completed(1, 1, 16), started(1, 2, 17), completed(1, 2, 27)],
+                "started twice",
+            ),
+            // Two more, although it was taken over once.
+            (&[started(1, 1, 6), took_over(1, 2, 7), started(1, 2, 7), started(1, 1, 8)], "started twice"),
             (&[submitted(1, 4)], "submitted before its time"),
             (&[submitted(1, 5), submitted(1, 6)], "submitted twice"),
             (&[started(1, 1, 4)], "before its submission"),

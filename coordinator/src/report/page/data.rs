@@ -2,13 +2,15 @@
 //!
 //! Bars are written as `start, length, lowest processor, processors, kind, job` one after another, start and job
 //! as differences to the bar before; times in milliseconds from the origin of the run. Kind is 0 own A, 1 own B, 2
-//! stolen A, 3 stolen B. Of too many jobs those with most work are kept: what cannot be seen goes first.
+//! stolen A, 3 stolen B. Executions that do not count have lists of their own: `start, length at least, length at
+//! most, lowest processor, processors, kind, job`, kind 0 interrupted, 1 end unknown, 2 repeated. Of too many jobs those with most work are kept: what cannot be seen goes first.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use serde::Serialize;
 
+use analysis::faults::AttemptEnd;
 use analysis::series::{self, Steps};
 use analysis::{JobOutcome, Outcome};
 use scheduler::{Class, SiteId, Time};
@@ -38,6 +40,12 @@ struct SiteData {
     processors: u32,
     utilization: f64,
     bars: Vec<i64>,
+    /// Executions that do not count, not as differences.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    attempts: Vec<[i64; 7]>,
+    /// From when to when the site was down at most.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    down: Vec<[i64; 2]>,
     busy: Curve,
     waiting_a: Curve,
     waiting_b: Curve,
@@ -89,6 +97,8 @@ pub(super) fn write(
             processors: metrics.processors,
             utilization: metrics.utilization,
             bars: bars.numbers,
+            attempts: attempts(outcome, allocation, site),
+            down: down(outcome, site),
             busy: curve(outcome, &series.busy),
             waiting_a: curve(outcome, &series.waiting_a),
             waiting_b: curve(outcome, &series.waiting_b),
@@ -97,6 +107,35 @@ pub(super) fn write(
     // In JSON a "<" occurs in strings only, where it may be escaped: no name can then end the script element.
     let text = serde_json::to_string(&data)?.replace('<', "\\u003c");
     file.write_all(text.as_bytes())
+}
+
+/// The executions at a site that do not count. A job on several separate intervals gets one for each.
+fn attempts(outcome: &Outcome, allocation: &Allocation, site: SiteId) -> Vec<[i64; 7]> {
+    let mut found = Vec::new();
+    for (place, attempt) in outcome.faults.attempts.iter().enumerate() {
+        if attempt.site != site || found.len() >= BARS {
+            continue;
+        }
+        let start = millis(outcome, attempt.start);
+        let [least, most] = [attempt.at_least, attempt.at_most].map(|time| millis(outcome, time) - start);
+        let kind = match attempt.end {
+            AttemptEnd::Interrupted => 0,
+            AttemptEnd::Unknown => 1,
+            AttemptEnd::Repeated => 2,
+        };
+        let job = i64::try_from(attempt.job.0).unwrap_or(i64::MAX);
+        for interval in allocation.of_attempt(place) {
+            let first = i64::from(interval.first - allocation.offset(site));
+            found.push([start, least, most, first, i64::from(interval.len()), kind, job]);
+        }
+    }
+    found
+}
+
+fn down(outcome: &Outcome, site: SiteId) -> Vec<[i64; 2]> {
+    let of_site = outcome.faults.downtimes.iter().filter(|down| down.site == site);
+    let ends = of_site.map(|down| [down.from.unwrap_or(outcome.origin), down.to.unwrap_or(outcome.until)]);
+    ends.map(|times| times.map(|time| millis(outcome, time))).collect()
 }
 
 /// The bars of one site, each as differences to the one before.

@@ -4,6 +4,7 @@
 //! `page.js` draws it on canvases. Numbers come from [`super::figures`], so that page and terminal agree.
 
 mod data;
+mod faults;
 pub(in crate::report) mod html;
 mod steals;
 
@@ -50,6 +51,7 @@ pub fn write(file: &mut dyn Write, result: &RunResult, allocation: &Allocation) 
         calibration(file, table)?;
     }
     write_drawings(file, result)?;
+    faults::write(file, result)?;
     steals::write(file, result)?;
     write_migrations(file, result)?;
     write_sites(file, result)?;
@@ -277,14 +279,15 @@ fn write_drawings(file: &mut dyn Write, result: &RunResult) -> io::Result<()> {
          <span class=\"key stolen-a\"></span>stolen, big (A) <span class=\"key stolen-b\"></span>stolen, small (B)\
          <span class=\"buttons\"><button id=\"in\" title=\"zoom in\">+</button>\
          <button id=\"out\" title=\"zoom out\">\u{2212}</button><button id=\"all\">whole run</button></span></p>\n\
-         <canvas id=\"gantt\" aria-label=\"Gantt chart, one band per site\"></canvas>\n</section>\n\
+         {}<canvas id=\"gantt\" aria-label=\"Gantt chart, one band per site\"></canvas>\n</section>\n\
          <section>\n<h2>Utilization over time</h2>\n<canvas id=\"busy\" aria-label=\"Busy processors per site\"></canvas>\n\
          </section>\n<section>\n<h2>Waiting jobs over time</h2>\n\
          <p class=\"legend\"><span class=\"key own-a\"></span>big at home (A) <span class=\"key own-b\"></span>small at home \
          (B); by home site, stacked, each site to its own \
          scale; means over intervals where the run is long</p>\n<canvas id=\"queue\" aria-label=\"Waiting jobs per site\"></canvas>\n</section>\n\
          <div id=\"tip\" hidden></div>\n<noscript><p class=\"warning\">The drawings need JavaScript; all tables do \
-         without.</p></noscript>"
+         without.</p></noscript>",
+        faults::legend(result)
     )
 }
 

@@ -3,6 +3,7 @@
 (() => {
   const run = JSON.parse(document.getElementById("run").textContent);
   const KINDS = ["own, big (A)", "own, small (B)", "stolen, big (A)", "stolen, small (B)"];
+  const ENDS = ["interrupted by a crash", "end not known", "second run, not counted"];
   const LEFT = 112, RIGHT = 10, AXIS = 22, GAP = 6;
   const view = { from: 0, to: Math.max(1, run.length) };
   let colors = {};
@@ -26,7 +27,7 @@
 
   function readColors() {
     const style = getComputedStyle(document.documentElement);
-    for (const name of ["ink", "soft", "line", "panel", "own-a", "own-b", "stolen-a", "stolen-b"]) {
+    for (const name of ["ink", "soft", "line", "panel", "own-a", "own-b", "stolen-a", "stolen-b", "bad", "open"]) {
       colors[name] = style.getPropertyValue("--" + name).trim();
     }
     colors.kinds = [colors["own-a"], colors["own-b"], colors["stolen-a"], colors["stolen-b"]];
@@ -129,6 +130,7 @@
       pen.fillStyle = colors.line; pen.globalAlpha = 0.35;
       pen.fillRect(LEFT, top, plot, height);
       pen.globalAlpha = 1;
+      drawDown(area, site, top, height);
       const [start, end, first, width, kind] = site.rows;
       for (let k = 0; k < 4; k++) {
         pen.fillStyle = colors.kinds[k];
@@ -139,8 +141,49 @@
           pen.fillRect(from, top + unit * first[i], Math.max(0.6, to - from - inset), Math.max(0.4, unit * width[i] - thin));
         }
       }
+      drawAttempts(area, site, top, unit);
       pen.restore();
     });
+  }
+
+  // Stripes where a site was down.
+  function drawDown(area, site, top, height) {
+    const { pen, x } = area;
+    for (const [begin, until] of site.down || []) {
+      const from = Math.max(LEFT, x(begin)), to = Math.min(area.width - RIGHT, Math.max(x(until), x(begin) + 2));
+      if (to < LEFT || from > area.width) continue;
+      pen.save();
+      pen.beginPath(); pen.rect(from, top, to - from, height); pen.clip();
+      pen.fillStyle = colors.bad; pen.globalAlpha = 0.12;
+      pen.fillRect(from, top, to - from, height);
+      pen.strokeStyle = colors.bad; pen.globalAlpha = 0.45; pen.lineWidth = 1;
+      pen.beginPath();
+      // Counted from a fixed place, so that stripes do not move when the view does.
+      for (let at = Math.floor((from - height) / 8) * 8; at < to; at += 8) {
+        pen.moveTo(at, top + height); pen.lineTo(at + height, top);
+      }
+      pen.stroke();
+      pen.restore();
+    }
+  }
+
+  // Outlines of executions that do not count; what is certain of them is filled.
+  function drawAttempts(area, site, top, unit) {
+    const { pen, x } = area;
+    for (const [start, least, most, first, width, end] of site.attempts || []) {
+      if (start + most < view.from || start > view.to) continue;
+      const color = end === 0 ? colors.bad : end === 1 ? colors.open : colors.ink;
+      const from = x(start), sure = x(start + least) - from, all = x(start + most) - from;
+      const y = top + unit * first, high = Math.max(1, unit * width);
+      pen.fillStyle = color;
+      pen.globalAlpha = 0.45; pen.fillRect(from, y, Math.max(1, sure), high);
+      pen.globalAlpha = 0.15; pen.fillRect(from + sure, y, Math.max(0, all - sure), high);
+      pen.globalAlpha = 1; pen.strokeStyle = color; pen.lineWidth = 1.2;
+      pen.setLineDash(end === 2 ? [] : [4, 3]);
+      if (high > 3) pen.strokeRect(from + 0.6, y + 0.6, Math.max(1, all - 1.2), high - 1.2);
+      pen.setLineDash([]);
+    }
+    pen.lineWidth = 1;
   }
 
   // Adds the outline of a step function, optionally on top of another, as a filled shape.
@@ -277,18 +320,27 @@
     const [start, end, first, width, kind, job] = site.rows;
     // A bar of less than a pixel is found a pixel away.
     const near = (view.to - view.from) / (box.width - LEFT - RIGHT);
-    for (let i = start.length - 1; i >= 0; i--) {
-      if (t < start[i] - near || t > end[i] + near || processor < first[i] || processor > first[i] + width[i]) continue;
-      let processors = 0;
-      for (let k = 0; k < job.length; k++) if (job[k] === job[i]) processors += width[k];
-      tip.textContent = "job " + job[i] + " at " + site.name + "\n" + KINDS[kind[i]] + ", " + processors +
-        " processors\nfrom " + duration(start[i]) + " for " + duration(end[i] - start[i]);
+    const show = (text) => {
+      tip.textContent = text;
       tip.hidden = false;
       const left = Math.min(event.pageX + 14, document.documentElement.clientWidth - tip.offsetWidth - 8);
       tip.style.left = left + "px";
       tip.style.top = event.pageY + 14 + "px";
-      return;
+    };
+    for (const [from, least, most, low, high, how, id] of site.attempts || []) {
+      if (t < from - near || t > from + most + near || processor < low || processor > low + high) continue;
+      const until = least === most ? " for " + duration(most) : " for " + duration(least) + " to " + duration(most);
+      return show("job " + id + " at " + site.name + "\n" + ENDS[how] + "\nfrom " + duration(from) + until);
     }
+    for (let i = start.length - 1; i >= 0; i--) {
+      if (t < start[i] - near || t > end[i] + near || processor < first[i] || processor > first[i] + width[i]) continue;
+      let processors = 0;
+      for (let k = 0; k < job.length; k++) if (job[k] === job[i]) processors += width[k];
+      return show("job " + job[i] + " at " + site.name + "\n" + KINDS[kind[i]] + ", " + processors +
+        " processors\nfrom " + duration(start[i]) + " for " + duration(end[i] - start[i]));
+    }
+    const down = (site.down || []).find(([from, to]) => t >= from - near && t <= to + near);
+    if (down) show(site.name + " was down, at most\nfrom " + duration(down[0]) + " for " + duration(down[1] - down[0]));
   }
 
   if (run.shown < run.jobs) {

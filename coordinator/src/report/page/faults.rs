@@ -1,0 +1,48 @@
+//! The section on faults: what happened to which sites and jobs. Marks in the schedule are drawn by `page.js`.
+
+use std::io::{self, Write};
+
+use super::html::escape;
+use super::quantity::grouped;
+use super::table_html;
+use crate::outputs::RunResult;
+use crate::report::faults::{faults_lines, jobs_left_out, jobs_table, sites_table};
+
+/// Writes the section; nothing without faults.
+pub(super) fn write(file: &mut dyn Write, result: &RunResult) -> io::Result<()> {
+    if result.outcome.faults.is_empty() {
+        return Ok(());
+    }
+    writeln!(file, "<section>\n<h2>What crashes and take-overs did</h2>")?;
+    for line in faults_lines(result) {
+        writeln!(file, "<p class=\"note\">{}.</p>", escape(&line))?;
+    }
+    if let Some(table) = sites_table(result) {
+        table_html(file, &table)?;
+    }
+    if let Some(table) = jobs_table(result) {
+        let more = match jobs_left_out(result) {
+            0 => String::new(),
+            left => format!(" {} more are in <code>faults.csv</code>.", grouped(left as u64)),
+        };
+        writeln!(
+            file,
+            "<p class=\"note\">Jobs that were interrupted, taken over or stranded, those that may have run twice \
+             first.{more} A crash itself leaves no trace: what is given as <i>at most</i> reaches to the return of the \
+             site, what is given as <i>at least</i> to its last event before.</p>"
+        )?;
+        table_html(file, &table)?;
+    }
+    writeln!(file, "</section>")
+}
+
+/// The legend of the marks in the schedule; empty without faults.
+pub(super) fn legend(result: &RunResult) -> &'static str {
+    if result.outcome.faults.disturbed() {
+        "<p class=\"legend\"><span class=\"key down\"></span>site down, at most <span class=\"key cut-short\"></span>\
+         interrupted by a crash; the pale part is after the last sign of life <span class=\"key no-end\"></span>end not \
+         known <span class=\"key second\"></span>second run, not counted</p>\n"
+    } else {
+        ""
+    }
+}
