@@ -92,6 +92,8 @@ fn each_key_in_a_comment_of_the_file_of_defaults_can_be_switched_on() {
         ("matrix_file", "delay"),
         ("coordinates", "delay"),
     ];
+    // A key, and the one that it makes no sense without.
+    let together = [("suspect_after", "heartbeat"), ("lease", "heartbeat")];
     let mut tried = 0;
     for commented in text.lines() {
         let Some((key, _)) = commented.strip_prefix("# ").and_then(|line| line.split_once(" = ")) else {
@@ -101,10 +103,12 @@ fn each_key_in_a_comment_of_the_file_of_defaults_can_be_switched_on() {
             continue;
         }
         let excluded = instead.iter().find(|(this, _)| *this == key).map(|(_, other)| format!("{other} = "));
+        let also = together.iter().find(|(this, _)| *this == key).map(|(_, other)| format!("# {other} = "));
         let mut changed = String::new();
         for line in text.lines() {
             let gone = excluded.as_ref().is_some_and(|excluded| line.starts_with(excluded));
-            let line = if line == commented { line.trim_start_matches("# ") } else { line };
+            let on = line == commented || also.as_ref().is_some_and(|also| line.starts_with(also));
+            let line = if on { line.trim_start_matches("# ") } else { line };
             if !gone {
                 changed += &format!("{line}\n");
             }

@@ -29,6 +29,8 @@ pub struct Written {
     pub run: WrittenRun,
     /// What its nodes keep.
     pub node: WrittenNode,
+    /// What happens to sites.
+    pub faults: Vec<WrittenFault>,
     /// Which results are written.
     pub outputs: WrittenOutputs,
 }
@@ -149,6 +151,12 @@ pub struct WrittenProtocol {
     pub gossip: Option<String>,
     /// To how many sites each time.
     pub gossip_fanout: Option<usize>,
+    /// How often a site says that it is there, in trace time.
+    pub heartbeat: Option<String>,
+    /// Silence after which a site is suspected, in trace time.
+    pub suspect_after: Option<String>,
+    /// Silence after which the jobs of a site are taken over, in trace time.
+    pub lease: Option<String>,
 }
 
 /// `[run]`.
@@ -181,6 +189,21 @@ pub struct WrittenNode {
     pub interrupted: Option<String>,
     /// Whether a node that ends is started again, if it has a journal.
     pub restart: Option<bool>,
+}
+
+/// One entry of `[[faults]]`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WrittenFault {
+    /// The site, by name.
+    pub site: String,
+    /// `crash`, `pause`, `leave` or `join`.
+    pub what: String,
+    /// When, in trace time.
+    pub at: String,
+    /// How long it is away, in trace time.
+    #[serde(rename = "for")]
+    pub lasts: Option<String>,
 }
 
 /// `[outputs]`.

@@ -3,6 +3,7 @@
 //! Everything is checked here, before anything runs. A wrong value is reported with its place in the file or its
 //! flag, what was expected, and what to write. Jobs are read by [`jobs`].
 
+pub mod faults;
 pub mod file;
 pub mod flags;
 pub mod jobs;
@@ -22,6 +23,7 @@ use scheduler::{Grid, LocalScheduler, Order, Pass, Span, Strategy, StrategySpec,
 use workload::prepare::{PrepareOptions, TooWide};
 use workload::slice::Slice;
 
+use faults::Fault;
 use file::Written;
 
 /// A trace-time factor above which the wall clock's millisecond timers are coarser than most jobs.
@@ -62,6 +64,8 @@ pub struct Experiment {
     pub network: Model,
     /// Switches and limits of the protocol.
     pub options: Options,
+    /// What happens to sites, in the order of time.
+    pub faults: Vec<Fault>,
     /// How real processes run.
     pub run: RunOptions,
     /// Which results are written.
@@ -213,7 +217,10 @@ impl Experiment {
             None => "st:50".parse().expect("a strategy's name"),
         };
         let network = network(written, &grid)?;
-        let options = protocol_options(written, &strategy, &network)?;
+        let run = run_options(written)?;
+        let faults = faults::resolve(&written.faults, &grid, &strategy)?;
+        let options = protocol_options(written, &strategy, &network, &faults)?;
+        faults::check(&faults, &options, &run)?;
         let name = written.name.clone().unwrap_or_else(|| {
             let trace = written.workload.trace.as_deref().and_then(|trace| trace.file_name());
             trace.map_or("run".into(), |trace| without_endings(&trace.to_string_lossy()).to_string())
@@ -232,7 +239,8 @@ impl Experiment {
             submit: parse("--submit (strategy.submit)", &written.strategy.submit, Submit::default())?,
             network,
             options,
-            run: run_options(written)?,
+            faults,
+            run,
             outputs: Outputs {
                 dir: outputs.dir.clone().unwrap_or_else(|| PathBuf::from("out").join(&name)),
                 events: outputs.events.unwrap_or(true),
@@ -407,11 +415,13 @@ fn protocol_options(
     written: &Written,
     strategy: &StrategySpec,
     network: &Model,
+    faults: &[Fault],
 ) -> Result<Options, ExperimentError> {
     let given = &written.protocol;
     let defaults = Options::default();
     let longest = network.largest();
-    let lossless = network.is_lossless();
+    // What is under way to a site that is away is lost.
+    let lossless = network.is_lossless() && faults.is_empty();
     let retry = match optional_span("protocol.retry", &given.retry)? {
         Some(retry) if retry < longest.saturating_mul(2) => {
             let reason = format!("{retry} s is less than twice the largest delay of {longest} s");
@@ -469,6 +479,7 @@ fn protocol_options(
     if gossip <= Span::ZERO {
         return Err(wrong("protocol.gossip")("the time between gossip must be positive".into()));
     }
+    let presence = faults::presence(given, longest)?;
     let margin = optional_span("--margin (protocol.margin)", &given.margin)?;
     let (local, pool) = (Strategy::Local, matches!(strategy.strategy, Strategy::Pool(_)));
     if margin.is_some() && (strategy.ideal || strategy.strategy == local || pool) {
@@ -479,9 +490,9 @@ fn protocol_options(
         // Set by who starts the nodes.
         journal: false,
         interrupted: protocol::Interrupted::Requeue,
-        heartbeat: None,
-        suspect_after: defaults.suspect_after,
-        lease: None,
+        heartbeat: presence.heartbeat,
+        suspect_after: presence.suspect_after,
+        lease: presence.lease,
         discovery,
         window,
         batch,
