@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use crate::clock::StartOrder;
 use crate::config::PeerAddress;
 use crate::control::Token;
-use crate::control::api::{CalibrateOrder, Calibration, ConnectOrder, Failure, Status};
+use crate::control::api::{Adoption, CalibrateOrder, Calibration, ConnectOrder, Failure, Status};
 
 /// A request is given up after this. Pages of events and portions of jobs take far less on a local network.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -220,6 +220,26 @@ impl NodeClient {
                 })
             })
             .collect()
+    }
+
+    /// Tells the site to leave: to give its waiting jobs away, finish what executes, and take no more.
+    ///
+    /// # Errors
+    /// If its clock does not run, sites do not say that they are there, or it does not answer.
+    pub fn leave(&self) -> Result<(), ClientError> {
+        self.post("/control/leave", &())
+    }
+
+    /// Gives jobs to the site that nobody is left to be responsible for. Those that it has under this epoch or a later
+    /// one are left out.
+    ///
+    /// # Errors
+    /// As for [`NodeClient::leave`], or if it can never execute one of them.
+    pub fn adopt(&self, adoptions: &[Adoption]) -> Result<(), ClientError> {
+        for portion in adoptions.chunks(JOBS_PORTION) {
+            self.post("/control/adopt", &portion)?;
+        }
+        Ok(())
     }
 
     /// Tells the node to stop. It answers first.

@@ -6,6 +6,7 @@
 
 mod durable;
 mod lockstep;
+mod operator;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
@@ -14,6 +15,7 @@ use std::time::SystemTime;
 
 use links::{Copies, Links};
 use protocol::{Input, Message, Output, Peer, PeerConfig};
+use scheduler::event::MessageKind;
 use scheduler::{Event, EventKind, Grid, JobId, Pass, SiteId, Span, Strategy, Time};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -37,6 +39,7 @@ use crate::network::{Arrival, Network, NetworkHandle, Offence, Outgoing, Refused
 
 use self::durable::first_frame;
 pub(crate) use self::lockstep::Occupied;
+pub(crate) use self::operator::Unready;
 
 /// Messages handled in one instant, so that a flood cannot keep the site from its jobs. Arbitrary.
 const MESSAGES_PER_INSTANT: usize = 1024;
@@ -67,6 +70,9 @@ pub(crate) struct SiteLoop {
     sent: BTreeMap<SiteId, u64>,
     measured: BTreeMap<SiteId, Measured>,
     events: EventLog,
+    /// Events of this life about heartbeats, and heartbeats in the delay line.
+    beats: u64,
+    beats_delayed: usize,
     metrics: Metrics,
     delayed_full: u64,
     arrivals_full: u64,
@@ -110,6 +116,8 @@ impl SiteLoop {
             sent: BTreeMap::new(),
             measured: BTreeMap::new(),
             events,
+            beats: 0,
+            beats_delayed: 0,
             metrics: Metrics::new(peer.site, Arc::clone(&peer.grid), &peer.strategy),
             delayed_full: 0,
             arrivals_full: 0,
@@ -213,6 +221,7 @@ impl SiteLoop {
         }
         let mut released = false;
         while let Some(outgoing) = self.delayed.pop_due(self.now) {
+            self.beats_delayed -= usize::from(outgoing.kind == MessageKind::Beat);
             self.post(outgoing)?;
             released = true;
         }
@@ -305,6 +314,7 @@ impl SiteLoop {
     fn record_at(&mut self, at: Time, kind: EventKind) -> anyhow::Result<()> {
         let event = Event { at, site: self.site, kind };
         tracing::trace!(?event);
+        self.beats += u64::from(is_about_a_beat(&event.kind));
         self.metrics.observe(&event);
         if let Some(journal) = &mut self.journal {
             journal.event(event);
@@ -333,10 +343,13 @@ impl SiteLoop {
         if delay == Span::ZERO && self.delayed.next_due().is_none_or(|due| due > self.now) {
             return self.post(outgoing);
         }
-        let to = outgoing.to;
-        if let Err(lost) = self.delayed.push(self.now.saturating_add(delay), outgoing) {
-            self.delayed_full += 1;
-            self.record(EventKind::Lost { to, message: lost.kind })?;
+        let (to, is_beat) = (outgoing.to, outgoing.kind == MessageKind::Beat);
+        match self.delayed.push(self.now.saturating_add(delay), outgoing) {
+            Ok(()) => self.beats_delayed += usize::from(is_beat),
+            Err(lost) => {
+                self.delayed_full += 1;
+                self.record(EventKind::Lost { to, message: lost.kind })?;
+            }
         }
         Ok(())
     }
@@ -482,6 +495,8 @@ impl SiteLoop {
                 drop(answer.send(result));
             }
             Command::Events { from, limit, answer } => drop(answer.send(self.page_of_events(from, limit)?)),
+            Command::Leave(answer) => drop(answer.send(self.leave()?)),
+            Command::Adopt(adoptions, answer) => drop(answer.send(self.adopt(&adoptions)?)),
             Command::Addresses(peers) => self.note_addresses(&peers)?,
             Command::Lockstep(_, answer) => drop(answer.send(self.may_lockstep())),
             Command::Stop(_) => unreachable!("the loop takes it out"),
@@ -568,12 +583,15 @@ impl SiteLoop {
             killed: self.metrics.killed(),
             restarts: self.peer.life(),
             events: self.events.next(),
+            beats: self.beats,
+            has_left: self.peer.has_left(),
             outstanding: Outstanding {
                 arrivals: self.arrivals.held(),
                 waiting: self.peer.waiting(),
                 running: self.executor.running(),
                 leaving: self.metrics.leaving(),
-                delayed: self.delayed.len() + self.mailbox.as_ref().map_or(0, Mailbox::held),
+                delayed: self.delayed.len() - self.beats_delayed
+                    + self.mailbox.as_ref().map_or(0, Mailbox::held),
                 in_flight: self.sender.counters().in_flight(),
                 inbox: self.network.waiting(),
                 unanswered: !self.peer.is_quiet(),
@@ -585,4 +603,11 @@ impl SiteLoop {
             listen: state.listen,
         }
     }
+}
+
+/// Whether an event tells of a heartbeat alone: those go on for ever.
+fn is_about_a_beat(kind: &EventKind) -> bool {
+    use EventKind::{Lost, Received, Sent};
+    let (Sent { message, .. } | Received { message, .. } | Lost { message, .. }) = kind else { return false };
+    *message == MessageKind::Beat
 }

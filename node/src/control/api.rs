@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use scheduler::SiteId;
+use scheduler::{SiteId, TimedJob};
 use serde::{Deserialize, Serialize};
 
 use crate::config::PeerAddress;
@@ -69,6 +69,16 @@ impl RoundTrips {
     }
 }
 
+/// A job that is given to a site because nobody is left who is responsible for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Adoption {
+    /// The job.
+    pub job: TimedJob,
+    /// The epoch under which it is owned from then on; copies of older ones are void unless they run.
+    pub epoch: u32,
+}
+
 /// Why an order was refused.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
@@ -128,6 +138,12 @@ pub struct Status {
     pub restarts: u32,
     /// The number of the next event.
     pub events: u64,
+    /// Events of this life that were about heartbeats.
+    #[serde(default)]
+    pub beats: u64,
+    /// Whether the site leaves and has nothing left to do.
+    #[serde(default)]
+    pub has_left: bool,
     /// What is not finished.
     pub outstanding: Outstanding,
     /// All other sites.
@@ -156,7 +172,7 @@ pub struct Outstanding {
     pub running: usize,
     /// Jobs granted to other sites that have not answered.
     pub leaving: usize,
-    /// Messages in the delay line.
+    /// Messages in the delay line but for heartbeats.
     pub delayed: usize,
     /// Frames sent and not acknowledged.
     pub in_flight: u64,

@@ -12,6 +12,8 @@
 //! | `POST /control/jobs` | an array of `TimedJob`, held until their submission; may be sent in portions. With `?again=true` those that the node knows are left out |
 //! | `GET /control/events?from=N&limit=M` | events from number N on, one JSON object a line |
 //! | `POST /control/lockstep` with an upgrade | orders in virtual time; see [`crate::lockstep`] |
+//! | `POST /control/leave` | give the waiting jobs away, finish what executes, and take no more |
+//! | `POST /control/adopt` | an array of [`api::Adoption`]: jobs of a site that never comes back |
 //! | `POST /control/stop` | end the process |
 //!
 //! Orders answer 204 or an [`api::Failure`] with the reason. All but the first three need the node's token:
@@ -34,7 +36,7 @@ use crate::arrivals::ArrivalsError;
 use crate::clock::{ClockError, StartOrder};
 use crate::config::PeerAddress;
 use crate::event_log::Forgotten;
-use crate::site::Occupied;
+use crate::site::{Occupied, Unready};
 
 /// Commands on their way to the event loop. Arbitrary; a full channel makes requests wait.
 pub(crate) const COMMANDS_MAX: usize = 64;
@@ -52,6 +54,10 @@ pub(crate) enum Command {
         again: bool,
         answer: oneshot::Sender<Result<(), ArrivalsError>>,
     },
+    /// Give the jobs away.
+    Leave(oneshot::Sender<Result<(), Unready>>),
+    /// Take over jobs of a site that never comes back.
+    Adopt(Vec<api::Adoption>, oneshot::Sender<Result<(), Unready>>),
     /// Where other sites listen, as somebody said.
     Addresses(Vec<PeerAddress>),
     Events {

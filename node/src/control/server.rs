@@ -16,7 +16,7 @@ use serde::Deserialize;
 use tokio::sync::{mpsc, oneshot};
 
 use super::Command;
-use super::api::{CalibrateOrder, Calibration, ConnectOrder, Failure, Phase, RoundTrips};
+use super::api::{Adoption, CalibrateOrder, Calibration, ConnectOrder, Failure, Phase, RoundTrips};
 use super::serve::ControlCounters;
 use super::token::{Token, Unauthorised};
 use crate::arrivals::ArrivalsError;
@@ -94,6 +94,8 @@ pub(crate) fn control(context: Context) -> Router {
         .route("/control/jobs", post(jobs))
         .route("/control/events", get(events))
         .route("/control/lockstep", post(lockstep))
+        .route("/control/leave", post(leave))
+        .route("/control/adopt", post(adopt))
         .route("/control/stop", post(stop_node))
         // Before anything of the body is read.
         .route_layer(middleware::from_fn_with_state(context.clone(), authorise));
@@ -277,6 +279,23 @@ async fn jobs(
         Ok(()) => StatusCode::NO_CONTENT.into_response(),
         Err(error) => JobsRefused(error).into_response(),
     })
+}
+
+async fn leave(State(context): State<Context>) -> Result<StatusCode, Refused> {
+    context.ask(Command::Leave).await?.map_err(|error| Refused(StatusCode::CONFLICT, error.to_string()))?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+async fn adopt(
+    State(context): State<Context>,
+    adoptions: Result<Json<Vec<Adoption>>, JsonRejection>,
+) -> Result<StatusCode, Refused> {
+    let Json(adoptions) = adoptions?;
+    context
+        .ask(|answer| Command::Adopt(adoptions, answer))
+        .await?
+        .map_err(|error| Refused(StatusCode::CONFLICT, error.to_string()))?;
+    Ok(StatusCode::NO_CONTENT)
 }
 
 #[derive(Deserialize)]

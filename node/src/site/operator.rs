@@ -1,0 +1,83 @@
+//! What the operator orders during a run: that the site leaves, or takes over jobs of one that never comes back.
+
+use protocol::Input;
+use scheduler::JobId;
+use tokio::time::Instant;
+
+use super::SiteLoop;
+use crate::control::api::Adoption;
+
+/// Why an order of the operator is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Unready {
+    /// Time stands still.
+    #[error("the trace clock does not run; order the start first")]
+    Clock,
+    /// Nobody would notice.
+    #[error("sites do not say that they are there; set options.heartbeat on all nodes")]
+    Membership,
+    /// A job that no site of the grid can execute.
+    #[error("job {job} needs {processors} processors; the widest site has {widest}")]
+    Width {
+        /// The job.
+        job: JobId,
+        /// Its width.
+        processors: u32,
+        /// Processors of the widest site.
+        widest: u32,
+    },
+}
+
+impl SiteLoop {
+    /// Has the site give its jobs away.
+    pub(super) fn leave(&mut self) -> anyhow::Result<Result<(), Unready>> {
+        if let Err(unready) = self.ready_for_orders() {
+            return Ok(Err(unready));
+        }
+        self.tell_order(Input::Leave)?;
+        self.finish_order()?;
+        Ok(Ok(()))
+    }
+
+    /// Makes jobs this site's. What is answered is kept.
+    pub(super) fn adopt(&mut self, adoptions: &[Adoption]) -> anyhow::Result<Result<(), Unready>> {
+        if let Err(unready) = self.ready_for_orders() {
+            return Ok(Err(unready));
+        }
+        let widest = self.grid.widest();
+        for Adoption { job, .. } in adoptions {
+            let (job, processors) = (job.spec.id, job.spec.processors);
+            if processors == 0 || processors > widest {
+                return Ok(Err(Unready::Width { job, processors, widest }));
+            }
+        }
+        for Adoption { job, epoch } in adoptions {
+            self.metrics.introduce(&job.spec);
+            self.executor.learn(job.spec.id, job.run_time);
+            self.tell_order(Input::Adopt { job: job.spec, epoch: *epoch })?;
+        }
+        self.finish_order()?;
+        Ok(Ok(()))
+    }
+
+    fn ready_for_orders(&self) -> Result<(), Unready> {
+        if !self.clock.is_running(Instant::now()) {
+            return Err(Unready::Clock);
+        }
+        match self.peer.config().options.heartbeat {
+            Some(_) => Ok(()),
+            None => Err(Unready::Membership),
+        }
+    }
+
+    fn tell_order(&mut self, input: Input) -> anyhow::Result<()> {
+        self.now = self.now.max(self.clock.at(Instant::now()));
+        self.tell_fact(input)
+    }
+
+    fn finish_order(&mut self) -> anyhow::Result<()> {
+        self.tell(Input::Turn)?;
+        self.settle()?;
+        self.commit()
+    }
+}
