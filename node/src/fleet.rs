@@ -23,6 +23,8 @@
 //! }
 //! ```
 
+mod outages;
+
 use std::collections::VecDeque;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -30,6 +32,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use scheduler::{Event, SiteId, Time, TimedJob};
 
+pub use self::outages::Whereabouts;
 use crate::client::{ClientError, NodeClient};
 use crate::clock::StartOrder;
 use crate::config::{IdentitySource, Member as Listed, NodeConfig, PeerAddress};
@@ -115,6 +118,9 @@ struct Member {
     next_event: u64,
     /// Jobs that the node had no room for, in the order of submission.
     pending: VecDeque<TimedJob>,
+    whereabouts: Whereabouts,
+    /// What it said last.
+    last: Option<Status>,
 }
 
 impl Fleet {
@@ -150,6 +156,8 @@ impl Fleet {
                 restarts: 0,
                 next_event: 0,
                 pending: VecDeque::new(),
+                whereabouts: Whereabouts::Up,
+                last: None,
             });
         }
         if configs.iter().all(|config| config.discovery == Discovery::Mdns) {
@@ -172,7 +180,7 @@ impl Fleet {
     /// started [`RESTARTS_MAX`] times already.
     pub fn restart_ended(&mut self) -> Result<Vec<String>, FleetError> {
         let mut names = Vec::new();
-        for node in &mut self.nodes {
+        for node in self.nodes.iter_mut().filter(|node| node.is_up()) {
             let Some(status) = node.process.ended()? else { continue };
             let name = node.process.ready_line().name.clone();
             // A process that was killed has no code.
@@ -241,7 +249,7 @@ impl Fleet {
     }
 
     fn feed_pending(&mut self) -> Result<(), FleetError> {
-        for index in 0..self.nodes.len() {
+        for index in self.up() {
             let fed = self.nodes[index].feed_pending();
             self.explain(fed)?;
         }
@@ -262,7 +270,7 @@ impl Fleet {
         let at = SystemTime::now() + lead;
         let unix_micros = at.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_micros() as i64);
         let order = StartOrder { unix_micros, factor, trace_origin_us: origin.as_micros() };
-        for index in 0..self.nodes.len() {
+        for index in self.up() {
             let started = self.nodes[index].client.start(&order);
             self.explain(started)?;
         }
@@ -294,7 +302,7 @@ impl Fleet {
     }
 
     fn look_for_end(&mut self) -> Result<Option<FleetError>, FleetError> {
-        for node in &mut self.nodes {
+        for node in self.nodes.iter_mut().filter(|node| node.is_up()) {
             if let Some(status) = node.process.ended()? {
                 let name = node.process.ready_line().name.clone();
                 return Ok(Some(FleetError::Ended { name, status, log: node.process.log_tail() }));
@@ -303,14 +311,23 @@ impl Fleet {
         Ok(None)
     }
 
-    /// All nodes as of now, in the order of the experiment. Hands over jobs first that nodes had no room for.
+    /// All nodes as of now, or as they were when they went away, in the order of the experiment. Hands over jobs first
+    /// that nodes had no room for.
     ///
     /// # Errors
     /// If one does not answer, or has ended.
     pub fn statuses(&mut self) -> Result<Vec<Status>, FleetError> {
         self.feed_pending()?;
-        let statuses = self.nodes.iter().map(|node| node.client.status()).collect();
-        self.explain(statuses)
+        for index in self.up() {
+            let status = self.nodes[index].client.status();
+            self.nodes[index].last = Some(self.explain(status)?);
+        }
+        Ok(self.nodes.iter().filter_map(|node| node.last.clone()).collect())
+    }
+
+    /// Places of the nodes that are expected to answer.
+    fn up(&self) -> Vec<usize> {
+        (0..self.nodes.len()).filter(|&index| self.nodes[index].is_up()).collect()
     }
 
     /// Whether this many jobs have ended and nothing is outstanding anywhere. Ask until it is true: one look at
@@ -326,8 +343,15 @@ impl Fleet {
     /// The same, by a look at all nodes that the caller has taken already.
     pub fn is_finished_by(&mut self, statuses: &[Status], jobs: u64) -> bool {
         let completed: u64 = statuses.iter().map(|status| status.completed + status.killed).sum();
-        let quiet = completed >= jobs && statuses.iter().all(Status::is_quiet);
-        let now = quiet.then(|| statuses.iter().map(|status| status.events).collect());
+        self.is_quiet_by(statuses) && completed >= jobs
+    }
+
+    /// Whether nothing is outstanding at the nodes that are there, by this look and the one before.
+    pub fn is_quiet_by(&mut self, statuses: &[Status]) -> bool {
+        let there = |status: &&Status| self.nodes[status.site.index()].is_up();
+        let quiet = statuses.iter().filter(there).all(Status::is_quiet);
+        // Heartbeats go on.
+        let now = quiet.then(|| statuses.iter().map(|status| status.events - status.beats).collect());
         let finished = now.is_some() && now == self.quiet_before;
         self.quiet_before = now;
         finished
@@ -339,7 +363,7 @@ impl Fleet {
     /// If a node has forgotten some, does not answer, or has ended.
     pub fn take_events(&mut self, sink: &mut impl FnMut(Event)) -> Result<u64, FleetError> {
         let mut count = 0;
-        for index in 0..self.nodes.len() {
+        for index in self.up() {
             let taken = self.nodes[index].take_events(sink);
             count += self.explain(taken)?;
         }
@@ -349,8 +373,8 @@ impl Fleet {
     /// Fetches the same from the nodes that still answer, once something has gone wrong, and says which do not.
     pub fn salvage_events(&mut self, sink: &mut impl FnMut(Event)) -> Vec<String> {
         let mut silent = Vec::new();
-        for node in &mut self.nodes {
-            if node.take_events(sink).is_err() {
+        for node in self.nodes.iter_mut().filter(|node| node.whereabouts != Whereabouts::Gone) {
+            if !node.is_up() || node.take_events(sink).is_err() {
                 silent.push(node.process.ready_line().name.clone());
             }
         }
@@ -379,6 +403,9 @@ impl Fleet {
         }
         let mut result = Ok(());
         for node in self.nodes {
+            if matches!(node.whereabouts, Whereabouts::Down | Whereabouts::Gone) {
+                continue;
+            }
             let name = node.process.ready_line().name.clone();
             let how = match node.process.stop(patience)? {
                 Some(status) if status.success() => continue,

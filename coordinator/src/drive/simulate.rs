@@ -1,5 +1,7 @@
 //! `stealgrid simulate`: peers, or the ideal reference, in virtual time.
 
+mod faulty;
+
 use analysis::Outcome;
 use anyhow::bail;
 use scheduler::ideal::{CommonPool, GreedySteal, PoolExchange, StatelessSteal};
@@ -106,6 +108,8 @@ pub fn simulate(
     };
     let (status, violation) = if experiment.strategy.ideal {
         (ideal(experiment, experiment.strategy, jobs, interrupt, &mut sink)?, None)
+    } else if !experiment.faults.is_empty() {
+        faulty::run(experiment, jobs, checks, interrupt, &mut sink)
     } else {
         peers(experiment, jobs, checks, interrupt, &mut sink)
     };

@@ -3,6 +3,9 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
+use protocol::Durable;
+use scheduler::{Event, TimedJob};
+
 use super::About;
 use super::error::JournalError;
 use super::row::{Kind, Single};
@@ -55,6 +58,28 @@ pub fn check(dir: &Path) -> Result<Checked, JournalError> {
         checked.damage.extend(Saved::read(&store).err().map(|error| error.to_string()));
     }
     Ok(checked)
+}
+
+/// What a site that never comes back has left.
+#[derive(Clone, Debug)]
+pub struct Remains {
+    /// What its peer had written down.
+    pub durable: Durable,
+    /// Jobs that it was to submit and did not.
+    pub arrivals: Vec<TimedJob>,
+    /// Its events from a number on.
+    pub events: Vec<Event>,
+}
+
+/// Reads what a node that has ended has left, with its events from number `from` on.
+///
+/// # Errors
+/// If there is no journal, or it is damaged.
+pub fn remains(dir: &Path, from: u64) -> Result<Remains, JournalError> {
+    let store = Store::look(dir)?;
+    let Saved { durable, arrivals, events, .. } = Saved::read(&store)?;
+    let known = events.len().min(usize::try_from(from).unwrap_or(usize::MAX));
+    Ok(Remains { durable, arrivals, events: events[known..].to_vec() })
 }
 
 /// A journal in words, for people.

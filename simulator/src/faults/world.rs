@@ -225,6 +225,7 @@ pub struct World<'a> {
     pub(super) scenario: &'a Scenario,
     limits: Limits,
     mistake: Option<Mistake>,
+    stop: Option<&'a dyn Fn() -> bool>,
     #[cfg(feature = "canary")]
     canary: Option<protocol::canary::Canary>,
     /// Whether peers are compared with what is written; without it, what follows from a difference is seen.
@@ -267,6 +268,7 @@ impl<'a> World<'a> {
         World {
             limits,
             mistake: None,
+            stop: None,
             #[cfg(feature = "canary")]
             canary: None,
             agreement: true,
@@ -305,6 +307,12 @@ impl<'a> World<'a> {
         self
     }
 
+    /// Ends, unfinished, as soon as this is true.
+    pub fn stopping_if(mut self, stop: &'a dyn Fn() -> bool) -> World<'a> {
+        self.stop = Some(stop);
+        self
+    }
+
     /// Leaves [`Check::Agreement`] and [`Check::Restart`] out, so that mistakes in what is written or read show by
     /// what they lead to.
     pub fn without_agreement(mut self) -> World<'a> {
@@ -339,6 +347,9 @@ impl<'a> World<'a> {
             self.stop_who_left(sink)?;
             if self.healed {
                 self.check_starvation()?;
+            }
+            if self.stop.is_some_and(|stop| stop()) {
+                return self.broken(Check::Unfinished, "stopped from outside".to_owned());
             }
             let Some(next) = self.next() else { break };
             if next > self.limits.over {

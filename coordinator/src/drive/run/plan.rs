@@ -1,6 +1,7 @@
 //! What the nodes of a run are told: their configurations, the factor of the clock, and how long they wait before
 //! they repeat a message. Starts nothing.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use analysis::Outcome;
@@ -9,8 +10,10 @@ use node::NodeConfig;
 use node::config::{IdentitySource, SiteEntry};
 use node::network::Discovery;
 use protocol::PeerConfig;
-use scheduler::{SiteId, Span, Submit, Time, TimedJob};
+use protocol::membership::operator;
+use scheduler::{Grid, SiteId, Span, Submit, Time, TimedJob};
 
+use crate::experiment::faults::{Fault, What};
 use crate::experiment::jobs::Jobs;
 use crate::experiment::{Clock, Experiment, FACTOR_MAX, Identity, NodeDiscovery, refresh_default};
 
@@ -23,6 +26,12 @@ const RETRY_WALL: Duration = Duration::from_secs(2);
 const RETRY_WALL_LOSSY: Duration = Duration::from_millis(200);
 /// Waits for an answer, each doubled, until a message counts as lost for good: five losses in a row.
 const RETRIES_PATIENCE: i64 = 1 + 2 + 4 + 8 + 16;
+
+/// Heartbeats come at most this often on the wall clock, a site is suspected at the earliest after so long, and gone
+/// after so long: a loaded machine can be slow for a second, and a site that is there must not be taken over.
+const HEARTBEAT_WALL: Duration = Duration::from_millis(100);
+const SUSPECT_WALL: Duration = Duration::from_secs(1);
+const LEASE_WALL: Duration = Duration::from_secs(3);
 
 /// Boards of the global queue are repeated at most once in so many waits for an answer. Arbitrary.
 const REFRESH_RETRIES: i64 = 2;
@@ -83,6 +92,7 @@ pub struct Plan {
     pub notes: Vec<String>,
     peer: PeerConfig,
     submit: Submit,
+    faults: Vec<Fault>,
 }
 
 impl Plan {
@@ -123,6 +133,7 @@ impl Plan {
         let refresh_min = refresh_default(largest).max(retry.saturating_mul(REFRESH_RETRIES));
         let refresh = experiment.options.refresh.map_or(refresh_min, |given| given.max(retry_min));
         let options = protocol::Options { retry: Some(retry), refresh: Some(refresh), ..experiment.options };
+        let options = patient(options, factor, &mut notes);
         let nodes: Vec<NodeConfig> =
             (0..experiment.grid.len()).map(|index| node(experiment, index, options)).collect();
         let peer = nodes[0].check()?;
@@ -142,7 +153,13 @@ impl Plan {
             notes,
             peer,
             submit: experiment.submit,
+            faults: experiment.faults.clone(),
         })
+    }
+
+    /// All sites.
+    pub fn grid(&self) -> Arc<Grid> {
+        Arc::clone(&self.peer.grid)
     }
 
     /// The switches of the protocol, as the nodes have them.
@@ -150,11 +167,42 @@ impl Plan {
         self.peer.options
     }
 
-    /// The site where a job is submitted.
+    /// The site where a job is submitted: where it belongs, or who stands in for that if it is not there at that time.
     pub fn entry(&self, job: &TimedJob) -> SiteId {
-        let rank = self.submit.rank(&self.peer.grid, self.peer.strategy, &job.spec);
-        let rank = rank.expect("jobs wider than the widest site were refused");
-        self.peer.grid.at_rank(rank)
+        let grid = &self.peer.grid;
+        let rank = self.submit.rank(grid, self.peer.strategy, &job.spec);
+        let site = grid.at_rank(rank.expect("jobs wider than the widest site were refused"));
+        let stays = |site: SiteId| {
+            let mut its = self.faults.iter().filter(|fault| fault.site == site);
+            its.all(|fault| match fault.what {
+                What::Join => fault.at <= job.spec.submit,
+                _ => !fault.is_final() || job.spec.submit < fault.at,
+            })
+        };
+        if stays(site) {
+            return site;
+        }
+        operator::successor(grid, site, &job.spec, stays).unwrap_or(site)
+    }
+}
+
+/// Times of the failure detector that this machine can keep at this factor.
+fn patient(options: protocol::Options, factor: f64, notes: &mut Vec<String>) -> protocol::Options {
+    let Some(heartbeat) = options.heartbeat else { return options };
+    let mut raise = |name: &str, given: Span, wall: Duration| {
+        let least = trace_span(wall, factor);
+        if given < least {
+            notes.push(format!(
+                "protocol.{name} is raised from {given} s to {least} s: {wall:?} of the wall clock"
+            ));
+        }
+        given.max(least)
+    };
+    protocol::Options {
+        heartbeat: Some(raise("heartbeat", heartbeat, HEARTBEAT_WALL)),
+        suspect_after: raise("suspect_after", options.suspect_after, SUSPECT_WALL),
+        lease: options.lease.map(|lease| raise("lease", lease, LEASE_WALL)),
+        ..options
     }
 }
 

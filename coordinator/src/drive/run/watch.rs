@@ -1,16 +1,17 @@
 //! The time a run takes: looks at all nodes a few times a second, fetches their events as they come, and says how
 //! it ended.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::time::{Duration, Instant};
 
 use node::Fleet;
 use node::control::api::{Outstanding, Status};
-use node::fleet::FleetError;
-use scheduler::{Event, Time};
+use node::fleet::{FleetError, Whereabouts};
+use scheduler::{Event, EventKind, JobId, Time};
 
 use super::merge::Merge;
+use super::outages::Outages;
 use super::plan::Plan;
 use crate::drive::Interrupt;
 use crate::drive::progress::Progress;
@@ -75,6 +76,9 @@ pub struct Watch<'a> {
     progress: Progress,
     statuses: Vec<Status>,
     silent: Vec<String>,
+    /// Jobs that have ended.
+    ended: BTreeSet<JobId>,
+    outages: Outages,
     /// Whether nodes that end are started again, and how often each was.
     restart: bool,
     restarts: BTreeMap<String, u32>,
@@ -82,7 +86,7 @@ pub struct Watch<'a> {
 
 impl<'a> Watch<'a> {
     /// For a run of so many jobs.
-    pub fn new(plan: &Plan, jobs: usize, interrupt: &'a Interrupt) -> Watch<'a> {
+    pub fn new(plan: &Plan, jobs: usize, outages: Outages, interrupt: &'a Interrupt) -> Watch<'a> {
         Watch {
             interrupt,
             jobs: jobs as u64,
@@ -91,6 +95,8 @@ impl<'a> Watch<'a> {
             progress: Progress::new(jobs),
             statuses: Vec::new(),
             silent: Vec::new(),
+            ended: BTreeSet::new(),
+            outages,
             restart: plan.restart,
             restarts: BTreeMap::new(),
         }
@@ -117,23 +123,27 @@ impl<'a> Watch<'a> {
         let mut seen = Vec::new();
         let mut changed = Instant::now();
         loop {
+            let (merge, ended) = (&mut self.merge, &mut self.ended);
+            self.outages.carry_out(fleet, &mut |event| take(event, merge, ended))?;
             self.statuses = match fleet.statuses() {
                 Ok(statuses) => statuses,
-                Err(_) if self.restart && self.restart_ended(fleet)? => continue,
+                Err(error) if self.copes_with(&error, fleet)? => continue,
                 Err(error) => return Err(error),
             };
             // After the look, so that what is fetched is all that happened before it.
-            let merge = &mut self.merge;
-            let taken = fleet.take_events(&mut |event| merge.push(event));
+            let (merge, ended) = (&mut self.merge, &mut self.ended);
+            let taken = fleet.take_events(&mut |event| take(event, merge, ended));
             match taken {
-                Err(_) if self.restart && self.restart_ended(fleet)? => continue,
+                Err(error) if self.copes_with(&error, fleet)? => continue,
                 taken => taken?,
             };
-            let earliest = self.statuses.iter().map(|status| status.trace_time_us).min();
+            let gone = |status: &&Status| fleet.whereabouts(status.site) == Whereabouts::Gone;
+            let earliest =
+                self.statuses.iter().filter(|status| !gone(status)).map(|status| status.trace_time_us).min();
             self.merge.release(earliest.map_or(Time::MAX, Time::from_micros), sink);
-            let completed: u64 = self.statuses.iter().map(|status| status.completed + status.killed).sum();
+            let completed = self.ended.len() as u64;
             self.progress.set(completed);
-            if fleet.is_finished_by(&self.statuses, self.jobs) {
+            if fleet.is_quiet_by(&self.statuses) && completed >= self.jobs {
                 return Ok(Ending::Finished);
             }
             if self.interrupt.is_set() {
@@ -141,7 +151,7 @@ impl<'a> Watch<'a> {
             }
             let now = moves(&self.statuses);
             let to_come = |status: &Status| status.outstanding.arrivals > 0 || status.outstanding.running > 0;
-            if now != seen || self.statuses.iter().any(to_come) {
+            if now != seen || self.outages.is_pending() || self.statuses.iter().any(to_come) {
                 (seen, changed) = (now, Instant::now());
             }
             if changed.elapsed() >= self.stall {
@@ -149,16 +159,27 @@ impl<'a> Watch<'a> {
                 return Ok(Ending::Stalled { patience: self.stall, outstanding });
             }
             let all_ended = completed >= self.jobs;
-            std::thread::sleep(if all_ended { LOOK_EVERY_AT_THE_END } else { LOOK_EVERY });
+            let pause = if all_ended { LOOK_EVERY_AT_THE_END } else { LOOK_EVERY };
+            std::thread::sleep(self.outages.wait(pause));
         }
     }
 
-    /// Starts the nodes again that have ended; false if none has, so that something else is wrong.
-    fn restart_ended(&mut self, fleet: &mut Fleet) -> Result<bool, FleetError> {
+    /// Starts the nodes again that have ended, or goes on without them; false if something else is wrong.
+    fn copes_with(&mut self, error: &FleetError, fleet: &mut Fleet) -> Result<bool, FleetError> {
+        if !self.restart {
+            let FleetError::Ended { name, .. } = error else { return Ok(false) };
+            return self.go_on_without(name, fleet);
+        }
         // A process ends a moment after its connections.
         let deadline = Instant::now() + END_PATIENCE;
         loop {
-            let names = fleet.restart_ended()?;
+            let names = match fleet.restart_ended() {
+                Ok(names) => names,
+                Err(error) => match &error {
+                    FleetError::Ended { name, .. } if self.go_on_without(name, fleet)? => return Ok(true),
+                    _ => return Err(error),
+                },
+            };
             let any = !names.is_empty();
             for name in names {
                 eprintln!("note: node {name} has ended and was started again; it goes on with its journal");
@@ -169,6 +190,16 @@ impl<'a> Watch<'a> {
             }
             std::thread::sleep(END_POLL);
         }
+    }
+
+    /// A node has ended and is not started again: others take over what it had, if they may; false if not.
+    fn go_on_without(&mut self, name: &str, fleet: &mut Fleet) -> Result<bool, FleetError> {
+        let Some(site) = self.outages.site_to_lose(name) else { return Ok(false) };
+        eprintln!("note: node {name} has ended for good; others take over its jobs after the lease");
+        fleet.kill(site)?;
+        let (merge, ended) = (&mut self.merge, &mut self.ended);
+        self.outages.bury(site, fleet, &mut |event| take(event, merge, ended))?;
+        Ok(true)
     }
 
     /// All nodes at the last look.
@@ -202,6 +233,14 @@ impl<'a> Watch<'a> {
         }
         warnings
     }
+}
+
+/// Takes an event that was fetched.
+fn take(event: Event, merge: &mut Merge, ended: &mut BTreeSet<JobId>) {
+    if let EventKind::Completed { job, .. } | EventKind::Interrupted { job, killed: true, .. } = event.kind {
+        ended.insert(job);
+    }
+    merge.push(event);
 }
 
 /// What changes whenever a job gets further; messages alone do not.

@@ -1,0 +1,225 @@
+//! What happens to sites (`[[faults]]`) carried out on real processes, and what the operator does about a site that
+//! never comes back: its users go to the next larger site at once, and what is in its journal is adopted after the
+//! lease, by the rule that the simulator follows, too ([`protocol::membership::operator`]).
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use node::Fleet;
+use node::clock::StartOrder;
+use node::control::api::Adoption;
+use node::fleet::{FleetError, Whereabouts};
+use node::journal::inspect::Remains;
+use protocol::membership::operator;
+use scheduler::{Event, Grid, JobId, SiteId, Span, Time, TimedJob};
+
+use super::plan::{Plan, wall_span};
+use crate::experiment::faults::{Fault, What};
+use crate::experiment::jobs::Jobs;
+
+/// What is done to a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Deed {
+    Kill,
+    /// The same, and it never comes back.
+    End,
+    Begin,
+    Pause,
+    Resume,
+    Leave,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Step {
+    at: Time,
+    site: SiteId,
+    deed: Deed,
+}
+
+/// A site that never comes back.
+#[derive(Debug)]
+struct Dead {
+    since: Time,
+    remains: Remains,
+    /// Whether others were told to adopt its jobs.
+    settled: bool,
+}
+
+/// What happens to the sites of a run.
+#[derive(Debug)]
+pub struct Outages {
+    grid: Arc<Grid>,
+    run_times: BTreeMap<JobId, Span>,
+    lease: Option<Span>,
+    /// Whether sites that end are coped with: they leave journals, and a lease says when these are read.
+    may_lose: bool,
+    start: StartOrder,
+    steps: VecDeque<Step>,
+    leaving: Vec<SiteId>,
+    dead: BTreeMap<SiteId, Dead>,
+    /// Epochs of adopted jobs.
+    adopted: BTreeMap<JobId, u32>,
+}
+
+impl Outages {
+    /// For a run whose trace clock was ordered to start like this.
+    pub fn new(faults: &[Fault], plan: &Plan, jobs: &Jobs, start: StartOrder) -> Outages {
+        let mut steps: Vec<Step> = faults.iter().flat_map(steps).collect();
+        steps.sort_by_key(|step| step.at);
+        Outages {
+            grid: plan.grid(),
+            run_times: jobs.jobs.iter().map(|job| (job.spec.id, job.run_time)).collect(),
+            lease: plan.options().lease,
+            may_lose: plan.options().lease.is_some() && plan.nodes.iter().all(|node| node.data_dir.is_some()),
+            start,
+            steps: steps.into(),
+            leaving: Vec::new(),
+            dead: BTreeMap::new(),
+            adopted: BTreeMap::new(),
+        }
+    }
+
+    /// Does everything that is due. Events of sites that never come back go to the sink.
+    ///
+    /// # Errors
+    /// If a process cannot be had where it should be.
+    pub fn carry_out(&mut self, fleet: &mut Fleet, sink: &mut impl FnMut(Event)) -> Result<(), FleetError> {
+        while let Some(step) = self.steps.front().copied().filter(|step| step.at <= self.now()) {
+            self.steps.pop_front();
+            self.act(step, fleet, sink)?;
+        }
+        self.settle(fleet)
+    }
+
+    fn act(&mut self, step: Step, fleet: &mut Fleet, sink: &mut impl FnMut(Event)) -> Result<(), FleetError> {
+        let Step { at, site, deed } = step;
+        if self.dead.contains_key(&site) {
+            return Ok(());
+        }
+        let name = self.grid.site(site).name.clone();
+        match deed {
+            Deed::Kill => {
+                eprintln!("note: node {name} is killed at {at} s");
+                fleet.kill(site)?;
+            }
+            Deed::End => {
+                eprintln!("note: node {name} is killed at {at} s, for good");
+                fleet.kill(site)?;
+                self.bury(site, fleet, sink)?;
+            }
+            Deed::Begin => {
+                eprintln!("note: node {name} begins at {at} s");
+                fleet.begin_again(site, &self.start)?;
+            }
+            Deed::Pause => fleet.pause(site)?,
+            Deed::Resume => fleet.resume(site)?,
+            Deed::Leave => {
+                eprintln!("note: site {name} leaves at {at} s");
+                self.leaving.push(site);
+                fleet.leave(site)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A site has ended and never comes back: its users go elsewhere.
+    ///
+    /// # Errors
+    /// If its journal cannot be read.
+    pub fn bury(
+        &mut self,
+        site: SiteId,
+        fleet: &mut Fleet,
+        sink: &mut impl FnMut(Event),
+    ) -> Result<(), FleetError> {
+        let mut remains = fleet.give_up(site, sink)?;
+        let mut elsewhere: BTreeMap<SiteId, Vec<TimedJob>> = BTreeMap::new();
+        for job in remains.arrivals.drain(..) {
+            let there = |other: SiteId| self.is_there(fleet, other);
+            if let Some(to) = operator::successor(&self.grid, site, &job.spec, there) {
+                elsewhere.entry(to).or_default().push(job);
+            }
+        }
+        fleet.hand_over(elsewhere);
+        self.dead.insert(site, Dead { since: self.now(), remains, settled: false });
+        Ok(())
+    }
+
+    /// Others adopt what sites have left whose lease is over.
+    fn settle(&mut self, fleet: &mut Fleet) -> Result<(), FleetError> {
+        let Some(lease) = self.lease else { return Ok(()) };
+        let now = self.now();
+        let is_over = |dead: &Dead| now.since(dead.since) >= lease;
+        if !self.dead.values().any(|dead| is_over(dead) && !dead.settled) {
+            return Ok(());
+        }
+        let over = self.dead.iter().filter(|(_, dead)| is_over(dead));
+        let journals = over.map(|(&site, dead)| (site, &dead.remains.durable)).collect();
+        let adoptions =
+            operator::adoptions(&self.grid, &journals, &self.adopted, |site| self.is_there(fleet, site));
+        let mut by_site: BTreeMap<SiteId, Vec<Adoption>> = BTreeMap::new();
+        for operator::Adoption { job, epoch, to } in adoptions {
+            let run_time = self.run_times.get(&job.id).copied().unwrap_or(job.requested);
+            by_site.entry(to).or_default().push(Adoption { job: TimedJob { spec: job, run_time }, epoch });
+        }
+        for (to, adoptions) in by_site {
+            let name = &self.grid.site(to).name;
+            eprintln!("note: site {name} adopts {} jobs of sites that are gone for good", adoptions.len());
+            fleet.adopt_jobs(to, &adoptions)?;
+            self.adopted.extend(adoptions.iter().map(|adoption| (adoption.job.spec.id, adoption.epoch)));
+        }
+        for dead in self.dead.values_mut().filter(|dead| is_over(dead)) {
+            dead.settled = true;
+        }
+        Ok(())
+    }
+
+    /// Whether a site can be told something and stays.
+    fn is_there(&self, fleet: &Fleet, site: SiteId) -> bool {
+        fleet.whereabouts(site) == Whereabouts::Up && !self.leaving.contains(&site)
+    }
+
+    /// Whether jobs of dead sites are still to be adopted, or sites to come back.
+    pub fn is_pending(&self) -> bool {
+        let unsettled = self.lease.is_some() && self.dead.values().any(|dead| !dead.settled);
+        unsettled || self.steps.iter().any(|step| matches!(step.deed, Deed::Begin | Deed::Resume))
+    }
+
+    /// The site of this name, if others may take over its jobs.
+    pub fn site_to_lose(&self, name: &str) -> Option<SiteId> {
+        let site = self.grid.sites().iter().find(|site| site.name == name)?.id;
+        (self.may_lose && !self.dead.contains_key(&site)).then_some(site)
+    }
+
+    /// How long until the next thing is to be done, at most `most`.
+    pub fn wait(&self, most: Duration) -> Duration {
+        let next = self.steps.front().map(|step| wall_span(step.at.since(self.now()), self.start.factor));
+        next.map_or(most, |next| next.min(most))
+    }
+
+    fn now(&self) -> Time {
+        let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_micros() as i64;
+        let wall = unix.saturating_sub(self.start.unix_micros).max(0);
+        let trace = (wall as f64 * self.start.factor) as i64;
+        Time::from_micros(self.start.trace_origin_us.saturating_add(trace))
+    }
+}
+
+/// Sites that are not there at first.
+pub fn late(faults: &[Fault]) -> impl Iterator<Item = SiteId> {
+    faults.iter().filter(|fault| fault.what == What::Join).map(|fault| fault.site)
+}
+
+fn steps(fault: &Fault) -> Vec<Step> {
+    let Fault { site, at, what } = *fault;
+    let step = |at, deed| Step { at, site, deed };
+    let after = |away| at.saturating_add(away);
+    match what {
+        What::Crash { down: Some(down) } => vec![step(at, Deed::Kill), step(after(down), Deed::Begin)],
+        What::Crash { down: None } => vec![step(at, Deed::End)],
+        What::Pause { lasts } => vec![step(at, Deed::Pause), step(after(lasts), Deed::Resume)],
+        What::Leave => vec![step(at, Deed::Leave)],
+        What::Join => vec![step(at, Deed::Begin)],
+    }
+}

@@ -1,0 +1,153 @@
+//! Nodes that are away because somebody wanted it: killed, stopped, or given up for good. Nobody waits for their
+//! answers, and what they said last stands.
+
+use std::collections::BTreeMap;
+
+use rustix::process::{Pid, Signal, kill_process};
+use scheduler::{Event, SiteId, TimedJob};
+
+use super::{Fleet, FleetError, Member};
+use crate::clock::StartOrder;
+use crate::control::api::{Adoption, Phase};
+use crate::journal::inspect::{Remains, remains};
+use crate::spawn::NodeProcess;
+
+/// Whether a node is expected to answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Whereabouts {
+    /// It is, or something is wrong.
+    #[default]
+    Up,
+    /// Its process stands still.
+    Paused,
+    /// Its process has ended, and will be begun again.
+    Down,
+    /// It never comes back.
+    Gone,
+}
+
+impl Fleet {
+    /// Whether the node of a site is expected to answer.
+    pub fn whereabouts(&self, site: SiteId) -> Whereabouts {
+        self.nodes[site.index()].whereabouts
+    }
+
+    /// Whether every node is expected to answer, or never will.
+    pub fn is_complete(&self) -> bool {
+        self.nodes.iter().all(|node| matches!(node.whereabouts, Whereabouts::Up | Whereabouts::Gone))
+    }
+
+    /// Kills the node of a site, as a crash would, and waits for its end. It is missed until [`Fleet::begin_again`].
+    ///
+    /// # Errors
+    /// If the system does not say that it has ended.
+    pub fn kill(&mut self, site: SiteId) -> Result<(), FleetError> {
+        let node = &mut self.nodes[site.index()];
+        signal(&node.process, Signal::KILL)?;
+        while node.process.ended()?.is_none() {
+            std::thread::sleep(super::END_POLL);
+        }
+        node.whereabouts = Whereabouts::Down;
+        Ok(())
+    }
+
+    /// Makes the process of a node stand still.
+    ///
+    /// # Errors
+    /// If the system refuses.
+    pub fn pause(&mut self, site: SiteId) -> Result<(), FleetError> {
+        let node = &mut self.nodes[site.index()];
+        signal(&node.process, Signal::STOP)?;
+        node.whereabouts = Whereabouts::Paused;
+        Ok(())
+    }
+
+    /// Lets it go on.
+    ///
+    /// # Errors
+    /// If the system refuses.
+    pub fn resume(&mut self, site: SiteId) -> Result<(), FleetError> {
+        let node = &mut self.nodes[site.index()];
+        signal(&node.process, Signal::CONT)?;
+        node.whereabouts = Whereabouts::Up;
+        Ok(())
+    }
+
+    /// Begins the node of a site that was killed, with its journal, and the order to start if it never had one. Call
+    /// it on the thread that started the fleet.
+    ///
+    /// # Errors
+    /// If it does not start.
+    pub fn begin_again(&mut self, site: SiteId, start: &StartOrder) -> Result<(), FleetError> {
+        let node = &mut self.nodes[site.index()];
+        node.process = NodeProcess::spawn_again(&self.order, &node.config)?;
+        node.client = node.process.client();
+        node.whereabouts = Whereabouts::Up;
+        let result = node.client.status().and_then(|status| match status.phase {
+            Phase::Connecting | Phase::Ready => node.client.start(start),
+            Phase::Armed | Phase::Running => Ok(()),
+        });
+        self.explain(result)
+    }
+
+    /// Expects nothing of a node that was killed any more. Passes on the events that were not fetched, and says what is
+    /// left: its journal, and jobs that were for it and that it never submitted.
+    ///
+    /// # Errors
+    /// If its journal cannot be read, or it has none.
+    pub fn give_up(&mut self, site: SiteId, sink: &mut impl FnMut(Event)) -> Result<Remains, FleetError> {
+        let node = &mut self.nodes[site.index()];
+        let name = node.process.ready_line().name.clone();
+        let Some(dir) = &node.config.data_dir else {
+            return Err(FleetError::BadEnd { name, how: "it kept no journal".to_string() });
+        };
+        let read = remains(dir, node.next_event);
+        let mut remains = read.map_err(|error| FleetError::BadEnd { name, how: error.to_string() })?;
+        node.next_event += remains.events.len() as u64;
+        remains.events.drain(..).for_each(sink);
+        remains.arrivals.extend(node.pending.drain(..));
+        node.whereabouts = Whereabouts::Gone;
+        Ok(remains)
+    }
+
+    /// Has these sites submit these jobs, each when it is time.
+    pub fn hand_over(&mut self, jobs: BTreeMap<SiteId, Vec<TimedJob>>) {
+        for (site, mut jobs) in jobs {
+            jobs.sort_by_key(|job| job.spec.key());
+            self.nodes[site.index()].pending.extend(jobs);
+        }
+    }
+
+    /// Has a site give its jobs away.
+    ///
+    /// # Errors
+    /// If it refuses, or has ended.
+    pub fn leave(&mut self, site: SiteId) -> Result<(), FleetError> {
+        let result = self.nodes[site.index()].client.leave();
+        self.explain(result)
+    }
+
+    /// Has a site take over jobs of another that never comes back.
+    ///
+    /// # Errors
+    /// If it refuses, or has ended.
+    pub fn adopt_jobs(&mut self, site: SiteId, adoptions: &[Adoption]) -> Result<(), FleetError> {
+        let result = self.nodes[site.index()].client.adopt(adoptions);
+        self.explain(result)
+    }
+}
+
+impl Member {
+    pub(super) fn is_up(&self) -> bool {
+        self.whereabouts == Whereabouts::Up
+    }
+}
+
+fn signal(process: &NodeProcess, signal: Signal) -> Result<(), FleetError> {
+    let pid = i32::try_from(process.id()).ok().and_then(Pid::from_raw);
+    match pid.map(|pid| kill_process(pid, signal)) {
+        // It has ended by itself.
+        None | Some(Err(rustix::io::Errno::SRCH)) => Ok(()),
+        Some(result) => Ok(result.map_err(std::io::Error::from)?),
+    }
+}
