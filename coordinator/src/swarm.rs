@@ -24,7 +24,8 @@ const LINE_EVERY: Duration = Duration::from_secs(10);
 /// Search for a fault schedule under which the protocol breaks a promise.
 ///
 /// Each seed draws a grid, a workload, a strategy, switches, delays and faults: crashes in the middle of a step, restarts,
-/// pauses, partitions, wrong clocks, slow disks, lost and doubled messages. What must hold is checked after each step.
+/// pauses, partitions, wrong clocks, slow disks, lost and doubled messages; sites that die for good, leave and join,
+/// and jobs that others take over. What must hold is checked after each step.
 /// Then faults stop, and every job must end. A failure is one line that repeats it.
 ///
 /// Exit codes: 0 no check failed, 1 unexpected, 2 usage, 5 a check failed.
@@ -235,6 +236,13 @@ impl Summary {
             crashes,
             torn,
             restarts,
+            deaths,
+            left,
+            joined,
+            taken_over,
+            adopted,
+            ran_twice,
+            stranded,
             interrupted,
             moved,
             jobs,
@@ -246,7 +254,10 @@ impl Summary {
              calls, events        {calls}, {events}\n\
              messages             {messages}, {messages_lost} lost\n\
              crashes              {crashes}, {torn} in the middle of a step; {restarts} restarts\n\
-             jobs                 {jobs}, {moved} times moved, {interrupted} times interrupted\n",
+             sites                {deaths} died for good, {left} left, {joined} joined late\n\
+             take-overs           {taken_over}, {adopted} by the operator; {ran_twice} jobs ended twice\n\
+             jobs                 {jobs}, {moved} times moved, {interrupted} times interrupted, \
+             {stranded} too wide for who was left\n",
             self.seeds,
             self.first,
             self.failures.len(),

@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 
 use scheduler::exchange::WaitingJob;
-use scheduler::{JobId, JobSpec, SiteId, Span, Time};
+use scheduler::{JobId, JobSpec, SiteId, Span, Strategy, Time};
 
 use crate::handover::{Arrival, Custody};
 use crate::message::{Board, Digest, Epoch, Message, Offer, Release, Transfer};
@@ -78,7 +78,9 @@ impl Peer {
     fn is_home_of(&self, job: &JobSpec) -> bool {
         if self.membership.is_some() {
             // Sites that leave, or are the next larger one, send it to whoever can hold it.
-            return job.processors <= self.processors() || self.config.home_rank(job) == Some(self.rank);
+            return job.processors <= self.processors()
+                || self.config.strategy == Strategy::CommonPool
+                || self.config.home_rank(job) == Some(self.rank);
         }
         self.pool.is_none() && self.config.home_rank(job) == Some(self.rank)
     }

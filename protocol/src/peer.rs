@@ -247,7 +247,9 @@ impl Peer {
 
     /// When the peer wants an [`Input::Timeout`] (and a turn) even if nothing else happens.
     pub fn poll_timeout(&self) -> Option<Time> {
-        let planned = self.local.as_ref().and_then(LocalQueue::wake_at);
+        // A site that leaves starts nothing.
+        let local = self.local.as_ref().filter(|_| !self.is_leaving());
+        let planned = local.and_then(LocalQueue::wake_at);
         [self.timers.next(), planned].into_iter().flatten().min()
     }
 
@@ -400,6 +402,7 @@ impl Peer {
         if self.is_leaving() {
             return self.turn_out(now);
         }
+        self.settle_stranded(now);
         if self.local.is_some() {
             return self.local_turn(now);
         }

@@ -113,7 +113,10 @@ impl Peer {
     }
 
     fn put_back(&mut self, now: Time, job: JobSpec, place: Place) {
-        if place == Place::Held && self.lists.is_some() {
+        let is_home = self.pool.is_some() || self.config.home_rank(&job) == Some(self.rank);
+        if job.processors > self.processors() && !is_home && self.membership.is_some() {
+            self.strand(job);
+        } else if place == Place::Held && self.lists.is_some() {
             self.held.push_back(job);
         } else {
             self.enqueue(now, job);

@@ -506,7 +506,8 @@ impl Peer {
             }
             return;
         }
-        let nearest = if self.lists() == Lists::All { 0 } else { self.rank - 1 };
+        let pool = || (0..self.rank).find(|&rank| self.is_reachable(rank)).unwrap_or(0);
+        let nearest = if self.lists() == Lists::All { pool() } else { self.rank - 1 };
         let polling = self.polling.as_mut().expect("checked by the caller");
         let next = *polling.next.get_or_insert(nearest);
         let Some(victim) = (0..=next).rev().find(|&victim| self.is_reachable(victim)) else {

@@ -270,9 +270,7 @@ impl Peer {
             return;
         }
         for thief in self.rank + 1..self.config.grid.len() {
-            if self.is_reachable(thief) {
-                self.publish_to(now, thief);
-            }
+            self.publish_to(now, thief);
         }
     }
 
@@ -284,6 +282,9 @@ impl Peer {
     }
 
     fn publish_to(&mut self, now: Time, thief: usize) {
+        if !self.is_reachable(thief) {
+            return;
+        }
         let eager = self.config.options.eager;
         let empty = self.own.is_empty();
         let record = &self.records[thief - self.rank - 1];
@@ -309,12 +310,7 @@ impl Peer {
             Mode::Watching => serve && eager,
             Mode::Silent => false,
         };
-        if served
-            && !empty
-            && !self.timers.is_set(Timer::Serve)
-            && self.is_reachable(thief)
-            && self.can_pick(now, thief, free)
-        {
+        if served && !empty && !self.timers.is_set(Timer::Serve) && self.can_pick(now, thief, free) {
             self.timers.set(Timer::Serve, now, Span::ZERO);
         }
         if notify {

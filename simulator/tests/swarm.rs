@@ -30,11 +30,29 @@ fn seeds_that_failed_once_pass() {
 
 #[test]
 fn the_first_seeds_pass_every_check() {
-    let (tally, failed) = runs(1, 150);
+    let (tally, failed) = runs(1, 400);
     assert_eq!(failed, BTreeMap::new());
     // The faults are there.
+    assert!(tally.deaths > 20 && tally.left > 20 && tally.joined > 10, "{tally:?}");
+    assert!(tally.taken_over > 50 && tally.adopted > 5, "{tally:?}");
     assert!(tally.crashes > 100 && tally.torn > 50, "{tally:?}");
     assert!(tally.interrupted > 50 && tally.moved > 1_000 && tally.messages_lost > 1_000, "{tally:?}");
+}
+
+#[test]
+#[ignore = "long: minutes"]
+fn very_many_seeds_pass_every_check() {
+    let (tally, failed) = runs(1, 50_000);
+    println!("{tally:?}");
+    assert_eq!(failed, BTreeMap::new());
+}
+
+#[test]
+#[ignore = "long: minutes"]
+fn very_many_more_seeds_pass_every_check() {
+    let (tally, failed) = runs(50_001, 50_000);
+    println!("{tally:?}");
+    assert_eq!(failed, BTreeMap::new());
 }
 
 #[test]

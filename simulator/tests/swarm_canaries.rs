@@ -77,6 +77,18 @@ fn mistakes_of_the_hand_over_are_noticed() {
 }
 
 #[test]
+fn mistakes_of_membership_are_noticed() {
+    peers(Canary::SameEpoch, &[SingleOwner, SingleStart], 500);
+    peers(Canary::TakeOverNotWritten, &[Agreement], 500);
+    deep(Canary::TakeOverNotWritten, &[SingleStart], 500);
+    peers(Canary::VoidUnchecked, &[Agreement], 2_000);
+    peers(Canary::StrandedForgotten, &[Agreement], 500);
+    deep(Canary::StrandedForgotten, &[Lost, Unfinished, Invariant], 500);
+    peers(Canary::NeverHereAgain, &[Presence], 500);
+    peers(Canary::LeavesEarly, &[Left], 500);
+}
+
+#[test]
 fn mistakes_of_a_driver_are_noticed() {
     driver(Mistake::SendBeforeWrite, &[SingleOwner, Lost, Numbers, SingleStart, SingleEnd, Invariant], 500);
     driver(Mistake::OvertakeWrites, &[SingleOwner, Lost, Numbers, SingleStart, SingleEnd, Invariant], 5_000);

@@ -67,6 +67,9 @@ impl Peer {
         let size = self.config.grid.sizes()[target];
         let known = self.balancer().known.get(&target).map(|known| known.digest);
         self.balancer().tried.insert(target);
+        if !self.is_reachable(target) {
+            return false;
+        }
         // Rules that know nothing of a site give what could fit it at most.
         let free = match known {
             Some(digest) if digest.idle > 0 => digest.idle.min(size),
@@ -180,6 +183,10 @@ impl Peer {
         }
         if self.merge_running(now, self.site_at(from), transfer) {
             return Answer::Accepted;
+        }
+        if self.is_leaving() {
+            // It would be given away again at once.
+            return self.decline_given(from, transfer, DeclineReason::DoesNotFit);
         }
         if self.balancer().pulls() || room {
             self.take_in(from, transfer);

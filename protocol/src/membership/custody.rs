@@ -10,7 +10,8 @@
 //! | owned | grant to h | ward at h |
 //! | ward at h | h declined, or the job came back | owned |
 //! | ward at h | report: held by k, newer by (epoch, moves) | ward at k |
-//! | ward at h | report: done in this epoch or a later one | forgotten |
+//! | ward at h | report: done in this epoch or a later one | forgotten; transfers of it need no answer |
+//! | neither, and not here | report: held by k | told that it has ended: a transfer to k needs no answer |
 //! | ward at h | h is gone | owned, epoch + 1; all others: void below it |
 //!
 //! Of a guardian that never comes back the operator lets others adopt the jobs, see [`super::operator`]. While both the
@@ -182,12 +183,18 @@ impl Peer {
             return;
         }
         let sites = self.config.grid.len();
+        let mut over = Vec::new();
         for report in &reports {
+            let is_here = self.is_here(report.job) || self.ledger.hops_out(report.job).is_some();
+            if !report.done && !is_here && !self.members().wards.contains_key(&report.job) {
+                over.push(Report { done: true, ..*report });
+            }
             let ward = self.members().wards.get(&report.job).copied();
             let known = report.holder.0 != 0 && report.holder.index() < sites;
             let Some(ward) = ward.filter(|ward| known && report.epoch >= ward.epoch) else { continue };
             if report.done {
                 self.ward_back(report.job);
+                self.is_over(report);
             } else if (report.epoch, report.moves) > (ward.epoch, ward.moves) {
                 let ward = Ward { epoch: report.epoch, moves: report.moves, holder: report.holder, ..ward };
                 self.write(Fact::Ward(ward));
@@ -198,15 +205,25 @@ impl Peer {
                 }
             }
         }
+        let reports = reports.into_iter().chain(over).collect();
         self.send(rank, Message::Noted { reports });
     }
 
-    /// Guardians know what they were told.
+    /// A job has ended in this epoch: answers to transfers of it were lost.
+    fn is_over(&mut self, report: &Report) {
+        self.void_transfers(Void { job: report.job, epoch: report.epoch.saturating_add(1) });
+    }
+
+    /// Guardians know what they were told. If they say of a job that it has ended, it has.
     pub(crate) fn on_noted(&mut self, reports: &[Report]) {
         if self.membership.is_none() {
             return;
         }
         for report in reports {
+            let told = self.members().reports.get(&report.job).copied();
+            if report.done && told.is_none_or(|told| !told.done) {
+                self.is_over(report);
+            }
             if self.members().reports.get(&report.job) == Some(report) {
                 self.members().reports.remove(&report.job);
                 self.write(Fact::Reported { job: report.job });

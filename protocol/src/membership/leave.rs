@@ -87,7 +87,7 @@ impl Peer {
         }
     }
 
-    fn strand(&mut self, job: JobSpec) {
+    pub(crate) fn strand(&mut self, job: JobSpec) {
         if self.has(Canary::StrandedForgotten) {
             return;
         }
@@ -97,8 +97,9 @@ impl Peer {
     }
 
     /// Somebody came: jobs that waited for a site that can hold them may go.
-    pub(super) fn settle_stranded(&mut self, now: Time) {
-        let stranded = std::mem::take(&mut self.members().stranded);
+    pub(crate) fn settle_stranded(&mut self, now: Time) {
+        let Some(membership) = &mut self.membership else { return };
+        let stranded = std::mem::take(&mut membership.stranded);
         for job in stranded {
             if self.home_of(&job).is_some() {
                 let custody = self.custody.get(&job.id).copied().unwrap_or_default();

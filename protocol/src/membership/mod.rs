@@ -265,6 +265,9 @@ impl Peer {
         if self.lists.is_some() && rank > self.rank {
             self.notify_again(now, rank);
         }
+        if self.pool.is_some() {
+            self.pool_sees(rank);
+        }
         self.fresh = true;
         self.tell_reports(rank);
         self.settle_stranded(now);
@@ -320,6 +323,9 @@ impl Peer {
         if self.balance.is_some() {
             self.balance_gives_up(rank);
         }
+        if self.pool.is_some() {
+            self.pool_sees(rank);
+        }
         self.fresh = true;
     }
 
@@ -328,6 +334,9 @@ impl Peer {
         self.count_absent();
         self.event(EventKind::Gone { peer: self.site_at(rank) });
         self.fresh = true;
+        if self.pool.is_some() {
+            self.pool_forgets(rank);
+        }
         self.take_over_from(now, rank);
     }
 

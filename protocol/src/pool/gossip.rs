@@ -61,8 +61,9 @@ impl Peer {
     /// Decides for all sites, and acts for this one.
     pub(super) fn settle_gossip(&mut self, now: Time) {
         let rank = self.rank;
+        let leaves = self.is_leaving();
         let exchange = self.exchange();
-        if !exchange.known.any_within(exchange.site.free) {
+        if leaves || !exchange.known.any_within(exchange.site.free) {
             // No line of the decision would be this site's.
             return;
         }

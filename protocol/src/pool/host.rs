@@ -109,6 +109,7 @@ impl Peer {
     /// Decides for all sites, and tells the owners.
     pub(super) fn settle_hosted(&mut self, now: Time) {
         let (rank, site) = (self.rank, self.config.site);
+        let leaves = self.is_leaving();
         let exchange = self.exchange();
         let Role::Hosted(hosted) = &mut exchange.role else { unreachable!("checked by the caller") };
         if hosted.epoch.site != site {
@@ -121,6 +122,9 @@ impl Peer {
         }
         let mut views: Vec<SiteView> = known.sites.iter().map(|heard| heard.view.clone()).collect();
         views[rank] = exchange.site.clone();
+        if leaves {
+            views[rank].free = 0;
+        }
         for mark in hosted.marks.values().filter(|mark| !mark.seen) {
             let view = &mut views[mark.to];
             view.free = view.free.saturating_sub(mark.processors);
@@ -222,8 +226,11 @@ impl Peer {
         exchange.known = Known::nothing(&grid, &exchange.rules);
         exchange.sign = now;
         exchange.unsettled = false;
+        for away in self.unreachable().into_iter().filter(|&away| away != rank) {
+            self.exchange().known.set_silent(away, true);
+        }
         if epoch.site == site {
-            let board = exchange.whole_board();
+            let board = self.exchange().whole_board();
             self.note_board(rank, &board);
         }
         self.event(EventKind::Followed { host: epoch.site, counter: epoch.counter });
@@ -266,6 +273,9 @@ impl Peer {
                 hosted.marks.remove(&offer.job);
                 exchange.known.include(offer);
             }
+            // What another site listed meanwhile and no longer has.
+            let board = exchange.whole_board();
+            self.note_board(self.rank, &board);
             return self.announce(now);
         }
         // The others, lowest id first, take their turns to replace it.

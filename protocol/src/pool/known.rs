@@ -123,9 +123,9 @@ impl Known {
 
     fn list(&mut self, owner: usize, Listing { job, version }: Listing) {
         match self.offers.get(&job.id) {
-            // A job has one owner; whoever lists it second is late.
-            Some(known) if known.owner != owner || known.version >= version => return,
-            Some(known) => self.unlist(owner, known.id()),
+            Some(known) if known.owner == owner && known.version >= version => return,
+            // A job has one owner: who was told last, if it moved without the pool.
+            Some(known) => self.unlist(known.owner, known.id()),
             None => {}
         }
         let excluded = self.excluded.get(&job.id) == Some(&version);

@@ -429,8 +429,9 @@ impl Peer {
             return;
         }
         let refreshes = self.config.options.refresh.is_some();
+        let away = !self.is_reachable(other);
         let exchange = self.exchange();
-        exchange.known.set_silent(other, false);
+        exchange.known.set_silent(other, away);
         let heard = &mut exchange.known.sites[other];
         let ready = heard.receive(board);
         let (gap, overflow) = (heard.has_gap(), heard.overflowed());
@@ -465,13 +466,14 @@ impl Peer {
         let patience = refresh.saturating_mul(SILENCE_REFRESHES);
         let (site, others) = (self.config.site, self.others());
         if self.exchange().decides(site) {
-            let exchange = self.exchange();
             for other in others {
+                let away = !self.is_reachable(other);
+                let exchange = self.exchange();
                 let heard = exchange.known.sites[other].at.max(exchange.sign);
                 exchange.known.sites[other].asked = false;
-                exchange.known.set_silent(other, now.since(heard) >= patience);
+                exchange.known.set_silent(other, away || now.since(heard) >= patience);
             }
-            exchange.unsettled = true;
+            self.exchange().unsettled = true;
         }
         match self.exchange().role {
             Role::Hosted(_) => self.refresh_hosted(now, refresh, patience),
@@ -481,6 +483,25 @@ impl Peer {
                 }
             }
         }
+    }
+
+    /// A site is not there, or is again: decisions leave it out, or not.
+    pub(crate) fn pool_sees(&mut self, rank: usize) {
+        let away = !self.is_reachable(rank);
+        let exchange = self.exchange();
+        exchange.known.set_silent(rank, away);
+        exchange.unsettled = true;
+    }
+
+    /// A site is gone: what it offered is taken over by others. If it comes back it is asked for all of its board.
+    pub(crate) fn pool_forgets(&mut self, rank: usize) {
+        let size = self.config.grid.sizes()[rank];
+        self.note_board(rank, &Board { whole: true, ..Board::default() });
+        let exchange = self.exchange();
+        let heard = &mut exchange.known.sites[rank];
+        let at = heard.at;
+        *heard = board::Heard::unknown(size);
+        heard.at = at;
     }
 
     /// Walks the state of the exchange.

@@ -18,8 +18,8 @@ impl World<'_> {
         let polls =
             watches || options.heartbeat.is_some() || matches!(options.discovery, Discovery::Polling { .. });
         let silent = polls || self.letters == 0;
-        let at_rest = silent && !self.watch.executes() && self.members().all(Site::is_quiet);
-        if !at_rest || (self.scenario.healed.is_some() && !(polls && self.healed)) {
+        let at_rest = silent && !self.watch.executes() && self.members().all(|site| self.is_quiet(site));
+        if !at_rest || self.operator_acts() || (self.scenario.healed.is_some() && !(polls && self.healed)) {
             return false;
         }
         let ended = self.watch.ended() == self.scenario.jobs.len();
@@ -30,6 +30,20 @@ impl World<'_> {
         (ended || self.unfinished().is_none())
             && self.members().all(|site| self.has_nothing_to_do(site))
             && self.disagreement().is_none()
+    }
+
+    /// Whether a site waits for nothing. With a global queue those go on asking whose offer nobody can take.
+    fn is_quiet(&self, site: &Site) -> bool {
+        let pooled = matches!(self.scenario.strategy, Strategy::Pool(_));
+        let settled = || site.peer.as_ref().is_some_and(|peer| peer.ledger().is_settled());
+        let asks_in_vain =
+            || pooled && self.is_any_stranded() && site.is_up() && site.writing.is_empty() && settled();
+        site.is_quiet() || asks_in_vain()
+    }
+
+    /// Whether a job is left that nobody can hold.
+    fn is_any_stranded(&self) -> bool {
+        self.watch.ended() < self.scenario.jobs.len() && self.unfinished().is_none()
     }
 
     fn members(&self) -> impl Iterator<Item = &Site> {
@@ -110,8 +124,10 @@ impl World<'_> {
         self.tally.stranded = left as u64;
         for (rank, site) in self.sites.iter().enumerate().filter(|(_, site)| site.is_member()) {
             let here = self.scenario.grid.at_rank(rank);
-            if !site.is_quiet() {
-                return self.broken(Check::Silence, format!("site {here} still waits for an answer"));
+            if !self.is_quiet(site) {
+                let out: Vec<_> = site.disk.ledger.jobs_out().collect();
+                let what = format!("site {here} still waits for an answer; out are {out:?}");
+                return self.broken(Check::Silence, what);
             }
             if self.healed && site.stay == Stay::Leaving && site.disk.jobs.is_empty() {
                 return self.broken(Check::Left, format!("site {here} has no job, and does not leave"));
@@ -133,6 +149,9 @@ impl World<'_> {
     /// Jobs that are too wide for every site that stays wait somewhere, and where homes count they are reported.
     fn check_stranded(&self) -> Result<(), Broken> {
         let open = self.scenario.jobs.iter().filter(|job| !self.watch.has_ended(job.spec.id));
+        if self.members().next().is_none() {
+            return Ok(());
+        }
         for job in open.map(|job| job.spec) {
             let user = self.sites.iter().any(|site| site.users.contains_key(&job.id));
             let waits = self.members().any(|site| {

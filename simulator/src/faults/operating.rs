@@ -17,6 +17,13 @@ impl World<'_> {
         options.lease.map_or(options.suspect_after, |lease| lease.max(options.suspect_after))
     }
 
+    /// Whether the operator still has something to do for a site that died.
+    pub(super) fn operator_acts(&self) -> bool {
+        let waits = |stay| matches!(stay, Stay::Dead(at) if at.saturating_add(self.patience()) >= self.now);
+        let anybody = self.sites.iter().any(|site| site.is_member());
+        anybody && self.sites.iter().any(|site| waits(site.stay) || !site.adopting.is_empty())
+    }
+
     /// A process will never begin again.
     pub(super) fn dies(&mut self, rank: usize) {
         if self.sites[rank].is_member() {

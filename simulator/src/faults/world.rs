@@ -339,7 +339,7 @@ impl<'a> World<'a> {
         loop {
             self.instant(sink)?;
             if self.is_endless() {
-                if !self.healed {
+                if self.scenario.healed.is_none() {
                     self.check_end()?;
                 }
                 return self.broken(Check::Silence, format!("{} calls, and still talking", self.tally.calls));

@@ -18,6 +18,9 @@ use scheduler::{
 
 use crate::faults::{Fault, Scenario, Torn};
 
+/// So many seeds have heartbeats.
+const MEMBERSHIP_SHARE: f64 = 0.35;
+
 /// Draws a scenario. Always the same for a seed.
 pub fn draw(seed: u64) -> Scenario {
     let stream = |number| {
@@ -30,8 +33,9 @@ pub fn draw(seed: u64) -> Scenario {
     let (submit, horizon) = entry(&mut stream(3));
     let jobs = jobs(&mut stream(4), &grid, horizon);
     let (network, longest) = network(&mut stream(5));
-    let options = options(&mut stream(6), strategy, longest);
-    let (faults, healed) = faults(&mut stream(7), &grid, horizon, longest);
+    let mut options = options(&mut stream(6), strategy, longest);
+    let (mut faults, healed) = faults(&mut stream(7), &grid, horizon, longest);
+    membership(&mut stream(9), &grid, &mut options, &mut faults, healed, longest);
     let mut rng = stream(8);
     Scenario {
         strategy: for_discovery(strategy, options.discovery),
@@ -245,6 +249,51 @@ fn fault(rng: &mut ChaCha8Rng, grid: &Grid, healed: Time) -> Fault {
         5 | 6 => Fault::Pause { site, at, lasts },
         7 => Fault::SlowDisk { site, at, until, takes: micros(rng, Span::ZERO, Span::from_secs(5)) },
         _ => Fault::Cut(Cut { at, until, between: between(rng, grid) }),
+    }
+}
+
+/// Whether sites say that they are there, and which of them die for good, leave, or join late. One site stays.
+fn membership(
+    rng: &mut ChaCha8Rng,
+    grid: &Grid,
+    options: &mut Options,
+    faults: &mut Vec<Fault>,
+    healed: Time,
+    longest: Span,
+) {
+    if !rng.random_bool(MEMBERSHIP_SHARE) {
+        return;
+    }
+    let heartbeat = micros(rng, Span::from_secs(10), Span::from_secs(40));
+    options.heartbeat = Some(heartbeat);
+    // Noise doubles the longest delay.
+    options.suspect_after = heartbeat.saturating_mul(rng.random_range(3..=5)) + longest.saturating_mul(4);
+    let stays = rng.random_range(0..grid.len());
+    let site = |rng: &mut ChaCha8Rng| {
+        let index = rng.random_range(0..grid.len());
+        (index != stays).then(|| SiteId::from_index(index))
+    };
+    let at = |rng: &mut ChaCha8Rng| Time::from_micros(rng.random_range(0..healed.as_micros()));
+    if rng.random_bool(0.3)
+        && let Some(site) = site(rng)
+    {
+        faults.push(Fault::Join { site, at: at(rng) });
+    }
+    if rng.random_bool(0.15) {
+        // Without a lease nobody takes over, so nobody may die.
+        return;
+    }
+    options.lease = Some(options.suspect_after + micros(rng, Span::ZERO, Span::from_secs(120)));
+    for _ in 0..rng.random_range(0..=2) {
+        let Some(site) = site(rng) else { continue };
+        let torn = rng.random_bool(0.5);
+        let torn = torn.then(|| Torn { written: rng.random_bool(0.8), outputs: rng.random_range(0..4) });
+        let written_percent = rng.random_range(0..=100);
+        faults.push(Fault::Crash { site, at: at(rng), down: None, written_percent, torn });
+    }
+    for _ in 0..rng.random_range(0..=2) {
+        let Some(site) = site(rng) else { continue };
+        faults.push(Fault::Leave { site, at: at(rng) });
     }
 }
 

@@ -82,6 +82,14 @@ fn limits(scenario: &Scenario) -> Limits {
         + options.refresh.unwrap_or(Span::ZERO).saturating_mul(10)
         + options.gossip;
     let healed = scenario.healed.unwrap_or(submitted);
-    let over = healed.max(submitted) + work.saturating_mul(2) + patience.saturating_mul(jobs + 10);
+    // Every job may be taken over more than once, each time after a lease.
+    let (takes, runs) = match options.heartbeat {
+        Some(heartbeat) => (heartbeat + options.suspect_after + options.lease.unwrap_or(Span::ZERO), 4),
+        None => (Span::ZERO, 2),
+    };
+    let over = healed.max(submitted)
+        + work.saturating_mul(runs)
+        + patience.saturating_mul(jobs + 10)
+        + takes.saturating_mul(8);
     Limits { over, calls: CALLS_MAX }
 }

@@ -16,7 +16,7 @@ use scheduler::{Grid, Pass, SiteId, Span, Submit};
 use crate::faults::{Fault, Scenario};
 
 /// What can be plain.
-const PLAIN: [&str; 13] = [
+const PLAIN: [&str; 14] = [
     "batch",
     "bounces",
     "discovery",
@@ -24,6 +24,7 @@ const PLAIN: [&str; 13] = [
     "gossip",
     "interrupted",
     "margin",
+    "membership",
     "network",
     "recall",
     "submit",
@@ -132,6 +133,14 @@ fn make_plain(scenario: &mut Scenario, name: &str) {
         "gossip" => (options.gossip, options.gossip_fanout) = (defaults.gossip, defaults.gossip_fanout),
         "interrupted" => options.interrupted = defaults.interrupted,
         "margin" => options.margin = defaults.margin,
+        "membership" => {
+            (options.heartbeat, options.lease) = (None, None);
+            options.suspect_after = defaults.suspect_after;
+            // Nobody would take over from those who never come back.
+            scenario
+                .faults
+                .retain(|fault| !matches!(fault, Fault::Leave { .. } | Fault::Crash { down: None, .. }));
+        }
         // Not longer than what it replaces was drawn for, so that messages are still repeated late enough.
         "network" => scenario.network = Model::constant(Span::from_micros(1_000)),
         "recall" => options.recall = defaults.recall,
