@@ -56,8 +56,6 @@ pub enum Canary {
     SameEpoch,
     /// Nobody writes down that it took a job over.
     TakeOverNotWritten,
-    /// Copies of older epochs are taken.
-    VoidUnchecked,
     /// A job that nobody present can hold is dropped.
     StrandedForgotten,
     /// A site that was silent is never believed to be here again.

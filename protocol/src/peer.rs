@@ -403,6 +403,7 @@ impl Peer {
             return self.turn_out(now);
         }
         self.settle_stranded(now);
+        self.follow_pool(now);
         if self.local.is_some() {
             return self.local_turn(now);
         }
@@ -590,6 +591,7 @@ impl Peer {
         let guardian = transfer.guardian.filter(|&guardian| guardian != me);
         let Transfer { hops, epoch, moves, .. } = *transfer;
         let custody = Custody { hops, bounces: 0, epoch, moves, guardian };
+        self.came_back(transfer);
         self.custody.insert(job.id, custody);
         self.own_up(job, custody, place);
         self.ward_back(job.id);

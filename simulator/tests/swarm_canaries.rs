@@ -81,7 +81,6 @@ fn mistakes_of_membership_are_noticed() {
     peers(Canary::SameEpoch, &[SingleOwner, SingleStart], 500);
     peers(Canary::TakeOverNotWritten, &[Agreement], 500);
     deep(Canary::TakeOverNotWritten, &[SingleStart], 500);
-    peers(Canary::VoidUnchecked, &[Agreement], 2_000);
     peers(Canary::StrandedForgotten, &[Agreement], 500);
     deep(Canary::StrandedForgotten, &[Lost, Unfinished, Invariant], 500);
     peers(Canary::NeverHereAgain, &[Presence], 500);

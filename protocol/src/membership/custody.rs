@@ -346,10 +346,14 @@ impl Peer {
 
     pub(crate) fn is_void_epoch(&self, job: JobId, epoch: u32) -> bool {
         let Some(membership) = &self.membership else { return false };
-        if self.has(Canary::VoidUnchecked) {
-            return false;
-        }
         membership.voids.get(&job).is_some_and(|&newest| epoch < newest)
+    }
+
+    /// A job came back that this site gave away: whoever it was out to had it, and may never answer.
+    pub(crate) fn came_back(&mut self, transfer: &Transfer) {
+        if self.membership.is_some() && self.ledger.hops_out(transfer.job.id).is_some() {
+            self.void_transfers(Void { job: transfer.job.id, epoch: transfer.epoch.saturating_add(1) });
+        }
     }
 
     /// Forgets transfers of older epochs of a job; whatever is answered means nothing.

@@ -1,7 +1,7 @@
 //! A site that leaves gives its waiting jobs to others and finishes what runs. Jobs that nobody present can hold wait
 //! where they are, and are reported.
 
-use scheduler::{EventKind, JobId, JobSpec, Time};
+use scheduler::{EventKind, JobId, JobSpec, Strategy, Time};
 
 use crate::canary::Canary;
 use crate::handover::Custody;
@@ -107,6 +107,19 @@ impl Peer {
             } else {
                 self.strand(job);
             }
+        }
+    }
+
+    /// The common pool is where the smallest site is that is there: what waits here goes on to it.
+    pub(crate) fn follow_pool(&mut self, now: Time) {
+        let pooled = self.config.strategy == Strategy::CommonPool && self.membership.is_some();
+        let host = (0..self.rank).find(|&rank| self.is_present(rank));
+        let Some(host) = host.filter(|_| pooled) else { return };
+        let jobs: Vec<JobSpec> = self.own.iter().copied().collect();
+        for job in jobs {
+            self.own.remove(job.processors, job.key()).expect("it waits here");
+            let custody = self.custody.get(&job.id).copied().unwrap_or_default();
+            self.route(now, host, job, custody);
         }
     }
 
