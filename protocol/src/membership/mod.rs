@@ -287,6 +287,9 @@ impl Peer {
             let lost = matches!(other.presence, Presence::Suspected | Presence::Leaving);
             if lost && lease.is_some_and(|lease| silent >= lease) {
                 self.is_gone(now, rank);
+            } else if other.presence == Presence::Gone && lease.is_some() {
+                // Another site may have sent a job there since, or this one was told to.
+                self.take_over_from(now, rank);
             }
             let knows = usize::try_from(self.members().sites[rank].knows).unwrap_or(usize::MAX);
             self.tell_presence(rank, knows);
