@@ -283,7 +283,8 @@ impl Watch {
                 return self.over(at, site, (*job, epoch));
             }
             Fact::TookOver(void) => {
-                if !self.taken_over.entry(void.job).or_default().insert(void.epoch) {
+                let is_first = self.taken_over.entry(void.job).or_default().insert(void.epoch);
+                if !is_first {
                     let what =
                         format!("job {} is taken over under epoch {} a second time", void.job, void.epoch);
                     return Err(Broken { check: Check::SingleOwner, at, what });
@@ -305,7 +306,8 @@ impl Watch {
             return Ok(());
         }
         self.progress.insert(copy, Progress::Ended);
-        if !executed && !(self.kills && waits) {
+        let killed = self.kills && waits;
+        if !executed && !killed {
             let what = format!("job {job}, epoch {epoch}, ends at site {site}, where it was {before:?}");
             return Err(Broken { check: Check::SingleEnd, at, what });
         }
