@@ -20,7 +20,7 @@ const SEEDS: u64 = 100;
 
 #[test]
 fn crashes_of_the_search_are_told_in_full() {
-    let (mut crashes, mut interrupted) = (0, 0);
+    let (mut crashes, mut interrupted, mut taken_over) = (0, 0, 0);
     for seed in 1..=SEEDS {
         let scenario = with_whole_logs(swarm::draw(seed));
         let mut builder = OutcomeBuilder::new(&scenario.grid, Threshold::HALF, &scenario.jobs);
@@ -40,14 +40,23 @@ fn crashes_of_the_search_are_told_in_full() {
         let outcome = builder.finish();
         let totals = outcome.faults.totals;
         assert_eq!(outcome.contradictions.total(), 0, "seed {seed}: {:?}", outcome.contradictions);
-        assert!(outcome.is_complete(), "seed {seed}");
+        // A job may be too wide for the sites that are left.
+        let for_good = |fault: &Fault| matches!(fault, Fault::Crash { down: None, .. } | Fault::Leave { .. });
+        assert!(outcome.is_complete() || scenario.faults.iter().any(for_good), "seed {seed}");
         assert_eq!([totals.crashes, totals.interrupted, totals.killed], seen, "seed {seed}");
-        assert_eq!(totals.may_have_run_twice, 0, "seed {seed}: nobody takes over");
+        assert!(
+            outcome.faults.may_have_run_twice().all(|job| job.taken_over + job.superseded > 0),
+            "seed {seed}: only what was taken over may have run twice"
+        );
+        taken_over += totals.taken_over;
         assert!(totals.wasted_at_least <= totals.wasted_at_most, "seed {seed}");
         crashes += totals.crashes;
         interrupted += totals.interrupted;
     }
-    assert!(crashes > 50 && interrupted > 20, "{crashes} crashes, {interrupted} interrupted");
+    assert!(
+        crashes > 50 && interrupted > 20 && taken_over > 20,
+        "{crashes} crashes, {interrupted} interrupted, {taken_over} taken over"
+    );
 }
 
 /// Without the faults in which facts become durable and the events of the same call are lost: nodes write both at once.
