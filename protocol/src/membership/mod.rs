@@ -333,7 +333,10 @@ impl Peer {
     }
 
     fn is_gone(&mut self, now: Time, rank: usize) {
-        self.members().sites[rank].presence = Presence::Gone;
+        let membership = self.members();
+        membership.sites[rank].presence = Presence::Gone;
+        // One that was leaving was never suspected.
+        membership.asked.remove(&rank);
         self.count_absent();
         self.event(EventKind::Gone { peer: self.site_at(rank) });
         self.fresh = true;
