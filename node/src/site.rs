@@ -221,7 +221,7 @@ impl SiteLoop {
         }
         let mut released = false;
         while let Some(outgoing) = self.delayed.pop_due(self.now) {
-            self.beats_delayed -= usize::from(outgoing.kind == MessageKind::Beat);
+            self.beats_delayed -= usize::from(is_beat(outgoing.kind));
             self.post(outgoing)?;
             released = true;
         }
@@ -343,7 +343,7 @@ impl SiteLoop {
         if delay == Span::ZERO && self.delayed.next_due().is_none_or(|due| due > self.now) {
             return self.post(outgoing);
         }
-        let (to, is_beat) = (outgoing.to, outgoing.kind == MessageKind::Beat);
+        let (to, is_beat) = (outgoing.to, is_beat(outgoing.kind));
         match self.delayed.push(self.now.saturating_add(delay), outgoing) {
             Ok(()) => self.beats_delayed += usize::from(is_beat),
             Err(lost) => {
@@ -589,7 +589,7 @@ impl SiteLoop {
                 arrivals: self.arrivals.held(),
                 waiting: self.peer.waiting(),
                 running: self.executor.running(),
-                leaving: self.metrics.leaving(),
+                leaving: self.peer.ledger().transfers_out().count(),
                 delayed: self.delayed.len() - self.beats_delayed
                     + self.mailbox.as_ref().map_or(0, Mailbox::held),
                 in_flight: self.sender.counters().in_flight(),
@@ -605,9 +605,14 @@ impl SiteLoop {
     }
 }
 
-/// Whether an event tells of a heartbeat alone: those go on for ever.
+/// Whether an event tells of a message that says who is there or has what. Those go on for ever; the peer knows which
+/// of them somebody must still hear.
 fn is_about_a_beat(kind: &EventKind) -> bool {
     use EventKind::{Lost, Received, Sent};
     let (Sent { message, .. } | Received { message, .. } | Lost { message, .. }) = kind else { return false };
-    *message == MessageKind::Beat
+    is_beat(*message)
+}
+
+fn is_beat(message: MessageKind) -> bool {
+    matches!(message, MessageKind::Beat | MessageKind::Reports | MessageKind::Noted)
 }
