@@ -338,8 +338,8 @@ fn drive(
     if complete {
         let mut compared = compare::Compared::of(sink.builder.outcome(), simulated, tolerance);
         compared.vary(experiment, plan, jobs, links.added(), audited.completions, interrupt)?;
-        // Processes die and begin a little later than planned, which changes what follows.
-        out_of_tolerance = !compared.within() && experiment.faults.is_empty();
+        // A process that dies, or does so a little later than planned, changes everything that follows.
+        out_of_tolerance = !compared.within() && watch.was_undisturbed();
         lines.extend(compared.lines());
     }
     Ok(Ended {

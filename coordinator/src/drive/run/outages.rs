@@ -55,6 +55,7 @@ pub struct Outages {
     /// Whether sites that end are coped with: they leave journals, and a lease says when these are read.
     may_lose: bool,
     start: StartOrder,
+    planned: bool,
     steps: VecDeque<Step>,
     leaving: Vec<SiteId>,
     dead: BTreeMap<SiteId, Dead>,
@@ -73,6 +74,7 @@ impl Outages {
             lease: plan.options().lease,
             may_lose: plan.options().lease.is_some() && plan.nodes.iter().all(|node| node.data_dir.is_some()),
             start,
+            planned: !faults.is_empty(),
             steps: steps.into(),
             leaving: Vec::new(),
             dead: BTreeMap::new(),
@@ -108,6 +110,8 @@ impl Outages {
                 fleet.kill(site)?;
                 self.bury(site, fleet, sink)?;
             }
+            // A coordinator that was attached finds it up, or starts it.
+            Deed::Begin if fleet.whereabouts(site) != Whereabouts::Down => {}
             Deed::Begin => {
                 eprintln!("note: node {name} begins at {at} s");
                 fleet.begin_again(site, &self.start)?;
@@ -178,6 +182,11 @@ impl Outages {
     /// Whether a site can be told something and stays.
     fn is_there(&self, fleet: &Fleet, site: SiteId) -> bool {
         fleet.whereabouts(site) == Whereabouts::Up && !self.leaving.contains(&site)
+    }
+
+    /// Whether nothing happens to any site.
+    pub fn is_empty(&self) -> bool {
+        !self.planned && self.dead.is_empty()
     }
 
     /// Whether jobs of dead sites are still to be adopted, or sites to come back.

@@ -202,6 +202,11 @@ impl<'a> Watch<'a> {
         Ok(true)
     }
 
+    /// Whether no node ended or stood still: only then does a simulation say what should have happened.
+    pub fn was_undisturbed(&self) -> bool {
+        self.restarts.is_empty() && self.outages.is_empty()
+    }
+
     /// All nodes at the last look.
     pub fn last_statuses(&self) -> &[Status] {
         &self.statuses
