@@ -68,12 +68,15 @@ impl Peer {
     /// Puts a job where it belongs that this site is the first owner of: here, to its home, or aside until somebody
     /// is there who can hold it.
     pub(crate) fn settle_in(&mut self, now: Time, job: JobSpec, custody: Custody) {
+        let home = self.home_of(&job);
+        if home.is_none() && self.membership.is_some() {
+            self.event(EventKind::Stranded { job: job.id, processors: job.processors });
+        }
         if self.pool.is_some() {
-            // A job is its origin's: nobody is sent to its home.
+            // A job is its origin's: nobody is sent to its home. One that is stranded is offered until somebody comes.
             return self.pool_submitted(now, job);
         }
-        let Some(home) = self.home_of(&job) else {
-            self.event(EventKind::Stranded { job: job.id, processors: job.processors });
+        let Some(home) = home else {
             self.fresh = true;
             return self.strand(job);
         };
