@@ -99,6 +99,17 @@ impl Peer {
         }
     }
 
+    /// The widest site that was there had so many processors: tells which jobs of the global queue nobody can take now.
+    pub(crate) fn strand_offers(&mut self, before: u32) {
+        let after = self.widest_present();
+        let offered = self.pool.iter().flat_map(|exchange| exchange.jobs());
+        let lost: Vec<JobSpec> =
+            offered.filter(|job| after < job.processors && job.processors <= before).copied().collect();
+        for job in lost {
+            self.event(EventKind::Stranded { job: job.id, processors: job.processors });
+        }
+    }
+
     /// Somebody came: jobs that waited for a site that can hold them may go.
     pub(crate) fn settle_stranded(&mut self, now: Time) {
         let Some(membership) = &mut self.membership else { return };

@@ -179,8 +179,16 @@ impl Peer {
 
     /// Notes who counts in the order of sizes.
     fn count_absent(&mut self) {
+        let before = self.widest_present();
         let ranks = 0..self.config.grid.len();
         self.absent = ranks.filter(|&rank| !self.is_present(rank)).collect();
+        self.strand_offers(before);
+    }
+
+    /// Processors of the widest site that counts.
+    pub(crate) fn widest_present(&self) -> u32 {
+        let sizes = self.config.grid.sizes();
+        (0..sizes.len()).rfind(|rank| !self.absent.contains(rank)).map_or(0, |rank| sizes[rank])
     }
 
     /// This site was away: it asks everybody what they took over before it starts anything that waits here.
