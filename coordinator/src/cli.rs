@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+use crate::drive::own::InUse;
 use crate::drive::{run, simulate};
 use crate::{bench, compare, exit, explain, journal, key, report, swarm, sweep, theory, trace};
 
@@ -19,6 +20,7 @@ pub struct Cli {
 enum Command {
     Simulate(Box<simulate::SimulateArgs>),
     Run(Box<run::RunArgs>),
+    Attach(run::attach::AttachArgs),
     /// Run one site as a process; `run` starts one for each
     Node(Box<node::cli::NodeArgs>),
     Key(key::KeyArgs),
@@ -38,12 +40,23 @@ enum Command {
     Bench(bench::BenchArgs),
 }
 
+impl Cli {
+    /// What `run` is told, if that is the command.
+    pub(crate) fn into_run(self) -> Option<run::RunArgs> {
+        match self.command {
+            Command::Run(args) => Some(*args),
+            _ => None,
+        }
+    }
+}
+
 /// Runs the command line and says how it ended.
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
     let done = match cli.command {
         Command::Simulate(args) => simulate::command(&args),
         Command::Run(args) => run::command(&args),
+        Command::Attach(args) => run::attach::command(&args),
         Command::Node(args) => return node::cli::run(*args),
         Command::Key(args) => key::command(&args),
         Command::Compare(args) => compare::command(&args),
@@ -62,7 +75,7 @@ pub fn main() -> ExitCode {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
             eprintln!("error: {error:#}");
-            ExitCode::from(exit::UNEXPECTED)
+            ExitCode::from(if error.is::<InUse>() { exit::INPUT } else { exit::UNEXPECTED })
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The command line of Stealgrid: `simulate`, `run`, `compare`, `trace`, `sweep`, `report`, `export`, `journal`, `key`,
+//! The command line of Stealgrid: `simulate`, `run`, `attach`, `compare`, `trace`, `sweep`, `report`, `export`, `journal`, `key`,
 //! `swarm` and `bench`.
 
 pub mod bench;

@@ -3,9 +3,12 @@
 //! A configuration file is read first, then flags override it. Every flag can come from the environment instead,
 //! for containers.
 
-use std::io::IsTerminal as _;
+use std::io::{IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Args;
@@ -15,11 +18,13 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
 use crate::config::{IdentitySource, Member, NodeConfig, PeerAddress, SiteEntry};
+use crate::control::serve::ControlCounters;
 use crate::exit;
 use crate::journal::{Durability, JournalError};
 use crate::network::Discovery;
 use crate::node::Node;
 use crate::parent;
+use crate::running::Running;
 
 /// What can be said to a node on its command line.
 #[derive(Clone, Debug, Default, Args)]
@@ -115,7 +120,11 @@ pub struct NodeArgs {
     /// Most bytes of the journal; the node stops before it is longer
     #[arg(long, value_name = "BYTES", env = "STEALGRID_JOURNAL_BYTES_MAX")]
     pub journal_bytes_max: Option<u64>,
-    /// Stop when the parent process ends or stdin is closed
+    /// Once the clock was started, stop after so many seconds without a request that shows the token; 0: never
+    /// [default: 0]
+    #[arg(long, value_name = "SECONDS", env = "STEALGRID_ORPHAN_PATIENCE")]
+    pub orphan_patience: Option<u32>,
+    /// Stop when the parent process ends or stdin is closed; with --orphan-patience only until the clock is started
     #[arg(long)]
     pub die_with_parent: bool,
 }
@@ -185,6 +194,7 @@ impl NodeArgs {
         if self.journal_bytes_max.is_some() {
             config.journal_bytes_max = self.journal_bytes_max;
         }
+        replace(&mut config.orphan_secs, &self.orphan_patience);
         config.check()?;
         self.check_site(&config.grid[config.site.index()])?;
         Ok(config)
@@ -222,7 +232,8 @@ fn replace_some<T: Clone>(target: &mut Option<T>, value: &Option<T>) {
     }
 }
 
-/// Runs a node until it is told to stop: by the control interface, SIGTERM, SIGINT, or the end of its parent.
+/// Runs a node until it is told to stop: by the control interface, SIGTERM, SIGINT, or the end of its parent; or until
+/// it has waited long enough for a coordinator.
 ///
 /// Prints one line of JSON when it is up (`control::api::ReadyLine`); logs go to stderr, filtered by `RUST_LOG`.
 pub fn run(args: NodeArgs) -> ExitCode {
@@ -246,14 +257,24 @@ pub fn run(args: NodeArgs) -> ExitCode {
 }
 
 async fn serve(config: NodeConfig, die_with_parent: bool) -> ExitCode {
-    let orphaned = match die_with_parent.then(parent::watch).transpose() {
-        Ok(orphaned) => orphaned,
+    let patience = (config.orphan_secs > 0).then(|| Duration::from_secs(config.orphan_secs.into()));
+    let data_dir = config.data_dir.clone();
+    let parent = match die_with_parent.then(|| parent::watch(patience.is_some())).transpose() {
+        Ok(parent) => parent,
         Err(error) => return fail(&anyhow::Error::new(error).context("watch the parent"), exit::UNEXPECTED),
     };
     // Before anybody can know of this process, or an early signal would be no proper end.
     let (terminated, interrupted) = match (signal(SignalKind::terminate()), signal(SignalKind::interrupt())) {
         (Ok(terminated), Ok(interrupted)) => (terminated, interrupted),
         (Err(error), _) | (_, Err(error)) => {
+            return fail(&anyhow::Error::new(error).context("listen for signals"), exit::UNEXPECTED);
+        }
+    };
+    // A terminal that closes, and the kernel when it continues a stopped process whose parent has gone, say this; a node
+    // that may outlive its parent does not listen.
+    let _hangups = match patience.map(|_| signal(SignalKind::hangup())).transpose() {
+        Ok(hangups) => hangups,
+        Err(error) => {
             return fail(&anyhow::Error::new(error).context("listen for signals"), exit::UNEXPECTED);
         }
     };
@@ -264,11 +285,22 @@ async fn serve(config: NodeConfig, die_with_parent: bool) -> ExitCode {
             return fail(&error.into(), code);
         }
     };
+    if let Some(dir) = &data_dir
+        && let Err(error) = Running::write(dir, node.ready_line())
+    {
+        let full = error.kind() == std::io::ErrorKind::StorageFull;
+        let code = if full { exit::JOURNAL_FULL } else { exit::UNEXPECTED };
+        return fail(&anyhow::Error::new(error).context(format!("write into {}", dir.display())), code);
+    }
     let line = serde_json::to_string(node.ready_line()).expect("the line is plain data");
-    println!("{line}");
-    let stopper = node.stopper();
+    // Who started the node may have gone.
+    let _ = writeln!(std::io::stdout(), "{line}");
+    let (stopper, control) = (node.stopper(), node.control());
+    let orphaned = Arc::new(AtomicBool::new(false));
+    let is_orphaned = Arc::clone(&orphaned);
     let stopping = tokio::spawn(async move {
-        let reason = stop_reason(orphaned, terminated, interrupted).await;
+        let reason = stop_reason(parent, patience, &control, terminated, interrupted).await;
+        is_orphaned.store(reason == ORPHANED, Ordering::Relaxed);
         tracing::info!(reason, "stopping");
         stopper.stop().await;
     });
@@ -277,6 +309,7 @@ async fn serve(config: NodeConfig, die_with_parent: bool) -> ExitCode {
     // It either stopped the node and has ended, or was aborted just now.
     let _ = stopping.await;
     match result {
+        Ok(()) if orphaned.load(Ordering::Relaxed) => ExitCode::from(exit::ORPHANED),
         Ok(()) => ExitCode::from(exit::DONE),
         Err(error) => {
             let journal = error.downcast_ref::<JournalError>();
@@ -286,21 +319,37 @@ async fn serve(config: NodeConfig, die_with_parent: bool) -> ExitCode {
     }
 }
 
+/// The reason that has an exit code of its own.
+const ORPHANED: &str = "no coordinator has asked anything for too long (orphan_secs)";
+
 /// Waits for a reason to stop that does not come by the control interface.
 async fn stop_reason(
-    orphaned: Option<tokio::sync::oneshot::Receiver<()>>,
+    parent: Option<tokio::sync::oneshot::Receiver<()>>,
+    patience: Option<Duration>,
+    control: &ControlCounters,
     mut terminated: Signal,
     mut interrupted: Signal,
 ) -> &'static str {
-    let orphaned = async {
-        match orphaned {
+    let parent_gone = async {
+        match parent {
             // An error means that the watching thread has failed; then it is safer to stop, too.
-            Some(orphaned) => drop(orphaned.await),
+            Some(gone) => drop(gone.await),
+            None => std::future::pending().await,
+        }
+        if patience.is_some() && control.is_armed() {
+            tracing::warn!("the coordinator has gone; the node goes on and waits for another");
+            std::future::pending().await
+        }
+    };
+    let orphaned = async {
+        match patience {
+            Some(patience) => control.orphaned(patience).await,
             None => std::future::pending().await,
         }
     };
     tokio::select! {
-        () = orphaned => "the parent has gone",
+        () = parent_gone => "the parent has gone",
+        () = orphaned => ORPHANED,
         Some(()) = terminated.recv() => "SIGTERM",
         Some(()) = interrupted.recv() => "SIGINT",
     }

@@ -104,6 +104,10 @@ pub struct NodeConfig {
     /// Most bytes of the journal; the node stops before it is longer. None: as long as the disk has room.
     #[serde(default)]
     pub journal_bytes_max: Option<u64>,
+    /// Seconds of wall-clock time for which the node works without a coordinator's request once its clock was started;
+    /// 0 for as long as it takes.
+    #[serde(default)]
+    pub orphan_secs: u32,
 }
 
 /// The identity of a site.
@@ -287,6 +291,7 @@ impl NodeConfig {
             data_dir: None,
             durability: Durability::default(),
             journal_bytes_max: None,
+            orphan_secs: 0,
         }
     }
 

@@ -18,3 +18,5 @@ pub const JOURNAL_FOREIGN: u8 = 8;
 pub const JOURNAL_DAMAGED: u8 = 9;
 /// There is no room for the journal.
 pub const JOURNAL_FULL: u8 = 10;
+/// No coordinator has asked anything for as long as the node was to wait for one.
+pub const ORPHANED: u8 = 11;

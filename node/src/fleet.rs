@@ -23,11 +23,13 @@
 //! }
 //! ```
 
+mod adopt;
 mod outages;
+mod secrets;
 
 use std::collections::VecDeque;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use scheduler::{Event, SiteId, Time, TimedJob};
@@ -35,13 +37,16 @@ use scheduler::{Event, SiteId, Time, TimedJob};
 pub use self::outages::Whereabouts;
 use crate::client::{ClientError, NodeClient};
 use crate::clock::StartOrder;
-use crate::config::{IdentitySource, Member as Listed, NodeConfig, PeerAddress};
-use crate::control::api::{Calibration, Status};
-use crate::control::{Token, TokenError};
+use crate::config::{NodeConfig, PeerAddress};
+use crate::control::TokenError;
+use crate::control::api::{Calibration, Phase, Status};
 use crate::exit;
 use crate::lockstep::{Client, LinkError};
-use crate::network::{Discovery, GridKey, GridKeyError, Identity, IdentityError};
-use crate::spawn::{NodeProcess, SpawnError, SpawnOrder};
+use crate::network::{Discovery, GridKeyError, IdentityError};
+use crate::spawn::{End, NodeProcess, SpawnError, SpawnOrder};
+
+pub use self::adopt::end_all;
+use self::secrets::Secrets;
 
 /// Events fetched in one request.
 const EVENTS_PAGE: usize = 50_000;
@@ -69,7 +74,7 @@ pub enum FleetError {
         /// The site.
         name: String,
         /// How.
-        status: std::process::ExitStatus,
+        status: End,
         /// The end of its log.
         log: String,
     },
@@ -90,6 +95,14 @@ pub enum FleetError {
     /// The identity of a node cannot be read or made.
     #[error(transparent)]
     Identity(#[from] IdentityError),
+    /// What a node was told when it was started cannot be read again.
+    #[error("{}: {reason}", .path.display())]
+    Config {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        reason: String,
+    },
     /// The system does not say what became of a process.
     #[error("watch the nodes: {0}")]
     Watch(#[from] io::Error),
@@ -103,8 +116,8 @@ pub struct Fleet {
     nodes: Vec<Member>,
     /// Numbers of the next events when nothing was outstanding at the last look.
     quiet_before: Option<Vec<u64>>,
-    /// Files with secrets of this run alone.
-    secrets: Vec<PathBuf>,
+    /// Removed after the nodes, which are dropped before.
+    secrets: Secrets,
 }
 
 #[derive(Debug)]
@@ -142,34 +155,32 @@ impl Fleet {
     /// read, and that are removed at the end.
     ///
     /// # Errors
-    /// If one does not start; those that did are killed.
+    /// If one does not start; those that did are killed, and the files removed.
     pub fn spawn_each(order: &SpawnOrder, configs: &[NodeConfig]) -> Result<Fleet, FleetError> {
         let mut configs = configs.to_vec();
-        let secrets = share_secrets(&order.folder, &mut configs)?;
+        let secrets = Secrets::share(&order.folder, &mut configs)?;
         let mut nodes = Vec::with_capacity(configs.len());
         for config in &configs {
             let process = NodeProcess::spawn(order, config)?;
-            nodes.push(Member {
-                config: config.clone(),
-                client: process.client(),
-                process,
-                restarts: 0,
-                next_event: 0,
-                pending: VecDeque::new(),
-                whereabouts: Whereabouts::Up,
-                last: None,
-            });
+            nodes.push(Member::new(config.clone(), process));
         }
-        if configs.iter().all(|config| config.discovery == Discovery::Mdns) {
-            return Ok(Fleet { order: order.clone(), nodes, quiet_before: None, secrets });
+        let fleet = Fleet { order: order.clone(), nodes, quiet_before: None, secrets };
+        fleet.introduce()?;
+        Ok(fleet)
+    }
+
+    /// Tells all nodes where the others are, unless they are to find each other.
+    fn introduce(&self) -> Result<(), FleetError> {
+        if self.nodes.iter().all(|node| node.config.discovery == Discovery::Mdns) {
+            return Ok(());
         }
-        let addresses: Vec<PeerAddress> = nodes.iter().flat_map(Member::addresses).collect();
-        for node in &nodes {
+        let addresses: Vec<PeerAddress> = self.nodes.iter().flat_map(Member::addresses).collect();
+        for node in &self.nodes {
             let mut others = addresses.clone();
             others.retain(|other| other.site != node.process.ready_line().site);
             node.client.connect(&others)?;
         }
-        Ok(Fleet { order: order.clone(), nodes, quiet_before: None, secrets })
+        Ok(())
     }
 
     /// Starts every node again that has ended and has a data directory: it goes on where it was, and the nodes find
@@ -183,8 +194,9 @@ impl Fleet {
         for node in self.nodes.iter_mut().filter(|node| node.is_up()) {
             let Some(status) = node.process.ended()? else { continue };
             let name = node.process.ready_line().name.clone();
-            // A process that was killed has no code.
-            let may = status.code().is_none_or(|code| code == i32::from(exit::UNEXPECTED));
+            // A process that was killed has no code. One that has waited too long is wanted after all.
+            let may = [exit::UNEXPECTED, exit::ORPHANED].map(i32::from);
+            let may = status.code().is_none_or(|code| may.contains(&code));
             if node.config.data_dir.is_none() || !may || node.restarts >= RESTARTS_MAX {
                 return Err(FleetError::Ended { name, status, log: node.process.log_tail() });
             }
@@ -267,14 +279,26 @@ impl Fleet {
     /// # Errors
     /// If a node refuses, or has ended.
     pub fn start(&mut self, factor: f64, origin: Time, lead: Duration) -> Result<StartOrder, FleetError> {
-        let at = SystemTime::now() + lead;
-        let unix_micros = at.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_micros() as i64);
-        let order = StartOrder { unix_micros, factor, trace_origin_us: origin.as_micros() };
-        for index in self.up() {
-            let started = self.nodes[index].client.start(&order);
-            self.explain(started)?;
-        }
+        let order = start_order(factor, origin, lead);
+        self.start_by(&order)?;
         Ok(order)
+    }
+
+    /// Gives this order to all nodes that have none yet. How many there were.
+    ///
+    /// # Errors
+    /// If a node refuses, or has ended.
+    pub fn start_by(&mut self, order: &StartOrder) -> Result<usize, FleetError> {
+        let mut started = 0;
+        for index in self.up() {
+            let client = self.nodes[index].client.clone();
+            let status = client.status();
+            if self.explain(status)?.phase < Phase::Armed {
+                self.explain(client.start(order))?;
+                started += 1;
+            }
+        }
+        Ok(started)
     }
 
     /// Opens a connection for orders to every node, instead of [`Fleet::feed`] and [`Fleet::start`].
@@ -396,11 +420,6 @@ impl Fleet {
     /// # Errors
     /// If one had to be killed or says that it failed; all have ended nevertheless.
     pub fn stop(self, patience: Duration) -> Result<(), FleetError> {
-        for secret in &self.secrets {
-            if let Err(error) = std::fs::remove_file(secret) {
-                tracing::warn!(file = %secret.display(), %error, "a secret of a run that has ended stays behind");
-            }
-        }
         let mut result = Ok(());
         for node in self.nodes {
             if matches!(node.whereabouts, Whereabouts::Down | Whereabouts::Gone) {
@@ -408,12 +427,13 @@ impl Fleet {
             }
             let name = node.process.ready_line().name.clone();
             let how = match node.process.stop(patience)? {
-                Some(status) if status.success() => continue,
+                Some(end) if !end.is_failure() => continue,
                 Some(status) => status.to_string(),
                 None => format!("killed after {patience:?}"),
             };
             result = result.and(Err(FleetError::BadEnd { name, how }));
         }
+        drop(self.secrets);
         result
     }
 
@@ -430,45 +450,28 @@ impl Fleet {
     }
 }
 
-/// Gives a key and a token to those who have none, and everybody's identity to everybody; the files that were made.
-fn share_secrets(folder: &Path, configs: &mut [NodeConfig]) -> Result<Vec<PathBuf>, FleetError> {
-    let mut made = Vec::new();
-    let mut make = |name: &str| -> io::Result<PathBuf> {
-        let path = folder.join(name);
-        // Of an earlier run into the same folder.
-        match std::fs::remove_file(&path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => made.push(path.clone()),
-        }
-        Ok(path)
-    };
-    if configs.iter().any(|config| config.grid_key.is_none() && !config.allow_open_network) {
-        let path = make("grid.key")?;
-        GridKey::random().write_new(&path)?;
-        for config in configs.iter_mut().filter(|config| !config.allow_open_network) {
-            config.grid_key.get_or_insert_with(|| path.clone());
-        }
-    }
-    if configs.iter().any(|config| config.control_token.is_none()) {
-        let path = make("control.token")?;
-        Token::random().write_new(&path)?;
-        for config in configs.iter_mut() {
-            config.control_token.get_or_insert_with(|| path.clone());
-        }
-    }
-    let mut listed = Vec::new();
-    for config in configs.iter() {
-        if let IdentitySource::File(path) = &config.identity {
-            listed.push(Listed { site: config.site, peer_id: Identity::from_file(path)?.peer_id() });
-        }
-    }
-    for config in configs.iter_mut() {
-        config.members.extend(listed.iter().cloned());
-    }
-    Ok(made)
+/// The order that trace time begins at `origin`, `lead` from now on the wall clock.
+pub fn start_order(factor: f64, origin: Time, lead: Duration) -> StartOrder {
+    let at = SystemTime::now() + lead;
+    let unix_micros = at.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_micros() as i64);
+    StartOrder { unix_micros, factor, trace_origin_us: origin.as_micros() }
 }
 
 impl Member {
+    /// A node from which nothing was fetched.
+    fn new(config: NodeConfig, process: NodeProcess) -> Member {
+        Member {
+            config,
+            client: process.client(),
+            process,
+            restarts: 0,
+            next_event: 0,
+            pending: VecDeque::new(),
+            whereabouts: Whereabouts::Up,
+            last: None,
+        }
+    }
+
     fn feed_pending(&mut self) -> Result<(), ClientError> {
         if !self.pending.is_empty() {
             let taken = self.client.offer_again(self.pending.make_contiguous())?;

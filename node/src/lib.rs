@@ -36,6 +36,7 @@ pub mod network;
 pub mod node;
 mod parent;
 mod refusals;
+pub mod running;
 mod secret_file;
 mod site;
 pub mod spawn;

@@ -225,7 +225,7 @@ mod tests {
                 "events_max",
                 EVENTS_MAX,
                 "events kept in memory",
-                "the oldest are dropped; with `--events` all are in a file",
+                "the oldest are dropped; with `--events` all are in a file, with `--data-dir` they are read from the journal",
                 Limit::Events,
             ),
             other(
@@ -241,6 +241,13 @@ mod tests {
                 "seconds that the first ban lasts",
                 "the node is let in again",
                 "`stealgrid_bans_total`",
+            ),
+            other(
+                "orphan_secs",
+                0,
+                "seconds of a running clock without a coordinator's request; 0: no limit",
+                "the node ends with exit code 11",
+                "`stealgrid_orphaned_seconds`",
             ),
             row(
                 "limits.control_connections",

@@ -129,6 +129,7 @@ pub struct Metrics {
     interrupted: IntCounterVec,
     restarts: IntCounter,
     rejoin: Gauge,
+    orphaned: Gauge,
     journal_commits: IntCounter,
     membership: IntCounterVec,
     sites: IntGaugeVec,
@@ -221,6 +222,10 @@ impl Metrics {
                 &["outcome"],
             ),
             restarts: counter("stealgrid_restarts_total", "How often the node went on with its journal."),
+            orphaned: gauge(
+                "stealgrid_orphaned_seconds",
+                "Wall-clock time without a coordinator; after orphan_secs of it the node ends.",
+            ),
             rejoin: gauge(
                 "stealgrid_rejoin_seconds",
                 "From the last restart with a journal until all sites were connected, in wall-clock time.",
@@ -561,6 +566,11 @@ impl Metrics {
         let all = i64::from(self.grid.site(self.site).processors);
         self.processors.with_label_values(&["idle"]).set(self.processors_idle);
         self.processors.with_label_values(&["busy"]).set(all - self.processors_idle);
+    }
+
+    /// Shows how long no coordinator has asked anything.
+    pub fn orphaned(&self, since: Duration) {
+        self.orphaned.set(since.as_secs_f64());
     }
 
     /// Shows how long the node took to find all others again.

@@ -89,6 +89,7 @@ pub struct Node {
     ready: ReadyLine,
     commands: mpsc::Sender<Command>,
     site: JoinHandle<anyhow::Result<()>>,
+    control: Arc<ControlCounters>,
     /// Control, and metrics if they have an address of their own.
     servers: Vec<Server>,
 }
@@ -180,7 +181,7 @@ impl Node {
         }
         let (commands, command_receiver) = mpsc::channel(COMMANDS_MAX);
         let counters = Arc::new(ControlCounters::default());
-        let control_counters = Arc::clone(&counters);
+        let (control, control_counters) = (Arc::clone(&counters), Arc::clone(&counters));
         let site =
             SiteLoop::new(&config, peer, incarnation, network, events, command_receiver, control_counters);
         let site = match journal {
@@ -199,12 +200,17 @@ impl Node {
         if let Some((listener, _)) = metrics_listener {
             serve_on(listener, server::metrics_only(context));
         }
-        Ok(Node { ready, commands, site: tokio::spawn(site.run().instrument(span)), servers })
+        Ok(Node { ready, commands, site: tokio::spawn(site.run().instrument(span)), control, servers })
     }
 
     /// What the process prints when it is up.
     pub fn ready_line(&self) -> &ReadyLine {
         &self.ready
+    }
+
+    /// Whether somebody still wants what the node does.
+    pub(crate) fn control(&self) -> Arc<ControlCounters> {
+        Arc::clone(&self.control)
     }
 
     /// A way to stop the node while somebody waits for it.

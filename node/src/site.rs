@@ -466,6 +466,7 @@ impl SiteLoop {
             Command::Start(order, answer) => {
                 let result = self.clock.start(&order, SystemTime::now(), Instant::now());
                 if result.is_ok() {
+                    self.control.arm();
                     tracing::info!(
                         factor = order.factor,
                         origin_us = order.trace_origin_us,
@@ -520,7 +521,8 @@ impl SiteLoop {
             (Limit::Inbox, network.inbox_full()),
             (Limit::DelayLine, self.delayed_full),
             (Limit::Jobs, self.arrivals_full),
-            (Limit::Events, self.events.forgotten()),
+            // With a journal none is forgotten: older ones are read from it.
+            (Limit::Events, if self.journal.is_some() { 0 } else { self.events.forgotten() }),
             (Limit::FrameBytes, network.counts().oversized()),
             (Limit::Rate, network.counts().offences(Offence::Rate)),
             (Limit::Connections, network.counts().refused(RefusedConnection::Limit)),
@@ -541,6 +543,7 @@ impl SiteLoop {
             self.metrics.limit(limit, hits);
         }
         self.metrics.refusals(self.sender.counters().counts(), &self.control);
+        self.metrics.orphaned(self.control.silent());
         self.metrics.clock(self.trace_time(), state.ready());
         self.metrics.page()
     }

@@ -1,5 +1,7 @@
-//! Nodes as child processes, for the coordinator: start one, read its ready line, and never leave it behind.
+//! Nodes as processes, for the coordinator: start one, read its ready line, and never leave it behind; or adopt one that
+//! another coordinator has left.
 
+use std::fmt;
 use std::fs::OpenOptions;
 use std::io::{self, BufRead as _, BufReader};
 use std::os::unix::process::CommandExt as _;
@@ -13,11 +15,14 @@ use crate::client::NodeClient;
 use crate::config::NodeConfig;
 use crate::control::api::ReadyLine;
 use crate::control::{Token, TokenError};
+use crate::running::{ProcessMark, Running};
 
 /// How long a node may take to print its ready line. Starting takes milliseconds; a loaded machine takes longer.
 const READY_PATIENCE: Duration = Duration::from_secs(30);
 /// How often a process is looked at while waiting for its end.
 const POLL: Duration = Duration::from_millis(10);
+/// How long a killed process may take to be gone.
+const KILL_PATIENCE: Duration = Duration::from_secs(5);
 /// How much of a node's log an error shows.
 const LOG_LINES: usize = 5;
 
@@ -68,14 +73,52 @@ pub struct SpawnOrder {
     pub folder: PathBuf,
 }
 
-/// A node process. Dropping it kills the process.
+/// How a process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// As its parent was told.
+    Status(ExitStatus),
+    /// Nobody told: it was adopted.
+    Unknown,
+}
+
+impl End {
+    /// Its exit code; none if it was killed, or nobody told.
+    pub fn code(self) -> Option<i32> {
+        match self {
+            End::Status(status) => status.code(),
+            End::Unknown => None,
+        }
+    }
+
+    /// Whether it is known to have failed.
+    pub fn is_failure(self) -> bool {
+        matches!(self, End::Status(status) if !status.success())
+    }
+}
+
+impl fmt::Display for End {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            End::Status(status) => status.fmt(f),
+            End::Unknown => f.write_str("an exit status that nobody was told"),
+        }
+    }
+}
+
+/// A node process. Dropping it kills the process, unless it was adopted and not bound.
 #[derive(Debug)]
 pub struct NodeProcess {
-    child: Child,
+    process: Process,
     ready: ReadyLine,
     token: Option<Token>,
     log: PathBuf,
-    reader: Option<JoinHandle<()>>,
+}
+
+#[derive(Debug)]
+enum Process {
+    Child { child: Child, reader: Option<JoinHandle<()>> },
+    Adopted { mark: ProcessMark, bound: bool },
 }
 
 impl NodeProcess {
@@ -98,13 +141,35 @@ impl NodeProcess {
         NodeProcess::spawn_with(order, config, true)
     }
 
+    /// Takes over a node that runs and that another process has started. It is left alone when dropped until
+    /// [`NodeProcess::bind`].
+    ///
+    /// # Errors
+    /// If its token cannot be read.
+    pub fn adopt(
+        order: &SpawnOrder,
+        config: &NodeConfig,
+        running: Running,
+    ) -> Result<NodeProcess, SpawnError> {
+        let token = config.control_token.as_deref().map(Token::read).transpose()?;
+        let log = order.folder.join(format!("{}.log", name_of(config)));
+        Ok(NodeProcess {
+            process: Process::Adopted { mark: running.process, bound: false },
+            ready: running.ready,
+            token,
+            log,
+        })
+    }
+
+    /// From now on the node ends with this value, however it was started.
+    pub fn bind(&mut self) {
+        if let Process::Adopted { bound, .. } = &mut self.process {
+            *bound = true;
+        }
+    }
+
     fn spawn_with(order: &SpawnOrder, config: &NodeConfig, again: bool) -> Result<NodeProcess, SpawnError> {
-        let name = config
-            .site
-            .0
-            .checked_sub(1)
-            .and_then(|index| config.grid.get(index as usize))
-            .map_or_else(|| format!("site{}", config.site.0), |site| site.name.clone());
+        let name = name_of(config);
         let file_error = |what: String| move |error| SpawnError::File { what, error };
         let token = config.control_token.as_deref().map(Token::read).transpose()?;
         let config_path = order.folder.join(format!("{name}.json"));
@@ -155,7 +220,7 @@ impl NodeProcess {
             }
         };
         let (child, reader) = process.release();
-        Ok(NodeProcess { child, ready, token, log, reader })
+        Ok(NodeProcess { process: Process::Child { child, reader }, ready, token, log })
     }
 
     /// What the node said when it was up.
@@ -185,28 +250,34 @@ impl NodeProcess {
 
     /// Its process id.
     pub fn id(&self) -> u32 {
-        self.child.id()
+        match &self.process {
+            Process::Child { child, .. } => child.id(),
+            Process::Adopted { mark, .. } => mark.id,
+        }
     }
 
     /// How it ended, if it has.
     ///
     /// # Errors
     /// If the system does not say.
-    pub fn ended(&mut self) -> io::Result<Option<ExitStatus>> {
-        self.child.try_wait()
+    pub fn ended(&mut self) -> io::Result<Option<End>> {
+        match &mut self.process {
+            Process::Child { child, .. } => Ok(child.try_wait()?.map(End::Status)),
+            Process::Adopted { mark, .. } => Ok((!mark.is_alive()).then_some(End::Unknown)),
+        }
     }
 
     /// Tells the node to stop and waits for its end; kills it after `patience`. `None` if it had to be killed.
     ///
     /// # Errors
     /// If the system does not say how it ended.
-    pub fn stop(mut self, patience: Duration) -> io::Result<Option<ExitStatus>> {
+    pub fn stop(mut self, patience: Duration) -> io::Result<Option<End>> {
         let deadline = Instant::now() + patience;
         // If it does not answer, waiting and killing takes care of it.
         let _ = NodeClient::with_timeout(&self.ready.http, self.token.clone(), patience).stop();
         while Instant::now() < deadline {
-            if let Some(status) = self.child.try_wait()? {
-                return Ok(Some(status));
+            if let Some(end) = self.ended()? {
+                return Ok(Some(end));
             }
             std::thread::sleep(POLL);
         }
@@ -216,8 +287,25 @@ impl NodeProcess {
 
 impl Drop for NodeProcess {
     fn drop(&mut self) {
-        end(&mut self.child, self.reader.take());
+        match &mut self.process {
+            Process::Child { child, reader } => end(child, reader.take()),
+            Process::Adopted { bound: false, .. } => {}
+            Process::Adopted { mark, bound: true } => {
+                mark.kill();
+                let deadline = Instant::now() + KILL_PATIENCE;
+                while mark.is_alive() && Instant::now() < deadline {
+                    std::thread::sleep(POLL);
+                }
+            }
+        }
     }
+}
+
+/// The name of the site that a node is told to be.
+pub(crate) fn name_of(config: &NodeConfig) -> String {
+    let index = config.site.0.checked_sub(1);
+    let entry = index.and_then(|index| config.grid.get(index as usize));
+    entry.map_or_else(|| format!("site{}", config.site.0), |site| site.name.clone())
 }
 
 /// A process that has not said that it is ready; killed when dropped.

@@ -3,15 +3,16 @@
 //! [`simulate`] runs peers or the ideal reference in virtual time; [`run`] runs node processes. Both end in
 //! [`conclude`]: measure, compare with the ideal and with theory, write the result directory, print the summary.
 
+pub mod own;
 pub mod progress;
 pub mod run;
 pub mod simulate;
 
-use std::fs::{File, TryLockError};
+use std::fs::File;
 use std::io::Write as _;
-use std::path::Path;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use analysis::theory::Verdict;
 use analysis::{Attribution, Deficiency, Outcome, OutcomeBuilder, Steals};
@@ -27,7 +28,11 @@ use crate::report::{self, Format};
 
 /// Set when the user asks to stop.
 #[derive(Clone, Debug, Default)]
-pub struct Interrupt(Arc<AtomicBool>);
+pub struct Interrupt {
+    stop: Arc<AtomicBool>,
+    /// Where nodes are that may outlive this process.
+    nodes: Arc<OnceLock<PathBuf>>,
+}
 
 impl Interrupt {
     /// Set by Ctrl-C, SIGTERM and SIGHUP from now on. A second one ends the process at once.
@@ -38,7 +43,10 @@ impl Interrupt {
         let interrupt = Interrupt::default();
         let flag = interrupt.clone();
         ctrlc::set_handler(move || {
-            if flag.0.swap(true, Ordering::Relaxed) {
+            if flag.stop.swap(true, Ordering::Relaxed) {
+                if let Some(folder) = flag.nodes.get() {
+                    node::fleet::end_all(folder);
+                }
                 std::process::exit(exit::INCOMPLETE.into());
             }
             eprintln!("stopping; results so far are kept (once more to stop at once)");
@@ -49,7 +57,18 @@ impl Interrupt {
 
     /// Whether to stop.
     pub fn is_set(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Asks to stop, as the user does.
+    pub fn set(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+
+    /// Who stops at once ends the nodes of this folder, too.
+    pub fn also_end(&self, folder: &Path) {
+        // There is one run in a process.
+        let _ = self.nodes.set(folder.to_path_buf());
     }
 }
 
@@ -71,8 +90,15 @@ impl Sink {
     /// # Errors
     /// If the directory or the log cannot be made.
     pub fn new(experiment: &Experiment, jobs: &Jobs) -> anyhow::Result<Sink> {
+        Sink::over(own::begin(&experiment.outputs.dir)?, experiment, jobs)
+    }
+
+    /// The same into a directory that is locked and holds no results.
+    ///
+    /// # Errors
+    /// If the log cannot be made.
+    pub fn over(lock: File, experiment: &Experiment, jobs: &Jobs) -> anyhow::Result<Sink> {
         let dir = &experiment.outputs.dir;
-        let lock = own(dir)?;
         let log = if experiment.outputs.events {
             Some(EventLog::create(&dir.join("events.jsonl.zst"))?)
         } else {
@@ -135,67 +161,6 @@ struct Measured {
     _lock: File,
 }
 
-/// The file that a run locks while it writes into a result directory.
-const LOCK: &str = ".lock";
-/// What an earlier run may have left; a result directory holds one run.
-const RESULTS: [&str; 13] = [
-    "manifest.json",
-    "metrics.json",
-    "jobs.csv",
-    "migrations.csv",
-    "steals.csv",
-    "faults.csv",
-    "executions.csv",
-    "membership.csv",
-    "schedule.swf",
-    "events.jsonl.zst",
-    "report.html",
-    "links.csv",
-    "calibration.csv",
-];
-/// Endings of what nodes left in `nodes/`. Their keys stay: identities can be kept from run to run.
-const NODE_FILES: [&str; 2] = ["json", "log"];
-
-/// Makes a result directory that no other run writes into, and clears what an earlier run left there.
-fn own(dir: &Path) -> anyhow::Result<File> {
-    std::fs::create_dir_all(dir)
-        .with_context(|| format!("failed to make the result directory {}", dir.display()))?;
-    let path = dir.join(LOCK);
-    let lock = File::create(&path).with_context(|| format!("failed to make {}", path.display()))?;
-    match lock.try_lock() {
-        Ok(()) => {}
-        Err(TryLockError::WouldBlock) => {
-            anyhow::bail!(
-                "another run writes into {}; wait for it, or give --out another directory",
-                dir.display()
-            )
-        }
-        Err(TryLockError::Error(error)) => {
-            return Err(error).with_context(|| format!("failed to lock {}", path.display()));
-        }
-    }
-    let of_nodes =
-        std::fs::read_dir(dir.join("nodes")).into_iter().flatten().flatten().map(|entry| entry.path());
-    let of_nodes = of_nodes
-        .filter(|path| path.extension().is_some_and(|ending| NODE_FILES.iter().any(|name| ending == *name)));
-    for journal in std::fs::read_dir(dir.join("nodes")).into_iter().flatten().flatten() {
-        if journal.path().join("journal.sqlite").exists() {
-            let path = journal.path();
-            std::fs::remove_dir_all(&path)
-                .with_context(|| format!("failed to replace {}", path.display()))?;
-        }
-    }
-    for old in RESULTS.iter().map(|name| dir.join(name)).chain(of_nodes) {
-        match std::fs::remove_file(&old) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                return Err(error).with_context(|| format!("failed to replace {}", old.display()));
-            }
-            _ => {}
-        }
-    }
-    Ok(lock)
-}
-
 /// Measures runs of these jobs; classes are told by the strategy's threshold, one half if it has none.
 pub fn builder(experiment: &Experiment, jobs: &Jobs) -> OutcomeBuilder {
     let threshold = experiment.strategy.strategy.threshold();
@@ -235,9 +200,25 @@ pub fn conclude(
     interrupt: &Interrupt,
     format: Format,
 ) -> anyhow::Result<u8> {
+    conclude_as(command_line(), experiment, jobs, sink, ended, interrupt, format)
+}
+
+/// The same for a run that another command line repeats.
+///
+/// # Errors
+/// If the results cannot be written.
+pub fn conclude_as(
+    command: String,
+    experiment: &Experiment,
+    jobs: &Jobs,
+    sink: Sink,
+    ended: Ended,
+    interrupt: &Interrupt,
+    format: Format,
+) -> anyhow::Result<u8> {
     let complete = ended.status == Status::Complete;
     let (violation, out_of_tolerance) = (ended.violation.clone(), ended.out_of_tolerance);
-    let result = record(experiment, jobs, sink, ended, interrupt, command_line())?;
+    let result = record(experiment, jobs, sink, ended, interrupt, command)?;
     let mut summary = report::render(&result, format);
     if format == Format::Terminal {
         for line in &result.about.lines {

@@ -4,8 +4,9 @@
 //! The same executable is started once more for every site, as `stealgrid node`. The coordinator hands over jobs,
 //! starts the clocks, watches and collects events; it is on the path of no decision. What the nodes are told is in
 //! [`plan`], the time they run in [`watch`], and how what they did is judged in [`audit`], [`compare`] and
-//! [`links`].
+//! [`links`]. A run whose coordinator was killed is gone on with by [`attach`].
 
+pub mod attach;
 pub mod audit;
 pub mod calibration;
 pub mod compare;
@@ -13,16 +14,20 @@ pub mod links;
 pub mod merge;
 pub mod outages;
 pub mod plan;
+pub mod record;
 pub mod virtual_clock;
 pub mod watch;
 
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use analysis::Outcome;
 use analysis::compare::events::is_about_a_message;
 use anyhow::Context as _;
 use node::NodeConfig;
-use node::fleet::{Fleet, FleetError};
+use node::clock::StartOrder;
+use node::control::api::Calibration as Measured;
+use node::fleet::{Fleet, FleetError, start_order};
 use node::spawn::{SpawnError, SpawnOrder};
 use simulator::Checks;
 
@@ -30,8 +35,9 @@ use self::audit::Audit;
 use self::calibration::Calibration;
 use self::outages::Outages;
 use self::plan::Plan;
+use self::record::Record;
 use self::watch::{Ending, Watch};
-use super::simulate::{load, simulate};
+use super::simulate::{load_by, simulate, text};
 use super::{Ended, Interrupt, Sink, builder, conclude};
 use crate::exit;
 use crate::experiment::flags::ExperimentArgs;
@@ -87,22 +93,11 @@ pub struct RunArgs {
 /// # Errors
 /// If something fails that should not.
 pub fn command(args: &RunArgs) -> anyhow::Result<u8> {
-    let (mut experiment, jobs) = match load(&args.experiment) {
+    let loaded = text(&args.experiment).and_then(|text| Ok((understood(args, text.as_deref())?, text)));
+    let ((mut experiment, jobs), text) = match loaded {
         Ok(loaded) => loaded,
         Err(code) => return Ok(code),
     };
-    if let Some(percent) = args.calibration_tolerance {
-        if percent.is_nan() || percent < 0.0 {
-            eprintln!(
-                "error: --calibration-tolerance {percent} is no share; write percent from 0 on, as in 10"
-            );
-            return Ok(exit::USAGE);
-        }
-        experiment.run.calibration_tolerance = percent;
-    }
-    if let Some(port) = args.port {
-        experiment.run.port = port;
-    }
     if let Err(refusal) = plan::check(&experiment) {
         eprintln!("error: {refusal}");
         return Ok(exit::USAGE);
@@ -114,6 +109,7 @@ pub fn command(args: &RunArgs) -> anyhow::Result<u8> {
         experiment.outputs.dir = dir.into();
     }
     let interrupt = Interrupt::on_signals()?;
+    let said = experiment.clone();
     if experiment.run.clock == Some(Clock::Virtual) {
         if args.calibrate_only {
             eprintln!(
@@ -153,14 +149,14 @@ pub fn command(args: &RunArgs) -> anyhow::Result<u8> {
     // Before the nodes, whose logs go into the same directory.
     let mut sink = Sink::new(&experiment, &jobs)?;
     let ready = start(&experiment, &plan.nodes, &interrupt).and_then(|mut fleet| {
-        let calibration = calibrate(&experiment, &plan, &mut fleet, args.calibrate_only)?;
+        let (calibration, measured) = calibrate(&experiment, &plan, &mut fleet, args.calibrate_only)?;
         if !args.calibrate_only {
             fleet.feed(&jobs.jobs, |job| plan.entry(job))?;
         }
-        Ok((fleet, calibration))
+        Ok((fleet, calibration, measured))
     });
-    let (fleet, calibration) = match ready {
-        Ok((fleet, calibration)) if args.calibrate_only => {
+    let (mut fleet, calibration, measured) = match ready {
+        Ok((fleet, calibration, _)) if args.calibrate_only => {
             super::say(&calibration.show(&experiment.grid, args.experiment.format)?)?;
             fleet.stop(STOP_PATIENCE)?;
             let refused = calibration.refusal(&experiment.grid).is_some();
@@ -172,11 +168,65 @@ pub fn command(args: &RunArgs) -> anyhow::Result<u8> {
             return Ok(failure.code);
         }
     };
-    let tolerance = args.tolerance.unwrap_or(TOLERANCE);
-    let mut ended = drive(&experiment, &plan, &jobs, fleet, &simulation, tolerance, &mut sink, &interrupt)?;
+    for site in outages::late(&experiment.faults) {
+        fleet.kill(site).context("failed to leave out a site that joins later")?;
+    }
+    let begun = Instant::now();
+    let lead = START_LEAD + START_LEAD_PER_NODE * u32::try_from(plan.nodes.len()).unwrap_or(u32::MAX);
+    let order = start_order(plan.factor, plan.origin, lead);
+    let record = match plan::may_attach(&experiment) {
+        true => Some(Record::new(&said, &jobs, text, order, measured)?),
+        false => None,
+    };
+    if let Some(record) = &record {
+        record.write().context("failed to note what the run is about")?;
+        interrupt.also_end(&experiment.outputs.dir.join("nodes"));
+    }
+    fleet.start_by(&order).context("failed to start the clocks")?;
+    let mut warnings = Vec::new();
+    if begun.elapsed() > lead {
+        warnings.push(format!(
+            "the clocks were started {:?} after they should have: the first events are late; is the machine \
+             overloaded?",
+            begun.elapsed().saturating_sub(lead)
+        ));
+    }
+    let course = Course {
+        experiment: &experiment,
+        plan: &plan,
+        jobs: &jobs,
+        tolerance: args.tolerance.unwrap_or(TOLERANCE),
+        warnings,
+        start: order,
+        simulated: &|| Ok(Some(simulation.clone())),
+        interrupt: &interrupt,
+    };
+    let mut ended = drive(course, fleet, &mut sink)?;
     ended.lines.insert(0, calibration.line(&experiment.grid));
     ended.calibration = Some(calibration.table(&experiment.grid));
-    conclude(&experiment, &jobs, sink, ended, &interrupt, args.experiment.format)
+    let code = conclude(&experiment, &jobs, sink, ended, &interrupt, args.experiment.format)?;
+    if let Some(record) = record {
+        record.remove()?;
+    }
+    Ok(code)
+}
+
+/// What is to be run, if the experiment file says this; or the exit code, and why is on stderr by then.
+fn understood(args: &RunArgs, text: Option<&str>) -> Result<(Experiment, Jobs), u8> {
+    let (mut experiment, jobs) = load_by(&args.experiment, text)?;
+    if let Some(percent) = args.calibration_tolerance {
+        if percent.is_nan() || percent < 0.0 {
+            eprintln!(
+                "error: --calibration-tolerance {percent} is no share; write percent from 0 on, as in 10"
+            );
+            return Err(exit::USAGE);
+        }
+        experiment.run.calibration_tolerance = percent;
+    }
+    if let Some(port) = args.port {
+        experiment.run.port = port;
+    }
+    Ok((experiment, jobs))
 }
 
 /// The same experiment in virtual time: what the run is planned by and compared with. `None` if interrupted.
@@ -207,13 +257,19 @@ fn start(experiment: &Experiment, nodes: &[NodeConfig], interrupt: &Interrupt) -
     let folder = experiment.outputs.dir.join("nodes");
     std::fs::create_dir_all(&folder)
         .map_err(|error| unexpected(format!("failed to make {}: {error}", folder.display())))?;
-    let program = std::env::current_exe()
-        .map_err(|error| unexpected(format!("failed to find this executable: {error}")))?;
-    let order = SpawnOrder { program, arguments: vec!["node".to_string()], folder };
+    let order = SpawnOrder { program: node_program()?, arguments: vec!["node".to_string()], folder };
     // On this thread, which lives as long as the process: the kernel ends a node with the thread that started it.
     let mut fleet = Fleet::spawn_each(&order, nodes).map_err(|error| port_in_use(nodes, error))?;
     connect(experiment, &mut fleet, interrupt)?;
     Ok(fleet)
+}
+
+/// The program that is a node with its command of that name: this one.
+fn node_program() -> Result<PathBuf, Failure> {
+    std::env::current_exe().map_err(|error| Failure {
+        reason: format!("failed to find this executable: {error}"),
+        code: exit::UNEXPECTED,
+    })
 }
 
 /// Measures all links and writes what was found. Fails if the run could not keep to its delays, unless it is only
@@ -223,7 +279,7 @@ fn calibrate(
     plan: &Plan,
     fleet: &mut Fleet,
     look_only: bool,
-) -> Result<Calibration, Failure> {
+) -> Result<(Calibration, Vec<Measured>), Failure> {
     let measured = fleet.calibrate(calibration::ROUNDS)?;
     let tolerance = experiment.run.calibration_tolerance;
     let found = Calibration::new(&measured, &experiment.network, plan.origin, plan.factor, tolerance);
@@ -236,7 +292,7 @@ fn calibrate(
             let reason = format!("failed to {refusal}\nall links are in {}", path.display());
             Err(Failure { reason, code: exit::OUT_OF_TOLERANCE })
         }
-        _ => Ok(found),
+        _ => Ok((found, measured)),
     }
 }
 
@@ -282,34 +338,27 @@ fn connect(experiment: &Experiment, fleet: &mut Fleet, interrupt: &Interrupt) ->
     }
 }
 
-/// From the start of the clocks to the end of the nodes.
-#[expect(clippy::too_many_arguments, reason = "it is the one place where all of them meet")]
-fn drive(
-    experiment: &Experiment,
-    plan: &Plan,
-    jobs: &Jobs,
-    mut fleet: Fleet,
-    simulated: &Outcome,
+/// A run whose clocks are started.
+struct Course<'a> {
+    experiment: &'a Experiment,
+    plan: &'a Plan,
+    jobs: &'a Jobs,
+    /// How far the makespan may be outside of what is expected, in percent.
     tolerance: f64,
-    sink: &mut Sink,
-    interrupt: &Interrupt,
-) -> anyhow::Result<Ended> {
+    /// What the reader should know already.
+    warnings: Vec<String>,
+    /// When trace time began.
+    start: StartOrder,
+    /// The same in virtual time; `None` if interrupted.
+    simulated: &'a dyn Fn() -> anyhow::Result<Option<Outcome>>,
+    interrupt: &'a Interrupt,
+}
+
+/// To the end of the nodes, and judges what they did.
+fn drive(course: Course<'_>, mut fleet: Fleet, sink: &mut Sink) -> anyhow::Result<Ended> {
+    let Course { experiment, plan, jobs, tolerance, mut warnings, start, simulated, interrupt } = course;
     let mut audit = Audit::new(&experiment.grid, &jobs.jobs);
-    let lead = START_LEAD + START_LEAD_PER_NODE * u32::try_from(plan.nodes.len()).unwrap_or(u32::MAX);
-    let begun = Instant::now();
-    for site in outages::late(&experiment.faults) {
-        fleet.kill(site).context("failed to leave out a site that joins later")?;
-    }
-    let order = fleet.start(plan.factor, plan.origin, lead).context("failed to start the clocks")?;
-    let mut warnings = Vec::new();
-    if begun.elapsed() > lead {
-        warnings.push(format!(
-            "the clocks were started {:?} after they should have: the first events are late; is the machine \
-             overloaded?",
-            begun.elapsed().saturating_sub(lead)
-        ));
-    }
-    let outages = Outages::new(&experiment.faults, plan, jobs, order);
+    let outages = Outages::new(&experiment.faults, plan, jobs, start);
     let mut watch = Watch::new(plan, jobs.jobs.len(), outages, interrupt);
     let ending = watch.until_end(&mut fleet, &mut |event| {
         audit.observe(event);
@@ -336,11 +385,17 @@ fn drive(
     let mut lines = vec![audited.line(plan.factor), links.line()];
     let mut out_of_tolerance = false;
     if complete {
-        let mut compared = compare::Compared::of(sink.builder.outcome(), simulated, tolerance);
-        compared.vary(experiment, plan, jobs, links.added(), audited.completions, interrupt)?;
-        // A process that dies, or does so a little later than planned, changes everything that follows.
-        out_of_tolerance = !compared.within() && watch.was_undisturbed();
-        lines.extend(compared.lines());
+        match simulated()? {
+            Some(simulated) => {
+                let mut compared = compare::Compared::of(sink.builder.outcome(), &simulated, tolerance);
+                compared.vary(experiment, plan, jobs, links.added(), audited.completions, interrupt)?;
+                // A process that dies, or does so a little later than planned, changes everything that follows.
+                let undisturbed = statuses.iter().all(|status| status.restarts == 0);
+                out_of_tolerance = !compared.within() && undisturbed && watch.was_undisturbed();
+                lines.extend(compared.lines());
+            }
+            None => warnings.push("stopped before the run was compared with its simulation".to_string()),
+        }
     }
     Ok(Ended {
         driver: "run",

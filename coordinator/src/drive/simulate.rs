@@ -70,11 +70,28 @@ pub fn keep(experiment: &Experiment, jobs: &Jobs, command: &str) -> anyhow::Resu
 /// # Errors
 /// The exit code if that is impossible; why is on stderr by then.
 pub fn load(args: &ExperimentArgs) -> Result<(Experiment, Jobs), u8> {
-    let complain = |error: &dyn std::fmt::Display, code| {
-        eprintln!("error: failed to {error}");
-        code
-    };
-    let written = args.written().map_err(|error| complain(&error, exit::INPUT))?;
+    load_by(args, text(args)?.as_deref())
+}
+
+/// What the experiment file says, if there is one.
+///
+/// # Errors
+/// As for [`load`].
+pub fn text(args: &ExperimentArgs) -> Result<Option<String>, u8> {
+    args.text().map_err(|error| complain(&error, exit::INPUT))
+}
+
+fn complain(error: &dyn std::fmt::Display, code: u8) -> u8 {
+    eprintln!("error: failed to {error}");
+    code
+}
+
+/// Reads an experiment whose file says this, and its jobs.
+///
+/// # Errors
+/// As for [`load`].
+pub fn load_by(args: &ExperimentArgs, text: Option<&str>) -> Result<(Experiment, Jobs), u8> {
+    let written = args.written_by(text).map_err(|error| complain(&error, exit::INPUT))?;
     let experiment = Experiment::resolve(&written).map_err(|error| complain(&error, args.code(&error)))?;
     let jobs = jobs::read(&experiment).map_err(|error| complain(&error, exit::INPUT))?;
     let local = experiment.strategy.strategy == Strategy::Local;

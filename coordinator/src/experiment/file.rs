@@ -189,6 +189,8 @@ pub struct WrittenNode {
     pub interrupted: Option<String>,
     /// Whether a node that ends is started again, if it has a journal.
     pub restart: Option<bool>,
+    /// Wall time for which nodes with journals work on without a coordinator.
+    pub orphan_patience: Option<String>,
 }
 
 /// One entry of `[[faults]]`.
@@ -253,9 +255,23 @@ impl Written {
     /// # Errors
     /// If it cannot be read, is not TOML, or has a key that means nothing.
     pub fn load(path: &Path) -> Result<Written, FileError> {
-        let text = std::fs::read_to_string(path)
-            .map_err(|source| FileError::Read { path: path.to_path_buf(), source })?;
-        let mut written: Written = toml::from_str(&text)
+        Written::parse(&Written::read(path)?, path)
+    }
+
+    /// The text of a file.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn read(path: &Path) -> Result<String, FileError> {
+        std::fs::read_to_string(path).map_err(|source| FileError::Read { path: path.to_path_buf(), source })
+    }
+
+    /// Understands what a file says, or said.
+    ///
+    /// # Errors
+    /// If it is not TOML, or has a key that means nothing.
+    pub fn parse(text: &str, path: &Path) -> Result<Written, FileError> {
+        let mut written: Written = toml::from_str(text)
             .map_err(|source| FileError::Parse { path: path.to_path_buf(), source: Box::new(source) })?;
         let folder = path.parent().unwrap_or(Path::new(""));
         written.workload.resolve(folder);

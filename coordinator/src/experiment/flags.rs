@@ -167,9 +167,25 @@ impl ExperimentArgs {
     /// # Errors
     /// If the file cannot be read.
     pub fn written(&self) -> Result<Written, FileError> {
-        let mut written = match &self.experiment {
-            Some(path) => Written::load(path)?,
-            None => Written::default(),
+        self.written_by(self.text()?.as_deref())
+    }
+
+    /// What the file says, if there is one.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn text(&self) -> Result<Option<String>, FileError> {
+        self.experiment.as_deref().map(Written::read).transpose()
+    }
+
+    /// The experiment as written by a file that says this, changed by the flags.
+    ///
+    /// # Errors
+    /// If the file cannot be understood.
+    pub fn written_by(&self, text: Option<&str>) -> Result<Written, FileError> {
+        let mut written = match (&self.experiment, text) {
+            (Some(path), Some(text)) => Written::parse(text, path)?,
+            _ => Written::default(),
         };
         if let Some(sizes) = &self.sites {
             written.grid.sizes = Some(sizes.clone());

@@ -29,6 +29,9 @@ use file::Written;
 /// A trace-time factor above which the wall clock's millisecond timers are coarser than most jobs.
 pub const FACTOR_MAX: f64 = 1_000_000.0;
 
+/// The default of `node.orphan_patience`: time to notice, log in and attach.
+const ORPHAN_PATIENCE: Duration = Duration::from_secs(600);
+
 /// Names become names of files with endings; most file systems take 255 bytes.
 pub const NAME_BYTES_MAX: usize = 200;
 
@@ -140,6 +143,8 @@ pub struct RunOptions {
     pub interrupted: protocol::Interrupted,
     /// Whether a node with a journal that ends is started again.
     pub restart_nodes: bool,
+    /// Wall time for which nodes with journals work on without a coordinator, in whole seconds; zero: they end with it.
+    pub orphan_patience: Duration,
 }
 
 /// Which results are written.
@@ -575,5 +580,17 @@ fn run_options(written: &Written) -> Result<RunOptions, ExperimentError> {
             }
         },
         restart_nodes: written.node.restart.unwrap_or(true),
+        orphan_patience: orphan_patience(&written.node.orphan_patience)?,
     })
+}
+
+fn orphan_patience(text: &Option<String>) -> Result<Duration, ExperimentError> {
+    let place = "node.orphan_patience";
+    let Some(text) = text else { return Ok(ORPHAN_PATIENCE) };
+    let given = duration(place, text)?;
+    if given.subsec_nanos() != 0 || given.as_secs() > u32::MAX.into() {
+        let reason = format!("{text:?} is not whole seconds, or more than a century; write 0s, 30s or 10m");
+        return Err(wrong(place)(reason));
+    }
+    Ok(given)
 }

@@ -27,7 +27,7 @@ mod manifest;
 mod metrics_json;
 mod migrations_csv;
 mod number;
-mod replace;
+pub(crate) mod replace;
 mod run_result;
 mod schedule_swf;
 mod steals_csv;

@@ -10,7 +10,7 @@ use std::path::Path;
 const BUFFER: usize = 1 << 18;
 
 /// Writes a file through a temporary neighbor.
-pub(super) fn write(path: &Path, content: impl Fn(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+pub(crate) fn write(path: &Path, content: impl Fn(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
     let mut temporary = path.as_os_str().to_owned();
     temporary.push(".tmp");
     let mut file = BufWriter::with_capacity(BUFFER, File::create(&temporary)?);

@@ -36,14 +36,14 @@ impl Run {
 
     /// Starts a run by a command that lacks nothing but the result directory.
     pub(crate) fn of(mut command: Command, folder: &Path) -> Run {
+        command.arg("--out").arg(folder.join("out"));
+        Run::without_out(command, folder)
+    }
+
+    /// Starts a command that lacks nothing.
+    pub(crate) fn without_out(mut command: Command, folder: &Path) -> Run {
         let file = |name: &str| std::fs::File::create(folder.join(name)).unwrap();
-        command
-            .arg("--out")
-            .arg(folder.join("out"))
-            .stdin(Stdio::null())
-            .stdout(file("stdout"))
-            .stderr(file("stderr"))
-            .process_group(0);
+        command.stdin(Stdio::null()).stdout(file("stdout")).stderr(file("stderr")).process_group(0);
         Run { child: Some(command.spawn().unwrap()), folder: folder.to_path_buf() }
     }
 

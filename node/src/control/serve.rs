@@ -3,7 +3,7 @@
 use std::io;
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use axum::Router;
@@ -24,7 +24,11 @@ const HEAD_BYTES_MAX: usize = 64 * 1024;
 /// After a connection could not be accepted, as when the process has too many files open.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// What the control interface refused, and how often.
+/// How finely the wait for a coordinator is counted: in so many steps, none longer than this.
+const STEPS: u32 = 10;
+const STEP_MAX: Duration = Duration::from_secs(1);
+
+/// What the control interface refused, and how often; and whether anybody with the token still asks.
 #[derive(Debug, Default)]
 pub(crate) struct ControlCounters {
     no_token: AtomicU64,
@@ -32,6 +36,9 @@ pub(crate) struct ControlCounters {
     wrong: AtomicU64,
     connections: AtomicU64,
     body: AtomicU64,
+    asked: AtomicU64,
+    silent_ms: AtomicU64,
+    armed: AtomicBool,
 }
 
 impl ControlCounters {
@@ -52,6 +59,39 @@ impl ControlCounters {
 
     pub(super) fn too_long(&self) {
         self.body.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn ask(&self) {
+        self.asked.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The start of the trace clock is ordered.
+    pub(crate) fn arm(&self) {
+        self.armed.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether it is.
+    pub(crate) fn is_armed(&self) -> bool {
+        self.armed.load(Ordering::Relaxed)
+    }
+
+    /// How long nobody has shown the token, on the wall clock, as far as [`ControlCounters::orphaned`] counts.
+    pub(crate) fn silent(&self) -> Duration {
+        Duration::from_millis(self.silent_ms.load(Ordering::Relaxed))
+    }
+
+    /// Resolves when nobody has shown the token for so long. Counts from the order to start, before which a coordinator
+    /// may have other things to do, and in steps: a process that was stopped could not be asked.
+    pub(crate) async fn orphaned(&self, patience: Duration) {
+        let step = (patience / STEPS).min(STEP_MAX);
+        let (mut asked, mut silent) = (0, Duration::ZERO);
+        while silent < patience {
+            tokio::time::sleep(step).await;
+            let now = self.asked.load(Ordering::Relaxed);
+            silent = if now == asked && self.is_armed() { silent + step } else { Duration::ZERO };
+            asked = now;
+            self.silent_ms.store(silent.as_millis() as u64, Ordering::Relaxed);
+        }
     }
 
     /// Orders without the token, by the reasons in order.

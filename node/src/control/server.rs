@@ -128,6 +128,7 @@ async fn authorise(
         context.counters.refuse(why);
         return Err(unauthorised(why));
     }
+    context.counters.ask();
     let response = next.run(request).await;
     if response.status() == StatusCode::PAYLOAD_TOO_LARGE {
         context.counters.too_long();

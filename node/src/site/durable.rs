@@ -26,6 +26,7 @@ impl SiteLoop {
         let restarted = saved.durable.life.is_some();
         if let Some(order) = &saved.clock {
             self.clock.start(order, SystemTime::now(), Instant::now())?;
+            self.control.arm();
         }
         let last = saved.events.last().map(|event| event.at);
         self.now = last.into_iter().chain([self.clock.at(Instant::now())]).max().expect("there is one");

@@ -73,6 +73,12 @@ pub fn check(experiment: &Experiment) -> Result<(), RunError> {
     Ok(())
 }
 
+/// Whether another coordinator could go on with a run: everything that it would need is in journals. What the first has
+/// done about sites that are gone is known to it alone.
+pub fn may_attach(experiment: &Experiment) -> bool {
+    experiment.run.journal.is_some() && experiment.faults.is_empty() && experiment.options.lease.is_none()
+}
+
 /// Everything that is decided before the nodes start.
 #[derive(Clone, Debug)]
 pub struct Plan {
@@ -235,6 +241,7 @@ pub fn nodes_in_lockstep(experiment: &Experiment) -> Vec<NodeConfig> {
         network: Model::ZERO,
         // Virtual time cannot go on without the node.
         data_dir: None,
+        orphan_secs: 0,
         ..node(experiment, index, experiment.options)
     };
     (0..experiment.grid.len()).map(node).collect()
@@ -257,6 +264,9 @@ fn node(experiment: &Experiment, index: usize, options: protocol::Options) -> No
         let name = format!("{}.data", sites[index].name);
         config.data_dir = Some(experiment.outputs.dir.join("nodes").join(name));
         config.durability = durability;
+        if may_attach(experiment) {
+            config.orphan_secs = u32::try_from(experiment.run.orphan_patience.as_secs()).unwrap_or(u32::MAX);
+        }
     }
     config.network = experiment.network.clone();
     config.identity = match experiment.run.identity {

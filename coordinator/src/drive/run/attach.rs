@@ -1,0 +1,177 @@
+//! `stealgrid attach`: goes on with a run whose coordinator was killed, from where its nodes are by now.
+//!
+//! What is left of the run: nodes that work on, journals of those that do not, and a [`Record`]. The nodes are taken
+//! over or started again, get the jobs and the order to start that they have not got, and tell all events from the
+//! first on; from there everything is as in [`super`].
+
+use std::path::PathBuf;
+
+use clap::Parser as _;
+use node::fleet::Fleet;
+use node::spawn::SpawnOrder;
+
+use super::calibration::Calibration;
+use super::plan::Plan;
+use super::record::Record;
+use super::{Course, Failure, RunArgs, TOLERANCE, drive, node_program, simulated, understood};
+use crate::cli::Cli;
+use crate::drive::own::{self, InUse};
+use crate::drive::{Interrupt, Sink, builder, conclude_as};
+use crate::exit;
+use crate::experiment::jobs::Jobs;
+use crate::experiment::{Clock, Experiment};
+use crate::report::Format;
+
+/// Go on with a run whose coordinator was killed, with the nodes that it has left and the journals of the others
+///
+/// The nodes must keep journals ([node] journal). They work on without a coordinator for as long as
+/// node.orphan_patience says; those that have ended are started again. Everything else is as for `stealgrid run`.
+///
+/// Exit codes: 0 done, 2 usage, 3 there is no such run in the directory, it has ended or has a coordinator, or what it
+/// reads was changed, 4 stopped before the end, 5 a proved bound does not hold, or the makespan is not that of the
+/// simulation.
+#[derive(Clone, Debug, clap::Args)]
+pub struct AttachArgs {
+    /// The result directory of the run
+    #[arg(value_name = "DIR")]
+    pub dir: PathBuf,
+
+    /// Do not go on: collect what has happened, end the nodes and write partial results, as Ctrl-C does
+    #[arg(long)]
+    pub stop: bool,
+
+    /// How the summary is printed: terminal, markdown, json, csv
+    #[arg(long, value_name = "FORMAT", default_value = "terminal")]
+    pub format: Format,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// If something fails that should not.
+pub fn command(args: &AttachArgs) -> anyhow::Result<u8> {
+    let refused = |reason: &dyn std::fmt::Display| {
+        eprintln!("error: failed to attach to {}: {reason}", args.dir.display());
+        Ok(exit::INPUT)
+    };
+    let dir = match std::fs::canonicalize(&args.dir) {
+        Ok(dir) => dir,
+        Err(error) => return refused(&error),
+    };
+    // Nothing is made in a directory that is none of a run.
+    let mut record = match Record::read(&dir) {
+        Ok(record) => record,
+        Err(error) => return refused(&error),
+    };
+    let lock = match own::lock(&dir) {
+        Err(error) if error.is::<InUse>() => return refused(&"its coordinator is alive"),
+        lock => lock?,
+    };
+    // Paths of the experiment and of the nodes are relative to it.
+    if let Err(error) = std::env::set_current_dir(&record.folder) {
+        return refused(&format!("its run was started in {}: {error}", record.folder.display()));
+    }
+    let (run, mut experiment, jobs) = match load(&record) {
+        Ok(loaded) => loaded,
+        Err(code) => return Ok(code),
+    };
+    if let Err(error) = record.check(&experiment, &jobs) {
+        return refused(&error);
+    }
+    let interrupt = Interrupt::on_signals()?;
+    if args.stop {
+        interrupt.set();
+    }
+    experiment.run.clock = Some(Clock::Scaled(record.start.factor));
+    // With the factor given, the plan does not depend on how long the simulation takes.
+    let plan = Plan::new(&experiment, &jobs, &builder(&experiment, &jobs).finish())?;
+    if !experiment.network.is_lossless() {
+        experiment.options.retry = plan.options().retry;
+    }
+    let (fleet, warnings) = match take_over(&experiment, &jobs, &plan, &record) {
+        Ok(taken) => taken,
+        Err(failure) => {
+            eprintln!("error: {}", failure.reason);
+            return Ok(failure.code);
+        }
+    };
+    interrupt.also_end(&experiment.outputs.dir.join("nodes"));
+    record.attached += 1;
+    record.write()?;
+    own::go_on(&dir)?;
+    let mut sink = Sink::over(lock, &experiment, &jobs)?;
+    let course = Course {
+        experiment: &experiment,
+        plan: &plan,
+        jobs: &jobs,
+        tolerance: run.tolerance.unwrap_or(TOLERANCE),
+        start: record.start,
+        warnings: [vec![times(record.attached)], warnings].concat(),
+        simulated: &|| simulated(&experiment, &jobs, &interrupt),
+        interrupt: &interrupt,
+    };
+    let mut ended = drive(course, fleet, &mut sink)?;
+    let tolerance = experiment.run.calibration_tolerance;
+    let calibration =
+        Calibration::new(&record.calibration, &experiment.network, plan.origin, plan.factor, tolerance);
+    ended.lines.insert(0, calibration.line(&experiment.grid));
+    ended.calibration = Some(calibration.table(&experiment.grid));
+    let command = record.command.clone();
+    let code = conclude_as(command, &experiment, &jobs, sink, ended, &interrupt, args.format)?;
+    record.remove()?;
+    Ok(code)
+}
+
+/// What was run, as its command line says; the exit code if that is impossible.
+fn load(record: &Record) -> Result<(RunArgs, Experiment, Jobs), u8> {
+    let run = Cli::try_parse_from(&record.arguments).ok().and_then(Cli::into_run);
+    let Some(run) = run else {
+        eprintln!("error: failed to understand the command line of the run: {}", record.command);
+        return Err(exit::INPUT);
+    };
+    let (experiment, jobs) = understood(&run, record.experiment.as_deref())?;
+    Ok((run, experiment, jobs))
+}
+
+/// Takes over the nodes and tells them what they have not been told; and what the reader should know.
+fn take_over(
+    experiment: &Experiment,
+    jobs: &Jobs,
+    plan: &Plan,
+    record: &Record,
+) -> Result<(Fleet, Vec<String>), Failure> {
+    let folder = experiment.outputs.dir.join("nodes");
+    let order = SpawnOrder { program: node_program()?, arguments: vec!["node".to_string()], folder };
+    let sites: Vec<String> = experiment.grid.sites().iter().map(|site| site.name.clone()).collect();
+    let failed = |error: node::fleet::FleetError| Failure {
+        reason: format!("failed to take over the nodes: {error}\n`stealgrid attach` can try again"),
+        code: exit::UNEXPECTED,
+    };
+    // On this thread, which lives as long as the process: the kernel ends a node with the thread that started it.
+    let (mut fleet, started) = Fleet::adopt(&order, &sites).map_err(failed)?;
+    fleet.feed(&jobs.jobs, |job| plan.entry(job)).map_err(failed)?;
+    let late = fleet.start_by(&record.start).map_err(failed)?;
+    let mut warnings = Vec::new();
+    if !started.is_empty() {
+        let all = started.len() == sites.len();
+        warnings.push(format!(
+            "{} had ended and were started again with their journals{}",
+            started.join(", "),
+            if all { "; until then nothing was executed, while trace time went on" } else { "" }
+        ));
+    }
+    if late > 0 {
+        warnings.push(format!(
+            "{late} nodes were told only now when trace time began; their first events are late"
+        ));
+    }
+    for warning in &warnings {
+        eprintln!("note: {warning}");
+    }
+    Ok((fleet, warnings))
+}
+
+fn times(attached: u32) -> String {
+    let times = if attached == 1 { "once".to_string() } else { format!("{attached} times") };
+    format!("the coordinator ended before the run, and another was attached: {times}")
+}

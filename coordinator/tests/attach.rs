@@ -1,0 +1,271 @@
+//! A coordinator that is killed, and `stealgrid attach` after it: the run is complete, and nothing is left behind.
+//!
+//! Every test starts its own processes and waits for their end. Nothing depends on how fast they are, but for a
+//! patience that only a failing test exhausts.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
+
+mod processes;
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use node::running::Running;
+use rustix::process::Signal;
+
+use self::processes::{PROGRAM, Run, pid, read, signal, table};
+
+const JOBS: usize = 150;
+/// Ample for what takes seconds.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A run with journals of about seven seconds. What is left of it is ended when dropped.
+struct Grid {
+    folder: tempfile::TempDir,
+}
+
+impl Drop for Grid {
+    fn drop(&mut self) {
+        node::fleet::end_all(&self.nodes());
+    }
+}
+
+impl Grid {
+    fn new(orphan_patience: &str) -> Grid {
+        let grid = Grid { folder: tempfile::tempdir().unwrap() };
+        std::fs::write(grid.trace(), jobs()).unwrap();
+        let text = format!(
+            "grid.sizes = [4, 8, 16]\nworkload.trace = \"jobs.swf\"\nnetwork.delay = \"1s\"\n\
+             run.clock = \"scaled:60\"\n[node]\njournal = \"process\"\norphan_patience = \"{orphan_patience}\"\n"
+        );
+        std::fs::write(grid.experiment(), text).unwrap();
+        grid
+    }
+
+    /// Starts the run, and returns when some jobs have ended.
+    fn started(orphan_patience: &str) -> (Grid, Run) {
+        let grid = Grid::new(orphan_patience);
+        let mut run = grid.run();
+        run.wait_for_logs(&["site1", "site2", "site3"], "start is ordered");
+        std::thread::sleep(Duration::from_millis(1500));
+        (grid, run)
+    }
+
+    fn run(&self) -> Run {
+        let mut command = Command::new(PROGRAM);
+        // Whether the makespan is one that simulations have is not the question here.
+        command.arg("run").arg(self.experiment());
+        command.args(["--tolerance", "1000", "--calibration-tolerance", "1000"]);
+        Run::of(command, self.folder.path())
+    }
+
+    fn attach(&self, args: &[&str]) -> Run {
+        let mut command = Command::new(PROGRAM);
+        command.arg("attach").arg(self.out()).args(args);
+        Run::without_out(command, self.folder.path())
+    }
+
+    /// Attaches in vain; what was said.
+    fn refused(&self) -> String {
+        let (status, output) = self.attach(&[]).wait();
+        assert_eq!(status.code(), Some(3), "{output}");
+        output
+    }
+
+    fn out(&self) -> PathBuf {
+        self.folder.path().join("out")
+    }
+
+    fn nodes(&self) -> PathBuf {
+        self.out().join("nodes")
+    }
+
+    fn experiment(&self) -> PathBuf {
+        self.folder.path().join("experiment.toml")
+    }
+
+    fn trace(&self) -> PathBuf {
+        self.folder.path().join("jobs.swf")
+    }
+
+    /// Kills the coordinator; the nodes work on.
+    fn kill(&self, run: Run) -> Vec<Running> {
+        signal(run.id(), Signal::KILL);
+        run.wait();
+        let nodes = Running::all_in(&self.nodes());
+        assert_eq!(nodes.len(), 3, "{nodes:?}");
+        nodes
+    }
+
+    /// Waits until no node of the run is left.
+    fn wait_for_end(&self) {
+        let deadline = Instant::now() + PATIENCE;
+        while !Running::all_in(&self.nodes()).is_empty() {
+            assert!(Instant::now() < deadline, "{:?}", Running::all_in(&self.nodes()));
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Every job ended once, the results are whole, and neither a process nor a secret is left.
+    fn assert_complete(&self) -> String {
+        let jobs = read(&self.out().join("jobs.csv"));
+        let (columns, rows) = table(&jobs);
+        let id = columns.iter().position(|column| *column == "job_id").unwrap();
+        let ids: BTreeSet<&str> = rows.iter().map(|row| row[id]).collect();
+        assert_eq!((rows.len(), ids.len()), (JOBS, JOBS));
+        for file in
+            ["metrics.json", "events.jsonl.zst", "report.html", "links.csv", "calibration.csv", "steals.csv"]
+        {
+            assert!(self.out().join(file).exists(), "{file} is missing");
+        }
+        self.assert_nothing_is_left();
+        let manifest = read(&self.out().join("manifest.json"));
+        assert!(manifest.contains("\"complete\"") && manifest.contains("stealgrid run"), "{manifest}");
+        manifest
+    }
+
+    fn assert_nothing_is_left(&self) {
+        assert_eq!(Running::all_in(&self.nodes()), []);
+        for file in ["run.json", "nodes/grid.key", "nodes/control.token"] {
+            assert!(!self.out().join(file).exists(), "{file} is left behind");
+        }
+    }
+}
+
+#[test]
+fn a_run_whose_coordinator_is_killed_is_completed_by_another() {
+    let (grid, run) = Grid::started("60s");
+    let nodes = grid.kill(run);
+    // Edits of the experiment file do not matter.
+    std::fs::write(grid.experiment(), "grid.sizes = [1]").unwrap();
+
+    let attached = grid.attach(&[]);
+    let (status, output) = attached.wait();
+
+    assert_eq!(status.code(), Some(0), "{output}");
+    let manifest = grid.assert_complete();
+    assert!(manifest.contains("another was attached: once"), "{manifest}");
+    assert!(!output.contains("started again"), "{output}");
+    assert!(nodes.iter().all(|node| !node.process.is_alive()));
+    assert!(grid.refused().contains("its run has ended"));
+}
+
+#[test]
+fn a_coordinator_that_is_killed_twice_and_with_a_node_changes_no_result() {
+    let (grid, run) = Grid::started("60s");
+    // The system continues stopped orphans, with a hangup that must not end them.
+    signal(Running::all_in(&grid.nodes())[2].process.id, Signal::STOP);
+    let nodes = grid.kill(run);
+    signal(nodes[1].process.id, Signal::KILL);
+
+    let mut second = grid.attach(&[]);
+    second.wait_for_logs(&["site2"], "goes on with its journal");
+    std::thread::sleep(Duration::from_secs(1));
+    grid.kill(second);
+
+    let (status, output) = grid.attach(&[]).wait();
+    assert_eq!(status.code(), Some(0), "{output}");
+    let manifest = grid.assert_complete();
+    assert!(manifest.contains("another was attached: 2 times"), "{manifest}");
+}
+
+#[test]
+fn orphans_end_by_themselves_and_their_journals_are_enough() {
+    let (grid, run) = Grid::started("1s");
+    grid.kill(run);
+    grid.wait_for_end();
+    for site in ["site1", "site2", "site3"] {
+        let log = read(&grid.nodes().join(format!("{site}.log")));
+        assert!(log.contains("no coordinator has asked anything for too long"), "{log}");
+    }
+
+    let (status, output) = grid.attach(&[]).wait();
+
+    assert_eq!(status.code(), Some(0), "{output}");
+    assert!(output.contains("site1, site2, site3 had ended and were started again"), "{output}");
+    grid.assert_complete();
+}
+
+#[test]
+fn what_cannot_be_attached_to_is_refused_with_the_remedy() {
+    let nothing = tempfile::tempdir().unwrap();
+    let (status, output) = {
+        let mut command = Command::new(PROGRAM);
+        command.arg("attach").arg(nothing.path());
+        Run::without_out(command, nothing.path()).wait()
+    };
+    assert_eq!(status.code(), Some(3), "{output}");
+    assert!(output.contains("holds no run to go on with"), "{output}");
+
+    let (grid, run) = Grid::started("60s");
+    // The output of the run goes on in a file that the next would replace.
+    assert!(grid.refused().contains("its coordinator is alive"));
+    grid.kill(run);
+
+    let (status, output) = grid.run().wait();
+    assert_eq!(status.code(), Some(3), "{output}");
+    assert!(output.contains("site1, site2, site3; `stealgrid attach"), "{output}");
+
+    let log = read(&grid.trace());
+    std::fs::write(grid.trace(), log.replace(" 2 -1 -1 2 ", " 3 -1 -1 3 ")).unwrap();
+    assert!(grid.refused().contains("the workload log changed since its run began"));
+    std::fs::write(grid.trace(), log).unwrap();
+    assert_eq!(Running::all_in(&grid.nodes()).len(), 3, "a refusal ends no node");
+
+    let (status, output) = grid.attach(&["--stop"]).wait();
+    assert_eq!(status.code(), Some(4), "{output}");
+    assert!(read(&grid.out().join("manifest.json")).contains("interrupted after"), "{output}");
+    let rows = read(&grid.out().join("jobs.csv")).lines().count();
+    assert!(rows > 1 && rows <= JOBS, "{rows}");
+    grid.assert_nothing_is_left();
+}
+
+#[test]
+fn a_run_that_is_killed_before_its_clocks_start_leaves_no_node() {
+    let grid = Grid::new("60s");
+    let run = grid.run();
+    let deadline = Instant::now() + PATIENCE;
+    let first = loop {
+        if let [first, ..] = &Running::all_in(&grid.nodes())[..] {
+            break first.process.clone();
+        }
+        assert!(Instant::now() < deadline, "{}", run.output());
+        std::thread::sleep(Duration::from_millis(1));
+    };
+    // The others start after it, and then the coordinator waits for it.
+    signal(first.id, Signal::STOP);
+    while Running::all_in(&grid.nodes()).len() < 3 {
+        assert!(Instant::now() < deadline, "{}", run.output());
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    signal(run.id(), Signal::KILL);
+    run.wait();
+    // The system may have done so already.
+    let _ = rustix::process::kill_process(pid(first.id), Signal::CONT);
+
+    grid.wait_for_end();
+    assert!(grid.refused().contains("must be started again"));
+}
+
+#[test]
+fn a_failed_start_leaves_no_secret() {
+    let folder = tempfile::tempdir().unwrap();
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    let (status, output) = Run::start(folder.path(), &["--port", &port]).wait();
+    assert_eq!(status.code(), Some(3), "{output}");
+    for secret in ["grid.key", "control.token"] {
+        assert!(!folder.path().join("out/nodes").join(secret).exists(), "{secret} is left behind");
+    }
+}
+
+/// Jobs of 20 to 40 s on one to four processors, one in two seconds: more than three sites of 28 processors can do.
+fn jobs() -> String {
+    let line = |job: usize| {
+        let (processors, submit, run_time) = (1 + job % 4, 2 * job, 20 + job * 7 % 21);
+        format!("{job} {submit} -1 {run_time} {processors} -1 -1 {processors} 60 -1 1 1 1 1 1 -1 -1 -1\n")
+    };
+    (1..=JOBS).map(line).collect()
+}

@@ -1,0 +1,168 @@
+//! Which process serves a data directory, written there by the process itself: a coordinator that did not start it
+//! finds it by that.
+//!
+//! Numbers of processes are given out again, so each stands beside the time its process began: [`ProcessMark`].
+
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::path::Path;
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde::{Deserialize, Serialize};
+
+use crate::control::api::ReadyLine;
+
+/// The file in a data directory.
+const FILE: &str = "running.json";
+
+/// One process of this machine, and no other that later has its number.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ProcessMark {
+    /// Its number.
+    pub id: u32,
+    /// When it began, in words that are compared and not read. Empty if the system did not say.
+    pub began: String,
+}
+
+impl ProcessMark {
+    /// That of this process.
+    pub fn of_this() -> ProcessMark {
+        let id = std::process::id();
+        ProcessMark { id, began: began(id).unwrap_or_default() }
+    }
+
+    /// Whether the process still runs. One that has ended and that nobody waits for does not.
+    pub fn is_alive(&self) -> bool {
+        !self.began.is_empty() && began(self.id).as_ref() == Some(&self.began)
+    }
+
+    /// Kills the process if it still runs.
+    pub fn kill(&self) {
+        let pid = i32::try_from(self.id).ok().and_then(Pid::from_raw);
+        if let Some(pid) = pid.filter(|_| self.is_alive()) {
+            // An error means that it has ended just now.
+            let _ = kill_process(pid, Signal::KILL);
+        }
+    }
+}
+
+/// When a process began: which life of the machine, and how many ticks into it.
+#[cfg(target_os = "linux")]
+fn began(id: u32) -> Option<String> {
+    let stat = fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
+    let life = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    began_by(&stat, life.trim())
+}
+
+/// The same from fields 3 (state) and 22 of proc(5); the name before them may have spaces and parentheses.
+#[cfg(target_os = "linux")]
+fn began_by(stat: &str, life: &str) -> Option<String> {
+    let (_, fields) = stat.rsplit_once(") ")?;
+    let mut fields = fields.split(' ');
+    let state = fields.next()?;
+    let ticks = fields.nth(18)?;
+    (!matches!(state, "Z" | "X")).then(|| format!("{life} {ticks}"))
+}
+
+/// When a process began, as ps(1) says it.
+#[cfg(not(target_os = "linux"))]
+fn began(id: u32) -> Option<String> {
+    let shown = std::process::Command::new("ps")
+        .args(["-o", "stat=,lstart=", "-p", &id.to_string()])
+        .output()
+        .ok()?;
+    let text = String::from_utf8(shown.stdout).ok()?;
+    let (state, began) = text.trim().split_once(' ')?;
+    (!state.starts_with('Z')).then(|| began.trim().to_string())
+}
+
+/// A node that is up.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Running {
+    /// Its process.
+    pub process: ProcessMark,
+    /// What it said when it was up.
+    pub ready: ReadyLine,
+}
+
+impl Running {
+    /// Says in a data directory that this process serves it. The former file is there until the new one is whole.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn write(dir: &Path, ready: &ReadyLine) -> io::Result<()> {
+        let running = Running { process: ProcessMark::of_this(), ready: ready.clone() };
+        let new = dir.join(FILE).with_extension("new");
+        let mut file = File::create(&new)?;
+        serde_json::to_writer(&mut file, &running)?;
+        file.write_all(b"\n")?;
+        fs::rename(new, dir.join(FILE))
+    }
+
+    /// The process that serves a data directory, if it runs. A file that makes no sense names none: who starts a
+    /// node there nevertheless is refused by its lock.
+    pub fn of(dir: &Path) -> Option<Running> {
+        let text = fs::read_to_string(dir.join(FILE)).ok()?;
+        let running: Running = serde_json::from_str(&text).ok()?;
+        running.process.is_alive().then_some(running)
+    }
+
+    /// Those that serve the directories in a folder, in the order of sites.
+    pub fn all_in(folder: &Path) -> Vec<Running> {
+        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+        let mut all: Vec<Running> = entries.filter_map(|entry| Running::of(&entry.path())).collect();
+        all.sort_by_key(|running| running.ready.site);
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use scheduler::SiteId;
+
+    use super::*;
+
+    fn ready() -> ReadyLine {
+        let (name, peer_id) = ("site1".to_string(), String::new());
+        ReadyLine { site: SiteId(1), name, peer_id, listen: Vec::new(), http: String::new(), metrics: None }
+    }
+
+    #[test]
+    fn a_process_is_told_from_a_later_one_with_its_number() {
+        let this = ProcessMark::of_this();
+        assert!(this.is_alive());
+        assert!(!ProcessMark { began: "another time".to_string(), ..this.clone() }.is_alive());
+        assert!(!ProcessMark { began: String::new(), ..this }.is_alive());
+    }
+
+    #[test]
+    fn a_directory_names_its_process_while_that_runs() {
+        let folder = tempfile::tempdir().unwrap();
+        let dir = folder.path().join("site1.data");
+        fs::create_dir(&dir).unwrap();
+        assert_eq!(Running::of(&dir), None);
+
+        Running::write(&dir, &ready()).unwrap();
+        let running = Running { process: ProcessMark::of_this(), ready: ready() };
+        assert_eq!(Running::all_in(folder.path()), std::slice::from_ref(&running));
+
+        let gone = ProcessMark { began: "another time".to_string(), ..running.process };
+        let text = serde_json::to_string(&Running { process: gone, ..running }).unwrap();
+        for text in [text.as_str(), "", "{}"] {
+            fs::write(dir.join(FILE), text).unwrap();
+            assert_eq!(Running::all_in(folder.path()), [], "{text}");
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn the_start_is_read_behind_any_name_and_a_zombie_does_not_run() {
+        let fields = (4..=24).map(|field| field.to_string()).collect::<Vec<_>>().join(" ");
+        let stat = |state: &str| format!("7 (a) Z (b) {state} {fields}\n");
+        assert_eq!(began_by(&stat("S"), "life").as_deref(), Some("life 22"));
+        assert_eq!(began_by(&stat("Z"), "life"), None);
+        assert_eq!(began_by("7 (short) S", "life"), None);
+    }
+}
