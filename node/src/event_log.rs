@@ -29,6 +29,8 @@ pub struct EventLog {
     kept: VecDeque<Event>,
     /// Number of the first event in `kept`.
     first: u64,
+    /// Events of earlier lives.
+    earlier: u64,
     kept_max: usize,
     file: Option<BufWriter<File>>,
 }
@@ -40,14 +42,13 @@ impl EventLog {
     /// If the file cannot be made.
     pub fn new(kept_max: usize, file: Option<&Path>) -> io::Result<EventLog> {
         let file = file.map(File::create).transpose()?.map(BufWriter::new);
-        Ok(EventLog { kept: VecDeque::new(), first: 0, kept_max, file })
+        Ok(EventLog { kept: VecDeque::new(), first: 0, earlier: 0, kept_max, file })
     }
 
-    /// A log that goes on after these events of earlier lives. They are not written to the file again.
-    pub fn resume(&mut self, earlier: &[Event]) {
-        let kept = &earlier[earlier.len().saturating_sub(self.kept_max)..];
-        self.first = (earlier.len() - kept.len()) as u64;
-        self.kept.extend(kept);
+    /// A log that goes on after so many events of earlier lives, which are not in memory.
+    pub fn resume(&mut self, earlier: u64) {
+        self.first = earlier;
+        self.earlier = earlier;
     }
 
     /// Adds an event.
@@ -82,9 +83,9 @@ impl EventLog {
         self.first + self.kept.len() as u64
     }
 
-    /// How many events are no longer in memory.
+    /// How many events of this life are no longer in memory.
     pub fn forgotten(&self) -> u64 {
-        self.first
+        self.first - self.earlier
     }
 
     /// Writes out what is buffered for the file.
@@ -132,10 +133,11 @@ mod tests {
     #[test]
     fn a_log_goes_on_after_earlier_events() {
         let mut log = EventLog::new(3, None).unwrap();
-        log.resume(&(0..5).map(event).collect::<Vec<_>>());
+        log.resume(5);
         log.push(event(5)).unwrap();
-        assert_eq!(log.page(3, 10).unwrap(), [event(3), event(4), event(5)]);
-        assert_eq!((log.next(), log.forgotten()), (6, 3));
+        assert_eq!(log.page(5, 10).unwrap(), [event(5)]);
+        assert_eq!(log.page(3, 10), Err(Forgotten { from: 3, first: 5 }));
+        assert_eq!((log.next(), log.forgotten()), (6, 0));
     }
 
     #[test]

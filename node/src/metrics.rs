@@ -4,6 +4,8 @@
 //! otherwise: the state of links, the trace clock, and limits that were hit. No label carries a job; every label set
 //! that is known beforehand starts at 0.
 
+mod totals;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,6 +21,9 @@ use crate::control::serve::ControlCounters;
 use crate::network::Counts;
 use crate::refusals::Refusals;
 
+use self::totals::Distribution;
+pub use self::totals::Totals;
+
 /// What the page is, for scrapers that insist on knowing.
 pub const CONTENT_TYPE: &str = prometheus::TEXT_FORMAT;
 
@@ -33,6 +38,8 @@ const LATENESS_BUCKETS: [f64; 7] = [0.0005, 0.001, 0.002, 0.005, 0.01, 0.1, 1.0]
 const DIRECTIONS: [&str; 4] = ["sent", "received", "lost", "ignored"];
 const OUTCOMES: [&str; 5] = ["granted", "empty", "too_wide", "busy", "margin"];
 const CLASSES: [&str; 3] = ["A", "B", "H"];
+/// Of a start with a journal: the file, what it says, listening and dialing, and making a peer and metrics of it.
+const RESTART_STEPS: [&str; 4] = ["open", "read", "network", "restore"];
 const STATES: [&str; 3] = ["queued", "running", "leaving"];
 /// What the site may believe of another.
 const PRESENCES: [&str; 4] = ["here", "suspected", "leaving", "gone"];
@@ -130,6 +137,7 @@ pub struct Metrics {
     restarts: IntCounter,
     rejoin: Gauge,
     orphaned: Gauge,
+    restart_steps: GaugeVec,
     journal_commits: IntCounter,
     membership: IntCounterVec,
     sites: IntGaugeVec,
@@ -143,8 +151,8 @@ pub struct Metrics {
     declined: IntCounterVec,
     returned: IntCounter,
     steal_requests: IntCounterVec,
-    steal_rtt: Histogram,
-    wait: Histogram,
+    steal_rtt: Distribution,
+    wait: Distribution,
     messages: IntCounterVec,
     retries: IntCounterVec,
     events: IntCounter,
@@ -189,6 +197,8 @@ impl Metrics {
         let seconds = |name: &str, help: &str, labels: &[&str]| {
             register(r, GaugeVec::new(Opts::new(name, help), labels))
         };
+        let distribution =
+            |name: &str, help: &str, buckets: &[f64]| register(r, Distribution::new(name, help, buckets));
         let histogram = |name: &str, help: &str, buckets: &[f64]| {
             register(r, Histogram::with_opts(HistogramOpts::new(name, help).buckets(buckets.to_vec())))
         };
@@ -229,6 +239,11 @@ impl Metrics {
             rejoin: gauge(
                 "stealgrid_rejoin_seconds",
                 "From the last restart with a journal until all sites were connected, in wall-clock time.",
+            ),
+            restart_steps: seconds(
+                "stealgrid_restart_seconds",
+                "What the start of this process took that went on with a journal, by its steps, in wall-clock time.",
+                &["step"],
             ),
             journal_commits: counter(
                 "stealgrid_journal_commits_total",
@@ -281,12 +296,12 @@ impl Metrics {
                 "Requests for work by outcome: granted ones at the thief, refused ones at the victim.",
                 &["outcome"],
             ),
-            steal_rtt: histogram(
+            steal_rtt: distribution(
                 "stealgrid_steal_rtt_seconds",
                 "From asking for work to the answer, in trace time.",
                 &STEAL_BUCKETS,
             ),
-            wait: histogram(
+            wait: distribution(
                 "stealgrid_job_wait_seconds",
                 "From submission to start of the jobs started at the site, in trace time.",
                 &WAIT_BUCKETS,
@@ -369,6 +384,9 @@ impl Metrics {
             self.superseded.with_label_values(&[state]).reset();
         }
         self.show_presence();
+        for step in RESTART_STEPS {
+            self.restart_steps.with_label_values(&[step]).set(0.0);
+        }
         for limit in Limit::ALL {
             self.limit_hits.with_label_values(&[limit.name()]).reset();
         }
@@ -576,6 +594,13 @@ impl Metrics {
     /// Shows how long the node took to find all others again.
     pub fn rejoined(&self, after: Duration) {
         self.rejoin.set(after.as_secs_f64());
+    }
+
+    /// Shows what the steps of a start with a journal took: the file, reading it, the network, and the rest.
+    pub(crate) fn restarted(&self, took: [Duration; RESTART_STEPS.len()]) {
+        for (step, took) in RESTART_STEPS.iter().zip(took) {
+            self.restart_steps.with_label_values(&[*step]).set(took.as_secs_f64());
+        }
     }
 
     /// Jobs that were given up because the node crashed while they executed.

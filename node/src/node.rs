@@ -6,7 +6,7 @@ use std::hash::{BuildHasher as _, RandomState};
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use tokio::net::TcpListener;
@@ -154,6 +154,7 @@ impl Node {
             rejoins: restarted,
             journals: journal.as_ref().map(|(_, saved)| saved.others.clone()),
         };
+        let network_begun = Instant::now();
         let listened = journal.as_ref().map_or(&[][..], |(_, saved)| &saved.listen[..]);
         let network = start_network(network_config, port_before(&config.listen, listened))
             .instrument(span.clone())
@@ -167,6 +168,7 @@ impl Node {
             network.shutdown().await;
             return Err(error.into());
         }
+        let network_took = network_begun.elapsed();
         let state = sender.state();
         let ready = ReadyLine {
             site: config.site,
@@ -185,7 +187,7 @@ impl Node {
         let site =
             SiteLoop::new(&config, peer, incarnation, network, events, command_receiver, control_counters);
         let site = match journal {
-            Some((journal, saved)) => site.resume(journal, saved).map_err(StartError::Begin)?,
+            Some((journal, saved)) => site.resume(journal, saved, network_took).map_err(StartError::Begin)?,
             None => site,
         };
         let context = server::Context::new(commands.clone(), sender, token, Arc::clone(&counters));

@@ -81,6 +81,8 @@ pub(crate) struct SiteLoop {
     unsent: Vec<Outgoing>,
     /// The journals of the other sites, as far as frames have told.
     others: BTreeMap<SiteId, u64>,
+    /// How many events were counted in the metrics that the journal has.
+    totals_at: u64,
     /// When the process began to look for the others, until it has found them all.
     rejoining: Option<Instant>,
     commands: mpsc::Receiver<Command>,
@@ -126,6 +128,7 @@ impl SiteLoop {
             journal: None,
             unsent: Vec::new(),
             others: BTreeMap::new(),
+            totals_at: 0,
             rejoining: None,
             peer: Peer::new(peer),
         }
@@ -156,6 +159,9 @@ impl SiteLoop {
                 }
                 continue;
             }
+            // Nothing is due: what happened is written before anything else does.
+            self.commit()?;
+            let untidy = self.tidy()?;
             let running = self.clock.is_running(Instant::now());
             tokio::select! {
                 biased; // What is due first, then the operator, then other sites.
@@ -170,6 +176,8 @@ impl SiteLoop {
                     Some(arrival) => first = Some(arrival),
                     None => anyhow::bail!("the network has failed; see the log"),
                 },
+                () = self.sender.changed(), if self.journal.is_some() => self.note_others(),
+                () = tokio::task::yield_now(), if untidy => {}
             }
         }
     }
@@ -225,7 +233,7 @@ impl SiteLoop {
             self.post(outgoing)?;
             released = true;
         }
-        self.commit()?;
+        self.commit_if_due()?;
         Ok(facts || fired || released)
     }
 
@@ -438,6 +446,8 @@ impl SiteLoop {
 
     /// Does what the operator wants, in lockstep for as long as that lasts.
     async fn obey(&mut self, command: Command) -> anyhow::Result<ControlFlow<()>> {
+        // Whoever asks is told only what is written.
+        self.commit()?;
         match command {
             Command::Stop(answer) => {
                 // Whoever asked may not wait for the answer.

@@ -4,14 +4,18 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
 
+use std::net::TcpListener;
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use node::config::{IdentitySource, Member, SiteEntry};
 use node::control::Token;
+use node::fleet::Fleet;
 use node::network::{Discovery, Identity};
+use node::spawn::SpawnOrder;
 use node::{Node, NodeClient, NodeConfig};
-use scheduler::SiteId;
+use rustix::process::{Pid, Signal, kill_process};
+use scheduler::{SiteId, Span};
 
 /// Set for the half of the test that runs inside the namespace.
 const INSIDE: &str = "STEALGRID_TEST_INSIDE_NAMESPACE";
@@ -28,6 +32,7 @@ fn nodes_find_those_of_their_own_run_by_mdns() {
         // Derived keys tell the nodes of a run beforehand; with others it takes a connection to find out.
         two_runs_on_one_network(&|_, _| IdentitySource::Seed(1));
         two_runs_on_one_network(&|run, site| IdentitySource::File(keys.path().join(format!("{run}{site}"))));
+        a_restarted_node_is_found_again();
         return;
     }
     let this = std::env::current_exe().unwrap();
@@ -100,6 +105,44 @@ fn two_runs_on_one_network(identity: &dyn Fn(&str, u32) -> IdentitySource) {
         client.stop().unwrap();
     }
     thread.join().unwrap();
+}
+
+/// A node process that is killed and goes on with its journal is found again, and finds the other, though nobody
+/// tells it an address and the port that it had is taken.
+fn a_restarted_node_is_found_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let of_site = |site| {
+        let mut config = config("green", site);
+        config.identity = IdentitySource::Seed(1);
+        config.data_dir = Some(folder.path().join(format!("data{site}")));
+        config.options.retry = Some(Span::from_secs(5));
+        config
+    };
+    let program = env!("CARGO_BIN_EXE_stealgrid-node").into();
+    let order = SpawnOrder { program, arguments: Vec::new(), folder: folder.path().to_path_buf() };
+    let mut fleet = Fleet::spawn_each(&order, &[of_site(1), of_site(2)]).unwrap();
+    fleet.wait_ready(PATIENCE).unwrap();
+    let first = fleet.clients().next().unwrap().status().unwrap();
+    let port = first.listen[0].split("/tcp/").nth(1).unwrap().parse().unwrap();
+    let process = Pid::from_raw(fleet.process_ids().next().unwrap() as i32).unwrap();
+    kill_process(process, Signal::KILL).unwrap();
+    let deadline = Instant::now() + PATIENCE;
+    let _taken = loop {
+        match TcpListener::bind((ADDRESS, port)) {
+            Ok(taken) => break taken,
+            Err(error) => assert!(Instant::now() < deadline, "{error}"),
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    };
+    while fleet.restart_ended().unwrap().is_empty() {
+        assert!(Instant::now() < deadline, "the node does not end");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    fleet.wait_ready(PATIENCE).unwrap();
+    let again = fleet.clients().next().unwrap().status().unwrap();
+    assert_eq!((again.restarts, again.incarnation), (1, first.incarnation));
+    assert_ne!(again.listen, first.listen);
+    fleet.stop(PATIENCE).unwrap();
 }
 
 fn config(run: &str, site: u32) -> NodeConfig {

@@ -8,7 +8,7 @@ use scheduler::{Event, TimedJob};
 
 use super::About;
 use super::error::JournalError;
-use super::row::{Kind, Single};
+use super::row::Kind;
 use super::saved::Saved;
 use super::store::Store;
 use crate::clock::StartOrder;
@@ -31,9 +31,10 @@ pub struct Checked {
 pub fn check(dir: &Path) -> Result<Checked, JournalError> {
     let store = Store::look(dir)?;
     let mut checked = Checked::default();
-    if let Err(error) = store.check() {
+    if let Err(error) = store.check("(1)") {
         checked.damage.push(error.to_string());
     }
+    checked.damage.extend(store.damage().iter().cloned());
     for kind in Kind::ALL {
         let mut readable = 0;
         let read = store.rows(kind, &mut |row| {
@@ -60,6 +61,15 @@ pub fn check(dir: &Path) -> Result<Checked, JournalError> {
     Ok(checked)
 }
 
+/// The journal of a directory, if its state is whole.
+fn look(dir: &Path) -> Result<Store, JournalError> {
+    let store = Store::look(dir)?;
+    match store.damage().first() {
+        Some(what) => Err(store.damaged(what)),
+        None => Ok(store),
+    }
+}
+
 /// What a site that never comes back has left.
 #[derive(Clone, Debug)]
 pub struct Remains {
@@ -76,10 +86,15 @@ pub struct Remains {
 /// # Errors
 /// If there is no journal, or it is damaged.
 pub fn remains(dir: &Path, from: u64) -> Result<Remains, JournalError> {
-    let store = Store::look(dir)?;
-    let Saved { durable, arrivals, events, .. } = Saved::read(&store)?;
-    let known = events.len().min(usize::try_from(from).unwrap_or(usize::MAX));
-    Ok(Remains { durable, arrivals, events: events[known..].to_vec() })
+    let store = look(dir)?;
+    let Saved { durable, arrivals, .. } = Saved::read(&store)?;
+    let mut events = Vec::new();
+    store.events(from, &mut |first, group| {
+        let skip = usize::try_from(from.saturating_sub(first)).unwrap_or(usize::MAX);
+        events.extend(group.map_err(|what| store.damaged(what))?.into_iter().skip(skip));
+        Ok(true)
+    })?;
+    Ok(Remains { durable, arrivals, events })
 }
 
 /// A journal in words, for people.
@@ -87,7 +102,7 @@ pub fn remains(dir: &Path, from: u64) -> Result<Remains, JournalError> {
 /// # Errors
 /// If there is none, or it is damaged.
 pub fn show(dir: &Path) -> Result<String, JournalError> {
-    let store = Store::look(dir)?;
+    let store = look(dir)?;
     let saved = Saved::read(&store)?;
     let About { run, site, incarnation, .. } = &saved.about;
     let mut text = String::new();
@@ -95,9 +110,9 @@ pub fn show(dir: &Path) -> Result<String, JournalError> {
         writeln!(text, "{line}").expect("a string takes everything");
     };
     line(format_args!("run {run}, site {site}, journal {incarnation:016x}"));
-    let commits = store.single::<u64>(Single::Commits)?.unwrap_or(0);
+    let commits = store.commits();
     let restarts = saved.durable.life.unwrap_or(0);
-    line(format_args!("restarts {restarts}, writes {commits}, events {}", saved.events.len()));
+    line(format_args!("restarts {restarts}, writes {commits}, events {}", saved.next_event));
     match saved.clock {
         Some(StartOrder { unix_micros, factor, trace_origin_us }) => line(format_args!(
             "the trace clock runs since {unix_micros} us after 1970, {factor} times the wall clock, from \

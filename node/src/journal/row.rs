@@ -35,10 +35,12 @@ pub(super) enum Kind {
     Void = 12,
     /// What the site took over, by order.
     TakenOver = 13,
+    /// Since when an owned job executes, by its id and the life in which it began.
+    Begun = 14,
 }
 
 impl Kind {
-    pub(super) const ALL: [Kind; 14] = [
+    pub(super) const ALL: [Kind; 15] = [
         Kind::Single,
         Kind::Job,
         Kind::Out,
@@ -53,10 +55,16 @@ impl Kind {
         Kind::Report,
         Kind::Void,
         Kind::TakenOver,
+        Kind::Begun,
     ];
 
     pub(super) fn of(number: i64) -> Option<Kind> {
         Kind::ALL.into_iter().find(|kind| i64::from(*kind as u8) == number)
+    }
+
+    /// Whether no such row is ever put twice: not changed, and not put again after it was removed.
+    pub(super) fn is_put_once(self) -> bool {
+        matches!(self, Kind::Arrival | Kind::Begun | Kind::Out | Kind::Route | Kind::Tomb)
     }
 
     /// For people.
@@ -76,6 +84,7 @@ impl Kind {
             Kind::Report => "reports to others",
             Kind::Void => "epochs of take-overs",
             Kind::TakenOver => "jobs taken over",
+            Kind::Begun => "jobs that execute",
         }
     }
 }
@@ -94,8 +103,10 @@ pub(super) enum Single {
     Listen = 3,
     /// Addresses of other sites.
     Peers = 4,
-    /// How often something was written.
-    Commits = 5,
+    /// The number of the last write that the rows have in them.
+    Folded = 5,
+    /// Metrics as of some number of events.
+    Totals = 6,
 }
 
 /// The name of a row.

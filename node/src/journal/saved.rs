@@ -7,15 +7,16 @@ use protocol::handover::{Answer, Entry, Ledger};
 use protocol::journal::Kept;
 use protocol::membership::{Report, Ward};
 use protocol::message::{Transfer, Void};
-use scheduler::{Event, JobId, SiteId, Span, TimedJob};
+use scheduler::{Event, JobId, SiteId, Span, Time, TimedJob};
 use serde::de::DeserializeOwned;
 
-use super::About;
 use super::error::JournalError;
 use super::row::{Key, Kind, Single, decode};
 use super::store::{Row, Store};
+use super::{About, Took};
 use crate::clock::StartOrder;
 use crate::config::PeerAddress;
+use crate::metrics::Totals;
 
 /// Everything that a journal says.
 #[derive(Clone, Debug)]
@@ -38,14 +39,23 @@ pub struct Saved {
     pub peers: Vec<PeerAddress>,
     /// Which journals other sites have.
     pub others: BTreeMap<SiteId, u64>,
-    /// All events.
-    pub events: Vec<Event>,
-    pub(super) next_event: u64,
+    /// The number of the next event.
+    pub next_event: u64,
+    /// When the last event was.
+    pub last_event: Option<Time>,
+    /// Metrics as of some number of events.
+    pub totals: Totals,
+    /// The events after those.
+    pub untold: Vec<Event>,
+    /// What reading took.
+    pub took: Took,
+    /// In which life the jobs began that execute.
+    pub(super) begun: BTreeMap<JobId, u32>,
     pub(super) portions: u64,
 }
 
 impl Saved {
-    /// Reads everything.
+    /// Reads everything but events, of which there are more the longer a site runs.
     pub(super) fn read(store: &Store) -> Result<Saved, JournalError> {
         let damaged = |what: String| store.damaged(what);
         if let Some(kind) = store.unknown_kinds()?.first() {
@@ -61,6 +71,14 @@ impl Saved {
             }
             run_times.extend(run_time.map(|run_time| (kept.job.id, run_time)));
             durable.jobs.insert(kept.job.id, kept);
+            Ok(())
+        })?;
+        let mut begun = BTreeMap::new();
+        each::<Time>(store, Kind::Begun, &mut |key, at| {
+            let kept = durable.jobs.get_mut(&JobId(key.a)).ok_or("a job executes that is not owned")?;
+            kept.started = Some(at);
+            let life = u32::try_from(key.b).map_err(|_| "a row names no life".to_string())?;
+            begun.insert(JobId(key.a), life);
             Ok(())
         })?;
         let mut entries = Vec::new();
@@ -120,14 +138,24 @@ impl Saved {
             others.insert(site(key)?, incarnation);
             Ok(())
         })?;
-        let mut events: Vec<Event> = Vec::new();
-        store.events(0, &mut |first, group| {
-            if first != events.len() as u64 {
-                return Err(damaged(format!("events {} to {first} are missing", events.len())));
+        let totals: Totals = store.single(Single::Totals)?.unwrap_or_default();
+        let (first, last) = store.last_events()?;
+        let next_event = first + last.len() as u64;
+        let mut untold = Vec::new();
+        let mut expected = None;
+        store.events(totals.events, &mut |first, group| {
+            if expected.is_some_and(|expected| expected != first) {
+                return Err(damaged(format!("events before number {first} are missing")));
             }
-            events.append(&mut group.map_err(damaged)?);
+            let group = group.map_err(damaged)?;
+            expected = Some(first + group.len() as u64);
+            let told = usize::try_from(totals.events.saturating_sub(first)).unwrap_or(usize::MAX);
+            untold.extend(group.into_iter().skip(told));
             Ok(true)
         })?;
+        if totals.events + untold.len() as u64 != next_event {
+            return Err(damaged(format!("events after number {} are missing", totals.events)));
+        }
         Ok(Saved {
             about,
             durable,
@@ -138,8 +166,12 @@ impl Saved {
             listen: store.single(Single::Listen)?.unwrap_or_default(),
             peers: store.single(Single::Peers)?.unwrap_or_default(),
             others,
-            next_event: events.len() as u64,
-            events,
+            next_event,
+            last_event: last.last().map(|event| event.at),
+            totals,
+            untold,
+            took: Took::default(),
+            begun,
             portions,
         })
     }

@@ -1,9 +1,12 @@
-//! The file: rows and events in SQLite, one transaction for each commit, and a guard that notices lost commits.
+//! The file: rows, changes of them, and events in SQLite, one transaction for each commit, and a guard that notices
+//! lost commits.
+//!
+//! A commit appends its changes to the table `log`; later ones bring them into the rows. So what the file says is its
+//! rows with the logged changes over them.
 //!
 //! SQLite takes a write-ahead log that ends early as one that was never longer. So the number of commits is kept
 //! in the lock file as well: a store that has fewer than that has lost some.
 
-use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read as _};
 use std::os::unix::fs::FileExt as _;
@@ -13,6 +16,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, params};
 use scheduler::Event;
 
 use super::Durability;
+use super::changes::{self, Rows};
 use super::error::JournalError;
 use super::row::{Key, Kind, Single, checksum, decode, encode};
 
@@ -22,6 +26,8 @@ pub(super) const FILE: &str = "journal.sqlite";
 const LOCK: &str = "lock";
 /// Checksums of events are told from those of rows by this.
 const EVENTS: u8 = 255;
+/// Those of logged changes by this.
+const LOG: u8 = 254;
 /// Bytes of a page, the unit of the limit.
 const PAGE: u64 = 4096;
 /// The write-ahead log is cut back to this after a checkpoint.
@@ -32,6 +38,7 @@ const SCHEMA: &str = "
         kind INTEGER NOT NULL, a INTEGER NOT NULL, b INTEGER NOT NULL, value BLOB NOT NULL, sum INTEGER NOT NULL,
         PRIMARY KEY (kind, a, b)
     ) WITHOUT ROWID;
+    CREATE TABLE log (number INTEGER PRIMARY KEY, value BLOB NOT NULL, sum INTEGER NOT NULL);
     CREATE TABLE events (first INTEGER PRIMARY KEY, value BLOB NOT NULL, sum INTEGER NOT NULL);
 ";
 
@@ -42,6 +49,24 @@ pub(super) struct Store {
     path: PathBuf,
     guard: File,
     commits: u64,
+    /// Changes that the table of rows lacks.
+    logged: Rows,
+    /// What is wrong with them.
+    damage: Vec<String>,
+}
+
+/// What is written at once.
+pub(super) struct Commit<'a> {
+    /// See [`changes`].
+    pub(super) changes: &'a [u8],
+    /// Rows to bring up to date.
+    pub(super) rows: &'a [(Key, Option<Vec<u8>>)],
+    /// The rows are up to date with all changes up to this commit.
+    pub(super) folded: Option<u64>,
+    /// The number of the first event.
+    pub(super) first_event: u64,
+    /// Events to add.
+    pub(super) events: &'a [Event],
 }
 
 /// A row as read.
@@ -83,10 +108,13 @@ impl Store {
         let promised = promised(&mut guard).map_err(file_error("read", &lock))?;
         let db = Connection::open_with_flags(&path, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(&fail)?;
         prepare(&db, durability, bytes_max).map_err(&fail)?;
-        let mut store = Store { db, path, guard, commits: 0 };
-        store.check()?;
-        if let Some(value) = store.single(Single::Commits)? {
-            store.commits = value;
+        let mut store = Store { db, path, guard, commits: 0, logged: Rows::new(), damage: Vec::new() };
+        // Events are checked when they are read, so that a start does not take longer the more there are.
+        store.check("('row')")?;
+        store.check("('log')")?;
+        store.read_log()?;
+        if let Some(what) = store.damage.first() {
+            return Err(store.damaged(what));
         }
         if store.commits < promised {
             let what = format!("it ends after {} writes, and there were {promised}", store.commits);
@@ -105,14 +133,62 @@ impl Store {
         let guard = File::open(dir.join(LOCK)).map_err(file_error)?;
         let db = Connection::open_with_flags(&path, OpenFlags::SQLITE_OPEN_READ_ONLY);
         let db = db.map_err(failure(&path))?;
-        Ok(Store { db, path, guard, commits: 0 })
+        let mut store = Store { db, path, guard, commits: 0, logged: Rows::new(), damage: Vec::new() };
+        store.read_log()?;
+        Ok(store)
     }
 
-    /// SQLite's own check of the structure of the file.
-    pub(super) fn check(&self) -> Result<(), JournalError> {
-        let found: String =
-            self.db.query_row("PRAGMA quick_check(1)", [], |row| row.get(0)).map_err(self.failure())?;
-        if found == "ok" { Ok(()) } else { Err(self.damaged(found)) }
+    /// SQLite's own check of the structure of the file: of `(1)`, all of it, or of `('TABLE')`.
+    pub(super) fn check(&self, of: &str) -> Result<(), JournalError> {
+        let found: String = self
+            .db
+            .query_row(&format!("PRAGMA quick_check{of}"), [], |row| row.get(0))
+            .map_err(self.failure())?;
+        // What is wrong with one page is told of many; the first says enough.
+        let first: Vec<&str> = found.lines().take(2).collect();
+        if found == "ok" { Ok(()) } else { Err(self.damaged(first.join(" "))) }
+    }
+
+    /// Reads the changes that the table of rows lacks.
+    pub(super) fn read_log(&mut self) -> Result<(), JournalError> {
+        let folded: u64 = self.single(Single::Folded)?.unwrap_or(0);
+        self.commits = folded;
+        let fail = self.failure();
+        let (mut logged, mut damage) = (Rows::new(), Vec::new());
+        let mut statement =
+            self.db.prepare("SELECT number, value, sum FROM log ORDER BY number").map_err(&fail)?;
+        let mut rows = statement.query([]).map_err(&fail)?;
+        while let Some(row) = rows.next().map_err(&fail)? {
+            let read =
+                || -> rusqlite::Result<(i64, Vec<u8>, i64)> { Ok((row.get(0)?, row.get(1)?, row.get(2)?)) };
+            let (number, value, sum) = read().map_err(&fail)?;
+            let number = number as u64;
+            let expected = self.commits + 1;
+            if number != expected {
+                damage.push(format!("writes {expected} to {number} are missing"));
+            }
+            self.commits = number;
+            if i64::from(checksum(LOG, number, 0, &value)) == sum {
+                damage.extend(changes::apply(&value, &mut logged).err());
+            } else {
+                damage.push(format!("the checksum of write {number} is wrong"));
+            }
+        }
+        drop(rows);
+        drop(statement);
+        (self.logged, self.damage) = (logged, damage);
+        Ok(())
+    }
+
+    /// What is wrong with changes that the table of rows lacks.
+    pub(super) fn damage(&self) -> &[String] {
+        &self.damage
+    }
+
+    /// The changes that the table of rows lacks, for whoever will bring them there. Rows that are read after this
+    /// lack them.
+    pub(super) fn take_logged(&mut self) -> Rows {
+        std::mem::take(&mut self.logged)
     }
 
     pub(super) fn damaged(&self, what: impl Into<String>) -> JournalError {
@@ -145,6 +221,10 @@ impl Store {
         each: &mut dyn FnMut(Result<Row, String>) -> Result<(), JournalError>,
     ) -> Result<(), JournalError> {
         let fail = self.failure();
+        let of_kind = Key::new(kind, 0, 0)..=Key::new(kind, u64::MAX, u64::MAX);
+        let mut logged = self.logged.range(of_kind).peekable();
+        let logged_row =
+            |(key, value): (&Key, &Option<Vec<u8>>)| value.clone().map(|value| Row { key: *key, value });
         let text = "SELECT a, b, value, sum FROM row WHERE kind = ?1 ORDER BY a, b";
         let mut statement = self.db.prepare_cached(text).map_err(&fail)?;
         let mut rows = statement.query([kind as u8]).map_err(&fail)?;
@@ -154,14 +234,20 @@ impl Store {
             };
             let (a, b, value, sum) = read().map_err(&fail)?;
             let (a, b) = (a as u64, b as u64);
+            let key = Key::new(kind, a, b);
             let good = i64::from(checksum(kind as u8, a, b, &value)) == sum;
-            each(if good {
-                Ok(Row { key: Key::new(kind, a, b), value })
-            } else {
-                Err(format!("the checksum of row {a}/{b} of the {} is wrong", kind.name()))
-            })?;
+            let mut stale = false;
+            while let Some(change) = logged.next_if(|(changed, _)| **changed <= key) {
+                stale |= *change.0 == key;
+                logged_row(change).map_or(Ok(()), |row| each(Ok(row)))?;
+            }
+            if !good {
+                each(Err(format!("the checksum of row {a}/{b} of the {} is wrong", kind.name())))?;
+            } else if !stale {
+                each(Ok(Row { key, value }))?;
+            }
         }
-        Ok(())
+        logged.filter_map(logged_row).try_for_each(|row| each(Ok(row)))
     }
 
     /// Kinds of rows that this version does not know.
@@ -202,46 +288,62 @@ impl Store {
         Ok(())
     }
 
+    /// The last events that were written and the number of the first of them; none if there are none.
+    pub(super) fn last_events(&self) -> Result<(u64, Vec<Event>), JournalError> {
+        let mut last = (0, Vec::new());
+        self.events(i64::MAX as u64, &mut |first, events| {
+            last = (first, events.map_err(|what| self.damaged(what))?);
+            Ok(true)
+        })?;
+        Ok(last)
+    }
+
     /// Writes all of this, or nothing.
-    pub(super) fn commit(
-        &mut self,
-        rows: &BTreeMap<Key, Option<Vec<u8>>>,
-        first_event: u64,
-        events: &[Event],
-    ) -> Result<(), JournalError> {
-        let commits = self.commits + 1;
+    pub(super) fn commit(&mut self, commit: &Commit<'_>) -> Result<(), JournalError> {
+        let number = self.commits + 1;
         let write = || -> rusqlite::Result<()> {
             let transaction = self.db.unchecked_transaction()?;
-            let mut put = self.db.prepare_cached(
-                "INSERT INTO row VALUES (?1, ?2, ?3, ?4, ?5) \
-                 ON CONFLICT DO UPDATE SET value = excluded.value, sum = excluded.sum",
-            )?;
-            let mut put = |key: &Key, value: &[u8]| {
-                let Key { kind, a, b } = *key;
-                let sum = checksum(kind as u8, a, b, value);
-                put.execute(params![kind as u8, a as i64, b as i64, value, sum])
-            };
-            let mut remove =
-                self.db.prepare_cached("DELETE FROM row WHERE kind = ?1 AND a = ?2 AND b = ?3")?;
-            for (key, value) in rows {
-                match value {
-                    Some(value) => put(key, value)?,
-                    None => remove.execute(params![key.kind as u8, key.a as i64, key.b as i64])?,
-                };
-            }
-            put(&Key::single(Single::Commits), &encode(&commits))?;
-            if !events.is_empty() {
-                let value = encode(&events);
-                let sum = checksum(EVENTS, first_event, 0, &value);
+            let mut log = self.db.prepare_cached("INSERT INTO log VALUES (?1, ?2, ?3)")?;
+            let sum = checksum(LOG, number, 0, commit.changes);
+            log.execute(params![number as i64, commit.changes, sum])?;
+            if !commit.events.is_empty() {
+                let value = encode(&commit.events);
+                let sum = checksum(EVENTS, commit.first_event, 0, &value);
                 let mut add = self.db.prepare_cached("INSERT INTO events VALUES (?1, ?2, ?3)")?;
-                add.execute(params![first_event as i64, value, sum])?;
+                add.execute(params![commit.first_event as i64, value, sum])?;
             }
+            self.fold(commit)?;
             transaction.commit()
         };
         write().map_err(self.failure())?;
-        self.commits = commits;
+        self.commits = number;
         let promise = |error| JournalError::File { what: "write the lock file".to_string(), error };
-        self.guard.write_all_at(&commits.to_le_bytes(), 0).map_err(promise)
+        self.guard.write_all_at(&number.to_le_bytes(), 0).map_err(promise)
+    }
+
+    /// Brings rows up to date.
+    fn fold(&self, commit: &Commit<'_>) -> rusqlite::Result<()> {
+        if commit.rows.is_empty() && commit.folded.is_none() {
+            return Ok(());
+        }
+        let mut put = self.db.prepare_cached("REPLACE INTO row VALUES (?1, ?2, ?3, ?4, ?5)")?;
+        let mut put = |key: &Key, value: &[u8]| {
+            let Key { kind, a, b } = *key;
+            let sum = checksum(kind as u8, a, b, value);
+            put.execute(params![kind as u8, a as i64, b as i64, value, sum])
+        };
+        let mut remove = self.db.prepare_cached("DELETE FROM row WHERE kind = ?1 AND a = ?2 AND b = ?3")?;
+        for (key, value) in commit.rows {
+            match value {
+                Some(value) => put(key, value)?,
+                None => remove.execute(params![key.kind as u8, key.a as i64, key.b as i64])?,
+            };
+        }
+        if let Some(folded) = commit.folded {
+            put(&Key::single(Single::Folded), &encode(&folded))?;
+            self.db.prepare_cached("DELETE FROM log WHERE number <= ?1")?.execute([folded as i64])?;
+        }
+        Ok(())
     }
 
     /// How often something was written.

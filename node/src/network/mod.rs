@@ -429,6 +429,14 @@ impl NetworkHandle {
         self.state.borrow().clone()
     }
 
+    /// Waits until something of the network has changed since the last time.
+    pub(crate) async fn changed(&mut self) {
+        if self.state.changed().await.is_err() {
+            // The network is gone and will never change.
+            std::future::pending::<()>().await;
+        }
+    }
+
     /// Waits until the network is ready; forever if a site never appears.
     pub async fn ready(&self) {
         let mut state = self.state.clone();

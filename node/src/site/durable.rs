@@ -3,7 +3,7 @@
 //! Frames wait for the commit in `unsent`; the control interface is answered between instants, so it tells only what
 //! is written. A start needs no waiting: if it is forgotten, so is the timer that stands for the job.
 
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use protocol::Fact;
 use protocol::journal::Kept;
@@ -13,7 +13,13 @@ use tokio::time::Instant;
 use super::SiteLoop;
 use crate::config::PeerAddress;
 use crate::event_log::Forgotten;
-use crate::journal::{Journal, Saved};
+use crate::journal::{Journal, Saved, Took};
+
+/// Bytes of changes and events that wait for a write at most, while nobody waits for them: a write of this size takes
+/// a fraction of a millisecond.
+const PENDING_BYTES: usize = 64 * 1024;
+/// Metrics are kept with every so many events: a start counts fewer again.
+const TOTALS_EVERY: u64 = 5000;
 
 /// Frames of a life have larger numbers than this, so that no number comes twice.
 pub(super) fn first_frame(life: u32) -> u64 {
@@ -21,36 +27,51 @@ pub(super) fn first_frame(life: u32) -> u64 {
 }
 
 impl SiteLoop {
-    /// Goes on where the journal ends.
-    pub(crate) fn resume(mut self, journal: Journal, saved: Saved) -> anyhow::Result<SiteLoop> {
+    /// Goes on where the journal ends; the network took so long to start.
+    pub(crate) fn resume(
+        mut self,
+        journal: Journal,
+        saved: Saved,
+        network: Duration,
+    ) -> anyhow::Result<SiteLoop> {
+        let begun = Instant::now();
         let restarted = saved.durable.life.is_some();
         if let Some(order) = &saved.clock {
-            self.clock.start(order, SystemTime::now(), Instant::now())?;
+            self.clock.start(order, SystemTime::now(), begun)?;
             self.control.arm();
         }
-        let last = saved.events.last().map(|event| event.at);
-        self.now = last.into_iter().chain([self.clock.at(Instant::now())]).max().expect("there is one");
+        self.now = saved.last_event.into_iter().chain([self.clock.at(begun)]).max().expect("there is one");
         self.arrivals.resume(&saved.arrivals, saved.handed_over);
         for (job, run_time) in &saved.run_times {
             self.executor.learn(*job, *run_time);
         }
+        self.metrics.go_on(&saved.totals);
         // Events name jobs only.
         let here = saved.durable.jobs.values().map(|Kept { job, .. }| job);
         let out = saved.durable.ledger.transfers_out().map(|(_, transfer)| &transfer.job);
         here.chain(out).for_each(|job| self.metrics.introduce(job));
-        saved.events.iter().for_each(|event| self.metrics.observe(event));
-        self.events.resume(&saved.events);
+        saved.untold.iter().for_each(|event| self.metrics.observe(event));
+        self.metrics.take_stock(&saved.durable);
+        self.totals_at = saved.totals.events;
+        self.events.resume(saved.next_event);
         self.others.extend(saved.others);
         self.journal = Some(journal);
         self.peer = protocol::Peer::restore(self.peer.config().clone(), &saved.durable, self.now);
         self.obey_peer()?;
         if restarted {
-            self.rejoining = Some(Instant::now());
+            self.rejoining = Some(begun);
+            let Took { open, read } = saved.took;
+            let restore = begun.elapsed();
+            self.metrics.restarted([open, read, network, restore]);
             tracing::info!(
                 life = self.peer.life(),
                 jobs = saved.durable.jobs.len(),
                 to_come = saved.arrivals.len(),
-                events = saved.events.len(),
+                events = saved.next_event,
+                ?open,
+                ?read,
+                ?network,
+                ?restore,
                 "the node goes on with its journal"
             );
         }
@@ -66,10 +87,23 @@ impl SiteLoop {
         }
     }
 
+    /// Writes what was noted if somebody waits for it, or if it has become much. A site that has more to do at once
+    /// does that first: several instants share a write, and nobody has seen any of them.
+    pub(super) fn commit_if_due(&mut self) -> anyhow::Result<()> {
+        let Some(journal) = &self.journal else { return Ok(()) };
+        let waits = !self.unsent.is_empty();
+        if waits || journal.pending_bytes() >= PENDING_BYTES { self.commit() } else { Ok(()) }
+    }
+
     /// Writes what was noted, then sends what waits for that.
     pub(super) fn commit(&mut self) -> anyhow::Result<()> {
         while let Some(journal) = &mut self.journal {
             if journal.is_dirty() {
+                let events = journal.next_event();
+                if events - self.totals_at >= TOTALS_EVERY {
+                    journal.totals(&self.metrics.totals_so_far());
+                    self.totals_at = events;
+                }
                 journal.commit()?;
                 self.metrics.journal_written();
             }
@@ -81,6 +115,14 @@ impl SiteLoop {
             unsent.into_iter().try_for_each(|outgoing| self.send_now(outgoing))?;
         }
         Ok(())
+    }
+
+    /// Uses a moment without other work for the journal. Whether there is more to do.
+    pub(super) fn tidy(&mut self) -> anyhow::Result<bool> {
+        Ok(match &mut self.journal {
+            Some(journal) => journal.tidy()?,
+            None => false,
+        })
     }
 
     /// Events from the memory, or from the journal if they are older.
@@ -101,6 +143,15 @@ impl SiteLoop {
             journal.peers(peers);
         }
         self.commit()
+    }
+
+    /// Keeps which journals the connected sites have, which they say when they connect.
+    pub(super) fn note_others(&mut self) {
+        for (site, link) in self.sender.state().links {
+            if let Some(incarnation) = link.incarnation.filter(|_| link.connected) {
+                self.note_other(site, incarnation);
+            }
+        }
     }
 
     /// Keeps which journal another site has: one that comes back without it has forgotten its jobs.

@@ -1,0 +1,359 @@
+//! Node processes with journals: what they refuse and how they say it, and what they go on with.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
+
+use std::fs::OpenOptions;
+use std::net::TcpListener;
+use std::os::unix::fs::FileExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus};
+use std::time::{Duration, Instant};
+
+use node::config::{PeerAddress, SiteEntry};
+use node::control::Token;
+use node::fleet::Fleet;
+use node::journal::{Durability, inspect};
+use node::spawn::{SpawnError, SpawnOrder};
+use node::{NodeConfig, NodeProcess, exit};
+use rustix::process::{Pid, Signal, kill_process};
+use scheduler::{Event, EventKind, JobId, JobSpec, SiteId, Span, Time, TimedJob};
+use tempfile::TempDir;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_stealgrid-node");
+const FILE: &str = "journal.sqlite";
+/// Ample for what takes moments; reached only by a failing test.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+#[test]
+fn the_directory_of_another_run_site_or_grid_is_refused_and_not_touched() {
+    let one = Alone::new();
+    one.start().stop(PATIENCE).unwrap();
+    let before = std::fs::read(one.journal()).unwrap();
+    let ours = &one.config;
+    let wider = vec![entry("site1", 5), entry("site2", 8)];
+    for (config, expected) in [
+        (
+            NodeConfig { run: "blue".to_string(), ..ours.clone() },
+            "belongs to run stealgrid, and this node is of run blue",
+        ),
+        (NodeConfig { site: SiteId(2), ..ours.clone() }, "belongs to site 1, and this node is of site 2"),
+        (
+            NodeConfig { grid: wider, ..ours.clone() },
+            "belongs to grid site1=4,site2=8, and this node is of grid site1=5,site2=8",
+        ),
+    ] {
+        let (status, log) = one.refused(&config);
+        assert_eq!(status.code(), Some(i32::from(exit::JOURNAL_FOREIGN)), "{log}");
+        assert!(log.contains(expected) && log.contains("give it a directory"), "{log}");
+        assert_eq!(std::fs::read(one.journal()).unwrap(), before);
+    }
+}
+
+#[test]
+fn two_nodes_on_one_directory_are_one_too_many() {
+    let one = Alone::new();
+    let first = one.start();
+    let (status, log) = one.refused(&one.config);
+    assert_eq!(status.code(), Some(i32::from(exit::JOURNAL_IN_USE)), "{log}");
+    assert!(log.contains("in use by another node"), "{log}");
+    assert_eq!(first.client().status().unwrap().restarts, 0, "the first goes on");
+}
+
+#[test]
+fn a_node_whose_port_was_taken_meanwhile_listens_on_another() {
+    let one = Alone::new();
+    let process = one.start();
+    let port = port(&process);
+    kill(process);
+    let _taken = TcpListener::bind(("127.0.0.1", port)).unwrap();
+    let process = one.start_again().unwrap();
+    assert_ne!(self::port(&process), port);
+    let log = std::fs::read_to_string(process.log()).unwrap();
+    assert!(log.contains("the address of the last life is taken"), "{log}");
+}
+
+#[test]
+fn a_node_comes_back_to_its_port() {
+    let one = Alone::new();
+    let process = one.start();
+    let port = port(&process);
+    kill(process);
+    assert_eq!(self::port(&one.start_again().unwrap()), port);
+}
+
+#[test]
+fn jobs_that_were_taken_survive_with_each_durability() {
+    for durability in [Durability::Process, Durability::Disk] {
+        let one = Alone::with(|config| config.durability = durability);
+        let process = one.start();
+        process.client().jobs(&jobs(0..500)).unwrap();
+        kill(process);
+        let process = one.start_again().unwrap();
+        let status = process.client().status().unwrap();
+        assert_eq!((status.outstanding.arrivals, status.restarts), (500, 1), "{durability:?}");
+        assert_eq!(process.client().offer_again(&jobs(0..600)).unwrap(), 600);
+        assert_eq!(process.client().status().unwrap().outstanding.arrivals, 600, "{durability:?}");
+    }
+}
+
+#[test]
+fn a_journal_that_was_cut_off_or_spoilt_is_refused_and_kept() {
+    let one = Alone::new();
+    let process = one.start();
+    process.client().jobs(&jobs(0..2000)).unwrap();
+    kill(process);
+    // The next life brings all into the file itself, and ends well.
+    one.start_again().unwrap().stop(PATIENCE).unwrap();
+    let path = one.journal();
+    let good = std::fs::read(&path).unwrap();
+    let refused = || {
+        let bytes = std::fs::read(&path).unwrap();
+        let (status, log) = one.refused(&one.config);
+        assert_eq!(status.code(), Some(i32::from(exit::JOURNAL_DAMAGED)), "{log}");
+        assert!(log.contains("is damaged") && log.contains("nothing was changed"), "{log}");
+        assert_eq!(std::fs::read(&path).unwrap(), bytes, "{log}");
+    };
+    let file = OpenOptions::new().write(true).open(&path).unwrap();
+    file.set_len(good.len() as u64 / 2).unwrap();
+    refused();
+    std::fs::write(&path, &good).unwrap();
+    let zeros = vec![0; good.len() / 4];
+    file.write_all_at(&zeros, good.len() as u64 / 2).unwrap();
+    refused();
+    std::fs::write(&path, &good).unwrap();
+    assert_eq!(one.start_again().unwrap().client().status().unwrap().outstanding.arrivals, 2000);
+}
+
+#[test]
+fn a_node_with_a_journal_refuses_lockstep_and_says_why() {
+    let one = Alone::new();
+    let mut fleet = Fleet::spawn_each(&one.order(), &[one.config.clone(), one.other()]).unwrap();
+    let (site, error) = fleet.lockstep(PATIENCE).unwrap_err();
+    assert_eq!(site, SiteId(1));
+    assert!(error.to_string().contains("in lockstep it keeps no journal"), "{error}");
+}
+
+/// Events of earlier lives are served from the journal, however few are kept in memory; metrics go on.
+#[test]
+fn all_events_are_there_after_a_restart_and_the_counters_go_on() {
+    let one = Alone::with(|config| {
+        config.events_max = 10;
+        config.grid.truncate(1);
+    });
+    let mut fleet = Fleet::spawn_each(&one.order(), std::slice::from_ref(&one.config)).unwrap();
+    fleet.wait_ready(PATIENCE).unwrap();
+    fleet.feed(&jobs(0..100), |_| SiteId(1)).unwrap();
+    fleet.start(10_000.0, Time::ZERO, Duration::ZERO).unwrap();
+    wait_until_finished(&mut fleet, 100);
+    let before = fleet.clients().next().unwrap().events(0, 100_000).unwrap();
+    assert_eq!(ended(&before), 100);
+    signal(fleet.process_ids().next().unwrap(), Signal::KILL);
+    restart(&mut fleet);
+    let client = fleet.clients().next().unwrap().clone();
+    let status = client.status().unwrap();
+    assert_eq!((status.submitted, status.completed, status.restarts), (100, 100, 1));
+    let after = client.events(0, 100_000).unwrap();
+    assert_eq!(after[..before.len()], before);
+    assert_eq!(after.len() as u64, status.events);
+    assert_eq!(client.events(3, 4).unwrap(), before[3..7]);
+    assert!(
+        client.metrics().unwrap().contains("stealgrid_limit_hits_total{limit=\"events\",site=\"site1\"} 0")
+    );
+    fleet.feed(&jobs(100..120), |_| SiteId(1)).unwrap();
+    wait_until_finished(&mut fleet, 120);
+    assert_eq!(ended(&client.events(0, 100_000).unwrap()), 120);
+}
+
+/// What a site says when it connects is enough; it need not have sent a message.
+#[test]
+fn a_site_that_comes_back_without_its_directory_is_refused_by_who_met_it() {
+    let one = Alone::new();
+    let second = one.other();
+    let mut fleet = Fleet::spawn_each(&one.order(), &[one.config.clone(), second.clone()]).unwrap();
+    fleet.wait_ready(PATIENCE).unwrap();
+    let met = || {
+        let readable = inspect::check(one.config.data_dir.as_deref().unwrap()).unwrap().readable;
+        readable.contains(&("other sites", 1))
+    };
+    wait_until("the journal of the other site is noted", met);
+    let ids: Vec<u32> = fleet.process_ids().collect();
+    ids.iter().for_each(|id| signal(*id, Signal::KILL));
+    std::thread::sleep(Duration::from_millis(10));
+    std::fs::remove_dir_all(second.data_dir.as_deref().unwrap()).unwrap();
+    let mut restarted = 0;
+    wait_until("both are started again", || {
+        restarted += fleet.restart_ended().unwrap().len();
+        restarted == 2
+    });
+    let first = fleet.clients().next().unwrap().status().unwrap();
+    let address = format!("{}/p2p/{}", first.listen[0], first.peer_id);
+    let to_first = PeerAddress { site: SiteId(1), address };
+    fleet.clients().nth(1).unwrap().connect(&[to_first]).unwrap();
+    wait_until("the first refuses the second", || {
+        let status = fleet.clients().next().unwrap().status().unwrap();
+        status.links[0].problem.as_deref().is_some_and(|why| why.contains("without its journal"))
+    });
+}
+
+/// Set for the half of the test that runs inside the namespace: the mounted folder.
+const INSIDE: &str = "STEALGRID_TEST_FULL_DISK";
+
+/// A file system of 1.5 MiB in a mount namespace of its own, which needs root and `unshare`.
+#[test]
+fn a_node_on_a_full_disk_stops_and_goes_on_with_room() {
+    if let Some(disk) = std::env::var_os(INSIDE) {
+        return on_a_full_disk(Path::new(&disk));
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let can =
+        Command::new("unshare").args(["-m", "mount", "-t", "tmpfs", "none"]).arg(folder.path()).output();
+    if !can.as_ref().is_ok_and(|output| output.status.success()) {
+        eprintln!("SKIPPED: a full disk needs root, unshare and mount: {can:?}");
+        return;
+    }
+    let script = "mount -t tmpfs -o size=1536k none \"$1\" && exec \"$0\" --exact \
+                  a_node_on_a_full_disk_stops_and_goes_on_with_room --nocapture";
+    let status = Command::new("unshare")
+        .args(["-m", "sh", "-c", script])
+        .arg(std::env::current_exe().unwrap())
+        .arg(folder.path())
+        .env(INSIDE, folder.path())
+        .status()
+        .unwrap();
+    assert!(status.success(), "the half inside the namespace failed; see above");
+}
+
+fn on_a_full_disk(disk: &Path) {
+    let one = Alone::with(|config| config.data_dir = Some(disk.join("data")));
+    let mut process = one.start();
+    let mut taken = 0;
+    while process.client().jobs(&jobs(taken..taken + 100)).is_ok() {
+        taken += 100;
+        assert!(taken < 100_000, "the disk is never full");
+    }
+    wait_until("the node ends", || process.ended().unwrap().is_some());
+    let status = process.ended().unwrap().unwrap();
+    assert_eq!(status.code(), Some(i32::from(exit::JOURNAL_FULL)), "{}", process.log_tail());
+    assert!(process.log_tail().contains("no room for the journal"), "{}", process.log_tail());
+    assert!(taken > 0, "nothing was taken");
+    drop(process);
+
+    let room = Command::new("mount").args(["-o", "remount,size=64m"]).arg(disk).status().unwrap();
+    assert!(room.success());
+    let process = one.start_again().unwrap();
+    assert_eq!(process.client().status().unwrap().outstanding.arrivals as u64, taken);
+    process.client().offer_again(&jobs(0..taken + 1000)).unwrap();
+    assert_eq!(process.client().status().unwrap().outstanding.arrivals as u64, taken + 1000);
+}
+
+/// A node of site 1 of two, and where it keeps its things. The other site need not be there.
+struct Alone {
+    folder: TempDir,
+    config: NodeConfig,
+}
+
+impl Alone {
+    fn new() -> Alone {
+        Alone::with(|_| {})
+    }
+
+    fn with(change: impl FnOnce(&mut NodeConfig)) -> Alone {
+        let folder = tempfile::tempdir().unwrap();
+        let token = folder.path().join("token");
+        Token::random().write_new(&token).unwrap();
+        let mut config = NodeConfig::new(SiteId(1), vec![entry("site1", 4), entry("site2", 8)]);
+        config.options.retry = Some(Span::from_secs(10_000));
+        config.data_dir = Some(folder.path().join("data"));
+        config.control_token = Some(token);
+        change(&mut config);
+        Alone { folder, config }
+    }
+
+    /// The second site, with a directory of its own.
+    fn other(&self) -> NodeConfig {
+        let data_dir = Some(self.folder.path().join("other"));
+        NodeConfig { site: SiteId(2), data_dir, ..self.config.clone() }
+    }
+
+    fn order(&self) -> SpawnOrder {
+        let folder = self.folder.path().to_path_buf();
+        SpawnOrder { program: PROGRAM.into(), arguments: Vec::new(), folder }
+    }
+
+    fn journal(&self) -> PathBuf {
+        self.config.data_dir.as_deref().unwrap().join(FILE)
+    }
+
+    fn start(&self) -> NodeProcess {
+        NodeProcess::spawn(&self.order(), &self.config).unwrap()
+    }
+
+    fn start_again(&self) -> Result<NodeProcess, SpawnError> {
+        NodeProcess::spawn_again(&self.order(), &self.config)
+    }
+
+    /// How a node with this configuration ends, and the end of its log.
+    fn refused(&self, config: &NodeConfig) -> (ExitStatus, String) {
+        let folder = tempfile::tempdir().unwrap();
+        let order = SpawnOrder { folder: folder.path().to_path_buf(), ..self.order() };
+        match NodeProcess::spawn(&order, config) {
+            Err(SpawnError::Ended { status, log, .. }) => (status, log),
+            other => panic!("it was not refused: {other:?}"),
+        }
+    }
+}
+
+fn entry(name: &str, processors: u32) -> SiteEntry {
+    SiteEntry { name: name.to_string(), processors }
+}
+
+fn port(process: &NodeProcess) -> u16 {
+    process.ready_line().listen[0].split("/tcp/").nth(1).unwrap().parse().unwrap()
+}
+
+fn signal(process: u32, signal: Signal) {
+    kill_process(Pid::from_raw(process as i32).unwrap(), signal).unwrap();
+}
+
+/// `kill -9`, and waits for the end.
+fn kill(process: NodeProcess) {
+    signal(process.id(), Signal::KILL);
+    drop(process);
+}
+
+fn restart(fleet: &mut Fleet) {
+    wait_until("the node ends and is started again", || !fleet.restart_ended().unwrap().is_empty());
+}
+
+fn wait_until_finished(fleet: &mut Fleet, jobs: u64) {
+    wait_until("all jobs end", || fleet.is_finished(jobs).unwrap());
+}
+
+fn wait_until(what: &str, mut reached: impl FnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !reached() {
+        assert!(Instant::now() < deadline, "not within {PATIENCE:?}: {what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+fn ended(events: &[Event]) -> usize {
+    events.iter().filter(|event| matches!(event.kind, EventKind::Completed { .. })).count()
+}
+
+/// Jobs of a second on one processor, one each second.
+fn jobs(numbers: std::ops::Range<u64>) -> Vec<TimedJob> {
+    let job = |number: u64| {
+        let spec = JobSpec {
+            id: JobId(number + 1),
+            submit: Time::from_secs(number as i64),
+            processors: 1,
+            requested: Span::from_secs(100),
+            user: -1,
+            origin: SiteId(1),
+            payload: 0,
+        };
+        TimedJob { spec, run_time: Span::from_secs(1) }
+    };
+    numbers.map(job).collect()
+}
