@@ -1,5 +1,7 @@
 //! `stealgrid bench`: what parts of a run cost on this machine.
 
+mod journal;
+
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
@@ -16,6 +18,7 @@ pub struct BenchArgs {
 #[derive(Clone, Debug, Subcommand)]
 enum What {
     Steal(StealArgs),
+    Journal(journal::JournalBenchArgs),
 }
 
 /// Measure a steal over the loopback interface: from the thief's request until it has started the job.
@@ -41,7 +44,13 @@ struct StealArgs {
 /// # Errors
 /// If the network or the peers fail.
 pub fn run(args: &BenchArgs) -> anyhow::Result<u8> {
-    let What::Steal(args) = &args.what;
+    match &args.what {
+        What::Steal(args) => steal(args),
+        What::Journal(args) => journal::run(args),
+    }
+}
+
+fn steal(args: &StealArgs) -> anyhow::Result<u8> {
     let cost = node::bench::steal(args.rounds as usize)?;
     let (steal, echo) = (Quantiles::of(cost.steals), Quantiles::of(cost.echoes));
     let ratio = steal.median.as_secs_f64() / echo.median.as_secs_f64();

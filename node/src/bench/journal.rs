@@ -1,0 +1,287 @@
+//! What a journal costs on this machine: the same run with and without one, and a restart after `kill -9`.
+//!
+//! Nodes are processes and journals are files, as in a run. Nothing here says what is cheap enough; see the command
+//! `bench journal` of the coordinator.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, ensure};
+use rustix::process::{Pid, Signal, kill_process};
+use scheduler::{EventKind, JobId, JobSpec, SiteId, Span, Time, TimedJob};
+
+use crate::config::{NodeConfig, SiteEntry};
+use crate::fleet::Fleet;
+use crate::journal::Durability;
+use crate::spawn::SpawnOrder;
+
+/// Seconds of trace time in a second. High, so that the nodes do nothing but work.
+const FACTOR: f64 = 1000.0;
+/// Processors of both sites: the second is larger, so it steals from the first. As many as in small logs of the
+/// archive; some 14 and 28 jobs run at once.
+const PROCESSORS: [u32; 2] = [64, 128];
+/// Of this many jobs the first site gets all but one, so that the second must steal.
+const SHARE: u64 = 8;
+/// From the order to the start, on the wall clock.
+const LEAD: Duration = Duration::from_millis(300);
+/// Ample on a loaded machine.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// Between two looks at nodes that work: seldom, for looking is work for them.
+const POLL: Duration = Duration::from_millis(20);
+/// Jobs that are handed over at once while nodes work.
+const PORTION: usize = 1000;
+/// Who hand over to each node: so many that it never waits for the next portion.
+const FEEDERS: usize = 4;
+
+/// How nodes are started, and where they keep files.
+#[derive(Clone, Debug)]
+pub struct Place {
+    /// The program.
+    pub program: PathBuf,
+    /// Arguments before those of the node.
+    pub arguments: Vec<String>,
+    /// An empty folder for journals and logs.
+    pub folder: PathBuf,
+}
+
+/// What one run did.
+#[derive(Clone, Copy, Debug)]
+pub struct Throughput {
+    /// Jobs in a second of the wall clock, from the first hand-over until all jobs have ended and all events are
+    /// collected.
+    pub jobs_per_second: f64,
+    /// Processor time of both nodes for each job.
+    pub processor_time: Duration,
+    /// Jobs that ended at another site than they were submitted at.
+    pub stolen: u64,
+    /// Bytes of both journals at the end, with write-ahead logs; 0 without.
+    pub journal_bytes: u64,
+    /// Writes to both journals.
+    pub commits: u64,
+}
+
+/// Runs so many jobs without run times on two sites, as fast as the nodes can: with a journal or without. They are
+/// handed over while the clocks run, and events are collected meanwhile, as a coordinator does.
+///
+/// # Errors
+/// If the nodes do not run or do something else.
+pub fn throughput(place: &Place, jobs: u64, durability: Option<Durability>) -> anyhow::Result<Throughput> {
+    let configs: Vec<NodeConfig> =
+        [1, 2].into_iter().map(|site| config(&place.folder, site, durability)).collect();
+    let mut fleet = Fleet::spawn_each(&place.order(), &configs)?;
+    fleet.wait_ready(PATIENCE)?;
+    fleet.start(FACTOR, Time::ZERO, LEAD)?;
+    std::thread::sleep(LEAD);
+    let jobs: Vec<TimedJob> = (1..=jobs).map(short_job).collect();
+    let before = processor_time(&fleet)?;
+    let begun = Instant::now();
+    let feeders = fleet.clients().zip([1, 2].map(SiteId)).flat_map(|(client, site)| {
+        let share: Vec<TimedJob> = jobs.iter().filter(|job| job.spec.origin == site).copied().collect();
+        let feed = |part: &[TimedJob]| {
+            let (client, part) = (client.clone(), part.to_vec());
+            std::thread::spawn(move || part.chunks(PORTION).try_for_each(|portion| client.jobs(portion)))
+        };
+        share.chunks(share.len().div_ceil(FEEDERS).max(1)).map(feed).collect::<Vec<_>>()
+    });
+    let feeders: Vec<_> = feeders.collect();
+    let (mut ended, mut stolen) = (0, 0);
+    while ended < jobs.len() {
+        ensure!(begun.elapsed() < PATIENCE, "{ended} of {} jobs ended within {PATIENCE:?}", jobs.len());
+        std::thread::sleep(POLL);
+        fleet.take_events(&mut |event| {
+            if let EventKind::Completed { job, .. } = event.kind {
+                ended += 1;
+                stolen += u64::from(event.site != jobs[job.0 as usize - 1].spec.origin);
+            }
+        })?;
+    }
+    let wall = begun.elapsed();
+    let processor_time = processor_time(&fleet)?.saturating_sub(before);
+    for feeder in feeders {
+        feeder.join().expect("handing over does not panic")?;
+    }
+    let mut commits = 0;
+    for client in fleet.clients() {
+        commits += series(&client.metrics()?, "stealgrid_journal_commits_total{").unwrap_or(0.0) as u64;
+    }
+    let journal_bytes = configs.iter().filter_map(|config| config.data_dir.as_deref()).map(bytes_of).sum();
+    fleet.stop(PATIENCE)?;
+    Ok(Throughput {
+        jobs_per_second: jobs.len() as f64 / wall.as_secs_f64(),
+        processor_time: processor_time / u32::try_from(jobs.len())?,
+        stolen,
+        journal_bytes,
+        commits,
+    })
+}
+
+/// What one restart took, on the wall clock.
+#[derive(Clone, Debug)]
+pub struct Restart {
+    /// From starting the process to its ready line.
+    pub ready: Duration,
+    /// From there to the answer of `/status`: the event loop serves.
+    pub serves: Duration,
+    /// From starting the process until both nodes are connected again.
+    pub connected: Duration,
+    /// What the node says of its parts: name and time.
+    pub steps: Vec<(String, Duration)>,
+    /// Jobs that wait in the queue.
+    pub waiting: usize,
+    /// Events that the node has in its journal.
+    pub events: u64,
+    /// Bytes of the journal, with its write-ahead log.
+    pub journal_bytes: u64,
+}
+
+/// Kills a node with so many `queued` jobs, after it has run `history` others, and starts it again.
+///
+/// # Errors
+/// If the nodes do not run or do something else.
+pub fn restart(place: &Place, queued: u64, history: u64) -> anyhow::Result<Restart> {
+    let configs: Vec<NodeConfig> =
+        [1, 2].into_iter().map(|site| config(&place.folder, site, Some(Durability::Process))).collect();
+    let mut fleet = Fleet::spawn_each(&place.order(), &configs)?;
+    fleet.wait_ready(PATIENCE)?;
+    let past: Vec<TimedJob> =
+        (1..=history).map(|id| TimedJob { ..job(id, SiteId(1), 1, Time::ZERO, Span::ZERO) }).collect();
+    fleet.feed(&past, |job| job.spec.origin)?;
+    fleet.start(FACTOR, Time::ZERO, LEAD)?;
+    finish(&mut fleet, history)?;
+    // One job for ever at each site, so that nothing starts and nobody steals; then those that wait.
+    let now =
+        Time::from_micros(fleet.statuses()?.iter().map(|status| status.trace_time_us).max().unwrap_or(0));
+    let long = |id, site: u32| {
+        job(id, SiteId(site), PROCESSORS[site as usize - 1], now, Span::from_secs(1_000_000_000))
+    };
+    fleet.feed(&[long(history + 1, 1), long(history + 2, 2)], |job| job.spec.origin)?;
+    wait_for(&mut fleet, |running, _| running == [1, 1])?;
+    let waiting: Vec<TimedJob> = (1..=queued)
+        .map(|id| job(history + 2 + id, SiteId(1), 1 + (id % 64) as u32, now, Span::from_secs(60)))
+        .collect();
+    fleet.feed(&waiting, |job| job.spec.origin)?;
+    wait_for(&mut fleet, |_, waiting| waiting[0] as u64 == queued)?;
+
+    let process = fleet.process_ids().next().context("there is a node")?;
+    kill_process(Pid::from_raw(i32::try_from(process)?).context("a process has an id")?, Signal::KILL)?;
+    // The kernel may take a moment to end the process; starting it is not measured before.
+    let dead = Instant::now();
+    let (mut begun, mut ready) = (dead, Duration::ZERO);
+    while ready == Duration::ZERO {
+        ensure!(dead.elapsed() < PATIENCE, "the node does not end");
+        begun = Instant::now();
+        if !fleet.restart_ended()?.is_empty() {
+            ready = begun.elapsed();
+        }
+    }
+    let asked = Instant::now();
+    let client = fleet.clients().next().context("there is a node")?.clone();
+    let status = client.status()?;
+    let serves = asked.elapsed();
+    fleet.wait_ready(PATIENCE)?;
+    let connected = begun.elapsed();
+    let page = client.metrics()?;
+    let steps = page.lines().filter_map(step).collect();
+    let journal_bytes = configs[0].data_dir.as_deref().map_or(0, bytes_of);
+    Ok(Restart {
+        ready,
+        serves,
+        connected,
+        steps,
+        waiting: status.outstanding.waiting,
+        events: status.events,
+        journal_bytes,
+    })
+}
+
+impl Place {
+    fn order(&self) -> SpawnOrder {
+        let Place { program, arguments, folder } = self.clone();
+        SpawnOrder { program, arguments, folder }
+    }
+}
+
+/// Waits until so many jobs have ended and nothing moves.
+fn finish(fleet: &mut Fleet, jobs: u64) -> anyhow::Result<()> {
+    let begun = Instant::now();
+    while !fleet.is_finished(jobs)? {
+        ensure!(begun.elapsed() < PATIENCE, "the jobs did not end within {PATIENCE:?}");
+        std::thread::sleep(POLL);
+    }
+    Ok(())
+}
+
+/// Waits until the numbers of running and of waiting jobs are what they should be.
+fn wait_for(fleet: &mut Fleet, reached: impl Fn(&[usize], &[usize]) -> bool) -> anyhow::Result<()> {
+    let begun = Instant::now();
+    loop {
+        let statuses = fleet.statuses()?;
+        let running: Vec<usize> = statuses.iter().map(|status| status.outstanding.running).collect();
+        let waiting: Vec<usize> = statuses.iter().map(|status| status.outstanding.waiting).collect();
+        if reached(&running, &waiting) {
+            return Ok(());
+        }
+        ensure!(begun.elapsed() < PATIENCE, "running {running:?}, waiting {waiting:?} after {PATIENCE:?}");
+        std::thread::sleep(POLL);
+    }
+}
+
+fn config(folder: &Path, site: u32, durability: Option<Durability>) -> NodeConfig {
+    let entry = |(index, processors): (usize, &u32)| SiteEntry {
+        name: format!("site{}", index + 1),
+        processors: *processors,
+    };
+    let mut config = NodeConfig::new(SiteId(site), PROCESSORS.iter().enumerate().map(entry).collect());
+    // Two seconds on the wall clock: ample for an answer.
+    config.options.retry = Some(Span::from_secs(2 * FACTOR as i64));
+    if let Some(durability) = durability {
+        config.data_dir = Some(folder.join(format!("data{site}")));
+        config.durability = durability;
+    }
+    config
+}
+
+/// A job that ends when it starts, due at once.
+fn short_job(id: u64) -> TimedJob {
+    let origin = if id.is_multiple_of(SHARE) { SiteId(2) } else { SiteId(1) };
+    job(id, origin, 1 + (id % 8) as u32, Time::ZERO, Span::ZERO)
+}
+
+fn job(id: u64, origin: SiteId, processors: u32, submit: Time, run_time: Span) -> TimedJob {
+    let requested = run_time.max(Span::from_secs(1));
+    let spec = JobSpec { id: JobId(id), submit, processors, requested, user: -1, origin, payload: 0 };
+    TimedJob { spec, run_time }
+}
+
+/// What all nodes have used of processors, by all their threads.
+fn processor_time(fleet: &Fleet) -> anyhow::Result<Duration> {
+    let mut nanos = 0;
+    for process in fleet.process_ids() {
+        for thread in std::fs::read_dir(format!("/proc/{process}/task"))? {
+            // A thread may end meanwhile.
+            let Ok(text) = std::fs::read_to_string(thread?.path().join("schedstat")) else { continue };
+            nanos += text.split_whitespace().next().and_then(|field| field.parse::<u64>().ok()).unwrap_or(0);
+        }
+    }
+    Ok(Duration::from_nanos(nanos))
+}
+
+/// Bytes of all files of a directory; 0 if there is none.
+fn bytes_of(dir: &Path) -> u64 {
+    let files = std::fs::read_dir(dir).into_iter().flatten().flatten();
+    files.filter_map(|file| file.metadata().ok()).map(|file| file.len()).sum()
+}
+
+/// The value of a series without labels but the site.
+fn series(page: &str, name: &str) -> Option<f64> {
+    let line = page.lines().find(|line| line.starts_with(name))?;
+    line.rsplit(' ').next()?.parse().ok()
+}
+
+/// One step of a restart, from a line of the page of metrics.
+fn step(line: &str) -> Option<(String, Duration)> {
+    let rest = line.strip_prefix("stealgrid_restart_seconds{")?;
+    let (labels, value) = rest.split_once("} ")?;
+    let name = labels.split("step=\"").nth(1)?.split('"').next()?;
+    Some((name.to_string(), Duration::try_from_secs_f64(value.parse().ok()?).ok()?))
+}
