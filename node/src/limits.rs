@@ -34,6 +34,8 @@ pub struct Limits {
     pub ban_secs: u32,
     /// Connections to the control interface at once.
     pub control_connections: usize,
+    /// Seconds for the head of a request to the control interface, and as many for its body.
+    pub control_request_secs: u32,
 }
 
 impl Default for Limits {
@@ -54,6 +56,8 @@ impl Default for Limits {
             offences: 10,
             ban_secs: 60,
             control_connections: 64,
+            // The largest body takes a second at the speed of a slow local network.
+            control_request_secs: 30,
         }
     }
 }
@@ -77,6 +81,7 @@ impl Limits {
             ("limits.offences", self.offences == 0),
             ("limits.ban_secs", self.ban_secs == 0),
             ("limits.control_connections", self.control_connections == 0),
+            ("limits.control_request_secs", self.control_request_secs == 0),
         ];
         if let Some((name, _)) = zero.into_iter().find(|(_, zero)| *zero) {
             return Err(ConfigError::Limit(name));
@@ -255,6 +260,13 @@ mod tests {
                 "connections to the control interface",
                 "the connection is closed",
                 Limit::ControlConnections,
+            ),
+            row(
+                "limits.control_request_secs",
+                limits.control_request_secs as usize,
+                "seconds for the head of a request to the control interface, and as many for its body",
+                "the connection is closed; 408 and counted if it is the body",
+                Limit::ControlTime,
             ),
             row(
                 "(body)",

@@ -69,11 +69,13 @@ pub enum Limit {
     ControlConnections,
     /// Bytes of a request to the control interface.
     ControlBody,
+    /// Time of a request to the control interface.
+    ControlTime,
 }
 
 impl Limit {
     /// All limits.
-    pub const ALL: [Limit; 10] = [
+    pub const ALL: [Limit; 11] = [
         Limit::Outbox,
         Limit::Inbox,
         Limit::DelayLine,
@@ -84,6 +86,7 @@ impl Limit {
         Limit::Connections,
         Limit::ControlConnections,
         Limit::ControlBody,
+        Limit::ControlTime,
     ];
 
     /// The name in metrics and in `/status`.
@@ -99,6 +102,7 @@ impl Limit {
             Limit::Connections => "connections",
             Limit::ControlConnections => "control_connections",
             Limit::ControlBody => "control_body",
+            Limit::ControlTime => "control_time",
         }
     }
 }
@@ -163,6 +167,7 @@ pub struct Metrics {
     link_delay: GaugeVec,
     link_delay_configured: GaugeVec,
     link_intrinsic: GaugeVec,
+    link_absence: GaugeVec,
     limit_hits: IntCounterVec,
     refusals: Refusals,
     trace_time: Gauge,
@@ -335,6 +340,11 @@ impl Metrics {
                  time.",
                 &["peer"],
             ),
+            link_absence: seconds(
+                "stealgrid_link_absence_seconds",
+                "How long nothing was heard of the other site before it was heard again, the last time, in trace time.",
+                &["peer"],
+            ),
             link_delay_configured: seconds(
                 "stealgrid_link_delay_configured_seconds",
                 "Injected delay of messages from the other site, in trace time.",
@@ -392,6 +402,7 @@ impl Metrics {
         }
         for other in self.grid.sites().iter().filter(|other| other.id != self.site) {
             self.connected.with_label_values(&[&other.name]).set(0);
+            self.link_absence.with_label_values(&[&other.name]).set(0.0);
         }
         self.show_processors();
     }
@@ -487,7 +498,11 @@ impl Metrics {
             | EventKind::Denied { .. }
             | EventKind::Followed { .. } => {}
             EventKind::Suspected { peer } => self.believe(peer, "suspected", "suspected"),
-            EventKind::Heard { peer, .. } => self.believe(peer, "heard", "here"),
+            EventKind::Heard { peer, after } => {
+                self.believe(peer, "heard", "here");
+                let peer = self.grid.site(peer).name.as_str();
+                self.link_absence.with_label_values(&[peer]).set(after.as_secs_f64());
+            }
             EventKind::Gone { peer } => self.believe(peer, "gone", "gone"),
             EventKind::Left { peer } => self.believe(peer, "left", "leaving"),
             EventKind::TookOver { job, .. } => {
@@ -854,6 +869,7 @@ mod tests {
                 "stealgrid_sites{presence=\"here\",site=\"site1\"} 1",
                 "stealgrid_membership_events_total{event=\"heard\",site=\"site1\"} 1",
                 "stealgrid_membership_events_total{event=\"left\",site=\"site1\"} 0",
+                "stealgrid_link_absence_seconds{peer=\"site2\",site=\"site1\"} 120",
                 "stealgrid_jobs_stranded{site=\"site1\"} 0",
                 "stealgrid_jobs_stranded_total{site=\"site1\"} 1",
                 "stealgrid_jobs_superseded_total{state=\"executing\",site=\"site1\"} 1",

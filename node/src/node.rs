@@ -190,12 +190,12 @@ impl Node {
             Some((journal, saved)) => site.resume(journal, saved, network_took).map_err(StartError::Begin)?,
             None => site,
         };
-        let context = server::Context::new(commands.clone(), sender, token, Arc::clone(&counters));
+        let context =
+            server::Context::new(commands.clone(), sender, token, Arc::clone(&counters), &config.limits);
         let mut servers = Vec::new();
         let mut serve_on = |listener, router| {
             let (stop, stopped) = oneshot::channel();
-            let connections_max = config.limits.control_connections;
-            let serving = serve(listener, router, connections_max, Arc::clone(&counters), stopped);
+            let serving = serve(listener, router, config.limits.clone(), Arc::clone(&counters), stopped);
             servers.push(Server { task: tokio::spawn(serving.instrument(span.clone())), stop });
         };
         serve_on(control_listener, server::control(context.clone()));

@@ -538,6 +538,7 @@ impl SiteLoop {
             (Limit::Connections, network.counts().refused(RefusedConnection::Limit)),
             (Limit::ControlConnections, self.control.connections()),
             (Limit::ControlBody, self.control.bodies()),
+            (Limit::ControlTime, self.control.slow_bodies()),
         ]
     }
 

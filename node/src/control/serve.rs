@@ -16,9 +16,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot, watch};
 use tokio::task::JoinSet;
 
 use super::token::Unauthorised;
+use crate::limits::Limits;
 
-/// How long the head of a request may take, and how long a connection may be idle between two.
-const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 /// Most bytes that are read before a request is understood.
 const HEAD_BYTES_MAX: usize = 64 * 1024;
 /// After a connection could not be accepted, as when the process has too many files open.
@@ -39,6 +38,7 @@ pub(crate) struct ControlCounters {
     asked: AtomicU64,
     silent_ms: AtomicU64,
     armed: AtomicBool,
+    slow: AtomicU64,
 }
 
 impl ControlCounters {
@@ -94,6 +94,10 @@ impl ControlCounters {
         }
     }
 
+    pub(super) fn too_slow(&self) {
+        self.slow.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// Orders without the token, by the reasons in order.
     pub(crate) fn unauthorised(&self) -> [u64; 3] {
         [&self.no_token, &self.missing, &self.wrong].map(|count| count.load(Ordering::Relaxed))
@@ -108,17 +112,23 @@ impl ControlCounters {
     pub(crate) fn bodies(&self) -> u64 {
         self.body.load(Ordering::Relaxed)
     }
+
+    /// Requests whose body did not arrive in time.
+    pub(crate) fn slow_bodies(&self) -> u64 {
+        self.slow.load(Ordering::Relaxed)
+    }
 }
 
-/// Serves at most `connections_max` connections at once until `stop` resolves, and those that are open to their end.
+/// Serves as many connections at once as the limits allow until `stop` resolves, and those that are open to their end.
 pub(crate) async fn serve(
     listener: TcpListener,
     router: Router,
-    connections_max: usize,
+    limits: Limits,
     counters: Arc<ControlCounters>,
     mut stop: oneshot::Receiver<()>,
 ) -> io::Result<()> {
-    let places = Arc::new(Semaphore::new(connections_max.min(Semaphore::MAX_PERMITS)));
+    let places = Arc::new(Semaphore::new(limits.control_connections.min(Semaphore::MAX_PERMITS)));
+    let head_timeout = Duration::from_secs(u64::from(limits.control_request_secs));
     // Nothing is ever sent: it closes with this function.
     let (closing, closed) = watch::channel(());
     let mut open = JoinSet::new();
@@ -138,7 +148,10 @@ pub(crate) async fn serve(
             }
         };
         match Arc::clone(&places).try_acquire_owned() {
-            Ok(place) => drop(open.spawn(connection(stream, router.clone(), place, closed.clone()))),
+            Ok(place) => {
+                let connection = connection(stream, router.clone(), head_timeout, place, closed.clone());
+                open.spawn(connection);
+            }
             // Dropped, which closes it.
             Err(_) => drop(counters.connections.fetch_add(1, Ordering::Relaxed)),
         }
@@ -148,10 +161,12 @@ pub(crate) async fn serve(
     Ok(())
 }
 
-/// One connection to its end; to that of its request when the server closes.
+/// One connection to its end; to that of its request when the server closes. The timeout is for the head of a request,
+/// and for being idle between two.
 async fn connection(
     stream: TcpStream,
     router: Router,
+    head_timeout: Duration,
     place: OwnedSemaphorePermit,
     mut closed: watch::Receiver<()>,
 ) {
@@ -160,7 +175,7 @@ async fn connection(
         tracing::debug!(%error, "a control connection keeps the delay of TCP");
     }
     let mut http = http1::Builder::new();
-    http.timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT).max_buf_size(HEAD_BYTES_MAX);
+    http.timer(TokioTimer::new()).header_read_timeout(head_timeout).max_buf_size(HEAD_BYTES_MAX);
     let service = TowerToHyperService::new(router.into_service::<Incoming>());
     let mut connection = pin!(http.serve_connection(TokioIo::new(stream), service).with_upgrades());
     let served = tokio::select! {

@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use axum::body::{Body, Bytes};
 use axum::extract::rejection::{JsonRejection, QueryRejection};
-use axum::extract::{DefaultBodyLimit, Json, Query, Request, State};
+use axum::extract::{DefaultBodyLimit, FromRequest as _, Json, Query, Request, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
@@ -21,6 +22,7 @@ use super::serve::ControlCounters;
 use super::token::{Token, Unauthorised};
 use crate::arrivals::ArrivalsError;
 use crate::clock::StartOrder;
+use crate::limits::Limits;
 use crate::lockstep::UPGRADE;
 use crate::network::NetworkHandle;
 
@@ -40,6 +42,8 @@ pub(crate) struct Context {
     network: NetworkHandle,
     token: Option<Arc<Token>>,
     counters: Arc<ControlCounters>,
+    /// How long the body of a request may take.
+    body_timeout: Duration,
 }
 
 /// A refused request.
@@ -129,11 +133,32 @@ async fn authorise(
         return Err(unauthorised(why));
     }
     context.counters.ask();
-    let response = next.run(request).await;
-    if response.status() == StatusCode::PAYLOAD_TOO_LARGE {
-        context.counters.too_long();
+    match whole(request, context.body_timeout).await {
+        Ok(request) => Ok(next.run(request).await),
+        Err(refused) => {
+            match refused.0 {
+                StatusCode::PAYLOAD_TOO_LARGE => context.counters.too_long(),
+                StatusCode::REQUEST_TIMEOUT => context.counters.too_slow(),
+                // It broke.
+                _ => {}
+            }
+            Err(refused)
+        }
     }
-    Ok(response)
+}
+
+/// The request with all of its body, so that nobody holds a place by sending it slowly.
+async fn whole(request: Request, timeout: Duration) -> Result<Request, Refused> {
+    let (parts, body) = request.into_parts();
+    // The limit of the body is among the extensions of the request.
+    let read = Bytes::from_request(Request::from_parts(parts.clone(), body), &());
+    let late = |_| {
+        let reason = format!("the body of the request did not arrive within {timeout:?}");
+        Refused(StatusCode::REQUEST_TIMEOUT, reason)
+    };
+    let body = tokio::time::timeout(timeout, read).await.map_err(late)?;
+    let body = body.map_err(|rejection| Refused(rejection.status(), rejection.body_text()))?;
+    Ok(Request::from_parts(parts, Body::from(body)))
 }
 
 fn unauthorised(why: Unauthorised) -> Refused {
@@ -147,8 +172,10 @@ impl Context {
         network: NetworkHandle,
         token: Option<Token>,
         counters: Arc<ControlCounters>,
+        limits: &Limits,
     ) -> Context {
-        Context { commands, network, token: token.map(Arc::new), counters }
+        let body_timeout = Duration::from_secs(u64::from(limits.control_request_secs));
+        Context { commands, network, token: token.map(Arc::new), counters, body_timeout }
     }
 
     /// Asks the event loop.

@@ -51,7 +51,8 @@ const LEAVING_GRACE: Duration = Duration::from_secs(1);
 const PROBE_BYTES: usize = 128;
 /// What is shown of a text that another node chose.
 const SHOWN_CHARS_MAX: usize = 80;
-/// Pings that fail in a row before a connection is given up.
+/// Reports of failed pings before a connection is given up. Libp2p keeps the first failure to itself, so that this is
+/// the third ping in a row, after some 40 s.
 const PING_FAILURES_MAX: u32 = 2;
 
 /// A node there is a connection to.
