@@ -5,11 +5,15 @@
 mod hostile;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::{ErrorKind, Read as _};
+use std::net::TcpStream;
 use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use node::config::{IdentitySource, Member, SiteEntry};
 use node::control::Token;
+use node::control::api::Status;
 use node::frame::Frame;
 use node::limits::Limits;
 use node::lockstep::Client;
@@ -19,11 +23,13 @@ use protocol::Message;
 use protocol::message::Offer;
 use scheduler::{Event, EventKind, JobId, JobSpec, SiteId, Span, Time, TimedJob};
 
-use self::hostile::{Hostile, Introduction};
+use self::hostile::{Conduct, Hostile, Introduction};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_stealgrid-node");
 /// Ample for what takes seconds; reached only by a failing test.
 const PATIENCE: Duration = Duration::from_secs(120);
+/// Tests that keep processors busy take turns: the overloaded node must be asked for its events in time.
+static TURN: Mutex<()> = Mutex::new(());
 /// Two good sites, and a third that is hostile and wider than both: nobody wants to steal from it.
 const PROCESSORS: [u32; 3] = [2, 8, 16];
 
@@ -119,6 +125,7 @@ fn an_overloaded_node_stays_within_its_memory_answers_busy_and_loses_nothing() {
     const JOBS: u64 = 5_000;
     /// The stated limit of a node that holds a thousand jobs and 20,000 events.
     const RESIDENT_MAX_KIB: u64 = 48 * 1024;
+    let _turn = turn();
     let mut flood = Vec::new();
     for sequence in 1..=50_000 {
         flood.extend(hostile::record(&frame(SiteId(3), SiteId(1), sequence).encode()));
@@ -130,7 +137,7 @@ fn an_overloaded_node_stays_within_its_memory_answers_busy_and_loses_nothing() {
         inbox_bytes: 1024 * 1024,
         ..Limits::default()
     };
-    let mut grid = Grid::start(&limits, flood);
+    let mut grid = Grid::start(&limits, Conduct { bytes: flood, ..Conduct::default() });
 
     // Two processors for ten seconds each, submitted within a tenth of the time that ten processors need for them.
     let span = JOBS * 20 / 10 / 10;
@@ -151,13 +158,56 @@ fn an_overloaded_node_stays_within_its_memory_answers_busy_and_loses_nothing() {
     grid.stop();
 }
 
+#[test]
+fn hellos_beyond_the_rate_are_not_taken_and_the_others_finish_their_jobs() {
+    let _turn = turn();
+    let limits = Limits { requests_per_second: 5, ..Limits::default() };
+    let mut grid = Grid::start(&limits, Conduct { hellos: 40, ..Conduct::default() });
+    grid.hostile.attack();
+    grid.run(&jobs_of_a_minute(), 100.0);
+    let page = grid.until_metric("stealgrid_limit_hits_total", "rate", 1);
+    assert!(metric(&page, "stealgrid_offences_total", "rate") > 0, "{page}");
+    grid.stop();
+}
+
+/// Ten seconds for the handshake, twenty for the introduction: those who say nothing are gone after that, and hold no
+/// more places meanwhile than there are for them.
+#[test]
+fn those_who_say_nothing_are_dropped_and_the_others_finish_their_jobs() {
+    const PENDING_MAX: u32 = 4;
+    let limits = Limits { connections_pending: PENDING_MAX, ..Limits::default() };
+    // It shows the key and its identity, and never says of which run and grid it is.
+    let mut grid = Grid::spawn(&limits, Conduct { introduces: false, ..Conduct::default() });
+    grid.until_connected();
+    // They do not even show the key.
+    let address = grid.fleet.statuses().unwrap()[0].listen[0].clone();
+    let mut words = address.split('/').skip(2).step_by(2);
+    let address = format!("{}:{}", words.next().unwrap(), words.next().unwrap());
+    let strangers: Vec<TcpStream> =
+        (0..2 * PENDING_MAX).map(|_| TcpStream::connect(&address).unwrap()).collect();
+
+    grid.run(&jobs_of_a_minute(), 100.0);
+    grid.until_metric("stealgrid_limit_hits_total", "connections", u64::from(PENDING_MAX));
+    grid.until_metric("stealgrid_connections_refused_total", "handshake", u64::from(PENDING_MAX));
+    grid.until_metric("stealgrid_connections_refused_total", "silent", 1);
+    for mut stranger in strangers {
+        stranger.set_read_timeout(Some(PATIENCE)).unwrap();
+        match stranger.read_to_end(&mut Vec::new()) {
+            Ok(read) => assert!(read <= 24, "more than the beginning of a handshake: {read} bytes"),
+            Err(error) => assert_eq!(error.kind(), ErrorKind::ConnectionReset, "{error}"),
+        }
+    }
+    assert!(grid.log().contains("pending incoming connections are allowed"), "{}", grid.log());
+    grid.until_connected();
+    grid.stop();
+}
+
 /// Runs jobs at the good sites while the third sends these bytes: the pages of the good ones.
 fn under_attack(bytes: Vec<u8>) -> Vec<String> {
     let limits = Limits { offences: 3, ..Limits::default() };
-    let mut grid = Grid::start(&limits, bytes);
+    let mut grid = Grid::start(&limits, Conduct { bytes, ..Conduct::default() });
     grid.hostile.attack();
-    let jobs: Vec<TimedJob> = (1..=30).map(|id| job(id, 1)).collect();
-    grid.run(&jobs, 100.0);
+    grid.run(&jobs_of_a_minute(), 100.0);
     // What a site sends is looked at once the clock runs.
     let deadline = Instant::now() + PATIENCE;
     let pages = loop {
@@ -176,11 +226,18 @@ fn under_attack(bytes: Vec<u8>) -> Vec<String> {
 struct Grid {
     fleet: Fleet,
     hostile: Hostile,
-    _folder: tempfile::TempDir,
+    folder: tempfile::TempDir,
 }
 
 impl Grid {
-    fn start(limits: &Limits, bytes: Vec<u8>) -> Grid {
+    fn start(limits: &Limits, conduct: Conduct) -> Grid {
+        let mut grid = Grid::spawn(limits, conduct);
+        grid.fleet.wait_ready(PATIENCE).unwrap();
+        grid
+    }
+
+    /// The same, without waiting until all are connected.
+    fn spawn(limits: &Limits, conduct: Conduct) -> Grid {
         let folder = tempfile::tempdir().unwrap();
         let (keypair, peer_id) = hostile::identity();
         let good = |site: u32| NodeConfig {
@@ -190,7 +247,7 @@ impl Grid {
             events_max: 20_000,
             ..config(site, &PROCESSORS)
         };
-        let mut fleet = Fleet::spawn_each(&order(folder.path()), &[good(1), good(2)]).unwrap();
+        let fleet = Fleet::spawn_each(&order(folder.path()), &[good(1), good(2)]).unwrap();
         let addresses = fleet.clients().map(|client| {
             let status = client.status().unwrap();
             format!("{}/p2p/{}", status.listen[0], status.peer_id)
@@ -198,9 +255,8 @@ impl Grid {
         let introduction = Introduction { run: good(1).run, site: 3, processors: PROCESSORS.to_vec() };
         let addresses = addresses.collect();
         let hostile =
-            Hostile::start(keypair, &folder.path().join("grid.key"), introduction, addresses, bytes);
-        fleet.wait_ready(PATIENCE).unwrap();
-        Grid { fleet, hostile, _folder: folder }
+            Hostile::start(keypair, &folder.path().join("grid.key"), introduction, addresses, conduct);
+        Grid { fleet, hostile, folder }
     }
 
     /// Hands all jobs to the first site and waits for the end of each: the pages of metrics.
@@ -245,6 +301,38 @@ impl Grid {
         fleet.clients().map(|client| client.metrics().unwrap()).collect()
     }
 
+    /// Waits until the first site has counted so many; its page.
+    fn until_metric(&mut self, name: &str, label: &str, least: u64) -> String {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let page = self.fleet.clients().next().unwrap().metrics().unwrap();
+            if metric(&page, name, label) >= least {
+                return page;
+            }
+            assert!(Instant::now() < deadline, "{name} {label} stays below {least}: {page}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Waits until the good sites are connected with each other.
+    fn until_connected(&mut self) {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let statuses = self.fleet.statuses().unwrap();
+            let good = |status: &Status| status.links.iter().any(|link| link.site.0 <= 2 && link.connected);
+            if statuses.iter().all(good) {
+                return;
+            }
+            assert!(Instant::now() < deadline, "{statuses:#?}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// What the first site has logged.
+    fn log(&self) -> String {
+        std::fs::read_to_string(self.folder.path().join("site1.log")).unwrap()
+    }
+
     /// The most memory that each process ever had, as the kernel counts it.
     fn resident_max_kib(&self) -> Vec<u64> {
         let of_process = |id: u32| {
@@ -276,6 +364,11 @@ fn frame(from: SiteId, to: SiteId, sequence: u64) -> Frame {
     }
 }
 
+/// A test that fails takes nobody's turn away.
+fn turn() -> MutexGuard<'static, ()> {
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// One line of a page; 0 without it.
 fn metric(page: &str, name: &str, label: &str) -> u64 {
     let wanted =
@@ -292,6 +385,11 @@ fn config(site: u32, processors: &[u32]) -> NodeConfig {
     let mut config = NodeConfig::new(SiteId(site), processors.iter().enumerate().map(entry).collect());
     config.options.retry = Some(Span::from_secs(5_000));
     config
+}
+
+/// More than the first site can do in a minute.
+fn jobs_of_a_minute() -> Vec<TimedJob> {
+    (1..=30).map(|id| job(id, 1)).collect()
 }
 
 /// As wide as the first site.

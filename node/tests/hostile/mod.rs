@@ -15,7 +15,7 @@ use libp2p::identity::Keypair;
 use libp2p::pnet::{PnetConfig, PreSharedKey};
 use libp2p::request_response::{self, Message, ProtocolSupport};
 use libp2p::swarm::{NetworkBehaviour, SwarmEvent};
-use libp2p::{Multiaddr, StreamProtocol, Swarm, SwarmBuilder, identify, noise, ping, tcp, yamux};
+use libp2p::{Multiaddr, PeerId, StreamProtocol, Swarm, SwarmBuilder, identify, noise, ping, tcp, yamux};
 
 /// How long it waits before it comes again.
 const AGAIN: Duration = Duration::from_millis(100);
@@ -30,6 +30,22 @@ pub(crate) struct Introduction {
     pub(crate) site: u32,
     /// Processors of all sites.
     pub(crate) processors: Vec<u32>,
+}
+
+/// What it does.
+pub(crate) struct Conduct {
+    /// Whether it introduces itself, as a node does.
+    pub(crate) introduces: bool,
+    /// What it writes on every stream for frames once it attacks.
+    pub(crate) bytes: Vec<u8>,
+    /// How often it introduces itself once more on every connection once it attacks.
+    pub(crate) hellos: usize,
+}
+
+impl Default for Conduct {
+    fn default() -> Conduct {
+        Conduct { introduces: true, bytes: Vec::new(), hellos: 0 }
+    }
 }
 
 /// The hostile site, on a thread of its own until it is dropped.
@@ -55,14 +71,13 @@ pub(crate) fn record(frame: &[u8]) -> Vec<u8> {
 }
 
 impl Hostile {
-    /// Connects to the nodes at these addresses, again and again. Once it attacks, it sends these bytes on every
-    /// stream for frames.
+    /// Connects to the nodes at these addresses, again and again.
     pub(crate) fn start(
         keypair: Keypair,
         grid_key: &Path,
         introduction: Introduction,
         addresses: Vec<String>,
-        bytes: Vec<u8>,
+        conduct: Conduct,
     ) -> Hostile {
         let key: PreSharedKey = std::fs::read_to_string(grid_key).unwrap().parse().unwrap();
         let (attacks, ends) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
@@ -72,7 +87,7 @@ impl Hostile {
             runtime.block_on(async {
                 let swarm = build(keypair, key, &introduction.run);
                 let addresses = addresses.iter().map(|address| address.parse().unwrap()).collect();
-                Running { swarm, introduction, addresses, bytes }.run(&flags.0, &flags.1).await;
+                Running { swarm, introduction, addresses, conduct }.run(&flags.0, &flags.1).await;
             });
         });
         Hostile { attacks, ends, thread: Some(thread) }
@@ -98,7 +113,7 @@ struct Running {
     swarm: Swarm<Behaviour>,
     introduction: Introduction,
     addresses: Vec<Multiaddr>,
-    bytes: Vec<u8>,
+    conduct: Conduct,
 }
 
 impl Running {
@@ -108,15 +123,25 @@ impl Running {
         while !ends.load(Ordering::Relaxed) {
             tokio::select! {
                 _ = tick.tick() => {
-                    // Connections beyond the first are refused by the dialer itself: one attempt at a time is enough.
+                    // One attempt at a time is enough.
                     for address in self.addresses.clone() {
                         let Some(libp2p::multiaddr::Protocol::P2p(peer)) = address.iter().last() else { panic!() };
                         if !self.swarm.is_connected(&peer) {
                             attacked.remove(&peer);
                             // Refused attempts are what this is about.
                             let _ = self.swarm.dial(address);
-                        } else if attacks.load(Ordering::Relaxed) && attacked.insert(peer) {
-                            self.swarm.behaviour_mut().frames.send_request(&peer, self.bytes.clone());
+                            continue;
+                        }
+                        if !attacks.load(Ordering::Relaxed) {
+                            continue;
+                        }
+                        if attacked.insert(peer) {
+                            for _ in 0..self.conduct.hellos {
+                                self.introduce(&peer);
+                            }
+                            if !self.conduct.bytes.is_empty() {
+                                self.swarm.behaviour_mut().frames.send_request(&peer, self.conduct.bytes.clone());
+                            }
                         }
                     }
                 }
@@ -125,23 +150,29 @@ impl Running {
         }
     }
 
+    fn introduce(&mut self, peer: &PeerId) {
+        let mut hello = Vec::new();
+        hello.extend_from_slice(&1_u32.to_le_bytes());
+        hello.extend_from_slice(&self.introduction.site.to_le_bytes());
+        hello.extend_from_slice(&LIFE.to_le_bytes());
+        hello.extend_from_slice(&(self.introduction.processors.len() as u32).to_le_bytes());
+        for processors in &self.introduction.processors {
+            hello.extend_from_slice(&processors.to_le_bytes());
+        }
+        let mut request = vec![0];
+        request.extend_from_slice(&(hello.len() as u32).to_le_bytes());
+        request.extend_from_slice(&hello);
+        self.swarm.behaviour_mut().hellos.send_request(peer, request);
+    }
+
     fn on_event(&mut self, event: SwarmEvent<BehaviourEvent>) {
         match event {
             SwarmEvent::Behaviour(BehaviourEvent::Identify(identify::Event::Received {
                 peer_id, ..
             })) => {
-                let mut hello = Vec::new();
-                hello.extend_from_slice(&1_u32.to_le_bytes());
-                hello.extend_from_slice(&self.introduction.site.to_le_bytes());
-                hello.extend_from_slice(&LIFE.to_le_bytes());
-                hello.extend_from_slice(&(self.introduction.processors.len() as u32).to_le_bytes());
-                for processors in &self.introduction.processors {
-                    hello.extend_from_slice(&processors.to_le_bytes());
+                if self.conduct.introduces {
+                    self.introduce(&peer_id);
                 }
-                let mut request = vec![0];
-                request.extend_from_slice(&(hello.len() as u32).to_le_bytes());
-                request.extend_from_slice(&hello);
-                self.swarm.behaviour_mut().hellos.send_request(&peer_id, request);
             }
             SwarmEvent::Behaviour(BehaviourEvent::Hellos(request_response::Event::Message {
                 message: Message::Request { channel, .. },
