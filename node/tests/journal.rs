@@ -138,6 +138,18 @@ fn a_wrong_value_is_named_and_the_rest_is_counted() {
     assert_eq!(checked.events, 100);
 }
 
+/// An empty one in its place would mean that jobs are lost, and nobody told.
+#[test]
+fn a_journal_that_is_missing_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    filled(folder.path());
+    std::fs::remove_file(folder.path().join(FILE)).unwrap();
+    let error = open(folder.path()).unwrap_err();
+    assert_eq!(error.exit_code(), exit::JOURNAL_DAMAGED);
+    assert!(error.to_string().contains("the file is missing, and there were"), "{error}");
+    assert!(!folder.path().join(FILE).exists(), "nothing is made in its place");
+}
+
 /// SQLite takes a shorter write-ahead log for a whole one; the guard does not.
 #[test]
 fn a_journal_that_lost_its_last_writes_is_refused() {

@@ -99,13 +99,18 @@ impl Store {
         let path = dir.join(FILE);
         let fail = failure(&path);
         let exists = path.try_exists().map_err(file_error("look at", &path))?;
-        if !exists {
+        let promised = promised(&mut guard).map_err(file_error("read", &lock))?;
+        if !exists && promised > 0 {
+            let what = format!(
+                "the file is missing, and there were {promised} writes; put it back, or remove the directory to begin \
+                 without what it said"
+            );
+            return Err(JournalError::Damaged { path, what });
+        } else if !exists {
             create(&path, durability, bytes_max)?;
-            guard.set_len(0).map_err(file_error("write", &lock))?;
         } else if std::fs::metadata(&path).is_ok_and(|file| file.len() < PAGE) {
             return Err(JournalError::Damaged { path, what: "the file is cut off".to_string() });
         }
-        let promised = promised(&mut guard).map_err(file_error("read", &lock))?;
         let db = Connection::open_with_flags(&path, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(&fail)?;
         prepare(&db, durability, bytes_max).map_err(&fail)?;
         let mut store = Store { db, path, guard, commits: 0, logged: Rows::new(), damage: Vec::new() };
