@@ -32,7 +32,7 @@ pub enum IdentityError {
     },
     /// The content is no key.
     #[error(
-        "identity file {}: {reason}; restore it from a backup, or delete it to get a new identity",
+        "identity file {}: {reason}; restore it from a backup, or name another file: one that is missing is made, with a new identity",
         .path.display()
     )]
     Corrupt {
@@ -157,7 +157,7 @@ mod tests {
 
         let error = Identity::from_file(&path).err().unwrap().to_string();
 
-        assert!(error.contains("delete it to get a new identity"), "{error}");
+        assert!(error.contains("one that is missing is made"), "{error}");
         assert_eq!(std::fs::read(&path).unwrap(), b"not a key");
     }
 }

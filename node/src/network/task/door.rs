@@ -231,5 +231,18 @@ fn connect_error(error: &io::Error) -> Option<io::ErrorKind> {
             None => error.source(),
         };
     }
-    None
+    // Some layers pass on the words of what they wrap, and not the error.
+    let words = format!("{error:?}");
+    let kinds = [
+        io::ErrorKind::ConnectionRefused,
+        io::ErrorKind::HostUnreachable,
+        io::ErrorKind::NetworkUnreachable,
+        io::ErrorKind::NetworkDown,
+        io::ErrorKind::AddrNotAvailable,
+        io::ErrorKind::TimedOut,
+    ];
+    if words.contains("Timeout") {
+        return Some(io::ErrorKind::TimedOut);
+    }
+    kinds.into_iter().find(|kind| words.contains(&format!("kind: {kind:?}")))
 }
