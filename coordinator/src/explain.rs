@@ -178,7 +178,11 @@ impl Explained {
                 "crashes interrupted it {}, and it was taken over {}{}\n",
                 times(life.interrupted),
                 times(life.taken_over),
-                if self.may_have_run_twice { "; it may have run twice" } else { "" }
+                match (life.ends > 1, self.may_have_run_twice) {
+                    (true, _) => "; it ran twice",
+                    (false, true) => "; it may have run twice",
+                    (false, false) => "",
+                }
             );
         }
         text += "\nWhat happened\n";

@@ -32,7 +32,7 @@ const LINE_EVERY: Duration = Duration::from_secs(10);
 #[derive(Clone, Debug, Args)]
 pub struct SwarmArgs {
     /// How many seeds
-    #[arg(long, value_name = "N", default_value_t = 1000)]
+    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..))]
     seeds: u64,
 
     /// The first seed
@@ -93,7 +93,16 @@ pub fn command(args: &SwarmArgs) -> anyhow::Result<u8> {
     // A failed assertion is a finding like others; it is reported with its seed.
     std::panic::set_hook(Box::new(|_| {}));
     let summary = match args.seed {
-        Some(seed) => one(seed, args),
+        Some(seed) => match one(seed, args) {
+            Some(summary) => summary,
+            None => {
+                eprintln!(
+                    "error: --shrunk leaves no job of seed {seed}, so nothing would be tried; give it as the failure \
+                     printed it"
+                );
+                return Ok(exit::USAGE);
+            }
+        },
         None => many(args),
     };
     if args.json {
@@ -107,10 +116,14 @@ pub fn command(args: &SwarmArgs) -> anyhow::Result<u8> {
     Ok(if summary.failures.is_empty() { exit::DONE } else { exit::OUT_OF_TOLERANCE })
 }
 
-fn one(seed: u64, args: &SwarmArgs) -> Summary {
+/// Runs one seed; none if nothing of it is left to run.
+fn one(seed: u64, args: &SwarmArgs) -> Option<Summary> {
     let begun = Instant::now();
     let reduction = args.shrunk.clone().unwrap_or_default();
     let scenario = reduction.apply(swarm::draw(seed));
+    if scenario.jobs.is_empty() {
+        return None;
+    }
     if args.trace {
         println!("{} with {:?}", scenario.strategy, scenario.options);
         println!("sizes {:?}, {:?}", scenario.grid.sizes(), scenario.network);
@@ -138,7 +151,7 @@ fn one(seed: u64, args: &SwarmArgs) -> Summary {
         }
         Err(broken) => summary.failures.push(shrunk(seed, broken)),
     }
-    summary.end(begun)
+    Some(summary.end(begun))
 }
 
 fn many(args: &SwarmArgs) -> Summary {

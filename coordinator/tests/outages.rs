@@ -76,7 +76,8 @@ fn assert_all_ended(out: &Path) {
     let ids: BTreeSet<&str> = rows.iter().map(|row| row[column("job_id")]).collect();
     assert_eq!((rows.len(), ids.len()), (JOBS, JOBS));
     assert!(rows.iter().all(|row| row[column("final_state")] == "COMPLETED_SUCCESSFULLY"), "{jobs}");
-    assert!(read(&out.join("manifest.json")).contains("complete"));
+    let manifest: serde_json::Value = serde_json::from_str(&read(&out.join("manifest.json"))).unwrap();
+    assert_eq!(manifest["status"], "complete", "{manifest}");
 }
 
 /// What was believed of sites, in words.

@@ -44,6 +44,8 @@ pub struct Life {
     /// When it ended.
     #[serde(rename = "end_us")]
     pub end: Option<Time>,
+    /// How often it ended by itself: more than once only if it was taken over.
+    pub ends: u32,
     /// Changes of site.
     pub hops: u32,
     /// How often a crash interrupted it.
@@ -382,6 +384,9 @@ impl LifeBuilder {
                     Some(end) if end < at => ", for the second time",
                     _ => "",
                 };
+                if let Some(life) = &mut self.life {
+                    life.ends += 1;
+                }
                 self.step(at, site, format!("it ends at {}{again}", self.name(site)));
             }
             EventKind::Interrupted { job, killed, .. } if job == self.job => {
@@ -482,6 +487,7 @@ impl LifeBuilder {
             submit: at,
             start: None,
             end: None,
+            ends: 0,
             hops: 0,
             interrupted: 0,
             taken_over: 0,

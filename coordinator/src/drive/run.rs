@@ -393,6 +393,9 @@ fn drive(course: Course<'_>, mut fleet: Fleet, sink: &mut Sink) -> anyhow::Resul
                 let undisturbed = statuses.iter().all(|status| status.restarts == 0);
                 out_of_tolerance = !compared.within() && undisturbed && watch.was_undisturbed();
                 lines.extend(compared.lines());
+                if !compared.within() && !out_of_tolerance {
+                    lines.push("  no error: nodes ended or stood still, and in the simulation they did not, or not then".to_string());
+                }
             }
             None => warnings.push("stopped before the run was compared with its simulation".to_string()),
         }
