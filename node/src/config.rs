@@ -318,7 +318,9 @@ impl NodeConfig {
             return Err(ConfigError::Options(reason));
         }
         if self.data_dir.is_some() && self.options.retry.is_none() {
-            let reason = "with a data directory, retry must be set: a crash loses messages".to_string();
+            let reason = "with a data directory, retry must be set (--retry): a crash loses messages; write at least twice the largest \
+                 delay and some hundred milliseconds of wall-clock time, in trace time"
+                .to_string();
             return Err(ConfigError::Options(reason));
         }
         if self.journal_bytes_max.is_some_and(|bytes| bytes < JOURNAL_BYTES_MIN) {

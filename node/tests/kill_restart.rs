@@ -159,7 +159,9 @@ fn killed_at_random(rounds: u64, interrupted: Interrupted) -> (Vec<TimedJob>, Ve
     }
     fleet.take_events(&mut take).unwrap();
     let page = fleet.clients().next().unwrap().metrics().unwrap();
-    assert!(page.contains("stealgrid_restarts_total"), "{page}");
+    let restarts = page.lines().find(|line| line.starts_with("stealgrid_restarts_total{"));
+    let restarts = restarts.and_then(|line| line.rsplit(' ').next()?.parse::<f64>().ok());
+    assert!(restarts.is_some(), "{page}");
     fleet.stop(PATIENCE).unwrap();
     for of_site in events.values() {
         assert!(of_site.is_sorted_by_key(|event| event.at), "the clock of a site ran backwards");
