@@ -169,10 +169,8 @@ impl Running {
         match event {
             SwarmEvent::Behaviour(BehaviourEvent::Identify(identify::Event::Received {
                 peer_id, ..
-            })) => {
-                if self.conduct.introduces {
-                    self.introduce(&peer_id);
-                }
+            })) if self.conduct.introduces => {
+                self.introduce(&peer_id);
             }
             SwarmEvent::Behaviour(BehaviourEvent::Hellos(request_response::Event::Message {
                 message: Message::Request { channel, .. },
