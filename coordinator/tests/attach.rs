@@ -156,9 +156,12 @@ fn a_run_whose_coordinator_is_killed_is_completed_by_another() {
 fn a_coordinator_that_is_killed_twice_and_with_a_node_changes_no_result() {
     let (grid, run) = Grid::started("60s");
     // The system continues stopped orphans, with a hangup that must not end them.
-    signal(Running::all_in(&grid.nodes())[2].process.id, Signal::STOP);
+    let stopped = Running::all_in(&grid.nodes())[2].process.id;
+    signal(stopped, Signal::STOP);
     let nodes = grid.kill(run);
     signal(nodes[1].process.id, Signal::KILL);
+    // Not if it was still about to stop at that instant.
+    signal(stopped, Signal::CONT);
 
     let mut second = grid.attach(&[]);
     second.wait_for_logs(&["site2"], "goes on with its journal");
