@@ -4,15 +4,19 @@
 //! write, then the other outputs, and may end a site between any two of these steps. [`schedule`] says what goes
 //! wrong, [`watch`] what is asserted after each call. With the same scenario it does the same, whatever else is done.
 
+mod agenda;
 mod clock;
 mod ending;
 mod operating;
+mod processes;
+mod scenario;
 pub mod schedule;
 mod site;
 pub mod watch;
 pub mod world;
 
 pub use clock::Clock;
+pub use scenario::{Limits, Mistake, Scenario, Tally};
 pub use schedule::{Fault, Torn};
 pub use watch::{Broken, Check};
-pub use world::{Limits, Mistake, Scenario, Tally, World};
+pub use world::World;

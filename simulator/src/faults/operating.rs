@@ -6,9 +6,10 @@ use protocol::membership::operator::{adoptions, successor};
 use protocol::{Durable, Input};
 use scheduler::{Event, JobId, JobSpec, SiteId, Span, Time};
 
+use super::agenda::Coming;
 use super::site::Stay;
 use super::watch::{Broken, Check};
-use super::world::{Coming, World};
+use super::world::World;
 
 impl World<'_> {
     /// How long until users and the operator give a dead site up.

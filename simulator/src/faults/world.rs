@@ -7,215 +7,22 @@
 //! | while earlier calls are being written | it waits for them, facts or not: what it wants done may depend on theirs |
 //!
 //! Until [`Scenario::healed`] faults strike. Then everybody who ever comes back begins again, links are reliable, and all
-//! must end. A scenario that is never healed suffers its faults and nothing else. Who is there is in `operating.rs`, what
-//! must hold in the end in `ending.rs`. Without faults, events are those of [`crate::simulation`].
+//! must end. A scenario that is never healed suffers its faults and nothing else. What becomes of processes is in
+//! `processes.rs`, who is there in `operating.rs`, what must hold in the end in `ending.rs`. Without faults, events are those of [`crate::simulation`].
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
-use std::sync::Arc;
 
-use links::{Copies, Links, Model};
-use protocol::journal::Kept;
-use protocol::{Durable, Fact, Input, Interrupted, Message, Options, Output, Peer, PeerConfig};
-use scheduler::{
-    Event, EventKind, Grid, JobId, JobIndex, JobSpec, LocalScheduler, Pass, SiteId, Span, Strategy, Submit,
-    Time, TimedJob,
-};
+use links::{Copies, Links};
+use protocol::{Fact, Input, Interrupted, Message, Output, Peer};
+use scheduler::{Event, EventKind, JobId, JobIndex, JobSpec, Pass, SiteId, Span, Strategy, Time};
 
+use super::agenda::{Coming, Due};
 use super::clock::Clock;
+use super::scenario::{Limits, Mistake, Scenario, Tally};
 use super::schedule::{self, Fault};
 use super::site::{Armed, Call, Site, Stay};
 use super::watch::{Broken, Check, Watch};
-
-/// Everything that a run depends on.
-#[derive(Clone, Debug)]
-pub struct Scenario {
-    /// All sites.
-    pub grid: Arc<Grid>,
-    /// All jobs, in queue order.
-    pub jobs: Vec<TimedJob>,
-    /// How jobs find a site.
-    pub strategy: Strategy,
-    /// The scheduler of local queues, for [`Strategy::Local`].
-    pub local: LocalScheduler,
-    /// When local schedulers decide.
-    pub pass: Pass,
-    /// Where jobs enter the grid.
-    pub submit: Submit,
-    /// Switches and limits of the protocol. With [`Options::journal`]: ends are counted by what is durable.
-    pub options: Options,
-    /// What links do without faults.
-    pub network: Model,
-    /// What goes wrong.
-    pub faults: Vec<Fault>,
-    /// When faults stop, and whoever is down begins again, but for those that never do. `None`: never; the run ends
-    /// when every job has ended and nobody waits, or when nothing more happens.
-    pub healed: Option<Time>,
-    /// The seed of what links do and peers draw.
-    pub seed: u64,
-}
-
-/// How long a run may take before it counts as endless.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// When it must be over, in true time.
-    pub over: Time,
-    /// Calls of peers.
-    pub calls: u64,
-}
-
-/// A mistake of the driver, to see that the checks notice it. Mistakes of peers are in `protocol::canary`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mistake {
-    /// Messages leave before the facts of their call are durable.
-    SendBeforeWrite,
-    /// A call without facts does not wait for earlier ones that are being written.
-    OvertakeWrites,
-    /// Jobs go on executing when the process of their site ends.
-    JobsOutliveProcess,
-    /// A user's job comes before its submission.
-    SubmitEarly,
-}
-
-/// What a run did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
-pub struct Tally {
-    /// Calls of peers.
-    pub calls: u64,
-    /// Events that peers recorded.
-    pub events: u64,
-    /// Messages sent.
-    pub messages: u64,
-    /// Messages lost on links or because their receiver was down.
-    pub messages_lost: u64,
-    /// Processes that ended.
-    pub crashes: u64,
-    /// Of these, in the middle of a call.
-    pub torn: u64,
-    /// Processes that began again.
-    pub restarts: u64,
-    /// Processes that never began again.
-    pub deaths: u64,
-    /// Sites that left.
-    pub left: u64,
-    /// Sites that joined late.
-    pub joined: u64,
-    /// Jobs that a site took over.
-    pub taken_over: u64,
-    /// Of these, because the operator said so.
-    pub adopted: u64,
-    /// Jobs that ended more than once, under different epochs.
-    pub ran_twice: u64,
-    /// Jobs too wide for every site that was left in the end.
-    pub stranded: u64,
-    /// Jobs that executed when their process ended.
-    pub interrupted: u64,
-    /// Jobs that changed owner.
-    pub moved: u64,
-    /// Jobs.
-    pub jobs: u64,
-    /// True time times sites, in microseconds.
-    pub site_time_us: u64,
-}
-
-impl Tally {
-    /// Adds what another run did.
-    pub fn add(&mut self, other: &Tally) {
-        self.calls += other.calls;
-        self.events += other.events;
-        self.messages += other.messages;
-        self.messages_lost += other.messages_lost;
-        self.crashes += other.crashes;
-        self.torn += other.torn;
-        self.restarts += other.restarts;
-        self.deaths += other.deaths;
-        self.left += other.left;
-        self.joined += other.joined;
-        self.taken_over += other.taken_over;
-        self.adopted += other.adopted;
-        self.ran_twice += other.ran_twice;
-        self.stranded += other.stranded;
-        self.interrupted += other.interrupted;
-        self.moved += other.moved;
-        self.jobs += other.jobs;
-        self.site_time_us += other.site_time_us;
-    }
-}
-
-/// Something that is going to happen.
-#[derive(Clone, Debug)]
-#[expect(clippy::large_enum_variant, reason = "most of what comes are letters, the largest")]
-pub(super) enum Coming {
-    Heal,
-    Fault(usize),
-    /// The operator looks who is gone for good.
-    Operator,
-    Restart {
-        rank: usize,
-        process: u32,
-    },
-    Resume {
-        rank: usize,
-        process: u32,
-    },
-    Written {
-        rank: usize,
-        process: u32,
-    },
-    Executed {
-        rank: usize,
-        process: u32,
-        job: JobId,
-    },
-    Submitted(usize),
-    Letter {
-        from: SiteId,
-        to: usize,
-        message: Message,
-    },
-}
-
-impl Coming {
-    /// The order at one instant. A site that decides at each event hears of submissions first.
-    fn class(&self, per_event: bool) -> u8 {
-        match self {
-            Coming::Heal => 0,
-            Coming::Fault(_) | Coming::Operator | Coming::Restart { .. } | Coming::Resume { .. } => 1,
-            Coming::Written { .. } => 2,
-            Coming::Executed { .. } if per_event => 4,
-            Coming::Executed { .. } => 3,
-            Coming::Submitted(_) if per_event => 3,
-            Coming::Submitted(_) => 4,
-            Coming::Letter { .. } => 5,
-        }
-    }
-}
-
-#[derive(Debug)]
-struct Due {
-    key: (Time, u8, u64),
-    what: Coming,
-}
-
-impl PartialEq for Due {
-    fn eq(&self, other: &Self) -> bool {
-        self.key == other.key
-    }
-}
-
-impl Eq for Due {}
-
-impl PartialOrd for Due {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Due {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        self.key.cmp(&other.key)
-    }
-}
 
 /// A message that needs no time.
 type Parcel = (SiteId, usize, Message);
@@ -224,12 +31,12 @@ type Parcel = (SiteId, usize, Message);
 pub struct World<'a> {
     pub(super) scenario: &'a Scenario,
     limits: Limits,
-    mistake: Option<Mistake>,
+    pub(super) mistake: Option<Mistake>,
     stop: Option<&'a dyn Fn() -> bool>,
     #[cfg(feature = "canary")]
-    canary: Option<protocol::canary::Canary>,
+    pub(super) canary: Option<protocol::canary::Canary>,
     /// Whether peers are compared with what is written; without it, what follows from a difference is seen.
-    agreement: bool,
+    pub(super) agreement: bool,
     pub(super) sites: Vec<Site>,
     index: JobIndex,
     links: Links,
@@ -239,8 +46,8 @@ pub struct World<'a> {
     sequence: u64,
     pub(super) letters: usize,
     wakes: BTreeSet<(Time, usize)>,
-    restless: BTreeSet<usize>,
-    unsettled: BTreeSet<usize>,
+    pub(super) restless: BTreeSet<usize>,
+    pub(super) unsettled: BTreeSet<usize>,
     pub(super) now: Time,
     pub(super) healed: bool,
     pub(super) watch: Watch,
@@ -583,7 +390,7 @@ impl<'a> World<'a> {
     }
 
     /// A message is lost.
-    fn lose(&mut self, from: SiteId, to: usize, message: &Message, sink: &mut dyn FnMut(&Event)) {
+    pub(super) fn lose(&mut self, from: SiteId, to: usize, message: &Message, sink: &mut dyn FnMut(&Event)) {
         self.tally.messages_lost += 1;
         let kind = EventKind::Lost { to: self.scenario.grid.at_rank(to), message: message.kind() };
         sink(&Event { at: self.now, site: from, kind });
@@ -602,7 +409,7 @@ impl<'a> World<'a> {
     }
 
     /// Takes what a peer wants done, writes it down, and does it, or crashes on the way.
-    fn carry_out(&mut self, rank: usize, sink: &mut dyn FnMut(&Event)) -> Result<(), Broken> {
+    pub(super) fn carry_out(&mut self, rank: usize, sink: &mut dyn FnMut(&Event)) -> Result<(), Broken> {
         self.tally.calls += 1;
         let now = self.now;
         let takes = self.write_takes(rank);
@@ -683,7 +490,7 @@ impl<'a> World<'a> {
         slow.max().unwrap_or(Span::ZERO)
     }
 
-    fn make_durable(&mut self, rank: usize, facts: &[Fact]) -> Result<(), Broken> {
+    pub(super) fn make_durable(&mut self, rank: usize, facts: &[Fact]) -> Result<(), Broken> {
         let at = self.now;
         for fact in facts {
             let site = &mut self.sites[rank];
@@ -707,12 +514,12 @@ impl<'a> World<'a> {
         if facts.is_empty() { Ok(()) } else { self.check_disks() }
     }
 
-    fn check_disks(&self) -> Result<(), Broken> {
+    pub(super) fn check_disks(&self) -> Result<(), Broken> {
         self.watch.holders(self.now, &self.scenario.grid, |rank| &self.sites[rank].disk, true)
     }
 
     /// Calls that are written by now are carried out.
-    fn release(&mut self, rank: usize, sink: &mut dyn FnMut(&Event)) -> Result<(), Broken> {
+    pub(super) fn release(&mut self, rank: usize, sink: &mut dyn FnMut(&Event)) -> Result<(), Broken> {
         while self.sites[rank].is_up()
             && let Some(call) = self.sites[rank].writing.front()
             && call.ready <= self.now
@@ -796,7 +603,7 @@ impl<'a> World<'a> {
         }
     }
 
-    fn set_wake(&mut self, rank: usize) {
+    pub(super) fn set_wake(&mut self, rank: usize) {
         let site = &mut self.sites[rank];
         if let Some(before) = site.wake.take() {
             self.wakes.remove(&(before, rank));
@@ -808,175 +615,5 @@ impl<'a> World<'a> {
             site.wake = Some(at);
             self.wakes.insert((at, rank));
         }
-    }
-
-    // Faults.
-
-    fn strike(&mut self, place: usize, sink: &mut dyn FnMut(&Event)) -> Result<(), Broken> {
-        match self.scenario.faults[place] {
-            Fault::Crash { site, down, written_percent, torn, .. } => {
-                let rank = self.scenario.grid.rank(site);
-                match torn {
-                    Some(torn) => self.sites[rank].armed = Some(Armed { torn, down, written_percent }),
-                    None if self.sites[rank].peer.is_some() => {
-                        self.crash(rank, down, written_percent, sink)?;
-                    }
-                    // It is down: then it stays so.
-                    None if down.is_none() => self.dies(rank),
-                    None => {}
-                }
-                Ok(())
-            }
-            Fault::Pause { site, lasts, .. } => {
-                let rank = self.scenario.grid.rank(site);
-                let now = self.now;
-                let site = &mut self.sites[rank];
-                if site.is_up() {
-                    site.paused = true;
-                    let process = site.process;
-                    self.set_wake(rank);
-                    self.expect(now.saturating_add(lasts), Coming::Resume { rank, process });
-                }
-                Ok(())
-            }
-            Fault::Leave { site, .. } => self.leave(self.scenario.grid.rank(site), sink),
-            Fault::Join { site, .. } => self.join(self.scenario.grid.rank(site), sink),
-            // These are looked up where they matter.
-            Fault::Cut(_) | Fault::Noise(_) | Fault::Clock { .. } | Fault::SlowDisk { .. } => Ok(()),
-        }
-    }
-
-    /// The process of a site ends. Of what is being written, the oldest share is durable.
-    fn crash(
-        &mut self,
-        rank: usize,
-        down: Option<Span>,
-        written_percent: u8,
-        sink: &mut dyn FnMut(&Event),
-    ) -> Result<(), Broken> {
-        let calls = std::mem::take(&mut self.sites[rank].writing);
-        let written = calls.len() * usize::from(written_percent) / 100;
-        let mut kept: Vec<Fact> = Vec::new();
-        for call in calls.into_iter().take(written) {
-            kept.extend(call.facts);
-        }
-        self.make_durable(rank, &kept)?;
-        self.tally.crashes += 1;
-        for missed in self.end_process(rank) {
-            if let Input::Message { from, message } = missed {
-                self.lose(from, rank, &message, sink);
-            }
-        }
-        if self.mistake != Some(Mistake::JobsOutliveProcess) {
-            self.tally.interrupted += self.watch.crashed(self.scenario.grid.at_rank(rank));
-        }
-        match down {
-            Some(down) => {
-                let at = if self.healed { self.now } else { self.now.saturating_add(down) };
-                let process = self.sites[rank].process;
-                self.expect(at, Coming::Restart { rank, process });
-            }
-            None => self.dies(rank),
-        }
-        self.check_disks()
-    }
-
-    /// A process is no more. What it had not been told yet.
-    pub(super) fn end_process(&mut self, rank: usize) -> VecDeque<Input> {
-        let site = &mut self.sites[rank];
-        site.peer = None;
-        site.process += 1;
-        site.paused = false;
-        site.armed = None;
-        site.ahead = site.disk.clone();
-        let missed = std::mem::take(&mut site.missed);
-        self.set_wake(rank);
-        self.restless.remove(&rank);
-        self.unsettled.remove(&rank);
-        missed
-    }
-
-    /// A process begins, with what is on disk; its users come again with what is not.
-    pub(super) fn begin(&mut self, rank: usize, sink: &mut dyn FnMut(&Event)) -> Result<(), Broken> {
-        if self.sites[rank].peer.is_some() || !self.sites[rank].is_member() {
-            return Ok(());
-        }
-        let scenario = self.scenario;
-        let config = PeerConfig {
-            site: scenario.grid.at_rank(rank),
-            grid: scenario.grid.clone(),
-            strategy: scenario.strategy,
-            local: scenario.local,
-            pass: scenario.pass,
-            options: scenario.options,
-            seed: scenario.seed,
-        };
-        let before = self.sites[rank].disk.clone();
-        self.tally.restarts += u64::from(!before.is_new());
-        let peer = self.restored(config, &before, self.sites[rank].clock.shows(self.now));
-        self.sites[rank].peer = Some(peer);
-        self.restless.insert(rank);
-        self.carry_out(rank, sink)?;
-        self.check_restart(rank, &before)?;
-        let users: Vec<JobSpec> = self.sites[rank].users.values().copied().collect();
-        for job in users {
-            self.tell(rank, Input::Submitted(job), true, sink)?;
-        }
-        self.remind(rank, sink)
-    }
-
-    #[cfg(not(feature = "canary"))]
-    fn restored(&self, config: PeerConfig, durable: &Durable, now: Time) -> Peer {
-        Peer::restore(config, durable, now)
-    }
-
-    #[cfg(feature = "canary")]
-    fn restored(&self, config: PeerConfig, durable: &Durable, now: Time) -> Peer {
-        Peer::restore_with(config, durable, now, self.canary)
-    }
-
-    /// A peer that just began has what was durable.
-    fn check_restart(&self, rank: usize, before: &Durable) -> Result<(), Broken> {
-        let Some(peer) = self.sites[rank].peer.as_ref().filter(|_| self.agreement) else { return Ok(()) };
-        let site = peer.site();
-        if *peer.ledger() != before.ledger {
-            return self.broken(Check::Restart, format!("site {site} begins again with other transfers"));
-        }
-        let kills = self.scenario.options.interrupted == Interrupted::Kill;
-        let is_void =
-            |kept: &Kept| before.voids.get(&kept.job.id).is_some_and(|&newest| kept.custody.epoch < newest);
-        let ends = |kept: &&Kept| kept.started.is_some() && (kills || is_void(kept));
-        let kept = before.jobs.values().filter(|kept| !ends(kept)).count();
-        let here = peer.waiting() + peer.running().count();
-        if here != kept {
-            return self
-                .broken(Check::Restart, format!("site {site} begins again with {here} of {kept} jobs"));
-        }
-        Ok(())
-    }
-
-    fn resume(&mut self, rank: usize, sink: &mut dyn FnMut(&Event)) -> Result<(), Broken> {
-        if !self.sites[rank].paused {
-            return Ok(());
-        }
-        self.sites[rank].paused = false;
-        self.release(rank, sink)?;
-        self.set_wake(rank);
-        self.restless.insert(rank);
-        for input in std::mem::take(&mut self.sites[rank].missed) {
-            self.tell(rank, input, true, sink)?;
-        }
-        Ok(())
-    }
-
-    fn heal(&mut self, sink: &mut dyn FnMut(&Event)) -> Result<(), Broken> {
-        self.healed = true;
-        for rank in 0..self.sites.len() {
-            self.sites[rank].armed = None;
-            self.resume(rank, sink)?;
-            self.join(rank, sink)?;
-            self.begin(rank, sink)?;
-        }
-        Ok(())
     }
 }

@@ -1,0 +1,184 @@
+//! Processes of sites: faults strike them, they end, stand still, and begin again with what is on disk.
+
+use std::collections::VecDeque;
+
+use protocol::journal::Kept;
+use protocol::{Durable, Fact, Input, Interrupted, Peer, PeerConfig};
+use scheduler::{Event, JobSpec, Span, Time};
+
+use super::agenda::Coming;
+use super::scenario::Mistake;
+use super::schedule::Fault;
+use super::site::Armed;
+use super::watch::{Broken, Check};
+use super::world::World;
+
+impl World<'_> {
+    pub(super) fn strike(&mut self, place: usize, sink: &mut dyn FnMut(&Event)) -> Result<(), Broken> {
+        match self.scenario.faults[place] {
+            Fault::Crash { site, down, written_percent, torn, .. } => {
+                let rank = self.scenario.grid.rank(site);
+                match torn {
+                    Some(torn) => self.sites[rank].armed = Some(Armed { torn, down, written_percent }),
+                    None if self.sites[rank].peer.is_some() => {
+                        self.crash(rank, down, written_percent, sink)?;
+                    }
+                    // It is down: then it stays so.
+                    None if down.is_none() => self.dies(rank),
+                    None => {}
+                }
+                Ok(())
+            }
+            Fault::Pause { site, lasts, .. } => {
+                let rank = self.scenario.grid.rank(site);
+                let now = self.now;
+                let site = &mut self.sites[rank];
+                if site.is_up() {
+                    site.paused = true;
+                    let process = site.process;
+                    self.set_wake(rank);
+                    self.expect(now.saturating_add(lasts), Coming::Resume { rank, process });
+                }
+                Ok(())
+            }
+            Fault::Leave { site, .. } => self.leave(self.scenario.grid.rank(site), sink),
+            Fault::Join { site, .. } => self.join(self.scenario.grid.rank(site), sink),
+            // These are looked up where they matter.
+            Fault::Cut(_) | Fault::Noise(_) | Fault::Clock { .. } | Fault::SlowDisk { .. } => Ok(()),
+        }
+    }
+
+    /// The process of a site ends. Of what is being written, the oldest share is durable.
+    pub(super) fn crash(
+        &mut self,
+        rank: usize,
+        down: Option<Span>,
+        written_percent: u8,
+        sink: &mut dyn FnMut(&Event),
+    ) -> Result<(), Broken> {
+        let calls = std::mem::take(&mut self.sites[rank].writing);
+        let written = calls.len() * usize::from(written_percent) / 100;
+        let mut kept: Vec<Fact> = Vec::new();
+        for call in calls.into_iter().take(written) {
+            kept.extend(call.facts);
+        }
+        self.make_durable(rank, &kept)?;
+        self.tally.crashes += 1;
+        for missed in self.end_process(rank) {
+            if let Input::Message { from, message } = missed {
+                self.lose(from, rank, &message, sink);
+            }
+        }
+        if self.mistake != Some(Mistake::JobsOutliveProcess) {
+            self.tally.interrupted += self.watch.crashed(self.scenario.grid.at_rank(rank));
+        }
+        match down {
+            Some(down) => {
+                let at = if self.healed { self.now } else { self.now.saturating_add(down) };
+                let process = self.sites[rank].process;
+                self.expect(at, Coming::Restart { rank, process });
+            }
+            None => self.dies(rank),
+        }
+        self.check_disks()
+    }
+
+    /// A process is no more. What it had not been told yet.
+    pub(super) fn end_process(&mut self, rank: usize) -> VecDeque<Input> {
+        let site = &mut self.sites[rank];
+        site.peer = None;
+        site.process += 1;
+        site.paused = false;
+        site.armed = None;
+        site.ahead = site.disk.clone();
+        let missed = std::mem::take(&mut site.missed);
+        self.set_wake(rank);
+        self.restless.remove(&rank);
+        self.unsettled.remove(&rank);
+        missed
+    }
+
+    /// A process begins, with what is on disk; its users come again with what is not.
+    pub(super) fn begin(&mut self, rank: usize, sink: &mut dyn FnMut(&Event)) -> Result<(), Broken> {
+        if self.sites[rank].peer.is_some() || !self.sites[rank].is_member() {
+            return Ok(());
+        }
+        let scenario = self.scenario;
+        let config = PeerConfig {
+            site: scenario.grid.at_rank(rank),
+            grid: scenario.grid.clone(),
+            strategy: scenario.strategy,
+            local: scenario.local,
+            pass: scenario.pass,
+            options: scenario.options,
+            seed: scenario.seed,
+        };
+        let before = self.sites[rank].disk.clone();
+        self.tally.restarts += u64::from(!before.is_new());
+        let peer = self.restored(config, &before, self.sites[rank].clock.shows(self.now));
+        self.sites[rank].peer = Some(peer);
+        self.restless.insert(rank);
+        self.carry_out(rank, sink)?;
+        self.check_restart(rank, &before)?;
+        let users: Vec<JobSpec> = self.sites[rank].users.values().copied().collect();
+        for job in users {
+            self.tell(rank, Input::Submitted(job), true, sink)?;
+        }
+        self.remind(rank, sink)
+    }
+
+    #[cfg(not(feature = "canary"))]
+    fn restored(&self, config: PeerConfig, durable: &Durable, now: Time) -> Peer {
+        Peer::restore(config, durable, now)
+    }
+
+    #[cfg(feature = "canary")]
+    fn restored(&self, config: PeerConfig, durable: &Durable, now: Time) -> Peer {
+        Peer::restore_with(config, durable, now, self.canary)
+    }
+
+    /// A peer that just began has what was durable.
+    fn check_restart(&self, rank: usize, before: &Durable) -> Result<(), Broken> {
+        let Some(peer) = self.sites[rank].peer.as_ref().filter(|_| self.agreement) else { return Ok(()) };
+        let site = peer.site();
+        if *peer.ledger() != before.ledger {
+            return self.broken(Check::Restart, format!("site {site} begins again with other transfers"));
+        }
+        let kills = self.scenario.options.interrupted == Interrupted::Kill;
+        let is_void =
+            |kept: &Kept| before.voids.get(&kept.job.id).is_some_and(|&newest| kept.custody.epoch < newest);
+        let ends = |kept: &&Kept| kept.started.is_some() && (kills || is_void(kept));
+        let kept = before.jobs.values().filter(|kept| !ends(kept)).count();
+        let here = peer.waiting() + peer.running().count();
+        if here != kept {
+            return self
+                .broken(Check::Restart, format!("site {site} begins again with {here} of {kept} jobs"));
+        }
+        Ok(())
+    }
+
+    pub(super) fn resume(&mut self, rank: usize, sink: &mut dyn FnMut(&Event)) -> Result<(), Broken> {
+        if !self.sites[rank].paused {
+            return Ok(());
+        }
+        self.sites[rank].paused = false;
+        self.release(rank, sink)?;
+        self.set_wake(rank);
+        self.restless.insert(rank);
+        for input in std::mem::take(&mut self.sites[rank].missed) {
+            self.tell(rank, input, true, sink)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn heal(&mut self, sink: &mut dyn FnMut(&Event)) -> Result<(), Broken> {
+        self.healed = true;
+        for rank in 0..self.sites.len() {
+            self.sites[rank].armed = None;
+            self.resume(rank, sink)?;
+            self.join(rank, sink)?;
+            self.begin(rank, sink)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,124 @@
+//! What a run of [`super::World`] depends on, and what it did.
+
+use std::sync::Arc;
+
+use links::Model;
+use protocol::Options;
+use scheduler::{Grid, LocalScheduler, Pass, Strategy, Submit, Time, TimedJob};
+
+use super::schedule::Fault;
+
+/// Everything that a run depends on.
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    /// All sites.
+    pub grid: Arc<Grid>,
+    /// All jobs, in queue order.
+    pub jobs: Vec<TimedJob>,
+    /// How jobs find a site.
+    pub strategy: Strategy,
+    /// The scheduler of local queues, for [`Strategy::Local`].
+    pub local: LocalScheduler,
+    /// When local schedulers decide.
+    pub pass: Pass,
+    /// Where jobs enter the grid.
+    pub submit: Submit,
+    /// Switches and limits of the protocol. With [`Options::journal`]: ends are counted by what is durable.
+    pub options: Options,
+    /// What links do without faults.
+    pub network: Model,
+    /// What goes wrong.
+    pub faults: Vec<Fault>,
+    /// When faults stop, and whoever is down begins again, but for those that never do. `None`: never; the run ends
+    /// when every job has ended and nobody waits, or when nothing more happens.
+    pub healed: Option<Time>,
+    /// The seed of what links do and peers draw.
+    pub seed: u64,
+}
+
+/// How long a run may take before it counts as endless.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// When it must be over, in true time.
+    pub over: Time,
+    /// Calls of peers.
+    pub calls: u64,
+}
+
+/// A mistake of the driver, to see that the checks notice it. Mistakes of peers are in `protocol::canary`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mistake {
+    /// Messages leave before the facts of their call are durable.
+    SendBeforeWrite,
+    /// A call without facts does not wait for earlier ones that are being written.
+    OvertakeWrites,
+    /// Jobs go on executing when the process of their site ends.
+    JobsOutliveProcess,
+    /// A user's job comes before its submission.
+    SubmitEarly,
+}
+
+/// What a run did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Tally {
+    /// Calls of peers.
+    pub calls: u64,
+    /// Events that peers recorded.
+    pub events: u64,
+    /// Messages sent.
+    pub messages: u64,
+    /// Messages lost on links or because their receiver was down.
+    pub messages_lost: u64,
+    /// Processes that ended.
+    pub crashes: u64,
+    /// Of these, in the middle of a call.
+    pub torn: u64,
+    /// Processes that began again.
+    pub restarts: u64,
+    /// Processes that never began again.
+    pub deaths: u64,
+    /// Sites that left.
+    pub left: u64,
+    /// Sites that joined late.
+    pub joined: u64,
+    /// Jobs that a site took over.
+    pub taken_over: u64,
+    /// Of these, because the operator said so.
+    pub adopted: u64,
+    /// Jobs that ended more than once, under different epochs.
+    pub ran_twice: u64,
+    /// Jobs too wide for every site that was left in the end.
+    pub stranded: u64,
+    /// Jobs that executed when their process ended.
+    pub interrupted: u64,
+    /// Jobs that changed owner.
+    pub moved: u64,
+    /// Jobs.
+    pub jobs: u64,
+    /// True time times sites, in microseconds.
+    pub site_time_us: u64,
+}
+
+impl Tally {
+    /// Adds what another run did.
+    pub fn add(&mut self, other: &Tally) {
+        self.calls += other.calls;
+        self.events += other.events;
+        self.messages += other.messages;
+        self.messages_lost += other.messages_lost;
+        self.crashes += other.crashes;
+        self.torn += other.torn;
+        self.restarts += other.restarts;
+        self.deaths += other.deaths;
+        self.left += other.left;
+        self.joined += other.joined;
+        self.taken_over += other.taken_over;
+        self.adopted += other.adopted;
+        self.ran_twice += other.ran_twice;
+        self.stranded += other.stranded;
+        self.interrupted += other.interrupted;
+        self.moved += other.moved;
+        self.jobs += other.jobs;
+        self.site_time_us += other.site_time_us;
+    }
+}
