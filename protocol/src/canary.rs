@@ -62,6 +62,16 @@ pub enum Canary {
     NeverHereAgain,
     /// A site has left although jobs wait there.
     LeavesEarly,
+    /// A site counts one processor too few for each wide job that it starts.
+    CountsOneLess,
+    /// The end of a wide job frees one processor too few.
+    FreesOneLess,
+    /// A site that begins again gives up what was interrupted although it should wait again.
+    InterruptedGivenUp,
+    /// A site that begins again takes its open transfers for accepted.
+    OutForgotten,
+    /// A victim does not hear that its notice was seen.
+    SeenUnheard,
 }
 
 impl Peer {

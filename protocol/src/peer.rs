@@ -312,7 +312,8 @@ impl Peer {
         if self.pool.is_some() {
             self.pool_completed(gone.estimated_end, gone.processors);
         }
-        self.free += gone.processors;
+        let lost = self.has(Canary::FreesOneLess) && gone.processors > 1;
+        self.free += gone.processors - u32::from(lost);
         assert!(self.free <= self.processors(), "a job frees what it held");
         let custody = self.custody.remove(&job).unwrap_or_default();
         if !self.has(Canary::EndNotWritten) {
@@ -470,9 +471,10 @@ impl Peer {
 
     pub(crate) fn start(&mut self, now: Time, job: JobSpec) {
         assert!(job.processors <= self.free, "a policy started job {} that does not fit", job.id);
-        self.free -= job.processors;
-        let running =
-            Running { processors: job.processors, estimated_end: now.saturating_add(job.requested) };
+        let uncounted = self.has(Canary::CountsOneLess) && job.processors > 1;
+        let processors = job.processors - u32::from(uncounted);
+        self.free -= processors;
+        let running = Running { processors, estimated_end: now.saturating_add(job.requested) };
         let before = self.running.insert(job.id, running);
         assert!(before.is_none(), "job {} runs once", job.id);
         self.changes += 1;

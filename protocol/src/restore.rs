@@ -8,6 +8,7 @@ use scheduler::{EventKind, JobSpec, Time};
 
 use crate::canary::Canary;
 use crate::config::{Interrupted, PeerConfig};
+use crate::handover::Answer;
 use crate::journal::{Durable, Fact, Kept, Place, first_number};
 use crate::peer::Peer;
 use crate::timers::Timer;
@@ -53,6 +54,9 @@ impl Peer {
         if peer.has(Canary::TombsForgotten) {
             peer.ledger.forget_answers();
         }
+        if peer.has(Canary::OutForgotten) {
+            peer.settle_all();
+        }
         if let Some(membership) = &mut peer.membership {
             membership.restore(durable);
         }
@@ -82,6 +86,15 @@ impl Peer {
         }
     }
 
+    /// The mistake [`Canary::OutForgotten`].
+    fn settle_all(&mut self) {
+        let out: Vec<_> = self.ledger.transfers_out().map(|(to, transfer)| (to, transfer.number)).collect();
+        for (to, number) in out {
+            let (record, _) = self.ledger.settle(to, number, Answer::Accepted).expect("it is out");
+            self.apply(record);
+        }
+    }
+
     /// Takes up a job that the journal says is this site's.
     fn take_up(&mut self, now: Time, kept: &Kept) {
         let Kept { job, custody, mut place, started } = *kept;
@@ -89,8 +102,9 @@ impl Peer {
             if self.has(Canary::JobsForgotten) {
                 return;
             }
-            let kill =
+            let kills =
                 self.config.options.interrupted == Interrupted::Kill && !self.has(Canary::KilledRunAgain);
+            let kill = kills || self.has(Canary::InterruptedGivenUp);
             // It was taken over while it executed: it went on, and does not begin again.
             let void = self.is_void_epoch(job.id, custody.epoch);
             let killed = kill || void;

@@ -410,8 +410,9 @@ impl Peer {
 
     pub(crate) fn on_seen(&mut self, now: Time, thief: usize, version: u64, keep: bool, offer: Offer) {
         let stolen_first = self.lists().stolen_first();
+        let unheard = self.has(Canary::SeenUnheard);
         let record = self.record(thief);
-        if record.mode != Mode::Pending || record.version != version {
+        if record.mode != Mode::Pending || record.version != version || unheard {
             return self.event(EventKind::Ignored { from: self.site_at(thief), message: MessageKind::Seen });
         }
         (record.mode, record.serve) = match record.told {

@@ -87,6 +87,16 @@ fn mistakes_of_membership_are_noticed() {
     peers(Canary::LeavesEarly, &[Left], 500);
 }
 
+/// Each by a check that no mistake above is left to.
+#[test]
+fn mistakes_that_one_check_alone_is_for_are_noticed() {
+    peers(Canary::CountsOneLess, &[Capacity], 500);
+    peers(Canary::FreesOneLess, &[Invariant], 500);
+    peers(Canary::InterruptedGivenUp, &[SingleEnd], 500);
+    peers(Canary::OutForgotten, &[Restart], 500);
+    peers(Canary::SeenUnheard, &[Silence], 500);
+}
+
 #[test]
 fn mistakes_of_a_driver_are_noticed() {
     driver(Mistake::SendBeforeWrite, &[SingleOwner, Lost, Numbers, SingleStart, SingleEnd, Invariant], 500);
