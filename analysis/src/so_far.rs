@@ -1,0 +1,227 @@
+//! The competitive ratio while a run lasts: how long the jobs submitted so far take at least, as things are, over the
+//! shortest time that any schedule of them could take.
+//!
+//! Above the line stands what the makespan cannot fall below any more: every job that runs ends when it ends, every job
+//! that waits starts now at the earliest. Below it stands [`Bounds::proof`](crate::Bounds::proof) of the jobs submitted so
+//! far, which the theorems are proved against. At the end of a run both are exact, and so is the ratio. Before that it can
+//! be below 1, while more work waits than was done.
+
+use std::collections::BTreeMap;
+
+use scheduler::{Grid, JobId, Span, Time, TimedJob};
+
+/// What was seen of a run.
+#[derive(Clone, Debug)]
+pub struct SoFar {
+    grid: Grid,
+    /// The first submission.
+    origin: Option<Time>,
+    jobs: BTreeMap<JobId, Known>,
+    /// Work in processor-microseconds by rank of the home, ascending.
+    work: Vec<i128>,
+    /// max_j r_j + p_j.
+    time: Time,
+    /// The last end of a job that has ended.
+    ended: Time,
+    /// Jobs that wait, by run time.
+    waiting: BTreeMap<Span, u64>,
+    /// Jobs that run, by when they end.
+    running: BTreeMap<Time, u64>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    run_time: Span,
+    state: State,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Waits,
+    Runs(Time),
+    Ended,
+}
+
+impl SoFar {
+    /// Nothing was submitted yet.
+    pub fn new(grid: &Grid) -> SoFar {
+        SoFar {
+            grid: grid.clone(),
+            origin: None,
+            jobs: BTreeMap::new(),
+            work: vec![0; grid.len()],
+            time: Time::ZERO,
+            ended: Time::ZERO,
+            waiting: BTreeMap::new(),
+            running: BTreeMap::new(),
+        }
+    }
+
+    /// A job is submitted. Jobs that no site can hold, and those known already, change nothing.
+    pub fn submitted(&mut self, job: &TimedJob) {
+        let Some(home) = self.grid.home_rank(job.spec.processors) else { return };
+        if self.jobs.contains_key(&job.spec.id) {
+            return;
+        }
+        let TimedJob { spec, run_time } = *job;
+        self.origin = Some(self.origin.map_or(spec.submit, |origin| origin.min(spec.submit)));
+        self.jobs.insert(spec.id, Known { run_time, state: State::Waits });
+        self.work[home] += i128::from(run_time.as_micros()) * i128::from(spec.processors);
+        self.time = self.time.max(spec.submit + run_time);
+        add(&mut self.waiting, run_time);
+    }
+
+    /// A job that waits starts.
+    pub fn started(&mut self, job: JobId, at: Time) {
+        let run_time = self.jobs.get(&job).map(|known| known.run_time);
+        self.set(job, State::Runs(at + run_time.unwrap_or(Span::ZERO)));
+    }
+
+    /// A job ends, or is given up.
+    pub fn ended(&mut self, job: JobId, at: Time) {
+        self.set(job, State::Ended);
+        self.ended = self.ended.max(at);
+    }
+
+    /// A job that ran waits again.
+    pub fn interrupted(&mut self, job: JobId) {
+        self.set(job, State::Waits);
+    }
+
+    fn set(&mut self, job: JobId, state: State) {
+        let Some(known) = self.jobs.get_mut(&job) else { return };
+        match std::mem::replace(&mut known.state, state) {
+            State::Waits => take(&mut self.waiting, known.run_time),
+            State::Runs(until) => take(&mut self.running, until),
+            State::Ended => {}
+        }
+        match state {
+            State::Waits => add(&mut self.waiting, known.run_time),
+            State::Runs(until) => add(&mut self.running, until),
+            State::Ended => {}
+        }
+    }
+
+    /// No schedule of the jobs submitted so far is shorter, counted from the first submission.
+    pub fn bound(&self) -> Span {
+        let Some(origin) = self.origin else { return Span::ZERO };
+        let (mut work, mut processors, mut area) = (0, 0, 0);
+        for rank in (0..self.grid.len()).rev() {
+            work += self.work[rank];
+            processors += i128::from(self.grid.site(self.grid.at_rank(rank)).processors);
+            // Rounded up, as in `bounds`.
+            area = area.max((work + processors - 1) / processors);
+        }
+        let area = Span::from_micros(i64::try_from(area).unwrap_or(i64::MAX));
+        self.time.since(origin).max(area)
+    }
+
+    /// What the makespan cannot fall below any more, counted from the first submission.
+    pub fn makespan(&self, now: Time) -> Span {
+        let Some(origin) = self.origin else { return Span::ZERO };
+        let running = self.running.last_key_value().map(|(&until, _)| until);
+        let waiting = self.waiting.last_key_value().map(|(&run_time, _)| now + run_time);
+        let last = [Some(self.ended), running, waiting].into_iter().flatten().max();
+        last.map_or(Span::ZERO, |last| last.since(origin).max(Span::ZERO))
+    }
+
+    /// One over the other; none while there is nothing to compare.
+    pub fn ratio(&self, now: Time) -> Option<f64> {
+        crate::Bounds::ratio(self.makespan(now), self.bound())
+    }
+
+    /// Jobs that wait, run, and have ended.
+    pub fn counts(&self) -> [u64; 3] {
+        let (waiting, running) = (self.waiting.values().sum(), self.running.values().sum());
+        [waiting, running, self.jobs.len() as u64 - waiting - running]
+    }
+}
+
+fn add<K: Ord>(counts: &mut BTreeMap<K, u64>, key: K) {
+    *counts.entry(key).or_default() += 1;
+}
+
+fn take<K: Ord>(counts: &mut BTreeMap<K, u64>, key: K) {
+    if let Some(count) = counts.get_mut(&key) {
+        *count -= 1;
+        if *count == 0 {
+            counts.remove(&key);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use scheduler::{JobSpec, SiteId};
+
+    use super::*;
+    use crate::Bounds;
+    use crate::bounds::BoundJob;
+
+    fn job(id: u64, submit: i64, processors: u32, run_time: i64) -> TimedJob {
+        let run_time = Span::from_secs(run_time);
+        let spec = JobSpec {
+            id: JobId(id),
+            submit: Time::from_secs(submit),
+            processors,
+            requested: run_time,
+            user: -1,
+            origin: SiteId(1),
+            payload: 0,
+        };
+        TimedJob { spec, run_time }
+    }
+
+    #[test]
+    fn a_job_that_waits_could_start_now_and_one_that_runs_ends_when_it_ends() {
+        let grid = Grid::of_sizes(&[4, 4]).unwrap();
+        let mut run = SoFar::new(&grid);
+        let at = Time::from_secs;
+        assert_eq!(run.ratio(at(0)), None);
+        run.submitted(&job(1, 10, 4, 100));
+        run.submitted(&job(2, 10, 4, 50));
+        run.submitted(&job(3, 10, 9, 1000));
+        assert_eq!(run.bound(), Span::from_secs(100), "the third fits nowhere");
+        assert_eq!(run.makespan(at(10)), Span::from_secs(100));
+        run.started(JobId(1), at(20));
+        assert_eq!(run.makespan(at(20)), Span::from_secs(110));
+        assert_eq!(run.makespan(at(90)), Span::from_secs(130), "the second waits still");
+        assert_eq!(run.ratio(at(90)), Some(1.3));
+        run.started(JobId(2), at(90));
+        run.interrupted(JobId(2));
+        assert_eq!(run.counts(), [1, 1, 0]);
+        run.started(JobId(2), at(100));
+        run.ended(JobId(1), at(120));
+        run.ended(JobId(2), at(150));
+        assert_eq!(run.makespan(at(999)), Span::from_secs(140), "time that passes at the end is nobody's");
+        assert_eq!(run.counts(), [0, 0, 2]);
+    }
+
+    proptest! {
+        /// At the end the bound is that of the report.
+        #[test]
+        fn the_bound_of_all_jobs_is_the_proved_one(
+            sizes in prop::collection::vec(1u32..9, 1..5),
+            written in prop::collection::vec((0i64..100, 1u32..9, 1i64..50), 1..20),
+        ) {
+            let grid = Grid::of_sizes(&sizes).unwrap();
+            let jobs: Vec<TimedJob> = written
+                .iter()
+                .zip(1..)
+                .filter(|((_, processors, _), _)| *processors <= grid.widest())
+                .map(|(&(submit, processors, run_time), id)| job(id, submit, processors, run_time))
+                .collect();
+            let mut run = SoFar::new(&grid);
+            jobs.iter().for_each(|job| run.submitted(job));
+            let origin = jobs.iter().map(|job| job.spec.submit).min().unwrap_or(Time::ZERO);
+            let of_job = |job: &TimedJob| BoundJob {
+                release: job.spec.submit.since(origin),
+                processors: job.spec.processors,
+                run_time: job.run_time,
+            };
+            let mut written: Vec<BoundJob> = jobs.iter().map(of_job).collect();
+            prop_assert_eq!(run.bound(), Bounds::of_jobs(&grid, &mut written).proof);
+        }
+    }
+}
