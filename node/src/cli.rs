@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Args;
+use ipnet::IpNet;
 use protocol::Interrupted;
 use scheduler::{SiteId, Span};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -24,6 +25,7 @@ use crate::journal::{Durability, JournalError};
 use crate::network::Discovery;
 use crate::node::Node;
 use crate::parent;
+use crate::registration::ask::{self, Accepted, Application};
 use crate::running::Running;
 
 /// What can be said to a node on its command line.
@@ -127,6 +129,27 @@ pub struct NodeArgs {
     /// Stop when the parent process ends or stdin is closed; with --orphan-patience only until the clock is started
     #[arg(long)]
     pub die_with_parent: bool,
+    /// Ask the coordinator there which site this is, and take the configuration from it, as in
+    /// http://coordinator:8080. It must know the token; --name and --processors say what site this must be
+    #[arg(
+        long,
+        value_name = "URL",
+        env = "STEALGRID_REGISTER",
+        conflicts_with_all = ["config", "site", "grid"],
+        requires = "control_token",
+        help_heading = "Registration"
+    )]
+    pub register: Option<String>,
+    /// What this node is known by at the coordinator when it begins again [default: the name of the machine]
+    #[arg(long, value_name = "NAME", env = "STEALGRID_INSTANCE", help_heading = "Registration")]
+    pub instance: Option<String>,
+    /// Seconds for which a coordinator that does not answer, or a token that is not there yet, is waited for
+    /// [default: 120]
+    #[arg(long, value_name = "SECONDS", env = "STEALGRID_REGISTER_PATIENCE", help_heading = "Registration")]
+    pub register_patience: Option<u32>,
+    /// Listen for other sites on this machine's address within this network only, as in 172.28.0.0/24
+    #[arg(long, value_name = "NETWORK", env = "STEALGRID_LISTEN_WITHIN")]
+    pub listen_within: Option<IpNet>,
 }
 
 impl NodeArgs {
@@ -136,7 +159,7 @@ impl NodeArgs {
     /// If a file cannot be read, something necessary is missing, or the site is not what it should be.
     pub fn to_config(&self) -> anyhow::Result<NodeConfig> {
         let grid = self.grid.as_deref().map(parse_grid).transpose()?;
-        let mut config = match (&self.config, self.site, grid.clone()) {
+        let config = match (&self.config, self.site, grid.clone()) {
             (Some(path), ..) => {
                 let text = std::fs::read_to_string(path)
                     .with_context(|| format!("read configuration {}", path.display()))?;
@@ -144,11 +167,18 @@ impl NodeArgs {
                     .with_context(|| format!("read configuration {}", path.display()))?
             }
             (None, Some(site), Some(grid)) => NodeConfig::new(SiteId(site), grid),
-            (None, None, _) => anyhow::bail!("the site is missing; give --site N, or --config FILE"),
+            (None, None, _) => {
+                anyhow::bail!("the site is missing; give --site N, --config FILE, or --register URL")
+            }
             (None, _, None) => {
                 anyhow::bail!("the grid is missing; give --grid as in 2,8,8, or --config FILE")
             }
         };
+        self.change(config, grid)
+    }
+
+    /// The same configuration with what the flags say.
+    fn change(&self, mut config: NodeConfig, grid: Option<Vec<SiteEntry>>) -> anyhow::Result<NodeConfig> {
         if let Some(site) = self.site {
             config.site = SiteId(site);
         }
@@ -186,8 +216,12 @@ impl NodeArgs {
         if self.events.is_some() {
             config.events_file.clone_from(&self.events);
         }
-        if self.data_dir.is_some() {
+        // Who registers is told whether to keep a journal, and has found the place by then.
+        if self.data_dir.is_some() && self.register.is_none() {
             config.data_dir.clone_from(&self.data_dir);
+        }
+        if let Some(network) = self.listen_within {
+            config.listen = ask::within(&config.listen, network)?;
         }
         replace(&mut config.durability, &self.durability);
         replace(&mut config.options.interrupted, &self.interrupted);
@@ -209,6 +243,24 @@ impl NodeArgs {
             anyhow::bail!("--processors {processors}: the grid gives this site {}", entry.processors);
         }
         Ok(())
+    }
+}
+
+impl NodeArgs {
+    /// How to ask a coordinator which site this is, if it is to be asked.
+    fn application(&self) -> Option<Application> {
+        let url = self.register.clone()?;
+        let token = self.control_token.clone().expect("clap wants it beside --register");
+        let machine = || rustix::system::uname().nodename().to_string_lossy().into_owned();
+        Some(Application {
+            url,
+            token,
+            instance: self.instance.clone().unwrap_or_else(machine),
+            name: self.name.clone(),
+            processors: self.processors,
+            data_dir: self.data_dir.clone(),
+            patience: self.register_patience.map_or(ask::PATIENCE, |secs| Duration::from_secs(secs.into())),
+        })
     }
 }
 
@@ -237,7 +289,7 @@ fn replace_some<T: Clone>(target: &mut Option<T>, value: &Option<T>) {
 ///
 /// Prints one line of JSON when it is up (`control::api::ReadyLine`); logs go to stderr, filtered by `RUST_LOG`.
 pub fn run(args: NodeArgs) -> ExitCode {
-    let config = match args.to_config() {
+    let config = match args.register.is_none().then(|| args.to_config()).transpose() {
         Ok(config) => config,
         Err(error) => return fail(&error, exit::INPUT),
     };
@@ -253,10 +305,46 @@ pub fn run(args: NodeArgs) -> ExitCode {
         Ok(runtime) => runtime,
         Err(error) => return fail(&error.into(), exit::UNEXPECTED),
     };
-    runtime.block_on(serve(config, args.die_with_parent))
+    runtime.block_on(async {
+        match config {
+            Some(config) => serve(config, args.die_with_parent, None).await,
+            None => register(&args).await,
+        }
+    })
 }
 
-async fn serve(config: NodeConfig, die_with_parent: bool) -> ExitCode {
+/// Asks which site this is, and is it.
+async fn register(args: &NodeArgs) -> ExitCode {
+    let mut terminated = match signal(SignalKind::terminate()) {
+        Ok(terminated) => terminated,
+        Err(error) => {
+            return fail(&anyhow::Error::new(error).context("listen for signals"), exit::UNEXPECTED);
+        }
+    };
+    let application = args.application().expect("there is a coordinator to be asked");
+    let accepted = tokio::select! {
+        accepted = aside(move || ask::ask(application)) => accepted,
+        // The first process of a container is not ended by a signal that it does not listen to.
+        _ = terminated.recv() => return ExitCode::from(exit::DONE),
+    };
+    let accepted = match accepted.map_err(anyhow::Error::new) {
+        Ok(accepted) => accepted,
+        Err(error) => return fail(&error, exit::UNREGISTERED),
+    };
+    match args.change(*accepted.config.clone(), None) {
+        Ok(config) => serve(config, args.die_with_parent, Some(accepted)).await,
+        Err(error) => fail(&error, exit::INPUT),
+    }
+}
+
+/// Runs something that blocks on a thread of its own, which ends with the process if nobody waits for it.
+async fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    let (done, result) = tokio::sync::oneshot::channel();
+    std::thread::spawn(move || drop(done.send(work())));
+    result.await.expect("the thread ends when it has sent its result")
+}
+
+async fn serve(config: NodeConfig, die_with_parent: bool, accepted: Option<Accepted>) -> ExitCode {
     let patience = (config.orphan_secs > 0).then(|| Duration::from_secs(config.orphan_secs.into()));
     let data_dir = config.data_dir.clone();
     let parent = match die_with_parent.then(|| parent::watch(patience.is_some())).transpose() {
@@ -295,6 +383,14 @@ async fn serve(config: NodeConfig, die_with_parent: bool) -> ExitCode {
     let line = serde_json::to_string(node.ready_line()).expect("the line is plain data");
     // Who started the node may have gone.
     let _ = writeln!(std::io::stdout(), "{line}");
+    if let Some(accepted) = accepted {
+        let ready = node.ready_line().clone();
+        if let Err(error) = aside(move || accepted.ready(&ready)).await {
+            return fail(&error.into(), exit::UNREGISTERED);
+        }
+        // No parent would end it if the coordinator went away before the start.
+        node.control().arm();
+    }
     let (stopper, control) = (node.stopper(), node.control());
     let orphaned = Arc::new(AtomicBool::new(false));
     let is_orphaned = Arc::clone(&orphaned);

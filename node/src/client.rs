@@ -242,6 +242,18 @@ impl NodeClient {
         Ok(())
     }
 
+    /// Tells the node to crash: it ends at once and does not answer.
+    ///
+    /// # Errors
+    /// If it refuses.
+    pub fn crash(&self) -> Result<(), ClientError> {
+        match self.post("/control/crash", &()) {
+            // It is gone, or was before.
+            Err(ClientError::Request { .. }) => Ok(()),
+            answered => answered,
+        }
+    }
+
     /// Tells the node to stop. It answers first.
     ///
     /// # Errors

@@ -20,3 +20,5 @@ pub const JOURNAL_DAMAGED: u8 = 9;
 pub const JOURNAL_FULL: u8 = 10;
 /// No coordinator has asked anything for as long as the node was to wait for one.
 pub const ORPHANED: u8 = 11;
+/// No coordinator said which site the node is.
+pub const UNREGISTERED: u8 = 12;

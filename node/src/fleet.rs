@@ -30,6 +30,7 @@ mod secrets;
 use std::collections::VecDeque;
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use scheduler::{Event, SiteId, Time, TimedJob};
@@ -38,11 +39,12 @@ pub use self::outages::Whereabouts;
 use crate::client::{ClientError, NodeClient};
 use crate::clock::StartOrder;
 use crate::config::{NodeConfig, PeerAddress};
-use crate::control::TokenError;
-use crate::control::api::{Calibration, Phase, Status};
+use crate::control::api::{Calibration, Phase, ReadyLine, Status};
+use crate::control::{Token, TokenError};
 use crate::exit;
 use crate::lockstep::{Client, LinkError};
 use crate::network::{Discovery, GridKeyError, IdentityError};
+use crate::registration::Desk;
 use crate::spawn::{End, NodeProcess, SpawnError, SpawnOrder};
 
 pub use self::adopt::end_all;
@@ -54,6 +56,9 @@ const EVENTS_PAGE: usize = 50_000;
 /// How often one node is started again before the run is given up: it ends each time for a reason of its own.
 pub const RESTARTS_MAX: u32 = 1000;
 
+/// How long a node that registered may take to register again after it has ended: who runs it notices, and waits longer
+/// each time.
+const RETURN_PATIENCE: Duration = Duration::from_secs(60);
 /// How long a node that does not answer is watched for its end: a process ends a moment after its connections.
 const END_PATIENCE: Duration = Duration::from_secs(1);
 /// How often it is looked at meanwhile.
@@ -111,13 +116,22 @@ pub enum FleetError {
 /// The nodes of a run.
 #[derive(Debug)]
 pub struct Fleet {
-    order: SpawnOrder,
+    source: Source,
     /// In the order of the experiment.
     nodes: Vec<Member>,
     /// Numbers of the next events when nothing was outstanding at the last look.
     quiet_before: Option<Vec<u64>>,
     /// Removed after the nodes, which are dropped before.
     secrets: Secrets,
+}
+
+/// Where the processes of nodes come from.
+#[derive(Debug)]
+enum Source {
+    /// They are started here.
+    Spawned(SpawnOrder),
+    /// They come by themselves.
+    Registered { desk: Arc<Desk>, token: Token },
 }
 
 #[derive(Debug)]
@@ -164,7 +178,33 @@ impl Fleet {
             let process = NodeProcess::spawn(order, config)?;
             nodes.push(Member::new(config.clone(), process));
         }
-        let fleet = Fleet { order: order.clone(), nodes, quiet_before: None, secrets };
+        let source = Source::Spawned(order.clone());
+        let fleet = Fleet { source, nodes, quiet_before: None, secrets };
+        fleet.introduce()?;
+        Ok(fleet)
+    }
+
+    /// Makes sites of processes that have registered, one for each configuration, given in the order of the grid by the
+    /// instances that are to be them, and introduces them to each other.
+    ///
+    /// # Errors
+    /// If one is not up within `patience`; those that are, are told to stop.
+    pub fn enlist(
+        desk: &Arc<Desk>,
+        token: &Token,
+        configs: Vec<(String, NodeConfig)>,
+        patience: Duration,
+    ) -> Result<Fleet, FleetError> {
+        desk.appoint(configs.iter().cloned());
+        let deadline = Instant::now() + patience;
+        let mut nodes = Vec::with_capacity(configs.len());
+        for (_, config) in configs {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let process = NodeProcess::registered(desk, &config, token, None, left)?;
+            nodes.push(Member::new(config, process));
+        }
+        let source = Source::Registered { desk: Arc::clone(desk), token: token.clone() };
+        let fleet = Fleet { source, nodes, quiet_before: None, secrets: Secrets::default() };
         fleet.introduce()?;
         Ok(fleet)
     }
@@ -200,8 +240,7 @@ impl Fleet {
             if node.config.data_dir.is_none() || !may || node.restarts >= RESTARTS_MAX {
                 return Err(FleetError::Ended { name, status, log: node.process.log_tail() });
             }
-            node.process = NodeProcess::spawn_again(&self.order, &node.config)?;
-            node.client = node.process.client();
+            node.begin_again(&self.source)?;
             node.restarts += 1;
             names.push(name);
         }
@@ -405,9 +444,14 @@ impl Fleet {
         silent
     }
 
-    /// Process ids, in the order of the experiment.
+    /// Process ids of the nodes that run on this machine, in the order of the experiment.
     pub fn process_ids(&self) -> impl Iterator<Item = u32> {
-        self.nodes.iter().map(|node| node.process.id())
+        self.nodes.iter().filter_map(|node| node.process.id())
+    }
+
+    /// What all nodes said when they were up, in the order of the experiment.
+    pub fn ready_lines(&self) -> impl Iterator<Item = &ReadyLine> {
+        self.nodes.iter().map(|node| node.process.ready_line())
     }
 
     /// Clients of all nodes, in the order of the experiment.
@@ -470,6 +514,19 @@ impl Member {
             whereabouts: Whereabouts::Up,
             last: None,
         }
+    }
+
+    /// Has another process do what the former did.
+    fn begin_again(&mut self, source: &Source) -> Result<(), SpawnError> {
+        self.process = match source {
+            Source::Spawned(order) => NodeProcess::spawn_again(order, &self.config)?,
+            Source::Registered { desk, token } => {
+                let former = Some(&self.process);
+                NodeProcess::registered(desk, &self.config, token, former, RETURN_PATIENCE)?
+            }
+        };
+        self.client = self.process.client();
+        Ok(())
     }
 
     fn feed_pending(&mut self) -> Result<(), ClientError> {

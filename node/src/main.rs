@@ -2,16 +2,27 @@
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{Parser, Subcommand};
 
 /// One site of a Stealgrid as a process.
 #[derive(Parser)]
-#[command(name = "stealgrid-node", version, max_term_width = 100)]
+#[command(name = "stealgrid-node", version, max_term_width = 100, args_conflicts_with_subcommands = true)]
 struct Cli {
+    #[command(subcommand)]
+    command: Option<Command>,
     #[command(flatten)]
     node: node::cli::NodeArgs,
 }
 
+#[derive(Subcommand)]
+enum Command {
+    Health(node::health::HealthArgs),
+}
+
 fn main() -> ExitCode {
-    node::cli::run(Cli::parse().node)
+    let cli = Cli::parse();
+    match cli.command {
+        Some(Command::Health(args)) => node::health::run(&args),
+        None => node::cli::run(cli.node),
+    }
 }

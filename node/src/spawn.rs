@@ -4,10 +4,11 @@
 use std::fmt;
 use std::fs::OpenOptions;
 use std::io::{self, BufRead as _, BufReader};
+use std::net::{SocketAddr, TcpStream};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -15,6 +16,7 @@ use crate::client::NodeClient;
 use crate::config::NodeConfig;
 use crate::control::api::ReadyLine;
 use crate::control::{Token, TokenError};
+use crate::registration::{Desk, Registered};
 use crate::running::{ProcessMark, Running};
 
 /// How long a node may take to print its ready line. Starting takes milliseconds; a loaded machine takes longer.
@@ -23,6 +25,10 @@ const READY_PATIENCE: Duration = Duration::from_secs(30);
 const POLL: Duration = Duration::from_millis(10);
 /// How long a killed process may take to be gone.
 const KILL_PATIENCE: Duration = Duration::from_secs(5);
+/// How long a node on another machine may take to accept a connection.
+const CONNECT_PATIENCE: Duration = Duration::from_secs(1);
+/// How often such a node is looked for.
+const LOOK_AGE_MAX: Duration = Duration::from_millis(300);
 /// How much of a node's log an error shows.
 const LOG_LINES: usize = 5;
 
@@ -49,6 +55,16 @@ pub enum SpawnError {
         status: ExitStatus,
         /// The end of its log.
         log: String,
+    },
+    /// It registered, and did not say that it is up.
+    #[error(
+        "node {name} was told to be a site and is not up after {patience:?}; see the log of its container or machine"
+    )]
+    Absent {
+        /// The site.
+        name: String,
+        /// How long was waited.
+        patience: Duration,
     },
     /// It printed nothing in time, or something else.
     #[error("node {name} did not say that it is ready: {reason}; its log is {}", .log.display())]
@@ -119,6 +135,19 @@ pub struct NodeProcess {
 enum Process {
     Child { child: Child, reader: Option<JoinHandle<()>> },
     Adopted { mark: ProcessMark, bound: bool },
+    Registered(Remote),
+}
+
+/// A process that nobody here started.
+#[derive(Debug)]
+struct Remote {
+    desk: Arc<Desk>,
+    /// The number that it drew.
+    process: u64,
+    /// When it was last seen to be there.
+    seen: Instant,
+    /// Whether it has ended, or was left.
+    over: bool,
 }
 
 impl NodeProcess {
@@ -159,6 +188,30 @@ impl NodeProcess {
             token,
             log,
         })
+    }
+
+    /// A node that has registered for a site, once it is up; not the one that `former` is, unless that answers again.
+    ///
+    /// # Errors
+    /// If it is not within `patience`.
+    pub fn registered(
+        desk: &Arc<Desk>,
+        config: &NodeConfig,
+        token: &Token,
+        former: Option<&NodeProcess>,
+        patience: Duration,
+    ) -> Result<NodeProcess, SpawnError> {
+        let name = name_of(config);
+        let former = former.and_then(|former| match &former.process {
+            Process::Registered(remote) => Some(remote.process),
+            _ => None,
+        });
+        let is_right = |up: &Registered| former != Some(up.process) || answers(&up.ready.http);
+        let up = desk.registered(config.site, patience, is_right);
+        let Registered { process, ready } = up.ok_or(SpawnError::Absent { name, patience })?;
+        let remote = Remote { desk: Arc::clone(desk), process, seen: Instant::now(), over: false };
+        let (token, log) = (Some(token.clone()), PathBuf::new());
+        Ok(NodeProcess { process: Process::Registered(remote), ready, token, log })
     }
 
     /// From now on the node ends with this value, however it was started.
@@ -245,14 +298,18 @@ impl NodeProcess {
 
     /// The end of its log, for messages.
     pub fn log_tail(&self) -> String {
-        tail(&self.log)
+        match &self.process {
+            Process::Registered(_) => "its log is where it runs".to_string(),
+            _ => tail(&self.log),
+        }
     }
 
-    /// Its process id.
-    pub fn id(&self) -> u32 {
+    /// Its process id; none of a node that registered, which may be on another machine.
+    pub fn id(&self) -> Option<u32> {
         match &self.process {
-            Process::Child { child, .. } => child.id(),
-            Process::Adopted { mark, .. } => mark.id,
+            Process::Child { child, .. } => Some(child.id()),
+            Process::Adopted { mark, .. } => Some(mark.id),
+            Process::Registered(_) => None,
         }
     }
 
@@ -264,6 +321,13 @@ impl NodeProcess {
         match &mut self.process {
             Process::Child { child, .. } => Ok(child.try_wait()?.map(End::Status)),
             Process::Adopted { mark, .. } => Ok((!mark.is_alive()).then_some(End::Unknown)),
+            Process::Registered(remote) => {
+                let replaced = remote.desk.process(self.ready.site) != Some(remote.process);
+                if remote.over || replaced || !remote.is_there(&self.ready.http) {
+                    return Ok(Some(End::Unknown));
+                }
+                Ok(None)
+            }
         }
     }
 
@@ -275,6 +339,10 @@ impl NodeProcess {
         let deadline = Instant::now() + patience;
         // If it does not answer, waiting and killing takes care of it.
         let _ = NodeClient::with_timeout(&self.ready.http, self.token.clone(), patience).stop();
+        if let Process::Registered(remote) = &mut self.process {
+            // It may be begun again by whoever runs it.
+            remote.over = true;
+        }
         while Instant::now() < deadline {
             if let Some(end) = self.ended()? {
                 return Ok(Some(end));
@@ -285,11 +353,37 @@ impl NodeProcess {
     }
 }
 
+impl Remote {
+    /// Whether something listens where the node does, by a look that is not too old.
+    fn is_there(&mut self, http: &str) -> bool {
+        if self.seen.elapsed() < LOOK_AGE_MAX {
+            return true;
+        }
+        let there = answers(http);
+        if there {
+            self.seen = Instant::now();
+        }
+        there
+    }
+}
+
+/// Whether something listens there.
+fn answers(http: &str) -> bool {
+    let address = http.parse::<SocketAddr>();
+    address.is_ok_and(|address| TcpStream::connect_timeout(&address, CONNECT_PATIENCE).is_ok())
+}
+
 impl Drop for NodeProcess {
     fn drop(&mut self) {
         match &mut self.process {
             Process::Child { child, reader } => end(child, reader.take()),
             Process::Adopted { bound: false, .. } => {}
+            Process::Registered(remote) if remote.over => {}
+            Process::Registered(_) => {
+                // It works for nobody; if it does not answer, it ends after its patience.
+                let _ =
+                    NodeClient::with_timeout(&self.ready.http, self.token.clone(), CONNECT_PATIENCE).stop();
+            }
             Process::Adopted { mark, bound: true } => {
                 mark.kill();
                 let deadline = Instant::now() + KILL_PATIENCE;

@@ -317,7 +317,7 @@ fn signal(process: u32, signal: Signal) {
 
 /// `kill -9`, and waits for the end.
 fn kill(process: NodeProcess) {
-    signal(process.id(), Signal::KILL);
+    signal(process.id().unwrap(), Signal::KILL);
     drop(process);
 }
 

@@ -70,7 +70,7 @@ fn a_node_that_dies_is_named_by_its_fleet() {
 fn a_dropped_process_is_gone() {
     let folder = tempfile::tempdir().unwrap();
     let node = NodeProcess::spawn(&order(folder.path()), &config(1)).unwrap();
-    let (id, client) = (node.id(), node.client());
+    let (id, client) = (node.id().unwrap(), node.client());
     client.metrics().unwrap();
 
     drop(node);

@@ -15,6 +15,7 @@
 //! | `POST /control/leave` | give the waiting jobs away, finish what executes, and take no more |
 //! | `POST /control/adopt` | an array of [`api::Adoption`]: jobs of a site that never comes back |
 //! | `POST /control/stop` | end the process |
+//! | `POST /control/crash` | end the process at once, as a crash would, without an answer |
 //!
 //! Orders answer 204 or an [`api::Failure`] with the reason. All but the first three need the node's token:
 //! `Authorization: Bearer TOKEN`, else 401. On its own port, never delayed, on no decision's path.

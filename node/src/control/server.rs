@@ -101,6 +101,7 @@ pub(crate) fn control(context: Context) -> Router {
         .route("/control/leave", post(leave))
         .route("/control/adopt", post(adopt))
         .route("/control/stop", post(stop_node))
+        .route("/control/crash", post(crash))
         // Before anything of the body is read.
         .route_layer(middleware::from_fn_with_state(context.clone(), authorise));
     public().merge(guarded).layer(DefaultBodyLimit::max(BODY_BYTES_MAX)).with_state(context)
@@ -363,6 +364,12 @@ async fn lockstep(State(context): State<Context>, mut request: Request) -> Resul
         .map_err(|error| Refused(StatusCode::CONFLICT, error.to_string()))?;
     let headers = [(header::CONNECTION, "upgrade"), (header::UPGRADE, UPGRADE)];
     Ok((StatusCode::SWITCHING_PROTOCOLS, headers).into_response())
+}
+
+/// As a crash would. Nobody gets an answer.
+async fn crash() -> StatusCode {
+    tracing::error!("told to crash");
+    std::process::abort()
 }
 
 async fn stop_node(State(context): State<Context>) -> Result<StatusCode, Refused> {

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use super::secrets::Secrets;
-use super::{END_PATIENCE, END_POLL, Fleet, FleetError, Member};
+use super::{END_PATIENCE, END_POLL, Fleet, FleetError, Member, Source};
 use crate::config::NodeConfig;
 use crate::exit;
 use crate::running::Running;
@@ -45,7 +45,8 @@ impl Fleet {
             };
             nodes.push(Member::new(config, process));
         }
-        let mut fleet = Fleet { order: order.clone(), nodes, quiet_before: None, secrets };
+        let source = Source::Spawned(order.clone());
+        let mut fleet = Fleet { source, nodes, quiet_before: None, secrets };
         // Those that were started again may listen elsewhere.
         fleet.introduce()?;
         fleet.nodes.iter_mut().for_each(|node| node.process.bind());

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use rustix::process::{Pid, Signal, kill_process};
 use scheduler::{Event, SiteId, TimedJob};
 
-use super::{Fleet, FleetError, Member};
+use super::{Fleet, FleetError, Member, Source};
 use crate::clock::StartOrder;
 use crate::control::api::{Adoption, Phase};
 use crate::journal::inspect::{Remains, remains};
@@ -43,7 +43,13 @@ impl Fleet {
     /// If the system does not say that it has ended.
     pub fn kill(&mut self, site: SiteId) -> Result<(), FleetError> {
         let node = &mut self.nodes[site.index()];
-        signal(&node.process, Signal::KILL)?;
+        match &self.source {
+            Source::Spawned(_) => signal(&node.process, Signal::KILL)?,
+            Source::Registered { desk, .. } => {
+                desk.hold(site);
+                node.client.crash()?;
+            }
+        }
         while node.process.ended()?.is_none() {
             std::thread::sleep(super::END_POLL);
         }
@@ -80,8 +86,10 @@ impl Fleet {
     /// If it does not start.
     pub fn begin_again(&mut self, site: SiteId, start: &StartOrder) -> Result<(), FleetError> {
         let node = &mut self.nodes[site.index()];
-        node.process = NodeProcess::spawn_again(&self.order, &node.config)?;
-        node.client = node.process.client();
+        if let Source::Registered { desk, .. } = &self.source {
+            desk.admit(site);
+        }
+        node.begin_again(&self.source)?;
         node.whereabouts = Whereabouts::Up;
         let result = node.client.status().and_then(|status| match status.phase {
             Phase::Connecting | Phase::Ready => node.client.start(start),
@@ -98,8 +106,9 @@ impl Fleet {
     pub fn give_up(&mut self, site: SiteId, sink: &mut impl FnMut(Event)) -> Result<Remains, FleetError> {
         let node = &mut self.nodes[site.index()];
         let name = node.process.ready_line().name.clone();
-        let Some(dir) = &node.config.data_dir else {
-            return Err(FleetError::BadEnd { name, how: "it kept no journal".to_string() });
+        let dir = node.config.data_dir.as_ref().filter(|_| matches!(self.source, Source::Spawned(_)));
+        let Some(dir) = dir else {
+            return Err(FleetError::BadEnd { name, how: "it kept no journal here".to_string() });
         };
         let read = remains(dir, node.next_event);
         let mut remains = read.map_err(|error| FleetError::BadEnd { name, how: error.to_string() })?;
@@ -144,7 +153,11 @@ impl Member {
 }
 
 fn signal(process: &NodeProcess, signal: Signal) -> Result<(), FleetError> {
-    let pid = i32::try_from(process.id()).ok().and_then(Pid::from_raw);
+    let id = process.id().ok_or_else(|| FleetError::BadEnd {
+        name: process.ready_line().name.clone(),
+        how: "a process of another machine gets no signals from here".to_string(),
+    })?;
+    let pid = i32::try_from(id).ok().and_then(Pid::from_raw);
     match pid.map(|pid| kill_process(pid, signal)) {
         // It has ended by itself.
         None | Some(Err(rustix::io::Errno::SRCH)) => Ok(()),
