@@ -6,7 +6,7 @@ use clap::{Parser, Subcommand};
 
 use crate::drive::own::InUse;
 use crate::drive::{run, simulate};
-use crate::{bench, compare, exit, explain, journal, key, report, swarm, sweep, theory, trace};
+use crate::{bench, compare, exit, explain, journal, key, report, serve, swarm, sweep, theory, trace};
 
 /// A testbed for peer-to-peer job scheduling between parallel machines.
 #[derive(Debug, Parser)]
@@ -23,6 +23,8 @@ enum Command {
     Attach(run::attach::AttachArgs),
     /// Run one site as a process; `run` starts one for each
     Node(Box<node::cli::NodeArgs>),
+    Health(node::health::HealthArgs),
+    Serve(serve::command::ServeArgs),
     Key(key::KeyArgs),
     Compare(compare::CompareArgs),
     Explain(explain::ExplainArgs),
@@ -58,6 +60,8 @@ pub fn main() -> ExitCode {
         Command::Run(args) => run::command(&args),
         Command::Attach(args) => run::attach::command(&args),
         Command::Node(args) => return node::cli::run(*args),
+        Command::Health(args) => return node::health::run(&args),
+        Command::Serve(args) => serve::command::command(&args),
         Command::Key(args) => key::command(&args),
         Command::Compare(args) => compare::command(&args),
         Command::Explain(args) => explain::command(&args),

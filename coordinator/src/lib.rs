@@ -1,5 +1,5 @@
-//! The command line of Stealgrid: `simulate`, `run`, `attach`, `compare`, `trace`, `sweep`, `report`, `export`, `journal`, `key`,
-//! `swarm` and `bench`.
+//! The command line of Stealgrid: `simulate`, `run`, `attach`, `compare`, `trace`, `sweep`, `report`, `serve`, `export`, `journal`, `key`,
+//! `health`, `swarm` and `bench`.
 
 pub mod bench;
 pub mod cli;
@@ -13,6 +13,7 @@ pub mod journal;
 pub mod key;
 pub mod outputs;
 pub mod report;
+pub mod serve;
 pub mod swarm;
 pub mod sweep;
 pub mod theory;

@@ -14,6 +14,7 @@ pub mod links;
 pub mod merge;
 pub mod outages;
 pub mod plan;
+pub mod reception;
 pub mod record;
 pub mod virtual_clock;
 pub mod watch;
@@ -29,12 +30,14 @@ use node::clock::StartOrder;
 use node::control::api::Calibration as Measured;
 use node::fleet::{Fleet, FleetError, start_order};
 use node::spawn::{SpawnError, SpawnOrder};
+use scheduler::Time;
 use simulator::Checks;
 
 use self::audit::Audit;
 use self::calibration::Calibration;
 use self::outages::Outages;
 use self::plan::Plan;
+use self::reception::{Nodes, Reception, ReceptionArgs};
 use self::record::Record;
 use self::watch::{Ending, Watch};
 use super::simulate::{load_by, simulate, text};
@@ -44,6 +47,8 @@ use crate::experiment::flags::ExperimentArgs;
 use crate::experiment::jobs::Jobs;
 use crate::experiment::{Clock, Experiment};
 use crate::outputs::Status;
+use crate::serve::Server;
+use crate::serve::live::{About, AboutSite, Live, Phase};
 
 /// How long a node may take to stop before it is killed.
 const STOP_PATIENCE: Duration = Duration::from_secs(5);
@@ -86,6 +91,10 @@ pub struct RunArgs {
     /// First port of the nodes, one for each site; 0 for any that are free [default: 0]
     #[arg(long, value_name = "PORT", help_heading = "Run")]
     pub port: Option<u16>,
+
+    /// Where nodes come from.
+    #[command(flatten)]
+    pub reception: ReceptionArgs,
 }
 
 /// Runs the command.
@@ -109,6 +118,41 @@ pub fn command(args: &RunArgs) -> anyhow::Result<u8> {
         experiment.outputs.dir = dir.into();
     }
     let interrupt = Interrupt::on_signals()?;
+    if args.reception.nodes == Some(Nodes::Register)
+        && let Err(refusal) = reception::check(&experiment)
+    {
+        eprintln!("error: {refusal}");
+        return Ok(exit::USAGE);
+    }
+    let (server, reception) = match args.reception.open() {
+        Ok(open) => open,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            return Ok(exit::INPUT);
+        }
+    };
+    let mut seats = Vec::new();
+    let mut jobs = jobs;
+    if let Some(reception) = &reception {
+        let here = reception.gather(&experiment.grid, experiment.run.connect_timeout, &interrupt);
+        let seated = here.and_then(|here| {
+            if let Some(sizes) = reception.sizes(&experiment.grid, here.len()) {
+                let mut args = args.clone();
+                args.experiment.sites = Some(sizes);
+                let again =
+                    understood(&args, text.as_deref()).map_err(|_| "the grid is another now".to_string());
+                (experiment, jobs) = again?;
+            }
+            reception::seats(&experiment.grid, &here)
+        });
+        match seated {
+            Ok(seated) => seats = seated,
+            Err(reason) => {
+                eprintln!("error: {reason}");
+                return Ok(exit::INCOMPLETE);
+            }
+        }
+    }
     let said = experiment.clone();
     if experiment.run.clock == Some(Clock::Virtual) {
         if args.calibrate_only {
@@ -148,7 +192,17 @@ pub fn command(args: &RunArgs) -> anyhow::Result<u8> {
     }
     // Before the nodes, whose logs go into the same directory.
     let mut sink = Sink::new(&experiment, &jobs)?;
-    let ready = start(&experiment, &plan.nodes, &interrupt).and_then(|mut fleet| {
+    if let Some(server) = &server {
+        server.shown.set_live(live(&experiment, &plan, &jobs));
+    }
+    let started = match &reception {
+        Some(reception) => enlist(&experiment, &plan, reception, &seats, &interrupt),
+        None => start(&experiment, &plan.nodes, &interrupt),
+    };
+    let ready = started.and_then(|mut fleet| {
+        if let Some(server) = &server {
+            server.shown.set_targets(reception::targets(&experiment.name, &fleet));
+        }
         let (calibration, measured) = calibrate(&experiment, &plan, &mut fleet, args.calibrate_only)?;
         if !args.calibrate_only {
             fleet.feed(&jobs.jobs, |job| plan.entry(job))?;
@@ -174,7 +228,7 @@ pub fn command(args: &RunArgs) -> anyhow::Result<u8> {
     let begun = Instant::now();
     let lead = START_LEAD + START_LEAD_PER_NODE * u32::try_from(plan.nodes.len()).unwrap_or(u32::MAX);
     let order = start_order(plan.factor, plan.origin, lead);
-    let record = match plan::may_attach(&experiment) {
+    let record = match plan::may_attach(&experiment) && reception.is_none() {
         true => Some(Record::new(&said, &jobs, text, order, measured)?),
         false => None,
     };
@@ -200,6 +254,7 @@ pub fn command(args: &RunArgs) -> anyhow::Result<u8> {
         start: order,
         simulated: &|| Ok(Some(simulation.clone())),
         interrupt: &interrupt,
+        server: server.as_ref(),
     };
     let mut ended = drive(course, fleet, &mut sink)?;
     ended.lines.insert(0, calibration.line(&experiment.grid));
@@ -207,6 +262,12 @@ pub fn command(args: &RunArgs) -> anyhow::Result<u8> {
     let code = conclude(&experiment, &jobs, sink, ended, &interrupt, args.experiment.format)?;
     if let Some(record) = record {
         record.remove()?;
+    }
+    if let Some(server) = server.filter(|_| args.reception.serve_after) {
+        eprintln!("note: the run has ended; serving at {} until stopped", server.address());
+        while !interrupt.is_set() {
+            std::thread::sleep(Duration::from_millis(100));
+        }
     }
     Ok(code)
 }
@@ -260,6 +321,20 @@ fn start(experiment: &Experiment, nodes: &[NodeConfig], interrupt: &Interrupt) -
     let order = SpawnOrder { program: node_program()?, arguments: vec!["node".to_string()], folder };
     // On this thread, which lives as long as the process: the kernel ends a node with the thread that started it.
     let mut fleet = Fleet::spawn_each(&order, nodes).map_err(|error| port_in_use(nodes, error))?;
+    connect(experiment, &mut fleet, interrupt)?;
+    Ok(fleet)
+}
+
+/// Makes sites of nodes that have registered and waits until they are connected.
+fn enlist(
+    experiment: &Experiment,
+    plan: &Plan,
+    reception: &Reception,
+    seats: &[String],
+    interrupt: &Interrupt,
+) -> Result<Fleet, Failure> {
+    let failed = |error: anyhow::Error| Failure { reason: format!("{error:#}"), code: exit::INCOMPLETE };
+    let mut fleet = reception.enlist(experiment, plan, seats).map_err(failed)?;
     connect(experiment, &mut fleet, interrupt)?;
     Ok(fleet)
 }
@@ -352,19 +427,57 @@ struct Course<'a> {
     /// The same in virtual time; `None` if interrupted.
     simulated: &'a dyn Fn() -> anyhow::Result<Option<Outcome>>,
     interrupt: &'a Interrupt,
+    /// Where it is shown.
+    server: Option<&'a Server>,
+}
+
+/// What is shown of a run that is about to begin.
+fn live(experiment: &Experiment, plan: &Plan, jobs: &Jobs) -> Live {
+    let site = |site: &scheduler::Site| AboutSite { name: site.name.clone(), processors: site.processors };
+    let about = About {
+        name: experiment.name.clone(),
+        strategy: experiment.strategy.to_string(),
+        network: experiment.network(),
+        factor: Some(plan.factor),
+        jobs: jobs.jobs.len(),
+        sites: experiment.grid.sites().iter().map(site).collect(),
+        orders: false,
+        replay: false,
+    };
+    let threshold = experiment.strategy.strategy.threshold();
+    Live::new(about, &experiment.grid, threshold, &jobs.jobs)
 }
 
 /// To the end of the nodes, and judges what they did.
 fn drive(course: Course<'_>, mut fleet: Fleet, sink: &mut Sink) -> anyhow::Result<Ended> {
-    let Course { experiment, plan, jobs, tolerance, mut warnings, start, simulated, interrupt } = course;
+    let Course { experiment, plan, jobs, tolerance, mut warnings, start, simulated, interrupt, server } =
+        course;
     let mut audit = Audit::new(&experiment.grid, &jobs.jobs);
     let outages = Outages::new(&experiment.faults, plan, jobs, start);
     let mut watch = Watch::new(plan, jobs.jobs.len(), outages, interrupt);
-    let ending = watch.until_end(&mut fleet, &mut |event| {
+    let show = |change: &dyn Fn(&mut Live)| {
+        if let Some(server) = server {
+            server.shown.change(change);
+        }
+    };
+    show(&|live| live.enter(Phase::Running));
+    let mut look = |statuses: &[node::control::api::Status]| {
+        let now = statuses.iter().map(|status| status.trace_time_us).max().map(Time::from_micros);
+        show(&|live| {
+            live.look(statuses);
+            live.pass(now.unwrap_or(Time::ZERO));
+        });
+    };
+    let ending = watch.until_end(&mut fleet, &mut look, &mut |event| {
+        show(&|live| live.observe(event));
         audit.observe(event);
         if plan.message_events || !is_about_a_message(event) {
             sink.take(event);
         }
+    });
+    show(&|live| {
+        live.say(format!("the run has ended: {ending}"));
+        live.enter(Phase::Ended);
     });
     let statuses = watch.last_statuses();
     let status = match &ending {

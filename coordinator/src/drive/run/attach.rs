@@ -109,6 +109,7 @@ pub fn command(args: &AttachArgs) -> anyhow::Result<u8> {
         warnings: [vec![times(record.attached)], warnings].concat(),
         simulated: &|| simulated(&experiment, &jobs, &interrupt),
         interrupt: &interrupt,
+        server: None,
     };
     let mut ended = drive(course, fleet, &mut sink)?;
     let tolerance = experiment.run.calibration_tolerance;

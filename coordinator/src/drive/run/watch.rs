@@ -103,9 +103,14 @@ impl<'a> Watch<'a> {
     }
 
     /// Watches until the run ends, one way or another. All events that can be had go to the sink, in the order of
-    /// time.
-    pub fn until_end(&mut self, fleet: &mut Fleet, sink: &mut impl FnMut(&Event)) -> Ending {
-        let ending = match self.look_on(fleet, sink) {
+    /// time. `look` is shown all nodes after each look at them.
+    pub fn until_end(
+        &mut self,
+        fleet: &mut Fleet,
+        look: &mut dyn FnMut(&[Status]),
+        sink: &mut impl FnMut(&Event),
+    ) -> Ending {
+        let ending = match self.look_on(fleet, look, sink) {
             Ok(ending) => ending,
             Err(FleetError::Ended { name, status, log }) => {
                 let reason = format!("node {name} ended with {status} during the run");
@@ -119,7 +124,12 @@ impl<'a> Watch<'a> {
         ending
     }
 
-    fn look_on(&mut self, fleet: &mut Fleet, sink: &mut impl FnMut(&Event)) -> Result<Ending, FleetError> {
+    fn look_on(
+        &mut self,
+        fleet: &mut Fleet,
+        look: &mut dyn FnMut(&[Status]),
+        sink: &mut impl FnMut(&Event),
+    ) -> Result<Ending, FleetError> {
         let mut seen = Vec::new();
         let mut changed = Instant::now();
         loop {
@@ -141,6 +151,7 @@ impl<'a> Watch<'a> {
             let earliest =
                 self.statuses.iter().filter(|status| !gone(status)).map(|status| status.trace_time_us).min();
             self.merge.release(earliest.map_or(Time::MAX, Time::from_micros), sink);
+            look(&self.statuses);
             let completed = self.ended.len() as u64;
             self.progress.set(completed);
             if fleet.is_quiet_by(&self.statuses) && completed >= self.jobs {

@@ -20,7 +20,7 @@ use crate::outputs::{Allocation, RunResult};
 use analysis::Verdict;
 use html::escape;
 
-pub(in crate::report) const STYLE: &str = include_str!("page.css");
+pub(crate) const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 /// Sites shown with drawings of their own; a page with more cannot be read. The busiest are kept.
 const SITES_DRAWN: usize = 24;

@@ -1,0 +1,118 @@
+//! `stealgrid serve`: the page of a run that has ended.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use clap::Args;
+use scheduler::{Event, Grid, JobSpec, Threshold, Time, TimedJob};
+
+use super::Server;
+use super::live::{About, AboutSite, Live};
+use super::replay::Replay;
+use crate::directory::{DirectoryError, JobRow, ResultDirectory};
+use crate::drive::Interrupt;
+use crate::exit;
+
+/// Show a run that has ended as a page in the browser, event by event.
+///
+/// Needs the event log, which `simulate` and `run` write unless --no-events is given. Serves until it is stopped.
+///
+/// Exit codes: 0 stopped, 2 usage, 3 a directory that is unreadable or has no events, or an address that cannot be
+/// listened on.
+#[derive(Clone, Debug, Args)]
+pub struct ServeArgs {
+    /// Result directory of the run
+    #[arg(value_name = "DIR")]
+    directory: PathBuf,
+
+    /// Where to serve the page
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080")]
+    serve: String,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// If something fails that should not.
+pub fn command(args: &ServeArgs) -> anyhow::Result<u8> {
+    let refused = |error: &dyn std::fmt::Display| {
+        eprintln!("error: failed to {error}");
+        Ok(exit::INPUT)
+    };
+    let run = match Run::read(&args.directory) {
+        Ok(run) => run,
+        Err(error) => return refused(&error),
+    };
+    let interrupt = Interrupt::on_signals()?;
+    let (first, last) = match (run.events.first(), run.events.last()) {
+        (Some(first), Some(last)) => (first.at, last.at),
+        _ => (Time::ZERO, Time::ZERO),
+    };
+    let replay = Arc::new(Replay::new(first, last));
+    let server = match Server::replaying(&args.serve, Arc::clone(&replay)) {
+        Ok(server) => server,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            return Ok(exit::INPUT);
+        }
+    };
+    crate::drive::say(&format!("open http://{} (Ctrl-C stops)\n", server.address()))?;
+    replay.play(&run.events, &server.shown, || run.live(), || interrupt.is_set());
+    Ok(exit::DONE)
+}
+
+/// What is read of a directory.
+struct Run {
+    about: About,
+    grid: Grid,
+    threshold: Threshold,
+    jobs: Vec<TimedJob>,
+    events: Vec<Event>,
+}
+
+impl Run {
+    fn read(path: &Path) -> Result<Run, DirectoryError> {
+        let directory = ResultDirectory::open(path)?;
+        let manifest = directory.manifest();
+        let wrong = |reason: String| DirectoryError::Content { path: path.join("manifest.json"), reason };
+        let sites = manifest.sites.iter().map(|site| (site.name.clone(), site.processors));
+        let grid = Grid::new(sites).map_err(|error| wrong(error.to_string()))?;
+        let threshold = Threshold::new(manifest.threshold_percent)
+            .ok_or_else(|| wrong(format!("threshold_percent is {}", manifest.threshold_percent)))?;
+        let events = directory.events()?.collect::<Result<Vec<Event>, _>>()?;
+        let rows = directory.jobs()?.collect::<Result<Vec<JobRow>, _>>()?;
+        let jobs: Vec<TimedJob> = rows.iter().map(job).collect();
+        let site =
+            |site: &scheduler::Site| AboutSite { name: site.name.clone(), processors: site.processors };
+        let about = About {
+            name: manifest.experiment.clone(),
+            strategy: manifest.strategy.clone(),
+            network: manifest.network.clone(),
+            factor: None,
+            jobs: jobs.len(),
+            sites: grid.sites().iter().map(site).collect(),
+            orders: false,
+            replay: true,
+        };
+        Ok(Run { about, grid, threshold, jobs, events })
+    }
+
+    fn live(&self) -> Live {
+        Live::new(self.about.clone(), &self.grid, self.threshold, &self.jobs)
+    }
+}
+
+/// A job as far as the page needs it; one that did not run counts as one that needs no time.
+fn job(row: &JobRow) -> TimedJob {
+    let spec = JobSpec {
+        id: row.job,
+        submit: row.submit,
+        processors: row.processors,
+        requested: row.requested,
+        user: -1,
+        origin: row.origin,
+        payload: 0,
+    };
+    let run_time = row.start.zip(row.end).map_or(scheduler::Span::ZERO, |(start, end)| end.since(start));
+    TimedJob { spec, run_time }
+}

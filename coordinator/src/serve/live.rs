@@ -1,0 +1,573 @@
+//! What the page shows of a run while it lasts: plain state, fed by events and by looks at the nodes.
+//!
+//! Bounded: a bar for each execution of a job (and for each run of neighbouring processors that it has), the last
+//! transfers, and what sites are doing now. Nothing of it is a result; the report is made from the event log.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use analysis::SoFar;
+use node::control::api::Status;
+use scheduler::{Event, EventKind, Grid, JobId, SiteId, Threshold, Time, TimedJob};
+use serde::Serialize;
+
+/// Transfers that are kept for those who have not seen them yet.
+const MOVES_KEPT: usize = 200;
+/// Lines of the log in words that are kept.
+const WORDS_KEPT: usize = 50;
+/// Jobs drawn as executing at one site, at most.
+const RUNNING_SHOWN: usize = 200;
+
+/// Own and big, own and small, from another site.
+const CLASSES: usize = 3;
+
+/// What is known before the run.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct About {
+    /// The experiment.
+    pub name: String,
+    /// The strategy.
+    pub strategy: String,
+    /// The links in words.
+    pub network: String,
+    /// Seconds of trace time in a second of wall-clock time; none where it is not fixed.
+    pub factor: Option<f64>,
+    /// Jobs to come in all.
+    pub jobs: usize,
+    /// The sites in the order of the experiment.
+    pub sites: Vec<AboutSite>,
+    /// Whether the page can give orders.
+    pub orders: bool,
+    /// Whether it shows a run that has ended.
+    pub replay: bool,
+}
+
+/// A site.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct AboutSite {
+    /// Its name.
+    pub name: String,
+    /// Its size.
+    pub processors: u32,
+}
+
+/// Where a run is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Phase {
+    /// Nodes start, connect, and are measured.
+    #[default]
+    Waiting,
+    /// Trace time advances.
+    Running,
+    /// It has ended, one way or another.
+    Ended,
+}
+
+/// One run of neighbouring processors for as long as a job had them: site, first processor, how many, start and end in
+/// milliseconds of trace time, class, job.
+pub type Bar = (usize, u32, u32, i64, i64, usize, u64);
+
+/// A job that changed sites: from, to, job, when in milliseconds.
+pub type Move = (usize, usize, u64, i64);
+
+/// A run as of now.
+#[derive(Debug)]
+pub struct Live {
+    about: About,
+    grid: Grid,
+    threshold: Threshold,
+    jobs: BTreeMap<JobId, TimedJob>,
+    so_far: SoFar,
+    now: Time,
+    phase: Phase,
+    sites: Vec<SiteNow>,
+    /// Where a job waits, and as what.
+    waits: BTreeMap<JobId, (usize, usize)>,
+    bars: Vec<Bar>,
+    moves: VecDeque<Move>,
+    /// How many there were in all.
+    moved: u64,
+    words: VecDeque<String>,
+    said: u64,
+    links: Vec<Link>,
+    version: u64,
+}
+
+#[derive(Clone, Debug)]
+struct SiteNow {
+    up: bool,
+    waiting: [u64; CLASSES],
+    /// The job of each processor.
+    processors: Vec<Option<JobId>>,
+    running: BTreeMap<JobId, (Time, usize)>,
+    ended: u64,
+    came: u64,
+    went: u64,
+}
+
+/// One direction of a link: from, to, seconds of trace time injected, and measured if it was.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Link(usize, usize, f64, Option<f64>);
+
+/// What is sent to those who look on.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Frame {
+    /// Grows with every change.
+    pub version: u64,
+    phase: Phase,
+    /// Trace time in milliseconds.
+    now: i64,
+    /// Jobs that wait, run, and have ended.
+    jobs: [u64; 3],
+    /// [`SoFar::ratio`].
+    ratio: Option<f64>,
+    /// Its two halves, in seconds of trace time.
+    makespan: f64,
+    bound: f64,
+    sites: Vec<FrameSite>,
+    /// How many bars there are; the bars themselves are asked for.
+    bars: usize,
+    /// The last transfers, and the number of the first of them.
+    moves: Vec<Move>,
+    moves_from: u64,
+    words: Vec<String>,
+    words_from: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+struct FrameSite {
+    up: bool,
+    busy: u32,
+    waiting: [u64; CLASSES],
+    ended: u64,
+    came: u64,
+    went: u64,
+    /// First processor, how many, start in milliseconds, class, job.
+    running: Vec<(u32, u32, i64, usize, u64)>,
+}
+
+impl Live {
+    /// A run that is about to begin. Classes are told by this threshold.
+    pub fn new(about: About, grid: &Grid, threshold: Threshold, jobs: &[TimedJob]) -> Live {
+        let site = |site: &scheduler::Site| SiteNow {
+            up: true,
+            waiting: [0; CLASSES],
+            processors: vec![None; site.processors as usize],
+            running: BTreeMap::new(),
+            ended: 0,
+            came: 0,
+            went: 0,
+        };
+        Live {
+            about,
+            threshold,
+            jobs: jobs.iter().map(|job| (job.spec.id, *job)).collect(),
+            so_far: SoFar::new(grid),
+            now: Time::ZERO,
+            phase: Phase::Waiting,
+            sites: grid.sites().iter().map(site).collect(),
+            waits: BTreeMap::new(),
+            bars: Vec::new(),
+            moves: VecDeque::new(),
+            moved: 0,
+            words: VecDeque::new(),
+            said: 0,
+            links: Vec::new(),
+            version: 1,
+            grid: grid.clone(),
+        }
+    }
+
+    /// What does not change.
+    pub fn about(&self) -> &About {
+        &self.about
+    }
+
+    /// Says something to those who look on.
+    pub fn say(&mut self, words: String) {
+        self.version += 1;
+        self.said += 1;
+        if self.words.len() == WORDS_KEPT {
+            self.words.pop_front();
+        }
+        self.words.push_back(words);
+    }
+
+    /// The run is there now.
+    pub fn enter(&mut self, phase: Phase) {
+        self.version += 1;
+        self.phase = phase;
+    }
+
+    /// It is so late.
+    pub fn pass(&mut self, now: Time) {
+        if now > self.now {
+            self.version += 1;
+            self.now = now;
+        }
+    }
+
+    /// What the nodes say of their links.
+    pub fn look(&mut self, statuses: &[Status]) {
+        let link = |status: &Status, link: &node::control::api::LinkStatus| {
+            let seconds = |micros: i64| micros as f64 / 1e6;
+            let measured = link.measured.map(|measured| seconds(measured.mean_us));
+            Link(link.site.index(), status.site.index(), seconds(link.delay_in_us), measured)
+        };
+        let links = statuses.iter().flat_map(|status| status.links.iter().map(move |of| link(status, of)));
+        self.links = links.collect();
+    }
+
+    /// Something happened.
+    pub fn observe(&mut self, event: &Event) {
+        let Event { at, site, kind } = *event;
+        let here = site.index();
+        if here >= self.sites.len() {
+            return;
+        }
+        self.pass(at);
+        match kind {
+            EventKind::Submitted { job, .. } => {
+                if let Some(known) = self.jobs.get(&job) {
+                    self.so_far.submitted(known);
+                }
+                self.wait(here, job);
+            }
+            EventKind::Accepted { job, from, .. } => {
+                self.wait(here, job);
+                self.sites[here].came += 1;
+                let from = from.index();
+                if let Some(giver) = self.sites.get_mut(from) {
+                    giver.went += 1;
+                }
+                self.moved += 1;
+                if self.moves.len() == MOVES_KEPT {
+                    self.moves.pop_front();
+                }
+                self.moves.push_back((from, here, job.0, millis(at)));
+            }
+            EventKind::Returned { job, .. } | EventKind::TookOver { job, .. } => self.wait(here, job),
+            EventKind::Granted { job, .. } => self.leave(here, job),
+            EventKind::Superseded { job, started: false, .. } => self.leave(here, job),
+            EventKind::Started { job, processors, .. } => self.start(here, job, processors, at),
+            EventKind::Completed { job, .. } => {
+                if self.stop(here, job, at) {
+                    self.sites[here].ended += 1;
+                }
+                self.so_far.ended(job, at);
+            }
+            EventKind::Interrupted { job, killed, .. } => {
+                self.stop(here, job, at);
+                if killed {
+                    self.so_far.ended(job, at);
+                } else {
+                    self.so_far.interrupted(job);
+                    self.wait(here, job);
+                }
+            }
+            EventKind::Recovered { .. } => {
+                self.set_up(site, true);
+                self.say(format!("{} is back, with its journal", self.name(site)));
+            }
+            EventKind::Gone { peer } => {
+                self.set_up(peer, false);
+                self.say(format!("{} is gone for {}", self.name(peer), self.name(site)));
+            }
+            EventKind::Left { peer } => {
+                self.say(format!("{} leaves, as {} knows", self.name(peer), self.name(site)));
+            }
+            EventKind::Stranded { job, processors } => {
+                let here = self.name(site);
+                self.say(format!(
+                    "job {job} waits at {here}: nobody who is there has {processors} processors"
+                ));
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether a site is believed to be there.
+    pub fn set_up(&mut self, site: SiteId, up: bool) {
+        if let Some(of) = self.sites.get_mut(site.index()) {
+            of.up = up;
+        }
+        self.version += 1;
+    }
+
+    fn name(&self, site: SiteId) -> String {
+        self.about.sites.get(site.index()).map_or_else(|| format!("site {site}"), |about| about.name.clone())
+    }
+
+    /// Big or small at home, or from elsewhere.
+    fn class(&self, site: usize, processors: u32) -> usize {
+        match self.grid.home(processors) {
+            Some(home) if home.index() == site => {
+                let size = self.grid.site(home).processors;
+                usize::from(!self.threshold.is_big(processors, size))
+            }
+            _ => 2,
+        }
+    }
+
+    fn wait(&mut self, site: usize, job: JobId) {
+        self.forget(job);
+        let processors = self.jobs.get(&job).map_or(1, |job| job.spec.processors);
+        let class = self.class(site, processors);
+        self.sites[site].waiting[class] += 1;
+        self.waits.insert(job, (site, class));
+    }
+
+    fn leave(&mut self, site: usize, job: JobId) {
+        if self.waits.get(&job).is_some_and(|&(at, _)| at == site) {
+            self.forget(job);
+        }
+    }
+
+    fn forget(&mut self, job: JobId) {
+        if let Some((site, class)) = self.waits.remove(&job) {
+            self.sites[site].waiting[class] -= 1;
+        }
+    }
+
+    fn start(&mut self, site: usize, job: JobId, processors: u32, at: Time) {
+        self.leave(site, job);
+        self.so_far.started(job, at);
+        let class = self.class(site, processors);
+        let here = &mut self.sites[site];
+        let free = here.processors.iter_mut().filter(|processor| processor.is_none());
+        free.take(processors as usize).for_each(|processor| *processor = Some(job));
+        here.running.insert(job, (at, class));
+    }
+
+    /// Whether it ran.
+    fn stop(&mut self, site: usize, job: JobId, at: Time) -> bool {
+        let Some((start, class)) = self.sites[site].running.remove(&job) else { return false };
+        for (first, count) in runs(&self.sites[site].processors, job) {
+            self.bars.push((site, first, count, millis(start), millis(at), class, job.0));
+        }
+        let processors = self.sites[site].processors.iter_mut();
+        processors.filter(|processor| **processor == Some(job)).for_each(|processor| *processor = None);
+        true
+    }
+
+    /// Grows with every change.
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// Everything as of now but bars.
+    pub fn frame(&self) -> Frame {
+        let site = |here: &SiteNow| FrameSite {
+            up: here.up,
+            busy: here.processors.iter().flatten().count() as u32,
+            waiting: here.waiting,
+            ended: here.ended,
+            came: here.came,
+            went: here.went,
+            running: here
+                .running
+                .iter()
+                .take(RUNNING_SHOWN)
+                .flat_map(|(&job, &(start, class))| {
+                    let of_run = move |(first, count)| (first, count, millis(start), class, job.0);
+                    runs(&here.processors, job).into_iter().map(of_run)
+                })
+                .collect(),
+        };
+        Frame {
+            version: self.version,
+            phase: self.phase,
+            now: millis(self.now),
+            jobs: self.so_far.counts(),
+            ratio: self.so_far.ratio(self.now),
+            makespan: self.so_far.makespan(self.now).as_secs_f64(),
+            bound: self.so_far.bound().as_secs_f64(),
+            sites: self.sites.iter().map(site).collect(),
+            bars: self.bars.len(),
+            moves: self.moves.iter().copied().collect(),
+            moves_from: self.moved - self.moves.len() as u64,
+            words: self.words.iter().cloned().collect(),
+            words_from: self.said - self.words.len() as u64,
+        }
+    }
+
+    /// Bars from this number on, at most so many.
+    pub fn bars(&self, from: usize, limit: usize) -> &[Bar] {
+        let from = from.min(self.bars.len());
+        &self.bars[from..(from + limit).min(self.bars.len())]
+    }
+
+    /// The links at the last look.
+    pub fn links(&self) -> &[Link] {
+        &self.links
+    }
+}
+
+/// Runs of neighbouring processors that a job has: the first, and how many.
+fn runs(processors: &[Option<JobId>], job: JobId) -> Vec<(u32, u32)> {
+    let mut runs: Vec<(u32, u32)> = Vec::new();
+    for (place, _) in processors.iter().enumerate().filter(|(_, of)| **of == Some(job)) {
+        let place = place as u32;
+        match runs.last_mut() {
+            Some((first, count)) if *first + *count == place => *count += 1,
+            _ => runs.push((place, 1)),
+        }
+    }
+    runs
+}
+
+fn millis(at: Time) -> i64 {
+    at.as_micros() / 1000
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use links::Model;
+    use scheduler::{JobSpec, Span, StrategySpec};
+    use simulator::{Simulation, SimulationConfig};
+
+    use super::*;
+
+    fn jobs(seed: u64, widest: u32) -> Vec<TimedJob> {
+        let job = |id: u64| {
+            let drawn = id.wrapping_mul(6364136223846793005).wrapping_add(seed * 1442695040888963407) >> 33;
+            let run_time = Span::from_secs(1 + (drawn % 50) as i64);
+            let spec = JobSpec {
+                id: JobId(id),
+                submit: Time::from_secs((id * 2) as i64),
+                processors: 1 + (drawn / 50 % u64::from(widest)) as u32,
+                requested: run_time,
+                user: -1,
+                origin: SiteId(1),
+                payload: 0,
+            };
+            TimedJob { spec, run_time }
+        };
+        (1..=60).map(job).collect()
+    }
+
+    fn events(grid: &Arc<Grid>, jobs: &[TimedJob], strategy: &str) -> Vec<Event> {
+        let spec: StrategySpec = strategy.parse().unwrap();
+        let mut config = SimulationConfig::new(Arc::clone(grid), spec.strategy);
+        config.network = Model::constant(Span::from_secs(3));
+        let mut events = Vec::new();
+        Simulation::new(config, jobs).run(&mut |event| events.push(*event)).unwrap();
+        events
+    }
+
+    fn live(grid: &Grid, jobs: &[TimedJob]) -> Live {
+        let about = About {
+            name: String::new(),
+            strategy: String::new(),
+            network: String::new(),
+            factor: None,
+            jobs: jobs.len(),
+            sites: Vec::new(),
+            orders: false,
+            replay: false,
+        };
+        Live::new(about, grid, Threshold::HALF, jobs)
+    }
+
+    /// Where each job is, found by going through all events again.
+    fn naive(grid: &Grid, jobs: &[TimedJob], events: &[Event]) -> (Vec<u64>, Vec<u32>, Vec<u64>) {
+        let (mut waiting, mut busy, mut ended) =
+            (vec![0; grid.len()], vec![0; grid.len()], vec![0; grid.len()]);
+        for job in jobs {
+            let about = |event: &&Event| match event.kind {
+                EventKind::Submitted { job: of, .. }
+                | EventKind::Accepted { job: of, .. }
+                | EventKind::Returned { job: of, .. }
+                | EventKind::Granted { job: of, .. }
+                | EventKind::Started { job: of, .. }
+                | EventKind::Completed { job: of, .. } => of == job.spec.id,
+                _ => false,
+            };
+            let Some(last) = events.iter().rev().find(about) else { continue };
+            let here = last.site.index();
+            match last.kind {
+                EventKind::Started { processors, .. } => busy[here] += processors,
+                EventKind::Completed { .. } => ended[here] += 1,
+                EventKind::Granted { .. } => {}
+                _ => waiting[here] += 1,
+            }
+        }
+        (waiting, busy, ended)
+    }
+
+    #[test]
+    fn what_is_shown_is_what_all_events_together_say() {
+        let grid = Arc::new(Grid::of_sizes(&[4, 8, 16]).unwrap());
+        for (seed, strategy) in [
+            (1, "st:50"),
+            (2, "st:25,order=bah"),
+            (3, "local"),
+            (4, "pool:easy"),
+            (5, "steal:random,mode=push"),
+        ] {
+            let jobs = jobs(seed, 16);
+            let events = events(&grid, &jobs, strategy);
+            let mut live = live(&grid, &jobs);
+            for (count, event) in (1..).zip(&events) {
+                live.observe(event);
+                if count % 7 == 0 || count == events.len() {
+                    let frame = live.frame();
+                    let shown = (
+                        frame.sites.iter().map(|site| site.waiting.iter().sum()).collect(),
+                        frame.sites.iter().map(|site| site.busy).collect(),
+                        frame.sites.iter().map(|site| site.ended).collect(),
+                    );
+                    assert_eq!(shown, naive(&grid, &jobs, &events[..count]), "{strategy}, {count} events");
+                }
+            }
+            let frame = live.frame();
+            assert_eq!(frame.jobs, [0, 0, 60], "{strategy}");
+            assert!(frame.ratio.unwrap() >= 1.0, "{frame:?}");
+            assert_eq!(
+                frame.moves_from + frame.moves.len() as u64,
+                frame.sites.iter().map(|site| site.came).sum::<u64>()
+            );
+            bars_are_the_work_and_no_processor_has_two_jobs(&live, &jobs);
+        }
+    }
+
+    fn bars_are_the_work_and_no_processor_has_two_jobs(live: &Live, jobs: &[TimedJob]) {
+        let bars = live.bars(0, usize::MAX / 2);
+        let shown: i64 =
+            bars.iter().map(|&(_, _, count, start, end, ..)| i64::from(count) * (end - start)).sum();
+        let work = jobs.iter().map(|job| i64::from(job.spec.processors) * job.run_time.as_micros() / 1000);
+        assert_eq!(shown, work.sum::<i64>());
+        for (place, a) in bars.iter().enumerate() {
+            for b in &bars[..place] {
+                let overlap = a.0 == b.0 && a.1 < b.1 + b.2 && b.1 < a.1 + a.2 && a.3 < b.4 && b.3 < a.4;
+                assert!(!overlap, "{a:?} and {b:?}");
+            }
+        }
+        assert_eq!(live.bars(bars.len() + 5, 10), []);
+    }
+
+    #[test]
+    fn a_crash_puts_jobs_back_and_what_is_kept_is_bounded() {
+        let grid = Grid::of_sizes(&[4]).unwrap();
+        let jobs = jobs(1, 4);
+        let mut live = live(&grid, &jobs);
+        let job = JobId(1);
+        let processors = jobs[0].spec.processors;
+        let at = |seconds, kind| Event { at: Time::from_secs(seconds), site: SiteId(1), kind };
+        let submitted = EventKind::Submitted { job, processors, requested: Span::ZERO, origin: SiteId(1) };
+        live.observe(&at(2, submitted));
+        live.observe(&at(3, EventKind::Started { job, processors, hops: 0 }));
+        assert_eq!(live.frame().sites[0].busy, processors);
+        live.observe(&at(9, EventKind::Interrupted { job, processors, killed: false }));
+        let frame = live.frame();
+        assert_eq!((frame.sites[0].busy, frame.jobs), (0, [1, 0, 0]));
+        for number in 0..200 {
+            live.say(number.to_string());
+        }
+        let frame = live.frame();
+        assert_eq!((frame.words.len(), frame.words_from), (WORDS_KEPT, 200 - WORDS_KEPT as u64));
+        live.observe(&Event { site: SiteId(9), ..at(10, submitted) });
+    }
+}

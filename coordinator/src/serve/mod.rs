@@ -1,0 +1,216 @@
+//! What a coordinator serves over HTTP: the page of a run, while it lasts or again later, registration of nodes, and
+//! where Prometheus finds them.
+//!
+//! | request | for |
+//! |---|---|
+//! | `GET /` | the page, with `live.js`, `live.css` and `report.css` |
+//! | `GET /about` | what does not change: sites, strategy ([`live::About`]); 503 until it is known |
+//! | `GET /live` | server-sent events: `frame` ([`live::Frame`]), `links`, `replay` |
+//! | `GET /bars?from=N&limit=M` | the schedule so far, bar by bar ([`live::Bar`]) |
+//! | `POST /replay` | how a run that has ended is shown ([`replay::Order`]); only where one is |
+//! | `GET /healthz` | 200 while the coordinator is there |
+//! | `GET /sd` | targets for Prometheus (`http_sd_config`), labelled by site and run |
+//! | `POST /register`, `/register/ready` | nodes that come by themselves, see [`node::registration`] |
+
+pub mod command;
+pub mod live;
+mod page;
+pub mod replay;
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+
+use anyhow::Context as _;
+use axum::extract::State;
+use axum::routing::get;
+use axum::{Json, Router};
+use serde::Serialize;
+use tokio::net::TcpListener;
+use tokio::sync::{Semaphore, oneshot};
+
+use self::live::Live;
+use self::replay::Replay;
+
+/// Most pages that look on at once; more are answered 503.
+pub const LISTENERS_MAX: usize = 64;
+
+/// What is shown of a run.
+#[derive(Debug)]
+pub struct Shown {
+    targets: Mutex<Vec<Target>>,
+    live: Mutex<Option<Live>>,
+    /// If the run has ended and is shown again.
+    replay: Option<Arc<Replay>>,
+    listeners: Semaphore,
+}
+
+/// A node as Prometheus is told of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Target {
+    targets: [String; 1],
+    labels: Labels,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+struct Labels {
+    run: String,
+    site: String,
+}
+
+impl Target {
+    /// The metrics of a site of a run.
+    pub fn new(run: &str, site: &str, address: &str) -> Target {
+        Target {
+            targets: [address.to_string()],
+            labels: Labels { run: run.to_string(), site: site.to_string() },
+        }
+    }
+}
+
+impl Shown {
+    fn new(replay: Option<Arc<Replay>>) -> Shown {
+        let (targets, live) = (Mutex::default(), Mutex::default());
+        Shown { targets, live, replay, listeners: Semaphore::new(LISTENERS_MAX) }
+    }
+
+    /// These are the nodes from now on.
+    pub fn set_targets(&self, targets: Vec<Target>) {
+        *self.targets.lock().unwrap_or_else(PoisonError::into_inner) = targets;
+    }
+
+    /// This run is shown from now on.
+    pub fn set_live(&self, live: Live) {
+        *self.live() = Some(live);
+    }
+
+    /// Changes what is shown, if a run is.
+    pub fn change(&self, change: impl FnOnce(&mut Live)) {
+        if let Some(live) = self.live().as_mut() {
+            change(live);
+        }
+    }
+
+    fn live(&self) -> MutexGuard<'_, Option<Live>> {
+        // A half changed picture is better than none.
+        self.live.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A server on a thread of its own. Dropping it ends it.
+#[derive(Debug)]
+pub struct Server {
+    address: SocketAddr,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+    /// What it shows.
+    pub shown: Arc<Shown>,
+}
+
+impl Server {
+    /// Listens, and serves from then on; `more` beside its own pages.
+    ///
+    /// # Errors
+    /// If the address cannot be listened on.
+    pub fn start(address: &str, more: Router) -> anyhow::Result<Server> {
+        Server::of(address, more, None)
+    }
+
+    /// The same for a run that has ended and is shown again.
+    ///
+    /// # Errors
+    /// If the address cannot be listened on.
+    pub fn replaying(address: &str, replay: Arc<Replay>) -> anyhow::Result<Server> {
+        Server::of(address, Router::new(), Some(replay))
+    }
+
+    fn of(address: &str, more: Router, replay: Option<Arc<Replay>>) -> anyhow::Result<Server> {
+        let shown = Arc::new(Shown::new(replay));
+        let router = page::routes()
+            .route("/healthz", get(|| async { "ok\n" }))
+            .route("/sd", get(targets))
+            .with_state(Arc::clone(&shown))
+            .merge(more);
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .context("failed to start a server")?;
+        let listener = runtime.block_on(TcpListener::bind(address)).with_context(|| {
+            format!(
+                "failed to listen on {address} (--serve); write an address of this machine with a free port, as in \
+                 127.0.0.1:8080"
+            )
+        })?;
+        let bound = listener.local_addr().context("failed to start a server")?;
+        let (stop, stopped) = oneshot::channel::<()>();
+        let served = async move {
+            let ended = async { drop(stopped.await) };
+            if let Err(error) = axum::serve(listener, router).with_graceful_shutdown(ended).await {
+                eprintln!("warning: the server has ended: {error}");
+            }
+        };
+        let thread = std::thread::Builder::new()
+            .name("serve".to_string())
+            .spawn(move || runtime.block_on(served))
+            .context("failed to start a server")?;
+        Ok(Server { address: bound, stop: Some(stop), thread: Some(thread), shown })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // Errors mean that it has ended already.
+        if let Some(stop) = self.stop.take() {
+            let _ = stop.send(());
+        }
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+async fn targets(State(shown): State<Arc<Shown>>) -> Json<Vec<Target>> {
+    Json(shown.targets.lock().unwrap_or_else(PoisonError::into_inner).clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read as _, Write as _};
+    use std::net::TcpStream;
+
+    use super::*;
+
+    fn get(server: &Server, path: &str) -> String {
+        let mut stream = TcpStream::connect(server.address()).unwrap();
+        write!(stream, "GET {path} HTTP/1.1\r\nhost: here\r\nconnection: close\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    }
+
+    #[test]
+    fn prometheus_is_told_where_the_nodes_are() {
+        let server = Server::start("127.0.0.1:0", Router::new()).unwrap();
+        assert!(get(&server, "/healthz").ends_with("ok\n"));
+        assert!(get(&server, "/sd").ends_with("[]"), "no node is up yet");
+
+        server.shown.set_targets(vec![Target::new("quickstart", "site1", "10.0.0.7:9100")]);
+
+        let answer = get(&server, "/sd");
+        assert!(answer.contains("content-type: application/json"), "{answer}");
+        let expected = r#"[{"targets":["10.0.0.7:9100"],"labels":{"run":"quickstart","site":"site1"}}]"#;
+        assert!(answer.ends_with(expected), "{answer}");
+    }
+
+    #[test]
+    fn a_port_in_use_is_said() {
+        let first = Server::start("127.0.0.1:0", Router::new()).unwrap();
+        let error = Server::start(&first.address().to_string(), Router::new()).unwrap_err();
+        assert!(format!("{error:#}").contains("(--serve)"), "{error:#}");
+    }
+}
