@@ -5,7 +5,7 @@
 
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::TcpStream;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use node::config::SiteEntry;
 use node::control::Token;
@@ -20,23 +20,79 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// The longest body, as docs/OPERATIONS.md has it.
 const BODY_BYTES_MAX: usize = 16 * 1024 * 1024;
 
+/// As many idle connections as there are places, and more, with and without the token: everybody is answered.
 #[test]
-fn connections_beyond_the_limit_are_closed_and_counted_and_those_that_are_open_stay() {
-    let node = Target::start(Limits { control_connections: 3, ..Limits::default() });
-    let client = node.process.client();
-    client.status().unwrap();
-    let silent: Vec<TcpStream> = (0..2).map(|_| node.connect()).collect();
+fn idle_connections_shut_nobody_out() {
+    let limits = Limits { control_connections: 8, ..Limits::default() };
+    let node = Target::start(limits.clone());
+    let coordinator = node.process.client();
+    coordinator.status().unwrap();
+    // Some say nothing, some half of a request, and some have been answered and stay.
+    let said = ["", "GET /healthz HTTP/1.1\r\nhost", "GET /healthz HTTP/1.1\r\nhost: node\r\n\r\n"];
+    let idle = |count: usize| -> Vec<TcpStream> {
+        let one = |text: &&str| {
+            let mut stream = node.connect();
+            write!(stream, "{text}").unwrap();
+            if text.ends_with("\r\n\r\n") {
+                assert_eq!(read(&mut stream, 12), "HTTP/1.1 200");
+            }
+            stream
+        };
+        said.iter().cycle().take(count).map(one).collect()
+    };
+    let strangers = idle(limits.control_connections);
 
-    assert_eq!(rest(node.connect()), "", "the fourth is closed without a word");
-
-    assert!(hits(&client, "control_connections") >= 1);
-    client.jobs(&[job(1)]).unwrap();
-    drop(silent);
-    let deadline = Instant::now() + PATIENCE;
-    while node.process.client().status().is_err() {
-        assert!(Instant::now() < deadline, "places do not become free again");
-        std::thread::sleep(Duration::from_millis(10));
+    for page in ["/healthz", "/metrics"] {
+        assert!(ask(&node, page).starts_with("HTTP/1.1 200 "), "{page}");
     }
+    node.process.client().jobs(&[job(1)]).unwrap();
+    let more = idle(2 * limits.control_connections);
+    assert!(ask(&node, "/healthz").starts_with("HTTP/1.1 200 "));
+    coordinator.jobs(&[job(2)]).unwrap();
+    assert_eq!(coordinator.status().unwrap().outstanding.arrivals, 2);
+
+    assert_eq!(rest(strangers.into_iter().next().unwrap()), "", "who was idle longest is gone");
+    let closed = hits(&coordinator, "control_connections");
+    assert!(closed >= 2 * limits.control_connections as u64, "{closed} were closed");
+    drop(more);
+
+    // Those who know the token hold no places for ever, either.
+    let trusted: Vec<TcpStream> = (0..limits.control_connections)
+        .map(|_| {
+            let mut stream = node.connect();
+            write!(stream, "{}[]", node.order(2)).unwrap();
+            assert_eq!(read(&mut stream, 12), "HTTP/1.1 204");
+            stream
+        })
+        .collect();
+    assert!(ask(&node, "/healthz").starts_with("HTTP/1.1 200 "));
+    node.process.client().jobs(&[job(3)]).unwrap();
+    drop(trusted);
+    node.stop();
+}
+
+/// A connection whose request is being worked on keeps its place; if all are, the newcomer gets none.
+#[test]
+fn connections_at_work_stay_and_those_beyond_the_limit_are_closed_and_counted() {
+    let node = Target::start(Limits { control_connections: 2, ..Limits::default() });
+    let mut at_work: Vec<TcpStream> = (0..2)
+        .map(|_| {
+            let mut stream = node.connect();
+            let waits = "\r\nexpect: 100-continue\r\n\r\n";
+            write!(stream, "{}", node.order(2).replace("\r\n\r\n", waits)).unwrap();
+            // Said when the body is waited for.
+            assert_eq!(read(&mut stream, 25), "HTTP/1.1 100 Continue\r\n\r\n");
+            stream
+        })
+        .collect();
+    assert_eq!(rest(node.connect()), "", "the third is closed without a word");
+
+    for stream in &mut at_work {
+        write!(stream, "[]").unwrap();
+        assert_eq!(read(stream, 12), "HTTP/1.1 204");
+    }
+    drop(at_work);
+    assert!(hits(&node.process.client(), "control_connections") >= 1);
     node.stop();
 }
 
@@ -139,6 +195,20 @@ impl Target {
     fn stop(self) {
         assert!(!self.process.stop(PATIENCE).unwrap().unwrap().is_failure());
     }
+}
+
+/// The next so many bytes.
+fn read(stream: &mut TcpStream, count: usize) -> String {
+    let mut bytes = vec![0; count];
+    stream.read_exact(&mut bytes).unwrap();
+    String::from_utf8(bytes).unwrap()
+}
+
+/// What the node answers to a request without the token, over a connection of its own.
+fn ask(node: &Target, page: &str) -> String {
+    let mut stream = node.connect();
+    write!(stream, "GET {page} HTTP/1.1\r\nhost: node\r\nconnection: close\r\n\r\n").unwrap();
+    rest(stream)
 }
 
 /// What comes before the node closes the connection.

@@ -1,4 +1,4 @@
-//! Accepts connections for HTTP: so many at once, and none that says nothing.
+//! Accepts connections for HTTP: so many at once, and none that says nothing. Who has to go is decided in `seats`.
 
 use std::io;
 use std::pin::pin;
@@ -7,14 +7,17 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use axum::Router;
+use hyper::Request;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
+use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot, watch};
+use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
 
+use super::seats::{Seat, Seats};
 use super::token::Unauthorised;
 use crate::limits::Limits;
 
@@ -119,7 +122,7 @@ impl ControlCounters {
     }
 }
 
-/// Serves as many connections at once as the limits allow until `stop` resolves, and those that are open to their end.
+/// Serves as many connections at once as the limits allow until `stop` resolves, and requests to their end.
 pub(crate) async fn serve(
     listener: TcpListener,
     router: Router,
@@ -127,7 +130,7 @@ pub(crate) async fn serve(
     counters: Arc<ControlCounters>,
     mut stop: oneshot::Receiver<()>,
 ) -> io::Result<()> {
-    let places = Arc::new(Semaphore::new(limits.control_connections.min(Semaphore::MAX_PERMITS)));
+    let seats = Seats::new(limits.control_connections);
     let head_timeout = Duration::from_secs(u64::from(limits.control_request_secs));
     // Nothing is ever sent: it closes with this function.
     let (closing, closed) = watch::channel(());
@@ -147,16 +150,17 @@ pub(crate) async fn serve(
                 continue;
             }
         };
-        match Arc::clone(&places).try_acquire_owned() {
-            Ok(place) => {
-                let connection = connection(stream, router.clone(), head_timeout, place, closed.clone());
-                open.spawn(connection);
-            }
-            // Dropped, which closes it.
-            Err(_) => drop(counters.connections.fetch_add(1, Ordering::Relaxed)),
+        let (seat, replaced) = seats.take();
+        if seat.is_none() || replaced {
+            counters.connections.fetch_add(1, Ordering::Relaxed);
+        }
+        // Without a place it is dropped, which closes it.
+        if let Some(seat) = seat {
+            open.spawn(connection(stream, router.clone(), head_timeout, seat, closed.clone()));
         }
     }
     drop(closing);
+    seats.close_strangers();
     while open.join_next().await.is_some() {}
     Ok(())
 }
@@ -167,7 +171,7 @@ async fn connection(
     stream: TcpStream,
     router: Router,
     head_timeout: Duration,
-    place: OwnedSemaphorePermit,
+    seat: Arc<Seat>,
     mut closed: watch::Receiver<()>,
 ) {
     // Orders in lockstep are small, and each is waited for.
@@ -176,17 +180,36 @@ async fn connection(
     }
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(head_timeout).max_buf_size(HEAD_BYTES_MAX);
-    let service = TowerToHyperService::new(router.into_service::<Incoming>());
+    let router = TowerToHyperService::new(router.into_service::<Incoming>());
+    let service = service_fn(|mut request: Request<Incoming>| {
+        let (seat, router) = (Arc::clone(&seat), router.clone());
+        async move {
+            let Some(work) = seat.work() else {
+                // The connection is about to be dropped, and this with it.
+                return std::future::pending().await;
+            };
+            request.extensions_mut().insert(Arc::clone(&seat));
+            let response = router.call(request).await;
+            drop(work);
+            response
+        }
+    });
     let mut connection = pin!(http.serve_connection(TokioIo::new(stream), service).with_upgrades());
     let served = tokio::select! {
         served = connection.as_mut() => served,
+        () = seat.lost() => {
+            tracing::debug!("an idle control connection made room for another, or for the end");
+            return;
+        }
         _ = closed.changed() => {
             connection.as_mut().graceful_shutdown();
-            connection.await
+            tokio::select! {
+                served = connection.as_mut() => served,
+                () = seat.lost() => return,
+            }
         }
     };
     if let Err(error) = served {
         tracing::debug!(%error, "a control connection failed");
     }
-    drop(place);
 }

@@ -18,6 +18,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::Command;
 use super::api::{Adoption, CalibrateOrder, Calibration, ConnectOrder, Failure, Phase, RoundTrips};
+use super::seats::Seat;
 use super::serve::ControlCounters;
 use super::token::{Token, Unauthorised};
 use crate::arrivals::ArrivalsError;
@@ -134,6 +135,9 @@ async fn authorise(
         return Err(unauthorised(why));
     }
     context.counters.ask();
+    if let Some(seat) = request.extensions().get::<Arc<Seat>>() {
+        seat.trust();
+    }
     match whole(request, context.body_timeout).await {
         Ok(request) => Ok(next.run(request).await),
         Err(refused) => {
