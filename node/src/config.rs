@@ -237,6 +237,14 @@ pub enum ConfigError {
         "limits.connections_per_peer {0}: two nodes that dial each other have two for a moment; allow 2 or more"
     )]
     ConnectionsPerPeer(u32),
+    /// More streams than a connection can have.
+    #[error("limits.streams_per_connection {given}: {most} is the most")]
+    Streams {
+        /// What was given.
+        given: usize,
+        /// The most.
+        most: usize,
+    },
     /// A journal that could hold nothing.
     #[error("journal_bytes_max must be at least {needed}")]
     JournalBytes {

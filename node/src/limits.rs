@@ -4,6 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::ConfigError;
 
+/// The most [`Limits::streams_per_connection`] can be: with more, yamux would promise a connection too much memory.
+const STREAMS_MAX: usize = 2048;
+
 /// The limits of one node that can be set. All are at least 1.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -20,6 +23,8 @@ pub struct Limits {
     pub connections_pending: u32,
     /// Streams on one connection.
     pub streams_per_connection: usize,
+    /// Seconds without an answer after which a connection is closed.
+    pub link_silence_secs: u32,
     /// Frames received and not handled.
     pub inbox_frames: usize,
     /// The same from one node.
@@ -49,6 +54,7 @@ impl Default for Limits {
             connections: 4_096,
             connections_pending: 128,
             streams_per_connection: 64,
+            link_silence_secs: 55,
             inbox_frames: 4_096,
             inbox_frames_per_peer: 1_024,
             inbox_bytes: 64 * 1024 * 1024,
@@ -74,6 +80,7 @@ impl Limits {
             ("limits.connections", self.connections == 0),
             ("limits.connections_pending", self.connections_pending == 0),
             ("limits.streams_per_connection", self.streams_per_connection == 0),
+            ("limits.link_silence_secs", self.link_silence_secs == 0),
             ("limits.inbox_frames", self.inbox_frames == 0),
             ("limits.inbox_frames_per_peer", self.inbox_frames_per_peer == 0),
             ("limits.inbox_bytes", self.inbox_bytes == 0),
@@ -88,6 +95,9 @@ impl Limits {
         }
         if self.connections_per_peer < 2 {
             return Err(ConfigError::ConnectionsPerPeer(self.connections_per_peer));
+        }
+        if self.streams_per_connection > STREAMS_MAX {
+            return Err(ConfigError::Streams { given: self.streams_per_connection, most: STREAMS_MAX });
         }
         Ok(())
     }
@@ -162,12 +172,19 @@ mod tests {
                 "the connection is closed",
                 Limit::Connections,
             ),
-            other(
+            row(
                 "limits.streams_per_connection",
                 limits.streams_per_connection,
-                "streams on one connection; a node uses about five",
+                "streams on one connection, at most 2,048; a node uses about five",
                 "the connection is closed",
-                "`stealgrid_link_connected` falls to 0",
+                Limit::Streams,
+            ),
+            row(
+                "limits.link_silence_secs",
+                limits.link_silence_secs as usize,
+                "seconds until a connection over which nothing comes back is noticed",
+                "the connection is closed, and the site dialed anew",
+                Limit::LinkSilence,
             ),
             row(
                 "frame_bytes_max",
@@ -257,8 +274,9 @@ mod tests {
             row(
                 "limits.control_connections",
                 limits.control_connections,
-                "connections to the control interface",
-                "the connection is closed",
+                "connections to the control interface; as many to the address of metrics",
+                "the one that is idle longest is closed, of those without the token first; the new one if all are at \
+                 work",
                 Limit::ControlConnections,
             ),
             row(
@@ -315,6 +333,8 @@ mod tests {
         assert!(error.contains("limits.inbox_bytes"), "{error}");
         let error = Limits { connections_per_peer: 1, ..Limits::default() }.check().unwrap_err().to_string();
         assert!(error.contains("allow 2 or more"), "{error}");
+        let error = Limits { streams_per_connection: 4_000, ..Limits::default() }.check().unwrap_err();
+        assert_eq!(error.to_string(), "limits.streams_per_connection 4000: 2048 is the most");
     }
 
     /// With a comma between thousands.

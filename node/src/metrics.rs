@@ -65,6 +65,10 @@ pub enum Limit {
     Rate,
     /// Connections with other nodes.
     Connections,
+    /// Streams on one connection.
+    Streams,
+    /// Time without an answer from another node.
+    LinkSilence,
     /// Connections to the control interface.
     ControlConnections,
     /// Bytes of a request to the control interface.
@@ -75,7 +79,7 @@ pub enum Limit {
 
 impl Limit {
     /// All limits.
-    pub const ALL: [Limit; 11] = [
+    pub const ALL: [Limit; 13] = [
         Limit::Outbox,
         Limit::Inbox,
         Limit::DelayLine,
@@ -84,6 +88,8 @@ impl Limit {
         Limit::FrameBytes,
         Limit::Rate,
         Limit::Connections,
+        Limit::Streams,
+        Limit::LinkSilence,
         Limit::ControlConnections,
         Limit::ControlBody,
         Limit::ControlTime,
@@ -100,6 +106,8 @@ impl Limit {
             Limit::FrameBytes => "frame_bytes",
             Limit::Rate => "rate",
             Limit::Connections => "connections",
+            Limit::Streams => "streams",
+            Limit::LinkSilence => "link_silence",
             Limit::ControlConnections => "control_connections",
             Limit::ControlBody => "control_body",
             Limit::ControlTime => "control_time",

@@ -536,6 +536,8 @@ impl SiteLoop {
             (Limit::FrameBytes, network.counts().oversized()),
             (Limit::Rate, network.counts().offences(Offence::Rate)),
             (Limit::Connections, network.counts().refused(RefusedConnection::Limit)),
+            (Limit::Streams, network.counts().crowded()),
+            (Limit::LinkSilence, network.counts().silences()),
             (Limit::ControlConnections, self.control.connections()),
             (Limit::ControlBody, self.control.bodies()),
             (Limit::ControlTime, self.control.slow_bodies()),

@@ -30,13 +30,25 @@ const PROCESSORS: [u32; 3] = [4, 8, 8];
 const JOBS: u64 = 250;
 /// 1.5 s of wall-clock time.
 const SUSPECT_AFTER: Span = Span::from_secs(150);
+/// How long a link may be silent: pings every second. Longer than the brief cuts.
+const LINK_SILENCE: Duration = Duration::from_secs(11);
 /// Ample for what takes seconds; reached only by a failing test.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 #[test]
 fn a_site_that_is_cut_off_is_suspected_and_heard_again_and_every_job_ends_once() {
+    in_a_network("a_site_that_is_cut_off_is_suspected_and_heard_again_and_every_job_ends_once", cut_and_heal);
+}
+
+#[test]
+fn links_that_are_cut_for_long_are_noticed_and_connected_again() {
+    in_a_network("links_that_are_cut_for_long_are_noticed_and_connected_again", cut_for_long);
+}
+
+/// Runs one half of a test of that name in a network of its own, if there can be one.
+fn in_a_network(test: &str, inside: fn()) {
     if std::env::var_os(INSIDE).is_some() {
-        cut_and_heal();
+        inside();
         return;
     }
     let can = Command::new("unshare")
@@ -55,12 +67,38 @@ fn a_site_that_is_cut_off_is_suspected_and_heard_again_and_every_job_ends_once()
     let status = Command::new("unshare")
         .arg("-n")
         .arg(std::env::current_exe().unwrap())
-        .args(["--exact", "a_site_that_is_cut_off_is_suspected_and_heard_again_and_every_job_ends_once"])
+        .args(["--exact", test])
         .arg("--nocapture")
         .env(INSIDE, "1")
         .status()
         .unwrap();
     assert!(status.success(), "the half inside the namespace failed; see above");
+}
+
+/// Both ways and for longer than a connection lives: nobody shows a link that is not there, on either side.
+fn cut_for_long() {
+    let network = Network::new();
+    let mut run = Run::start(&network);
+    run.until("the first jobs end", |run| run.count(|kind| matches!(kind, EventKind::Completed { .. })) > 5);
+    let cut_off = SiteId(3);
+    network.set_wire(cut_off, "down");
+    let begun = Instant::now();
+    run.until("no link to or from the site is shown as connected", |run| {
+        let statuses = run.fleet.statuses().unwrap();
+        let mut links =
+            statuses.iter().flat_map(|status| status.links.iter().map(move |link| (status.site, link)));
+        links.all(|(site, link)| link.connected == (site != cut_off && link.site != cut_off))
+    });
+    let took = begun.elapsed();
+    // Twice the time is ample for a machine that is busy otherwise.
+    assert!(took < 2 * LINK_SILENCE, "noticed after {took:?}");
+    for status in run.fleet.statuses().unwrap() {
+        let expected = if status.site == cut_off { 2 } else { 1 };
+        assert!(status.limits_hit["link_silence"] >= expected, "{:?}", status.limits_hit);
+    }
+    network.set_wire(cut_off, "up");
+    run.until_whole();
+    run.finish();
 }
 
 fn cut_and_heal() {
@@ -314,6 +352,7 @@ fn config(folder: &Path, site: SiteId) -> NodeConfig {
     config.options.retry = Some(Span::from_secs(50));
     config.options.heartbeat = Some(Span::from_secs(20));
     config.options.suspect_after = SUSPECT_AFTER;
+    config.limits.link_silence_secs = LINK_SILENCE.as_secs() as u32;
     config.data_dir = Some(folder.join(format!("data{site}")));
     config
 }

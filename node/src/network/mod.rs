@@ -7,14 +7,18 @@
 mod address;
 mod codec;
 mod dial;
+#[cfg(feature = "doors")]
+pub(crate) mod doors;
 pub(crate) mod echo;
 mod frames;
 mod grid_key;
 mod guard;
 mod hello;
 mod identity;
+mod patience;
 mod rate;
 mod refused;
+mod streams;
 mod swarm;
 mod task;
 #[cfg(test)]

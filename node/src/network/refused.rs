@@ -78,6 +78,8 @@ pub(crate) struct Counts {
     offences: [AtomicU64; Offence::ALL.len()],
     bans: AtomicU64,
     oversize: AtomicU64,
+    streams: AtomicU64,
+    silences: AtomicU64,
 }
 
 impl Counts {
@@ -95,6 +97,14 @@ impl Counts {
 
     pub(super) fn oversize(&self) {
         self.oversize.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn too_many_streams(&self) {
+        self.streams.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn silence(&self) {
+        self.silences.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Connections that were refused for this reason.
@@ -115,6 +125,16 @@ impl Counts {
     /// Frames that were longer than allowed.
     pub(crate) fn oversized(&self) -> u64 {
         self.oversize.load(Ordering::Relaxed)
+    }
+
+    /// Connections that were closed because of too many streams.
+    pub(crate) fn crowded(&self) -> u64 {
+        self.streams.load(Ordering::Relaxed)
+    }
+
+    /// Connections that were closed because the other end was not heard, or took nothing.
+    pub(crate) fn silences(&self) -> u64 {
+        self.silences.load(Ordering::Relaxed)
     }
 }
 

@@ -3,6 +3,7 @@
 //! Streams negotiate lazily (`V1Lazy`), without a round trip of their own. That is safe because all nodes of a run
 //! speak the same protocols, and the names of the protocols carry the run.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::Either;
@@ -19,7 +20,9 @@ use libp2p::{
 
 use super::codec::Codec;
 use super::frames::Frames;
-use super::{Discovery, NetworkConfig, NetworkError};
+use super::patience::Patient;
+use super::streams::Limited;
+use super::{Discovery, NetworkConfig, NetworkCounters, NetworkError};
 
 /// Connections stay open when nothing is sent for this long; a quiet grid is a normal grid.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(600);
@@ -29,10 +32,13 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 const REQUEST_BYTES_MAX: usize = 64 * 1024;
 /// Hellos and probes at once on one connection, both ways. A node has one of each under way.
 const REQUESTS_AT_ONCE: usize = 16;
-/// How often the round trip to each peer is measured.
-const PING_INTERVAL: Duration = Duration::from_secs(5);
-/// A ping that is not answered by then has failed.
-const PING_TIMEOUT: Duration = Duration::from_secs(10);
+/// Of the time after which a silent link is given up: how often the round trip is measured, and how long an answer may
+/// take. Three pings in a row must fail, see `PING_FAILURES_MAX`, and closing may take as long as one
+/// answer more: 3 * (1 + 2) + 2 parts. With the default of 55 s that is a ping every 5 s, and 10 s for its answer.
+const SILENCE_PARTS: u32 = 11;
+const ANSWER_PARTS: u32 = 2;
+/// Streams beyond the limit that yamux takes before the connection is closed: those that libp2p has not looked at.
+const STREAMS_UNSEEN: usize = 256;
 /// How often mDNS asks again, should the first question have been lost.
 const MDNS_INTERVAL: Duration = Duration::from_secs(10);
 
@@ -58,7 +64,10 @@ pub(super) fn run_protocol(run: &str) -> Result<String, NetworkError> {
 }
 
 /// Builds the stack, not listening yet.
-pub(super) fn build(config: &NetworkConfig) -> Result<Swarm<Behaviour>, NetworkError> {
+pub(super) fn build(
+    config: &NetworkConfig,
+    counters: &Arc<NetworkCounters>,
+) -> Result<Swarm<Behaviour>, NetworkError> {
     let start = |error: &dyn std::fmt::Display| NetworkError::Start(error.to_string());
     let run_protocol = run_protocol(&config.run)?;
     let protocol = |name: &str| {
@@ -75,8 +84,9 @@ pub(super) fn build(config: &NetworkConfig) -> Result<Swarm<Behaviour>, NetworkE
         [(protocol("hello/1")?, ProtocolSupport::Full)],
         request_config,
     );
-    let ping =
-        ping::Behaviour::new(ping::Config::new().with_interval(PING_INTERVAL).with_timeout(PING_TIMEOUT));
+    let part = Duration::from_secs(u64::from(config.limits.link_silence_secs)) / SILENCE_PARTS;
+    let patience = part * ANSWER_PARTS;
+    let ping = ping::Behaviour::new(ping::Config::new().with_interval(part).with_timeout(patience));
     let keypair = config.identity.keypair();
     let identify =
         identify::Behaviour::new(identify::Config::new(run_protocol, keypair.public()).with_agent_version(
@@ -100,22 +110,25 @@ pub(super) fn build(config: &NetworkConfig) -> Result<Swarm<Behaviour>, NetworkE
     let behaviour = Behaviour { limits, banned, hellos, frames, ping, identify, mdns };
     let shared = config.grid_key.map(|key| PnetConfig::new(key.shared()));
     let streams_max = config.limits.streams_per_connection;
+    let counters = Arc::clone(counters);
     let swarm = SwarmBuilder::with_existing_identity(keypair)
         .with_tokio()
         .with_other_transport(|keypair| {
             let noise = noise::Config::new(keypair)?;
             let mut yamux = yamux::Config::default();
-            yamux.set_max_num_streams(streams_max);
+            yamux.set_max_num_streams(streams_max + STREAMS_UNSEEN);
             // With the key everything after the first 24 bytes is encrypted once more, beneath Noise.
             let private = tcp::tokio::Transport::new(tcp::Config::default().nodelay(true)).and_then(
                 move |socket, _| async move {
+                    let socket = Patient::new(socket, patience);
                     match shared {
                         Some(shared) => shared.handshake(socket).await.map(Either::Left),
                         None => Ok::<_, PnetError>(Either::Right(socket)),
                     }
                 },
             );
-            Ok(private.upgrade(Version::V1Lazy).authenticate(noise).multiplex(yamux))
+            let streams = private.upgrade(Version::V1Lazy).authenticate(noise).multiplex(yamux);
+            Ok(streams.map(move |(peer, streams), _| (peer, Limited::new(streams, streams_max, counters))))
         })
         .map_err(|error| start(&error))?
         .with_behaviour(|_| behaviour)

@@ -6,6 +6,7 @@
 //! A peer that fails a check is refused with a reason that both sides log, and its connection is closed.
 
 mod door;
+mod traffic;
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::io;
@@ -21,7 +22,7 @@ use libp2p::core::transport::TransportError;
 use libp2p::multiaddr::Protocol;
 use libp2p::request_response::{self, OutboundRequestId};
 use libp2p::swarm::dial_opts::{DialOpts, PeerCondition};
-use libp2p::swarm::{ConnectionId, SwarmEvent};
+use libp2p::swarm::{ConnectionError, ConnectionId, SwarmEvent};
 use libp2p::{Multiaddr, PeerId, Swarm, identify, mdns, ping};
 use scheduler::SiteId;
 use scheduler::event::MessageKind;
@@ -31,14 +32,13 @@ use tokio::time::Instant;
 use super::address::{is_loopback, look_up, needs_name_lookup, parse_address, socket_address, strip_peer};
 use super::codec::{Answer, Request};
 use super::dial::DialTable;
-use super::frames::{Fault, FrameEvent};
 use super::guard::Guard;
 use super::hello::Hello;
 use super::rate::Rate;
 use super::swarm::{Behaviour, BehaviourEvent, build, run_protocol};
 use super::{
-    Arrival, Command, IN_FLIGHT_MAX, Identity, LinkState, NetworkConfig, NetworkCounters, NetworkError,
-    NetworkState, OUTBOX_MAX, Offence, Outgoing, Place, Refusal, RefusedConnection,
+    Arrival, Command, Identity, LinkState, NetworkConfig, NetworkCounters, NetworkError, NetworkState,
+    Offence, Outgoing, Place, Refusal, RefusedConnection,
 };
 
 /// How long the listener may take to come up.
@@ -47,12 +47,10 @@ const LISTEN_TIMEOUT: Duration = Duration::from_secs(10);
 const LISTEN_SETTLE: Duration = Duration::from_millis(200);
 /// How long a refused peer has to read the reason and leave by itself.
 const LEAVING_GRACE: Duration = Duration::from_secs(1);
-/// Content of a probe: the size of a request for work.
-const PROBE_BYTES: usize = 128;
 /// What is shown of a text that another node chose.
 const SHOWN_CHARS_MAX: usize = 80;
 /// Reports of failed pings before a connection is given up. Libp2p keeps the first failure to itself, so that this is
-/// the third ping in a row, after some 40 s.
+/// the third ping in a row.
 const PING_FAILURES_MAX: u32 = 2;
 
 /// A node there is a connection to.
@@ -139,7 +137,7 @@ impl NetworkTask {
         counters: Arc<NetworkCounters>,
     ) -> Result<NetworkTask, NetworkError> {
         let run_protocol = run_protocol(&config.run)?;
-        let swarm = build(&config)?;
+        let swarm = build(&config, &counters)?;
         let local = *swarm.local_peer_id();
         let mut keys = BTreeMap::new();
         let mut links = BTreeMap::new();
@@ -379,8 +377,7 @@ impl NetworkTask {
                 self.on_connected(peer_id, connection_id, &endpoint);
             }
             SwarmEvent::ConnectionClosed { peer_id, connection_id, num_established, cause, .. } => {
-                let cause = cause.map(|error| error.to_string());
-                self.on_closed(peer_id, connection_id, num_established, cause);
+                self.on_closed(peer_id, connection_id, num_established, cause.as_ref());
             }
             SwarmEvent::OutgoingConnectionError { peer_id: Some(peer), error, .. } => {
                 self.on_dial_error(peer, &error);
@@ -411,8 +408,17 @@ impl NetworkTask {
         }
     }
 
-    fn on_closed(&mut self, peer_id: PeerId, connection: ConnectionId, left: u32, cause: Option<String>) {
+    fn on_closed(
+        &mut self,
+        peer_id: PeerId,
+        connection: ConnectionId,
+        left: u32,
+        cause: Option<&ConnectionError>,
+    ) {
         let Some(peer) = self.peers.get_mut(&peer_id) else { return };
+        if peer.ping_failures >= PING_FAILURES_MAX || cause.is_some_and(door::is_timeout) {
+            self.counters.counts().silence();
+        }
         peer.connections.retain(|(id, _)| *id != connection);
         if left > 0 {
             return;
@@ -423,6 +429,7 @@ impl NetworkTask {
         }
         if let Some(site) = peer.site {
             self.sites.remove(&site);
+            let cause = cause.map(tracing::field::display);
             tracing::info!(other = site.0, cause, "disconnected");
             self.update_link(site, |link| link.connected = false);
         } else if !peer.refused {
@@ -669,111 +676,6 @@ impl NetworkTask {
         self.update_link(site, |link| {
             *link = LinkState { connected: true, incarnation: Some(incarnation), rtt, problem: None };
         });
-    }
-
-    // Frames.
-
-    fn on_frame_event(&mut self, event: FrameEvent) {
-        match event {
-            FrameEvent::Arrived { peer, connection, frame } => {
-                self.count_rate(peer, false);
-                let answer = self.on_frame(peer, frame);
-                self.count_refusal(answer);
-                self.swarm.behaviour_mut().frames.answer(peer, connection, answer);
-            }
-            FrameEvent::Answered { id, answer } => {
-                let Some(Sent { peer, to, kind }) = self.sent.remove(&id) else { return };
-                if answer == Answer::Taken {
-                    self.counters.in_flight.fetch_sub(1, Ordering::Relaxed);
-                } else {
-                    tracing::debug!(to = to.0, ?answer, "a frame was not taken");
-                    self.lose(to, kind);
-                }
-                self.free_place(peer);
-            }
-            FrameEvent::Lost { id } => {
-                let Some(Sent { peer, to, kind }) = self.sent.remove(&id) else { return };
-                tracing::debug!(to = to.0, "a frame was lost");
-                self.lose(to, kind);
-                self.free_place(peer);
-            }
-            FrameEvent::Broken { peer, connection, reason, fault } => {
-                tracing::debug!(%peer, reason, "a connection carries no frames");
-                if fault == Some(Fault::Oversize) {
-                    self.counters.counts().oversize();
-                }
-                if fault.is_some() && self.listed(peer).is_some() {
-                    self.offend(peer, Offence::Stream);
-                }
-                self.swarm.close_connection(connection);
-            }
-        }
-    }
-
-    fn on_frame(&mut self, peer_id: PeerId, bytes: Vec<u8>) -> Answer {
-        let Some(Peer { site: Some(from), incarnation, refused: false, .. }) = self.peers.get(&peer_id)
-        else {
-            return Answer::Refused(Refusal::NotIntroduced);
-        };
-        let place = Place::take(&self.counters, &self.config.limits, *from, bytes.len());
-        let arrival = Arrival::Frame { from: *from, incarnation: *incarnation, bytes };
-        if place.is_none() || self.arrivals.try_send((arrival, place)).is_err() {
-            self.counters.inbox_full.fetch_add(1, Ordering::Relaxed);
-            return Answer::Full;
-        }
-        Answer::Taken
-    }
-
-    fn send(&mut self, outgoing: Outgoing) {
-        let peer_id = self.sites.get(&outgoing.to).copied();
-        let peer = peer_id.and_then(|id| self.peers.get_mut(&id)).filter(|peer| peer.taken && !peer.refused);
-        let (Some(peer_id), Some(peer)) = (peer_id, peer) else {
-            tracing::debug!(to = outgoing.to.0, "a frame was lost: not connected");
-            self.lose(outgoing.to, outgoing.kind);
-            return;
-        };
-        if peer.in_flight >= IN_FLIGHT_MAX {
-            if peer.outbox.len() >= OUTBOX_MAX {
-                self.counters.outbox_full.fetch_add(1, Ordering::Relaxed);
-                self.lose(outgoing.to, outgoing.kind);
-            } else {
-                peer.outbox.push_back(outgoing);
-            }
-            return;
-        }
-        peer.in_flight += 1;
-        let Outgoing { to, kind, bytes } = outgoing;
-        let id = self.swarm.behaviour_mut().frames.send(peer_id, bytes);
-        self.sent.insert(id, Sent { peer: peer_id, to, kind });
-    }
-
-    /// Sends a probe past all frames that wait; without an answer if the site is not connected.
-    fn probe(&mut self, to: SiteId, answer: oneshot::Sender<Duration>) {
-        let peer_id = self.sites.get(&to).copied();
-        let connected = |id: &PeerId| self.peers.get(id).is_some_and(|peer| peer.taken && !peer.refused);
-        if let Some(peer_id) = peer_id.filter(connected) {
-            let request = Request::Probe(vec![0; PROBE_BYTES]);
-            let id = self.swarm.behaviour_mut().hellos.send_request(&peer_id, request);
-            self.probes.insert(id, (Instant::now(), answer));
-        }
-    }
-
-    /// A frame to the peer was answered or lost: its place goes to the next frame that waits.
-    fn free_place(&mut self, peer_id: PeerId) {
-        let Some(peer) = self.peers.get_mut(&peer_id) else { return };
-        peer.in_flight = peer.in_flight.saturating_sub(1);
-        if let Some(outgoing) = peer.outbox.pop_front() {
-            self.send(outgoing);
-        }
-    }
-
-    fn lose(&mut self, to: SiteId, kind: MessageKind) {
-        self.counters.in_flight.fetch_sub(1, Ordering::Relaxed);
-        self.counters.lost.fetch_add(1, Ordering::Relaxed);
-        if self.arrivals.try_send((Arrival::Lost { to, kind }, None)).is_err() {
-            // Counted above; only the event is missing.
-            self.counters.inbox_full.fetch_add(1, Ordering::Relaxed);
-        }
     }
 
     // Small things.

@@ -1,6 +1,8 @@
 //! Networks of two and three nodes on the loopback interface, inside one process.
 
 mod closed;
+mod crowd;
+mod silence;
 
 use std::time::Duration;
 

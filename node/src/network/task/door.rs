@@ -6,7 +6,7 @@ use std::io;
 use std::time::Duration;
 
 use libp2p::core::transport::TransportError;
-use libp2p::swarm::{ConnectionId, DialError, ListenError};
+use libp2p::swarm::{ConnectionDenied, ConnectionError, ConnectionId, DialError, ListenError};
 use libp2p::{PeerId, allow_block_list, connection_limits};
 use scheduler::SiteId;
 use tokio::time::Instant;
@@ -66,13 +66,7 @@ impl NetworkTask {
 
     pub(super) fn on_incoming_error(&self, peer: Option<PeerId>, error: &ListenError) {
         match error {
-            ListenError::Denied { cause } => match cause.downcast_ref::<connection_limits::Exceeded>() {
-                Some(exceeded) => self.refuse(RefusedConnection::Limit, peer, exceeded),
-                None if cause.downcast_ref::<allow_block_list::Blocked>().is_some() => {
-                    self.refuse(RefusedConnection::Banned, peer, &"its node is banned");
-                }
-                None => self.refuse(RefusedConnection::Limit, peer, cause),
-            },
+            ListenError::Denied { cause } => self.on_denied(peer, cause),
             ListenError::Transport(error) => {
                 let why = format!("it has another grid key, or none, or is no node of Stealgrid ({error})");
                 self.refuse(RefusedConnection::Handshake, peer, &why);
@@ -81,9 +75,23 @@ impl NetworkTask {
         }
     }
 
+    /// Counts a connection that this node's own rules forbid.
+    fn on_denied(&self, peer: Option<PeerId>, cause: &ConnectionDenied) {
+        match cause.downcast_ref::<connection_limits::Exceeded>() {
+            Some(exceeded) => self.refuse(RefusedConnection::Limit, peer, exceeded),
+            None if cause.downcast_ref::<allow_block_list::Blocked>().is_some() => {
+                self.refuse(RefusedConnection::Banned, peer, &"its node is banned");
+            }
+            None => self.refuse(RefusedConnection::Limit, peer, cause),
+        }
+    }
+
     /// Tells in the state of the link why it does not come about.
     pub(super) fn on_dial_error(&mut self, peer: PeerId, error: &DialError) {
         tracing::debug!(%peer, %error, "dial failed");
+        if let DialError::Denied { cause } = error {
+            self.on_denied(Some(peer), cause);
+        }
         let Some(problem) = dial_problem(error) else { return };
         if let Some(site) = self.listed(peer) {
             let known = self.state.borrow().links.get(&site).and_then(|link| link.problem.clone());
@@ -187,6 +195,19 @@ impl NetworkTask {
     }
 }
 
+/// Whether a connection ended because nothing came or went for too long.
+pub(super) fn is_timeout(error: &ConnectionError) -> bool {
+    let mut source: Option<&(dyn Error + 'static)> = Some(error);
+    while let Some(error) = source {
+        let error_of_system = error.downcast_ref::<io::Error>();
+        if error_of_system.is_some_and(|error| error.kind() == io::ErrorKind::TimedOut) {
+            return true;
+        }
+        source = deeper(error);
+    }
+    false
+}
+
 /// What an operator should know of a dial that failed; nothing if that is the node's own doing.
 fn dial_problem(error: &DialError) -> Option<String> {
     match error {
@@ -204,6 +225,14 @@ fn dial_problem(error: &DialError) -> Option<String> {
             })
         }),
         _ => None,
+    }
+}
+
+/// What an error wraps: that of the system hides another behind `get_ref`.
+fn deeper<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static)> {
+    match error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
+        Some(inner) => Some(inner),
+        None => error.source(),
     }
 }
 
@@ -225,11 +254,7 @@ fn connect_error(error: &io::Error) -> Option<io::ErrorKind> {
         {
             return Some(kind);
         }
-        // An error of the system that is wrapped in another hides behind `get_ref`.
-        source = match error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
-            Some(inner) => Some(inner),
-            None => error.source(),
-        };
+        source = deeper(error);
     }
     // Some layers pass on the words of what they wrap, and not the error.
     let words = format!("{error:?}");
