@@ -49,6 +49,12 @@ pub enum ArrivalsError {
         /// Processors of the widest site.
         widest: u32,
     },
+    /// A job that cannot be.
+    #[error(
+        "job {0}: its submission and its times must lie within some 285 years (2^53 microseconds), and its origin must be \
+         a site of the grid"
+    )]
+    Bounds(JobId),
     /// A time that no job can have.
     #[error("job {0}: the requested time must be positive and the run time not negative")]
     Times(JobId),
@@ -105,6 +111,9 @@ impl Arrivals {
             if job.spec.requested <= Span::ZERO || job.run_time < Span::ZERO {
                 return Err(ArrivalsError::Times(id));
             }
+            if !protocol::is_job_of(grid, &job.spec) || job.run_time.as_micros() > protocol::MICROS_MAX {
+                return Err(ArrivalsError::Bounds(id));
+            }
         }
         self.known.append(&mut new);
         self.held.extend(jobs.iter().map(|job| (job.spec.key(), *job)));
@@ -160,6 +169,30 @@ mod tests {
             std::iter::from_fn(|| arrivals.pop_due(Time::from_secs(8))).map(|job| job.spec.id.0).collect();
         assert_eq!(due, [2, 3]);
         assert_eq!(arrivals.held(), 1);
+    }
+
+    #[test]
+    fn a_job_beyond_all_bounds_is_refused_and_leaves_nothing() {
+        let grid = Grid::of_sizes(&[4]).unwrap();
+        let beyond = protocol::MICROS_MAX + 1;
+        let with = |change: fn(&mut TimedJob, i64)| {
+            let mut job = job(2, 0, 1);
+            change(&mut job, beyond);
+            job
+        };
+        for bad in [
+            with(|job, beyond| job.spec.submit = Time::from_micros(beyond)),
+            with(|job, beyond| job.spec.submit = Time::from_micros(-beyond)),
+            with(|job, beyond| job.spec.requested = Span::from_micros(beyond)),
+            with(|job, beyond| job.run_time = Span::from_micros(beyond)),
+            with(|job, _| job.spec.origin = SiteId(0)),
+            with(|job, _| job.spec.origin = SiteId(2)),
+        ] {
+            let mut arrivals = Arrivals::new(3, 100);
+            let error = arrivals.take(&[job(1, 0, 1), bad], 0, &grid).unwrap_err();
+            assert_eq!(error, ArrivalsError::Bounds(JobId(2)), "{bad:?}");
+            assert_eq!(arrivals.held(), 0);
+        }
     }
 
     #[test]

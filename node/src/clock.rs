@@ -32,6 +32,12 @@ pub enum ClockError {
     /// There was a start before.
     #[error("the trace clock was started before; a node serves one run")]
     Started,
+    /// An instant that no trace has.
+    #[error(
+        "the trace time of {0} us would be beyond some 285 years (2^53 us); choose unix_micros near the present and \
+         trace_origin_us near the jobs"
+    )]
+    Bounds(i64),
     /// There is no clock in lockstep.
     #[error("the node runs in lockstep: its time goes by orders")]
     Lockstep,
@@ -60,7 +66,7 @@ impl TraceClock {
     /// Takes the order to start.
     ///
     /// # Errors
-    /// If there was one before, or the factor makes no sense.
+    /// If there was one before, or the factor or the instant makes no sense.
     pub fn start(&mut self, order: &StartOrder, wall: SystemTime, now: Instant) -> Result<(), ClockError> {
         if self.started.is_some() {
             return Err(ClockError::Started);
@@ -71,7 +77,12 @@ impl TraceClock {
         let wall_us = wall.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_micros() as i64);
         let origin = Time::from_micros(order.trace_origin_us);
         let elapsed_us = wall_us.saturating_sub(order.unix_micros);
-        self.started = Some(Started { base: now, elapsed_us, factor: order.factor, origin });
+        let started = Started { base: now, elapsed_us, factor: order.factor, origin };
+        let first = TraceClock { started: Some(started) }.at(now);
+        if let Some(beyond) = [origin, first].into_iter().find(|time| !protocol::is_time(*time)) {
+            return Err(ClockError::Bounds(beyond.as_micros()));
+        }
+        self.started = Some(started);
         Ok(())
     }
 
@@ -156,6 +167,20 @@ mod tests {
         assert_eq!(clock.at(now), Time::from_micros(500_000));
         assert_eq!(clock.instant(Time::ZERO), Some(now));
         assert_eq!(clock.lateness(Time::ZERO, now + Duration::from_secs(1)), Duration::from_secs(1));
+    }
+
+    #[test]
+    fn a_start_at_a_time_beyond_all_bounds_is_refused_and_none_is_made() {
+        let wall = UNIX_EPOCH + Duration::from_secs(1_800_000_000);
+        for (unix_micros, factor, trace_origin_us) in
+            [(0, 1.0, i64::MAX), (0, 1.0, i64::MIN), (i64::MIN, 1.0, 0), (0, FACTOR_MAX, 0)]
+        {
+            let mut clock = TraceClock::default();
+            let order = StartOrder { unix_micros, factor, trace_origin_us };
+            let error = clock.start(&order, wall, Instant::now()).unwrap_err();
+            assert!(error.to_string().contains("choose unix_micros near the present"), "{error}");
+            assert!(!clock.is_armed());
+        }
     }
 
     #[test]

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
+use protocol::PeerConfig;
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
@@ -134,7 +135,7 @@ impl Node {
         let events = EventLog::new(config.events_max, config.events_file.as_deref()).map_err(|error| {
             StartError::Events { path: config.events_file.clone().unwrap_or_default(), error }
         })?;
-        let mut journal = open_journal(&config)?;
+        let mut journal = open_journal(&config, &peer)?;
         let restarted = journal.as_ref().is_some_and(|(_, saved)| saved.durable.life.is_some());
         let incarnation = journal.as_ref().map_or_else(new_incarnation, |(_, saved)| saved.about.incarnation);
         let network_config = NetworkConfig {
@@ -269,7 +270,7 @@ fn new_incarnation() -> u64 {
 }
 
 /// Opens the journal of the data directory, if there is one.
-fn open_journal(config: &NodeConfig) -> Result<Option<(Journal, Saved)>, JournalError> {
+fn open_journal(config: &NodeConfig, peer: &PeerConfig) -> Result<Option<(Journal, Saved)>, JournalError> {
     let Some(dir) = &config.data_dir else { return Ok(None) };
     let about = About {
         format: journal::FORMAT,
@@ -278,7 +279,9 @@ fn open_journal(config: &NodeConfig) -> Result<Option<(Journal, Saved)>, Journal
         grid: config.grid.iter().map(|site| (site.name.clone(), site.processors)).collect(),
         incarnation: new_incarnation(),
     };
-    Journal::open(dir, &about, config.durability, config.journal_bytes_max).map(Some)
+    let (journal, saved) = Journal::open(dir, &about, config.durability, config.journal_bytes_max)?;
+    journal.check(&saved, peer)?;
+    Ok(Some((journal, saved)))
 }
 
 /// The address to listen on so that others find the node where it was: with the port of the last life, if any will

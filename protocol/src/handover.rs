@@ -26,6 +26,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use scheduler::{JobId, JobSpec, SiteId};
 use serde::{Deserialize, Serialize};
 
+use crate::lawful::COUNT_MAX;
 use crate::message::Transfer;
 
 /// What a receiver answered.
@@ -380,6 +381,27 @@ impl Ledger {
     /// Every transfer that is not answered, with its receiver.
     pub fn transfers_out(&self) -> impl Iterator<Item = (SiteId, &Transfer)> {
         self.outgoing.iter().flat_map(|(&to, outgoing)| outgoing.out.values().map(move |out| (to, out)))
+    }
+
+    /// Whether a transfer is out.
+    pub(crate) fn is_out(&self, to: SiteId, number: u64) -> bool {
+        self.outgoing.get(&to).is_some_and(|outgoing| outgoing.out.contains_key(&number))
+    }
+
+    /// Whether all of it is about sites that can be on the other end, with numbers that can have been used.
+    pub(crate) fn check(&self, is_other: &impl Fn(SiteId) -> bool) -> Result<(), String> {
+        for (&to, outgoing) in &self.outgoing {
+            let numbers = outgoing.out.iter().all(|(&number, out)| number == out.number && number > 0);
+            if !is_other(to) || !numbers || !(1..=COUNT_MAX).contains(&outgoing.next) {
+                return Err(format!("transfers to site {to} cannot be"));
+            }
+        }
+        for (&from, incoming) in &self.incoming {
+            if !is_other(from) || incoming.floor > COUNT_MAX || incoming.seen > COUNT_MAX {
+                return Err(format!("numbers of site {from} cannot be"));
+            }
+        }
+        Ok(())
     }
 
     /// Whether nothing is out.

@@ -15,7 +15,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use scheduler::{JobId, JobSpec, SiteId, Time};
 use serde::{Deserialize, Serialize};
 
+use crate::config::PeerConfig;
 use crate::handover::{Custody, Ledger, Record};
+use crate::lawful::{EPOCH_MAX, is_job_of, is_site_of, is_time};
 use crate::membership::{Report, Ward};
 use crate::message::Void;
 
@@ -188,6 +190,86 @@ impl Durable {
         }
     }
 
+    /// Whether a peer of this configuration can have written this, as far as it can be told: [`crate::Peer::restore`]
+    /// takes it then.
+    ///
+    /// # Errors
+    /// What cannot be.
+    pub fn check(&self, config: &PeerConfig) -> Result<(), String> {
+        let grid = &config.grid;
+        let is_other = |site: SiteId| site != config.site && is_site_of(grid, site);
+        let is_job = |job: &JobSpec| match is_job_of(grid, job) {
+            true => Ok(()),
+            false => Err(format!("job {} is none of this grid", job.id)),
+        };
+        let counts = |job: JobId, epoch: u32, numbers: [u32; 3]| {
+            let most = numbers.into_iter().chain([epoch]).max();
+            match most.is_some_and(|most| most <= EPOCH_MAX) {
+                true => Ok(()),
+                false => Err(format!("job {job} changed hands more often than can be")),
+            }
+        };
+        let guardian = |job: JobId, guardian: Option<SiteId>| match guardian {
+            Some(site) if !is_site_of(grid, site) => Err(format!("job {job} is in the care of nobody")),
+            _ => Ok(()),
+        };
+        if self.life.is_some_and(|life| life >= EPOCH_MAX) {
+            return Err("the site began more often than can be".to_string());
+        }
+        if self.is_new() && *self != Durable::default() {
+            return Err("the site never began and has something".to_string());
+        }
+        for (id, Kept { job, custody, started, .. }) in &self.jobs {
+            is_job(job)?;
+            counts(*id, custody.epoch, [custody.hops, custody.moves, custody.bounces])?;
+            guardian(*id, custody.guardian)?;
+            if *id != job.id || started.is_some_and(|at| !is_time(at)) {
+                return Err(format!("job {id} is another, or began at no time"));
+            }
+            if started.is_some() && job.processors > grid.site(config.site).processors {
+                return Err(format!("job {id} executes and does not fit"));
+            }
+        }
+        self.ledger.check(&is_other)?;
+        for (_, transfer) in self.ledger.transfers_out() {
+            let id = transfer.job.id;
+            is_job(&transfer.job)?;
+            counts(id, transfer.epoch, [transfer.hops, transfer.moves, transfer.bounces])?;
+            guardian(id, transfer.guardian)?;
+            // It may have come back before the answer: then it moved on since, or was taken over.
+            let is_older =
+                |kept: &Kept| kept.custody.hops <= transfer.hops && kept.custody.epoch <= transfer.epoch;
+            if self.jobs.get(&id).is_some_and(is_older) {
+                return Err(format!("job {id} is here and on its way elsewhere"));
+            }
+        }
+        for (to, number) in &self.routes {
+            if !self.ledger.is_out(*to, *number) {
+                return Err(format!("a job is on its way home to site {to} by a transfer that is not out"));
+            }
+        }
+        for (id, ward) in &self.wards {
+            is_job(&ward.job)?;
+            counts(*id, ward.epoch, [ward.moves; 3])?;
+            if *id != ward.job.id || !is_other(ward.holder) {
+                return Err(format!("job {id} was given to nobody"));
+            }
+        }
+        for (id, report) in &self.reports {
+            counts(*id, report.epoch, [report.moves; 3])?;
+            if *id != report.job || !is_other(report.guardian) || !is_site_of(grid, report.holder) {
+                return Err(format!("job {id} is reported to nobody"));
+            }
+        }
+        for (job, epoch) in &self.voids {
+            counts(*job, *epoch, [0; 3])?;
+        }
+        for void in &self.taken_over {
+            counts(void.job, void.epoch, [0; 3])?;
+        }
+        Ok(())
+    }
+
     /// Jobs that executed when the site was last heard of.
     pub fn running(&self) -> impl Iterator<Item = &Kept> {
         self.jobs.values().filter(|kept| kept.started.is_some())
@@ -196,5 +278,80 @@ impl Durable {
     /// Whether nothing was ever written.
     pub fn is_new(&self) -> bool {
         self.life.is_none()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use scheduler::{Grid, LocalScheduler, Pass, Span, StrategySpec};
+
+    use super::*;
+    use crate::config::Options;
+    use crate::message::Transfer;
+
+    fn config() -> PeerConfig {
+        PeerConfig {
+            site: SiteId(2),
+            grid: Arc::new(Grid::of_sizes(&[2, 4, 8]).unwrap()),
+            strategy: "st:50".parse::<StrategySpec>().unwrap().strategy,
+            local: LocalScheduler::ALL[0],
+            pass: Pass::Batch,
+            options: Options { journal: true, ..Options::default() },
+            seed: 1,
+        }
+    }
+
+    const JOB: JobSpec = JobSpec {
+        id: JobId(7),
+        submit: Time::from_secs(3),
+        processors: 4,
+        requested: Span::from_secs(60),
+        user: -1,
+        origin: SiteId(2),
+        payload: 0,
+    };
+
+    fn after(facts: &[Fact]) -> Result<(), String> {
+        let mut durable = Durable::default();
+        durable.apply(&Fact::Began { life: 0 });
+        facts.iter().for_each(|fact| durable.apply(fact));
+        durable.check(&config())
+    }
+
+    #[test]
+    fn what_no_site_can_have_written_is_told_as_damage() {
+        let owns = |job: JobSpec| Fact::Owns { job, custody: Custody::default(), place: Place::Queue };
+        let out = |to: u32| {
+            let (bounces, hops, epoch, moves, guardian) = (0, 1, 0, 1, None);
+            let transfer = Transfer { number: 1, job: JOB, bounces, hops, epoch, moves, guardian };
+            [owns(JOB), Fact::Ledger(Record::Out { to: SiteId(to), transfer })]
+        };
+        let started = |job: JobSpec| [owns(job), Fact::Started { job: job.id, at: Time::from_secs(4) }];
+        let ward = |holder: u32| Fact::Ward(Ward { job: JOB, epoch: 0, moves: 1, holder: SiteId(holder) });
+        let wide = JobSpec { processors: 8, ..JOB };
+        for whole in [&started(JOB)[..], &out(3), &[owns(wide)], &[ward(1)]] {
+            assert_eq!(after(whole), Ok(()), "{whole:?}");
+        }
+        let never = JobSpec { submit: Time::from_micros(i64::MAX), ..JOB };
+        let vast = JobSpec { processors: 9, ..JOB };
+        let nowhere = JobSpec { origin: SiteId(4), ..JOB };
+        let routed = Fact::Routed { to: SiteId(1), number: 3 };
+        for damaged in [
+            &[owns(never)][..],
+            &[owns(vast)],
+            &[owns(nowhere)],
+            &started(wide),
+            &out(2),
+            &out(4),
+            &[&out(3)[..], &[owns(JOB)]].concat(),
+            &[ward(2)],
+            &[routed],
+            &[Fact::Superseded(Void { job: JobId(7), epoch: u32::MAX })],
+            &[Fact::Ledger(Record::Floor { from: SiteId(9), floor: 1 })],
+        ] {
+            assert!(after(damaged).is_err(), "{damaged:?}");
+        }
     }
 }

@@ -7,19 +7,33 @@
 use std::collections::BTreeSet;
 
 use scheduler::exchange::WaitingJob;
-use scheduler::{JobId, JobSpec, SiteId, Span, Strategy, Time};
+use scheduler::{Grid, JobId, JobSpec, SiteId, Span, Strategy, Time};
 
 use crate::handover::{Arrival, Custody};
 use crate::message::{Board, Digest, Epoch, Message, Offer, Release, Transfer};
 use crate::peer::Peer;
 
 /// Versions, sequences and transfer numbers are at most this: no site counts so far, and two more fit the type.
-const COUNT_MAX: u64 = 1 << 62;
+pub(crate) const COUNT_MAX: u64 = 1 << 62;
 /// Take-overs of one job are at most so many.
-pub(crate) const EPOCH_MAX: u32 = 1 << 30;
+pub const EPOCH_MAX: u32 = 1 << 30;
 /// Times are at most so far from the origin of the trace, and spans at most so long, in microseconds: some 285 years,
 /// so that hundreds of them add up.
-const MICROS_MAX: i64 = 1 << 53;
+pub const MICROS_MAX: i64 = 1 << 53;
+
+/// Whether a job can be one of this grid: a site is wide enough, its times are within [`MICROS_MAX`], and it entered at
+/// a site. A driver must not submit others.
+pub fn is_job_of(grid: &Grid, job: &JobSpec) -> bool {
+    is_site_of(grid, job.origin)
+        && (1..=grid.widest()).contains(&job.processors)
+        && is_time(job.submit)
+        && (0..=MICROS_MAX).contains(&job.requested.as_micros())
+}
+
+/// Whether the grid has such a site.
+pub fn is_site_of(grid: &Grid, site: SiteId) -> bool {
+    site.0 != 0 && site.index() < grid.len()
+}
 
 impl Peer {
     /// Whether a correct peer, of that rank, can have said this.
@@ -124,7 +138,7 @@ impl Peer {
     }
 
     fn is_site(&self, site: SiteId) -> bool {
-        site.0 != 0 && site.index() < self.config.grid.len()
+        is_site_of(&self.config.grid, site)
     }
 
     fn is_job(&self, processors: u32, submit: Time, requested: Span) -> bool {
@@ -156,7 +170,8 @@ impl Peer {
     }
 }
 
-fn is_time(time: Time) -> bool {
+/// Whether a time is within the bounds of a trace.
+pub fn is_time(time: Time) -> bool {
     (-MICROS_MAX..=MICROS_MAX).contains(&time.as_micros())
 }
 

@@ -30,6 +30,7 @@ mod victim;
 
 pub use config::{Discovery, Interrupted, Options, PeerConfig};
 pub use journal::{Durable, Fact};
+pub use lawful::{EPOCH_MAX, MICROS_MAX, is_job_of, is_site_of, is_time};
 pub use membership::Presence;
 pub use message::Message;
 pub use peer::{Input, Output, Peer};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use scheduler::{SiteId, TimedJob};
+use scheduler::{Grid, SiteId, TimedJob};
 use serde::{Deserialize, Serialize};
 
 use crate::config::PeerAddress;
@@ -77,6 +77,15 @@ pub struct Adoption {
     pub job: TimedJob,
     /// The epoch under which it is owned from then on; copies of older ones are void unless they run.
     pub epoch: u32,
+}
+
+impl Adoption {
+    /// Whether the job can be one of this grid, under an epoch that can be.
+    pub fn is_lawful(&self, grid: &Grid) -> bool {
+        protocol::is_job_of(grid, &self.job.spec)
+            && (0..=protocol::MICROS_MAX).contains(&self.job.run_time.as_micros())
+            && self.epoch <= protocol::EPOCH_MAX
+    }
 }
 
 /// Why an order was refused.

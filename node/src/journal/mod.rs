@@ -10,6 +10,8 @@
 //! [`Journal`] is for the node; [`inspect`] looks at a directory from outside.
 
 mod changes;
+#[cfg(feature = "doors")]
+pub(crate) mod doors;
 mod error;
 pub mod inspect;
 mod row;
@@ -20,9 +22,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use protocol::Fact;
 use protocol::handover::{Entry, Ledger, Record};
 use protocol::journal::Kept;
+use protocol::{Fact, PeerConfig};
 use scheduler::{Event, JobId, SiteId, Span, TimedJob};
 use serde::{Deserialize, Serialize};
 
@@ -147,8 +149,14 @@ impl Journal {
                 return Err(JournalError::Foreign { dir: dir.to_path_buf(), what, theirs, ours });
             }
         }
+        let journal = Journal::on(store, &saved);
+        Ok((journal, saved))
+    }
+
+    /// A journal that goes on where it was read.
+    fn on(mut store: Store, saved: &Saved) -> Journal {
         let stale_until = Some(store.commits());
-        let journal = Journal {
+        Journal {
             ledger: saved.durable.ledger.clone(),
             life: saved.durable.life.unwrap_or(0),
             begun: saved.begun.clone(),
@@ -162,8 +170,15 @@ impl Journal {
             stale: store.take_logged(),
             stale_until,
             store,
-        };
-        Ok((journal, saved))
+        }
+    }
+
+    /// Whether a site of this configuration can have written what was read.
+    ///
+    /// # Errors
+    /// If not: then it is damaged.
+    pub fn check(&self, saved: &Saved, config: &PeerConfig) -> Result<(), JournalError> {
+        saved.check(config).map_err(|what| self.store.damaged(what))
     }
 
     /// Notes one change of what the site owns; `run_time` is that of a job here.

@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use protocol::Durable;
 use protocol::handover::{Answer, Entry, Ledger};
 use protocol::journal::Kept;
 use protocol::membership::{Report, Ward};
 use protocol::message::{Transfer, Void};
+use protocol::{Durable, PeerConfig};
 use scheduler::{Event, JobId, SiteId, Span, Time, TimedJob};
 use serde::de::DeserializeOwned;
 
@@ -55,6 +55,50 @@ pub struct Saved {
 }
 
 impl Saved {
+    /// Of a journal in which nothing was written.
+    #[cfg(feature = "doors")]
+    pub(super) fn nothing(about: About) -> Saved {
+        Saved {
+            about,
+            durable: Durable::default(),
+            run_times: BTreeMap::new(),
+            arrivals: Vec::new(),
+            handed_over: BTreeSet::new(),
+            clock: None,
+            listen: Vec::new(),
+            peers: Vec::new(),
+            others: BTreeMap::new(),
+            next_event: 0,
+            last_event: None,
+            totals: Totals::default(),
+            untold: Vec::new(),
+            took: Took::default(),
+            begun: BTreeMap::new(),
+            portions: 0,
+        }
+    }
+
+    /// Whether a site of this configuration can have written this.
+    ///
+    /// # Errors
+    /// What cannot be.
+    pub fn check(&self, config: &PeerConfig) -> Result<(), String> {
+        self.durable.check(config)?;
+        let is_time = |micros: i64| (0..=protocol::MICROS_MAX).contains(&micros);
+        for job in &self.arrivals {
+            if !protocol::is_job_of(&config.grid, &job.spec) || !is_time(job.run_time.as_micros()) {
+                return Err(format!("job {} is to come and none of this grid", job.spec.id));
+            }
+        }
+        if let Some((job, _)) = self.run_times.iter().find(|(_, time)| !is_time(time.as_micros())) {
+            return Err(format!("job {job} runs longer than can be"));
+        }
+        match self.last_event {
+            Some(at) if !protocol::is_time(at) => Err("its last event was at no time".to_string()),
+            _ => Ok(()),
+        }
+    }
+
     /// Reads everything but events, of which there are more the longer a site runs.
     pub(super) fn read(store: &Store) -> Result<Saved, JournalError> {
         let damaged = |what: String| store.damaged(what);

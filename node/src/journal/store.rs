@@ -143,6 +143,19 @@ impl Store {
         Ok(store)
     }
 
+    /// A store without a file that lacks these changes; never to be written to.
+    #[cfg(feature = "doors")]
+    pub(super) fn in_memory(logged: Rows) -> Result<Store, JournalError> {
+        let path = PathBuf::from(":memory:");
+        let file_error = |error| JournalError::File { what: "open /dev/null".to_string(), error };
+        let guard = File::open("/dev/null").map_err(file_error)?;
+        let fail = failure(&path);
+        let db = Connection::open_in_memory().map_err(&fail)?;
+        db.execute_batch(SCHEMA).map_err(&fail)?;
+        drop(fail);
+        Ok(Store { db, path, guard, commits: 0, logged, damage: Vec::new() })
+    }
+
     /// SQLite's own check of the structure of the file: of `(1)`, all of it, or of `('TABLE')`.
     pub(super) fn check(&self, of: &str) -> Result<(), JournalError> {
         let found: String = self

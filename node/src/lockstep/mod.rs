@@ -22,7 +22,7 @@ pub mod wire;
 use std::time::Duration;
 
 use scheduler::event::MessageKind;
-use scheduler::{EventKind, JobId, SiteId, Time, TimedJob};
+use scheduler::{EventKind, Grid, JobId, SiteId, Time, TimedJob};
 use serde::{Deserialize, Serialize};
 
 pub use client::{Client, LinkError};
@@ -45,6 +45,47 @@ pub enum Order {
         /// The facts.
         facts: Vec<Fact>,
     },
+}
+
+impl Order {
+    /// Whether all that it names can be in this grid.
+    ///
+    /// # Errors
+    /// What cannot be.
+    pub fn check(&self, grid: &Grid) -> Result<(), String> {
+        let Order::Tell { now, notes, facts } = self else { return Ok(()) };
+        let time = |time: Time| match protocol::is_time(time) {
+            true => Ok(()),
+            false => Err(format!("the time {time} is beyond some 285 years")),
+        };
+        let site = |site: SiteId| match protocol::is_site_of(grid, site) {
+            true => Ok(()),
+            false => Err(format!("the grid has no site {site}")),
+        };
+        time(*now)?;
+        for note in notes {
+            match *note {
+                Note::Lost { at, to, .. } => time(at).and(site(to))?,
+                Note::Copies { from, .. } => site(from)?,
+            }
+        }
+        for fact in facts {
+            match *fact {
+                Fact::Submitted(TimedJob { spec, run_time }) => {
+                    if spec.processors == 0 || spec.processors > grid.widest() {
+                        return Err(format!("no site has the processors of job {}", spec.id));
+                    }
+                    let run_time = (0..=protocol::MICROS_MAX).contains(&run_time.as_micros());
+                    if !protocol::is_job_of(grid, &spec) || !run_time {
+                        return Err(format!("job {} cannot be one of this grid", spec.id));
+                    }
+                }
+                Fact::Letter { from, .. } => site(from)?,
+                Fact::Completed(_) | Fact::Turn | Fact::Settle | Fact::Timeout => {}
+            }
+        }
+        Ok(())
+    }
 }
 
 /// How the orders to come are to be answered.
@@ -149,4 +190,47 @@ pub struct Letter {
     pub wakes: bool,
     /// Bytes of jobs that move with it.
     pub payload: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use scheduler::{JobSpec, Span};
+
+    use super::*;
+
+    #[test]
+    fn an_order_that_names_what_cannot_be_is_refused_in_words() {
+        let grid = Grid::of_sizes(&[2, 4]).unwrap();
+        let spec = JobSpec {
+            id: JobId(1),
+            submit: Time::ZERO,
+            processors: 2,
+            requested: Span::from_secs(9),
+            user: -1,
+            origin: SiteId(1),
+            payload: 0,
+        };
+        let job = TimedJob { spec, run_time: Span::from_secs(5) };
+        let tell = |now, notes: &[Note], facts: &[Fact]| {
+            Order::Tell { now, notes: notes.to_vec(), facts: facts.to_vec() }.check(&grid)
+        };
+        let (zero, beyond) = (Time::ZERO, Time::from_micros(protocol::MICROS_MAX + 1));
+        let good = [Fact::Submitted(job), Fact::Letter { from: SiteId(2), number: 1 }, Fact::Turn];
+        assert_eq!(tell(zero, &[Note::Copies { from: SiteId(1), number: 1, copies: 2 }], &good), Ok(()));
+
+        let wide = TimedJob { spec: JobSpec { processors: 5, ..spec }, ..job };
+        let late = TimedJob { spec: JobSpec { submit: beyond, ..spec }, ..job };
+        let kind = MessageKind::Grant;
+        for (refused, reason) in [
+            (tell(beyond, &[], &[]), "the time"),
+            (tell(zero, &[], &[Fact::Letter { from: SiteId(3), number: 1 }]), "no site 3"),
+            (tell(zero, &[Note::Copies { from: SiteId(0), number: 1, copies: 2 }], &[]), "no site 0"),
+            (tell(zero, &[Note::Lost { at: beyond, to: SiteId(1), kind }], &[]), "the time"),
+            (tell(zero, &[], &[Fact::Submitted(wide)]), "no site has the processors of job 1"),
+            (tell(zero, &[], &[Fact::Submitted(late)]), "job 1 cannot be one of this grid"),
+        ] {
+            let error = refused.unwrap_err();
+            assert!(error.contains(reason), "{error}");
+        }
+    }
 }

@@ -130,6 +130,9 @@ impl SiteLoop {
     /// Takes an order in. What it wants done is done by [`SiteLoop::reply`].
     fn take(&mut self, session: &mut Session, order: Order) {
         let begin = matches!(order, Order::Begin(_));
+        if let Err(reason) = order.check(&self.grid) {
+            session.broken.get_or_insert(reason);
+        }
         let (now, notes, facts) = match order {
             Order::Begin(terms) => {
                 session.terms = Some(terms);
@@ -139,8 +142,10 @@ impl SiteLoop {
         };
         session.pending =
             Some(Pending { begin, facts: facts.into(), answers: Vec::new(), since: Instant::now() });
-        if let Err(reason) = self.enter(now, notes) {
-            session.broken.get_or_insert(reason);
+        if session.broken.is_none()
+            && let Err(reason) = self.enter(now, notes)
+        {
+            session.broken = Some(reason);
         }
     }
 
@@ -190,9 +195,6 @@ impl SiteLoop {
         while let Some(fact) = pending.facts.front() {
             let input = match *fact {
                 Fact::Submitted(job) => {
-                    if job.spec.processors == 0 || self.grid.sizes().last() < Some(&job.spec.processors) {
-                        return Err(format!("no site has the processors of job {}", job.spec.id));
-                    }
                     self.metrics.introduce(&job.spec);
                     self.executor.learn(job.spec.id, job.run_time);
                     Input::Submitted(job.spec)

@@ -1,6 +1,6 @@
 //! What the operator orders during a run: that the site leaves, or takes over jobs of one that never comes back.
 
-use protocol::Input;
+use protocol::{EPOCH_MAX, Input};
 use scheduler::JobId;
 use tokio::time::Instant;
 
@@ -26,6 +26,12 @@ pub(crate) enum Unready {
         /// Processors of the widest site.
         widest: u32,
     },
+    /// A job that cannot be, or was taken over more often than can be.
+    #[error(
+        "job {0}: its times must lie within some 285 years (2^53 microseconds), its origin must be a site of the grid, \
+         and its epoch at most {EPOCH_MAX}"
+    )]
+    Bounds(JobId),
 }
 
 impl SiteLoop {
@@ -45,10 +51,13 @@ impl SiteLoop {
             return Ok(Err(unready));
         }
         let widest = self.grid.widest();
-        for Adoption { job, .. } in adoptions {
-            let (job, processors) = (job.spec.id, job.spec.processors);
+        for adoption in adoptions {
+            let (job, processors) = (adoption.job.spec.id, adoption.job.spec.processors);
             if processors == 0 || processors > widest {
                 return Ok(Err(Unready::Width { job, processors, widest }));
+            }
+            if !adoption.is_lawful(&self.grid) {
+                return Ok(Err(Unready::Bounds(job)));
             }
         }
         for Adoption { job, epoch } in adoptions {
