@@ -26,7 +26,7 @@ pub fn seeds(target: &str) -> Vec<Seed> {
         "swf" => texts(&TRACES),
         "config" => configs(),
         "peer" => programs(),
-        _ => Vec::new(),
+        _ => crate::doors::seeds(target),
     };
     seeds.into_iter().map(|(name, bytes): Seed| (format!("{SEED}{name}"), bytes)).collect()
 }
@@ -35,7 +35,7 @@ fn word(message: &Message) -> String {
     format!("{:?}", message.kind()).to_lowercase()
 }
 
-const JOB: JobSpec = JobSpec {
+pub(crate) const JOB: JobSpec = JobSpec {
     id: JobId(7),
     submit: Time::from_secs(3),
     processors: 2,
@@ -44,7 +44,7 @@ const JOB: JobSpec = JobSpec {
     origin: SiteId(1),
     payload: 9,
 };
-const TRANSFER: Transfer =
+pub(crate) const TRANSFER: Transfer =
     Transfer { number: 5, job: JOB, bounces: 1, hops: 2, epoch: 0, moves: 3, guardian: Some(SiteId(1)) };
 const DIGEST: Digest =
     Digest { site: SiteId(3), version: 6, age: Span::from_micros(7), work: 500, narrowest: 2, idle: 1 };
@@ -53,8 +53,8 @@ const OFFER: OfferId = OfferId { job: JobId(7), version: 1 };
 const STATE: QueueState = QueueState { version: 9, rest: Rest::Need(2), lead: 4 };
 const RELEASE: Release = Release { at: Time::from_secs(8), processors: 3 };
 
-const VOID: Void = Void { job: JobId(7), epoch: 2 };
-const REPORT: Report =
+pub(crate) const VOID: Void = Void { job: JobId(7), epoch: 2 };
+pub(crate) const REPORT: Report =
     Report { job: JobId(7), guardian: SiteId(1), epoch: 1, moves: 3, holder: SiteId(2), done: true };
 
 /// One message of each kind.

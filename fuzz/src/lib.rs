@@ -6,6 +6,7 @@
 //! `docs/FUZZING.md`. [`corpus`] makes the inputs that a search starts from.
 
 pub mod corpus;
+mod doors;
 mod targets;
 
-pub use targets::{Target, config, message, peer, swf};
+pub use targets::{Target, config, control, frame, hello, lockstep, message, peer, restore, swf};

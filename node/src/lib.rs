@@ -22,6 +22,8 @@ pub mod clock;
 pub mod config;
 pub mod control;
 pub mod delay;
+#[cfg(feature = "doors")]
+pub mod doors;
 pub mod event_log;
 pub mod executor;
 pub mod exit;

@@ -28,7 +28,11 @@ const ALLOWED: [Rule; 11] = [
     ),
     ("tests", &["analysis", "protocol", "scheduler", "simulator", "workload"], None),
     // libFuzzer searches for inputs; without the feature of that name nothing of it is built.
-    ("fuzz", &["links", "protocol", "scheduler", "workload"], Some(&["libfuzzer-sys", "toml"])),
+    (
+        "fuzz",
+        &["links", "node", "protocol", "scheduler", "workload"],
+        Some(&["libfuzzer-sys", "serde", "serde_json", "tokio", "toml"]),
+    ),
 ];
 
 fn root() -> PathBuf {

@@ -36,6 +36,8 @@ pub(crate) const STRATEGIES: [&str; 14] = [
 ];
 /// Inputs of one program, at most: arbitrary; longer programs find nothing that shorter ones do not.
 const INPUTS_MAX: usize = 400;
+/// Rounds of work after a crash: arbitrary, some timeouts.
+const ROUNDS: u32 = 8;
 /// Entries of one list in a message, at most: arbitrary.
 const ENTRIES_MAX: u8 = 4;
 
@@ -45,12 +47,16 @@ const ENTRIES_MAX: u8 = 4;
 /// If the peer does, starts a job that it runs, does not fit or nobody gave it, or contradicts itself.
 pub fn peer(bytes: &[u8]) {
     let mut bytes = Bytes(bytes);
-    let Some(mut world) = World::new(&mut bytes) else { return };
+    let mut world = World::new(&mut bytes);
     for _ in 0..INPUTS_MAX {
         if bytes.0.is_empty() {
             break;
         }
         world.step(&mut bytes);
+    }
+    if world.peer.config().options.journal {
+        world.crash();
+        world.work();
     }
 }
 
@@ -250,8 +256,48 @@ impl Bytes<'_> {
     }
 }
 
+/// The grid, the strategy and the options that a program begins with.
+fn configuration(bytes: &mut Bytes<'_>) -> PeerConfig {
+    let sizes = GRIDS[usize::from(bytes.byte()) % GRIDS.len()];
+    let grid = Grid::of_sizes(sizes).expect("sizes of a grid");
+    let site = SiteId::from_index(usize::from(bytes.byte()) % sizes.len());
+    let name = STRATEGIES[usize::from(bytes.byte()) % STRATEGIES.len()];
+    let strategy = name.parse::<StrategySpec>().expect("the name of a strategy").strategy;
+    let local = LocalScheduler::ALL[usize::from(bytes.byte()) % LocalScheduler::ALL.len()];
+    let (switches, limits, members) = (bytes.byte(), bytes.byte(), bytes.byte());
+    let on = |bit: u8| switches >> bit & 1 == 1;
+    let second = Span::from_secs(1);
+    let (period, period_max) = (second, Span::from_secs(8));
+    let options = Options {
+        discovery: if on(0) { Discovery::Polling { period, period_max } } else { Discovery::Standing },
+        eager: on(1),
+        retry: on(2).then_some(second),
+        recall: on(3).then_some(Span::from_secs(3)),
+        refresh: on(4).then_some(Span::from_secs(10)),
+        margin: on(5).then_some(second),
+        message_events: on(6),
+        heartbeat: (members & 1 == 1).then_some(Span::from_secs(5)),
+        suspect_after: Span::from_secs(12),
+        lease: (members & 2 == 2).then_some(Span::from_secs(30)),
+        journal: members & 4 == 4,
+        window: 1 + usize::from(limits & 1),
+        batch: 1 + usize::from(limits >> 1 & 3),
+        bounces_max: u32::from(limits >> 3 & 3),
+        unanswered_max: 1 + usize::from(limits >> 5),
+        ..Options::default()
+    };
+    let grid = Arc::new(grid);
+    let pass = if on(7) { Pass::PerEvent } else { Pass::Batch };
+    PeerConfig { site, grid, strategy, local, pass, options, seed: 1 }
+}
+
+/// The same of bytes.
+pub(super) fn config_of(bytes: &[u8]) -> PeerConfig {
+    configuration(&mut Bytes(bytes))
+}
+
 /// The peer and what its driver knows.
-struct World {
+pub(super) struct World {
     peer: Peer,
     now: Time,
     /// Jobs that run, with their processors.
@@ -264,48 +310,56 @@ struct World {
 }
 
 impl World {
-    fn new(bytes: &mut Bytes<'_>) -> Option<World> {
-        let sizes = GRIDS[usize::from(bytes.byte()) % GRIDS.len()];
-        let grid = Grid::of_sizes(sizes).expect("sizes of a grid");
-        let site = SiteId::from_index(usize::from(bytes.byte()) % sizes.len());
-        let name = STRATEGIES[usize::from(bytes.byte()) % STRATEGIES.len()];
-        let strategy = name.parse::<StrategySpec>().expect("the name of a strategy").strategy;
-        let local = LocalScheduler::ALL[usize::from(bytes.byte()) % LocalScheduler::ALL.len()];
-        let (switches, limits, members) = (bytes.byte(), bytes.byte(), bytes.byte());
-        let on = |bit: u8| switches >> bit & 1 == 1;
-        let second = Span::from_secs(1);
-        let (period, period_max) = (second, Span::from_secs(8));
-        let options = Options {
-            discovery: if on(0) { Discovery::Polling { period, period_max } } else { Discovery::Standing },
-            eager: on(1),
-            retry: on(2).then_some(second),
-            recall: on(3).then_some(Span::from_secs(3)),
-            refresh: on(4).then_some(Span::from_secs(10)),
-            margin: on(5).then_some(second),
-            message_events: on(6),
-            heartbeat: (members & 1 == 1).then_some(Span::from_secs(5)),
-            suspect_after: Span::from_secs(12),
-            lease: (members & 2 == 2).then_some(Span::from_secs(30)),
-            journal: members & 4 == 4,
-            window: 1 + usize::from(limits & 1),
-            batch: 1 + usize::from(limits >> 1 & 3),
-            bounces_max: u32::from(limits >> 3 & 3),
-            unanswered_max: 1 + usize::from(limits >> 5),
-            ..Options::default()
-        };
-        let grid = Arc::new(grid);
-        let pass = if on(7) { Pass::PerEvent } else { Pass::Batch };
-        let config = PeerConfig { site, grid, strategy, local, pass, options, seed: 1 };
-        let peer = Peer::new(config);
+    fn new(bytes: &mut Bytes<'_>) -> World {
+        let config = configuration(bytes);
+        // A site with a journal begins with an empty one.
+        match config.options.journal {
+            true => World::restored(config, Durable::default()),
+            false => World::of(Peer::new(config), Durable::default()),
+        }
+    }
+
+    fn of(peer: Peer, disk: Durable) -> World {
         let executing = BTreeMap::new();
-        Some(World {
-            peer,
-            now: Time::ZERO,
-            executing,
-            submitted: 0,
-            said: Vec::new(),
-            disk: Durable::default(),
-        })
+        World { peer, now: Time::ZERO, executing, submitted: 0, said: Vec::new(), disk }
+    }
+
+    /// A peer that begins with a journal.
+    pub(super) fn restored(config: PeerConfig, disk: Durable) -> World {
+        // As a driver does: at the last instant of which the journal knows.
+        let started = disk.jobs.values().filter_map(|kept| kept.started);
+        let now = started.chain([Time::ZERO]).max().expect("there is one");
+        let mut world = World::of(Peer::restore(config, &disk, now), disk);
+        world.now = now;
+        world.obey();
+        world
+    }
+
+    /// Lets the peer begin again with what it wrote.
+    pub(super) fn crash(&mut self) {
+        let config = self.peer.config().clone();
+        assert_eq!(self.disk.check(&config), Ok(()), "what a peer wrote is no damage");
+        let now = self.now;
+        *self = World::restored(config, std::mem::take(&mut self.disk));
+        self.now = now.max(self.now);
+    }
+
+    /// Some turns, timeouts, and the ends of what executes.
+    pub(super) fn work(&mut self) {
+        self.tell(Input::Turn);
+        for _ in 0..ROUNDS {
+            if let Some(at) = self.peer.poll_timeout() {
+                self.now = self.now.max(at.min(Time::from_micros(2 * protocol::MICROS_MAX)));
+                self.tell(Input::Timeout);
+            }
+            while let Some((job, _)) = self.executing.pop_first() {
+                self.tell(Input::Completed(job));
+            }
+            self.tell(Input::Turn);
+            if self.peer.wants_settle() {
+                self.tell(Input::Settle);
+            }
+        }
     }
 
     fn step(&mut self, bytes: &mut Bytes<'_>) {
@@ -402,6 +456,11 @@ impl World {
 
     fn tell(&mut self, input: Input) {
         self.peer.handle(self.now, input);
+        self.obey();
+    }
+
+    /// Does what the peer wants done.
+    fn obey(&mut self) {
         while let Some(output) = self.peer.poll_output() {
             self.carry_out(output);
         }

@@ -3,7 +3,7 @@
 //! Every frame is answered by one byte, or lost: with the connection, or because no answer came in time. Frames over
 //! one connection arrive in the order in which they were sent.
 
-mod record;
+pub(super) mod record;
 mod stream;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};

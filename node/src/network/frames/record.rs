@@ -13,13 +13,13 @@ use super::super::codec::{Answer, invalid};
 /// A frame that announces more bytes than are taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a frame of {len} bytes exceeds the cap of {max}")]
-pub(super) struct Oversize {
+pub(in crate::network) struct Oversize {
     len: usize,
     max: usize,
 }
 
 /// Whether that is what went wrong.
-pub(super) fn is_oversize(error: &io::Error) -> bool {
+pub(in crate::network) fn is_oversize(error: &io::Error) -> bool {
     error.get_ref().is_some_and(|inner| inner.is::<Oversize>())
 }
 
@@ -30,7 +30,7 @@ const HEAD: usize = 5;
 
 /// One thing that came over the stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Record {
+pub(in crate::network) enum Record {
     /// What became of the oldest frame that was not answered.
     Answer(Answer),
     /// A frame.
@@ -38,7 +38,7 @@ pub(super) enum Record {
 }
 
 /// Appends answers, which may be none.
-pub(super) fn put_answers(bytes: &mut Vec<u8>, answers: &mut Vec<u8>) {
+pub(in crate::network) fn put_answers(bytes: &mut Vec<u8>, answers: &mut Vec<u8>) {
     for some in answers.chunks(usize::from(u8::MAX)) {
         bytes.extend([ANSWERS, some.len() as u8]);
         bytes.extend_from_slice(some);
@@ -47,12 +47,12 @@ pub(super) fn put_answers(bytes: &mut Vec<u8>, answers: &mut Vec<u8>) {
 }
 
 /// Appends a record without content, which only makes the stream known to the other node.
-pub(super) fn put_nothing(bytes: &mut Vec<u8>) {
+pub(in crate::network) fn put_nothing(bytes: &mut Vec<u8>) {
     bytes.extend([ANSWERS, 0]);
 }
 
 /// Appends a frame.
-pub(super) fn put_frame(bytes: &mut Vec<u8>, frame: &[u8]) {
+pub(in crate::network) fn put_frame(bytes: &mut Vec<u8>, frame: &[u8]) {
     let len = u32::try_from(frame.len()).expect("the cap fits 32 bits");
     bytes.push(FRAME);
     bytes.extend_from_slice(&len.to_le_bytes());
@@ -61,19 +61,19 @@ pub(super) fn put_frame(bytes: &mut Vec<u8>, frame: &[u8]) {
 
 /// Bytes as they come, until they are whole records.
 #[derive(Debug)]
-pub(super) struct Incoming {
+pub(in crate::network) struct Incoming {
     bytes: Vec<u8>,
     bytes_max: usize,
 }
 
 impl Incoming {
     /// For frames of at most so many bytes.
-    pub(super) fn new(bytes_max: usize) -> Incoming {
+    pub(in crate::network) fn new(bytes_max: usize) -> Incoming {
         Incoming { bytes: Vec::new(), bytes_max }
     }
 
     /// Adds bytes and gives all records that are whole to `sink`.
-    pub(super) fn add(&mut self, bytes: &[u8], sink: &mut impl FnMut(Record)) -> io::Result<()> {
+    pub(in crate::network) fn add(&mut self, bytes: &[u8], sink: &mut impl FnMut(Record)) -> io::Result<()> {
         self.bytes.extend_from_slice(bytes);
         let mut taken = 0;
         while let Some(len) = self.record(taken, sink)? {
@@ -81,6 +81,12 @@ impl Incoming {
         }
         self.bytes.drain(..taken);
         Ok(())
+    }
+
+    /// Bytes that wait for others.
+    #[cfg(feature = "doors")]
+    pub(in crate::network) fn held(&self) -> usize {
+        self.bytes.len()
     }
 
     /// Gives the record that begins here to `sink`, if it is whole; its length.
