@@ -28,6 +28,18 @@ pub(super) fn socket_address(address: &Multiaddr) -> Option<SocketAddr> {
     }
 }
 
+/// An address to listen on, with this one in place of its own; none if that is not a number.
+pub(crate) fn listen_at(address: &str, ip: IpAddr) -> Option<String> {
+    let address: Multiaddr = address.parse().ok()?;
+    let mut parts = address.iter();
+    match parts.next()? {
+        Protocol::Ip4(_) | Protocol::Ip6(_) => {}
+        _ => return None,
+    }
+    let rest: Multiaddr = parts.collect();
+    Some(format!("{}{rest}", Multiaddr::from(ip)))
+}
+
 /// Whether only this machine can reach an address to listen on.
 pub(super) fn is_loopback(address: &Multiaddr) -> bool {
     socket_address(address).is_some_and(|socket| socket.ip().is_loopback())

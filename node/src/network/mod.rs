@@ -34,6 +34,7 @@ use scheduler::event::MessageKind;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 
+pub(crate) use address::listen_at;
 pub use codec::Refusal;
 pub use grid_key::{GridKey, GridKeyError};
 pub use identity::{Identity, IdentityError};

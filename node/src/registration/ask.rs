@@ -5,13 +5,13 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use ipnet::IpNet;
-use libp2p::multiaddr::{Multiaddr, Protocol};
 use serde::Serialize;
 
 use super::api::{Answer, Asking, Ready};
 use crate::config::NodeConfig;
 use crate::control::Token;
 use crate::control::api::{Failure, ReadyLine};
+use crate::network::listen_at;
 use crate::secret_file;
 
 /// Between two questions.
@@ -243,17 +243,10 @@ fn reachable(address: &str, local: Option<IpAddr>) -> String {
 /// # Errors
 /// If the machine has none there.
 pub fn within(listen: &str, network: IpNet) -> Result<String, RegisterError> {
-    let address: Multiaddr = listen.parse().map_err(|_| RegisterError::Listen(listen.to_string()))?;
     let some_host = network.hosts().next().unwrap_or(network.addr());
     let local = local_toward(SocketAddr::new(some_host, 1)).filter(|local| network.contains(local));
     let local = local.ok_or(RegisterError::NotWithin(network))?;
-    let mut parts = address.iter();
-    match parts.next() {
-        Some(Protocol::Ip4(_) | Protocol::Ip6(_)) => {}
-        _ => return Err(RegisterError::Listen(listen.to_string())),
-    }
-    let rest: Multiaddr = parts.collect();
-    Ok(format!("{}{rest}", Multiaddr::from(local)))
+    listen_at(listen, local).ok_or_else(|| RegisterError::Listen(listen.to_string()))
 }
 
 #[cfg(test)]
@@ -264,10 +257,10 @@ mod tests {
     fn a_node_listens_on_its_address_within_a_network() {
         let loopback: IpNet = "127.0.0.0/8".parse().unwrap();
         assert_eq!(within("/ip4/0.0.0.0/tcp/4001", loopback).unwrap(), "/ip4/127.0.0.1/tcp/4001");
-        // TEST-NET-1: nobody has an address there.
-        let nowhere: IpNet = "192.0.2.0/24".parse().unwrap();
+        // Reserved: nobody has an address there.
+        let nowhere: IpNet = "240.0.0.0/24".parse().unwrap();
         let error = within("/ip4/0.0.0.0/tcp/4001", nowhere).unwrap_err().to_string();
-        assert_eq!(error, "--listen-within 192.0.2.0/24: this machine has no address there");
+        assert_eq!(error, "--listen-within 240.0.0.0/24: this machine has no address there");
         for listen in ["4001", "/dns4/here/tcp/4001"] {
             assert!(matches!(within(listen, loopback), Err(RegisterError::Listen(_))), "{listen}");
         }
