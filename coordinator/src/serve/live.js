@@ -63,23 +63,34 @@
       $(id).previousElementSibling.textContent = name;
       $(id).nextElementSibling.textContent = detail;
     };
-    explain("time", "Trace time", "since the first submission the log names");
+    explain("time", "Trace time", "of the workload");
     explain("jobs", "Jobs ended", "");
     explain("ratio", "Competitive ratio so far", "makespan at least ÷ lower bound of the jobs so far");
     explain("makespan", "Makespan at least", "what runs ends as it will, what waits starts now");
     explain("bound", "Lower bound", "no schedule of the jobs so far is shorter");
   }
 
-  // Sites around an ellipse, sized by the root of their processors.
+  // Sites around an ellipse, or in rows if they are many; their area follows their processors.
+  const ROUND_MAX = 9;
+
   function placeSites() {
     const count = about.sites.length, widest = Math.max(...about.sites.map((site) => site.processors));
-    const biggest = Math.min(50, 560 / count + 12);
-    places = about.sites.map((site, index) => {
+    const columns = Math.ceil(Math.sqrt(2.4 * count)), rows = Math.ceil(count / columns);
+    const around = (index) => {
       const angle = -Math.PI / 2 + (2 * Math.PI * index) / count;
-      const size = Math.max(11, biggest * Math.sqrt(site.processors / widest));
-      return { x: 500 + 420 * Math.cos(angle), y: 222 + 158 * Math.sin(angle), size };
+      return { x: 500 + 420 * Math.cos(angle), y: 222 + 158 * Math.sin(angle) };
+    };
+    const inRows = (index) => {
+      const row = Math.floor(index / columns), inRow = Math.min(columns, count - row * columns);
+      return { x: (1000 * ((index % columns) + 0.5)) / inRow, y: (430 * (row + 0.5)) / rows };
+    };
+    const biggest = count <= ROUND_MAX ? 50 : Math.max(5, Math.min(420 / columns, 180 / rows - 20));
+    places = about.sites.map((site, index) => {
+      const size = Math.max(Math.min(11, biggest), biggest * Math.sqrt(site.processors / widest));
+      return { ...(count <= ROUND_MAX ? around(index) : inRows(index)), size };
     });
-    for (let a = 0; a < count; a++) {
+    // More lines than this would be a surface.
+    for (let a = 0; a < count && count <= ROUND_MAX; a++) {
       for (let b = a + 1; b < count; b++) {
         make("line", $("lines"), { class: "link", x1: places[a].x, y1: places[a].y, x2: places[b].x, y2: places[b].y });
       }
@@ -158,7 +169,8 @@
     for (const [from, to] of news.slice(-MOVES_DRAWN)) {
       const a = places[from], b = places[to];
       if (!a || !b) continue;
-      const bend = `M ${a.x} ${a.y} Q ${500 + (a.x + b.x - 1000) / 6} ${232 + (a.y + b.y - 464) / 6} ${b.x} ${b.y}`;
+      // Bent to one side, so that there and back are two ways.
+      const bend = `M ${a.x} ${a.y} Q ${(a.x + b.x) / 2 + (b.y - a.y) / 6} ${(a.y + b.y) / 2 - (b.x - a.x) / 6} ${b.x} ${b.y}`;
       const path = make("path", $("dots"), { class: "move", d: bend });
       setTimeout(() => path.remove(), 1400);
       if (calm.matches) continue;
@@ -191,7 +203,7 @@
   // ---- the schedule: what has ended is drawn once, on a canvas of its own, until the axis has to be longer
 
   const gantt = (() => {
-    const LEFT = 90, AXIS = 22, GAP = 5, PAGE = 20000, AT_ONCE = 15000;
+    const LEFT = 90, AXIS = 22, GAP = 5, PAGE = 20000, AT_ONCE = 3000;
     const canvas = $("gantt"), kept = document.createElement("canvas");
     let bars = [], drawn = 0, asked = false, origin = null, span = 60000, bands = [], size = { width: 0, height: 0 };
 
