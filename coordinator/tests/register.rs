@@ -7,7 +7,7 @@ mod processes;
 
 use std::fmt::Write as _;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::TcpStream;
+use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
@@ -226,10 +226,11 @@ fn a_crash_is_ordered_and_the_site_kept_away_until_its_time() {
     );
     let coordinator = Coordinator::start(folder.path(), &experiment, 100, &[]);
     let _others = [coordinator.node("a", &["--data-dir", "a"]), coordinator.node("b", &["--data-dir", "b"])];
-    // As a container that is begun again whenever it ends and does not say that it is done.
-    let mut victim = coordinator.node("c", &["--data-dir", "c"]);
+    // As a container that is begun again, at the same address, whenever it ends and does not say that it is done.
+    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    let mut victim = coordinator.node("c", &["--data-dir", "c", "--http", &free]);
     assert!(!victim.wait().success(), "it was told to crash");
-    let mut again = coordinator.node("c", &["--data-dir", "c"]);
+    let mut again = coordinator.node("c", &["--data-dir", "c", "--http", &free]);
 
     let (code, said) = coordinator.end();
 

@@ -12,6 +12,8 @@ use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use scheduler::SiteId;
+
 use crate::client::NodeClient;
 use crate::config::NodeConfig;
 use crate::control::api::ReadyLine;
@@ -322,8 +324,7 @@ impl NodeProcess {
             Process::Child { child, .. } => Ok(child.try_wait()?.map(End::Status)),
             Process::Adopted { mark, .. } => Ok((!mark.is_alive()).then_some(End::Unknown)),
             Process::Registered(remote) => {
-                let replaced = remote.desk.process(self.ready.site) != Some(remote.process);
-                if remote.over || replaced || !remote.is_there(&self.ready.http) {
+                if remote.over || remote.is_replaced(self.ready.site) || !remote.is_there(&self.ready.http) {
                     return Ok(Some(End::Unknown));
                 }
                 Ok(None)
@@ -354,6 +355,11 @@ impl NodeProcess {
 }
 
 impl Remote {
+    /// Whether another process is the site now.
+    fn is_replaced(&self, site: SiteId) -> bool {
+        self.desk.process(site) != Some(self.process)
+    }
+
     /// Whether something listens where the node does, by a look that is not too old.
     fn is_there(&mut self, http: &str) -> bool {
         if self.seen.elapsed() < LOOK_AGE_MAX {
@@ -378,7 +384,8 @@ impl Drop for NodeProcess {
         match &mut self.process {
             Process::Child { child, reader } => end(child, reader.take()),
             Process::Adopted { bound: false, .. } => {}
-            Process::Registered(remote) if remote.over => {}
+            // What began again in its place may listen where it did, as a container keeps its address.
+            Process::Registered(remote) if remote.over || remote.is_replaced(self.ready.site) => {}
             Process::Registered(_) => {
                 // It works for nobody; if it does not answer, it ends after its patience.
                 let _ =
