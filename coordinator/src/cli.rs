@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{FromArgMatches as _, Parser, Subcommand};
 
 use crate::drive::own::InUse;
 use crate::drive::{run, simulate};
@@ -54,7 +54,8 @@ impl Cli {
 
 /// Runs the command line and says how it ended.
 pub fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli =
+        Cli::from_arg_matches(&node::environment::arguments::<Cli>()).unwrap_or_else(|error| error.exit());
     let done = match cli.command {
         Command::Simulate(args) => simulate::command(&args),
         Command::Run(args) => run::command(&args),

@@ -69,3 +69,30 @@ fn without_sites_or_workload_the_command_line_is_wrong() {
     assert_eq!(run(&[]), Some(2));
     assert_eq!(run(&["--sites", "2,8"]), Some(2));
 }
+
+#[test]
+fn a_variable_that_is_empty_is_as_good_as_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let simulate = |sizes: &str, clock: &str| {
+        let output = Command::new(PROGRAM)
+            .current_dir(folder.path())
+            .args(["simulate", "--count", "20", "--no-page"])
+            .env("STEALGRID_EXPERIMENT", configs().join("quickstart.toml"))
+            .env("STEALGRID_SIZES", sizes)
+            .env("STEALGRID_CLOCK", clock)
+            .env("STEALGRID_NETWORK", "")
+            .output()
+            .unwrap();
+        (output.status.code(), String::from_utf8(output.stdout).unwrap())
+    };
+
+    let (code, said) = simulate("", "");
+    assert_eq!(code, Some(0));
+    assert!(said.contains("7 sites, 464 processors"), "{said}");
+
+    let (code, said) = simulate("grid1", "virtual");
+    assert_eq!(code, Some(0));
+    assert!(said.contains("7 sites, 4,442 processors"), "{said}");
+
+    assert_eq!(simulate("", "soon").0, Some(2));
+}

@@ -24,6 +24,7 @@ pub mod control;
 pub mod delay;
 #[cfg(feature = "doors")]
 pub mod doors;
+pub mod environment;
 pub mod event_log;
 pub mod executor;
 pub mod exit;

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{FromArgMatches as _, Parser, Subcommand};
 
 /// One site of a Stealgrid as a process.
 #[derive(Parser)]
@@ -20,7 +20,8 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli =
+        Cli::from_arg_matches(&node::environment::arguments::<Cli>()).unwrap_or_else(|error| error.exit());
     match cli.command {
         Some(Command::Health(args)) => node::health::run(&args),
         None => node::cli::run(cli.node),

@@ -12,12 +12,13 @@ use crate::exit;
 #[derive(Clone, Debug, Default, Args)]
 pub struct ExperimentArgs {
     /// Experiment file; the flags below change what it says
-    #[arg(value_name = "EXPERIMENT.toml")]
+    #[arg(value_name = "EXPERIMENT.toml", env = "STEALGRID_EXPERIMENT")]
     pub experiment: Option<PathBuf>,
 
-    /// Processors of each site, as in 2,8
-    #[arg(long, value_name = "P,P,…", value_delimiter = ',', help_heading = "Grid and workload")]
-    pub sites: Option<Vec<u32>>,
+    /// Processors of each site, as in 2,8; or grid1, grid2, grid3: those of Quezada Pina (2012)
+    #[arg(long, value_name = "P,P,…", value_parser = sizes, env = "STEALGRID_SIZES", help_heading = "Grid and workload")]
+    // In full, so that clap takes it for one value.
+    pub sites: Option<std::vec::Vec<u32>>,
 
     /// Workload log: SWF, GWF or Batsim JSON, plain, gzip or zstd
     #[arg(long, value_name = "FILE", help_heading = "Grid and workload")]
@@ -88,7 +89,7 @@ pub struct ExperimentArgs {
     pub delay: Option<String>,
 
     /// Links: lan, metro, continental, world, or a file with the network keys
-    #[arg(long, value_name = "MODEL", help_heading = "Network")]
+    #[arg(long, value_name = "MODEL", env = "STEALGRID_NETWORK", help_heading = "Network")]
     pub network: Option<String>,
 
     /// How a hungry site learns of work: standing, polling [default: standing]
@@ -105,7 +106,7 @@ pub struct ExperimentArgs {
 
     /// virtual: nothing waits for the wall clock; scaled:K, for `run`: trace time is wall time times K
     /// [default: virtual for `simulate`; for `run` a scale with which it takes about 40 s]
-    #[arg(long, value_name = "CLOCK", help_heading = "Run")]
+    #[arg(long, value_name = "CLOCK", env = "STEALGRID_CLOCK", help_heading = "Run")]
     pub clock: Option<String>,
 
     /// Directory for results, made if missing [default: out/NAME]
@@ -237,5 +238,37 @@ impl ExperimentArgs {
             }
         }
         Ok(written)
+    }
+}
+
+/// Sizes of sites between commas, or the name of a published grid.
+fn sizes(text: &str) -> Result<Vec<u32>, String> {
+    // Quezada Pina (2012): tables 1 and 2, and the text for the third.
+    Ok(match text {
+        "grid1" => vec![100, 128, 240, 430, 1024, 1152, 1368],
+        "grid2" => vec![64, 64, 64, 64, 100, 144, 240, 430, 1024],
+        "grid3" => vec![4, 4, 4, 4, 8, 8, 8, 16, 16, 32, 32],
+        _ => text
+            .split(',')
+            .map(|size| size.trim().parse())
+            .collect::<Result<_, _>>()
+            .map_err(|error| format!("{error}; write sizes as in 2,8, or grid1, grid2, grid3"))?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_grid_is_sizes_or_a_name() {
+        assert_eq!(sizes("2, 8").unwrap(), [2, 8]);
+        // Totals as the publication's tables give them, and the number of sites.
+        for (name, sites, processors) in [("grid1", 7, 4442), ("grid2", 9, 2194), ("grid3", 11, 136)] {
+            let sizes = sizes(name).unwrap();
+            assert_eq!((sizes.len(), sizes.iter().sum::<u32>()), (sites, processors), "{name}");
+        }
+        let error = sizes("grid4").unwrap_err();
+        assert!(error.ends_with("write sizes as in 2,8, or grid1, grid2, grid3"), "{error}");
     }
 }

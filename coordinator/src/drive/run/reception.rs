@@ -46,7 +46,13 @@ pub struct ReceptionArgs {
 
     /// With --nodes register: how many sites there are. The sizes of the grid are repeated if it has fewer, and cut if it
     /// has more [default: as many as the grid has, or more if more register]
-    #[arg(long, value_name = "N", help_heading = "Nodes", requires = "nodes")]
+    #[arg(
+        long,
+        value_name = "N",
+        env = "STEALGRID_REGISTER_SITES",
+        help_heading = "Nodes",
+        requires = "nodes"
+    )]
     pub register_sites: Option<usize>,
 
     /// With --nodes register: folder with grid.key and control.token, which are made if missing and which nodes must have
@@ -58,7 +64,7 @@ pub struct ReceptionArgs {
     pub serve: Option<String>,
 
     /// Go on serving after the run until told to stop
-    #[arg(long, help_heading = "Nodes", requires = "serve")]
+    #[arg(long, env = "STEALGRID_SERVE_AFTER", help_heading = "Nodes", requires = "serve")]
     pub serve_after: bool,
 }
 
