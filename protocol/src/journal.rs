@@ -12,7 +12,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use scheduler::{JobId, JobSpec, SiteId, Time};
+use scheduler::{JobId, JobSpec, SiteId, Strategy, Time};
 use serde::{Deserialize, Serialize};
 
 use crate::config::PeerConfig;
@@ -229,8 +229,17 @@ impl Durable {
             }
         }
         self.ledger.check(&is_other)?;
-        for (_, transfer) in self.ledger.transfers_out() {
+        // Under these strategies jobs are granted to larger sites, and routed to all.
+        let grants = |to: SiteId| match config.strategy {
+            Strategy::Local => false,
+            Strategy::Steal(_) | Strategy::CommonPool => grid.rank(to) > grid.rank(config.site),
+            _ => true,
+        };
+        for (to, transfer) in self.ledger.transfers_out() {
             let id = transfer.job.id;
+            if !self.routes.contains(&(to, transfer.number)) && !grants(to) {
+                return Err(format!("job {id} is on its way to site {to}, which is granted none from here"));
+            }
             is_job(&transfer.job)?;
             counts(id, transfer.epoch)?;
             guardian(id, transfer.guardian)?;

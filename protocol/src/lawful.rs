@@ -118,6 +118,10 @@ impl Peer {
 
     fn may_come(&self, transfer: &Transfer) -> bool {
         let job = transfer.job.id;
+        // A job does not change: what executes here is as wide as it was.
+        if self.runs_with(job).is_some_and(|processors| processors != transfer.job.processors) {
+            return false;
+        }
         let newer = |custody: &Custody| self.membership.is_some() && custody.epoch < transfer.epoch;
         if self.is_void(transfer) || self.custody.get(&job).is_some_and(newer) {
             // It was taken over: the older of the two copies is dropped.

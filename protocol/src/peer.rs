@@ -634,6 +634,11 @@ impl Peer {
         self.config.grid.at_rank(rank)
     }
 
+    /// The processors of a job that executes here.
+    pub(crate) fn runs_with(&self, job: JobId) -> Option<u32> {
+        self.running.get(&job).map(|running| running.processors)
+    }
+
     /// Idle processors, own queue empty, nothing held: the site would take work.
     pub(crate) fn is_hungry(&self) -> bool {
         self.free > 0 && self.held.is_empty() && (self.own.is_empty() || self.lists().stolen_first())

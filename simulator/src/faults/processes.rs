@@ -115,6 +115,11 @@ impl World<'_> {
         };
         let before = self.sites[rank].disk.clone();
         self.tally.restarts += u64::from(!before.is_new());
+        if self.agreement
+            && let Err(what) = before.check(&config)
+        {
+            return self.broken(Check::Restart, format!("site {} refuses its journal: {what}", config.site));
+        }
         let peer = self.restored(config, &before, self.sites[rank].clock.shows(self.now));
         self.sites[rank].peer = Some(peer);
         self.restless.insert(rank);
