@@ -8,7 +8,7 @@ use ipnet::IpNet;
 use serde::Serialize;
 
 use super::api::{Answer, Asking, Ready};
-use crate::config::NodeConfig;
+use crate::config::{IdentitySource, NodeConfig};
 use crate::control::Token;
 use crate::control::api::{Failure, ReadyLine};
 use crate::network::listen_at;
@@ -62,6 +62,9 @@ pub enum RegisterError {
     /// The experiment wants what this node does not have.
     #[error("the experiment keeps journals; say where this node can, with --data-dir")]
     NoDataDir,
+    /// It cannot be made.
+    #[error("--data-dir {}: {}", .0.display(), .1)]
+    DataDir(PathBuf, std::io::Error),
     /// No address of this machine is in the network.
     #[error("--listen-within {0}: this machine has no address there")]
     NotWithin(IpNet),
@@ -205,6 +208,15 @@ impl Application {
             config.data_dir = Some(dir.join(&config.run));
         }
         config.control_token = Some(self.token.clone());
+        // Its own, which nobody can compute: others are told it when they are introduced. Without a place to keep it, the
+        // node does not begin again either.
+        config.identity = match &self.data_dir {
+            Some(dir) => {
+                std::fs::create_dir_all(dir).map_err(|error| RegisterError::DataDir(dir.clone(), error))?;
+                IdentitySource::File(dir.join("identity.key"))
+            }
+            None => IdentitySource::Seed(u64::from_le_bytes(secret_file::random())),
+        };
         Ok(config)
     }
 

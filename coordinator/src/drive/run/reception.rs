@@ -7,7 +7,6 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::Context as _;
 use clap::ValueEnum;
-use node::config::IdentitySource;
 use node::control::Token;
 use node::network::GridKey;
 use node::registration::{Applicant, Desk, routes};
@@ -121,7 +120,7 @@ pub fn check(experiment: &Experiment) -> Result<(), &'static str> {
         return Err("--nodes register: nodes are introduced to each other; leave out run.discovery");
     }
     if experiment.run.identity == Identity::Kept {
-        return Err("--nodes register: identities are derived from the run; leave out run.identity");
+        return Err("--nodes register: nodes have identities of their own; leave out run.identity");
     }
     if experiment.faults.iter().any(|fault| matches!(fault.what, What::Pause { .. })) {
         return Err(
@@ -182,7 +181,6 @@ impl Reception {
             // Nodes and journals of an earlier run of the same experiment may be there still.
             config.run = format!("{}-{now:x}", config.run);
             config.data_dir = config.data_dir.map(|_| PathBuf::from("journal"));
-            config.identity = IdentitySource::Seed(config.seed);
             // Nothing else ends them when the coordinator goes away.
             let patience = experiment.run.orphan_patience.as_secs().max(ORPHAN_SECS_MIN);
             config.orphan_secs = u32::try_from(patience).unwrap_or(u32::MAX);
