@@ -121,10 +121,8 @@ struct Measured {
     view_age_refused: Spread,
     /// Requests of sites that had never heard of their victim.
     view_unknown: u64,
-    /// Started jobs by the number of their changes of site.
-    hops: BTreeMap<u32, u64>,
-    /// Started jobs by how often they were declined.
-    bounces: BTreeMap<u32, u64>,
+    /// How often jobs were declined and came back; those that never were are not in it.
+    bounces: BTreeMap<JobId, u32>,
     /// Per thief: requests, refusals, steals.
     thieves: BTreeMap<SiteId, [u64; 3]>,
 }
@@ -145,7 +143,6 @@ struct Moving {
     open: Option<Steal>,
     /// Declines since it came to where it is.
     bounces: u32,
-    bounces_all: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -220,17 +217,15 @@ impl Steals {
                 let moving = self.moving.entry(job).or_default();
                 moving.grant = None;
                 moving.bounces += 1;
-                moving.bounces_all += 1;
+                *self.measured.bounces.entry(job).or_default() += 1;
             }
-            EventKind::Started { job, hops, .. } => {
+            EventKind::Started { job, .. } => {
                 let moving = self.moving.remove(&job).unwrap_or_default();
                 if let Some(steal) = moving.open {
                     let steal = Steal { started: (steal.thief == site).then_some(at), ..steal };
                     self.measured.over(&steal);
                     sink(&steal);
                 }
-                *self.measured.hops.entry(hops).or_default() += 1;
-                *self.measured.bounces.entry(moving.bounces_all).or_default() += 1;
             }
             _ => {}
         }

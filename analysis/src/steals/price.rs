@@ -8,7 +8,7 @@ use scheduler::event::{GrantCause, MessageKind, ReleaseReason};
 use scheduler::{JobId, SiteId, Span};
 
 use super::{Measured, Steals};
-use crate::outcome::Outcome;
+use crate::outcome::{JobOutcome, Outcome};
 use crate::spread::{Distribution, Spread};
 
 /// What steals cost, and who stole. Durations in seconds of trace time.
@@ -55,7 +55,7 @@ pub struct Price {
     pub view_age_refused_s: Distribution,
     /// Requests of sites that had heard nothing of their victim.
     pub view_unknown: u64,
-    /// Started jobs by changes of site: the first number is that of jobs that never moved.
+    /// Started jobs by changes of site until the start that counts: the first number is that of jobs that never moved.
     pub jobs_by_hops: Vec<u64>,
     /// Started jobs by how often they were declined and came back.
     pub jobs_by_bounces: Vec<u64>,
@@ -142,8 +142,8 @@ impl Steals {
             view_age_granted_s: measured.view_age_granted.distribution(),
             view_age_refused_s: measured.view_age_refused.distribution(),
             view_unknown: measured.view_unknown,
-            jobs_by_hops: histogram(&measured.hops),
-            jobs_by_bounces: histogram(&measured.bounces),
+            jobs_by_hops: started_by(outcome, |job| job.hops),
+            jobs_by_bounces: started_by(outcome, |job| measured.bounces.get(&job.id).copied().unwrap_or(0)),
             concentration: Concentration::of(thieves.iter().map(|thief| thief.work_share)),
             thieves,
             messages_per_steal: MessageKind::ALL.into_iter().filter_map(per_steal).collect(),
@@ -189,9 +189,15 @@ fn denial(reason: ReleaseReason) -> &'static str {
     }
 }
 
-fn histogram(counts: &BTreeMap<u32, u64>) -> Vec<u64> {
-    let last = counts.keys().next_back().copied().unwrap_or(0);
-    (0..=last).map(|value| counts.get(&value).copied().unwrap_or(0)).collect()
+/// How many jobs that started have each number. A job that started again is one job.
+fn started_by(outcome: &Outcome, number: impl Fn(&JobOutcome) -> u32) -> Vec<u64> {
+    let mut counts = vec![0];
+    for job in outcome.jobs.iter().filter(|job| job.start.is_some()) {
+        let number = number(job) as usize;
+        counts.resize(counts.len().max(number + 1), 0);
+        counts[number] += 1;
+    }
+    counts
 }
 
 fn thieves(measured: &Measured, outcome: &Outcome, steals: u64) -> Vec<Thief> {

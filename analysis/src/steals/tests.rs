@@ -126,6 +126,27 @@ fn phases_of_a_known_transcript_are_those_worked_out_by_hand() {
 
 /// The canary: one acceptance is missing, and the rows no longer add up.
 #[test]
+fn a_job_that_starts_again_is_one_job() {
+    let mut events = transcript();
+    // Job 3 was declined once before, and a crash interrupts it where it went.
+    let place = events.iter().position(|event| *event == stolen(5, 3, 2)).unwrap();
+    let back = EventKind::Returned { job: JobId(3), by: SiteId(M2), transfer: 9, bounces: 1 };
+    events.splice(
+        place + 1..place + 1,
+        [
+            event(5, M2, EventKind::Recovered { life: 1, waiting: 0, running: 1, out: 0 }),
+            event(5, M2, EventKind::Interrupted { job: JobId(3), processors: 2, killed: false }),
+            stolen(5, 3, 2),
+        ],
+    );
+    events.insert(0, event(0, M1, back));
+    let (_, steals, outcome) = measured(&events);
+    assert_eq!(outcome.contradictions.total(), 0);
+    let price = steals.price(&outcome, None).unwrap();
+    assert_eq!((price.jobs_by_hops, price.jobs_by_bounces), (vec![4, 3], vec![6, 1]));
+}
+
+#[test]
 fn a_lost_acceptance_is_noticed() {
     let mut events = transcript();
     events.retain(|event| !matches!(event.kind, EventKind::Accepted { job: JobId(6), .. }));
