@@ -68,6 +68,17 @@ pub struct NodeArgs {
     /// Wait in trace time before an unanswered message is sent again, as in 30s
     #[arg(long, value_name = "SPAN", env = "STEALGRID_RETRY", value_parser = parse_span)]
     pub retry: Option<Span>,
+    /// How often the site says that it is there, in trace time, as in 1min, the same on all nodes; without it nobody
+    /// notices who is gone, and no site can leave
+    #[arg(long, value_name = "SPAN", env = "STEALGRID_HEARTBEAT", value_parser = parse_span)]
+    pub heartbeat: Option<Span>,
+    /// Ask no site that was silent for so long in trace time: at least a heartbeat and twice the largest delay
+    /// [default: 60s]
+    #[arg(long, value_name = "SPAN", env = "STEALGRID_SUSPECT_AFTER", value_parser = parse_span)]
+    pub suspect_after: Option<Span>,
+    /// Take over the jobs of a site that was silent for so long in trace time; they may run twice
+    #[arg(long, value_name = "SPAN", env = "STEALGRID_LEASE", value_parser = parse_span)]
+    pub lease: Option<Span>,
     /// Multiaddress for the other sites [default: /ip4/127.0.0.1/tcp/0]
     #[arg(long, value_name = "ADDRESS", env = "STEALGRID_LISTEN")]
     pub listen: Option<String>,
@@ -201,6 +212,9 @@ impl NodeArgs {
         if self.retry.is_some() {
             config.options.retry = self.retry;
         }
+        replace_some(&mut config.options.heartbeat, &self.heartbeat);
+        replace(&mut config.options.suspect_after, &self.suspect_after);
+        replace_some(&mut config.options.lease, &self.lease);
         config.peers.extend(self.peer.iter().cloned());
         if let Some(seed) = self.identity_seed {
             config.identity = IdentitySource::Seed(seed);
@@ -588,6 +602,26 @@ mod tests {
     }
 
     #[test]
+    fn the_failure_detector_has_flags() {
+        let flags = [
+            "--site",
+            "1",
+            "--grid",
+            "2,8",
+            "--heartbeat",
+            "20s",
+            "--suspect-after",
+            "2min",
+            "--lease",
+            "1h",
+        ];
+        let options = config(&flags).unwrap().options;
+        assert_eq!(options.heartbeat, Some(Span::from_secs(20)));
+        assert_eq!(options.suspect_after, Span::from_secs(120));
+        assert_eq!(options.lease, Some(Span::from_secs(3600)));
+    }
+
+    #[test]
     fn a_grid_file_may_have_lines_and_comments() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("grid");
@@ -610,6 +644,15 @@ mod tests {
             (&["--site", "1", "--grid", "2,8", "--name", "x"][..], "the grid calls this site site1"),
             (&["--site", "1", "--grid", "2,8", "--delay", "2 days"][..], "500ms"),
             (&["--site", "1", "--grid", "2,8", "--peer", "2"][..], "SITE=ADDRESS"),
+            (&["--site", "1", "--grid", "2,8", "--lease", "1h"][..], "set heartbeat, too (--heartbeat)"),
+            (
+                &["--site", "1", "--grid", "2,8", "--heartbeat", "1min", "--delay", "1s"][..],
+                "suspect_after 60 s (--suspect-after)",
+            ),
+            (
+                &["--site", "1", "--grid", "2,8", "--heartbeat", "20s", "--lease", "59s"][..],
+                "lease 59 s (--lease)",
+            ),
             (&["--config", "/nowhere/node.json"][..], "read configuration /nowhere/node.json"),
         ] {
             let error = format!("{:#}", config(args).unwrap_err());

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use links::Model;
 use protocol::{Options, PeerConfig};
-use scheduler::{Grid, LocalScheduler, Pass, SiteId, StrategySpec};
+use scheduler::{Grid, LocalScheduler, Pass, SiteId, Span, StrategySpec};
 use serde::{Deserialize, Serialize};
 
 use crate::arrivals::JOBS_HELD_MAX;
@@ -331,6 +331,7 @@ impl NodeConfig {
                 .to_string();
             return Err(ConfigError::Options(reason));
         }
+        self.check_detector().map_err(ConfigError::Options)?;
         if self.journal_bytes_max.is_some_and(|bytes| bytes < JOURNAL_BYTES_MIN) {
             return Err(ConfigError::JournalBytes { needed: JOURNAL_BYTES_MIN });
         }
@@ -357,11 +358,40 @@ impl NodeConfig {
             seed: self.seed,
         })
     }
+
+    /// Whether sites that are there can be told from those that are not.
+    fn check_detector(&self) -> Result<(), String> {
+        let Options { heartbeat, suspect_after, lease, .. } = self.options;
+        let Some(heartbeat) = heartbeat else {
+            return match lease {
+                Some(_) => {
+                    Err("with a lease, set heartbeat, too (--heartbeat): nobody notices silence without"
+                        .into())
+                }
+                None => Ok(()),
+            };
+        };
+        if heartbeat <= Span::ZERO {
+            return Err("heartbeat must be positive (--heartbeat)".into());
+        }
+        let least = heartbeat + self.network.largest().saturating_mul(2);
+        if suspect_after < least {
+            return Err(format!(
+                "suspect_after {suspect_after} s (--suspect-after) is less than a heartbeat and twice the largest delay, \
+                 {least} s: sites that are there would be suspected"
+            ));
+        }
+        match lease.filter(|lease| *lease < suspect_after) {
+            Some(lease) => {
+                Err(format!("lease {lease} s (--lease) is less than suspect_after, {suspect_after} s"))
+            }
+            None => Ok(()),
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use scheduler::Span;
 
     use super::*;
 
