@@ -40,6 +40,9 @@ fn nodes_that_are_killed_and_started_again_run_every_job_exactly_once() {
 #[test]
 fn jobs_that_a_crash_kills_are_reported_and_not_run_again() {
     let (jobs, events) = killed_at_random(4, Interrupted::Kill);
+    let killed =
+        events.iter().filter(|event| matches!(event.kind, EventKind::Interrupted { killed: true, .. }));
+    assert!(killed.count() > 0, "nothing executed when nodes were killed");
     for job in &jobs {
         let history = history(&events, job.spec.id);
         assert_eq!(history.ended + history.killed, 1, "job {}: {history:?}", job.spec.id);
