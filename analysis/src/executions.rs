@@ -28,12 +28,20 @@ pub enum Fate {
     Open,
     /// By itself.
     Completed(Time),
-    /// A crash ended it, after the last sign of life of its site and before the site began again.
-    Interrupted {
-        /// The last event of the site before it began again, or the start if there is none after that.
+    /// The process of its site ended, which the driver says; what becomes of the job the site says when it is back.
+    Cut {
+        /// Until when it executed at least.
         last_sign: Time,
-        /// When the site began again.
-        back: Time,
+        /// Until when at most.
+        until: Time,
+    },
+    /// A crash ended it.
+    Interrupted {
+        /// When the process ended, if the driver says so; else the last event of the site before it began again, or the
+        /// start if there is none after that.
+        last_sign: Time,
+        /// The same; else when the site began again.
+        until: Time,
         /// Whether the job was given up for it.
         killed: bool,
     },
@@ -101,10 +109,17 @@ impl Executions {
         self.end(site, |_| Fate::Completed(at))
     }
 
+    /// The driver says that the process of a site ended, at some time after its last sign of life if that is given.
+    /// Whether the job executed there.
+    pub fn cut(&mut self, site: SiteId, last_sign: Option<Time>, until: Time) -> bool {
+        self.end(site, |start| between(start, last_sign, until, |last_sign| Fate::Cut { last_sign, until }))
+            .is_ok()
+    }
+
     /// A site that began again says that the job executed there when it crashed.
     ///
     /// # Errors
-    /// If it does not execute there.
+    /// If it did not execute there.
     pub fn interrupt(
         &mut self,
         site: SiteId,
@@ -112,9 +127,16 @@ impl Executions {
         back: Time,
         killed: bool,
     ) -> Result<Execution, Misdeed> {
+        let cut = self.list.iter_mut().find_map(|execution| match execution.fate {
+            Fate::Cut { last_sign, until } if execution.site == site => Some((execution, last_sign, until)),
+            _ => None,
+        });
+        if let Some((execution, last_sign, until)) = cut {
+            execution.fate = Fate::Interrupted { last_sign, until, killed };
+            return Ok(*execution);
+        }
         self.end(site, |start| {
-            let last_sign = last_sign.map_or(start, |last| last.max(start)).min(back);
-            Fate::Interrupted { last_sign, back, killed }
+            between(start, last_sign, back, |last_sign| Fate::Interrupted { last_sign, until: back, killed })
         })
     }
 
@@ -126,10 +148,16 @@ impl Executions {
         Ok(*open)
     }
 
+    /// Whether a crash ended the last execution, and the job will not start again: neither waits it, nor can its site
+    /// still say what became of it.
+    pub fn is_given_up(&self) -> bool {
+        let undecided = self.list.iter().any(|execution| matches!(execution.fate, Fate::Cut { .. }));
+        self.counts().is_none() && !self.may_start() && !undecided
+    }
+
     /// Whether the job ended by itself, or was given up and not taken over since.
     pub fn is_over(&self) -> bool {
-        self.list.iter().any(|execution| matches!(execution.fate, Fate::Completed(_)))
-            || (self.counts().is_none() && !self.may_start())
+        self.list.iter().any(|execution| matches!(execution.fate, Fate::Completed(_))) || self.is_given_up()
     }
 
     /// The place of the execution that counts: of those that ended by themselves the one that ended first, else of those
@@ -142,6 +170,11 @@ impl Executions {
         let open = || self.list.iter().rposition(|execution| execution.fate == Fate::Open);
         ended.min().map(|(_, place)| place).or_else(open)
     }
+}
+
+/// A fate of an execution that ended between its site's last sign of life and `until`.
+fn between(start: Time, last_sign: Option<Time>, until: Time, fate: impl FnOnce(Time) -> Fate) -> Fate {
+    fate(last_sign.map_or(start, |last| last.max(start)).min(until))
 }
 
 #[cfg(test)]
@@ -200,5 +233,18 @@ mod tests {
         assert_eq!(job.counts(), Some(0));
         job.complete(THERE, at(30)).unwrap();
         assert_eq!(job.counts(), Some(0));
+    }
+
+    #[test]
+    fn what_a_process_took_with_it_is_over_then_and_its_site_says_what_becomes_of_it() {
+        let mut job = Executions::default();
+        job.start(HERE, at(0), 0).unwrap();
+        assert!(!job.cut(THERE, None, at(3)));
+        assert!(job.cut(HERE, Some(at(3)), at(3)));
+        assert_eq!((job.counts(), job.may_start(), job.is_over()), (None, false, false));
+        assert_eq!(job.complete(HERE, at(4)), Err(Misdeed::NotThere));
+        let interrupted = job.interrupt(HERE, Some(at(1)), at(9), true).unwrap();
+        assert_eq!(interrupted.fate, Fate::Interrupted { last_sign: at(3), until: at(3), killed: true });
+        assert!(job.is_over());
     }
 }

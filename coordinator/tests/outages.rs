@@ -10,7 +10,10 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::process::Command;
 
+use coordinator::outputs::EventReader;
 use rustix::process::Signal;
+use scheduler::event::{BeginCause, EndCause};
+use scheduler::{Event, EventKind, SiteId, Time};
 
 use self::processes::{PROGRAM, Run, assert_gone, read, signal, table};
 
@@ -89,6 +92,68 @@ fn beliefs(out: &Path) -> BTreeSet<String> {
     rows.iter().map(belief).collect()
 }
 
+/// Whether a driver says it of a site, and not the site.
+fn by_driver(event: &Event) -> bool {
+    let kind = &event.kind;
+    matches!(kind, EventKind::Ended { .. } | EventKind::Begun { .. } | EventKind::Dismissed {})
+        || matches!(kind, EventKind::Lost { .. })
+}
+
+/// What [`FAULTS`] do is what the log, and from it the report, says of sites, and no site does anything while it is
+/// away. Each deed may be so much later than planned.
+fn assert_comings_and_goings(out: &Path, late: f64) {
+    let metrics: serde_json::Value = serde_json::from_str(&read(&out.join("metrics.json"))).unwrap();
+    let faults = &metrics["faults"];
+    for (what, times) in [
+        ("crashes", 1),
+        ("joined", 1),
+        ("pauses", 1),
+        ("dismissed", 1),
+        ("have_left", 1),
+        ("silent_sites", 1),
+    ] {
+        assert_eq!(faults[what], times, "{what}: {faults:#}");
+    }
+    assert_eq!(faults["never_happened"], serde_json::json!([]));
+    let of_site =
+        |site: usize| faults["sites"].as_array().unwrap().iter().find(|row| row["site"] == site).unwrap();
+    for (time, planned) in [
+        (&of_site(1)["down_at_most_s"], 60.0),
+        (&of_site(3)["paused_s"], 30.0),
+        (&of_site(2)["joined_at_s"], 100.0),
+    ] {
+        let time = time.as_f64().unwrap();
+        assert!((planned - late..=planned + late).contains(&time), "{time} instead of {planned}: {faults:#}");
+    }
+    assert!(of_site(2)["silent_at_end"] == false && of_site(3)["silent_at_end"] == true, "{faults:#}");
+
+    let log = EventReader::open(&out.join("events.jsonl.zst")).unwrap();
+    let events: Vec<Event> = log.map(Result::unwrap).collect();
+    let when = |site: u32, kind: EventKind| {
+        let found = events.iter().find(|event| (event.site, event.kind) == (SiteId(site), kind));
+        found.unwrap_or_else(|| panic!("no {kind:?} of site {site}")).at
+    };
+    let ended = |site, how| when(site, EventKind::Ended { how });
+    let begun = |site, how| when(site, EventKind::Begun { how });
+    let (start, end) = (Time::from_micros(i64::MIN), Time::MAX);
+    for (site, from, until) in [
+        (1, ended(1, EndCause::Crash), begun(1, BeginCause::Restart)),
+        (2, start, begun(2, BeginCause::Join)),
+        (2, ended(2, EndCause::Leave), end),
+        (3, ended(3, EndCause::Pause), begun(3, BeginCause::Resume)),
+        (3, ended(3, EndCause::Death), end),
+    ] {
+        let here = events.iter().filter(|event| event.site == SiteId(site) && !by_driver(event));
+        let meanwhile = here.filter(|event| from < event.at && event.at < until).count();
+        assert_eq!(meanwhile, 0, "site {site} does something between {from} s and {until} s");
+    }
+    assert!(ended(2, EndCause::Absent) <= begun(2, BeginCause::Join));
+    assert!(when(2, EventKind::Dismissed {}) < ended(2, EndCause::Leave));
+    let ran =
+        events.iter().any(|event| event.site == SiteId(2) && matches!(event.kind, EventKind::Started { .. }));
+    assert!(ran, "a site that joins is there to work");
+}
+
 #[test]
 fn sites_come_and_go_and_every_job_ends() {
     let folder = tempfile::tempdir().unwrap();
@@ -108,6 +173,7 @@ fn sites_come_and_go_and_every_job_ends() {
         assert!(beliefs.contains(belief), "{belief} is missing: {beliefs:?}");
     }
     assert!(output.contains("node site3 is killed at 550 s, for good"), "{output}");
+    assert_comings_and_goings(&out, 40.0);
 
     // The same in virtual time.
     let simulated = folder.path().join("simulated");
@@ -117,6 +183,7 @@ fn sites_come_and_go_and_every_job_ends() {
     assert!(
         self::beliefs(&simulated).is_superset(&["1 recovered", "2 left", "3 gone"].map(String::from).into())
     );
+    assert_comings_and_goings(&simulated, 0.0);
 }
 
 /// Nobody asked for it, and it is not started again: others take over its jobs.
@@ -142,6 +209,47 @@ fn a_run_with_a_lease_goes_on_without_a_node_that_dies() {
     assert!(output.contains("node site1 has ended for good"), "{output}");
     assert_all_ended(&folder.path().join("out"));
     assert_gone(&nodes);
+}
+
+#[test]
+fn a_node_that_dies_before_the_clocks_start_ends_the_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = experiment(folder.path(), "node.journal = \"process\"\nrun.clock = \"scaled:100\"\n");
+    let mut command = Command::new(PROGRAM);
+    command.args(["run", &file]);
+    let mut run = Run::of(command, folder.path());
+    // It is up, and not all of the others.
+    run.wait_for_logs(&["site1", "site2"], "listening");
+    let nodes = run.nodes();
+    let (victim, _) = nodes.iter().find(|(_, command)| command.contains("site1.json")).unwrap();
+    signal(*victim, Signal::KILL);
+    let (status, output) = run.wait();
+
+    assert_eq!(status.code(), Some(4), "{output}");
+    assert!(output.contains("before the clocks were started; nothing was run"), "{output}");
+    assert!(output.contains("site1"), "{output}");
+    assert_gone(&nodes);
+    assert!(
+        !folder.path().join("out/manifest.json").exists() && !folder.path().join("out/run.json").exists()
+    );
+}
+
+#[test]
+fn a_fault_that_never_happened_is_reported() {
+    let folder = tempfile::tempdir().unwrap();
+    let fault = "[[faults]]\nsite = \"site4\"\nwhat = \"pause\"\nat = \"1000h\"\nfor = \"1m\"\n";
+    let file = experiment(folder.path(), fault);
+    let out = folder.path().join("out");
+    let ended = Command::new(PROGRAM).args(["simulate", &file, "--out"]).arg(&out).output().unwrap();
+    let text = String::from_utf8_lossy(&ended.stdout).into_owned();
+    assert_eq!(ended.status.code(), Some(0), "{text}");
+    let line = "never happened: faults[1], pause of site4 at 3600000 s (the run was over before)";
+    assert!(text.contains(&format!("faults:  {line}")), "{text}");
+    assert!(read(&out.join("report.html")).contains(line));
+    let metrics: serde_json::Value = serde_json::from_str(&read(&out.join("metrics.json"))).unwrap();
+    let missed = &metrics["faults"]["never_happened"];
+    assert_eq!(missed[0]["why"], "run_over", "{missed}");
+    assert_eq!((&missed[0]["entry"], &missed[0]["site"]), (&1.into(), &"site4".into()));
 }
 
 #[test]

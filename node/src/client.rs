@@ -11,6 +11,9 @@ use crate::config::PeerAddress;
 use crate::control::Token;
 use crate::control::api::{Adoption, CalibrateOrder, Calibration, ConnectOrder, Failure, Status};
 
+/// The status of an answer that an order does not fit the state of the node.
+const CONFLICT: u16 = 409;
+
 /// A request is given up after this. Pages of events and portions of jobs take far less on a local network.
 const TIMEOUT: Duration = Duration::from_secs(30);
 /// Longest answer: a page of 100,000 events is some 20 MB.
@@ -260,6 +263,18 @@ impl NodeClient {
     /// If it does not.
     pub fn stop(&self) -> Result<(), ClientError> {
         self.post("/control/stop", &())
+    }
+
+    /// Tells the node to stop if its site has left. Whether it has.
+    ///
+    /// # Errors
+    /// If it does not answer.
+    pub fn stop_if_left(&self) -> Result<bool, ClientError> {
+        match self.post("/control/stop?left=true", &()) {
+            Ok(()) => Ok(true),
+            Err(ClientError::Refused { status: CONFLICT, .. }) => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 
     /// Waits until the node is connected to all others.

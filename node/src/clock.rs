@@ -26,6 +26,23 @@ pub struct StartOrder {
     pub trace_origin_us: i64,
 }
 
+impl StartOrder {
+    /// Trace time at an instant on the system's clock.
+    pub fn at(&self, wall: SystemTime) -> Time {
+        self.after(unix_micros(wall).saturating_sub(self.unix_micros))
+    }
+
+    /// Trace time so many microseconds on the wall clock after the start: the origin until then.
+    fn after(&self, wall_us: i64) -> Time {
+        let micros = (wall_us.max(0) as f64 * self.factor) as i64;
+        Time::from_micros(self.trace_origin_us.saturating_add(micros))
+    }
+}
+
+fn unix_micros(wall: SystemTime) -> i64 {
+    wall.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_micros() as i64)
+}
+
 /// Why a start is refused.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ClockError {
@@ -52,8 +69,7 @@ struct Started {
     base: Instant,
     /// Microseconds on the wall clock from the start instant to `base`; negative if the start was ahead.
     elapsed_us: i64,
-    factor: f64,
-    origin: Time,
+    order: StartOrder,
 }
 
 /// The trace clock of one node.
@@ -74,11 +90,10 @@ impl TraceClock {
         if !(order.factor > 0.0 && order.factor <= FACTOR_MAX) {
             return Err(ClockError::Factor(order.factor));
         }
-        let wall_us = wall.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_micros() as i64);
+        let elapsed_us = unix_micros(wall).saturating_sub(order.unix_micros);
+        let started = Started { base: now, elapsed_us, order: *order };
         let origin = Time::from_micros(order.trace_origin_us);
-        let elapsed_us = wall_us.saturating_sub(order.unix_micros);
-        let started = Started { base: now, elapsed_us, factor: order.factor, origin };
-        let first = TraceClock { started: Some(started) }.at(now);
+        let first = order.after(elapsed_us);
         if let Some(beyond) = [origin, first].into_iter().find(|time| !protocol::is_time(*time)) {
             return Err(ClockError::Bounds(beyond.as_micros()));
         }
@@ -98,18 +113,15 @@ impl TraceClock {
 
     /// Trace time at an instant: the origin until the start, and [`Time::ZERO`] until that is known.
     pub fn at(&self, now: Instant) -> Time {
-        self.started.map_or(Time::ZERO, |started| {
-            let micros = (started.wall_us(now).max(0) as f64 * started.factor) as i64;
-            Time::from_micros(started.origin.as_micros().saturating_add(micros))
-        })
+        self.started.map_or(Time::ZERO, |started| started.order.after(started.wall_us(now)))
     }
 
     /// The first instant at which trace time is not before `time`; `None` until a start is ordered. Never more than
     /// a month ahead: whoever sleeps until then looks again.
     pub fn instant(&self, time: Time) -> Option<Instant> {
         let started = self.started?;
-        let ahead = time.as_micros().saturating_sub(started.origin.as_micros()).max(0);
-        let wall_us = (ahead as f64 / started.factor).ceil() - started.elapsed_us as f64;
+        let ahead = time.as_micros().saturating_sub(started.order.trace_origin_us).max(0);
+        let wall_us = (ahead as f64 / started.order.factor).ceil() - started.elapsed_us as f64;
         let wait = if wall_us <= 0.0 { Duration::ZERO } else { Duration::from_micros(wall_us as u64) };
         let mut instant = started.base + wait.min(SLEEP_MAX);
         if wait < SLEEP_MAX && self.at(instant) < time {
@@ -147,6 +159,19 @@ mod tests {
         let order = StartOrder { unix_micros, factor, trace_origin_us: origin.as_micros() };
         clock.start(&order, wall, now).unwrap();
         (clock, now)
+    }
+
+    #[test]
+    fn an_order_and_the_clock_that_took_it_agree_on_the_time() {
+        let order = StartOrder { unix_micros: 2_000_000, factor: 500.0, trace_origin_us: 7_000_000 };
+        let (wall, now) = (UNIX_EPOCH + Duration::from_secs(1), Instant::now());
+        let mut clock = TraceClock::default();
+        clock.start(&order, wall, now).unwrap();
+        for ms in [0, 999, 1000, 1003, 60_000] {
+            let later = Duration::from_millis(ms);
+            assert_eq!(order.at(wall + later), clock.at(now + later), "after {ms} ms");
+        }
+        assert_eq!(order.at(wall + Duration::from_millis(1003)), Time::from_micros(8_500_000));
     }
 
     #[test]

@@ -179,7 +179,7 @@ impl Fleet {
             nodes.push(Member::new(config.clone(), process));
         }
         let source = Source::Spawned(order.clone());
-        let fleet = Fleet { source, nodes, quiet_before: None, secrets };
+        let mut fleet = Fleet { source, nodes, quiet_before: None, secrets };
         fleet.introduce()?;
         Ok(fleet)
     }
@@ -204,21 +204,23 @@ impl Fleet {
             nodes.push(Member::new(config, process));
         }
         let source = Source::Registered { desk: Arc::clone(desk), token: token.clone() };
-        let fleet = Fleet { source, nodes, quiet_before: None, secrets: Secrets::default() };
+        let mut fleet = Fleet { source, nodes, quiet_before: None, secrets: Secrets::default() };
         fleet.introduce()?;
         Ok(fleet)
     }
 
     /// Tells all nodes where the others are, unless they are to find each other.
-    fn introduce(&self) -> Result<(), FleetError> {
+    fn introduce(&mut self) -> Result<(), FleetError> {
         if self.nodes.iter().all(|node| node.config.discovery == Discovery::Mdns) {
             return Ok(());
         }
         let addresses: Vec<PeerAddress> = self.nodes.iter().flat_map(Member::addresses).collect();
-        for node in &self.nodes {
+        for index in 0..self.nodes.len() {
+            let node = &self.nodes[index];
             let mut others = addresses.clone();
             others.retain(|other| other.site != node.process.ready_line().site);
-            node.client.connect(&others)?;
+            let told = node.client.connect(&others);
+            self.explain(told)?;
         }
         Ok(())
     }

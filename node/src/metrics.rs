@@ -506,7 +506,11 @@ impl Metrics {
             | EventKind::Claimed { .. }
             | EventKind::Released { .. }
             | EventKind::Denied { .. }
-            | EventKind::Followed { .. } => {}
+            | EventKind::Followed { .. }
+            // Drivers say these of a site, no site does.
+            | EventKind::Ended { .. }
+            | EventKind::Begun { .. }
+            | EventKind::Dismissed {} => {}
             EventKind::Suspected { peer } => self.believe(peer, "suspected", "suspected"),
             EventKind::Heard { peer, after } => {
                 self.believe(peer, "heard", "here");

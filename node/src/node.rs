@@ -256,7 +256,7 @@ impl Stopper {
     /// Tells the node to stop. It may have stopped already.
     pub async fn stop(&self) {
         let (answer, answered) = oneshot::channel();
-        if self.commands.send(Command::Stop(answer)).await.is_ok() {
+        if self.commands.send(Command::Stop { left: false, answer }).await.is_ok() {
             // An error means that the loop ended first.
             let _ = answered.await;
         }

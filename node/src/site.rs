@@ -39,7 +39,7 @@ use crate::network::{Arrival, Network, NetworkHandle, Offence, Outgoing, Refused
 
 use self::durable::first_frame;
 pub(crate) use self::lockstep::Occupied;
-pub(crate) use self::operator::Unready;
+pub(crate) use self::operator::{StillThere, Unready};
 
 /// Messages handled in one instant, so that a flood cannot keep the site from its jobs. Arbitrary.
 const MESSAGES_PER_INSTANT: usize = 1024;
@@ -449,10 +449,10 @@ impl SiteLoop {
         // Whoever asks is told only what is written.
         self.commit()?;
         match command {
-            Command::Stop(answer) => {
-                // Whoever asked may not wait for the answer.
-                let _ = answer.send(());
-                return Ok(ControlFlow::Break(()));
+            Command::Stop { left, answer } => {
+                if self.may_stop(left, answer) {
+                    return Ok(ControlFlow::Break(()));
+                }
             }
             Command::Lockstep(upgrade, answer) => {
                 let free = self.may_lockstep();
@@ -510,7 +510,7 @@ impl SiteLoop {
             Command::Adopt(adoptions, answer) => drop(answer.send(self.adopt(&adoptions)?)),
             Command::Addresses(peers) => self.note_addresses(&peers)?,
             Command::Lockstep(_, answer) => drop(answer.send(self.may_lockstep())),
-            Command::Stop(_) => unreachable!("the loop takes it out"),
+            Command::Stop { .. } => unreachable!("the loop takes it out"),
         }
         Ok(())
     }

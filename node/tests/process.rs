@@ -72,6 +72,8 @@ fn a_dropped_process_is_gone() {
     let node = NodeProcess::spawn(&order(folder.path()), &config(1)).unwrap();
     let (id, client) = (node.id().unwrap(), node.client());
     client.metrics().unwrap();
+    assert!(!client.stop_if_left().unwrap(), "it was not told to leave");
+    client.metrics().unwrap();
 
     drop(node);
 

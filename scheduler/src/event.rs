@@ -292,6 +292,80 @@ pub enum EventKind {
         /// Its kind.
         message: MessageKind,
     },
+    /// The process of this site ended, stands still, or is not there yet. Emitted by drivers, at the time of the deed.
+    Ended {
+        /// How.
+        how: EndCause,
+    },
+    /// The process of this site begins, or goes on, after it was away. Emitted by drivers; not for sites that are there
+    /// from the start.
+    Begun {
+        /// How.
+        how: BeginCause,
+    },
+    /// The operator told this site to leave. Emitted by drivers.
+    Dismissed {},
+}
+
+/// Why a site is away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EndCause {
+    /// A crash; it will begin again.
+    Crash,
+    /// A crash, for good. All that the site had recorded before is in the log.
+    Death,
+    /// It had left: it was told to, and had nothing left to do. All that it had recorded is in the log.
+    Leave,
+    /// It stands still, as by SIGSTOP, with all that it has.
+    Pause,
+    /// It has not begun: the site joins later.
+    Absent,
+    /// The driver found it ended without having done it: at some time after its last event. It begins again at once, or
+    /// never does.
+    Found,
+}
+
+/// How the process of a site came to begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BeginCause {
+    /// The site was not there before.
+    Join,
+    /// With what its journal says, after a crash.
+    Restart,
+    /// It stood still, and goes on.
+    Resume,
+}
+
+impl EndCause {
+    /// The name in files.
+    pub fn name(self) -> &'static str {
+        match self {
+            EndCause::Crash => "crash",
+            EndCause::Death => "death",
+            EndCause::Leave => "leave",
+            EndCause::Pause => "pause",
+            EndCause::Absent => "absent",
+            EndCause::Found => "found",
+        }
+    }
+
+    /// Whether what executed there is lost with the process.
+    pub fn interrupts(self) -> bool {
+        matches!(self, EndCause::Crash | EndCause::Death | EndCause::Found)
+    }
+}
+
+impl BeginCause {
+    /// The name in files.
+    pub fn name(self) -> &'static str {
+        match self {
+            BeginCause::Join => "join",
+            BeginCause::Restart => "restart",
+            BeginCause::Resume => "resume",
+        }
+    }
 }
 
 /// Why a granted job was not taken.

@@ -6,8 +6,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use analysis::faults::{Attempt, AttemptEnd, Downtime};
 use analysis::{JobOutcome, JobState, Outcome, OutcomeBuilder, RanTwice};
 use protocol::{Durable, Input, Interrupted, Message, Options, Output, Peer, PeerConfig};
+use scheduler::event::{BeginCause, EndCause};
 use scheduler::{
     Event, EventKind, Grid, JobId, JobSpec, LocalScheduler, Pass, SiteId, Span, StrategySpec, Threshold,
     Time, TimedJob,
@@ -21,17 +23,22 @@ const SEEDS: u64 = 100;
 #[test]
 fn crashes_of_the_search_are_told_in_full() {
     let (mut crashes, mut interrupted, mut taken_over) = (0, 0, 0);
+    let (mut joined, mut left) = (0, 0);
     for seed in 1..=SEEDS {
         let scenario = with_whole_logs(swarm::draw(seed));
         let mut builder = OutcomeBuilder::new(&scenario.grid, Threshold::HALF, &scenario.jobs);
         let mut seen = [0u64; 3];
+        let mut told = [0u64; 3];
         swarm::run_scenario(&scenario, Trial::default(), &mut |event| {
             match event.kind {
-                EventKind::Recovered { .. } => seen[0] += 1,
+                EventKind::Begun { how: BeginCause::Restart } => seen[0] += 1,
                 EventKind::Interrupted { killed, .. } => {
                     seen[1] += 1;
                     seen[2] += u64::from(killed);
                 }
+                EventKind::Begun { how: BeginCause::Join } => told[0] += 1,
+                EventKind::Ended { how: EndCause::Leave } => told[1] += 1,
+                EventKind::Ended { how: EndCause::Death } => told[2] += 1,
                 _ => {}
             }
             builder.observe(event);
@@ -49,13 +56,26 @@ fn crashes_of_the_search_are_told_in_full() {
         let (open, stranded): (Vec<_>, Vec<_>) =
             (open.map(|job| job.id).collect(), stranded.map(|job| job.job).collect());
         assert_eq!(open, stranded, "seed {seed}");
-        assert_eq!([totals.crashes, totals.interrupted, totals.killed], seen, "seed {seed}");
+        // What a site executed that never came back nobody could say.
+        let mine = |event: &&Attempt| event.end == AttemptEnd::Interrupted && dead(&outcome, event.site);
+        let lost = outcome.faults.attempts.iter().filter(mine).count() as u64;
+        assert!(totals.interrupted >= seen[1] && totals.interrupted <= seen[1] + lost, "seed {seed}");
+        assert_eq!([totals.crashes, totals.killed], [seen[0], seen[2]], "seed {seed}");
+        assert_eq!([totals.joined, totals.have_left, totals.silent_sites], told, "seed {seed}");
+        assert!(outcome.faults.downtimes.iter().all(Downtime::is_exact), "seed {seed}");
+        assert_eq!(totals.wasted_at_least, totals.wasted_at_most, "seed {seed}: the log says when it ended");
+        joined += told[0];
+        left += told[1];
+        // Nothing but a copy that is still there, or ended, may have run: all events are in the log.
+        assert!(
+            outcome.faults.may_have_run_twice().all(|job| job.starts > 1),
+            "seed {seed}: nobody may have started a job of which no event says so"
+        );
         assert!(
             outcome.faults.may_have_run_twice().all(|job| job.taken_over + job.superseded > 0),
             "seed {seed}: only what was taken over may have run twice"
         );
         taken_over += totals.taken_over;
-        assert!(totals.wasted_at_least <= totals.wasted_at_most, "seed {seed}");
         crashes += totals.crashes;
         interrupted += totals.interrupted;
     }
@@ -63,6 +83,12 @@ fn crashes_of_the_search_are_told_in_full() {
         crashes > 50 && interrupted > 20 && taken_over > 20,
         "{crashes} crashes, {interrupted} interrupted, {taken_over} taken over"
     );
+    assert!(joined > 2 && left > 2, "{joined} joined, {left} left");
+}
+
+/// Whether a site was down when the run ended.
+fn dead(outcome: &Outcome, site: SiteId) -> bool {
+    outcome.faults.sites.iter().any(|found| found.site == site && found.silent_at_end)
 }
 
 /// Without the faults in which facts become durable and the events of the same call are lost: nodes write both at once.
@@ -98,6 +124,24 @@ fn a_job_of_a_dead_site_may_have_run_twice_until_it_is_back() {
     assert_eq!((outcome.faults.totals.silent_sites, outcome.faults.totals.crashes), (0, 1));
     assert!(outcome.faults.totals.rejoin_max_s.is_some(), "it was heard of again");
     assert_eq!(outcome.contradictions.total(), 0);
+}
+
+#[test]
+fn a_job_of_a_site_whose_death_is_told_did_not_run_twice() {
+    let mut world = World::new(&[4, 8], &[(1, 4, 50), (2, 3, 60)]);
+    world.submit_all();
+    world.run_until(20);
+    world.crash(1);
+    let kind = EventKind::Ended { how: EndCause::Death };
+    world.events.push(Event { at: Time::from_secs(20), site: SiteId(2), kind });
+    world.run_until(250);
+    let outcome = world.outcome();
+    assert_eq!((outcome.faults.totals.taken_over, outcome.faults.totals.silent_sites), (1, 1));
+    assert_eq!(outcome.faults.may_have_run_twice().count(), 0);
+    let job = &outcome.faults.jobs[0];
+    assert_eq!((job.job, job.interrupted), (JobId(2), 1));
+    assert_eq!(job.wasted_at_least, job.wasted_at_most);
+    assert!(outcome.is_complete() && outcome.contradictions.total() == 0);
 }
 
 #[test]

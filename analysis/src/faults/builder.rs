@@ -3,10 +3,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use scheduler::event::{BeginCause, EndCause};
 use scheduler::{Event, EventKind, Grid, JobId, SiteId, Span, Time};
 
 use super::{
-    Attempt, AttemptEnd, Belief, Downtime, Faults, JobFaults, Presence, RanTwice, SiteFaults, Totals,
+    Attempt, AttemptEnd, Belief, Deed, Done, Downtime, Faults, JobFaults, Presence, RanTwice, SiteFaults,
+    Totals,
 };
 use crate::executions::{Execution, Executions, Fate};
 use crate::outcome::JobOutcome;
@@ -22,26 +24,34 @@ pub(crate) struct FaultsBuilder {
     doubts: BTreeMap<(SiteId, SiteId), Time>,
     jobs: BTreeMap<JobId, JobRecord>,
     downtimes: Vec<Downtime>,
+    deeds: Vec<Deed>,
     membership: Vec<Belief>,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct SiteRecord {
-    /// Its newest event.
+    /// The newest event of its own; what drivers say of it is none.
     last: Option<Time>,
+    /// Why it is away and since when, as the driver says.
+    away: Option<(EndCause, Time)>,
+    /// The driver had it begin, and it has not said yet that it did.
+    begun: Option<BeginCause>,
     /// Its last event before it began again, and when that was.
     crash: Option<(Option<Time>, Time)>,
     crashes: u64,
     down: Span,
+    pauses: u64,
+    paused: Span,
+    joined: Option<Time>,
+    dismissed: bool,
     rejoin: Option<Span>,
-    interrupted: u64,
     killed: u64,
     suspected: u64,
     heard: u64,
     gone: u64,
     left: u64,
     took_over: u64,
-    taken_from: u64,
+    taken_from: BTreeSet<JobId>,
 }
 
 /// A job that a fault touched.
@@ -69,6 +79,7 @@ impl FaultsBuilder {
             doubts: BTreeMap::new(),
             jobs: BTreeMap::new(),
             downtimes: Vec::new(),
+            deeds: Vec::new(),
             membership: Vec::new(),
         }
     }
@@ -81,13 +92,33 @@ impl FaultsBuilder {
             self.membership.push(Belief { at, observer: site, about, what, after });
         };
         match kind {
+            EventKind::Ended { how } => return self.ended(site, at, how),
+            EventKind::Begun { how } => return self.begun(site, at, how),
+            EventKind::Dismissed {} => {
+                self.sites[place].dismissed = true;
+                self.deeds.push(Deed { site, at, what: Done::Dismissed });
+                return;
+            }
             EventKind::Recovered { .. } => {
-                believe(site, Presence::Recovered, None);
                 let record = &mut self.sites[place];
-                record.crashes += 1;
-                record.crash = Some((record.last, at));
-                record.down += record.last.map_or(Span::ZERO, |last| at.since(last));
-                self.downtimes.push(Downtime { site, from: record.last, to: Some(at) });
+                match record.begun.take() {
+                    Some(BeginCause::Join) => {}
+                    begun => {
+                        believe(site, Presence::Recovered, None);
+                        record.crash = Some((record.last, at));
+                        if begun.is_none() {
+                            // Nobody says when it ended.
+                            record.crashes += 1;
+                            record.down += record.last.map_or(Span::ZERO, |last| at.since(last));
+                            self.downtimes.push(Downtime {
+                                site,
+                                from: record.last,
+                                to: Some(at),
+                                how: None,
+                            });
+                        }
+                    }
+                }
                 // It begins with the belief that everybody is there.
                 self.doubts.retain(|&(observer, _), _| observer != site);
             }
@@ -118,14 +149,13 @@ impl FaultsBuilder {
                 self.sites[peer.index()].left += 1;
                 self.doubts.remove(&(site, peer));
             }
-            EventKind::Interrupted { killed, .. } => {
-                self.sites[place].interrupted += 1;
-                self.sites[place].killed += u64::from(killed);
-            }
-            EventKind::TookOver { holder, .. } => {
+            EventKind::Interrupted { killed, .. } => self.sites[place].killed += u64::from(killed),
+            EventKind::TookOver { job, holder, .. } => {
                 self.sites[place].took_over += 1;
                 // Where the operator orders it, it is from nobody.
-                self.sites[holder.index()].taken_from += u64::from(holder != site);
+                if holder != site {
+                    self.sites[holder.index()].taken_from.insert(job);
+                }
             }
             EventKind::Started { job, .. }
             | EventKind::Granted { job, .. }
@@ -134,8 +164,62 @@ impl FaultsBuilder {
             }
             _ => {}
         }
-        let last = &mut self.sites[place].last;
-        *last = (*last).max(Some(at));
+        let record = &mut self.sites[place];
+        record.last = record.last.max(Some(at));
+        record.begun = None;
+    }
+
+    /// The driver says that a site is away from now on.
+    fn ended(&mut self, site: SiteId, at: Time, how: EndCause) {
+        self.deeds.push(Deed { site, at, what: Done::Ended(how) });
+        let record = &mut self.sites[site.index()];
+        record.pauses += u64::from(how == EndCause::Pause);
+        record.away = match record.away {
+            Some((EndCause::Pause, since)) => {
+                record.paused += at.since(since);
+                Some((how, at))
+            }
+            // It was down before, and stays so.
+            Some((_, since)) => Some((how, since)),
+            None => Some((how, at)),
+        };
+        record.begun = None;
+    }
+
+    /// The driver says that a site is there again, or for the first time.
+    fn begun(&mut self, site: SiteId, at: Time, how: BeginCause) {
+        self.deeds.push(Deed { site, at, what: Done::Begun(how) });
+        let record = &mut self.sites[site.index()];
+        if how == BeginCause::Join {
+            record.joined = Some(at);
+        }
+        match record.away.take() {
+            Some((EndCause::Pause, since)) => record.paused += at.since(since),
+            Some((cause, since)) if cause.interrupts() => {
+                let down = record.downtime(site, cause, since, Some(at));
+                record.crashes += 1;
+                record.crash = Some((record.last, at));
+                record.down += at.since(down.from.unwrap_or(at));
+                self.downtimes.push(down);
+            }
+            _ => {}
+        }
+        if how != BeginCause::Resume {
+            record.begun = Some(how);
+            self.doubts.retain(|&(observer, _), _| observer != site);
+        }
+    }
+
+    /// The last sign of life of a site before a time at which it ended for this reason.
+    pub(crate) fn last_before(&self, site: SiteId, how: EndCause, at: Time) -> Option<Time> {
+        self.sites[site.index()].last_before(how, at)
+    }
+
+    /// Jobs that a fault touched before and that execute at a site.
+    pub(crate) fn executing(&self, site: SiteId) -> Vec<JobId> {
+        let open = |execution: &Execution| execution.site == site && execution.fate == Fate::Open;
+        let executes = |record: &JobRecord| record.executions.all().iter().any(open);
+        self.jobs.iter().filter(|(_, record)| executes(record)).map(|(&job, _)| job).collect()
     }
 
     /// The record of a job, if a fault touched it.
@@ -181,34 +265,53 @@ impl FaultsBuilder {
 
     /// What was found in a run whose last event is at `until`.
     pub(crate) fn finish(self, until: Time) -> Faults {
-        let silent: BTreeSet<SiteId> = self
+        let doubted = self
             .doubts
             .iter()
             .filter(|&(&(_, about), &since)| self.sites[about.index()].last.is_none_or(|last| last < since))
-            .map(|(&(_, about), _)| about)
-            .collect();
+            .map(|(&(_, about), _)| about);
+        let mut silent: BTreeSet<SiteId> = doubted.collect();
+        for site in self.grid.sites().iter().map(|site| site.id) {
+            match self.sites[site.index()].away {
+                Some((how, _)) if how.interrupts() => silent.insert(site),
+                Some((EndCause::Leave | EndCause::Absent, _)) => silent.remove(&site),
+                _ => false,
+            };
+        }
         let mut downtimes = self.downtimes;
-        let never_back = |&site: &SiteId| Downtime { site, from: self.sites[site.index()].last, to: None };
-        downtimes.extend(silent.iter().map(never_back));
+        let never_back = |&site: &SiteId| {
+            let record = &self.sites[site.index()];
+            match record.away {
+                Some((how, since)) if how.interrupts() => record.downtime(site, how, since, None),
+                _ => Downtime { site, from: record.last, to: None, how: None },
+            }
+        };
+        let not_back: Vec<Downtime> = silent.iter().map(never_back).collect();
+        downtimes.extend(&not_back);
         downtimes.sort_by_key(|down| (down.site, down.from));
 
         let ends = Ends { sites: &self.sites, silent: &silent, until };
-        let mut faults = Faults { downtimes, membership: self.membership, ..Faults::default() };
+        let (deeds, membership) = (self.deeds, self.membership);
+        let mut faults = Faults { downtimes, deeds, membership, ..Faults::default() };
         let mut wasted = vec![[0.0; 2]; self.sites.len()];
+        let mut interrupted = vec![0; self.sites.len()];
         for (&job, record) in &self.jobs {
             let attempts = record.attempts(job, &ends);
             for attempt in attempts.iter().filter(|attempt| attempt.end == AttemptEnd::Interrupted) {
                 wasted[attempt.site.index()][0] += attempt.work(attempt.at_least);
                 wasted[attempt.site.index()][1] += attempt.work(attempt.at_most);
+                interrupted[attempt.site.index()] += 1;
             }
             faults.jobs.push(record.finish(job, &attempts, &ends));
             faults.attempts.extend(attempts);
         }
         for (site, record) in self.grid.sites().iter().zip(&self.sites) {
             let silent_at_end = silent.contains(&site.id);
-            let down = match record.last.filter(|_| silent_at_end) {
-                Some(last) => record.down + until.since(last),
-                None => record.down,
+            let not_back = not_back.iter().filter(|down| down.site == site.id).filter_map(|down| down.from);
+            let down = not_back.fold(record.down, |sum, from| sum + until.since(from));
+            let paused = match record.away {
+                Some((EndCause::Pause, since)) => record.paused + until.since(since),
+                _ => record.paused,
             };
             let found = SiteFaults {
                 site: site.id,
@@ -216,8 +319,14 @@ impl FaultsBuilder {
                 crashes: record.crashes,
                 down_at_most_s: down.as_secs_f64(),
                 silent_at_end,
+                pauses: record.pauses,
+                paused_s: paused.as_secs_f64(),
+                joined_at_s: record.joined.map(|at| at.since(Time::ZERO).as_secs_f64()),
+                absent: matches!(record.away, Some((EndCause::Absent, _))),
+                dismissed: record.dismissed,
+                has_left: matches!(record.away, Some((EndCause::Leave, _))),
                 rejoin_max_s: record.rejoin.map(Span::as_secs_f64),
-                interrupted: record.interrupted,
+                interrupted: interrupted[site.id.index()],
                 killed: record.killed,
                 wasted_at_least: wasted[site.id.index()][0],
                 wasted_at_most: wasted[site.id.index()][1],
@@ -226,7 +335,7 @@ impl FaultsBuilder {
                 gone: record.gone,
                 left: record.left,
                 took_over: record.took_over,
-                taken_from: record.taken_from,
+                taken_from: record.taken_from.len() as u64,
             };
             if found.anything() {
                 faults.sites.push(found);
@@ -234,6 +343,22 @@ impl FaultsBuilder {
         }
         faults.totals = Totals::of(&faults);
         faults
+    }
+}
+
+impl SiteRecord {
+    /// What is known of when its process ended: exactly, unless it was only found.
+    fn last_before(&self, how: EndCause, at: Time) -> Option<Time> {
+        if how == EndCause::Found { self.last.map(|last| last.min(at)) } else { Some(at) }
+    }
+
+    fn downtime(&self, site: SiteId, how: EndCause, since: Time, to: Option<Time>) -> Downtime {
+        Downtime { site, from: self.last_before(how, since), to, how: Some(how) }
+    }
+
+    /// Whether its process has ended, and everything that it had recorded is in the log.
+    fn has_told_all(&self) -> bool {
+        self.away.is_some_and(|(how, _)| !matches!(how, EndCause::Crash | EndCause::Pause))
     }
 }
 
@@ -286,7 +411,9 @@ impl JobRecord {
             }
             let (at_least, at_most, end) = match fate {
                 Fate::Completed(end) => (end, end, AttemptEnd::Repeated),
-                Fate::Interrupted { last_sign, back, .. } => (last_sign, back, AttemptEnd::Interrupted),
+                Fate::Cut { last_sign, until } | Fate::Interrupted { last_sign, until, .. } => {
+                    (last_sign, until, AttemptEnd::Interrupted)
+                }
                 Fate::Open => {
                     let last = ends.sites[site.index()].last.unwrap_or(start).max(start);
                     (last, ends.until.max(last), AttemptEnd::Unknown)
@@ -308,7 +435,10 @@ impl JobRecord {
             .suspects
             .iter()
             .filter(|&&(site, at)| {
-                let unknown = ends.silent.contains(&site) || ends.sites[site.index()].last < Some(at);
+                let record = &ends.sites[site.index()];
+                let unknown = ends.silent.contains(&site) || record.last < Some(at);
+                // What it began before its process ended is among the executions.
+                let unknown = unknown && !record.has_told_all();
                 let dropped = self.dropped.iter().any(|&(there, when)| there == site && when >= at);
                 unknown && !dropped && !open.contains(&site)
             })
@@ -338,8 +468,8 @@ impl JobRecord {
             processors: self.processors,
             starts: count(|_| true),
             completions: count(|fate| matches!(fate, Fate::Completed(_))),
-            interrupted: count(|fate| matches!(fate, Fate::Interrupted { .. })),
-            killed: given_up && !self.executions.may_start() && self.executions.counts().is_none(),
+            interrupted: count(|fate| matches!(fate, Fate::Cut { .. } | Fate::Interrupted { .. })),
+            killed: given_up && self.executions.is_given_up(),
             taken_over: self.taken_over,
             superseded: self.superseded,
             superseded_running: self.superseded_running,
@@ -366,7 +496,8 @@ impl SiteFaults {
     fn anything(&self) -> bool {
         let counts = [
             self.crashes,
-            u64::from(self.silent_at_end),
+            u64::from(self.silent_at_end || self.absent || self.dismissed || self.joined_at_s.is_some()),
+            self.pauses,
             self.interrupted,
             self.suspected,
             self.heard,
@@ -388,6 +519,12 @@ impl Totals {
         Totals {
             crashes: sites(|site| site.crashes),
             silent_sites: sites(|site| u64::from(site.silent_at_end)),
+            pauses: sites(|site| site.pauses),
+            paused_s: faults.sites.iter().fold(0.0, |sum, site| sum + site.paused_s),
+            joined: sites(|site| u64::from(site.joined_at_s.is_some())),
+            absent: sites(|site| u64::from(site.absent)),
+            dismissed: sites(|site| u64::from(site.dismissed)),
+            have_left: sites(|site| u64::from(site.has_left)),
             down_at_most_s: faults.sites.iter().fold(0.0, |sum, site| sum + site.down_at_most_s),
             rejoin_max_s: rejoins.reduce(f64::max),
             interrupted: jobs(|job| u64::from(job.interrupted)),

@@ -1,9 +1,10 @@
 //! What crashes, silence and take-overs did to a run: to its sites, and to each job that they touched.
 //!
-//! Read from events, as everything else. A crash itself is no event: a site that comes back says so, and what it had
-//! done by its last event before that. So downtimes and what was wasted are given as bounds: *at least* up to the last
-//! sign of life, *at most* until the site was back. [`RanTwice`] says exactly what is known of jobs that ran in two
-//! places. [`crate::executions`] says which starts are allowed.
+//! Read from events, as everything else. Drivers say when a process ended and began again. Where nobody does, as of nodes
+//! that were started by hand, a site that comes back says so, and what it had done by its last event before that; then
+//! downtimes and what was wasted are given as bounds: *at least* up to the last sign of life, *at most* until the site
+//! was back. [`RanTwice`] says exactly what is known of jobs that ran in two places. [`crate::executions`] says which
+//! starts are allowed.
 
 mod builder;
 #[cfg(test)]
@@ -13,6 +14,7 @@ mod tests;
 
 use serde::{Deserialize, Serialize};
 
+use scheduler::event::{BeginCause, EndCause};
 use scheduler::{JobId, SiteId, Span, Time};
 
 pub(crate) use builder::{FaultsBuilder, JobRecord};
@@ -30,6 +32,8 @@ pub struct Faults {
     pub attempts: Vec<Attempt>,
     /// When sites were down, by site and begin.
     pub downtimes: Vec<Downtime>,
+    /// What drivers say that they did to sites, in the order of events.
+    pub deeds: Vec<Deed>,
     /// What sites believed of each other, in the order of events.
     pub membership: Vec<Belief>,
 }
@@ -39,19 +43,33 @@ pub struct Faults {
 pub struct Totals {
     /// How often a site began again after a crash.
     pub crashes: u64,
-    /// Sites that were silent when the run ended, and believed to be down.
+    /// Sites that were down when the run ended, or silent and believed to be.
     pub silent_sites: u64,
-    /// Time that sites were down, at most: from their last event until they were back, or the run ended.
+    /// Time that sites were down: from their end, or their last event if nobody says when they ended, until they were
+    /// back or the run ended.
     pub down_at_most_s: f64,
+    /// How often a site stood still.
+    pub pauses: u64,
+    /// How long, in all.
+    pub paused_s: f64,
+    /// Sites that joined late.
+    pub joined: u64,
+    /// Sites that were to join and never did.
+    pub absent: u64,
+    /// Sites that were told to leave.
+    pub dismissed: u64,
+    /// Of those, sites that had nothing left to do, so that their process ended.
+    pub have_left: u64,
     /// The longest time from a restart until a site that had given up on the one restarted heard of it again.
     pub rejoin_max_s: Option<f64>,
     /// Executions that a crash interrupted.
     pub interrupted: u64,
     /// Jobs that were given up.
     pub killed: u64,
-    /// Work of executions that a crash interrupted, up to the last sign of life of their site.
+    /// Work of executions that a crash interrupted, up to the end of their process, or to the last sign of life of their
+    /// site if nobody says when that was.
     pub wasted_at_least: f64,
-    /// The same until their site was back.
+    /// The same, or until their site was back.
     pub wasted_at_most: f64,
     /// Work of executions without an end that are not the one that counts, until the last sign of life of their site.
     pub unknown_work: f64,
@@ -92,19 +110,37 @@ pub struct SiteFaults {
     pub name: String,
     /// How often it began again after a crash.
     pub crashes: u64,
-    /// How long it was down, at most.
+    /// How long it was down; at most, where nobody says when its process ended.
     pub down_at_most_s: f64,
-    /// Whether it was silent when the run ended, and believed to be down.
+    /// Whether it was down when the run ended, or silent and believed to be.
     pub silent_at_end: bool,
+    /// How often it stood still.
+    #[serde(default)]
+    pub pauses: u64,
+    /// How long, in all.
+    #[serde(default)]
+    pub paused_s: f64,
+    /// When it joined; none if it was there from the start, or never was.
+    #[serde(default)]
+    pub joined_at_s: Option<f64>,
+    /// Whether it was to join and never did.
+    #[serde(default)]
+    pub absent: bool,
+    /// Whether it was told to leave.
+    #[serde(default)]
+    pub dismissed: bool,
+    /// Whether it then had nothing left to do, so that its process ended.
+    #[serde(default)]
+    pub has_left: bool,
     /// The longest time from a restart until all had heard of it again that had given up on it.
     pub rejoin_max_s: Option<f64>,
     /// Executions that a crash interrupted.
     pub interrupted: u64,
     /// Of those, jobs that were given up.
     pub killed: u64,
-    /// Work of those executions up to the last sign of life.
+    /// Work of those executions up to the end of the process, or to the last sign of life if nobody says when that was.
     pub wasted_at_least: f64,
-    /// The same until it was back.
+    /// The same, or until it was back.
     pub wasted_at_most: f64,
     /// How often others suspected it.
     pub suspected: u64,
@@ -116,7 +152,7 @@ pub struct SiteFaults {
     pub left: u64,
     /// Jobs that it took over.
     pub took_over: u64,
-    /// Jobs that others took over from it.
+    /// Jobs that others took over from it, each once.
     pub taken_from: u64,
 }
 
@@ -150,9 +186,10 @@ pub struct JobFaults {
     pub stranded: Span,
     /// Whether it was stranded when the run ended.
     pub still_stranded: bool,
-    /// Work of interrupted executions up to the last sign of life of their site.
+    /// Work of interrupted executions up to the end of their process, or to the last sign of life of their site if nobody
+    /// says when that was.
     pub wasted_at_least: f64,
-    /// The same until their site was back.
+    /// The same, or until their site was back.
     pub wasted_at_most: f64,
     /// Work of executions without an end that are not the one that counts, until the last sign of life of their site.
     pub unknown_work: f64,
@@ -162,10 +199,12 @@ pub struct JobFaults {
 
 /// Whether a job ran twice, as far as events tell.
 ///
-/// An execution *may have ended* if it ended by itself, or if no event says what became of it: neither its end nor that
-/// a crash interrupted it. To these comes one that no event shows for a site from which the job was taken over, or to
-/// which it was on its way at that time, if no event of that site is newer than the take-over, or if the site is silent
-/// at the end of the run; where the operator let a site adopt the job, that holds for every other site. But not if that site said after the take-over that it dropped its copy, and not if an open
+/// An execution *may have ended* if it ended by itself, or if no event says what became of it: neither its end, nor that
+/// a crash interrupted it, nor that its process ended. To these comes one that no event shows for a site from which the
+/// job was taken over, or to which it was on its way at that time, if no event of that site is newer than the take-over,
+/// or if the site is silent at the end of the run; where the operator let a site adopt the job, that holds for every
+/// other site. But not if the driver says that the process of that site has ended for good, or never began: all that it
+/// started is in the log then. Not if the site said after the take-over that it dropped its copy, and not if an open
 /// execution there is counted already.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -209,15 +248,46 @@ pub enum AttemptEnd {
     Repeated,
 }
 
-/// A time that a site was down, at most.
+/// A time that a site was down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Downtime {
     /// The site.
     pub site: SiteId,
-    /// Its last event; `None` if it had none before.
+    /// When its process ended; where that is not known, its last event, `None` if it had none before.
     pub from: Option<Time>,
     /// When it was back; `None` if never.
     pub to: Option<Time>,
+    /// How it ended, if the driver says so.
+    pub how: Option<EndCause>,
+}
+
+impl Downtime {
+    /// Whether the process ended at the begin of this time, and not perhaps later.
+    pub fn is_exact(&self) -> bool {
+        self.how.is_some_and(|how| how != EndCause::Found)
+    }
+}
+
+/// What a driver says that it did to a site.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Deed {
+    /// The site.
+    pub site: SiteId,
+    /// When.
+    pub at: Time,
+    /// What.
+    pub what: Done,
+}
+
+/// What was done to a site.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Done {
+    /// It is away.
+    Ended(EndCause),
+    /// It is there.
+    Begun(BeginCause),
+    /// It was told to leave.
+    Dismissed,
 }
 
 /// What a site came to believe of another.
@@ -253,14 +323,15 @@ pub enum Presence {
 impl Faults {
     /// Whether there were none.
     pub fn is_empty(&self) -> bool {
-        self.sites.is_empty() && self.jobs.is_empty() && self.membership.is_empty()
+        self.sites.is_empty() && self.jobs.is_empty() && self.membership.is_empty() && self.deeds.is_empty()
     }
 
-    /// Whether executions were lost or repeated, or processors were down: then what is computed from starts, ends and
+    /// Whether executions were lost or repeated, or processors were not there: then what is computed from starts, ends and
     /// idle processors alone does not explain the run.
     pub fn disturbed(&self) -> bool {
         !self.attempts.is_empty()
             || !self.downtimes.is_empty()
+            || !self.deeds.is_empty()
             || self.jobs.iter().any(|job| job.taken_over > 0 || job.interrupted > 0)
     }
 

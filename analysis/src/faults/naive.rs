@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use scheduler::event::{BeginCause, EndCause};
 use scheduler::{Event, EventKind, JobId, SiteId, Span, Time};
 
 use super::RanTwice;
@@ -48,9 +49,38 @@ fn job_of(kind: &EventKind) -> Option<JobId> {
     }
 }
 
+/// Whether a driver says it of a site; else the site itself says it.
+fn by_driver(event: &Event) -> bool {
+    matches!(event.kind, EventKind::Ended { .. } | EventKind::Begun { .. } | EventKind::Dismissed {})
+}
+
+/// The last time that a site said something, among these events.
+fn last_own(events: &[Event], site: SiteId) -> Option<Time> {
+    events.iter().filter(|event| event.site == site && !by_driver(event)).map(|event| event.at).max()
+}
+
+fn cuts(event: &Event) -> Option<EndCause> {
+    match event.kind {
+        EventKind::Ended { how } if how.interrupts() => Some(how),
+        _ => None,
+    }
+}
+
+/// Why a site is away at the end, as the driver says.
+fn away(events: &[Event], site: SiteId) -> Option<EndCause> {
+    let of_site = events.iter().rev().filter(|event| event.site == site);
+    let mut said = of_site.filter_map(|event| match event.kind {
+        EventKind::Ended { how } => Some(Some(how)),
+        EventKind::Begun { .. } => Some(None),
+        _ => None,
+    });
+    said.next().flatten()
+}
+
 /// Whether a fault touched the job.
 pub(super) fn touched(events: &[Event], job: JobId) -> bool {
-    events.iter().any(|event| {
+    let cut = runs(events, job).iter().any(|run| run.end.is_some_and(|end| cuts(&end).is_some()));
+    cut || events.iter().any(|event| {
         job_of(&event.kind) == Some(job)
             && matches!(
                 event.kind,
@@ -62,30 +92,46 @@ pub(super) fn touched(events: &[Event], job: JobId) -> bool {
     })
 }
 
-/// When a site was down, at most.
+/// When a site was down: from its end, or else its last event, to its return.
 pub(super) fn downtimes(events: &[Event], site: SiteId) -> Vec<(Option<Time>, Option<Time>)> {
-    let own: Vec<&Event> = events.iter().filter(|event| event.site == site).collect();
+    let of_site = || events.iter().enumerate().filter(|(_, event)| event.site == site);
     let mut found = Vec::new();
-    for (place, event) in own.iter().enumerate() {
-        if matches!(event.kind, EventKind::Recovered { .. }) {
-            found.push((place.checked_sub(1).map(|before| own[before].at), Some(event.at)));
+    for (place, event) in of_site() {
+        let before = &events[..place];
+        if let Some(how) = cuts(event) {
+            let from = if how == EndCause::Found { last_own(before, site) } else { Some(event.at) };
+            let mut later = of_site().skip_while(|(other, _)| *other <= place);
+            let back = later.find(|(_, event)| matches!(event.kind, EventKind::Begun { .. }));
+            found.push((from, back.map(|(_, event)| event.at)));
+        }
+        let newest = before.iter().rfind(|event| event.site == site).map(|event| event.kind);
+        let begun = matches!(newest, Some(EventKind::Begun { how: BeginCause::Restart | BeginCause::Join }));
+        if matches!(event.kind, EventKind::Recovered { .. }) && !begun {
+            found.push((last_own(before, site), Some(event.at)));
         }
     }
-    if silent(events, site) {
-        found.push((own.last().map(|event| event.at), None));
+    if silent(events, site) && !away(events, site).is_some_and(EndCause::interrupts) {
+        found.push((last_own(events, site), None));
     }
+    found.sort_by_key(|&(from, to)| (from, to.unwrap_or(Time::MAX)));
     found
 }
 
 /// Whether somebody has given up on a site that has been silent since.
 pub(super) fn silent(events: &[Event], site: SiteId) -> bool {
-    let last = events.iter().filter(|event| event.site == site).map(|event| event.at).max();
+    match away(events, site) {
+        Some(how) if how.interrupts() => return true,
+        Some(EndCause::Leave | EndCause::Absent) => return false,
+        _ => {}
+    }
+    let last = last_own(events, site);
     let observers: BTreeSet<SiteId> = events.iter().map(|event| event.site).collect();
     observers.into_iter().any(|observer| {
         let newest = events.iter().rev().find(|event| {
             event.site == observer
                 && match event.kind {
                     EventKind::Recovered { .. } => true,
+                    EventKind::Begun { how } => how != BeginCause::Resume,
                     EventKind::Suspected { peer }
                     | EventKind::Gone { peer }
                     | EventKind::Left { peer }
@@ -108,16 +154,28 @@ fn runs(events: &[Event], job: JobId) -> Vec<Run> {
         }
         let end = events[place + 1..].iter().find(|later| {
             later.site == event.site
-                && matches!(later.kind, EventKind::Completed { job: ended, .. }
-                    | EventKind::Interrupted { job: ended, .. } if ended == job)
+                && match later.kind {
+                    EventKind::Completed { job: ended, .. } | EventKind::Interrupted { job: ended, .. } => {
+                        ended == job
+                    }
+                    EventKind::Ended { how } => how.interrupts(),
+                    _ => false,
+                }
         });
         // Before the restart that tells of the interruption, or at the end of the log.
         let until = end.map_or(Time::MAX, |end| end.at);
         let back = events.iter().position(|e| {
             e.site == event.site && e.at == until && matches!(e.kind, EventKind::Recovered { .. })
         });
-        let known = &events[..back.unwrap_or(events.len())];
-        let last = known.iter().filter(|e| e.site == event.site).map(|e| e.at).max();
+        let ended = end.and_then(|end| cuts(end).map(|how| (how, end.at)));
+        let last = match ended {
+            Some((EndCause::Found, at)) => {
+                let place = events.iter().position(|e| Some(e) == end).unwrap();
+                last_own(&events[..place], event.site).min(Some(at))
+            }
+            Some((_, at)) => Some(at),
+            None => last_own(&events[..back.unwrap_or(events.len())], event.site),
+        };
         let at_least = last.unwrap_or(event.at).max(event.at);
         runs.push(Run { site: event.site, start: event.at, end: end.copied(), at_least });
     }
@@ -128,7 +186,9 @@ pub(super) fn of_job(events: &[Event], job: JobId, processors: u32) -> NaiveJob 
     let runs = runs(events, job);
     let until = events.last().map_or(Time::ZERO, |event| event.at);
     let completed = |run: &Run| run.end.filter(|end| matches!(end.kind, EventKind::Completed { .. }));
-    let interrupted = |run: &Run| run.end.filter(|end| matches!(end.kind, EventKind::Interrupted { .. }));
+    let interrupted = |run: &Run| {
+        run.end.filter(|end| matches!(end.kind, EventKind::Interrupted { .. }) || cuts(end).is_some())
+    };
     let first_end = runs.iter().filter(|run| completed(run).is_some()).min_by_key(|run| run.end.unwrap().at);
     let counts = first_end.or(runs.iter().rfind(|run| run.end.is_none())).copied();
 
@@ -171,14 +231,16 @@ pub(super) fn of_job(events: &[Event], job: JobId, processors: u32) -> NaiveJob 
         let everybody = (1..=3).map(SiteId).filter(|_| holder == event.site);
         let copies: BTreeSet<SiteId> = [holder].into_iter().chain(receiver).chain(everybody).collect();
         for site in copies.into_iter().filter(|&site| site != event.site) {
-            let last = events.iter().filter(|other| other.site == site).map(|other| other.at).max();
+            let last = last_own(events, site);
+            // A process that has ended for good began nothing that is not in the log.
+            let told_all = !matches!(away(events, site), None | Some(EndCause::Crash | EndCause::Pause));
             let dropped = of_job().any(|(_, other)| {
                 other.site == site
                     && other.at >= event.at
                     && matches!(other.kind, EventKind::Superseded { started: false, .. })
             });
             let open = runs.iter().any(|run| run.site == site && run.end.is_none());
-            if (last < Some(event.at) || silent(events, site)) && !dropped && !open {
+            if (last < Some(event.at) || silent(events, site)) && !told_all && !dropped && !open {
                 unseen.insert(site);
             }
         }

@@ -1,5 +1,5 @@
 use proptest::prelude::*;
-use scheduler::event::GrantCause;
+use scheduler::event::{BeginCause, EndCause, GrantCause};
 use scheduler::{Event, EventKind, Grid, JobId, SiteId, Span, Threshold, Time, TimedJob};
 
 use super::*;
@@ -38,6 +38,14 @@ fn suspected(at: i64, site: u32, peer: u32) -> Event {
     event(at, site, EventKind::Suspected { peer: SiteId(peer) })
 }
 
+fn ended(at: i64, site: u32, how: EndCause) -> Event {
+    event(at, site, EventKind::Ended { how })
+}
+
+fn begun(at: i64, site: u32, how: BeginCause) -> Event {
+    event(at, site, EventKind::Begun { how })
+}
+
 fn heard(at: i64, site: u32, peer: u32, after: i64) -> Event {
     event(at, site, EventKind::Heard { peer: SiteId(peer), after: Span::from_secs(after) })
 }
@@ -73,12 +81,138 @@ fn a_crash_that_is_survived_gives_bounds_on_what_it_wasted() {
     assert_eq!((site.rejoin_max_s, site.suspected, site.heard), (Some(3.0), 1, 1));
     assert_eq!(
         faults.downtimes,
-        [Downtime { site: SiteId(1), from: Some(Time::from_secs(10)), to: Some(Time::from_secs(40)) }]
+        [Downtime {
+            site: SiteId(1),
+            from: Some(Time::from_secs(10)),
+            to: Some(Time::from_secs(40)),
+            how: None
+        }]
     );
     assert_eq!(faults.attempts.len(), 1);
     assert_eq!(faults.attempts[0].end, AttemptEnd::Interrupted);
     assert_eq!(run.contradictions.total(), 0);
     assert_eq!(run.jobs[0].start, Some(Time::from_secs(40)));
+}
+
+#[test]
+fn a_crash_that_the_driver_tells_of_is_known_to_the_second() {
+    let run = outcome(
+        1,
+        &[
+            started(0, 1, 1, 3),
+            ended(30, 1, EndCause::Crash),
+            begun(40, 1, BeginCause::Restart),
+            recovered(41, 1),
+            interrupted(41, 1, 1, false),
+            started(41, 1, 1, 3),
+            completed(141, 1, 1),
+        ],
+    );
+    let faults = &run.faults;
+    let (job, site) = (&faults.jobs[0], &faults.sites[0]);
+    assert_eq!((job.interrupted, job.wasted_at_least, job.wasted_at_most), (1, 90.0, 90.0));
+    assert_eq!((site.crashes, site.down_at_most_s, site.interrupted), (1, 10.0, 1));
+    assert!(faults.downtimes[0].is_exact() && faults.downtimes.len() == 1);
+    assert_eq!((run.contradictions.total(), run.is_complete()), (0, true));
+}
+
+#[test]
+fn a_process_that_was_only_found_to_have_ended_did_so_after_its_last_event() {
+    let request = EventKind::Requested { victim: SiteId(2), seq: 1, offer: 1, view_age: None };
+    let events =
+        [started(0, 1, 1, 3), event(10, 1, request), ended(30, 1, EndCause::Found), completed(100, 2, 9)];
+    let run = outcome(1, &events);
+    let (job, site) = (&run.faults.jobs[0], &run.faults.sites[0]);
+    assert_eq!((job.wasted_at_least, job.wasted_at_most), (30.0, 90.0));
+    assert_eq!((site.down_at_most_s, site.silent_at_end), (90.0, true));
+    assert!(!run.faults.downtimes[0].is_exact());
+}
+
+#[test]
+fn a_site_that_joins_late_did_not_crash() {
+    let run = outcome(
+        1,
+        &[
+            ended(0, 2, EndCause::Absent),
+            suspected(10, 1, 2),
+            begun(50, 2, BeginCause::Join),
+            recovered(51, 2),
+            heard(52, 1, 2, 52),
+        ],
+    );
+    assert_eq!((run.faults.totals.crashes, run.faults.totals.joined), (0, 1));
+    assert_eq!((run.faults.totals.silent_sites, run.faults.downtimes.len()), (0, 0));
+    assert_eq!(run.faults.sites[0].joined_at_s, Some(50.0));
+    assert!(run.faults.disturbed(), "its processors were not there");
+    let never = outcome(1, &[ended(0, 2, EndCause::Absent), suspected(10, 1, 2)]);
+    assert_eq!((never.faults.totals.silent_sites, never.faults.totals.absent), (0, 1));
+}
+
+#[test]
+fn an_orderly_leave_and_a_pause_are_no_outage() {
+    let left = event(60, 1, EventKind::Left { peer: SiteId(2) });
+    let run = outcome(
+        1,
+        &[
+            ended(10, 3, EndCause::Pause),
+            begun(25, 3, BeginCause::Resume),
+            event(50, 2, EventKind::Dismissed {}),
+            left,
+            ended(70, 2, EndCause::Leave),
+            suspected(100, 1, 2),
+            gone(200, 1, 2),
+        ],
+    );
+    let totals = run.faults.totals;
+    assert_eq!((totals.silent_sites, totals.crashes, totals.down_at_most_s), (0, 0, 0.0));
+    assert_eq!((totals.dismissed, totals.have_left, totals.pauses, totals.paused_s), (1, 1, 1, 15.0));
+    assert!(run.faults.downtimes.is_empty());
+}
+
+#[test]
+fn a_run_in_which_everybody_dies_has_faults_and_its_jobs_wait_for_ever() {
+    let died = [started(0, 1, 1, 3), ended(5, 1, EndCause::Death), ended(5, 2, EndCause::Death)];
+    let run = outcome(1, &died);
+    assert_eq!((run.faults.totals.silent_sites, run.faults.totals.interrupted), (2, 1));
+    assert_eq!((run.jobs[0].state, run.jobs[0].start), (JobState::Waiting, None));
+    assert!(!run.is_complete() && !run.faults.jobs[0].killed);
+    assert_eq!(run.faults.totals.wasted_at_most, 15.0);
+}
+
+#[test]
+fn a_job_may_not_have_run_at_a_site_that_had_died_before_it_could_begin() {
+    let grant = |at| {
+        let (job, to, cause) = (JobId(1), SiteId(2), GrantCause::Request);
+        event(at, 1, EventKind::Granted { job, to, transfer: 1, hops: 1, cause, request: 1 })
+    };
+    let rest = [gone(100, 1, 2), took_over(100, 1, 1, 2, 1), started(100, 1, 1, 3), completed(200, 1, 1)];
+    let twice = |first: &[Event]| outcome(1, &[first, &rest].concat()).faults.jobs[0].ran_twice;
+    // Nobody says what became of the site: it may have begun the job.
+    assert_eq!(twice(&[grant(20)]), RanTwice::Perhaps);
+    assert_eq!(twice(&[ended(10, 2, EndCause::Death), grant(20)]), RanTwice::No);
+    assert_eq!(twice(&[grant(20), ended(30, 2, EndCause::Death)]), RanTwice::No);
+    // It began the job, and died before the end.
+    assert_eq!(twice(&[started(20, 2, 1, 3), ended(30, 2, EndCause::Death)]), RanTwice::No);
+    // It was to come back and had not when the run ended: its last events are missing.
+    assert_eq!(twice(&[grant(20), ended(30, 2, EndCause::Crash)]), RanTwice::Perhaps);
+    assert_eq!(twice(&[started(20, 2, 1, 3), ended(30, 2, EndCause::Pause)]), RanTwice::Perhaps);
+}
+
+#[test]
+fn a_job_that_is_taken_over_again_and_again_was_taken_from_its_holder_once() {
+    let run = outcome(
+        1,
+        &[
+            started(0, 2, 1, 3),
+            took_over(100, 1, 1, 2, 1),
+            took_over(200, 3, 1, 2, 2),
+            started(200, 3, 1, 3),
+            completed(300, 3, 1),
+        ],
+    );
+    let of = |site: u32| run.faults.sites.iter().find(|found| found.site == SiteId(site)).unwrap();
+    assert_eq!((of(2).taken_from, run.faults.totals.taken_over), (1, 2));
+    assert_eq!((of(1).took_over, of(3).took_over), (1, 1));
 }
 
 #[test]
@@ -219,6 +353,8 @@ struct Model {
     /// By job and epoch: where it executes, where it waits, and whether it is over.
     copies: Vec<Vec<Copied>>,
     down: [bool; 3],
+    /// Why a site is away, where the driver says so.
+    said: [Option<EndCause>; 3],
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -236,7 +372,12 @@ impl Model {
     }
 
     fn up(&self, site: u32) -> bool {
-        !self.down[site as usize - 1]
+        !self.down[site as usize - 1] && self.said[site as usize - 1].is_none()
+    }
+
+    fn says(&mut self, site: u32, how: EndCause) {
+        self.said[site as usize - 1] = Some(how);
+        self.emit(site, EventKind::Ended { how });
     }
 
     fn step(&mut self, (what, place, site, job, passes): (u8, usize, u32, usize, i64)) {
@@ -256,8 +397,28 @@ impl Model {
                 self.copies[job][place] = Copied::Over;
                 self.emit(at, EventKind::Completed { job: id, processors: 3 });
             }
-            (2, _) => self.down[site as usize - 1] = true,
+            (2, _) if self.said[site as usize - 1].is_none() => {
+                // Of some crashes nobody tells.
+                let told = [None, Some(EndCause::Crash), Some(EndCause::Death), Some(EndCause::Found)];
+                match told[passes as usize] {
+                    Some(how) if self.up(site) => self.says(site, how),
+                    _ => self.down[site as usize - 1] = true,
+                }
+            }
             (3, _) if !self.up(site) => {
+                match self.said[site as usize - 1] {
+                    None => {}
+                    Some(EndCause::Crash | EndCause::Found) => {
+                        self.emit(site, EventKind::Begun { how: BeginCause::Restart });
+                    }
+                    Some(EndCause::Absent) => self.emit(site, EventKind::Begun { how: BeginCause::Join }),
+                    Some(EndCause::Pause) => {
+                        self.said[site as usize - 1] = None;
+                        return self.emit(site, EventKind::Begun { how: BeginCause::Resume });
+                    }
+                    Some(EndCause::Death | EndCause::Leave) => return,
+                }
+                self.said[site as usize - 1] = None;
                 self.down[site as usize - 1] = false;
                 self.emit(site, EventKind::Recovered { life: 1, waiting: 0, running: 0, out: 0 });
                 for job in 0..JOBS {
@@ -310,6 +471,14 @@ impl Model {
                 }
             }
             (11, _) if self.up(site) => self.emit(site, EventKind::Left { peer: SiteId(other) }),
+            (12, _) if self.up(site) => self.says(site, EndCause::Pause),
+            (13, _) if self.up(site) => {
+                self.emit(site, EventKind::Dismissed {});
+                let here = |&copy: &Copied| copy == Copied::Waits(site) || copy == Copied::Runs(site);
+                if !self.copies.iter().flatten().any(here) {
+                    self.says(site, EndCause::Leave);
+                }
+            }
             _ => {}
         }
     }
@@ -318,9 +487,13 @@ impl Model {
 proptest! {
     #[test]
     fn equals_a_search_of_the_whole_list(
-        steps in prop::collection::vec((0u8..12, 0usize..4, 1u32..4, 0usize..JOBS, 0i64..4), 0..80),
+        steps in prop::collection::vec((0u8..14, 0usize..4, 1u32..4, 0usize..JOBS, 0i64..4), 0..80),
+        joins in any::<bool>(),
     ) {
         let mut model = Model { copies: vec![vec![Copied::Waits(1)]; JOBS], ..Model::default() };
+        if joins {
+            model.says(3, EndCause::Absent);
+        }
         steps.into_iter().for_each(|step| model.step(step));
         let events = model.events;
         let run = outcome(JOBS as u64, &events);
@@ -353,8 +526,11 @@ proptest! {
             prop_assert_eq!(silent, naive::silent(&events, site));
         }
         let totals = run.faults.totals;
-        let recovered = events.iter().filter(|event| matches!(event.kind, EventKind::Recovered { .. })).count();
-        prop_assert_eq!(totals.crashes, recovered as u64);
+        let count = |wanted: fn(&EventKind) -> bool| events.iter().filter(|event| wanted(&event.kind)).count() as u64;
+        let recovered = count(|kind| matches!(kind, EventKind::Recovered { .. }));
+        let joined = count(|kind| matches!(kind, EventKind::Begun { how: BeginCause::Join }));
+        prop_assert_eq!((totals.crashes, totals.joined), (recovered - joined, joined));
+        prop_assert_eq!(totals.pauses, count(|kind| matches!(kind, EventKind::Ended { how: EndCause::Pause })));
         let of_sites: u64 = run.faults.sites.iter().map(|site| site.interrupted).sum();
         prop_assert_eq!(totals.interrupted, of_sites);
     }

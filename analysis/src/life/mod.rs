@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 
-use scheduler::event::{DeclineReason, MessageKind, RefusalReason};
+use scheduler::event::{BeginCause, DeclineReason, EndCause, MessageKind, RefusalReason};
 use scheduler::{Class, Event, EventKind, Grid, JobId, SiteId, Span, Threshold, Time};
 
 use crate::executions::{Execution, Executions, Fate};
@@ -165,6 +165,11 @@ pub enum Cause {
         /// Where it waits for one.
         site: SiteId,
     },
+    /// Its site is down, or stands still.
+    Away {
+        /// Its site.
+        site: SiteId,
+    },
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde asks for")]
@@ -272,6 +277,9 @@ impl LifeBuilder {
         let processors = self.life.as_ref()?.processors;
         let site = match self.place {
             Place::Gone => return None,
+            Place::Waiting(site) | Place::Held(site) if self.world.is_away(site) => {
+                return Some(Cause::Away { site });
+            }
             Place::Held(site) => return Some(Cause::Held { site }),
             Place::Transit { from: site, to: room, repeated: false } => {
                 return Some(Cause::InTransit { site, room });
@@ -409,6 +417,18 @@ impl LifeBuilder {
             EventKind::Refused { thief, reason, .. } if self.place == Place::Waiting(site) => {
                 self.refused(thief, site, reason);
             }
+            EventKind::Ended { how } => self.site_ended(at, site, how),
+            EventKind::Begun { how } if self.is_about(site) => {
+                let what = match how {
+                    BeginCause::Join => "joins",
+                    BeginCause::Restart => "begins again",
+                    BeginCause::Resume => "goes on",
+                };
+                self.step(at, site, format!("{} {what}", self.name(site)));
+            }
+            EventKind::Dismissed {} if self.is_about(site) => {
+                self.step(at, site, format!("{} is told to leave", self.name(site)));
+            }
             EventKind::Lost { to, message } => self.disturbed(at, site, to, message, "is lost"),
             EventKind::Sent { to, message, retry: true } => {
                 self.disturbed(at, site, to, message, "is sent again");
@@ -422,12 +442,46 @@ impl LifeBuilder {
         !self.stale.contains(&site) && self.executions.counts().is_none()
     }
 
+    /// Whether what becomes of a site matters to the job: it is there, on its way from or to there, or executes there.
+    fn is_about(&self, site: SiteId) -> bool {
+        let here = match self.place {
+            Place::Waiting(at) | Place::Held(at) => at == site,
+            Place::Transit { from, to, .. } => from == site || to == site,
+            Place::Gone => false,
+        };
+        let open = |execution: &Execution| execution.site == site && execution.fate == Fate::Open;
+        here || self.executions.all().iter().any(open)
+    }
+
+    fn site_ended(&mut self, at: Time, site: SiteId, how: EndCause) {
+        if !self.is_about(site) {
+            return;
+        }
+        let what = match how {
+            EndCause::Crash => "crashes",
+            EndCause::Death => "crashes for good",
+            EndCause::Leave => "has left",
+            EndCause::Pause => "stands still",
+            EndCause::Absent => "is not there yet",
+            EndCause::Found => "was found to have ended",
+        };
+        let cut = how.interrupts() && self.executions.cut(site, None, at);
+        if cut {
+            self.count();
+            if self.executions.counts().is_none() && !self.stale.contains(&site) {
+                self.place = Place::Waiting(site);
+            }
+        }
+        let and = if cut { ", which interrupts it" } else { "" };
+        self.step(at, site, format!("{} {what}{and}", self.name(site)));
+    }
+
     fn interrupted(&mut self, at: Time, site: SiteId, killed: bool) {
         let _ = self.executions.interrupt(site, None, at, killed);
         self.count();
-        let waits = self.place == Place::Gone && self.executions.counts().is_none() && !killed;
-        if waits && !self.stale.contains(&site) {
-            self.place = Place::Waiting(site);
+        let here = self.place == Place::Gone || self.place == Place::Waiting(site);
+        if here && self.executions.counts().is_none() && !self.stale.contains(&site) {
+            self.place = if killed { Place::Gone } else { Place::Waiting(site) };
         }
         if let Some(life) = &mut self.life {
             life.interrupted += 1;
@@ -634,6 +688,7 @@ impl Cause {
             Cause::Stranded { site } => {
                 format!("no site that is there is wide enough; it waits at {}", name(site))
             }
+            Cause::Away { site } => format!("{} is down or stands still", name(site)),
             Cause::Held { site } => format!("it arrived at {} and waits for processors there", name(site)),
         }
     }

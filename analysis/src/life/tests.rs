@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::fixtures::{completed, event, started};
-use scheduler::event::GrantCause;
+use scheduler::event::{BeginCause, EndCause, GrantCause};
 
 const M1: SiteId = SiteId(1);
 const M2: SiteId = SiteId(2);
@@ -241,4 +241,44 @@ fn an_offered_job_waits_for_a_claim() {
 #[test]
 fn a_job_that_is_not_in_the_log_has_no_life() {
     assert_eq!(life(77, true, &stolen()), None);
+}
+
+#[test]
+fn a_job_waits_for_a_site_that_is_down_or_stands_still_and_not_for_its_processors() {
+    let (job, processors) = (JobId(1), 3);
+    let ended = |at, site, how| event(at, site, EventKind::Ended { how });
+    let begun = |at, site, how| event(at, site, EventKind::Begun { how });
+    let events = vec![
+        ended(0, 2, EndCause::Absent),
+        submitted(0, 1, 3),
+        started(2, 1, 1, 3),
+        ended(20, 1, EndCause::Crash),
+        begun(30, 1, BeginCause::Restart),
+        event(30, 1, EventKind::Recovered { life: 1, waiting: 0, running: 1, out: 0 }),
+        event(30, 1, EventKind::Interrupted { job, processors, killed: false }),
+        ended(31, 1, EndCause::Pause),
+        begun(35, 2, BeginCause::Join),
+        begun(40, 1, BeginCause::Resume),
+        started(41, 1, 1, 3),
+        completed(50, 1, 1),
+    ];
+    let life = life(1, true, &events).unwrap();
+    assert_eq!(
+        waits(&life),
+        [
+            (0, 2, Cause::QueueOrder { site: M1 }),
+            (20, 30, Cause::Away { site: M1 }),
+            (30, 31, Cause::QueueOrder { site: M1 }),
+            (31, 40, Cause::Away { site: M1 }),
+            (40, 41, Cause::QueueOrder { site: M1 }),
+        ]
+    );
+    assert_eq!((life.interrupted, life.end), (1, Some(Time::from_secs(50))));
+    let told: Vec<&str> = life.steps.iter().map(|step| step.text.as_str()).collect();
+    for step in
+        ["site1 crashes, which interrupts it", "site1 begins again", "site1 stands still", "site1 goes on"]
+    {
+        assert!(told.contains(&step), "{step}: {told:?}");
+    }
+    assert!(told.iter().all(|step| !step.contains("joins")), "{told:?}");
 }

@@ -1,6 +1,6 @@
 //! What every site has at the moment: idle processors, waiting jobs, unanswered requests. From events alone.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use scheduler::{Event, EventKind, Grid, JobId, SiteId, Time};
 
@@ -17,6 +17,8 @@ pub(super) struct World {
     running: BTreeMap<JobId, (SiteId, (Time, u32))>,
     /// By thief and victim: number of the unanswered request, and the processors offered.
     asked: BTreeMap<(SiteId, SiteId), (u64, u32)>,
+    /// Sites that are not there, or stand still, as drivers say.
+    away: BTreeSet<SiteId>,
 }
 
 impl World {
@@ -28,15 +30,22 @@ impl World {
             jobs: BTreeMap::new(),
             running: BTreeMap::new(),
             asked: BTreeMap::new(),
+            away: BTreeSet::new(),
         }
+    }
+
+    /// Whether the site is not there, or stands still.
+    pub(super) fn is_away(&self, site: SiteId) -> bool {
+        self.away.contains(&site)
     }
 
     pub(super) fn grid(&self) -> &Grid {
         &self.grid
     }
 
+    /// Processors that could begin something now.
     pub(super) fn idle(&self, site: SiteId) -> u32 {
-        self.idle[site.index()]
+        if self.is_away(site) { 0 } else { self.idle[site.index()] }
     }
 
     pub(super) fn waiting_at(&self, site: SiteId) -> usize {
@@ -104,6 +113,15 @@ impl World {
                 self.enter(site, job);
             }
             EventKind::Superseded { job, started: false, .. } => self.leave(site, job),
+            EventKind::Ended { how } => {
+                self.away.insert(site);
+                if how.interrupts() {
+                    self.idle[site.index()] = self.grid.site(site).processors;
+                }
+            }
+            EventKind::Begun { .. } => {
+                self.away.remove(&site);
+            }
             EventKind::Requested { victim, seq, offer, .. } => {
                 self.asked.insert((site, victim), (seq, offer));
             }

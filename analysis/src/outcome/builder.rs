@@ -129,6 +129,10 @@ impl OutcomeBuilder {
                     executions.interrupt(event.site, last, event.at, killed).map(|_| ())
                 });
             }
+            EventKind::Ended { how } if how.interrupts() => {
+                let last = self.faults.last_before(event.site, how, event.at);
+                self.cut(event.site, last, event.at);
+            }
             EventKind::TookOver { job, holder, epoch } => {
                 let receiver = self.under_way.get(&job).map(|&(_, _, to)| to);
                 // Where the operator orders it, nobody knows who had the job.
@@ -194,6 +198,20 @@ impl OutcomeBuilder {
         Some(self.faults.touch(&row))
     }
 
+    /// The process of a site ended, and what it executed with it. Looks at all jobs: crashes are few.
+    fn cut(&mut self, site: SiteId, last: Option<Time>, at: Time) {
+        let runs = |row: &&JobOutcome| row.state == JobState::Running && row.site == Some(site);
+        let mut jobs: Vec<JobId> = self.outcome.jobs.iter().filter(runs).map(|row| row.id).collect();
+        jobs.extend(self.faults.executing(site));
+        for job in jobs {
+            if let Some(record) = self.touch(job)
+                && record.executions.cut(site, last, at)
+            {
+                self.show(job);
+            }
+        }
+    }
+
     /// Something became of an execution of a job that a fault touched.
     fn execute(&mut self, id: JobId, change: impl FnOnce(&mut Executions) -> Result<(), Misdeed>) {
         let Some(record) = self.faults.job(id) else { return };
@@ -218,8 +236,8 @@ impl OutcomeBuilder {
                 _ => (None, JobState::Running),
             };
         } else {
-            // It waits again as if it had never started, or will never end.
-            let killed = !executions.may_start();
+            // It waits again as if it had never started, perhaps for its site to be back, or will never end.
+            let killed = executions.is_given_up();
             row.state = if killed { JobState::Killed } else { JobState::Waiting };
             (row.start, row.end) = (None, None);
             row.site = killed.then_some(newest.site);

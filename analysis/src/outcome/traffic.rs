@@ -166,7 +166,10 @@ impl Traffic {
             | EventKind::Superseded { .. }
             | EventKind::Stranded { .. }
             | EventKind::Recovered { .. }
-            | EventKind::Interrupted { .. } => {}
+            | EventKind::Interrupted { .. }
+            | EventKind::Ended { .. }
+            | EventKind::Begun { .. }
+            | EventKind::Dismissed {} => {}
         }
     }
 }

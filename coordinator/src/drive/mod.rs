@@ -20,6 +20,7 @@ use anyhow::Context;
 use scheduler::{Event, Strategy};
 
 use crate::exit;
+use crate::experiment::faults::missed;
 use crate::experiment::jobs::Jobs;
 use crate::experiment::{Clock, Experiment};
 use crate::outputs::{self, EventLog, RunAbout, RunResult, Status, StealsCsv};
@@ -274,6 +275,7 @@ pub fn record(
         command,
         status: ended.status,
         lines: ended.lines,
+        missed: missed(&experiment.faults, &experiment.grid, &outcome.faults.deeds),
         calibration: ended.calibration,
         warnings,
     };

@@ -1,15 +1,20 @@
 //! What happens to sites during an experiment, and how others notice: `[[faults]]`, and heartbeats, suspicion and
 //! lease in `[protocol]`.
 
+use analysis::faults::{Deed, Done};
 use protocol::Options;
+use scheduler::event::{BeginCause, EndCause};
 use scheduler::{Grid, SiteId, Span, Strategy, StrategySpec, Time};
+use serde::Serialize;
 
-use super::file::{WrittenFault, WrittenProtocol};
+use super::file::{Written, WrittenFault, WrittenProtocol};
 use super::{ExperimentError, RunOptions, optional_span, span, wrong};
 
 /// Something that happens to a site.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
+    /// Its place in the file, from 1.
+    pub entry: usize,
     /// Where.
     pub site: SiteId,
     /// When, in trace time.
@@ -35,6 +40,29 @@ pub enum What {
     Leave,
     /// It is not there before.
     Join,
+}
+
+impl What {
+    /// What the driver says when it has done it.
+    fn done(self) -> Done {
+        match self {
+            What::Crash { down: Some(_) } => Done::Ended(EndCause::Crash),
+            What::Crash { down: None } => Done::Ended(EndCause::Death),
+            What::Pause { .. } => Done::Ended(EndCause::Pause),
+            What::Leave => Done::Dismissed,
+            What::Join => Done::Begun(BeginCause::Join),
+        }
+    }
+
+    /// The word for it in a file.
+    pub fn name(self) -> &'static str {
+        match self {
+            What::Crash { .. } => "crash",
+            What::Pause { .. } => "pause",
+            What::Leave => "leave",
+            What::Join => "join",
+        }
+    }
 }
 
 impl Fault {
@@ -112,86 +140,96 @@ fn needs_heartbeat(place: &'static str) -> ExperimentError {
 
 /// What was written, in the order of time.
 pub(super) fn resolve(
-    written: &[WrittenFault],
+    written: &Written,
     grid: &Grid,
     strategy: &StrategySpec,
 ) -> Result<Vec<Fault>, ExperimentError> {
-    let mut faults: Vec<Fault> =
-        written.iter().map(|fault| one(fault, grid)).collect::<Result<_, ExperimentError>>()?;
+    let mut faults = Vec::with_capacity(written.faults.len());
+    for (entry, fault) in (1..).zip(&written.faults) {
+        let wrong = wrong(place(written, entry));
+        let (site, at, what) = one(fault, grid).map_err(&wrong)?;
+        faults.push(Fault { entry, site, at, what });
+    }
     faults.sort_by_key(|fault| (fault.at, fault.site));
-    if !faults.is_empty() && strategy.ideal {
+    if let Some(fault) = faults.first()
+        && strategy.ideal
+    {
         let reason = format!("nothing happens to the sites of {strategy}, a reference; leave the faults out");
-        return Err(wrong(PLACE)(reason));
+        return Err(wrong(place(written, fault.entry))(reason));
     }
     if strategy.strategy == Strategy::Local
         && let Some(fault) = faults.iter().find(|fault| matches!(fault.what, What::Leave | What::Join))
     {
         let name = &grid.site(fault.site).name;
         let reason = format!("sites of {strategy} take no jobs from {name}; write crash or pause");
-        return Err(wrong(PLACE)(reason));
+        return Err(wrong(place(written, fault.entry))(reason));
     }
     for site in grid.sites().iter().map(|site| site.id) {
-        in_order(&faults, grid, site)?;
+        in_order(&faults, grid, site).map_err(|(entry, reason)| wrong(place(written, entry))(reason))?;
     }
     Ok(faults)
 }
 
-const PLACE: &str = "[[faults]]";
+/// The file and the entry, counted from 1.
+fn place(written: &Written, entry: usize) -> String {
+    match &written.path {
+        Some(path) => format!("{}: faults[{entry}]", path.display()),
+        None => format!("faults[{entry}]"),
+    }
+}
 
-fn one(written: &WrittenFault, grid: &Grid) -> Result<Fault, ExperimentError> {
-    let wrong = wrong(PLACE);
+fn one(written: &WrittenFault, grid: &Grid) -> Result<(SiteId, Time, What), String> {
     let site = grid.sites().iter().find(|site| site.name == written.site);
     let Some(site) = site else {
         let names: Vec<&str> = grid.sites().iter().map(|site| site.name.as_str()).collect();
-        return Err(wrong(format!("there is no site {:?}; the grid has {}", written.site, names.join(", "))));
+        return Err(format!("there is no site {:?}; the grid has {}", written.site, names.join(", ")));
     };
-    let at = Time::ZERO.saturating_add(span(PLACE, &written.at)?);
-    let lasts = optional_span(PLACE, &written.lasts)?;
+    let reason = |error: ExperimentError| error.reason;
+    let at = Time::ZERO.saturating_add(span("at", &written.at).map_err(reason)?);
+    let lasts = optional_span("for", &written.lasts).map_err(reason)?;
     if lasts.is_some_and(|lasts| lasts <= Span::ZERO) {
-        return Err(wrong(format!("{} is away for no time at all; write for = \"30m\"", written.site)));
+        return Err(format!("{} is away for no time at all; write for = \"30m\"", written.site));
     }
     let what = match (written.what.as_str(), lasts) {
         ("crash", down) => What::Crash { down },
         ("pause", Some(lasts)) => What::Pause { lasts },
         ("pause", None) => {
-            return Err(wrong(format!(
-                "how long {} stands still is missing; write for = \"30m\"",
-                site.name
-            )));
+            return Err(format!("how long {} stands still is missing; write for = \"30m\"", site.name));
         }
         ("leave", None) => What::Leave,
         ("join", None) => What::Join,
         ("leave" | "join", Some(_)) => {
-            return Err(wrong(format!("{} of {} takes no time; leave out for", written.what, site.name)));
+            return Err(format!("{} of {} takes no time; leave out for", written.what, site.name));
         }
         (other, _) => {
-            return Err(wrong(format!("unknown fault {other:?}; use crash, pause, leave or join")));
+            return Err(format!("unknown fault {other:?}; use crash, pause, leave or join"));
         }
     };
-    Ok(Fault { site: site.id, at, what })
+    Ok((site.id, at, what))
 }
 
-/// A site joins before anything else happens to it, and nothing happens to one that is away.
-fn in_order(faults: &[Fault], grid: &Grid, site: SiteId) -> Result<(), ExperimentError> {
+/// A site joins before anything else happens to it, and nothing happens to one that is away. The entry that is wrong,
+/// and why.
+fn in_order(faults: &[Fault], grid: &Grid, site: SiteId) -> Result<(), (usize, String)> {
     let name = &grid.site(site).name;
     let mut before: Option<&Fault> = None;
     for fault in faults.iter().filter(|fault| fault.site == site) {
-        let wrong = wrong(PLACE);
+        let wrong = |reason: String| Err((fault.entry, reason));
         if let Some(before) = before {
             if fault.what == What::Join {
-                return Err(wrong(format!("{name} joins at {} s, after something happened to it", fault.at)));
+                return wrong(format!("{name} joins at {} s, after something happened to it", fault.at));
             }
             if before.is_final() {
-                let reason = format!(
+                return wrong(format!(
                     "{name} is gone for good at {} s, but there is more at {} s",
                     before.at, fault.at
-                );
-                return Err(wrong(reason));
+                ));
             }
             if before.until().is_some_and(|until| fault.at < until) {
-                let reason =
-                    format!("at {} s {name} is still away because of the fault at {} s", fault.at, before.at);
-                return Err(wrong(reason));
+                return wrong(format!(
+                    "at {} s {name} is still away because of the fault at {} s",
+                    fault.at, before.at
+                ));
             }
         }
         before = Some(fault);
@@ -200,9 +238,14 @@ fn in_order(faults: &[Fault], grid: &Grid, site: SiteId) -> Result<(), Experimen
 }
 
 /// Whether the grid can cope with what happens.
-pub(super) fn check(faults: &[Fault], options: &Options, run: &RunOptions) -> Result<(), ExperimentError> {
-    let wrong = wrong(PLACE);
+pub(super) fn check(
+    written: &Written,
+    faults: &[Fault],
+    options: &Options,
+    run: &RunOptions,
+) -> Result<(), ExperimentError> {
     for fault in faults {
+        let wrong = wrong(place(written, fault.entry));
         let (what, needs_journal) = match fault.what {
             What::Crash { down: Some(_) } => ("a crash", true),
             What::Crash { down: None } => ("a crash for good", true),
@@ -223,6 +266,67 @@ pub(super) fn check(faults: &[Fault], options: &Options, run: &RunOptions) -> Re
         }
     }
     Ok(())
+}
+
+/// A fault that never happened.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Missed {
+    /// Its place in the file, from 1.
+    pub entry: usize,
+    /// The site, by name.
+    pub site: String,
+    /// `crash`, `pause`, `leave` or `join`.
+    pub what: &'static str,
+    /// When it was to happen, in trace time.
+    #[serde(rename = "at_us")]
+    pub at: Time,
+    /// Why it did not.
+    pub why: Why,
+}
+
+/// Why a fault never happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Why {
+    /// The run was over before.
+    RunOver,
+    /// The site was not there.
+    SiteAway,
+}
+
+impl Why {
+    /// In words.
+    pub fn text(self) -> &'static str {
+        match self {
+            Why::RunOver => "the run was over before",
+            Why::SiteAway => "the site was not there",
+        }
+    }
+}
+
+/// Which faults never happened, by what the driver says that it did.
+pub fn missed(faults: &[Fault], grid: &Grid, deeds: &[Deed]) -> Vec<Missed> {
+    let mut left: Vec<Option<&Deed>> = deeds.iter().map(Some).collect();
+    let mut missed = Vec::new();
+    for fault in faults {
+        let is_it =
+            |deed: &&Deed| deed.site == fault.site && deed.at >= fault.at && deed.what == fault.what.done();
+        if let Some(done) = left.iter_mut().find(|deed| deed.as_ref().is_some_and(is_it)) {
+            *done = None;
+            continue;
+        }
+        let mut before = deeds.iter().rev().filter(|deed| deed.site == fault.site && deed.at <= fault.at);
+        let is_away = before.next().is_some_and(|deed| !matches!(deed.what, Done::Begun(_)));
+        let over = fault.what == What::Join || !is_away;
+        missed.push(Missed {
+            entry: fault.entry,
+            site: grid.site(fault.site).name.clone(),
+            what: fault.what.name(),
+            at: fault.at,
+            why: if over { Why::RunOver } else { Why::SiteAway },
+        });
+    }
+    missed
 }
 
 #[cfg(test)]
@@ -312,5 +416,74 @@ mod tests {
             let error = resolved(&text).unwrap_err();
             assert!(error.contains(expected), "{text}: {error}");
         }
+    }
+
+    #[test]
+    fn an_error_names_the_file_and_the_entry_that_is_wrong() {
+        let entry = |site: &str, what: &str, at: &str| {
+            format!("[[faults]]\nsite = \"{site}\"\nwhat = \"{what}\"\nat = \"{at}\"\n")
+        };
+        let head = "grid.sizes = [8, 2]\nworkload.trace = \"none.swf\"\nnode.journal = \"process\"\n\
+                    protocol = { heartbeat = \"1m\", lease = \"1h\" }\n";
+        let of = |faults: [String; 2]| {
+            let text = format!("{head}{}", faults.concat());
+            let written = Written::parse(&text, std::path::Path::new("some/crashes.toml")).unwrap();
+            Experiment::resolve(&written).unwrap_err().to_string()
+        };
+        // The order of entries is not that of time.
+        for (faults, expected) in [
+            (
+                [entry("site1", "leave", "2h"), entry("site2", "explode", "1h")],
+                "understand some/crashes.toml: faults[2]: unknown fault \"explode\"; use crash, pause, leave or join",
+            ),
+            (
+                [entry("site1", "crash", "2h"), entry("site1", "leave", "1h")],
+                "understand some/crashes.toml: faults[1]: site1 is gone for good at 3600 s, but there is more at 7200 s",
+            ),
+            (
+                [entry("site1", "leave", "1h"), entry("site2", "leave", "often")],
+                "understand some/crashes.toml: faults[2]: \"often\" is not a time",
+            ),
+        ] {
+            let error = of(faults);
+            assert!(error.starts_with(expected), "{error}");
+        }
+        let text = format!("{head}{}", entry("site2", "crash", "1h")).replace("\"process\"", "\"disk\"");
+        let text = text.replace(", lease = \"1h\"", "");
+        let written = Written::parse(&text, std::path::Path::new("c.toml")).unwrap();
+        let error = Experiment::resolve(&written).unwrap_err().to_string();
+        assert!(error.starts_with("understand c.toml: faults[1]: a crash for good loses jobs"), "{error}");
+    }
+
+    #[test]
+    fn a_fault_that_the_driver_does_not_tell_of_never_happened() {
+        let grid = Grid::of_sizes(&[2, 8]).unwrap();
+        let seconds = Time::from_secs;
+        let fault = |entry, site, at, what| Fault { entry, site: SiteId(site), at: seconds(at), what };
+        let down = Some(Span::from_secs(10));
+        let faults = [
+            fault(3, 1, 10, What::Crash { down }),
+            fault(1, 1, 30, What::Crash { down }),
+            fault(2, 2, 40, What::Crash { down: None }),
+            fault(4, 2, 50, What::Pause { lasts: Span::from_secs(1) }),
+            fault(5, 1, 60, What::Leave),
+        ];
+        let deed = |site, at, what| Deed { site: SiteId(site), at: seconds(at), what };
+        let deeds = [
+            deed(1, 10, Done::Ended(EndCause::Crash)),
+            deed(1, 20, Done::Begun(BeginCause::Restart)),
+            deed(2, 35, Done::Ended(EndCause::Found)),
+            // A real process is killed a little late.
+            deed(1, 61, Done::Dismissed),
+        ];
+        let found: Vec<_> = missed(&faults, &grid, &deeds).iter().map(|m| (m.entry, m.what, m.why)).collect();
+        assert_eq!(
+            found,
+            [(1, "crash", Why::RunOver), (2, "crash", Why::SiteAway), (4, "pause", Why::SiteAway)]
+        );
+        let join = [fault(1, 2, 90, What::Join)];
+        let absent = [deed(2, 0, Done::Ended(EndCause::Absent))];
+        assert_eq!(missed(&join, &grid, &absent)[0].why, Why::RunOver);
+        assert_eq!(missed(&join, &grid, &[deed(2, 91, Done::Begun(BeginCause::Join))]), []);
     }
 }

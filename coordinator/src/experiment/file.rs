@@ -11,6 +11,9 @@ use serde::Deserialize;
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Written {
+    /// The file, for errors; none if there is none.
+    #[serde(skip)]
+    pub path: Option<PathBuf>,
     /// A name for reports; the file's name if missing.
     pub name: Option<String>,
     /// The seed of everything random.
@@ -273,6 +276,7 @@ impl Written {
     pub fn parse(text: &str, path: &Path) -> Result<Written, FileError> {
         let mut written: Written = toml::from_str(text)
             .map_err(|source| FileError::Parse { path: path.to_path_buf(), source: Box::new(source) })?;
+        written.path = Some(path.to_path_buf());
         let folder = path.parent().unwrap_or(Path::new(""));
         written.workload.resolve(folder);
         written.network.resolve_paths(folder);

@@ -179,8 +179,9 @@ impl ExperimentError {
     }
 }
 
-fn wrong(place: &'static str) -> impl Fn(String) -> ExperimentError {
-    move |reason| ExperimentError { place: Cow::Borrowed(place), reason }
+fn wrong(place: impl Into<Cow<'static, str>>) -> impl Fn(String) -> ExperimentError {
+    let place = place.into();
+    move |reason| ExperimentError { place: place.clone(), reason }
 }
 
 fn parse<T: FromStr>(place: &'static str, text: &Option<String>, default: T) -> Result<T, ExperimentError>
@@ -223,9 +224,9 @@ impl Experiment {
         };
         let network = network(written, &grid)?;
         let run = run_options(written)?;
-        let faults = faults::resolve(&written.faults, &grid, &strategy)?;
+        let faults = faults::resolve(written, &grid, &strategy)?;
         let options = protocol_options(written, &strategy, &network, &faults)?;
-        faults::check(&faults, &options, &run)?;
+        faults::check(written, &faults, &options, &run)?;
         let name = written.name.clone().unwrap_or_else(|| {
             let trace = written.workload.trace.as_deref().and_then(|trace| trace.file_name());
             trace.map_or("run".into(), |trace| without_endings(&trace.to_string_lossy()).to_string())

@@ -17,6 +17,7 @@ use scheduler::JobId;
 use scheduler::event::MessageKind;
 
 use super::run_result::{RunResult, Status};
+use crate::experiment::faults::Missed;
 
 #[derive(Serialize)]
 struct Document<'a> {
@@ -154,19 +155,22 @@ struct FaultsPart<'a> {
     jobs_killed: Vec<JobId>,
     jobs_still_stranded: Vec<JobId>,
     sites: &'a [SiteFaults],
+    never_happened: &'a [Missed],
 }
 
 impl<'a> FaultsPart<'a> {
-    fn of(faults: &'a Faults) -> Option<FaultsPart<'a>> {
+    fn of(faults: &'a Faults, never_happened: &'a [Missed]) -> Option<FaultsPart<'a>> {
         let jobs = |wanted: fn(&JobFaults) -> bool| {
             faults.jobs.iter().filter(|job| wanted(job)).map(|job| job.job).collect()
         };
-        (!faults.is_empty()).then(|| FaultsPart {
+        let any = !faults.is_empty() || !never_happened.is_empty();
+        any.then(|| FaultsPart {
             totals: &faults.totals,
             jobs_that_may_have_run_twice: jobs(|job| job.ran_twice != RanTwice::No),
             jobs_killed: jobs(|job| job.killed),
             jobs_still_stranded: jobs(|job| job.still_stranded),
             sites: &faults.sites,
+            never_happened,
         })
     }
 }
@@ -224,7 +228,7 @@ pub(crate) fn write(file: &mut dyn Write, result: &RunResult) -> io::Result<()> 
         },
         steals: result.steals.as_ref().map(|steals| &steals.price),
         contradictions: result.outcome.contradictions,
-        faults: FaultsPart::of(&result.outcome.faults),
+        faults: FaultsPart::of(&result.outcome.faults, &result.about.missed),
         ideal: result.ideal.as_ref().map(|ideal| IdealPart {
             identical: ideal.agreement.identical(),
             agreement: &ideal.agreement,

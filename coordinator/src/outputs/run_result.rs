@@ -1,5 +1,6 @@
 //! Everything that is known about one run: the input of all writers and reports.
 
+use crate::experiment::faults::Missed;
 use crate::report::table::Table;
 use serde::{Deserialize, Serialize};
 
@@ -43,6 +44,8 @@ pub struct RunAbout {
     pub lines: Vec<String>,
     /// How configured delays compare with what the network adds, if that was measured.
     pub calibration: Option<Table>,
+    /// Faults of the experiment that never happened.
+    pub missed: Vec<Missed>,
     /// What the reader should know before trusting the numbers.
     pub warnings: Vec<String>,
 }
@@ -143,9 +146,10 @@ impl RunResult {
             let makespan = self.outcome.makespan();
             self.theory.extend(attribution.comparisons(&self.outcome.grid, makespan, &self.bounds));
         } else if self.outcome.faults.disturbed() {
-            self.about
-                .lines
-                .push("where the delay went is not told of a run with crashes or take-overs".to_string());
+            self.about.lines.push(
+                "where the delay went is not told of a run in which sites were away or jobs were taken over"
+                    .to_string(),
+            );
         } else if self.is_complete() && self.outcome.finished().next().is_some() {
             self.about
                 .warnings

@@ -97,6 +97,7 @@ pub(crate) fn about() -> RunAbout {
         status: Status::Complete,
         calibration: None,
         lines: Vec::new(),
+        missed: Vec::new(),
         warnings: Vec::new(),
     }
 }

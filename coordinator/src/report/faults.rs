@@ -1,15 +1,18 @@
 //! What crashes and take-overs did, as people read it: a few sentences, and tables by site and by job.
 
-use analysis::faults::{JobFaults, Totals};
+use analysis::faults::{Downtime, JobFaults, SiteFaults, Totals};
 use analysis::{Faults, RanTwice};
 use scheduler::JobId;
 
 use super::quantity::{grouped, number, seconds};
 use super::table::Table;
+use crate::experiment::faults::Missed;
 use crate::outputs::RunResult;
 
 /// Jobs named in a sentence; all are in `faults.csv`.
 const JOBS_NAMED: usize = 10;
+/// Faults that never happened named in a sentence; all are in `metrics.json`.
+const FAULTS_NAMED: usize = 10;
 /// Rows of the table of jobs, those that may have run twice first.
 const JOBS_LISTED: usize = 50;
 
@@ -17,10 +20,62 @@ const JOBS_LISTED: usize = 50;
 pub fn faults_lines(result: &RunResult) -> Vec<String> {
     let faults = &result.outcome.faults;
     let totals = &faults.totals;
-    [crashes(totals), take_overs(faults), stranded(faults), membership(totals)]
-        .into_iter()
-        .flatten()
-        .collect()
+    [
+        crashes(faults),
+        comings(totals),
+        take_overs(faults),
+        stranded(faults),
+        membership(totals),
+        never_happened(&result.about.missed),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+/// Whether there is anything to be told.
+pub fn anything(result: &RunResult) -> bool {
+    !result.outcome.faults.is_empty() || !result.about.missed.is_empty()
+}
+
+/// A time, or the most that it can be.
+fn at_most(time: f64, exact: bool) -> String {
+    if exact { seconds(time) } else { format!("{} at most", seconds(time)) }
+}
+
+/// A number, or its bounds.
+fn bounds(least: f64, most: f64) -> String {
+    if least == most { number(least) } else { format!("{} to {}", number(least), number(most)) }
+}
+
+fn comings(totals: &Totals) -> Option<String> {
+    let mut parts = Vec::new();
+    let mut part = |number: u64, text: &str| {
+        if number > 0 {
+            parts.push(format!("{} {text}", count(number, "site")));
+        }
+    };
+    part(totals.joined, "joined");
+    part(totals.absent, "never joined");
+    part(totals.have_left, "left");
+    part(totals.dismissed - totals.have_left, "told to leave and not done when the run ended");
+    if totals.pauses > 0 {
+        parts.push(format!("{}, {} in all", count(totals.pauses, "pause"), seconds(totals.paused_s)));
+    }
+    (!parts.is_empty()).then(|| parts.join("; "))
+}
+
+fn never_happened(missed: &[Missed]) -> Option<String> {
+    let one = |missed: &Missed| {
+        let Missed { entry, site, what, at, why } = missed;
+        format!("faults[{entry}], {what} of {site} at {at} s ({})", why.text())
+    };
+    let names: Vec<String> = missed.iter().take(FAULTS_NAMED).map(one).collect();
+    let more = match missed.len().saturating_sub(FAULTS_NAMED) {
+        0 => String::new(),
+        more => format!(" and {} more (metrics.json)", grouped(more as u64)),
+    };
+    (!missed.is_empty()).then(|| format!("never happened: {}{more}", names.join(", ")))
 }
 
 /// `3 sites`, `1 site`.
@@ -28,21 +83,21 @@ fn count(number: u64, what: &str) -> String {
     format!("{} {what}{}", grouped(number), if number == 1 { "" } else { "s" })
 }
 
-fn crashes(totals: &Totals) -> Option<String> {
+fn crashes(faults: &Faults) -> Option<String> {
+    let totals = &faults.totals;
     let happened = totals.crashes + totals.silent_sites + totals.interrupted > 0;
     happened.then(|| {
         let mut line = format!(
-            "{}, {} not back at the end; down {} at most",
+            "{}, {} not back at the end; down {}",
             count(totals.crashes, "restart"),
             count(totals.silent_sites, "site"),
-            seconds(totals.down_at_most_s)
+            at_most(totals.down_at_most_s, faults.downtimes.iter().all(Downtime::is_exact))
         );
         line += &format!("; {} interrupted", count(totals.interrupted, "execution"));
         if totals.interrupted > 0 {
             line += &format!(
-                ", {} to {} processor-seconds wasted",
-                number(totals.wasted_at_least),
-                number(totals.wasted_at_most)
+                ", {} processor-seconds wasted",
+                bounds(totals.wasted_at_least, totals.wasted_at_most)
             );
         }
         line + &match totals.killed {
@@ -129,7 +184,9 @@ pub fn sites_table(result: &RunResult) -> Option<Table> {
     let mut table = Table::new([
         "site",
         "restarts",
-        "down, at most",
+        "down",
+        "stood still",
+        "came or went",
         "interrupted",
         "killed",
         "wasted, processor-s",
@@ -141,19 +198,19 @@ pub fn sites_table(result: &RunResult) -> Option<Table> {
         "taken from it",
     ]);
     for site in sites {
-        let down = match site.silent_at_end {
-            true => format!("{}, not back", seconds(site.down_at_most_s)),
-            false => seconds(site.down_at_most_s),
-        };
-        let wasted = match site.interrupted {
-            0 => "0".to_string(),
-            _ => format!("{} to {}", number(site.wasted_at_least), number(site.wasted_at_most)),
-        };
+        let downtimes = &result.outcome.faults.downtimes;
+        let exact = downtimes.iter().filter(|down| down.site == site.site).all(Downtime::is_exact);
+        let down = at_most(site.down_at_most_s, exact);
+        let down = if site.silent_at_end { format!("{down}, not back") } else { down };
+        let wasted = bounds(site.wasted_at_least, site.wasted_at_most);
+        let still = if site.pauses > 0 { seconds(site.paused_s) } else { "-".to_string() };
         let counts = [site.suspected, site.gone, site.heard, site.left, site.took_over, site.taken_from];
         let first = [
             site.name.clone(),
             grouped(site.crashes),
             down,
+            still,
+            came_or_went(site),
             grouped(site.interrupted),
             grouped(site.killed),
             wasted,
@@ -161,6 +218,18 @@ pub fn sites_table(result: &RunResult) -> Option<Table> {
         table.push(first.into_iter().chain(counts.map(grouped)));
     }
     Some(table)
+}
+
+fn came_or_went(site: &SiteFaults) -> String {
+    let joined = site.joined_at_s.map(|at| format!("joined at {}", seconds(at)));
+    let absent = site.absent.then(|| "never joined".to_string());
+    let left = match (site.dismissed, site.has_left) {
+        (_, true) => Some("left".to_string()),
+        (true, false) => Some("told to leave".to_string()),
+        (false, false) => None,
+    };
+    let words: Vec<String> = [joined, absent, left].into_iter().flatten().collect();
+    if words.is_empty() { "-".to_string() } else { words.join(", ") }
 }
 
 /// A row for each job that faults touched, those that may have run twice first; `None` without such jobs.
@@ -190,8 +259,7 @@ pub fn jobs_table(result: &RunResult) -> Option<Table> {
         };
         let other = job.unknown_work + job.repeated_work;
         let (least, most) = (job.wasted_at_least + other, job.wasted_at_most + other);
-        let wasted =
-            if least == most { number(least) } else { format!("{} to {}", number(least), number(most)) };
+        let wasted = bounds(least, most);
         let interrupted = match job.killed {
             true => format!("{}, given up", job.interrupted),
             false => job.interrupted.to_string(),

@@ -2,7 +2,7 @@
 //!
 //! Plain text without colors, so that a pipe and a terminal get the same.
 
-use super::faults::{faults_lines, jobs_table, sites_table};
+use super::faults::{self, faults_lines, jobs_table, sites_table};
 use super::figures::{
     delay_line, delay_table, figures_table, ideal_line, jobs_line, migrations_table, starvation_line,
     theory_table, verdict_line,
@@ -79,7 +79,7 @@ pub fn markdown(result: &RunResult) -> String {
         text.push('\n');
         steals_lines(result).iter().for_each(|line| text.push_str(&format!("- {line}\n")));
     }
-    if !result.outcome.faults.is_empty() {
+    if faults::anything(result) {
         text.push_str("\n### What crashes and take-overs did\n\n");
         let tables: Vec<String> = [sites_table(result), jobs_table(result)]
             .into_iter()

@@ -14,7 +14,7 @@
 //! | `POST /control/lockstep` with an upgrade | orders in virtual time; see [`crate::lockstep`] |
 //! | `POST /control/leave` | give the waiting jobs away, finish what executes, and take no more |
 //! | `POST /control/adopt` | an array of [`api::Adoption`]: jobs of a site that never comes back |
-//! | `POST /control/stop` | end the process |
+//! | `POST /control/stop` | end the process. With `?left=true` only if the site has left, else 409 |
 //! | `POST /control/crash` | end the process at once, as a crash would, without an answer |
 //!
 //! Orders answer 204 or an [`api::Failure`] with the reason. All but the first three need the node's token:
@@ -38,7 +38,7 @@ use crate::arrivals::ArrivalsError;
 use crate::clock::{ClockError, StartOrder};
 use crate::config::PeerAddress;
 use crate::event_log::Forgotten;
-use crate::site::{Occupied, Unready};
+use crate::site::{Occupied, StillThere, Unready};
 
 /// Commands on their way to the event loop. Arbitrary; a full channel makes requests wait.
 pub(crate) const COMMANDS_MAX: usize = 64;
@@ -68,5 +68,9 @@ pub(crate) enum Command {
         answer: oneshot::Sender<Result<Vec<Event>, Forgotten>>,
     },
     Lockstep(OnUpgrade, oneshot::Sender<Result<(), Occupied>>),
-    Stop(oneshot::Sender<()>),
+    /// End the process; perhaps only if the site has left.
+    Stop {
+        left: bool,
+        answer: oneshot::Sender<Result<(), StillThere>>,
+    },
 }

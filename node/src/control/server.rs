@@ -376,7 +376,22 @@ async fn crash() -> StatusCode {
     std::process::abort()
 }
 
-async fn stop_node(State(context): State<Context>) -> Result<StatusCode, Refused> {
-    context.ask(Command::Stop).await?;
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StopQuery {
+    /// Only if the site has left.
+    #[serde(default)]
+    left: bool,
+}
+
+async fn stop_node(
+    State(context): State<Context>,
+    query: Result<Query<StopQuery>, QueryRejection>,
+) -> Result<StatusCode, Refused> {
+    let Query(StopQuery { left }) = query?;
+    context
+        .ask(|answer| Command::Stop { left, answer })
+        .await?
+        .map_err(|error| Refused(StatusCode::CONFLICT, error.to_string()))?;
     Ok(StatusCode::NO_CONTENT)
 }

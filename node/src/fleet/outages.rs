@@ -2,6 +2,7 @@
 //! answers, and what they said last stands.
 
 use std::collections::BTreeMap;
+use std::time::{Duration, Instant, SystemTime};
 
 use rustix::process::{Pid, Signal, kill_process};
 use scheduler::{Event, SiteId, TimedJob};
@@ -37,11 +38,12 @@ impl Fleet {
         self.nodes.iter().all(|node| matches!(node.whereabouts, Whereabouts::Up | Whereabouts::Gone))
     }
 
-    /// Kills the node of a site, as a crash would, and waits for its end. It is missed until [`Fleet::begin_again`].
+    /// Kills the node of a site, as a crash would, and waits for its end. When it was killed. It is missed until
+    /// [`Fleet::begin_again`].
     ///
     /// # Errors
     /// If the system does not say that it has ended.
-    pub fn kill(&mut self, site: SiteId) -> Result<(), FleetError> {
+    pub fn kill(&mut self, site: SiteId) -> Result<SystemTime, FleetError> {
         let node = &mut self.nodes[site.index()];
         match &self.source {
             Source::Spawned(_) => signal(&node.process, Signal::KILL)?,
@@ -50,11 +52,12 @@ impl Fleet {
                 node.client.crash()?;
             }
         }
+        let at = SystemTime::now();
         while node.process.ended()?.is_none() {
             std::thread::sleep(super::END_POLL);
         }
         node.whereabouts = Whereabouts::Down;
-        Ok(())
+        Ok(at)
     }
 
     /// Makes the process of a node stand still.
@@ -98,7 +101,7 @@ impl Fleet {
         self.explain(result)
     }
 
-    /// Expects nothing of a node that was killed any more. Passes on the events that were not fetched, and says what is
+    /// Expects nothing of a node that has ended any more. Passes on the events that were not fetched, and says what is
     /// left: its journal, and jobs that were for it and that it never submitted.
     ///
     /// # Errors
@@ -134,6 +137,39 @@ impl Fleet {
     pub fn leave(&mut self, site: SiteId) -> Result<(), FleetError> {
         let result = self.nodes[site.index()].client.leave();
         self.explain(result)
+    }
+
+    /// Whether a site said at the last look that it has left, and is to be ended. Whoever began a node that has
+    /// registered would begin it again: it stays.
+    pub fn has_left(&self, site: SiteId) -> bool {
+        let node = &self.nodes[site.index()];
+        let here = matches!(self.source, Source::Spawned(_));
+        here && node.is_up() && node.last.as_ref().is_some_and(|last| last.has_left)
+    }
+
+    /// Ends the node of a site that has left, and then as [`Fleet::give_up`]; `None` if the site has not left.
+    ///
+    /// # Errors
+    /// If it does not answer, has ended, or its journal cannot be read.
+    pub fn dismiss(
+        &mut self,
+        site: SiteId,
+        patience: Duration,
+        sink: &mut impl FnMut(Event),
+    ) -> Result<Option<Remains>, FleetError> {
+        let stopped = self.nodes[site.index()].client.stop_if_left();
+        if !self.explain(stopped)? {
+            return Ok(None);
+        }
+        let node = &mut self.nodes[site.index()];
+        let deadline = Instant::now() + patience;
+        while node.process.ended()?.is_none() && Instant::now() < deadline {
+            std::thread::sleep(super::END_POLL);
+        }
+        if node.process.ended()?.is_none() {
+            self.kill(site)?;
+        }
+        self.give_up(site, sink).map(Some)
     }
 
     /// Has a site take over jobs of another that never comes back.

@@ -105,10 +105,10 @@ impl SiteLoop {
                     None => anyhow::bail!("the network has failed; see the log"),
                 },
                 command = self.commands.recv() => match command {
-                    Some(Command::Stop(answer)) => {
-                        // Whoever asked may not wait for the answer.
-                        let _ = answer.send(());
-                        return Ok(true);
+                    Some(Command::Stop { left, answer }) => {
+                        if self.may_stop(left, answer) {
+                            return Ok(true);
+                        }
                     }
                     Some(Command::Start(_, answer)) => drop(answer.send(Err(ClockError::Lockstep))),
                     Some(Command::Jobs { answer, .. }) => drop(answer.send(Err(ArrivalsError::Lockstep))),

@@ -2,6 +2,7 @@
 
 use protocol::{EPOCH_MAX, Input};
 use scheduler::JobId;
+use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::SiteLoop;
@@ -14,7 +15,7 @@ pub(crate) enum Unready {
     #[error("the trace clock does not run; order the start first")]
     Clock,
     /// Nobody would notice.
-    #[error("sites do not say that they are there; set options.heartbeat on all nodes")]
+    #[error("sites do not say that they are there; give all nodes --heartbeat (options.heartbeat)")]
     Membership,
     /// A job that no site of the grid can execute.
     #[error("job {job} needs {processors} processors; the widest site has {widest}")]
@@ -34,7 +35,20 @@ pub(crate) enum Unready {
     Bounds(JobId),
 }
 
+/// The site was to end if it had left, and has not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the site has not left: tell it to (POST /control/leave), and wait until its status says has_left")]
+pub(crate) struct StillThere;
+
 impl SiteLoop {
+    /// Whether the process ends: always, or only if the site was told to leave and has nothing left to do.
+    pub(super) fn may_stop(&self, left: bool, answer: oneshot::Sender<Result<(), StillThere>>) -> bool {
+        let may = if left && !self.peer.has_left() { Err(StillThere) } else { Ok(()) };
+        // Whoever asked may not wait for the answer.
+        let _ = answer.send(may);
+        may.is_ok()
+    }
+
     /// Has the site give its jobs away.
     pub(super) fn leave(&mut self) -> anyhow::Result<Result<(), Unready>> {
         if let Err(unready) = self.ready_for_orders() {

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use protocol::membership::operator::{adoptions, successor};
 use protocol::{Durable, Input};
-use scheduler::{Event, JobId, JobSpec, SiteId, Span, Time};
+use scheduler::event::{BeginCause, EndCause};
+use scheduler::{Event, EventKind, JobId, JobSpec, SiteId, Span, Time};
 
 use super::agenda::Coming;
 use super::site::Stay;
@@ -39,6 +40,7 @@ impl World<'_> {
             return Ok(());
         }
         self.sites[rank].stay = Stay::Leaving;
+        self.say(rank, EventKind::Dismissed {}, sink);
         self.tell(rank, Input::Leave, true, sink)
     }
 
@@ -48,7 +50,7 @@ impl World<'_> {
         }
         self.sites[rank].stay = Stay::Member;
         self.tally.joined += 1;
-        self.begin(rank, sink)?;
+        self.begin(rank, Some(BeginCause::Join), sink)?;
         self.move_users(sink)
     }
 
@@ -88,6 +90,7 @@ impl World<'_> {
                 return self.broken(Check::Left, what);
             }
             self.end_process(rank);
+            self.say(rank, EventKind::Ended { how: EndCause::Leave }, sink);
             self.sites[rank].stay = Stay::Left;
             self.tally.left += 1;
             any = true;

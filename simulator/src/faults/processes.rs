@@ -4,7 +4,8 @@ use std::collections::VecDeque;
 
 use protocol::journal::Kept;
 use protocol::{Durable, Fact, Input, Interrupted, Peer, PeerConfig};
-use scheduler::{Event, JobSpec, Span, Time};
+use scheduler::event::{BeginCause, EndCause};
+use scheduler::{Event, EventKind, JobSpec, Span, Time};
 
 use super::agenda::Coming;
 use super::scenario::Mistake;
@@ -24,20 +25,23 @@ impl World<'_> {
                         self.crash(rank, down, written_percent, sink)?;
                     }
                     // It is down: then it stays so.
-                    None if down.is_none() => self.dies(rank),
+                    None if down.is_none() && self.sites[rank].is_member() => {
+                        self.say(rank, EventKind::Ended { how: EndCause::Death }, sink);
+                        self.dies(rank);
+                    }
                     None => {}
                 }
                 Ok(())
             }
             Fault::Pause { site, lasts, .. } => {
                 let rank = self.scenario.grid.rank(site);
-                let now = self.now;
                 let site = &mut self.sites[rank];
                 if site.is_up() {
                     site.paused = true;
                     let process = site.process;
                     self.set_wake(rank);
-                    self.expect(now.saturating_add(lasts), Coming::Resume { rank, process });
+                    self.say(rank, EventKind::Ended { how: EndCause::Pause }, sink);
+                    self.expect(self.now.saturating_add(lasts), Coming::Resume { rank, process });
                 }
                 Ok(())
             }
@@ -64,7 +68,10 @@ impl World<'_> {
         }
         self.make_durable(rank, &kept)?;
         self.tally.crashes += 1;
-        for missed in self.end_process(rank) {
+        let missed = self.end_process(rank);
+        let how = if down.is_some() { EndCause::Crash } else { EndCause::Death };
+        self.say(rank, EventKind::Ended { how }, sink);
+        for missed in missed {
             if let Input::Message { from, message } = missed {
                 self.lose(from, rank, &message, sink);
             }
@@ -99,9 +106,18 @@ impl World<'_> {
     }
 
     /// A process begins, with what is on disk; its users come again with what is not.
-    pub(super) fn begin(&mut self, rank: usize, sink: &mut dyn FnMut(&Event)) -> Result<(), Broken> {
+    /// `how` is none for those that are there from the start.
+    pub(super) fn begin(
+        &mut self,
+        rank: usize,
+        how: Option<BeginCause>,
+        sink: &mut dyn FnMut(&Event),
+    ) -> Result<(), Broken> {
         if self.sites[rank].peer.is_some() || !self.sites[rank].is_member() {
             return Ok(());
+        }
+        if let Some(how) = how {
+            self.say(rank, EventKind::Begun { how }, sink);
         }
         let scenario = self.scenario;
         let config = PeerConfig {
@@ -167,6 +183,7 @@ impl World<'_> {
             return Ok(());
         }
         self.sites[rank].paused = false;
+        self.say(rank, EventKind::Begun { how: BeginCause::Resume }, sink);
         self.release(rank, sink)?;
         self.set_wake(rank);
         self.restless.insert(rank);
@@ -182,7 +199,7 @@ impl World<'_> {
             self.sites[rank].armed = None;
             self.resume(rank, sink)?;
             self.join(rank, sink)?;
-            self.begin(rank, sink)?;
+            self.begin(rank, Some(BeginCause::Restart), sink)?;
         }
         Ok(())
     }

@@ -15,6 +15,7 @@ use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
 
 use links::{Copies, Links};
 use protocol::{Fact, Input, Interrupted, Message, Output, Peer};
+use scheduler::event::{BeginCause, EndCause};
 use scheduler::{Event, EventKind, JobId, JobIndex, JobSpec, Pass, SiteId, Span, Strategy, Time};
 
 use super::agenda::{Coming, Due};
@@ -141,7 +142,10 @@ impl<'a> World<'a> {
             self.now = self.coming.peek().map_or(Time::ZERO, |Reverse(due)| due.key.0);
         }
         for rank in 0..self.sites.len() {
-            self.begin(rank, sink)?;
+            if self.sites[rank].stay == Stay::Absent {
+                self.say(rank, EventKind::Ended { how: EndCause::Absent }, sink);
+            }
+            self.begin(rank, None, sink)?;
         }
         loop {
             self.instant(sink)?;
@@ -318,7 +322,7 @@ impl<'a> World<'a> {
             Coming::Fault(place) => self.strike(place, sink),
             Coming::Operator => self.operate(sink),
             Coming::Restart { rank, process } if self.sites[rank].process == process => {
-                self.begin(rank, sink)
+                self.begin(rank, Some(BeginCause::Restart), sink)
             }
             Coming::Resume { rank, process } if self.sites[rank].process == process => {
                 self.resume(rank, sink)
@@ -387,6 +391,11 @@ impl<'a> World<'a> {
             self.call(rank, Input::Turn, sink)?;
         }
         Ok(())
+    }
+
+    /// Records what the driver does to a site.
+    pub(super) fn say(&self, rank: usize, kind: EventKind, sink: &mut dyn FnMut(&Event)) {
+        sink(&Event { at: self.now, site: self.scenario.grid.at_rank(rank), kind });
     }
 
     /// A message is lost.

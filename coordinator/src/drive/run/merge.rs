@@ -1,21 +1,35 @@
 //! Events of many nodes in one order: by time, then site, then the order of the site.
 //!
 //! Nodes are asked one after another while trace time goes on, so events are held back until no node can have an
-//! earlier one.
+//! earlier one. What the coordinator says of a site goes between what the site says: by time, and where a process that
+//! ended began again, between its two lives.
 
-use scheduler::{Event, Time};
+use scheduler::event::BeginCause;
+use scheduler::{Event, EventKind, Time};
 
 /// Events that were fetched and not passed on.
 #[derive(Debug)]
 pub struct Merge {
-    /// By site, each in its order, which is one of time.
-    held: Vec<Vec<Event>>,
+    sites: Vec<Held>,
+}
+
+#[derive(Clone, Debug)]
+struct Held {
+    /// What the site says, in its order, which is one of time.
+    own: Vec<Event>,
+    /// The time of the newest of these, passed on or not.
+    latest: Time,
+    /// What the coordinator says of it, in order.
+    said: Vec<Event>,
+    /// When it joined. A node that was begun and not yet told the time takes it for earlier.
+    joined: Time,
 }
 
 impl Merge {
     /// For so many sites.
     pub fn new(sites: usize) -> Merge {
-        Merge { held: vec![Vec::new(); sites] }
+        let latest = Time::from_micros(i64::MIN);
+        Merge { sites: vec![Held { own: Vec::new(), latest, said: Vec::new(), joined: latest }; sites] }
     }
 
     /// Takes the next event of its site.
@@ -23,21 +37,41 @@ impl Merge {
     /// # Panics
     /// If it is earlier than the one before: then the clock of the site ran backwards.
     pub fn push(&mut self, event: Event) {
-        let held = &mut self.held[event.site.index()];
-        assert!(
-            held.last().is_none_or(|last| last.at <= event.at),
-            "the clock of site {} ran backwards",
-            event.site
-        );
-        held.push(event);
+        let held = &mut self.sites[event.site.index()];
+        let event = Event { at: event.at.max(held.joined), ..event };
+        assert!(held.latest <= event.at, "the clock of site {} ran backwards", event.site);
+        if matches!(event.kind, EventKind::Recovered { .. }) {
+            let first = |said: &Event| match said.kind {
+                EventKind::Ended { how } => how.interrupts(),
+                EventKind::Begun { how } => how == BeginCause::Join,
+                _ => false,
+            };
+            let between = held.said.iter().rposition(first).unwrap_or(held.said.len());
+            for said in held.said.drain(between..) {
+                held.own.push(Event { at: said.at.clamp(held.latest, event.at), ..said });
+            }
+        }
+        held.latest = event.at;
+        held.own.push(event);
+    }
+
+    /// Takes what the coordinator says of a site, after all that it said of it before.
+    pub fn say(&mut self, event: Event) {
+        let held = &mut self.sites[event.site.index()];
+        if matches!(event.kind, EventKind::Begun { how: BeginCause::Join }) {
+            held.joined = event.at;
+        }
+        held.said.push(event);
     }
 
     /// Passes on all events before `time`, of which every site's are known.
     pub fn release(&mut self, time: Time, sink: &mut impl FnMut(&Event)) {
         let mut batch = Vec::new();
-        for held in &mut self.held {
-            let known = held.partition_point(|event| event.at < time);
-            batch.extend(held.drain(..known));
+        for Held { own, said, .. } in &mut self.sites {
+            for events in [own, said] {
+                let known = events.partition_point(|event| event.at < time);
+                batch.extend(events.drain(..known));
+            }
         }
         // Stable, and the sites come in order.
         batch.sort_by_key(|event| event.at);
@@ -74,6 +108,58 @@ mod tests {
         merge.push(event(2, 7, 3));
         merge.release(Time::from_secs(8), &mut |event| passed.push(*event));
         assert_eq!(passed, [event(1, 5, 1), event(2, 7, 3)]);
+    }
+
+    #[test]
+    fn what_is_said_of_a_site_goes_between_its_lives_and_else_by_time() {
+        use scheduler::event::EndCause;
+        let said = |at: i64, kind| Event { at: Time::from_secs(at), site: SiteId(1), kind };
+        let ended = |at, how| said(at, EventKind::Ended { how });
+        let begun = |at, how| said(at, EventKind::Begun { how });
+        let recovered = |at| said(at, EventKind::Recovered { life: 1, waiting: 0, running: 0, out: 0 });
+        let mut merge = Merge::new(1);
+        let mut passed = Vec::new();
+        merge.say(ended(3, EndCause::Pause));
+        merge.say(begun(4, BeginCause::Resume));
+        merge.push(event(1, 2, 1));
+        merge.push(event(1, 5, 2));
+        merge.release(Time::from_secs(6), &mut |event| passed.push(*event));
+        // By the clock of the site it lived a little longer, and was back a little earlier.
+        merge.say(ended(6, EndCause::Pause));
+        merge.say(begun(7, BeginCause::Resume));
+        merge.say(ended(7, EndCause::Crash));
+        merge.say(begun(10, BeginCause::Restart));
+        merge.push(event(1, 8, 3));
+        merge.push(recovered(9));
+        merge.push(event(1, 9, 4));
+        merge.say(ended(9, EndCause::Death));
+        merge.finish(&mut |event| passed.push(*event));
+        let expected = [
+            event(1, 2, 1),
+            ended(3, EndCause::Pause),
+            begun(4, BeginCause::Resume),
+            event(1, 5, 2),
+            ended(6, EndCause::Pause),
+            begun(7, BeginCause::Resume),
+            event(1, 8, 3),
+            ended(8, EndCause::Crash),
+            begun(9, BeginCause::Restart),
+            recovered(9),
+            event(1, 9, 4),
+            ended(9, EndCause::Death),
+        ];
+        assert_eq!(passed, expected);
+
+        // One that joins is told the time when it has begun.
+        let mut merge = Merge::new(1);
+        let mut passed = Vec::new();
+        merge.say(ended(0, EndCause::Absent));
+        merge.say(begun(4, BeginCause::Join));
+        merge.push(recovered(0));
+        merge.push(event(1, 5, 1));
+        merge.finish(&mut |event| passed.push(*event));
+        let expected = [ended(0, EndCause::Absent), begun(4, BeginCause::Join), recovered(4), event(1, 5, 1)];
+        assert_eq!(passed, expected);
     }
 
     proptest! {

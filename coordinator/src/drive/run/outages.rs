@@ -1,10 +1,11 @@
 //! What happens to sites (`[[faults]]`) carried out on real processes, and what the operator does about a site that
 //! never comes back: its users go to the next larger site at once, and what is in its journal is adopted after the
-//! lease, by the rule that the simulator follows, too ([`protocol::membership::operator`]).
+//! lease, by the rule that the simulator follows, too ([`protocol::membership::operator`]). A site that was told to leave
+//! and has nothing left to do ends. All this is said as events, which no node could say of itself.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime};
 
 use node::Fleet;
 use node::clock::StartOrder;
@@ -12,11 +13,15 @@ use node::control::api::Adoption;
 use node::fleet::{FleetError, Whereabouts};
 use node::journal::inspect::Remains;
 use protocol::membership::operator;
-use scheduler::{Event, Grid, JobId, SiteId, Span, Time, TimedJob};
+use scheduler::event::{BeginCause, EndCause};
+use scheduler::{Event, EventKind, Grid, JobId, SiteId, Span, Time, TimedJob};
 
 use super::plan::{Plan, wall_span};
 use crate::experiment::faults::{Fault, What};
 use crate::experiment::jobs::Jobs;
+
+/// How long a node of a site that has left may take to end before it is killed.
+const STOP_PATIENCE: Duration = Duration::from_secs(5);
 
 /// What is done to a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +30,8 @@ enum Deed {
     /// The same, and it never comes back.
     End,
     Begin,
+    /// The same, for the first time.
+    Join,
     Pause,
     Resume,
     Leave,
@@ -57,7 +64,10 @@ pub struct Outages {
     start: StartOrder,
     planned: bool,
     steps: VecDeque<Step>,
-    leaving: Vec<SiteId>,
+    /// What nobody has fetched yet of what happened to sites.
+    said: Vec<Event>,
+    /// Sites that were told to leave and are still there.
+    leaving: BTreeSet<SiteId>,
     dead: BTreeMap<SiteId, Dead>,
     /// Epochs of adopted jobs.
     adopted: BTreeMap<JobId, u32>,
@@ -68,6 +78,8 @@ impl Outages {
     pub fn new(faults: &[Fault], plan: &Plan, jobs: &Jobs, start: StartOrder) -> Outages {
         let mut steps: Vec<Step> = faults.iter().flat_map(steps).collect();
         steps.sort_by_key(|step| step.at);
+        let (at, kind) = (plan.origin, EventKind::Ended { how: EndCause::Absent });
+        let said = late(faults).map(|site| Event { at, site, kind }).collect();
         Outages {
             grid: plan.grid(),
             run_times: jobs.jobs.iter().map(|job| (job.spec.id, job.run_time)).collect(),
@@ -76,7 +88,8 @@ impl Outages {
             start,
             planned: !faults.is_empty(),
             steps: steps.into(),
-            leaving: Vec::new(),
+            said,
+            leaving: BTreeSet::new(),
             dead: BTreeMap::new(),
             adopted: BTreeMap::new(),
         }
@@ -91,7 +104,17 @@ impl Outages {
             self.steps.pop_front();
             self.act(step, fleet, sink)?;
         }
+        self.see_off(fleet, sink)?;
         self.settle(fleet)
+    }
+
+    /// What happened to sites since the last time, in order.
+    pub fn said(&mut self) -> Vec<Event> {
+        std::mem::take(&mut self.said)
+    }
+
+    fn say(&mut self, site: SiteId, at: Time, kind: EventKind) {
+        self.said.push(Event { at, site, kind });
     }
 
     fn act(&mut self, step: Step, fleet: &mut Fleet, sink: &mut impl FnMut(Event)) -> Result<(), FleetError> {
@@ -100,31 +123,70 @@ impl Outages {
             return Ok(());
         }
         let name = self.grid.site(site).name.clone();
+        let now = self.now();
         match deed {
             Deed::Kill => {
                 eprintln!("note: node {name} is killed at {at} s");
-                fleet.kill(site)?;
+                let killed = self.start.at(fleet.kill(site)?);
+                self.say(site, killed, EventKind::Ended { how: EndCause::Crash });
             }
             Deed::End => {
                 eprintln!("note: node {name} is killed at {at} s, for good");
-                fleet.kill(site)?;
-                self.bury(site, fleet, sink)?;
+                let killed = self.start.at(fleet.kill(site)?);
+                self.bury(site, EndCause::Death, killed, fleet, sink)?;
             }
-            // A coordinator that was attached finds it up, or starts it.
-            Deed::Begin if fleet.whereabouts(site) != Whereabouts::Down => {}
-            Deed::Begin => {
+            Deed::Begin | Deed::Join => {
                 eprintln!("note: node {name} begins at {at} s");
                 fleet.begin_again(site, &self.start)?;
+                let how = if deed == Deed::Join { BeginCause::Join } else { BeginCause::Restart };
+                self.say(site, now, EventKind::Begun { how });
             }
-            Deed::Pause => fleet.pause(site)?,
-            Deed::Resume => fleet.resume(site)?,
+            Deed::Pause => {
+                eprintln!("note: node {name} stands still at {at} s");
+                fleet.pause(site)?;
+                self.say(site, self.now(), EventKind::Ended { how: EndCause::Pause });
+            }
+            Deed::Resume => {
+                eprintln!("note: node {name} goes on at {at} s");
+                fleet.resume(site)?;
+                self.say(site, now, EventKind::Begun { how: BeginCause::Resume });
+            }
             Deed::Leave => {
                 eprintln!("note: site {name} leaves at {at} s");
-                self.leaving.push(site);
                 fleet.leave(site)?;
+                self.leaving.insert(site);
+                self.say(site, now, EventKind::Dismissed {});
             }
         }
         Ok(())
+    }
+
+    /// Ends the nodes of sites that have left.
+    fn see_off(&mut self, fleet: &mut Fleet, sink: &mut impl FnMut(Event)) -> Result<(), FleetError> {
+        for site in self.leaving.clone() {
+            if !fleet.has_left(site) {
+                continue;
+            }
+            let Some(remains) = fleet.dismiss(site, STOP_PATIENCE, sink)? else { continue };
+            self.send_elsewhere(site, remains.arrivals, fleet);
+            self.leaving.remove(&site);
+            eprintln!("note: site {} has left", self.grid.site(site).name);
+            self.say(site, self.now(), EventKind::Ended { how: EndCause::Leave });
+        }
+        Ok(())
+    }
+
+    /// Whether a site that has left is still to be ended.
+    pub fn anybody_has_left(&self, fleet: &Fleet) -> bool {
+        self.leaving.iter().any(|&site| fleet.has_left(site))
+    }
+
+    /// A node was found at a time to have ended, and has begun again by now.
+    pub fn found_ended(&mut self, name: &str, at: Time) {
+        if let Some(site) = self.site(name) {
+            self.say(site, at, EventKind::Ended { how: EndCause::Found });
+            self.say(site, self.now(), EventKind::Begun { how: BeginCause::Restart });
+        }
     }
 
     /// A site has ended and never comes back: its users go elsewhere.
@@ -134,20 +196,30 @@ impl Outages {
     pub fn bury(
         &mut self,
         site: SiteId,
+        how: EndCause,
+        at: Time,
         fleet: &mut Fleet,
         sink: &mut impl FnMut(Event),
     ) -> Result<(), FleetError> {
         let mut remains = fleet.give_up(site, sink)?;
+        let arrivals = std::mem::take(&mut remains.arrivals);
+        self.send_elsewhere(site, arrivals, fleet);
+        self.leaving.remove(&site);
+        self.dead.insert(site, Dead { since: at, remains, settled: false });
+        self.say(site, at, EventKind::Ended { how });
+        Ok(())
+    }
+
+    /// Users of a site that never comes back go to others.
+    fn send_elsewhere(&self, site: SiteId, arrivals: Vec<TimedJob>, fleet: &mut Fleet) {
         let mut elsewhere: BTreeMap<SiteId, Vec<TimedJob>> = BTreeMap::new();
-        for job in remains.arrivals.drain(..) {
+        for job in arrivals {
             let there = |other: SiteId| self.is_there(fleet, other);
             if let Some(to) = operator::successor(&self.grid, site, &job.spec, there) {
                 elsewhere.entry(to).or_default().push(job);
             }
         }
         fleet.hand_over(elsewhere);
-        self.dead.insert(site, Dead { since: self.now(), remains, settled: false });
-        Ok(())
     }
 
     /// Others adopt what sites have left whose lease is over.
@@ -192,12 +264,13 @@ impl Outages {
     /// Whether jobs of dead sites are still to be adopted, or sites to come back.
     pub fn is_pending(&self) -> bool {
         let unsettled = self.lease.is_some() && self.dead.values().any(|dead| !dead.settled);
-        unsettled || self.steps.iter().any(|step| matches!(step.deed, Deed::Begin | Deed::Resume))
+        unsettled
+            || self.steps.iter().any(|step| matches!(step.deed, Deed::Begin | Deed::Join | Deed::Resume))
     }
 
     /// The site of this name, if others may take over its jobs.
     pub fn site_to_lose(&self, name: &str) -> Option<SiteId> {
-        let site = self.grid.sites().iter().find(|site| site.name == name)?.id;
+        let site = self.site(name)?;
         (self.may_lose && !self.dead.contains_key(&site)).then_some(site)
     }
 
@@ -207,11 +280,13 @@ impl Outages {
         next.map_or(most, |next| next.min(most))
     }
 
-    fn now(&self) -> Time {
-        let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_micros() as i64;
-        let wall = unix.saturating_sub(self.start.unix_micros).max(0);
-        let trace = (wall as f64 * self.start.factor) as i64;
-        Time::from_micros(self.start.trace_origin_us.saturating_add(trace))
+    fn site(&self, name: &str) -> Option<SiteId> {
+        self.grid.sites().iter().find(|site| site.name == name).map(|site| site.id)
+    }
+
+    /// Trace time.
+    pub fn now(&self) -> Time {
+        self.start.at(SystemTime::now())
     }
 }
 
@@ -221,7 +296,7 @@ pub fn late(faults: &[Fault]) -> impl Iterator<Item = SiteId> {
 }
 
 fn steps(fault: &Fault) -> Vec<Step> {
-    let Fault { site, at, what } = *fault;
+    let Fault { site, at, what, .. } = *fault;
     let step = |at, deed| Step { at, site, deed };
     let after = |away| at.saturating_add(away);
     match what {
@@ -229,6 +304,6 @@ fn steps(fault: &Fault) -> Vec<Step> {
         What::Crash { down: None } => vec![step(at, Deed::End)],
         What::Pause { lasts } => vec![step(at, Deed::Pause), step(after(lasts), Deed::Resume)],
         What::Leave => vec![step(at, Deed::Leave)],
-        What::Join => vec![step(at, Deed::Begin)],
+        What::Join => vec![step(at, Deed::Join)],
     }
 }

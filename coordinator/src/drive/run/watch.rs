@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use node::Fleet;
 use node::control::api::{Outstanding, Status};
 use node::fleet::{FleetError, Whereabouts};
+use scheduler::event::EndCause;
 use scheduler::{Event, EventKind, JobId, Time};
 
 use super::merge::Merge;
@@ -119,6 +120,7 @@ impl<'a> Watch<'a> {
             Err(error) => Ending::Lost { reason: error.to_string(), log: None },
         };
         let merge = &mut self.merge;
+        self.outages.said().into_iter().for_each(|event| merge.say(event));
         self.silent = fleet.salvage_events(&mut |event| merge.push(event));
         merge.finish(sink);
         ending
@@ -135,6 +137,7 @@ impl<'a> Watch<'a> {
         loop {
             let (merge, ended) = (&mut self.merge, &mut self.ended);
             self.outages.carry_out(fleet, &mut |event| take(event, merge, ended))?;
+            self.outages.said().into_iter().for_each(|event| merge.say(event));
             self.statuses = match fleet.statuses() {
                 Ok(statuses) => statuses,
                 Err(error) if self.copes_with(&error, fleet)? => continue,
@@ -154,7 +157,8 @@ impl<'a> Watch<'a> {
             look(&self.statuses);
             let completed = self.ended.len() as u64;
             self.progress.set(completed);
-            if fleet.is_quiet_by(&self.statuses) && completed >= self.jobs {
+            let quiet = fleet.is_quiet_by(&self.statuses);
+            if quiet && completed >= self.jobs && !self.outages.anybody_has_left(fleet) {
                 return Ok(Ending::Finished);
             }
             if self.interrupt.is_set() {
@@ -184,6 +188,7 @@ impl<'a> Watch<'a> {
         // A process ends a moment after its connections.
         let deadline = Instant::now() + END_PATIENCE;
         loop {
+            let now = self.outages.now();
             let names = match fleet.restart_ended() {
                 Ok(names) => names,
                 Err(error) => match &error {
@@ -194,6 +199,7 @@ impl<'a> Watch<'a> {
             let any = !names.is_empty();
             for name in names {
                 eprintln!("note: node {name} has ended and was started again; it goes on with its journal");
+                self.outages.found_ended(&name, now);
                 *self.restarts.entry(name).or_default() += 1;
             }
             if any || Instant::now() >= deadline {
@@ -207,15 +213,16 @@ impl<'a> Watch<'a> {
     fn go_on_without(&mut self, name: &str, fleet: &mut Fleet) -> Result<bool, FleetError> {
         let Some(site) = self.outages.site_to_lose(name) else { return Ok(false) };
         eprintln!("note: node {name} has ended for good; others take over its jobs after the lease");
+        let at = self.outages.now();
         fleet.kill(site)?;
         let (merge, ended) = (&mut self.merge, &mut self.ended);
-        self.outages.bury(site, fleet, &mut |event| take(event, merge, ended))?;
+        self.outages.bury(site, EndCause::Found, at, fleet, &mut |event| take(event, merge, ended))?;
         Ok(true)
     }
 
     /// Whether no node ended or stood still: only then does a simulation say what should have happened.
     pub fn was_undisturbed(&self) -> bool {
-        self.restarts.is_empty() && self.outages.is_empty()
+        self.statuses.iter().all(|status| status.restarts == 0) && self.outages.is_empty()
     }
 
     /// All nodes at the last look.

@@ -51,7 +51,7 @@ fn scenario(experiment: &Experiment, jobs: &Jobs) -> Scenario {
 }
 
 fn fault(fault: &Fault) -> faults::Fault {
-    let Fault { site, at, what } = *fault;
+    let Fault { site, at, what, .. } = *fault;
     match what {
         // Writes take no time here, so none is cut off.
         What::Crash { down } => faults::Fault::Crash { site, at, down, written_percent: 100, torn: None },

@@ -10,9 +10,10 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
-use analysis::faults::AttemptEnd;
+use analysis::faults::{AttemptEnd, Done};
 use analysis::series::{self, Steps};
 use analysis::{JobOutcome, Outcome};
+use scheduler::event::EndCause;
 use scheduler::{Class, SiteId, Time};
 
 use crate::outputs::{Allocation, RunResult};
@@ -43,9 +44,9 @@ struct SiteData {
     /// Executions that do not count, not as differences.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     attempts: Vec<[i64; 7]>,
-    /// From when to when the site was down at most.
+    /// From when to when the site was away, and why: 0 down, 1 down at most, 2 stood still, 3 not there yet, 4 left.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    down: Vec<[i64; 2]>,
+    away: Vec<[i64; 3]>,
     busy: Curve,
     waiting_a: Curve,
     waiting_b: Curve,
@@ -98,7 +99,7 @@ pub(super) fn write(
             utilization: metrics.utilization,
             bars: bars.numbers,
             attempts: attempts(outcome, allocation, site),
-            down: down(outcome, site),
+            away: away(outcome, site),
             busy: curve(outcome, &series.busy),
             waiting_a: curve(outcome, &series.waiting_a),
             waiting_b: curve(outcome, &series.waiting_b),
@@ -132,10 +133,27 @@ fn attempts(outcome: &Outcome, allocation: &Allocation, site: SiteId) -> Vec<[i6
     found
 }
 
-fn down(outcome: &Outcome, site: SiteId) -> Vec<[i64; 2]> {
-    let of_site = outcome.faults.downtimes.iter().filter(|down| down.site == site);
-    let ends = of_site.map(|down| [down.from.unwrap_or(outcome.origin), down.to.unwrap_or(outcome.until)]);
-    ends.map(|times| times.map(|time| millis(outcome, time))).collect()
+fn away(outcome: &Outcome, site: SiteId) -> Vec<[i64; 3]> {
+    let faults = &outcome.faults;
+    let row = |from: Option<Time>, to: Option<Time>, why: i64| {
+        let [from, to] = [from.unwrap_or(outcome.origin), to.unwrap_or(outcome.until)];
+        [millis(outcome, from), millis(outcome, to), why]
+    };
+    let of_site = faults.downtimes.iter().filter(|down| down.site == site);
+    let mut found: Vec<_> =
+        of_site.map(|down| row(down.from, down.to, i64::from(!down.is_exact()))).collect();
+    let mut deeds =
+        faults.deeds.iter().filter(|deed| deed.site == site && deed.what != Done::Dismissed).peekable();
+    while let Some(deed) = deeds.next() {
+        let until = deeds.peek().map(|next| next.at);
+        match deed.what {
+            Done::Ended(EndCause::Pause) => found.push(row(Some(deed.at), until, 2)),
+            Done::Ended(EndCause::Absent) => found.push(row(Some(deed.at), until, 3)),
+            Done::Ended(EndCause::Leave) => found.push(row(Some(deed.at), until, 4)),
+            _ => {}
+        }
+    }
+    found
 }
 
 /// The bars of one site, each as differences to the one before.

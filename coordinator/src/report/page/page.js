@@ -3,6 +3,7 @@
 (() => {
   const run = JSON.parse(document.getElementById("run").textContent);
   const KINDS = ["own, big (A)", "own, small (B)", "stolen, big (A)", "stolen, small (B)"];
+  const AWAY = [" was down", " was down, at most", " stood still", " was not there yet", " had left"];
   const ENDS = ["interrupted by a crash", "end not known", "second run, not counted"];
   const LEFT = 112, RIGHT = 10, AXIS = 22, GAP = 6;
   const view = { from: 0, to: Math.max(1, run.length) };
@@ -130,7 +131,7 @@
       pen.fillStyle = colors.line; pen.globalAlpha = 0.35;
       pen.fillRect(LEFT, top, plot, height);
       pen.globalAlpha = 1;
-      drawDown(area, site, top, height);
+      drawAway(area, site, top, height);
       const [start, end, first, width, kind] = site.rows;
       for (let k = 0; k < 4; k++) {
         pen.fillStyle = colors.kinds[k];
@@ -146,10 +147,10 @@
     });
   }
 
-  // Stripes where a site was down.
-  function drawDown(area, site, top, height) {
+  // Stripes where a site was away.
+  function drawAway(area, site, top, height) {
     const { pen, x } = area;
-    for (const [begin, until] of site.down || []) {
+    for (const [begin, until] of site.away || []) {
       const from = Math.max(LEFT, x(begin)), to = Math.min(area.width - RIGHT, Math.max(x(until), x(begin) + 2));
       if (to < LEFT || from > area.width) continue;
       pen.save();
@@ -339,8 +340,8 @@
       return show("job " + job[i] + " at " + site.name + "\n" + KINDS[kind[i]] + ", " + processors +
         " processors\nfrom " + duration(start[i]) + " for " + duration(end[i] - start[i]));
     }
-    const down = (site.down || []).find(([from, to]) => t >= from - near && t <= to + near);
-    if (down) show(site.name + " was down, at most\nfrom " + duration(down[0]) + " for " + duration(down[1] - down[0]));
+    const away = (site.away || []).find(([from, to]) => t >= from - near && t <= to + near);
+    if (away) show(site.name + AWAY[away[2]] + "\nfrom " + duration(away[0]) + " for " + duration(away[1] - away[0]));
   }
 
   if (run.shown < run.jobs) {
