@@ -265,9 +265,18 @@ impl Live {
                     self.wait(here, job);
                 }
             }
+            EventKind::Ended { how } => {
+                self.set_up(site, false);
+                self.say(format!("{} is away ({})", self.name(site), how.name()));
+            }
+            EventKind::Begun { how } => {
+                self.set_up(site, true);
+                self.say(format!("{} is there ({})", self.name(site), how.name()));
+            }
+            EventKind::Dismissed {} => self.say(format!("{} is told to leave", self.name(site))),
             EventKind::Recovered { .. } => {
                 self.set_up(site, true);
-                self.say(format!("{} is back, with its journal", self.name(site)));
+                self.say(format!("{} goes on with its journal", self.name(site)));
             }
             EventKind::Gone { peer } => {
                 self.set_up(peer, false);
@@ -425,6 +434,7 @@ mod tests {
     use std::sync::Arc;
 
     use links::Model;
+    use scheduler::event::{BeginCause, EndCause};
     use scheduler::{JobSpec, Span, StrategySpec};
     use simulator::{Simulation, SimulationConfig};
 
@@ -560,8 +570,12 @@ mod tests {
         live.observe(&at(2, submitted));
         live.observe(&at(3, EventKind::Started { job, processors, hops: 0 }));
         assert_eq!(live.frame().sites[0].busy, processors);
+        live.observe(&at(8, EventKind::Ended { how: EndCause::Crash }));
+        assert!(!live.frame().sites[0].up);
+        live.observe(&at(9, EventKind::Begun { how: BeginCause::Restart }));
         live.observe(&at(9, EventKind::Interrupted { job, processors, killed: false }));
         let frame = live.frame();
+        assert!(frame.sites[0].up);
         assert_eq!((frame.sites[0].busy, frame.jobs), (0, [1, 0, 0]));
         for number in 0..200 {
             live.say(number.to_string());
