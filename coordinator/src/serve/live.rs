@@ -581,7 +581,7 @@ mod tests {
             live.say(number.to_string());
         }
         let frame = live.frame();
-        assert_eq!((frame.words.len(), frame.words_from), (WORDS_KEPT, 200 - WORDS_KEPT as u64));
+        assert_eq!((frame.words.len(), frame.words_from), (WORDS_KEPT, 202 - WORDS_KEPT as u64));
         live.observe(&Event { site: SiteId(9), ..at(10, submitted) });
     }
 }
