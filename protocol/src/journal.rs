@@ -243,10 +243,8 @@ impl Durable {
             is_job(&transfer.job)?;
             counts(id, transfer.epoch)?;
             guardian(id, transfer.guardian)?;
-            // It may have come back before the answer: then it moved on since, or was taken over.
-            let is_older =
-                |kept: &Kept| kept.custody.hops <= transfer.hops && kept.custody.epoch <= transfer.epoch;
-            if self.jobs.get(&id).is_some_and(is_older) {
+            // It may have come back before the answer: then it moved on since. A take-over voids the transfer.
+            if self.jobs.get(&id).is_some_and(|kept| kept.custody.hops <= transfer.hops) {
                 return Err(format!("job {id} is here and on its way elsewhere"));
             }
         }
@@ -348,6 +346,8 @@ mod tests {
         let vast = JobSpec { processors: 9, ..JOB };
         let nowhere = JobSpec { origin: SiteId(4), ..JOB };
         let routed = Fact::Routed { to: SiteId(1), number: 3 };
+        let custody = Custody { epoch: 2, ..Custody::default() };
+        let taken_over = Fact::Owns { job: JOB, custody, place: Place::Queue };
         for damaged in [
             &[owns(never)][..],
             &[owns(vast)],
@@ -356,6 +356,7 @@ mod tests {
             &out(2),
             &out(4),
             &[&out(3)[..], &[owns(JOB)]].concat(),
+            &[&out(3)[..], &[taken_over]].concat(),
             &[ward(4)],
             &[routed],
             &[Fact::Superseded(Void { job: JobId(7), epoch: u32::MAX })],
