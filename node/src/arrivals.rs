@@ -63,7 +63,9 @@ pub enum ArrivalsError {
 /// The jobs to come.
 #[derive(Debug)]
 pub struct Arrivals {
-    held: BTreeMap<QueueKey, TimedJob>,
+    /// With the portions in which they came.
+    held: BTreeMap<QueueKey, (TimedJob, u64)>,
+    portions: u64,
     known: BTreeSet<JobId>,
     held_max: usize,
     waiting_max: usize,
@@ -72,13 +74,21 @@ pub struct Arrivals {
 impl Arrivals {
     /// None yet, at most `held_max` at once, and at most `waiting_max` together with those in the queue.
     pub fn new(held_max: usize, waiting_max: usize) -> Self {
-        Arrivals { held: BTreeMap::new(), known: BTreeSet::new(), held_max, waiting_max }
+        Arrivals { held: BTreeMap::new(), portions: 0, known: BTreeSet::new(), held_max, waiting_max }
     }
 
-    /// What a journal says: jobs to come, and all that were ever handed over.
-    pub fn resume(&mut self, jobs: &[TimedJob], known: BTreeSet<JobId>) {
-        self.held.extend(jobs.iter().map(|job| (job.spec.key(), *job)));
+    /// What a journal says: jobs to come by portion, how many portions there were, and all jobs that were ever handed
+    /// over.
+    pub fn resume(&mut self, jobs: &BTreeMap<u64, Vec<TimedJob>>, portions: u64, known: BTreeSet<JobId>) {
+        for (portion, jobs) in jobs {
+            self.hold(jobs, *portion);
+        }
+        self.portions = portions;
         self.known = known;
+    }
+
+    fn hold(&mut self, jobs: &[TimedJob], portion: u64) {
+        self.held.extend(jobs.iter().map(|job| (job.spec.key(), (*job, portion))));
     }
 
     /// Those of a portion that did not come before.
@@ -87,11 +97,12 @@ impl Arrivals {
         jobs
     }
 
-    /// Takes a portion of jobs, in any order, while so many are `waiting` in the queue.
+    /// Takes a portion of jobs, in any order, while so many are `waiting` in the queue. The number of the portion,
+    /// from 0; one without jobs does not count.
     ///
     /// # Errors
     /// If one of them cannot be run, came before, or they are too many for now; then none is taken.
-    pub fn take(&mut self, jobs: &[TimedJob], waiting: usize, grid: &Grid) -> Result<(), ArrivalsError> {
+    pub fn take(&mut self, jobs: &[TimedJob], waiting: usize, grid: &Grid) -> Result<u64, ArrivalsError> {
         let (held, held_max, waiting_max) = (self.held.len(), self.held_max, self.waiting_max);
         let room =
             held_max.saturating_sub(held).min(waiting_max.saturating_sub(held.saturating_add(waiting)));
@@ -116,12 +127,14 @@ impl Arrivals {
             }
         }
         self.known.append(&mut new);
-        self.held.extend(jobs.iter().map(|job| (job.spec.key(), *job)));
-        Ok(())
+        let portion = self.portions;
+        self.hold(jobs, portion);
+        self.portions += u64::from(!jobs.is_empty());
+        Ok(portion)
     }
 
-    /// A job that is to be submitted by now; in queue order.
-    pub fn pop_due(&mut self, now: Time) -> Option<TimedJob> {
+    /// A job that is to be submitted by now, and its portion. In queue order, so of each portion, too.
+    pub fn pop_due(&mut self, now: Time) -> Option<(TimedJob, u64)> {
         let first = self.held.first_entry()?;
         (first.key().submit <= now).then(|| first.remove())
     }
@@ -165,8 +178,9 @@ mod tests {
 
         assert_eq!(arrivals.next_due(), Some(Time::from_secs(5)));
         assert_eq!(arrivals.pop_due(Time::from_secs(4)), None);
-        let due: Vec<u64> =
-            std::iter::from_fn(|| arrivals.pop_due(Time::from_secs(8))).map(|job| job.spec.id.0).collect();
+        let due: Vec<u64> = std::iter::from_fn(|| arrivals.pop_due(Time::from_secs(8)))
+            .map(|(job, _)| job.spec.id.0)
+            .collect();
         assert_eq!(due, [2, 3]);
         assert_eq!(arrivals.held(), 1);
     }
@@ -215,7 +229,7 @@ mod tests {
             assert_eq!(arrivals.take(jobs, 0, &grid), Err(expected));
         }
         assert_eq!(arrivals.held(), 1);
-        assert_eq!(arrivals.take(&[job(2, 0, 4), job(3, 0, 1)], 0, &grid), Ok(()));
+        assert_eq!(arrivals.take(&[job(2, 0, 4), job(3, 0, 1)], 0, &grid), Ok(1));
     }
 
     #[test]
@@ -229,7 +243,7 @@ mod tests {
         };
         assert!(busy.to_string().starts_with("busy: 3 jobs do not fit, there is room for 2"), "{busy}");
         assert!(matches!(arrivals.take(&more, 9, &grid), Err(ArrivalsError::Busy { room: 0, .. })));
-        assert_eq!(arrivals.take(&more, 1, &grid), Ok(()));
+        assert_eq!(arrivals.take(&more, 1, &grid), Ok(1));
     }
 
     #[test]
@@ -239,5 +253,25 @@ mod tests {
         arrivals.take(&[job(1, 0, 1)], 0, &grid).unwrap();
         assert!(arrivals.pop_due(Time::ZERO).is_some());
         assert_eq!(arrivals.take(&[job(1, 0, 1)], 0, &grid), Err(ArrivalsError::Twice(JobId(1))));
+    }
+
+    #[test]
+    fn each_job_knows_its_portion_before_and_after_a_restart() {
+        let grid = Grid::of_sizes(&[4]).unwrap();
+        let mut arrivals = Arrivals::new(10, 100);
+        assert_eq!(arrivals.take(&[job(1, 0, 1), job(2, 7, 1)], 0, &grid), Ok(0));
+        assert_eq!(arrivals.take(&[], 0, &grid), Ok(1), "nothing is no portion");
+        assert_eq!(arrivals.take(&[job(3, 5, 1)], 0, &grid), Ok(1));
+        let end = Time::from_secs(9);
+        assert_eq!(arrivals.pop_due(end), Some((job(1, 0, 1), 0)));
+
+        let mut again = Arrivals::new(10, 100);
+        let left = [(0, vec![job(2, 7, 1)]), (1, vec![job(3, 5, 1)])].into();
+        again.resume(&left, 2, [1, 2, 3].map(JobId).into());
+        for mut arrivals in [arrivals, again] {
+            assert_eq!(arrivals.pop_due(end), Some((job(3, 5, 1), 1)));
+            assert_eq!(arrivals.pop_due(end), Some((job(2, 7, 1), 0)));
+            assert_eq!(arrivals.take(&[job(4, 0, 1)], 0, &grid), Ok(2));
+        }
     }
 }

@@ -7,6 +7,7 @@
 mod durable;
 mod lockstep;
 mod operator;
+mod unsent;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
@@ -40,6 +41,7 @@ use crate::network::{Arrival, Network, NetworkHandle, Offence, Outgoing, Refused
 use self::durable::first_frame;
 pub(crate) use self::lockstep::Occupied;
 pub(crate) use self::operator::{StillThere, Unready};
+use self::unsent::Unsent;
 
 /// Messages handled in one instant, so that a flood cannot keep the site from its jobs. Arbitrary.
 const MESSAGES_PER_INSTANT: usize = 1024;
@@ -77,8 +79,8 @@ pub(crate) struct SiteLoop {
     delayed_full: u64,
     arrivals_full: u64,
     journal: Option<Journal>,
-    /// Frames that leave with the next commit; always empty without a journal.
-    unsent: Vec<Outgoing>,
+    /// Frames that leave with the next commit.
+    unsent: Unsent,
     /// The journals of the other sites, as far as frames have told.
     others: BTreeMap<SiteId, u64>,
     /// How many events were counted in the metrics that the journal has.
@@ -126,7 +128,7 @@ impl SiteLoop {
             commands,
             control,
             journal: None,
-            unsent: Vec::new(),
+            unsent: Unsent::default(),
             others: BTreeMap::new(),
             totals_at: 0,
             rejoining: None,
@@ -258,12 +260,12 @@ impl SiteLoop {
 
     fn submissions(&mut self, wall: Instant) -> anyhow::Result<bool> {
         let mut any = false;
-        while let Some(job) = self.arrivals.pop_due(self.now) {
+        while let Some((job, portion)) = self.arrivals.pop_due(self.now) {
             self.metrics.late(self.clock.lateness(job.spec.submit, wall));
             self.metrics.introduce(&job.spec);
             self.executor.learn(job.spec.id, job.run_time);
             if let Some(journal) = &mut self.journal {
-                journal.submitted(job.spec.id);
+                journal.submitted(portion);
             }
             self.tell_fact(Input::Submitted(job.spec))?;
             any = true;
@@ -385,7 +387,7 @@ impl SiteLoop {
     /// Sends a frame, with a journal as soon as all that led to it is written.
     fn post(&mut self, outgoing: Outgoing) -> anyhow::Result<()> {
         if self.journal.is_some() {
-            self.unsent.push(outgoing);
+            self.unsent.push(Instant::now(), outgoing);
             return Ok(());
         }
         self.send_now(outgoing)
@@ -492,18 +494,18 @@ impl SiteLoop {
             Command::Jobs { jobs, again, answer } => {
                 let jobs = if again { self.arrivals.unknown(jobs) } else { jobs };
                 let result = self.arrivals.take(&jobs, self.peer.waiting(), &self.grid);
-                if result.is_ok()
+                if let Ok(portion) = result
                     && !jobs.is_empty()
                     && let Some(journal) = &mut self.journal
                 {
-                    journal.handed_over(&jobs);
+                    journal.handed_over(portion, jobs);
                 }
                 // What is answered is kept.
                 self.commit()?;
                 if matches!(result, Err(ArrivalsError::Busy { .. })) {
                     self.arrivals_full += 1;
                 }
-                drop(answer.send(result));
+                drop(answer.send(result.map(drop)));
             }
             Command::Events { from, limit, answer } => drop(answer.send(self.page_of_events(from, limit)?)),
             Command::Leave(answer) => drop(answer.send(self.leave()?)),

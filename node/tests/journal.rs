@@ -22,9 +22,12 @@ fn what_was_written_is_read_again_and_what_was_not_is_not() {
     let folder = tempfile::tempdir().unwrap();
     let (mut journal, saved) = open(folder.path()).unwrap();
     assert!(saved.durable.is_new());
-    let to_come = [timed(7), timed(8)];
-    journal.handed_over(&to_come);
-    journal.submitted(JobId(7));
+    // Of the first portion the one that is first in the queue comes first.
+    journal.handed_over(0, vec![timed(8), timed(7), timed(9)]);
+    journal.handed_over(1, vec![timed(10)]);
+    journal.submitted(0);
+    journal.submitted(0);
+    journal.submitted(1);
     write(
         &mut journal,
         &[began(0), owns(1), owns(2), Fact::Started { job: JobId(1), at: Time::from_secs(3) }],
@@ -41,8 +44,9 @@ fn what_was_written_is_read_again_and_what_was_not_is_not() {
     assert_eq!(saved.durable.running().map(|kept| kept.job.id).collect::<Vec<_>>(), [JobId(1)]);
     assert_eq!(saved.durable.jobs.len(), 2);
     assert_eq!(saved.run_times[&JobId(2)], Span::from_secs(2));
-    assert_eq!(saved.arrivals, [timed(8)]);
-    assert_eq!(saved.handed_over, [JobId(7), JobId(8)].into());
+    assert_eq!(saved.arrivals, [(0, vec![timed(9)])].into());
+    assert_eq!(saved.portions, 2);
+    assert_eq!(saved.handed_over, (7..=10).map(JobId).collect());
     assert_eq!(saved.next_event, 2);
     assert_eq!(saved.last_event, Some(event(1).at));
     assert_eq!(all_events(&journal), [event(0), event(1)]);
@@ -123,11 +127,12 @@ fn a_wrong_value_is_named_and_the_rest_is_counted() {
     let path = folder.path().join(FILE);
     let bytes = std::fs::read(&path).unwrap();
     // A number that is in the value of one row.
-    let needle = 0x1234_5678_u64.to_le_bytes();
+    // As the encoding has it: a mark for four bytes, and those.
+    let needle = [&[252][..], &0x1234_5678_u32.to_le_bytes()].concat();
     let file = OpenOptions::new().write(true).open(&path).unwrap();
     // Pages that are not in use may have copies.
-    for at in (0..bytes.len() - 8).filter(|at| bytes[*at..at + 8] == needle) {
-        file.write_all_at(&[0xff], at as u64).unwrap();
+    for at in (0..bytes.len() - 5).filter(|at| bytes[*at..at + 5] == needle) {
+        file.write_all_at(&[0xff], at as u64 + 1).unwrap();
     }
 
     let error = open(folder.path()).map(drop).unwrap_err();

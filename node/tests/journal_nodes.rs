@@ -164,6 +164,34 @@ fn all_events_are_there_after_a_restart_and_the_counters_go_on() {
     assert_eq!(ended(&client.events(0, 100_000).unwrap()), 120);
 }
 
+/// Jobs come faster than the first site can work, and each is too wide for it: it goes to the second in a frame.
+#[test]
+fn sites_that_are_busy_write_less_often_than_they_send() {
+    let one = Alone::new();
+    let mut fleet = Fleet::spawn_each(&one.order(), &[one.config.clone(), one.other()]).unwrap();
+    fleet.wait_ready(PATIENCE).unwrap();
+    let total = |fleet: &Fleet, series: &str, label: &str| {
+        let pages: Vec<String> = fleet.clients().map(|client| client.metrics().unwrap()).collect();
+        let lines = pages.iter().flat_map(|page| page.lines());
+        let lines = lines.filter(|line| line.starts_with(series) && line.contains(label));
+        lines.map(|line| line.rsplit(' ').next().unwrap().parse::<f64>().unwrap()).sum::<f64>()
+    };
+    let mut wide = jobs(0..2000);
+    for job in &mut wide {
+        job.spec.processors = 8;
+        job.spec.submit = Time::from_micros(job.spec.id.0 as i64 * 5000);
+        job.run_time = Span::ZERO;
+    }
+    fleet.feed(&wide, |_| SiteId(1)).unwrap();
+    let before = total(&fleet, "stealgrid_journal_commits_total{", "");
+    fleet.start(1000.0, Time::ZERO, Duration::from_millis(300)).unwrap();
+    wait_until_finished(&mut fleet, wide.len() as u64);
+    let writes = total(&fleet, "stealgrid_journal_commits_total{", "") - before;
+    let sent = total(&fleet, "stealgrid_messages_total{", "direction=\"sent\"");
+    assert!(sent >= wide.len() as f64, "{sent} frames");
+    assert!(writes < sent / 4.0, "{writes} writes, {sent} frames");
+}
+
 /// What a site says when it connects is enough; it need not have sent a message.
 #[test]
 fn a_site_that_comes_back_without_its_directory_is_refused_by_who_met_it() {

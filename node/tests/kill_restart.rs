@@ -62,7 +62,7 @@ fn a_node_without_room_stops_before_it_answers_and_goes_on_with_room() {
     };
     let mut process = NodeProcess::spawn(&order(folder.path()), &small).unwrap();
     process.client().jobs(&jobs(0..10)).unwrap();
-    assert!(process.client().jobs(&jobs(10..4000)).is_err(), "the limit does not hold");
+    assert!(process.client().jobs(&jobs(10..40_000)).is_err(), "the limit does not hold");
     let deadline = Instant::now() + PATIENCE;
     let status = loop {
         match process.ended().unwrap() {

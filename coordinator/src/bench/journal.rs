@@ -3,19 +3,27 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, ensure};
 use clap::Args;
 use node::bench::journal::{Place, Restart, Throughput, restart, throughput};
 use node::journal::Durability;
 
 use crate::exit;
 
+/// So many rounds may overflow in any case.
+const OVERFLOWS_MIN: u32 = 3;
+
 /// Measure what journals cost a run, and how long a restart with a full queue takes.
 ///
-/// Throughput is jobs per second of wall time, from the first hand-over until all jobs have ended and all events are
-/// collected, of two nodes (64 and 128 processors, st:50) that have nothing to wait for: jobs of 1 to 8 processors
-/// without run times, 7 of 8 submitted at the smaller site. Nodes and coordinator share the machine. Beside it stand
-/// what both nodes use of processors: time for each job, and how many are busy with it. Each round runs without a journal and with each durability, in turn; ratios are of the same round.
+/// Throughput is jobs per second of wall time of a run on two nodes (64 and 128 processors, st:50), from the start until
+/// all jobs have ended and all events are collected. As in any run the jobs are handed over before the start. They have
+/// 1 to 8 processors and no run times, and come at 200,000 a second: faster than the nodes can work. Nodes and
+/// coordinator share the machine. Each round runs without a journal and with each durability, in turn; ratios are of
+/// the same round. A round in which a queue for messages overflowed says nothing, and is run again.
+///
+/// Beside it stand what both nodes use of processors for each job, with the hand-over, and the bound that follows: the
+/// ratio of processor time without a journal to that with it. `saturated` is the part of the time in which the busier
+/// node used a processor or waited for one, `waited` the latter: above some percent, other work has disturbed.
 /// For the restart a node with jobs in its queue is killed (SIGKILL) and started again. Build with --release.
 ///
 /// Exit codes: 0 done, 1 the nodes failed, 2 usage, 5 throughput is below --ratio-min or a restart took longer than
@@ -73,7 +81,10 @@ fn measure(args: &JournalBenchArgs, folder: &Path) -> anyhow::Result<u8> {
     };
     let kinds = [None, Some(Durability::Process), Some(Durability::Disk)];
     let mut rounds: Vec<[Throughput; 3]> = Vec::new();
-    for round in 0..=args.rounds {
+    let mut overflowed = 0;
+    // The first warms up.
+    let mut warm = false;
+    while rounds.len() < args.rounds as usize {
         let mut of_round = Vec::new();
         for kind in kinds {
             let place = place()?;
@@ -81,44 +92,18 @@ fn measure(args: &JournalBenchArgs, folder: &Path) -> anyhow::Result<u8> {
             std::fs::remove_dir_all(&place.folder)
                 .with_context(|| format!("remove {}", place.folder.display()))?;
         }
-        // The first warms up.
-        if round > 0 {
+        if of_round.iter().any(|run| run.lost > 0) {
+            overflowed += 1;
+            ensure!(
+                overflowed <= args.rounds.max(OVERFLOWS_MIN),
+                "queues for messages overflowed in {overflowed} rounds, and {} were without; run fewer --jobs",
+                rounds.len()
+            );
+        } else if std::mem::replace(&mut warm, true) {
             rounds.push(of_round.try_into().expect("one of each kind"));
         }
     }
-    println!("{} rounds of {} jobs on two nodes", args.rounds, args.jobs);
-    println!(
-        "journal      jobs/s: median (least to most)   of without   us/job   busy   stolen   bytes/job   jobs/write"
-    );
-    let mut ratio_process = f64::NAN;
-    for (index, name) in ["none", "process", "disk"].into_iter().enumerate() {
-        let of = |value: fn(&Throughput) -> f64| {
-            Spread::of(rounds.iter().map(|round| value(&round[index])).collect())
-        };
-        let rate = of(|run| run.jobs_per_second);
-        let ratio = Spread::of(
-            rounds.iter().map(|round| round[index].jobs_per_second / round[0].jobs_per_second).collect(),
-        );
-        let jobs = f64::from(args.jobs);
-        let commits = of(|run| run.commits as f64).median;
-        println!(
-            "{name:<12} {:>10.0} ({:.0} to {:.0})   {:.2} ({:.2} to {:.2})   {:.1}   {:.2}   {:.0} %   {:.0}   {:.0}",
-            rate.median,
-            rate.least,
-            rate.most,
-            ratio.median,
-            ratio.least,
-            ratio.most,
-            of(|run| run.processor_time.as_secs_f64() * 1e6).median,
-            of(|run| run.processor_time.as_secs_f64() * run.jobs_per_second).median,
-            of(|run| run.stolen as f64).median / jobs * 100.0,
-            of(|run| run.journal_bytes as f64).median / jobs,
-            if commits > 0.0 { jobs / commits } else { 0.0 },
-        );
-        if index == 1 {
-            ratio_process = ratio.median;
-        }
-    }
+    let ratio_process = show_throughput(args, &rounds, overflowed);
     let mut longest = Duration::ZERO;
     for history in [0, u64::from(args.jobs)] {
         let took = restart(&place()?, args.queued.into(), history)?;
@@ -128,6 +113,49 @@ fn measure(args: &JournalBenchArgs, folder: &Path) -> anyhow::Result<u8> {
     let failed = args.ratio_min.is_some_and(|min| ratio_process < min)
         || args.restart_max.is_some_and(|max| longest.as_secs_f64() > max);
     Ok(if failed { exit::OUT_OF_TOLERANCE } else { exit::DONE })
+}
+
+/// Prints the table. The median ratio with durability process.
+fn show_throughput(args: &JournalBenchArgs, rounds: &[[Throughput; 3]], overflowed: u32) -> f64 {
+    println!("{} rounds of {} jobs on two nodes; {overflowed} more overflowed", args.rounds, args.jobs);
+    println!(
+        "journal      jobs/s: median (least to most)   of without   us/job   of without   saturated   waited   \
+         stolen   bytes/job   jobs/write"
+    );
+    let mut ratio_process = f64::NAN;
+    for (index, name) in ["none", "process", "disk"].into_iter().enumerate() {
+        let spread = |value: &dyn Fn(&[Throughput; 3]) -> f64| Spread::of(rounds.iter().map(value).collect());
+        let of = |value: fn(&Throughput) -> f64| spread(&|round| value(&round[index]));
+        let rate = of(|run| run.jobs_per_second);
+        let ratio = spread(&|round| round[index].jobs_per_second / round[0].jobs_per_second);
+        let used = |run: &Throughput| run.processor_time.as_secs_f64();
+        let bound = spread(&|round| used(&round[0]) / used(&round[index]));
+        let jobs = f64::from(args.jobs);
+        let commits = of(|run| run.commits as f64).median;
+        println!(
+            "{name:<12} {:>10.0} ({:.0} to {:.0})   {:.2} ({:.2} to {:.2})   {:.1}   {:.2} ({:.2} to {:.2})   {:.0} %   \
+             {:.0} %   {:.0} %   {:.0}   {:.0}",
+            rate.median,
+            rate.least,
+            rate.most,
+            ratio.median,
+            ratio.least,
+            ratio.most,
+            of(|run| run.processor_time.as_secs_f64() * 1e6).median,
+            bound.median,
+            bound.least,
+            bound.most,
+            of(|run| run.saturation).median * 100.0,
+            of(|run| run.contention).median * 100.0,
+            of(|run| run.stolen as f64).median / jobs * 100.0,
+            of(|run| run.journal_bytes as f64).median / jobs,
+            if commits > 0.0 { jobs / commits } else { 0.0 },
+        );
+        if index == 1 {
+            ratio_process = ratio.median;
+        }
+    }
+    ratio_process
 }
 
 fn show_restart(took: &Restart, history: u64) {

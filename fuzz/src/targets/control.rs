@@ -92,7 +92,7 @@ fn hand_over(jobs: &[TimedJob]) {
     let mut now = Time::ZERO;
     while let Some(due) = arrivals.next_due() {
         now = now.max(due);
-        let job = arrivals.pop_due(now).expect("it is due");
+        let (job, _) = arrivals.pop_due(now).expect("it is due");
         work(&mut peer, &mut now, Input::Submitted(job.spec), job.run_time);
     }
 }

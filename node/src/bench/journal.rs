@@ -20,18 +20,17 @@ const FACTOR: f64 = 1000.0;
 /// Processors of both sites: the second is larger, so it steals from the first. As many as in small logs of the
 /// archive; some 14 and 28 jobs run at once.
 const PROCESSORS: [u32; 2] = [64, 128];
-/// Of this many jobs the first site gets all but one, so that the second must steal.
-const SHARE: u64 = 8;
+/// Of this many jobs the first site gets all but one. Seldom: jobs that wait at the second site go to the first at
+/// once, and more than fit into its outbox would have to be sent again.
+const SHARE: u64 = 64;
+/// Jobs come so much faster than any machine works, 200,000 in a second of the wall clock.
+const GAP: Span = Span::from_micros(5000);
 /// From the order to the start, on the wall clock.
 const LEAD: Duration = Duration::from_millis(300);
 /// Ample on a loaded machine.
 const PATIENCE: Duration = Duration::from_secs(120);
 /// Between two looks at nodes that work: seldom, for looking is work for them.
 const POLL: Duration = Duration::from_millis(20);
-/// Jobs that are handed over at once while nodes work.
-const PORTION: usize = 1000;
-/// Who hand over to each node: so many that it never waits for the next portion.
-const FEEDERS: usize = 4;
 
 /// How nodes are started, and where they keep files.
 #[derive(Clone, Debug)]
@@ -47,11 +46,17 @@ pub struct Place {
 /// What one run did.
 #[derive(Clone, Copy, Debug)]
 pub struct Throughput {
-    /// Jobs in a second of the wall clock, from the first hand-over until all jobs have ended and all events are
-    /// collected.
+    /// Jobs in a second of the wall clock, from the start until all jobs have ended and all events are collected.
     pub jobs_per_second: f64,
-    /// Processor time of both nodes for each job.
+    /// Processor time of both nodes for each job, with the hand-over.
     pub processor_time: Duration,
+    /// The part of the time from the start on in which the busier node used a processor or waited for one that others
+    /// had. Near 1 it is the bound.
+    pub saturation: f64,
+    /// The part in which it waited for one.
+    pub contention: f64,
+    /// Messages that did not fit into a queue. With any, the nodes waited for repetitions, and the run says nothing.
+    pub lost: u64,
     /// Jobs that ended at another site than they were submitted at.
     pub stolen: u64,
     /// Bytes of both journals at the end, with write-ahead logs; 0 without.
@@ -60,8 +65,9 @@ pub struct Throughput {
     pub commits: u64,
 }
 
-/// Runs so many jobs without run times on two sites, as fast as the nodes can: with a journal or without. They are
-/// handed over while the clocks run, and events are collected meanwhile, as a coordinator does.
+/// Runs so many jobs without run times on two sites: with a journal or without. As in a run they are handed over
+/// before the start, and events are collected meanwhile. They come faster than the nodes can work, and no message is
+/// delayed.
 ///
 /// # Errors
 /// If the nodes do not run or do something else.
@@ -70,45 +76,43 @@ pub fn throughput(place: &Place, jobs: u64, durability: Option<Durability>) -> a
         [1, 2].into_iter().map(|site| config(&place.folder, site, durability)).collect();
     let mut fleet = Fleet::spawn_each(&place.order(), &configs)?;
     fleet.wait_ready(PATIENCE)?;
+    let jobs: Vec<TimedJob> = (1..=jobs).map(short_job).collect();
+    let before = Use::of(&fleet)?;
+    fleet.feed(&jobs, |job| job.spec.origin)?;
     fleet.start(FACTOR, Time::ZERO, LEAD)?;
     std::thread::sleep(LEAD);
-    let jobs: Vec<TimedJob> = (1..=jobs).map(short_job).collect();
-    let before = processor_time(&fleet)?;
-    let begun = Instant::now();
-    let feeders = fleet.clients().zip([1, 2].map(SiteId)).flat_map(|(client, site)| {
-        let share: Vec<TimedJob> = jobs.iter().filter(|job| job.spec.origin == site).copied().collect();
-        let feed = |part: &[TimedJob]| {
-            let (client, part) = (client.clone(), part.to_vec());
-            std::thread::spawn(move || part.chunks(PORTION).try_for_each(|portion| client.jobs(portion)))
-        };
-        share.chunks(share.len().div_ceil(FEEDERS).max(1)).map(feed).collect::<Vec<_>>()
-    });
-    let feeders: Vec<_> = feeders.collect();
-    let (mut ended, mut stolen) = (0, 0);
+    let (begun, at_start) = (Instant::now(), Use::of(&fleet)?);
+    let (mut ended, mut stolen, mut lost) = (0, 0, 0);
     while ended < jobs.len() {
         ensure!(begun.elapsed() < PATIENCE, "{ended} of {} jobs ended within {PATIENCE:?}", jobs.len());
         std::thread::sleep(POLL);
-        fleet.take_events(&mut |event| {
-            if let EventKind::Completed { job, .. } = event.kind {
+        fleet.take_events(&mut |event| match event.kind {
+            EventKind::Completed { job, .. } => {
                 ended += 1;
                 stolen += u64::from(event.site != jobs[job.0 as usize - 1].spec.origin);
             }
+            EventKind::Lost { .. } => lost += 1,
+            _ => {}
         })?;
     }
     let wall = begun.elapsed();
-    let processor_time = processor_time(&fleet)?.saturating_sub(before);
-    for feeder in feeders {
-        feeder.join().expect("handing over does not panic")?;
-    }
+    let at_end = Use::of(&fleet)?;
     let mut commits = 0;
     for client in fleet.clients() {
         commits += series(&client.metrics()?, "stealgrid_journal_commits_total{").unwrap_or(0.0) as u64;
     }
     let journal_bytes = configs.iter().filter_map(|config| config.data_dir.as_deref()).map(bytes_of).sum();
     fleet.stop(PATIENCE)?;
+    let part = |time: Duration| time.as_secs_f64() / wall.as_secs_f64();
+    let of_nodes = at_end.iter().zip(&at_start).map(|(end, start)| end.since(start));
+    let busier = of_nodes.max_by_key(|used| used.ran + used.waited).context("there is a node")?;
+    let ran: Duration = at_end.iter().zip(&before).map(|(end, start)| end.since(start).ran).sum();
     Ok(Throughput {
         jobs_per_second: jobs.len() as f64 / wall.as_secs_f64(),
-        processor_time: processor_time / u32::try_from(jobs.len())?,
+        processor_time: ran / u32::try_from(jobs.len())?,
+        saturation: part(busier.ran + busier.waited),
+        contention: part(busier.waited),
+        lost,
         stolen,
         journal_bytes,
         commits,
@@ -241,10 +245,11 @@ fn config(folder: &Path, site: u32, durability: Option<Durability>) -> NodeConfi
     config
 }
 
-/// A job that ends when it starts, due at once.
+/// A job that ends when it starts.
 fn short_job(id: u64) -> TimedJob {
     let origin = if id.is_multiple_of(SHARE) { SiteId(2) } else { SiteId(1) };
-    job(id, origin, 1 + (id % 8) as u32, Time::ZERO, Span::ZERO)
+    let submit = Time::from_micros(GAP.as_micros() * id as i64);
+    job(id, origin, 1 + (id % 8) as u32, submit, Span::ZERO)
 }
 
 fn job(id: u64, origin: SiteId, processors: u32, submit: Time, run_time: Span) -> TimedJob {
@@ -253,17 +258,35 @@ fn job(id: u64, origin: SiteId, processors: u32, submit: Time, run_time: Span) -
     TimedJob { spec, run_time }
 }
 
-/// What all nodes have used of processors, by all their threads.
-fn processor_time(fleet: &Fleet) -> anyhow::Result<Duration> {
-    let mut nanos = 0;
-    for process in fleet.process_ids() {
+/// What all threads of a node have had of processors.
+#[derive(Clone, Copy, Debug, Default)]
+struct Use {
+    ran: Duration,
+    /// Could have run, and others did.
+    waited: Duration,
+}
+
+impl Use {
+    /// Of each node so far.
+    fn of(fleet: &Fleet) -> anyhow::Result<Vec<Use>> {
+        fleet.process_ids().map(Use::of_process).collect()
+    }
+
+    fn of_process(process: u32) -> anyhow::Result<Use> {
+        let mut used = Use::default();
         for thread in std::fs::read_dir(format!("/proc/{process}/task"))? {
             // A thread may end meanwhile.
             let Ok(text) = std::fs::read_to_string(thread?.path().join("schedstat")) else { continue };
-            nanos += text.split_whitespace().next().and_then(|field| field.parse::<u64>().ok()).unwrap_or(0);
+            let mut nanos = text.split_whitespace().filter_map(|field| field.parse().ok());
+            used.ran += Duration::from_nanos(nanos.next().unwrap_or(0));
+            used.waited += Duration::from_nanos(nanos.next().unwrap_or(0));
         }
+        Ok(used)
     }
-    Ok(Duration::from_nanos(nanos))
+
+    fn since(&self, earlier: &Use) -> Use {
+        Use { ran: self.ran.saturating_sub(earlier.ran), waited: self.waited.saturating_sub(earlier.waited) }
+    }
 }
 
 /// Bytes of all files of a directory; 0 if there is none.

@@ -88,6 +88,7 @@ pub struct Remains {
 pub fn remains(dir: &Path, from: u64) -> Result<Remains, JournalError> {
     let store = look(dir)?;
     let Saved { durable, arrivals, .. } = Saved::read(&store)?;
+    let arrivals = arrivals.into_values().flatten().collect();
     let mut events = Vec::new();
     store.events(from, &mut |first, group| {
         let skip = usize::try_from(from.saturating_sub(first)).unwrap_or(usize::MAX);
@@ -120,8 +121,10 @@ pub fn show(dir: &Path) -> Result<String, JournalError> {
         )),
         None => line(format_args!("the trace clock was not started")),
     }
-    line(format_args!("jobs to come: {}", saved.arrivals.len()));
-    for job in &saved.arrivals {
+    let mut arrivals: Vec<_> = saved.arrivals.values().flatten().collect();
+    arrivals.sort_by_key(|job| job.spec.key());
+    line(format_args!("jobs to come: {}", arrivals.len()));
+    for job in arrivals {
         line(format_args!(
             "  job {} at {} s, {} processors",
             job.spec.id, job.spec.submit, job.spec.processors

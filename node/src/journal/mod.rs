@@ -18,7 +18,7 @@ mod row;
 mod saved;
 mod store;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -38,16 +38,18 @@ use crate::config::PeerAddress;
 use crate::metrics::Totals;
 
 /// The version of what is in the file.
-pub const FORMAT: u32 = 2;
+pub const FORMAT: u32 = 3;
 
-/// Bytes of changes that are gathered before they are brought into the rows: some 150,000, which a start reads in a
-/// fraction of a second. What comes and goes meanwhile never is a row.
-const GATHERED_BYTES: usize = 16 * 1024 * 1024;
+/// Bytes of changes that are gathered before they are brought into the rows: of some 150,000 jobs, which a start reads
+/// in a fraction of a second. What comes and goes meanwhile never is a row.
+const GATHERED_BYTES: usize = 12 * 1024 * 1024;
+/// A commit counts as so many bytes of them at least: it is one more to read at the start.
+const COMMIT_BYTES: usize = 16;
 /// Rows that a commit brings up to date at least, if there are any: about a millisecond.
 const ROWS_PER_COMMIT: usize = 512;
-/// A change has more bytes than this: so many rows per byte of changes, and the rows are up to date before as many
+/// A change has at least so many bytes: so many rows per byte of changes, and the rows are up to date before as many
 /// changes are gathered again.
-const CHANGE_BYTES_MIN: usize = 16;
+const CHANGE_BYTES_MIN: usize = 3;
 
 /// What a journal survives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
@@ -82,22 +84,24 @@ pub struct Journal {
     /// Transfers as of all that was noted.
     ledger: Ledger,
     life: u32,
-    /// Owned jobs that execute, and in which life they began.
-    begun: BTreeMap<JobId, u32>,
+    /// Jobs that are owned; of those that execute, in which life they began.
+    owned: HashMap<JobId, Option<u32>>,
     taken_over: u64,
-    portions: u64,
-    /// What the next commit writes.
+    /// Of how many jobs the time has come, by portion.
+    come: BTreeMap<u64, u64>,
+    /// Portions of which that is not in the changes.
+    coming: BTreeSet<u64>,
+    /// What was noted since rows last became stale; the end of it waits for the next commit.
     changes: Changes,
     /// Events that it adds.
     events: Vec<Event>,
     /// The number of the first of them.
     first_event: u64,
-    /// What the changes make of rows that were written since rows last became stale.
-    gathered: Rows,
-    /// Bytes of those changes, and some for each commit.
-    gathered_bytes: usize,
-    /// Rows that are to be brought up to date.
+    /// Commits since then.
+    gathered: usize,
+    /// Rows that are to be brought up to date, and how many of them are.
     stale: Rows,
+    fresh: usize,
     /// With them the rows have everything up to this commit.
     stale_until: Option<u64>,
 }
@@ -127,7 +131,7 @@ impl Journal {
         if is_new {
             let mut changes = Changes::default();
             changes.put(Key::single(Single::About), about);
-            let (changes, rows, events) = (changes.bytes(), &[], &[]);
+            let (changes, rows, events) = (changes.pending(), &[], &[]);
             store.commit(&Commit { changes, rows, folded: None, first_event: 0, events })?;
             store.read_log()?;
         }
@@ -159,15 +163,16 @@ impl Journal {
         Journal {
             ledger: saved.durable.ledger.clone(),
             life: saved.durable.life.unwrap_or(0),
-            begun: saved.begun.clone(),
+            owned: saved.durable.jobs.keys().map(|job| (*job, saved.begun.get(job).copied())).collect(),
             taken_over: saved.durable.taken_over.len() as u64,
-            portions: saved.portions,
+            come: saved.come.clone(),
+            coming: BTreeSet::new(),
             changes: Changes::default(),
             events: Vec::new(),
             first_event: saved.next_event,
-            gathered: Rows::new(),
-            gathered_bytes: 0,
+            gathered: 0,
             stale: store.take_logged(),
+            fresh: 0,
             stale_until,
             store,
         }
@@ -189,20 +194,25 @@ impl Journal {
                 self.put(Key::single(Single::Life), &life);
             }
             Fact::Owns { job, custody, place } => {
-                self.ends_here(job.id);
-                let kept = Kept { job, custody, place, started: None };
-                self.put(Key::new(Kind::Job, job.id.0, 0), &(kept, run_time(job.id)));
+                let is_new = self.ends_here(job.id);
+                let key = Key::new(Kind::Job, job.id.0, 0);
+                let kept = (Kept { job, custody, place, started: None }, run_time(job.id));
+                if is_new {
+                    self.changes.put_new(key, &kept)
+                } else {
+                    self.changes.put(key, &kept)
+                }
+                self.owned.insert(job.id, None);
             }
             Fact::Started { job, at } => {
-                self.begun.insert(job, self.life);
-                self.put(Key::new(Kind::Begun, job.0, self.life.into()), &at);
+                self.owned.insert(job, Some(self.life));
+                self.changes.put_new(Key::new(Kind::Begun, job.0, self.life.into()), &at);
             }
-            Fact::Ended { job } => {
-                self.ends_here(job);
-                self.remove(Key::new(Kind::Job, job.0, 0));
-            }
+            Fact::Ended { job } => self.owned_no_longer(job),
             Fact::Ledger(record) => self.ledger(&record, run_time),
-            Fact::Routed { to, number } => self.put(Key::new(Kind::Route, to.0.into(), number), &()),
+            Fact::Routed { to, number } => {
+                self.changes.put_new(Key::new(Kind::Route, to.0.into(), number), &())
+            }
             Fact::Ward(ward) => {
                 let id = ward.job.id;
                 self.put(Key::new(Kind::Ward, id.0, 0), &(ward, run_time(id)));
@@ -219,11 +229,18 @@ impl Journal {
         }
     }
 
-    /// A job executes no longer, if it did.
-    fn ends_here(&mut self, job: JobId) {
-        if let Some(life) = self.begun.remove(&job) {
+    /// A job executes no longer, if it did. Whether it is not owned.
+    fn ends_here(&mut self, job: JobId) -> bool {
+        let owned = self.owned.remove(&job);
+        if let Some(Some(life)) = owned {
             self.remove(Key::new(Kind::Begun, job.0, life.into()));
         }
+        owned.is_none()
+    }
+
+    fn owned_no_longer(&mut self, job: JobId) {
+        self.ends_here(job);
+        self.remove(Key::new(Kind::Job, job.0, 0));
     }
 
     fn ledger(&mut self, record: &Record, run_time: impl Fn(JobId) -> Option<Span>) {
@@ -236,8 +253,9 @@ impl Journal {
         match *record {
             Record::Out { to, transfer } => {
                 let id = transfer.job.id;
-                self.remove(Key::new(Kind::Job, id.0, 0));
-                self.put(Key::new(Kind::Out, to.0.into(), transfer.number), &(transfer, run_time(id)));
+                self.owned_no_longer(id);
+                self.changes
+                    .put_new(Key::new(Kind::Out, to.0.into(), transfer.number), &(transfer, run_time(id)));
                 self.put(Key::new(Kind::Next, to.0.into(), 0), &(transfer.number + 1));
             }
             Record::Settled { to, number, .. } | Record::Voided { to, number } => {
@@ -245,7 +263,7 @@ impl Journal {
                 self.remove(Key::new(Kind::Route, to.0.into(), number));
             }
             Record::Tomb { from, number, answer } => {
-                self.put(Key::new(Kind::Tomb, from.0.into(), number), &answer);
+                self.changes.put_new(Key::new(Kind::Tomb, from.0.into(), number), &answer);
                 self.numbers(from);
             }
             Record::Floor { from, .. } => self.numbers(from),
@@ -270,19 +288,16 @@ impl Journal {
         self.events.push(event);
     }
 
-    /// Notes jobs that were handed over and are to be submitted later.
-    pub fn handed_over(&mut self, jobs: &[TimedJob]) {
-        let ids: Vec<JobId> = jobs.iter().map(|job| job.spec.id).collect();
-        self.put(Key::new(Kind::Portion, self.portions, 0), &ids);
-        self.portions += 1;
-        for job in jobs {
-            self.put(Key::new(Kind::Arrival, job.spec.id.0, 0), job);
-        }
+    /// Notes a portion of jobs that were handed over and are to be submitted later.
+    pub fn handed_over(&mut self, portion: u64, mut jobs: Vec<TimedJob>) {
+        jobs.sort_unstable_by_key(|job| job.spec.key());
+        self.changes.put_new(Key::new(Kind::Portion, portion, 0), &jobs);
     }
 
-    /// Notes that the time of a job has come.
-    pub fn submitted(&mut self, job: JobId) {
-        self.remove(Key::new(Kind::Arrival, job.0, 0));
+    /// Notes that the time of the next job of a portion has come, in the order of the queue.
+    pub fn submitted(&mut self, portion: u64) {
+        *self.come.entry(portion).or_default() += 1;
+        self.coming.insert(portion);
     }
 
     /// Notes when the trace clock starts.
@@ -317,12 +332,12 @@ impl Journal {
 
     /// Whether there is something to commit.
     pub fn is_dirty(&self) -> bool {
-        !self.changes.bytes().is_empty() || !self.events.is_empty()
+        !self.changes.pending().is_empty() || !self.coming.is_empty() || !self.events.is_empty()
     }
 
     /// Changes and events that wait for a commit, as an estimate of their bytes.
     pub fn pending_bytes(&self) -> usize {
-        self.changes.bytes().len() + self.events.len() * size_of::<Event>()
+        self.changes.pending().len() + self.events.len() * size_of::<Event>()
     }
 
     /// Writes everything that was noted, or nothing.
@@ -339,29 +354,35 @@ impl Journal {
     /// # Errors
     /// As for [`Journal::commit`].
     pub fn tidy(&mut self) -> Result<bool, JournalError> {
-        if self.stale.is_empty() {
+        if self.stale_until.is_none() {
             return Ok(false);
         }
         self.write_all()?;
-        Ok(!self.stale.is_empty())
+        Ok(self.stale_until.is_some())
     }
 
     fn write_all(&mut self) -> Result<(), JournalError> {
-        let changes = self.changes.bytes();
+        for portion in std::mem::take(&mut self.coming) {
+            self.changes.put(Key::new(Kind::Come, portion, 0), &self.come[&portion]);
+        }
+        let changes = self.changes.pending();
         let some = ROWS_PER_COMMIT.max(changes.len() / CHANGE_BYTES_MIN);
-        let rows: Vec<_> = std::iter::from_fn(|| self.stale.pop_first()).take(some).collect();
-        let folded = self.stale_until.take_if(|_| self.stale.is_empty());
+        let rows: Vec<_> = self.stale.from(self.fresh).take(some).collect();
+        let is_done = self.fresh + rows.len() == self.stale.len();
+        let folded = self.stale_until.filter(|_| is_done);
         let (first_event, events) = (self.first_event, &self.events[..]);
         self.store.commit(&Commit { changes, rows: &rows, folded, first_event, events })?;
-        changes::gather(changes, &mut self.gathered).expect("the journal has noted it");
-        self.gathered_bytes += changes.len() + CHANGE_BYTES_MIN;
-        self.changes.clear();
+        self.fresh += rows.len();
+        if is_done {
+            (self.stale, self.fresh, self.stale_until) = (Rows::default(), 0, None);
+        }
+        self.changes.committed();
+        self.gathered += 1;
         self.first_event = self.next_event();
         self.events.clear();
         // While rows are stale, more are gathered: two generations never mix.
-        if self.gathered_bytes >= GATHERED_BYTES && self.stale_until.is_none() {
-            std::mem::swap(&mut self.stale, &mut self.gathered);
-            self.gathered_bytes = 0;
+        if self.changes.len() + self.gathered * COMMIT_BYTES >= GATHERED_BYTES && self.stale_until.is_none() {
+            (self.stale, self.gathered) = (self.changes.take(), 0);
             self.stale_until = Some(self.store.commits());
         }
         Ok(())

@@ -1,10 +1,11 @@
 //! Rows: what a key means, how a value becomes bytes, and the checksum that tells a damaged one.
 
+use bincode::{DefaultOptions, Options as _};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 /// What a row is about. The numbers are on disk: never reuse one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub(super) enum Kind {
     /// Single values; see [`Single`].
@@ -21,9 +22,7 @@ pub(super) enum Kind {
     Tomb = 5,
     /// A transfer that brings a job home, by receiver and number.
     Route = 6,
-    /// A job to come, by its id.
-    Arrival = 7,
-    /// Ids of a portion of jobs that was handed over, by the number of the portion.
+    /// Jobs that were handed over together, in the order in which they are to come, by the number of the portion.
     Portion = 8,
     /// The journal that another site had when it was last heard of, by site.
     Other = 9,
@@ -37,6 +36,8 @@ pub(super) enum Kind {
     TakenOver = 13,
     /// Since when an owned job executes, by its id and the life in which it began.
     Begun = 14,
+    /// How many of the first jobs of a portion have come, by the number of the portion.
+    Come = 15,
 }
 
 impl Kind {
@@ -48,7 +49,6 @@ impl Kind {
         Kind::Numbers,
         Kind::Tomb,
         Kind::Route,
-        Kind::Arrival,
         Kind::Portion,
         Kind::Other,
         Kind::Ward,
@@ -56,15 +56,11 @@ impl Kind {
         Kind::Void,
         Kind::TakenOver,
         Kind::Begun,
+        Kind::Come,
     ];
 
     pub(super) fn of(number: i64) -> Option<Kind> {
         Kind::ALL.into_iter().find(|kind| i64::from(*kind as u8) == number)
-    }
-
-    /// Whether no such row is ever put twice: not changed, and not put again after it was removed.
-    pub(super) fn is_put_once(self) -> bool {
-        matches!(self, Kind::Arrival | Kind::Begun | Kind::Out | Kind::Route | Kind::Tomb)
     }
 
     /// For people.
@@ -77,7 +73,6 @@ impl Kind {
             Kind::Numbers => "numbers of senders",
             Kind::Tomb => "answers given",
             Kind::Route => "routes home",
-            Kind::Arrival => "jobs to come",
             Kind::Portion => "portions handed over",
             Kind::Other => "other sites",
             Kind::Ward => "jobs given away",
@@ -85,6 +80,7 @@ impl Kind {
             Kind::Void => "epochs of take-overs",
             Kind::TakenOver => "jobs taken over",
             Kind::Begun => "jobs that execute",
+            Kind::Come => "portions of which jobs have come",
         }
     }
 }
@@ -110,7 +106,7 @@ pub(super) enum Single {
 }
 
 /// The name of a row.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Key {
     pub(super) kind: Kind,
     pub(super) a: u64,
@@ -127,14 +123,21 @@ impl Key {
     }
 }
 
-/// The bytes of a value.
+/// The bytes of a value. Small numbers take few.
 pub(super) fn encode(value: &impl Serialize) -> Vec<u8> {
-    bincode::serialize(value).expect("what is kept is plain data of bounded length")
+    let mut bytes = Vec::new();
+    encode_into(&mut bytes, value);
+    bytes
 }
 
-/// The value of these bytes.
+/// Adds the bytes of a value.
+pub(super) fn encode_into(bytes: &mut Vec<u8>, value: &impl Serialize) {
+    DefaultOptions::new().serialize_into(bytes, value).expect("what is kept is plain data of bounded length");
+}
+
+/// The value of these bytes, all of them.
 pub(super) fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {
-    bincode::deserialize(bytes).map_err(|error| format!("unreadable: {error}"))
+    DefaultOptions::new().deserialize(bytes).map_err(|error| format!("unreadable: {error}"))
 }
 
 /// The checksum of a row: it covers the key, so that a value in the wrong place is found, too.

@@ -27,8 +27,8 @@ pub struct Saved {
     pub durable: Durable,
     /// Run times of jobs that are here or on their way from here.
     pub run_times: BTreeMap<JobId, Span>,
-    /// Jobs to come.
-    pub arrivals: Vec<TimedJob>,
+    /// Jobs to come, by the portion in which they were handed over, each in the order in which they come.
+    pub arrivals: BTreeMap<u64, Vec<TimedJob>>,
     /// All jobs that were ever handed over.
     pub handed_over: BTreeSet<JobId>,
     /// When the trace clock started.
@@ -51,7 +51,10 @@ pub struct Saved {
     pub took: Took,
     /// In which life the jobs began that execute.
     pub(super) begun: BTreeMap<JobId, u32>,
-    pub(super) portions: u64,
+    /// Of how many jobs of each portion the time has come.
+    pub(super) come: BTreeMap<u64, u64>,
+    /// How many portions were handed over.
+    pub portions: u64,
 }
 
 impl Saved {
@@ -62,7 +65,7 @@ impl Saved {
             about,
             durable: Durable::default(),
             run_times: BTreeMap::new(),
-            arrivals: Vec::new(),
+            arrivals: BTreeMap::new(),
             handed_over: BTreeSet::new(),
             clock: None,
             listen: Vec::new(),
@@ -74,6 +77,7 @@ impl Saved {
             untold: Vec::new(),
             took: Took::default(),
             begun: BTreeMap::new(),
+            come: BTreeMap::new(),
             portions: 0,
         }
     }
@@ -85,7 +89,7 @@ impl Saved {
     pub fn check(&self, config: &PeerConfig) -> Result<(), String> {
         self.durable.check(config)?;
         let is_time = |micros: i64| (0..=protocol::MICROS_MAX).contains(&micros);
-        for job in &self.arrivals {
+        for job in self.arrivals.values().flatten() {
             if !protocol::is_job_of(&config.grid, &job.spec) || !is_time(job.run_time.as_micros()) {
                 return Err(format!("job {} is to come and none of this grid", job.spec.id));
             }
@@ -165,18 +169,34 @@ impl Saved {
             durable.taken_over.push(void);
             Ok(())
         })?;
-        let mut arrivals = Vec::new();
-        each::<TimedJob>(store, Kind::Arrival, &mut |_, job| {
-            arrivals.push(job);
+        let mut come = BTreeMap::new();
+        each::<u64>(store, Kind::Come, &mut |key, count| {
+            come.insert(key.a, count);
             Ok(())
         })?;
+        let mut arrivals = BTreeMap::new();
         let mut handed_over = BTreeSet::new();
         let mut portions = 0;
-        each::<Vec<JobId>>(store, Kind::Portion, &mut |key, ids| {
-            handed_over.extend(ids);
-            portions = key.a + 1;
+        each::<Vec<TimedJob>>(store, Kind::Portion, &mut |key, jobs| {
+            if let Some(twice) = jobs.iter().find(|job| !handed_over.insert(job.spec.id)) {
+                return Err(format!("job {} was handed over twice", twice.spec.id));
+            }
+            // Which of them have come is known by their number alone.
+            if !jobs.is_sorted_by_key(|job| job.spec.key()) {
+                return Err(format!("the jobs of portion {} are out of order", key.a));
+            }
+            let come = come.get(&key.a).copied().unwrap_or(0);
+            let left = usize::try_from(come).ok().and_then(|come| jobs.get(come..));
+            let left = left.ok_or_else(|| format!("{come} jobs of a portion of {} have come", jobs.len()))?;
+            if !left.is_empty() {
+                arrivals.insert(key.a, left.to_vec());
+            }
+            portions = key.a.checked_add(1).ok_or("a portion has no number")?;
             Ok(())
         })?;
+        if let Some(portion) = come.keys().find(|portion| **portion >= portions) {
+            return Err(damaged(format!("portion {portion} of the jobs handed over is missing")));
+        }
         let mut others = BTreeMap::new();
         each::<u64>(store, Kind::Other, &mut |key, incarnation| {
             others.insert(site(key)?, incarnation);
@@ -216,6 +236,7 @@ impl Saved {
             untold,
             took: Took::default(),
             begun,
+            come,
             portions,
         })
     }

@@ -16,7 +16,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, params};
 use scheduler::Event;
 
 use super::Durability;
-use super::changes::{self, Rows};
+use super::changes::{Changes, Rows};
 use super::error::JournalError;
 use super::row::{Key, Kind, Single, checksum, decode, encode};
 
@@ -57,10 +57,10 @@ pub(super) struct Store {
 
 /// What is written at once.
 pub(super) struct Commit<'a> {
-    /// See [`changes`].
+    /// See [`super::changes`].
     pub(super) changes: &'a [u8],
     /// Rows to bring up to date.
-    pub(super) rows: &'a [(Key, Option<Vec<u8>>)],
+    pub(super) rows: &'a [(Key, Option<&'a [u8]>)],
     /// The rows are up to date with all changes up to this commit.
     pub(super) folded: Option<u64>,
     /// The number of the first event.
@@ -113,7 +113,7 @@ impl Store {
         }
         let db = Connection::open_with_flags(&path, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(&fail)?;
         prepare(&db, durability, bytes_max).map_err(&fail)?;
-        let mut store = Store { db, path, guard, commits: 0, logged: Rows::new(), damage: Vec::new() };
+        let mut store = Store { db, path, guard, commits: 0, logged: Rows::default(), damage: Vec::new() };
         // Events are checked when they are read, so that a start does not take longer the more there are.
         store.check("('row')")?;
         store.check("('log')")?;
@@ -138,7 +138,7 @@ impl Store {
         let guard = File::open(dir.join(LOCK)).map_err(file_error)?;
         let db = Connection::open_with_flags(&path, OpenFlags::SQLITE_OPEN_READ_ONLY);
         let db = db.map_err(failure(&path))?;
-        let mut store = Store { db, path, guard, commits: 0, logged: Rows::new(), damage: Vec::new() };
+        let mut store = Store { db, path, guard, commits: 0, logged: Rows::default(), damage: Vec::new() };
         store.read_log()?;
         Ok(store)
     }
@@ -172,7 +172,7 @@ impl Store {
         let folded: u64 = self.single(Single::Folded)?.unwrap_or(0);
         self.commits = folded;
         let fail = self.failure();
-        let (mut logged, mut damage) = (Rows::new(), Vec::new());
+        let (mut changes, mut damage) = (Changes::default(), Vec::new());
         let mut statement =
             self.db.prepare("SELECT number, value, sum FROM log ORDER BY number").map_err(&fail)?;
         let mut rows = statement.query([]).map_err(&fail)?;
@@ -187,14 +187,14 @@ impl Store {
             }
             self.commits = number;
             if i64::from(checksum(LOG, number, 0, &value)) == sum {
-                damage.extend(changes::apply(&value, &mut logged).err());
+                damage.extend(changes.read(&value).err());
             } else {
                 damage.push(format!("the checksum of write {number} is wrong"));
             }
         }
         drop(rows);
         drop(statement);
-        (self.logged, self.damage) = (logged, damage);
+        (self.logged, self.damage) = (changes.take(), damage);
         Ok(())
     }
 
@@ -239,10 +239,9 @@ impl Store {
         each: &mut dyn FnMut(Result<Row, String>) -> Result<(), JournalError>,
     ) -> Result<(), JournalError> {
         let fail = self.failure();
-        let of_kind = Key::new(kind, 0, 0)..=Key::new(kind, u64::MAX, u64::MAX);
-        let mut logged = self.logged.range(of_kind).peekable();
+        let mut logged = self.logged.of(kind).peekable();
         let logged_row =
-            |(key, value): (&Key, &Option<Vec<u8>>)| value.clone().map(|value| Row { key: *key, value });
+            |(key, value): (Key, Option<&[u8]>)| value.map(|value| Row { key, value: value.to_vec() });
         let text = "SELECT a, b, value, sum FROM row WHERE kind = ?1 ORDER BY a, b";
         let mut statement = self.db.prepare_cached(text).map_err(&fail)?;
         let mut rows = statement.query([kind as u8]).map_err(&fail)?;
@@ -255,8 +254,8 @@ impl Store {
             let key = Key::new(kind, a, b);
             let good = i64::from(checksum(kind as u8, a, b, &value)) == sum;
             let mut stale = false;
-            while let Some(change) = logged.next_if(|(changed, _)| **changed <= key) {
-                stale |= *change.0 == key;
+            while let Some(change) = logged.next_if(|(changed, _)| *changed <= key) {
+                stale |= change.0 == key;
                 logged_row(change).map_or(Ok(()), |row| each(Ok(row)))?;
             }
             if !good {

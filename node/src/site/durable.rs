@@ -1,7 +1,7 @@
 //! The site loop with a journal: one atomic write for all that happens at an instant, before anybody sees it.
 //!
-//! Frames wait for the commit in `unsent`; the control interface is answered between instants, so it tells only what
-//! is written. A start needs no waiting: if it is forgotten, so is the timer that stands for the job.
+//! Frames wait for the commit, see [`super::unsent`]; the control interface is answered between instants, so it tells
+//! only what is written. A start needs no waiting: if it is forgotten, so is the timer that stands for the job.
 
 use std::time::{Duration, SystemTime};
 
@@ -15,9 +15,6 @@ use crate::config::PeerAddress;
 use crate::event_log::Forgotten;
 use crate::journal::{Journal, Saved, Took};
 
-/// Bytes of changes and events that wait for a write at most, while nobody waits for them: a write of this size takes
-/// a fraction of a millisecond.
-const PENDING_BYTES: usize = 64 * 1024;
 /// Metrics are kept with every so many events: a start counts fewer again.
 const TOTALS_EVERY: u64 = 5000;
 
@@ -41,7 +38,7 @@ impl SiteLoop {
             self.control.arm();
         }
         self.now = saved.last_event.into_iter().chain([self.clock.at(begun)]).max().expect("there is one");
-        self.arrivals.resume(&saved.arrivals, saved.handed_over);
+        self.arrivals.resume(&saved.arrivals, saved.portions, saved.handed_over);
         for (job, run_time) in &saved.run_times {
             self.executor.learn(*job, *run_time);
         }
@@ -66,7 +63,7 @@ impl SiteLoop {
             tracing::info!(
                 life = self.peer.life(),
                 jobs = saved.durable.jobs.len(),
-                to_come = saved.arrivals.len(),
+                to_come = self.arrivals.held(),
                 events = saved.next_event,
                 ?open,
                 ?read,
@@ -87,12 +84,12 @@ impl SiteLoop {
         }
     }
 
-    /// Writes what was noted if somebody waits for it, or if it has become much. A site that has more to do at once
-    /// does that first: several instants share a write, and nobody has seen any of them.
+    /// Writes what was noted if a frame has waited for it long enough, or if it has become much. A site that has more
+    /// to do at once does that first: several instants share a write, and nobody has seen any of them.
     pub(super) fn commit_if_due(&mut self) -> anyhow::Result<()> {
         let Some(journal) = &self.journal else { return Ok(()) };
-        let waits = !self.unsent.is_empty();
-        if waits || journal.pending_bytes() >= PENDING_BYTES { self.commit() } else { Ok(()) }
+        let is_due = self.unsent.is_due(Instant::now(), journal.pending_bytes());
+        if is_due { self.commit() } else { Ok(()) }
     }
 
     /// Writes what was noted, then sends what waits for that.
@@ -108,7 +105,7 @@ impl SiteLoop {
                 self.metrics.journal_written();
             }
             // One that cannot be sent is an event, which is written as well.
-            let unsent = std::mem::take(&mut self.unsent);
+            let unsent = self.unsent.take();
             if unsent.is_empty() {
                 break;
             }

@@ -1,0 +1,97 @@
+//! Frames of a site with a journal that wait for a write: how long, and what they wait for beside it.
+//!
+//! A site that has nothing else to do writes at once and does not ask here.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::network::Outgoing;
+
+/// Bytes of changes and events that wait for a write at most: a write of this size takes about a millisecond.
+pub(super) const PENDING_BYTES: usize = 256 * 1024;
+/// A site that has more to do at once lets a frame wait so long for a write: some hundred jobs share one.
+pub(super) const WAIT_MAX: Duration = Duration::from_millis(4);
+
+/// Frames that leave with the next write; always none without a journal.
+#[derive(Debug, Default)]
+pub(super) struct Unsent {
+    frames: Vec<Outgoing>,
+    /// Since when the first of them waits.
+    since: Option<Instant>,
+}
+
+impl Unsent {
+    /// Adds a frame.
+    pub(super) fn push(&mut self, now: Instant, frame: Outgoing) {
+        self.since.get_or_insert(now);
+        self.frames.push(frame);
+    }
+
+    /// Whether a site that has more to do must write first, with so many bytes to write. Nobody has seen anything of
+    /// what they tell, so several instants may share a write.
+    pub(super) fn is_due(&self, now: Instant, pending_bytes: usize) -> bool {
+        pending_bytes >= PENDING_BYTES || self.since.is_some_and(|since| now - since >= WAIT_MAX)
+    }
+
+    /// All frames, in the order in which they came.
+    pub(super) fn take(&mut self) -> Vec<Outgoing> {
+        self.since = None;
+        std::mem::take(&mut self.frames)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use scheduler::SiteId;
+    use scheduler::event::MessageKind;
+
+    use super::*;
+
+    fn frame(number: u32) -> Outgoing {
+        Outgoing { to: SiteId(2), kind: MessageKind::Grant, bytes: number.to_le_bytes().to_vec() }
+    }
+
+    /// A site that is never idle looks once in each step, after it has added a frame in some of them.
+    #[test]
+    fn frames_of_a_busy_site_share_writes_and_none_waits_longer_than_the_bound_and_a_step() {
+        let begin = Instant::now();
+        for (step, every) in [(10, 1), (10, 7), (10, 1000), (900, 1), (900, 3), (6000, 1)] {
+            let step = Duration::from_micros(step);
+            let (mut unsent, mut waiting) = (Unsent::default(), Vec::new());
+            let (mut frames, mut writes) = (0, 0);
+            for number in 0..5000 {
+                let now = begin + step * number;
+                if number % every == 0 {
+                    unsent.push(now, frame(number));
+                    waiting.push((now, frame(number)));
+                    frames += 1;
+                }
+                // An instant takes a step of the wall clock.
+                let now = now + step;
+                if unsent.is_due(now, 0) {
+                    writes += 1;
+                    assert!(waiting.iter().all(|(since, _)| now - *since < WAIT_MAX + step), "{step:?}");
+                    let sent: Vec<Outgoing> = waiting.drain(..).map(|(_, frame)| frame).collect();
+                    assert_eq!(unsent.take(), sent, "all of them, in order");
+                }
+            }
+            // Those that come before the first has waited so long share its write.
+            let shared = (WAIT_MAX.as_nanos() - 1) / (step * every).as_nanos() + 1;
+            assert!(writes <= frames / shared + 1, "{writes} writes of {frames} frames, {step:?}, {every}");
+        }
+    }
+
+    #[test]
+    fn without_frames_a_write_is_due_by_its_bytes_alone() {
+        let (begin, mut unsent) = (Instant::now(), Unsent::default());
+        let later = begin + Duration::from_secs(60);
+        assert!(!unsent.is_due(later, PENDING_BYTES - 1));
+        assert!(unsent.is_due(begin, PENDING_BYTES));
+        unsent.push(begin, frame(1));
+        assert!(!unsent.is_due(begin, 0), "the site has more to do");
+        assert!(unsent.is_due(begin + WAIT_MAX, 0));
+        assert_eq!(unsent.take(), [frame(1)]);
+        assert!(!unsent.is_due(later, 0), "the next one waits anew");
+    }
+}
