@@ -3,6 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
 
+use std::collections::BTreeMap;
 use std::fs::OpenOptions;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
@@ -81,6 +82,40 @@ fn the_journal_of_another_run_site_or_grid_is_refused() {
         let error = Journal::open(folder.path(), &other, Durability::Process, None).unwrap_err();
         assert_eq!(error.exit_code(), exit::JOURNAL_FOREIGN);
         assert!(error.to_string().contains(expected), "{error}");
+    }
+}
+
+/// As a node of that version left it that was killed: its log is not merged, and nobody merges it.
+#[test]
+fn a_journal_of_another_format_is_refused_and_not_touched() {
+    for (version, expected) in [(0, "belongs to format 2 or older"), (FORMAT + 1, "belongs to format 4")] {
+        let (folder, killed) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let db = rusqlite::Connection::open(folder.path().join(FILE)).unwrap();
+        let sql = |text: &str| db.execute_batch(text).unwrap();
+        sql(
+            "PRAGMA journal_mode = WAL; CREATE TABLE row (kind INTEGER NOT NULL, a INTEGER NOT NULL, b INTEGER NOT \
+             NULL, value BLOB NOT NULL, sum INTEGER NOT NULL, PRIMARY KEY (kind, a, b)) WITHOUT ROWID;",
+        );
+        sql(&format!("PRAGMA user_version = {version}; PRAGMA wal_checkpoint(TRUNCATE)"));
+        sql(
+            "CREATE TABLE log (number INTEGER PRIMARY KEY, value BLOB NOT NULL, sum INTEGER NOT NULL); CREATE TABLE \
+             events (first INTEGER PRIMARY KEY, value BLOB NOT NULL, sum INTEGER NOT NULL); \
+             INSERT INTO log VALUES (1, x'00', 0);",
+        );
+        for name in [FILE, "journal.sqlite-wal"] {
+            std::fs::copy(folder.path().join(name), killed.path().join(name)).unwrap();
+        }
+        std::fs::write(killed.path().join("lock"), 1u64.to_le_bytes()).unwrap();
+        let before = files(killed.path());
+        assert!(before["journal.sqlite-wal"].len() > 4096, "there is something to merge");
+
+        let looked = inspect::check(killed.path()).map(drop).unwrap_err();
+        for error in [open(killed.path()).map(drop).unwrap_err(), looked] {
+            assert_eq!(error.exit_code(), exit::JOURNAL_FOREIGN, "{error}");
+            let text = error.to_string();
+            assert!(text.contains(expected) && text.contains("and this node is of format 3"), "{text}");
+        }
+        assert!(files(killed.path()) == before, "the directory was touched");
     }
 }
 
@@ -280,6 +315,14 @@ fn filled(folder: &Path) -> Saved {
     journal.commit().unwrap();
     drop(journal);
     open(folder).unwrap().1
+}
+
+/// The files of a folder.
+fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
+    let entries = std::fs::read_dir(folder).unwrap().map(Result::unwrap);
+    entries
+        .map(|entry| (entry.file_name().into_string().unwrap(), std::fs::read(entry.path()).unwrap()))
+        .collect()
 }
 
 fn all_events(journal: &Journal) -> Vec<Event> {

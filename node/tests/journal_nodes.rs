@@ -50,6 +50,20 @@ fn the_directory_of_another_run_site_or_grid_is_refused_and_not_touched() {
 }
 
 #[test]
+fn the_directory_of_a_version_with_another_format_is_refused_and_not_touched() {
+    let one = Alone::new();
+    one.start().stop(PATIENCE).unwrap();
+    // The first two formats did not say theirs.
+    let file = OpenOptions::new().write(true).open(one.journal()).unwrap();
+    file.write_all_at(&[0; 4], 60).unwrap();
+    let before = std::fs::read(one.journal()).unwrap();
+    let (status, log) = one.refused(&one.config);
+    assert_eq!(status.code(), Some(i32::from(exit::JOURNAL_FOREIGN)), "{log}");
+    assert!(log.contains("belongs to format 2 or older, and this node is of format 3; give it"), "{log}");
+    assert_eq!(std::fs::read(one.journal()).unwrap(), before);
+}
+
+#[test]
 fn two_nodes_on_one_directory_are_one_too_many() {
     let one = Alone::new();
     let first = one.start();

@@ -15,10 +15,10 @@ use std::path::{Path, PathBuf};
 use rusqlite::{Connection, ErrorCode, OpenFlags, params};
 use scheduler::Event;
 
-use super::Durability;
 use super::changes::{Changes, Rows};
 use super::error::JournalError;
 use super::row::{Key, Kind, Single, checksum, decode, encode};
+use super::{Durability, FORMAT};
 
 /// The journal in its directory.
 pub(super) const FILE: &str = "journal.sqlite";
@@ -32,6 +32,12 @@ const LOG: u8 = 254;
 const PAGE: u64 = 4096;
 /// The write-ahead log is cut back to this after a checkpoint.
 const WAL_BYTES: u64 = 64 * 1024 * 1024;
+
+/// How each file of SQLite begins, how many bytes of that are looked at, and where among them its `user_version` is,
+/// the highest byte first (SQLite, Database File Format, section 1.3). It is our [`FORMAT`], from the beginning on.
+const SQLITE_MAGIC: &[u8] = b"SQLite format 3\0";
+const SQLITE_HEAD: usize = 64;
+const SQLITE_VERSION: usize = 60;
 
 const SCHEMA: &str = "
     CREATE TABLE row (
@@ -111,6 +117,7 @@ impl Store {
         } else if std::fs::metadata(&path).is_ok_and(|file| file.len() < PAGE) {
             return Err(JournalError::Damaged { path, what: "the file is cut off".to_string() });
         }
+        check_format(dir, &path)?;
         let db = Connection::open_with_flags(&path, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(&fail)?;
         prepare(&db, durability, bytes_max).map_err(&fail)?;
         let mut store = Store { db, path, guard, commits: 0, logged: Rows::default(), damage: Vec::new() };
@@ -136,6 +143,7 @@ impl Store {
         let file_error = |error| JournalError::File { what: format!("open {}", path.display()), error };
         std::fs::metadata(&path).map_err(file_error)?;
         let guard = File::open(dir.join(LOCK)).map_err(file_error)?;
+        check_format(dir, &path)?;
         let db = Connection::open_with_flags(&path, OpenFlags::SQLITE_OPEN_READ_ONLY);
         let db = db.map_err(failure(&path))?;
         let mut store = Store { db, path, guard, commits: 0, logged: Rows::default(), damage: Vec::new() };
@@ -389,8 +397,27 @@ fn create(path: &Path, durability: Durability, bytes_max: Option<u64>) -> Result
     let db = Connection::open(&new).map_err(&fail)?;
     prepare(&db, durability, bytes_max).map_err(&fail)?;
     db.execute_batch(SCHEMA).map_err(&fail)?;
+    db.pragma_update(None, "user_version", FORMAT).map_err(&fail)?;
     db.close().map_err(|(_, error)| fail(error))?;
     std::fs::rename(&new, path).map_err(file_error(format!("make {}", path.display())))
+}
+
+/// Refuses a file of another version before SQLite opens it, which would merge its log. The first two did not say
+/// theirs. A file that is none of SQLite's is left to it.
+fn check_format(dir: &Path, path: &Path) -> Result<(), JournalError> {
+    let mut head = [0; SQLITE_HEAD];
+    match File::open(path).and_then(|file| file.read_exact_at(&mut head, 0)) {
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(()),
+        read => {
+            read.map_err(|error| JournalError::File { what: format!("read {}", path.display()), error })?
+        }
+    }
+    let format = u32::from_be_bytes(*head[SQLITE_VERSION..].first_chunk().expect("the head is longer"));
+    if format == FORMAT || !head.starts_with(SQLITE_MAGIC) {
+        return Ok(());
+    }
+    let theirs = if format == 0 { "2 or older".to_string() } else { format.to_string() };
+    Err(JournalError::Foreign { dir: dir.to_path_buf(), what: "format", theirs, ours: FORMAT.to_string() })
 }
 
 fn prepare(db: &Connection, durability: Durability, bytes_max: Option<u64>) -> rusqlite::Result<()> {
