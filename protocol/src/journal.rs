@@ -336,7 +336,8 @@ mod tests {
         let started = |job: JobSpec| [owns(job), Fact::Started { job: job.id, at: Time::from_secs(4) }];
         let ward = |holder: u32| Fact::Ward(Ward { job: JOB, epoch: 0, moves: 1, holder: SiteId(holder) });
         let wide = JobSpec { processors: 8, ..JOB };
-        for whole in [&started(JOB)[..], &out(3), &[owns(wide)], &[ward(1)]] {
+        let home = [&out(1)[..], &[Fact::Routed { to: SiteId(1), number: 1 }]].concat();
+        for whole in [&started(JOB)[..], &out(3), &home, &[owns(wide)], &[ward(1)]] {
             assert_eq!(after(whole), Ok(()), "{whole:?}");
         }
         // Others say how often a job moved, and who has it, and may lie; that must not make the journal unreadable.
@@ -355,6 +356,8 @@ mod tests {
             &started(wide),
             &out(2),
             &out(4),
+            // Smaller sites are granted none, but routed to.
+            &out(1),
             &[&out(3)[..], &[owns(JOB)]].concat(),
             &[&out(3)[..], &[taken_over]].concat(),
             &[ward(4)],
