@@ -522,8 +522,10 @@ fn drive(course: Course<'_>, mut fleet: Fleet, sink: &mut Sink) -> anyhow::Resul
         match simulated()? {
             Some(simulated) => {
                 let mut compared = compare::Compared::of(sink.builder.outcome(), &simulated, tolerance);
-                compared.vary(experiment, plan, jobs, links.added(), audited.completions, interrupt)?;
                 // A process that dies, or does so a little later than planned, changes everything that follows.
+                if watch.was_undisturbed() {
+                    compared.vary(experiment, plan, jobs, links.added(), audited.completions, interrupt)?;
+                }
                 out_of_tolerance = !compared.within() && watch.was_undisturbed();
                 lines.extend(compared.lines());
                 if !compared.within() && !out_of_tolerance {

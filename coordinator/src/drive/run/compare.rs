@@ -87,6 +87,13 @@ impl Compared {
         // As the nodes do.
         experiment.options.retry = plan.nodes[0].options.retry;
         experiment.options.refresh = plan.nodes[0].options.refresh;
+        experiment.options.heartbeat = plan.nodes[0].options.heartbeat;
+        experiment.options.suspect_after = plan.nodes[0].options.suspect_after;
+        experiment.options.lease = plan.nodes[0].options.lease;
+        if experiment.options.heartbeat.is_some() && most >= experiment.options.suspect_after {
+            // Sites that hear of each other so late take each other for gone, again and again, and nothing would end.
+            return Ok(());
+        }
         let first_seed = experiment.seed;
         let mut varied = Vec::new();
         for variation in 0..VARIATIONS as u64 {
