@@ -148,6 +148,8 @@ pub enum IdentitySource {
     Seed(u64),
     /// Kept in a file, made if missing.
     File(PathBuf),
+    /// Drawn anew by each process. Others must be told it, and the node begins again as somebody else.
+    Drawn,
 }
 
 impl Default for IdentitySource {

@@ -131,6 +131,7 @@ impl Node {
         let (identity, identity_seed) = match &config.identity {
             IdentitySource::Seed(seed) => (Identity::derived(&config.run, *seed, config.site), Some(*seed)),
             IdentitySource::File(path) => (Identity::from_file(path)?, None),
+            IdentitySource::Drawn => (Identity::drawn(), None),
         };
         let events = EventLog::new(config.events_max, config.events_file.as_deref()).map_err(|error| {
             StartError::Events { path: config.events_file.clone().unwrap_or_default(), error }

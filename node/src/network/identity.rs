@@ -57,6 +57,11 @@ impl Identity {
         Identity { keypair }
     }
 
+    /// A key that nobody has had.
+    pub fn drawn() -> Identity {
+        Identity { keypair: Keypair::generate_ed25519() }
+    }
+
     /// The key in a file; makes one, readable by its owner alone, if the file is not there.
     ///
     /// # Errors
@@ -89,7 +94,7 @@ impl Identity {
     /// # Errors
     /// If there is a file already, or it cannot be written.
     pub fn create(path: &Path) -> Result<Identity, IdentityError> {
-        let keypair = Keypair::generate_ed25519();
+        let Identity { keypair } = Identity::drawn();
         let bytes = keypair.to_protobuf_encoding().expect("an Ed25519 key can be encoded");
         secret_file::write_new(path, &bytes)
             .map_err(|error| IdentityError::File { path: path.to_path_buf(), error })?;

@@ -215,7 +215,7 @@ impl Application {
                 std::fs::create_dir_all(dir).map_err(|error| RegisterError::DataDir(dir.clone(), error))?;
                 IdentitySource::File(dir.join("identity.key"))
             }
-            None => IdentitySource::Seed(u64::from_le_bytes(secret_file::random())),
+            None => IdentitySource::Drawn,
         };
         Ok(config)
     }
