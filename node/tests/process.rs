@@ -10,6 +10,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use node::config::SiteEntry;
+use node::control::Token;
 use node::control::api::ReadyLine;
 use node::fleet::{Fleet, FleetError};
 use node::spawn::{SpawnError, SpawnOrder};
@@ -69,7 +70,10 @@ fn a_node_that_dies_is_named_by_its_fleet() {
 #[test]
 fn a_dropped_process_is_gone() {
     let folder = tempfile::tempdir().unwrap();
-    let node = NodeProcess::spawn(&order(folder.path()), &config(1)).unwrap();
+    let token = folder.path().join("token");
+    Token::random().write_new(&token).unwrap();
+    let config = NodeConfig { control_token: Some(token), ..config(1) };
+    let node = NodeProcess::spawn(&order(folder.path()), &config).unwrap();
     let (id, client) = (node.id().unwrap(), node.client());
     client.metrics().unwrap();
     assert!(!client.stop_if_left().unwrap(), "it was not told to leave");
