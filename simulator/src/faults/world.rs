@@ -61,7 +61,7 @@ impl<'a> World<'a> {
     /// Sites that are about to begin.
     ///
     /// # Panics
-    /// If peers write no journal: callers set [`Options::journal`].
+    /// If peers write no journal: callers set [`protocol::Options::journal`].
     pub fn new(scenario: &'a Scenario, limits: Limits) -> World<'a> {
         assert!(scenario.options.journal, "what a crash leaves is what was written");
         let sites = scenario.grid.len();
