@@ -454,14 +454,13 @@ struct Course<'a> {
 
 /// What is shown of a run that is about to begin.
 fn live(experiment: &Experiment, plan: &Plan, jobs: &Jobs) -> Live {
-    let site = |site: &scheduler::Site| AboutSite { name: site.name.clone(), processors: site.processors };
     let about = About {
         name: experiment.name.clone(),
         strategy: experiment.strategy.to_string(),
         network: experiment.network(),
         factor: Some(plan.factor),
         jobs: jobs.jobs.len(),
-        sites: experiment.grid.sites().iter().map(site).collect(),
+        sites: AboutSite::all(&experiment.grid),
         orders: false,
         replay: false,
     };

@@ -82,15 +82,13 @@ impl Run {
         let events = directory.events()?.collect::<Result<Vec<Event>, _>>()?;
         let rows = directory.jobs()?.collect::<Result<Vec<JobRow>, _>>()?;
         let jobs: Vec<TimedJob> = rows.iter().map(job).collect();
-        let site =
-            |site: &scheduler::Site| AboutSite { name: site.name.clone(), processors: site.processors };
         let about = About {
             name: manifest.experiment.clone(),
             strategy: manifest.strategy.clone(),
             network: manifest.network.clone(),
             factor: None,
             jobs: jobs.len(),
-            sites: grid.sites().iter().map(site).collect(),
+            sites: AboutSite::all(&grid),
             orders: false,
             replay: true,
         };

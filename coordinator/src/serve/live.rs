@@ -146,6 +146,15 @@ struct FrameSite {
     running: Vec<(u32, u32, i64, usize, u64)>,
 }
 
+impl AboutSite {
+    /// All sites of a grid, in the order of the experiment.
+    pub fn all(grid: &Grid) -> Vec<AboutSite> {
+        let of_site =
+            |site: &scheduler::Site| AboutSite { name: site.name.clone(), processors: site.processors };
+        grid.sites().iter().map(of_site).collect()
+    }
+}
+
 impl Live {
     /// A run that is about to begin. Classes are told by this threshold.
     pub fn new(about: About, grid: &Grid, threshold: Threshold, jobs: &[TimedJob]) -> Live {
