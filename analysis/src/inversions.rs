@@ -44,6 +44,13 @@ impl Inversions {
         }
     }
 
+    /// One more job, whose id is above all others.
+    pub(crate) fn add(&mut self, job: &TimedJob) {
+        self.index.add(job.spec.id, self.jobs.len());
+        self.jobs.push(((job.spec.submit, job.spec.id), job.spec.processors));
+        self.pooled.push(false);
+    }
+
     pub(crate) fn observe(&mut self, event: &Event) {
         if event.at > self.now {
             self.settle();

@@ -5,13 +5,12 @@
 
 use serde::{Deserialize, Serialize};
 
+use scheduler::job::SLOWDOWN_BOUND;
 use scheduler::{Class, SiteId, Span, Submit};
 
 use crate::bounds::Bounds;
 use crate::outcome::{JobOutcome, JobState, Outcome};
 
-/// Run times below this count as this in bounded slowdowns, as everywhere in the literature.
-const BOUND_SECONDS: f64 = 10.0;
 const MICROS: f64 = 1e6;
 
 /// The metrics of one run. Times in seconds, work in processor-seconds.
@@ -244,7 +243,7 @@ impl Sums {
         let run_time = job.service().as_secs_f64();
         let size = i128::from(job.processors);
         let turnaround_s = turnaround.as_secs_f64();
-        let bounded = turnaround_s / run_time.max(BOUND_SECONDS);
+        let bounded = turnaround_s / run_time.max(SLOWDOWN_BOUND.as_secs_f64());
         self.finished += 1;
         self.wait += i128::from(wait.as_micros());
         self.wait_max = self.wait_max.max(wait);

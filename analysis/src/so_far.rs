@@ -3,8 +3,9 @@
 //!
 //! Above the line stands what the makespan cannot fall below any more: every job that runs ends when it ends, every job
 //! that waits starts now at the earliest. Below it stands [`Bounds::proof`](crate::Bounds::proof) of the jobs submitted so
-//! far, which the theorems are proved against. At the end of a run both are exact, and so is the ratio. Before that it can
-//! be below 1, while more work waits than was done.
+//! far, which the theorems are proved against. Both are counted from the zero of trace time, as in the report. At the end
+//! of a run both are exact, and so is the ratio, for the run times that the jobs were given; the report takes those that
+//! they had. Before the end it can be below 1, while more work waits than was done.
 
 use std::collections::BTreeMap;
 
@@ -14,8 +15,6 @@ use scheduler::{Grid, JobId, Span, Time, TimedJob};
 #[derive(Clone, Debug)]
 pub struct SoFar {
     grid: Grid,
-    /// The first submission.
-    origin: Option<Time>,
     jobs: BTreeMap<JobId, Known>,
     /// Work in processor-microseconds by rank of the home, ascending.
     work: Vec<i128>,
@@ -27,6 +26,8 @@ pub struct SoFar {
     waiting: BTreeMap<Span, u64>,
     /// Jobs that run, by when they end.
     running: BTreeMap<Time, u64>,
+    /// Jobs that were given up.
+    lost: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -40,6 +41,7 @@ enum State {
     Waits,
     Runs(Time),
     Ended,
+    GivenUp,
 }
 
 impl SoFar {
@@ -47,13 +49,13 @@ impl SoFar {
     pub fn new(grid: &Grid) -> SoFar {
         SoFar {
             grid: grid.clone(),
-            origin: None,
             jobs: BTreeMap::new(),
             work: vec![0; grid.len()],
             time: Time::ZERO,
             ended: Time::ZERO,
             waiting: BTreeMap::new(),
             running: BTreeMap::new(),
+            lost: 0,
         }
     }
 
@@ -64,7 +66,6 @@ impl SoFar {
             return;
         }
         let TimedJob { spec, run_time } = *job;
-        self.origin = Some(self.origin.map_or(spec.submit, |origin| origin.min(spec.submit)));
         self.jobs.insert(spec.id, Known { run_time, state: State::Waits });
         self.work[home] += i128::from(run_time.as_micros()) * i128::from(spec.processors);
         self.time = self.time.max(spec.submit + run_time);
@@ -77,9 +78,15 @@ impl SoFar {
         self.set(job, State::Runs(at + run_time.unwrap_or(Span::ZERO)));
     }
 
-    /// A job ends, or is given up.
+    /// A job ends.
     pub fn ended(&mut self, job: JobId, at: Time) {
         self.set(job, State::Ended);
+        self.ended = self.ended.max(at);
+    }
+
+    /// A job is given up: it will not end.
+    pub fn given_up(&mut self, job: JobId, at: Time) {
+        self.set(job, State::GivenUp);
         self.ended = self.ended.max(at);
     }
 
@@ -94,17 +101,18 @@ impl SoFar {
             State::Waits => take(&mut self.waiting, known.run_time),
             State::Runs(until) => take(&mut self.running, until),
             State::Ended => {}
+            State::GivenUp => self.lost -= 1,
         }
         match state {
             State::Waits => add(&mut self.waiting, known.run_time),
             State::Runs(until) => add(&mut self.running, until),
             State::Ended => {}
+            State::GivenUp => self.lost += 1,
         }
     }
 
-    /// No schedule of the jobs submitted so far is shorter, counted from the first submission.
+    /// No schedule of the jobs submitted so far is shorter, counted from the zero of trace time.
     pub fn bound(&self) -> Span {
-        let Some(origin) = self.origin else { return Span::ZERO };
         let (mut work, mut processors, mut area) = (0, 0, 0);
         for rank in (0..self.grid.len()).rev() {
             work += self.work[rank];
@@ -113,16 +121,15 @@ impl SoFar {
             area = area.max((work + processors - 1) / processors);
         }
         let area = Span::from_micros(i64::try_from(area).unwrap_or(i64::MAX));
-        self.time.since(origin).max(area)
+        self.time.since(Time::ZERO).max(area)
     }
 
-    /// What the makespan cannot fall below any more, counted from the first submission.
+    /// What the makespan cannot fall below any more, counted from the zero of trace time.
     pub fn makespan(&self, now: Time) -> Span {
-        let Some(origin) = self.origin else { return Span::ZERO };
         let running = self.running.last_key_value().map(|(&until, _)| until);
         let waiting = self.waiting.last_key_value().map(|(&run_time, _)| now + run_time);
         let last = [Some(self.ended), running, waiting].into_iter().flatten().max();
-        last.map_or(Span::ZERO, |last| last.since(origin).max(Span::ZERO))
+        last.map_or(Span::ZERO, |last| last.since(Time::ZERO).max(Span::ZERO))
     }
 
     /// One over the other; none while there is nothing to compare.
@@ -130,7 +137,12 @@ impl SoFar {
         crate::Bounds::ratio(self.makespan(now), self.bound())
     }
 
-    /// Jobs that wait, run, and have ended.
+    /// Jobs that were given up, which [`SoFar::counts`] has among those that ended.
+    pub fn lost(&self) -> u64 {
+        self.lost
+    }
+
+    /// Jobs that wait, run, and have ended or were given up.
     pub fn counts(&self) -> [u64; 3] {
         let (waiting, running) = (self.waiting.values().sum(), self.running.values().sum());
         [waiting, running, self.jobs.len() as u64 - waiting - running]
@@ -182,20 +194,24 @@ mod tests {
         run.submitted(&job(1, 10, 4, 100));
         run.submitted(&job(2, 10, 4, 50));
         run.submitted(&job(3, 10, 9, 1000));
-        assert_eq!(run.bound(), Span::from_secs(100), "the third fits nowhere");
-        assert_eq!(run.makespan(at(10)), Span::from_secs(100));
+        assert_eq!(run.bound(), Span::from_secs(110), "the third fits nowhere");
+        assert_eq!(run.makespan(at(10)), Span::from_secs(110));
         run.started(JobId(1), at(20));
-        assert_eq!(run.makespan(at(20)), Span::from_secs(110));
-        assert_eq!(run.makespan(at(90)), Span::from_secs(130), "the second waits still");
-        assert_eq!(run.ratio(at(90)), Some(1.3));
+        assert_eq!(run.makespan(at(20)), Span::from_secs(120));
+        assert_eq!(run.makespan(at(90)), Span::from_secs(140), "the second waits still");
+        assert_eq!(run.ratio(at(82)), Some(1.2));
         run.started(JobId(2), at(90));
         run.interrupted(JobId(2));
         assert_eq!(run.counts(), [1, 1, 0]);
         run.started(JobId(2), at(100));
         run.ended(JobId(1), at(120));
         run.ended(JobId(2), at(150));
-        assert_eq!(run.makespan(at(999)), Span::from_secs(140), "time that passes at the end is nobody's");
-        assert_eq!(run.counts(), [0, 0, 2]);
+        assert_eq!(run.makespan(at(999)), Span::from_secs(150), "time that passes at the end is nobody's");
+        assert_eq!((run.counts(), run.lost()), ([0, 0, 2], 0));
+        run.given_up(JobId(2), at(150));
+        assert_eq!((run.counts(), run.lost()), ([0, 0, 2], 1));
+        run.started(JobId(2), at(160));
+        assert_eq!((run.counts(), run.lost()), ([0, 1, 1], 0), "another site has taken it over");
     }
 
     proptest! {
@@ -214,9 +230,8 @@ mod tests {
                 .collect();
             let mut run = SoFar::new(&grid);
             jobs.iter().for_each(|job| run.submitted(job));
-            let origin = jobs.iter().map(|job| job.spec.submit).min().unwrap_or(Time::ZERO);
             let of_job = |job: &TimedJob| BoundJob {
-                release: job.spec.submit.since(origin),
+                release: job.spec.submit.since(Time::ZERO),
                 processors: job.spec.processors,
                 run_time: job.run_time,
             };

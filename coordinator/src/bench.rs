@@ -1,9 +1,12 @@
 //! `stealgrid bench`: what parts of a run cost on this machine.
 
 mod journal;
+mod metrics;
 
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use anyhow::Context as _;
 use clap::{Args, Subcommand};
 
 use crate::exit;
@@ -19,6 +22,7 @@ pub struct BenchArgs {
 enum What {
     Steal(StealArgs),
     Journal(journal::JournalBenchArgs),
+    Metrics(metrics::MetricsBenchArgs),
 }
 
 /// Measure a steal over the loopback interface: from the thief's request until it has started the job.
@@ -47,6 +51,7 @@ pub fn run(args: &BenchArgs) -> anyhow::Result<u8> {
     match &args.what {
         What::Steal(args) => steal(args),
         What::Journal(args) => journal::run(args),
+        What::Metrics(args) => metrics::run(args),
     }
 }
 
@@ -85,6 +90,24 @@ impl Quantiles {
         let [tenth, median, ninth] = [self.tenth, self.median, self.ninth].map(micros);
         format!("median {median:>7.1} us   p10 {tenth:>7.1} us   p90 {ninth:>7.1} us")
     }
+}
+
+/// Measures in a folder of its own, made in the one given or in that for temporary files, and removes it.
+///
+/// # Errors
+/// If the folder cannot be made or removed, and those of the measurement.
+fn in_folder(
+    parent: Option<PathBuf>,
+    measure: impl FnOnce(&Path) -> anyhow::Result<u8>,
+) -> anyhow::Result<u8> {
+    let parent = parent.unwrap_or_else(std::env::temp_dir);
+    let folder = parent.join(format!("stealgrid-bench-{}", std::process::id()));
+    std::fs::create_dir(&folder).with_context(|| format!("make {}", folder.display()))?;
+    let measured = measure(&folder);
+    let removed = std::fs::remove_dir_all(&folder).with_context(|| format!("remove {}", folder.display()));
+    let code = measured?;
+    removed?;
+    Ok(code)
 }
 
 #[cfg(test)]

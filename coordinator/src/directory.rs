@@ -11,6 +11,7 @@ use scheduler::{Class, JobId, SiteId, Span, Time};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
+use crate::orders::Given;
 use crate::outputs::{EventLogError, EventReader};
 
 /// The name of the event log in a directory.
@@ -58,6 +59,9 @@ pub struct Manifest {
     pub events: u64,
     /// From where the makespan is counted, in microseconds.
     pub origin_us: i64,
+    /// Orders that were given during the run.
+    #[serde(default)]
+    pub orders: Vec<Given>,
     /// The sites, in the order of the experiment.
     pub sites: Vec<SiteEntry>,
 }

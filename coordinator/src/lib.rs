@@ -11,6 +11,7 @@ pub mod experiment;
 pub mod explain;
 pub mod journal;
 pub mod key;
+pub mod orders;
 pub mod outputs;
 pub mod report;
 pub mod serve;

@@ -160,6 +160,8 @@ fn status() -> Status {
         delay_out_us: 10,
         delay_in_us: 10,
         measured: Some(measured),
+        cut_to: false,
+        cut_from: true,
     };
     Status {
         site: SiteId(2),
@@ -178,6 +180,7 @@ fn status() -> Status {
         restarts: 1,
         events: 9,
         beats: 2,
+        paused: false,
         has_left: false,
         outstanding: Outstanding { waiting: 1, ..Outstanding::default() },
         links: vec![link],

@@ -30,6 +30,6 @@ mod sending;
 pub mod written;
 
 pub use jitter::Jitter;
-pub use model::{Cut, Link, Model, Probability, Properties, Rule};
+pub use model::{Between, Cut, Link, Model, Probability, Properties, Rule};
 pub use sending::{Copies, Links};
 pub use written::{ModelError, Written};

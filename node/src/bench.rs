@@ -4,6 +4,7 @@
 //! share one. Steals and echoes alternate, each after a pause, so that both meet the same machine.
 
 pub mod journal;
+pub mod metrics;
 
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;

@@ -3,7 +3,7 @@
 //! A configuration file is read first, then flags override it. Every flag can come from the environment instead,
 //! for containers.
 
-use std::io::{IsTerminal as _, Write as _};
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -16,7 +16,6 @@ use ipnet::IpNet;
 use protocol::Interrupted;
 use scheduler::{SiteId, Span};
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tracing_subscriber::EnvFilter;
 
 use crate::config::{IdentitySource, Member, NodeConfig, PeerAddress, SiteEntry};
 use crate::control::serve::ControlCounters;
@@ -27,6 +26,7 @@ use crate::node::Node;
 use crate::parent;
 use crate::registration::ask::{self, Accepted, Application};
 use crate::running::Running;
+use crate::telemetry::LogArgs;
 
 /// What can be said to a node on its command line.
 #[derive(Clone, Debug, Default, Args)]
@@ -161,6 +161,9 @@ pub struct NodeArgs {
     /// Listen for other sites on this machine's address within this network only, as in 172.28.0.0/24
     #[arg(long, value_name = "NETWORK", env = "STEALGRID_LISTEN_WITHIN")]
     pub listen_within: Option<IpNet>,
+    /// How it logs.
+    #[command(flatten)]
+    pub log: LogArgs,
 }
 
 impl NodeArgs {
@@ -307,13 +310,10 @@ pub fn run(args: NodeArgs) -> ExitCode {
         Ok(config) => config,
         Err(error) => return fail(&error, exit::INPUT),
     };
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
-    // Fails if the embedding program has its own; then that is used.
-    let _ = tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .with_ansi(std::io::stderr().is_terminal())
-        .try_init();
+    let _telemetry = match args.log.start("info") {
+        Ok(telemetry) => telemetry,
+        Err(error) => return fail(&error, exit::INPUT),
+    };
     // One thread is enough for one site, and a hundred sites on a laptop should not be a thousand threads.
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,

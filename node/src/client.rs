@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use crate::clock::StartOrder;
 use crate::config::PeerAddress;
 use crate::control::Token;
-use crate::control::api::{Adoption, CalibrateOrder, Calibration, ConnectOrder, Failure, Status};
+use crate::control::api::{Adoption, CalibrateOrder, Calibration, ConnectOrder, Failure, LinksOrder, Status};
 
 /// The status of an answer that an order does not fit the state of the node.
 const CONFLICT: u16 = 409;
@@ -156,6 +156,15 @@ impl NodeClient {
         self.post("/control/start", order)
     }
 
+    /// Stops the trace clock: how it stands. [`NodeClient::start`] lets it go on.
+    ///
+    /// # Errors
+    /// If it does not run, or the node does not answer.
+    pub fn pause(&self) -> Result<StartOrder, ClientError> {
+        let (request, text) = self.post_text("/control/pause", &())?;
+        serde_json::from_str(&text).map_err(|error| failed(&request, ureq::Error::Json(error)))
+    }
+
     /// Hands over jobs, in portions; waits while the node is busy. Their submission should be ahead.
     ///
     /// # Errors
@@ -231,6 +240,14 @@ impl NodeClient {
     /// If its clock does not run, sites do not say that they are there, or it does not answer.
     pub fn leave(&self) -> Result<(), ClientError> {
         self.post("/control/leave", &())
+    }
+
+    /// Cuts these links at this end, and mends all others.
+    ///
+    /// # Errors
+    /// If a site is not another one of the grid, the node runs in lockstep, or it does not answer.
+    pub fn links(&self, order: &LinksOrder) -> Result<(), ClientError> {
+        self.post("/control/links", order)
     }
 
     /// Gives jobs to the site that nobody is left to be responsible for. Those that it has under this epoch or a later

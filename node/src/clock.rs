@@ -14,6 +14,9 @@ const FACTOR_MAX: f64 = 1e6;
 /// Sleeps are cut to this, far below what a timer can represent.
 const SLEEP_MAX: Duration = Duration::from_secs(30 * 24 * 3600);
 
+/// The start of a clock that stands still: when that ends will be ordered.
+const SOMETIME: i64 = i64::MAX;
+
 /// When trace time begins to run, and how fast.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -30,6 +33,16 @@ impl StartOrder {
     /// Trace time at an instant on the system's clock.
     pub fn at(&self, wall: SystemTime) -> Time {
         self.after(unix_micros(wall).saturating_sub(self.unix_micros))
+    }
+
+    /// Whether it says that trace time stands still.
+    pub fn is_halted(&self) -> bool {
+        self.unix_micros == SOMETIME
+    }
+
+    /// That trace time stands still at this time, in a run that goes by this factor.
+    pub fn halted_at(factor: f64, time: Time) -> StartOrder {
+        StartOrder { unix_micros: SOMETIME, factor, trace_origin_us: time.as_micros() }
     }
 
     /// Trace time so many microseconds on the wall clock after the start: the origin until then.
@@ -49,6 +62,9 @@ pub enum ClockError {
     /// There was a start before.
     #[error("the trace clock was started before; a node serves one run")]
     Started,
+    /// Nothing to be stopped.
+    #[error("the trace clock does not run; order the start first")]
+    Stopped,
     /// An instant that no trace has.
     #[error(
         "the trace time of {0} us would be beyond some 285 years (2^53 us); choose unix_micros near the present and \
@@ -79,12 +95,12 @@ pub struct TraceClock {
 }
 
 impl TraceClock {
-    /// Takes the order to start.
+    /// Takes the order to start, or to go on after it was stopped: never from before the time at which it stands.
     ///
     /// # Errors
     /// If there was one before, or the factor or the instant makes no sense.
     pub fn start(&mut self, order: &StartOrder, wall: SystemTime, now: Instant) -> Result<(), ClockError> {
-        if self.started.is_some() {
+        if self.started.is_some() && !self.is_halted() {
             return Err(ClockError::Started);
         }
         if !(order.factor > 0.0 && order.factor <= FACTOR_MAX) {
@@ -99,6 +115,23 @@ impl TraceClock {
         }
         self.started = Some(started);
         Ok(())
+    }
+
+    /// Stops trace time where it is, until another start is ordered: the order by which it stands.
+    ///
+    /// # Errors
+    /// If it does not run.
+    pub fn halt(&mut self, now: Instant) -> Result<StartOrder, ClockError> {
+        let started = self.started.filter(|_| self.is_running(now)).ok_or(ClockError::Stopped)?;
+        let (factor, trace_origin_us) = (started.order.factor, self.at(now).as_micros());
+        let order = StartOrder { unix_micros: SOMETIME, factor, trace_origin_us };
+        self.started = Some(Started { base: now, elapsed_us: -SOMETIME, order });
+        Ok(order)
+    }
+
+    /// Whether trace time was stopped and has not gone on.
+    pub fn is_halted(&self) -> bool {
+        self.started.is_some_and(|started| started.order.is_halted())
     }
 
     /// Whether a start was ordered.
@@ -227,6 +260,32 @@ mod tests {
                 Err(ClockError::Factor(_))
             ));
         }
+    }
+
+    #[test]
+    fn a_clock_that_is_stopped_goes_on_from_where_it_stood_and_nothing_is_due_meanwhile() {
+        let (mut clock, now) = started(0, 1000.0, Time::from_secs(7));
+        let stop = now + Duration::from_millis(5);
+        assert_eq!(TraceClock::default().halt(now), Err(ClockError::Stopped));
+
+        let order = clock.halt(stop).unwrap();
+
+        let later = stop + Duration::from_secs(3600);
+        assert_eq!(order, StartOrder::halted_at(1000.0, Time::from_secs(12)));
+        assert!(order.is_halted() && clock.is_halted() && clock.is_armed() && !clock.is_running(later));
+        assert_eq!(clock.at(later), Time::from_secs(12));
+        assert_eq!(clock.halt(later), Err(ClockError::Stopped), "it stands already");
+        assert!(clock.instant(Time::from_secs(12)).unwrap() > later, "what is due waits");
+        // Another process that reads the order stands still, too.
+        let mut other = TraceClock::default();
+        other.start(&order, UNIX_EPOCH + Duration::from_secs(5000), later).unwrap();
+        assert_eq!((other.at(later), other.is_running(later)), (Time::from_secs(12), false));
+
+        let wall = UNIX_EPOCH + Duration::from_secs(5000);
+        let go_on = StartOrder { unix_micros: 5_000_000_000, factor: 1000.0, trace_origin_us: 12_000_000 };
+        clock.start(&go_on, wall, later).unwrap();
+        assert_eq!(clock.at(later + Duration::from_millis(2)), Time::from_secs(14));
+        assert_eq!(clock.start(&go_on, wall, later), Err(ClockError::Started));
     }
 
     proptest! {

@@ -44,6 +44,14 @@ impl<T> DelayLine<T> {
         (first.key().0 <= now).then(|| first.remove())
     }
 
+    /// Takes out all items of which this is true, in the order in which they are due.
+    pub fn take_if(&mut self, mut is_wanted: impl FnMut(&T) -> bool) -> Vec<T> {
+        let items = std::mem::take(&mut self.items).into_iter();
+        let (taken, kept): (BTreeMap<_, _>, _) = items.partition(|(_, item)| is_wanted(item));
+        self.items = kept;
+        taken.into_values().collect()
+    }
+
     /// When the next item is due.
     pub fn next_due(&self) -> Option<Time> {
         self.items.first_key_value().map(|((due, _), _)| *due)
@@ -82,6 +90,18 @@ mod tests {
         assert_eq!(line.pop_due(at(6)), Some("b"));
         assert_eq!(line.pop_due(at(6)), Some("c"));
         assert_eq!(line.next_due(), None);
+        assert!(line.is_empty());
+    }
+
+    #[test]
+    fn items_that_are_taken_out_early_leave_in_the_order_in_which_they_are_due() {
+        let mut line = DelayLine::new(10);
+        for (seconds, item) in [(5, 3), (4, 1), (5, 2), (3, 7)] {
+            line.push(at(seconds), item).unwrap();
+        }
+
+        assert_eq!(line.take_if(|item| item % 2 == 1), [7, 1, 3]);
+        assert_eq!(line.pop_due(at(9)), Some(2));
         assert!(line.is_empty());
     }
 

@@ -12,6 +12,8 @@ use scheduler::{JobId, SiteId, Span, Time};
 
 use crate::bytes::{LayoutError, Reader, put_count};
 
+/// Bytes of everything that every frame has.
+const FIXED_BYTES: usize = 48;
 /// Bytes of one (job, run time) pair.
 const RUN_TIME_BYTES: usize = 16;
 
@@ -37,9 +39,14 @@ pub struct Frame {
 }
 
 impl Frame {
+    /// How many bytes the frame has.
+    pub fn size(&self) -> usize {
+        FIXED_BYTES + self.message.len() + self.run_times.len() * RUN_TIME_BYTES
+    }
+
     /// The bytes of the frame.
     pub fn encode(&self) -> Vec<u8> {
-        let mut out = Vec::with_capacity(48 + self.message.len() + self.run_times.len() * RUN_TIME_BYTES);
+        let mut out = Vec::with_capacity(self.size());
         out.extend_from_slice(&self.from.0.to_le_bytes());
         out.extend_from_slice(&self.to.0.to_le_bytes());
         out.extend_from_slice(&self.incarnation.to_le_bytes());
@@ -105,6 +112,7 @@ mod tests {
     #[test]
     fn frames_round_trip() {
         assert_eq!(Frame::decode(&frame().encode()), Ok(frame()));
+        assert_eq!(frame().encode().len(), frame().size());
     }
 
     #[test]

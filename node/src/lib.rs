@@ -45,6 +45,7 @@ pub mod running;
 mod secret_file;
 mod site;
 pub mod spawn;
+pub mod telemetry;
 
 pub use client::NodeClient;
 pub use config::NodeConfig;

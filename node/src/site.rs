@@ -4,6 +4,7 @@
 //! one turn, then the peer's timers; then it sleeps until something is due or arrives. Until the clock starts the
 //! peer is told nothing and frames wait in the network's bounded inbox.
 
+mod cuts;
 mod durable;
 mod lockstep;
 mod operator;
@@ -35,9 +36,12 @@ use crate::frame::Frame;
 use crate::journal::Journal;
 use crate::lockstep::Mailbox;
 use crate::measured::Measured;
-use crate::metrics::{Limit, Metrics};
+use crate::metrics::{Direction, Limit, Metrics};
 use crate::network::{Arrival, Network, NetworkHandle, Offence, Outgoing, RefusedConnection};
+use crate::telemetry::JobSpans;
 
+use self::cuts::Cuts;
+pub(crate) use self::cuts::{Uncut, Way};
 use self::durable::first_frame;
 pub(crate) use self::lockstep::Occupied;
 pub(crate) use self::operator::{StillThere, Unready};
@@ -45,6 +49,9 @@ use self::unsent::Unsent;
 
 /// Messages handled in one instant, so that a flood cannot keep the site from its jobs. Arbitrary.
 const MESSAGES_PER_INSTANT: usize = 1024;
+
+/// Instants that a node goes through at most before its clock stops, so that it answers. Arbitrary.
+const INSTANTS_BEFORE_PAUSE: usize = 1024;
 
 /// The event loop of one node.
 pub(crate) struct SiteLoop {
@@ -64,6 +71,8 @@ pub(crate) struct SiteLoop {
     arrivals: Arrivals,
     delayed: DelayLine<Outgoing>,
     delay_line_max: usize,
+    /// Links that the operator has cut.
+    cuts: Cuts,
     /// Letters that are not due; only in lockstep.
     mailbox: Option<Mailbox>,
     network: Network,
@@ -76,11 +85,14 @@ pub(crate) struct SiteLoop {
     beats: u64,
     beats_delayed: usize,
     metrics: Metrics,
+    spans: JobSpans,
     delayed_full: u64,
     arrivals_full: u64,
     journal: Option<Journal>,
     /// Frames that leave with the next commit.
     unsent: Unsent,
+    /// When something was due last.
+    active: Instant,
     /// The journals of the other sites, as far as frames have told.
     others: BTreeMap<SiteId, u64>,
     /// How many events were counted in the metrics that the journal has.
@@ -114,6 +126,7 @@ impl SiteLoop {
             arrivals: Arrivals::new(config.jobs_held_max, config.limits.jobs_waiting),
             delayed: DelayLine::new(config.delay_line_max),
             delay_line_max: config.delay_line_max,
+            cuts: Cuts::default(),
             mailbox: None,
             sender: network.handle(),
             network,
@@ -123,12 +136,14 @@ impl SiteLoop {
             beats: 0,
             beats_delayed: 0,
             metrics: Metrics::new(peer.site, Arc::clone(&peer.grid), &peer.strategy),
+            spans: JobSpans::new(&config.run),
             delayed_full: 0,
             arrivals_full: 0,
             commands,
             control,
             journal: None,
             unsent: Unsent::default(),
+            active: Instant::now(),
             others: BTreeMap::new(),
             totals_at: 0,
             rejoining: None,
@@ -152,6 +167,7 @@ impl SiteLoop {
                 self.look_for_rejoin(self.sender.state().ready());
             }
             if self.instant(first.take())? {
+                self.active = Instant::now();
                 // More may be due already. Let the network and the commands have their turn before it.
                 tokio::task::yield_now().await;
                 if let Ok(command) = self.commands.try_recv()
@@ -161,18 +177,23 @@ impl SiteLoop {
                 }
                 continue;
             }
-            // Nothing is due: what happened is written before anything else does.
-            self.commit()?;
-            let untidy = self.tidy()?;
+            // Nothing is due: what happened is written, but for a site that has just written and may hear more at once.
+            let listens_until = self.listens_until();
+            let mut untidy = false;
+            if listens_until.is_none() {
+                self.commit()?;
+                untidy = self.tidy()?;
+            }
             let running = self.clock.is_running(Instant::now());
+            let wake = self.next_wake(running).into_iter().chain(listens_until).min();
             tokio::select! {
                 biased; // What is due first, then the operator, then other sites.
-                rung = alarm.until(self.next_wake(running)) => rung?,
+                rung = alarm.until(wake) => rung?,
                 command = self.commands.recv() => match command {
                     Some(command) => if self.obey(command).await?.is_break() {
                         return Ok(());
                     },
-                    None => return Ok(()), // Every operator is gone.
+                    None => return self.commit(), // Every operator is gone.
                 },
                 arrival = self.network.next(), if running => match arrival {
                     Some(arrival) => first = Some(arrival),
@@ -279,6 +300,7 @@ impl SiteLoop {
         let mut left = MESSAGES_PER_INSTANT;
         while let Some(arrival) = next {
             match arrival {
+                Arrival::Frame { from, .. } if self.cuts.takes(Way::From, from) => {}
                 Arrival::Frame { from, incarnation, bytes } => {
                     let frame = self.unpack(from, incarnation, &bytes);
                     if let Some(message) = frame.and_then(|frame| self.read(&frame)) {
@@ -324,6 +346,7 @@ impl SiteLoop {
     fn record_at(&mut self, at: Time, kind: EventKind) -> anyhow::Result<()> {
         let event = Event { at, site: self.site, kind };
         tracing::trace!(?event);
+        self.spans.follow(&event);
         self.beats += u64::from(is_about_a_beat(&event.kind));
         self.metrics.observe(&event);
         if let Some(journal) = &mut self.journal {
@@ -337,9 +360,14 @@ impl SiteLoop {
 
     fn send(&mut self, to: SiteId, message: &Message) -> anyhow::Result<()> {
         let mut frame = self.pack(to, message);
+        self.metrics.carried(message.kind(), Direction::Sent, frame.size());
         let Copies { first, second } = self.links.send(self.now, self.site, to, message.payload());
-        if first.is_none() {
+        let cut = self.cuts.takes(Way::To, to);
+        if first.is_none() || cut {
             self.record(EventKind::Lost { to, message: message.kind() })?;
+        }
+        if cut {
+            return Ok(());
         }
         for delay in [first, second].into_iter().flatten() {
             frame.injected = delay;
@@ -432,6 +460,7 @@ impl SiteLoop {
         for transfer in message.transfers() {
             self.metrics.introduce(&transfer.job);
         }
+        self.metrics.carried(message.kind(), Direction::Received, frame.size());
         let delay = self.now.since(frame.sent_at);
         self.measured.entry(from).or_default().add(delay, frame.injected, frame.sequence);
         Some(message)
@@ -491,6 +520,21 @@ impl SiteLoop {
                 }
                 drop(answer.send(result));
             }
+            Command::Pause(answer) => {
+                // What was due by now happens first, so that time stands where nothing is left to do.
+                // A node that does not keep up does the rest when time goes on.
+                for _ in 0..INSTANTS_BEFORE_PAUSE {
+                    if !self.instant(None)? {
+                        break;
+                    }
+                }
+                let result = self.clock.halt(Instant::now());
+                if let (Ok(order), Some(journal)) = (&result, &mut self.journal) {
+                    journal.clock(order);
+                }
+                self.commit()?;
+                drop(answer.send(result));
+            }
             Command::Jobs { jobs, again, answer } => {
                 let jobs = if again { self.arrivals.unknown(jobs) } else { jobs };
                 let result = self.arrivals.take(&jobs, self.peer.waiting(), &self.grid);
@@ -510,6 +554,7 @@ impl SiteLoop {
             Command::Events { from, limit, answer } => drop(answer.send(self.page_of_events(from, limit)?)),
             Command::Leave(answer) => drop(answer.send(self.leave()?)),
             Command::Adopt(adoptions, answer) => drop(answer.send(self.adopt(&adoptions)?)),
+            Command::Links(order, answer) => drop(answer.send(self.cut_links(order)?)),
             Command::Addresses(peers) => self.note_addresses(&peers)?,
             Command::Lockstep(_, answer) => drop(answer.send(self.may_lockstep())),
             Command::Stop { .. } => unreachable!("the loop takes it out"),
@@ -553,10 +598,14 @@ impl SiteLoop {
             let configured = self.configured(*site, self.site);
             let measured = self.measured.get(site).map(Measured::mean);
             self.metrics.link(*site, link.connected, link.rtt, configured, measured);
+            for way in Way::ALL {
+                self.metrics.cut(*site, way.name(), self.cuts.is_cut(way, *site));
+            }
         }
         for (limit, hits) in self.limits() {
             self.metrics.limit(limit, hits);
         }
+        self.metrics.cuts(&self.cuts.totals());
         self.metrics.refusals(self.sender.counters().counts(), &self.control);
         self.metrics.orphaned(self.control.silent());
         self.metrics.clock(self.trace_time(), state.ready());
@@ -585,6 +634,8 @@ impl SiteLoop {
             delay_out_us: self.configured(self.site, *site).as_micros(),
             delay_in_us: self.configured(*site, self.site).as_micros(),
             measured: self.measured.get(site).map(Measured::report),
+            cut_to: self.cuts.is_cut(Way::To, *site),
+            cut_from: self.cuts.is_cut(Way::From, *site),
         });
         let (submitted, completed) = self.metrics.totals();
         Status {
@@ -602,6 +653,7 @@ impl SiteLoop {
             restarts: self.peer.life(),
             events: self.events.next(),
             beats: self.beats,
+            paused: self.clock.is_halted(),
             has_left: self.peer.has_left(),
             outstanding: Outstanding {
                 arrivals: self.arrivals.held(),

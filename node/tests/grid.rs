@@ -10,7 +10,7 @@ use links::Model;
 use node::clock::StartOrder;
 use node::config::{PeerAddress, SiteEntry};
 use node::control::Token;
-use node::control::api::{Phase, ReadyLine, Status};
+use node::control::api::{LinksOrder, Phase, ReadyLine, Status};
 use node::lockstep::{Answer, Client, Fact, Letter, Note, Order, Reply, Terms, Wish};
 use node::{Node, NodeClient, NodeConfig};
 use scheduler::event::MessageKind;
@@ -78,6 +78,107 @@ fn a_job_submitted_elsewhere_runs_at_home() {
     let at = |wanted: fn(&EventKind) -> bool| events.iter().find(|event| wanted(&event.kind)).unwrap().site;
     assert_eq!(at(|kind| matches!(kind, EventKind::Submitted { .. })), SiteId(1));
     assert_eq!(at(|kind| matches!(kind, EventKind::Completed { .. })), SiteId(2));
+}
+
+/// Site 1 cannot run the job, and the way to site 2, where it could run, is cut: first what site 1 sends, then, as site 2
+/// sees it, what it receives. After it is mended the repeated message arrives.
+#[test]
+fn a_link_that_is_cut_by_order_carries_nothing_until_it_is_mended() {
+    let grid = Grid::start(&[2, 8], |config| {
+        config.strategy = "local".to_string();
+        config.options.retry = Some(Span::from_secs(50));
+        config.network = Model::constant(Span::from_secs(20));
+    });
+    let [one, two] = &grid.clients[..] else { panic!() };
+    let to = |site| LinksOrder { cut_to: [SiteId(site)].into(), ..LinksOrder::default() };
+    let from = |site| LinksOrder { cut_from: [SiteId(site)].into(), ..LinksOrder::default() };
+    for (client, order) in [(one, to(1)), (one, from(3)), (two, to(0))] {
+        let refused = client.links(&order).unwrap_err().to_string();
+        assert!(refused.contains("422") && refused.contains("not another site"), "{refused}");
+    }
+    let lost_to_cuts = |client: &NodeClient, way: &str| {
+        let page = client.metrics().unwrap();
+        let total = page.lines().find(|line| {
+            line.starts_with("stealgrid_messages_cut_total") && line.contains(&format!("way=\"{way}\""))
+        });
+        total.unwrap().rsplit(' ').next().unwrap().parse::<u64>().unwrap()
+    };
+    let wait_for = |client: &NodeClient, way: &str, least: u64| {
+        let deadline = std::time::Instant::now() + PATIENCE;
+        while lost_to_cuts(client, way) < least {
+            assert!(std::time::Instant::now() < deadline, "nothing was lost {way} it");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    };
+    one.jobs(&[job(7, 1, 6, 20)]).unwrap();
+    grid.start_clock();
+    // The message is under way for 20 s of trace time, 0.2 s.
+    while one.status().unwrap().outstanding.delayed == 0 {}
+
+    one.links(&to(2)).unwrap();
+
+    let status = one.status().unwrap();
+    assert_eq!(lost_to_cuts(one, "to"), 1, "what was under way is lost");
+    assert_eq!((status.outstanding.delayed, status.outstanding.leaving), (0, 1), "and not forgotten");
+    assert!(status.links[0].cut_to && !status.links[0].cut_from && status.links[0].connected);
+    wait_for(one, "to", 2);
+    two.links(&from(1)).unwrap();
+    one.links(&LinksOrder::default()).unwrap();
+    wait_for(two, "from", 1);
+    assert!(two.status().unwrap().links[0].cut_from);
+    assert_eq!(two.status().unwrap().completed, 0);
+    two.links(&LinksOrder::default()).unwrap();
+    grid.until_quiet(1);
+    let events = grid.events();
+    grid.stop();
+
+    let count = |wanted: fn(&EventKind) -> bool| events.iter().filter(|event| wanted(&event.kind)).count();
+    assert!(count(|kind| matches!(kind, EventKind::Lost { to: SiteId(2), .. })) >= 2);
+    assert_eq!(count(|kind| matches!(kind, EventKind::Completed { .. })), 1);
+}
+
+/// While the clocks stand still nothing ends and nothing is submitted; then everything goes on, and no job was shorter.
+#[test]
+fn trace_time_that_is_stopped_takes_everything_with_it() {
+    let grid = Grid::start(&[4, 8], |_| {});
+    let client = &grid.clients[0];
+    let unready = client.pause().unwrap_err().to_string();
+    assert!(unready.contains("409") && unready.contains("does not run"), "{unready}");
+    client.jobs(&[job(1, 1, 2, 30), job(2, 20, 2, 30)]).unwrap();
+    grid.start_clock();
+    while client.status().unwrap().outstanding.running == 0 {}
+
+    let stood: Vec<StartOrder> = grid.clients.iter().map(|client| client.pause().unwrap()).collect();
+
+    let status = client.status().unwrap();
+    assert_eq!((status.phase, status.trace_time_us), (Phase::Armed, stood[0].trace_origin_us));
+    // 100 s of trace time, if it went on.
+    std::thread::sleep(Duration::from_secs(1));
+    assert_eq!(client.status().unwrap(), status);
+    let origin = stood.iter().map(|order| order.trace_origin_us).max().unwrap();
+    let order = StartOrder { unix_micros: unix_micros() + 50_000, factor: FACTOR, trace_origin_us: origin };
+    grid.clients.iter().for_each(|client| client.start(&order).unwrap());
+    assert!(client.start(&order).unwrap_err().to_string().contains("started before"));
+    grid.until_quiet(2);
+    let events = grid.events();
+    grid.stop();
+
+    let at = |id: u64, wanted: fn(&EventKind) -> Option<JobId>| {
+        events.iter().find(|event| wanted(&event.kind) == Some(JobId(id))).unwrap().at
+    };
+    let started = |kind: &EventKind| match kind {
+        EventKind::Started { job, .. } => Some(*job),
+        _ => None,
+    };
+    let completed = |kind: &EventKind| match kind {
+        EventKind::Completed { job, .. } => Some(*job),
+        _ => None,
+    };
+    for id in [1, 2] {
+        let took = at(id, completed).since(at(id, started));
+        // A second of the wall clock late would be 100 s.
+        assert!((30..90).contains(&(took.as_micros() / 1_000_000)), "job {id} took {took} s");
+    }
 }
 
 #[test]

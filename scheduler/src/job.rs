@@ -10,6 +10,9 @@ use serde::{Deserialize, Serialize};
 use crate::grid::SiteId;
 use crate::time::{Span, Time};
 
+/// Run times below this count as this in bounded slowdowns, as everywhere in the literature.
+pub const SLOWDOWN_BOUND: Span = Span::from_secs(10);
+
 /// Names one job of a run. For a single trace it is the job number of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]

@@ -47,6 +47,27 @@ impl JobIndex {
         index
     }
 
+    /// Adds a job at the end of the workload, which has `place` jobs so far.
+    ///
+    /// # Panics
+    /// If its id is not above all others.
+    pub fn add(&mut self, id: JobId, place: usize) {
+        let place = u32::try_from(place).expect("fewer jobs than u32::MAX");
+        // Without jobs there is one slot, for none.
+        let last_slot = || self.first + self.dense.len() as u64 - 1;
+        let last = self.sparse.last().map_or_else(last_slot, |(last, _)| last.0);
+        assert!(last < id.0, "job {id} is not above all others");
+        if self.sparse.is_empty() && id.0 == last + 1 {
+            self.dense.push(place);
+            return;
+        }
+        let dense = std::mem::take(&mut self.dense).into_iter().enumerate();
+        let first = self.first;
+        let there = dense.filter(|(_, place)| *place != NO_JOB);
+        self.sparse.extend(there.map(|(offset, place)| (JobId(first + offset as u64), place)));
+        self.sparse.push((id, place));
+    }
+
     /// The place of a job in the workload.
     pub fn get(&self, id: JobId) -> Option<usize> {
         if self.sparse.is_empty() {
@@ -76,6 +97,32 @@ mod tests {
             payload: 0,
         };
         ids.iter().map(|&id| TimedJob { spec: spec(id), run_time: Span::ZERO }).collect()
+    }
+
+    #[test]
+    fn jobs_that_are_added_are_found_beside_those_that_were_there() {
+        for (ids, added) in [
+            (vec![15, 11, 12], vec![16, 17, 90]),
+            (vec![3, 1_000_000_000_000, 7], vec![1_000_000_000_001]),
+            (vec![], vec![5, 6]),
+            (vec![1], vec![9_000_000]),
+        ] {
+            let mut index = JobIndex::new(&jobs(&ids));
+            for (more, &id) in added.iter().enumerate() {
+                index.add(JobId(id), ids.len() + more);
+            }
+            for (place, &id) in ids.iter().chain(&added).enumerate() {
+                assert_eq!(index.get(JobId(id)), Some(place), "{ids:?} and {added:?}");
+            }
+            assert_eq!(index.get(JobId(2)), None);
+            assert_eq!(index.get(JobId(13)), None);
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "not above all others")]
+    fn a_job_below_another_is_not_added() {
+        JobIndex::new(&jobs(&[1, 5])).add(JobId(4), 2);
     }
 
     #[test]

@@ -68,6 +68,17 @@ impl OutcomeBuilder {
         self
     }
 
+    /// Adds a job that nobody knew of before the run, and of which nothing was observed yet.
+    ///
+    /// # Panics
+    /// If its id is not above all others.
+    pub fn add(&mut self, job: &TimedJob) {
+        let Outcome { grid, threshold, jobs, .. } = &mut self.outcome;
+        self.rows.add(job.spec.id, jobs.len());
+        jobs.push(pending(grid, *threshold, job));
+        self.inversions.add(job);
+    }
+
     /// Takes one event into account.
     pub fn observe(&mut self, event: &Event) {
         self.outcome.events += 1;
@@ -294,6 +305,35 @@ mod tests {
 
     fn builder(jobs: &[TimedJob]) -> OutcomeBuilder {
         OutcomeBuilder::new(&Grid::of_sizes(&[2, 4]).unwrap(), Threshold::HALF, jobs)
+    }
+
+    #[test]
+    fn a_job_that_is_added_during_a_run_counts_as_one_that_was_known_before() {
+        let jobs = [timed_job(1, 0, 2, 10), timed_job(2, 30, 4, 5), timed_job(3, 4, 1, 7)];
+        let events = [
+            event(0, 1, submitted(&jobs[0])),
+            started(0, 1, 1, 2),
+            event(4, 1, submitted(&jobs[2])),
+            started(10, 1, 3, 1),
+            completed(10, 1, 1),
+            completed(17, 1, 3),
+            event(30, 2, submitted(&jobs[1])),
+            started(30, 2, 2, 4),
+            completed(35, 2, 2),
+        ];
+        let mut known = builder(&jobs);
+        events.iter().for_each(|event| known.observe(event));
+        let mut added = builder(&jobs[..2]);
+        events[..2].iter().for_each(|event| added.observe(event));
+        added.add(&jobs[2]);
+        events[2..].iter().for_each(|event| added.observe(event));
+
+        assert_eq!(added.finish(), known.finish());
+    }
+
+    fn submitted(job: &TimedJob) -> EventKind {
+        let JobSpec { id: job, processors, requested, origin, .. } = job.spec;
+        EventKind::Submitted { job, processors, requested, origin }
     }
 
     #[test]

@@ -8,16 +8,17 @@ use clap::Args;
 use node::bench::journal::{Place, Restart, Throughput, restart, throughput};
 use node::journal::Durability;
 
+use super::in_folder;
 use crate::exit;
 
 /// So many rounds may overflow in any case.
-const OVERFLOWS_MIN: u32 = 3;
+pub(super) const OVERFLOWS_MIN: u32 = 3;
 
 /// Measure what journals cost a run, and how long a restart with a full queue takes.
 ///
 /// Throughput is jobs per second of wall time of a run on two nodes (64 and 128 processors, st:50), from the start until
 /// all jobs have ended and all events are collected. As in any run the jobs are handed over before the start. They have
-/// 1 to 8 processors and no run times, and come at 200,000 a second: faster than the nodes can work. Nodes and
+/// 1 to 8 processors and no run times, and come at 400,000 a second: faster than the nodes can work. Nodes and
 /// coordinator share the machine. Each round runs without a journal and with each durability, in turn; ratios are of
 /// the same round. A round in which a queue for messages overflowed says nothing, and is run again.
 ///
@@ -60,14 +61,7 @@ pub(super) struct JournalBenchArgs {
 /// # Errors
 /// If the nodes fail.
 pub(super) fn run(args: &JournalBenchArgs) -> anyhow::Result<u8> {
-    let parent = args.dir.clone().unwrap_or_else(std::env::temp_dir);
-    let folder = parent.join(format!("stealgrid-bench-{}", std::process::id()));
-    std::fs::create_dir(&folder).with_context(|| format!("make {}", folder.display()))?;
-    let measured = measure(args, &folder);
-    let removed = std::fs::remove_dir_all(&folder).with_context(|| format!("remove {}", folder.display()));
-    let code = measured?;
-    removed?;
-    Ok(code)
+    in_folder(args.dir.clone(), |folder| measure(args, folder))
 }
 
 fn measure(args: &JournalBenchArgs, folder: &Path) -> anyhow::Result<u8> {
@@ -177,15 +171,15 @@ fn show_restart(took: &Restart, history: u64) {
 
 /// The middle and the ends of some values.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Spread {
-    least: f64,
-    median: f64,
-    most: f64,
+pub(super) struct Spread {
+    pub(super) least: f64,
+    pub(super) median: f64,
+    pub(super) most: f64,
 }
 
 impl Spread {
     /// Of at least one value.
-    fn of(mut values: Vec<f64>) -> Spread {
+    pub(super) fn of(mut values: Vec<f64>) -> Spread {
         values.sort_by(f64::total_cmp);
         Spread { least: values[0], median: values[(values.len() - 1) / 2], most: values[values.len() - 1] }
     }

@@ -17,12 +17,14 @@ use std::sync::{Arc, OnceLock};
 use analysis::theory::Verdict;
 use analysis::{Attribution, Deficiency, Outcome, OutcomeBuilder, Steals};
 use anyhow::Context;
-use scheduler::{Event, Strategy};
+use scheduler::{Event, Strategy, TimedJob};
 
+use self::run::scraped::Scraped;
 use crate::exit;
 use crate::experiment::faults::missed;
 use crate::experiment::jobs::Jobs;
 use crate::experiment::{Clock, Experiment};
+use crate::orders::Given;
 use crate::outputs::{self, EventLog, RunAbout, RunResult, Status, StealsCsv};
 use crate::report::table::Table;
 use crate::report::{self, Format};
@@ -83,6 +85,8 @@ pub struct Sink {
     /// Held until the results are written.
     lock: File,
     failed: Option<outputs::EventLogError>,
+    /// Whether jobs came that the workload does not have.
+    injected: bool,
 }
 
 impl Sink {
@@ -114,6 +118,7 @@ impl Sink {
             log,
             lock,
             failed: None,
+            injected: false,
         })
     }
 
@@ -132,6 +137,12 @@ impl Sink {
         }
     }
 
+    /// Takes a job that nobody knew of before the run, before any event of it.
+    pub fn add(&mut self, job: &TimedJob) {
+        self.builder.add(job);
+        self.injected = true;
+    }
+
     fn finish(mut self) -> Measured {
         let failed = match self.log.map(EventLog::finish) {
             Some(Err(error)) => Some(error),
@@ -144,9 +155,15 @@ impl Sink {
         if let Err(error) = self.rows.finish() {
             warnings.push(format!("steals.csv is incomplete: {error}"));
         }
-        let outcome = self.builder.finish();
-        // Where processors were down or worked in vain, the causes of idleness are not those that it knows.
-        let attribution = if outcome.faults.disturbed() { None } else { self.deficiency.finish() };
+        let mut outcome = self.builder.finish();
+        if self.injected {
+            // In the order of a workload.
+            outcome.jobs.sort_by_key(|job| (job.submit, job.id));
+        }
+        // Where processors were down or worked in vain, the causes of idleness are not those that it knows; nor does it
+        // know jobs of orders.
+        let untold = outcome.faults.disturbed() || self.injected;
+        let attribution = if untold { None } else { self.deficiency.finish() };
         Measured { outcome, attribution, steals: self.steals, warnings, _lock: self.lock }
     }
 }
@@ -185,8 +202,12 @@ pub struct Ended {
     pub lines: Vec<String>,
     /// What was measured of the links before the clocks started, if it was.
     pub calibration: Option<Table>,
+    /// What was scraped of the nodes beside what their events say, if there are nodes that count.
+    pub scraped: Option<Scraped>,
     /// An allowed difference to another run was exceeded.
     pub out_of_tolerance: bool,
+    /// Orders that were given meanwhile.
+    pub orders: Vec<Given>,
 }
 
 /// Measures, compares, writes and prints. Returns the exit code.
@@ -275,8 +296,10 @@ pub fn record(
         command,
         status: ended.status,
         lines: ended.lines,
+        orders: ended.orders,
         missed: missed(&experiment.faults, &experiment.grid, &outcome.faults.deeds),
         calibration: ended.calibration,
+        scraped: ended.scraped,
         warnings,
     };
     let result = RunResult::new(about, outcome, ideal.as_ref())

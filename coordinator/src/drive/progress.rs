@@ -42,6 +42,14 @@ impl Progress {
         }
     }
 
+    /// There is one job more.
+    pub fn add(&mut self) {
+        self.jobs += 1;
+        if let Some(bar) = &self.bar {
+            bar.set_length(self.jobs);
+        }
+    }
+
     /// So many jobs have ended.
     pub fn set(&mut self, done: u64) {
         self.done = done;

@@ -12,13 +12,16 @@ pub mod calibration;
 pub mod compare;
 pub mod links;
 pub mod merge;
+pub mod orders;
 pub mod outages;
 pub mod plan;
 pub mod reception;
 pub mod record;
+pub mod scraped;
 pub mod virtual_clock;
 pub mod watch;
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -26,26 +29,29 @@ use analysis::Outcome;
 use analysis::compare::events::is_about_a_message;
 use anyhow::Context as _;
 use node::NodeConfig;
-use node::clock::StartOrder;
-use node::control::api::Calibration as Measured;
-use node::fleet::{Fleet, FleetError, start_order};
+use node::control::api::{Calibration as Measured, Status as NodeStatus};
+use node::fleet::{Fleet, FleetError, Whereabouts, start_order};
 use node::spawn::{SpawnError, SpawnOrder};
-use scheduler::Time;
+use node::telemetry::LogArgs;
+use scheduler::{Event, SiteId, Time, TimedJob};
 use simulator::Checks;
 
 use self::audit::Audit;
 use self::calibration::Calibration;
+use self::orders::Orders;
 use self::outages::Outages;
 use self::plan::Plan;
 use self::reception::{Nodes, Reception, ReceptionArgs};
 use self::record::Record;
-use self::watch::{Ending, Watch};
+use self::scraped::{Comparison, ScrapeArgs, Source};
+use self::watch::{Ending, Onlooker, Watch};
 use super::simulate::{load_by, simulate, text};
 use super::{Ended, Interrupt, Sink, builder, conclude};
 use crate::exit;
 use crate::experiment::flags::ExperimentArgs;
 use crate::experiment::jobs::Jobs;
 use crate::experiment::{Clock, Experiment};
+use crate::orders::Given;
 use crate::outputs::Status;
 use crate::serve::Server;
 use crate::serve::live::{About, AboutSite, Live, Phase};
@@ -60,6 +66,9 @@ const START_LEAD_PER_NODE: Duration = Duration::from_millis(10);
 /// The default of `--tolerance`, in percent.
 const TOLERANCE: f64 = 1.0;
 
+/// What a coordinator logs if `RUST_LOG` does not say: what it prints says the rest.
+pub(crate) const LOGGED: &str = "warn";
+
 /// Run an experiment on real processes: one node per site, over libp2p, faster than the wall clock.
 ///
 /// With --clock scaled:K delays are injected, and the network adds its own. With --clock virtual they are modelled, and
@@ -67,7 +76,7 @@ const TOLERANCE: f64 = 1.0;
 ///
 /// Exit codes: 0 done, 2 usage, 3 unreadable input or a port in use, 4 stopped before the end, 5 a proved bound
 /// does not hold, the network is too slow for the configured delays (then nothing is run), the makespan is not that
-/// of the simulation, or in virtual time an event is not.
+/// of the simulation, or in virtual time an event is not; or what was scraped is not what the event log says.
 #[derive(Clone, Debug, clap::Args)]
 pub struct RunArgs {
     /// What to run.
@@ -95,6 +104,14 @@ pub struct RunArgs {
     /// Where nodes come from.
     #[command(flatten)]
     pub reception: ReceptionArgs,
+
+    /// What the event log is compared with.
+    #[command(flatten)]
+    pub scrape: ScrapeArgs,
+
+    /// How the nodes and this process log.
+    #[command(flatten)]
+    pub log: LogArgs,
 }
 
 /// Runs the command.
@@ -102,6 +119,7 @@ pub struct RunArgs {
 /// # Errors
 /// If something fails that should not.
 pub fn command(args: &RunArgs) -> anyhow::Result<u8> {
+    let _telemetry = args.log.start(LOGGED)?;
     let loaded = text(&args.experiment).and_then(|text| Ok((understood(args, text.as_deref())?, text)));
     let ((mut experiment, jobs), text) = match loaded {
         Ok(loaded) => loaded,
@@ -124,7 +142,7 @@ pub fn command(args: &RunArgs) -> anyhow::Result<u8> {
         eprintln!("error: {refusal}");
         return Ok(exit::USAGE);
     }
-    let (server, reception) = match args.reception.open() {
+    let (server, reception, mut come) = match args.reception.open() {
         Ok(open) => open,
         Err(error) => {
             eprintln!("error: {error:#}");
@@ -173,7 +191,13 @@ pub fn command(args: &RunArgs) -> anyhow::Result<u8> {
             );
             return Ok(exit::USAGE);
         }
-        return virtual_clock::command(&experiment, &jobs, &interrupt, args.experiment.format);
+        if args.scrape.prometheus.is_some() {
+            eprintln!(
+                "error: in virtual time every event is that of the simulation or the run fails; leave out --prometheus"
+            );
+            return Ok(exit::USAGE);
+        }
+        return virtual_clock::command(&experiment, &jobs, &interrupt, args.log, args.experiment.format);
     }
     let stopped = || {
         eprintln!("error: stopped before any node was started");
@@ -197,7 +221,7 @@ pub fn command(args: &RunArgs) -> anyhow::Result<u8> {
     }
     let started = match &reception {
         Some(reception) => enlist(&experiment, &plan, reception, &seats, &interrupt),
-        None => start(&experiment, &plan.nodes, &interrupt),
+        None => start(&experiment, &plan.nodes, args.log, &interrupt),
     };
     let ready = started.and_then(|mut fleet| {
         if let Some(server) = &server {
@@ -222,10 +246,23 @@ pub fn command(args: &RunArgs) -> anyhow::Result<u8> {
     for site in outages::late(&experiment.faults) {
         fleet.kill(site).context("failed to leave out a site that joins later")?;
     }
+    let mut given = Vec::new();
+    if let (Some(server), Some(come)) = (&server, &mut come) {
+        server.open_desk();
+        if args.reception.hold {
+            server.shown.change(|live| live.enter(Phase::Held));
+            eprintln!("note: everything is ready; the run begins by an order to start (--hold)");
+            match orders::hold(come, &mut fleet, plan.origin, &interrupt) {
+                Ok(Some(start)) => given.push(start),
+                Ok(None) => return stopped(),
+                Err(error) => return Ok(Failure::from(error).say()),
+            }
+        }
+    }
     let begun = Instant::now();
     let lead = START_LEAD + START_LEAD_PER_NODE * u32::try_from(plan.nodes.len()).unwrap_or(u32::MAX);
     let order = start_order(plan.factor, plan.origin, lead);
-    let record = match plan::may_attach(&experiment) && reception.is_none() {
+    let mut record = match plan::may_attach(&experiment) && reception.is_none() {
         true => Some(Record::new(&said, &jobs, text, order, measured)?),
         false => None,
     };
@@ -246,18 +283,23 @@ pub fn command(args: &RunArgs) -> anyhow::Result<u8> {
             begun.elapsed().saturating_sub(lead)
         ));
     }
+    if let Some(record) = &mut record {
+        record.orders.clone_from(&given);
+    }
     let course = Course {
         experiment: &experiment,
         plan: &plan,
         jobs: &jobs,
         tolerance: args.tolerance.unwrap_or(TOLERANCE),
         warnings,
-        start: order,
         simulated: &|| Ok(Some(simulation.clone())),
         interrupt: &interrupt,
         server: server.as_ref(),
+        source: args.scrape.source(&experiment.name),
+        orders: Orders::new(come, given, &jobs.jobs, order),
+        record: record.as_mut(),
     };
-    let mut ended = drive(course, fleet, &mut sink)?;
+    let (mut ended, jobs) = drive(course, fleet, &mut sink)?;
     ended.lines.insert(0, calibration.line(&experiment.grid));
     ended.calibration = Some(calibration.table(&experiment.grid));
     let code = conclude(&experiment, &jobs, sink, ended, &interrupt, args.experiment.format)?;
@@ -333,13 +375,23 @@ impl From<FleetError> for Failure {
     }
 }
 
+/// What this program is called with to be a node, before the arguments of that one.
+fn node_arguments(log: LogArgs) -> Vec<String> {
+    std::iter::once("node".to_string()).chain(log.to_arguments()).collect()
+}
+
 /// Starts the nodes and waits until they are connected.
-fn start(experiment: &Experiment, nodes: &[NodeConfig], interrupt: &Interrupt) -> Result<Fleet, Failure> {
+fn start(
+    experiment: &Experiment,
+    nodes: &[NodeConfig],
+    log: LogArgs,
+    interrupt: &Interrupt,
+) -> Result<Fleet, Failure> {
     let unexpected = |reason: String| Failure { reason, code: exit::UNEXPECTED };
     let folder = experiment.outputs.dir.join("nodes");
     std::fs::create_dir_all(&folder)
         .map_err(|error| unexpected(format!("failed to make {}: {error}", folder.display())))?;
-    let order = SpawnOrder { program: node_program()?, arguments: vec!["node".to_string()], folder };
+    let order = SpawnOrder { program: node_program()?, arguments: node_arguments(log), folder };
     // On this thread, which lives as long as the process: the kernel ends a node with the thread that started it.
     let mut fleet = Fleet::spawn_each(&order, nodes).map_err(|error| port_in_use(nodes, error))?;
     connect(experiment, &mut fleet, interrupt)?;
@@ -443,13 +495,17 @@ struct Course<'a> {
     tolerance: f64,
     /// What the reader should know already.
     warnings: Vec<String>,
-    /// When trace time began.
-    start: StartOrder,
     /// The same in virtual time; `None` if interrupted.
     simulated: &'a dyn Fn() -> anyhow::Result<Option<Outcome>>,
     interrupt: &'a Interrupt,
     /// Where it is shown.
     server: Option<&'a Server>,
+    /// What the event log is compared with.
+    source: Source,
+    /// Orders that are given meanwhile.
+    orders: Orders,
+    /// What another coordinator would need.
+    record: Option<&'a mut Record>,
 }
 
 /// What is shown of a run that is about to begin.
@@ -458,47 +514,116 @@ fn live(experiment: &Experiment, plan: &Plan, jobs: &Jobs) -> Live {
         name: experiment.name.clone(),
         strategy: experiment.strategy.to_string(),
         network: experiment.network(),
+        clock: Clock::Scaled(plan.factor).to_string(),
         factor: Some(plan.factor),
         jobs: jobs.jobs.len(),
         sites: AboutSite::all(&experiment.grid),
-        orders: false,
+        orders: true,
         replay: false,
     };
     let threshold = experiment.strategy.strategy.threshold();
     Live::new(about, &experiment.grid, threshold, &jobs.jobs)
 }
 
-/// To the end of the nodes, and judges what they did.
-fn drive(course: Course<'_>, mut fleet: Fleet, sink: &mut Sink) -> anyhow::Result<Ended> {
-    let Course { experiment, plan, jobs, tolerance, mut warnings, start, simulated, interrupt, server } =
-        course;
-    let mut audit = Audit::new(&experiment.grid, &jobs.jobs);
-    let outages = Outages::new(&experiment.faults, plan, jobs, start);
-    let mut watch = Watch::new(plan, jobs.jobs.len(), outages, interrupt);
-    let show = |change: &dyn Fn(&mut Live)| {
-        if let Some(server) = server {
+/// Passes on what happens to all who want to know.
+struct Eyes<'a> {
+    /// Of the run.
+    name: &'a str,
+    plan: &'a Plan,
+    audit: Audit,
+    comparison: Comparison,
+    interrupt: &'a Interrupt,
+    sink: &'a mut Sink,
+    server: Option<&'a Server>,
+    record: Option<&'a mut Record>,
+    /// Jobs of orders.
+    injected: Vec<TimedJob>,
+    /// What could not be kept.
+    failed: Option<std::io::Error>,
+}
+
+impl Eyes<'_> {
+    fn show(&self, change: impl FnOnce(&mut Live)) {
+        if let Some(server) = self.server {
             server.shown.change(change);
         }
-    };
-    show(&|live| live.enter(Phase::Running));
-    let mut look = |statuses: &[node::control::api::Status]| {
-        let now = statuses.iter().map(|status| status.trace_time_us).max().map(Time::from_micros);
-        show(&|live| {
-            live.look(statuses);
-            live.pass(now.unwrap_or(Time::ZERO));
-        });
-    };
-    let ending = watch.until_end(&mut fleet, &mut look, &mut |event| {
-        show(&|live| live.observe(event));
-        audit.observe(event);
-        if plan.message_events || !is_about_a_message(event) {
-            sink.take(event);
+    }
+}
+
+impl Onlooker for Eyes<'_> {
+    fn event(&mut self, event: &Event) {
+        self.show(|live| live.observe(event));
+        self.comparison.observe(event);
+        self.audit.observe(event);
+        if self.plan.message_events || !is_about_a_message(event) {
+            self.sink.take(event);
         }
-    });
-    show(&|live| {
+    }
+
+    fn ordered(&mut self, given: &Given) {
+        if let Some(job) = &given.job {
+            self.audit.add(job);
+            self.comparison.add(job);
+            self.sink.add(job);
+            self.injected.push(*job);
+        }
+        if let Some(record) = &mut self.record {
+            record.orders.push(given.clone());
+            // Before the nodes hear of the job, so that whoever attaches knows it.
+            self.failed = record.write().err().or(self.failed.take());
+        }
+        self.show(|live| live.ordered(given));
+    }
+
+    fn look(&mut self, fleet: &Fleet, statuses: &[NodeStatus], paused: bool) {
+        if let Some(server) = self.server {
+            // A node that was started again listens elsewhere.
+            server.shown.set_targets(reception::targets(self.name, fleet));
+        }
+        let sites = statuses.iter().map(|status| status.site);
+        let away: BTreeSet<SiteId> =
+            sites.filter(|site| fleet.whereabouts(*site) != Whereabouts::Up).collect();
+        let now = statuses.iter().map(|status| status.trace_time_us).max().map(Time::from_micros);
+        self.show(|live| {
+            live.look(statuses, &away);
+            live.pass(now.unwrap_or(Time::ZERO));
+            live.enter(if paused { Phase::Paused } else { Phase::Running });
+        });
+    }
+
+    fn last(&mut self, fleet: &mut Fleet) {
+        self.comparison.scrape(fleet, self.interrupt);
+    }
+}
+
+/// To the end of the nodes, and judges what they did. Also all jobs that there were in the end.
+fn drive(course: Course<'_>, mut fleet: Fleet, sink: &mut Sink) -> anyhow::Result<(Ended, Jobs)> {
+    let Course { experiment, plan, jobs, tolerance, mut warnings, .. } = course;
+    let Course { simulated, interrupt, server, mut orders, record, source, .. } = course;
+    let audit = Audit::new(&experiment.grid, &jobs.jobs);
+    let mut outages = Outages::new(&experiment.faults, plan, jobs, orders.clock());
+    let comparison = Comparison::new(source, &experiment.grid, &jobs.jobs);
+    let (injected, failed, name) = (Vec::new(), None, experiment.name.as_str());
+    let mut eyes = Eyes { name, plan, audit, comparison, interrupt, sink, server, record, injected, failed };
+    eyes.show(|live| live.enter(Phase::Running));
+    if server.is_none() {
+        let mut stage = orders::Stage { plan, fleet: &mut fleet, outages: &mut outages };
+        orders.release(&mut stage).iter().for_each(|given| eyes.ordered(given));
+    }
+    let mut watch = Watch::new(plan, jobs.jobs.len(), outages, orders, interrupt);
+    let ending = watch.until_end(&mut fleet, &mut eyes);
+    if let Some(server) = server {
+        server.close_desk();
+    }
+    eyes.show(|live| {
         live.say(format!("the run has ended: {ending}"));
-        live.enter(Phase::Ended);
+        if ending == Ending::Finished { live.enter(Phase::Ended) } else { live.fail() }
     });
+    let Eyes { audit, comparison, sink, injected, failed, .. } = eyes;
+    if let Some(error) = failed {
+        warnings.push(format!("orders could not be kept for `stealgrid attach`: {error}"));
+    }
+    let jobs = jobs.with(injected);
     let statuses = watch.last_statuses();
     let status = match &ending {
         Ending::Finished => Status::Complete,
@@ -512,21 +637,32 @@ fn drive(course: Course<'_>, mut fleet: Fleet, sink: &mut Sink) -> anyhow::Resul
     let complete = status == Status::Complete;
     let links = links::Links::of(statuses, plan.factor);
     links.write(&experiment.outputs.dir.join("links.csv"), &experiment.grid)?;
-    warnings.extend(links.warning(jobs));
+    warnings.extend(links.warning(&jobs));
     warnings.extend(watch.warnings(&ending));
     let audited = audit.finish(complete);
-    let mut lines = vec![audited.line(plan.factor), links.line()];
+    let scraped = comparison.finish();
+    let mut lines = vec![audited.line(plan.factor), links.line(), scraped.line()];
     let mut out_of_tolerance = false;
     if complete {
-        match simulated()? {
+        // The same experiment with what orders did to it, where a simulation can do that.
+        let ordered = orders::ordered(experiment, plan, watch.given());
+        let expected = match &ordered {
+            None => simulated()?,
+            Some(experiment) => self::simulated(experiment, &jobs, interrupt)?,
+        };
+        match expected {
             Some(simulated) => {
+                let experiment = ordered.as_ref().unwrap_or(experiment);
                 let mut compared = compare::Compared::of(sink.builder.outcome(), &simulated, tolerance);
                 // A process that dies, or does so a little later than planned, changes everything that follows.
                 if watch.was_undisturbed() {
-                    compared.vary(experiment, plan, jobs, links.added(), audited.completions, interrupt)?;
+                    compared.vary(experiment, plan, &jobs, links.added(), audited.completions, interrupt)?;
                 }
                 out_of_tolerance = !compared.within() && watch.was_undisturbed();
                 lines.extend(compared.lines());
+                if ordered.is_some() {
+                    lines.push("  orders      jobs that were injected and links that were cut are in the simulation, too".to_string());
+                }
                 if !compared.within() && !out_of_tolerance {
                     lines.push("  no error: nodes ended or stood still, and in the simulation they did not, or not then".to_string());
                 }
@@ -534,7 +670,13 @@ fn drive(course: Course<'_>, mut fleet: Fleet, sink: &mut Sink) -> anyhow::Resul
             None => warnings.push("stopped before the run was compared with its simulation".to_string()),
         }
     }
-    Ok(Ended {
+    // A run that did not end by itself has another reason why something is missing.
+    if let Some(refusal) = scraped.refusal().filter(|_| complete || scraped.differs()) {
+        eprintln!("error: {refusal}");
+        out_of_tolerance = true;
+    }
+    let ended = Ended {
+        scraped: Some(scraped),
         driver: "run",
         clock: Clock::Scaled(plan.factor).to_string(),
         status,
@@ -543,5 +685,7 @@ fn drive(course: Course<'_>, mut fleet: Fleet, sink: &mut Sink) -> anyhow::Resul
         warnings,
         lines,
         out_of_tolerance,
-    })
+        orders: watch.given().to_vec(),
+    };
+    Ok((ended, jobs))
 }

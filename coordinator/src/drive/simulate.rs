@@ -131,6 +131,7 @@ pub fn simulate(
         peers(experiment, jobs, checks, interrupt, &mut sink)
     };
     Ok(Ended {
+        scraped: None,
         driver: "simulate",
         clock: Clock::Virtual.to_string(),
         status,
@@ -139,6 +140,7 @@ pub fn simulate(
         warnings: Vec::new(),
         lines: Vec::new(),
         out_of_tolerance: false,
+        orders: Vec::new(),
     })
 }
 

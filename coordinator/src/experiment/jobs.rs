@@ -22,6 +22,22 @@ pub struct Jobs {
     pub notes: Vec<String>,
 }
 
+impl Jobs {
+    /// The same with jobs that came by order.
+    #[must_use]
+    pub fn with(&self, injected: Vec<TimedJob>) -> Jobs {
+        let mut jobs = self.clone();
+        match injected.len() {
+            0 => return jobs,
+            1 => jobs.workload += "; 1 job injected by order",
+            count => jobs.workload += &format!("; {count} jobs injected by order"),
+        }
+        jobs.jobs.extend(injected);
+        jobs.jobs.sort_by_key(|job| (job.spec.submit, job.spec.id));
+        jobs
+    }
+}
+
 /// Why there are no jobs. Reads after "failed to".
 #[derive(Debug, thiserror::Error)]
 pub enum JobsError {

@@ -10,6 +10,7 @@ use scheduler::SiteId;
 
 use super::allocation::Allocation;
 use super::run_result::{RunResult, Status};
+use crate::orders::Given;
 
 #[derive(Serialize)]
 struct Document<'a> {
@@ -33,6 +34,8 @@ struct Document<'a> {
     origin_us: i64,
     until_us: i64,
     overcommitted_jobs: usize,
+    /// What was done to the run while it lasted, by order of somebody.
+    orders: &'a [Given],
     driver_says: &'a [String],
     warnings: &'a [String],
     sites: Vec<SiteEntry<'a>>,
@@ -75,6 +78,7 @@ pub(super) fn write(file: &mut dyn Write, result: &RunResult, allocation: &Alloc
         origin_us: outcome.origin.as_micros(),
         until_us: outcome.until.as_micros(),
         overcommitted_jobs: allocation.overcommitted(),
+        orders: &about.orders,
         driver_says: &about.lines,
         warnings: &about.warnings,
         sites: outcome

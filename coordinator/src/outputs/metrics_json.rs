@@ -17,6 +17,7 @@ use scheduler::JobId;
 use scheduler::event::MessageKind;
 
 use super::run_result::{RunResult, Status};
+use crate::drive::run::scraped::Scraped;
 use crate::experiment::faults::Missed;
 
 #[derive(Serialize)]
@@ -42,6 +43,8 @@ struct Document<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     faults: Option<FaultsPart<'a>>,
     ideal: Option<IdealPart<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    scraped: Option<&'a Scraped>,
 }
 
 #[derive(Serialize)]
@@ -234,6 +237,7 @@ pub(crate) fn write(file: &mut dyn Write, result: &RunResult) -> io::Result<()> 
             agreement: &ideal.agreement,
             metrics: &ideal.metrics,
         }),
+        scraped: result.about.scraped.as_ref(),
     };
     serde_json::to_writer_pretty(&mut *file, &document)?;
     writeln!(file)

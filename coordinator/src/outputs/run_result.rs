@@ -1,6 +1,8 @@
 //! Everything that is known about one run: the input of all writers and reports.
 
+use crate::drive::run::scraped::Scraped;
 use crate::experiment::faults::Missed;
+use crate::orders::{self, Given};
 use crate::report::table::Table;
 use serde::{Deserialize, Serialize};
 
@@ -14,7 +16,7 @@ use scheduler::{StrategySpec, Submit};
 const DIFFERENCES_KEPT: usize = 20;
 
 /// What was run, in words that can be shown and repeated.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct RunAbout {
     /// The name of the experiment, or of its file.
     pub experiment: String,
@@ -44,6 +46,10 @@ pub struct RunAbout {
     pub lines: Vec<String>,
     /// How configured delays compare with what the network adds, if that was measured.
     pub calibration: Option<Table>,
+    /// Whether what was scraped of the nodes is what their events say, if there were nodes that count.
+    pub scraped: Option<Scraped>,
+    /// Orders that were given during the run.
+    pub orders: Vec<Given>,
     /// Faults of the experiment that never happened.
     pub missed: Vec<Missed>,
     /// What the reader should know before trusting the numbers.
@@ -150,6 +156,9 @@ impl RunResult {
                 "where the delay went is not told of a run in which sites were away or jobs were taken over"
                     .to_string(),
             );
+        } else if orders::injected(&self.about.orders).next().is_some() {
+            let line = "where the delay went is not told of a run into which jobs were injected by order";
+            self.about.lines.push(line.to_string());
         } else if self.is_complete() && self.outcome.finished().next().is_some() {
             self.about
                 .warnings

@@ -83,6 +83,7 @@ pub(crate) fn folder(test: &str) -> PathBuf {
 /// The description of a run under ideal ST50.
 pub(crate) fn about() -> RunAbout {
     RunAbout {
+        scraped: None,
         experiment: "two sites".into(),
         workload: "a,b.swf".into(),
         strategy: "ideal/st:50".parse().unwrap(),
@@ -97,6 +98,7 @@ pub(crate) fn about() -> RunAbout {
         status: Status::Complete,
         calibration: None,
         lines: Vec::new(),
+        orders: Vec::new(),
         missed: Vec::new(),
         warnings: Vec::new(),
     }

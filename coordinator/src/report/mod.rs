@@ -5,6 +5,7 @@
 
 pub mod faults;
 pub mod figures;
+pub mod orders;
 pub mod page;
 pub mod quantity;
 pub mod steals;

@@ -7,6 +7,7 @@ use super::figures::{
     delay_line, delay_table, figures_table, ideal_line, jobs_line, migrations_table, starvation_line,
     theory_table, verdict_line,
 };
+use super::orders::orders_lines;
 use super::quantity::grouped;
 use super::steals::{steals_lines, steals_table};
 use crate::outputs::RunResult;
@@ -32,6 +33,9 @@ pub fn terminal(result: &RunResult) -> String {
     for warning in &result.about.warnings {
         text.push_str(&format!("warning: {warning}\n"));
     }
+    for line in orders_lines(result) {
+        text.push_str(&format!("orders:  {line}\n"));
+    }
     for line in faults_lines(result) {
         text.push_str(&format!("faults:  {line}\n"));
     }
@@ -53,6 +57,9 @@ pub fn markdown(result: &RunResult) -> String {
     let mut text = format!("## {}\n\n", result.about.experiment);
     for (label, line) in heading(result).into_iter().skip(1) {
         text.push_str(&format!("- {label}: {line}\n"));
+    }
+    for line in orders_lines(result) {
+        text.push_str(&format!("- orders: {line}\n"));
     }
     for line in faults_lines(result) {
         text.push_str(&format!("- faults: {line}\n"));

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Args;
+use node::telemetry::LogArgs;
 use scheduler::{Event, Grid, JobSpec, Threshold, Time, TimedJob};
 
 use super::Server;
@@ -11,7 +12,9 @@ use super::live::{About, AboutSite, Live};
 use super::replay::Replay;
 use crate::directory::{DirectoryError, JobRow, ResultDirectory};
 use crate::drive::Interrupt;
+use crate::drive::run::LOGGED;
 use crate::exit;
+use crate::orders::Given;
 
 /// Show a run that has ended as a page in the browser, event by event.
 ///
@@ -28,6 +31,10 @@ pub struct ServeArgs {
     /// Where to serve the page
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080")]
     serve: String,
+
+    /// How this process logs.
+    #[command(flatten)]
+    log: LogArgs,
 }
 
 /// Runs the command.
@@ -35,6 +42,7 @@ pub struct ServeArgs {
 /// # Errors
 /// If something fails that should not.
 pub fn command(args: &ServeArgs) -> anyhow::Result<u8> {
+    let _telemetry = args.log.start(LOGGED)?;
     let refused = |error: &dyn std::fmt::Display| {
         eprintln!("error: failed to {error}");
         Ok(exit::INPUT)
@@ -57,7 +65,7 @@ pub fn command(args: &ServeArgs) -> anyhow::Result<u8> {
         }
     };
     crate::drive::say(&format!("open http://{} (Ctrl-C stops)\n", server.address()))?;
-    replay.play(&run.events, &server.shown, || run.live(), || interrupt.is_set());
+    replay.play(&run.events, &run.orders, &server.shown, || run.live(), || interrupt.is_set());
     Ok(exit::DONE)
 }
 
@@ -67,6 +75,7 @@ struct Run {
     grid: Grid,
     threshold: Threshold,
     jobs: Vec<TimedJob>,
+    orders: Vec<Given>,
     events: Vec<Event>,
 }
 
@@ -86,13 +95,15 @@ impl Run {
             name: manifest.experiment.clone(),
             strategy: manifest.strategy.clone(),
             network: manifest.network.clone(),
+            clock: manifest.clock.clone(),
             factor: None,
             jobs: jobs.len(),
             sites: AboutSite::all(&grid),
             orders: false,
             replay: true,
         };
-        Ok(Run { about, grid, threshold, jobs, events })
+        let orders = manifest.orders.clone();
+        Ok(Run { about, grid, threshold, jobs, orders, events })
     }
 
     fn live(&self) -> Live {

@@ -114,11 +114,14 @@
   function show(next) {
     frame = next;
     const [waiting, running, ended] = frame.jobs;
-    const phases = { waiting: "the nodes are starting", running: "running", ended: "the run has ended" };
+    const phases = {
+      waiting: "the nodes are starting", held: "ready: the run waits for the order to start", running: "running",
+      paused: "trace time stands still by order", ended: "the run has ended",
+    };
     $("phase").textContent = about.replay && frame.phase === "running" ? "replay of a run that has ended" : phases[frame.phase];
     $("phase").className = "verdict " + (frame.phase === "ended" ? "good" : "open");
     $("time").textContent = duration(frame.now);
-    $("jobs").textContent = `${grouped(ended)} of ${grouped(about.jobs)}`;
+    $("jobs").textContent = `${grouped(ended)} of ${grouped(frame.total)}`;
     $("jobs").nextElementSibling.textContent = `${grouped(running)} run, ${grouped(waiting)} wait`;
     $("ratio").textContent = frame.ratio === null ? "…" : frame.ratio.toFixed(3);
     $("makespan").textContent = duration(frame.makespan * 1000);
@@ -129,9 +132,29 @@
       const bars = $("sites").tBodies[0].rows[index].cells[6].firstChild.children;
       site.waiting.forEach((count, kind) => { bars[kind].style.width = (100 * count) / longest + "%"; });
     });
+    showCuts();
     showMoves();
     showWords();
     gantt.grow();
+    document.dispatchEvent(new CustomEvent("frame", { detail: frame }));
+  }
+
+  let cutsSeen = "[]";
+
+  function showCuts() {
+    const seen = JSON.stringify(frame.cuts);
+    if (seen === cutsSeen) return;
+    cutsSeen = seen;
+    $("cuts").replaceChildren();
+    for (const [from, to] of frame.cuts) {
+      const a = places[from], b = places[to];
+      const back = frame.cuts.some((way) => way[0] === to && way[1] === from);
+      if (back && from > to) continue;
+      make("line", $("cuts"), { class: "cut", x1: a.x, y1: a.y, x2: b.x, y2: b.y });
+      const mark = make("text", $("cuts"), { class: "cut-mark", x: (a.x + b.x) / 2, y: (a.y + b.y) / 2 + 6 });
+      mark.textContent = back ? "✕" : b.x >= a.x ? "✕→" : "←✕";
+      make("title", mark).textContent = `${about.sites[from].name} to ${about.sites[to].name}${back ? " and back" : ""} is cut`;
+    }
   }
 
   function showSite(site, index) {
@@ -374,13 +397,14 @@
     readColors();
     while (about === null) {
       const answer = await fetch("about").catch(() => null);
-      if (answer && answer.ok) { about = await answer.json(); break; }
+      if (answer && answer.status === 200) { about = await answer.json(); break; }
       $("phase").textContent = "waiting for the nodes of the run";
       await new Promise((done) => setTimeout(done, 500));
     }
     begin();
     gantt.begin();
     if (about.replay) beginReplay();
+    document.dispatchEvent(new CustomEvent("about", { detail: about }));
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { readColors(); gantt.redraw(); });
     const stream = new EventSource("live");
     stream.addEventListener("frame", (event) => show(JSON.parse(event.data)));

@@ -3,12 +3,15 @@
 //! Bounded: a bar for each execution of a job (and for each run of neighbouring processors that it has), the last
 //! transfers, and what sites are doing now. Nothing of it is a result; the report is made from the event log.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use analysis::SoFar;
 use node::control::api::Status;
-use scheduler::{Event, EventKind, Grid, JobId, SiteId, Threshold, Time, TimedJob};
+use scheduler::{Event, EventKind, Grid, JobId, SiteId, Span, Threshold, Time, TimedJob};
 use serde::Serialize;
+
+use crate::drive::run::audit::{Audit, Check};
+use crate::orders::{Given, Order};
 
 /// Transfers that are kept for those who have not seen them yet.
 const MOVES_KEPT: usize = 200;
@@ -29,6 +32,8 @@ pub struct About {
     pub strategy: String,
     /// The links in words.
     pub network: String,
+    /// The clock of the run, as in a report.
+    pub clock: String,
     /// Seconds of trace time in a second of wall-clock time; none where it is not fixed.
     pub factor: Option<f64>,
     /// Jobs to come in all.
@@ -57,8 +62,12 @@ pub enum Phase {
     /// Nodes start, connect, and are measured.
     #[default]
     Waiting,
+    /// Everything is ready, and waits for the order to start.
+    Held,
     /// Trace time advances.
     Running,
+    /// It stands still by order.
+    Paused,
     /// It has ended, one way or another.
     Ended,
 }
@@ -90,7 +99,35 @@ pub struct Live {
     words: VecDeque<String>,
     said: u64,
     links: Vec<Link>,
+    events: u64,
+    audit: Audit,
+    failed: bool,
+    /// Directed links that are cut, as nodes say.
+    cuts: BTreeSet<(usize, usize)>,
     version: u64,
+}
+
+/// A run in numbers, for Prometheus.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Figures {
+    /// Where the run is.
+    pub phase: Phase,
+    /// Whether it ended before it was complete.
+    pub failed: bool,
+    /// Jobs that wait, run, have ended, and were given up.
+    pub jobs: [u64; 4],
+    /// [`SoFar::ratio`].
+    pub ratio: Option<f64>,
+    /// Its denominator.
+    pub bound: Span,
+    /// Trace time.
+    pub now: Time,
+    /// Events of sites and of drivers that were taken over.
+    pub events: u64,
+    /// How often each check failed.
+    pub failed_checks: Vec<(Check, u64)>,
+    /// Sites that are there, and those that are gone.
+    pub sites: [u64; 2],
 }
 
 #[derive(Clone, Debug)]
@@ -119,6 +156,10 @@ pub struct Frame {
     now: i64,
     /// Jobs that wait, run, and have ended.
     jobs: [u64; 3],
+    /// Jobs to come in all, with those of orders.
+    total: usize,
+    /// Directed links that are cut by order.
+    cuts: Vec<(usize, usize)>,
     /// [`SoFar::ratio`].
     ratio: Option<f64>,
     /// Its two halves, in seconds of trace time.
@@ -182,6 +223,10 @@ impl Live {
             words: VecDeque::new(),
             said: 0,
             links: Vec::new(),
+            events: 0,
+            audit: Audit::new(grid, jobs),
+            failed: false,
+            cuts: BTreeSet::new(),
             version: 1,
             grid: grid.clone(),
         }
@@ -204,8 +249,14 @@ impl Live {
 
     /// The run is there now.
     pub fn enter(&mut self, phase: Phase) {
-        self.version += 1;
+        self.version += u64::from(phase != self.phase);
         self.phase = phase;
+    }
+
+    /// The run has ended before it was complete.
+    pub fn fail(&mut self) {
+        self.failed = true;
+        self.enter(Phase::Ended);
     }
 
     /// It is so late.
@@ -216,8 +267,11 @@ impl Live {
         }
     }
 
-    /// What the nodes say of their links.
-    pub fn look(&mut self, statuses: &[Status]) {
+    /// What the nodes say of their links, and who is away: events of that come late, when it is known what was before.
+    pub fn look(&mut self, statuses: &[Status], away: &BTreeSet<SiteId>) {
+        for (place, site) in self.sites.iter_mut().enumerate() {
+            site.up = !away.contains(&SiteId::from_index(place));
+        }
         let link = |status: &Status, link: &node::control::api::LinkStatus| {
             let seconds = |micros: i64| micros as f64 / 1e6;
             let measured = link.measured.map(|measured| seconds(measured.mean_us));
@@ -225,6 +279,29 @@ impl Live {
         };
         let links = statuses.iter().flat_map(|status| status.links.iter().map(move |of| link(status, of)));
         self.links = links.collect();
+        let cut = |status: &Status, link: &node::control::api::LinkStatus| {
+            let (here, there) = (status.site.index(), link.site.index());
+            let to = link.cut_to.then_some((here, there));
+            to.into_iter().chain(link.cut_from.then_some((there, here)))
+        };
+        let cuts = statuses.iter().flat_map(|status| status.links.iter().flat_map(move |of| cut(status, of)));
+        let cuts = cuts.collect();
+        self.version += u64::from(cuts != self.cuts);
+        self.cuts = cuts;
+    }
+
+    /// An order was carried out.
+    pub fn ordered(&mut self, given: &Given) {
+        given.job.iter().for_each(|job| self.audit.add(job));
+        self.jobs.extend(given.job.map(|job| (job.spec.id, job)));
+        match given.order {
+            Order::Cut(ends) => self.cuts.extend(ends.ways().map(|(from, to)| (from.index(), to.index()))),
+            Order::Mend(ends) => ends.ways().for_each(|(from, to)| {
+                self.cuts.remove(&(from.index(), to.index()));
+            }),
+            _ => {}
+        }
+        self.say(format!("by order: {}", given.done));
     }
 
     /// Something happened.
@@ -235,6 +312,8 @@ impl Live {
             return;
         }
         self.pass(at);
+        self.events += 1;
+        self.audit.observe(event);
         match kind {
             EventKind::Submitted { job, .. } => {
                 if let Some(known) = self.jobs.get(&job) {
@@ -268,7 +347,7 @@ impl Live {
             EventKind::Interrupted { job, killed, .. } => {
                 self.stop(here, job, at);
                 if killed {
-                    self.so_far.ended(job, at);
+                    self.so_far.given_up(job, at);
                 } else {
                     self.so_far.interrupted(job);
                     self.wait(here, job);
@@ -373,6 +452,24 @@ impl Live {
         self.version
     }
 
+    /// Everything as of now in numbers.
+    pub fn figures(&self) -> Figures {
+        let [waiting, running, over] = self.so_far.counts();
+        let lost = self.so_far.lost();
+        let there = self.sites.iter().filter(|site| site.up).count() as u64;
+        Figures {
+            phase: self.phase,
+            failed: self.failed,
+            jobs: [waiting, running, over - lost, lost],
+            ratio: self.so_far.ratio(self.now),
+            bound: self.so_far.bound(),
+            now: self.now,
+            events: self.events,
+            failed_checks: self.audit.failed().collect(),
+            sites: [there, self.sites.len() as u64 - there],
+        }
+    }
+
     /// Everything as of now but bars.
     pub fn frame(&self) -> Frame {
         let site = |here: &SiteNow| FrameSite {
@@ -397,6 +494,8 @@ impl Live {
             phase: self.phase,
             now: millis(self.now),
             jobs: self.so_far.counts(),
+            total: self.jobs.len(),
+            cuts: self.cuts.iter().copied().collect(),
             ratio: self.so_far.ratio(self.now),
             makespan: self.so_far.makespan(self.now).as_secs_f64(),
             bound: self.so_far.bound().as_secs_f64(),
@@ -444,7 +543,7 @@ mod tests {
 
     use links::Model;
     use scheduler::event::{BeginCause, EndCause};
-    use scheduler::{JobSpec, Span, StrategySpec};
+    use scheduler::{JobSpec, StrategySpec};
     use simulator::{Simulation, SimulationConfig};
 
     use super::*;
@@ -481,6 +580,7 @@ mod tests {
             name: String::new(),
             strategy: String::new(),
             network: String::new(),
+            clock: String::new(),
             factor: None,
             jobs: jobs.len(),
             sites: Vec::new(),

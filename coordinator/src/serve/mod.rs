@@ -4,25 +4,32 @@
 //! | request | for |
 //! |---|---|
 //! | `GET /` | the page, with `live.js`, `live.css` and `report.css` |
-//! | `GET /about` | what does not change: sites, strategy ([`live::About`]); 503 until it is known |
+//! | `GET /about` | what does not change: sites, strategy ([`live::About`]); 204 until it is known |
 //! | `GET /live` | server-sent events: `frame` ([`live::Frame`]), `links`, `replay` |
 //! | `GET /bars?from=N&limit=M` | the schedule so far, bar by bar ([`live::Bar`]) |
+//! | `POST /orders/NAME` | an order to the run, for those who show the token ([`orders`]); answers [`crate::orders::Given`] |
 //! | `POST /replay` | how a run that has ended is shown ([`replay::Order`]); only where one is |
 //! | `GET /healthz` | 200 while the coordinator is there |
+//! | `GET /metrics` | the run in numbers, for Prometheus ([`metrics`]) |
 //! | `GET /sd` | targets for Prometheus (`http_sd_config`), labelled by site and run |
 //! | `POST /register`, `/register/ready` | nodes that come by themselves, see [`node::registration`] |
 
 pub mod command;
 pub mod live;
+pub mod metrics;
+pub mod orders;
 mod page;
 pub mod replay;
 
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use anyhow::Context as _;
 use axum::extract::State;
+use axum::response::Response;
 use axum::routing::get;
 use axum::{Json, Router};
 use serde::Serialize;
@@ -30,10 +37,13 @@ use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, oneshot};
 
 use self::live::Live;
+use self::orders::Desk;
 use self::replay::Replay;
 
 /// Most pages that look on at once; more are answered 503.
 pub const LISTENERS_MAX: usize = 64;
+/// How long the end of a server waits for whoever does not read what is sent, or has not asked to the end.
+const CLOSE_PATIENCE: Duration = Duration::from_secs(2);
 
 /// What is shown of a run.
 #[derive(Debug)]
@@ -42,7 +52,11 @@ pub struct Shown {
     live: Mutex<Option<Live>>,
     /// If the run has ended and is shown again.
     replay: Option<Arc<Replay>>,
+    /// Where orders are given, if they may be.
+    desk: Option<Arc<Desk>>,
     listeners: Semaphore,
+    /// Whether nobody is told anything any more.
+    ended: AtomicBool,
 }
 
 /// A node as Prometheus is told of it.
@@ -69,9 +83,16 @@ impl Target {
 }
 
 impl Shown {
-    fn new(replay: Option<Arc<Replay>>) -> Shown {
+    fn new(replay: Option<Arc<Replay>>, desk: Option<Arc<Desk>>) -> Shown {
         let (targets, live) = (Mutex::default(), Mutex::default());
-        Shown { targets, live, replay, listeners: Semaphore::new(LISTENERS_MAX) }
+        Shown {
+            targets,
+            live,
+            replay,
+            desk,
+            listeners: Semaphore::new(LISTENERS_MAX),
+            ended: AtomicBool::new(false),
+        }
     }
 
     /// These are the nodes from now on.
@@ -108,12 +129,12 @@ pub struct Server {
 }
 
 impl Server {
-    /// Listens, and serves from then on; `more` beside its own pages.
+    /// Listens, and serves from then on; `more` beside its own pages, and orders go to the desk.
     ///
     /// # Errors
     /// If the address cannot be listened on.
-    pub fn start(address: &str, more: Router) -> anyhow::Result<Server> {
-        Server::of(address, more, None)
+    pub fn start(address: &str, more: Router, desk: Option<Arc<Desk>>) -> anyhow::Result<Server> {
+        Server::of(address, more, Shown::new(None, desk))
     }
 
     /// The same for a run that has ended and is shown again.
@@ -121,14 +142,16 @@ impl Server {
     /// # Errors
     /// If the address cannot be listened on.
     pub fn replaying(address: &str, replay: Arc<Replay>) -> anyhow::Result<Server> {
-        Server::of(address, Router::new(), Some(replay))
+        Server::of(address, Router::new(), Shown::new(Some(replay), None))
     }
 
-    fn of(address: &str, more: Router, replay: Option<Arc<Replay>>) -> anyhow::Result<Server> {
-        let shown = Arc::new(Shown::new(replay));
+    fn of(address: &str, more: Router, shown: Shown) -> anyhow::Result<Server> {
+        let shown = Arc::new(shown);
         let router = page::routes()
+            .merge(orders::routes(&shown))
             .route("/healthz", get(|| async { "ok\n" }))
             .route("/sd", get(targets))
+            .route("/metrics", get(scraped))
             .with_state(Arc::clone(&shown))
             .merge(more);
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -144,9 +167,22 @@ impl Server {
         let bound = listener.local_addr().context("failed to start a server")?;
         let (stop, stopped) = oneshot::channel::<()>();
         let served = async move {
-            let ended = async { drop(stopped.await) };
-            if let Err(error) = axum::serve(listener, router).with_graceful_shutdown(ended).await {
-                eprintln!("warning: the server has ended: {error}");
+            let (told, closing) = oneshot::channel::<()>();
+            let ended = async {
+                drop(stopped.await);
+                drop(told);
+            };
+            let last = async {
+                drop(closing.await);
+                tokio::time::sleep(CLOSE_PATIENCE).await;
+            };
+            tokio::select! {
+                served = axum::serve(listener, router).with_graceful_shutdown(ended) => {
+                    if let Err(error) = served {
+                        eprintln!("warning: the server has ended: {error}");
+                    }
+                }
+                () = last => {}
             }
         };
         let thread = std::thread::Builder::new()
@@ -154,6 +190,16 @@ impl Server {
             .spawn(move || runtime.block_on(served))
             .context("failed to start a server")?;
         Ok(Server { address: bound, stop: Some(stop), thread: Some(thread), shown })
+    }
+
+    /// Somebody looks at orders from now on.
+    pub fn open_desk(&self) {
+        self.shown.desk.iter().for_each(|desk| desk.open());
+    }
+
+    /// Nobody looks at orders any more.
+    pub fn close_desk(&self) {
+        self.shown.desk.iter().for_each(|desk| desk.close());
     }
 
     /// Where it listens.
@@ -164,6 +210,8 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
+        // Pages that look on would keep it for as long as they are open.
+        self.shown.ended.store(true, Ordering::Relaxed);
         // Errors mean that it has ended already.
         if let Some(stop) = self.stop.take() {
             let _ = stop.send(());
@@ -172,6 +220,11 @@ impl Drop for Server {
             let _ = thread.join();
         }
     }
+}
+
+async fn scraped(State(shown): State<Arc<Shown>>) -> Response {
+    let paused = shown.replay.as_ref().is_some_and(|replay| !replay.state().is_playing());
+    metrics::answer(shown.live().as_ref(), shown.desk.as_deref(), paused)
 }
 
 async fn targets(State(shown): State<Arc<Shown>>) -> Json<Vec<Target>> {
@@ -195,7 +248,7 @@ mod tests {
 
     #[test]
     fn prometheus_is_told_where_the_nodes_are() {
-        let server = Server::start("127.0.0.1:0", Router::new()).unwrap();
+        let server = Server::start("127.0.0.1:0", Router::new(), None).unwrap();
         assert!(get(&server, "/healthz").ends_with("ok\n"));
         assert!(get(&server, "/sd").ends_with("[]"), "no node is up yet");
 
@@ -208,9 +261,19 @@ mod tests {
     }
 
     #[test]
+    fn before_a_run_is_known_a_scrape_is_answered() {
+        let server = Server::start("127.0.0.1:0", Router::new(), None).unwrap();
+        let answer = get(&server, "/metrics");
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+        assert!(answer.contains("content-type: text/plain; version=0.0.4"), "{answer}");
+        assert!(answer.contains("stealgrid_build_info{version="), "{answer}");
+        assert!(!answer.contains("stealgrid_run_"), "{answer}");
+    }
+
+    #[test]
     fn a_port_in_use_is_said() {
-        let first = Server::start("127.0.0.1:0", Router::new()).unwrap();
-        let error = Server::start(&first.address().to_string(), Router::new()).unwrap_err();
+        let first = Server::start("127.0.0.1:0", Router::new(), None).unwrap();
+        let error = Server::start(&first.address().to_string(), Router::new(), None).unwrap_err();
         assert!(format!("{error:#}").contains("(--serve)"), "{error:#}");
     }
 }

@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use axum::Router;
@@ -40,6 +41,7 @@ pub(super) fn routes() -> Router<Arc<Shown>> {
     Router::new()
         .route("/", file("text/html; charset=utf-8", include_str!("page.html")))
         .route("/live.js", file("text/javascript; charset=utf-8", include_str!("live.js")))
+        .route("/orders.js", file("text/javascript; charset=utf-8", include_str!("orders.js")))
         .route("/live.css", file("text/css; charset=utf-8", include_str!("live.css")))
         .route("/report.css", file("text/css; charset=utf-8", STYLE))
         .route("/about", get(about))
@@ -50,7 +52,8 @@ pub(super) fn routes() -> Router<Arc<Shown>> {
 
 async fn about(State(shown): State<Arc<Shown>>) -> Result<Json<About>, StatusCode> {
     let about = shown.live().as_ref().map(|live| live.about().clone());
-    about.map(Json).ok_or(StatusCode::SERVICE_UNAVAILABLE)
+    // No error: browsers complain of those.
+    about.map(Json).ok_or(StatusCode::NO_CONTENT)
 }
 
 #[derive(Deserialize)]
@@ -83,6 +86,9 @@ impl Told {
         loop {
             if let Some(event) = self.next.pop() {
                 return Some((Ok(event), self));
+            }
+            if self.shown.ended.load(Ordering::Relaxed) {
+                return None;
             }
             tokio::time::sleep(FRAME_EVERY).await;
             self.look();

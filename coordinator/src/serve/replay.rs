@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Shown;
 use super::live::{Live, Phase};
+use crate::orders::Given;
 
 /// How often the picture moves on.
 const STEP: Duration = Duration::from_millis(50);
@@ -35,6 +36,13 @@ pub struct State {
     speed: f64,
     /// From 0 to 1.
     at: f64,
+}
+
+impl State {
+    /// Whether time goes on.
+    pub fn is_playing(self) -> bool {
+        self.playing
+    }
 }
 
 /// The clock of a run that is shown again.
@@ -119,8 +127,15 @@ impl Replay {
     }
 
     /// Moves the picture on until told to stop. `new` is the picture before the first event.
-    pub fn play(&self, events: &[Event], shown: &Shown, new: impl Fn() -> Live, stop: impl Fn() -> bool) {
-        let mut next = 0;
+    pub fn play(
+        &self,
+        events: &[Event],
+        orders: &[Given],
+        shown: &Shown,
+        new: impl Fn() -> Live,
+        stop: impl Fn() -> bool,
+    ) {
+        let (mut next, mut next_order) = (0, 0);
         let mut reached = self.first;
         shown.set_live(new());
         while !stop() {
@@ -128,16 +143,18 @@ impl Replay {
             if now < reached {
                 // Back: from the beginning on.
                 shown.set_live(new());
-                next = 0;
+                (next, next_order) = (0, 0);
             }
             reached = now;
             let until = events[next..].partition_point(|event| event.at <= now) + next;
+            let ordered = orders[next_order..].partition_point(|given| given.at <= now) + next_order;
             shown.change(|live| {
+                orders[next_order..ordered].iter().for_each(|given| live.ordered(given));
                 events[next..until].iter().for_each(|event| live.observe(event));
                 live.pass(now);
                 live.enter(if now >= self.last { Phase::Ended } else { Phase::Running });
             });
-            next = until;
+            (next, next_order) = (until, ordered);
             std::thread::sleep(STEP);
         }
     }

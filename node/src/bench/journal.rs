@@ -16,19 +16,19 @@ use crate::journal::Durability;
 use crate::spawn::SpawnOrder;
 
 /// Seconds of trace time in a second. High, so that the nodes do nothing but work.
-const FACTOR: f64 = 1000.0;
+pub(super) const FACTOR: f64 = 1000.0;
 /// Processors of both sites: the second is larger, so it steals from the first. As many as in small logs of the
 /// archive; some 14 and 28 jobs run at once.
 const PROCESSORS: [u32; 2] = [64, 128];
 /// Of this many jobs the first site gets all but one. Seldom: jobs that wait at the second site go to the first at
 /// once, and more than fit into its outbox would have to be sent again.
 const SHARE: u64 = 64;
-/// Jobs come so much faster than any machine works, 200,000 in a second of the wall clock.
-const GAP: Span = Span::from_micros(5000);
+/// Jobs come faster than a machine works, 400,000 in a second of the wall clock.
+const GAP: Span = Span::from_micros(2500);
 /// From the order to the start, on the wall clock.
-const LEAD: Duration = Duration::from_millis(300);
+pub(super) const LEAD: Duration = Duration::from_millis(300);
 /// Ample on a loaded machine.
-const PATIENCE: Duration = Duration::from_secs(120);
+pub(super) const PATIENCE: Duration = Duration::from_secs(120);
 /// Between two looks at nodes that work: seldom, for looking is work for them.
 const POLL: Duration = Duration::from_millis(20);
 
@@ -152,19 +152,8 @@ pub fn restart(place: &Place, queued: u64, history: u64) -> anyhow::Result<Resta
     fleet.feed(&past, |job| job.spec.origin)?;
     fleet.start(FACTOR, Time::ZERO, LEAD)?;
     finish(&mut fleet, history)?;
-    // One job for ever at each site, so that nothing starts and nobody steals; then those that wait.
-    let now =
-        Time::from_micros(fleet.statuses()?.iter().map(|status| status.trace_time_us).max().unwrap_or(0));
-    let long = |id, site: u32| {
-        job(id, SiteId(site), PROCESSORS[site as usize - 1], now, Span::from_secs(1_000_000_000))
-    };
-    fleet.feed(&[long(history + 1, 1), long(history + 2, 2)], |job| job.spec.origin)?;
-    wait_for(&mut fleet, |running, _| running == [1, 1])?;
-    let waiting: Vec<TimedJob> = (1..=queued)
-        .map(|id| job(history + 2 + id, SiteId(1), 1 + (id % 64) as u32, now, Span::from_secs(60)))
-        .collect();
-    fleet.feed(&waiting, |job| job.spec.origin)?;
-    wait_for(&mut fleet, |_, waiting| waiting[0] as u64 == queued)?;
+    let now = occupy(&mut fleet, history + 1)?;
+    queue(&mut fleet, now, history + 3, queued)?;
 
     let process = fleet.process_ids().next().context("there is a node")?;
     kill_process(Pid::from_raw(i32::try_from(process)?).context("a process has an id")?, Signal::KILL)?;
@@ -199,10 +188,32 @@ pub fn restart(place: &Place, queued: u64, history: u64) -> anyhow::Result<Resta
 }
 
 impl Place {
-    fn order(&self) -> SpawnOrder {
+    pub(super) fn order(&self) -> SpawnOrder {
         let Place { program, arguments, folder } = self.clone();
         SpawnOrder { program, arguments, folder }
     }
+}
+
+/// Starts one job for ever at each site, so that nothing else starts and nobody steals; they have this number and the
+/// next. Trace time before.
+pub(super) fn occupy(fleet: &mut Fleet, first: u64) -> anyhow::Result<Time> {
+    let now =
+        Time::from_micros(fleet.statuses()?.iter().map(|status| status.trace_time_us).max().unwrap_or(0));
+    let long = |id, site: u32| {
+        job(id, SiteId(site), PROCESSORS[site as usize - 1], now, Span::from_secs(1_000_000_000))
+    };
+    fleet.feed(&[long(first, 1), long(first + 1, 2)], |job| job.spec.origin)?;
+    wait_for(fleet, |running, _| running == [1, 1])?;
+    Ok(now)
+}
+
+/// Submits so many jobs at the first site, which is occupied, from this number on.
+pub(super) fn queue(fleet: &mut Fleet, now: Time, first: u64, jobs: u64) -> anyhow::Result<()> {
+    let waiting: Vec<TimedJob> = (0..jobs)
+        .map(|place| job(first + place, SiteId(1), 1 + (place % 64) as u32, now, Span::from_secs(60)))
+        .collect();
+    fleet.feed(&waiting, |job| job.spec.origin)?;
+    wait_for(fleet, |_, waiting| waiting[0] as u64 == jobs)
 }
 
 /// Waits until so many jobs have ended and nothing moves.
@@ -230,7 +241,7 @@ fn wait_for(fleet: &mut Fleet, reached: impl Fn(&[usize], &[usize]) -> bool) -> 
     }
 }
 
-fn config(folder: &Path, site: u32, durability: Option<Durability>) -> NodeConfig {
+pub(super) fn config(folder: &Path, site: u32, durability: Option<Durability>) -> NodeConfig {
     let entry = |(index, processors): (usize, &u32)| SiteEntry {
         name: format!("site{}", index + 1),
         processors: *processors,

@@ -1,6 +1,6 @@
 //! The JSON of the control interface, for both ends.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use scheduler::{Grid, SiteId, TimedJob};
 use serde::{Deserialize, Serialize};
@@ -31,6 +31,19 @@ pub struct ReadyLine {
 pub struct ConnectOrder {
     /// At least one per site; those known already are kept.
     pub peers: Vec<PeerAddress>,
+}
+
+/// Which links the operator has cut, as one end of them is told. The whole of it: a site that is not named is not cut off
+/// any more.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LinksOrder {
+    /// Nothing is sent to these sites.
+    #[serde(default)]
+    pub cut_to: BTreeSet<SiteId>,
+    /// Nothing is taken from these sites.
+    #[serde(default)]
+    pub cut_from: BTreeSet<SiteId>,
 }
 
 /// An order to measure round trips to all other sites, over the connections that the run uses.
@@ -106,7 +119,7 @@ pub enum Phase {
     Connecting,
     /// Every other site is connected and has answered a probe.
     Ready,
-    /// The start is ordered and ahead.
+    /// The start is ordered and ahead, or the clock was stopped.
     Armed,
     /// Trace time advances.
     Running,
@@ -150,6 +163,9 @@ pub struct Status {
     /// Events of this life that were about heartbeats.
     #[serde(default)]
     pub beats: u64,
+    /// Whether the trace clock was stopped and has not gone on.
+    #[serde(default)]
+    pub paused: bool,
     /// Whether the site leaves and has nothing left to do.
     #[serde(default)]
     pub has_left: bool,
@@ -213,6 +229,12 @@ pub struct LinkStatus {
     pub delay_in_us: i64,
     /// Delay of messages from it as measured, in trace time.
     pub measured: Option<MeasuredDelay>,
+    /// Whether the operator has cut the way to it.
+    #[serde(default)]
+    pub cut_to: bool,
+    /// Whether the operator has cut the way from it.
+    #[serde(default)]
+    pub cut_from: bool,
 }
 
 /// One-way delay of the messages that arrived on a link, from the peer that sent to the peer that received, in

@@ -9,11 +9,13 @@
 //! | `POST /control/connect` | [`api::ConnectOrder`]: addresses of other sites |
 //! | `POST /control/calibrate` | [`api::CalibrateOrder`]: measure round trips; answers [`api::Calibration`] |
 //! | `POST /control/start` | [`crate::clock::StartOrder`]: when trace time begins, and how fast |
+//! | `POST /control/pause` | stop the trace clock: nothing is due until another start is ordered; answers where it stands, as a start that never comes |
 //! | `POST /control/jobs` | an array of `TimedJob`, held until their submission; may be sent in portions. With `?again=true` those that the node knows are left out |
 //! | `GET /control/events?from=N&limit=M` | events from number N on, one JSON object a line |
 //! | `POST /control/lockstep` with an upgrade | orders in virtual time; see [`crate::lockstep`] |
 //! | `POST /control/leave` | give the waiting jobs away, finish what executes, and take no more |
 //! | `POST /control/adopt` | an array of [`api::Adoption`]: jobs of a site that never comes back |
+//! | `POST /control/links` | [`api::LinksOrder`]: which links are cut from now on: messages to and from these sites are lost |
 //! | `POST /control/stop` | end the process. With `?left=true` only if the site has left, else 409 |
 //! | `POST /control/crash` | end the process at once, as a crash would, without an answer |
 //!
@@ -38,7 +40,7 @@ use crate::arrivals::ArrivalsError;
 use crate::clock::{ClockError, StartOrder};
 use crate::config::PeerAddress;
 use crate::event_log::Forgotten;
-use crate::site::{Occupied, StillThere, Unready};
+use crate::site::{Occupied, StillThere, Uncut, Unready};
 
 /// Commands on their way to the event loop. Arbitrary; a full channel makes requests wait.
 pub(crate) const COMMANDS_MAX: usize = 64;
@@ -50,6 +52,8 @@ pub(crate) enum Command {
     /// Half of the median round trip to each site.
     Calibrated(Vec<(SiteId, Duration)>),
     Start(StartOrder, oneshot::Sender<Result<(), ClockError>>),
+    /// Stop the trace clock: how it stands.
+    Pause(oneshot::Sender<Result<StartOrder, ClockError>>),
     /// Jobs to come. Those that are known already are an error, or left out.
     Jobs {
         jobs: Vec<TimedJob>,
@@ -60,6 +64,8 @@ pub(crate) enum Command {
     Leave(oneshot::Sender<Result<(), Unready>>),
     /// Take over jobs of a site that never comes back.
     Adopt(Vec<api::Adoption>, oneshot::Sender<Result<(), Unready>>),
+    /// Links that are cut from now on; all others are mended.
+    Links(api::LinksOrder, oneshot::Sender<Result<(), Uncut>>),
     /// Where other sites listen, as somebody said.
     Addresses(Vec<PeerAddress>),
     Events {

@@ -17,7 +17,9 @@ use serde::Deserialize;
 use tokio::sync::{mpsc, oneshot};
 
 use super::Command;
-use super::api::{Adoption, CalibrateOrder, Calibration, ConnectOrder, Failure, Phase, RoundTrips};
+use super::api::{
+    Adoption, CalibrateOrder, Calibration, ConnectOrder, Failure, LinksOrder, Phase, RoundTrips,
+};
 use super::seats::Seat;
 use super::serve::ControlCounters;
 use super::token::{Token, Unauthorised};
@@ -96,11 +98,13 @@ pub(crate) fn control(context: Context) -> Router {
         .route("/control/connect", post(connect))
         .route("/control/calibrate", post(calibrate))
         .route("/control/start", post(start))
+        .route("/control/pause", post(pause))
         .route("/control/jobs", post(jobs))
         .route("/control/events", get(events))
         .route("/control/lockstep", post(lockstep))
         .route("/control/leave", post(leave))
         .route("/control/adopt", post(adopt))
+        .route("/control/links", post(links))
         .route("/control/stop", post(stop_node))
         .route("/control/crash", post(crash))
         // Before anything of the body is read.
@@ -295,6 +299,11 @@ async fn start(
     Ok(StatusCode::NO_CONTENT)
 }
 
+async fn pause(State(context): State<Context>) -> Result<impl IntoResponse, Refused> {
+    let halted = context.ask(Command::Pause).await?;
+    halted.map(Json).map_err(|error| Refused(StatusCode::CONFLICT, error.to_string()))
+}
+
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct JobsQuery {
@@ -328,6 +337,18 @@ async fn adopt(
         .ask(|answer| Command::Adopt(adoptions, answer))
         .await?
         .map_err(|error| Refused(StatusCode::CONFLICT, error.to_string()))?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+async fn links(
+    State(context): State<Context>,
+    order: Result<Json<LinksOrder>, JsonRejection>,
+) -> Result<StatusCode, Refused> {
+    let Json(order) = order?;
+    context
+        .ask(|answer| Command::Links(order, answer))
+        .await?
+        .map_err(|error| Refused(StatusCode::UNPROCESSABLE_ENTITY, error.to_string()))?;
     Ok(StatusCode::NO_CONTENT)
 }
 

@@ -15,7 +15,7 @@ const LEN_MIN: usize = 32;
 /// What stands before the token in the header.
 const SCHEME: &str = "Bearer ";
 
-/// A token. Never shown: not by `Debug`, not in logs.
+/// A token. Not shown by `Debug`, and in no logs of a node.
 #[derive(Clone)]
 pub struct Token(String);
 
@@ -89,6 +89,24 @@ impl Token {
     pub fn write_new(&self, path: &Path) -> Result<(), TokenError> {
         secret_file::write_new(path, format!("{}\n", self.0).as_bytes())
             .map_err(|error| TokenError::File { path: path.to_path_buf(), error })
+    }
+
+    /// The token itself, for those who are to have it.
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+
+    /// Whether the value of an `Authorization` header shows the token, compared in constant time.
+    ///
+    /// # Errors
+    /// Why it does not, in words.
+    pub fn check_shown(&self, header: Option<&[u8]>) -> Result<(), String> {
+        Token::check(Some(self), header).map_err(|why| match why {
+            Unauthorised::Missing | Unauthorised::NoToken => {
+                "the request shows no token; send it as `Authorization: Bearer TOKEN`".to_string()
+            }
+            Unauthorised::Wrong => "the token is another one".to_string(),
+        })
     }
 
     /// The value of the header that shows the token.

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant, SystemTime};
 
 use rustix::process::{Pid, Signal, kill_process};
-use scheduler::{Event, SiteId, TimedJob};
+use scheduler::{Event, SiteId, Time, TimedJob};
 
 use super::{Fleet, FleetError, Member, Source};
 use crate::clock::StartOrder;
-use crate::control::api::{Adoption, Phase};
+use crate::control::api::{Adoption, LinksOrder, Phase};
 use crate::journal::inspect::{Remains, remains};
 use crate::spawn::NodeProcess;
 
@@ -31,6 +31,16 @@ impl Fleet {
     /// Whether the node of a site is expected to answer.
     pub fn whereabouts(&self, site: SiteId) -> Whereabouts {
         self.nodes[site.index()].whereabouts
+    }
+
+    /// Whether a node that ends could go on with its journal.
+    pub fn keeps_journals(&self) -> bool {
+        self.nodes.iter().all(|node| node.config.data_dir.is_some())
+    }
+
+    /// The same, and whether their journals are on this machine.
+    pub fn keeps_journals_here(&self) -> bool {
+        self.keeps_journals() && matches!(self.source, Source::Spawned(_))
     }
 
     /// Whether every node is expected to answer, or never will.
@@ -170,6 +180,33 @@ impl Fleet {
             self.kill(site)?;
         }
         self.give_up(site, sink).map(Some)
+    }
+
+    /// Stops the trace clock of a node: the time at which it stands.
+    ///
+    /// # Errors
+    /// If it refuses, or has ended.
+    pub fn halt_clock(&mut self, site: SiteId) -> Result<Time, FleetError> {
+        let halted = self.nodes[site.index()].client.pause();
+        Ok(Time::from_micros(self.explain(halted)?.trace_origin_us))
+    }
+
+    /// Lets the trace clock of a node go on that was stopped.
+    ///
+    /// # Errors
+    /// If it refuses, or has ended.
+    pub fn continue_clock(&mut self, site: SiteId, order: &StartOrder) -> Result<(), FleetError> {
+        let started = self.nodes[site.index()].client.start(order);
+        self.explain(started)
+    }
+
+    /// Tells a site which of its links are cut from now on.
+    ///
+    /// # Errors
+    /// If it refuses, or has ended.
+    pub fn set_links(&mut self, site: SiteId, order: &LinksOrder) -> Result<(), FleetError> {
+        let result = self.nodes[site.index()].client.links(order);
+        self.explain(result)
     }
 
     /// Has a site take over jobs of another that never comes back.

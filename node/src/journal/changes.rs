@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::ops::Range;
 
+use foldhash::fast::RandomState;
 use serde::Serialize;
 
 use super::row::{Key, Kind, encode_into};
@@ -17,7 +18,7 @@ pub(super) struct Changes {
     bytes: Vec<u8>,
     /// Where those begin that were not committed.
     pending: usize,
-    last: HashMap<Key, Last>,
+    last: HashMap<Key, Last, RandomState>,
     /// A value whose length is not known yet.
     value: Vec<u8>,
 }

@@ -22,6 +22,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use foldhash::fast::RandomState;
 use protocol::handover::{Entry, Ledger, Record};
 use protocol::journal::Kept;
 use protocol::{Fact, PeerConfig};
@@ -85,7 +86,7 @@ pub struct Journal {
     ledger: Ledger,
     life: u32,
     /// Jobs that are owned; of those that execute, in which life they began.
-    owned: HashMap<JobId, Option<u32>>,
+    owned: HashMap<JobId, Option<u32>, RandomState>,
     taken_over: u64,
     /// Of how many jobs the time has come, by portion.
     come: BTreeMap<u64, u64>,

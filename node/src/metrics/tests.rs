@@ -1,7 +1,7 @@
 //! The page after fixed lists of events.
 
 use scheduler::Steal;
-use scheduler::event::{GrantCause, RefusalReason};
+use scheduler::event::{DeclineReason, GrantCause, RefusalReason};
 
 use super::*;
 
@@ -90,7 +90,7 @@ fn a_fixed_list_of_events_gives_the_page_of_the_snapshot() {
     metrics.limit(Limit::Outbox, 5);
     metrics.clock(Time::from_secs(72), true);
 
-    // Series that are still 0 are covered by the next test; leaving them out keeps the snapshot readable.
+    // Series that are still 0 are covered by the next tests; leaving them out keeps the snapshot readable.
     let page: Vec<String> =
         metrics.page().lines().filter(|line| !line.ends_with(" 0")).map(str::to_string).collect();
     let expected = include_str!("../metrics_snapshot.txt");
@@ -101,19 +101,102 @@ fn a_fixed_list_of_events_gives_the_page_of_the_snapshot() {
     );
 }
 
+/// Series of a page: name and labels, without the value.
+fn series(page: &str) -> BTreeSet<&str> {
+    let samples = page.lines().filter(|line| !line.starts_with('#'));
+    samples.filter_map(|line| Some(line.rsplit_once(' ')?.0)).collect()
+}
+
+/// What is measured of a link is there when it is known: 0 would be a measurement.
+const MEASURED: [&str; 4] = [
+    "stealgrid_link_rtt_seconds",
+    "stealgrid_link_delay_seconds",
+    "stealgrid_link_delay_configured_seconds",
+    "stealgrid_link_intrinsic_seconds",
+];
+
 #[test]
-fn all_known_series_exist_before_the_first_event() {
+fn every_series_exists_before_the_first_event() {
     let page = metrics(ONE).page();
-    for start in [
-        "stealgrid_jobs{class=\"H\",state=\"running\",site=\"site1\"} 0",
-        "stealgrid_messages_total{direction=\"lost\",kind=\"no_work\",site=\"site1\"} 0",
-        "stealgrid_steal_requests_total{outcome=\"busy\",site=\"site1\"} 0",
-        "stealgrid_limit_hits_total{limit=\"delay_line\",site=\"site1\"} 0",
-        "stealgrid_processors{state=\"idle\",site=\"site1\"} 4",
-        "stealgrid_link_connected{peer=\"site2\",site=\"site1\"} 0",
-    ] {
-        line(&page, start);
+    let sources = [include_str!("series.rs"), include_str!("../refusals.rs")].concat();
+    let names: BTreeSet<&str> =
+        sources.split('"').filter(|literal| literal.starts_with("stealgrid_")).collect();
+    assert!(names.len() > 40, "the search finds {names:?}");
+    for name in names {
+        let there = page.contains(&format!("# TYPE {name} "));
+        assert_eq!(there, !MEASURED.contains(&name), "{name}");
     }
+    for line in page.lines().filter(|line| !line.starts_with('#')) {
+        let begins = line.ends_with(" 0")
+            || line.starts_with("stealgrid_build_info")
+            || line == "stealgrid_processors{state=\"idle\",site=\"site1\"} 4"
+            || line == "stealgrid_sites{presence=\"here\",site=\"site1\"} 1";
+        assert!(begins, "{line}");
+    }
+}
+
+/// Whatever happens, no label value appears that was not there from the beginning.
+#[test]
+fn nothing_that_happens_adds_a_series() {
+    let mut metrics = metrics(ONE);
+    let before = metrics.page();
+    let (wide, narrow, foreign) = (job(1, 4), job(2, 1), job(3, 8));
+    for job in [&wide, &narrow, &foreign] {
+        metrics.introduce(job);
+        observe(&mut metrics, 10, submitted(job));
+        observe(&mut metrics, 11, EventKind::Started { job: job.id, processors: 1, hops: 0 });
+        observe(
+            &mut metrics,
+            12,
+            EventKind::Interrupted { job: job.id, processors: 1, killed: job.id.0 == 1 },
+        );
+        let (to, job, transfer, cause) = (TWO, job.id, job.id.0, GrantCause::Route);
+        observe(&mut metrics, 13, EventKind::Granted { job, to, transfer, hops: 1, cause, request: 0 });
+    }
+    observe(&mut metrics, 14, EventKind::Accepted { job: narrow.id, from: TWO, transfer: 1, firm: false });
+    observe(&mut metrics, 15, EventKind::Started { job: narrow.id, processors: 1, hops: 0 });
+    observe(&mut metrics, 16, EventKind::Completed { job: narrow.id, processors: 1 });
+    for started in [false, true] {
+        observe(&mut metrics, 17, EventKind::Superseded { job: wide.id, epoch: 1, started });
+    }
+    for message in MessageKind::ALL {
+        let (to, from) = (TWO, TWO);
+        observe(&mut metrics, 20, EventKind::Sent { to, message, retry: true });
+        observe(&mut metrics, 20, EventKind::Received { from, message });
+        observe(&mut metrics, 20, EventKind::Ignored { from, message });
+        observe(&mut metrics, 20, EventKind::Lost { to, message });
+        metrics.carried(message, Direction::Sent, 100);
+        metrics.carried(message, Direction::Received, 100);
+    }
+    for reason in RefusalReason::ALL {
+        observe(&mut metrics, 21, EventKind::Refused { thief: TWO, seq: 1, reason });
+    }
+    for reason in DeclineReason::ALL {
+        observe(&mut metrics, 21, EventKind::Declined { job: wide.id, from: TWO, transfer: 9, reason });
+    }
+    observe(&mut metrics, 22, EventKind::Requested { victim: TWO, seq: 1, offer: 8, view_age: None });
+    observe(&mut metrics, 23, EventKind::Answered { victim: TWO, seq: 1, jobs: 1 });
+    for kind in [
+        EventKind::Suspected { peer: TWO },
+        EventKind::Heard { peer: TWO, after: Span::from_secs(1) },
+        EventKind::Gone { peer: TWO },
+        EventKind::Left { peer: TWO },
+        EventKind::Stranded { job: wide.id, processors: 4 },
+    ] {
+        observe(&mut metrics, 30, kind);
+    }
+    Limit::ALL.into_iter().for_each(|limit| metrics.limit(limit, 3));
+    metrics.restarted([Duration::from_secs(1); RESTART_STEPS.len()]);
+    assert_eq!(series(&metrics.page()), series(&before));
+
+    metrics.calibrated(TWO, Duration::from_micros(125));
+    metrics.link(TWO, true, Some(Duration::from_micros(250)), Span::ZERO, Some(Span::ZERO));
+    let page = metrics.page();
+    let measured: BTreeSet<String> =
+        MEASURED.iter().map(|name| format!("{name}{{peer=\"site2\",site=\"site1\"}}")).collect();
+    let added: BTreeSet<String> =
+        series(&page).difference(&series(&before)).map(|series| series.to_string()).collect();
+    assert_eq!(added, measured);
 }
 
 /// A job is taken over from a silent site, waits for somebody who is wide enough, and goes when the site is back.

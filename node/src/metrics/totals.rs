@@ -12,7 +12,8 @@ use protocol::Durable;
 use scheduler::{JobId, SiteId};
 use serde::{Deserialize, Serialize};
 
-use super::{CLASSES, Known, Metrics, PRESENCES, STATES};
+use super::series::{CLASSES, PRESENCES, STATES, Series};
+use super::{Known, Leaving, Metrics};
 
 /// Values by the names of series.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -70,7 +71,11 @@ impl Distribution {
         Counted { buckets, sum: metric.get_sample_sum() }
     }
 
+    /// Goes on counting after this. A version with other buckets begins anew.
     fn go_on(&self, before: &Counted) {
+        if before.buckets.len() != self.counted().buckets.len() {
+            return;
+        }
         before.clone_into(&mut self.before.lock().unwrap_or_else(PoisonError::into_inner));
     }
 }
@@ -106,7 +111,7 @@ impl Metrics {
     /// All that was counted of events so far.
     pub fn totals_so_far(&self) -> Totals {
         let name = |collector: &dyn Collector| collector.desc()[0].fq_name.clone();
-        let mut totals = Totals { events: self.events.get(), ..Totals::default() };
+        let mut totals = Totals { events: self.series.events.get(), ..Totals::default() };
         for counter in self.of_events() {
             totals.counters.insert(name(counter), counter.get());
         }
@@ -164,7 +169,7 @@ impl Metrics {
     pub fn take_stock(&mut self, durable: &Durable) {
         for state in STATES {
             for class in CLASSES {
-                self.jobs.with_label_values(&[state, class]).set(0);
+                self.series.jobs_at.get(state, class).set(0);
             }
         }
         self.known.values_mut().for_each(|known: &mut Known| known.state = None);
@@ -172,6 +177,9 @@ impl Metrics {
         self.processors_idle = i64::from(self.grid.site(self.site).processors);
         for kept in durable.jobs.values() {
             self.introduce(&kept.job);
+            if let Some(known) = self.known.get_mut(&kept.job.id) {
+                known.started = kept.started;
+            }
             self.place(kept.job.id, Some(if kept.started.is_some() { "running" } else { "queued" }));
             if kept.started.is_some() {
                 self.processors_idle -= i64::from(kept.job.processors);
@@ -180,37 +188,39 @@ impl Metrics {
         for (to, transfer) in durable.ledger.transfers_out() {
             self.introduce(&transfer.job);
             let class = self.known[&transfer.job.id].class;
-            self.leaving.insert((to, transfer.number), (transfer.job.id, class));
-            self.jobs.with_label_values(&["leaving", class]).inc();
+            let leaving = Leaving { job: transfer.job.id, class, since: None };
+            self.leaving.insert((to, transfer.number), leaving);
+            self.series.jobs_at.get("leaving", class).inc();
         }
         self.show_processors();
     }
 
     fn of_events(&self) -> [&IntCounter; 11] {
         [
-            &self.submitted,
-            &self.started,
-            &self.finished,
-            &self.restarts,
-            &self.granted,
-            &self.stolen,
-            &self.routed_in,
-            &self.returned,
-            &self.taken_over,
-            &self.stranded_total,
-            &self.events,
+            &self.series.submitted,
+            &self.series.started,
+            &self.series.finished,
+            &self.series.restarts,
+            &self.series.granted,
+            &self.series.stolen,
+            &self.series.routed_in,
+            &self.series.returned,
+            &self.series.taken_over,
+            &self.series.stranded_total,
+            &self.series.events,
         ]
     }
 
     fn labelled_of_events(&self) -> [&IntCounterVec; 7] {
-        let Metrics {
+        let Series {
             interrupted, declined, steal_requests, messages, retries, membership, superseded, ..
-        } = self;
+        } = &self.series;
         [interrupted, declined, steal_requests, messages, retries, membership, superseded]
     }
 
-    fn histograms_of_events(&self) -> [&Distribution; 2] {
-        [&self.wait, &self.steal_rtt]
+    fn histograms_of_events(&self) -> [&Distribution; 4] {
+        let Series { wait, slowdown, steal_rtt, handover, .. } = &self.series;
+        [wait, slowdown, steal_rtt, handover]
     }
 }
 

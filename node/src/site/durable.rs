@@ -92,6 +92,12 @@ impl SiteLoop {
         if is_due { self.commit() } else { Ok(()) }
     }
 
+    /// Until when a site that has nothing else to do puts off the write of what was noted.
+    pub(super) fn listens_until(&self) -> Option<Instant> {
+        let is_dirty = self.journal.as_ref().is_some_and(Journal::is_dirty);
+        is_dirty.then(|| self.unsent.listens_until(Instant::now(), self.active)).flatten()
+    }
+
     /// Writes what was noted, then sends what waits for that.
     pub(super) fn commit(&mut self) -> anyhow::Result<()> {
         while let Some(journal) = &mut self.journal {
@@ -103,6 +109,7 @@ impl SiteLoop {
                 }
                 journal.commit()?;
                 self.metrics.journal_written();
+                self.unsent.written(Instant::now());
             }
             // One that cannot be sent is an event, which is written as well.
             let unsent = self.unsent.take();

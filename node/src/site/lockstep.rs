@@ -21,6 +21,7 @@ use crate::clock::ClockError;
 use crate::control::Command;
 use crate::lockstep::wire::{self, Incoming};
 use crate::lockstep::{Answer, Fact, Letter, Mailbox, Note, Order, Reply, Terms, Wish};
+use crate::metrics::Direction;
 use crate::network::{Arrival, Outgoing};
 
 /// The coordinator has its answer to the upgrade within a moment, or is gone.
@@ -247,6 +248,7 @@ impl SiteLoop {
                 }
                 Output::Send { to, message } => {
                     let frame = self.pack(to, &message);
+                    self.metrics.carried(message.kind(), Direction::Sent, frame.size());
                     let number = frame.sequence;
                     if !self.sender.send(Outgoing { to, kind: message.kind(), bytes: frame.encode() }) {
                         anyhow::bail!("too many letters to site {to} are under way over the network");

@@ -1,6 +1,6 @@
 //! Frames of a site with a journal that wait for a write: how long, and what they wait for beside it.
 //!
-//! A site that has nothing else to do writes at once and does not ask here.
+//! A site that has nothing else to do writes at once, unless it has just written: then it listens for a moment first.
 
 use std::time::Duration;
 
@@ -12,6 +12,9 @@ use crate::network::Outgoing;
 pub(super) const PENDING_BYTES: usize = 256 * 1024;
 /// A site that has more to do at once lets a frame wait so long for a write: some hundred jobs share one.
 pub(super) const WAIT_MAX: Duration = Duration::from_millis(4);
+/// A site that has just written, and has nothing to do, listens for so long before it writes again: to a busy one more
+/// comes meanwhile.
+const LISTEN: Duration = Duration::from_micros(250);
 
 /// Frames that leave with the next write; always none without a journal.
 #[derive(Debug, Default)]
@@ -19,6 +22,8 @@ pub(super) struct Unsent {
     frames: Vec<Outgoing>,
     /// Since when the first of them waits.
     since: Option<Instant>,
+    /// The last write.
+    written: Option<Instant>,
 }
 
 impl Unsent {
@@ -32,6 +37,19 @@ impl Unsent {
     /// what they tell, so several instants may share a write.
     pub(super) fn is_due(&self, now: Instant, pending_bytes: usize) -> bool {
         pending_bytes >= PENDING_BYTES || self.since.is_some_and(|since| now - since >= WAIT_MAX)
+    }
+
+    /// Until when a site that has nothing to do may put off a write: not at all if the last one is long ago. `active`
+    /// is when it last had something to do.
+    pub(super) fn listens_until(&self, now: Instant, active: Instant) -> Option<Instant> {
+        let written = self.written.filter(|written| now - *written < WAIT_MAX)?;
+        let until = (active + LISTEN).min(self.since.unwrap_or(written) + WAIT_MAX);
+        (until > now).then_some(until)
+    }
+
+    /// Something was written.
+    pub(super) fn written(&mut self, now: Instant) {
+        self.written = Some(now);
     }
 
     /// All frames, in the order in which they came.
@@ -80,6 +98,25 @@ mod tests {
             let shared = (WAIT_MAX.as_nanos() - 1) / (step * every).as_nanos() + 1;
             assert!(writes <= frames / shared + 1, "{writes} writes of {frames} frames, {step:?}, {every}");
         }
+    }
+
+    #[test]
+    fn an_idle_site_writes_at_once_and_a_busy_one_listens_no_longer_than_a_frame_may_wait() {
+        let (begin, mut unsent) = (Instant::now(), Unsent::default());
+        assert_eq!(unsent.listens_until(begin, begin), None, "nothing was written yet");
+        unsent.written(begin);
+        let soon = begin + LISTEN / 2;
+        assert_eq!(unsent.listens_until(soon, soon), Some(soon + LISTEN));
+        assert_eq!(unsent.listens_until(soon + LISTEN, soon), None, "nothing more has come");
+        // However much comes, a frame waits no longer than the bound.
+        unsent.push(soon, frame(1));
+        let late = soon + WAIT_MAX - LISTEN / 4;
+        unsent.written(soon + LISTEN);
+        assert_eq!(unsent.listens_until(late, late), Some(soon + WAIT_MAX));
+        assert_eq!(unsent.listens_until(soon + WAIT_MAX, late), None);
+        unsent.take();
+        let later = soon + LISTEN + WAIT_MAX;
+        assert_eq!(unsent.listens_until(later, later), None, "the last write is long ago");
     }
 
     #[test]

@@ -9,17 +9,22 @@ use std::path::PathBuf;
 use clap::Parser as _;
 use node::fleet::Fleet;
 use node::spawn::SpawnOrder;
+use node::telemetry::LogArgs;
 
 use super::calibration::Calibration;
+use super::orders::Orders;
 use super::plan::Plan;
 use super::record::Record;
-use super::{Course, Failure, RunArgs, TOLERANCE, drive, node_program, simulated, understood};
+use super::{
+    Course, Failure, LOGGED, RunArgs, TOLERANCE, drive, node_arguments, node_program, simulated, understood,
+};
 use crate::cli::Cli;
 use crate::drive::own::{self, InUse};
 use crate::drive::{Interrupt, Sink, builder, conclude_as};
 use crate::exit;
 use crate::experiment::jobs::Jobs;
 use crate::experiment::{Clock, Experiment};
+use crate::orders::injected;
 use crate::report::Format;
 
 /// Go on with a run whose coordinator was killed, with the nodes that it has left and the journals of the others
@@ -75,6 +80,7 @@ pub fn command(args: &AttachArgs) -> anyhow::Result<u8> {
         Ok(loaded) => loaded,
         Err(code) => return Ok(code),
     };
+    let _telemetry = run.log.start(LOGGED)?;
     if let Err(error) = record.check(&experiment, &jobs) {
         return refused(&error);
     }
@@ -88,7 +94,9 @@ pub fn command(args: &AttachArgs) -> anyhow::Result<u8> {
     if !experiment.network.is_lossless() {
         experiment.options.retry = plan.options().retry;
     }
-    let (fleet, warnings) = match take_over(&experiment, &jobs, &plan, &record) {
+    let known = jobs;
+    let jobs = known.with(injected(&record.orders).collect());
+    let (fleet, warnings) = match take_over(&experiment, &jobs, &plan, &record, run.log) {
         Ok(taken) => taken,
         Err(failure) => {
             eprintln!("error: {}", failure.reason);
@@ -105,13 +113,15 @@ pub fn command(args: &AttachArgs) -> anyhow::Result<u8> {
         plan: &plan,
         jobs: &jobs,
         tolerance: run.tolerance.unwrap_or(TOLERANCE),
-        start: record.start,
         warnings: [vec![times(record.attached)], warnings].concat(),
-        simulated: &|| simulated(&experiment, &jobs, &interrupt),
+        simulated: &|| simulated(&experiment, &known, &interrupt),
         interrupt: &interrupt,
         server: None,
+        source: run.scrape.source(&experiment.name),
+        orders: Orders::new(None, record.orders.clone(), &jobs.jobs, record.start),
+        record: Some(&mut record),
     };
-    let mut ended = drive(course, fleet, &mut sink)?;
+    let (mut ended, jobs) = drive(course, fleet, &mut sink)?;
     let tolerance = experiment.run.calibration_tolerance;
     let calibration =
         Calibration::new(&record.calibration, &experiment.network, plan.origin, plan.factor, tolerance);
@@ -140,9 +150,10 @@ fn take_over(
     jobs: &Jobs,
     plan: &Plan,
     record: &Record,
+    log: LogArgs,
 ) -> Result<(Fleet, Vec<String>), Failure> {
     let folder = experiment.outputs.dir.join("nodes");
-    let order = SpawnOrder { program: node_program()?, arguments: vec!["node".to_string()], folder };
+    let order = SpawnOrder { program: node_program()?, arguments: node_arguments(log), folder };
     let sites: Vec<String> = experiment.grid.sites().iter().map(|site| site.name.clone()).collect();
     let failed = |error: node::fleet::FleetError| Failure {
         reason: format!("failed to take over the nodes: {error}\n`stealgrid attach` can try again"),
@@ -151,7 +162,8 @@ fn take_over(
     // On this thread, which lives as long as the process: the kernel ends a node with the thread that started it.
     let (mut fleet, started) = Fleet::adopt(&order, &sites).map_err(failed)?;
     fleet.feed(&jobs.jobs, |job| plan.entry(job)).map_err(failed)?;
-    let late = fleet.start_by(&record.start).map_err(failed)?;
+    let clock = record.orders.iter().rev().find_map(|given| given.clock).unwrap_or(record.start);
+    let late = fleet.start_by(&clock).map_err(failed)?;
     let mut warnings = Vec::new();
     if !started.is_empty() {
         let all = started.len() == sites.len();

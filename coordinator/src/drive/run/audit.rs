@@ -10,6 +10,84 @@ use std::collections::BTreeMap;
 use analysis::Executions;
 use scheduler::{Event, EventKind, Grid, JobId, Span, Time, TimedJob};
 
+/// What must not happen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Check {
+    /// An event of a job that is not of the run.
+    UnknownJob,
+    /// A second submission.
+    SubmittedTwice,
+    /// A submission before its time.
+    SubmittedEarly,
+    /// An execution beside or after another, which no crash and no take-over allows.
+    StartedTwice,
+    /// A start before the submission.
+    StartedEarly,
+    /// A start with another width than the job has.
+    Width,
+    /// A start on more processors than are idle.
+    Capacity,
+    /// An end before the run time was over.
+    EndedEarly,
+    /// A second end.
+    EndedTwice,
+    /// An end where the job did not run.
+    EndedElsewhere,
+    /// An interruption where the job did not run.
+    InterruptedElsewhere,
+}
+
+impl Check {
+    /// All checks.
+    pub const ALL: [Check; 11] = [
+        Check::UnknownJob,
+        Check::SubmittedTwice,
+        Check::SubmittedEarly,
+        Check::StartedTwice,
+        Check::StartedEarly,
+        Check::Width,
+        Check::Capacity,
+        Check::EndedEarly,
+        Check::EndedTwice,
+        Check::EndedElsewhere,
+        Check::InterruptedElsewhere,
+    ];
+
+    /// The name in metric labels.
+    pub fn name(self) -> &'static str {
+        match self {
+            Check::UnknownJob => "unknown_job",
+            Check::SubmittedTwice => "submitted_twice",
+            Check::SubmittedEarly => "submitted_early",
+            Check::StartedTwice => "started_twice",
+            Check::StartedEarly => "started_early",
+            Check::Width => "width",
+            Check::Capacity => "capacity",
+            Check::EndedEarly => "ended_early",
+            Check::EndedTwice => "ended_twice",
+            Check::EndedElsewhere => "ended_elsewhere",
+            Check::InterruptedElsewhere => "interrupted_elsewhere",
+        }
+    }
+
+    /// What a job did that failed it.
+    fn words(self) -> &'static str {
+        match self {
+            Check::UnknownJob => "is unknown",
+            Check::SubmittedTwice => "was submitted twice",
+            Check::SubmittedEarly => "was submitted before its time",
+            Check::StartedTwice => "started twice",
+            Check::StartedEarly => "started before its submission",
+            Check::Width => "started with another width than it has",
+            Check::Capacity => "started on more processors than are idle",
+            Check::EndedEarly => "ended before its run time was over",
+            Check::EndedTwice => "ended twice",
+            Check::EndedElsewhere => "ended where it did not run",
+            Check::InterruptedElsewhere => "was interrupted where it did not run",
+        }
+    }
+}
+
 /// Watches a run.
 #[derive(Debug)]
 pub struct Audit {
@@ -20,6 +98,8 @@ pub struct Audit {
     completions: Lateness,
     violations: u64,
     first_violation: Option<String>,
+    /// By check, in the order of [`Check::ALL`].
+    failed: [u64; Check::ALL.len()],
 }
 
 #[derive(Clone, Debug)]
@@ -29,6 +109,18 @@ struct Row {
     run_time: Span,
     submitted: bool,
     executions: Executions,
+}
+
+impl Row {
+    fn of(job: &TimedJob) -> Row {
+        Row {
+            submit: job.spec.submit,
+            processors: job.spec.processors,
+            run_time: job.run_time,
+            submitted: false,
+            executions: Executions::default(),
+        }
+    }
 }
 
 /// How late something was noticed, in trace time.
@@ -71,21 +163,20 @@ pub struct Audited {
 impl Audit {
     /// Of a run of these jobs.
     pub fn new(grid: &Grid, jobs: &[TimedJob]) -> Audit {
-        let row = |job: &TimedJob| Row {
-            submit: job.spec.submit,
-            processors: job.spec.processors,
-            run_time: job.run_time,
-            submitted: false,
-            executions: Executions::default(),
-        };
         Audit {
             sites: grid.sites().iter().map(|site| (site.processors, 0)).collect(),
-            jobs: jobs.iter().map(|job| (job.spec.id, row(job))).collect(),
+            jobs: jobs.iter().map(|job| (job.spec.id, Row::of(job))).collect(),
             submissions: Lateness::default(),
             completions: Lateness::default(),
             violations: 0,
             first_violation: None,
+            failed: [0; Check::ALL.len()],
         }
+    }
+
+    /// There is one more job.
+    pub fn add(&mut self, job: &TimedJob) {
+        self.jobs.insert(job.spec.id, Row::of(job));
     }
 
     /// Takes the next event.
@@ -93,39 +184,45 @@ impl Audit {
         let (at, site) = (event.at, event.site);
         match event.kind {
             EventKind::Submitted { job, .. } => {
-                let Some(row) = self.jobs.get_mut(&job) else { return self.violated(event, "is unknown") };
+                let Some(row) = self.jobs.get_mut(&job) else {
+                    return self.violated(event, Check::UnknownJob);
+                };
                 let late = at.since(row.submit);
                 let again = std::mem::replace(&mut row.submitted, true);
                 self.submissions.add(late);
                 if again {
-                    self.violated(event, "was submitted twice");
+                    self.violated(event, Check::SubmittedTwice);
                 }
                 if late < Span::ZERO {
-                    self.violated(event, "was submitted before its time");
+                    self.violated(event, Check::SubmittedEarly);
                 }
             }
             EventKind::Started { job, processors, hops } => {
-                let Some(row) = self.jobs.get_mut(&job) else { return self.violated(event, "is unknown") };
+                let Some(row) = self.jobs.get_mut(&job) else {
+                    return self.violated(event, Check::UnknownJob);
+                };
                 let (submit, width) = (row.submit, row.processors);
                 let allowed = row.executions.start(site, at, hops);
                 let (capacity, busy) = &mut self.sites[site.index()];
                 *busy = busy.saturating_add(processors);
                 let over = *busy > *capacity;
                 if allowed.is_err() {
-                    self.violated(event, "started twice");
+                    self.violated(event, Check::StartedTwice);
                 }
                 if at < submit {
-                    self.violated(event, "started before its submission");
+                    self.violated(event, Check::StartedEarly);
                 }
                 if processors != width {
-                    self.violated(event, "started with another width than it has");
+                    self.violated(event, Check::Width);
                 }
                 if over {
-                    self.violated(event, "started on more processors than are idle");
+                    self.violated(event, Check::Capacity);
                 }
             }
             EventKind::Completed { job, processors } => {
-                let Some(row) = self.jobs.get_mut(&job) else { return self.violated(event, "is unknown") };
+                let Some(row) = self.jobs.get_mut(&job) else {
+                    return self.violated(event, Check::UnknownJob);
+                };
                 let run_time = row.run_time;
                 let over = row.executions.is_over();
                 let ended = row.executions.complete(site, at);
@@ -136,28 +233,37 @@ impl Audit {
                         let late = at.since(execution.start) - run_time;
                         self.completions.add(late);
                         if late < Span::ZERO {
-                            self.violated(event, "ended before its run time was over");
+                            self.violated(event, Check::EndedEarly);
                         }
                     }
-                    Err(_) if over => self.violated(event, "ended twice"),
-                    Err(_) => self.violated(event, "ended where it did not run"),
+                    Err(_) if over => self.violated(event, Check::EndedTwice),
+                    Err(_) => self.violated(event, Check::EndedElsewhere),
                 }
             }
             EventKind::Interrupted { job, processors, killed } => {
-                let Some(row) = self.jobs.get_mut(&job) else { return self.violated(event, "is unknown") };
+                let Some(row) = self.jobs.get_mut(&job) else {
+                    return self.violated(event, Check::UnknownJob);
+                };
                 let ended = row.executions.interrupt(site, None, at, killed);
                 let busy = &mut self.sites[site.index()].1;
                 *busy = busy.saturating_sub(processors);
                 if ended.is_err() {
-                    self.violated(event, "was interrupted where it did not run");
+                    self.violated(event, Check::InterruptedElsewhere);
                 }
             }
             EventKind::TookOver { job, epoch, .. } | EventKind::Superseded { job, epoch, .. } => {
-                let Some(row) = self.jobs.get_mut(&job) else { return self.violated(event, "is unknown") };
+                let Some(row) = self.jobs.get_mut(&job) else {
+                    return self.violated(event, Check::UnknownJob);
+                };
                 row.executions.taken_over(epoch);
             }
             _ => {}
         }
+    }
+
+    /// How often each check failed so far.
+    pub fn failed(&self) -> impl Iterator<Item = (Check, u64)> {
+        Check::ALL.into_iter().zip(self.failed)
     }
 
     /// What was found; in a complete run every job has ended.
@@ -175,7 +281,7 @@ impl Audit {
         Audited { submissions: self.submissions, completions: self.completions, again, violation }
     }
 
-    fn violated(&mut self, event: &Event, what: &str) {
+    fn violated(&mut self, event: &Event, check: Check) {
         let job = match event.kind {
             EventKind::Submitted { job, .. }
             | EventKind::Started { job, .. }
@@ -185,6 +291,8 @@ impl Audit {
             | EventKind::Completed { job, .. } => job,
             _ => unreachable!("only events of jobs are judged"),
         };
+        self.failed[check as usize] += 1;
+        let what = check.words();
         self.note(format!("no schedule: job {job} {what}, at site {} at {} s", event.site, event.at));
     }
 
@@ -328,7 +436,9 @@ mod tests {
 
     #[test]
     fn everything_that_is_no_schedule_is_found() {
-        let cases: [(&[Happening], &str); 13] = [
+        let narrow = (1, 6, EventKind::Started { job: JobId(1), processors: 2, hops: 0 });
+        let cases: [(&[Happening], &str); 14] = [
+            (&[narrow], "with another width"),
             (&[interrupted(1, 1, 6)], "was interrupted where it did not run"),
             (&[started(1, 1, 6), killed(1, 1, 7), started(1, 1, 8), completed(1, 1, 18)], "started twice"),
             (&[started(1, 1, 6), completed(1, 1, 16), completed(1, 1, 17)], "ended twice"),
@@ -348,9 +458,15 @@ mod tests {
             (&[started(1, 1, 6), completed(1, 1, 15)], "before its run time was over"),
             (&[started(3, 1, 6)], "job 3 is unknown"),
         ];
+        let mut failed = [0; Check::ALL.len()];
         for (events, expected) in cases {
-            let violation = observed(events).finish(false).violation.expect(expected);
+            let audit = observed(events);
+            audit.failed().for_each(|(check, times)| failed[check as usize] += times);
+            let violation = audit.finish(false).violation.expect(expected);
             assert!(violation.contains(expected), "{violation}");
+        }
+        for check in Check::ALL {
+            assert!(failed[check as usize] > 0, "{}", check.name());
         }
     }
 

@@ -63,6 +63,8 @@ pub struct Outages {
     may_lose: bool,
     start: StartOrder,
     planned: bool,
+    /// Whether a site was killed by order.
+    ordered: bool,
     steps: VecDeque<Step>,
     /// What nobody has fetched yet of what happened to sites.
     said: Vec<Event>,
@@ -87,6 +89,7 @@ impl Outages {
             may_lose: plan.options().lease.is_some() && plan.nodes.iter().all(|node| node.data_dir.is_some()),
             start,
             planned: !faults.is_empty(),
+            ordered: false,
             steps: steps.into(),
             said,
             leaving: BTreeSet::new(),
@@ -108,6 +111,67 @@ impl Outages {
         self.settle(fleet)
     }
 
+    /// Kills a site by order, which begins again so much later, unless it is for good. What is done, or why nothing is.
+    ///
+    /// # Errors
+    /// If the process cannot be killed.
+    pub fn kill(
+        &mut self,
+        site: SiteId,
+        down: Option<Span>,
+        fleet: &mut Fleet,
+        sink: &mut impl FnMut(Event),
+    ) -> Result<Result<String, String>, FleetError> {
+        let name = self.grid.site(site).name.clone();
+        if fleet.whereabouts(site) != Whereabouts::Up || self.leaving.contains(&site) {
+            return Ok(Err(format!("{name} is not there, or is about to leave")));
+        }
+        if down.is_none() && !(self.may_lose && fleet.keeps_journals_here()) {
+            return Ok(Err(format!(
+                "nobody would take over what {name} has: that needs journals here ([node] journal, nodes that the \
+                 coordinator starts) and protocol.lease"
+            )));
+        }
+        if !fleet.keeps_journals() {
+            return Ok(Err(format!(
+                "{name} keeps no journal, so its jobs would be lost and the run over; give the run [node] journal"
+            )));
+        }
+        self.ordered = true;
+        let now = self.now();
+        let deed = if down.is_some() { Deed::Kill } else { Deed::End };
+        self.act(Step { at: now, site, deed }, fleet, sink)?;
+        Ok(Ok(match down {
+            None => format!("{name} was killed for good"),
+            Some(down) => {
+                let at = now.saturating_add(down);
+                let place = self.steps.partition_point(|step| step.at <= at);
+                self.steps.insert(place, Step { at, site, deed: Deed::Begin });
+                format!("{name} was killed, and begins again with its journal at {at} s")
+            }
+        }))
+    }
+
+    /// How long a job runs that no workload has.
+    pub fn learn(&mut self, job: &TimedJob) {
+        self.run_times.insert(job.spec.id, job.run_time);
+    }
+
+    /// The site where such a job is submitted: the planned one, or who stands in for that if it never comes back.
+    pub fn entry(&self, fleet: &Fleet, job: &TimedJob, planned: SiteId) -> Option<SiteId> {
+        let stays =
+            |site: SiteId| fleet.whereabouts(site) != Whereabouts::Gone && !self.leaving.contains(&site);
+        match stays(planned) {
+            true => Some(planned),
+            false => operator::successor(&self.grid, planned, &job.spec, stays),
+        }
+    }
+
+    /// The trace clocks go by this order from now on.
+    pub fn set_clock(&mut self, start: StartOrder) {
+        self.start = start;
+    }
+
     /// What happened to sites since the last time, in order.
     pub fn said(&mut self) -> Vec<Event> {
         std::mem::take(&mut self.said)
@@ -124,6 +188,19 @@ impl Outages {
         }
         let name = self.grid.site(site).name.clone();
         let now = self.now();
+        let fits = match (deed, fleet.whereabouts(site)) {
+            (Deed::Begin | Deed::Join, Whereabouts::Down) => true,
+            (Deed::Kill | Deed::End | Deed::Pause | Deed::Leave, Whereabouts::Up) => true,
+            (Deed::Resume, Whereabouts::Paused) => true,
+            // Killed by order meanwhile, or back already.
+            _ => !self.ordered,
+        };
+        if !fits {
+            eprintln!(
+                "note: what the experiment does to {name} at {at} s is left out: an order came before it"
+            );
+            return Ok(());
+        }
         match deed {
             Deed::Kill => {
                 eprintln!("note: node {name} is killed at {at} s");
@@ -258,7 +335,7 @@ impl Outages {
 
     /// Whether nothing happens to any site.
     pub fn is_empty(&self) -> bool {
-        !self.planned && self.dead.is_empty()
+        !self.planned && !self.ordered && self.dead.is_empty()
     }
 
     /// Whether jobs of dead sites are still to be adopted, or sites to come back.

@@ -173,6 +173,11 @@ impl Plan {
         self.peer.options
     }
 
+    /// Whether a node that ends is started again.
+    pub fn may_restart(&self) -> bool {
+        self.restart
+    }
+
     /// The site where a job is submitted: where it belongs, or who stands in for that if it is not there at that time.
     pub fn entry(&self, job: &TimedJob) -> SiteId {
         let grid = &self.peer.grid;

@@ -12,11 +12,13 @@ use node::network::GridKey;
 use node::registration::{Applicant, Desk, routes};
 use node::{Fleet, NodeConfig};
 use scheduler::Grid;
+use tokio::sync::mpsc::Receiver;
 
 use super::plan::Plan;
 use crate::drive::Interrupt;
 use crate::experiment::faults::What;
 use crate::experiment::{Clock, Experiment, Identity, NodeDiscovery};
+use crate::serve::orders::{Asked, Desk as OrderDesk};
 use crate::serve::{Server, Target};
 
 /// After the last node that has registered, how long others are waited for once there are enough.
@@ -62,6 +64,10 @@ pub struct ReceptionArgs {
     #[arg(long, value_name = "ADDRESS", help_heading = "Nodes")]
     pub serve: Option<String>,
 
+    /// Wait for the order to start, from the page or by POST /orders/start, when everything is ready
+    #[arg(long, env = "STEALGRID_HOLD", help_heading = "Nodes", requires = "serve")]
+    pub hold: bool,
+
     /// Go on serving after the run until told to stop
     #[arg(long, env = "STEALGRID_SERVE_AFTER", help_heading = "Nodes", requires = "serve")]
     pub serve_after: bool,
@@ -75,8 +81,8 @@ pub struct Reception {
     sites: Option<usize>,
 }
 
-/// A server, and the nodes that come to it if they are to.
-pub type Open = (Option<Server>, Option<Reception>);
+/// A server, the nodes that come to it if they are to, and orders.
+pub type Open = (Option<Server>, Option<Reception>, Option<Receiver<Asked>>);
 
 impl ReceptionArgs {
     /// Begins to serve.
@@ -84,16 +90,30 @@ impl ReceptionArgs {
     /// # Errors
     /// If the keys cannot be read or made, or the address cannot be listened on.
     pub fn open(&self) -> anyhow::Result<Open> {
-        let Some(address) = &self.serve else { return Ok((None, None)) };
+        let Some(address) = &self.serve else { return Ok((None, None, None)) };
         let keys = self.keys.as_deref().filter(|_| self.nodes == Some(Nodes::Register));
         let Some(keys) = keys else {
-            return Ok((Some(Server::start(address, axum::Router::new())?), None));
+            let (orders, come) = OrderDesk::new(Token::random(), address);
+            let server = Server::start(address, axum::Router::new(), Some(Arc::clone(&orders)))?;
+            eprintln!(
+                "note: watch at http://{}; with orders at {}",
+                server.address(),
+                orders.link(server.address())
+            );
+            return Ok((Some(server), None, Some(come)));
         };
         let token = secrets(keys)?;
         let desk = Arc::new(Desk::default());
-        let server = Server::start(address, routes(Arc::clone(&desk), Arc::new(token.clone())))?;
+        let (orders, come) = OrderDesk::new(token.clone(), address);
+        let server =
+            Server::start(address, routes(Arc::clone(&desk), Arc::new(token.clone())), Some(orders))?;
+        eprintln!(
+            "note: watch at http://{0}; for orders add /#token= and what is in {1}",
+            server.address(),
+            keys.join("control.token").display()
+        );
         eprintln!("note: waiting for nodes to register at {}", server.address());
-        Ok((Some(server), Some(Reception { desk, token, sites: self.register_sites })))
+        Ok((Some(server), Some(Reception { desk, token, sites: self.register_sites }), Some(come)))
     }
 }
 

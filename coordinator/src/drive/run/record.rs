@@ -16,10 +16,11 @@ use sha2::{Digest as _, Sha256};
 use crate::drive::own::RECORD;
 use crate::experiment::Experiment;
 use crate::experiment::jobs::Jobs;
+use crate::orders::Given;
 use crate::outputs::replace;
 
 /// The version of what is in the file.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// What is known of a run whose clocks are started.
@@ -46,6 +47,8 @@ pub struct Record {
     pub calibration: Vec<Calibration>,
     /// How often a coordinator has gone on with the run.
     pub attached: u32,
+    /// Orders that were given so far.
+    pub orders: Vec<Given>,
 }
 
 /// What a run is about, in so few bytes that nobody finds another with the same.
@@ -109,6 +112,7 @@ impl Record {
             start,
             calibration,
             attached: 0,
+            orders: Vec::new(),
         })
     }
 
@@ -224,6 +228,7 @@ mod tests {
             start: StartOrder { unix_micros: 1, factor: 2.5, trace_origin_us: 3 },
             calibration: Vec::new(),
             attached: 1,
+            orders: Vec::new(),
         }
     }
 

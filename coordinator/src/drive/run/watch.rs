@@ -12,10 +12,12 @@ use scheduler::event::EndCause;
 use scheduler::{Event, EventKind, JobId, Time};
 
 use super::merge::Merge;
+use super::orders::{Orders, Stage};
 use super::outages::Outages;
 use super::plan::Plan;
 use crate::drive::Interrupt;
 use crate::drive::progress::Progress;
+use crate::orders::Given;
 
 /// How often nodes are asked. Each question takes a node some tenths of a millisecond, in which it does nothing
 /// else, so not more often than a user would want to look.
@@ -68,8 +70,22 @@ impl fmt::Display for Ending {
     }
 }
 
+/// Who is told what happens, as it does.
+pub trait Onlooker {
+    /// An event, in the order of time.
+    fn event(&mut self, event: &Event);
+    /// An order was carried out; before any event of the job that it made.
+    fn ordered(&mut self, given: &Given);
+    /// All nodes, after each look at them, and whether time stands still by order.
+    fn look(&mut self, fleet: &Fleet, statuses: &[Status], paused: bool);
+    /// Nothing else is to come, and the last events are to be fetched.
+    fn last(&mut self, fleet: &mut Fleet);
+}
+
 /// What is seen of a run while it lasts.
 pub struct Watch<'a> {
+    plan: &'a Plan,
+    orders: Orders,
     interrupt: &'a Interrupt,
     jobs: u64,
     stall: Duration,
@@ -87,8 +103,16 @@ pub struct Watch<'a> {
 
 impl<'a> Watch<'a> {
     /// For a run of so many jobs.
-    pub fn new(plan: &Plan, jobs: usize, outages: Outages, interrupt: &'a Interrupt) -> Watch<'a> {
+    pub fn new(
+        plan: &'a Plan,
+        jobs: usize,
+        outages: Outages,
+        orders: Orders,
+        interrupt: &'a Interrupt,
+    ) -> Watch<'a> {
         Watch {
+            plan,
+            orders,
             interrupt,
             jobs: jobs as u64,
             stall: plan.stall,
@@ -103,15 +127,9 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Watches until the run ends, one way or another. All events that can be had go to the sink, in the order of
-    /// time. `look` is shown all nodes after each look at them.
-    pub fn until_end(
-        &mut self,
-        fleet: &mut Fleet,
-        look: &mut dyn FnMut(&[Status]),
-        sink: &mut impl FnMut(&Event),
-    ) -> Ending {
-        let ending = match self.look_on(fleet, look, sink) {
+    /// Watches until the run ends, one way or another, and carries out orders meanwhile.
+    pub fn until_end(&mut self, fleet: &mut Fleet, onlooker: &mut impl Onlooker) -> Ending {
+        let ending = match self.look_on(fleet, onlooker) {
             Ok(ending) => ending,
             Err(FleetError::Ended { name, status, log }) => {
                 let reason = format!("node {name} ended with {status} during the run");
@@ -119,26 +137,36 @@ impl<'a> Watch<'a> {
             }
             Err(error) => Ending::Lost { reason: error.to_string(), log: None },
         };
+        onlooker.last(fleet);
         let merge = &mut self.merge;
         self.outages.said().into_iter().for_each(|event| merge.say(event));
         self.silent = fleet.salvage_events(&mut |event| merge.push(event));
-        merge.finish(sink);
+        merge.finish(&mut |event| onlooker.event(event));
         ending
     }
 
-    fn look_on(
-        &mut self,
-        fleet: &mut Fleet,
-        look: &mut dyn FnMut(&[Status]),
-        sink: &mut impl FnMut(&Event),
-    ) -> Result<Ending, FleetError> {
+    fn look_on(&mut self, fleet: &mut Fleet, onlooker: &mut impl Onlooker) -> Result<Ending, FleetError> {
         let mut seen = Vec::new();
         let mut changed = Instant::now();
         loop {
             let (merge, ended) = (&mut self.merge, &mut self.ended);
             self.outages.carry_out(fleet, &mut |event| take(event, merge, ended))?;
+            let mut stage = Stage { plan: self.plan, fleet: &mut *fleet, outages: &mut self.outages };
+            let done = self.orders.carry_out(&mut stage, &mut |event| take(event, merge, ended))?;
             self.outages.said().into_iter().for_each(|event| merge.say(event));
-            self.statuses = match fleet.statuses() {
+            for given in &done {
+                onlooker.ordered(given);
+                self.jobs += u64::from(given.job.is_some());
+                given.job.iter().for_each(|_| self.progress.add());
+            }
+            if !done.is_empty() || self.orders.is_paused() {
+                changed = Instant::now();
+            }
+            let looked = fleet.statuses().and_then(|statuses| {
+                self.orders.remind(fleet, &statuses)?;
+                Ok(statuses)
+            });
+            self.statuses = match looked {
                 Ok(statuses) => statuses,
                 Err(error) if self.copes_with(&error, fleet)? => continue,
                 Err(error) => return Err(error),
@@ -153,8 +181,9 @@ impl<'a> Watch<'a> {
             let gone = |status: &&Status| fleet.whereabouts(status.site) == Whereabouts::Gone;
             let earliest =
                 self.statuses.iter().filter(|status| !gone(status)).map(|status| status.trace_time_us).min();
-            self.merge.release(earliest.map_or(Time::MAX, Time::from_micros), sink);
-            look(&self.statuses);
+            let earliest = earliest.map_or(Time::MAX, Time::from_micros);
+            self.merge.release(earliest, &mut |event| onlooker.event(event));
+            onlooker.look(fleet, &self.statuses, self.orders.is_paused());
             let completed = self.ended.len() as u64;
             self.progress.set(completed);
             let quiet = fleet.is_quiet_by(&self.statuses);
@@ -170,7 +199,12 @@ impl<'a> Watch<'a> {
                 (seen, changed) = (now, Instant::now());
             }
             if changed.elapsed() >= self.stall {
-                let outstanding = self.statuses.iter().filter_map(outstanding).collect();
+                let cut = self
+                    .orders
+                    .cuts()
+                    .iter()
+                    .map(|(from, to)| format!("site {from} to {to} is cut by order"));
+                let outstanding = self.statuses.iter().filter_map(outstanding).chain(cut).collect();
                 return Ok(Ending::Stalled { patience: self.stall, outstanding });
             }
             let all_ended = completed >= self.jobs;
@@ -223,6 +257,11 @@ impl<'a> Watch<'a> {
     /// Whether no node ended or stood still: only then does a simulation say what should have happened.
     pub fn was_undisturbed(&self) -> bool {
         self.statuses.iter().all(|status| status.restarts == 0) && self.outages.is_empty()
+    }
+
+    /// All orders that were carried out.
+    pub fn given(&self) -> &[Given] {
+        self.orders.given()
     }
 
     /// All nodes at the last look.

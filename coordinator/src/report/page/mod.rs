@@ -14,6 +14,7 @@ use super::figures::{
     cause_meaning, comparison_values, delay_line, ideal_line, jobs_line, key_figures, relation_sign,
     starvation_line, verdict_line, verdict_words,
 };
+use super::orders::orders_lines;
 use super::quantity::{self, grouped, number, percent};
 use super::table::Table;
 use crate::outputs::{Allocation, RunResult};
@@ -92,6 +93,13 @@ fn write_head(file: &mut dyn Write, result: &RunResult, allocation: &Allocation)
     }
     for line in &about.lines {
         writeln!(file, "<p class=\"about\">{}</p>", escape(line))?;
+    }
+    if let Some((first, orders)) = orders_lines(result).split_first() {
+        writeln!(file, "<div class=\"warning\"><b>{}</b><ul>", escape(first))?;
+        for order in orders {
+            writeln!(file, "<li>{}</li>", escape(order))?;
+        }
+        writeln!(file, "</ul></div>")?;
     }
     for warning in &about.warnings {
         writeln!(file, "<p class=\"warning\">{}</p>", escape(warning))?;

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use node::fleet::{Fleet, FleetError};
 use node::lockstep::Client;
+use node::telemetry::LogArgs;
 use scheduler::EventKind;
 use simulator::{Checks, Simulation, Violation};
 
@@ -35,12 +36,13 @@ pub fn command(
     experiment: &Experiment,
     jobs: &Jobs,
     interrupt: &Interrupt,
+    log: LogArgs,
     format: Format,
 ) -> anyhow::Result<u8> {
     let nodes = plan::nodes_in_lockstep(experiment);
     // Before the nodes, whose logs go into the same directory.
     let mut sink = Sink::new(experiment, jobs)?;
-    let fleet = match start(experiment, &nodes, interrupt) {
+    let fleet = match start(experiment, &nodes, log, interrupt) {
         Ok(fleet) => fleet,
         Err(failure) => {
             eprintln!("error: {}", failure.reason);
@@ -139,6 +141,7 @@ fn drive(
         }
     };
     Ok(Ended {
+        scraped: None,
         driver: "run",
         clock: Clock::Virtual.to_string(),
         status,
@@ -147,6 +150,7 @@ fn drive(
         warnings,
         lines,
         out_of_tolerance,
+        orders: Vec::new(),
     })
 }
 

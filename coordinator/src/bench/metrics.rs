@@ -1,0 +1,146 @@
+//! `stealgrid bench metrics`: what metrics and the log of a node cost, and how long a scrape takes.
+
+use std::path::PathBuf;
+
+use anyhow::{Context as _, ensure};
+use clap::Args;
+use node::bench::journal::{Place, Throughput, throughput};
+use node::bench::metrics::scrape;
+use node::metrics::UNCOUNTED;
+
+use super::journal::{OVERFLOWS_MIN, Spread};
+use super::{Quantiles, in_folder};
+use crate::exit;
+
+/// Measure what metrics and logs at their default levels cost a run, and how long a scrape takes.
+///
+/// Throughput is that of `bench journal`, without journals: jobs per second of wall time of a run on two nodes that get
+/// jobs faster than they can work. Each round runs it with nodes as they are and with nodes that count nothing but what
+/// the coordinator must know (submitted, ended) and log nothing (RUST_LOG=off), in an order that changes from round to
+/// round; ratios are of the same round. A round in which a queue for messages overflowed says nothing, and is run
+/// again. The time of a scrape is that of a node with jobs in its queue; beside it stands that of the same node before,
+/// with an empty queue. Build with --release.
+///
+/// Exit codes: 0 done, 1 the nodes failed, 2 usage, 5 throughput is below --ratio-min or the median of a scrape took
+/// longer than --scrape-max.
+#[derive(Clone, Debug, Args)]
+pub(super) struct MetricsBenchArgs {
+    /// Rounds that are counted
+    #[arg(long, value_name = "N", default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    rounds: u32,
+
+    /// Jobs of each run
+    #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    jobs: u32,
+
+    /// Jobs in the queue of the node that is scraped
+    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=900_000))]
+    queued: u32,
+
+    /// Scrapes that are counted, of each kind
+    #[arg(long, value_name = "N", default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    scrapes: u32,
+
+    /// Where logs are kept meanwhile [default: the folder for temporary files]
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+
+    /// Fail if the median throughput is less than this part of that without metrics and logs
+    #[arg(long, value_name = "RATIO")]
+    ratio_min: Option<f64>,
+
+    /// Fail if the median of a scrape takes longer
+    #[arg(long, value_name = "MILLISECONDS")]
+    scrape_max: Option<f64>,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// If the nodes fail.
+pub(super) fn run(args: &MetricsBenchArgs) -> anyhow::Result<u8> {
+    in_folder(args.dir.clone(), |folder| measure(args, folder))
+}
+
+fn measure(args: &MetricsBenchArgs, folder: &std::path::Path) -> anyhow::Result<u8> {
+    let program = std::env::current_exe().context("find this program")?;
+    let program =
+        program.into_os_string().into_string().ok().context("the path of this program is no text")?;
+    let mut count = 0;
+    // Both kinds are started through `env`.
+    let mut place = |counts: bool| -> anyhow::Result<Place> {
+        count += 1;
+        let folder = folder.join(count.to_string());
+        std::fs::create_dir(&folder).with_context(|| format!("make {}", folder.display()))?;
+        let uncounted = format!("{UNCOUNTED}=1");
+        let settings = if counts { ["-u", "RUST_LOG"] } else { ["RUST_LOG=off", uncounted.as_str()] };
+        let arguments = settings.into_iter().chain([program.as_str(), "node"]).map(str::to_string).collect();
+        Ok(Place { program: PathBuf::from("env"), arguments, folder })
+    };
+    let took = scrape(&place(true)?, args.queued.into(), args.scrapes as usize)?;
+    let (queued, empty) = (Quantiles::of(took.queued), Quantiles::of(took.empty));
+    println!("{} scrapes of {} bytes", args.scrapes, took.bytes);
+    println!("with {:>7} jobs in the queue  {}", args.queued, queued.line());
+    println!("with       0 jobs in the queue  {}", empty.line());
+
+    let mut rounds: Vec<[Throughput; 2]> = Vec::new();
+    let (mut overflowed, mut round) = (0, 0);
+    // The first warms up.
+    let mut warm = false;
+    while rounds.len() < args.rounds as usize {
+        round += 1;
+        let counts_first = round % 2 == 0;
+        let first = throughput(&place(counts_first)?, args.jobs.into(), None)?;
+        let second = throughput(&place(!counts_first)?, args.jobs.into(), None)?;
+        let of_round = if counts_first { [second, first] } else { [first, second] };
+        if of_round.iter().any(|run| run.lost > 0) {
+            overflowed += 1;
+            ensure!(
+                overflowed <= args.rounds.max(OVERFLOWS_MIN),
+                "queues for messages overflowed in {overflowed} rounds, and {} were without; run fewer --jobs",
+                rounds.len()
+            );
+        } else if std::mem::replace(&mut warm, true) {
+            rounds.push(of_round);
+        }
+    }
+    let ratio = show(args, &rounds, overflowed);
+    let failed = args.ratio_min.is_some_and(|min| ratio < min)
+        || args.scrape_max.is_some_and(|max| queued.median.as_secs_f64() * 1e3 > max);
+    Ok(if failed { exit::OUT_OF_TOLERANCE } else { exit::DONE })
+}
+
+/// Prints the table. The median ratio.
+fn show(args: &MetricsBenchArgs, rounds: &[[Throughput; 2]], overflowed: u32) -> f64 {
+    println!("{} rounds of {} jobs on two nodes; {overflowed} more overflowed", args.rounds, args.jobs);
+    println!(
+        "metrics and logs   jobs/s: median (least to most)   of without   us/job   of without   saturated   waited"
+    );
+    let mut last = f64::NAN;
+    for (index, name) in ["none", "default"].into_iter().enumerate() {
+        let spread = |value: &dyn Fn(&[Throughput; 2]) -> f64| Spread::of(rounds.iter().map(value).collect());
+        let of = |value: fn(&Throughput) -> f64| spread(&|round| value(&round[index]));
+        let used = |run: &Throughput| run.processor_time.as_secs_f64();
+        let rate = of(|run| run.jobs_per_second);
+        let ratio = spread(&|round| round[index].jobs_per_second / round[0].jobs_per_second);
+        let bound = spread(&|round| used(&round[0]) / used(&round[index]));
+        println!(
+            "{name:<18} {:>10.0} ({:.0} to {:.0})   {:.3} ({:.3} to {:.3})   {:.1}   {:.3} ({:.3} to {:.3})   {:.0} %   \
+             {:.0} %",
+            rate.median,
+            rate.least,
+            rate.most,
+            ratio.median,
+            ratio.least,
+            ratio.most,
+            of(|run| run.processor_time.as_secs_f64() * 1e6).median,
+            bound.median,
+            bound.least,
+            bound.most,
+            of(|run| run.saturation).median * 100.0,
+            of(|run| run.contention).median * 100.0,
+        );
+        last = ratio.median;
+    }
+    last
+}

@@ -1,0 +1,482 @@
+//! Carries out orders that somebody gives a run while it lasts, between two looks at the nodes.
+//!
+//! Every order is answered, and every one that was carried out is kept. What is cut is told to the nodes again where they
+//! have forgotten it: a node that begins again knows of no cut.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant, SystemTime};
+
+use node::Fleet;
+use node::clock::StartOrder;
+use node::control::api::{LinksOrder, Phase, Status};
+use node::fleet::{FleetError, Whereabouts, start_order};
+use scheduler::{Event, Grid, JobId, JobSpec, SiteId, Span, Time, TimedJob};
+use tokio::sync::mpsc::Receiver;
+
+use super::outages::Outages;
+use super::plan::{Plan, trace_span};
+use crate::drive::Interrupt;
+use crate::experiment::Experiment;
+use crate::orders::{Ends, Given, Inject, Kill, Nothing, Order, site_of};
+use crate::serve::orders::Asked;
+
+/// Orders of one run that are kept; further ones are refused.
+pub const ORDERS_MAX: usize = 1000;
+/// From an order to inject a job until its submission, on the wall clock: two looks at the nodes, so that it is with its
+/// site by then.
+const INJECT_LEAD: Duration = Duration::from_millis(500);
+/// From the order to go on until trace time does, on the wall clock, and for every node: as at the start of a run.
+const RESUME_LEAD: Duration = Duration::from_millis(100);
+const RESUME_LEAD_PER_NODE: Duration = Duration::from_millis(10);
+/// How often a run that is held looks for orders, and at its nodes.
+const HOLD_POLL: Duration = Duration::from_millis(20);
+const HOLD_LOOK: Duration = Duration::from_secs(1);
+/// The user of an injected job.
+const NOBODY: i32 = -1;
+/// The longest run time of an injected job, in seconds of trace time: far more than that of any in published logs.
+const RUN_TIME_MAX_S: f64 = 1e7;
+
+/// Orders of a run.
+#[derive(Debug)]
+pub struct Orders {
+    /// Where they come from; from nowhere without a page.
+    come: Option<Receiver<Asked>>,
+    given: Vec<Given>,
+    cuts: BTreeSet<(SiteId, SiteId)>,
+    /// The number of the next job.
+    next_job: Option<u64>,
+    /// How the trace clocks go.
+    clock: StartOrder,
+}
+
+/// What orders are about.
+pub struct Stage<'a> {
+    /// What is run.
+    pub plan: &'a Plan,
+    /// The nodes.
+    pub fleet: &'a mut Fleet,
+    /// What happens to them.
+    pub outages: &'a mut Outages,
+}
+
+impl Orders {
+    /// Orders that come from there after these, for a run of these jobs, those of orders among them, whose clocks were
+    /// started by this order.
+    pub fn new(
+        come: Option<Receiver<Asked>>,
+        given: Vec<Given>,
+        jobs: &[TimedJob],
+        start: StartOrder,
+    ) -> Orders {
+        let last = jobs.iter().map(|job| job.spec.id.0).max().unwrap_or(0);
+        let clock = given.iter().rev().find_map(|given| given.clock).unwrap_or(start);
+        let mut orders =
+            Orders { come, given: Vec::new(), cuts: BTreeSet::new(), next_job: last.checked_add(1), clock };
+        for given in &given {
+            match given.order {
+                Order::Cut(ends) => orders.cuts.extend(ends.ways()),
+                Order::Mend(ends) => orders.cuts.retain(|way| !ends.ways().any(|mended| mended == *way)),
+                _ => {}
+            }
+        }
+        orders.given = given;
+        orders
+    }
+
+    /// Mends everything and lets time go on, where nobody could order it any more.
+    pub fn release(&mut self, stage: &mut Stage<'_>) -> Vec<Given> {
+        let mut done = Vec::new();
+        if self.is_paused() {
+            done.extend(self.resume(stage));
+        }
+        for (from, to) in self.cuts.clone() {
+            let (at, ends) = (stage.outages.now(), Ends { from, to, one_way: true });
+            let mended = self.cut(ends, false, stage);
+            done.extend(mended.map(|done| Given {
+                at,
+                order: Order::Mend(ends),
+                done,
+                job: None,
+                clock: None,
+            }));
+        }
+        self.given.extend(done.iter().cloned());
+        done
+    }
+
+    /// How the trace clocks go by now.
+    pub fn clock(&self) -> StartOrder {
+        self.clock
+    }
+
+    /// All orders that were carried out, in order.
+    pub fn given(&self) -> &[Given] {
+        &self.given
+    }
+
+    /// The directed links that are cut.
+    pub fn cuts(&self) -> &BTreeSet<(SiteId, SiteId)> {
+        &self.cuts
+    }
+
+    /// Whether trace time stands still.
+    pub fn is_paused(&self) -> bool {
+        self.clock.is_halted()
+    }
+
+    /// Carries out the orders that have come: those that it could. Events of sites that never come back go to the sink.
+    ///
+    /// # Errors
+    /// If a node does not do what it must.
+    pub fn carry_out(
+        &mut self,
+        stage: &mut Stage<'_>,
+        sink: &mut impl FnMut(Event),
+    ) -> Result<Vec<Given>, FleetError> {
+        let mut done = Vec::new();
+        while let Some(Asked { order, answer }) = self.come.as_mut().and_then(|come| come.try_recv().ok()) {
+            let outcome = match self.given.len() < ORDERS_MAX {
+                true => self.obey(order, stage, sink)?,
+                false => Err(format!("a run takes {ORDERS_MAX} orders; this one had them")),
+            };
+            if let Ok(given) = &outcome {
+                eprintln!("note: by order: {}", given.done);
+                self.given.push(given.clone());
+                done.push(given.clone());
+            }
+            // Whoever asked may be gone; then nobody wants the answer.
+            let _ = answer.send(outcome);
+        }
+        Ok(done)
+    }
+
+    fn obey(
+        &mut self,
+        order: Order,
+        stage: &mut Stage<'_>,
+        sink: &mut impl FnMut(Event),
+    ) -> Result<Result<Given, String>, FleetError> {
+        let at = stage.outages.now();
+        let plain =
+            |done: Result<String, String>| done.map(|done| Given { at, order, done, job: None, clock: None });
+        Ok(match order {
+            Order::Start(_) => Err("the run has begun already".to_string()),
+            Order::Pause(_) => self.pause(stage),
+            Order::Resume(_) => self.resume(stage),
+            Order::Inject(inject) => self.inject(inject, at, stage),
+            Order::Cut(ends) => plain(self.cut(ends, true, stage)),
+            Order::Mend(ends) => plain(self.cut(ends, false, stage)),
+            Order::Kill(kill) => plain(self.kill(kill, stage, sink)?),
+        })
+    }
+
+    /// Stops the clock of every node. They stand within some milliseconds of each other, and go on together from where the
+    /// last one stood.
+    fn pause(&mut self, stage: &mut Stage<'_>) -> Result<Given, String> {
+        if self.is_paused() {
+            return Err("the run stands still already".to_string());
+        }
+        // One that is away would come back by the clock that it has.
+        for site in stage.plan.grid().sites() {
+            if matches!(stage.fleet.whereabouts(site.id), Whereabouts::Down | Whereabouts::Paused) {
+                let name = &site.name;
+                return Err(format!(
+                    "{name} is away and would not hear that time stands still; wait until it is back"
+                ));
+            }
+        }
+        let mut at = stage.outages.now();
+        for site in stage.plan.grid().sites() {
+            if stage.fleet.whereabouts(site.id) == Whereabouts::Up {
+                // One that is told too late is told again after the next look.
+                at = stage.fleet.halt_clock(site.id).map_or(at, |stands| at.max(stands));
+            }
+        }
+        self.clock = StartOrder::halted_at(stage.plan.factor, at);
+        stage.outages.set_clock(self.clock);
+        let done = "trace time was stopped at all sites".to_string();
+        let order = Order::Pause(Nothing {});
+        Ok(Given { at, order, done, job: None, clock: Some(self.clock) })
+    }
+
+    fn resume(&mut self, stage: &mut Stage<'_>) -> Result<Given, String> {
+        if !self.is_paused() {
+            return Err("the run does not stand still".to_string());
+        }
+        let nodes = u32::try_from(stage.plan.nodes.len()).unwrap_or(u32::MAX);
+        let lead = RESUME_LEAD + RESUME_LEAD_PER_NODE * nodes;
+        let at = self.clock.at(SystemTime::now());
+        let clock = start_order(stage.plan.factor, at, lead);
+        for site in stage.plan.grid().sites() {
+            if stage.fleet.whereabouts(site.id) == Whereabouts::Up
+                && let Err(error) = stage.fleet.continue_clock(site.id, &clock)
+            {
+                eprintln!("note: {} is told later that time goes on: {error}", site.name);
+            }
+        }
+        self.clock = clock;
+        stage.outages.set_clock(clock);
+        let done = "trace time goes on".to_string();
+        Ok(Given { at, order: Order::Resume(Nothing {}), done, job: None, clock: Some(clock) })
+    }
+
+    /// Hands the job over to the site where the experiment submits such jobs.
+    fn inject(&mut self, inject: Inject, at: Time, stage: &mut Stage<'_>) -> Result<Given, String> {
+        let grid = stage.plan.grid();
+        let id = self.next_job.ok_or("the workload has the highest number that a job can have")?;
+        let mut job = job(&grid, inject, id)?;
+        job.spec.submit = at.saturating_add(trace_span(INJECT_LEAD, stage.plan.factor));
+        if !protocol::is_job_of(&grid, &job.spec) {
+            return Err("no job can be that late".to_string());
+        }
+        let entry = stage
+            .outages
+            .entry(stage.fleet, &job, stage.plan.entry(&job))
+            .ok_or("no site that is there is wide enough")?;
+        self.next_job = id.checked_add(1);
+        stage.outages.learn(&job);
+        stage.fleet.hand_over(BTreeMap::from([(entry, vec![job])]));
+        let JobSpec { processors, submit, .. } = job.spec;
+        let done = format!(
+            "job {id} of {processors} processors for {} s is submitted at {} at {submit} s",
+            job.run_time,
+            grid.site(entry).name
+        );
+        Ok(Given { at, order: Order::Inject(inject), done, job: Some(job), clock: None })
+    }
+
+    fn cut(&mut self, ends: Ends, cut: bool, stage: &mut Stage<'_>) -> Result<String, String> {
+        let grid = stage.plan.grid();
+        let names = [ends.from, ends.to].map(|site| site_of(&grid, site).map(|site| &grid.site(site).name));
+        let [from, to] = match names {
+            [Ok(from), Ok(to)] => [from, to],
+            [Err(wrong), _] | [_, Err(wrong)] => return Err(wrong),
+        };
+        if ends.from == ends.to {
+            return Err(format!("{from} has no link to itself"));
+        }
+        let ways: Vec<(SiteId, SiteId)> = ends.ways().filter(|way| self.cuts.contains(way) != cut).collect();
+        let is = if cut { "cut" } else { "mended" };
+        if ways.is_empty() {
+            return Err(format!(
+                "the link from {from} to {to} is {} already",
+                if cut { "cut" } else { "whole" }
+            ));
+        }
+        for way in ways {
+            if cut {
+                self.cuts.insert(way)
+            } else {
+                self.cuts.remove(&way)
+            };
+        }
+        for site in [ends.from, ends.to] {
+            if stage.fleet.whereabouts(site) == Whereabouts::Up
+                && let Err(error) = stage.fleet.set_links(site, &self.links_of(site))
+            {
+                eprintln!("note: {} is told later that a link is {is}: {error}", grid.site(site).name);
+            }
+        }
+        let back = if ends.one_way { "" } else { " and back" };
+        Ok(format!("the link from {from} to {to}{back} is {is}"))
+    }
+
+    fn kill(
+        &mut self,
+        kill: Kill,
+        stage: &mut Stage<'_>,
+        sink: &mut impl FnMut(Event),
+    ) -> Result<Result<String, String>, FleetError> {
+        let site = match site_of(&stage.plan.grid(), kill.site) {
+            Ok(site) => site,
+            Err(reason) => return Ok(Err(reason)),
+        };
+        let Some(down) = span(kill.down_s) else {
+            return Ok(Err(format!("{} s is no time to be away", kill.down_s)));
+        };
+        // A run that starts no node again loses it, whatever the order says.
+        let comes_back = !kill.for_good && stage.plan.may_restart();
+        stage.outages.kill(site, comes_back.then_some(down), stage.fleet, sink)
+    }
+
+    /// Stops the clocks that run and should stand still, or lets those go on that should.
+    fn set_clocks(&mut self, fleet: &mut Fleet, statuses: &[Status]) -> Result<(), FleetError> {
+        let paused = self.is_paused();
+        for status in statuses.iter().filter(|status| status.paused != paused) {
+            if fleet.whereabouts(status.site) != Whereabouts::Up {
+                continue;
+            }
+            match (paused, status.phase) {
+                (true, Phase::Running) => {
+                    let at = fleet.halt_clock(status.site)?;
+                    let latest = at.max(self.clock.at(SystemTime::now()));
+                    self.clock = StartOrder::halted_at(self.clock.factor, latest);
+                }
+                (false, Phase::Armed) => fleet.continue_clock(status.site, &self.clock)?,
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// What a site must know of cuts.
+    fn links_of(&self, site: SiteId) -> LinksOrder {
+        LinksOrder {
+            cut_to: self.cuts.iter().filter(|way| way.0 == site).map(|way| way.1).collect(),
+            cut_from: self.cuts.iter().filter(|way| way.1 == site).map(|way| way.0).collect(),
+        }
+    }
+
+    /// Tells nodes that have not heard it, or have forgotten it, what is cut, and whether time stands still.
+    ///
+    /// # Errors
+    /// If a node refuses, or has ended.
+    pub fn remind(&mut self, fleet: &mut Fleet, statuses: &[Status]) -> Result<(), FleetError> {
+        if self.given.is_empty() {
+            return Ok(());
+        }
+        if statuses.iter().any(|status| status.paused != self.is_paused()) {
+            self.set_clocks(fleet, statuses)?;
+        }
+        for status in statuses {
+            if fleet.whereabouts(status.site) != Whereabouts::Up {
+                continue;
+            }
+            let wanted = self.links_of(status.site);
+            let named = |is: fn(&node::control::api::LinkStatus) -> bool| {
+                status.links.iter().filter(|link| is(link)).map(|link| link.site).collect()
+            };
+            let known =
+                LinksOrder { cut_to: named(|link| link.cut_to), cut_from: named(|link| link.cut_from) };
+            if known != wanted {
+                fleet.set_links(status.site, &wanted)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Seconds of trace time, if they are any and not too many.
+fn span(seconds: f64) -> Option<Span> {
+    (0.0..=RUN_TIME_MAX_S).contains(&seconds).then(|| Span::from_micros((seconds * 1e6).round() as i64))
+}
+
+/// The job that an order describes, without a time of submission.
+fn job(grid: &Grid, inject: Inject, id: u64) -> Result<TimedJob, String> {
+    let Inject { processors, run_time_s, requested_s, site } = inject;
+    if processors == 0 || processors > grid.widest() {
+        return Err(format!("no site has {processors} processors for it; the widest has {}", grid.widest()));
+    }
+    let run_time = span(run_time_s).ok_or_else(|| format!("{run_time_s} s is no run time"))?;
+    let requested = match requested_s {
+        Some(requested_s) => {
+            span(requested_s).ok_or_else(|| format!("{requested_s} s is no time to ask for"))?
+        }
+        None => run_time,
+    };
+    if run_time <= Span::ZERO || requested < run_time {
+        return Err(format!(
+            "a job must run for some time, and its user must ask for as much: it runs {run_time} s, and {requested} s are \
+             asked for"
+        ));
+    }
+    let origin = site_of(grid, site.unwrap_or(SiteId::from_index(0)))?;
+    let spec = JobSpec {
+        id: JobId(id),
+        submit: Time::ZERO,
+        processors,
+        requested,
+        user: NOBODY,
+        origin,
+        payload: 0,
+    };
+    Ok(TimedJob { spec, run_time })
+}
+
+/// Waits for the order to start, which is the first that a run takes that is held; `None` if interrupted.
+///
+/// # Errors
+/// If a node ends meanwhile.
+pub fn hold(
+    come: &mut Receiver<Asked>,
+    fleet: &mut Fleet,
+    at: Time,
+    interrupt: &Interrupt,
+) -> Result<Option<Given>, FleetError> {
+    let mut looked = Instant::now();
+    while !interrupt.is_set() {
+        match come.try_recv() {
+            Ok(Asked { order: Order::Start(nothing), answer }) => {
+                let done = "the run was held, and begins".to_string();
+                let given = Given { at, order: Order::Start(nothing), done, job: None, clock: None };
+                // Whoever asked may be gone; then nobody wants the answer.
+                let _ = answer.send(Ok(given.clone()));
+                return Ok(Some(given));
+            }
+            Ok(Asked { answer, .. }) => {
+                let _ = answer.send(Err("the run is held (--hold); the first order is to start".to_string()));
+            }
+            Err(_) => std::thread::sleep(HOLD_POLL),
+        }
+        if looked.elapsed() >= HOLD_LOOK {
+            fleet.statuses()?;
+            looked = Instant::now();
+        }
+    }
+    Ok(None)
+}
+
+/// The experiment with what orders did to it, as far as a simulation can do the same; `None` if they did nothing that it
+/// would notice. Of sites that were killed see [`Outages::is_empty`].
+pub fn ordered(experiment: &Experiment, plan: &Plan, given: &[Given]) -> Option<Experiment> {
+    let end = Time::from_micros(protocol::MICROS_MAX);
+    let cuts = crate::orders::cuts(given, end);
+    if cuts.is_empty() && crate::orders::injected(given).next().is_none() {
+        return None;
+    }
+    let mut ordered = experiment.clone();
+    ordered.network.cuts.extend(cuts);
+    // As the nodes have it: it decides the schedule where messages are lost.
+    ordered.options.retry = plan.options().retry;
+    ordered.options.refresh = plan.options().refresh;
+    Some(ordered)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const INJECT: Inject = Inject { processors: 3, run_time_s: 1.5, requested_s: None, site: None };
+
+    #[test]
+    fn a_job_of_an_order_is_one_that_the_grid_can_run() {
+        let grid = Grid::of_sizes(&[4, 8]).unwrap();
+        let made = job(&grid, Inject { site: Some(SiteId(2)), requested_s: Some(9.0), ..INJECT }, 7).unwrap();
+        assert_eq!((made.spec.id, made.spec.origin, made.spec.processors), (JobId(7), SiteId(2), 3));
+        assert_eq!((made.run_time, made.spec.requested), (Span::from_micros(1_500_000), Span::from_secs(9)));
+        assert_eq!(job(&grid, INJECT, 7).unwrap().spec.requested, Span::from_micros(1_500_000));
+        for wrong in [
+            Inject { processors: 0, ..INJECT },
+            Inject { processors: 9, ..INJECT },
+            Inject { run_time_s: 0.0, ..INJECT },
+            Inject { run_time_s: -1.0, ..INJECT },
+            Inject { run_time_s: f64::NAN, ..INJECT },
+            Inject { run_time_s: 1e300, ..INJECT },
+            Inject { requested_s: Some(1.0), ..INJECT },
+            Inject { site: Some(SiteId(0)), ..INJECT },
+            Inject { site: Some(SiteId(3)), ..INJECT },
+        ] {
+            assert!(job(&grid, wrong, 7).is_err(), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn numbers_of_injected_jobs_are_above_those_of_the_workload() {
+        let grid = Grid::of_sizes(&[4]).unwrap();
+        let clock = StartOrder { unix_micros: 0, factor: 1.0, trace_origin_us: 0 };
+        let jobs = [job(&grid, INJECT, 12).unwrap(), job(&grid, INJECT, 5).unwrap()];
+        assert_eq!(Orders::new(None, Vec::new(), &jobs, clock).next_job, Some(13));
+        let last = [job(&grid, INJECT, u64::MAX).unwrap()];
+        assert_eq!(Orders::new(None, Vec::new(), &last, clock).next_job, None);
+    }
+}

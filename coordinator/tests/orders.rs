@@ -1,0 +1,287 @@
+//! Orders to a run while it lasts, over HTTP as the page gives them: held, started, injected, cut, mended, killed, paused.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
+
+mod processes;
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use coordinator::outputs::EventReader;
+use scheduler::event::{BeginCause, EndCause};
+use scheduler::{Event, EventKind, JobId, SiteId, Time};
+use serde_json::{Value, json};
+
+use self::processes::{JOBS, PROGRAM, Run, read, table};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What a server answers: its status, and its body as JSON.
+type Answer = (u16, Value);
+
+/// A run of three sites that is served.
+struct Served {
+    run: Run,
+    address: String,
+    token: String,
+}
+
+impl Served {
+    fn start(folder: &Path, experiment: &str, args: &[&str]) -> Served {
+        let file = folder.join("experiment.toml");
+        std::fs::write(&file, experiment).unwrap();
+        let mut command = Command::new(PROGRAM);
+        command.arg("run").arg(file).args(["--serve", "127.0.0.1:0"]).args(args);
+        std::fs::write(folder.join("jobs.swf"), processes::jobs()).unwrap();
+        let run = Run::of(command, folder);
+        let link = until(|| {
+            let said = read(&folder.join("stderr"));
+            let link =
+                said.lines().find_map(|line| line.split_once("; with orders at http://"))?.1.to_string();
+            said.contains(&format!("{link}\n")).then_some(link)
+        });
+        let (address, token) = link.split_once("/#token=").unwrap();
+        Served { run, address: address.to_string(), token: token.to_string() }
+    }
+
+    fn ask(&self, method: &str, path: &str, headers: &str, body: &str) -> (u16, String) {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        let length = body.len();
+        write!(
+            stream,
+            "{method} {path} HTTP/1.1\r\n{headers}content-length: {length}\r\nconnection: close\r\n\r\n{body}"
+        )
+        .unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_string())
+    }
+
+    fn order_by(&self, name: &str, headers: &str, words: &Value) -> Answer {
+        let (status, body) = self.ask("POST", &format!("/orders/{name}"), headers, &words.to_string());
+        (status, serde_json::from_str(&body).unwrap_or(Value::String(body)))
+    }
+
+    fn order(&self, name: &str, words: Value) -> Answer {
+        let headers = format!("host: {}\r\nauthorization: Bearer {}\r\n", self.address, self.token);
+        self.order_by(name, &headers, &words)
+    }
+
+    /// What came of an order that is obeyed.
+    fn obeyed(&self, name: &str, words: Value) -> Value {
+        let (status, answer) = self.order(name, words);
+        assert_eq!(status, 200, "{name}: {answer}");
+        answer
+    }
+
+    /// Why an order is not obeyed.
+    fn refused(&self, name: &str, words: Value, status: u16) -> String {
+        let (got, answer) = self.order(name, words);
+        assert_eq!(got, status, "{name}: {answer}");
+        answer["reason"].as_str().unwrap().to_string()
+    }
+
+    /// The next picture of the run.
+    fn frame(&self) -> Value {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        write!(stream, "GET /live HTTP/1.1\r\nhost: {}\r\n\r\n", self.address).unwrap();
+        let (mut got, mut buffer) = (Vec::new(), [0; 4096]);
+        loop {
+            let count = stream.read(&mut buffer).unwrap();
+            assert!(count > 0, "the stream ended");
+            got.extend_from_slice(&buffer[..count]);
+            let text = String::from_utf8_lossy(&got);
+            let mut events = text.split("event: frame").skip(1);
+            let frame = events
+                .find_map(|event| event.split_once("\n\n")?.0.split("data: ").nth(1).map(str::to_string));
+            if let Some(frame) = frame {
+                // Pieces of the transfer may lie between; then the next one is looked at.
+                if let Ok(frame) = serde_json::from_str(&frame) {
+                    return frame;
+                }
+            }
+        }
+    }
+
+    #[track_caller]
+    fn until_frame(&self, wanted: impl Fn(&Value) -> bool) -> Value {
+        until(|| Some(self.frame()).filter(&wanted))
+    }
+}
+
+#[track_caller]
+fn until<T>(mut look: impl FnMut() -> Option<T>) -> T {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(Instant::now() < deadline, "it does not happen");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+const EXPERIMENT: &str = r#"
+grid.sizes = [4, 8, 16]
+workload.trace = "jobs.swf"
+network.delay = "2s"
+node.journal = "process"
+run.calibration_tolerance = 1000.0
+run.clock = "scaled:30"
+"#;
+
+/// A run is held, and every order does what it says, to the event log and the report.
+#[test]
+fn orders_take_effect_and_are_kept_in_the_results() {
+    let folder = tempfile::tempdir().unwrap();
+    let served = Served::start(folder.path(), EXPERIMENT, &["--hold"]);
+    served.until_frame(|frame| frame["phase"] == "held");
+
+    assert!(served.refused("pause", json!({}), 409).contains("the first order is to start"));
+    let start = served.obeyed("start", json!({}));
+    assert_eq!(start["done"], "the run was held, and begins");
+    served.until_frame(|frame| frame["phase"] == "running" && frame["jobs"][1].as_u64() > Some(0));
+
+    // A job.
+    let job = json!({"processors": 3, "run_time_s": 60, "requested_s": 90, "site": 2});
+    let injected = served.obeyed("inject", job);
+    let number = JOBS as u64 + 1;
+    assert_eq!(injected["job"]["spec"]["id"], number, "{injected}");
+    assert!(
+        served
+            .refused("inject", json!({"processors": 17, "run_time_s": 1}), 409)
+            .contains("the widest has 16")
+    );
+
+    // A link.
+    let link = json!({"from": 1, "to": 3});
+    let cut = served.obeyed("cut", link.clone());
+    assert_eq!(cut["done"], "the link from site1 to site3 and back is cut");
+    served.until_frame(|frame| frame["cuts"] == json!([[0, 2], [2, 0]]));
+    assert!(served.refused("cut", link.clone(), 409).contains("cut already"));
+    assert!(served.refused("cut", json!({"from": 1, "to": 1}), 409).contains("no link to itself"));
+    assert!(served.refused("cut", json!({"from": 1, "to": 4}), 409).contains("site 4 is none of the grid"));
+
+    // A site: what is cut stays cut for its next life.
+    let killed = served.obeyed("kill", json!({"site": 1, "down_s": 60}));
+    assert!(killed["done"].as_str().unwrap().starts_with("site1 was killed, and begins again"), "{killed}");
+    served.until_frame(|frame| frame["sites"][0]["up"] == false);
+    served.until_frame(|frame| frame["sites"][0]["up"] == true && frame["cuts"] == json!([[0, 2], [2, 0]]));
+    assert!(served.refused("kill", json!({"site": 2, "for_good": true}), 409).contains("protocol.lease"));
+
+    // Time.
+    let paused = served.obeyed("pause", json!({}));
+    let stood = served.until_frame(|frame| frame["phase"] == "paused");
+    std::thread::sleep(Duration::from_millis(600));
+    assert_eq!(served.frame()["now"], stood["now"], "18 s of trace time, if it went on");
+    assert!(served.refused("pause", json!({}), 409).contains("stands still already"));
+    let resumed = served.obeyed("resume", json!({}));
+    assert_eq!(resumed["at_us"], paused["at_us"]);
+    served.until_frame(|frame| frame["phase"] == "running");
+    assert!(served.refused("resume", json!({}), 409).contains("does not stand still"));
+    served.obeyed("mend", link);
+    served.until_frame(|frame| frame["cuts"] == json!([]));
+
+    let (status, output) = served.run.wait();
+    assert_eq!(status.code(), Some(0), "{output}");
+    assert!(output.contains("orders:  7 orders were given while the run lasted"), "{output}");
+    let out = folder.path().join("out");
+    let manifest: Value = serde_json::from_str(&read(&out.join("manifest.json"))).unwrap();
+    assert_eq!(manifest["status"], "complete", "{manifest}");
+    let orders = manifest["orders"].as_array().unwrap();
+    let names: Vec<&String> =
+        orders.iter().flat_map(|given| given["order"].as_object().unwrap().keys()).collect();
+    assert_eq!(names, ["start", "inject", "cut", "kill", "pause", "resume", "mend"]);
+    assert!(manifest["workload"].as_str().unwrap().ends_with("; 1 job injected by order"));
+    let page = read(&out.join("report.html"));
+    assert!(page.contains("the link from site1 to site3 and back is cut</li>"), "no order in the report");
+
+    let jobs = read(&out.join("jobs.csv"));
+    let (columns, rows) = table(&jobs);
+    let column = |name: &str| columns.iter().position(|column| *column == name).unwrap();
+    assert_eq!(rows.len(), JOBS + 1);
+    let row = rows.iter().find(|row| row[column("job_id")] == number.to_string()).unwrap();
+    assert_eq!(row[column("final_state")], "COMPLETED_SUCCESSFULLY");
+
+    let log = EventReader::open(&out.join("events.jsonl.zst")).unwrap();
+    let events: Vec<Event> = log.map(Result::unwrap).collect();
+    let at = |name: &str| {
+        let given = orders.iter().find(|given| given["order"].get(name).is_some()).unwrap();
+        Time::from_micros(given["at_us"].as_i64().unwrap())
+    };
+    let (cut, mended) = (at("cut"), at("mend"));
+    let ends = [SiteId(1), SiteId(3)];
+    let accepted = events.iter().filter(|event| match event.kind {
+        EventKind::Accepted { from, .. } => ends.contains(&from) && ends.contains(&event.site),
+        _ => false,
+    });
+    // What arrived with the order is the first look at the nodes after it.
+    let slack = scheduler::Span::from_secs(10);
+    let through = accepted.filter(|event| cut + slack < event.at && event.at < mended).count();
+    assert_eq!(through, 0, "a job came through a link that was cut");
+    let of_job =
+        |event: &&Event| matches!(event.kind, EventKind::Submitted { job, .. } if job == JobId(number));
+    let submitted = events.iter().find(of_job).unwrap();
+    assert_eq!(submitted.site, SiteId(1), "the smallest site that is wide enough");
+    let of_site = |kind| events.iter().any(|event| event.site == SiteId(1) && event.kind == kind);
+    assert!(of_site(EventKind::Ended { how: EndCause::Crash }));
+    assert!(of_site(EventKind::Begun { how: BeginCause::Restart }));
+}
+
+/// What a simulation can do, too, is held against one: the run is no worse for the order.
+#[test]
+fn a_run_with_an_injected_job_and_a_cut_is_compared_with_a_simulation_of_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    let served = Served::start(folder.path(), EXPERIMENT, &[]);
+    served.until_frame(|frame| frame["phase"] == "running");
+    served.obeyed("inject", json!({"processors": 2, "run_time_s": 40}));
+    served.obeyed("cut", json!({"from": 2, "to": 3, "one_way": true}));
+    served.obeyed("mend", json!({"from": 2, "to": 3, "one_way": true}));
+    let (status, output) = served.run.wait();
+    assert!([Some(0), Some(5)].contains(&status.code()), "{output}");
+    assert!(output.contains("are in the simulation, too"), "{output}");
+    assert!(
+        output.contains("where the delay went is not told of a run into which jobs were injected"),
+        "{output}"
+    );
+    let manifest: Value = serde_json::from_str(&read(&folder.path().join("out/manifest.json"))).unwrap();
+    assert_eq!(manifest["jobs"]["completed"], JOBS + 1, "{manifest}");
+}
+
+/// Whoever has no token, or sits on another page, orders nothing; and without journals nobody is killed.
+#[test]
+fn only_the_page_itself_with_the_token_is_obeyed() {
+    let folder = tempfile::tempdir().unwrap();
+    let without_journal = EXPERIMENT.replace("node.journal", "#");
+    let served = Served::start(folder.path(), &without_journal, &["--hold"]);
+    served.until_frame(|frame| frame["phase"] == "held");
+    let (host, bearer) =
+        (format!("host: {}\r\n", served.address), format!("authorization: Bearer {}\r\n", served.token));
+    let status = |headers: &str| served.order_by("start", headers, &json!({})).0;
+
+    assert_eq!(status(&host), 401);
+    assert_eq!(status(&format!("{host}authorization: Bearer {}\r\n", "0".repeat(64))), 401);
+    assert_eq!(status(&format!("{host}{bearer}origin: http://evil.example\r\n")), 403);
+    assert_eq!(status(&format!("{host}{bearer}sec-fetch-site: cross-site\r\n")), 403);
+    assert_eq!(status(&format!("host: rebound.example\r\n{bearer}")), 403);
+    assert_eq!(served.order("dance", json!({})).0, 422);
+    assert_eq!(served.order("kill", json!({"site": "one"})).0, 422);
+    assert_eq!(served.ask("GET", "/orders/start", &format!("{host}{bearer}"), "").0, 405);
+    let long = format!("{{\"pad\":\"{}\"}}", "x".repeat(8192));
+    assert_eq!(served.ask("POST", "/orders/start", &format!("{host}{bearer}"), &long).0, 413);
+    assert_eq!(served.frame()["phase"], "held", "nothing was obeyed");
+    let (_, page) = served.ask("GET", "/", &host, "");
+    assert!(!page.contains(&served.token), "the token is not in the page");
+
+    served.obeyed("start", json!({}));
+    served.until_frame(|frame| frame["phase"] == "running");
+    assert!(served.refused("kill", json!({"site": 1}), 409).contains("journal"));
+    let limited = (0..200).any(|_| served.order("dance", json!({})).0 == 429);
+    assert!(limited, "orders that come too fast are let through");
+}

@@ -1,0 +1,80 @@
+//! What a process says of itself while it works: a log on stderr and, if it is built with the feature `otel`, spans for
+//! a collector of OpenTelemetry.
+//!
+//! `RUST_LOG` chooses what is logged. Spans go where `OTEL_EXPORTER_OTLP_ENDPOINT` says, and nowhere if it is not set;
+//! they do not depend on what is logged.
+
+mod jobs;
+#[cfg(feature = "otel")]
+mod otel;
+
+use std::io::IsTerminal as _;
+
+use clap::{Args, ValueEnum};
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
+use tracing_subscriber::{EnvFilter, Layer as _};
+
+pub(crate) use self::jobs::JobSpans;
+
+/// How a process logs, on its command line.
+#[derive(Clone, Copy, Debug, Default, Args)]
+pub struct LogArgs {
+    /// How the log on stderr is written; RUST_LOG says how much [default: text]
+    #[arg(long, value_enum, value_name = "FORMAT", env = "STEALGRID_LOG_FORMAT", help_heading = "Log")]
+    pub log_format: Option<LogFormat>,
+}
+
+/// How a line of the log is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum LogFormat {
+    /// For people, with colours in a terminal
+    #[default]
+    Text,
+    /// One JSON object a line, for programs
+    Json,
+}
+
+impl LogArgs {
+    /// The same as arguments for another process.
+    pub fn to_arguments(self) -> Vec<String> {
+        let Some(format) = self.log_format.and_then(|format| format.to_possible_value()) else {
+            return Vec::new();
+        };
+        vec!["--log-format".to_string(), format.get_name().to_string()]
+    }
+
+    /// Logs from now on: what `RUST_LOG` says, else `default`, such as `info`. Spans that are still open are exported
+    /// when what is returned is dropped. Does nothing if the embedding program has its own subscriber.
+    ///
+    /// # Errors
+    /// If spans are to be exported and cannot be.
+    pub fn start(self, default: &str) -> anyhow::Result<Telemetry> {
+        let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(default));
+        let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+        let lines = match self.log_format.unwrap_or_default() {
+            LogFormat::Text => lines.with_ansi(std::io::stderr().is_terminal()).boxed(),
+            LogFormat::Json => lines.json().flatten_event(true).with_span_list(false).boxed(),
+        };
+        let registry = tracing_subscriber::registry().with(lines.with_filter(filter));
+        #[cfg(feature = "otel")]
+        {
+            let (layer, export) = otel::layer()?.unzip();
+            let _ = registry.with(layer).try_init();
+            Ok(Telemetry { _export: export })
+        }
+        #[cfg(not(feature = "otel"))]
+        {
+            let _ = registry.try_init();
+            Ok(Telemetry {})
+        }
+    }
+}
+
+/// Keep it as long as the process works.
+#[must_use = "spans are exported until it is dropped"]
+#[derive(Debug)]
+pub struct Telemetry {
+    #[cfg(feature = "otel")]
+    _export: Option<otel::Export>,
+}
