@@ -7,7 +7,7 @@ use std::fmt;
 
 use links::{Between, Cut};
 use node::clock::StartOrder;
-use scheduler::{Grid, SiteId, Time, TimedJob};
+use scheduler::{Grid, SiteId, Span, Time, TimedJob};
 use serde::{Deserialize, Serialize};
 
 /// An order.
@@ -117,6 +117,16 @@ pub struct Given {
     /// How the clocks go since.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock: Option<StartOrder>,
+    /// How far apart the clocks of the sites stand since, as they answered.
+    #[serde(rename = "apart_us", default, skip_serializing_if = "Option::is_none")]
+    pub apart: Option<Span>,
+}
+
+impl Given {
+    /// An order that made no job and left the clocks alone.
+    pub fn new(at: Time, order: Order, done: String) -> Given {
+        Given { at, order, done, job: None, clock: None, apart: None }
+    }
 }
 
 impl fmt::Display for Given {
@@ -184,7 +194,7 @@ mod tests {
     use super::*;
 
     fn given(seconds: i64, order: Order) -> Given {
-        Given { at: Time::from_secs(seconds), order, done: String::new(), job: None, clock: None }
+        Given::new(Time::from_secs(seconds), order, String::new())
     }
 
     fn ends(from: u32, to: u32, one_way: bool) -> Ends {

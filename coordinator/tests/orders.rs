@@ -6,16 +6,21 @@ mod processes;
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
 use coordinator::outputs::EventReader;
+use node::client::NodeClient;
+use node::control::Token;
+use node::control::api::LinksOrder;
+use node::running::Running;
+use rustix::process::Signal;
 use scheduler::event::{BeginCause, EndCause};
 use scheduler::{Event, EventKind, JobId, SiteId, Time};
 use serde_json::{Value, json};
 
-use self::processes::{JOBS, PROGRAM, Run, read, table};
+use self::processes::{JOBS, PROGRAM, Run, read, signal, table};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -183,6 +188,7 @@ fn orders_take_effect_and_are_kept_in_the_results() {
     assert!(served.refused("pause", json!({}), 409).contains("stands still already"));
     let resumed = served.obeyed("resume", json!({}));
     assert_eq!(resumed["at_us"], paused["at_us"]);
+    assert!(paused["apart_us"].as_i64() >= Some(0), "{paused}");
     served.until_frame(|frame| frame["phase"] == "running");
     assert!(served.refused("resume", json!({}), 409).contains("does not stand still"));
     served.obeyed("mend", link);
@@ -191,6 +197,7 @@ fn orders_take_effect_and_are_kept_in_the_results() {
     let (status, output) = served.run.wait();
     assert_eq!(status.code(), Some(0), "{output}");
     assert!(output.contains("orders:  7 orders were given while the run lasted"), "{output}");
+    assert!(output.contains("clocks that were stopped stood "), "{output}");
     let out = folder.path().join("out");
     let manifest: Value = serde_json::from_str(&read(&out.join("manifest.json"))).unwrap();
     assert_eq!(manifest["status"], "complete", "{manifest}");
@@ -252,6 +259,97 @@ fn a_run_with_an_injected_job_and_a_cut_is_compared_with_a_simulation_of_the_sam
     );
     let manifest: Value = serde_json::from_str(&read(&folder.path().join("out/manifest.json"))).unwrap();
     assert_eq!(manifest["jobs"]["completed"], JOBS + 1, "{manifest}");
+}
+
+#[test]
+fn a_run_that_is_stopped_while_it_is_held_says_what_became_of_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let served = Served::start(folder.path(), EXPERIMENT, &["--hold"]);
+    served.until_frame(|frame| frame["phase"] == "held");
+    signal(served.run.id(), Signal::INT);
+    let (status, output) = served.run.wait();
+    assert_eq!(status.code(), Some(4), "{output}");
+    assert!(output.contains("stopped before the order to start (--hold): nothing was run"), "{output}");
+    assert!(output.contains("their logs are in") && output.contains("out/nodes"), "{output}");
+    assert_eq!(Running::all_in(&folder.path().join("out/nodes")), []);
+}
+
+/// The nodes of a run whose coordinator is killed; they are ended when it is dropped.
+struct Orphans {
+    out: PathBuf,
+}
+
+impl Drop for Orphans {
+    fn drop(&mut self) {
+        node::fleet::end_all(&self.out.join("nodes"));
+    }
+}
+
+impl Orphans {
+    fn of(run: Run, folder: &Path) -> Orphans {
+        signal(run.id(), Signal::KILL);
+        run.wait();
+        let orphans = Orphans { out: folder.join("out") };
+        assert_eq!(orphans.clients().len(), 3);
+        orphans
+    }
+
+    fn clients(&self) -> Vec<NodeClient> {
+        let token = Token::read(&self.out.join("nodes/control.token")).unwrap();
+        let running = Running::all_in(&self.out.join("nodes"));
+        running.iter().map(|node| NodeClient::new(&node.ready.http, Some(token.clone()))).collect()
+    }
+
+    fn attach(&self) -> Run {
+        let mut command = Command::new(PROGRAM);
+        command.arg("attach").arg(&self.out);
+        Run::without_out(command, self.out.parent().unwrap())
+    }
+}
+
+#[test]
+fn whoever_attaches_knows_the_orders_and_undoes_what_nobody_can_undo_any_more() {
+    let folder = tempfile::tempdir().unwrap();
+    let served = Served::start(folder.path(), EXPERIMENT, &[]);
+    served.until_frame(|frame| frame["jobs"][1].as_u64() > Some(0));
+    served.obeyed("inject", json!({"processors": 3, "run_time_s": 60}));
+    served.obeyed("cut", json!({"from": 2, "to": 3, "one_way": true}));
+    served.obeyed("pause", json!({}));
+    let orphans = Orphans::of(served.run, folder.path());
+
+    let (status, output) = orphans.attach().wait();
+
+    assert!([Some(0), Some(5)].contains(&status.code()), "{output}");
+    let manifest: Value = serde_json::from_str(&read(&orphans.out.join("manifest.json"))).unwrap();
+    let orders = manifest["orders"].as_array().unwrap();
+    let names: Vec<&String> =
+        orders.iter().flat_map(|given| given["order"].as_object().unwrap().keys()).collect();
+    assert_eq!(names, ["inject", "cut", "pause", "resume", "mend"]);
+    assert_eq!(manifest["jobs"]["completed"], JOBS + 1, "{manifest}");
+}
+
+/// A coordinator tells the nodes first and notes it then. What it did in between nobody knows, and whoever attaches tells
+/// the nodes what is noted: nothing is cut, and time goes on.
+#[test]
+fn what_was_done_at_nodes_and_not_noted_is_undone_by_whoever_attaches() {
+    let folder = tempfile::tempdir().unwrap();
+    let served = Served::start(folder.path(), EXPERIMENT, &[]);
+    served.until_frame(|frame| frame["jobs"][1].as_u64() > Some(0));
+    let orphans = Orphans::of(served.run, folder.path());
+    let clients = orphans.clients();
+    clients[1].links(&LinksOrder { cut_to: [SiteId(3)].into(), cut_from: [SiteId(1)].into() }).unwrap();
+    clients[0].pause().unwrap();
+
+    let attached = orphans.attach();
+
+    until(|| {
+        let statuses: Vec<_> = clients.iter().map(|client| client.status().unwrap()).collect();
+        let cut = statuses.iter().flat_map(|status| &status.links).any(|link| link.cut_to || link.cut_from);
+        (!cut && statuses.iter().all(|status| !status.paused)).then_some(())
+    });
+    signal(attached.id(), Signal::INT);
+    let (status, output) = attached.wait();
+    assert_eq!(status.code(), Some(4), "{output}");
 }
 
 /// Whoever has no token, or sits on another page, orders nothing; and without journals nobody is killed.

@@ -239,8 +239,8 @@ pub fn conclude_as(
     format: Format,
 ) -> anyhow::Result<u8> {
     let complete = ended.status == Status::Complete;
-    let (violation, out_of_tolerance) = (ended.violation.clone(), ended.out_of_tolerance);
-    let result = record(experiment, jobs, sink, ended, interrupt, command)?;
+    let out_of_tolerance = ended.out_of_tolerance;
+    let (result, violation) = record(experiment, jobs, sink, ended, interrupt, command)?;
     let mut summary = report::render(&result, format);
     if format == Format::Terminal {
         for line in &result.about.lines {
@@ -264,7 +264,8 @@ pub fn conclude_as(
     })
 }
 
-/// Measures, compares and writes the result directory; `command` is what repeats the run.
+/// Measures, compares and writes the result directory; `command` is what repeats the run. Also what failed that should
+/// not, if something did: the results are those of the run nevertheless.
 ///
 /// # Errors
 /// If the results cannot be written.
@@ -275,12 +276,18 @@ pub fn record(
     ended: Ended,
     interrupt: &Interrupt,
     command: String,
-) -> anyhow::Result<RunResult> {
+) -> anyhow::Result<(RunResult, Option<String>)> {
     let Measured { outcome, attribution, steals, warnings: unwritten, _lock } = sink.finish();
     let mut warnings = ended.warnings;
     warnings.extend(unwritten);
     let complete = ended.status == Status::Complete;
-    let ideal = simulate::ideal_beside(experiment, jobs, complete, interrupt)?;
+    let mut violation = ended.violation;
+    let ideal = simulate::ideal_beside(experiment, jobs, complete, interrupt).unwrap_or_else(|error| {
+        let reason = format!("the run was not compared with the ideal one: {error:#}");
+        warnings.push(reason.clone());
+        violation.get_or_insert(reason);
+        None
+    });
     let about = RunAbout {
         experiment: experiment.name.clone(),
         workload: jobs.workload.clone(),
@@ -312,7 +319,7 @@ pub fn record(
         ..outputs::Options::default()
     };
     outputs::write_all(&experiment.outputs.dir, &result, options)?;
-    Ok(result)
+    Ok((result, violation))
 }
 
 /// Prints to stdout. A reader that has gone away, as `head` does, is no error.
@@ -336,4 +343,41 @@ pub(crate) fn command_line() -> String {
     };
     let arguments: Vec<String> = std::env::args().skip(1).map(quoted).collect();
     format!("stealgrid {}", arguments.join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use self::run::plan::tests::{experiment, jobs};
+    use super::*;
+
+    #[test]
+    fn results_are_written_although_the_ideal_run_fails() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut experiment = experiment("network.delay = \"1s\"");
+        experiment.outputs.dir = folder.path().join("out");
+        let sink = Sink::new(&experiment, &jobs()).unwrap();
+        let mut impossible = jobs();
+        impossible.jobs[0].run_time = scheduler::Span::from_micros(-1);
+        let ended = Ended {
+            driver: "run",
+            clock: "scaled:1".to_string(),
+            status: Status::Complete,
+            violation: None,
+            warnings: Vec::new(),
+            lines: Vec::new(),
+            calibration: None,
+            scraped: None,
+            out_of_tolerance: false,
+            orders: Vec::new(),
+        };
+
+        let interrupt = Interrupt::default();
+        let recorded = record(&experiment, &impossible, sink, ended, &interrupt, String::new());
+
+        let (result, failed) = recorded.unwrap();
+        let failed = failed.unwrap();
+        assert!(failed.contains("not compared with the ideal one") && failed.contains("drop it"), "{failed}");
+        assert!(result.about.warnings.contains(&failed));
+        assert!(folder.path().join("out/manifest.json").exists());
+    }
 }

@@ -254,7 +254,7 @@ pub fn command(args: &RunArgs) -> anyhow::Result<u8> {
             eprintln!("note: everything is ready; the run begins by an order to start (--hold)");
             match orders::hold(come, &mut fleet, plan.origin, &interrupt) {
                 Ok(Some(start)) => given.push(start),
-                Ok(None) => return stopped(),
+                Ok(None) => return Ok(stopped_while_held(&experiment, fleet, reception.is_some())),
                 Err(error) => return Ok(Failure::from(error).say()),
             }
         }
@@ -313,6 +313,25 @@ pub fn command(args: &RunArgs) -> anyhow::Result<u8> {
         }
     }
     Ok(code)
+}
+
+/// Ends the nodes of a run that nobody ordered to start, and says so; the exit code.
+fn stopped_while_held(experiment: &Experiment, fleet: Fleet, registered: bool) -> u8 {
+    if let Err(error) = fleet.stop(STOP_PATIENCE) {
+        eprintln!("note: {error}");
+    }
+    let logs = match registered {
+        true => "the nodes were told to end".to_string(),
+        false => {
+            let folder = experiment.outputs.dir.join("nodes");
+            format!("the nodes have ended, and their logs are in {}", folder.display())
+        }
+    };
+    eprintln!(
+        "error: stopped before the order to start (--hold): nothing was run, and there are no results; {logs}; start the \
+         run again"
+    );
+    exit::INCOMPLETE
 }
 
 /// What is to be run, if the experiment file says this; or the exit code, and why is on stderr by then.
@@ -538,6 +557,8 @@ struct Eyes<'a> {
     record: Option<&'a mut Record>,
     /// Jobs of orders.
     injected: Vec<TimedJob>,
+    /// When the last event was.
+    last: Time,
     /// What could not be kept.
     failed: Option<std::io::Error>,
 }
@@ -552,6 +573,7 @@ impl Eyes<'_> {
 
 impl Onlooker for Eyes<'_> {
     fn event(&mut self, event: &Event) {
+        self.last = self.last.max(event.at);
         self.show(|live| live.observe(event));
         self.comparison.observe(event);
         self.audit.observe(event);
@@ -575,7 +597,7 @@ impl Onlooker for Eyes<'_> {
         self.show(|live| live.ordered(given));
     }
 
-    fn look(&mut self, fleet: &Fleet, statuses: &[NodeStatus], paused: bool) {
+    fn look(&mut self, fleet: &Fleet, statuses: &[NodeStatus], orders: &Orders) {
         if let Some(server) = self.server {
             // A node that was started again listens elsewhere.
             server.shown.set_targets(reception::targets(self.name, fleet));
@@ -585,9 +607,9 @@ impl Onlooker for Eyes<'_> {
             sites.filter(|site| fleet.whereabouts(*site) != Whereabouts::Up).collect();
         let now = statuses.iter().map(|status| status.trace_time_us).max().map(Time::from_micros);
         self.show(|live| {
-            live.look(statuses, &away);
+            live.look(statuses, &away, orders.cuts());
             live.pass(now.unwrap_or(Time::ZERO));
-            live.enter(if paused { Phase::Paused } else { Phase::Running });
+            live.enter(if orders.is_paused() { Phase::Paused } else { Phase::Running });
         });
     }
 
@@ -604,7 +626,9 @@ fn drive(course: Course<'_>, mut fleet: Fleet, sink: &mut Sink) -> anyhow::Resul
     let mut outages = Outages::new(&experiment.faults, plan, jobs, orders.clock());
     let comparison = Comparison::new(source, &experiment.grid, &jobs.jobs);
     let (injected, failed, name) = (Vec::new(), None, experiment.name.as_str());
-    let mut eyes = Eyes { name, plan, audit, comparison, interrupt, sink, server, record, injected, failed };
+    let last = plan.origin;
+    let mut eyes =
+        Eyes { name, plan, audit, comparison, interrupt, sink, server, record, injected, last, failed };
     eyes.show(|live| live.enter(Phase::Running));
     if server.is_none() {
         let mut stage = orders::Stage { plan, fleet: &mut fleet, outages: &mut outages };
@@ -619,7 +643,7 @@ fn drive(course: Course<'_>, mut fleet: Fleet, sink: &mut Sink) -> anyhow::Resul
         live.say(format!("the run has ended: {ending}"));
         if ending == Ending::Finished { live.enter(Phase::Ended) } else { live.fail() }
     });
-    let Eyes { audit, comparison, sink, injected, failed, .. } = eyes;
+    let Eyes { audit, comparison, sink, injected, last, failed, .. } = eyes;
     if let Some(error) = failed {
         warnings.push(format!("orders could not be kept for `stealgrid attach`: {error}"));
     }
@@ -636,39 +660,38 @@ fn drive(course: Course<'_>, mut fleet: Fleet, sink: &mut Sink) -> anyhow::Resul
     }
     let complete = status == Status::Complete;
     let links = links::Links::of(statuses, plan.factor);
-    links.write(&experiment.outputs.dir.join("links.csv"), &experiment.grid)?;
+    if let Err(error) = links.write(&experiment.outputs.dir.join("links.csv"), &experiment.grid) {
+        warnings.push(format!("links.csv is incomplete: {error:#}"));
+    }
     warnings.extend(links.warning(&jobs));
     warnings.extend(watch.warnings(&ending));
     let audited = audit.finish(complete);
     let scraped = comparison.finish();
     let mut lines = vec![audited.line(plan.factor), links.line(), scraped.line()];
-    let mut out_of_tolerance = false;
+    let (mut violation, mut out_of_tolerance) = (audited.violation, false);
     if complete {
         // The same experiment with what orders did to it, where a simulation can do that.
-        let ordered = orders::ordered(experiment, plan, watch.given());
+        let ordered = orders::ordered(experiment, plan, watch.given(), last);
         let expected = match &ordered {
-            None => simulated()?,
-            Some(experiment) => self::simulated(experiment, &jobs, interrupt)?,
+            None => simulated(),
+            Some(experiment) => self::simulated(experiment, &jobs, interrupt),
         };
-        match expected {
-            Some(simulated) => {
-                let experiment = ordered.as_ref().unwrap_or(experiment);
-                let mut compared = compare::Compared::of(sink.builder.outcome(), &simulated, tolerance);
-                // A process that dies, or does so a little later than planned, changes everything that follows.
-                if watch.was_undisturbed() {
-                    compared.vary(experiment, plan, &jobs, links.added(), audited.completions, interrupt)?;
-                }
-                out_of_tolerance = !compared.within() && watch.was_undisturbed();
-                lines.extend(compared.lines());
-                if ordered.is_some() {
-                    lines.push("  orders      jobs that were injected and links that were cut are in the simulation, too".to_string());
-                }
-                if !compared.within() && !out_of_tolerance {
-                    lines.push("  no error: nodes ended or stood still, and in the simulation they did not, or not then".to_string());
-                }
-            }
-            None => warnings.push("stopped before the run was compared with its simulation".to_string()),
+        let run = sink.builder.outcome();
+        let vary = |compared: &mut compare::Compared| {
+            let experiment = ordered.as_ref().unwrap_or(experiment);
+            compared.vary(experiment, plan, &jobs, links.added(), audited.completions, interrupt)
+        };
+        let judged = compare::judge(run, expected, tolerance, watch.was_undisturbed(), vary);
+        lines.extend(judged.lines);
+        if ordered.is_some() {
+            lines.push(
+                "  orders      jobs that were injected and links that were cut are in the simulation, too"
+                    .to_string(),
+            );
         }
+        warnings.extend(judged.warnings);
+        out_of_tolerance = judged.out_of_tolerance;
+        violation = violation.or(judged.failed);
     }
     // A run that did not end by itself has another reason why something is missing.
     if let Some(refusal) = scraped.refusal().filter(|_| complete || scraped.differs()) {
@@ -680,7 +703,7 @@ fn drive(course: Course<'_>, mut fleet: Fleet, sink: &mut Sink) -> anyhow::Resul
         driver: "run",
         clock: Clock::Scaled(plan.factor).to_string(),
         status,
-        violation: audited.violation,
+        violation,
         calibration: None,
         warnings,
         lines,

@@ -20,12 +20,15 @@ pub fn orders_lines(result: &RunResult) -> Vec<String> {
     let named = orders.iter().take(ORDERS_NAMED).map(ToString::to_string);
     let left = orders.len().saturating_sub(ORDERS_NAMED);
     let more = (left > 0).then(|| format!("and {} more (manifest.json)", grouped(left as u64)));
-    std::iter::once(first).chain(named).chain(more).collect()
+    let apart = orders.iter().filter_map(|given| given.apart).max();
+    let apart =
+        apart.map(|apart| format!("clocks that were stopped stood {apart} s of trace time apart at most"));
+    std::iter::once(first).chain(named).chain(more).chain(apart).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use scheduler::Time;
+    use scheduler::{Span, Time};
 
     use super::*;
     use crate::orders::{Given, Nothing, Order};
@@ -35,12 +38,10 @@ mod tests {
     fn a_run_with_orders_says_so_and_names_the_first() {
         let mut result = RunResult::new(about(), outcome(&[4], &[(0, 4, 10, 1, 0)]), None);
         assert_eq!(orders_lines(&result), [""; 0]);
-        let given = |seconds| Given {
-            at: Time::from_secs(seconds),
-            order: Order::Pause(Nothing {}),
-            done: format!("pause {seconds}"),
-            job: None,
-            clock: None,
+        let given = |seconds| {
+            let order = Order::Pause(Nothing {});
+            let apart = Some(Span::from_micros(7 * seconds));
+            Given { apart, ..Given::new(Time::from_secs(seconds), order, format!("pause {seconds}")) }
         };
         result.about.orders = (0..25).map(given).collect();
 
@@ -48,7 +49,8 @@ mod tests {
 
         assert_eq!(lines[0], "25 orders were given while the run lasted: it is not the experiment alone");
         assert_eq!(lines[1], "at 0 s: pause 0");
-        assert_eq!((lines.len(), lines[21].as_str()), (22, "and 5 more (manifest.json)"));
+        assert_eq!((lines.len(), lines[21].as_str()), (23, "and 5 more (manifest.json)"));
+        assert_eq!(lines[22], "clocks that were stopped stood 0.000168 s of trace time apart at most");
         let page = {
             let mut page = Vec::new();
             let allocation = crate::outputs::Allocation::of(&result.outcome);

@@ -102,7 +102,7 @@ pub struct Live {
     events: u64,
     audit: Audit,
     failed: bool,
-    /// Directed links that are cut, as nodes say.
+    /// Directed links that are cut, as nodes say; those of sites that are away as ordered.
     cuts: BTreeSet<(usize, usize)>,
     version: u64,
 }
@@ -268,7 +268,13 @@ impl Live {
     }
 
     /// What the nodes say of their links, and who is away: events of that come late, when it is known what was before.
-    pub fn look(&mut self, statuses: &[Status], away: &BTreeSet<SiteId>) {
+    /// What those who are away said last need not be so any more; `ordered` are all links that are cut by order.
+    pub fn look(
+        &mut self,
+        statuses: &[Status],
+        away: &BTreeSet<SiteId>,
+        ordered: &BTreeSet<(SiteId, SiteId)>,
+    ) {
         for (place, site) in self.sites.iter_mut().enumerate() {
             site.up = !away.contains(&SiteId::from_index(place));
         }
@@ -284,8 +290,10 @@ impl Live {
             let to = link.cut_to.then_some((here, there));
             to.into_iter().chain(link.cut_from.then_some((there, here)))
         };
-        let cuts = statuses.iter().flat_map(|status| status.links.iter().flat_map(move |of| cut(status, of)));
-        let cuts = cuts.collect();
+        let there = statuses.iter().filter(|status| !away.contains(&status.site));
+        let cuts = there.flat_map(|status| status.links.iter().flat_map(move |of| cut(status, of)));
+        let of_away = ordered.iter().filter(|(from, to)| away.contains(from) || away.contains(to));
+        let cuts = cuts.chain(of_away.map(|(from, to)| (from.index(), to.index()))).collect();
         self.version += u64::from(cuts != self.cuts);
         self.cuts = cuts;
     }
@@ -665,6 +673,39 @@ mod tests {
             }
         }
         assert_eq!(live.bars(bars.len() + 5, 10), []);
+    }
+
+    #[test]
+    fn links_of_a_site_that_is_away_are_cut_as_ordered_and_not_as_it_said_last() {
+        let grid = Grid::of_sizes(&[4, 8, 16]).unwrap();
+        let mut live = live(&grid, &jobs(1, 4));
+        // Site 1 said that it hears nothing of the others; site 2, that it does not reach site 3.
+        let link = |site: u32, cut_to: bool, cut_from: bool| {
+            serde_json::json!({
+                "site": site, "name": "", "connected": true, "incarnation": null, "problem": null, "rtt_us": null,
+                "delay_out_us": 0, "delay_in_us": 0, "measured": null, "cut_to": cut_to, "cut_from": cut_from,
+            })
+        };
+        let status = |site: u32, links: [serde_json::Value; 2]| -> Status {
+            serde_json::from_value(serde_json::json!({
+                "site": site, "name": "", "phase": "running", "connected": true, "incarnation": 0, "peer_id": "",
+                "listen": [], "trace_time_us": 0, "processors": 4, "idle": 4, "submitted": 0, "completed": 0,
+                "events": 0, "outstanding": node::control::api::Outstanding::default(), "links": links,
+                "frames_lost": 0, "limits_hit": {},
+            }))
+            .unwrap()
+        };
+        let statuses = [
+            status(1, [link(2, false, true), link(3, false, true)]),
+            status(2, [link(1, false, false), link(3, true, false)]),
+        ];
+        let (nobody, site1) = (BTreeSet::new(), BTreeSet::from([SiteId(1)]));
+        let ordered = BTreeSet::from([(SiteId(3), SiteId(1)), (SiteId(3), SiteId(2))]);
+
+        live.look(&statuses, &nobody, &ordered);
+        assert_eq!(live.frame().cuts, [(1, 0), (1, 2), (2, 0)]);
+        live.look(&statuses, &site1, &ordered);
+        assert_eq!(live.frame().cuts, [(1, 2), (2, 0)], "the link from site 2 was mended since");
     }
 
     #[test]

@@ -30,6 +30,64 @@ const STUDENT_T: f64 = 2.861;
 /// The stream of the seed that late ends are drawn from; the simulator draws from others.
 const LATENESS_STREAM: u64 = 100;
 
+/// What came of comparing a run with its simulation.
+#[derive(Debug, Default)]
+pub struct Judged {
+    /// Lines for the summary.
+    pub lines: Vec<String>,
+    /// What the reader should know.
+    pub warnings: Vec<String>,
+    /// Why it could not be compared, if something failed that should not. A warning says so, too.
+    pub failed: Option<String>,
+    /// The makespan is not one that simulations have.
+    pub out_of_tolerance: bool,
+}
+
+/// Compares a complete run with what simulating it gave, `None` if that was interrupted. An undisturbed run is compared
+/// with what `vary` makes of it. What fails here costs the comparison and nothing else of the run.
+pub fn judge(
+    run: &Outcome,
+    simulated: anyhow::Result<Option<Outcome>>,
+    tolerance: f64,
+    undisturbed: bool,
+    vary: impl FnOnce(&mut Compared) -> anyhow::Result<()>,
+) -> Judged {
+    let mut judged = Judged::default();
+    let simulated = match simulated {
+        Ok(Some(simulated)) => simulated,
+        Ok(None) => {
+            judged.warnings.push("stopped before the run was compared with its simulation".to_string());
+            return judged;
+        }
+        Err(error) => {
+            judged.fail(format!("the run was not compared with its simulation: {error:#}"));
+            return judged;
+        }
+    };
+    let mut compared = Compared::of(run, &simulated, tolerance);
+    // A process that dies, or does so a little later than planned, changes everything that follows.
+    if undisturbed && let Err(error) = vary(&mut compared) {
+        judged.fail(format!("what simulations with delays as measured give is not known: {error:#}"));
+    }
+    let within = compared.within();
+    judged.out_of_tolerance = !within && undisturbed;
+    judged.lines = compared.lines();
+    if !within && !undisturbed {
+        judged.lines.push(
+            "  no error: nodes ended or stood still, and in the simulation they did not, or not then"
+                .to_string(),
+        );
+    }
+    judged
+}
+
+impl Judged {
+    fn fail(&mut self, reason: String) {
+        self.warnings.push(reason.clone());
+        self.failed = Some(reason);
+    }
+}
+
 /// Key figures of a run and its simulations.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Compared {
@@ -256,6 +314,26 @@ mod tests {
         assert!(lines.contains("1020.0 s, simulated 1000.0 s: +2.000 %\n"), "{lines}");
         assert!(lines.contains("verdict     OUTSIDE the tolerance of 1 %"), "{lines}");
         assert!(lines.contains("9 of 10 jobs"), "{lines}");
+    }
+
+    #[test]
+    fn a_comparison_that_fails_is_a_warning_and_what_was_found_before_stays() {
+        let run = crate::outputs::tests::outcome(&[4], &[(0, 4, 10, 1, 0)]);
+        let nothing = |_: &mut Compared| Ok(());
+        let judged = judge(&run, Err(anyhow::anyhow!("it starves")), 1.0, true, nothing);
+        assert_eq!(judged.warnings, ["the run was not compared with its simulation: it starves"]);
+        assert_eq!(judged.failed.as_ref(), judged.warnings.first());
+        assert!(judged.lines.is_empty() && !judged.out_of_tolerance);
+
+        let fails = |_: &mut Compared| anyhow::bail!("it starves");
+        let judged = judge(&run, Ok(Some(run.clone())), 1.0, true, fails);
+        assert!(judged.failed.unwrap().ends_with("it starves"));
+        assert!(judged.lines.join("\n").contains("verdict     within"));
+
+        let judged = judge(&run, Ok(None), 1.0, true, nothing);
+        assert!(judged.failed.is_none() && judged.warnings[0].starts_with("stopped before"));
+        let judged = judge(&run, Ok(Some(run.clone())), 1.0, false, fails);
+        assert!(judged.failed.is_none(), "a disturbed run is not varied");
     }
 
     #[test]

@@ -47,6 +47,8 @@ pub struct Orders {
     next_job: Option<u64>,
     /// How the trace clocks go.
     clock: StartOrder,
+    /// Where the first and the last of them stand, by their answers.
+    stand: Option<(Time, Time)>,
 }
 
 /// What orders are about.
@@ -70,8 +72,14 @@ impl Orders {
     ) -> Orders {
         let last = jobs.iter().map(|job| job.spec.id.0).max().unwrap_or(0);
         let clock = given.iter().rev().find_map(|given| given.clock).unwrap_or(start);
-        let mut orders =
-            Orders { come, given: Vec::new(), cuts: BTreeSet::new(), next_job: last.checked_add(1), clock };
+        let mut orders = Orders {
+            come,
+            given: Vec::new(),
+            cuts: BTreeSet::new(),
+            next_job: last.checked_add(1),
+            clock,
+            stand: None,
+        };
         for given in &given {
             match given.order {
                 Order::Cut(ends) => orders.cuts.extend(ends.ways()),
@@ -86,19 +94,19 @@ impl Orders {
     /// Mends everything and lets time go on, where nobody could order it any more.
     pub fn release(&mut self, stage: &mut Stage<'_>) -> Vec<Given> {
         let mut done = Vec::new();
+        // A coordinator that was killed may not have noted what it told them last.
+        let fleet = &mut *stage.fleet;
+        let reminded = fleet.statuses().and_then(|statuses| self.remind(fleet, &statuses));
+        if let Err(error) = reminded {
+            eprintln!("note: nodes are told later what is cut, and whether time stands still: {error}");
+        }
         if self.is_paused() {
             done.extend(self.resume(stage));
         }
         for (from, to) in self.cuts.clone() {
             let (at, ends) = (stage.outages.now(), Ends { from, to, one_way: true });
             let mended = self.cut(ends, false, stage);
-            done.extend(mended.map(|done| Given {
-                at,
-                order: Order::Mend(ends),
-                done,
-                job: None,
-                clock: None,
-            }));
+            done.extend(mended.map(|done| Given::new(at, Order::Mend(ends), done)));
         }
         self.given.extend(done.iter().cloned());
         done
@@ -157,8 +165,7 @@ impl Orders {
         sink: &mut impl FnMut(Event),
     ) -> Result<Result<Given, String>, FleetError> {
         let at = stage.outages.now();
-        let plain =
-            |done: Result<String, String>| done.map(|done| Given { at, order, done, job: None, clock: None });
+        let plain = |done: Result<String, String>| done.map(|done| Given::new(at, order, done));
         Ok(match order {
             Order::Start(_) => Err("the run has begun already".to_string()),
             Order::Pause(_) => self.pause(stage),
@@ -186,17 +193,31 @@ impl Orders {
             }
         }
         let mut at = stage.outages.now();
+        self.stand = None;
         for site in stage.plan.grid().sites() {
-            if stage.fleet.whereabouts(site.id) == Whereabouts::Up {
+            if stage.fleet.whereabouts(site.id) == Whereabouts::Up
                 // One that is told too late is told again after the next look.
-                at = stage.fleet.halt_clock(site.id).map_or(at, |stands| at.max(stands));
+                && let Ok(stands) = stage.fleet.halt_clock(site.id)
+            {
+                self.stands(stands);
+                at = at.max(stands);
             }
         }
         self.clock = StartOrder::halted_at(stage.plan.factor, at);
         stage.outages.set_clock(self.clock);
         let done = "trace time was stopped at all sites".to_string();
-        let order = Order::Pause(Nothing {});
-        Ok(Given { at, order, done, job: None, clock: Some(self.clock) })
+        let given = Given::new(at, Order::Pause(Nothing {}), done);
+        Ok(Given { clock: Some(self.clock), apart: self.apart(), ..given })
+    }
+
+    /// A clock was stopped there.
+    fn stands(&mut self, at: Time) {
+        let (first, last) = self.stand.unwrap_or((at, at));
+        self.stand = Some((first.min(at), last.max(at)));
+    }
+
+    fn apart(&self) -> Option<Span> {
+        self.stand.map(|(first, last)| last.since(first))
     }
 
     fn resume(&mut self, stage: &mut Stage<'_>) -> Result<Given, String> {
@@ -216,8 +237,8 @@ impl Orders {
         }
         self.clock = clock;
         stage.outages.set_clock(clock);
-        let done = "trace time goes on".to_string();
-        Ok(Given { at, order: Order::Resume(Nothing {}), done, job: None, clock: Some(clock) })
+        let given = Given::new(at, Order::Resume(Nothing {}), "trace time goes on".to_string());
+        Ok(Given { clock: Some(clock), ..given })
     }
 
     /// Hands the job over to the site where the experiment submits such jobs.
@@ -242,7 +263,7 @@ impl Orders {
             job.run_time,
             grid.site(entry).name
         );
-        Ok(Given { at, order: Order::Inject(inject), done, job: Some(job), clock: None })
+        Ok(Given { job: Some(job), ..Given::new(at, Order::Inject(inject), done) })
     }
 
     fn cut(&mut self, ends: Ends, cut: bool, stage: &mut Stage<'_>) -> Result<String, String> {
@@ -311,6 +332,10 @@ impl Orders {
                     let at = fleet.halt_clock(status.site)?;
                     let latest = at.max(self.clock.at(SystemTime::now()));
                     self.clock = StartOrder::halted_at(self.clock.factor, latest);
+                    self.stands(at);
+                    let apart = self.apart();
+                    let pause = self.given.iter_mut().rfind(|given| given.apart.is_some());
+                    pause.into_iter().for_each(|pause| pause.apart = pause.apart.max(apart));
                 }
                 (false, Phase::Armed) => fleet.continue_clock(status.site, &self.clock)?,
                 _ => {}
@@ -332,9 +357,6 @@ impl Orders {
     /// # Errors
     /// If a node refuses, or has ended.
     pub fn remind(&mut self, fleet: &mut Fleet, statuses: &[Status]) -> Result<(), FleetError> {
-        if self.given.is_empty() {
-            return Ok(());
-        }
         if statuses.iter().any(|status| status.paused != self.is_paused()) {
             self.set_clocks(fleet, statuses)?;
         }
@@ -408,7 +430,7 @@ pub fn hold(
         match come.try_recv() {
             Ok(Asked { order: Order::Start(nothing), answer }) => {
                 let done = "the run was held, and begins".to_string();
-                let given = Given { at, order: Order::Start(nothing), done, job: None, clock: None };
+                let given = Given::new(at, Order::Start(nothing), done);
                 // Whoever asked may be gone; then nobody wants the answer.
                 let _ = answer.send(Ok(given.clone()));
                 return Ok(Some(given));
@@ -427,9 +449,9 @@ pub fn hold(
 }
 
 /// The experiment with what orders did to it, as far as a simulation can do the same; `None` if they did nothing that it
-/// would notice. Of sites that were killed see [`Outages::is_empty`].
-pub fn ordered(experiment: &Experiment, plan: &Plan, given: &[Given]) -> Option<Experiment> {
-    let end = Time::from_micros(protocol::MICROS_MAX);
+/// would notice. What was never mended is cut until the run ended: a simulation that takes longer could not end else.
+/// Of sites that were killed see [`Outages::is_empty`].
+pub fn ordered(experiment: &Experiment, plan: &Plan, given: &[Given], end: Time) -> Option<Experiment> {
     let cuts = crate::orders::cuts(given, end);
     if cuts.is_empty() && crate::orders::injected(given).next().is_none() {
         return None;
@@ -445,6 +467,7 @@ pub fn ordered(experiment: &Experiment, plan: &Plan, given: &[Given]) -> Option<
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::drive::run::{plan, simulated};
 
     const INJECT: Inject = Inject { processors: 3, run_time_s: 1.5, requested_s: None, site: None };
 
@@ -468,6 +491,20 @@ mod tests {
         ] {
             assert!(job(&grid, wrong, 7).is_err(), "{wrong:?}");
         }
+    }
+
+    #[test]
+    fn a_cut_that_nobody_mends_ends_with_the_run_where_that_is_simulated() {
+        let (experiment, planned) = (plan::tests::experiment(""), plan::tests::planned(""));
+        let (start, end) = (Time::from_secs(3600), Time::from_secs(3700));
+        let ends = Ends { from: SiteId(1), to: SiteId(2), one_way: true };
+        let given = [Given::new(start, Order::Cut(ends), String::new())];
+
+        let ordered = ordered(&experiment, &planned, &given, end).unwrap();
+
+        assert_eq!(ordered.network.cuts.iter().map(|cut| cut.until).collect::<Vec<_>>(), [end]);
+        assert!(simulated(&ordered, &plan::tests::jobs(), &Interrupt::default()).unwrap().is_some());
+        assert!(super::ordered(&experiment, &planned, &given, start).is_none(), "cut after the last event");
     }
 
     #[test]

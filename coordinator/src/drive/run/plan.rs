@@ -305,7 +305,7 @@ fn run_name(name: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use proptest::prelude::*;
     use scheduler::{JobId, JobSpec};
 
@@ -314,7 +314,7 @@ mod tests {
     use crate::experiment::file::Written;
 
     /// Two sites and one job of 100 s, submitted at 3600 s.
-    fn planned(text: &str) -> Plan {
+    pub(crate) fn planned(text: &str) -> Plan {
         let (experiment, jobs) = (experiment(text), jobs());
         let mut simulated = builder(&experiment, &jobs).finish();
         simulated.jobs[0].state = analysis::JobState::Completed;
@@ -323,7 +323,7 @@ mod tests {
         Plan::new(&experiment, &jobs, &simulated).unwrap()
     }
 
-    fn experiment(text: &str) -> Experiment {
+    pub(crate) fn experiment(text: &str) -> Experiment {
         let mut written: Written = toml::from_str(text).unwrap();
         written.grid.sizes = Some(vec![8, 2]);
         written.workload.trace = Some("none.swf".into());
@@ -331,7 +331,7 @@ mod tests {
         Experiment::resolve(&written).unwrap()
     }
 
-    fn jobs() -> Jobs {
+    pub(crate) fn jobs() -> Jobs {
         let spec = JobSpec {
             id: JobId(1),
             submit: Time::from_secs(3600),

@@ -76,8 +76,8 @@ pub trait Onlooker {
     fn event(&mut self, event: &Event);
     /// An order was carried out; before any event of the job that it made.
     fn ordered(&mut self, given: &Given);
-    /// All nodes, after each look at them, and whether time stands still by order.
-    fn look(&mut self, fleet: &Fleet, statuses: &[Status], paused: bool);
+    /// All nodes, after each look at them, and what is ordered by then.
+    fn look(&mut self, fleet: &Fleet, statuses: &[Status], orders: &Orders);
     /// Nothing else is to come, and the last events are to be fetched.
     fn last(&mut self, fleet: &mut Fleet);
 }
@@ -183,7 +183,7 @@ impl<'a> Watch<'a> {
                 self.statuses.iter().filter(|status| !gone(status)).map(|status| status.trace_time_us).min();
             let earliest = earliest.map_or(Time::MAX, Time::from_micros);
             self.merge.release(earliest, &mut |event| onlooker.event(event));
-            onlooker.look(fleet, &self.statuses, self.orders.is_paused());
+            onlooker.look(fleet, &self.statuses, &self.orders);
             let completed = self.ended.len() as u64;
             self.progress.set(completed);
             let quiet = fleet.is_quiet_by(&self.statuses);
