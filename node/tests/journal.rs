@@ -85,6 +85,38 @@ fn the_journal_of_another_run_site_or_grid_is_refused() {
     }
 }
 
+/// As a node that was killed left it: its log is not merged, and only its own node merges it.
+#[test]
+fn a_refused_journal_is_not_touched() {
+    let (folder, killed) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (mut journal, _) = open(folder.path()).unwrap();
+    write(&mut journal, &[began(0), owns(1)]);
+    journal.commit().unwrap();
+    for (name, bytes) in files(folder.path()).into_iter().filter(|(name, _)| !name.ends_with("-shm")) {
+        std::fs::write(killed.path().join(name), bytes).unwrap();
+    }
+    let wal = || std::fs::read(killed.path().join("journal.sqlite-wal")).unwrap_or_default();
+    let main = || std::fs::read(killed.path().join(FILE)).unwrap();
+    let before = (main(), wal());
+    assert!(before.1.len() > 4096, "there is something to merge");
+
+    let other = About { run: "blue".to_string(), ..about() };
+    let error = Journal::open(killed.path(), &other, Durability::Process, None).unwrap_err();
+
+    assert_eq!(error.exit_code(), exit::JOURNAL_FOREIGN);
+    assert!((main(), wal()) == before, "it was merged");
+    assert_eq!(open(killed.path()).unwrap().1.durable.jobs.len(), 1);
+    assert!(wal().is_empty(), "its own node merges it");
+}
+
+#[test]
+fn a_folder_without_a_journal_is_told_as_such() {
+    let folder = tempfile::tempdir().unwrap();
+    let error = inspect::check(folder.path()).unwrap_err();
+    assert!(error.to_string().contains("holds no journal; give the data directory of a node"), "{error}");
+    assert_eq!(error.exit_code(), exit::INPUT);
+}
+
 /// As a node of that version left it that was killed: its log is not merged, and nobody merges it.
 #[test]
 fn a_journal_of_another_format_is_refused_and_not_touched() {

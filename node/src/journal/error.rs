@@ -17,6 +17,15 @@ pub enum JournalError {
         /// The directory.
         dir: PathBuf,
     },
+    /// There is none to look at.
+    #[error(
+        "{} holds no journal; give the data directory of a node, which has a file journal.sqlite in it",
+        .dir.display()
+    )]
+    None {
+        /// The directory.
+        dir: PathBuf,
+    },
     /// It is about something else.
     #[error(
         "the data directory {} belongs to {what} {theirs}, and this node is of {what} {ours}; give it a directory \
@@ -85,7 +94,7 @@ impl JournalError {
             JournalError::File { error, .. } if error.kind() == io::ErrorKind::StorageFull => {
                 exit::JOURNAL_FULL
             }
-            JournalError::File { .. } => exit::INPUT,
+            JournalError::None { .. } | JournalError::File { .. } => exit::INPUT,
             JournalError::Store { .. } => exit::UNEXPECTED,
         }
     }

@@ -154,6 +154,7 @@ impl Journal {
                 return Err(JournalError::Foreign { dir: dir.to_path_buf(), what, theirs, ours });
             }
         }
+        store.take_over()?;
         let journal = Journal::on(store, &saved);
         Ok((journal, saved))
     }

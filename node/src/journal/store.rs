@@ -12,6 +12,7 @@ use std::io::{self, Read as _};
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags, params};
 use scheduler::Event;
 
@@ -119,6 +120,8 @@ impl Store {
         }
         check_format(dir, &path)?;
         let db = Connection::open_with_flags(&path, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(&fail)?;
+        // Whoever is refused has merged nothing.
+        merge_at_the_end(&db, false).map_err(&fail)?;
         prepare(&db, durability, bytes_max).map_err(&fail)?;
         let mut store = Store { db, path, guard, commits: 0, logged: Rows::default(), damage: Vec::new() };
         // Events are checked when they are read, so that a start does not take longer the more there are.
@@ -137,10 +140,18 @@ impl Store {
         Ok((store, is_new))
     }
 
+    /// The journal is what its user looks for: from now on it is written to.
+    pub(super) fn take_over(&self) -> Result<(), JournalError> {
+        merge_at_the_end(&self.db, true).map_err(self.failure())
+    }
+
     /// The journal of a directory, to look at. A node may be using it.
     pub(super) fn look(dir: &Path) -> Result<Store, JournalError> {
         let path = dir.join(FILE);
-        let file_error = |error| JournalError::File { what: format!("open {}", path.display()), error };
+        let file_error = |error: io::Error| match error.kind() {
+            io::ErrorKind::NotFound => JournalError::None { dir: dir.to_path_buf() },
+            _ => JournalError::File { what: format!("open {}", path.display()), error },
+        };
         std::fs::metadata(&path).map_err(file_error)?;
         let guard = File::open(dir.join(LOCK)).map_err(file_error)?;
         check_format(dir, &path)?;
@@ -418,6 +429,11 @@ fn check_format(dir: &Path, path: &Path) -> Result<(), JournalError> {
     }
     let theirs = if format == 0 { "2 or older".to_string() } else { format.to_string() };
     Err(JournalError::Foreign { dir: dir.to_path_buf(), what: "format", theirs, ours: FORMAT.to_string() })
+}
+
+/// Whether the write-ahead log is brought into the file when the connection is closed.
+fn merge_at_the_end(db: &Connection, merge: bool) -> rusqlite::Result<()> {
+    db.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, !merge).map(drop)
 }
 
 fn prepare(db: &Connection, durability: Durability, bytes_max: Option<u64>) -> rusqlite::Result<()> {
