@@ -236,38 +236,28 @@ fn deeper<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'stat
     }
 }
 
-/// What the system said when the other end could not be reached. Deep inside: each layer of libp2p wraps the error.
+/// What the system says when the other end cannot be reached.
+const UNREACHABLE: [io::ErrorKind; 5] = [
+    io::ErrorKind::ConnectionRefused,
+    io::ErrorKind::HostUnreachable,
+    io::ErrorKind::NetworkUnreachable,
+    io::ErrorKind::NetworkDown,
+    io::ErrorKind::AddrNotAvailable,
+];
+
+/// Which of these, or a timeout, is inside. Each layer of libp2p wraps the error, and some pass on its words alone.
 fn connect_error(error: &io::Error) -> Option<io::ErrorKind> {
-    let unreachable = |kind: io::ErrorKind| {
-        use io::ErrorKind::{
-            AddrNotAvailable, ConnectionRefused, HostUnreachable, NetworkDown, NetworkUnreachable,
-        };
-        matches!(
-            kind,
-            AddrNotAvailable | ConnectionRefused | HostUnreachable | NetworkDown | NetworkUnreachable
-        )
-    };
     let mut source: Option<&(dyn Error + 'static)> = Some(error);
     while let Some(error) = source {
-        if let Some(kind) =
-            error.downcast_ref::<io::Error>().map(io::Error::kind).filter(|kind| unreachable(*kind))
-        {
+        let kind = error.downcast_ref::<io::Error>().map(io::Error::kind);
+        if let Some(kind) = kind.filter(|kind| UNREACHABLE.contains(kind)) {
             return Some(kind);
         }
         source = deeper(error);
     }
-    // Some layers pass on the words of what they wrap, and not the error.
     let words = format!("{error:?}");
-    let kinds = [
-        io::ErrorKind::ConnectionRefused,
-        io::ErrorKind::HostUnreachable,
-        io::ErrorKind::NetworkUnreachable,
-        io::ErrorKind::NetworkDown,
-        io::ErrorKind::AddrNotAvailable,
-        io::ErrorKind::TimedOut,
-    ];
-    if words.contains("Timeout") {
+    if words.contains("Timeout") || words.contains("kind: TimedOut") {
         return Some(io::ErrorKind::TimedOut);
     }
-    kinds.into_iter().find(|kind| words.contains(&format!("kind: {kind:?}")))
+    UNREACHABLE.into_iter().find(|kind| words.contains(&format!("kind: {kind:?}")))
 }
