@@ -30,7 +30,7 @@ use crate::control::Command;
 use crate::control::api::{LinkStatus, Outstanding, Phase, Status};
 use crate::control::serve::ControlCounters;
 use crate::delay::DelayLine;
-use crate::event_log::EventLog;
+use crate::event_log::{EventLog, NoEvents};
 use crate::executor::Executor;
 use crate::frame::Frame;
 use crate::journal::Journal;
@@ -551,7 +551,13 @@ impl SiteLoop {
                 }
                 drop(answer.send(result.map(drop)));
             }
-            Command::Events { from, limit, answer } => drop(answer.send(self.page_of_events(from, limit)?)),
+            Command::Events { from, limit, answer } => {
+                let page = self.page_of_events(from, limit);
+                if let Err(NoEvents::Unreadable(error)) = &page {
+                    tracing::error!(%error, from, "old events cannot be read; the node goes on");
+                }
+                drop(answer.send(page));
+            }
             Command::Leave(answer) => drop(answer.send(self.leave()?)),
             Command::Adopt(adoptions, answer) => drop(answer.send(self.adopt(&adoptions)?)),
             Command::Links(order, answer) => drop(answer.send(self.cut_links(order)?)),

@@ -178,6 +178,31 @@ fn all_events_are_there_after_a_restart_and_the_counters_go_on() {
     assert_eq!(ended(&client.events(0, 100_000).unwrap()), 120);
 }
 
+/// Whoever asks for them is told, and the site goes on.
+#[test]
+fn old_events_that_are_damaged_stop_no_node() {
+    let one = Alone::with(|config| config.grid.truncate(1));
+    let mut fleet = Fleet::spawn_each(&one.order(), std::slice::from_ref(&one.config)).unwrap();
+    fleet.wait_ready(PATIENCE).unwrap();
+    // More than a start reads.
+    fleet.feed(&jobs(0..4000), |_| SiteId(1)).unwrap();
+    fleet.start(10_000.0, Time::ZERO, Duration::ZERO).unwrap();
+    wait_until_finished(&mut fleet, 4000);
+    signal(fleet.process_ids().next().unwrap(), Signal::KILL);
+    let db = rusqlite::Connection::open(one.journal()).unwrap();
+    let spoilt = db.execute("UPDATE events SET sum = sum + 1 WHERE first = 0", []).unwrap();
+    assert_eq!(spoilt, 1);
+    drop(db);
+    restart(&mut fleet);
+    let client = fleet.clients().next().unwrap().clone();
+
+    let error = client.events(0, 5).unwrap_err().to_string();
+
+    assert!(error.contains("the checksum of the events from number 0 on is wrong"), "{error}");
+    let events = client.status().unwrap().events;
+    assert_eq!(client.events(events - 1, 5).unwrap().len(), 1, "the rest is there");
+}
+
 /// Jobs come faster than the first site can work, and each is too wide for it: it goes to the second in a frame.
 #[test]
 fn sites_that_are_busy_write_less_often_than_they_send() {

@@ -39,7 +39,7 @@ use tokio::sync::oneshot;
 use crate::arrivals::ArrivalsError;
 use crate::clock::{ClockError, StartOrder};
 use crate::config::PeerAddress;
-use crate::event_log::Forgotten;
+use crate::event_log::NoEvents;
 use crate::site::{Occupied, StillThere, Uncut, Unready};
 
 /// Commands on their way to the event loop. Arbitrary; a full channel makes requests wait.
@@ -71,7 +71,7 @@ pub(crate) enum Command {
     Events {
         from: u64,
         limit: usize,
-        answer: oneshot::Sender<Result<Vec<Event>, Forgotten>>,
+        answer: oneshot::Sender<Result<Vec<Event>, NoEvents>>,
     },
     Lockstep(OnUpgrade, oneshot::Sender<Result<(), Occupied>>),
     /// End the process; perhaps only if the site has left.

@@ -25,6 +25,7 @@ use super::serve::ControlCounters;
 use super::token::{Token, Unauthorised};
 use crate::arrivals::ArrivalsError;
 use crate::clock::StartOrder;
+use crate::event_log::NoEvents;
 use crate::limits::Limits;
 use crate::lockstep::UPGRADE;
 use crate::network::NetworkHandle;
@@ -33,6 +34,9 @@ use crate::network::NetworkHandle;
 pub(crate) const BODY_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Most events in one answer.
 const EVENTS_PAGE_MAX: usize = 100_000;
+/// So many are fetched from the site at once: it does other things in between. Arbitrary, a millisecond or two if they
+/// are in the journal.
+const EVENTS_AT_ONCE: usize = 5000;
 /// An event loop that does not answer for so long is considered stuck.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -366,10 +370,27 @@ async fn events(
 ) -> Result<impl IntoResponse, Refused> {
     let Query(EventsQuery { from, limit }) = query?;
     let limit = limit.unwrap_or(EVENTS_PAGE_MAX).min(EVENTS_PAGE_MAX);
-    let events = context
-        .ask(|answer| Command::Events { from, limit, answer })
-        .await?
-        .map_err(|error| Refused(StatusCode::GONE, error.to_string()))?;
+    let mut events = Vec::new();
+    loop {
+        let (from, limit) = (from + events.len() as u64, EVENTS_AT_ONCE.min(limit - events.len()));
+        let page = context.ask(|answer| Command::Events { from, limit, answer }).await?.map_err(|error| {
+            let status = match error {
+                NoEvents::Forgotten(_) => StatusCode::GONE,
+                NoEvents::Unreadable(_) => StatusCode::INTERNAL_SERVER_ERROR,
+            };
+            Refused(status, error.to_string())
+        });
+        let page = match page {
+            // What follows them is told to whoever asks for it.
+            Err(_) if !events.is_empty() => break,
+            page => page?,
+        };
+        let is_last = page.len() < limit || limit == 0;
+        events.extend(page);
+        if is_last {
+            break;
+        }
+    }
     let mut lines = Vec::with_capacity(events.len() * 128);
     for event in &events {
         serde_json::to_writer(&mut lines, event).expect("events are plain data");

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use super::SiteLoop;
 use crate::config::PeerAddress;
-use crate::event_log::Forgotten;
+use crate::event_log::NoEvents;
 use crate::journal::{Journal, Saved, Took};
 
 /// Metrics are kept with every so many events: a start counts fewer again.
@@ -130,15 +130,11 @@ impl SiteLoop {
     }
 
     /// Events from the memory, or from the journal if they are older.
-    pub(super) fn page_of_events(
-        &self,
-        from: u64,
-        limit: usize,
-    ) -> anyhow::Result<Result<Vec<Event>, Forgotten>> {
-        Ok(match (self.events.page(from, limit), &self.journal) {
+    pub(super) fn page_of_events(&self, from: u64, limit: usize) -> Result<Vec<Event>, NoEvents> {
+        match (self.events.page(from, limit), &self.journal) {
             (Err(_), Some(journal)) => Ok(journal.read_events(from, limit)?),
-            (page, _) => page,
-        })
+            (page, _) => Ok(page?),
+        }
     }
 
     /// Keeps where other sites listen for the next life.
