@@ -217,6 +217,12 @@ impl Durable {
         if self.is_new() && *self != Durable::default() {
             return Err("the site never began and has something".to_string());
         }
+        // The local scheduler alone cannot hold what is too wide; with a failure detector that is kept beside it.
+        let holds = |job: &JobSpec| {
+            job.processors <= grid.site(config.site).processors
+                || config.strategy != Strategy::Local
+                || config.options.heartbeat.is_some()
+        };
         for (id, Kept { job, custody, started, .. }) in &self.jobs {
             is_job(job)?;
             counts(*id, custody.epoch)?;
@@ -226,6 +232,9 @@ impl Durable {
             }
             if started.is_some() && job.processors > grid.site(config.site).processors {
                 return Err(format!("job {id} executes and does not fit"));
+            }
+            if !holds(job) {
+                return Err(format!("job {id} waits and does not fit"));
             }
         }
         self.ledger.check(&is_other)?;
@@ -319,10 +328,14 @@ mod tests {
     };
 
     fn after(facts: &[Fact]) -> Result<(), String> {
+        durable(facts).check(&config())
+    }
+
+    fn durable(facts: &[Fact]) -> Durable {
         let mut durable = Durable::default();
         durable.apply(&Fact::Began { life: 0 });
         facts.iter().for_each(|fact| durable.apply(fact));
-        durable.check(&config())
+        durable
     }
 
     #[test]
@@ -366,6 +379,23 @@ mod tests {
             &[Fact::Ledger(Record::Floor { from: SiteId(9), floor: 1 })],
         ] {
             assert!(after(damaged).is_err(), "{damaged:?}");
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_waits_where_it_may() {
+        let wide = JobSpec { processors: 8, ..JOB };
+        let waits = durable(&[Fact::Owns { job: wide, custody: Custody::default(), place: Place::Queue }]);
+        let check = |strategy: &str, heartbeat| {
+            let mut config = config();
+            config.strategy = strategy.parse::<StrategySpec>().unwrap().strategy;
+            config.options.heartbeat = heartbeat;
+            waits.check(&config).is_ok()
+        };
+        assert!(!check("local", None), "it went home at once");
+        assert!(check("local", Some(Span::from_secs(5))), "its home may have left");
+        for strategy in ["st:50", "common-pool", "steal:random", "pool:easy"] {
+            assert!(check(strategy, None), "{strategy}: others can take it");
         }
     }
 }

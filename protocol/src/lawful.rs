@@ -201,6 +201,7 @@ mod tests {
 
     use super::*;
     use crate::config::{Options, PeerConfig};
+    use crate::journal::Durable;
     use crate::message::{QueueState, Rest};
     use crate::peer::{Input, Output};
 
@@ -292,6 +293,33 @@ mod tests {
         assert_eq!(again, ignored(1, MessageKind::Grant));
         let copy = hear(&mut peer, 1, grant(vec![transfer(1, job(1, 2))]));
         assert!(matches!(copy[..], [Output::Send { .. }]), "a copy is answered as before: {copy:?}");
+    }
+
+    /// It waits when the message comes, starts before that is looked at, and comes under a newer epoch and wider than
+    /// the site.
+    #[test]
+    fn a_job_that_executes_stays_as_wide_as_it_is() {
+        let mut config = peer("steal:random").config().clone();
+        config.options.heartbeat = Some(Span::from_secs(5));
+        config.options.journal = true;
+        let mut durable = Durable::default();
+        let mut peer = Peer::restore(config.clone(), &durable, Time::ZERO);
+        let mut hear = |peer: &mut Peer, input| {
+            for output in tell(peer, input) {
+                if let Output::Write(fact) = output {
+                    durable.apply(&fact);
+                }
+            }
+        };
+        hear(&mut peer, Input::Submitted(job(1, 2)));
+        let wider = Transfer { epoch: 10, ..transfer(1, job(1, 16)) };
+        let digest = Digest { site: SiteId(1), version: 1, age: Span::ZERO, work: 0, narrowest: 0, idle: 0 };
+        let message = Message::Give { transfers: vec![wider], answers: None, digest, floor: 1 };
+        hear(&mut peer, Input::Message { from: SiteId(1), message });
+
+        assert_eq!(peer.free(), 6);
+        assert_eq!(durable.running().map(|kept| kept.custody.epoch).collect::<Vec<_>>(), [10]);
+        assert_eq!(durable.check(&config), Ok(()));
     }
 
     #[test]

@@ -127,15 +127,21 @@ impl Peer {
     /// A copy of the job that a transfer brings executes here already: it is of the transfer's epoch from now on, and
     /// does not run twice. False if none does.
     pub(crate) fn merge_running(&mut self, now: Time, from: SiteId, transfer: &Transfer) -> bool {
-        if self.membership.is_none() || self.running().all(|running| running != transfer.job.id) {
+        let Some(job) = self.as_it_runs(transfer.job).filter(|_| self.membership.is_some()) else {
             return false;
-        }
-        let (job, number) = (transfer.job.id, transfer.number);
+        };
+        let (transfer, number) = (Transfer { job, ..*transfer }, transfer.number);
+        let job = job.id;
         self.apply(self.ledger().answer(from, number, Answer::Accepted));
-        self.keep_custody(transfer, Place::Queue);
+        self.keep_custody(&transfer, Place::Queue);
         self.write(Fact::Started { job, at: now });
         self.event(EventKind::Accepted { job, from, transfer: number, firm: true });
         true
+    }
+
+    /// A job that executes here, as wide as it does, whatever others made of it. None if it does not.
+    fn as_it_runs(&self, job: JobSpec) -> Option<JobSpec> {
+        self.runs_with(job.id).map(|processors| JobSpec { processors, ..job })
     }
 
     /// A job ended here that another site is responsible for.
@@ -294,9 +300,8 @@ impl Peer {
         self.ward_back(job.id);
         let ended = self.members().reports.get(&job.id).is_some_and(|report| report.done);
         self.forget_report(void);
-        let runs = self.running().any(|running| running == job.id);
         let custody = Custody { epoch, ..Custody::default() };
-        if runs {
+        if let Some(job) = self.as_it_runs(job) {
             self.void_transfers(void);
             self.custody.insert(job.id, custody);
             self.own_up(job, custody, Place::Queue);
