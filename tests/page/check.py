@@ -226,6 +226,51 @@ def replay(stealgrid, browser, folder, directory):
         served.end()
 
 
+def registered(stealgrid, browser, folder):
+    """Nodes that were started elsewhere: the token is that of their grid, from a file."""
+    work = os.path.join(folder, "registered")
+    os.makedirs(work, exist_ok=True)
+    workload(work)
+    with open(os.path.join(work, "experiment.toml"), "w") as file:
+        file.write(EXPERIMENT.replace(str(SIZES), "[64, 128]"))
+    keys = os.path.join(work, "keys")
+    run = Stealgrid(work, stealgrid, "run", "experiment.toml", "--out", "out", "--serve", "127.0.0.1:0", "--hold",
+                    "--nodes", "register", "--keys", keys)
+    nodes = []
+    try:
+        address = run.said(r"watch at http://(\S+);")
+        for name in ["a", "b"]:
+            nodes.append(subprocess.Popen(
+                [stealgrid, "node", "--register", f"http://{address}", "--instance", name, "--grid-key", f"{keys}/grid.key",
+                 "--control-token", f"{keys}/control.token", "--data-dir", os.path.join(work, name)],
+                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+        print("nodes that register: the token is in a file")
+        token = open(os.path.join(keys, "control.token")).read().strip()
+        # The page before asks a server that is gone.
+        browser.open("about:blank")
+        browser.problems.clear()
+        browser.requests.clear()
+        browser.open(f"http://{address}/#token={token}")
+        phase(browser, "waits for the order to start")
+        browser.click("#start")
+        said(browser, "begins")
+        phase(browser, "running")
+        choose(browser, "#link [name=from]", 0)
+        choose(browser, "#link [name=to]", 1)
+        browser.click("#link [name=cut]")
+        said(browser, "the link from site1 to site2 and back is cut")
+        until("the picture shows the cut", lambda: browser.run("document.querySelectorAll('#cuts .cut').length") == 1)
+        behaves(browser, address)
+    finally:
+        run.end()
+        for node in nodes:
+            if node.poll() is None:
+                node.terminate()
+            node.wait(30)
+    manifest = json.load(open(os.path.join(work, "out", "manifest.json")))
+    assert [next(iter(given["order"])) for given in manifest["orders"]] == ["start", "cut"], manifest["orders"]
+
+
 def measure(stealgrid, browser, folder, directory):
     """Opens the finished run at its end, then lets it play from the beginning at four speeds."""
     served = Stealgrid(folder, stealgrid, "serve", os.path.abspath(directory), "--serve", "127.0.0.1:0")
@@ -270,6 +315,7 @@ def main():
             return measure(stealgrid, browser, folder, sys.argv[sys.argv.index("--measure") + 1])
         directory = live(stealgrid, browser, folder)
         replay(stealgrid, browser, folder, directory)
+        registered(stealgrid, browser, folder)
     except AssertionError:
         browser.picture(os.path.join(folder, "failed.png"))
         print("\n".join(browser.problems), file=sys.stderr)
