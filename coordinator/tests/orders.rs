@@ -352,6 +352,41 @@ fn what_was_done_at_nodes_and_not_noted_is_undone_by_whoever_attaches() {
     assert_eq!(status.code(), Some(4), "{output}");
 }
 
+/// Prometheus would miss a site that is still to join, or has left.
+#[test]
+fn only_sites_that_have_joined_and_not_left_are_targets() {
+    let folder = tempfile::tempdir().unwrap();
+    let faults = r#"
+protocol = { heartbeat = "20s", suspect_after = "150s", lease = "350s" }
+[[faults]]
+site = "site2"
+what = "join"
+at = "60s"
+[[faults]]
+site = "site2"
+what = "leave"
+at = "200s"
+"#;
+    let served = Served::start(folder.path(), &format!("{EXPERIMENT}{faults}"), &["--hold", "--serve-after"]);
+    let targets = || {
+        let (_, list) = served.ask("GET", "/sd", "host: here\r\n", "");
+        let list: Value = serde_json::from_str(&list).unwrap();
+        let site = |target: &Value| target["labels"]["site"].as_str().unwrap().to_string();
+        list.as_array().unwrap().iter().map(site).collect::<Vec<_>>()
+    };
+    served.until_frame(|frame| frame["phase"] == "held");
+    assert_eq!(targets(), ["site1", "site3"], "before it joins");
+
+    served.obeyed("start", json!({}));
+    until(|| (targets() == ["site1", "site2", "site3"]).then_some(()));
+    until(|| served.run.output().contains("serving at ").then_some(()));
+    assert_eq!(targets(), ["site1", "site3"], "when it has left");
+    signal(served.run.id(), Signal::INT);
+    let (status, output) = served.run.wait();
+    assert_eq!(status.code(), Some(0), "{output}");
+    assert!(output.contains("site site2 has left"), "{output}");
+}
+
 /// Whoever has no token, or sits on another page, orders nothing; and without journals nobody is killed.
 #[test]
 fn only_the_page_itself_with_the_token_is_obeyed() {

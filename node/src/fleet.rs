@@ -146,6 +146,8 @@ struct Member {
     /// Jobs that the node had no room for, in the order of submission.
     pending: VecDeque<TimedJob>,
     whereabouts: Whereabouts,
+    /// Whether its site has joined and was not ended because it left.
+    takes_part: bool,
     /// What it said last.
     last: Option<Status>,
 }
@@ -451,9 +453,10 @@ impl Fleet {
         self.nodes.iter().filter_map(|node| node.process.id())
     }
 
-    /// What all nodes said when they were up, in the order of the experiment.
+    /// What the nodes of sites that take part said when they were up, in the order of the experiment: not of those that
+    /// are still to join, nor of those that were ended because they had left.
     pub fn ready_lines(&self) -> impl Iterator<Item = &ReadyLine> {
-        self.nodes.iter().map(|node| node.process.ready_line())
+        self.nodes.iter().filter(|node| node.takes_part).map(|node| node.process.ready_line())
     }
 
     /// Clients of all nodes, in the order of the experiment.
@@ -514,6 +517,7 @@ impl Member {
             next_event: 0,
             pending: VecDeque::new(),
             whereabouts: Whereabouts::Up,
+            takes_part: true,
             last: None,
         }
     }

@@ -244,7 +244,11 @@ pub fn command(args: &RunArgs) -> anyhow::Result<u8> {
         Err(failure) => return Ok(failure.say()),
     };
     for site in outages::late(&experiment.faults) {
-        fleet.kill(site).context("failed to leave out a site that joins later")?;
+        fleet.leave_out(site).context("failed to leave out a site that joins later")?;
+    }
+    if let Some(server) = &server {
+        // The run may be held for long.
+        server.shown.set_targets(reception::targets(&experiment.name, &fleet));
     }
     let mut given = Vec::new();
     if let (Some(server), Some(come)) = (&server, &mut come) {

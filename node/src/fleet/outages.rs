@@ -70,6 +70,16 @@ impl Fleet {
         Ok(at)
     }
 
+    /// Kills the node of a site that joins later, with [`Fleet::begin_again`].
+    ///
+    /// # Errors
+    /// As [`Fleet::kill`].
+    pub fn leave_out(&mut self, site: SiteId) -> Result<(), FleetError> {
+        self.kill(site)?;
+        self.nodes[site.index()].takes_part = false;
+        Ok(())
+    }
+
     /// Makes the process of a node stand still.
     ///
     /// # Errors
@@ -104,6 +114,7 @@ impl Fleet {
         }
         node.begin_again(&self.source)?;
         node.whereabouts = Whereabouts::Up;
+        node.takes_part = true;
         let result = node.client.status().and_then(|status| match status.phase {
             Phase::Connecting | Phase::Ready => node.client.start(start),
             Phase::Armed | Phase::Running => Ok(()),
@@ -172,6 +183,7 @@ impl Fleet {
             return Ok(None);
         }
         let node = &mut self.nodes[site.index()];
+        node.takes_part = false;
         let deadline = Instant::now() + patience;
         while node.process.ended()?.is_none() && Instant::now() < deadline {
             std::thread::sleep(super::END_POLL);

@@ -244,7 +244,7 @@ pub fn seats(grid: &Grid, applicants: &[Applicant]) -> Result<Vec<String>, Strin
         .collect()
 }
 
-/// The nodes of a run, for Prometheus.
+/// The nodes of a run, for Prometheus: it would miss one that has left or is still to join.
 pub fn targets(name: &str, fleet: &Fleet) -> Vec<Target> {
     let of_node = |ready: &node::control::api::ReadyLine| {
         Target::new(name, &ready.name, ready.metrics.as_ref().unwrap_or(&ready.http))
