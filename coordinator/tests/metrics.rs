@@ -29,8 +29,8 @@ Everything that a site and a coordinator tell Prometheus. Made from the program 
 collect them and what to watch is in [OPERATIONS.md](OPERATIONS.md#metrics).
 
 Each series is there from the beginning, with all values of its labels; measurements of links (`stealgrid_link_rtt_seconds`,
-`stealgrid_link_delay_seconds`, `stealgrid_link_delay_configured_seconds`, `stealgrid_link_intrinsic_seconds`) appear when
-they are known. No label names a job. A histogram has the series `_bucket`, `_sum` and `_count`, and `le` as a label more.
+`stealgrid_link_delay_seconds`, `stealgrid_link_delay_injected_seconds`, `stealgrid_link_delay_configured_seconds`,
+`stealgrid_link_intrinsic_seconds`) appear when they are known. No label names a job. A histogram has the series `_bucket`, `_sum` and `_count`, and `le` as a label more.
 ";
 
 /// All but the label `of`, which every metric of the table has.

@@ -54,6 +54,11 @@ impl Measured {
         self.per_message(self.total)
     }
 
+    /// What of the mean was injected.
+    pub fn injected_mean(&self) -> Span {
+        self.per_message(self.injected)
+    }
+
     fn per_message(&self, sum: Span) -> Span {
         Span::from_micros(sum.as_micros() / i64::try_from(self.count.max(1)).unwrap_or(i64::MAX))
     }
@@ -63,7 +68,7 @@ impl Measured {
         MeasuredDelay {
             count: self.count,
             mean_us: self.mean().as_micros(),
-            injected_mean_us: self.per_message(self.injected).as_micros(),
+            injected_mean_us: self.injected_mean().as_micros(),
             added_min_us: self.added_min.as_micros(),
             median_us: self.median(),
             min_us: self.min.as_micros(),

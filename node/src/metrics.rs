@@ -22,6 +22,7 @@ use scheduler::job::SLOWDOWN_BOUND;
 use scheduler::{Event, EventKind, Grid, JobId, JobSpec, SiteId, Span, Strategy, Threshold, Time};
 
 use crate::control::serve::ControlCounters;
+use crate::measured::Measured;
 use crate::network::Counts;
 
 pub use self::described::{Described, described, of_site};
@@ -405,15 +406,15 @@ impl Metrics {
         }
     }
 
-    /// Shows a link as it is: whether it is up, its latest round trip, and the injected and mean measured delay of
-    /// messages from there.
+    /// Shows a link as it is: whether it is up, its latest round trip, the injected delay of messages from there as of
+    /// now, and what was measured of those that have come.
     pub fn link(
         &self,
         peer: SiteId,
         connected: bool,
         rtt: Option<Duration>,
         configured: Span,
-        measured: Option<Span>,
+        measured: Option<&Measured>,
     ) {
         let name = [&self.grid.site(peer).name];
         self.series.connected.with_label_values(&name).set(i64::from(connected));
@@ -422,7 +423,11 @@ impl Metrics {
             self.series.link_rtt.with_label_values(&name).set(rtt.as_secs_f64());
         }
         if let Some(measured) = measured {
-            self.series.link_delay.with_label_values(&name).set(measured.as_secs_f64());
+            self.series.link_delay.with_label_values(&name).set(measured.mean().as_secs_f64());
+            self.series
+                .link_delay_injected
+                .with_label_values(&name)
+                .set(measured.injected_mean().as_secs_f64());
         }
     }
 

@@ -602,8 +602,7 @@ impl SiteLoop {
         self.look_for_rejoin(state.ready());
         for (site, link) in &state.links {
             let configured = self.configured(*site, self.site);
-            let measured = self.measured.get(site).map(Measured::mean);
-            self.metrics.link(*site, link.connected, link.rtt, configured, measured);
+            self.metrics.link(*site, link.connected, link.rtt, configured, self.measured.get(site));
             for way in Way::ALL {
                 self.metrics.cut(*site, way.name(), self.cuts.is_cut(way, *site));
             }

@@ -8,6 +8,7 @@ use prometheus::proto::{MetricFamily, MetricType};
 use scheduler::{Grid, SiteId, Span, Strategy};
 
 use super::Metrics;
+use crate::measured::Measured;
 
 /// Labels with values that are names or versions: not closed, but bounded by the grid.
 const OPEN: [(&str, &str); 7] = [
@@ -46,7 +47,7 @@ pub fn of_site() -> Vec<Described> {
     let metrics = Metrics::new(SiteId(1), grid, &Strategy::Local);
     // Those that are there only when they are known.
     metrics.calibrated(SiteId(2), Duration::ZERO);
-    metrics.link(SiteId(2), true, Some(Duration::ZERO), Span::ZERO, Some(Span::ZERO));
+    metrics.link(SiteId(2), true, Some(Duration::ZERO), Span::ZERO, Some(&Measured::default()));
     described(&metrics.registry.gather())
 }
 

@@ -87,6 +87,7 @@ pub(super) struct Series {
     pub(super) link_rtt: GaugeVec,
     pub(super) link_delay: GaugeVec,
     pub(super) link_delay_configured: GaugeVec,
+    pub(super) link_delay_injected: GaugeVec,
     pub(super) link_intrinsic: GaugeVec,
     pub(super) link_absence: GaugeVec,
     pub(super) link_cut: IntGaugeVec,
@@ -294,7 +295,12 @@ impl Series {
             ),
             link_delay_configured: seconds(
                 "stealgrid_link_delay_configured_seconds",
-                "Injected delay of messages from the other site, in trace time.",
+                "Mean delay injected into messages without payload from the other site as of now, in trace time.",
+                &["peer"],
+            ),
+            link_delay_injected: seconds(
+                "stealgrid_link_delay_injected_seconds",
+                "What of stealgrid_link_delay_seconds was injected: the mean of the same messages, in trace time.",
                 &["peer"],
             ),
             limit_hits: counters(

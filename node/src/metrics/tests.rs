@@ -85,7 +85,12 @@ fn a_fixed_list_of_events_gives_the_page_of_the_snapshot() {
     observe(&mut metrics, 70, EventKind::Completed { job: wide.id, processors: 4 });
     observe(&mut metrics, 71, EventKind::Started { job: other.id, processors: 3, hops: 0 });
     metrics.calibrated(SiteId(2), Duration::from_micros(125));
-    metrics.link(TWO, true, Some(Duration::from_micros(250)), Span::from_secs(2), Some(Span::from_secs(3)));
+    let mut measured = Measured::default();
+    // Of two sizes.
+    for (delay, injected) in [(2, 1), (4, 3)] {
+        measured.add(Span::from_secs(delay), Span::from_secs(injected), 1);
+    }
+    metrics.link(TWO, true, Some(Duration::from_micros(250)), Span::from_secs(2), Some(&measured));
     metrics.limit(Limit::Outbox, 2);
     metrics.limit(Limit::Outbox, 5);
     metrics.clock(Time::from_secs(72), true);
@@ -108,10 +113,11 @@ fn series(page: &str) -> BTreeSet<&str> {
 }
 
 /// What is measured of a link is there when it is known: 0 would be a measurement.
-const MEASURED: [&str; 4] = [
+const MEASURED: [&str; 5] = [
     "stealgrid_link_rtt_seconds",
     "stealgrid_link_delay_seconds",
     "stealgrid_link_delay_configured_seconds",
+    "stealgrid_link_delay_injected_seconds",
     "stealgrid_link_intrinsic_seconds",
 ];
 
@@ -190,7 +196,7 @@ fn nothing_that_happens_adds_a_series() {
     assert_eq!(series(&metrics.page()), series(&before));
 
     metrics.calibrated(TWO, Duration::from_micros(125));
-    metrics.link(TWO, true, Some(Duration::from_micros(250)), Span::ZERO, Some(Span::ZERO));
+    metrics.link(TWO, true, Some(Duration::from_micros(250)), Span::ZERO, Some(&Measured::default()));
     let page = metrics.page();
     let measured: BTreeSet<String> =
         MEASURED.iter().map(|name| format!("{name}{{peer=\"site2\",site=\"site1\"}}")).collect();
