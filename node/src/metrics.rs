@@ -17,6 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use prometheus::{Registry, TextEncoder};
+use protocol::message::Transfer;
 use scheduler::event::MessageKind;
 use scheduler::job::SLOWDOWN_BOUND;
 use scheduler::{Event, EventKind, Grid, JobId, JobSpec, SiteId, Span, Strategy, Threshold, Time};
@@ -28,7 +29,7 @@ use crate::network::Counts;
 pub use self::described::{Described, described, of_site};
 pub use self::limit::Limit;
 pub use self::series::register;
-use self::series::{PRESENCES, RESTART_STEPS, Series};
+use self::series::{CLASSES, PRESENCES, RESTART_STEPS, Series};
 pub use self::totals::Totals;
 
 /// What the page is, for scrapers that insist on knowing.
@@ -43,15 +44,6 @@ struct Known {
     state: Option<&'static str>,
     /// When it started here, if it executes.
     started: Option<Time>,
-}
-
-/// A job in a transfer that is not settled.
-#[derive(Clone, Copy, Debug)]
-struct Leaving {
-    job: JobId,
-    class: &'static str,
-    /// When it was granted; not known of transfers of an earlier life.
-    since: Option<Time>,
 }
 
 /// A node with this in its environment counts only what its coordinator must know: the reference of `stealgrid bench
@@ -72,8 +64,8 @@ pub struct Metrics {
     grid: Arc<Grid>,
     threshold: Threshold,
     known: BTreeMap<JobId, Known>,
-    /// Unsettled transfers, by receiver and number.
-    leaving: BTreeMap<(SiteId, u64), Leaving>,
+    /// When transfers of this life were granted that are not settled, by receiver and number.
+    granted: BTreeMap<(SiteId, u64), Time>,
     requested: BTreeMap<(SiteId, u64), Time>,
     limits_seen: BTreeMap<Limit, u64>,
     /// What the site believes of others; those that are not here.
@@ -102,7 +94,7 @@ impl Metrics {
             site,
             threshold: strategy.threshold(),
             known: BTreeMap::new(),
-            leaving: BTreeMap::new(),
+            granted: BTreeMap::new(),
             requested: BTreeMap::new(),
             limits_seen: BTreeMap::new(),
             presence: BTreeMap::new(),
@@ -125,14 +117,18 @@ impl Metrics {
         if !self.counts {
             return;
         }
-        let class = match self.grid.home(job.processors) {
+        let class = self.class(job);
+        self.known.entry(job.id).or_insert(Known { submit: job.submit, class, state: None, started: None });
+    }
+
+    fn class(&self, job: &JobSpec) -> &'static str {
+        match self.grid.home(job.processors) {
             Some(home) if home == self.site => {
                 let home_processors = self.grid.site(home).processors;
                 if self.threshold.is_big(job.processors, home_processors) { "A" } else { "B" }
             }
             _ => "H",
-        };
-        self.known.entry(job.id).or_insert(Known { submit: job.submit, class, state: None, started: None });
+        }
     }
 
     /// Counts one event.
@@ -176,11 +172,7 @@ impl Metrics {
                 self.series.granted.inc();
                 self.unstrand(job);
                 self.place(job, None);
-                if let Some(known) = self.known.get(&job) {
-                    let (class, since) = (known.class, Some(event.at));
-                    self.leaving.insert((to, transfer), Leaving { job, class, since });
-                    self.series.jobs_at.get("leaving", known.class).inc();
-                }
+                self.granted.insert((to, transfer), event.at);
             }
             EventKind::Accepted { job, .. } => {
                 let stolen = self.known.get(&job).is_none_or(|known| known.class == "H");
@@ -240,14 +232,12 @@ impl Metrics {
             EventKind::Left { peer } => self.believe(peer, "left", "leaving"),
             EventKind::TookOver { job, .. } => {
                 self.series.taken_over.inc();
-                self.voided(job);
                 // A copy that executes here goes on.
                 if self.known.get(&job).is_some_and(|known| known.state != Some("running")) {
                     self.place(job, Some("queued"));
                 }
             }
             EventKind::Superseded { job, started, .. } => {
-                self.voided(job);
                 self.series.superseded.with_label_values(&[if started { "executing" } else { "dropped" }]).inc();
                 if !started {
                     self.unstrand(job);
@@ -329,23 +319,22 @@ impl Metrics {
 
     /// The other site has answered a transfer, one way or the other.
     fn settled(&mut self, now: Time, to: SiteId, transfer: u64) {
-        if let Some(Leaving { since: Some(since), .. }) = self.left(to, transfer) {
+        if let Some(since) = self.granted.remove(&(to, transfer)) {
             self.series.handover.observe(now.since(since).as_secs_f64());
         }
     }
 
-    fn left(&mut self, to: SiteId, transfer: u64) -> Option<Leaving> {
-        let left = self.leaving.remove(&(to, transfer))?;
-        self.series.jobs_at.get("leaving", left.class).dec();
-        Some(left)
-    }
-
-    /// A newer epoch of a job makes its transfers void: no answer will be counted.
-    fn voided(&mut self, job: JobId) {
-        let out = self.leaving.iter().filter(|(_, leaving)| leaving.job == job);
-        let out: Vec<(SiteId, u64)> = out.map(|(&transfer, _)| transfer).collect();
-        for (to, transfer) in out {
-            self.left(to, transfer);
+    /// Shows the jobs of these transfers as leaving: all that are not settled. Some become void without an event.
+    pub fn leaving<'a>(&mut self, out: impl Iterator<Item = (SiteId, &'a Transfer)>) {
+        if !self.counts {
+            return;
+        }
+        let out: BTreeMap<(SiteId, u64), &str> =
+            out.map(|(to, transfer)| ((to, transfer.number), self.class(&transfer.job))).collect();
+        self.granted.retain(|transfer, _| out.contains_key(transfer));
+        for class in CLASSES {
+            let jobs = out.values().filter(|&&other| other == class).count();
+            self.series.jobs_at.get("leaving", class).set(i64::try_from(jobs).unwrap_or(i64::MAX));
         }
     }
 
@@ -466,12 +455,6 @@ impl Metrics {
     pub fn clock(&self, now: Time, ready: bool) {
         self.series.trace_time.set(now.as_secs_f64());
         self.series.ready.set(if ready { 1.0 } else { 0.0 });
-    }
-
-    /// Jobs in transfers that are not settled.
-    #[cfg(test)]
-    fn leaving(&self) -> usize {
-        self.leaving.len()
     }
 
     /// Jobs submitted and ended here so far.

@@ -610,6 +610,7 @@ impl SiteLoop {
         for (limit, hits) in self.limits() {
             self.metrics.limit(limit, hits);
         }
+        self.metrics.leaving(self.peer.ledger().transfers_out());
         self.metrics.cuts(&self.cuts.totals());
         self.metrics.refusals(self.sender.counters().counts(), &self.control);
         self.metrics.orphaned(self.control.silent());

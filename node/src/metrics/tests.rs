@@ -1,5 +1,6 @@
 //! The page after fixed lists of events.
 
+use protocol::handover::{Custody, Ledger, Record};
 use scheduler::Steal;
 use scheduler::event::{DeclineReason, GrantCause, RefusalReason};
 
@@ -299,11 +300,39 @@ fn a_job_that_returns_from_a_third_site_early_is_counted_once_per_place() {
         },
     );
     observe(&mut metrics, 12, EventKind::Accepted { job: job.id, from: TWO, transfer: 1, firm: false });
-    assert_eq!(metrics.leaving(), 1);
     observe(&mut metrics, 13, EventKind::Settled { job: job.id, to: TWO, transfer: 1 });
 
-    assert_eq!(metrics.leaving(), 0);
     let page = metrics.page();
     line(&page, "stealgrid_jobs{class=\"B\",state=\"queued\",site=\"site1\"} 1");
-    line(&page, "stealgrid_jobs{class=\"B\",state=\"leaving\",site=\"site1\"} 0");
+    line(&page, "stealgrid_handover_seconds_sum{site=\"site1\"} 2");
+}
+
+/// A transfer that becomes void is no event, and what is answered means nothing.
+#[test]
+fn jobs_leave_until_the_ledger_says_otherwise() {
+    let mut metrics = metrics(ONE);
+    let (small, big) = (job(1, 1), job(2, 4));
+    let mut ledger = Ledger::new();
+    for job in [small, big] {
+        metrics.introduce(&job);
+        observe(&mut metrics, 10, submitted(&job));
+        let (record, transfer) = ledger.grant(TWO, job, Custody::default());
+        ledger.apply(&record);
+        let (job, to, transfer, cause) = (job.id, TWO, transfer.number, GrantCause::Request);
+        observe(&mut metrics, 11, EventKind::Granted { job, to, transfer, hops: 1, cause, request: 1 });
+    }
+    let leaving = |metrics: &mut Metrics, ledger: &Ledger| {
+        metrics.leaving(ledger.transfers_out());
+        let page = metrics.page();
+        ["A", "B"].map(|class| {
+            let start = format!("stealgrid_jobs{{class=\"{class}\",state=\"leaving\"");
+            line(&page, &start).rsplit(' ').next().unwrap().to_string()
+        })
+    };
+    assert_eq!(leaving(&mut metrics, &ledger), ["1", "1"]);
+
+    ledger.apply(&Record::Voided { to: TWO, number: 1 });
+    assert_eq!(leaving(&mut metrics, &ledger), ["1", "0"]);
+    observe(&mut metrics, 14, EventKind::Settled { job: small.id, to: TWO, transfer: 1 });
+    line(&metrics.page(), "stealgrid_handover_seconds_count{site=\"site1\"} 0");
 }

@@ -13,7 +13,7 @@ use scheduler::{JobId, SiteId};
 use serde::{Deserialize, Serialize};
 
 use super::series::{CLASSES, PRESENCES, STATES, Series};
-use super::{Known, Leaving, Metrics};
+use super::{Known, Metrics};
 
 /// Values by the names of series.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -173,7 +173,7 @@ impl Metrics {
             }
         }
         self.known.values_mut().for_each(|known: &mut Known| known.state = None);
-        self.leaving.clear();
+        self.granted.clear();
         self.processors_idle = i64::from(self.grid.site(self.site).processors);
         for kept in durable.jobs.values() {
             self.introduce(&kept.job);
@@ -185,13 +185,8 @@ impl Metrics {
                 self.processors_idle -= i64::from(kept.job.processors);
             }
         }
-        for (to, transfer) in durable.ledger.transfers_out() {
-            self.introduce(&transfer.job);
-            let class = self.known[&transfer.job.id].class;
-            let leaving = Leaving { job: transfer.job.id, class, since: None };
-            self.leaving.insert((to, transfer.number), leaving);
-            self.series.jobs_at.get("leaving", class).inc();
-        }
+        durable.ledger.transfers_out().for_each(|(_, transfer)| self.introduce(&transfer.job));
+        self.leaving(durable.ledger.transfers_out());
         self.show_processors();
     }
 
