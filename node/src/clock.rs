@@ -164,9 +164,12 @@ impl TraceClock {
         Some(instant)
     }
 
-    /// How long ago on the wall clock trace time was `time`, zero if it is yet to come.
-    pub fn lateness(&self, time: Time, now: Instant) -> Duration {
-        self.instant(time).map_or(Duration::ZERO, |due| now.saturating_duration_since(due))
+    /// How long ago on the wall clock trace time was `time`, zero if it is yet to come; `None` of a time before the order
+    /// was taken, when nobody could be late here: another life or nobody had the clock.
+    pub fn lateness(&self, time: Time, now: Instant) -> Option<Duration> {
+        let taken = self.at(self.started?.base);
+        let due = self.instant(time).filter(|_| time >= taken)?;
+        Some(now.saturating_duration_since(due))
     }
 }
 
@@ -182,6 +185,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
 
     /// A wall clock at second 1000, and a start `ahead_ms` later.
     fn started(ahead_ms: i64, factor: f64, origin: Time) -> (TraceClock, Instant) {
@@ -224,7 +229,9 @@ mod tests {
         let (clock, now) = started(-50, 10.0, Time::ZERO);
         assert_eq!(clock.at(now), Time::from_micros(500_000));
         assert_eq!(clock.instant(Time::ZERO), Some(now));
-        assert_eq!(clock.lateness(Time::ZERO, now + Duration::from_secs(1)), Duration::from_secs(1));
+        assert_eq!(clock.lateness(Time::from_micros(500_000), now + SECOND), Some(SECOND));
+        assert_eq!(clock.lateness(Time::from_micros(499_999), now + SECOND), None, "due in another life");
+        assert_eq!(clock.lateness(Time::from_secs(100), now + SECOND), Some(Duration::ZERO), "yet to come");
     }
 
     #[test]

@@ -38,10 +38,11 @@ impl<T> DelayLine<T> {
         Ok(())
     }
 
-    /// Takes out the earliest item that is due.
-    pub fn pop_due(&mut self, now: Time) -> Option<T> {
+    /// Takes out the earliest item that is due, with the time at which it is.
+    pub fn pop_due(&mut self, now: Time) -> Option<(Time, T)> {
         let first = self.items.first_entry()?;
-        (first.key().0 <= now).then(|| first.remove())
+        let due = first.key().0;
+        (due <= now).then(|| (due, first.remove()))
     }
 
     /// Takes out all items of which this is true, in the order in which they are due.
@@ -85,10 +86,10 @@ mod tests {
 
         assert_eq!(line.next_due(), Some(at(4)));
         assert_eq!(line.pop_due(at(3)), None);
-        assert_eq!(line.pop_due(at(4)), Some("a"));
+        assert_eq!(line.pop_due(at(4)), Some((at(4), "a")));
         assert_eq!(line.pop_due(at(4)), None);
-        assert_eq!(line.pop_due(at(6)), Some("b"));
-        assert_eq!(line.pop_due(at(6)), Some("c"));
+        assert_eq!(line.pop_due(at(6)), Some((at(5), "b")));
+        assert_eq!(line.pop_due(at(6)), Some((at(5), "c")));
         assert_eq!(line.next_due(), None);
         assert!(line.is_empty());
     }
@@ -101,7 +102,7 @@ mod tests {
         }
 
         assert_eq!(line.take_if(|item| item % 2 == 1), [7, 1, 3]);
-        assert_eq!(line.pop_due(at(9)), Some(2));
+        assert_eq!(line.pop_due(at(9)), Some((at(5), 2)));
         assert!(line.is_empty());
     }
 
@@ -110,7 +111,7 @@ mod tests {
         let mut line = DelayLine::new(1);
         line.push(at(1), 1).unwrap();
         assert_eq!(line.push(at(1), 2), Err(2));
-        assert_eq!(line.pop_due(at(1)), Some(1));
+        assert_eq!(line.pop_due(at(1)), Some((at(1), 1)));
         assert_eq!(line.push(at(1), 2), Ok(()));
     }
 }

@@ -57,6 +57,31 @@ pub(crate) enum Direction {
     Received,
 }
 
+/// What is noticed when it is due, or late.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Late {
+    /// A job ends.
+    Completion,
+    /// A job is submitted.
+    Submission,
+    /// A message has waited for as long as its delay says.
+    Message,
+}
+
+impl Late {
+    /// All of it.
+    pub const ALL: [Late; 3] = [Late::Completion, Late::Submission, Late::Message];
+
+    /// The name in metrics.
+    pub fn name(self) -> &'static str {
+        match self {
+            Late::Completion => "completion",
+            Late::Submission => "submission",
+            Late::Message => "message",
+        }
+    }
+}
+
 /// The metrics of one site.
 pub struct Metrics {
     registry: Registry,
@@ -389,9 +414,9 @@ impl Metrics {
     }
 
     /// Notes how late something was noticed.
-    pub fn late(&self, lateness: Duration) {
+    pub fn late(&self, what: Late, lateness: Duration) {
         if self.counts {
-            self.series.lateness.observe(lateness.as_secs_f64());
+            self.series.lateness[what as usize].observe(lateness.as_secs_f64());
         }
     }
 

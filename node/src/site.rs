@@ -36,7 +36,7 @@ use crate::frame::Frame;
 use crate::journal::Journal;
 use crate::lockstep::Mailbox;
 use crate::measured::Measured;
-use crate::metrics::{Direction, Limit, Metrics};
+use crate::metrics::{Direction, Late, Limit, Metrics};
 use crate::network::{Arrival, Network, NetworkHandle, Offence, Outgoing, RefusedConnection};
 use crate::telemetry::JobSpans;
 
@@ -251,7 +251,9 @@ impl SiteLoop {
             fired = true;
         }
         let mut released = false;
-        while let Some(outgoing) = self.delayed.pop_due(self.now) {
+        while let Some((due, outgoing)) = self.delayed.pop_due(self.now) {
+            // All else of this instant came before it.
+            self.late(Late::Message, due, Instant::now());
             self.beats_delayed -= usize::from(is_beat(outgoing.kind));
             self.post(outgoing)?;
             released = true;
@@ -272,7 +274,7 @@ impl SiteLoop {
     fn completions(&mut self, wall: Instant) -> anyhow::Result<bool> {
         let mut any = false;
         while let Some((due, job)) = self.executor.pop_due(self.now) {
-            self.metrics.late(self.clock.lateness(due, wall));
+            self.late(Late::Completion, due, wall);
             self.tell_fact(Input::Completed(job))?;
             any = true;
         }
@@ -282,7 +284,7 @@ impl SiteLoop {
     fn submissions(&mut self, wall: Instant) -> anyhow::Result<bool> {
         let mut any = false;
         while let Some((job, portion)) = self.arrivals.pop_due(self.now) {
-            self.metrics.late(self.clock.lateness(job.spec.submit, wall));
+            self.late(Late::Submission, job.spec.submit, wall);
             self.metrics.introduce(&job.spec);
             self.executor.learn(job.spec.id, job.run_time);
             if let Some(journal) = &mut self.journal {
@@ -292,6 +294,12 @@ impl SiteLoop {
             any = true;
         }
         Ok(any)
+    }
+
+    fn late(&self, what: Late, due: Time, wall: Instant) {
+        if let Some(lateness) = self.clock.lateness(due, wall) {
+            self.metrics.late(what, lateness);
+        }
     }
 
     fn messages(&mut self, first: Option<Arrival>) -> anyhow::Result<bool> {

@@ -33,8 +33,16 @@ fn a_grid_runs_every_job_once_and_steals() {
     grid.start_clock();
     let statuses = grid.until_quiet(jobs.len() as u64);
     let events = grid.events();
+    let page = grid.clients[0].metrics().unwrap();
     grid.stop();
 
+    let noticed = |kind: &str| {
+        let start = format!("stealgrid_timer_lateness_seconds_count{{kind=\"{kind}\",");
+        let line = page.lines().find(|line| line.starts_with(&start)).unwrap();
+        line.rsplit(' ').next().unwrap().parse::<usize>().unwrap()
+    };
+    assert_eq!(noticed("submission"), jobs.len());
+    assert!(noticed("completion") > 0 && noticed("message") > 0, "{page}");
     let run_times: BTreeMap<JobId, Span> = jobs.iter().map(|job| (job.spec.id, job.run_time)).collect();
     let mut started = BTreeMap::new();
     let mut sites = BTreeSet::new();

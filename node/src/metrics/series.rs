@@ -3,15 +3,15 @@
 //! What they count, and when, is in [`super::Metrics`].
 
 use prometheus::{
-    Gauge, GaugeVec, Histogram, HistogramOpts, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts,
-    Registry,
+    Gauge, GaugeVec, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge,
+    IntGaugeVec, Opts, Registry,
 };
 use scheduler::event::{DeclineReason, MessageKind};
 use scheduler::{Grid, SiteId};
 
-use super::Limit;
 use super::cells::Cells;
 use super::totals::Distribution;
+use super::{Late, Limit};
 use crate::refusals::Refusals;
 use crate::site::Way;
 
@@ -82,7 +82,8 @@ pub(super) struct Series {
     pub(super) retries: IntCounterVec,
     pub(super) events: IntCounter,
     pub(super) malformed: IntCounter,
-    pub(super) lateness: Histogram,
+    /// In the order of [`Late::ALL`].
+    pub(super) lateness: [Histogram; Late::ALL.len()],
     pub(super) connected: IntGaugeVec,
     pub(super) link_rtt: GaugeVec,
     pub(super) link_delay: GaugeVec,
@@ -128,9 +129,6 @@ impl Series {
         };
         let distribution =
             |name: &str, help: &str, buckets: &[f64]| register(r, Distribution::new(name, help, buckets));
-        let histogram = |name: &str, help: &str, buckets: &[f64]| {
-            register(r, Histogram::with_opts(HistogramOpts::new(name, help).buckets(buckets.to_vec())))
-        };
         let gauge = |name: &str, help: &str| register(r, Gauge::new(name, help));
 
         let build = gauges("stealgrid_build_info", "Always 1; the labels say what runs.", &["version"]);
@@ -148,6 +146,12 @@ impl Series {
             "Bytes of messages between peers in this process, with what nodes add and before encryption.",
             &["kind", "direction"],
         );
+        let lateness = HistogramOpts::new(
+            "stealgrid_timer_lateness_seconds",
+            "How late a completion, a submission or the end of a message's delay was noticed, in wall-clock time. Not of \
+             what was due while the node did not run.",
+        );
+        let lateness = register(r, HistogramVec::new(lateness.buckets(LATENESS_BUCKETS.to_vec()), &["kind"]));
         let kinds = MessageKind::ALL.map(MessageKind::name);
         let series = Series {
             processors_idle: processors.with_label_values(&["idle"]),
@@ -256,11 +260,7 @@ impl Series {
                 "stealgrid_frames_malformed_total",
                 "Frames from authenticated nodes that were not understood.",
             ),
-            lateness: histogram(
-                "stealgrid_timer_lateness_seconds",
-                "How late a completion, submission or delayed message was noticed, in wall-clock time.",
-                &LATENESS_BUCKETS,
-            ),
+            lateness: Late::ALL.map(|what| lateness.with_label_values(&[what.name()])),
             connected: gauges("stealgrid_link_connected", "1 if the other site can be reached.", &["peer"]),
             link_rtt: seconds(
                 "stealgrid_link_rtt_seconds",
