@@ -451,15 +451,9 @@ async fn stop_reason(
             std::future::pending().await
         }
     };
-    let orphaned = async {
-        match patience {
-            Some(patience) => control.orphaned(patience).await,
-            None => std::future::pending().await,
-        }
-    };
     tokio::select! {
         () = parent_gone => "the parent has gone",
-        () = orphaned => ORPHANED,
+        () = control.orphaned(patience) => ORPHANED,
         Some(()) = terminated.recv() => "SIGTERM",
         Some(()) = interrupted.recv() => "SIGINT",
     }

@@ -381,7 +381,7 @@ impl Metrics {
         self.series.processors_busy.set(all - self.processors_idle);
     }
 
-    /// Shows how long no coordinator has asked anything.
+    /// Shows how long no coordinator has asked for anything, since one has.
     pub fn orphaned(&self, since: Duration) {
         self.series.orphaned.set(since.as_secs_f64());
     }

@@ -27,11 +27,11 @@ fn an_orphan_ends_before_its_clock_and_is_patient_afterwards() {
     let token = folder.path().join("token");
     Token::random().write_new(&token).unwrap();
 
-    let (mut child, _) = start(folder.path(), &token, "a");
+    let (mut child, _) = start(folder.path(), &token, "a", "1");
     drop(child.stdin.take());
     assert_eq!(ended(&mut child).code(), Some(i32::from(exit::DONE)));
 
-    let (mut child, ready) = start(folder.path(), &token, "b");
+    let (mut child, ready) = start(folder.path(), &token, "b", "1");
     let client = NodeClient::new(&ready.http, Some(Token::read(&token).unwrap()));
     client.start(&start_order(1.0, Time::ZERO, Duration::ZERO)).unwrap();
     drop(child.stdin.take());
@@ -39,13 +39,34 @@ fn an_orphan_ends_before_its_clock_and_is_patient_afterwards() {
     let mut most: f64 = 0.0;
     // Metrics are no orders: who reads them keeps no node from its end.
     while let Ok(page) = client.metrics() {
-        let line =
-            page.lines().find(|line| line.starts_with("stealgrid_orphaned_seconds")).unwrap().to_string();
-        most = most.max(line.rsplit(' ').next().unwrap().parse().unwrap());
+        most = most.max(orphaned(&page));
         std::thread::sleep(Duration::from_millis(20));
     }
     assert_eq!(ended(&mut child).code(), Some(i32::from(exit::ORPHANED)));
     assert!(most > 0.0, "the metric shows how close the end is");
+}
+
+/// Without a patience, and before the clock is started.
+#[test]
+fn a_coordinator_that_falls_silent_is_seen() {
+    let folder = tempfile::tempdir().unwrap();
+    let token = folder.path().join("token");
+    Token::random().write_new(&token).unwrap();
+    let (mut child, ready) = start(folder.path(), &token, "a", "0");
+    let client = NodeClient::new(&ready.http, Some(Token::read(&token).unwrap()));
+    client.status().unwrap();
+    let deadline = Instant::now() + PATIENCE;
+    while orphaned(&client.metrics().unwrap()) < 1.0 {
+        assert!(Instant::now() < deadline, "nobody has noticed");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    drop(child.stdin.take());
+    assert_eq!(ended(&mut child).code(), Some(i32::from(exit::DONE)));
+}
+
+fn orphaned(page: &str) -> f64 {
+    let line = page.lines().find(|line| line.starts_with("stealgrid_orphaned_seconds")).unwrap();
+    line.rsplit(' ').next().unwrap().parse().unwrap()
 }
 
 #[test]
@@ -108,9 +129,10 @@ fn nodes_are_adopted_once_bound_and_ended_at_once() {
     }
 }
 
-fn start(folder: &Path, token: &Path, data: &str) -> (Child, ReadyLine) {
+fn start(folder: &Path, token: &Path, data: &str, patience: &str) -> (Child, ReadyLine) {
     let mut child = Command::new(PROGRAM)
-        .args(["--site", "1", "--grid", "2", "--die-with-parent", "--orphan-patience", "1", "--retry", "5s"])
+        .args(["--site", "1", "--grid", "2", "--die-with-parent", "--retry", "5s"])
+        .args(["--orphan-patience", patience])
         .arg("--control-token")
         .arg(token)
         .arg("--data-dir")

@@ -26,7 +26,7 @@ const HEAD_BYTES_MAX: usize = 64 * 1024;
 /// After a connection could not be accepted, as when the process has too many files open.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// How finely the wait for a coordinator is counted: in so many steps, none longer than this.
+/// How finely the wait for a coordinator is counted: in so many steps of the patience, none longer than this.
 const STEPS: u32 = 10;
 const STEP_MAX: Duration = Duration::from_secs(1);
 
@@ -64,7 +64,8 @@ impl ControlCounters {
         self.body.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(super) fn ask(&self) {
+    /// A coordinator has ordered something, or asked for what only one may know.
+    pub(crate) fn ask(&self) {
         self.asked.fetch_add(1, Ordering::Relaxed);
     }
 
@@ -78,20 +79,24 @@ impl ControlCounters {
         self.armed.load(Ordering::Relaxed)
     }
 
-    /// How long nobody has shown the token, on the wall clock, as far as [`ControlCounters::orphaned`] counts.
+    /// How long nobody has shown the token since somebody did, on the wall clock, as far as
+    /// [`ControlCounters::orphaned`] counts.
     pub(crate) fn silent(&self) -> Duration {
         Duration::from_millis(self.silent_ms.load(Ordering::Relaxed))
     }
 
-    /// Resolves when nobody has shown the token for so long. Counts from the order to start, before which a coordinator
-    /// may have other things to do, and in steps: a process that was stopped could not be asked.
-    pub(crate) async fn orphaned(&self, patience: Duration) {
-        let step = (patience / STEPS).min(STEP_MAX);
-        let (mut asked, mut silent) = (0, Duration::ZERO);
-        while silent < patience {
+    /// Counts how long nobody has shown the token, and resolves when that is longer than the patience, if there is one.
+    /// The patience begins with the order to start, before which a coordinator may have other things to do. Counts in
+    /// steps: a process that was stopped could not be asked.
+    pub(crate) async fn orphaned(&self, patience: Option<Duration>) {
+        let step = patience.map_or(STEP_MAX, |patience| (patience / STEPS).min(STEP_MAX));
+        let (mut asked, mut silent, mut armed) = (0, Duration::ZERO, Duration::ZERO);
+        while patience.is_none_or(|patience| armed < patience) {
             tokio::time::sleep(step).await;
             let now = self.asked.load(Ordering::Relaxed);
-            silent = if now == asked && self.is_armed() { silent + step } else { Duration::ZERO };
+            let is_silent = now == asked;
+            silent = if is_silent && now > 0 { silent + step } else { Duration::ZERO };
+            armed = if is_silent && self.is_armed() { armed + step } else { Duration::ZERO };
             asked = now;
             self.silent_ms.store(silent.as_millis() as u64, Ordering::Relaxed);
         }

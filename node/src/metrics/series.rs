@@ -170,7 +170,8 @@ impl Series {
             restarts: counter("stealgrid_restarts_total", "How often the node went on with its journal."),
             orphaned: gauge(
                 "stealgrid_orphaned_seconds",
-                "Wall-clock time without a coordinator; after orphan_secs of it the node ends.",
+                "Wall-clock time since a coordinator has asked for something, once one has. With orphan_secs the node ends after so \
+                 long on a running clock.",
             ),
             rejoin: gauge(
                 "stealgrid_rejoin_seconds",

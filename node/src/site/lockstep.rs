@@ -130,6 +130,7 @@ impl SiteLoop {
 
     /// Takes an order in. What it wants done is done by [`SiteLoop::reply`].
     fn take(&mut self, session: &mut Session, order: Order) {
+        self.control.ask();
         let begin = matches!(order, Order::Begin(_));
         if let Err(reason) = order.check(&self.grid) {
             session.broken.get_or_insert(reason);
