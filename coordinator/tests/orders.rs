@@ -408,6 +408,18 @@ fn only_the_page_itself_with_the_token_is_obeyed() {
     assert_eq!(served.ask("GET", "/orders/start", &format!("{host}{bearer}"), "").0, 405);
     let long = format!("{{\"pad\":\"{}\"}}", "x".repeat(8192));
     assert_eq!(served.ask("POST", "/orders/start", &format!("{host}{bearer}"), &long).0, 413);
+    let fate = |fate: &str| {
+        let (_, page) = served.ask("GET", "/metrics", &host, "");
+        let start = format!("stealgrid_run_orders_total{{fate=\"{fate}\"");
+        let line = page.lines().find(|line| line.starts_with(&start)).unwrap();
+        line.rsplit(' ').next().unwrap().parse::<u64>().unwrap()
+    };
+    assert_eq!(["unauthorized", "foreign", "refused", "too_long"].map(fate), [2, 3, 2, 1]);
+    // It goes before all of it is said.
+    let mut hasty = TcpStream::connect(&served.address).unwrap();
+    write!(hasty, "POST /orders/start HTTP/1.1\r\n{host}{bearer}content-length: 9\r\n\r\n{{").unwrap();
+    drop(hasty);
+    until(|| (fate("abandoned") + fate("refused") == 3).then_some(()));
     assert_eq!(served.frame()["phase"], "held", "nothing was obeyed");
     let (_, page) = served.ask("GET", "/", &host, "");
     assert!(!page.contains(&served.token), "the token is not in the page");

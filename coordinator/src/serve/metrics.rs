@@ -17,10 +17,18 @@ const STATES: [&str; 5] = ["preparing", "running", "paused", "ended", "failed"];
 const JOBS: [&str; 4] = ["waiting", "running", "ended", "given_up"];
 const SITES: [&str; 2] = ["there", "gone"];
 
+/// What became of requests to the server.
+#[derive(Clone, Copy, Debug, Default)]
+struct Requests {
+    orders: [u64; Fate::ALL.len()],
+    pages_refused: u64,
+}
+
 /// The answer to a scrape. Before the run is known it says only what program answers.
-pub(super) fn answer(live: Option<&Live>, desk: Option<&Desk>, paused: bool) -> Response {
+pub(super) fn answer(live: Option<&Live>, desk: Option<&Desk>, pages_refused: u64, paused: bool) -> Response {
     let orders = Fate::ALL.map(|fate| desk.map_or(0, |desk| desk.count(fate)));
-    let registry = live.map_or_else(nothing, |live| of_run(live.about(), &live.figures(), &orders, paused));
+    let requests = Requests { orders, pages_refused };
+    let registry = live.map_or_else(nothing, |live| of_run(live.about(), &live.figures(), &requests, paused));
     ([(header::CONTENT_TYPE, prometheus::TEXT_FORMAT)], page(&registry)).into_response()
 }
 
@@ -41,7 +49,7 @@ fn build_info(registry: &Registry) {
 }
 
 /// All series of a run.
-fn of_run(about: &About, figures: &Figures, orders: &[u64; Fate::ALL.len()], paused: bool) -> Registry {
+fn of_run(about: &About, figures: &Figures, requests: &Requests, paused: bool) -> Registry {
     let labels = [("run".to_string(), about.name.clone())].into_iter().collect();
     let registry = Registry::new_custom(None, Some(labels)).expect("the label is valid");
     let r = &registry;
@@ -111,9 +119,11 @@ fn of_run(about: &About, figures: &Figures, orders: &[u64; Fate::ALL.len()], pau
     let given =
         Opts::new("stealgrid_run_orders_total", "Requests to give the run an order, by what became of them.");
     let given = register(r, IntCounterVec::new(given, &["fate"]));
-    for (fate, count) in Fate::ALL.into_iter().zip(orders) {
-        given.with_label_values(&[fate.name()]).inc_by(*count);
+    for (fate, count) in Fate::ALL.into_iter().zip(requests.orders) {
+        given.with_label_values(&[fate.name()]).inc_by(count);
     }
+    let refused = "Pages that were not let look on because too many did.";
+    register(r, IntCounter::new("stealgrid_run_pages_refused_total", refused)).inc_by(requests.pages_refused);
     gauges(
         "stealgrid_run_sites",
         "Sites of the run, by whether they are believed to be there.",
@@ -147,7 +157,7 @@ pub fn described() -> Vec<node::metrics::Described> {
         failed_checks: Check::ALL.map(|check| (check, 0)).to_vec(),
         sites: [0; SITES.len()],
     };
-    node::metrics::described(&of_run(&about, &figures, &[0; Fate::ALL.len()], false).gather())
+    node::metrics::described(&of_run(&about, &figures, &Requests::default(), false).gather())
 }
 
 #[cfg(test)]
@@ -207,11 +217,17 @@ stealgrid_run_jobs{state="waiting",run="a \"run\""} 1
 stealgrid_run_lower_bound_seconds{run="a \"run\""} 80
 # HELP stealgrid_run_orders_total Requests to give the run an order, by what became of them.
 # TYPE stealgrid_run_orders_total counter
+stealgrid_run_orders_total{fate="abandoned",run="a \"run\""} 2
 stealgrid_run_orders_total{fate="done",run="a \"run\""} 9
 stealgrid_run_orders_total{fate="foreign",run="a \"run\""} 6
+stealgrid_run_orders_total{fate="late",run="a \"run\""} 3
 stealgrid_run_orders_total{fate="limited",run="a \"run\""} 5
 stealgrid_run_orders_total{fate="refused",run="a \"run\""} 8
+stealgrid_run_orders_total{fate="too_long",run="a \"run\""} 4
 stealgrid_run_orders_total{fate="unauthorized",run="a \"run\""} 7
+# HELP stealgrid_run_pages_refused_total Pages that were not let look on because too many did.
+# TYPE stealgrid_run_pages_refused_total counter
+stealgrid_run_pages_refused_total{run="a \"run\""} 12
 # HELP stealgrid_run_sites Sites of the run, by whether they are believed to be there.
 # TYPE stealgrid_run_sites gauge
 stealgrid_run_sites{state="gone",run="a \"run\""} 6
@@ -229,7 +245,8 @@ stealgrid_run_trace_time_seconds{run="a \"run\""} 72
 # HELP stealgrid_run_violations_total Events that must not happen in a schedule, by the check that failed.
 # TYPE stealgrid_run_violations_total counter
 "#;
-        let page = page(&of_run(&about(), &figures(), &[9, 8, 7, 6, 5], false));
+        let requests = Requests { orders: [9, 8, 7, 6, 5, 4, 3, 2], pages_refused: 12 };
+        let page = page(&of_run(&about(), &figures(), &requests, false));
         let (start, violations) = page.split_at(expected.len().min(page.len()));
         assert_eq!(start, expected);
         let violations: Vec<&str> = violations.lines().collect();
@@ -243,7 +260,7 @@ stealgrid_run_trace_time_seconds{run="a \"run\""} 72
     fn a_run_is_in_one_state_and_has_no_ratio_before_its_first_job() {
         let state = |phase, failed, paused| {
             let figures = Figures { phase, failed, ratio: None, ..figures() };
-            let page = page(&of_run(&about(), &figures, &[0; Fate::ALL.len()], paused));
+            let page = page(&of_run(&about(), &figures, &Requests::default(), paused));
             assert!(page.contains("stealgrid_run_competitive_ratio{run=\"a \\\"run\\\"\"} NaN"), "{page}");
             let states = page.lines().filter(|line| line.starts_with("stealgrid_run_state{"));
             let states: Vec<&str> = states.filter(|line| line.ends_with(" 1")).collect();

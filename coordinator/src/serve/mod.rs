@@ -22,7 +22,7 @@ mod page;
 pub mod replay;
 
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -55,6 +55,8 @@ pub struct Shown {
     /// Where orders are given, if they may be.
     desk: Option<Arc<Desk>>,
     listeners: Semaphore,
+    /// How many pages were too many.
+    pages_refused: AtomicU64,
     /// Whether nobody is told anything any more.
     ended: AtomicBool,
 }
@@ -91,6 +93,7 @@ impl Shown {
             replay,
             desk,
             listeners: Semaphore::new(LISTENERS_MAX),
+            pages_refused: AtomicU64::new(0),
             ended: AtomicBool::new(false),
         }
     }
@@ -224,7 +227,8 @@ impl Drop for Server {
 
 async fn scraped(State(shown): State<Arc<Shown>>) -> Response {
     let paused = shown.replay.as_ref().is_some_and(|replay| !replay.state().is_playing());
-    metrics::answer(shown.live().as_ref(), shown.desk.as_deref(), paused)
+    let pages_refused = shown.pages_refused.load(Ordering::Relaxed);
+    metrics::answer(shown.live().as_ref(), shown.desk.as_deref(), pages_refused, paused)
 }
 
 async fn targets(State(shown): State<Arc<Shown>>) -> Json<Vec<Target>> {
@@ -258,6 +262,24 @@ mod tests {
         assert!(answer.contains("content-type: application/json"), "{answer}");
         let expected = r#"[{"targets":["10.0.0.7:9100"],"labels":{"run":"quickstart","site":"site1"}}]"#;
         assert!(answer.ends_with(expected), "{answer}");
+    }
+
+    #[test]
+    fn pages_that_are_too_many_are_refused_and_counted() {
+        let server = Server::start("127.0.0.1:0", Router::new(), None).unwrap();
+        let look_on = || {
+            let mut stream = TcpStream::connect(server.address()).unwrap();
+            write!(stream, "GET /live HTTP/1.1\r\nhost: here\r\n\r\n").unwrap();
+            let mut start = [0; 12];
+            stream.read_exact(&mut start).unwrap();
+            (stream, String::from_utf8_lossy(&start).into_owned())
+        };
+        let pages: Vec<_> = (0..LISTENERS_MAX).map(|_| look_on()).collect();
+        assert!(pages.iter().all(|(_, start)| start == "HTTP/1.1 200"));
+        let refused = || server.shown.pages_refused.load(Ordering::Relaxed);
+        assert_eq!(refused(), 0);
+        assert_eq!(look_on().1, "HTTP/1.1 503");
+        assert_eq!(refused(), 1);
     }
 
     #[test]

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::body::Bytes;
+use axum::extract::rejection::BytesRejection;
 use axum::extract::{DefaultBodyLimit, Json, Path, Request, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::middleware::{self, Next};
@@ -47,11 +48,26 @@ pub enum Fate {
     Foreign,
     /// They come too fast.
     Limited,
+    /// Its body was too long.
+    TooLong,
+    /// The run did not say in time what came of it; it may be carried out all the same.
+    Late,
+    /// Who gave it did not wait for what came of it; it may be carried out all the same.
+    Abandoned,
 }
 
 impl Fate {
     /// All of them.
-    pub const ALL: [Fate; 5] = [Fate::Done, Fate::Refused, Fate::Unauthorized, Fate::Foreign, Fate::Limited];
+    pub const ALL: [Fate; 8] = [
+        Fate::Done,
+        Fate::Refused,
+        Fate::Unauthorized,
+        Fate::Foreign,
+        Fate::Limited,
+        Fate::TooLong,
+        Fate::Late,
+        Fate::Abandoned,
+    ];
 
     /// The name in metrics.
     pub fn name(self) -> &'static str {
@@ -61,6 +77,9 @@ impl Fate {
             Fate::Unauthorized => "unauthorized",
             Fate::Foreign => "foreign",
             Fate::Limited => "limited",
+            Fate::TooLong => "too_long",
+            Fate::Late => "late",
+            Fate::Abandoned => "abandoned",
         }
     }
 }
@@ -215,11 +234,41 @@ async fn authorize(State(shown): State<Arc<Shown>>, request: Request, next: Next
         let reason = format!("more than {ORDERS_PER_SECOND} orders a second; wait a moment");
         return desk.refuse(Fate::Limited, StatusCode::TOO_MANY_REQUESTS, reason);
     }
-    next.run(request).await
+    // Dropped before there is an answer if the connection ends.
+    let mut waited_for = WaitedFor { desk, is_answered: false };
+    let answer = next.run(request).await;
+    waited_for.is_answered = true;
+    answer
 }
 
-async fn take(State(shown): State<Arc<Shown>>, Path(name): Path<String>, body: Bytes) -> Response {
+/// A request whose sender waits for an answer.
+struct WaitedFor<'a> {
+    desk: &'a Desk,
+    is_answered: bool,
+}
+
+impl Drop for WaitedFor<'_> {
+    fn drop(&mut self) {
+        if !self.is_answered {
+            self.desk.fate(Fate::Abandoned);
+        }
+    }
+}
+
+async fn take(
+    State(shown): State<Arc<Shown>>,
+    Path(name): Path<String>,
+    body: Result<Bytes, BytesRejection>,
+) -> Response {
     let Some(desk) = &shown.desk else { return StatusCode::CONFLICT.into_response() };
+    let body = match body {
+        Ok(body) => body,
+        Err(error) if error.status() == StatusCode::PAYLOAD_TOO_LARGE => {
+            let reason = format!("the order is longer than {BODY_BYTES_MAX} bytes");
+            return desk.refuse(Fate::TooLong, error.status(), reason);
+        }
+        Err(error) => return desk.refuse(Fate::Refused, error.status(), error.body_text()),
+    };
     let order = match read(name, &body) {
         Ok(order) => order,
         Err(reason) => return desk.refuse(Fate::Refused, StatusCode::UNPROCESSABLE_ENTITY, reason),
@@ -228,12 +277,17 @@ async fn take(State(shown): State<Arc<Shown>>, Path(name): Path<String>, body: B
         let reason = "the run takes no orders now: it has not begun, or has ended".to_string();
         return desk.refuse(Fate::Refused, StatusCode::CONFLICT, reason);
     }
+    carried_out(desk, order, ANSWER_PATIENCE).await
+}
+
+/// What the run says of an order, if it does within this time.
+async fn carried_out(desk: &Desk, order: Order, patience: Duration) -> Response {
     let (answer, answered) = oneshot::channel();
     if desk.orders.try_send(Asked { order, answer }).is_err() {
         let reason = format!("{ORDERS_WAITING_MAX} orders wait already, or the run has ended; try again");
         return desk.refuse(Fate::Limited, StatusCode::SERVICE_UNAVAILABLE, reason);
     }
-    match tokio::time::timeout(ANSWER_PATIENCE, answered).await {
+    match tokio::time::timeout(patience, answered).await {
         Ok(Ok(Ok(given))) => {
             desk.fate(Fate::Done);
             Json(given).into_response()
@@ -243,8 +297,11 @@ async fn take(State(shown): State<Arc<Shown>>, Path(name): Path<String>, body: B
             desk.refuse(Fate::Refused, StatusCode::CONFLICT, "the run has ended meanwhile".to_string())
         }
         Err(_) => {
-            let reason = format!("the run did not say within {ANSWER_PATIENCE:?} what came of it");
-            desk.refuse(Fate::Refused, StatusCode::SERVICE_UNAVAILABLE, reason)
+            let reason = format!(
+                "the run did not say within {patience:?} what came of it; it may be carried out all the same: look at \
+                 the page before you give it again"
+            );
+            desk.refuse(Fate::Late, StatusCode::SERVICE_UNAVAILABLE, reason)
         }
     }
 }
@@ -261,7 +318,11 @@ fn read(name: String, body: &[u8]) -> Result<Order, String> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write as _;
+    use std::net::TcpStream;
+
     use super::*;
+    use crate::serve::Server;
 
     fn desk(address: &str) -> Arc<Desk> {
         Desk::new(Token::random(), address).0
@@ -325,6 +386,39 @@ mod tests {
             assert!(read(name, body).is_err(), "{name} {body}");
         }
         assert!(read("dance", "").unwrap_err().starts_with("order dance: unknown variant"));
+    }
+
+    #[test]
+    fn an_order_of_which_the_run_says_nothing_is_late() {
+        let (desk, _come) = Desk::new(Token::random(), "127.0.0.1:8080");
+        let order = read("pause".to_string(), b"").unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        let answer = runtime.block_on(carried_out(&desk, order, Duration::ZERO));
+        assert_eq!(answer.status(), StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!(Fate::ALL.map(|fate| desk.count(fate)), [0, 0, 0, 0, 0, 0, 1, 0]);
+    }
+
+    #[test]
+    fn an_order_whose_sender_goes_is_abandoned() {
+        let (desk, mut come) = Desk::new(Token::random(), "127.0.0.1:0");
+        let server = Server::start("127.0.0.1:0", Router::new(), Some(Arc::clone(&desk))).unwrap();
+        desk.open();
+        let mut stream = TcpStream::connect(server.address()).unwrap();
+        write!(
+            stream,
+            "POST /orders/pause HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {}\r\ncontent-length: 0\r\n\r\n",
+            server.address(),
+            desk.token.reveal()
+        )
+        .unwrap();
+        let asked = come.blocking_recv().unwrap();
+        drop(stream);
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while desk.count(Fate::Abandoned) == 0 {
+            assert!(Instant::now() < deadline, "nobody has noticed");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        assert!(asked.answer.is_closed());
     }
 
     #[test]

@@ -124,6 +124,7 @@ async fn look_on(State(shown): State<Arc<Shown>>) -> Response {
     let for_page = Arc::clone(&shown);
     // Given back when the page goes away, with the stream.
     let Ok(place) = for_page.listeners.try_acquire() else {
+        for_page.pages_refused.fetch_add(1, Ordering::Relaxed);
         let reason = format!("{} pages look on already; close one", super::LISTENERS_MAX);
         return (StatusCode::SERVICE_UNAVAILABLE, reason).into_response();
     };
