@@ -5,6 +5,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use protocol::membership::{Report, next_epoch};
+use protocol::message::Transfer;
 use protocol::{Durable, Input, Interrupted, Message, Options, Output, Peer, PeerConfig, Presence};
 use scheduler::{
     EventKind, Grid, JobId, JobSpec, LocalScheduler, Pass, SiteId, Span, Strategy, StrategySpec, Time,
@@ -353,4 +355,135 @@ fn a_site_begins_again_with_what_it_had() {
             assert!(world.disks.iter().all(|disk| disk.jobs.is_empty() && disk.ledger.is_settled()));
         }
     }
+}
+
+#[test]
+fn no_two_sites_take_a_job_over_under_the_same_epoch() {
+    for sites in 2..6 {
+        let mut of: BTreeMap<u32, u32> = BTreeMap::new();
+        for (epoch, site) in (0..40).flat_map(|epoch| (1..=sites).map(move |site| (epoch, site))) {
+            let next = next_epoch(epoch, SiteId(site), usize::try_from(sites).unwrap());
+            assert!(epoch < next && next <= epoch + sites);
+            assert_eq!(*of.entry(next).or_insert(site), site, "epoch {next} of {sites} sites");
+        }
+    }
+}
+
+/// Site 2 has begun again, leaves, and gave a job of site 1's to site 3. No message passes between the two, for so long
+/// that site 2 believes site 3 gone.
+fn out_to_a_silent_site() -> World {
+    let mut world = World::new(&[4, 8, 8], "st:50");
+    world.crash(2);
+    world.submit(0, job(1, 4, 2000));
+    world.submit(0, job(2, 3, 60));
+    world.run_until(20);
+    assert_eq!(world.starts(2), [1]);
+    world.restart(2);
+    world.crash(1);
+    world.restart(1);
+    world.tell(1, Input::Leave);
+    world.run_until(21);
+    while world.peers[1].as_ref().expect("it is up").presence(2) != Presence::Gone {
+        second_without_link(&mut world);
+    }
+    let out: Vec<u64> =
+        world.disks[1].ledger.jobs_out().map(|(to, job)| u64::from(to.0) * 10 + job.0).collect();
+    assert_eq!(out, [32]);
+    world
+}
+
+/// What sites 2 and 3 send each other is lost.
+fn second_without_link(world: &mut World) {
+    world.letters.retain(|_, letter| (letter.0, letter.1) != (1, 2) && (letter.0, letter.1) != (2, 1));
+    world.run_until(world.now.as_micros() / 1_000_000 + 1);
+}
+
+#[test]
+fn a_job_on_its_way_to_a_silent_site_is_not_lost_with_its_sender() {
+    let mut world = out_to_a_silent_site();
+    second_without_link(&mut world);
+    world.crash(1);
+    assert_eq!(world.disks[0].wards[&JobId(2)].holder, SiteId(2), "nobody knows that site 3 has it");
+    world.run_until(500);
+    assert!(world.any(|kind| matches!(kind, EventKind::TookOver { holder: SiteId(2), .. })));
+    assert_eq!(world.completions(2).len(), 1);
+}
+
+#[test]
+fn a_sender_asks_the_guardian_and_then_takes_back_what_is_out_to_a_silent_site() {
+    let mut world = out_to_a_silent_site();
+    assert!(!world.any(|kind| matches!(kind, EventKind::TookOver { .. })), "it may have gone on from there");
+    (0..3).for_each(|_| second_without_link(&mut world));
+    assert!(world.any(|kind| matches!(kind, EventKind::TookOver { holder: SiteId(3), epoch: 2, .. })));
+    world.run_until(500);
+    assert_eq!(world.completions(2).len(), 1);
+    assert!(world.disks.iter().all(|disk| disk.ledger.is_settled() && disk.wards.is_empty()));
+}
+
+#[test]
+fn a_late_word_that_a_job_went_on_does_not_touch_a_later_transfer() {
+    let mut world = World::new(&[4, 8, 8], "steal:random");
+    let route =
+        Transfer { number: 1, job: job(1, 4, 50), bounces: 0, hops: 4, epoch: 0, moves: 4, guardian: None };
+    let from = SiteId(1);
+    world.tell(1, Input::Leave);
+    world.tell(1, Input::Message { from, message: Message::Route { transfers: vec![route], floor: 1 } });
+    world.tell(1, Input::Turn);
+    let out = |world: &World| world.disks[1].ledger.transfers_out().next().map(|(_, out)| out.moves);
+    assert_eq!(out(&world), Some(5), "it gives the job away at once");
+    let mut hears = |moves| {
+        let report = Report { job: JobId(1), guardian: from, epoch: 0, moves, holder: SiteId(3), done: true };
+        world.tell(1, Input::Message { from, message: Message::Noted { reports: vec![report] } });
+        out(&world)
+    };
+    assert_eq!(hears(2), Some(5), "the job came by here before");
+    assert_eq!(hears(4), None);
+}
+
+#[test]
+fn a_site_does_not_leave_before_its_answers_are_known() {
+    let mut world = World::new(&[4, 8], "st:50");
+    world.submit(0, job(1, 8, 10));
+    world.run_until(1);
+    world.letters.retain(|_, letter| !matches!(letter.2, Message::Reply { .. }));
+    world.tell(1, Input::Leave);
+    world.cut.insert(0);
+    world.run_until(20);
+    assert_eq!(world.completions(1), [1]);
+    assert!(
+        !world.peers[1].as_ref().unwrap().has_left(),
+        "the other site would take the job over and run it again"
+    );
+    world.cut.clear();
+    world.run_until(60);
+    assert!(world.peers[1].as_ref().unwrap().has_left());
+    assert!(world.disks[0].wards.is_empty());
+    // Nobody waits for sites that are gone.
+    let mut world = World::new(&[4, 8], "st:50");
+    world.submit(0, job(1, 8, 10));
+    world.run_until(1);
+    world.crash(0);
+    world.tell(1, Input::Leave);
+    world.run_until(300);
+    assert!(world.peers[1].as_ref().unwrap().has_left());
+}
+
+#[test]
+fn a_site_does_not_leave_before_its_take_overs_are_known() {
+    let mut world = World::new(&[4, 8, 16], "st:50");
+    world.crash(2);
+    world.cut.insert(0);
+    world.tell(1, Input::Adopt { job: job(1, 8, 10), epoch: 1 });
+    world.tell(1, Input::Turn);
+    world.run_until(5);
+    world.tell(1, Input::Leave);
+    world.run_until(30);
+    assert_eq!(world.completions(1), [1]);
+    assert!(!world.peers[1].as_ref().unwrap().has_left(), "site 1 was not told");
+    world.cut.clear();
+    world.run_until(60);
+    assert!(!world.peers[1].as_ref().unwrap().has_left(), "site 3 may still be there");
+    world.run_until(200);
+    assert!(world.peers[1].as_ref().unwrap().has_left());
+    assert_eq!(world.disks[0].voids.get(&JobId(1)), Some(&1));
 }

@@ -11,11 +11,12 @@
 //! | ward at h | h declined, or the job came back | owned |
 //! | ward at h | report: held by k, newer by (epoch, moves) | ward at k |
 //! | ward at h | report: done in this epoch or a later one | forgotten; transfers of it need no answer |
-//! | neither, and not here | report: held by k | told that it has ended: a transfer to k needs no answer |
-//! | ward at h | h is gone | owned, epoch + 1; all others: void below it |
+//! | neither, and not here; or it moved on twice | report: held by k | told that it has ended: a transfer needs no answer |
+//! | ward at h | h is gone | owned, under the site's next epoch; all others: void below it |
 //!
-//! Of a guardian that never comes back the operator lets others adopt the jobs, see [`super::operator`]. While both the
-//! guardian and the receiver of a transfer are gone, its sender takes the job over.
+//! Of a guardian that never comes back the operator lets others adopt the jobs, see [`super::operator`]. While the
+//! receiver of a transfer is gone, its sender asks the guardian whether the job went on from there, and takes it over if
+//! the guardian knows nothing of it, or is gone, too.
 
 use scheduler::{EventKind, JobId, JobSpec, SiteId, Time};
 use serde::{Deserialize, Serialize};
@@ -57,6 +58,14 @@ pub struct Report {
     pub holder: SiteId,
     /// Whether it has ended there.
     pub done: bool,
+}
+
+/// The epoch under which a site takes over a job of this epoch. Each site has epochs of its own, so that two which take
+/// it over without hearing of each other stay apart, however often they do.
+pub fn next_epoch(epoch: u32, site: SiteId, sites: usize) -> u32 {
+    let sites = u32::try_from(sites).unwrap_or(u32::MAX);
+    let next = epoch.saturating_add(1);
+    next.saturating_add((site.0 % sites + sites - next % sites) % sites)
 }
 
 impl Peer {
@@ -191,8 +200,7 @@ impl Peer {
         let sites = self.config.grid.len();
         let mut over = Vec::new();
         for report in &reports {
-            let is_here = self.is_here(report.job) || self.ledger.hops_out(report.job).is_some();
-            if !report.done && !is_here && !self.members().wards.contains_key(&report.job) {
+            if !report.done && self.went_on(report) {
                 over.push(Report { done: true, ..*report });
             }
             let ward = self.members().wards.get(&report.job).copied();
@@ -215,30 +223,58 @@ impl Peer {
         self.send(rank, Message::Noted { reports });
     }
 
-    /// A job has ended in this epoch: answers to transfers of it were lost.
-    fn is_over(&mut self, report: &Report) {
-        self.void_transfers(Void { job: report.job, epoch: report.epoch.saturating_add(1) });
+    /// Whether a job of this site's has ended, or was granted by whoever has it by this report, and accepted.
+    fn went_on(&self, report: &Report) -> bool {
+        let job = report.job;
+        let ward = self.membership.as_ref().and_then(|membership| membership.wards.get(&job));
+        let ward = ward.map(|ward| (ward.epoch, ward.moves));
+        let here = self.custody.get(&job).map(|custody| (custody.epoch, custody.moves));
+        match ward.or(here) {
+            Some(known) => known > (report.epoch, report.moves.saturating_add(1)),
+            None => self.ledger.hops_out(job).is_none(),
+        }
     }
 
-    /// Guardians know what they were told. If they say of a job that it has ended, it has.
-    pub(crate) fn on_noted(&mut self, reports: &[Report]) {
+    /// A job has ended, or went on from where it is reported: answers to the transfer by which it came or left there,
+    /// and to earlier ones, were lost. It may have come here again since, with another guardian but in the same epoch.
+    fn is_over(&mut self, report: &Report) {
+        let (epoch, moves) = (report.epoch, report.moves.saturating_add(1));
+        self.void_if(report.job, |out| (out.epoch, out.moves) <= (epoch, moves));
+    }
+
+    /// Guardians know what they were told. If they say of a job that it has ended, nobody waits for its transfers; if
+    /// they do not, and it is out to a site that is gone, it comes back.
+    pub(crate) fn on_noted(&mut self, now: Time, reports: &[Report]) {
         if self.membership.is_none() {
             return;
         }
+        let mine = self.site();
+        let mut answered = Vec::new();
         for report in reports {
             let told = self.members().reports.get(&report.job).copied();
             if report.done && told.is_none_or(|told| !told.done) {
                 self.is_over(report);
             }
-            if self.members().reports.get(&report.job) == Some(report) {
+            if told == Some(*report) {
                 self.members().reports.remove(&report.job);
                 self.write(Fact::Reported { job: report.job });
+                if report.holder == mine && !report.done {
+                    answered.push((report.job, report.epoch, report.moves.saturating_add(1)));
+                }
+            }
+        }
+        if answered.is_empty() {
+            return;
+        }
+        for (to, transfer) in self.stuck() {
+            if answered.contains(&(transfer.job.id, transfer.epoch, transfer.moves)) {
+                self.stand_in(now, to, &transfer);
             }
         }
     }
 
-    /// A site is gone: its jobs that this site is responsible for come back, and for transfers to it others are told
-    /// who has them. If nobody is left who could be told, the sender is the next to be responsible.
+    /// A site is gone: its jobs that this site is responsible for come back. Of those that are out to it from here it
+    /// may have some and not others, so they come back as well if their guardian is gone, too, or knows no better.
     pub(super) fn take_over_from(&mut self, now: Time, rank: usize) {
         let site = self.site_at(rank);
         let wards = &self.members().wards;
@@ -247,33 +283,47 @@ impl Peer {
         for job in lost {
             self.take_over_job(now, job);
         }
-        let touches = |to: SiteId, out: &Transfer| to == site || out.guardian == Some(site);
-        let doubtful: Vec<(SiteId, Transfer)> = self
-            .ledger
-            .transfers_out()
-            .filter(|(to, transfer)| touches(*to, transfer))
-            .map(|(to, transfer)| (to, *transfer))
-            .collect();
-        let is_gone = |peer: &Peer, site: SiteId| {
-            site != peer.site() && peer.presence(peer.config.grid.rank(site)) == Presence::Gone
-        };
-        for (to, transfer) in doubtful {
+        for (to, transfer) in self.stuck() {
             let Some(guardian) = transfer.guardian else { continue };
-            if !is_gone(self, guardian) {
-                self.ward_at(to, &transfer, guardian);
-            } else if is_gone(self, to) && !self.is_void(&transfer) {
-                // No other site counts from here: two that do the same at once stay apart.
-                let epoch = transfer.epoch.saturating_add(1).saturating_add(self.site().0);
-                self.assume(now, transfer.job, to, epoch);
+            if self.is_gone_site(guardian) {
+                self.stand_in(now, to, &transfer);
+            } else if to == site {
+                // To say that the receiver has it would not do: it may never get it, and if this site died, nobody
+                // would send it again.
+                let Transfer { job, epoch, moves, .. } = transfer;
+                let (moves, holder) = (moves.saturating_sub(1), self.site());
+                self.report(Report { job: job.id, guardian, epoch, moves, holder, done: false });
             }
         }
+    }
+
+    fn is_gone_site(&self, site: SiteId) -> bool {
+        site != self.site() && self.presence(self.config.grid.rank(site)) == Presence::Gone
+    }
+
+    /// Transfers from here to sites that are gone, of jobs that another site is responsible for.
+    fn stuck(&self) -> Vec<(SiteId, Transfer)> {
+        let mine = self.site();
+        let is_stuck = |to: SiteId, out: &Transfer| {
+            out.guardian.is_some_and(|guardian| guardian != mine)
+                && self.is_gone_site(to)
+                && !self.is_void(out)
+        };
+        let out = self.ledger.transfers_out().filter(|(to, out)| is_stuck(*to, out));
+        out.map(|(to, transfer)| (to, *transfer)).collect()
+    }
+
+    /// The sender of a transfer makes the job its own.
+    fn stand_in(&mut self, now: Time, to: SiteId, transfer: &Transfer) {
+        let epoch = next_epoch(transfer.epoch, self.site(), self.config.grid.len());
+        self.assume(now, transfer.job, to, epoch);
     }
 
     fn take_over_job(&mut self, now: Time, job: JobId) {
         let Some(ward) = self.members().wards.get(&job).copied() else { return };
         let epoch = match self.has(Canary::SameEpoch) {
             true => ward.epoch,
-            false => ward.epoch.saturating_add(1),
+            false => next_epoch(ward.epoch, self.site(), self.config.grid.len()),
         };
         self.assume(now, ward.job, ward.holder, epoch);
     }
@@ -363,10 +413,14 @@ impl Peer {
 
     /// Forgets transfers of older epochs of a job; whatever is answered means nothing.
     fn void_transfers(&mut self, Void { job, epoch }: Void) {
+        self.void_if(job, |out| out.epoch < epoch);
+    }
+
+    fn void_if(&mut self, job: JobId, means_nothing: impl Fn(&Transfer) -> bool) {
         let out: Vec<(SiteId, Transfer)> = self
             .ledger
             .transfers_out()
-            .filter(|(_, transfer)| transfer.job.id == job && transfer.epoch < epoch)
+            .filter(|(_, transfer)| transfer.job.id == job && means_nothing(transfer))
             .map(|(to, transfer)| (to, *transfer))
             .collect();
         for (to, transfer) in out {

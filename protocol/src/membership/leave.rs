@@ -1,10 +1,12 @@
 //! A site that leaves gives its waiting jobs to others and finishes what runs. Jobs that nobody present can hold wait
-//! where they are, and are reported.
+//! where they are, and are reported. It stays until all who are there know what it answered and took over.
 
 use scheduler::{EventKind, JobId, JobSpec, Strategy, Time};
 
 use crate::canary::Canary;
 use crate::handover::Custody;
+use crate::membership::Presence;
+use crate::message::Message;
 use crate::peer::Peer;
 
 impl Peer {
@@ -35,6 +37,29 @@ impl Peer {
             && self.running().next().is_none()
             && empty
             && self.ledger().is_settled()
+            && self.is_heard()
+    }
+
+    /// Whether all who are there have this site's answers and know what it took over. If they did not, they would take
+    /// over in vain what it executed.
+    fn is_heard(&self) -> bool {
+        let Some(membership) = self.membership.as_ref().filter(|membership| membership.lease.is_some())
+        else {
+            return true;
+        };
+        let took_over = membership.taken_over.len() as u64;
+        self.others().filter(|&rank| self.presence(rank) != Presence::Gone).all(|rank| {
+            let answered = self.ledger().tombs_below(self.site_at(rank), u64::MAX).next().is_none();
+            answered && membership.sites[rank].knows >= took_over
+        })
+    }
+
+    /// A site that leaves waits to hear which of its answers arrived.
+    pub(super) fn tell_floor(&mut self, rank: usize) {
+        let floor = self.ledger().floor_to(self.site_at(rank));
+        if floor > 1 {
+            self.send(rank, Message::Floor { floor });
+        }
     }
 
     /// The turn of a site that leaves.

@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use scheduler::{EventKind, Grid, JobId, JobSpec, Span, Time};
 
-pub use self::custody::{Report, Ward};
+pub use self::custody::{Report, Ward, next_epoch};
 use crate::canary::Canary;
 use crate::config::PeerConfig;
 use crate::journal::Durable;
@@ -383,6 +383,9 @@ impl Peer {
         let all_told = fits && voids.len() < VOIDS_MAX;
         if all_told && self.members().asked.remove(&rank) && self.members().asked.is_empty() {
             self.fresh = true;
+        }
+        if leaving {
+            self.tell_floor(rank);
         }
         // Whoever was silent before is believed to be here by now.
         if leaving && was != Presence::Leaving {

@@ -27,7 +27,7 @@ use crate::handover::{Answer, Arrival};
 use crate::journal::Durable;
 
 /// Epochs of adoptions are multiples of this, so that whatever sites take over by themselves meanwhile is older:
-/// more than there are sites, and take-overs of one job between two adoptions.
+/// more than there are sites, times the take-overs of one job between two adoptions.
 pub const EPOCHS_PER_ADOPTION: u32 = 1 << 16;
 
 /// What to tell a site by [`crate::Input::Adopt`].
