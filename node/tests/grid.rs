@@ -128,6 +128,8 @@ fn a_link_that_is_cut_by_order_carries_nothing_until_it_is_mended() {
     let status = one.status().unwrap();
     assert_eq!(lost_to_cuts(one, "to"), 1, "what was under way is lost");
     assert_eq!((status.outstanding.delayed, status.outstanding.leaving), (0, 1), "and not forgotten");
+    let leaving = "stealgrid_jobs{class=\"H\",state=\"leaving\",site=\"site1\"} 1";
+    assert!(one.metrics().unwrap().lines().any(|line| line == leaving), "{leaving}");
     assert!(status.links[0].cut_to && !status.links[0].cut_from && status.links[0].connected);
     wait_for(one, "to", 2);
     two.links(&from(1)).unwrap();
