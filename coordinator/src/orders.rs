@@ -114,6 +114,9 @@ pub struct Given {
     /// The job that it made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job: Option<TimedJob>,
+    /// Where that is submitted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub entry: Option<SiteId>,
     /// How the clocks go since.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock: Option<StartOrder>,
@@ -125,7 +128,7 @@ pub struct Given {
 impl Given {
     /// An order that made no job and left the clocks alone.
     pub fn new(at: Time, order: Order, done: String) -> Given {
-        Given { at, order, done, job: None, clock: None, apart: None }
+        Given { at, order, done, job: None, entry: None, clock: None, apart: None }
     }
 }
 

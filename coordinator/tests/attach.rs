@@ -34,11 +34,16 @@ impl Drop for Grid {
 
 impl Grid {
     fn new(orphan_patience: &str) -> Grid {
+        Grid::with(orphan_patience, "")
+    }
+
+    /// The same with more in its experiment.
+    fn with(orphan_patience: &str, more: &str) -> Grid {
         let grid = Grid { folder: tempfile::tempdir().unwrap() };
         std::fs::write(grid.trace(), jobs()).unwrap();
         let text = format!(
             "grid.sizes = [4, 8, 16]\nworkload.trace = \"jobs.swf\"\nnetwork.delay = \"1s\"\n\
-             run.clock = \"scaled:60\"\n[node]\njournal = \"process\"\norphan_patience = \"{orphan_patience}\"\n"
+             run.clock = \"scaled:60\"\n[node]\njournal = \"process\"\norphan_patience = \"{orphan_patience}\"\n{more}"
         );
         std::fs::write(grid.experiment(), text).unwrap();
         grid
@@ -97,6 +102,28 @@ impl Grid {
         let nodes = Running::all_in(&self.nodes());
         assert_eq!(nodes.len(), 3, "{nodes:?}");
         nodes
+    }
+
+    /// Waits until the coordinator has said this, and kills it a moment later; what it said.
+    fn kill_when(&self, run: Run, words: &str) -> String {
+        let deadline = Instant::now() + PATIENCE;
+        while !run.output().contains(words) {
+            assert!(Instant::now() < deadline, "{}", run.output());
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        std::thread::sleep(Duration::from_millis(300));
+        signal(run.id(), Signal::KILL);
+        run.wait().1
+    }
+
+    /// Every job ended well, and nothing that was planned was left out; what the manifest says.
+    fn assert_complete_with_faults(&self) -> String {
+        let jobs = read(&self.out().join("jobs.csv"));
+        assert_eq!(jobs.matches("COMPLETED_SUCCESSFULLY").count(), JOBS, "{jobs}");
+        let metrics: serde_json::Value =
+            serde_json::from_str(&read(&self.out().join("metrics.json"))).unwrap();
+        assert_eq!(metrics["faults"]["never_happened"], serde_json::json!([]));
+        self.assert_complete()
     }
 
     /// Waits until no node of the run is left.
@@ -172,6 +199,86 @@ fn a_coordinator_that_is_killed_twice_and_with_a_node_changes_no_result() {
     assert_eq!(status.code(), Some(0), "{output}");
     let manifest = grid.assert_complete();
     assert!(manifest.contains("another was attached: 2 times"), "{manifest}");
+}
+
+/// A failure detector, with the shortest lease that a run at this speed can have.
+const LEASE: &str = "[protocol]\nheartbeat = \"10s\"\nsuspect_after = \"90s\"\nlease = \"200s\"\n";
+
+/// The coordinator is killed while a site is down, and once more before the lease of a dead site is over; in between that
+/// site should have been killed.
+#[test]
+fn what_is_done_about_sites_is_gone_on_with_and_what_came_due_meanwhile_is_done_late() {
+    let faults = "[[faults]]\nsite = \"site2\"\nwhat = \"crash\"\nat = \"60s\"\nfor = \"100s\"\n\
+                  [[faults]]\nsite = \"site1\"\nwhat = \"crash\"\nat = \"120s\"\n";
+    let grid = Grid::with("60s", &format!("{LEASE}{faults}"));
+    grid.kill_when(grid.run(), "node site2 is killed at 60 s");
+    assert_eq!(Running::all_in(&grid.nodes()).len(), 2);
+    std::thread::sleep(Duration::from_millis(1500));
+
+    let second = grid.kill_when(grid.attach(&[]), "node site1 is killed at 120 s, for good");
+
+    assert!(!second.contains("site2 had ended"), "it begins when it should: {second}");
+    let (status, output) = grid.attach(&[]).wait();
+    assert_eq!(status.code(), Some(0), "{output}");
+    assert!(output.contains("jobs of sites that are gone for good"), "{output}");
+    assert!(!output.contains("site1 had ended"), "it never comes back: {output}");
+    let manifest = grid.assert_complete_with_faults();
+    assert!(manifest.contains("no coordinator at 120 s, when site1 was to be killed for good"), "{manifest}");
+    let metrics: serde_json::Value = serde_json::from_str(&read(&grid.out().join("metrics.json"))).unwrap();
+    let faults = &metrics["faults"];
+    assert_eq!((&faults["silent_sites"], &faults["crashes"]), (&1.into(), &1.into()), "{faults:#}");
+    // An execution beside another is found by the audit and ends with another code; what may have been one is named.
+    let listed = read(&grid.out().join("faults.csv")).lines().count();
+    assert!(listed as u64 > faults["may_have_run_twice"].as_u64().unwrap(), "{faults:#}");
+}
+
+/// The same with a site that stands still, which goes on when its coordinator ends, and one that joins and leaves.
+#[test]
+fn sites_join_stand_still_and_leave_under_several_coordinators() {
+    let faults = "[[faults]]\nsite = \"site2\"\nwhat = \"join\"\nat = \"90s\"\n\
+                  [[faults]]\nsite = \"site3\"\nwhat = \"pause\"\nat = \"60s\"\nfor = \"600s\"\n\
+                  [[faults]]\nsite = \"site2\"\nwhat = \"leave\"\nat = \"200s\"\n";
+    let grid = Grid::with("60s", &format!("{LEASE}{faults}"));
+    grid.kill_when(grid.run(), "node site3 stands still at 60 s");
+    grid.kill_when(grid.attach(&[]), "site site2 leaves at 200 s");
+
+    let (status, output) = grid.attach(&[]).wait();
+
+    assert_eq!(status.code(), Some(0), "{output}");
+    let manifest = grid.assert_complete_with_faults();
+    assert!(manifest.contains("site3 was to be let go on at 660 s"), "{manifest}");
+    let metrics: serde_json::Value = serde_json::from_str(&read(&grid.out().join("metrics.json"))).unwrap();
+    for (what, times) in [("joined", 1), ("pauses", 1), ("have_left", 1), ("crashes", 0)] {
+        assert_eq!(metrics["faults"][what], times, "{what}: {:#}", metrics["faults"]);
+    }
+}
+
+/// A coordinator that is killed between doing something and noting it: whoever attaches does it once more.
+#[test]
+fn what_was_done_to_sites_and_not_noted_is_done_again_and_changes_no_result() {
+    let faults = "[[faults]]\nsite = \"site2\"\nwhat = \"join\"\nat = \"60s\"\n\
+                  [[faults]]\nsite = \"site3\"\nwhat = \"crash\"\nat = \"120s\"\nfor = \"60s\"\n";
+    let grid = Grid::with("60s", &format!("{LEASE}{faults}"));
+    let run = grid.run();
+    let record = grid.out().join("run.json");
+    let deadline = Instant::now() + PATIENCE;
+    let before = loop {
+        if let Ok(before) = std::fs::read(&record) {
+            break before;
+        }
+        assert!(Instant::now() < deadline, "{}", run.output());
+        std::thread::sleep(Duration::from_millis(5));
+    };
+    grid.kill_when(run, "node site3 is killed at 120 s");
+    std::fs::write(&record, before).unwrap();
+
+    let (status, output) = grid.attach(&[]).wait();
+
+    assert_eq!(status.code(), Some(0), "{output}");
+    let manifest = grid.assert_complete_with_faults();
+    assert!(manifest.contains("no coordinator at 120 s, when site3 was to be killed"), "{manifest}");
+    let metrics: serde_json::Value = serde_json::from_str(&read(&grid.out().join("metrics.json"))).unwrap();
+    assert_eq!(metrics["faults"]["joined"], 1, "{:#}", metrics["faults"]);
 }
 
 #[test]

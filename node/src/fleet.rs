@@ -47,7 +47,7 @@ use crate::network::{Discovery, GridKeyError, IdentityError};
 use crate::registration::Desk;
 use crate::spawn::{End, NodeProcess, SpawnError, SpawnOrder};
 
-pub use self::adopt::end_all;
+pub use self::adopt::{Adopted, end_all};
 use self::secrets::Secrets;
 
 /// Events fetched in one request.
@@ -143,6 +143,8 @@ struct Member {
     restarts: u32,
     /// Number of the next event to fetch.
     next_event: u64,
+    /// Events before that which nobody has got yet.
+    unfetched: Vec<Event>,
     /// Jobs that the node had no room for, in the order of submission.
     pending: VecDeque<TimedJob>,
     whereabouts: Whereabouts,
@@ -216,15 +218,17 @@ impl Fleet {
         if self.nodes.iter().all(|node| node.config.discovery == Discovery::Mdns) {
             return Ok(());
         }
-        let addresses: Vec<PeerAddress> = self.nodes.iter().flat_map(Member::addresses).collect();
-        for index in 0..self.nodes.len() {
-            let node = &self.nodes[index];
-            let mut others = addresses.clone();
-            others.retain(|other| other.site != node.process.ready_line().site);
-            let told = node.client.connect(&others);
+        for index in self.up() {
+            let told = self.nodes[index].client.connect(&self.others(index));
             self.explain(told)?;
         }
         Ok(())
+    }
+
+    /// Where the nodes are that are up, without one of them.
+    fn others(&self, index: usize) -> Vec<PeerAddress> {
+        let up = self.up().into_iter().filter(|&other| other != index);
+        up.flat_map(|other| self.nodes[other].addresses()).collect()
     }
 
     /// Starts every node again that has ended and has a data directory: it goes on where it was, and the nodes find
@@ -429,7 +433,7 @@ impl Fleet {
     /// # Errors
     /// If a node has forgotten some, does not answer, or has ended.
     pub fn take_events(&mut self, sink: &mut impl FnMut(Event)) -> Result<u64, FleetError> {
-        let mut count = 0;
+        let mut count = self.take_unfetched(sink);
         for index in self.up() {
             let taken = self.nodes[index].take_events(sink);
             count += self.explain(taken)?;
@@ -437,9 +441,16 @@ impl Fleet {
         Ok(count)
     }
 
+    /// Passes on what journals of nodes said that were away when they were taken over. How much it is.
+    fn take_unfetched(&mut self, sink: &mut impl FnMut(Event)) -> u64 {
+        let unfetched = self.nodes.iter_mut().flat_map(|node| std::mem::take(&mut node.unfetched));
+        unfetched.map(sink).count() as u64
+    }
+
     /// Fetches the same from the nodes that still answer, once something has gone wrong, and says which do not.
     pub fn salvage_events(&mut self, sink: &mut impl FnMut(Event)) -> Vec<String> {
         let mut silent = Vec::new();
+        self.take_unfetched(sink);
         for node in self.nodes.iter_mut().filter(|node| node.whereabouts != Whereabouts::Gone) {
             if !node.is_up() || node.take_events(sink).is_err() {
                 silent.push(node.process.ready_line().name.clone());
@@ -515,6 +526,7 @@ impl Member {
             process,
             restarts: 0,
             next_event: 0,
+            unfetched: Vec::new(),
             pending: VecDeque::new(),
             whereabouts: Whereabouts::Up,
             takes_part: true,
@@ -523,9 +535,13 @@ impl Member {
     }
 
     /// Has another process do what the former did.
-    fn begin_again(&mut self, source: &Source) -> Result<(), SpawnError> {
+    fn begin_again(&mut self, source: &Source) -> Result<(), FleetError> {
         self.process = match source {
-            Source::Spawned(order) => NodeProcess::spawn_again(order, &self.config)?,
+            Source::Spawned(order) => {
+                let (mut process, _) = adopt::start_again(order, &self.config)?;
+                process.bind();
+                process
+            }
             Source::Registered { desk, token } => {
                 let former = Some(&self.process);
                 NodeProcess::registered(desk, &self.config, token, former, RETURN_PATIENCE)?

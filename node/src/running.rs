@@ -8,6 +8,7 @@ use std::io::{self, Write as _};
 use std::path::Path;
 
 use rustix::process::{Pid, Signal, kill_process};
+use scheduler::SiteId;
 use serde::{Deserialize, Serialize};
 
 use crate::control::api::ReadyLine;
@@ -101,12 +102,23 @@ impl Running {
         fs::rename(new, dir.join(FILE))
     }
 
+    /// A process of a site of which nothing is known: it does not run.
+    pub fn unknown(site: SiteId, name: String) -> Running {
+        let (peer_id, listen, http) = (String::new(), Vec::new(), String::new());
+        let ready = ReadyLine { site, name, peer_id, listen, http, metrics: None };
+        Running { process: ProcessMark { id: 0, began: String::new() }, ready }
+    }
+
     /// The process that serves a data directory, if it runs. A file that makes no sense names none: who starts a
     /// node there nevertheless is refused by its lock.
     pub fn of(dir: &Path) -> Option<Running> {
+        Running::last_of(dir).filter(|running| running.process.is_alive())
+    }
+
+    /// The process that served a data directory last, whether or not it runs.
+    pub fn last_of(dir: &Path) -> Option<Running> {
         let text = fs::read_to_string(dir.join(FILE)).ok()?;
-        let running: Running = serde_json::from_str(&text).ok()?;
-        running.process.is_alive().then_some(running)
+        serde_json::from_str(&text).ok()
     }
 
     /// Those that serve the directories in a folder, in the order of sites.
@@ -120,8 +132,6 @@ impl Running {
 
 #[cfg(test)]
 mod tests {
-    use scheduler::SiteId;
-
     use super::*;
 
     fn ready() -> ReadyLine {
@@ -147,6 +157,7 @@ mod tests {
         Running::write(&dir, &ready()).unwrap();
         let running = Running { process: ProcessMark::of_this(), ready: ready() };
         assert_eq!(Running::all_in(folder.path()), std::slice::from_ref(&running));
+        assert_eq!(Running::last_of(&dir).as_ref(), Some(&running));
 
         let gone = ProcessMark { began: "another time".to_string(), ..running.process };
         let text = serde_json::to_string(&Running { process: gone, ..running }).unwrap();

@@ -14,6 +14,7 @@ pub mod links;
 pub mod merge;
 pub mod orders;
 pub mod outages;
+pub mod past;
 pub mod plan;
 pub mod reception;
 pub mod record;
@@ -40,6 +41,7 @@ use self::audit::Audit;
 use self::calibration::Calibration;
 use self::orders::Orders;
 use self::outages::Outages;
+use self::past::Past;
 use self::plan::Plan;
 use self::reception::{Nodes, Reception, ReceptionArgs};
 use self::record::Record;
@@ -266,8 +268,9 @@ pub fn command(args: &RunArgs) -> anyhow::Result<u8> {
     let begun = Instant::now();
     let lead = START_LEAD + START_LEAD_PER_NODE * u32::try_from(plan.nodes.len()).unwrap_or(u32::MAX);
     let order = start_order(plan.factor, plan.origin, lead);
+    let outages = Outages::new(&experiment.faults, &plan, &jobs, order);
     let mut record = match plan::may_attach(&experiment) && reception.is_none() {
-        true => Some(Record::new(&said, &jobs, text, order, measured)?),
+        true => Some(Record::new(&said, &jobs, text, order, measured, outages.past().clone())?),
         false => None,
     };
     if let Some(record) = &record {
@@ -301,6 +304,7 @@ pub fn command(args: &RunArgs) -> anyhow::Result<u8> {
         server: server.as_ref(),
         source: args.scrape.source(&experiment.name),
         orders: Orders::new(come, given, &jobs.jobs, order),
+        outages,
         record: record.as_mut(),
     };
     let (mut ended, jobs) = drive(course, fleet, &mut sink)?;
@@ -527,6 +531,8 @@ struct Course<'a> {
     source: Source,
     /// Orders that are given meanwhile.
     orders: Orders,
+    /// What happens to sites.
+    outages: Outages,
     /// What another coordinator would need.
     record: Option<&'a mut Record>,
 }
@@ -617,6 +623,13 @@ impl Onlooker for Eyes<'_> {
         });
     }
 
+    fn noted(&mut self, past: &Past) {
+        if let Some(record) = &mut self.record {
+            record.past.clone_from(past);
+            self.failed = record.write().err().or(self.failed.take());
+        }
+    }
+
     fn last(&mut self, fleet: &mut Fleet) {
         self.comparison.scrape(fleet, self.interrupt);
     }
@@ -625,9 +638,8 @@ impl Onlooker for Eyes<'_> {
 /// To the end of the nodes, and judges what they did. Also all jobs that there were in the end.
 fn drive(course: Course<'_>, mut fleet: Fleet, sink: &mut Sink) -> anyhow::Result<(Ended, Jobs)> {
     let Course { experiment, plan, jobs, tolerance, mut warnings, .. } = course;
-    let Course { simulated, interrupt, server, mut orders, record, source, .. } = course;
+    let Course { simulated, interrupt, server, mut orders, mut outages, record, source, .. } = course;
     let audit = Audit::new(&experiment.grid, &jobs.jobs);
-    let mut outages = Outages::new(&experiment.faults, plan, jobs, orders.clock());
     let comparison = Comparison::new(source, &experiment.grid, &jobs.jobs);
     let (injected, failed, name) = (Vec::new(), None, experiment.name.as_str());
     let last = plan.origin;
@@ -649,7 +661,7 @@ fn drive(course: Course<'_>, mut fleet: Fleet, sink: &mut Sink) -> anyhow::Resul
     });
     let Eyes { audit, comparison, sink, injected, last, failed, .. } = eyes;
     if let Some(error) = failed {
-        warnings.push(format!("orders could not be kept for `stealgrid attach`: {error}"));
+        warnings.push(format!("what was done could not be kept for `stealgrid attach`: {error}"));
     }
     let jobs = jobs.with(injected);
     let statuses = watch.last_statuses();

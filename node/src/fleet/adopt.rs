@@ -1,24 +1,45 @@
 //! Taking over the nodes of a coordinator that has ended: those that still run as they are, the others by starting them
 //! again with their journals.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Instant;
 
+use rustix::process::Signal;
+use scheduler::SiteId;
+
+use super::outages::signal;
 use super::secrets::Secrets;
-use super::{END_PATIENCE, END_POLL, Fleet, FleetError, Member, Source};
+use super::{END_PATIENCE, END_POLL, Fleet, FleetError, Member, Source, Whereabouts};
 use crate::config::NodeConfig;
 use crate::exit;
+use crate::journal::inspect::{Remains, remains};
 use crate::running::Running;
 use crate::spawn::{NodeProcess, SpawnError, SpawnOrder};
 
+/// Nodes that were taken over.
+#[derive(Debug)]
+pub struct Adopted {
+    /// All of them. Nothing was fetched from any yet.
+    pub fleet: Fleet,
+    /// The names of those that had ended and were started again.
+    pub started: Vec<String>,
+    /// What sites that never come back have left, with all their events.
+    pub remains: BTreeMap<SiteId, Remains>,
+}
+
 impl Fleet {
     /// Takes over the nodes of these sites, in the order of the grid, which another coordinator has started in the
-    /// order's folder and left; and the names of those that had ended and were started again. Nothing was fetched from
-    /// any yet. Call it on a thread that lives as long as the fleet.
+    /// order's folder and left. Those that are `away` are not started again; one that is down and runs was begun and is
+    /// up, and one that stood still goes on. Call it on a thread that lives as long as the fleet.
     ///
     /// # Errors
     /// If a node cannot be read about, reached or started. Those that ran are left alone, and can be taken over again.
-    pub fn adopt(order: &SpawnOrder, sites: &[String]) -> Result<(Fleet, Vec<String>), FleetError> {
+    pub fn adopt(
+        order: &SpawnOrder,
+        sites: &[String],
+        away: &BTreeMap<SiteId, Whereabouts>,
+    ) -> Result<Adopted, FleetError> {
         let mut configs = Vec::with_capacity(sites.len());
         for site in sites {
             configs.push(read(&order.folder.join(format!("{site}.json")))?);
@@ -32,9 +53,23 @@ impl Fleet {
             secrets = Secrets::share(&order.folder, &mut configs)?;
         }
         let (mut nodes, mut started) = (Vec::with_capacity(sites.len()), Vec::new());
+        let mut left = BTreeMap::new();
         for (config, site) in configs.into_iter().zip(sites) {
+            let whereabouts = away.get(&config.site).copied().unwrap_or_default();
             let process = match running(&config) {
-                Some(running) => NodeProcess::adopt(order, &config, running)?,
+                Some(running) => {
+                    let process = NodeProcess::adopt(order, &config, running)?;
+                    signal(&process, Signal::CONT)?;
+                    process
+                }
+                None if matches!(whereabouts, Whereabouts::Down | Whereabouts::Gone) => {
+                    let (member, remains) = absent(order, config, whereabouts)?;
+                    if whereabouts == Whereabouts::Gone {
+                        left.insert(member.config.site, remains);
+                    }
+                    nodes.push(member);
+                    continue;
+                }
                 None => match start_again(order, &config)? {
                     (process, true) => {
                         started.push(site.clone());
@@ -53,8 +88,27 @@ impl Fleet {
         if !nobody {
             fleet.secrets = Secrets::of(&order.folder);
         }
-        Ok((fleet, started))
+        Ok(Adopted { fleet, started, remains: left })
     }
+}
+
+/// A node that has ended and is not started again now, with its events, and what it has left.
+fn absent(
+    order: &SpawnOrder,
+    config: NodeConfig,
+    whereabouts: Whereabouts,
+) -> Result<(Member, Remains), FleetError> {
+    let name = crate::spawn::name_of(&config);
+    let dir = config.data_dir.as_deref().unwrap_or(Path::new(""));
+    let remains =
+        remains(dir, 0).map_err(|error| FleetError::BadEnd { name: name.clone(), how: error.to_string() })?;
+    let last = Running::last_of(dir).unwrap_or_else(|| Running::unknown(config.site, name));
+    let process = NodeProcess::adopt(order, &config, last)?;
+    let mut member = Member::new(config, process);
+    member.whereabouts = whereabouts;
+    member.next_event = remains.events.len() as u64;
+    member.unfetched.clone_from(&remains.events);
+    Ok((member, remains))
 }
 
 /// Ends the nodes that serve data directories in a folder, and removes the secrets that they share. For a coordinator
@@ -72,7 +126,10 @@ fn running(config: &NodeConfig) -> Option<Running> {
 
 /// Starts a node that has ended, and says so; or takes over the one that its coordinator started just before it ended
 /// itself, and that was not up yet.
-fn start_again(order: &SpawnOrder, config: &NodeConfig) -> Result<(NodeProcess, bool), FleetError> {
+pub(super) fn start_again(
+    order: &SpawnOrder,
+    config: &NodeConfig,
+) -> Result<(NodeProcess, bool), FleetError> {
     let deadline = Instant::now() + END_PATIENCE;
     loop {
         let error = match NodeProcess::spawn_again(order, config) {

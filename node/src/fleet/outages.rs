@@ -237,7 +237,7 @@ impl Member {
     }
 }
 
-fn signal(process: &NodeProcess, signal: Signal) -> Result<(), FleetError> {
+pub(super) fn signal(process: &NodeProcess, signal: Signal) -> Result<(), FleetError> {
     let id = process.id().ok_or_else(|| FleetError::BadEnd {
         name: process.ready_line().name.clone(),
         how: "a process of another machine gets no signals from here".to_string(),

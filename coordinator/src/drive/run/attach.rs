@@ -4,15 +4,20 @@
 //! over or started again, get the jobs and the order to start that they have not got, and tell all events from the
 //! first on; from there everything is as in [`super`].
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use clap::Parser as _;
-use node::fleet::Fleet;
+use node::clock::StartOrder;
+use node::fleet::{Adopted, Fleet};
+use node::journal::inspect::Remains;
 use node::spawn::SpawnOrder;
 use node::telemetry::LogArgs;
+use scheduler::{EventKind, JobId, SiteId, TimedJob};
 
 use super::calibration::Calibration;
 use super::orders::Orders;
+use super::outages::Outages;
 use super::plan::Plan;
 use super::record::Record;
 use super::{
@@ -96,15 +101,20 @@ pub fn command(args: &AttachArgs) -> anyhow::Result<u8> {
     }
     let known = jobs;
     let jobs = known.with(injected(&record.orders).collect());
-    let (fleet, warnings) = match take_over(&experiment, &jobs, &plan, &record, run.log) {
-        Ok(taken) => taken,
-        Err(failure) => {
-            eprintln!("error: {}", failure.reason);
-            return Ok(failure.code);
-        }
-    };
+    let clock = record.orders.iter().rev().find_map(|given| given.clock).unwrap_or(record.start);
+    let (Adopted { fleet, remains, .. }, warnings) =
+        match take_over(&experiment, &jobs, &plan, &record, &clock, run.log) {
+            Ok(taken) => taken,
+            Err(failure) => {
+                eprintln!("error: {}", failure.reason);
+                return Ok(failure.code);
+            }
+        };
     interrupt.also_end(&experiment.outputs.dir.join("nodes"));
+    let outages = Outages::new(&experiment.faults, &plan, &jobs, clock);
+    let outages = outages.resumed(record.past.clone(), remains, &fleet);
     record.attached += 1;
+    record.past.clone_from(outages.past());
     record.write()?;
     own::go_on(&dir)?;
     let mut sink = Sink::over(lock, &experiment, &jobs)?;
@@ -119,6 +129,7 @@ pub fn command(args: &AttachArgs) -> anyhow::Result<u8> {
         server: None,
         source: run.scrape.source(&experiment.name),
         orders: Orders::new(None, record.orders.clone(), &jobs.jobs, record.start),
+        outages,
         record: Some(&mut record),
     };
     let (mut ended, jobs) = drive(course, fleet, &mut sink)?;
@@ -144,14 +155,16 @@ fn load(record: &Record) -> Result<(RunArgs, Experiment, Jobs), u8> {
     Ok((run, experiment, jobs))
 }
 
-/// Takes over the nodes and tells them what they have not been told; and what the reader should know.
+/// Takes over the nodes and tells them what they have not been told; also what sites that never come back have left, and
+/// what the reader should know.
 fn take_over(
     experiment: &Experiment,
     jobs: &Jobs,
     plan: &Plan,
     record: &Record,
+    clock: &StartOrder,
     log: LogArgs,
-) -> Result<(Fleet, Vec<String>), Failure> {
+) -> Result<(Adopted, Vec<String>), Failure> {
     let folder = experiment.outputs.dir.join("nodes");
     let order = SpawnOrder { program: node_program()?, arguments: node_arguments(log), folder };
     let sites: Vec<String> = experiment.grid.sites().iter().map(|site| site.name.clone()).collect();
@@ -160,10 +173,12 @@ fn take_over(
         code: exit::UNEXPECTED,
     };
     // On this thread, which lives as long as the process: the kernel ends a node with the thread that started it.
-    let (mut fleet, started) = Fleet::adopt(&order, &sites).map_err(failed)?;
-    fleet.feed(&jobs.jobs, |job| plan.entry(job)).map_err(failed)?;
-    let clock = record.orders.iter().rev().find_map(|given| given.clock).unwrap_or(record.start);
-    let late = fleet.start_by(&clock).map_err(failed)?;
+    let mut adopted = Fleet::adopt(&order, &sites, &record.past.away()).map_err(failed)?;
+    let Adopted { fleet, started, remains } = &mut adopted;
+    let holders = holders(&jobs.jobs, plan, record, remains);
+    let held = jobs.jobs.iter().filter(|job| holders.contains_key(&job.spec.id));
+    fleet.feed(&held.copied().collect::<Vec<_>>(), |job| holders[&job.spec.id]).map_err(failed)?;
+    let late = fleet.start_by(clock).map_err(failed)?;
     let mut warnings = Vec::new();
     if !started.is_empty() {
         let all = started.len() == sites.len();
@@ -181,7 +196,35 @@ fn take_over(
     for warning in &warnings {
         eprintln!("note: {warning}");
     }
-    Ok((fleet, warnings))
+    Ok((adopted, warnings))
+}
+
+/// Who is to submit each job, but for those that sites which never come back have submitted.
+fn holders(
+    jobs: &[TimedJob],
+    plan: &Plan,
+    record: &Record,
+    remains: &BTreeMap<SiteId, Remains>,
+) -> BTreeMap<JobId, SiteId> {
+    let submitted = |remains: &Remains| -> BTreeSet<JobId> {
+        let job = |kind: &EventKind| match kind {
+            EventKind::Submitted { job, .. } => Some(*job),
+            _ => None,
+        };
+        remains.events.iter().filter_map(|event| job(&event.kind)).collect()
+    };
+    let submitted: BTreeMap<SiteId, _> =
+        remains.iter().map(|(site, remains)| (*site, submitted(remains))).collect();
+    let entries: BTreeMap<JobId, SiteId> =
+        record.orders.iter().filter_map(|given| Some((given.job?.spec.id, given.entry?))).collect();
+    let grid = plan.grid();
+    let holder = |job: &TimedJob| {
+        let id = job.spec.id;
+        let meant = entries.get(&id).copied().unwrap_or_else(|| plan.entry(job));
+        let has = |site: SiteId| submitted.get(&site).is_some_and(|jobs| jobs.contains(&id));
+        Some((id, record.past.holder(&grid, meant, &job.spec, has)?))
+    };
+    jobs.iter().filter_map(holder).collect()
 }
 
 fn times(attached: u32) -> String {

@@ -46,9 +46,14 @@ impl Merge {
                 EventKind::Begun { how } => how == BeginCause::Join,
                 _ => false,
             };
-            let between = held.said.iter().rposition(first).unwrap_or(held.said.len());
-            for said in held.said.drain(between..) {
-                held.own.push(Event { at: said.at.clamp(held.latest, event.at), ..said });
+            let last = |said: &Event| matches!(said.kind, EventKind::Begun { .. });
+            // All that was said of earlier lives may have come at once, and of some ends nothing was said.
+            let from = held.said.iter().position(first).filter(|&from| held.said[from].at <= event.at);
+            if let Some(from) = from {
+                let to = held.said[from..].iter().position(last).map_or(held.said.len(), |to| from + to + 1);
+                for said in held.said.drain(from..to) {
+                    held.own.push(Event { at: said.at.clamp(held.latest, event.at), ..said });
+                }
             }
         }
         held.latest = event.at;
@@ -149,6 +154,24 @@ mod tests {
             ended(9, EndCause::Death),
         ];
         assert_eq!(passed, expected);
+
+        // The same of all lives at once, of which the second is known of by the site alone.
+        let mut merge = Merge::new(1);
+        let mut passed = Vec::new();
+        let [pause, resume] = [ended(8, EndCause::Pause), begun(9, BeginCause::Resume)];
+        let first = [ended(2, EndCause::Crash), begun(3, BeginCause::Restart)];
+        let third = [ended(6, EndCause::Crash), begun(7, BeginCause::Restart)];
+        for said in [first, third, [pause, resume]].concat() {
+            merge.say(said);
+        }
+        for own in [event(1, 1, 1), recovered(4), event(1, 4, 2), recovered(5), event(1, 5, 3), recovered(7)]
+        {
+            merge.push(own);
+        }
+        merge.finish(&mut |event| passed.push(*event));
+        let lives = [vec![event(1, 1, 1)], first.to_vec(), vec![recovered(4), event(1, 4, 2), recovered(5)]];
+        let rest = [vec![event(1, 5, 3)], third.to_vec(), vec![recovered(7), pause, resume]];
+        assert_eq!(passed, [lives.concat(), rest.concat()].concat());
 
         // One that joins is told the time when it has begun.
         let mut merge = Merge::new(1);

@@ -10,10 +10,10 @@ use node::Fleet;
 use node::clock::StartOrder;
 use node::control::api::{LinksOrder, Phase, Status};
 use node::fleet::{FleetError, Whereabouts, start_order};
-use scheduler::{Event, Grid, JobId, JobSpec, SiteId, Span, Time, TimedJob};
+use scheduler::{Grid, JobId, JobSpec, SiteId, Span, Time, TimedJob};
 use tokio::sync::mpsc::Receiver;
 
-use super::outages::Outages;
+use super::outages::{Outages, Witness};
 use super::plan::{Plan, trace_span};
 use crate::drive::Interrupt;
 use crate::experiment::Experiment;
@@ -132,19 +132,19 @@ impl Orders {
         self.clock.is_halted()
     }
 
-    /// Carries out the orders that have come: those that it could. Events of sites that never come back go to the sink.
+    /// Carries out the orders that have come: those that it could.
     ///
     /// # Errors
     /// If a node does not do what it must.
     pub fn carry_out(
         &mut self,
         stage: &mut Stage<'_>,
-        sink: &mut impl FnMut(Event),
+        witness: &mut impl Witness,
     ) -> Result<Vec<Given>, FleetError> {
         let mut done = Vec::new();
         while let Some(Asked { order, answer }) = self.come.as_mut().and_then(|come| come.try_recv().ok()) {
             let outcome = match self.given.len() < ORDERS_MAX {
-                true => self.obey(order, stage, sink)?,
+                true => self.obey(order, stage, witness)?,
                 false => Err(format!("a run takes {ORDERS_MAX} orders; this one had them")),
             };
             if let Ok(given) = &outcome {
@@ -162,7 +162,7 @@ impl Orders {
         &mut self,
         order: Order,
         stage: &mut Stage<'_>,
-        sink: &mut impl FnMut(Event),
+        witness: &mut impl Witness,
     ) -> Result<Result<Given, String>, FleetError> {
         let at = stage.outages.now();
         let plain = |done: Result<String, String>| done.map(|done| Given::new(at, order, done));
@@ -173,7 +173,7 @@ impl Orders {
             Order::Inject(inject) => self.inject(inject, at, stage),
             Order::Cut(ends) => plain(self.cut(ends, true, stage)),
             Order::Mend(ends) => plain(self.cut(ends, false, stage)),
-            Order::Kill(kill) => plain(self.kill(kill, stage, sink)?),
+            Order::Kill(kill) => plain(self.kill(kill, stage, witness)?),
         })
     }
 
@@ -263,7 +263,7 @@ impl Orders {
             job.run_time,
             grid.site(entry).name
         );
-        Ok(Given { job: Some(job), ..Given::new(at, Order::Inject(inject), done) })
+        Ok(Given { job: Some(job), entry: Some(entry), ..Given::new(at, Order::Inject(inject), done) })
     }
 
     fn cut(&mut self, ends: Ends, cut: bool, stage: &mut Stage<'_>) -> Result<String, String> {
@@ -306,7 +306,7 @@ impl Orders {
         &mut self,
         kill: Kill,
         stage: &mut Stage<'_>,
-        sink: &mut impl FnMut(Event),
+        witness: &mut impl Witness,
     ) -> Result<Result<String, String>, FleetError> {
         let site = match site_of(&stage.plan.grid(), kill.site) {
             Ok(site) => site,
@@ -317,7 +317,7 @@ impl Orders {
         };
         // A run that starts no node again loses it, whatever the order says.
         let comes_back = !kill.for_good && stage.plan.may_restart();
-        stage.outages.kill(site, comes_back.then_some(down), stage.fleet, sink)
+        stage.outages.kill(site, comes_back.then_some(down), stage.fleet, witness)
     }
 
     /// Stops the clocks that run and should stand still, or lets those go on that should.

@@ -3,7 +3,7 @@
 //! lease, by the rule that the simulator follows, too ([`protocol::membership::operator`]). A site that was told to leave
 //! and has nothing left to do ends. All this is said as events, which no node could say of itself.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -16,6 +16,7 @@ use protocol::membership::operator;
 use scheduler::event::{BeginCause, EndCause};
 use scheduler::{Event, EventKind, Grid, JobId, SiteId, Span, Time, TimedJob};
 
+use super::past::{Deed, Late, Parted, Past, Step};
 use super::plan::{Plan, wall_span};
 use crate::experiment::faults::{Fault, What};
 use crate::experiment::jobs::Jobs;
@@ -23,34 +24,12 @@ use crate::experiment::jobs::Jobs;
 /// How long a node of a site that has left may take to end before it is killed.
 const STOP_PATIENCE: Duration = Duration::from_secs(5);
 
-/// What is done to a process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Deed {
-    Kill,
-    /// The same, and it never comes back.
-    End,
-    Begin,
-    /// The same, for the first time.
-    Join,
-    Pause,
-    Resume,
-    Leave,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Step {
-    at: Time,
-    site: SiteId,
-    deed: Deed,
-}
-
-/// A site that never comes back.
-#[derive(Debug)]
-struct Dead {
-    since: Time,
-    remains: Remains,
-    /// Whether others were told to adopt its jobs.
-    settled: bool,
+/// Who hears what is done.
+pub trait Witness {
+    /// Something happened at a site that never comes back.
+    fn event(&mut self, event: Event);
+    /// So much was done, to be kept before anything follows from it.
+    fn note(&mut self, past: &Past);
 }
 
 /// What happens to the sites of a run.
@@ -63,16 +42,15 @@ pub struct Outages {
     may_lose: bool,
     start: StartOrder,
     planned: bool,
-    /// Whether a site was killed by order.
-    ordered: bool,
-    steps: VecDeque<Step>,
-    /// What nobody has fetched yet of what happened to sites.
-    said: Vec<Event>,
-    /// Sites that were told to leave and are still there.
-    leaving: BTreeSet<SiteId>,
-    dead: BTreeMap<SiteId, Dead>,
-    /// Epochs of adopted jobs.
-    adopted: BTreeMap<JobId, u32>,
+    past: Past,
+    /// How much of what was said of sites was fetched.
+    fetched: usize,
+    /// What sites that died have left.
+    remains: BTreeMap<SiteId, Remains>,
+    /// Until when there was no coordinator, if another went on.
+    alone_until: Option<Time>,
+    /// Sites that leave and began again since, which have forgotten it.
+    forgetful: BTreeSet<SiteId>,
 }
 
 impl Outages {
@@ -82,6 +60,7 @@ impl Outages {
         steps.sort_by_key(|step| step.at);
         let (at, kind) = (plan.origin, EventKind::Ended { how: EndCause::Absent });
         let said = late(faults).map(|site| Event { at, site, kind }).collect();
+        let past = Past { steps: steps.into(), said, down: late(faults).collect(), ..Past::default() };
         Outages {
             grid: plan.grid(),
             run_times: jobs.jobs.iter().map(|job| (job.spec.id, job.run_time)).collect(),
@@ -89,26 +68,57 @@ impl Outages {
             may_lose: plan.options().lease.is_some() && plan.nodes.iter().all(|node| node.data_dir.is_some()),
             start,
             planned: !faults.is_empty(),
-            ordered: false,
-            steps: steps.into(),
-            said,
-            leaving: BTreeSet::new(),
-            dead: BTreeMap::new(),
-            adopted: BTreeMap::new(),
+            past,
+            fetched: 0,
+            remains: BTreeMap::new(),
+            alone_until: None,
+            forgetful: BTreeSet::new(),
         }
     }
 
-    /// Does everything that is due. Events of sites that never come back go to the sink.
+    /// The same for a run that another coordinator has left, with what it has done. The nodes were taken over, and those
+    /// that stood still go on: the system continues processes whose parent has ended.
+    pub fn resumed(self, past: Past, remains: BTreeMap<SiteId, Remains>, fleet: &Fleet) -> Outages {
+        let mut outages = Outages { past, remains, ..self };
+        let now = outages.now();
+        outages.alone_until = Some(now);
+        outages.forgetful.clone_from(&outages.past.leaving);
+        for site in std::mem::take(&mut outages.past.paused) {
+            if let Some(step) = outages.past.take_step(site, &[Deed::Resume]) {
+                outages.come_late(step, now);
+            }
+            outages.say(site, now, EventKind::Begun { how: BeginCause::Resume });
+        }
+        for site in outages.past.down.clone() {
+            // It was begun, and that was not kept.
+            if fleet.whereabouts(site) == Whereabouts::Up {
+                outages.past.down.remove(&site);
+                let step = outages.past.take_step(site, &[Deed::Begin, Deed::Join]);
+                let join = step.is_some_and(|step| step.deed == Deed::Join);
+                let how = if join { BeginCause::Join } else { BeginCause::Restart };
+                outages.say(site, step.map_or(now, |step| step.at), EventKind::Begun { how });
+            }
+        }
+        outages
+    }
+
+    /// What was done so far.
+    pub fn past(&self) -> &Past {
+        &self.past
+    }
+
+    /// Does everything that is due. What is done is told to the witness.
     ///
     /// # Errors
     /// If a process cannot be had where it should be.
-    pub fn carry_out(&mut self, fleet: &mut Fleet, sink: &mut impl FnMut(Event)) -> Result<(), FleetError> {
-        while let Some(step) = self.steps.front().copied().filter(|step| step.at <= self.now()) {
-            self.steps.pop_front();
-            self.act(step, fleet, sink)?;
+    pub fn carry_out(&mut self, fleet: &mut Fleet, witness: &mut impl Witness) -> Result<(), FleetError> {
+        while let Some(step) = self.past.steps.front().copied().filter(|step| step.at <= self.now()) {
+            self.past.steps.pop_front();
+            self.act(step, fleet, witness)?;
         }
-        self.see_off(fleet, sink)?;
-        self.settle(fleet)
+        self.remind(fleet);
+        self.see_off(fleet, witness)?;
+        self.settle(fleet, witness)
     }
 
     /// Kills a site by order, which begins again so much later, unless it is for good. What is done, or why nothing is.
@@ -120,10 +130,10 @@ impl Outages {
         site: SiteId,
         down: Option<Span>,
         fleet: &mut Fleet,
-        sink: &mut impl FnMut(Event),
+        witness: &mut impl Witness,
     ) -> Result<Result<String, String>, FleetError> {
         let name = self.grid.site(site).name.clone();
-        if fleet.whereabouts(site) != Whereabouts::Up || self.leaving.contains(&site) {
+        if fleet.whereabouts(site) != Whereabouts::Up || self.past.leaving.contains(&site) {
             return Ok(Err(format!("{name} is not there, or is about to leave")));
         }
         if down.is_none() && !(self.may_lose && fleet.keeps_journals_here()) {
@@ -137,19 +147,20 @@ impl Outages {
                 "{name} keeps no journal, so its jobs would be lost and the run over; give the run [node] journal"
             )));
         }
-        self.ordered = true;
+        self.past.ordered = true;
         let now = self.now();
-        let deed = if down.is_some() { Deed::Kill } else { Deed::End };
-        self.act(Step { at: now, site, deed }, fleet, sink)?;
-        Ok(Ok(match down {
-            None => format!("{name} was killed for good"),
+        let (deed, done) = match down {
+            None => (Deed::End, format!("{name} was killed for good")),
             Some(down) => {
                 let at = now.saturating_add(down);
-                let place = self.steps.partition_point(|step| step.at <= at);
-                self.steps.insert(place, Step { at, site, deed: Deed::Begin });
-                format!("{name} was killed, and begins again with its journal at {at} s")
+                let place = self.past.steps.partition_point(|step| step.at <= at);
+                // Before the kill, with which it is kept.
+                self.past.steps.insert(place, Step { at, site, deed: Deed::Begin });
+                (Deed::Kill, format!("{name} was killed, and begins again with its journal at {at} s"))
             }
-        }))
+        };
+        self.act(Step { at: now, site, deed }, fleet, witness)?;
+        Ok(Ok(done))
     }
 
     /// How long a job runs that no workload has.
@@ -160,7 +171,7 @@ impl Outages {
     /// The site where such a job is submitted: the planned one, or who stands in for that if it never comes back.
     pub fn entry(&self, fleet: &Fleet, job: &TimedJob, planned: SiteId) -> Option<SiteId> {
         let stays =
-            |site: SiteId| fleet.whereabouts(site) != Whereabouts::Gone && !self.leaving.contains(&site);
+            |site: SiteId| fleet.whereabouts(site) != Whereabouts::Gone && !self.past.leaving.contains(&site);
         match stays(planned) {
             true => Some(planned),
             false => operator::successor(&self.grid, planned, &job.spec, stays),
@@ -174,16 +185,28 @@ impl Outages {
 
     /// What happened to sites since the last time, in order.
     pub fn said(&mut self) -> Vec<Event> {
-        std::mem::take(&mut self.said)
+        let said = self.past.said[self.fetched..].to_vec();
+        self.fetched = self.past.said.len();
+        said
+    }
+
+    /// What the reader should know.
+    pub fn warnings(&self) -> impl Iterator<Item = String> {
+        self.past.late.iter().map(ToString::to_string)
     }
 
     fn say(&mut self, site: SiteId, at: Time, kind: EventKind) {
-        self.said.push(Event { at, site, kind });
+        self.past.said.push(Event { at, site, kind });
     }
 
-    fn act(&mut self, step: Step, fleet: &mut Fleet, sink: &mut impl FnMut(Event)) -> Result<(), FleetError> {
+    fn come_late(&mut self, step: Step, done: Time) {
+        let site = self.grid.site(step.site).name.clone();
+        self.past.late.push(Late { site, step, done });
+    }
+
+    fn act(&mut self, step: Step, fleet: &mut Fleet, witness: &mut impl Witness) -> Result<(), FleetError> {
         let Step { at, site, deed } = step;
-        if self.dead.contains_key(&site) {
+        if self.past.is_dead(site) {
             return Ok(());
         }
         let name = self.grid.site(site).name.clone();
@@ -193,7 +216,7 @@ impl Outages {
             (Deed::Kill | Deed::End | Deed::Pause | Deed::Leave, Whereabouts::Up) => true,
             (Deed::Resume, Whereabouts::Paused) => true,
             // Killed by order meanwhile, or back already.
-            _ => !self.ordered,
+            _ => !self.past.ordered,
         };
         if !fits {
             eprintln!(
@@ -201,68 +224,95 @@ impl Outages {
             );
             return Ok(());
         }
+        if self.alone_until.is_some_and(|until| at < until) {
+            self.come_late(step, now);
+        }
         match deed {
             Deed::Kill => {
                 eprintln!("note: node {name} is killed at {at} s");
                 let killed = self.start.at(fleet.kill(site)?);
+                self.past.down.insert(site);
                 self.say(site, killed, EventKind::Ended { how: EndCause::Crash });
             }
             Deed::End => {
                 eprintln!("note: node {name} is killed at {at} s, for good");
                 let killed = self.start.at(fleet.kill(site)?);
-                self.bury(site, EndCause::Death, killed, fleet, sink)?;
+                self.bury(site, EndCause::Death, killed, fleet, witness)?;
             }
             Deed::Begin | Deed::Join => {
                 eprintln!("note: node {name} begins at {at} s");
                 fleet.begin_again(site, &self.start)?;
+                self.past.down.remove(&site);
+                if self.past.leaving.contains(&site) {
+                    self.forgetful.insert(site);
+                }
                 let how = if deed == Deed::Join { BeginCause::Join } else { BeginCause::Restart };
                 self.say(site, now, EventKind::Begun { how });
             }
             Deed::Pause => {
                 eprintln!("note: node {name} stands still at {at} s");
                 fleet.pause(site)?;
+                self.past.paused.insert(site);
                 self.say(site, self.now(), EventKind::Ended { how: EndCause::Pause });
             }
             Deed::Resume => {
                 eprintln!("note: node {name} goes on at {at} s");
                 fleet.resume(site)?;
+                self.past.paused.remove(&site);
                 self.say(site, now, EventKind::Begun { how: BeginCause::Resume });
             }
             Deed::Leave => {
                 eprintln!("note: site {name} leaves at {at} s");
                 fleet.leave(site)?;
-                self.leaving.insert(site);
+                self.past.leaving.insert(site);
                 self.say(site, now, EventKind::Dismissed {});
             }
         }
+        witness.note(&self.past);
         Ok(())
     }
 
+    /// Tells sites to leave once more that have forgotten it. One that is not ready for that is told later.
+    fn remind(&mut self, fleet: &mut Fleet) {
+        for site in std::mem::take(&mut self.forgetful) {
+            let up = fleet.whereabouts(site) == Whereabouts::Up;
+            if self.past.leaving.contains(&site) && !(up && fleet.leave(site).is_ok()) {
+                self.forgetful.insert(site);
+            }
+        }
+    }
+
     /// Ends the nodes of sites that have left.
-    fn see_off(&mut self, fleet: &mut Fleet, sink: &mut impl FnMut(Event)) -> Result<(), FleetError> {
-        for site in self.leaving.clone() {
+    fn see_off(&mut self, fleet: &mut Fleet, witness: &mut impl Witness) -> Result<(), FleetError> {
+        for site in self.past.leaving.clone() {
             if !fleet.has_left(site) {
                 continue;
             }
-            let Some(remains) = fleet.dismiss(site, STOP_PATIENCE, sink)? else { continue };
-            self.send_elsewhere(site, remains.arrivals, fleet);
-            self.leaving.remove(&site);
+            let dismissed = fleet.dismiss(site, STOP_PATIENCE, &mut |event| witness.event(event))?;
+            let Some(remains) = dismissed else { continue };
+            let at = self.now();
+            self.part(site, at, false, remains.arrivals, fleet);
             eprintln!("note: site {} has left", self.grid.site(site).name);
-            self.say(site, self.now(), EventKind::Ended { how: EndCause::Leave });
+            self.say(site, at, EventKind::Ended { how: EndCause::Leave });
+            witness.note(&self.past);
         }
         Ok(())
     }
 
     /// Whether a site that has left is still to be ended.
     pub fn anybody_has_left(&self, fleet: &Fleet) -> bool {
-        self.leaving.iter().any(|&site| fleet.has_left(site))
+        self.past.leaving.iter().any(|&site| fleet.has_left(site))
     }
 
     /// A node was found at a time to have ended, and has begun again by now.
-    pub fn found_ended(&mut self, name: &str, at: Time) {
+    pub fn found_ended(&mut self, name: &str, at: Time, witness: &mut impl Witness) {
         if let Some(site) = self.site(name) {
             self.say(site, at, EventKind::Ended { how: EndCause::Found });
             self.say(site, self.now(), EventKind::Begun { how: BeginCause::Restart });
+            if self.past.leaving.contains(&site) {
+                self.forgetful.insert(site);
+            }
+            witness.note(&self.past);
         }
     }
 
@@ -276,84 +326,114 @@ impl Outages {
         how: EndCause,
         at: Time,
         fleet: &mut Fleet,
-        sink: &mut impl FnMut(Event),
+        witness: &mut impl Witness,
     ) -> Result<(), FleetError> {
-        let mut remains = fleet.give_up(site, sink)?;
+        let mut remains = fleet.give_up(site, &mut |event| witness.event(event))?;
         let arrivals = std::mem::take(&mut remains.arrivals);
-        self.send_elsewhere(site, arrivals, fleet);
-        self.leaving.remove(&site);
-        self.dead.insert(site, Dead { since: at, remains, settled: false });
+        self.remains.insert(site, remains);
+        self.part(site, at, true, arrivals, fleet);
         self.say(site, at, EventKind::Ended { how });
+        witness.note(&self.past);
         Ok(())
     }
 
-    /// Users of a site that never comes back go to others.
-    fn send_elsewhere(&self, site: SiteId, arrivals: Vec<TimedJob>, fleet: &mut Fleet) {
+    /// A site never comes back: its users go to others. They hear of it at the next look at the nodes.
+    fn part(&mut self, site: SiteId, at: Time, died: bool, arrivals: Vec<TimedJob>, fleet: &mut Fleet) {
+        self.past.leaving.remove(&site);
+        let others = self.grid.sites().iter().map(|other| other.id);
+        let there: BTreeSet<SiteId> = others.filter(|other| self.is_there(fleet, *other)).collect();
         let mut elsewhere: BTreeMap<SiteId, Vec<TimedJob>> = BTreeMap::new();
         for job in arrivals {
-            let there = |other: SiteId| self.is_there(fleet, other);
+            let there = |other: SiteId| there.contains(&other);
             if let Some(to) = operator::successor(&self.grid, site, &job.spec, there) {
                 elsewhere.entry(to).or_default().push(job);
             }
         }
+        self.past.parted.push(Parted { site, at, there, died, settled: false });
         fleet.hand_over(elsewhere);
     }
 
-    /// Others adopt what sites have left whose lease is over.
-    fn settle(&mut self, fleet: &mut Fleet) -> Result<(), FleetError> {
-        let Some(lease) = self.lease else { return Ok(()) };
-        let now = self.now();
-        let is_over = |dead: &Dead| now.since(dead.since) >= lease;
-        if !self.dead.values().any(|dead| is_over(dead) && !dead.settled) {
-            return Ok(());
+    /// Others adopt what sites have left whose lease is over. Who adopts what is kept before anybody hears of it: told
+    /// again it must be the same, or two would adopt a job under the same epoch.
+    fn settle(&mut self, fleet: &mut Fleet, witness: &mut impl Witness) -> Result<(), FleetError> {
+        if self.past.adopting.is_empty() && self.decide(fleet) {
+            witness.note(&self.past);
         }
-        let over = self.dead.iter().filter(|(_, dead)| is_over(dead));
-        let journals = over.map(|(&site, dead)| (site, &dead.remains.durable)).collect();
-        let adoptions =
-            operator::adoptions(&self.grid, &journals, &self.adopted, |site| self.is_there(fleet, site));
-        let mut by_site: BTreeMap<SiteId, Vec<Adoption>> = BTreeMap::new();
-        for operator::Adoption { job, epoch, to } in adoptions {
-            let run_time = self.run_times.get(&job.id).copied().unwrap_or(job.requested);
-            by_site.entry(to).or_default().push(Adoption { job: TimedJob { spec: job, run_time }, epoch });
-        }
-        for (to, adoptions) in by_site {
-            let name = &self.grid.site(to).name;
-            eprintln!("note: site {name} adopts {} jobs of sites that are gone for good", adoptions.len());
-            fleet.adopt_jobs(to, &adoptions)?;
-            self.adopted.extend(adoptions.iter().map(|adoption| (adoption.job.spec.id, adoption.epoch)));
-        }
-        for dead in self.dead.values_mut().filter(|dead| is_over(dead)) {
-            dead.settled = true;
+        for (to, adoptions) in self.past.adopting.clone() {
+            match fleet.whereabouts(to) {
+                Whereabouts::Up => {
+                    let name = &self.grid.site(to).name;
+                    eprintln!(
+                        "note: site {name} adopts {} jobs of sites that are gone for good",
+                        adoptions.len()
+                    );
+                    fleet.adopt_jobs(to, &adoptions)?;
+                    let epochs = adoptions.iter().map(|adoption| (adoption.job.spec.id, adoption.epoch));
+                    self.past.adopted.extend(epochs);
+                }
+                // If it was told, its journal says so: after its own lease.
+                Whereabouts::Gone => {}
+                Whereabouts::Down | Whereabouts::Paused => continue,
+            }
+            self.past.adopting.remove(&to);
+            witness.note(&self.past);
         }
         Ok(())
     }
 
+    /// Decides who adopts what, if there is anything to be decided.
+    fn decide(&mut self, fleet: &Fleet) -> bool {
+        let Some(lease) = self.lease else { return false };
+        let now = self.now();
+        let is_over = |parted: &Parted| parted.died && now.since(parted.at) >= lease;
+        if !self.past.parted.iter().any(|parted| is_over(parted) && !parted.settled) {
+            return false;
+        }
+        let over: BTreeSet<SiteId> =
+            self.past.parted.iter().filter(|parted| is_over(parted)).map(|parted| parted.site).collect();
+        let of_over = self.remains.iter().filter(|(site, _)| over.contains(site));
+        let journals = of_over.map(|(&site, remains)| (site, &remains.durable)).collect();
+        let adoptions =
+            operator::adoptions(&self.grid, &journals, &self.past.adopted, |site| self.is_there(fleet, site));
+        for operator::Adoption { job, epoch, to } in adoptions {
+            let run_time = self.run_times.get(&job.id).copied().unwrap_or(job.requested);
+            let adoption = Adoption { job: TimedJob { spec: job, run_time }, epoch };
+            self.past.adopting.entry(to).or_default().push(adoption);
+        }
+        for parted in self.past.parted.iter_mut().filter(|parted| over.contains(&parted.site)) {
+            parted.settled = true;
+        }
+        true
+    }
+
     /// Whether a site can be told something and stays.
     fn is_there(&self, fleet: &Fleet, site: SiteId) -> bool {
-        fleet.whereabouts(site) == Whereabouts::Up && !self.leaving.contains(&site)
+        fleet.whereabouts(site) == Whereabouts::Up && !self.past.leaving.contains(&site)
     }
 
     /// Whether nothing happens to any site.
     pub fn is_empty(&self) -> bool {
-        !self.planned && !self.ordered && self.dead.is_empty()
+        !self.planned && !self.past.ordered && self.past.parted.is_empty()
     }
 
     /// Whether jobs of dead sites are still to be adopted, or sites to come back.
     pub fn is_pending(&self) -> bool {
-        let unsettled = self.lease.is_some() && self.dead.values().any(|dead| !dead.settled);
-        unsettled
-            || self.steps.iter().any(|step| matches!(step.deed, Deed::Begin | Deed::Join | Deed::Resume))
+        let unsettled = |parted: &Parted| parted.died && !parted.settled;
+        self.lease.is_some() && self.past.parted.iter().any(unsettled)
+            || !self.past.adopting.is_empty()
+            || self.past.steps.iter().any(|step| matches!(step.deed, Deed::Begin | Deed::Join | Deed::Resume))
     }
 
     /// The site of this name, if others may take over its jobs.
     pub fn site_to_lose(&self, name: &str) -> Option<SiteId> {
         let site = self.site(name)?;
-        (self.may_lose && !self.dead.contains_key(&site)).then_some(site)
+        (self.may_lose && !self.past.is_dead(site)).then_some(site)
     }
 
     /// How long until the next thing is to be done, at most `most`.
     pub fn wait(&self, most: Duration) -> Duration {
-        let next = self.steps.front().map(|step| wall_span(step.at.since(self.now()), self.start.factor));
+        let next =
+            self.past.steps.front().map(|step| wall_span(step.at.since(self.now()), self.start.factor));
         next.map_or(most, |next| next.min(most))
     }
 

@@ -73,10 +73,9 @@ pub fn check(experiment: &Experiment) -> Result<(), RunError> {
     Ok(())
 }
 
-/// Whether another coordinator could go on with a run: everything that it would need is in journals. What the first has
-/// done about sites that are gone is known to it alone.
+/// Whether another coordinator could go on with a run: what it needs of the nodes is in journals.
 pub fn may_attach(experiment: &Experiment) -> bool {
-    experiment.run.journal.is_some() && experiment.faults.is_empty() && experiment.options.lease.is_none()
+    experiment.run.journal.is_some()
 }
 
 /// Everything that is decided before the nodes start.

@@ -13,6 +13,7 @@ use node::control::api::Calibration;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
+use super::past::Past;
 use crate::drive::own::RECORD;
 use crate::experiment::Experiment;
 use crate::experiment::jobs::Jobs;
@@ -20,7 +21,7 @@ use crate::orders::Given;
 use crate::outputs::replace;
 
 /// The version of what is in the file.
-const FORMAT: u32 = 2;
+const FORMAT: u32 = 3;
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// What is known of a run whose clocks are started.
@@ -49,6 +50,8 @@ pub struct Record {
     pub attached: u32,
     /// Orders that were given so far.
     pub orders: Vec<Given>,
+    /// What was done about sites so far.
+    pub past: Past,
 }
 
 /// What a run is about, in so few bytes that nobody finds another with the same.
@@ -68,7 +71,7 @@ pub enum RecordError {
     /// Neither results nor a record.
     #[error(
         "it holds no run to go on with: one whose clocks had not started, or whose nodes keep no journal ([node] \
-         journal), or that has faults or a lease, must be started again"
+         journal), must be started again"
     )]
     None,
     /// The file cannot be read.
@@ -99,6 +102,7 @@ impl Record {
         text: Option<String>,
         start: StartOrder,
         calibration: Vec<Calibration>,
+        past: Past,
     ) -> io::Result<Record> {
         Ok(Record {
             format: FORMAT,
@@ -113,6 +117,7 @@ impl Record {
             calibration,
             attached: 0,
             orders: Vec::new(),
+            past,
         })
     }
 
@@ -229,6 +234,7 @@ mod tests {
             calibration: Vec::new(),
             attached: 1,
             orders: Vec::new(),
+            past: Past::default(),
         }
     }
 

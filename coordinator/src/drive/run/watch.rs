@@ -13,7 +13,8 @@ use scheduler::{Event, EventKind, JobId, Time};
 
 use super::merge::Merge;
 use super::orders::{Orders, Stage};
-use super::outages::Outages;
+use super::outages::{Outages, Witness};
+use super::past::Past;
 use super::plan::Plan;
 use crate::drive::Interrupt;
 use crate::drive::progress::Progress;
@@ -78,6 +79,8 @@ pub trait Onlooker {
     fn ordered(&mut self, given: &Given);
     /// All nodes, after each look at them, and what is ordered by then.
     fn look(&mut self, fleet: &Fleet, statuses: &[Status], orders: &Orders);
+    /// So much was done about sites, to be kept before anything follows from it.
+    fn noted(&mut self, past: &Past);
     /// Nothing else is to come, and the last events are to be fetched.
     fn last(&mut self, fleet: &mut Fleet);
 }
@@ -149,11 +152,13 @@ impl<'a> Watch<'a> {
         let mut seen = Vec::new();
         let mut changed = Instant::now();
         loop {
-            let (merge, ended) = (&mut self.merge, &mut self.ended);
-            self.outages.carry_out(fleet, &mut |event| take(event, merge, ended))?;
+            let mut ear = Ear { merge: &mut self.merge, ended: &mut self.ended, onlooker: &mut *onlooker };
+            if !self.interrupt.is_set() {
+                self.outages.carry_out(fleet, &mut ear)?;
+            }
             let mut stage = Stage { plan: self.plan, fleet: &mut *fleet, outages: &mut self.outages };
-            let done = self.orders.carry_out(&mut stage, &mut |event| take(event, merge, ended))?;
-            self.outages.said().into_iter().for_each(|event| merge.say(event));
+            let done = self.orders.carry_out(&mut stage, &mut ear)?;
+            self.outages.said().into_iter().for_each(|event| self.merge.say(event));
             for given in &done {
                 onlooker.ordered(given);
                 self.jobs += u64::from(given.job.is_some());
@@ -168,14 +173,14 @@ impl<'a> Watch<'a> {
             });
             self.statuses = match looked {
                 Ok(statuses) => statuses,
-                Err(error) if self.copes_with(&error, fleet)? => continue,
+                Err(error) if self.copes_with(&error, fleet, onlooker)? => continue,
                 Err(error) => return Err(error),
             };
             // After the look, so that what is fetched is all that happened before it.
             let (merge, ended) = (&mut self.merge, &mut self.ended);
             let taken = fleet.take_events(&mut |event| take(event, merge, ended));
             match taken {
-                Err(error) if self.copes_with(&error, fleet)? => continue,
+                Err(error) if self.copes_with(&error, fleet, onlooker)? => continue,
                 taken => taken?,
             };
             let gone = |status: &&Status| fleet.whereabouts(status.site) == Whereabouts::Gone;
@@ -214,10 +219,15 @@ impl<'a> Watch<'a> {
     }
 
     /// Starts the nodes again that have ended, or goes on without them; false if something else is wrong.
-    fn copes_with(&mut self, error: &FleetError, fleet: &mut Fleet) -> Result<bool, FleetError> {
+    fn copes_with(
+        &mut self,
+        error: &FleetError,
+        fleet: &mut Fleet,
+        onlooker: &mut impl Onlooker,
+    ) -> Result<bool, FleetError> {
         if !self.restart {
             let FleetError::Ended { name, .. } = error else { return Ok(false) };
-            return self.go_on_without(name, fleet);
+            return self.go_on_without(name, fleet, onlooker);
         }
         // A process ends a moment after its connections.
         let deadline = Instant::now() + END_PATIENCE;
@@ -226,14 +236,18 @@ impl<'a> Watch<'a> {
             let names = match fleet.restart_ended() {
                 Ok(names) => names,
                 Err(error) => match &error {
-                    FleetError::Ended { name, .. } if self.go_on_without(name, fleet)? => return Ok(true),
+                    FleetError::Ended { name, .. } if self.go_on_without(name, fleet, onlooker)? => {
+                        return Ok(true);
+                    }
                     _ => return Err(error),
                 },
             };
             let any = !names.is_empty();
             for name in names {
                 eprintln!("note: node {name} has ended and was started again; it goes on with its journal");
-                self.outages.found_ended(&name, now);
+                let mut ear =
+                    Ear { merge: &mut self.merge, ended: &mut self.ended, onlooker: &mut *onlooker };
+                self.outages.found_ended(&name, now, &mut ear);
                 *self.restarts.entry(name).or_default() += 1;
             }
             if any || Instant::now() >= deadline {
@@ -244,13 +258,18 @@ impl<'a> Watch<'a> {
     }
 
     /// A node has ended and is not started again: others take over what it had, if they may; false if not.
-    fn go_on_without(&mut self, name: &str, fleet: &mut Fleet) -> Result<bool, FleetError> {
+    fn go_on_without(
+        &mut self,
+        name: &str,
+        fleet: &mut Fleet,
+        onlooker: &mut impl Onlooker,
+    ) -> Result<bool, FleetError> {
         let Some(site) = self.outages.site_to_lose(name) else { return Ok(false) };
         eprintln!("note: node {name} has ended for good; others take over its jobs after the lease");
         let at = self.outages.now();
         fleet.kill(site)?;
-        let (merge, ended) = (&mut self.merge, &mut self.ended);
-        self.outages.bury(site, EndCause::Found, at, fleet, &mut |event| take(event, merge, ended))?;
+        let mut ear = Ear { merge: &mut self.merge, ended: &mut self.ended, onlooker };
+        self.outages.bury(site, EndCause::Found, at, fleet, &mut ear)?;
         Ok(true)
     }
 
@@ -271,7 +290,7 @@ impl<'a> Watch<'a> {
 
     /// What the reader should know of a run that ended like this.
     pub fn warnings(&self, ending: &Ending) -> Vec<String> {
-        let mut warnings = Vec::new();
+        let mut warnings: Vec<String> = self.outages.warnings().collect();
         for (name, times) in &self.restarts {
             warnings.push(format!("node {name} ended {times} times and was started again with its journal"));
         }
@@ -294,6 +313,23 @@ impl<'a> Watch<'a> {
             }
         }
         warnings
+    }
+}
+
+/// Hears what is done about sites.
+struct Ear<'a, O> {
+    merge: &'a mut Merge,
+    ended: &'a mut BTreeSet<JobId>,
+    onlooker: &'a mut O,
+}
+
+impl<O: Onlooker> Witness for Ear<'_, O> {
+    fn event(&mut self, event: Event) {
+        take(event, self.merge, self.ended);
+    }
+
+    fn note(&mut self, past: &Past) {
+        self.onlooker.noted(past);
     }
 }
 
