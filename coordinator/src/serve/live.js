@@ -316,6 +316,8 @@
           for (const bar of more) bars.push(bar);
           look();
         }
+      } catch {
+        // The program has gone; the stream of events says so. What is missing is fetched with the next frame.
       } finally {
         asked = false;
       }

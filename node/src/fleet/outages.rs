@@ -76,8 +76,13 @@ impl Fleet {
     /// As [`Fleet::kill`].
     pub fn leave_out(&mut self, site: SiteId) -> Result<(), FleetError> {
         self.kill(site)?;
-        self.nodes[site.index()].takes_part = false;
+        self.leave_unlisted(site);
         Ok(())
+    }
+
+    /// Leaves the node of a site that has left, or is still to join, out of [`Fleet::ready_lines`].
+    pub fn leave_unlisted(&mut self, site: SiteId) {
+        self.nodes[site.index()].takes_part = false;
     }
 
     /// Makes the process of a node stand still.

@@ -175,6 +175,7 @@ fn take_over(
     // On this thread, which lives as long as the process: the kernel ends a node with the thread that started it.
     let mut adopted = Fleet::adopt(&order, &sites, &record.past.away()).map_err(failed)?;
     let Adopted { fleet, started, remains } = &mut adopted;
+    record.past.bystanders().into_iter().for_each(|site| fleet.leave_unlisted(site));
     let holders = holders(&jobs.jobs, plan, record, remains);
     let held = jobs.jobs.iter().filter(|job| holders.contains_key(&job.spec.id));
     fleet.feed(&held.copied().collect::<Vec<_>>(), |job| holders[&job.spec.id]).map_err(failed)?;

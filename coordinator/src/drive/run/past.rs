@@ -146,6 +146,13 @@ impl Past {
         down.chain(paused).chain(gone).collect()
     }
 
+    /// Sites that take no part: they have left, or are still to join.
+    pub fn bystanders(&self) -> BTreeSet<SiteId> {
+        let left = self.parted.iter().filter(|parted| !parted.died).map(|parted| parted.site);
+        let to_join = self.steps.iter().filter(|step| step.deed == Deed::Join).map(|step| step.site);
+        left.chain(to_join).collect()
+    }
+
     /// Whether a site is dead.
     pub fn is_dead(&self, site: SiteId) -> bool {
         self.parted.iter().any(|parted| parted.died && parted.site == site)
@@ -234,6 +241,11 @@ mod tests {
         assert_eq!(serde_json::from_str::<Past>(&text).unwrap(), past);
         let away = [(SiteId(1), Whereabouts::Gone), (SiteId(2), Whereabouts::Down)];
         assert_eq!(past.away(), away.into());
+        assert!(past.bystanders().is_empty(), "one is dead and one comes back");
+        past.parted[0].died = false;
+        past.steps[0].deed = Deed::Join;
+        assert_eq!(past.bystanders(), [SiteId(1), SiteId(2)].into());
+        past.steps[0].deed = Deed::Begin;
         assert_eq!(past.take_step(SiteId(2), &[Deed::Join, Deed::Begin]), Some(step));
         assert_eq!(past.take_step(SiteId(2), &[Deed::Begin]), None);
     }
