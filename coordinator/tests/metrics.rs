@@ -26,7 +26,7 @@ const HEAD: &str = "\
 
 Everything that a site and a coordinator tell Prometheus. Made from the program by
 `STEALGRID_BLESS=1 cargo test --workspace --test metrics`; a test fails if it is not what the program serves. How to
-collect them and what to watch is in [OPERATIONS.md](OPERATIONS.md#metrics).
+collect them and what to watch is in [MONITORING.md](MONITORING.md#from-clone-to-dashboard).
 
 Each series is there from the beginning, with all values of its labels; measurements of links (`stealgrid_link_rtt_seconds`,
 `stealgrid_link_delay_seconds`, `stealgrid_link_delay_injected_seconds`, `stealgrid_link_delay_configured_seconds`,
