@@ -10,6 +10,7 @@ use scheduler::exchange::WaitingJob;
 use scheduler::{Grid, JobId, JobSpec, SiteId, Span, Strategy, Time};
 
 use crate::handover::{Arrival, Custody};
+use crate::membership::Report;
 use crate::message::{Board, Digest, Epoch, Message, Offer, Release, Transfer};
 use crate::peer::Peer;
 
@@ -81,9 +82,10 @@ impl Peer {
             }
             Message::Reports { reports } => {
                 let me = self.config.site;
-                reports.iter().all(|report| report.guardian == me && self.is_site(report.holder))
+                let is_site = |report: &Report| report.guardian == me && self.is_site(report.holder);
+                reports.iter().all(|report| is_site(report) && report.epoch <= EPOCH_MAX)
             }
-            // Only what was reported is looked up.
+            // Only what the guardian itself says of a job is looked at.
             Message::Noted { .. } => true,
         }
     }
@@ -375,6 +377,37 @@ mod tests {
 
         assert!(outputs.contains(&ignored(3, MessageKind::Reply)[0]), "{outputs:?}");
         assert_eq!(peer.waiting(), 1);
+    }
+
+    #[test]
+    fn only_who_answers_for_a_job_says_that_it_has_ended() {
+        let mut config = peer("st:50").config().clone();
+        (config.options.heartbeat, config.options.lease) =
+            (Some(Span::from_secs(5)), Some(Span::from_secs(60)));
+        let mut peer = Peer::new(config);
+        // Own work waits while a stolen job does, so that the larger site gets it.
+        hear(&mut peer, 1, grant(vec![transfer(1, job(2, 1))]));
+        tell(&mut peer, Input::Submitted(job(3, 8)));
+        let offer = Offer { free: 16, ..Offer::default() };
+        hear(&mut peer, 3, Message::Request { seq: 1, offer, seen: 0 });
+        assert_eq!(peer.ledger.transfers_out().count(), 1);
+        let ended = Report {
+            job: JobId(3),
+            guardian: SiteId(1),
+            epoch: EPOCH_MAX,
+            moves: u32::MAX,
+            holder: SiteId(3),
+            done: true,
+        };
+
+        hear(&mut peer, 3, Message::Noted { reports: vec![ended] });
+
+        assert_eq!(peer.ledger.transfers_out().count(), 1, "the transfer is still to be answered");
+        let late = Report { guardian: SiteId(2), epoch: EPOCH_MAX + 1, ..ended };
+        assert_eq!(
+            hear(&mut peer, 3, Message::Reports { reports: vec![late] }),
+            ignored(3, MessageKind::Reports)
+        );
     }
 
     #[test]

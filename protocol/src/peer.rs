@@ -387,7 +387,7 @@ impl Peer {
                 self.on_beat(now, other, leaving, first, &voids, known);
             }
             Message::Reports { reports } => self.on_reports(now, other, reports),
-            Message::Noted { reports } => self.on_noted(now, &reports),
+            Message::Noted { reports } => self.on_noted(now, other, &reports),
             message if self.pool.is_some() => self.on_pool_message(now, other, message),
             // From a site that has no business saying so.
             message => self.ignore(from, &message),

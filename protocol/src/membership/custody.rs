@@ -244,13 +244,13 @@ impl Peer {
 
     /// Guardians know what they were told. If they say of a job that it has ended, nobody waits for its transfers; if
     /// they do not, and it is out to a site that is gone, it comes back.
-    pub(crate) fn on_noted(&mut self, now: Time, reports: &[Report]) {
+    pub(crate) fn on_noted(&mut self, now: Time, rank: usize, reports: &[Report]) {
         if self.membership.is_none() {
             return;
         }
-        let mine = self.site();
+        let (mine, guardian) = (self.site(), self.site_at(rank));
         let mut answered = Vec::new();
-        for report in reports {
+        for report in reports.iter().filter(|report| report.guardian == guardian) {
             let told = self.members().reports.get(&report.job).copied();
             if report.done && told.is_none_or(|told| !told.done) {
                 self.is_over(report);
@@ -316,7 +316,9 @@ impl Peer {
     /// The sender of a transfer makes the job its own.
     fn stand_in(&mut self, now: Time, to: SiteId, transfer: &Transfer) {
         let epoch = next_epoch(transfer.epoch, self.site(), self.config.grid.len());
-        self.assume(now, transfer.job, to, epoch);
+        if epoch <= EPOCH_MAX {
+            self.assume(now, transfer.job, to, epoch);
+        }
     }
 
     fn take_over_job(&mut self, now: Time, job: JobId) {
@@ -325,7 +327,10 @@ impl Peer {
             true => ward.epoch,
             false => next_epoch(ward.epoch, self.site(), self.config.grid.len()),
         };
-        self.assume(now, ward.job, ward.holder, epoch);
+        // Others would not believe a later one.
+        if epoch <= EPOCH_MAX {
+            self.assume(now, ward.job, ward.holder, epoch);
+        }
     }
 
     /// The operator gives this site a job; nothing if it has heard of that already.

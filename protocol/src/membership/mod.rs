@@ -384,7 +384,7 @@ impl Peer {
         if all_told && self.members().asked.remove(&rank) && self.members().asked.is_empty() {
             self.fresh = true;
         }
-        if leaving {
+        if leaving && self.members().lease.is_some() {
             self.tell_floor(rank);
         }
         // Whoever was silent before is believed to be here by now.
