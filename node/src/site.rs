@@ -698,5 +698,6 @@ fn is_about_a_beat(kind: &EventKind) -> bool {
 }
 
 fn is_beat(message: MessageKind) -> bool {
-    matches!(message, MessageKind::Beat | MessageKind::Reports | MessageKind::Noted)
+    // A floor answers the beat of a site that leaves.
+    matches!(message, MessageKind::Beat | MessageKind::Floor | MessageKind::Reports | MessageKind::Noted)
 }
