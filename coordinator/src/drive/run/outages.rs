@@ -170,12 +170,16 @@ impl Outages {
 
     /// The site where such a job is submitted: the planned one, or who stands in for that if it never comes back.
     pub fn entry(&self, fleet: &Fleet, job: &TimedJob, planned: SiteId) -> Option<SiteId> {
-        let stays =
-            |site: SiteId| fleet.whereabouts(site) != Whereabouts::Gone && !self.past.leaving.contains(&site);
+        let stays = |site: SiteId| self.stays(fleet, site);
         match stays(planned) {
             true => Some(planned),
             false => operator::successor(&self.grid, planned, &job.spec, stays),
         }
+    }
+
+    /// Whether a site is there or comes back, so that users may wait for it.
+    fn stays(&self, fleet: &Fleet, site: SiteId) -> bool {
+        fleet.whereabouts(site) != Whereabouts::Gone && !self.past.leaving.contains(&site)
     }
 
     /// The trace clocks go by this order from now on.
@@ -263,8 +267,11 @@ impl Outages {
             }
             Deed::Leave => {
                 eprintln!("note: site {name} leaves at {at} s");
-                fleet.leave(site)?;
                 self.past.leaving.insert(site);
+                // One whose clock is about to go on refuses; one that has ended is seen at the next look.
+                if fleet.leave(site).is_err() {
+                    self.forgetful.insert(site);
+                }
                 self.say(site, now, EventKind::Dismissed {});
             }
         }
@@ -341,7 +348,7 @@ impl Outages {
     fn part(&mut self, site: SiteId, at: Time, died: bool, arrivals: Vec<TimedJob>, fleet: &mut Fleet) {
         self.past.leaving.remove(&site);
         let others = self.grid.sites().iter().map(|other| other.id);
-        let there: BTreeSet<SiteId> = others.filter(|other| self.is_there(fleet, *other)).collect();
+        let there: BTreeSet<SiteId> = others.filter(|other| self.stays(fleet, *other)).collect();
         let mut elsewhere: BTreeMap<SiteId, Vec<TimedJob>> = BTreeMap::new();
         for job in arrivals {
             let there = |other: SiteId| there.contains(&other);
@@ -362,12 +369,15 @@ impl Outages {
         for (to, adoptions) in self.past.adopting.clone() {
             match fleet.whereabouts(to) {
                 Whereabouts::Up => {
+                    // The same holds here, and the same is told again.
+                    if fleet.adopt_jobs(to, &adoptions).is_err() {
+                        continue;
+                    }
                     let name = &self.grid.site(to).name;
                     eprintln!(
                         "note: site {name} adopts {} jobs of sites that are gone for good",
                         adoptions.len()
                     );
-                    fleet.adopt_jobs(to, &adoptions)?;
                     let epochs = adoptions.iter().map(|adoption| (adoption.job.spec.id, adoption.epoch));
                     self.past.adopted.extend(epochs);
                 }
@@ -387,6 +397,10 @@ impl Outages {
         let now = self.now();
         let is_over = |parted: &Parted| parted.died && now.since(parted.at) >= lease;
         if !self.past.parted.iter().any(|parted| is_over(parted) && !parted.settled) {
+            return false;
+        }
+        // With nobody there it waits for somebody to come.
+        if !self.grid.sites().iter().any(|other| self.is_there(fleet, other.id)) {
             return false;
         }
         let over: BTreeSet<SiteId> =
