@@ -260,6 +260,11 @@ pub(super) fn check(
         if members && options.heartbeat.is_none() {
             return Err(wrong(format!("{what} must be noticed; write heartbeat = \"1m\" under [protocol]")));
         }
+        if fault.what == What::Leave && options.lease.is_none() {
+            let reason = "what is on its way to a site that leaves must be taken over; write lease = \"1h\" under \
+                          [protocol]";
+            return Err(wrong(reason.into()));
+        }
         if fault.what == (What::Crash { down: None }) && options.lease.is_none() {
             let reason = "a crash for good loses jobs unless they are taken over; write lease = \"1h\" under [protocol]";
             return Err(wrong(reason.into()));
@@ -453,6 +458,10 @@ mod tests {
         let written = Written::parse(&text, std::path::Path::new("c.toml")).unwrap();
         let error = Experiment::resolve(&written).unwrap_err().to_string();
         assert!(error.starts_with("understand c.toml: faults[1]: a crash for good loses jobs"), "{error}");
+        let written =
+            Written::parse(&text.replace("crash", "leave"), std::path::Path::new("c.toml")).unwrap();
+        let error = Experiment::resolve(&written).unwrap_err().to_string();
+        assert!(error.starts_with("understand c.toml: faults[1]: what is on its way to a site"), "{error}");
     }
 
     #[test]
