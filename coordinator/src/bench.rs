@@ -2,6 +2,7 @@
 
 mod journal;
 mod metrics;
+mod rounds;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

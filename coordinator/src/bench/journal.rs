@@ -3,16 +3,14 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context as _, ensure};
+use anyhow::Context as _;
 use clap::Args;
-use node::bench::journal::{Place, Restart, Throughput, restart, throughput};
+use node::bench::journal::{Place, Restart, restart, throughput};
 use node::journal::Durability;
 
 use super::in_folder;
+use super::rounds::Rounds;
 use crate::exit;
-
-/// So many rounds may overflow in any case.
-pub(super) const OVERFLOWS_MIN: u32 = 3;
 
 /// Measure what journals cost a run, and how long a restart with a full queue takes.
 ///
@@ -74,11 +72,7 @@ fn measure(args: &JournalBenchArgs, folder: &Path) -> anyhow::Result<u8> {
         Ok(Place { program, arguments: vec!["node".to_string()], folder })
     };
     let kinds = [None, Some(Durability::Process), Some(Durability::Disk)];
-    let mut rounds: Vec<[Throughput; 3]> = Vec::new();
-    let mut overflowed = 0;
-    // The first warms up.
-    let mut warm = false;
-    while rounds.len() < args.rounds as usize {
+    let rounds = Rounds::of(args.rounds, |_| {
         let mut of_round = Vec::new();
         for kind in kinds {
             let place = place()?;
@@ -86,18 +80,9 @@ fn measure(args: &JournalBenchArgs, folder: &Path) -> anyhow::Result<u8> {
             std::fs::remove_dir_all(&place.folder)
                 .with_context(|| format!("remove {}", place.folder.display()))?;
         }
-        if of_round.iter().any(|run| run.lost > 0) {
-            overflowed += 1;
-            ensure!(
-                overflowed <= args.rounds.max(OVERFLOWS_MIN),
-                "queues for messages overflowed in {overflowed} rounds, and {} were without; run fewer --jobs",
-                rounds.len()
-            );
-        } else if std::mem::replace(&mut warm, true) {
-            rounds.push(of_round.try_into().expect("one of each kind"));
-        }
-    }
-    let ratio_process = show_throughput(args, &rounds, overflowed);
+        Ok(of_round.try_into().expect("one of each kind"))
+    })?;
+    let ratio_process = show_throughput(args.jobs, &rounds);
     let mut longest = Duration::ZERO;
     for history in [0, u64::from(args.jobs)] {
         let took = restart(&place()?, args.queued.into(), history)?;
@@ -110,43 +95,25 @@ fn measure(args: &JournalBenchArgs, folder: &Path) -> anyhow::Result<u8> {
 }
 
 /// Prints the table. The median ratio with durability process.
-fn show_throughput(args: &JournalBenchArgs, rounds: &[[Throughput; 3]], overflowed: u32) -> f64 {
-    println!("{} rounds of {} jobs on two nodes; {overflowed} more overflowed", args.rounds, args.jobs);
+fn show_throughput(jobs: u32, rounds: &Rounds<3>) -> f64 {
+    println!("{}", rounds.heading(jobs));
     println!(
         "journal      jobs/s: median (least to most)   of without   us/job   of without   saturated   waited   \
          stolen   bytes/job   jobs/write"
     );
+    let jobs = f64::from(jobs);
     let mut ratio_process = f64::NAN;
     for (index, name) in ["none", "process", "disk"].into_iter().enumerate() {
-        let spread = |value: &dyn Fn(&[Throughput; 3]) -> f64| Spread::of(rounds.iter().map(value).collect());
-        let of = |value: fn(&Throughput) -> f64| spread(&|round| value(&round[index]));
-        let rate = of(|run| run.jobs_per_second);
-        let ratio = spread(&|round| round[index].jobs_per_second / round[0].jobs_per_second);
-        let used = |run: &Throughput| run.processor_time.as_secs_f64();
-        let bound = spread(&|round| used(&round[0]) / used(&round[index]));
-        let jobs = f64::from(args.jobs);
-        let commits = of(|run| run.commits as f64).median;
+        let (columns, ratio) = rounds.columns(index, 2);
+        let commits = rounds.median(index, |run| run.commits as f64);
         println!(
-            "{name:<12} {:>10.0} ({:.0} to {:.0})   {:.2} ({:.2} to {:.2})   {:.1}   {:.2} ({:.2} to {:.2})   {:.0} %   \
-             {:.0} %   {:.0} %   {:.0}   {:.0}",
-            rate.median,
-            rate.least,
-            rate.most,
-            ratio.median,
-            ratio.least,
-            ratio.most,
-            of(|run| run.processor_time.as_secs_f64() * 1e6).median,
-            bound.median,
-            bound.least,
-            bound.most,
-            of(|run| run.saturation).median * 100.0,
-            of(|run| run.contention).median * 100.0,
-            of(|run| run.stolen as f64).median / jobs * 100.0,
-            of(|run| run.journal_bytes as f64).median / jobs,
+            "{name:<12} {columns}   {:.0} %   {:.0}   {:.0}",
+            rounds.median(index, |run| run.stolen as f64) / jobs * 100.0,
+            rounds.median(index, |run| run.journal_bytes as f64) / jobs,
             if commits > 0.0 { jobs / commits } else { 0.0 },
         );
         if index == 1 {
-            ratio_process = ratio.median;
+            ratio_process = ratio;
         }
     }
     ratio_process
@@ -167,31 +134,4 @@ fn show_restart(took: &Restart, history: u64) {
     let steps: Vec<String> =
         took.steps.iter().map(|(name, took)| format!("{name} {:.0} ms", millis(*took))).collect();
     println!("  of that {}", steps.join(", "));
-}
-
-/// The middle and the ends of some values.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Spread {
-    pub(super) least: f64,
-    pub(super) median: f64,
-    pub(super) most: f64,
-}
-
-impl Spread {
-    /// Of at least one value.
-    pub(super) fn of(mut values: Vec<f64>) -> Spread {
-        values.sort_by(f64::total_cmp);
-        Spread { least: values[0], median: values[(values.len() - 1) / 2], most: values[values.len() - 1] }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_spread_has_the_middle_value() {
-        assert_eq!(Spread::of(vec![3.0, 1.0, 2.0]), Spread { least: 1.0, median: 2.0, most: 3.0 });
-        assert_eq!(Spread::of(vec![1.0]), Spread { least: 1.0, median: 1.0, most: 1.0 });
-    }
 }

@@ -2,13 +2,13 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context as _, ensure};
+use anyhow::Context as _;
 use clap::Args;
-use node::bench::journal::{Place, Throughput, throughput};
+use node::bench::journal::{Place, throughput};
 use node::bench::metrics::scrape;
 use node::metrics::UNCOUNTED;
 
-use super::journal::{OVERFLOWS_MIN, Spread};
+use super::rounds::Rounds;
 use super::{Quantiles, in_folder};
 use crate::exit;
 
@@ -83,64 +83,29 @@ fn measure(args: &MetricsBenchArgs, folder: &std::path::Path) -> anyhow::Result<
     println!("with {:>7} jobs in the queue  {}", args.queued, queued.line());
     println!("with       0 jobs in the queue  {}", empty.line());
 
-    let mut rounds: Vec<[Throughput; 2]> = Vec::new();
-    let (mut overflowed, mut round) = (0, 0);
-    // The first warms up.
-    let mut warm = false;
-    while rounds.len() < args.rounds as usize {
-        round += 1;
+    let rounds = Rounds::of(args.rounds, |round| {
         let counts_first = round % 2 == 0;
         let first = throughput(&place(counts_first)?, args.jobs.into(), None)?;
         let second = throughput(&place(!counts_first)?, args.jobs.into(), None)?;
-        let of_round = if counts_first { [second, first] } else { [first, second] };
-        if of_round.iter().any(|run| run.lost > 0) {
-            overflowed += 1;
-            ensure!(
-                overflowed <= args.rounds.max(OVERFLOWS_MIN),
-                "queues for messages overflowed in {overflowed} rounds, and {} were without; run fewer --jobs",
-                rounds.len()
-            );
-        } else if std::mem::replace(&mut warm, true) {
-            rounds.push(of_round);
-        }
-    }
-    let ratio = show(args, &rounds, overflowed);
+        Ok(if counts_first { [second, first] } else { [first, second] })
+    })?;
+    let ratio = show(args.jobs, &rounds);
     let failed = args.ratio_min.is_some_and(|min| ratio < min)
         || args.scrape_max.is_some_and(|max| queued.median.as_secs_f64() * 1e3 > max);
     Ok(if failed { exit::OUT_OF_TOLERANCE } else { exit::DONE })
 }
 
 /// Prints the table. The median ratio.
-fn show(args: &MetricsBenchArgs, rounds: &[[Throughput; 2]], overflowed: u32) -> f64 {
-    println!("{} rounds of {} jobs on two nodes; {overflowed} more overflowed", args.rounds, args.jobs);
+fn show(jobs: u32, rounds: &Rounds<2>) -> f64 {
+    println!("{}", rounds.heading(jobs));
     println!(
         "metrics and logs   jobs/s: median (least to most)   of without   us/job   of without   saturated   waited"
     );
     let mut last = f64::NAN;
     for (index, name) in ["none", "default"].into_iter().enumerate() {
-        let spread = |value: &dyn Fn(&[Throughput; 2]) -> f64| Spread::of(rounds.iter().map(value).collect());
-        let of = |value: fn(&Throughput) -> f64| spread(&|round| value(&round[index]));
-        let used = |run: &Throughput| run.processor_time.as_secs_f64();
-        let rate = of(|run| run.jobs_per_second);
-        let ratio = spread(&|round| round[index].jobs_per_second / round[0].jobs_per_second);
-        let bound = spread(&|round| used(&round[0]) / used(&round[index]));
-        println!(
-            "{name:<18} {:>10.0} ({:.0} to {:.0})   {:.3} ({:.3} to {:.3})   {:.1}   {:.3} ({:.3} to {:.3})   {:.0} %   \
-             {:.0} %",
-            rate.median,
-            rate.least,
-            rate.most,
-            ratio.median,
-            ratio.least,
-            ratio.most,
-            of(|run| run.processor_time.as_secs_f64() * 1e6).median,
-            bound.median,
-            bound.least,
-            bound.most,
-            of(|run| run.saturation).median * 100.0,
-            of(|run| run.contention).median * 100.0,
-        );
-        last = ratio.median;
+        let (columns, ratio) = rounds.columns(index, 3);
+        println!("{name:<18} {columns}");
+        last = ratio;
     }
     last
 }

@@ -24,7 +24,7 @@ const RUNNING_SHOWN: usize = 200;
 const CLASSES: usize = 3;
 
 /// What is known before the run.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct About {
     /// The experiment.
     pub name: String,
@@ -584,17 +584,7 @@ mod tests {
     }
 
     fn live(grid: &Grid, jobs: &[TimedJob]) -> Live {
-        let about = About {
-            name: String::new(),
-            strategy: String::new(),
-            network: String::new(),
-            clock: String::new(),
-            factor: None,
-            jobs: jobs.len(),
-            sites: Vec::new(),
-            orders: false,
-            replay: false,
-        };
+        let about = About { jobs: jobs.len(), ..About::default() };
         Live::new(about, grid, Threshold::HALF, jobs)
     }
 

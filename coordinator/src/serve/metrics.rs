@@ -135,17 +135,6 @@ fn of_run(about: &About, figures: &Figures, requests: &Requests, paused: bool) -
 
 /// All metrics of a coordinator, for the table in `docs/METRICS.md`.
 pub fn described() -> Vec<node::metrics::Described> {
-    let about = About {
-        name: String::new(),
-        strategy: String::new(),
-        network: String::new(),
-        clock: String::new(),
-        factor: None,
-        jobs: 0,
-        sites: Vec::new(),
-        orders: false,
-        replay: false,
-    };
     let figures = Figures {
         phase: Phase::Waiting,
         failed: false,
@@ -157,7 +146,7 @@ pub fn described() -> Vec<node::metrics::Described> {
         failed_checks: Check::ALL.map(|check| (check, 0)).to_vec(),
         sites: [0; SITES.len()],
     };
-    node::metrics::described(&of_run(&about, &figures, &Requests::default(), false).gather())
+    node::metrics::described(&of_run(&About::default(), &figures, &Requests::default(), false).gather())
 }
 
 #[cfg(test)]
