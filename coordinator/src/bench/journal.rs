@@ -9,7 +9,7 @@ use node::bench::journal::{Place, Restart, restart, throughput};
 use node::journal::Durability;
 
 use super::in_folder;
-use super::rounds::Rounds;
+use super::rounds::{LoadArgs, Rounds};
 use crate::exit;
 
 /// Measure what journals cost a run, and how long a restart with a full queue takes.
@@ -33,9 +33,8 @@ pub(super) struct JournalBenchArgs {
     #[arg(long, value_name = "N", default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: u32,
 
-    /// Jobs of each run
-    #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
-    jobs: u32,
+    #[command(flatten)]
+    load: LoadArgs,
 
     /// Jobs in the queue at the restart
     #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(1..=900_000))]
@@ -71,20 +70,21 @@ fn measure(args: &JournalBenchArgs, folder: &Path) -> anyhow::Result<u8> {
         let program = std::env::current_exe().context("find this program")?;
         Ok(Place { program, arguments: vec!["node".to_string()], folder })
     };
+    let load = args.load.load();
     let kinds = [None, Some(Durability::Process), Some(Durability::Disk)];
     let rounds = Rounds::of(args.rounds, |_| {
         let mut of_round = Vec::new();
         for kind in kinds {
             let place = place()?;
-            of_round.push(throughput(&place, args.jobs.into(), kind)?);
+            of_round.push(throughput(&place, &load, kind)?);
             std::fs::remove_dir_all(&place.folder)
                 .with_context(|| format!("remove {}", place.folder.display()))?;
         }
         Ok(of_round.try_into().expect("one of each kind"))
     })?;
-    let ratio_process = show_throughput(args.jobs, &rounds);
+    let ratio_process = show_throughput(&args.load, &rounds);
     let mut longest = Duration::ZERO;
-    for history in [0, u64::from(args.jobs)] {
+    for history in [0, u64::from(args.load.jobs)] {
         let took = restart(&place()?, args.queued.into(), history)?;
         longest = longest.max(took.ready);
         show_restart(&took, history);
@@ -95,13 +95,13 @@ fn measure(args: &JournalBenchArgs, folder: &Path) -> anyhow::Result<u8> {
 }
 
 /// Prints the table. The median ratio with durability process.
-fn show_throughput(jobs: u32, rounds: &Rounds<3>) -> f64 {
-    println!("{}", rounds.heading(jobs));
+fn show_throughput(load: &LoadArgs, rounds: &Rounds<3>) -> f64 {
+    println!("{}", rounds.heading(load));
     println!(
         "journal      jobs/s: median (least to most)   of without   us/job   of without   saturated   waited   \
          stolen   bytes/job   jobs/write"
     );
-    let jobs = f64::from(jobs);
+    let jobs = f64::from(load.jobs);
     let mut ratio_process = f64::NAN;
     for (index, name) in ["none", "process", "disk"].into_iter().enumerate() {
         let (columns, ratio) = rounds.columns(index, 2);

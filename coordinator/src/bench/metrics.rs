@@ -8,7 +8,7 @@ use node::bench::journal::{Place, throughput};
 use node::bench::metrics::scrape;
 use node::metrics::UNCOUNTED;
 
-use super::rounds::Rounds;
+use super::rounds::{LoadArgs, Rounds};
 use super::{Quantiles, in_folder};
 use crate::exit;
 
@@ -29,9 +29,8 @@ pub(super) struct MetricsBenchArgs {
     #[arg(long, value_name = "N", default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: u32,
 
-    /// Jobs of each run
-    #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
-    jobs: u32,
+    #[command(flatten)]
+    load: LoadArgs,
 
     /// Jobs in the queue of the node that is scraped
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=900_000))]
@@ -83,21 +82,22 @@ fn measure(args: &MetricsBenchArgs, folder: &std::path::Path) -> anyhow::Result<
     println!("with {:>7} jobs in the queue  {}", args.queued, queued.line());
     println!("with       0 jobs in the queue  {}", empty.line());
 
+    let load = args.load.load();
     let rounds = Rounds::of(args.rounds, |round| {
         let counts_first = round % 2 == 0;
-        let first = throughput(&place(counts_first)?, args.jobs.into(), None)?;
-        let second = throughput(&place(!counts_first)?, args.jobs.into(), None)?;
+        let first = throughput(&place(counts_first)?, &load, None)?;
+        let second = throughput(&place(!counts_first)?, &load, None)?;
         Ok(if counts_first { [second, first] } else { [first, second] })
     })?;
-    let ratio = show(args.jobs, &rounds);
+    let ratio = show(&args.load, &rounds);
     let failed = args.ratio_min.is_some_and(|min| ratio < min)
         || args.scrape_max.is_some_and(|max| queued.median.as_secs_f64() * 1e3 > max);
     Ok(if failed { exit::OUT_OF_TOLERANCE } else { exit::DONE })
 }
 
 /// Prints the table. The median ratio.
-fn show(jobs: u32, rounds: &Rounds<2>) -> f64 {
-    println!("{}", rounds.heading(jobs));
+fn show(load: &LoadArgs, rounds: &Rounds<2>) -> f64 {
+    println!("{}", rounds.heading(load));
     println!(
         "metrics and logs   jobs/s: median (least to most)   of without   us/job   of without   saturated   waited"
     );

@@ -1,7 +1,30 @@
 //! Rounds of runs of several kinds, and what each kind costs beside the first.
 
 use anyhow::ensure;
-use node::bench::journal::Throughput;
+use clap::Args;
+use node::bench::journal::{Load, Throughput};
+
+/// What a run has to do.
+#[derive(Clone, Debug, Args)]
+pub(super) struct LoadArgs {
+    /// Jobs of each run
+    #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(super) jobs: u32,
+
+    /// Jobs that come in a second of the wall clock: by default more than nodes can do
+    #[arg(long, value_name = "N", default_value_t = 400_000, value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
+    rate: u32,
+
+    /// How the two sites share the jobs; with `local` they do not, and nearly all are at the first
+    #[arg(long, value_name = "STRATEGY", default_value = "st:50")]
+    strategy: String,
+}
+
+impl LoadArgs {
+    pub(super) fn load(&self) -> Load {
+        Load { jobs: self.jobs.into(), rate: self.rate, strategy: self.strategy.clone() }
+    }
+}
 
 /// So many rounds may overflow in any case.
 const OVERFLOWS_MIN: u32 = 3;
@@ -41,10 +64,12 @@ impl<const KINDS: usize> Rounds<KINDS> {
         Ok(Rounds { rounds, overflowed })
     }
 
-    /// The line above the table, of runs of so many jobs.
-    pub(super) fn heading(&self, jobs: u32) -> String {
+    /// The line above the table, of runs with this to do.
+    pub(super) fn heading(&self, LoadArgs { jobs, rate, strategy }: &LoadArgs) -> String {
         let (rounds, overflowed) = (self.rounds.len(), self.overflowed);
-        format!("{rounds} rounds of {jobs} jobs on two nodes; {overflowed} more overflowed")
+        format!(
+            "{rounds} rounds of {jobs} jobs at {rate}/s on two nodes, {strategy}; {overflowed} more overflowed"
+        )
     }
 
     /// The columns that all tables have, from jobs/s to waited, with ratios of so many digits; and the median ratio of

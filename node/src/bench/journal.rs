@@ -23,8 +23,6 @@ const PROCESSORS: [u32; 2] = [64, 128];
 /// Of this many jobs the first site gets all but one. Seldom: jobs that wait at the second site go to the first at
 /// once, and more than fit into its outbox would have to be sent again.
 const SHARE: u64 = 64;
-/// Jobs come faster than a machine works, 400,000 in a second of the wall clock.
-const GAP: Span = Span::from_micros(2500);
 /// From the order to the start, on the wall clock.
 pub(super) const LEAD: Duration = Duration::from_millis(300);
 /// Ample on a loaded machine.
@@ -41,6 +39,17 @@ pub struct Place {
     pub arguments: Vec<String>,
     /// An empty folder for journals and logs.
     pub folder: PathBuf,
+}
+
+/// What the nodes have to do.
+#[derive(Clone, Debug)]
+pub struct Load {
+    /// Jobs of the run.
+    pub jobs: u64,
+    /// Of them in a second of the wall clock.
+    pub rate: u32,
+    /// The strategy, as in `st:50`.
+    pub strategy: String,
 }
 
 /// What one run did.
@@ -65,18 +74,18 @@ pub struct Throughput {
     pub commits: u64,
 }
 
-/// Runs so many jobs without run times on two sites: with a journal or without. As in a run they are handed over
-/// before the start, and events are collected meanwhile. They come faster than the nodes can work, and no message is
-/// delayed.
+/// Runs jobs without run times on two sites: with a journal or without. As in a run they are handed over before the
+/// start, and events are collected meanwhile. No message is delayed.
 ///
 /// # Errors
 /// If the nodes do not run or do something else.
-pub fn throughput(place: &Place, jobs: u64, durability: Option<Durability>) -> anyhow::Result<Throughput> {
-    let configs: Vec<NodeConfig> =
-        [1, 2].into_iter().map(|site| config(&place.folder, site, durability)).collect();
+pub fn throughput(place: &Place, load: &Load, durability: Option<Durability>) -> anyhow::Result<Throughput> {
+    let of_site =
+        |site| NodeConfig { strategy: load.strategy.clone(), ..config(&place.folder, site, durability) };
+    let configs: Vec<NodeConfig> = [1, 2].into_iter().map(of_site).collect();
     let mut fleet = Fleet::spawn_each(&place.order(), &configs)?;
     fleet.wait_ready(PATIENCE)?;
-    let jobs: Vec<TimedJob> = (1..=jobs).map(short_job).collect();
+    let jobs: Vec<TimedJob> = (1..=load.jobs).map(|id| short_job(id, load.rate)).collect();
     let before = Use::of(&fleet)?;
     fleet.feed(&jobs, |job| job.spec.origin)?;
     fleet.start(FACTOR, Time::ZERO, LEAD)?;
@@ -256,10 +265,10 @@ pub(super) fn config(folder: &Path, site: u32, durability: Option<Durability>) -
     config
 }
 
-/// A job that ends when it starts.
-fn short_job(id: u64) -> TimedJob {
+/// A job that ends when it starts, one of so many in a second of the wall clock.
+fn short_job(id: u64, rate: u32) -> TimedJob {
     let origin = if id.is_multiple_of(SHARE) { SiteId(2) } else { SiteId(1) };
-    let submit = Time::from_micros(GAP.as_micros() * id as i64);
+    let submit = Time::from_micros((id as f64 / f64::from(rate) * FACTOR * 1e6) as i64);
     job(id, origin, 1 + (id % 8) as u32, submit, Span::ZERO)
 }
 
