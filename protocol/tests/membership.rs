@@ -301,6 +301,38 @@ fn a_site_that_leaves_gives_its_jobs_away_and_finishes_what_runs() {
     }
 }
 
+/// A host that has not heard of it may assign a job of a site that leaves to that site.
+#[test]
+fn a_site_that_leaves_does_not_start_what_it_gives_away() {
+    let mut world = World::new(&[4, 4, 8], "pool:easy");
+    for id in 1..=3 {
+        world.submit(1, job(id, 4, 40));
+    }
+    let assigned = |world: &World| {
+        world.letters.iter().find_map(|(key, letter)| match letter {
+            (from, 1, Message::Assign { offer, epoch, .. }) => Some((*key, *from, *offer, *epoch)),
+            _ => None,
+        })
+    };
+    let (key, from, offer, epoch) = (1..10)
+        .find_map(|second| {
+            world.run_until(second);
+            assigned(&world)
+        })
+        .expect("the host assigns it to somebody");
+    world.letters.remove(&key);
+    world.tell(1, Input::Leave);
+    let message = Message::Assign { offer, to: world.config.grid.at_rank(1), epoch };
+    world.tell(1, Input::Message { from: world.config.grid.at_rank(from), message });
+    world.tell(1, Input::Turn);
+    world.run_until(600);
+    assert_eq!(world.completions(1), [1]);
+    for id in 2..=3 {
+        assert!(matches!(world.completions(id)[..], [0 | 2]), "job {id}");
+    }
+    assert!(world.peers[1].as_ref().unwrap().has_left());
+}
+
 #[test]
 fn the_operator_moves_the_jobs_of_a_dead_guardian() {
     let mut world = World::new(&[4, 8], "st:50");

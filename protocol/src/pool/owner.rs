@@ -78,8 +78,11 @@ impl Peer {
             return self.promise(now, offer, to, None);
         }
         if self.fresh {
-            // Own work of this instant goes before the pool.
+            // Own work of this instant goes before the pool. If the site leaves, so does the job.
             self.turn(now);
+            if !self.is_offered(offer) {
+                return;
+            }
         }
         let exchange = self.exchange();
         let fits = exchange.offers[&offer.job].job.processors <= exchange.site.free;
