@@ -8,6 +8,7 @@ use std::sync::Arc;
 use protocol::membership::{Report, next_epoch};
 use protocol::message::Transfer;
 use protocol::{Durable, Input, Interrupted, Message, Options, Output, Peer, PeerConfig, Presence};
+use scheduler::event::MessageKind;
 use scheduler::{
     EventKind, Grid, JobId, JobSpec, LocalScheduler, Pass, SiteId, Span, Strategy, StrategySpec, Time,
 };
@@ -331,6 +332,37 @@ fn a_site_that_leaves_does_not_start_what_it_gives_away() {
         assert!(matches!(world.completions(id)[..], [0 | 2]), "job {id}");
     }
     assert!(world.peers[1].as_ref().unwrap().has_left());
+}
+
+/// The host looks at its own board again while it has an offer that it has not published.
+#[test]
+fn a_host_that_leaves_decides_on_no_offer_that_it_took_back() {
+    let mut world = World::new(&[4, 4, 8], "pool:easy");
+    world.submit(2, job(1, 8, 29));
+    world.submit(0, job(2, 8, 40));
+    world.run_until(29);
+    world.now = Time::from_secs(30);
+    world.tell(0, Input::Submitted(job(3, 8, 40)));
+    let before = world.events.len();
+    world.tell(0, Input::Timeout);
+    let said = &world.events[before..];
+    let host = |event: &&(Time, usize, EventKind)| {
+        matches!(event.2, EventKind::Sent { message: MessageKind::Host, .. })
+    };
+    assert_eq!(said.iter().filter(host).count(), 2, "it says that it is host");
+    world.tell(0, Input::Leave);
+    world.tell(0, Input::Turn);
+    // Now there is room elsewhere.
+    let is_board = |letter: &(usize, usize, Message)| matches!(letter, (2, 0, Message::Board { .. }));
+    let board = world.letters.iter().find(|letter| is_board(letter.1)).map(|(key, _)| *key);
+    let (_, _, message) = world.letters.remove(&board.expect("the job has ended")).unwrap();
+    world.tell(0, Input::Message { from: world.config.grid.at_rank(2), message });
+    world.tell(0, Input::Settle);
+    world.run_until(900);
+    for id in 2..=3 {
+        assert_eq!(world.completions(id), [2], "job {id}");
+    }
+    assert!(world.peers[0].as_ref().unwrap().has_left());
 }
 
 #[test]

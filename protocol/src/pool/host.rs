@@ -230,8 +230,7 @@ impl Peer {
             self.exchange().known.set_silent(away, true);
         }
         if epoch.site == site {
-            let board = self.exchange().whole_board();
-            self.note_board(rank, &board);
+            self.note_own_board();
         }
         self.event(EventKind::Followed { host: epoch.site, counter: epoch.counter });
     }
@@ -240,13 +239,20 @@ impl Peer {
     pub(super) fn resume_hosted(&mut self, now: Time) {
         let epoch = self.epoch();
         if epoch.site == self.config.site {
-            let (rank, board) = (self.rank, self.exchange().whole_board());
-            self.note_board(rank, &board);
+            self.note_own_board();
             self.announce(now);
         } else {
             let host = self.config.grid.rank(epoch.site);
             self.send_whole(now, host, false);
         }
+    }
+
+    /// The host knows its own board like those of others. An offer that is noted has been published: of one that nobody
+    /// was told of nobody is told that it is gone.
+    fn note_own_board(&mut self) {
+        self.pool_publish();
+        let board = self.exchange().whole_board();
+        self.note_board(self.rank, &board);
     }
 
     fn announce(&mut self, _now: Time) {
@@ -274,8 +280,7 @@ impl Peer {
                 exchange.known.include(offer);
             }
             // What another site listed meanwhile and no longer has.
-            let board = exchange.whole_board();
-            self.note_board(self.rank, &board);
+            self.note_own_board();
             return self.announce(now);
         }
         // The others, lowest id first, take their turns to replace it.
