@@ -14,15 +14,16 @@ use crate::exit;
 
 /// Measure what journals cost a run, and how long a restart with a full queue takes.
 ///
-/// Throughput is jobs per second of wall time of a run on two nodes (64 and 128 processors, st:50), from the start until
-/// all jobs have ended and all events are collected. As in any run the jobs are handed over before the start. They have
-/// 1 to 8 processors and no run times, and come at 400,000 a second: faster than the nodes can work. Nodes and
-/// coordinator share the machine. Each round runs without a journal and with each durability, in turn; ratios are of
-/// the same round. A round in which a queue for messages overflowed says nothing, and is run again.
+/// Throughput is jobs per second of wall time of a run on two nodes (64 and 128 processors), from the start until all
+/// jobs have ended and all events are collected. As in any run the jobs are handed over before the start. They have 1 to
+/// 8 processors and no run times, and come faster than the nodes can work. Nodes and coordinator share the machine.
+/// Each round runs without a journal and with each durability, in turn; ratios are of the same round. A round in which
+/// a queue for messages overflowed says nothing, and is run again. With a journal messages leave later, so fewer jobs
+/// are stolen and less is to be done for each; with `--strategy local` that makes no difference.
 ///
 /// Beside it stand what both nodes use of processors for each job, with the hand-over, and the bound that follows: the
-/// ratio of processor time without a journal to that with it. `saturated` is the part of the time in which the busier
-/// node used a processor or waited for one, `waited` the latter: above some percent, other work has disturbed.
+/// ratio of processor time without a journal to that with it. `saturated` is the part of the time in which the busiest
+/// thread of a node used a processor or waited for one, `waited` the latter: above some percent, others had them.
 /// For the restart a node with jobs in its queue is killed (SIGKILL) and started again. Build with --release.
 ///
 /// Exit codes: 0 done, 1 the nodes failed, 2 usage, 5 throughput is below --ratio-min or a restart took longer than

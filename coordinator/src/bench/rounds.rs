@@ -12,7 +12,7 @@ pub(super) struct LoadArgs {
     pub(super) jobs: u32,
 
     /// Jobs that come in a second of the wall clock: by default more than nodes can do
-    #[arg(long, value_name = "N", default_value_t = 400_000, value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
+    #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     rate: u32,
 
     /// How the two sites share the jobs; with `local` they do not, and nearly all are at the first

@@ -3,6 +3,8 @@
 //! Nodes are processes and journals are files, as in a run. Nothing here says what is cheap enough; see the command
 //! `bench journal` of the coordinator.
 
+use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -59,8 +61,8 @@ pub struct Throughput {
     pub jobs_per_second: f64,
     /// Processor time of both nodes for each job, with the hand-over.
     pub processor_time: Duration,
-    /// The part of the time from the start on in which the busier node used a processor or waited for one that others
-    /// had. Near 1 it is the bound.
+    /// The part of the time from the start on in which the busiest thread of a node used a processor or waited for one
+    /// that others had. Near 1 it is the bound.
     pub saturation: f64,
     /// The part in which it waited for one.
     pub contention: f64,
@@ -113,14 +115,14 @@ pub fn throughput(place: &Place, load: &Load, durability: Option<Durability>) ->
     let journal_bytes = configs.iter().filter_map(|config| config.data_dir.as_deref()).map(bytes_of).sum();
     fleet.stop(PATIENCE)?;
     let part = |time: Duration| time.as_secs_f64() / wall.as_secs_f64();
-    let of_nodes = at_end.iter().zip(&at_start).map(|(end, start)| end.since(start));
-    let busier = of_nodes.max_by_key(|used| used.ran + used.waited).context("there is a node")?;
-    let ran: Duration = at_end.iter().zip(&before).map(|(end, start)| end.since(start).ran).sum();
+    let busiest = at_end.iter().map(|(thread, end)| end.since(at_start.get(thread)));
+    let busiest = busiest.max_by_key(|used| used.ran + used.waited).context("there is a node")?;
+    let ran: Duration = at_end.iter().map(|(thread, end)| end.since(before.get(thread)).ran).sum();
     Ok(Throughput {
         jobs_per_second: jobs.len() as f64 / wall.as_secs_f64(),
         processor_time: ran / u32::try_from(jobs.len())?,
-        saturation: part(busier.ran + busier.waited),
-        contention: part(busier.waited),
+        saturation: part(busiest.ran + busiest.waited),
+        contention: part(busiest.waited),
         lost,
         stolen,
         journal_bytes,
@@ -278,7 +280,7 @@ fn job(id: u64, origin: SiteId, processors: u32, submit: Time, run_time: Span) -
     TimedJob { spec, run_time }
 }
 
-/// What all threads of a node have had of processors.
+/// What a thread has had of processors.
 #[derive(Clone, Copy, Debug, Default)]
 struct Use {
     ran: Duration,
@@ -287,24 +289,24 @@ struct Use {
 }
 
 impl Use {
-    /// Of each node so far.
-    fn of(fleet: &Fleet) -> anyhow::Result<Vec<Use>> {
-        fleet.process_ids().map(Use::of_process).collect()
-    }
-
-    fn of_process(process: u32) -> anyhow::Result<Use> {
-        let mut used = Use::default();
-        for thread in std::fs::read_dir(format!("/proc/{process}/task"))? {
-            // A thread may end meanwhile.
-            let Ok(text) = std::fs::read_to_string(thread?.path().join("schedstat")) else { continue };
-            let mut nanos = text.split_whitespace().filter_map(|field| field.parse().ok());
-            used.ran += Duration::from_nanos(nanos.next().unwrap_or(0));
-            used.waited += Duration::from_nanos(nanos.next().unwrap_or(0));
+    /// Of all threads of all nodes so far.
+    fn of(fleet: &Fleet) -> anyhow::Result<BTreeMap<OsString, Use>> {
+        let mut all = BTreeMap::new();
+        for process in fleet.process_ids() {
+            for thread in std::fs::read_dir(format!("/proc/{process}/task"))? {
+                let thread = thread?;
+                // It may end meanwhile.
+                let Ok(text) = std::fs::read_to_string(thread.path().join("schedstat")) else { continue };
+                let mut nanos = text.split_whitespace().filter_map(|field| field.parse().ok());
+                let mut next = || Duration::from_nanos(nanos.next().unwrap_or(0));
+                all.insert(thread.file_name(), Use { ran: next(), waited: next() });
+            }
         }
-        Ok(used)
+        Ok(all)
     }
 
-    fn since(&self, earlier: &Use) -> Use {
+    fn since(&self, earlier: Option<&Use>) -> Use {
+        let earlier = earlier.copied().unwrap_or_default();
         Use { ran: self.ran.saturating_sub(earlier.ran), waited: self.waited.saturating_sub(earlier.waited) }
     }
 }
