@@ -33,7 +33,7 @@ use crate::delay::DelayLine;
 use crate::event_log::{EventLog, NoEvents};
 use crate::executor::Executor;
 use crate::frame::Frame;
-use crate::journal::Journal;
+use crate::journal::Writer;
 use crate::lockstep::Mailbox;
 use crate::measured::Measured;
 use crate::metrics::{Direction, Late, Limit, Metrics};
@@ -88,7 +88,7 @@ pub(crate) struct SiteLoop {
     spans: JobSpans,
     delayed_full: u64,
     arrivals_full: u64,
-    journal: Option<Journal>,
+    journal: Option<Writer>,
     /// Frames that leave with the next commit.
     unsent: Unsent,
     /// When something was due last.
@@ -341,7 +341,7 @@ impl SiteLoop {
                 Output::Start(job) => self.executor.start(self.now, job.id)?,
                 Output::Send { to, message } => self.send(to, &message)?,
                 Output::Event(kind) => self.record(kind)?,
-                Output::Write(fact) => self.write(&fact),
+                Output::Write(fact) => self.write(fact),
             }
         }
         Ok(())
@@ -485,8 +485,10 @@ impl SiteLoop {
 
     /// Does what the operator wants, in lockstep for as long as that lasts.
     async fn obey(&mut self, command: Command) -> anyhow::Result<ControlFlow<()>> {
-        // Whoever asks is told only what is written.
-        self.commit()?;
+        // Whoever asks is told only what is written. Of events those are told that are; more will be asked for.
+        if !matches!(command, Command::Events { .. }) {
+            self.commit()?;
+        }
         match command {
             Command::Stop { left, answer } => {
                 if self.may_stop(left, answer) {
@@ -522,7 +524,7 @@ impl SiteLoop {
                         "the start is ordered"
                     );
                     if let Some(journal) = &mut self.journal {
-                        journal.clock(&order);
+                        journal.journal()?.clock(&order);
                     }
                     self.commit()?;
                 }
@@ -538,7 +540,7 @@ impl SiteLoop {
                 }
                 let result = self.clock.halt(Instant::now());
                 if let (Ok(order), Some(journal)) = (&result, &mut self.journal) {
-                    journal.clock(order);
+                    journal.journal()?.clock(order);
                 }
                 self.commit()?;
                 drop(answer.send(result));
@@ -550,7 +552,7 @@ impl SiteLoop {
                     && !jobs.is_empty()
                     && let Some(journal) = &mut self.journal
                 {
-                    journal.handed_over(portion, jobs);
+                    journal.journal()?.handed_over(portion, jobs);
                 }
                 // What is answered is kept.
                 self.commit()?;

@@ -9,7 +9,7 @@ use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
 use node::exit;
-use node::journal::{About, Durability, FORMAT, Journal, JournalError, Saved, inspect};
+use node::journal::{About, Durability, FORMAT, Journal, JournalError, Saved, Writer, inspect};
 use proptest::prelude::*;
 use protocol::handover::{Answer, Custody, Ledger};
 use protocol::journal::Place;
@@ -274,8 +274,64 @@ fn without_room_nothing_is_half_written_and_with_room_it_goes_on() {
     journal.commit().unwrap();
 }
 
+#[test]
+fn what_the_thread_cannot_write_is_an_error_at_the_next_look() {
+    for look in [|writer: &mut Writer| writer.wait(), |writer: &mut Writer| writer.commit().map(drop)] {
+        let folder = tempfile::tempdir().unwrap();
+        let (journal, _) =
+            Journal::open(folder.path(), &about(), Durability::Process, Some(128 * 1024)).unwrap();
+        let mut writer = Writer::new(journal);
+        writer.write(began(0), |_| None);
+        writer.hand_over().unwrap();
+        writer.wait().unwrap();
+        (0..40_000).for_each(|number| writer.event(event(number)));
+        writer.hand_over().unwrap();
+        let error = look(&mut writer).unwrap_err();
+        assert_eq!(error.exit_code(), exit::JOURNAL_FULL, "{error}");
+        assert_eq!(writer.next_written(), 0);
+        drop(writer);
+        assert_eq!(open(folder.path()).unwrap().1.durable.life, Some(0));
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+    /// Of what is noted that is kept which was committed or handed over, whoever writes it.
+    #[test]
+    fn what_a_thread_has_is_written_and_what_nobody_handed_over_is_not(
+        steps in prop::collection::vec((0u64..12, 0u8..6), 1..120),
+    ) {
+        let folder = tempfile::tempdir().unwrap();
+        let mut writer = Writer::new(open(folder.path()).unwrap().0);
+        let (mut durable, mut noted) = (Durable::default(), 0);
+        writer.write(began(0), |_| None);
+        durable.apply(&began(0));
+        writer.commit().unwrap();
+        let mut kept = (durable.clone(), 0);
+        for (number, step) in steps {
+            if let Some(fact) = possible(&durable, JobId(number), step) {
+                durable.apply(&fact);
+                writer.write(fact, |job| Some(Span::from_secs(job.0 as i64)));
+                writer.event(event(noted));
+                noted += 1;
+            } else if step % 2 == 0 {
+                writer.commit().unwrap();
+                kept = (durable.clone(), noted);
+                prop_assert!(writer.next_written() == noted && !writer.is_dirty());
+            } else if writer.is_written().unwrap() {
+                prop_assert_eq!(writer.next_written(), kept.1);
+                writer.hand_over().unwrap();
+                kept = (durable.clone(), noted);
+                prop_assert!(writer.is_writing() && writer.is_dirty() && writer.pending_bytes() == 0);
+            }
+        }
+        drop(writer);
+        let (journal, saved) = open(folder.path()).unwrap();
+        prop_assert_eq!((&saved.durable, saved.next_event), (&kept.0, kept.1));
+        let events: Vec<Event> = (0..kept.1).map(event).collect();
+        prop_assert_eq!(all_events(&journal), events);
+    }
 
     /// However facts are grouped into commits, the rows say what the facts say.
     #[test]

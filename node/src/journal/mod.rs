@@ -7,7 +7,7 @@
 //! takes long, and a start reads the rows and a bounded number of changes: what is left, not what happened. The store
 //! is SQLite: one file, transactions, and tested for crashes.
 //!
-//! [`Journal`] is for the node; [`inspect`] looks at a directory from outside.
+//! [`Journal`] is for the node, which writes to it through a [`Writer`]; [`inspect`] looks at a directory from outside.
 
 mod changes;
 #[cfg(feature = "doors")]
@@ -17,6 +17,7 @@ pub mod inspect;
 mod row;
 mod saved;
 mod store;
+mod writer;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
@@ -34,6 +35,7 @@ pub use self::error::JournalError;
 use self::row::{Key, Kind, Single};
 pub use self::saved::Saved;
 use self::store::{Commit, Store};
+pub use self::writer::Writer;
 use crate::clock::StartOrder;
 use crate::config::PeerAddress;
 use crate::metrics::Totals;
@@ -196,15 +198,11 @@ impl Journal {
                 self.put(Key::single(Single::Life), &life);
             }
             Fact::Owns { job, custody, place } => {
-                let is_new = self.ends_here(job.id);
+                let before = self.owned.insert(job.id, None);
+                self.executes_no_longer(job.id, before);
                 let key = Key::new(Kind::Job, job.id.0, 0);
                 let kept = (Kept { job, custody, place, started: None }, run_time(job.id));
-                if is_new {
-                    self.changes.put_new(key, &kept)
-                } else {
-                    self.changes.put(key, &kept)
-                }
-                self.owned.insert(job.id, None);
+                if before.is_none() { self.changes.put_new(key, &kept) } else { self.changes.put(key, &kept) }
             }
             Fact::Started { job, at } => {
                 self.owned.insert(job, Some(self.life));
@@ -231,17 +229,16 @@ impl Journal {
         }
     }
 
-    /// A job executes no longer, if it did. Whether it is not owned.
-    fn ends_here(&mut self, job: JobId) -> bool {
-        let owned = self.owned.remove(&job);
+    /// A job executes no longer, if it was owned and did.
+    fn executes_no_longer(&mut self, job: JobId, owned: Option<Option<u32>>) {
         if let Some(Some(life)) = owned {
             self.remove(Key::new(Kind::Begun, job.0, life.into()));
         }
-        owned.is_none()
     }
 
     fn owned_no_longer(&mut self, job: JobId) {
-        self.ends_here(job);
+        let owned = self.owned.remove(&job);
+        self.executes_no_longer(job, owned);
         self.remove(Key::new(Kind::Job, job.0, 0));
     }
 
@@ -335,11 +332,6 @@ impl Journal {
     /// Whether there is something to commit.
     pub fn is_dirty(&self) -> bool {
         !self.changes.pending().is_empty() || !self.coming.is_empty() || !self.events.is_empty()
-    }
-
-    /// Changes and events that wait for a commit, as an estimate of their bytes.
-    pub fn pending_bytes(&self) -> usize {
-        self.changes.pending().len() + self.events.len() * size_of::<Event>()
     }
 
     /// Writes everything that was noted, or nothing.

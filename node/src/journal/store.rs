@@ -40,6 +40,9 @@ const SQLITE_MAGIC: &[u8] = b"SQLite format 3\0";
 const SQLITE_HEAD: usize = 64;
 const SQLITE_VERSION: usize = 60;
 
+/// SQLite locks nothing of a connection: no two threads use one at once.
+const ONE_AT_A_TIME: OpenFlags = OpenFlags::SQLITE_OPEN_NO_MUTEX;
+
 const SCHEMA: &str = "
     CREATE TABLE row (
         kind INTEGER NOT NULL, a INTEGER NOT NULL, b INTEGER NOT NULL, value BLOB NOT NULL, sum INTEGER NOT NULL,
@@ -119,7 +122,8 @@ impl Store {
             return Err(JournalError::Damaged { path, what: "the file is cut off".to_string() });
         }
         check_format(dir, &path)?;
-        let db = Connection::open_with_flags(&path, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(&fail)?;
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | ONE_AT_A_TIME;
+        let db = Connection::open_with_flags(&path, flags).map_err(&fail)?;
         // Whoever is refused has merged nothing.
         merge_at_the_end(&db, false).map_err(&fail)?;
         prepare(&db, durability, bytes_max).map_err(&fail)?;
@@ -155,7 +159,7 @@ impl Store {
         std::fs::metadata(&path).map_err(file_error)?;
         let guard = File::open(dir.join(LOCK)).map_err(file_error)?;
         check_format(dir, &path)?;
-        let db = Connection::open_with_flags(&path, OpenFlags::SQLITE_OPEN_READ_ONLY);
+        let db = Connection::open_with_flags(&path, OpenFlags::SQLITE_OPEN_READ_ONLY | ONE_AT_A_TIME);
         let db = db.map_err(failure(&path))?;
         let mut store = Store { db, path, guard, commits: 0, logged: Rows::default(), damage: Vec::new() };
         store.read_log()?;

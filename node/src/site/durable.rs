@@ -11,9 +11,10 @@ use scheduler::{Event, SiteId};
 use tokio::time::Instant;
 
 use super::SiteLoop;
+use super::unsent::PENDING_BYTES_MAX;
 use crate::config::PeerAddress;
 use crate::event_log::NoEvents;
-use crate::journal::{Journal, Saved, Took};
+use crate::journal::{Journal, Saved, Took, Writer};
 
 /// Metrics are kept with every so many events: a start counts fewer again.
 const TOTALS_EVERY: u64 = 5000;
@@ -52,7 +53,7 @@ impl SiteLoop {
         self.totals_at = saved.totals.events;
         self.events.resume(saved.next_event);
         self.others.extend(saved.others);
-        self.journal = Some(journal);
+        self.journal = Some(Writer::new(journal));
         self.peer = protocol::Peer::restore(self.peer.config().clone(), &saved.durable, self.now);
         self.obey_peer()?;
         if restarted {
@@ -77,62 +78,102 @@ impl SiteLoop {
     }
 
     /// Notes a fact; without a journal the peer states none.
-    pub(super) fn write(&mut self, fact: &Fact) {
+    pub(super) fn write(&mut self, fact: Fact) {
         let executor = &self.executor;
         if let Some(journal) = &mut self.journal {
             journal.write(fact, |job| executor.run_time(job));
         }
     }
 
-    /// Writes what was noted if a frame has waited for it long enough, or if it has become much. A site that has more
-    /// to do at once does that first: several instants share a write, and nobody has seen any of them.
+    /// Has what was noted written if a frame has waited for it long enough, or if it has become much. A site that has
+    /// more to do at once does that meanwhile: several instants share a write, and nobody has seen any of them.
     pub(super) fn commit_if_due(&mut self) -> anyhow::Result<()> {
+        let Some(journal) = &mut self.journal else { return Ok(()) };
+        if journal.is_writing() {
+            let much = journal.pending_bytes() >= PENDING_BYTES_MAX;
+            if much {
+                journal.wait()?;
+            }
+            if !much && !journal.is_written()? {
+                return Ok(());
+            }
+            self.on_written()?;
+        }
         let Some(journal) = &self.journal else { return Ok(()) };
-        let is_due = self.unsent.is_due(Instant::now(), journal.pending_bytes());
-        if is_due { self.commit() } else { Ok(()) }
+        if self.unsent.is_due(Instant::now(), journal.pending_bytes()) {
+            self.note_totals();
+            if let Some(journal) = &mut self.journal {
+                journal.hand_over()?;
+            }
+            self.unsent.handed_over();
+        }
+        Ok(())
     }
 
     /// Until when a site that has nothing else to do puts off the write of what was noted.
     pub(super) fn listens_until(&self) -> Option<Instant> {
-        let is_dirty = self.journal.as_ref().is_some_and(Journal::is_dirty);
+        let is_dirty = self.journal.as_ref().is_some_and(Writer::is_dirty);
         is_dirty.then(|| self.unsent.listens_until(Instant::now(), self.active)).flatten()
     }
 
     /// Writes what was noted, then sends what waits for that.
     pub(super) fn commit(&mut self) -> anyhow::Result<()> {
-        while let Some(journal) = &mut self.journal {
-            if journal.is_dirty() {
-                let events = journal.next_event();
-                if events - self.totals_at >= TOTALS_EVERY {
-                    journal.totals(&self.metrics.totals_so_far());
-                    self.totals_at = events;
-                }
-                journal.commit()?;
-                self.metrics.journal_written();
-                self.unsent.written(Instant::now());
+        if let Some(journal) = &mut self.journal
+            && journal.is_writing()
+        {
+            journal.wait()?;
+            self.on_written()?;
+        }
+        loop {
+            self.note_totals();
+            let Some(journal) = &mut self.journal else { return Ok(()) };
+            if journal.commit()? {
+                self.count_write();
             }
             // One that cannot be sent is an event, which is written as well.
             let unsent = self.unsent.take();
             if unsent.is_empty() {
-                break;
+                return Ok(());
             }
             unsent.into_iter().try_for_each(|outgoing| self.send_now(outgoing))?;
         }
-        Ok(())
+    }
+
+    /// What was handed over is written.
+    fn on_written(&mut self) -> anyhow::Result<()> {
+        self.count_write();
+        self.unsent.leave().into_iter().try_for_each(|outgoing| self.send_now(outgoing))
+    }
+
+    fn count_write(&mut self) {
+        self.metrics.journal_written();
+        self.unsent.written(Instant::now());
+    }
+
+    /// Notes metrics if there were many events since.
+    fn note_totals(&mut self) {
+        let Some(journal) = &mut self.journal else { return };
+        let events = journal.next_event();
+        if events - self.totals_at >= TOTALS_EVERY {
+            journal.totals(self.metrics.totals_so_far());
+            self.totals_at = events;
+        }
     }
 
     /// Uses a moment without other work for the journal. Whether there is more to do.
     pub(super) fn tidy(&mut self) -> anyhow::Result<bool> {
         Ok(match &mut self.journal {
-            Some(journal) => journal.tidy()?,
+            Some(journal) => journal.journal()?.tidy()?,
             None => false,
         })
     }
 
-    /// Events from the memory, or from the journal if they are older.
-    pub(super) fn page_of_events(&self, from: u64, limit: usize) -> Result<Vec<Event>, NoEvents> {
-        match (self.events.page(from, limit), &self.journal) {
-            (Err(_), Some(journal)) => Ok(journal.read_events(from, limit)?),
+    /// Events that are written, from the memory, or from the journal if they are older.
+    pub(super) fn page_of_events(&mut self, from: u64, limit: usize) -> Result<Vec<Event>, NoEvents> {
+        let written = self.journal.as_ref().map_or(u64::MAX, Writer::next_written).saturating_sub(from);
+        let limit = limit.min(usize::try_from(written).unwrap_or(usize::MAX));
+        match (self.events.page(from, limit), &mut self.journal) {
+            (Err(_), Some(journal)) => Ok(journal.journal()?.read_events(from, limit)?),
             (page, _) => Ok(page?),
         }
     }
@@ -140,7 +181,7 @@ impl SiteLoop {
     /// Keeps where other sites listen for the next life.
     pub(super) fn note_addresses(&mut self, peers: &[PeerAddress]) -> anyhow::Result<()> {
         if let Some(journal) = &mut self.journal {
-            journal.peers(peers);
+            journal.journal()?.peers(peers);
         }
         self.commit()
     }

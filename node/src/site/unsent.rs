@@ -1,6 +1,7 @@
 //! Frames of a site with a journal that wait for a write: how long, and what they wait for beside it.
 //!
 //! A site that has nothing else to do writes at once, unless it has just written: then it listens for a moment first.
+//! One that has more to do hands over what it has to write and goes on; see [`crate::journal::Writer`].
 
 use std::time::Duration;
 
@@ -8,8 +9,10 @@ use tokio::time::Instant;
 
 use crate::network::Outgoing;
 
-/// Bytes of changes and events that wait for a write at most: a write of this size takes about a millisecond.
-pub(super) const PENDING_BYTES: usize = 256 * 1024;
+/// Bytes of facts and events in memory with which a write is due, of several hundred jobs: it takes about a millisecond.
+pub(super) const PENDING_BYTES: usize = 512 * 1024;
+/// With so many a site waits for the write before, whatever else it has to do.
+pub(super) const PENDING_BYTES_MAX: usize = 8 * PENDING_BYTES;
 /// A site that has more to do at once lets a frame wait so long for a write: some hundred jobs share one.
 pub(super) const WAIT_MAX: Duration = Duration::from_millis(4);
 /// A site that has just written, and has nothing to do, listens for so long before it writes again: to a busy one more
@@ -22,6 +25,8 @@ pub(super) struct Unsent {
     frames: Vec<Outgoing>,
     /// Since when the first of them waits.
     since: Option<Instant>,
+    /// Those before, which leave when what was handed over is written.
+    leaving: Vec<Outgoing>,
     /// The last write.
     written: Option<Instant>,
 }
@@ -52,7 +57,18 @@ impl Unsent {
         self.written = Some(now);
     }
 
-    /// All frames, in the order in which they came.
+    /// All that led to the frames that wait was handed over.
+    pub(super) fn handed_over(&mut self) {
+        debug_assert!(self.leaving.is_empty(), "one write at a time");
+        self.leaving = self.take();
+    }
+
+    /// The frames of what was handed over, which is written now, in the order in which they came.
+    pub(super) fn leave(&mut self) -> Vec<Outgoing> {
+        std::mem::take(&mut self.leaving)
+    }
+
+    /// All frames that wait for the next write, in the order in which they came.
     pub(super) fn take(&mut self) -> Vec<Outgoing> {
         self.since = None;
         std::mem::take(&mut self.frames)
@@ -117,6 +133,19 @@ mod tests {
         unsent.take();
         let later = soon + LISTEN + WAIT_MAX;
         assert_eq!(unsent.listens_until(later, later), None, "the last write is long ago");
+    }
+
+    #[test]
+    fn what_was_handed_over_leaves_by_itself_and_what_comes_meanwhile_waits() {
+        let (begin, mut unsent) = (Instant::now(), Unsent::default());
+        unsent.push(begin, frame(1));
+        unsent.handed_over();
+        assert!(!unsent.is_due(begin + WAIT_MAX, 0), "nothing waits");
+        unsent.push(begin + WAIT_MAX, frame(2));
+        assert_eq!(unsent.leave(), [frame(1)]);
+        assert_eq!(unsent.leave(), []);
+        assert!(unsent.is_due(begin + 2 * WAIT_MAX, 0));
+        assert_eq!(unsent.take(), [frame(2)]);
     }
 
     #[test]
