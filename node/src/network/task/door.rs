@@ -217,6 +217,11 @@ fn dial_problem(error: &DialError) -> Option<String> {
         DialError::Transport(failures) => failures.iter().find_map(|(address, failure)| {
             let TransportError::Other(error) = failure else { return None };
             Some(match connect_error(error) {
+                // Under another key a length may be read that never comes.
+                Some(io::ErrorKind::TimedOut) => format!(
+                    "no handshake at {address} in time: nobody is there, or it has another grid key than this node, or \
+                     one of the two has none"
+                ),
                 Some(kind) => format!("nobody answers at {address}: {kind}"),
                 None => format!(
                     "the handshake at {address} failed: it has another grid key than this node, or one of the two \
