@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use protocol::membership::{Report, next_epoch};
-use protocol::message::Transfer;
+use protocol::message::{Transfer, Void};
 use protocol::{Durable, Input, Interrupted, Message, Options, Output, Peer, PeerConfig, Presence};
 use scheduler::event::MessageKind;
 use scheduler::{
@@ -363,6 +363,40 @@ fn a_host_that_leaves_decides_on_no_offer_that_it_took_back() {
         assert_eq!(world.completions(id), [2], "job {id}");
     }
     assert!(world.peers[0].as_ref().unwrap().has_left());
+}
+
+/// A liar says that a job was taken over before it is submitted, and then sends one of its own making by that number.
+#[test]
+fn a_job_that_was_said_to_be_taken_over_before_it_came_is_here_once() {
+    for strategy in ["st:50", "local", "pool:easy", "steal:random", "st-greedy:50"] {
+        let mut world = World::new(&[4, 8], strategy);
+        let liar = world.config.grid.at_rank(0);
+        let voids = vec![Void { job: JobId(7), epoch: 5 }];
+        let message = Message::Beat { life: 0, leaving: false, first: 0, voids, known: 0 };
+        world.tell(1, Input::Message { from: liar, message });
+        world.tell(1, Input::Submitted(JobSpec { origin: SiteId(2), ..job(7, 6, 40) }));
+        for number in [1, 2] {
+            let mut transfers = vec![Transfer {
+                number,
+                job: job(7, 5, 40),
+                bounces: 0,
+                hops: 1,
+                epoch: 5,
+                moves: 1,
+                guardian: None,
+            }];
+            let message = if strategy.starts_with("pool") {
+                Message::Award { transfer: transfers.remove(0), version: 1, claim: None, floor: 1 }
+            } else {
+                Message::Route { transfers, floor: 1 }
+            };
+            world.tell(1, Input::Message { from: liar, message });
+        }
+        assert_eq!(world.peers[1].as_ref().unwrap().waiting(), 1, "{strategy}");
+        world.tell(1, Input::Turn);
+        world.run_until(300);
+        assert_eq!(world.starts(7).len(), 1, "{strategy}");
+    }
 }
 
 #[test]

@@ -404,6 +404,12 @@ impl Peer {
         self.is_void_epoch(transfer.job.id, transfer.epoch)
     }
 
+    /// The epoch under which a job that is submitted here begins: 0, unless somebody said before that it was taken over,
+    /// which no correct site does.
+    pub(crate) fn newest_epoch(&self, job: JobId) -> u32 {
+        self.membership.as_ref().and_then(|membership| membership.voids.get(&job).copied()).unwrap_or(0)
+    }
+
     pub(crate) fn is_void_epoch(&self, job: JobId, epoch: u32) -> bool {
         let Some(membership) = &self.membership else { return false };
         membership.voids.get(&job).is_some_and(|&newest| epoch < newest)
