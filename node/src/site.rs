@@ -88,7 +88,7 @@ pub(crate) struct SiteLoop {
     spans: JobSpans,
     delayed_full: u64,
     arrivals_full: u64,
-    journal: Option<Writer>,
+    journal: Option<Writer<Vec<Outgoing>>>,
     /// Frames that leave with the next commit.
     unsent: Unsent,
     /// When something was due last.
@@ -523,8 +523,8 @@ impl SiteLoop {
                         origin_us = order.trace_origin_us,
                         "the start is ordered"
                     );
-                    if let Some(journal) = &mut self.journal {
-                        journal.journal()?.clock(&order);
+                    if let Some(journal) = self.journal_at_rest()? {
+                        journal.clock(&order);
                     }
                     self.commit()?;
                 }
@@ -539,8 +539,8 @@ impl SiteLoop {
                     }
                 }
                 let result = self.clock.halt(Instant::now());
-                if let (Ok(order), Some(journal)) = (&result, &mut self.journal) {
-                    journal.journal()?.clock(order);
+                if let (Ok(order), Some(journal)) = (&result, self.journal_at_rest()?) {
+                    journal.clock(order);
                 }
                 self.commit()?;
                 drop(answer.send(result));
@@ -550,9 +550,9 @@ impl SiteLoop {
                 let result = self.arrivals.take(&jobs, self.peer.waiting(), &self.grid);
                 if let Ok(portion) = result
                     && !jobs.is_empty()
-                    && let Some(journal) = &mut self.journal
+                    && let Some(journal) = self.journal_at_rest()?
                 {
-                    journal.journal()?.handed_over(portion, jobs);
+                    journal.handed_over(portion, jobs);
                 }
                 // What is answered is kept.
                 self.commit()?;
@@ -562,7 +562,7 @@ impl SiteLoop {
                 drop(answer.send(result.map(drop)));
             }
             Command::Events { from, limit, answer } => {
-                let page = self.page_of_events(from, limit);
+                let page = self.page_of_events(from, limit)?;
                 if let Err(NoEvents::Unreadable(error)) = &page {
                     tracing::error!(%error, from, "old events cannot be read; the node goes on");
                 }

@@ -9,9 +9,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 use std::time::{Duration, Instant};
 
+use node::client::NodeClient;
 use node::config::{PeerAddress, SiteEntry};
 use node::control::Token;
-use node::fleet::Fleet;
+use node::control::api::Phase;
+use node::fleet::{Fleet, start_order};
 use node::journal::{Durability, inspect};
 use node::spawn::{SpawnError, SpawnOrder};
 use node::{NodeConfig, NodeProcess, exit};
@@ -203,7 +205,7 @@ fn old_events_that_are_damaged_stop_no_node() {
     assert_eq!(client.events(events - 1, 5).unwrap().len(), 1, "the rest is there");
 }
 
-/// Jobs come faster than the first site can work, and each is too wide for it: it goes to the second in a frame.
+/// Each job goes to the second site in a frame.
 #[test]
 fn sites_that_are_busy_write_less_often_than_they_send() {
     let one = Alone::new();
@@ -215,12 +217,7 @@ fn sites_that_are_busy_write_less_often_than_they_send() {
         let lines = lines.filter(|line| line.starts_with(series) && line.contains(label));
         lines.map(|line| line.rsplit(' ').next().unwrap().parse::<f64>().unwrap()).sum::<f64>()
     };
-    let mut wide = jobs(0..2000);
-    for job in &mut wide {
-        job.spec.processors = 8;
-        job.spec.submit = Time::from_micros(job.spec.id.0 as i64 * 5000);
-        job.run_time = Span::ZERO;
-    }
+    let wide = wide_jobs(2000);
     fleet.feed(&wide, |_| SiteId(1)).unwrap();
     let before = total(&fleet, "stealgrid_journal_commits_total{", "");
     fleet.start(1000.0, Time::ZERO, Duration::from_millis(300)).unwrap();
@@ -229,6 +226,49 @@ fn sites_that_are_busy_write_less_often_than_they_send() {
     let sent = total(&fleet, "stealgrid_messages_total{", "direction=\"sent\"");
     assert!(sent >= wide.len() as f64, "{sent} frames");
     assert!(writes < sent / 4.0, "{writes} writes, {sent} frames");
+}
+
+/// Whoever asks for old events, or has the time stand still, takes the journal back from the thread that writes: the
+/// frames that wait for that leave, too. No message is repeated before the test gives up.
+#[test]
+fn a_busy_site_that_is_asked_meanwhile_loses_no_frame() {
+    let one = Alone::with(|config| {
+        config.options.retry = Some(Span::from_secs(1_000_000));
+        config.events_max = 10;
+        config.durability = Durability::Disk;
+    });
+    let mut fleet = Fleet::spawn_each(&one.order(), &[one.config.clone(), one.other()]).unwrap();
+    fleet.wait_ready(PATIENCE).unwrap();
+    // The inbox of a site that stands still must hold their frames.
+    let wide = wide_jobs(3000);
+    fleet.feed(&wide, |_| SiteId(1)).unwrap();
+    fleet.start(1000.0, Time::ZERO, Duration::from_millis(300)).unwrap();
+    let clients: Vec<NodeClient> = fleet.clients().cloned().collect();
+    let running = |client: &NodeClient| client.status().unwrap().phase == Phase::Running;
+    wait_until("the clocks run", || clients.iter().all(running));
+    let deadline = Instant::now() + PATIENCE;
+    let mut asked = 0;
+    while !fleet.is_finished(wide.len() as u64).unwrap() {
+        assert!(Instant::now() < deadline, "a frame is lost: {:?}", fleet.statuses().unwrap());
+        for _ in 0..20 {
+            asked += clients.iter().map(|client| client.events(0, 10).unwrap().len()).sum::<usize>();
+        }
+        let stood: Vec<i64> = clients.iter().map(|client| client.pause().unwrap().trace_origin_us).collect();
+        let origin = Time::from_micros(stood.into_iter().max().unwrap());
+        let order = start_order(1000.0, origin, Duration::from_millis(10));
+        clients.iter().for_each(|client| client.start(&order).unwrap());
+        wait_until("the clocks run", || clients.iter().all(running));
+    }
+    assert!(asked > 0);
+    let mut all = Vec::new();
+    let mut lost = 0;
+    fleet
+        .take_events(&mut |event| {
+            lost += u64::from(matches!(event.kind, EventKind::Lost { .. }));
+            all.push(event);
+        })
+        .unwrap();
+    assert_eq!((ended(&all), lost), (wide.len(), 0));
 }
 
 /// What a site says when it connects is enough; it need not have sent a message.
@@ -406,6 +446,17 @@ fn wait_until(what: &str, mut reached: impl FnMut() -> bool) {
 
 fn ended(events: &[Event]) -> usize {
     events.iter().filter(|event| matches!(event.kind, EventKind::Completed { .. })).count()
+}
+
+/// Jobs that come faster than a site can work, and are too wide for the first.
+fn wide_jobs(count: u64) -> Vec<TimedJob> {
+    let mut wide = jobs(0..count);
+    for job in &mut wide {
+        job.spec.processors = 8;
+        job.spec.submit = Time::from_micros(job.spec.id.0 as i64 * 5000);
+        job.run_time = Span::ZERO;
+    }
+    wide
 }
 
 /// Jobs of a second on one processor, one each second.

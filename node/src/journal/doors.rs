@@ -14,7 +14,7 @@ pub fn changes(about: &About, facts: &[Fact], to_come: &[TimedJob]) -> Vec<u8> {
     first.put(Key::single(Single::About), about);
     let store = Store::in_memory(Rows::default()).expect("memory can be had");
     let mut journal = Journal::on(store, &Saved::nothing(about.clone()));
-    facts.iter().for_each(|fact| journal.write(fact, |_| None));
+    facts.iter().for_each(|fact| journal.write(fact, None));
     if !to_come.is_empty() {
         journal.handed_over(0, to_come.to_vec());
     }

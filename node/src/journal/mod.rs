@@ -4,7 +4,7 @@
 //! Rows hold the state: one for each job and transfer. Several changes share one [`Journal::commit`], which is atomic
 //! and only appends them; the event loop shows nothing to anybody before it. When enough changes are there, the next
 //! commits bring them into the rows, some with each. A job that comes and goes in between never is a row, no commit
-//! takes long, and a start reads the rows and a bounded number of changes: what is left, not what happened. The store
+//! does more than in proportion to what was noted, and a start reads the rows and a bounded number of changes: what is left, not what happened. The store
 //! is SQLite: one file, transactions, and tested for crashes.
 //!
 //! [`Journal`] is for the node, which writes to it through a [`Writer`]; [`inspect`] looks at a directory from outside.
@@ -118,6 +118,16 @@ pub struct Took {
     pub read: Duration,
 }
 
+/// The job whose run time is kept with a fact.
+pub fn job_with_run_time(fact: &Fact) -> Option<JobId> {
+    match fact {
+        Fact::Owns { job, .. } => Some(job.id),
+        Fact::Ledger(Record::Out { transfer, .. }) => Some(transfer.job.id),
+        Fact::Ward(ward) => Some(ward.job.id),
+        _ => None,
+    }
+}
+
 impl Journal {
     /// Opens the journal of a directory, or begins one, and reads what it says.
     ///
@@ -190,8 +200,8 @@ impl Journal {
         saved.check(config).map_err(|what| self.store.damaged(what))
     }
 
-    /// Notes one change of what the site owns; `run_time` is that of a job here.
-    pub fn write(&mut self, fact: &Fact, run_time: impl Fn(JobId) -> Option<Span>) {
+    /// Notes one change of what the site owns; `run_time` is that of [`job_with_run_time`], if it is known.
+    pub fn write(&mut self, fact: &Fact, run_time: Option<Span>) {
         match *fact {
             Fact::Began { life } => {
                 self.life = life;
@@ -201,7 +211,7 @@ impl Journal {
                 let before = self.owned.insert(job.id, None);
                 self.executes_no_longer(job.id, before);
                 let key = Key::new(Kind::Job, job.id.0, 0);
-                let kept = (Kept { job, custody, place, started: None }, run_time(job.id));
+                let kept = (Kept { job, custody, place, started: None }, run_time);
                 if before.is_none() { self.changes.put_new(key, &kept) } else { self.changes.put(key, &kept) }
             }
             Fact::Started { job, at } => {
@@ -214,8 +224,7 @@ impl Journal {
                 self.changes.put_new(Key::new(Kind::Route, to.0.into(), number), &())
             }
             Fact::Ward(ward) => {
-                let id = ward.job.id;
-                self.put(Key::new(Kind::Ward, id.0, 0), &(ward, run_time(id)));
+                self.put(Key::new(Kind::Ward, ward.job.id.0, 0), &(ward, run_time));
             }
             Fact::Unward { job } => self.remove(Key::new(Kind::Ward, job.0, 0)),
             Fact::Reports(report) => self.put(Key::new(Kind::Report, report.job.0, 0), &report),
@@ -242,7 +251,7 @@ impl Journal {
         self.remove(Key::new(Kind::Job, job.0, 0));
     }
 
-    fn ledger(&mut self, record: &Record, run_time: impl Fn(JobId) -> Option<Span>) {
+    fn ledger(&mut self, record: &Record, run_time: Option<Span>) {
         if let Record::Floor { from, floor } = *record {
             for number in self.ledger.tombs_below(from, floor) {
                 self.changes.remove(Key::new(Kind::Tomb, from.0.into(), number));
@@ -251,10 +260,9 @@ impl Journal {
         self.ledger.apply(record);
         match *record {
             Record::Out { to, transfer } => {
-                let id = transfer.job.id;
-                self.owned_no_longer(id);
+                self.owned_no_longer(transfer.job.id);
                 self.changes
-                    .put_new(Key::new(Kind::Out, to.0.into(), transfer.number), &(transfer, run_time(id)));
+                    .put_new(Key::new(Kind::Out, to.0.into(), transfer.number), &(transfer, run_time));
                 self.put(Key::new(Kind::Next, to.0.into(), 0), &(transfer.number + 1));
             }
             Record::Settled { to, number, .. } | Record::Voided { to, number } => {

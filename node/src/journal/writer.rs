@@ -4,23 +4,25 @@
 //! journal and commits it; the site goes on and gathers what comes next. There is one such batch at a time, so a slow
 //! disk makes batches larger, not more. A site that has nothing else to do commits by itself, without the thread.
 //!
-//! While a batch is written the journal is with the thread: whatever else wants it waits until it is back.
+//! While a batch is written the journal is with the thread, and what waits for it is kept here: whoever takes the journal
+//! back gets that, too.
 
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::thread::JoinHandle;
 
 use protocol::Fact;
-use protocol::handover::Record;
 use scheduler::{Event, JobId, SiteId, Span};
 
-use super::{Journal, JournalError};
+use super::{Journal, JournalError, job_with_run_time};
 use crate::metrics::Totals;
 
-/// A journal, and what it is to be told.
+/// A journal, and what it is to be told; with each batch waits a `T`.
 #[derive(Debug)]
-pub struct Writer {
+pub struct Writer<T> {
     /// Nowhere while a batch is written.
     journal: Option<Box<Journal>>,
+    /// What waits for the batch that is being written.
+    waiting: Option<T>,
     notes: Notes,
     /// The buffers of the batch before, empty.
     spare: Notes,
@@ -55,13 +57,14 @@ struct Thread {
 
 type Batch = (Box<Journal>, Notes);
 
-impl Writer {
+impl<T> Writer<T> {
     /// Of a journal that was opened.
-    pub fn new(journal: Journal) -> Writer {
+    pub fn new(journal: Journal) -> Writer<T> {
         Writer {
             next_event: journal.next_event(),
             next_written: journal.next_event(),
             journal: Some(Box::new(journal)),
+            waiting: None,
             notes: Notes::default(),
             spare: Notes::default(),
             thread: None,
@@ -70,13 +73,8 @@ impl Writer {
 
     /// Notes one change of what the site owns; `run_time` is that of a job here.
     pub fn write(&mut self, fact: Fact, run_time: impl Fn(JobId) -> Option<Span>) {
-        let job = match &fact {
-            Fact::Owns { job, .. } => Some(job.id),
-            Fact::Ledger(Record::Out { transfer, .. }) => Some(transfer.job.id),
-            Fact::Ward(ward) => Some(ward.job.id),
-            _ => None,
-        };
-        self.notes.facts.push((fact, job.and_then(run_time)));
+        let run_time = job_with_run_time(&fact).and_then(run_time);
+        self.notes.facts.push((fact, run_time));
     }
 
     /// Notes an event.
@@ -110,16 +108,12 @@ impl Writer {
         self.notes.totals = Some(totals);
     }
 
-    /// The journal itself, with all that was noted, for what is noted seldom or asked. Waits for a batch that is being
-    /// written.
+    /// The journal itself, for what is noted seldom or asked. What was noted here it is told with the next commit.
     ///
-    /// # Errors
-    /// If that could not be written.
-    pub fn journal(&mut self) -> Result<&mut Journal, JournalError> {
-        self.wait()?;
-        let journal = self.journal.as_mut().expect("nothing is being written");
-        self.notes.tell(journal);
-        Ok(journal)
+    /// # Panics
+    /// If a batch is being written.
+    pub fn journal(&mut self) -> &mut Journal {
+        self.journal.as_mut().expect("nothing is being written")
     }
 
     /// Whether there is something to commit, or being written.
@@ -133,68 +127,63 @@ impl Writer {
         size_of_val(&facts[..]) + size_of_val(&submitted[..]) + size_of_val(&events[..])
     }
 
-    /// Whether a batch was handed over and not looked for since it was written.
+    /// Whether a batch was handed over and not taken back.
     pub fn is_writing(&self) -> bool {
-        self.journal.is_none()
+        self.waiting.is_some()
     }
 
-    /// Whether the batch is written by now.
+    /// Takes a batch back that is written, if one was handed over: what waited for it. Waits for that, or looks only.
     ///
     /// # Errors
-    /// If it could not be. Then the node must stop: what it would show is not durable.
-    pub fn is_written(&mut self) -> Result<bool, JournalError> {
-        let Some(thread) = self.thread.as_ref().filter(|_| self.journal.is_none()) else { return Ok(true) };
-        match thread.written.try_recv() {
-            Ok(back) => self.take_back(back).map(|()| true),
-            Err(TryRecvError::Empty) => Ok(false),
-            Err(TryRecvError::Disconnected) => panic!("{ENDED}"),
-        }
-    }
-
-    /// Waits for the batch that is being written, if one is.
-    ///
-    /// # Errors
-    /// As for [`Writer::is_written`].
-    pub fn wait(&mut self) -> Result<(), JournalError> {
-        let Some(thread) = self.thread.as_ref().filter(|_| self.journal.is_none()) else { return Ok(()) };
-        let back = thread.written.recv().expect(ENDED);
-        self.take_back(back)
-    }
-
-    fn take_back(&mut self, (batch, result): (Batch, Result<(), JournalError>)) -> Result<(), JournalError> {
-        let (journal, spare) = batch;
+    /// If it could not be written. Then the node must stop: what it would show is not durable.
+    pub fn take_back(&mut self, wait: bool) -> Result<Option<T>, JournalError> {
+        let Some(thread) = self.thread.as_ref().filter(|_| self.waiting.is_some()) else { return Ok(None) };
+        let ((journal, spare), result) = if wait {
+            thread.written.recv().expect(ENDED)
+        } else {
+            match thread.written.try_recv() {
+                Ok(back) => back,
+                Err(TryRecvError::Empty) => return Ok(None),
+                Err(TryRecvError::Disconnected) => panic!("{ENDED}"),
+            }
+        };
         let next_event = journal.next_event();
         (self.journal, self.spare) = (Some(journal), spare);
+        let waited = self.waiting.take();
         result?;
         self.next_written = next_event;
-        Ok(())
+        Ok(waited)
     }
 
-    /// Has everything that was noted written by the thread.
+    /// Has everything that was noted written by the thread; what waits for that comes back with it.
     ///
     /// # Errors
     /// If the system has no thread for it.
     ///
     /// # Panics
-    /// If a batch is being written, see [`Writer::is_writing`].
-    pub fn hand_over(&mut self) -> std::io::Result<()> {
+    /// If a batch is being written.
+    pub fn hand_over(&mut self, waiting: T) -> std::io::Result<()> {
         let thread = match &mut self.thread {
             Some(thread) => thread,
             None => self.thread.insert(Thread::start()?),
         };
         let journal = self.journal.take().expect("nothing is being written");
         let notes = std::mem::replace(&mut self.notes, std::mem::take(&mut self.spare));
+        self.waiting = Some(waiting);
         thread.batches.send((journal, notes)).expect(ENDED);
         Ok(())
     }
 
-    /// Writes everything that was noted, or nothing, and waits for it. Whether there was something, not counted what was
-    /// being written already.
+    /// Writes everything that was noted, or nothing. Whether there was something.
     ///
     /// # Errors
     /// As for [`Journal::commit`].
+    ///
+    /// # Panics
+    /// If a batch is being written.
     pub fn commit(&mut self) -> Result<bool, JournalError> {
-        let journal = self.journal()?;
+        let journal = self.journal.as_mut().expect("nothing is being written");
+        self.notes.tell(journal);
         let is_dirty = journal.is_dirty();
         journal.commit()?;
         self.next_written = self.next_event;
@@ -204,7 +193,7 @@ impl Writer {
 
 const ENDED: &str = "the thread that writes ends after its site";
 
-impl Drop for Writer {
+impl<T> Drop for Writer<T> {
     /// The journal is closed when this returns.
     fn drop(&mut self) {
         if let Some(Thread { batches, written, handle }) = self.thread.take() {
@@ -240,13 +229,12 @@ impl Notes {
 
     /// Brings all of it into the journal. The buffers are kept.
     fn tell(&mut self, journal: &mut Journal) {
-        for (fact, run_time) in self.facts.drain(..) {
-            journal.write(&fact, |_| run_time);
-        }
-        self.submitted.drain(..).for_each(|portion| journal.submitted(portion));
-        self.events.drain(..).for_each(|event| journal.event(event));
-        self.others.drain(..).for_each(|(site, incarnation)| journal.other(site, incarnation));
-        if let Some(totals) = self.totals.take() {
+        let Notes { facts, submitted, events, others, totals } = self;
+        facts.drain(..).for_each(|(fact, run_time)| journal.write(&fact, run_time));
+        submitted.drain(..).for_each(|portion| journal.submitted(portion));
+        events.drain(..).for_each(|event| journal.event(event));
+        others.drain(..).for_each(|(site, incarnation)| journal.other(site, incarnation));
+        if let Some(totals) = totals.take() {
             journal.totals(&totals);
         }
     }

@@ -1,7 +1,8 @@
 //! The site loop with a journal: one atomic write for all that happens at an instant, before anybody sees it.
 //!
-//! Frames wait for the commit, see [`super::unsent`]; the control interface is answered between instants, so it tells
-//! only what is written. A start needs no waiting: if it is forgotten, so is the timer that stands for the job.
+//! Frames wait for the commit, see [`super::unsent`]. Whoever asks by the control interface has everything committed
+//! first, or, for events, is told those that are. A start needs no waiting: if it is forgotten, so is the timer that
+//! stands for the job.
 
 use std::time::{Duration, SystemTime};
 
@@ -11,7 +12,6 @@ use scheduler::{Event, SiteId};
 use tokio::time::Instant;
 
 use super::SiteLoop;
-use super::unsent::PENDING_BYTES_MAX;
 use crate::config::PeerAddress;
 use crate::event_log::NoEvents;
 use crate::journal::{Journal, Saved, Took, Writer};
@@ -88,26 +88,38 @@ impl SiteLoop {
     /// Has what was noted written if a frame has waited for it long enough, or if it has become much. A site that has
     /// more to do at once does that meanwhile: several instants share a write, and nobody has seen any of them.
     pub(super) fn commit_if_due(&mut self) -> anyhow::Result<()> {
-        let Some(journal) = &mut self.journal else { return Ok(()) };
-        if journal.is_writing() {
-            let much = journal.pending_bytes() >= PENDING_BYTES_MAX;
-            if much {
-                journal.wait()?;
-            }
-            if !much && !journal.is_written()? {
-                return Ok(());
-            }
-            self.on_written()?;
-        }
         let Some(journal) = &self.journal else { return Ok(()) };
-        if self.unsent.is_due(Instant::now(), journal.pending_bytes()) {
-            self.note_totals();
-            if let Some(journal) = &mut self.journal {
-                journal.hand_over()?;
-            }
-            self.unsent.handed_over();
+        let bytes = journal.pending_bytes();
+        let is_back = self.take_back(self.unsent.is_much(bytes))?;
+        if !is_back || !self.unsent.is_due(Instant::now(), bytes) {
+            return Ok(());
+        }
+        if self.journal.as_ref().is_some_and(|journal| !journal.is_dirty()) {
+            // Frames that were delayed: what led to them was written before.
+            return self.commit();
+        }
+        self.note_totals();
+        if let Some(journal) = &mut self.journal {
+            journal.hand_over(self.unsent.take())?;
         }
         Ok(())
+    }
+
+    /// Takes back what was handed over if it is written, or waits for that, and lets its frames leave. Whether nothing
+    /// is being written.
+    fn take_back(&mut self, wait: bool) -> anyhow::Result<bool> {
+        let Some(journal) = &mut self.journal else { return Ok(true) };
+        if let Some(frames) = journal.take_back(wait)? {
+            self.count_write();
+            frames.into_iter().try_for_each(|outgoing| self.send_now(outgoing))?;
+        }
+        Ok(self.journal.as_ref().is_none_or(|journal| !journal.is_writing()))
+    }
+
+    /// The journal, if there is one, for what is noted seldom; nothing is being written.
+    pub(super) fn journal_at_rest(&mut self) -> anyhow::Result<Option<&mut Journal>> {
+        self.take_back(true)?;
+        Ok(self.journal.as_mut().map(Writer::journal))
     }
 
     /// Until when a site that has nothing else to do puts off the write of what was noted.
@@ -118,12 +130,7 @@ impl SiteLoop {
 
     /// Writes what was noted, then sends what waits for that.
     pub(super) fn commit(&mut self) -> anyhow::Result<()> {
-        if let Some(journal) = &mut self.journal
-            && journal.is_writing()
-        {
-            journal.wait()?;
-            self.on_written()?;
-        }
+        self.take_back(true)?;
         loop {
             self.note_totals();
             let Some(journal) = &mut self.journal else { return Ok(()) };
@@ -137,12 +144,6 @@ impl SiteLoop {
             }
             unsent.into_iter().try_for_each(|outgoing| self.send_now(outgoing))?;
         }
-    }
-
-    /// What was handed over is written.
-    fn on_written(&mut self) -> anyhow::Result<()> {
-        self.count_write();
-        self.unsent.leave().into_iter().try_for_each(|outgoing| self.send_now(outgoing))
     }
 
     fn count_write(&mut self) {
@@ -162,26 +163,39 @@ impl SiteLoop {
 
     /// Uses a moment without other work for the journal. Whether there is more to do.
     pub(super) fn tidy(&mut self) -> anyhow::Result<bool> {
-        Ok(match &mut self.journal {
-            Some(journal) => journal.journal()?.tidy()?,
+        Ok(match self.journal_at_rest()? {
+            Some(journal) => journal.tidy()?,
             None => false,
         })
     }
 
-    /// Events that are written, from the memory, or from the journal if they are older.
-    pub(super) fn page_of_events(&mut self, from: u64, limit: usize) -> Result<Vec<Event>, NoEvents> {
-        let written = self.journal.as_ref().map_or(u64::MAX, Writer::next_written).saturating_sub(from);
-        let limit = limit.min(usize::try_from(written).unwrap_or(usize::MAX));
-        match (self.events.page(from, limit), &mut self.journal) {
-            (Err(_), Some(journal)) => Ok(journal.journal()?.read_events(from, limit)?),
-            (page, _) => Ok(page?),
+    /// Events that are written, from the memory, or from the journal if they are older. The rest is written soon.
+    pub(super) fn page_of_events(
+        &mut self,
+        from: u64,
+        limit: usize,
+    ) -> anyhow::Result<Result<Vec<Event>, NoEvents>> {
+        let Some(journal) = &self.journal else {
+            return Ok(self.events.page(from, limit).map_err(NoEvents::from));
+        };
+        if journal.next_written() < journal.next_event() {
+            self.unsent.asked(Instant::now());
         }
+        let written = journal.next_written().saturating_sub(from);
+        let limit = limit.min(usize::try_from(written).unwrap_or(usize::MAX));
+        if limit == 0 {
+            return Ok(Ok(Vec::new()));
+        }
+        Ok(match (self.events.page(from, limit), self.journal_at_rest()?) {
+            (Err(_), Some(journal)) => journal.read_events(from, limit).map_err(NoEvents::from),
+            (page, _) => page.map_err(NoEvents::from),
+        })
     }
 
     /// Keeps where other sites listen for the next life.
     pub(super) fn note_addresses(&mut self, peers: &[PeerAddress]) -> anyhow::Result<()> {
-        if let Some(journal) = &mut self.journal {
-            journal.journal()?.peers(peers);
+        if let Some(journal) = self.journal_at_rest()? {
+            journal.peers(peers);
         }
         self.commit()
     }

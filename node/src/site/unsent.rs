@@ -12,8 +12,11 @@ use crate::network::Outgoing;
 /// Bytes of facts and events in memory with which a write is due, of several hundred jobs: it takes about a millisecond.
 pub(super) const PENDING_BYTES: usize = 512 * 1024;
 /// With so many a site waits for the write before, whatever else it has to do.
-pub(super) const PENDING_BYTES_MAX: usize = 8 * PENDING_BYTES;
-/// A site that has more to do at once lets a frame wait so long for a write: some hundred jobs share one.
+const PENDING_BYTES_MAX: usize = 8 * PENDING_BYTES;
+/// Or with so many frames: they leave all at once, and queues of the network must hold them.
+const FRAMES_MAX: usize = 1024;
+/// A site that has more to do at once lets a frame wait so long for the beginning of a write, unless one is under way:
+/// some hundred jobs share one.
 pub(super) const WAIT_MAX: Duration = Duration::from_millis(4);
 /// A site that has just written, and has nothing to do, listens for so long before it writes again: to a busy one more
 /// comes meanwhile.
@@ -25,8 +28,6 @@ pub(super) struct Unsent {
     frames: Vec<Outgoing>,
     /// Since when the first of them waits.
     since: Option<Instant>,
-    /// Those before, which leave when what was handed over is written.
-    leaving: Vec<Outgoing>,
     /// The last write.
     written: Option<Instant>,
 }
@@ -38,8 +39,18 @@ impl Unsent {
         self.frames.push(frame);
     }
 
-    /// Whether a site that has more to do must write first, with so many bytes to write. Nobody has seen anything of
-    /// what they tell, so several instants may share a write.
+    /// Somebody wants to know what was noted: a write is due as if a frame waited.
+    pub(super) fn asked(&mut self, now: Instant) {
+        self.since.get_or_insert(now);
+    }
+
+    /// Whether a site must wait for the write before, with so many bytes for the next.
+    pub(super) fn is_much(&self, pending_bytes: usize) -> bool {
+        pending_bytes >= PENDING_BYTES_MAX || self.frames.len() >= FRAMES_MAX
+    }
+
+    /// Whether a site that has more to do must have so many bytes written. Nobody has seen anything of what they tell,
+    /// so several instants may share a write.
     pub(super) fn is_due(&self, now: Instant, pending_bytes: usize) -> bool {
         pending_bytes >= PENDING_BYTES || self.since.is_some_and(|since| now - since >= WAIT_MAX)
     }
@@ -57,18 +68,7 @@ impl Unsent {
         self.written = Some(now);
     }
 
-    /// All that led to the frames that wait was handed over.
-    pub(super) fn handed_over(&mut self) {
-        debug_assert!(self.leaving.is_empty(), "one write at a time");
-        self.leaving = self.take();
-    }
-
-    /// The frames of what was handed over, which is written now, in the order in which they came.
-    pub(super) fn leave(&mut self) -> Vec<Outgoing> {
-        std::mem::take(&mut self.leaving)
-    }
-
-    /// All frames that wait for the next write, in the order in which they came.
+    /// All frames, in the order in which they came.
     pub(super) fn take(&mut self) -> Vec<Outgoing> {
         self.since = None;
         std::mem::take(&mut self.frames)
@@ -136,16 +136,18 @@ mod tests {
     }
 
     #[test]
-    fn what_was_handed_over_leaves_by_itself_and_what_comes_meanwhile_waits() {
+    fn a_site_goes_on_beside_a_write_until_there_is_much() {
         let (begin, mut unsent) = (Instant::now(), Unsent::default());
-        unsent.push(begin, frame(1));
-        unsent.handed_over();
-        assert!(!unsent.is_due(begin + WAIT_MAX, 0), "nothing waits");
-        unsent.push(begin + WAIT_MAX, frame(2));
-        assert_eq!(unsent.leave(), [frame(1)]);
-        assert_eq!(unsent.leave(), []);
-        assert!(unsent.is_due(begin + 2 * WAIT_MAX, 0));
-        assert_eq!(unsent.take(), [frame(2)]);
+        assert!(!unsent.is_much(PENDING_BYTES_MAX - 1) && unsent.is_much(PENDING_BYTES_MAX));
+        (0..FRAMES_MAX as u32 - 1).for_each(|number| unsent.push(begin, frame(number)));
+        assert!(!unsent.is_much(0));
+        unsent.push(begin, frame(0));
+        assert!(unsent.is_much(0));
+        unsent.take();
+        assert!(!unsent.is_much(0));
+        // Who asks what is written finds it soon, even if no frame waits.
+        unsent.asked(begin);
+        assert!(!unsent.is_due(begin, 0) && unsent.is_due(begin + WAIT_MAX, 0));
     }
 
     #[test]
