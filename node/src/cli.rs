@@ -314,7 +314,7 @@ pub fn run(args: NodeArgs) -> ExitCode {
         Ok(telemetry) => telemetry,
         Err(error) => return fail(&error, exit::INPUT),
     };
-    // One thread is enough for one site, and a hundred sites on a laptop should not be a thousand threads.
+    // One thread is enough for one site, beside that of a journal, and a hundred sites on a laptop should not be a thousand threads.
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return fail(&error.into(), exit::UNEXPECTED),

@@ -428,7 +428,8 @@ impl Fleet {
         finished
     }
 
-    /// Fetches what happened since the last time: node by node, each in order. How many events there were.
+    /// Fetches what happened since the last time, of nodes with journals what is written: node by node, each in order.
+    /// How many events there were.
     ///
     /// # Errors
     /// If a node has forgotten some, does not answer, or has ended.
