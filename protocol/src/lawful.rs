@@ -124,7 +124,11 @@ impl Peer {
         if self.runs_with(job).is_some_and(|processors| processors != transfer.job.processors) {
             return false;
         }
-        let newer = |custody: &Custody| self.membership.is_some() && custody.epoch < transfer.epoch;
+        // One that executes goes on under the newer epoch. What waits under an older one than is believed was submitted
+        // after somebody had lied about its number, and stays.
+        let replaces = self.is_newest(transfer) || self.runs_with(job).is_some();
+        let newer =
+            |custody: &Custody| self.membership.is_some() && custody.epoch < transfer.epoch && replaces;
         if self.is_void(transfer) || self.custody.get(&job).is_some_and(newer) {
             // It was taken over: the older of the two copies is dropped.
             return true;

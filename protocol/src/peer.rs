@@ -270,10 +270,9 @@ impl Peer {
             requested: job.requested,
             origin: job.origin,
         });
-        let custody = Custody { epoch: self.newest_epoch(job.id), ..Custody::default() };
-        self.own_up(job, custody, Place::Queue);
-        self.custody.insert(job.id, custody);
-        self.settle_in(now, job, custody);
+        self.own_up(job, Custody::default(), Place::Queue);
+        self.custody.insert(job.id, Custody::default());
+        self.settle_in(now, job, Custody::default());
     }
 
     /// Whether a job that was submitted here stays here: always at its home, and where homes mean nothing if it fits.

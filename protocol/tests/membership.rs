@@ -399,6 +399,44 @@ fn a_job_that_was_said_to_be_taken_over_before_it_came_is_here_once() {
     }
 }
 
+/// Others may have taken over what waits at a site that was away: the global queue does not go before that.
+#[test]
+fn a_site_that_was_away_asks_before_it_takes_from_the_global_queue() {
+    for strategy in ["pool:easy", "pool:list,via=gossip"] {
+        for rank in [0, 1] {
+            let mut world = World::new(&[4, 4, 4], strategy);
+            for other in 0..3 {
+                world.submit(other, job(10 + other as u64, 4, 50));
+            }
+            for id in 1..=3 {
+                world.submit(rank, job(id, 4, 40));
+            }
+            world.run_until(20);
+            // Nothing reaches anybody for longer than a lease.
+            world.now = Time::from_secs(220);
+            let ending = *world.endings.iter().find(|ending| ending.2 == rank).unwrap();
+            world.endings.remove(&ending);
+            let before = world.events.len();
+            for input in [Input::Completed(ending.1), Input::Turn, Input::Timeout, Input::Settle] {
+                world.tell(rank, input);
+            }
+            let starts = |world: &World| {
+                let is_start = |event: &&(Time, usize, EventKind)| {
+                    event.1 == rank && matches!(event.2, EventKind::Started { .. })
+                };
+                world.events[before..].iter().filter(is_start).count()
+            };
+            assert_eq!(starts(&world), 0, "{strategy}: it has heard nobody");
+            world.run_until(240);
+            assert!(starts(&world) > 0, "{strategy}: then it goes on");
+            world.run_until(1200);
+            for id in (1..=3).chain(10..13) {
+                assert_eq!(world.completions(id).len(), 1, "{strategy}: job {id}");
+            }
+        }
+    }
+}
+
 #[test]
 fn the_operator_moves_the_jobs_of_a_dead_guardian() {
     let mut world = World::new(&[4, 8], "st:50");

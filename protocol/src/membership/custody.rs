@@ -404,10 +404,10 @@ impl Peer {
         self.is_void_epoch(transfer.job.id, transfer.epoch)
     }
 
-    /// The epoch under which a job that is submitted here begins: 0, unless somebody said before that it was taken over,
-    /// which no correct site does.
-    pub(crate) fn newest_epoch(&self, job: JobId) -> u32 {
-        self.membership.as_ref().and_then(|membership| membership.voids.get(&job).copied()).unwrap_or(0)
+    /// Whether a copy that comes under this epoch is the first that is heard of it: then older ones are dropped.
+    pub(crate) fn is_newest(&self, transfer: &Transfer) -> bool {
+        let Some(membership) = &self.membership else { return false };
+        membership.voids.get(&transfer.job.id).is_none_or(|&newest| newest < transfer.epoch)
     }
 
     pub(crate) fn is_void_epoch(&self, job: JobId, epoch: u32) -> bool {

@@ -383,6 +383,7 @@ impl Peer {
         let all_told = fits && voids.len() < VOIDS_MAX;
         if all_told && self.members().asked.remove(&rank) && self.members().asked.is_empty() {
             self.fresh = true;
+            self.pool_may_start();
         }
         if leaving && self.members().lease.is_some() {
             self.tell_floor(rank);

@@ -61,9 +61,9 @@ impl Peer {
     /// Decides for all sites, and acts for this one.
     pub(super) fn settle_gossip(&mut self, now: Time) {
         let rank = self.rank;
-        let leaves = self.is_leaving();
+        let takes_none = self.is_leaving() || self.must_ask_first();
         let exchange = self.exchange();
-        if leaves || !exchange.known.any_within(exchange.site.free) {
+        if takes_none || !exchange.known.any_within(exchange.site.free) {
             // No line of the decision would be this site's.
             return;
         }

@@ -109,7 +109,7 @@ impl Peer {
     /// Decides for all sites, and tells the owners.
     pub(super) fn settle_hosted(&mut self, now: Time) {
         let (rank, site) = (self.rank, self.config.site);
-        let leaves = self.is_leaving();
+        let takes_none = self.is_leaving() || self.must_ask_first();
         let exchange = self.exchange();
         let Role::Hosted(hosted) = &mut exchange.role else { unreachable!("checked by the caller") };
         if hosted.epoch.site != site {
@@ -122,7 +122,7 @@ impl Peer {
         }
         let mut views: Vec<SiteView> = known.sites.iter().map(|heard| heard.view.clone()).collect();
         views[rank] = exchange.site.clone();
-        if leaves {
+        if takes_none {
             views[rank].free = 0;
         }
         for mark in hosted.marks.values().filter(|mark| !mark.seen) {

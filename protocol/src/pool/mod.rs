@@ -313,6 +313,13 @@ impl Peer {
         }
     }
 
+    /// This site may start what waits here from now on.
+    pub(crate) fn pool_may_start(&mut self) {
+        if let Some(exchange) = &mut self.pool {
+            exchange.unsettled = true;
+        }
+    }
+
     /// Whether a decision is wanted once nothing is under way.
     pub(crate) fn pool_wants_settle(&self) -> bool {
         self.pool.as_ref().is_some_and(|exchange| exchange.unsettled)

@@ -65,7 +65,9 @@ impl Peer {
         if self.exchange().is_host(epoch, from) {
             self.exchange().sign = now;
         }
-        if !self.is_offered(offer) {
+        // What waits here may have been taken over; the host assigns again after a while.
+        let must_wait = to == self.config.site && self.must_ask_first();
+        if must_wait || !self.is_offered(offer) {
             return self.ignore(self.site_at(other), &message);
         }
         let to = self.config.grid.rank(to);
