@@ -186,10 +186,11 @@ impl SiteLoop {
         if limit == 0 {
             return Ok(Ok(Vec::new()));
         }
-        Ok(match (self.events.page(from, limit), self.journal_at_rest()?) {
-            (Err(_), Some(journal)) => journal.read_events(from, limit).map_err(NoEvents::from),
-            (page, _) => page.map_err(NoEvents::from),
-        })
+        if let Ok(page) = self.events.page(from, limit) {
+            return Ok(Ok(page));
+        }
+        let older = self.journal_at_rest()?.expect("it was looked at");
+        Ok(older.read_events(from, limit).map_err(NoEvents::from))
     }
 
     /// Keeps where other sites listen for the next life.

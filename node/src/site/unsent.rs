@@ -13,7 +13,8 @@ use crate::network::Outgoing;
 pub(super) const PENDING_BYTES: usize = 512 * 1024;
 /// With so many a site waits for the write before, whatever else it has to do.
 const PENDING_BYTES_MAX: usize = 8 * PENDING_BYTES;
-/// Or with so many frames: they leave all at once, and queues of the network must hold them.
+/// Or with so many frames, looked at in each instant: they leave all at once, and queues of the network should hold
+/// them.
 const FRAMES_MAX: usize = 1024;
 /// A site that has more to do at once lets a frame wait so long for the beginning of a write, unless one is under way:
 /// some hundred jobs share one.
