@@ -2,7 +2,8 @@
 //!
 //! A site is who its transport proved it to be, but nothing proves that it keeps to the protocol. What no correct
 //! peer says is ignored whole, and told as [`scheduler::EventKind::Ignored`]. What a liar says within these bounds
-//! can cost jobs that it was given; it cannot stop this site or have it run a job twice.
+//! can cost jobs, those that it was given and those that it says were taken over; it cannot stop this site or have it run
+//! a job twice.
 
 use std::collections::BTreeSet;
 
