@@ -4,7 +4,7 @@
 //! earlier one. What the coordinator says of a site goes between what the site says: by time, and where a process that
 //! ended began again, between its two lives.
 
-use scheduler::event::BeginCause;
+use scheduler::event::{BeginCause, EndCause};
 use scheduler::{Event, EventKind, Time};
 
 /// Events that were fetched and not passed on.
@@ -47,8 +47,15 @@ impl Merge {
                 _ => false,
             };
             let last = |said: &Event| matches!(said.kind, EventKind::Begun { .. });
-            // All that was said of earlier lives may have come at once, and of some ends nothing was said.
-            let from = held.said.iter().position(first).filter(|&from| held.said[from].at <= event.at);
+            // All that was said of earlier lives may have come at once, and of some ends nothing was said. One that was
+            // found to have ended may have begun again before it was found.
+            let is_of_this = |from: &usize| {
+                let end = &held.said[*from];
+                let was_found = matches!(end.kind, EventKind::Ended { how: EndCause::Found });
+                let begun = held.said[*from..].iter().find(|said| last(said));
+                end.at <= event.at || (was_found && begun.is_some_and(|begun| event.at <= begun.at))
+            };
+            let from = held.said.iter().position(first).filter(is_of_this);
             if let Some(from) = from {
                 let to = held.said[from..].iter().position(last).map_or(held.said.len(), |to| from + to + 1);
                 for said in held.said.drain(from..to) {
@@ -117,7 +124,6 @@ mod tests {
 
     #[test]
     fn what_is_said_of_a_site_goes_between_its_lives_and_else_by_time() {
-        use scheduler::event::EndCause;
         let said = |at: i64, kind| Event { at: Time::from_secs(at), site: SiteId(1), kind };
         let ended = |at, how| said(at, EventKind::Ended { how });
         let begun = |at, how| said(at, EventKind::Begun { how });
@@ -172,6 +178,22 @@ mod tests {
         let lives = [vec![event(1, 1, 1)], first.to_vec(), vec![recovered(4), event(1, 4, 2), recovered(5)]];
         let rest = [vec![event(1, 5, 3)], third.to_vec(), vec![recovered(7), pause, resume]];
         assert_eq!(passed, [lives.concat(), rest.concat()].concat());
+
+        // One that somebody else started again at once was found to have ended when it was back.
+        let mut merge = Merge::new(1);
+        let mut passed = Vec::new();
+        merge.push(event(1, 5, 1));
+        merge.say(ended(8, EndCause::Found));
+        merge.say(begun(9, BeginCause::Restart));
+        merge.push(recovered(7));
+        merge.push(event(1, 9, 2));
+        merge.say(ended(12, EndCause::Found));
+        merge.say(begun(13, BeginCause::Restart));
+        merge.push(recovered(13));
+        merge.finish(&mut |event| passed.push(*event));
+        let lives = [vec![event(1, 5, 1), ended(7, EndCause::Found), begun(7, BeginCause::Restart)]];
+        let rest = [recovered(7), event(1, 9, 2), ended(12, EndCause::Found), begun(13, BeginCause::Restart)];
+        assert_eq!(passed, [lives.concat(), rest.to_vec(), vec![recovered(13)]].concat());
 
         // One that joins is told the time when it has begun.
         let mut merge = Merge::new(1);
