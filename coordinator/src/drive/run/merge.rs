@@ -49,17 +49,16 @@ impl Merge {
             let last = |said: &Event| matches!(said.kind, EventKind::Begun { .. });
             // All that was said of earlier lives may have come at once, and of some ends nothing was said. One that was
             // found to have ended may have begun again before it was found.
-            let is_of_this = |from: &usize| {
-                let end = &held.said[*from];
+            if let Some(from) = held.said.iter().position(first) {
+                let end = &held.said[from];
+                let begun = held.said[from..].iter().position(last).map(|after| from + after);
                 let was_found = matches!(end.kind, EventKind::Ended { how: EndCause::Found });
-                let begun = held.said[*from..].iter().find(|said| last(said));
-                end.at <= event.at || (was_found && begun.is_some_and(|begun| event.at <= begun.at))
-            };
-            let from = held.said.iter().position(first).filter(is_of_this);
-            if let Some(from) = from {
-                let to = held.said[from..].iter().position(last).map_or(held.said.len(), |to| from + to + 1);
-                for said in held.said.drain(from..to) {
-                    held.own.push(Event { at: said.at.clamp(held.latest, event.at), ..said });
+                let found_late = was_found && begun.is_some_and(|begun| event.at <= held.said[begun].at);
+                if end.at <= event.at || found_late {
+                    let to = begun.map_or(held.said.len(), |begun| begun + 1);
+                    for said in held.said.drain(from..to) {
+                        held.own.push(Event { at: said.at.clamp(held.latest, event.at), ..said });
+                    }
                 }
             }
         }
