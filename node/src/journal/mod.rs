@@ -4,8 +4,8 @@
 //! Rows hold the state: one for each job and transfer. Several changes share one [`Journal::commit`], which is atomic
 //! and only appends them; the event loop shows nothing to anybody before it. When enough changes are there, the next
 //! commits bring them into the rows, some with each. A job that comes and goes in between never is a row, no commit
-//! does more than in proportion to what was noted, and a start reads the rows and a bounded number of changes: what is left, not what happened. The store
-//! is SQLite: one file, transactions, and tested for crashes.
+//! does more than in proportion to what was noted, and a start reads the rows and a bounded number of changes: what is
+//! left, not what happened. The store is SQLite: one file, transactions, and tested for crashes.
 //!
 //! [`Journal`] is for the node, which writes to it through a [`Writer`]; [`inspect`] looks at a directory from outside.
 

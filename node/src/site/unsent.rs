@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use crate::network::Outgoing;
 
 /// Bytes of facts and events in memory with which a write is due, of several hundred jobs: it takes about a millisecond.
-pub(super) const PENDING_BYTES: usize = 512 * 1024;
+const PENDING_BYTES: usize = 512 * 1024;
 /// With so many a site waits for the write before, whatever else it has to do.
 const PENDING_BYTES_MAX: usize = 8 * PENDING_BYTES;
 /// Or with so many frames, looked at in each instant: they leave all at once, and queues of the network should hold
@@ -18,7 +18,7 @@ const PENDING_BYTES_MAX: usize = 8 * PENDING_BYTES;
 const FRAMES_MAX: usize = 1024;
 /// A site that has more to do at once lets a frame wait so long for the beginning of a write, unless one is under way:
 /// some hundred jobs share one.
-pub(super) const WAIT_MAX: Duration = Duration::from_millis(4);
+const WAIT_MAX: Duration = Duration::from_millis(4);
 /// A site that has just written, and has nothing to do, listens for so long before it writes again: to a busy one more
 /// comes meanwhile.
 const LISTEN: Duration = Duration::from_micros(250);
