@@ -328,8 +328,59 @@ fn whoever_attaches_knows_the_orders_and_undoes_what_nobody_can_undo_any_more() 
     assert_eq!(manifest["jobs"]["completed"], JOBS + 1, "{manifest}");
 }
 
-/// A coordinator tells the nodes first and notes it then. What it did in between nobody knows, and whoever attaches tells
-/// the nodes what is noted: nothing is cut, and time goes on.
+/// A directory in the place of the file that is written first stands for a disk without room; root can write there no
+/// more than anybody.
+#[test]
+fn an_order_that_cannot_be_kept_is_refused_and_not_carried_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let served = Served::start(folder.path(), EXPERIMENT, &["--hold"]);
+    served.until_frame(|frame| frame["phase"] == "held");
+    let (out, kept) = (folder.path().join("out"), |out: &Path| {
+        let record: Value = serde_json::from_str(&read(&out.join("run.json"))).unwrap();
+        let given = record["orders"].as_array().unwrap();
+        given.iter().map(|given| given["order"].clone()).collect::<Vec<_>>()
+    });
+    let full = out.join("run.json.tmp");
+    std::fs::create_dir(&full).unwrap();
+
+    let reason = served.refused("start", json!({}), 409);
+    assert!(reason.contains("could not be kept") && reason.contains("make room"), "{reason}");
+    assert!(!out.join("run.json").exists());
+    assert_eq!(served.frame()["phase"], "held", "the run began all the same");
+    std::fs::remove_dir(&full).unwrap();
+    served.obeyed("start", json!({}));
+    assert_eq!(kept(&out), [json!({"start": {}})]);
+
+    served.until_frame(|frame| frame["jobs"][1].as_u64() > Some(0));
+    std::fs::create_dir(&full).unwrap();
+    let orders = [
+        ("inject", json!({"processors": 3, "run_time_s": 60})),
+        ("cut", json!({"from": 2, "to": 3, "one_way": true})),
+        ("kill", json!({"site": 1, "down_s": 60})),
+        ("pause", json!({})),
+    ];
+    for (name, words) in &orders {
+        let reason = served.refused(name, words.clone(), 409);
+        assert!(reason.contains("could not be kept"), "{name}: {reason}");
+    }
+    assert_eq!(kept(&out), [json!({"start": {}})]);
+    let frame = served.until_frame(|frame| frame["phase"] == "running");
+    assert_eq!((&frame["cuts"], &frame["sites"][0]["up"]), (&json!([]), &json!(true)), "{frame}");
+
+    std::fs::remove_dir(&full).unwrap();
+    for (count, (name, words)) in orders.iter().enumerate() {
+        served.obeyed(name, words.clone());
+        assert_eq!(kept(&out).len(), count + 2, "{name} was answered and is not kept");
+        // One that is away would not hear that time stands still.
+        served.until_frame(|frame| frame["sites"][0]["up"] == true);
+    }
+    signal(served.run.id(), Signal::INT);
+    let (status, output) = served.run.wait();
+    assert_eq!(status.code(), Some(4), "{output}");
+}
+
+/// Nobody knows of an order that reached the nodes and not the record. Whoever attaches tells the nodes what is kept:
+/// nothing is cut, and time goes on.
 #[test]
 fn what_was_done_at_nodes_and_not_noted_is_undone_by_whoever_attaches() {
     let folder = tempfile::tempdir().unwrap();

@@ -571,7 +571,10 @@ impl SiteLoop {
             Command::Leave(answer) => drop(answer.send(self.leave()?)),
             Command::Adopt(adoptions, answer) => drop(answer.send(self.adopt(&adoptions)?)),
             Command::Links(order, answer) => drop(answer.send(self.cut_links(order)?)),
-            Command::Addresses(peers) => self.note_addresses(&peers)?,
+            Command::Addresses(peers, answer) => {
+                self.note_addresses(&peers)?;
+                let _ = answer.send(());
+            }
             Command::Lockstep(_, answer) => drop(answer.send(self.may_lockstep())),
             Command::Stop { .. } => unreachable!("the loop takes it out"),
         }

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use node::client::NodeClient;
 use node::config::{PeerAddress, SiteEntry};
 use node::control::Token;
-use node::control::api::Phase;
+use node::control::api::{Phase, Status};
 use node::fleet::{Fleet, start_order};
 use node::journal::{Durability, inspect};
 use node::spawn::{SpawnError, SpawnOrder};
@@ -304,6 +304,28 @@ fn a_site_that_comes_back_without_its_directory_is_refused_by_who_met_it() {
         let status = fleet.clients().next().unwrap().status().unwrap();
         status.links[0].problem.as_deref().is_some_and(|why| why.contains("without its journal"))
     });
+}
+
+/// Another process keeps the journal to itself, so that nothing can be written: then nothing is done either, as far as
+/// anybody is told.
+#[test]
+fn an_order_that_cannot_be_kept_is_not_answered_as_done() {
+    for name in ["connect", "jobs"] {
+        let one = Alone::new();
+        let process = one.start();
+        let other = NodeProcess::spawn(&one.order(), &one.other()).unwrap();
+        let Status { listen, peer_id, .. } = other.client().status().unwrap();
+        let peer = PeerAddress { site: SiteId(2), address: format!("{}/p2p/{peer_id}", listen[0]) };
+        let journal = rusqlite::Connection::open(one.journal()).unwrap();
+        journal.execute_batch("BEGIN IMMEDIATE").unwrap();
+
+        let client = process.client();
+        let answered = match name {
+            "connect" => client.connect(&[peer]),
+            _ => client.jobs(&jobs(0..1)),
+        };
+        assert!(answered.is_err(), "{name} was answered as done");
+    }
 }
 
 /// Set for the half of the test that runs inside the namespace: the mounted folder.

@@ -39,7 +39,7 @@ use simulator::Checks;
 
 use self::audit::Audit;
 use self::calibration::Calibration;
-use self::orders::Orders;
+use self::orders::{Orders, Starter};
 use self::outages::Outages;
 use self::past::Past;
 use self::plan::Plan;
@@ -252,31 +252,47 @@ pub fn command(args: &RunArgs) -> anyhow::Result<u8> {
         // The run may be held for long.
         server.shown.set_targets(reception::targets(&experiment.name, &fleet));
     }
-    let mut given = Vec::new();
-    if let (Some(server), Some(come)) = (&server, &mut come) {
+    if let Some(server) = &server {
         server.open_desk();
         if args.reception.hold {
             server.shown.change(|live| live.enter(Phase::Held));
             eprintln!("note: everything is ready; the run begins by an order to start (--hold)");
+        }
+    }
+    let lead = START_LEAD + START_LEAD_PER_NODE * u32::try_from(plan.nodes.len()).unwrap_or(u32::MAX);
+    let (begun, order, outages, mut record, starter) = loop {
+        let mut starter = None;
+        if let Some(come) = come.as_mut().filter(|_| args.reception.hold) {
             match orders::hold(come, &mut fleet, plan.origin, &interrupt) {
-                Ok(Some(start)) => given.push(start),
+                Ok(Some(start)) => starter = Some(start),
                 Ok(None) => return Ok(stopped_while_held(&experiment, fleet, reception.is_some())),
                 Err(error) => return Ok(Failure::from(error).say()),
             }
         }
-    }
-    let begun = Instant::now();
-    let lead = START_LEAD + START_LEAD_PER_NODE * u32::try_from(plan.nodes.len()).unwrap_or(u32::MAX);
-    let order = start_order(plan.factor, plan.origin, lead);
-    let outages = Outages::new(&experiment.faults, &plan, &jobs, order);
-    let mut record = match plan::may_attach(&experiment) && reception.is_none() {
-        true => Some(Record::new(&said, &jobs, text, order, measured, outages.past().clone())?),
-        false => None,
+        let (begun, order) = (Instant::now(), start_order(plan.factor, plan.origin, lead));
+        let outages = Outages::new(&experiment.faults, &plan, &jobs, order);
+        let mut record = match plan::may_attach(&experiment) && reception.is_none() {
+            true => {
+                let (text, measured) = (text.clone(), measured.clone());
+                Some(Record::new(&said, &jobs, text, order, measured, outages.past().clone())?)
+            }
+            false => None,
+        };
+        if let Some(record) = &mut record {
+            record.orders.extend(starter.as_ref().map(|starter: &Starter| starter.given.clone()));
+            if let Err(error) = record.write() {
+                let Some(starter) = starter else {
+                    return Err(error).context("failed to note what the run is about");
+                };
+                // Held on: the next order to start may find room.
+                starter.refused(&error);
+                continue;
+            }
+            interrupt.also_end(&experiment.outputs.dir.join("nodes"));
+        }
+        break (begun, order, outages, record, starter);
     };
-    if let Some(record) = &record {
-        record.write().context("failed to note what the run is about")?;
-        interrupt.also_end(&experiment.outputs.dir.join("nodes"));
-    }
+    let given: Vec<Given> = starter.iter().map(|starter| starter.given.clone()).collect();
     if let Err(error) = fleet.start_by(&order) {
         // There is nothing to attach to.
         record.as_ref().map_or(Ok(()), Record::remove)?;
@@ -290,9 +306,7 @@ pub fn command(args: &RunArgs) -> anyhow::Result<u8> {
             begun.elapsed().saturating_sub(lead)
         ));
     }
-    if let Some(record) = &mut record {
-        record.orders.clone_from(&given);
-    }
+    starter.into_iter().for_each(Starter::obeyed);
     let course = Course {
         experiment: &experiment,
         plan: &plan,
@@ -592,6 +606,10 @@ impl Onlooker for Eyes<'_> {
         }
     }
 
+    fn order(&mut self, given: &Given, past: Option<&Past>) -> std::io::Result<()> {
+        self.record.as_mut().map_or(Ok(()), |record| record.note_order(given, past))
+    }
+
     fn ordered(&mut self, given: &Given) {
         if let Some(job) = &given.job {
             self.audit.add(job);
@@ -599,9 +617,10 @@ impl Onlooker for Eyes<'_> {
             self.sink.add(job);
             self.injected.push(*job);
         }
-        if let Some(record) = &mut self.record {
+        // Only the order to stand still has come to something else than was kept: where they stand.
+        if let Some(record) = self.record.as_mut().filter(|record| record.orders.last() != Some(given)) {
+            record.orders.pop();
             record.orders.push(given.clone());
-            // Before the nodes hear of the job, so that whoever attaches knows it.
             self.failed = record.write().err().or(self.failed.take());
         }
         self.show(|live| live.ordered(given));
@@ -648,7 +667,11 @@ fn drive(course: Course<'_>, mut fleet: Fleet, sink: &mut Sink) -> anyhow::Resul
     eyes.show(|live| live.enter(Phase::Running));
     if server.is_none() {
         let mut stage = orders::Stage { plan, fleet: &mut fleet, outages: &mut outages };
-        orders.release(&mut stage).iter().for_each(|given| eyes.ordered(given));
+        for given in orders.release(&mut stage) {
+            // They are done already: a run that nobody can order to go on must.
+            eyes.failed = eyes.order(&given, None).err().or(eyes.failed.take());
+            eyes.ordered(&given);
+        }
     }
     let mut watch = Watch::new(plan, jobs.jobs.len(), outages, orders, interrupt);
     let ending = watch.until_end(&mut fleet, &mut eyes);

@@ -4,19 +4,43 @@
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Large enough that writing a hundred megabytes of rows is not a matter of system calls.
 const BUFFER: usize = 1 << 18;
 
 /// Writes a file through a temporary neighbor.
 pub(crate) fn write(path: &Path, content: impl Fn(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+    let temporary = temporary(path);
+    filled(&temporary, content)?;
+    fs::rename(&temporary, path)
+}
+
+/// The same, and on the disk when this returns: what somebody was told is kept survives a crash of the machine, too.
+pub(crate) fn write_durably(
+    path: &Path,
+    content: impl Fn(&mut dyn Write) -> io::Result<()>,
+) -> io::Result<()> {
+    let temporary = temporary(path);
+    filled(&temporary, content)?.sync_all()?;
+    fs::rename(&temporary, path)?;
+    match path.parent() {
+        Some(folder) => File::open(folder)?.sync_all(),
+        None => Ok(()),
+    }
+}
+
+fn temporary(path: &Path) -> PathBuf {
     let mut temporary = path.as_os_str().to_owned();
     temporary.push(".tmp");
-    let mut file = BufWriter::with_capacity(BUFFER, File::create(&temporary)?);
+    temporary.into()
+}
+
+/// A new file with this content.
+fn filled(path: &Path, content: impl Fn(&mut dyn Write) -> io::Result<()>) -> io::Result<File> {
+    let mut file = BufWriter::with_capacity(BUFFER, File::create(path)?);
     content(&mut file)?;
-    file.into_inner().map_err(io::IntoInnerError::into_error)?;
-    fs::rename(&temporary, path)
+    file.into_inner().map_err(io::IntoInnerError::into_error)
 }
 
 #[cfg(test)]

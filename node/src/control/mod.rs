@@ -66,8 +66,8 @@ pub(crate) enum Command {
     Adopt(Vec<api::Adoption>, oneshot::Sender<Result<(), Unready>>),
     /// Links that are cut from now on; all others are mended.
     Links(api::LinksOrder, oneshot::Sender<Result<(), Uncut>>),
-    /// Where other sites listen, as somebody said.
-    Addresses(Vec<PeerAddress>),
+    /// Where other sites listen, as somebody said. Answered when it is kept.
+    Addresses(Vec<PeerAddress>, oneshot::Sender<()>),
     Events {
         from: u64,
         limit: usize,

@@ -246,8 +246,8 @@ async fn connect(
         .connect(peers)
         .await
         .map_err(|error| Refused(StatusCode::UNPROCESSABLE_ENTITY, error.to_string()))?;
-    // An error means that the node is stopping.
-    let _ = context.commands.send(Command::Addresses(order.peers)).await;
+    // Whoever is told that it was done finds it in the next life, too.
+    context.ask(|answer| Command::Addresses(order.peers, answer)).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

@@ -1,9 +1,10 @@
 //! Carries out orders that somebody gives a run while it lasts, between two looks at the nodes.
 //!
-//! Every order is answered, and every one that was carried out is kept. What is cut is told to the nodes again where they
+//! Every order is answered, and every one that is carried out is kept before. What is cut is told to the nodes again where they
 //! have forgotten it: a node that begins again knows of no cut.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 use std::time::{Duration, Instant, SystemTime};
 
 use node::Fleet;
@@ -12,10 +13,13 @@ use node::control::api::{LinksOrder, Phase, Status};
 use node::fleet::{FleetError, Whereabouts, start_order};
 use scheduler::{Grid, JobId, JobSpec, SiteId, Span, Time, TimedJob};
 use tokio::sync::mpsc::Receiver;
+use tokio::sync::oneshot;
 
-use super::outages::{Outages, Witness};
+use super::outages::{Killing, Outages, Witness};
+use super::past::Past;
 use super::plan::{Plan, trace_span};
 use crate::drive::Interrupt;
+use crate::drive::own::RECORD;
 use crate::experiment::Experiment;
 use crate::orders::{Ends, Given, Inject, Kill, Nothing, Order, site_of};
 use crate::serve::orders::Asked;
@@ -49,6 +53,43 @@ pub struct Orders {
     clock: StartOrder,
     /// Where the first and the last of them stand, by their answers.
     stand: Option<(Time, Time)>,
+}
+
+/// What is done for an order that makes sense.
+#[derive(Debug)]
+enum Task {
+    Pause,
+    /// By this clock.
+    Resume(StartOrder),
+    /// At that site.
+    Inject {
+        job: TimedJob,
+        entry: SiteId,
+    },
+    /// Or mended.
+    Cut {
+        ends: Ends,
+        cut: bool,
+    },
+    Kill(Box<Killing>),
+}
+
+impl Task {
+    /// What will have been done about sites with it, if anything.
+    fn past(&self) -> Option<&Past> {
+        match self {
+            Task::Kill(killing) => Some(killing.past()),
+            _ => None,
+        }
+    }
+}
+
+/// Why an order is refused that could not be kept.
+fn unkept(error: &io::Error) -> String {
+    format!(
+        "the order could not be kept for whoever would go on with the run, so it was not carried out: write {RECORD}: \
+         {error}; make room and give it again"
+    )
 }
 
 /// What orders are about.
@@ -100,13 +141,16 @@ impl Orders {
         if let Err(error) = reminded {
             eprintln!("note: nodes are told later what is cut, and whether time stands still: {error}");
         }
-        if self.is_paused() {
-            done.extend(self.resume(stage));
+        if let Ok((given, Task::Resume(clock))) = self.plan_resume(stage) {
+            self.resume(clock, stage);
+            done.push(given);
         }
         for (from, to) in self.cuts.clone() {
             let (at, ends) = (stage.outages.now(), Ends { from, to, one_way: true });
-            let mended = self.cut(ends, false, stage);
-            done.extend(mended.map(|done| Given::new(at, Order::Mend(ends), done)));
+            if let Ok((given, _)) = self.plan_cut(ends, false, at, stage) {
+                self.cut(ends, false, stage);
+                done.push(given);
+            }
         }
         self.given.extend(done.iter().cloned());
         done
@@ -132,7 +176,9 @@ impl Orders {
         self.clock.is_halted()
     }
 
-    /// Carries out the orders that have come: those that it could.
+    /// Carries out the orders that have come: those that it could. Each is kept before it is carried out, and answered
+    /// last: whoever was told that it was done finds it after a crash of this process, too. One that cannot be kept is
+    /// not carried out.
     ///
     /// # Errors
     /// If a node does not do what it must.
@@ -151,6 +197,7 @@ impl Orders {
                 eprintln!("note: by order: {}", given.done);
                 self.given.push(given.clone());
                 done.push(given.clone());
+                witness.ordered(given);
             }
             // Whoever asked may be gone; then nobody wants the answer.
             let _ = answer.send(outcome);
@@ -164,22 +211,62 @@ impl Orders {
         stage: &mut Stage<'_>,
         witness: &mut impl Witness,
     ) -> Result<Result<Given, String>, FleetError> {
+        let (given, task) = match self.planned(order, stage) {
+            Ok(planned) => planned,
+            Err(reason) => return Ok(Err(reason)),
+        };
+        if let Err(error) = witness.keep(&given, task.past()) {
+            return Ok(Err(unkept(&error)));
+        }
+        self.carry(task, given, stage, witness).map(Ok)
+    }
+
+    /// What an order comes to, if it makes sense. Nothing is done yet.
+    fn planned(&self, order: Order, stage: &Stage<'_>) -> Result<(Given, Task), String> {
         let at = stage.outages.now();
-        let plain = |done: Result<String, String>| done.map(|done| Given::new(at, order, done));
-        Ok(match order {
+        match order {
             Order::Start(_) => Err("the run has begun already".to_string()),
-            Order::Pause(_) => self.pause(stage),
-            Order::Resume(_) => self.resume(stage),
-            Order::Inject(inject) => self.inject(inject, at, stage),
-            Order::Cut(ends) => plain(self.cut(ends, true, stage)),
-            Order::Mend(ends) => plain(self.cut(ends, false, stage)),
-            Order::Kill(kill) => plain(self.kill(kill, stage, witness)?),
+            Order::Pause(_) => self.plan_pause(at, stage),
+            Order::Resume(_) => self.plan_resume(stage),
+            Order::Inject(inject) => self.plan_inject(inject, at, stage),
+            Order::Cut(ends) => self.plan_cut(ends, true, at, stage),
+            Order::Mend(ends) => self.plan_cut(ends, false, at, stage),
+            Order::Kill(kill) => plan_kill(kill, at, stage),
+        }
+    }
+
+    /// Does what was planned: what came of it.
+    fn carry(
+        &mut self,
+        task: Task,
+        given: Given,
+        stage: &mut Stage<'_>,
+        witness: &mut impl Witness,
+    ) -> Result<Given, FleetError> {
+        Ok(match task {
+            Task::Pause => self.pause(given, stage),
+            Task::Resume(clock) => {
+                self.resume(clock, stage);
+                given
+            }
+            Task::Inject { job, entry } => {
+                self.next_job = job.spec.id.0.checked_add(1);
+                stage.outages.learn(&job);
+                stage.fleet.hand_over(BTreeMap::from([(entry, vec![job])]));
+                given
+            }
+            Task::Cut { ends, cut } => {
+                self.cut(ends, cut, stage);
+                given
+            }
+            Task::Kill(killing) => {
+                stage.outages.kill(*killing, stage.fleet, witness)?;
+                given
+            }
         })
     }
 
-    /// Stops the clock of every node. They stand within some milliseconds of each other, and go on together from where the
-    /// last one stood.
-    fn pause(&mut self, stage: &mut Stage<'_>) -> Result<Given, String> {
+    fn plan_pause(&self, at: Time, stage: &Stage<'_>) -> Result<(Given, Task), String> {
         if self.is_paused() {
             return Err("the run stands still already".to_string());
         }
@@ -192,7 +279,17 @@ impl Orders {
                 ));
             }
         }
-        let mut at = stage.outages.now();
+        // Where the nodes stand they say when they do.
+        let clock = StartOrder::halted_at(stage.plan.factor, at);
+        let done = "trace time was stopped at all sites".to_string();
+        let given = Given::new(at, Order::Pause(Nothing {}), done);
+        Ok((Given { clock: Some(clock), ..given }, Task::Pause))
+    }
+
+    /// Stops the clock of every node. They stand within some milliseconds of each other, and go on together from where the
+    /// last one stood.
+    fn pause(&mut self, given: Given, stage: &mut Stage<'_>) -> Given {
+        let mut at = given.at;
         self.stand = None;
         for site in stage.plan.grid().sites() {
             if stage.fleet.whereabouts(site.id) == Whereabouts::Up
@@ -205,9 +302,7 @@ impl Orders {
         }
         self.clock = StartOrder::halted_at(stage.plan.factor, at);
         stage.outages.set_clock(self.clock);
-        let done = "trace time was stopped at all sites".to_string();
-        let given = Given::new(at, Order::Pause(Nothing {}), done);
-        Ok(Given { clock: Some(self.clock), apart: self.apart(), ..given })
+        Given { at, clock: Some(self.clock), apart: self.apart(), ..given }
     }
 
     /// A clock was stopped there.
@@ -216,11 +311,17 @@ impl Orders {
         self.stand = Some((first.min(at), last.max(at)));
     }
 
+    /// Trace time does not go on from before this.
+    fn stands_at_least(&mut self, at: Time) {
+        let latest = at.max(self.clock.at(SystemTime::now()));
+        self.clock = StartOrder::halted_at(self.clock.factor, latest);
+    }
+
     fn apart(&self) -> Option<Span> {
         self.stand.map(|(first, last)| last.since(first))
     }
 
-    fn resume(&mut self, stage: &mut Stage<'_>) -> Result<Given, String> {
+    fn plan_resume(&self, stage: &Stage<'_>) -> Result<(Given, Task), String> {
         if !self.is_paused() {
             return Err("the run does not stand still".to_string());
         }
@@ -228,6 +329,11 @@ impl Orders {
         let lead = RESUME_LEAD + RESUME_LEAD_PER_NODE * nodes;
         let at = self.clock.at(SystemTime::now());
         let clock = start_order(stage.plan.factor, at, lead);
+        let given = Given::new(at, Order::Resume(Nothing {}), "trace time goes on".to_string());
+        Ok((Given { clock: Some(clock), ..given }, Task::Resume(clock)))
+    }
+
+    fn resume(&mut self, clock: StartOrder, stage: &mut Stage<'_>) {
         for site in stage.plan.grid().sites() {
             if stage.fleet.whereabouts(site.id) == Whereabouts::Up
                 && let Err(error) = stage.fleet.continue_clock(site.id, &clock)
@@ -237,12 +343,10 @@ impl Orders {
         }
         self.clock = clock;
         stage.outages.set_clock(clock);
-        let given = Given::new(at, Order::Resume(Nothing {}), "trace time goes on".to_string());
-        Ok(Given { clock: Some(clock), ..given })
     }
 
-    /// Hands the job over to the site where the experiment submits such jobs.
-    fn inject(&mut self, inject: Inject, at: Time, stage: &mut Stage<'_>) -> Result<Given, String> {
+    /// The job is for the site where the experiment submits such jobs.
+    fn plan_inject(&self, inject: Inject, at: Time, stage: &Stage<'_>) -> Result<(Given, Task), String> {
         let grid = stage.plan.grid();
         let id = self.next_job.ok_or("the workload has the highest number that a job can have")?;
         let mut job = job(&grid, inject, id)?;
@@ -254,19 +358,22 @@ impl Orders {
             .outages
             .entry(stage.fleet, &job, stage.plan.entry(&job))
             .ok_or("no site that is there is wide enough")?;
-        self.next_job = id.checked_add(1);
-        stage.outages.learn(&job);
-        stage.fleet.hand_over(BTreeMap::from([(entry, vec![job])]));
         let JobSpec { processors, submit, .. } = job.spec;
         let done = format!(
             "job {id} of {processors} processors for {} s is submitted at {} at {submit} s",
             job.run_time,
             grid.site(entry).name
         );
-        Ok(Given { job: Some(job), entry: Some(entry), ..Given::new(at, Order::Inject(inject), done) })
+        let given = Given::new(at, Order::Inject(inject), done);
+        Ok((Given { job: Some(job), entry: Some(entry), ..given }, Task::Inject { job, entry }))
     }
 
-    fn cut(&mut self, ends: Ends, cut: bool, stage: &mut Stage<'_>) -> Result<String, String> {
+    /// The directed links that are not as they should be.
+    fn to_change(&self, ends: Ends, cut: bool) -> Vec<(SiteId, SiteId)> {
+        ends.ways().filter(|way| self.cuts.contains(way) != cut).collect()
+    }
+
+    fn plan_cut(&self, ends: Ends, cut: bool, at: Time, stage: &Stage<'_>) -> Result<(Given, Task), String> {
         let grid = stage.plan.grid();
         let names = [ends.from, ends.to].map(|site| site_of(&grid, site).map(|site| &grid.site(site).name));
         let [from, to] = match names {
@@ -276,15 +383,20 @@ impl Orders {
         if ends.from == ends.to {
             return Err(format!("{from} has no link to itself"));
         }
-        let ways: Vec<(SiteId, SiteId)> = ends.ways().filter(|way| self.cuts.contains(way) != cut).collect();
-        let is = if cut { "cut" } else { "mended" };
-        if ways.is_empty() {
+        if self.to_change(ends, cut).is_empty() {
             return Err(format!(
                 "the link from {from} to {to} is {} already",
                 if cut { "cut" } else { "whole" }
             ));
         }
-        for way in ways {
+        let (order, is) = if cut { (Order::Cut(ends), "cut") } else { (Order::Mend(ends), "mended") };
+        let back = if ends.one_way { "" } else { " and back" };
+        let done = format!("the link from {from} to {to}{back} is {is}");
+        Ok((Given::new(at, order, done), Task::Cut { ends, cut }))
+    }
+
+    fn cut(&mut self, ends: Ends, cut: bool, stage: &mut Stage<'_>) {
+        for way in self.to_change(ends, cut) {
             if cut {
                 self.cuts.insert(way)
             } else {
@@ -295,29 +407,10 @@ impl Orders {
             if stage.fleet.whereabouts(site) == Whereabouts::Up
                 && let Err(error) = stage.fleet.set_links(site, &self.links_of(site))
             {
+                let (grid, is) = (stage.plan.grid(), if cut { "cut" } else { "mended" });
                 eprintln!("note: {} is told later that a link is {is}: {error}", grid.site(site).name);
             }
         }
-        let back = if ends.one_way { "" } else { " and back" };
-        Ok(format!("the link from {from} to {to}{back} is {is}"))
-    }
-
-    fn kill(
-        &mut self,
-        kill: Kill,
-        stage: &mut Stage<'_>,
-        witness: &mut impl Witness,
-    ) -> Result<Result<String, String>, FleetError> {
-        let site = match site_of(&stage.plan.grid(), kill.site) {
-            Ok(site) => site,
-            Err(reason) => return Ok(Err(reason)),
-        };
-        let Some(down) = span(kill.down_s) else {
-            return Ok(Err(format!("{} s is no time to be away", kill.down_s)));
-        };
-        // A run that starts no node again loses it, whatever the order says.
-        let comes_back = !kill.for_good && stage.plan.may_restart();
-        stage.outages.kill(site, comes_back.then_some(down), stage.fleet, witness)
     }
 
     /// Stops the clocks that run and should stand still, or lets those go on that should.
@@ -330,8 +423,7 @@ impl Orders {
             match (paused, status.phase) {
                 (true, Phase::Running) => {
                     let at = fleet.halt_clock(status.site)?;
-                    let latest = at.max(self.clock.at(SystemTime::now()));
-                    self.clock = StartOrder::halted_at(self.clock.factor, latest);
+                    self.stands_at_least(at);
                     self.stands(at);
                     let apart = self.apart();
                     let pause = self.given.iter_mut().rfind(|given| given.apart.is_some());
@@ -357,6 +449,12 @@ impl Orders {
     /// # Errors
     /// If a node refuses, or has ended.
     pub fn remind(&mut self, fleet: &mut Fleet, statuses: &[Status]) -> Result<(), FleetError> {
+        if self.is_paused() {
+            // A coordinator that was killed may have kept the order before it knew where they would stand.
+            let stand =
+                statuses.iter().filter(|status| status.paused).map(|status| status.trace_time_us).max();
+            self.stands_at_least(stand.map_or(Time::ZERO, Time::from_micros));
+        }
         if statuses.iter().any(|status| status.paused != self.is_paused()) {
             self.set_clocks(fleet, statuses)?;
         }
@@ -376,6 +474,15 @@ impl Orders {
         }
         Ok(())
     }
+}
+
+fn plan_kill(kill: Kill, at: Time, stage: &Stage<'_>) -> Result<(Given, Task), String> {
+    let site = site_of(&stage.plan.grid(), kill.site)?;
+    let down = span(kill.down_s).ok_or_else(|| format!("{} s is no time to be away", kill.down_s))?;
+    // A run that starts no node again loses it, whatever the order says.
+    let comes_back = !kill.for_good && stage.plan.may_restart();
+    let killing = stage.outages.plan_kill(site, comes_back.then_some(down), at, stage.fleet)?;
+    Ok((Given::new(at, Order::Kill(kill), killing.done().to_string()), Task::Kill(Box::new(killing))))
 }
 
 /// Seconds of trace time, if they are any and not too many.
@@ -415,6 +522,27 @@ fn job(grid: &Grid, inject: Inject, id: u64) -> Result<TimedJob, String> {
     Ok(TimedJob { spec, run_time })
 }
 
+/// The order to start, with whom it must be answered once it is kept.
+#[derive(Debug)]
+pub struct Starter {
+    /// What is kept of it.
+    pub given: Given,
+    answer: oneshot::Sender<Result<Given, String>>,
+}
+
+impl Starter {
+    /// It was kept, and the run begins.
+    pub fn obeyed(self) {
+        // Whoever asked may be gone; then nobody wants the answer.
+        let _ = self.answer.send(Ok(self.given));
+    }
+
+    /// It could not be kept: the run does not begin.
+    pub fn refused(self, error: &io::Error) {
+        let _ = self.answer.send(Err(unkept(error)));
+    }
+}
+
 /// Waits for the order to start, which is the first that a run takes that is held; `None` if interrupted.
 ///
 /// # Errors
@@ -424,16 +552,14 @@ pub fn hold(
     fleet: &mut Fleet,
     at: Time,
     interrupt: &Interrupt,
-) -> Result<Option<Given>, FleetError> {
+) -> Result<Option<Starter>, FleetError> {
     let mut looked = Instant::now();
     while !interrupt.is_set() {
         match come.try_recv() {
             Ok(Asked { order: Order::Start(nothing), answer }) => {
                 let done = "the run was held, and begins".to_string();
                 let given = Given::new(at, Order::Start(nothing), done);
-                // Whoever asked may be gone; then nobody wants the answer.
-                let _ = answer.send(Ok(given.clone()));
-                return Ok(Some(given));
+                return Ok(Some(Starter { given, answer }));
             }
             Ok(Asked { answer, .. }) => {
                 let _ = answer.send(Err("the run is held (--hold); the first order is to start".to_string()));

@@ -4,6 +4,7 @@
 //! and has nothing left to do ends. All this is said as events, which no node could say of itself.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -20,6 +21,7 @@ use super::past::{Deed, Late, Parted, Past, Step};
 use super::plan::{Plan, wall_span};
 use crate::experiment::faults::{Fault, What};
 use crate::experiment::jobs::Jobs;
+use crate::orders::Given;
 
 /// How long a node of a site that has left may take to end before it is killed.
 const STOP_PATIENCE: Duration = Duration::from_secs(5);
@@ -30,6 +32,33 @@ pub trait Witness {
     fn event(&mut self, event: Event);
     /// So much was done, to be kept before anything follows from it.
     fn note(&mut self, past: &Past);
+    /// An order is about to be carried out, and with it this will have been done about sites, if anything.
+    ///
+    /// # Errors
+    /// If it cannot be kept: then it must not be carried out.
+    fn keep(&mut self, given: &Given, past: Option<&Past>) -> io::Result<()>;
+    /// That order was carried out, and this came of it; before any event of the job that it made.
+    fn ordered(&mut self, given: &Given);
+}
+
+/// A kill by order that makes sense.
+#[derive(Debug)]
+pub struct Killing {
+    step: Step,
+    done: String,
+    past: Past,
+}
+
+impl Killing {
+    /// What comes of it, in words.
+    pub fn done(&self) -> &str {
+        &self.done
+    }
+
+    /// What will have been done about sites before it.
+    pub fn past(&self) -> &Past {
+        &self.past
+    }
 }
 
 /// What happens to the sites of a run.
@@ -121,46 +150,58 @@ impl Outages {
         self.settle(fleet, witness)
     }
 
-    /// Kills a site by order, which begins again so much later, unless it is for good. What is done, or why nothing is.
+    /// What killing a site by order comes to at this time, which begins again so much later, unless it is for good.
+    ///
+    /// # Errors
+    /// Why it cannot be done.
+    pub fn plan_kill(
+        &self,
+        site: SiteId,
+        down: Option<Span>,
+        now: Time,
+        fleet: &Fleet,
+    ) -> Result<Killing, String> {
+        let name = self.grid.site(site).name.clone();
+        if fleet.whereabouts(site) != Whereabouts::Up || self.past.leaving.contains(&site) {
+            return Err(format!("{name} is not there, or is about to leave"));
+        }
+        if down.is_none() && !(self.may_lose && fleet.keeps_journals_here()) {
+            return Err(format!(
+                "nobody would take over what {name} has: that needs journals here ([node] journal, nodes that the \
+                 coordinator starts) and protocol.lease"
+            ));
+        }
+        if !fleet.keeps_journals() {
+            return Err(format!(
+                "{name} keeps no journal, so its jobs would be lost and the run over; give the run [node] journal"
+            ));
+        }
+        let mut past = Past { ordered: true, ..self.past.clone() };
+        let (deed, done) = match down {
+            None => (Deed::End, format!("{name} was killed for good")),
+            Some(down) => {
+                let at = now.saturating_add(down);
+                let place = past.steps.partition_point(|step| step.at <= at);
+                // Before the kill, with which it is kept.
+                past.steps.insert(place, Step { at, site, deed: Deed::Begin });
+                (Deed::Kill, format!("{name} was killed, and begins again with its journal at {at} s"))
+            }
+        };
+        Ok(Killing { step: Step { at: now, site, deed }, done, past })
+    }
+
+    /// Kills a site by order, as was planned a moment ago.
     ///
     /// # Errors
     /// If the process cannot be killed.
     pub fn kill(
         &mut self,
-        site: SiteId,
-        down: Option<Span>,
+        killing: Killing,
         fleet: &mut Fleet,
         witness: &mut impl Witness,
-    ) -> Result<Result<String, String>, FleetError> {
-        let name = self.grid.site(site).name.clone();
-        if fleet.whereabouts(site) != Whereabouts::Up || self.past.leaving.contains(&site) {
-            return Ok(Err(format!("{name} is not there, or is about to leave")));
-        }
-        if down.is_none() && !(self.may_lose && fleet.keeps_journals_here()) {
-            return Ok(Err(format!(
-                "nobody would take over what {name} has: that needs journals here ([node] journal, nodes that the \
-                 coordinator starts) and protocol.lease"
-            )));
-        }
-        if !fleet.keeps_journals() {
-            return Ok(Err(format!(
-                "{name} keeps no journal, so its jobs would be lost and the run over; give the run [node] journal"
-            )));
-        }
-        self.past.ordered = true;
-        let now = self.now();
-        let (deed, done) = match down {
-            None => (Deed::End, format!("{name} was killed for good")),
-            Some(down) => {
-                let at = now.saturating_add(down);
-                let place = self.past.steps.partition_point(|step| step.at <= at);
-                // Before the kill, with which it is kept.
-                self.past.steps.insert(place, Step { at, site, deed: Deed::Begin });
-                (Deed::Kill, format!("{name} was killed, and begins again with its journal at {at} s"))
-            }
-        };
-        self.act(Step { at: now, site, deed }, fleet, witness)?;
-        Ok(Ok(done))
+    ) -> Result<(), FleetError> {
+        self.past = killing.past;
+        self.act(killing.step, fleet, witness)
     }
 
     /// How long a job runs that no workload has.

@@ -121,12 +121,29 @@ impl Record {
         })
     }
 
-    /// Writes the file: the former is there until the new one is whole.
+    /// Notes an order that is about to be carried out, and what will have been done about sites with it, if anything.
+    ///
+    /// # Errors
+    /// If it cannot be written; then the record is as before.
+    pub fn note_order(&mut self, given: &Given, past: Option<&Past>) -> io::Result<()> {
+        let before = past.map(|past| std::mem::replace(&mut self.past, past.clone()));
+        self.orders.push(given.clone());
+        let written = self.write();
+        if written.is_err() {
+            self.orders.pop();
+            if let Some(before) = before {
+                self.past = before;
+            }
+        }
+        written
+    }
+
+    /// Writes the file, on the disk: the former is there until the new one is whole.
     ///
     /// # Errors
     /// If it cannot be written.
     pub fn write(&self) -> io::Result<()> {
-        replace::write(&self.dir.join(RECORD), |file| {
+        replace::write_durably(&self.dir.join(RECORD), |file| {
             serde_json::to_writer_pretty(&mut *file, self)?;
             writeln!(file)
         })
@@ -246,6 +263,28 @@ mod tests {
         assert_eq!(Record::read(folder.path()).unwrap(), record);
         record.remove().unwrap();
         assert!(matches!(Record::read(folder.path()), Err(RecordError::None)));
+    }
+
+    /// A directory in the place of the file that is written first, which not even root can write to.
+    #[test]
+    fn an_order_that_cannot_be_noted_is_not_in_the_record() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut record = record(folder.path());
+        record.write().unwrap();
+        let order = crate::orders::Order::Pause(crate::orders::Nothing {});
+        let given = Given::new(scheduler::Time::ZERO, order, "done".to_string());
+        let past = Past { ordered: true, ..Past::default() };
+        let temporary = folder.path().join(format!("{RECORD}.tmp"));
+        std::fs::create_dir(&temporary).unwrap();
+
+        assert!(record.note_order(&given, Some(&past)).is_err());
+        assert_eq!((&record.orders[..], &record.past), (&[][..], &Past::default()));
+        assert_eq!(Record::read(folder.path()).unwrap(), record);
+
+        std::fs::remove_dir(&temporary).unwrap();
+        record.note_order(&given, Some(&past)).unwrap();
+        let read = Record::read(folder.path()).unwrap();
+        assert_eq!((&read.orders[..], &read.past), (&[given][..], &past));
     }
 
     #[test]

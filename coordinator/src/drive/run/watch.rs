@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::io;
 use std::time::{Duration, Instant};
 
 use node::Fleet;
@@ -75,7 +76,12 @@ impl fmt::Display for Ending {
 pub trait Onlooker {
     /// An event, in the order of time.
     fn event(&mut self, event: &Event);
-    /// An order was carried out; before any event of the job that it made.
+    /// An order is about to be carried out, and with it this will have been done about sites, if anything.
+    ///
+    /// # Errors
+    /// If it cannot be kept: then it must not be carried out.
+    fn order(&mut self, given: &Given, past: Option<&Past>) -> io::Result<()>;
+    /// That order was carried out, and this came of it; before any event of the job that it made.
     fn ordered(&mut self, given: &Given);
     /// All nodes, after each look at them, and what is ordered by then.
     fn look(&mut self, fleet: &Fleet, statuses: &[Status], orders: &Orders);
@@ -160,7 +166,6 @@ impl<'a> Watch<'a> {
             let done = self.orders.carry_out(&mut stage, &mut ear)?;
             self.outages.said().into_iter().for_each(|event| self.merge.say(event));
             for given in &done {
-                onlooker.ordered(given);
                 self.jobs += u64::from(given.job.is_some());
                 given.job.iter().for_each(|_| self.progress.add());
             }
@@ -330,6 +335,14 @@ impl<O: Onlooker> Witness for Ear<'_, O> {
 
     fn note(&mut self, past: &Past) {
         self.onlooker.noted(past);
+    }
+
+    fn keep(&mut self, given: &Given, past: Option<&Past>) -> io::Result<()> {
+        self.onlooker.order(given, past)
+    }
+
+    fn ordered(&mut self, given: &Given) {
+        self.onlooker.ordered(given);
     }
 }
 
