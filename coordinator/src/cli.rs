@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::{FromArgMatches as _, Parser, Subcommand};
 
-use crate::drive::own::InUse;
+use crate::drive::own::NotFree;
 use crate::drive::{run, simulate};
 use crate::{bench, compare, exit, explain, journal, key, report, serve, swarm, sweep, theory, trace};
 
@@ -80,7 +80,7 @@ pub fn main() -> ExitCode {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
             eprintln!("error: {error:#}");
-            ExitCode::from(if error.is::<InUse>() { exit::INPUT } else { exit::UNEXPECTED })
+            ExitCode::from(if error.is::<NotFree>() { exit::INPUT } else { exit::UNEXPECTED })
         }
     }
 }

@@ -81,6 +81,7 @@ fn a_variable_that_is_empty_is_as_good_as_none() {
             .env("STEALGRID_SIZES", sizes)
             .env("STEALGRID_CLOCK", clock)
             .env("STEALGRID_NETWORK", "")
+            .env("STEALGRID_REPLACE", "true")
             .output()
             .unwrap();
         (output.status.code(), String::from_utf8(output.stdout).unwrap())

@@ -105,7 +105,7 @@ fn what_cannot_be_told_is_refused_with_a_reason() {
 
 fn simulate(out: &Path, flags: &[&str]) {
     let trace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../configs/traces/seven-sites.swf");
-    let mut arguments = vec!["simulate", "--no-page", "--count", "150"];
+    let mut arguments = vec!["simulate", "--no-page", "--replace", "--count", "150"];
     if !flags.contains(&"--sites") {
         arguments.extend(["--sites", "8,16,24,96"]);
     }

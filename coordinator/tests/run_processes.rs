@@ -236,7 +236,7 @@ fn nodes_find_each_other_by_mdns_or_the_run_says_who_misses_whom() {
     assert_eq!(status.code(), Some(0), "{output}");
 
     std::fs::write(&file, "[run]\ndiscovery = \"mdns\"\nconnect_timeout = \"1s\"\n").unwrap();
-    let (status, output) = in_namespace(String::new(), &[path]);
+    let (status, output) = in_namespace(String::new(), &[path, "--replace"]);
     assert_eq!(status.code(), Some(4), "{output}");
     assert!(output.contains("did not connect within 1s"), "{output}");
     assert!(output.contains("site1") && output.contains("site3"), "{output}");

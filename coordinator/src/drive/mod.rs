@@ -8,7 +8,6 @@ pub mod progress;
 pub mod run;
 pub mod simulate;
 
-use std::fs::File;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,6 +18,7 @@ use analysis::{Attribution, Deficiency, Outcome, OutcomeBuilder, Steals};
 use anyhow::Context;
 use scheduler::{Event, Strategy, TimedJob};
 
+use self::own::{Claim, Driver};
 use self::run::scraped::Scraped;
 use crate::exit;
 use crate::experiment::faults::missed;
@@ -83,8 +83,12 @@ pub struct Sink {
     rows: StealsCsv,
     log: Option<EventLog>,
     /// Held until the results are written.
-    lock: File,
+    claim: Claim,
+    /// Whether the claim says that there is something to lose.
+    begun: bool,
     failed: Option<outputs::EventLogError>,
+    /// Why the directory does not say whose its results are, if it does not.
+    unclaimed: Option<std::io::Error>,
     /// Whether jobs came that the workload does not have.
     injected: bool,
 }
@@ -94,15 +98,15 @@ impl Sink {
     ///
     /// # Errors
     /// If the directory or the log cannot be made.
-    pub fn new(experiment: &Experiment, jobs: &Jobs) -> anyhow::Result<Sink> {
-        Sink::over(own::begin(&experiment.outputs.dir)?, experiment, jobs)
+    pub fn new(experiment: &Experiment, jobs: &Jobs, driver: Driver) -> anyhow::Result<Sink> {
+        Sink::over(own::begin(experiment, driver, &command_line())?, experiment, jobs)
     }
 
-    /// The same into a directory that is locked and holds no results.
+    /// The same into a directory that is claimed and holds no results.
     ///
     /// # Errors
     /// If the log cannot be made.
-    pub fn over(lock: File, experiment: &Experiment, jobs: &Jobs) -> anyhow::Result<Sink> {
+    pub fn over(claim: Claim, experiment: &Experiment, jobs: &Jobs) -> anyhow::Result<Sink> {
         let dir = &experiment.outputs.dir;
         let log = if experiment.outputs.events {
             Some(EventLog::create(&dir.join("events.jsonl.zst"))?)
@@ -116,14 +120,22 @@ impl Sink {
             steals: Steals::default(),
             rows: StealsCsv::new(&dir.join("steals.csv")),
             log,
-            lock,
+            claim,
+            begun: false,
             failed: None,
+            unclaimed: None,
             injected: false,
         })
     }
 
     /// Takes one event.
     pub fn take(&mut self, event: &Event) {
+        if !self.begun {
+            self.begun = true;
+            if let Err(error) = self.claim.begin() {
+                self.unclaimed = Some(error);
+            }
+        }
         self.builder.observe(event);
         self.deficiency.observe(event);
         let rows = &mut self.rows;
@@ -152,6 +164,9 @@ impl Sink {
         self.steals.finish(&mut |steal| rows.write(steal));
         let mut warnings: Vec<String> =
             failed.into_iter().map(|error| format!("the event log is incomplete: {error}")).collect();
+        if let Some(error) = self.unclaimed {
+            warnings.push(format!("the result directory does not say whose results it has: {error}"));
+        }
         if let Err(error) = self.rows.finish() {
             warnings.push(format!("steals.csv is incomplete: {error}"));
         }
@@ -164,7 +179,7 @@ impl Sink {
         // know jobs of orders.
         let untold = outcome.faults.disturbed() || self.injected;
         let attribution = if untold { None } else { self.deficiency.finish() };
-        Measured { outcome, attribution, steals: self.steals, warnings, _lock: self.lock }
+        Measured { outcome, attribution, steals: self.steals, warnings, claim: self.claim }
     }
 }
 
@@ -176,7 +191,7 @@ struct Measured {
     /// What could not be written.
     warnings: Vec<String>,
     /// Held until the results are written.
-    _lock: File,
+    claim: Claim,
 }
 
 /// Measures runs of these jobs; classes are told by the strategy's threshold, one half if it has none.
@@ -277,7 +292,7 @@ pub fn record(
     interrupt: &Interrupt,
     command: String,
 ) -> anyhow::Result<(RunResult, Option<String>)> {
-    let Measured { outcome, attribution, steals, warnings: unwritten, _lock } = sink.finish();
+    let Measured { outcome, attribution, steals, warnings: unwritten, claim } = sink.finish();
     let mut warnings = ended.warnings;
     warnings.extend(unwritten);
     let complete = ended.status == Status::Complete;
@@ -319,6 +334,9 @@ pub fn record(
         ..outputs::Options::default()
     };
     outputs::write_all(&experiment.outputs.dir, &result, options)?;
+    claim.end().with_context(|| {
+        format!("failed to note in {} whose results it has", experiment.outputs.dir.display())
+    })?;
     Ok((result, violation))
 }
 
@@ -355,7 +373,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mut experiment = experiment("network.delay = \"1s\"");
         experiment.outputs.dir = folder.path().join("out");
-        let sink = Sink::new(&experiment, &jobs()).unwrap();
+        let sink = Sink::new(&experiment, &jobs(), Driver::Run).unwrap();
         let mut impossible = jobs();
         impossible.jobs[0].run_time = scheduler::Span::from_micros(-1);
         let ended = Ended {

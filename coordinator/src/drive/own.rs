@@ -1,22 +1,35 @@
-//! Who may write into a result directory: one coordinator at a time, and none over nodes that still work there.
+//! Whose a result directory is: one coordinator writes there at a time, none over nodes that still work there, results
+//! give way to those of the same experiment alone, and files that nobody here wrote stay as they are.
+//!
+//! A directory is known by its [`MARK`], which is locked while results are written, and says whose they are and which
+//! files there are ours.
 
+use std::collections::BTreeSet;
+use std::fmt::{self, Write as _};
 use std::fs::{File, TryLockError};
+use std::io::{self, Read as _, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use node::running::Running;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
 
-/// The file that a run locks while it writes into a result directory.
-const LOCK: &str = ".lock";
-/// What a coordinator needs that goes on with a run; there until the run has ended.
+use crate::experiment::{Experiment, Outputs};
+
+/// The file by which a result directory is known.
+const MARK: &str = ".stealgrid";
+/// What a coordinator needs that goes on with a run; there until the run is complete.
 pub(super) const RECORD: &str = "run.json";
 /// What was measured before the clocks started, which is not measured again.
 const CALIBRATION: &str = "calibration.csv";
-/// What an earlier run may have left; a result directory holds one run.
+/// Says that results are whole.
+const MANIFEST: &str = "manifest.json";
+/// What a run may leave; a result directory holds one run.
 const RESULTS: [&str; 14] = [
     RECORD,
     CALIBRATION,
-    "manifest.json",
+    MANIFEST,
     "metrics.json",
     "jobs.csv",
     "migrations.csv",
@@ -31,10 +44,12 @@ const RESULTS: [&str; 14] = [
 ];
 /// Endings of what nodes left in `nodes/`. Their keys stay: identities can be kept from run to run.
 const NODE_FILES: [&str; 2] = ["json", "log"];
+/// What a data directory of a node is known by.
+const JOURNAL: &str = "journal.sqlite";
 
-/// Why a result directory is not free.
+/// Why nothing may be written into a result directory.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum InUse {
+pub enum NotFree {
     /// The other writes results.
     #[error("another coordinator writes into {}; wait for it, or give --out another directory", .0.display())]
     Coordinator(PathBuf),
@@ -50,57 +65,507 @@ pub enum InUse {
         /// Their sites.
         nodes: String,
     },
+    /// A run that can be gone on with.
+    #[error(
+        "a run in {0} is not complete, and its journals are there; `stealgrid attach {0}` goes on with it; give --out \
+         another directory, or --replace to give that run up",
+        .dir.display()
+    )]
+    Incomplete {
+        /// The directory.
+        dir: PathBuf,
+    },
+    /// Results of something else.
+    #[error("{} holds results of {whose}; give --out another directory, or --replace to lose them", .dir.display())]
+    Others {
+        /// The directory.
+        dir: PathBuf,
+        /// What made them.
+        whose: String,
+    },
+    /// Files that would be replaced and that nobody here wrote.
+    #[error(
+        "{} has files of somebody else where results go: {files}; move them away, or give --out another directory",
+        .dir.display()
+    )]
+    Foreign {
+        /// The directory.
+        dir: PathBuf,
+        /// Their names.
+        files: String,
+    },
 }
 
-/// Locks a result directory that is there. The lock ends with the file.
-pub(super) fn lock(dir: &Path) -> anyhow::Result<File> {
-    let path = dir.join(LOCK);
-    let lock = File::create(&path).with_context(|| format!("failed to make {}", path.display()))?;
-    match lock.try_lock() {
-        Ok(()) => Ok(lock),
-        Err(TryLockError::WouldBlock) => Err(InUse::Coordinator(dir.to_path_buf()).into()),
+/// What makes results: the commands that each have a default directory of their own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Driver {
+    /// `simulate`.
+    Simulate,
+    /// `run` by the wall clock.
+    Run,
+    /// `run --clock virtual`.
+    RunVirtual,
+}
+
+impl Driver {
+    /// Lets results go where this driver's do, unless the user says where.
+    pub fn places(self, outputs: &mut Outputs) {
+        let ending = match self {
+            Driver::Run => return,
+            Driver::Simulate => "-simulated",
+            Driver::RunVirtual => "-virtual",
+        };
+        if !outputs.named {
+            let mut dir = std::mem::take(&mut outputs.dir).into_os_string();
+            dir.push(ending);
+            outputs.dir = dir.into();
+        }
+    }
+}
+
+impl fmt::Display for Driver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Driver::Simulate => "simulate",
+            Driver::Run => "run",
+            Driver::RunVirtual => "run --clock virtual",
+        })
+    }
+}
+
+/// What results are of. Equal ones replace each other.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Identity {
+    experiment: String,
+    driver: Driver,
+    /// Of everything that the experiment says but where its results go.
+    digest: String,
+}
+
+impl Identity {
+    /// Of an experiment under this driver.
+    pub fn of(experiment: &Experiment, driver: Driver) -> Identity {
+        let said = Experiment { outputs: Outputs::default(), ..experiment.clone() };
+        let sum = Sha256::digest(format!("{said:?}"));
+        let mut digest = String::new();
+        for byte in sum {
+            write!(digest, "{byte:02x}").expect("text takes everything");
+        }
+        Identity { experiment: experiment.name.clone(), driver, digest }
+    }
+}
+
+/// How far results are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+enum Phase {
+    /// Nothing has happened that would be lost.
+    Prepared,
+    Begun,
+    Written,
+}
+
+/// What [`MARK`] says.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Mark {
+    /// The version that wrote it.
+    stealgrid: String,
+    #[serde(flatten)]
+    identity: Identity,
+    /// The command line that repeats the run.
+    command: String,
+    phase: Phase,
+    /// Our files, once results are written; before, all that bear a name of results are.
+    files: BTreeSet<String>,
+}
+
+/// A result directory that nobody else writes into until this is dropped.
+#[derive(Debug)]
+pub struct Claim {
+    dir: PathBuf,
+    file: File,
+    mark: Mark,
+}
+
+impl Claim {
+    /// Something has happened that would be lost.
+    ///
+    /// # Errors
+    /// If that cannot be noted.
+    pub(super) fn begin(&mut self) -> io::Result<()> {
+        if self.mark.phase == Phase::Begun {
+            return Ok(());
+        }
+        self.mark.phase = Phase::Begun;
+        self.note()
+    }
+
+    /// All results are written.
+    ///
+    /// # Errors
+    /// If that cannot be noted.
+    pub(super) fn end(mut self) -> io::Result<()> {
+        self.mark.phase = Phase::Written;
+        self.mark.files = results(&self.dir).into_iter().collect();
+        self.note()
+    }
+
+    fn note(&mut self) -> io::Result<()> {
+        let text = serde_json::to_string_pretty(&self.mark)? + "\n";
+        self.file.rewind()?;
+        self.file.write_all(text.as_bytes())?;
+        // After the new text: a disk without room for it leaves the former.
+        self.file.set_len(text.len() as u64)
+    }
+}
+
+/// Makes a result directory that nobody else writes into, and clears what an earlier run of the same left there;
+/// whatever an earlier run left there, if the experiment says so.
+///
+/// # Errors
+/// [`NotFree`], or that the directory cannot be made.
+pub(super) fn begin(experiment: &Experiment, driver: Driver, command: &str) -> anyhow::Result<Claim> {
+    let Outputs { dir, replace, .. } = &experiment.outputs;
+    std::fs::create_dir_all(dir)
+        .with_context(|| format!("failed to make the result directory {}", dir.display()))?;
+    let (mut file, new) = lock(dir)?;
+    let identity = Identity::of(experiment, driver);
+    let former = read(&mut file);
+    if let Err(refused) = check(dir, former.as_ref(), &identity, *replace) {
+        if new {
+            // Nothing is left in a directory that is none of ours.
+            let _ = std::fs::remove_file(dir.join(MARK));
+        }
+        return Err(refused.into());
+    }
+    clear(dir)?;
+    let version = env!("CARGO_PKG_VERSION").to_string();
+    let (phase, files, command) = (Phase::Prepared, BTreeSet::new(), command.to_string());
+    let mark = Mark { stealgrid: version, identity, command, phase, files };
+    let mut claim = Claim { dir: dir.clone(), file, mark };
+    claim.note().with_context(|| format!("failed to write {}", dir.join(MARK).display()))?;
+    Ok(claim)
+}
+
+/// Takes the directory of a run whose coordinator is gone.
+///
+/// # Errors
+/// [`NotFree`], if another coordinator is there.
+pub(super) fn resume(dir: &Path, experiment: &Experiment, command: &str) -> anyhow::Result<Claim> {
+    let (mut file, _) = lock(dir)?;
+    let mark = read(&mut file).unwrap_or_else(|| Mark {
+        stealgrid: env!("CARGO_PKG_VERSION").to_string(),
+        identity: Identity::of(experiment, Driver::Run),
+        command: command.to_string(),
+        phase: Phase::Begun,
+        files: BTreeSet::new(),
+    });
+    Ok(Claim { dir: dir.to_path_buf(), file, mark })
+}
+
+impl Claim {
+    /// Clears what a coordinator that is gone had written of results, and nothing of its nodes.
+    ///
+    /// # Errors
+    /// [`NotFree::Foreign`], or that a file cannot be removed.
+    pub(super) fn go_on(&mut self) -> anyhow::Result<()> {
+        foreign(&self.dir, Some(&self.mark))?;
+        self.begin().with_context(|| format!("failed to write {}", self.dir.join(MARK).display()))?;
+        let kept = [RECORD, CALIBRATION];
+        let old = results(&self.dir).into_iter().filter(|name| !kept.contains(&name.as_str()));
+        old.map(|name| self.dir.join(name)).try_for_each(|old| remove(&old))
+    }
+}
+
+/// The locked mark of a directory, and whether it was not there before. The lock ends with the file.
+fn lock(dir: &Path) -> anyhow::Result<(File, bool)> {
+    let path = dir.join(MARK);
+    let new = !path.exists();
+    let file = File::options().read(true).write(true).create(true).truncate(false).open(&path);
+    let file = file.with_context(|| format!("failed to make {}", path.display()))?;
+    match file.try_lock() {
+        Ok(()) => Ok((file, new)),
+        Err(TryLockError::WouldBlock) => Err(NotFree::Coordinator(dir.to_path_buf()).into()),
         Err(TryLockError::Error(error)) => {
             Err(error).with_context(|| format!("failed to lock {}", path.display()))
         }
     }
 }
 
-/// Makes a result directory that nobody else writes into, and clears what an earlier run left there.
-pub(super) fn begin(dir: &Path) -> anyhow::Result<File> {
-    std::fs::create_dir_all(dir)
-        .with_context(|| format!("failed to make the result directory {}", dir.display()))?;
-    let lock = lock(dir)?;
+/// What a mark says; nothing if it is new, or damaged.
+fn read(file: &mut File) -> Option<Mark> {
+    let mut text = String::new();
+    file.rewind().ok()?;
+    file.read_to_string(&mut text).ok()?;
+    serde_json::from_str(&text).ok()
+}
+
+/// Whether results of this may take the place of what is in a directory.
+fn check(dir: &Path, former: Option<&Mark>, identity: &Identity, replace: bool) -> Result<(), NotFree> {
     let folder = dir.join("nodes");
     let left: Vec<String> = Running::all_in(&folder).into_iter().map(|running| running.ready.name).collect();
     if !left.is_empty() {
-        return Err(InUse::Nodes { dir: dir.to_path_buf(), nodes: left.join(", ") }.into());
+        return Err(NotFree::Nodes { dir: dir.to_path_buf(), nodes: left.join(", ") });
     }
-    let of_nodes = std::fs::read_dir(&folder).into_iter().flatten().flatten().map(|entry| entry.path());
-    let of_nodes = of_nodes
-        .filter(|path| path.extension().is_some_and(|ending| NODE_FILES.iter().any(|name| ending == *name)));
-    for journal in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
-        if journal.path().join("journal.sqlite").exists() {
-            let path = journal.path();
-            std::fs::remove_dir_all(&path)
-                .with_context(|| format!("failed to replace {}", path.display()))?;
+    foreign(dir, former)?;
+    if replace {
+        return Ok(());
+    }
+    if dir.join(RECORD).exists() {
+        return Err(NotFree::Incomplete { dir: dir.to_path_buf() });
+    }
+    let whose = match former {
+        Some(mark) if mark.identity == *identity || mark.phase == Phase::Prepared => return Ok(()),
+        Some(mark) => {
+            let Identity { experiment, driver, .. } = &mark.identity;
+            let same = (experiment, driver) == (&identity.experiment, &identity.driver);
+            let what =
+                if same { "other settings of this experiment" } else { "another experiment or driver" };
+            format!("{what} (`{}`)", mark.command)
         }
-    }
-    RESULTS.iter().map(|name| dir.join(name)).chain(of_nodes).try_for_each(|old| remove(&old))?;
-    Ok(lock)
+        // Of a version that knew no marks.
+        None if dir.join(MANIFEST).exists() => "an earlier version".to_string(),
+        None => return Ok(()),
+    };
+    Err(NotFree::Others { dir: dir.to_path_buf(), whose })
 }
 
-/// Clears what a coordinator that was killed had written of results, and nothing of its nodes.
-pub(super) fn go_on(dir: &Path) -> anyhow::Result<()> {
-    let kept = [RECORD, CALIBRATION];
-    let old = RESULTS.iter().filter(|name| !kept.contains(name));
-    old.map(|name| dir.join(name)).try_for_each(|old| remove(&old))
+/// Finds files that bear names of results and that are none of ours.
+fn foreign(dir: &Path, former: Option<&Mark>) -> Result<(), NotFree> {
+    let files: Vec<String> = match former {
+        Some(mark) if mark.phase == Phase::Written => {
+            results(dir).into_iter().filter(|name| !mark.files.contains(name)).collect()
+        }
+        Some(_) => Vec::new(),
+        None if is_our_manifest(&dir.join(MANIFEST)) => Vec::new(),
+        None => {
+            let nodes = of_nodes(dir).into_iter();
+            let nodes = nodes.filter_map(|path| Some(format!("nodes/{}", path.file_name()?.display())));
+            results(dir).into_iter().chain(nodes).collect()
+        }
+    };
+    if files.is_empty() {
+        return Ok(());
+    }
+    Err(NotFree::Foreign { dir: dir.to_path_buf(), files: files.join(", ") })
+}
+
+/// Whether a directory without a mark has results of ours: of a version that knew no marks.
+fn is_our_manifest(path: &Path) -> bool {
+    #[derive(Deserialize)]
+    struct Manifest {
+        #[serde(rename = "format")]
+        _format: u32,
+        versions: Versions,
+    }
+    #[derive(Deserialize)]
+    struct Versions {
+        #[serde(rename = "stealgrid")]
+        _stealgrid: String,
+    }
+    let manifest =
+        File::open(path).ok().and_then(|file| serde_json::from_reader(io::BufReader::new(file)).ok());
+    manifest.is_some_and(|Manifest { versions: Versions { .. }, .. }| true)
+}
+
+/// Files in a directory that bear names of results, in the order of names; those of sites after the others.
+fn results(dir: &Path) -> Vec<String> {
+    let mut names: Vec<String> =
+        RESULTS.iter().filter(|name| dir.join(name).exists()).map(ToString::to_string).collect();
+    let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
+    let mut sites: Vec<String> = entries
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .filter(|name| name.strip_prefix("site").is_some_and(|number| number.parse::<u32>().is_ok()))
+        .map(|name| format!("{name}/jobs.csv"))
+        .filter(|name| dir.join(name).exists())
+        .collect();
+    sites.sort();
+    names.append(&mut sites);
+    names
+}
+
+/// What nodes left in a directory: what they were told, their logs, their journals.
+fn of_nodes(dir: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(dir.join("nodes")).into_iter().flatten().flatten();
+    let mut left: Vec<PathBuf> = entries
+        .map(|entry| entry.path())
+        .filter(|path| {
+            let of_node =
+                path.extension().is_some_and(|ending| NODE_FILES.iter().any(|name| ending == *name));
+            of_node || path.join(JOURNAL).exists()
+        })
+        .collect();
+    left.sort();
+    left
+}
+
+/// Removes what an earlier run left.
+fn clear(dir: &Path) -> anyhow::Result<()> {
+    results(dir).iter().map(|name| dir.join(name)).chain(of_nodes(dir)).try_for_each(|old| remove(&old))
 }
 
 fn remove(old: &Path) -> anyhow::Result<()> {
-    match std::fs::remove_file(old) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+    let removed = if old.is_dir() { std::fs::remove_dir_all(old) } else { std::fs::remove_file(old) };
+    match removed {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
             Err(error).with_context(|| format!("failed to replace {}", old.display()))
         }
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::drive::run::plan::tests::experiment;
+
+    fn of(dir: &Path, toml: &str) -> Experiment {
+        let mut experiment = experiment(toml);
+        experiment.outputs.dir = dir.to_path_buf();
+        experiment
+    }
+
+    /// Writes a few files as a run of the experiment would.
+    fn run(experiment: &Experiment, driver: Driver, names: &[&str]) -> anyhow::Result<()> {
+        let mut claim = begin(experiment, driver, "stealgrid test")?;
+        claim.begin()?;
+        for name in names {
+            let path = experiment.outputs.dir.join(name);
+            std::fs::create_dir_all(path.parent().unwrap())?;
+            std::fs::write(path, "ours")?;
+        }
+        claim.end()?;
+        Ok(())
+    }
+
+    fn refused(result: anyhow::Result<()>) -> NotFree {
+        result.unwrap_err().downcast().unwrap()
+    }
+
+    const SECOND: &str = "network.delay = \"1s\"";
+
+    #[test]
+    fn results_give_way_to_the_same_experiment_and_driver_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let (dir, kept) = (folder.path(), folder.path().join("jobs.csv"));
+        let (same, other) = (of(dir, SECOND), of(dir, "network.delay = \"2s\""));
+        run(&same, Driver::Run, &["jobs.csv", MANIFEST, "site1/jobs.csv"]).unwrap();
+
+        for (experiment, driver) in
+            [(&same, Driver::Simulate), (&same, Driver::RunVirtual), (&other, Driver::Run)]
+        {
+            let error = refused(run(experiment, driver, &[]));
+            assert!(matches!(error, NotFree::Others { .. }), "{error}");
+            let text = error.to_string();
+            assert!(text.contains("`stealgrid test`") && text.contains("--replace"), "{text}");
+            assert_eq!(std::fs::read_to_string(&kept).unwrap(), "ours");
+        }
+
+        run(&same, Driver::Run, &[MANIFEST]).unwrap();
+        assert!(!kept.exists() && !dir.join("site1/jobs.csv").exists(), "results of the former run");
+        let mut other = other;
+        other.outputs.replace = true;
+        run(&other, Driver::Run, &["jobs.csv"]).unwrap();
+        assert!(!dir.join(MANIFEST).exists());
+    }
+
+    #[test]
+    fn a_claim_before_anything_happened_keeps_nobody_out() {
+        let folder = tempfile::tempdir().unwrap();
+        drop(begin(&of(folder.path(), SECOND), Driver::Run, "").unwrap());
+        std::fs::write(folder.path().join(CALIBRATION), "too slow").unwrap();
+        run(&of(folder.path(), "run.clock = \"scaled:2\""), Driver::Run, &["jobs.csv"]).unwrap();
+        assert!(!folder.path().join(CALIBRATION).exists());
+    }
+
+    #[test]
+    fn files_of_others_are_never_touched() {
+        for name in ["report.html", "jobs.csv", "nodes/notes.json", "site7/jobs.csv"] {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(&path, "theirs").unwrap();
+            let mut experiment = of(folder.path(), SECOND);
+            for replace in [false, true] {
+                experiment.outputs.replace = replace;
+                let error = refused(run(&experiment, Driver::Simulate, &[]));
+                assert!(matches!(&error, NotFree::Foreign { files, .. } if files == name), "{error}");
+            }
+            assert_eq!(std::fs::read_to_string(&path).unwrap(), "theirs");
+            assert!(!folder.path().join(MARK).exists(), "nothing of ours is left there");
+        }
+    }
+
+    #[test]
+    fn a_file_that_somebody_put_between_our_results_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let experiment = of(folder.path(), SECOND);
+        run(&experiment, Driver::Simulate, &["jobs.csv"]).unwrap();
+        std::fs::write(folder.path().join("report.html"), "theirs").unwrap();
+
+        let error = refused(run(&experiment, Driver::Simulate, &[]));
+        assert!(matches!(&error, NotFree::Foreign { files, .. } if files == "report.html"), "{error}");
+        let mut claim = resume(folder.path(), &experiment, "").unwrap();
+        assert!(claim.go_on().unwrap_err().is::<NotFree>());
+        assert_eq!(std::fs::read_to_string(folder.path().join("report.html")).unwrap(), "theirs");
+
+        std::fs::remove_file(folder.path().join("report.html")).unwrap();
+        drop(claim);
+        run(&experiment, Driver::Simulate, &["report.html"]).unwrap();
+        run(&experiment, Driver::Simulate, &["report.html"]).unwrap();
+    }
+
+    #[test]
+    fn a_run_that_can_be_gone_on_with_is_given_up_by_order_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut experiment = of(folder.path(), SECOND);
+        run(&experiment, Driver::Run, &[RECORD, CALIBRATION, "jobs.csv"]).unwrap();
+        let error = refused(run(&experiment, Driver::Run, &[]));
+        assert!(
+            matches!(error, NotFree::Incomplete { .. }) && error.to_string().contains("stealgrid attach")
+        );
+
+        let mut claim = resume(folder.path(), &experiment, "").unwrap();
+        claim.go_on().unwrap();
+        assert_eq!(results(folder.path()), [RECORD, CALIBRATION]);
+        drop(claim);
+        experiment.outputs.replace = true;
+        run(&experiment, Driver::Run, &[]).unwrap();
+        assert_eq!(results(folder.path()), [""; 0]);
+    }
+
+    #[test]
+    fn results_of_a_version_without_marks_are_ours_and_are_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("jobs.csv"), "old").unwrap();
+        let manifest = r#"{"format": 1, "versions": {"stealgrid": "0.1.0"}}"#;
+        std::fs::write(folder.path().join(MANIFEST), manifest).unwrap();
+        let mut experiment = of(folder.path(), SECOND);
+        let error = refused(run(&experiment, Driver::Run, &[]));
+        assert!(matches!(error, NotFree::Others { .. }), "{error}");
+        experiment.outputs.replace = true;
+        run(&experiment, Driver::Run, &[]).unwrap();
+    }
+
+    #[test]
+    fn two_coordinators_do_not_write_into_one_directory() {
+        let folder = tempfile::tempdir().unwrap();
+        let experiment = of(folder.path(), SECOND);
+        let claim = begin(&experiment, Driver::Run, "").unwrap();
+        assert!(matches!(refused(run(&experiment, Driver::Run, &[])), NotFree::Coordinator(_)));
+        assert!(resume(folder.path(), &experiment, "").unwrap_err().is::<NotFree>());
+        drop(claim);
+        run(&experiment, Driver::Run, &[]).unwrap();
+    }
+
+    #[test]
+    fn drivers_have_default_directories_of_their_own() {
+        let mut outputs = Outputs { dir: "out/x".into(), ..Outputs::default() };
+        Driver::Run.places(&mut outputs);
+        assert_eq!(outputs.dir, Path::new("out/x"));
+        Driver::Simulate.places(&mut outputs);
+        assert_eq!(outputs.dir, Path::new("out/x-simulated"));
+        outputs.named = true;
+        Driver::RunVirtual.places(&mut outputs);
+        assert_eq!(outputs.dir, Path::new("out/x-simulated"));
     }
 }

@@ -47,6 +47,7 @@ use self::reception::{Nodes, Reception, ReceptionArgs};
 use self::record::Record;
 use self::scraped::{Comparison, ScrapeArgs, Source};
 use self::watch::{Ending, Onlooker, Watch};
+use super::own::Driver;
 use super::simulate::{load_by, simulate, text};
 use super::{Ended, Interrupt, Sink, builder, conclude};
 use crate::exit;
@@ -175,6 +176,7 @@ pub fn command(args: &RunArgs) -> anyhow::Result<u8> {
     }
     let said = experiment.clone();
     if experiment.run.clock == Some(Clock::Virtual) {
+        Driver::RunVirtual.places(&mut experiment.outputs);
         if args.calibrate_only {
             eprintln!(
                 "error: in virtual time the network adds nothing to delays; leave out --calibrate-only"
@@ -217,7 +219,7 @@ pub fn command(args: &RunArgs) -> anyhow::Result<u8> {
         eprintln!("note: {note}");
     }
     // Before the nodes, whose logs go into the same directory.
-    let mut sink = Sink::new(&experiment, &jobs)?;
+    let mut sink = Sink::new(&experiment, &jobs, Driver::Run)?;
     if let Some(server) = &server {
         server.shown.set_live(live(&experiment, &plan, &jobs));
     }

@@ -9,6 +9,7 @@ use scheduler::local::LocalGrid;
 use scheduler::{Event, EventKind, Pass, Strategy, StrategySpec};
 use simulator::{Checks, Simulation, SimulationConfig, reference};
 
+use super::own::{self, Driver};
 use super::progress::Progress;
 use super::{Ended, Interrupt, Sink, builder, conclude, record};
 use crate::exit;
@@ -36,7 +37,7 @@ pub struct SimulateArgs {
 /// # Errors
 /// If something fails that should not.
 pub fn command(args: &SimulateArgs) -> anyhow::Result<u8> {
-    let (experiment, jobs) = match load(&args.experiment) {
+    let (mut experiment, jobs) = match load(&args.experiment) {
         Ok(loaded) => loaded,
         Err(code) => return Ok(code),
     };
@@ -46,8 +47,9 @@ pub fn command(args: &SimulateArgs) -> anyhow::Result<u8> {
         );
         return Ok(exit::USAGE);
     }
+    Driver::Simulate.places(&mut experiment.outputs);
     let interrupt = Interrupt::on_signals()?;
-    let mut sink = Sink::new(&experiment, &jobs)?;
+    let mut sink = Sink::new(&experiment, &jobs, Driver::Simulate)?;
     let checks = if args.check { Checks::Full } else { Checks::Cheap };
     let ended = simulate(&experiment, &jobs, checks, &interrupt, &mut |event| sink.take(event))?;
     conclude(&experiment, &jobs, sink, ended, &interrupt, args.experiment.format)
@@ -59,7 +61,8 @@ pub fn command(args: &SimulateArgs) -> anyhow::Result<u8> {
 /// If the run or the results fail.
 pub fn keep(experiment: &Experiment, jobs: &Jobs, command: &str) -> anyhow::Result<()> {
     let interrupt = Interrupt::default();
-    let mut sink = Sink::new(experiment, jobs)?;
+    let claim = own::begin(experiment, Driver::Simulate, command)?;
+    let mut sink = Sink::over(claim, experiment, jobs)?;
     let ended = simulate(experiment, jobs, Checks::Cheap, &interrupt, &mut |event| sink.take(event))?;
     record(experiment, jobs, sink, ended, &interrupt, command.to_string())?;
     Ok(())
@@ -92,7 +95,9 @@ fn complain(error: &dyn std::fmt::Display, code: u8) -> u8 {
 /// As for [`load`].
 pub fn load_by(args: &ExperimentArgs, text: Option<&str>) -> Result<(Experiment, Jobs), u8> {
     let written = args.written_by(text).map_err(|error| complain(&error, exit::INPUT))?;
-    let experiment = Experiment::resolve(&written).map_err(|error| complain(&error, args.code(&error)))?;
+    let mut experiment =
+        Experiment::resolve(&written).map_err(|error| complain(&error, args.code(&error)))?;
+    experiment.outputs.replace = args.replace;
     let jobs = jobs::read(&experiment).map_err(|error| complain(&error, exit::INPUT))?;
     let local = experiment.strategy.strategy == Strategy::Local;
     if !local && (args.local.is_some() || args.pass.is_some()) {

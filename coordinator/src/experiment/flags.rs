@@ -109,9 +109,16 @@ pub struct ExperimentArgs {
     #[arg(long, value_name = "CLOCK", env = "STEALGRID_CLOCK", help_heading = "Run")]
     pub clock: Option<String>,
 
-    /// Directory for results, made if missing [default: out/NAME]
+    /// Directory for results, made if missing [default: out/NAME of `run`, out/NAME-simulated of `simulate`,
+    /// out/NAME-virtual of `run --clock virtual`]
     #[arg(long, value_name = "DIR", help_heading = "Outputs")]
     pub out: Option<PathBuf>,
+
+    /// Replace results of another experiment or driver, or give up a run that `attach` could go on with
+    ///
+    /// Results of the same experiment and driver are replaced anyway. Files that stealgrid did not write never are.
+    #[arg(long, env = "STEALGRID_REPLACE", help_heading = "Outputs")]
+    pub replace: bool,
 
     /// Do not write events.jsonl.zst
     #[arg(long, help_heading = "Outputs")]

@@ -148,10 +148,14 @@ pub struct RunOptions {
 }
 
 /// Which results are written.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outputs {
     /// Where to.
     pub dir: PathBuf,
+    /// Whether the user says where; else each driver has a default of its own.
+    pub named: bool,
+    /// Whether results there give way, whosever they are.
+    pub replace: bool,
     /// `events.jsonl.zst`.
     pub events: bool,
     /// `report.html`.
@@ -249,6 +253,8 @@ impl Experiment {
             run,
             outputs: Outputs {
                 dir: outputs.dir.clone().unwrap_or_else(|| PathBuf::from("out").join(&name)),
+                named: outputs.dir.is_some(),
+                replace: false,
                 events: outputs.events.unwrap_or(true),
                 page: outputs.page.unwrap_or(true),
                 schedule: outputs.schedule.unwrap_or(true),

@@ -132,6 +132,8 @@ impl Bench {
         *wall_s = begun.elapsed().as_secs_f64();
         if let Some(dir) = &order.keep {
             experiment.outputs.dir.clone_from(dir);
+            // The folder is the sweep's own, and its rows say what was in it.
+            experiment.outputs.replace = true;
             keep(&experiment, prepared, order, dir).map_err(|error| format!("{error:#}"))?;
         }
         Ok(measures)

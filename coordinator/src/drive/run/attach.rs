@@ -24,7 +24,7 @@ use super::{
     Course, Failure, LOGGED, RunArgs, TOLERANCE, drive, node_arguments, node_program, simulated, understood,
 };
 use crate::cli::Cli;
-use crate::drive::own::{self, InUse};
+use crate::drive::own::{self, NotFree};
 use crate::drive::{Interrupt, Sink, builder, conclude_as};
 use crate::exit;
 use crate::experiment::jobs::Jobs;
@@ -73,10 +73,6 @@ pub fn command(args: &AttachArgs) -> anyhow::Result<u8> {
         Ok(record) => record,
         Err(error) => return refused(&error),
     };
-    let lock = match own::lock(&dir) {
-        Err(error) if error.is::<InUse>() => return refused(&"its coordinator is alive"),
-        lock => lock?,
-    };
     // Paths of the experiment and of the nodes are relative to it.
     if let Err(error) = std::env::set_current_dir(&record.folder) {
         return refused(&format!("its run was started in {}: {error}", record.folder.display()));
@@ -84,6 +80,10 @@ pub fn command(args: &AttachArgs) -> anyhow::Result<u8> {
     let (run, mut experiment, jobs) = match load(&record) {
         Ok(loaded) => loaded,
         Err(code) => return Ok(code),
+    };
+    let mut claim = match own::resume(&dir, &experiment, &record.command) {
+        Err(error) if error.is::<NotFree>() => return refused(&"its coordinator is alive"),
+        claim => claim?,
     };
     let _telemetry = run.log.start(LOGGED)?;
     if let Err(error) = record.check(&experiment, &jobs) {
@@ -116,8 +116,8 @@ pub fn command(args: &AttachArgs) -> anyhow::Result<u8> {
     record.attached += 1;
     record.past.clone_from(outages.past());
     record.write()?;
-    own::go_on(&dir)?;
-    let mut sink = Sink::over(lock, &experiment, &jobs)?;
+    claim.go_on()?;
+    let mut sink = Sink::over(claim, &experiment, &jobs)?;
     let course = Course {
         experiment: &experiment,
         plan: &plan,

@@ -20,6 +20,7 @@ use self::remote_peers::{Common, RemotePeers};
 use self::twin::Twin;
 use super::links::Links;
 use super::{STOP_PATIENCE, plan, start};
+use crate::drive::own::Driver;
 use crate::drive::progress::Progress;
 use crate::drive::simulate::configuration;
 use crate::drive::{Ended, Interrupt, Sink, conclude};
@@ -41,7 +42,7 @@ pub fn command(
 ) -> anyhow::Result<u8> {
     let nodes = plan::nodes_in_lockstep(experiment);
     // Before the nodes, whose logs go into the same directory.
-    let mut sink = Sink::new(experiment, jobs)?;
+    let mut sink = Sink::new(experiment, jobs, Driver::RunVirtual)?;
     let fleet = match start(experiment, &nodes, log, interrupt) {
         Ok(fleet) => fleet,
         Err(failure) => {
