@@ -438,11 +438,19 @@ mod crashes {
         let (path, out) = (sweep(folder.path(), 20, 1000), folder.path().join("test.db"));
         let again = format!("stealgrid sweep {} --out {} --jobs 2", path.display(), out.display());
         assert!(text.contains(&format!("runs are left; go on with: {again}\n")), "{text}");
-        let report =
-            Command::new(PROGRAM).arg("report").arg(&out).arg("--out").arg(folder.path()).output().unwrap();
+        let report = || {
+            Command::new(PROGRAM).arg("report").arg(&out).arg("--out").arg(folder.path()).output().unwrap()
+        };
+        let index = folder.path().join("index.html");
+        std::fs::write(&index, "mine").unwrap();
+        assert_eq!(report().status.code(), Some(3), "a page of somebody else");
+        assert_eq!(std::fs::read_to_string(&index).unwrap(), "mine");
+        std::fs::remove_file(&index).unwrap();
+        assert!(report().status.success());
+        let report = report();
         let missing = format!("{} of 40 runs of the sweep are not there yet", 40 - rows);
         assert!(String::from_utf8_lossy(&report.stderr).contains(&missing), "{report:?}");
-        let page = std::fs::read_to_string(folder.path().join("index.html")).unwrap();
+        let page = std::fs::read_to_string(index).unwrap();
         assert!(page.contains(&missing), "the page does not say what is missing");
         goes_on_to_the_same_end(folder.path(), rows);
     }

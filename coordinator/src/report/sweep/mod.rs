@@ -21,6 +21,7 @@ use crate::drive::{command_line, say};
 use crate::exit;
 use crate::sweep::database;
 use crate::sweep::file::{WrittenReport, WrittenSweep};
+use figures::Figure;
 use study::Study;
 
 /// Show the results of a sweep: every metric against the delay, crossovers, causes, ranks
@@ -61,6 +62,16 @@ pub enum PlotFile {
     Png,
 }
 
+impl PlotFile {
+    /// Of the name of such a file.
+    fn ending(self) -> &'static str {
+        match self {
+            PlotFile::Svg => "svg",
+            PlotFile::Png => "png",
+        }
+    }
+}
+
 /// Runs the command.
 ///
 /// # Errors
@@ -79,18 +90,36 @@ pub fn command(args: &ReportArgs) -> anyhow::Result<u8> {
     let figures = figures::all(&study);
     std::fs::create_dir_all(&args.out).with_context(|| format!("failed to make {}", args.out.display()))?;
     let index = args.out.join("index.html");
+    let plots: Vec<(&Figure, PlotFile, PathBuf)> = figures
+        .iter()
+        .flat_map(|figure| args.plots.iter().map(move |kind| (figure, *kind)))
+        .map(|(figure, kind)| (figure, kind, args.out.join(format!("{}.{}", figure.id, kind.ending()))))
+        .collect();
+    if !is_page(&index)
+        && let Some(foreign) =
+            plots.iter().map(|(_, _, path)| path).chain([&index]).find(|path| path.exists())
+    {
+        eprintln!(
+            "error: {} is there already, and not of a report; move it away, or give --out another folder",
+            foreign.display()
+        );
+        return Ok(exit::INPUT);
+    }
     write(&index, page::html(&study, &figures, &command_line()).as_bytes())?;
-    for figure in &figures {
-        for kind in &args.plots {
-            let svg = chart::standalone(&figure.svg);
-            match kind {
-                PlotFile::Svg => write(&args.out.join(format!("{}.svg", figure.id)), svg.as_bytes())?,
-                PlotFile::Png => write(&args.out.join(format!("{}.png", figure.id)), &png::render(&svg)?)?,
-            }
+    for (figure, kind, path) in &plots {
+        let svg = chart::standalone(&figure.svg);
+        match kind {
+            PlotFile::Svg => write(path, svg.as_bytes())?,
+            PlotFile::Png => write(path, &png::render(&svg)?)?,
         }
     }
     say(&format!("report: {}\n", index.display()))?;
     Ok(exit::DONE)
+}
+
+/// Whether a file is a page that this command wrote: its folder may be written into again.
+fn is_page(path: &Path) -> bool {
+    std::fs::read(path).is_ok_and(|page| String::from_utf8_lossy(&page).contains(page::PRODUCT))
 }
 
 fn write(path: &Path, content: &[u8]) -> anyhow::Result<()> {

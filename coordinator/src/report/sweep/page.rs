@@ -13,6 +13,9 @@ use crate::report::quantity::{clock, grouped};
 const SWEEP_STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
+/// By what a page of ours is known.
+pub(super) const PRODUCT: &str = "<header>\n<p class=\"product\">Stealgrid ";
+
 /// The page.
 pub(super) fn html(study: &Study, figures: &[Figure], command: &str) -> String {
     let mut page = format!(
@@ -58,12 +61,7 @@ fn head(page: &mut String, study: &Study) {
     let rows = &study.rows;
     let done = rows.rows.iter().filter(|row| row.done).count();
     let (failed, reason) = study.failed();
-    let _ = writeln!(
-        page,
-        "<header>\n<p class=\"product\">Stealgrid {}</p>\n<h1>{}</h1>",
-        env!("CARGO_PKG_VERSION"),
-        escape(&rows.name)
-    );
+    let _ = writeln!(page, "{PRODUCT}{}</p>\n<h1>{}</h1>", env!("CARGO_PKG_VERSION"), escape(&rows.name));
     let repeated = if study.replicates.is_empty() {
         "no repetitions".to_string()
     } else {
