@@ -6,7 +6,7 @@ use clap::{FromArgMatches as _, Parser, Subcommand};
 
 use crate::drive::own::NotFree;
 use crate::drive::{run, simulate};
-use crate::{bench, compare, exit, explain, journal, key, report, serve, swarm, sweep, theory, trace};
+use crate::{bench, chaos, compare, exit, explain, journal, key, report, serve, swarm, sweep, theory, trace};
 
 /// A testbed for peer-to-peer job scheduling between parallel machines.
 #[derive(Debug, Parser)]
@@ -31,6 +31,7 @@ enum Command {
     Theory(Box<theory::TheoryArgs>),
     Trace(trace::TraceArgs),
     Swarm(swarm::SwarmArgs),
+    Chaos(chaos::ChaosArgs),
     Sweep(sweep::SweepArgs),
     Report(report::sweep::ReportArgs),
     Export(sweep::export::ExportArgs),
@@ -69,6 +70,7 @@ pub fn main() -> ExitCode {
         Command::Theory(args) => theory::command(&args),
         Command::Trace(args) => trace::run(args),
         Command::Swarm(args) => swarm::command(&args),
+        Command::Chaos(args) => chaos::command(&args),
         Command::Sweep(args) => sweep::command(&args),
         Command::Report(args) => report::sweep::command(&args),
         Command::Export(args) => sweep::export::command(&args),

@@ -1,7 +1,8 @@
 //! The command line of Stealgrid: `simulate`, `run`, `attach`, `compare`, `trace`, `sweep`, `report`, `serve`, `export`, `journal`, `key`,
-//! `health`, `swarm` and `bench`.
+//! `health`, `swarm`, `chaos` and `bench`.
 
 pub mod bench;
+pub mod chaos;
 pub mod cli;
 pub mod compare;
 pub mod directory;
