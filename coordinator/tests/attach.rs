@@ -154,8 +154,13 @@ impl Grid {
     }
 
     fn assert_nothing_is_left(&self) {
+        assert!(!self.out().join("run.json").exists(), "the run has ended");
+        self.assert_no_node_and_no_secret();
+    }
+
+    fn assert_no_node_and_no_secret(&self) {
         assert_eq!(Running::all_in(&self.nodes()), []);
-        for file in ["run.json", "nodes/grid.key", "nodes/control.token"] {
+        for file in ["nodes/grid.key", "nodes/control.token"] {
             assert!(!self.out().join(file).exists(), "{file} is left behind");
         }
     }
@@ -329,7 +334,13 @@ fn what_cannot_be_attached_to_is_refused_with_the_remedy() {
     assert!(read(&grid.out().join("manifest.json")).contains("interrupted after"), "{output}");
     let rows = read(&grid.out().join("jobs.csv")).lines().count();
     assert!(rows > 1 && rows <= JOBS, "{rows}");
-    grid.assert_nothing_is_left();
+    grid.assert_no_node_and_no_secret();
+    assert!(output.contains("goes on with it"), "{output}");
+
+    // Nothing of it is lost.
+    let (status, output) = grid.attach(&[]).wait();
+    assert_eq!(status.code(), Some(0), "{output}");
+    grid.assert_complete();
 }
 
 #[test]

@@ -460,7 +460,8 @@ async fn stop_reason(
 }
 
 fn fail(error: &anyhow::Error, code: u8) -> ExitCode {
-    eprintln!("error: {error:#}");
+    // The log may be on the disk that is full; the code says it, too.
+    let _ = writeln!(std::io::stderr(), "error: {error:#}");
     ExitCode::from(code)
 }
 

@@ -25,40 +25,37 @@
 
 mod adopt;
 mod outages;
+mod restarts;
 mod secrets;
 
 use std::collections::VecDeque;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use scheduler::{Event, SiteId, Time, TimedJob};
 
 pub use self::outages::Whereabouts;
+pub use self::restarts::{BEGINNINGS_MAX, RESTARTS_MAX, Restarted};
 use crate::client::{ClientError, NodeClient};
 use crate::clock::StartOrder;
 use crate::config::{NodeConfig, PeerAddress};
 use crate::control::api::{Calibration, Phase, ReadyLine, Status};
 use crate::control::{Token, TokenError};
-use crate::exit;
+use crate::journal::{JournalError, inspect};
 use crate::lockstep::{Client, LinkError};
 use crate::network::{Discovery, GridKeyError, IdentityError};
 use crate::registration::Desk;
 use crate::spawn::{End, NodeProcess, SpawnError, SpawnOrder};
 
 pub use self::adopt::{Adopted, end_all};
+use self::restarts::Awaited;
 use self::secrets::Secrets;
 
 /// Events fetched in one request.
 const EVENTS_PAGE: usize = 50_000;
 
-/// How often one node is started again before the run is given up: it ends each time for a reason of its own.
-pub const RESTARTS_MAX: u32 = 1000;
-
-/// How long a node that registered may take to register again after it has ended: who runs it notices, and waits longer
-/// each time.
-const RETURN_PATIENCE: Duration = Duration::from_secs(60);
 /// How long a node that does not answer is watched for its end: a process ends a moment after its connections.
 const END_PATIENCE: Duration = Duration::from_secs(1);
 /// How often it is looked at meanwhile.
@@ -82,6 +79,14 @@ pub enum FleetError {
         status: End,
         /// The end of its log.
         log: String,
+    },
+    /// A node has ended and cannot be started again.
+    #[error("node {name} has ended and does not begin again: {reason}")]
+    NotBegun {
+        /// The site.
+        name: String,
+        /// Why not.
+        reason: String,
     },
     /// A node had to be killed, or did not end well.
     #[error("node {name} did not end as it should: {how}")]
@@ -148,6 +153,8 @@ struct Member {
     /// Jobs that the node had no room for, in the order of submission.
     pending: VecDeque<TimedJob>,
     whereabouts: Whereabouts,
+    /// Of one that is down because it has ended by itself: when it begins again.
+    awaited: Option<Awaited>,
     /// Whether its site has joined and was not ended because it left.
     takes_part: bool,
     /// What it said last.
@@ -231,30 +238,6 @@ impl Fleet {
         up.flat_map(|other| self.nodes[other].addresses()).collect()
     }
 
-    /// Starts every node again that has ended and has a data directory: it goes on where it was, and the nodes find
-    /// each other by themselves. The names of those that were started. Call it on the thread that started the fleet.
-    ///
-    /// # Errors
-    /// If one does not start, has no data directory, ended because it was told to or because it cannot go on, or was
-    /// started [`RESTARTS_MAX`] times already.
-    pub fn restart_ended(&mut self) -> Result<Vec<String>, FleetError> {
-        let mut names = Vec::new();
-        for node in self.nodes.iter_mut().filter(|node| node.is_up()) {
-            let Some(status) = node.process.ended()? else { continue };
-            let name = node.process.ready_line().name.clone();
-            // A process that was killed has no code. One that has waited too long is wanted after all.
-            let may = [exit::UNEXPECTED, exit::ORPHANED].map(i32::from);
-            let may = status.code().is_none_or(|code| may.contains(&code));
-            if node.config.data_dir.is_none() || !may || node.restarts >= RESTARTS_MAX {
-                return Err(FleetError::Ended { name, status, log: node.process.log_tail() });
-            }
-            node.begin_again(&self.source)?;
-            node.restarts += 1;
-            names.push(name);
-        }
-        Ok(names)
-    }
-
     /// Waits until every node is connected to every other.
     ///
     /// # Errors
@@ -334,18 +317,16 @@ impl Fleet {
     /// Gives this order to all nodes that have none yet. How many there were.
     ///
     /// # Errors
-    /// If a node refuses, or has ended.
+    /// If a node refuses, or has ended; the others have it.
     pub fn start_by(&mut self, order: &StartOrder) -> Result<usize, FleetError> {
-        let mut started = 0;
+        let (mut started, mut failed) = (0, None);
         for index in self.up() {
-            let client = self.nodes[index].client.clone();
-            let status = client.status();
-            if self.explain(status)?.phase < Phase::Armed {
-                self.explain(client.start(order))?;
-                started += 1;
+            match self.nodes[index].start_by(order) {
+                Ok(told) => started += usize::from(told),
+                Err(error) => failed = failed.or(Some(error)),
             }
         }
-        Ok(started)
+        self.explain(failed.map_or(Ok(started), Err))
     }
 
     /// Opens a connection for orders to every node, instead of [`Fleet::feed`] and [`Fleet::start`].
@@ -420,7 +401,8 @@ impl Fleet {
     /// Whether nothing is outstanding at the nodes that are there, by this look and the one before.
     pub fn is_quiet_by(&mut self, statuses: &[Status]) -> bool {
         let there = |status: &&Status| self.nodes[status.site.index()].is_up();
-        let quiet = statuses.iter().filter(there).all(Status::is_quiet);
+        // One that begins again may have something to do.
+        let quiet = !self.awaits_any() && statuses.iter().filter(there).all(Status::is_quiet);
         // Heartbeats go on.
         let now = quiet.then(|| statuses.iter().map(|status| status.events - status.beats).collect());
         let finished = now.is_some() && now == self.quiet_before;
@@ -448,12 +430,16 @@ impl Fleet {
         unfetched.map(sink).count() as u64
     }
 
-    /// Fetches the same from the nodes that still answer, once something has gone wrong, and says which do not.
+    /// Fetches the same from the nodes that still answer, once something has gone wrong, and from the journals of the
+    /// others; and says of which there is neither.
     pub fn salvage_events(&mut self, sink: &mut impl FnMut(Event)) -> Vec<String> {
         let mut silent = Vec::new();
         self.take_unfetched(sink);
+        let here = matches!(self.source, Source::Spawned(_));
         for node in self.nodes.iter_mut().filter(|node| node.whereabouts != Whereabouts::Gone) {
-            if !node.is_up() || node.take_events(sink).is_err() {
+            let answers = node.is_up() && node.take_events(sink).is_ok();
+            let told = answers || here && node.read_events(sink).is_ok();
+            if !told {
                 silent.push(node.process.ready_line().name.clone());
             }
         }
@@ -530,26 +516,19 @@ impl Member {
             unfetched: Vec::new(),
             pending: VecDeque::new(),
             whereabouts: Whereabouts::Up,
+            awaited: None,
             takes_part: true,
             last: None,
         }
     }
 
-    /// Has another process do what the former did.
-    fn begin_again(&mut self, source: &Source) -> Result<(), FleetError> {
-        self.process = match source {
-            Source::Spawned(order) => {
-                let (mut process, _) = adopt::start_again(order, &self.config)?;
-                process.bind();
-                process
-            }
-            Source::Registered { desk, token } => {
-                let former = Some(&self.process);
-                NodeProcess::registered(desk, &self.config, token, former, RETURN_PATIENCE)?
-            }
-        };
-        self.client = self.process.client();
-        Ok(())
+    /// Gives it this order to start unless it has one. Whether it had none.
+    fn start_by(&self, order: &StartOrder) -> Result<bool, ClientError> {
+        let told = self.client.status()?.phase < Phase::Armed;
+        if told {
+            self.client.start(order)?;
+        }
+        Ok(told)
     }
 
     fn feed_pending(&mut self) -> Result<(), ClientError> {
@@ -572,6 +551,15 @@ impl Member {
                 return Ok(count);
             }
         }
+    }
+
+    /// The same from its journal, where that is on this machine.
+    fn read_events(&mut self, sink: &mut impl FnMut(Event)) -> Result<(), JournalError> {
+        let dir = self.config.data_dir.as_deref().unwrap_or(Path::new(""));
+        let events = inspect::events(dir, self.next_event)?;
+        self.next_event += events.len() as u64;
+        events.into_iter().for_each(sink);
+        Ok(())
     }
 
     fn addresses(&self) -> impl Iterator<Item = PeerAddress> {

@@ -229,7 +229,7 @@ impl NodeProcess {
         let token = config.control_token.as_deref().map(Token::read).transpose()?;
         let config_path = order.folder.join(format!("{name}.json"));
         let text = serde_json::to_string_pretty(config).expect("a configuration is plain data");
-        std::fs::write(&config_path, text).map_err(file_error(format!("write {}", config_path.display())))?;
+        write_new(&config_path, &text).map_err(file_error(format!("write {}", config_path.display())))?;
         let log = order.folder.join(format!("{name}.log"));
         let mut log_options = OpenOptions::new();
         log_options.create(true).write(true).append(again).truncate(!again);
@@ -247,15 +247,16 @@ impl NodeProcess {
             .spawn()
             .map_err(file_error(format!("start {}", order.program.display())))?;
         let stdout = child.stdout.take().expect("stdout is piped");
+        let mut process = Starting { child: Some(child), reader: None };
         let (line_sender, lines) = mpsc::sync_channel(1);
-        let reader = std::thread::spawn(move || {
+        let reader = std::thread::Builder::new().spawn(move || {
             // The rest is read as well, so that the node never blocks on a full pipe.
             for line in BufReader::new(stdout).lines().map_while(Result::ok) {
                 // Only the first is wanted, and only while somebody waits for it.
                 let _ = line_sender.try_send(line);
             }
         });
-        let mut process = Starting { child: Some(child), reader: Some(reader) };
+        process.reader = Some(reader.map_err(file_error("start a thread".to_string()))?);
         let line = match lines.recv_timeout(READY_PATIENCE) {
             Ok(line) => line,
             Err(mpsc::RecvTimeoutError::Disconnected) => {
@@ -407,6 +408,19 @@ pub(crate) fn name_of(config: &NodeConfig) -> String {
     let index = config.site.0.checked_sub(1);
     let entry = index.and_then(|index| config.grid.get(index as usize));
     entry.map_or_else(|| format!("site{}", config.site.0), |site| site.name.clone())
+}
+
+/// Writes a file unless it says the same already. What it said before is there until the new text is whole: on a full
+/// disk, too.
+fn write_new(path: &Path, text: &str) -> io::Result<()> {
+    if std::fs::read_to_string(path).is_ok_and(|before| before == text) {
+        return Ok(());
+    }
+    let new = path.with_extension("new");
+    std::fs::write(&new, text).and_then(|()| std::fs::rename(&new, path)).inspect_err(|_| {
+        // It takes room that somebody else may need.
+        let _ = std::fs::remove_file(&new);
+    })
 }
 
 /// A process that has not said that it is ready; killed when dropped.

@@ -293,7 +293,7 @@ fn a_site_that_comes_back_without_its_directory_is_refused_by_who_met_it() {
     std::fs::remove_dir_all(second.data_dir.as_deref().unwrap()).unwrap();
     let mut restarted = 0;
     wait_until("both are started again", || {
-        restarted += fleet.restart_ended().unwrap().len();
+        restarted += fleet.restart_ended(true).unwrap().begun.len();
         restarted == 2
     });
     let first = fleet.clients().next().unwrap().status().unwrap();
@@ -455,7 +455,7 @@ fn kill(process: NodeProcess) {
 }
 
 fn restart(fleet: &mut Fleet) {
-    wait_until("the node ends and is started again", || !fleet.restart_ended().unwrap().is_empty());
+    wait_until("the node ends and is started again", || !fleet.restart_ended(true).unwrap().begun.is_empty());
 }
 
 fn wait_until_finished(fleet: &mut Fleet, jobs: u64) {

@@ -149,7 +149,7 @@ fn killed_at_random(rounds: u64, interrupted: Interrupted) -> (Vec<TimedJob>, Ve
             kill_process(process, Signal::KILL).unwrap();
             std::thread::sleep(Duration::from_millis(chance.below(300)));
             // The kernel may take a moment to end the process.
-            while fleet.restart_ended().unwrap().is_empty() {
+            while fleet.restart_ended(true).unwrap().begun.is_empty() {
                 std::thread::sleep(Duration::from_millis(5));
             }
         }

@@ -134,7 +134,7 @@ fn a_restarted_node_is_found_again() {
         }
         std::thread::sleep(Duration::from_millis(10));
     };
-    while fleet.restart_ended().unwrap().is_empty() {
+    while fleet.restart_ended(true).unwrap().begun.is_empty() {
         assert!(Instant::now() < deadline, "the node does not end");
         std::thread::sleep(Duration::from_millis(10));
     }

@@ -296,9 +296,13 @@ pub fn command(args: &RunArgs) -> anyhow::Result<u8> {
     };
     let given: Vec<Given> = starter.iter().map(|starter| starter.given.clone()).collect();
     if let Err(error) = fleet.start_by(&order) {
-        // There is nothing to attach to.
-        record.as_ref().map_or(Ok(()), Record::remove)?;
-        return Ok(Failure::from(error).say());
+        // Whoever watches the nodes starts it again, and tells it the time; or ends the run as at any other time.
+        match record.is_some() {
+            true => {
+                eprintln!("note: not all nodes were told when trace time begins, and are told again: {error}")
+            }
+            false => return Ok(Failure::from(error).say()),
+        }
     }
     let mut warnings = Vec::new();
     if begun.elapsed() > lead {
@@ -326,9 +330,10 @@ pub fn command(args: &RunArgs) -> anyhow::Result<u8> {
     let (mut ended, jobs) = drive(course, fleet, &mut sink)?;
     ended.lines.insert(0, calibration.line(&experiment.grid));
     ended.calibration = Some(calibration.table(&experiment.grid));
+    let complete = ended.status == Status::Complete;
     let code = conclude(&experiment, &jobs, sink, ended, &interrupt, args.experiment.format)?;
     if let Some(record) = record {
-        record.remove()?;
+        record.over(complete)?;
     }
     if let Some(server) = server.filter(|_| args.reception.serve_after) {
         eprintln!("note: the run has ended; serving at {} until stopped", server.address());
@@ -411,6 +416,10 @@ impl From<FleetError> for Failure {
                 );
                 Failure { reason, code: exit::INCOMPLETE }
             }
+            FleetError::Spawn(error @ SpawnError::Ended { .. }) => {
+                let reason = format!("{error}\nnothing was run, start the run again");
+                Failure { reason, code: exit::INCOMPLETE }
+            }
             error => {
                 Failure { reason: format!("failed to start the nodes: {error}"), code: exit::UNEXPECTED }
             }
@@ -490,8 +499,12 @@ fn calibrate(
 /// Explains the commonest reason why a node does not start.
 fn port_in_use(nodes: &[NodeConfig], error: FleetError) -> Failure {
     let FleetError::Spawn(SpawnError::Ended { name, status, log }) = &error else { return error.into() };
-    if status.code() != Some(i32::from(node::exit::ADDRESS)) {
-        return Failure { code: exit::INPUT, ..error.into() };
+    match status.code() {
+        Some(code) if code == i32::from(node::exit::ADDRESS) => {}
+        // It was killed, or failed by itself.
+        None => return error.into(),
+        Some(code) if code == i32::from(node::exit::UNEXPECTED) => return error.into(),
+        Some(_) => return Failure { code: exit::INPUT, ..error.into() },
     }
     let listen = nodes.iter().find(|node| node.grid[node.site.index()].name == *name);
     let listen = listen.map_or("", |node| node.listen.as_str());

@@ -72,8 +72,15 @@ impl Run {
         self.child.as_ref().unwrap().id()
     }
 
-    /// Process ids and command lines of its children.
+    /// Process ids and command lines of its children, which are there for each site.
     pub(crate) fn nodes(&self) -> Vec<(u32, String)> {
+        let nodes = self.children();
+        assert!(nodes.len() >= 2, "one process for each site: {nodes:?}");
+        nodes
+    }
+
+    /// Process ids and command lines of its children that have not ended.
+    pub(crate) fn children(&self) -> Vec<(u32, String)> {
         let parent = format!("PPid:\t{}\n", self.id());
         let mut nodes = Vec::new();
         for entry in std::fs::read_dir("/proc").unwrap() {
@@ -84,7 +91,6 @@ impl Run {
                 nodes.push((id, command_of(id).unwrap_or_default()));
             }
         }
-        assert!(nodes.len() >= 2, "one process for each site: {nodes:?}");
         nodes
     }
 

@@ -174,7 +174,7 @@ pub fn restart(place: &Place, queued: u64, history: u64) -> anyhow::Result<Resta
     while ready == Duration::ZERO {
         ensure!(dead.elapsed() < PATIENCE, "the node does not end");
         begun = Instant::now();
-        if !fleet.restart_ended()?.is_empty() {
+        if !fleet.restart_ended(true)?.begun.is_empty() {
             ready = begun.elapsed();
         }
     }

@@ -9,6 +9,7 @@ use rustix::process::Signal;
 use scheduler::SiteId;
 
 use super::outages::signal;
+use super::restarts::Awaited;
 use super::secrets::Secrets;
 use super::{END_PATIENCE, END_POLL, Fleet, FleetError, Member, Source, Whereabouts};
 use crate::config::NodeConfig;
@@ -34,7 +35,8 @@ impl Fleet {
     /// up, and one that stood still goes on. Call it on a thread that lives as long as the fleet.
     ///
     /// # Errors
-    /// If a node cannot be read about, reached or started. Those that ran are left alone, and can be taken over again.
+    /// If a node cannot be read about, or ends because it cannot go on. Those that ran are left alone, and can be taken
+    /// over again.
     pub fn adopt(
         order: &SpawnOrder,
         sites: &[String],
@@ -58,8 +60,8 @@ impl Fleet {
             let whereabouts = away.get(&config.site).copied().unwrap_or_default();
             let process = match running(&config) {
                 Some(running) => {
-                    let process = NodeProcess::adopt(order, &config, running)?;
-                    signal(&process, Signal::CONT)?;
+                    let mut process = NodeProcess::adopt(order, &config, running)?;
+                    signal(&mut process, Signal::CONT)?;
                     process
                 }
                 None if matches!(whereabouts, Whereabouts::Down | Whereabouts::Gone) => {
@@ -70,20 +72,28 @@ impl Fleet {
                     nodes.push(member);
                     continue;
                 }
-                None => match start_again(order, &config)? {
-                    (process, true) => {
+                None => match start_again(order, &config) {
+                    Ok((process, true)) => {
                         started.push(site.clone());
                         process
                     }
-                    (process, false) => process,
+                    Ok((process, false)) => process,
+                    Err(error) => {
+                        let member = absent_for_now(order, config, &error).ok_or(error)??;
+                        started.push(site.clone());
+                        nodes.push(member);
+                        continue;
+                    }
                 },
             };
             nodes.push(Member::new(config, process));
         }
         let source = Source::Spawned(order.clone());
         let mut fleet = Fleet { source, nodes, quiet_before: None, secrets };
-        // Those that were started again may listen elsewhere.
-        fleet.introduce()?;
+        // Those that were started again may listen elsewhere. One that has ended since is found by who looks at the nodes.
+        if let Err(error) = fleet.introduce() {
+            tracing::warn!(%error, "not all nodes were told where the others are; they look for each other");
+        }
         fleet.nodes.iter_mut().for_each(|node| node.process.bind());
         if !nobody {
             fleet.secrets = Secrets::of(&order.folder);
@@ -109,6 +119,25 @@ fn absent(
     member.next_event = remains.events.len() as u64;
     member.unfetched.clone_from(&remains.events);
     Ok((member, remains))
+}
+
+/// A node that has ended and could not be started at the first try; `None` if there is no other.
+fn absent_for_now(
+    order: &SpawnOrder,
+    config: NodeConfig,
+    error: &FleetError,
+) -> Option<Result<Member, FleetError>> {
+    let awaited = Awaited::after(error)?;
+    let dir = config.data_dir.as_deref().unwrap_or(Path::new(""));
+    let unknown = || Running::unknown(config.site, crate::spawn::name_of(&config));
+    let last = Running::last_of(dir).unwrap_or_else(unknown);
+    let member = NodeProcess::adopt(order, &config, last).map(|process| {
+        let mut member = Member::new(config, process);
+        member.whereabouts = Whereabouts::Down;
+        member.awaited = Some(awaited);
+        member
+    });
+    Some(member.map_err(FleetError::from))
 }
 
 /// Ends the nodes that serve data directories in a folder, and removes the secrets that they share. For a coordinator

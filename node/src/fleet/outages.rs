@@ -7,9 +7,10 @@ use std::time::{Duration, Instant, SystemTime};
 use rustix::process::{Pid, Signal, kill_process};
 use scheduler::{Event, SiteId, Time, TimedJob};
 
+use super::restarts::Awaited;
 use super::{Fleet, FleetError, Member, Source};
 use crate::clock::StartOrder;
-use crate::control::api::{Adoption, LinksOrder, Phase};
+use crate::control::api::{Adoption, LinksOrder};
 use crate::journal::inspect::{Remains, remains};
 use crate::spawn::NodeProcess;
 
@@ -55,8 +56,9 @@ impl Fleet {
     /// If the system does not say that it has ended.
     pub fn kill(&mut self, site: SiteId) -> Result<SystemTime, FleetError> {
         let node = &mut self.nodes[site.index()];
+        node.awaited = None;
         match &self.source {
-            Source::Spawned(_) => signal(&node.process, Signal::KILL)?,
+            Source::Spawned(_) => signal(&mut node.process, Signal::KILL)?,
             Source::Registered { desk, .. } => {
                 desk.hold(site);
                 node.client.crash()?;
@@ -91,7 +93,8 @@ impl Fleet {
     /// If the system refuses.
     pub fn pause(&mut self, site: SiteId) -> Result<(), FleetError> {
         let node = &mut self.nodes[site.index()];
-        signal(&node.process, Signal::STOP)?;
+        signal(&mut node.process, Signal::STOP)?;
+        node.awaited = None;
         node.whereabouts = Whereabouts::Paused;
         Ok(())
     }
@@ -102,29 +105,27 @@ impl Fleet {
     /// If the system refuses.
     pub fn resume(&mut self, site: SiteId) -> Result<(), FleetError> {
         let node = &mut self.nodes[site.index()];
-        signal(&node.process, Signal::CONT)?;
+        signal(&mut node.process, Signal::CONT)?;
         node.whereabouts = Whereabouts::Up;
         Ok(())
     }
 
-    /// Begins the node of a site that was killed, with its journal, and the order to start if it never had one. Call
-    /// it on the thread that started the fleet.
-    ///
-    /// # Errors
-    /// If it does not start.
-    pub fn begin_again(&mut self, site: SiteId, start: &StartOrder) -> Result<(), FleetError> {
-        let node = &mut self.nodes[site.index()];
+    /// Begins the node of a site that was killed, with its journal, and gives it the order to start if it never had one.
+    /// Whether it is up; else [`Fleet::restart_ended`] tries again, and whoever looks at the nodes gives it the order.
+    /// Call it on the thread that started the fleet.
+    pub fn begin_again(&mut self, site: SiteId, start: &StartOrder) -> bool {
+        let index = site.index();
         if let Source::Registered { desk, .. } = &self.source {
             desk.admit(site);
         }
-        node.begin_again(&self.source)?;
-        node.whereabouts = Whereabouts::Up;
-        node.takes_part = true;
-        let result = node.client.status().and_then(|status| match status.phase {
-            Phase::Connecting | Phase::Ready => node.client.start(start),
-            Phase::Armed | Phase::Running => Ok(()),
-        });
-        self.explain(result)
+        self.nodes[index].takes_part = true;
+        self.nodes[index].awaited = Some(Awaited::new());
+        let begun = self.begin(index).is_ok();
+        if begun {
+            // One that has ended since, or refuses, is told at the next look.
+            let _ = self.nodes[index].start_by(start);
+        }
+        begun
     }
 
     /// Expects nothing of a node that has ended any more. Passes on the events that were not fetched, and says what is
@@ -144,6 +145,7 @@ impl Fleet {
         node.next_event += remains.events.len() as u64;
         remains.events.drain(..).for_each(sink);
         remains.arrivals.extend(node.pending.drain(..));
+        node.awaited = None;
         node.whereabouts = Whereabouts::Gone;
         Ok(remains)
     }
@@ -242,7 +244,11 @@ impl Member {
     }
 }
 
-pub(super) fn signal(process: &NodeProcess, signal: Signal) -> Result<(), FleetError> {
+pub(super) fn signal(process: &mut NodeProcess, signal: Signal) -> Result<(), FleetError> {
+    // The number of one that has ended may be that of another by now.
+    if process.ended()?.is_some() {
+        return Ok(());
+    }
     let id = process.id().ok_or_else(|| FleetError::BadEnd {
         name: process.ready_line().name.clone(),
         how: "a process of another machine gets no signals from here".to_string(),

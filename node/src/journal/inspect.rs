@@ -89,13 +89,26 @@ pub fn remains(dir: &Path, from: u64) -> Result<Remains, JournalError> {
     let store = look(dir)?;
     let Saved { durable, arrivals, .. } = Saved::read(&store)?;
     let arrivals = arrivals.into_values().flatten().collect();
+    let events = events_of(&store, from)?;
+    Ok(Remains { durable, arrivals, events })
+}
+
+/// Reads the events of a node from number `from` on, whatever else its journal says. A node may be using the directory.
+///
+/// # Errors
+/// If there is no journal, or they are damaged.
+pub fn events(dir: &Path, from: u64) -> Result<Vec<Event>, JournalError> {
+    events_of(&Store::look(dir)?, from)
+}
+
+fn events_of(store: &Store, from: u64) -> Result<Vec<Event>, JournalError> {
     let mut events = Vec::new();
     store.events(from, &mut |first, group| {
         let skip = usize::try_from(from.saturating_sub(first)).unwrap_or(usize::MAX);
         events.extend(group.map_err(|what| store.damaged(what))?.into_iter().skip(skip));
         Ok(true)
     })?;
-    Ok(Remains { durable, arrivals, events })
+    Ok(events)
 }
 
 /// A journal in words, for people.

@@ -30,6 +30,7 @@ use crate::exit;
 use crate::experiment::jobs::Jobs;
 use crate::experiment::{Clock, Experiment};
 use crate::orders::injected;
+use crate::outputs::Status;
 use crate::report::Format;
 
 /// Go on with a run whose coordinator was killed, with the nodes that it has left and the journals of the others
@@ -105,10 +106,7 @@ pub fn command(args: &AttachArgs) -> anyhow::Result<u8> {
     let (Adopted { fleet, remains, .. }, warnings) =
         match take_over(&experiment, &jobs, &plan, &record, &clock, run.log) {
             Ok(taken) => taken,
-            Err(failure) => {
-                eprintln!("error: {}", failure.reason);
-                return Ok(failure.code);
-            }
+            Err(failure) => return Ok(failure.say()),
         };
     interrupt.also_end(&experiment.outputs.dir.join("nodes"));
     let outages = Outages::new(&experiment.faults, &plan, &jobs, clock);
@@ -139,8 +137,9 @@ pub fn command(args: &AttachArgs) -> anyhow::Result<u8> {
     ended.lines.insert(0, calibration.line(&experiment.grid));
     ended.calibration = Some(calibration.table(&experiment.grid));
     let command = record.command.clone();
+    let complete = ended.status == Status::Complete;
     let code = conclude_as(command, &experiment, &jobs, sink, ended, &interrupt, args.format)?;
-    record.remove()?;
+    record.over(complete)?;
     Ok(code)
 }
 
@@ -178,8 +177,13 @@ fn take_over(
     record.past.bystanders().into_iter().for_each(|site| fleet.leave_unlisted(site));
     let holders = holders(&jobs.jobs, plan, record, remains);
     let held = jobs.jobs.iter().filter(|job| holders.contains_key(&job.spec.id));
-    fleet.feed(&held.copied().collect::<Vec<_>>(), |job| holders[&job.spec.id]).map_err(failed)?;
-    let late = fleet.start_by(clock).map_err(failed)?;
+    let held: Vec<TimedJob> = held.copied().collect();
+    // What a node does not hear because it has just ended, it is told at the next look.
+    let told = fleet.feed(&held, |job| holders[&job.spec.id]).and_then(|()| fleet.start_by(clock));
+    let late = told.unwrap_or_else(|error| {
+        eprintln!("note: not all nodes were told what is to be done, and are told again: {error}");
+        0
+    });
     let mut warnings = Vec::new();
     if !started.is_empty() {
         let all = started.len() == sites.len();

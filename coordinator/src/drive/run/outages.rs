@@ -128,6 +128,13 @@ impl Outages {
                 outages.say(site, step.map_or(now, |step| step.at), EventKind::Begun { how });
             }
         }
+        for site in outages.grid.clone().sites() {
+            // It had ended, and was started again only now.
+            let found = outages.past.how_ended(site.id) == Some(EndCause::Found);
+            if found && fleet.whereabouts(site.id) == Whereabouts::Up {
+                outages.begun(site.id);
+            }
+        }
         outages
     }
 
@@ -286,13 +293,10 @@ impl Outages {
             }
             Deed::Begin | Deed::Join => {
                 eprintln!("note: node {name} begins at {at} s");
-                fleet.begin_again(site, &self.start)?;
                 self.past.down.remove(&site);
-                if self.past.leaving.contains(&site) {
-                    self.forgetful.insert(site);
+                if fleet.begin_again(site, &self.start) {
+                    self.begun(site);
                 }
-                let how = if deed == Deed::Join { BeginCause::Join } else { BeginCause::Restart };
-                self.say(site, now, EventKind::Begun { how });
             }
             Deed::Pause => {
                 eprintln!("note: node {name} stands still at {at} s");
@@ -352,16 +356,28 @@ impl Outages {
         self.past.leaving.iter().any(|&site| fleet.has_left(site))
     }
 
-    /// A node was found at a time to have ended, and has begun again by now.
-    pub fn found_ended(&mut self, name: &str, at: Time, witness: &mut impl Witness) {
-        if let Some(site) = self.site(name) {
-            self.say(site, at, EventKind::Ended { how: EndCause::Found });
-            self.say(site, self.now(), EventKind::Begun { how: BeginCause::Restart });
-            if self.past.leaving.contains(&site) {
-                self.forgetful.insert(site);
-            }
-            witness.note(&self.past);
+    /// A node was found at a time to have ended.
+    pub fn found_ended(&mut self, site: SiteId, at: Time, witness: &mut impl Witness) {
+        self.say(site, at, EventKind::Ended { how: EndCause::Found });
+        witness.note(&self.past);
+    }
+
+    /// A node that had ended was found to have begun again. How it had ended, if that was said.
+    pub fn found_begun(&mut self, site: SiteId, witness: &mut impl Witness) -> Option<EndCause> {
+        let how = self.begun(site);
+        witness.note(&self.past);
+        how
+    }
+
+    /// Says that a site is there again, if it was said that it had ended: how.
+    fn begun(&mut self, site: SiteId) -> Option<EndCause> {
+        if self.past.leaving.contains(&site) {
+            self.forgetful.insert(site);
         }
+        let ended = self.past.how_ended(site)?;
+        let how = if ended == EndCause::Absent { BeginCause::Join } else { BeginCause::Restart };
+        self.say(site, self.now(), EventKind::Begun { how });
+        Some(ended)
     }
 
     /// A site has ended and never comes back: its users go elsewhere.
@@ -380,7 +396,9 @@ impl Outages {
         let arrivals = std::mem::take(&mut remains.arrivals);
         self.remains.insert(site, remains);
         self.part(site, at, true, arrivals, fleet);
-        self.say(site, at, EventKind::Ended { how });
+        if self.past.how_ended(site) != Some(EndCause::Found) {
+            self.say(site, at, EventKind::Ended { how });
+        }
         witness.note(&self.past);
         Ok(())
     }
@@ -471,18 +489,24 @@ impl Outages {
         !self.planned && !self.past.ordered && self.past.parted.is_empty()
     }
 
-    /// Whether jobs of dead sites are still to be adopted, or sites to come back.
-    pub fn is_pending(&self) -> bool {
-        let unsettled = |parted: &Parted| parted.died && !parted.settled;
-        self.lease.is_some() && self.past.parted.iter().any(unsettled)
-            || !self.past.adopting.is_empty()
+    /// Whether something is to come that nobody can hasten: a lease that is not over, with somebody there to take over
+    /// what it is about, or a site that comes back.
+    pub fn is_pending(&self, fleet: &Fleet) -> bool {
+        let now = self.now();
+        let waits = |parted: &Parted| {
+            parted.died && !parted.settled && self.lease.is_some_and(|lease| now.since(parted.at) < lease)
+        };
+        let somebody = self.grid.sites().iter().any(|site| fleet.whereabouts(site.id) != Whereabouts::Gone);
+        somebody && self.past.parted.iter().any(waits)
             || self.past.steps.iter().any(|step| matches!(step.deed, Deed::Begin | Deed::Join | Deed::Resume))
     }
 
-    /// The site of this name, if others may take over its jobs.
-    pub fn site_to_lose(&self, name: &str) -> Option<SiteId> {
-        let site = self.site(name)?;
-        (self.may_lose && !self.past.is_dead(site)).then_some(site)
+    /// Whether others may take over the jobs of a site, and somebody is there who could.
+    pub fn may_lose(&self, site: SiteId, fleet: &Fleet) -> bool {
+        let others = self.grid.sites().iter().map(|other| other.id).filter(|other| *other != site);
+        self.may_lose
+            && !self.past.is_dead(site)
+            && others.into_iter().any(|other| fleet.may_come_back(other))
     }
 
     /// How long until the next thing is to be done, at most `most`.
@@ -492,8 +516,9 @@ impl Outages {
         next.map_or(most, |next| next.min(most))
     }
 
-    fn site(&self, name: &str) -> Option<SiteId> {
-        self.grid.sites().iter().find(|site| site.name == name).map(|site| site.id)
+    /// The name of a site.
+    pub fn name(&self, site: SiteId) -> String {
+        self.grid.site(site).name.clone()
     }
 
     /// Trace time.

@@ -10,7 +10,8 @@ use std::fmt;
 use node::control::api::Adoption;
 use node::fleet::Whereabouts;
 use protocol::membership::operator;
-use scheduler::{Event, Grid, JobId, JobSpec, SiteId, Time};
+use scheduler::event::EndCause;
+use scheduler::{Event, EventKind, Grid, JobId, JobSpec, SiteId, Time};
 use serde::{Deserialize, Serialize};
 
 /// What is done to a process.
@@ -156,6 +157,16 @@ impl Past {
     /// Whether a site is dead.
     pub fn is_dead(&self, site: SiteId) -> bool {
         self.parted.iter().any(|parted| parted.died && parted.site == site)
+    }
+
+    /// How a site ended, if that was said of it last.
+    pub fn how_ended(&self, site: SiteId) -> Option<EndCause> {
+        let last =
+            self.said.iter().rev().find(|said| said.site == site && said.kind != EventKind::Dismissed {})?;
+        match last.kind {
+            EventKind::Ended { how } => Some(how),
+            _ => None,
+        }
     }
 
     /// Who is to submit a job that was meant for a site; nobody if one that is gone has. A site that parted, and the site

@@ -1,6 +1,6 @@
 //! `run.json`: what another coordinator needs to go on with a run whose own was killed.
 //!
-//! Written before the clocks start and removed when the results are written. It has what the experiment file said, so
+//! Written before the clocks start, and removed when the results of a complete run are written. It has what the experiment file said, so
 //! that edits of it do not matter, and fingerprints of everything else. Where the nodes are is not in it: each says so
 //! itself in its data directory, [`node::running`].
 
@@ -195,11 +195,18 @@ impl Record {
         Ok(())
     }
 
-    /// Removes the file: the run has ended.
+    /// The run has ended: removes the file if it is complete. Else nothing is lost, and this tells the user so.
     ///
     /// # Errors
-    /// If that is impossible.
-    pub fn remove(&self) -> io::Result<()> {
+    /// If the file cannot be removed.
+    pub fn over(&self, complete: bool) -> io::Result<()> {
+        if !complete {
+            eprintln!(
+                "note: the run is not complete, and all journals are kept: `stealgrid attach {}` goes on with it",
+                self.dir.display()
+            );
+            return Ok(());
+        }
         std::fs::remove_file(self.dir.join(RECORD))
     }
 }
@@ -261,7 +268,9 @@ mod tests {
         let record = record(folder.path());
         record.write().unwrap();
         assert_eq!(Record::read(folder.path()).unwrap(), record);
-        record.remove().unwrap();
+        record.over(false).unwrap();
+        assert!(Record::read(folder.path()).is_ok(), "a run that is not complete can be gone on with");
+        record.over(true).unwrap();
         assert!(matches!(Record::read(folder.path()), Err(RecordError::None)));
     }
 

@@ -7,10 +7,11 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use node::Fleet;
-use node::control::api::{Outstanding, Status};
-use node::fleet::{FleetError, Whereabouts};
+use node::client::ClientError;
+use node::control::api::{Outstanding, Phase, Status};
+use node::fleet::{FleetError, Restarted, Whereabouts};
 use scheduler::event::EndCause;
-use scheduler::{Event, EventKind, JobId, Time};
+use scheduler::{Event, EventKind, JobId, SiteId, Time};
 
 use super::merge::Merge;
 use super::orders::{Orders, Stage};
@@ -107,7 +108,9 @@ pub struct Watch<'a> {
     outages: Outages,
     /// Whether nodes that end are started again, and how often each was.
     restart: bool,
-    restarts: BTreeMap<String, u32>,
+    restarts: BTreeMap<SiteId, u32>,
+    /// How often in a row one could not be started again.
+    failures: BTreeMap<SiteId, u32>,
 }
 
 impl<'a> Watch<'a> {
@@ -133,6 +136,7 @@ impl<'a> Watch<'a> {
             outages,
             restart: plan.restart,
             restarts: BTreeMap::new(),
+            failures: BTreeMap::new(),
         }
     }
 
@@ -157,44 +161,35 @@ impl<'a> Watch<'a> {
     fn look_on(&mut self, fleet: &mut Fleet, onlooker: &mut impl Onlooker) -> Result<Ending, FleetError> {
         let mut seen = Vec::new();
         let mut changed = Instant::now();
+        let mut failing: Option<Instant> = None;
         loop {
-            let mut ear = Ear { merge: &mut self.merge, ended: &mut self.ended, onlooker: &mut *onlooker };
-            if !self.interrupt.is_set() {
-                self.outages.carry_out(fleet, &mut ear)?;
-            }
-            let mut stage = Stage { plan: self.plan, fleet: &mut *fleet, outages: &mut self.outages };
-            let done = self.orders.carry_out(&mut stage, &mut ear)?;
-            self.outages.said().into_iter().for_each(|event| self.merge.say(event));
-            for given in &done {
-                self.jobs += u64::from(given.job.is_some());
-                given.job.iter().for_each(|_| self.progress.add());
-            }
-            if !done.is_empty() || self.orders.is_paused() {
-                changed = Instant::now();
-            }
-            let looked = fleet.statuses().and_then(|statuses| {
-                self.orders.remind(fleet, &statuses)?;
-                Ok(statuses)
+            let looked = self.act(fleet, onlooker).and_then(|acted| {
+                self.look(fleet)?;
+                Ok(acted)
             });
-            self.statuses = match looked {
-                Ok(statuses) => statuses,
-                Err(error) if self.copes_with(&error, fleet, onlooker)? => continue,
-                Err(error) => return Err(error),
-            };
-            // After the look, so that what is fetched is all that happened before it.
-            let (merge, ended) = (&mut self.merge, &mut self.ended);
-            let taken = fleet.take_events(&mut |event| take(event, merge, ended));
-            match taken {
-                Err(error) if self.copes_with(&error, fleet, onlooker)? => continue,
-                taken => taken?,
-            };
+            let completed = self.ended.len() as u64;
+            match looked {
+                Ok(acted) => {
+                    failing = None;
+                    if acted || self.orders.is_paused() {
+                        changed = Instant::now();
+                    }
+                }
+                Err(_) if self.interrupt.is_set() => return Ok(Ending::Interrupted { completed }),
+                Err(error) => {
+                    let since = *failing.get_or_insert_with(Instant::now);
+                    match self.copes_with(&error, since, fleet, onlooker)? {
+                        true => continue,
+                        false => return Err(error),
+                    }
+                }
+            }
             let gone = |status: &&Status| fleet.whereabouts(status.site) == Whereabouts::Gone;
             let earliest =
                 self.statuses.iter().filter(|status| !gone(status)).map(|status| status.trace_time_us).min();
             let earliest = earliest.map_or(Time::MAX, Time::from_micros);
             self.merge.release(earliest, &mut |event| onlooker.event(event));
             onlooker.look(fleet, &self.statuses, &self.orders);
-            let completed = self.ended.len() as u64;
             self.progress.set(completed);
             let quiet = fleet.is_quiet_by(&self.statuses);
             if quiet && completed >= self.jobs && !self.outages.anybody_has_left(fleet) {
@@ -204,18 +199,15 @@ impl<'a> Watch<'a> {
                 return Ok(Ending::Interrupted { completed });
             }
             let now = moves(&self.statuses);
+            // What one said last that does not answer says nothing of what is to come.
+            let here = |status: &&Status| fleet.whereabouts(status.site) == Whereabouts::Up;
             let to_come = |status: &Status| status.outstanding.arrivals > 0 || status.outstanding.running > 0;
-            if now != seen || self.outages.is_pending() || self.statuses.iter().any(to_come) {
+            let to_come = self.statuses.iter().filter(here).any(to_come);
+            if now != seen || to_come || self.outages.is_pending(fleet) {
                 (seen, changed) = (now, Instant::now());
             }
             if changed.elapsed() >= self.stall {
-                let cut = self
-                    .orders
-                    .cuts()
-                    .iter()
-                    .map(|(from, to)| format!("site {from} to {to} is cut by order"));
-                let outstanding = self.statuses.iter().filter_map(outstanding).chain(cut).collect();
-                return Ok(Ending::Stalled { patience: self.stall, outstanding });
+                return Ok(self.stalled(fleet));
             }
             let all_ended = completed >= self.jobs;
             let pause = if all_ended { LOOK_EVERY_AT_THE_END } else { LOOK_EVERY };
@@ -223,53 +215,132 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Starts the nodes again that have ended, or goes on without them; false if something else is wrong.
+    /// Does what is due, and what was ordered. Whether anything was ordered.
+    fn act(&mut self, fleet: &mut Fleet, onlooker: &mut impl Onlooker) -> Result<bool, FleetError> {
+        if fleet.awaits_any() {
+            self.tend(fleet, onlooker)?;
+        }
+        let mut ear = Ear { merge: &mut self.merge, ended: &mut self.ended, onlooker: &mut *onlooker };
+        if !self.interrupt.is_set() {
+            self.outages.carry_out(fleet, &mut ear)?;
+        }
+        let mut stage = Stage { plan: self.plan, fleet: &mut *fleet, outages: &mut self.outages };
+        let done = self.orders.carry_out(&mut stage, &mut ear)?;
+        self.outages.said().into_iter().for_each(|event| self.merge.say(event));
+        for given in &done {
+            self.jobs += u64::from(given.job.is_some());
+            given.job.iter().for_each(|_| self.progress.add());
+        }
+        Ok(!done.is_empty())
+    }
+
+    /// Looks at all nodes, tells them what they have not heard or have forgotten, and fetches their events.
+    fn look(&mut self, fleet: &mut Fleet) -> Result<(), FleetError> {
+        let statuses = fleet.statuses()?;
+        self.orders.remind(fleet, &statuses)?;
+        let unstarted = |status: &&Status| status.phase < Phase::Armed && !self.orders.is_paused();
+        for status in statuses.iter().filter(unstarted) {
+            if fleet.whereabouts(status.site) == Whereabouts::Up {
+                fleet.continue_clock(status.site, &self.orders.clock())?;
+            }
+        }
+        self.statuses = statuses;
+        // After the look, so that what is fetched is all that happened before it.
+        let (merge, ended) = (&mut self.merge, &mut self.ended);
+        fleet.take_events(&mut |event| take(event, merge, ended))?;
+        Ok(())
+    }
+
+    fn stalled(&self, fleet: &Fleet) -> Ending {
+        let cut = self.orders.cuts().iter().map(|(from, to)| format!("site {from} to {to} is cut by order"));
+        let away = |status: &Status| {
+            let words = match fleet.whereabouts(status.site) {
+                Whereabouts::Up => return None,
+                Whereabouts::Gone => "has ended for good",
+                Whereabouts::Down => "has ended",
+                Whereabouts::Paused => "stands still",
+            };
+            Some(format!("{} {words}", status.name))
+        };
+        let away = self.statuses.iter().filter_map(away);
+        let outstanding = self.statuses.iter().filter_map(outstanding).chain(cut).chain(away).collect();
+        Ending::Stalled { patience: self.stall, outstanding }
+    }
+
+    /// A look has failed, as all have since then: whether to take another. Nodes that have ended are started again, or
+    /// others go on without them; one that runs and does not answer may do so at the next look.
     fn copes_with(
         &mut self,
         error: &FleetError,
+        since: Instant,
         fleet: &mut Fleet,
         onlooker: &mut impl Onlooker,
     ) -> Result<bool, FleetError> {
-        if !self.restart {
-            let FleetError::Ended { name, .. } = error else { return Ok(false) };
-            return self.go_on_without(name, fleet, onlooker);
+        let unanswered = matches!(error, FleetError::Client(ClientError::Request { .. }));
+        if !unanswered && !matches!(error, FleetError::Ended { .. }) {
+            return Ok(false);
         }
         // A process ends a moment after its connections.
         let deadline = Instant::now() + END_PATIENCE;
         loop {
-            let now = self.outages.now();
-            let names = match fleet.restart_ended() {
-                Ok(names) => names,
-                Err(error) => match &error {
-                    FleetError::Ended { name, .. } if self.go_on_without(name, fleet, onlooker)? => {
-                        return Ok(true);
-                    }
-                    _ => return Err(error),
-                },
-            };
-            let any = !names.is_empty();
-            for name in names {
-                eprintln!("note: node {name} has ended and was started again; it goes on with its journal");
-                let mut ear =
-                    Ear { merge: &mut self.merge, ended: &mut self.ended, onlooker: &mut *onlooker };
-                self.outages.found_ended(&name, now, &mut ear);
-                *self.restarts.entry(name).or_default() += 1;
+            if self.tend(fleet, onlooker)? {
+                return Ok(true);
             }
-            if any || Instant::now() >= deadline {
-                return Ok(any);
+            if Instant::now() >= deadline {
+                break;
             }
             std::thread::sleep(END_POLL);
         }
+        let again = unanswered && since.elapsed() < self.stall;
+        if again {
+            eprintln!("note: {error}; it is asked again");
+        }
+        Ok(again)
+    }
+
+    /// Starts the nodes again that have ended, or goes on without them. Whether there was anything to be seen.
+    fn tend(&mut self, fleet: &mut Fleet, onlooker: &mut impl Onlooker) -> Result<bool, FleetError> {
+        let found = self.outages.now();
+        let restarted = fleet.restart_ended(self.restart)?;
+        let any = !restarted.is_empty();
+        let Restarted { ended, begun, failed, lost } = restarted;
+        let mut ear = Ear { merge: &mut self.merge, ended: &mut self.ended, onlooker: &mut *onlooker };
+        ended.into_iter().for_each(|site| self.outages.found_ended(site, found, &mut ear));
+        for site in begun {
+            let name = self.outages.name(site);
+            self.failures.remove(&site);
+            if self.outages.found_begun(site, &mut ear) == Some(EndCause::Found) {
+                eprintln!("note: node {name} has ended and was started again; it goes on with its journal");
+                *self.restarts.entry(site).or_default() += 1;
+            }
+        }
+        for (site, reason) in failed {
+            let times = self.failures.entry(site).or_default();
+            *times += 1;
+            if times.is_power_of_two() {
+                let name = self.outages.name(site);
+                eprintln!("note: node {name} could not be started again, and is tried again: {reason}");
+            }
+        }
+        for (site, error) in lost {
+            if !self.go_on_without(site, fleet, onlooker)? {
+                return Err(error);
+            }
+        }
+        Ok(any)
     }
 
     /// A node has ended and is not started again: others take over what it had, if they may; false if not.
     fn go_on_without(
         &mut self,
-        name: &str,
+        site: SiteId,
         fleet: &mut Fleet,
         onlooker: &mut impl Onlooker,
     ) -> Result<bool, FleetError> {
-        let Some(site) = self.outages.site_to_lose(name) else { return Ok(false) };
+        if !self.outages.may_lose(site, fleet) {
+            return Ok(false);
+        }
+        let name = self.outages.name(site);
         eprintln!("note: node {name} has ended for good; others take over its jobs after the lease");
         let at = self.outages.now();
         fleet.kill(site)?;
@@ -296,7 +367,8 @@ impl<'a> Watch<'a> {
     /// What the reader should know of a run that ended like this.
     pub fn warnings(&self, ending: &Ending) -> Vec<String> {
         let mut warnings: Vec<String> = self.outages.warnings().collect();
-        for (name, times) in &self.restarts {
+        for (site, times) in &self.restarts {
+            let name = self.outages.name(*site);
             warnings.push(format!("node {name} ended {times} times and was started again with its journal"));
         }
         if let Ending::Lost { log: Some(log), .. } = ending {
