@@ -4,6 +4,7 @@ use analysis::compare::events::{Divergence, EventAgreement, Line, Order};
 
 use super::jobs::{JobsCompared, NAMED, Named};
 use super::{Compared, EventsCompared, Verdict, metrics};
+use crate::outputs::csv_cell;
 use crate::report::Format;
 use crate::report::quantity::grouped;
 
@@ -47,7 +48,7 @@ impl Compared {
             let degradation = |side: usize| show(row.degradation.map(|degradation| degradation[side]));
             let values =
                 [show(row.left), show(row.right), show(row.difference), degradation(0), degradation(1)];
-            text += &format!("{},{}\n", row.name, values.join(","));
+            text += &format!("{},{}\n", csv_cell::text(&row.name), values.join(","));
         }
         text
     }

@@ -1,6 +1,6 @@
 //! `jobs.csv`: the columns of Batsim 4.2, in their order, then ours. evalys and pandas read it.
 //!
-//! Decimals have six digits and a point, nothing is quoted, processors are interval sets such as `0-3 7` in the
+//! Decimals have six digits and a point, nothing is quoted, names are text (`csv_cell`), processors are interval sets such as `0-3 7` in the
 //! numbering of the grid. Jobs that had not ended when the run stopped are not in the file: Batsim has no word for
 //! them; the manifest counts them.
 
@@ -10,6 +10,7 @@ use analysis::{JobOutcome, JobState};
 use scheduler::SiteId;
 
 use super::allocation::{Allocation, Interval};
+use super::csv_cell;
 use super::number::{push_integer, push_millionths, push_quotient, push_signed};
 use super::run_result::RunResult;
 
@@ -30,9 +31,7 @@ pub(super) struct Rows<'a> {
 
 impl<'a> Rows<'a> {
     pub(super) fn new(result: &'a RunResult, allocation: &'a Allocation, rejected: bool) -> Rows<'a> {
-        // Nothing is quoted, so a name must not break the row.
-        let allowed = |letter: char| if ",\"\r\n".contains(letter) { '_' } else { letter };
-        Rows { result, allocation, rejected, workload: result.about.workload.chars().map(allowed).collect() }
+        Rows { result, allocation, rejected, workload: csv_cell::unquoted(&result.about.workload) }
     }
 
     /// Writes the header and all rows, or those of one executing site.

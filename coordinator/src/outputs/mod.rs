@@ -20,6 +20,7 @@
 //! [`crate::report`].
 
 mod allocation;
+pub(crate) mod csv_cell;
 mod event_log;
 mod faults_csv;
 mod jobs_csv;

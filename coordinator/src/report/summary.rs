@@ -10,7 +10,7 @@ use super::figures::{
 use super::orders::orders_lines;
 use super::quantity::grouped;
 use super::steals::{steals_lines, steals_table};
-use crate::outputs::RunResult;
+use crate::outputs::{RunResult, csv_cell};
 
 /// The summary as aligned text.
 pub fn terminal(result: &RunResult) -> String {
@@ -109,11 +109,10 @@ pub fn csv(result: &RunResult) -> String {
     let metrics = &result.metrics;
     let optional = |value: Option<f64>| value.map_or(String::new(), |value| value.to_string());
     let delay = |value: fn(&analysis::Attribution) -> f64| optional(result.attribution.as_ref().map(value));
-    let quoted = |text: &str| format!("\"{}\"", text.replace('"', "\"\""));
     let columns = [
-        ("experiment", quoted(&result.about.experiment)),
-        ("strategy", quoted(&result.about.strategy.to_string())),
-        ("network", quoted(&result.about.network)),
+        ("experiment", csv_cell::text(&result.about.experiment)),
+        ("strategy", csv_cell::text(&result.about.strategy.to_string())),
+        ("network", csv_cell::text(&result.about.network)),
         ("seed", result.about.seed.to_string()),
         ("complete", result.is_complete().to_string()),
         ("jobs", metrics.jobs.to_string()),

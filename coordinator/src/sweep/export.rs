@@ -18,6 +18,7 @@ use parquet::schema::types::Type;
 
 use super::database::{self, Cell, Row, Rows};
 use crate::exit;
+use crate::outputs::csv_cell;
 
 /// Write the rows of a sweep as CSV or Parquet
 ///
@@ -125,24 +126,15 @@ impl Table {
 
 fn write_csv(path: &Path, table: &Table) -> anyhow::Result<()> {
     let mut file = BufWriter::new(File::create(path)?);
-    let names: Vec<String> = table.columns.iter().map(|column| field(&column.name)).collect();
+    let names: Vec<String> = table.columns.iter().map(|column| csv_cell::text(&column.name)).collect();
     writeln!(file, "{}", names.join(","))?;
     for row in 0..table.rows {
         let cells: Vec<String> =
-            table.columns.iter().map(|column| field(&column.cells[row].to_string())).collect();
+            table.columns.iter().map(|column| csv_cell::text(&column.cells[row].to_string())).collect();
         writeln!(file, "{}", cells.join(","))?;
     }
     file.flush()?;
     Ok(())
-}
-
-/// A field, in quotes where it needs them.
-fn field(text: &str) -> String {
-    if text.contains([',', '"', '\n', '\r']) {
-        format!("\"{}\"", text.replace('"', "\"\""))
-    } else {
-        text.to_string()
-    }
 }
 
 fn write_parquet(path: &Path, table: &Table) -> anyhow::Result<()> {

@@ -13,6 +13,7 @@ use links::Model;
 use node::control::api::Calibration as Measured;
 use scheduler::{Grid, SiteId, Span, Time};
 
+use crate::outputs::csv_cell;
 use crate::report::Format;
 use crate::report::table::Table;
 
@@ -118,8 +119,8 @@ impl Calibration {
             let wall = |micros: f64| format!("{:.6}", micros / 1e6);
             let (added, configured) = (self.added(pair), pair.configured.as_secs_f64());
             let row = [
-                grid.site(pair.from).name.clone(),
-                grid.site(pair.to).name.clone(),
+                csv_cell::text(&grid.site(pair.from).name),
+                csv_cell::text(&grid.site(pair.to).name),
                 pair.rounds.to_string(),
                 wall(pair.least as f64),
                 wall(pair.median as f64),

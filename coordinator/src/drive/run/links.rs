@@ -12,6 +12,7 @@ use node::control::api::{MeasuredDelay, Status};
 use scheduler::{Grid, SiteId, Span, Time};
 
 use crate::experiment::jobs::Jobs;
+use crate::outputs::csv_cell;
 
 /// The intrinsic part of delays matters above this share of the injected delay, or of a job's mean run time.
 /// Arbitrary; below it both are hard to tell from noise in any metric.
@@ -96,7 +97,7 @@ impl Links {
                 .to_string();
         for link in &self.links {
             let seconds = |micros: i64| format!("{:.6}", micros as f64 / MICROS);
-            let name = |site: SiteId| grid.site(site).name.clone();
+            let name = |site: SiteId| csv_cell::text(&grid.site(site).name);
             let mut row = vec![name(link.from), name(link.to)];
             row.push(link.measured.map_or(0, |measured| measured.count).to_string());
             row.push(seconds(link.configured));
