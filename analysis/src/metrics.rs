@@ -24,7 +24,10 @@ pub struct Metrics {
     pub walltime_reached: usize,
     /// Jobs wider than every site.
     pub rejected: usize,
-    /// C_max, the latest end.
+    /// The first submission, in trace time. Makespan, utilization, throughput, ratios and bounds count from here.
+    #[serde(default)]
+    pub first_submission_s: f64,
+    /// C_max: from the first submission to the latest end.
     pub makespan_s: f64,
     /// Makespan over the bound of the thesis (Quezada Pina 2012, §4.3). `None` if the bound is zero.
     pub ratio_thesis: Option<f64>,
@@ -59,9 +62,9 @@ pub struct Metrics {
     pub awrt_s: Option<f64>,
     /// Sum of w_j.
     pub work: f64,
-    /// U: work over makespan times all processors.
+    /// U: work over makespan times all processors, so from the first submission to the latest end.
     pub utilization: f64,
-    /// Th: jobs a second.
+    /// Th: jobs over makespan.
     pub throughput_per_s: f64,
     /// Jobs that ran elsewhere than at the site in whose queue they came first: their home, or where they were submitted
     /// and not routed further.
@@ -161,6 +164,7 @@ impl Metrics {
             finished: sums.finished,
             walltime_reached: outcome.count(JobState::WalltimeReached),
             rejected: outcome.count(JobState::Rejected),
+            first_submission_s: outcome.origin.as_secs_f64(),
             makespan_s,
             ratio_thesis: Bounds::ratio(makespan, bounds.thesis),
             ratio_proof: Bounds::ratio(makespan, bounds.proof),
@@ -368,6 +372,21 @@ mod tests {
         close(metrics.work, 72.0);
         close(metrics.utilization, 0.4);
         close(metrics.throughput_per_s, 0.1333);
+    }
+
+    /// What the log calls 0 is arbitrary: only differences of times count.
+    #[test]
+    fn a_schedule_is_worth_the_same_at_whatever_time_it_begins() {
+        let jobs = [(0, 2, 10, 1, 0), (0, 4, 5, 2, 0), (2, 3, 4, 2, 5), (3, 1, 20, 1, 10)];
+        let (_, bounds, metrics) = four_jobs();
+        for late in [1, 1_772_365, -50] {
+            let later =
+                jobs.map(|(submit, size, time, site, start)| (submit + late, size, time, site, start + late));
+            let outcome = fixtures::outcome(&[2, 4], &later);
+            assert_eq!(Bounds::of(&outcome), bounds);
+            let expected = Metrics { first_submission_s: late as f64, ..metrics.clone() };
+            assert_eq!(Metrics::of(&outcome, &bounds), expected);
+        }
     }
 
     #[test]

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use scheduler::{Grid, SiteId, Span, TimedJob};
 
 use crate::fetch::Suffix;
+use crate::outcome::first_submission;
 
 /// The sums over all jobs whose home is this site or a larger one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -226,12 +227,13 @@ pub fn work_per_job(jobs: &[TimedJob]) -> f64 {
     if jobs.is_empty() { 0.0 } else { jobs.iter().map(work).sum::<f64>() / jobs.len() as f64 }
 }
 
-/// The longest run time and the last submission since `origin` 0 or the first submission, and whether all are there
-/// at the start.
-pub fn extent(jobs: &[TimedJob]) -> (Span, Span, bool) {
-    let first = jobs.iter().map(|job| job.spec.submit).min().unwrap_or_default().min(scheduler::Time::ZERO);
-    let longest = jobs.iter().map(|job| job.run_time).max().unwrap_or(Span::ZERO);
-    let last = jobs.iter().map(|job| job.spec.submit.since(first)).max().unwrap_or(Span::ZERO);
+/// Of the jobs that some site can hold: the longest run time, the last submission since the first, and whether all are
+/// submitted at once.
+pub fn extent(grid: &Grid, jobs: &[TimedJob]) -> (Span, Span, bool) {
+    let fitting = || jobs.iter().filter(|job| grid.home_rank(job.spec.processors).is_some());
+    let first = first_submission(grid, jobs).unwrap_or_default();
+    let longest = fitting().map(|job| job.run_time).max().unwrap_or(Span::ZERO);
+    let last = fitting().map(|job| job.spec.submit.since(first)).max().unwrap_or(Span::ZERO);
     (longest, last, last == Span::ZERO)
 }
 

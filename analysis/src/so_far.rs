@@ -3,7 +3,7 @@
 //!
 //! Above the line stands what the makespan cannot fall below any more: every job that runs ends when it ends, every job
 //! that waits starts now at the earliest. Below it stands [`Bounds::proof`](crate::Bounds::proof) of the jobs submitted so
-//! far, which the theorems are proved against. Both are counted from the zero of trace time, as in the report. At the end
+//! far, which the theorems are proved against. Both are counted from the first submission, as in the report. At the end
 //! of a run both are exact, and so is the ratio, for the run times that the jobs were given; the report takes those that
 //! they had. Before the end it can be below 1, while more work waits than was done.
 
@@ -18,10 +18,12 @@ pub struct SoFar {
     jobs: BTreeMap<JobId, Known>,
     /// Work in processor-microseconds by rank of the home, ascending.
     work: Vec<i128>,
-    /// max_j r_j + p_j.
-    time: Time,
+    /// The first submission, once there is one.
+    first: Option<Time>,
+    /// max_j r_j + p_j, once there is a submission.
+    time: Option<Time>,
     /// The last end of a job that has ended.
-    ended: Time,
+    ended: Option<Time>,
     /// Jobs that wait, by run time.
     waiting: BTreeMap<Span, u64>,
     /// Jobs that run, by when they end.
@@ -51,8 +53,9 @@ impl SoFar {
             grid: grid.clone(),
             jobs: BTreeMap::new(),
             work: vec![0; grid.len()],
-            time: Time::ZERO,
-            ended: Time::ZERO,
+            first: None,
+            time: None,
+            ended: None,
             waiting: BTreeMap::new(),
             running: BTreeMap::new(),
             lost: 0,
@@ -68,7 +71,8 @@ impl SoFar {
         let TimedJob { spec, run_time } = *job;
         self.jobs.insert(spec.id, Known { run_time, state: State::Waits });
         self.work[home] += i128::from(run_time.as_micros()) * i128::from(spec.processors);
-        self.time = self.time.max(spec.submit + run_time);
+        self.first = self.first.into_iter().chain([spec.submit]).min();
+        self.time = self.time.max(Some(spec.submit + run_time));
         add(&mut self.waiting, run_time);
     }
 
@@ -81,13 +85,13 @@ impl SoFar {
     /// A job ends.
     pub fn ended(&mut self, job: JobId, at: Time) {
         self.set(job, State::Ended);
-        self.ended = self.ended.max(at);
+        self.ended = self.ended.max(Some(at));
     }
 
     /// A job is given up: it will not end.
     pub fn given_up(&mut self, job: JobId, at: Time) {
         self.set(job, State::GivenUp);
-        self.ended = self.ended.max(at);
+        self.ended = self.ended.max(Some(at));
     }
 
     /// A job that ran waits again.
@@ -111,7 +115,7 @@ impl SoFar {
         }
     }
 
-    /// No schedule of the jobs submitted so far is shorter, counted from the zero of trace time.
+    /// No schedule of the jobs submitted so far is shorter, counted from the first submission. Zero before it.
     pub fn bound(&self) -> Span {
         let (mut work, mut processors, mut area) = (0, 0, 0);
         for rank in (0..self.grid.len()).rev() {
@@ -121,15 +125,19 @@ impl SoFar {
             area = area.max((work + processors - 1) / processors);
         }
         let area = Span::from_micros(i64::try_from(area).unwrap_or(i64::MAX));
-        self.time.since(Time::ZERO).max(area)
+        self.since_first(self.time).max(area)
     }
 
-    /// What the makespan cannot fall below any more, counted from the zero of trace time.
+    /// What the makespan cannot fall below any more, counted from the first submission. Zero before it.
     pub fn makespan(&self, now: Time) -> Span {
         let running = self.running.last_key_value().map(|(&until, _)| until);
         let waiting = self.waiting.last_key_value().map(|(&run_time, _)| now + run_time);
-        let last = [Some(self.ended), running, waiting].into_iter().flatten().max();
-        last.map_or(Span::ZERO, |last| last.since(Time::ZERO).max(Span::ZERO))
+        self.since_first(self.ended.max(running).max(waiting))
+    }
+
+    fn since_first(&self, time: Option<Time>) -> Span {
+        let length = time.zip(self.first).map(|(time, first)| time.since(first));
+        length.map_or(Span::ZERO, |length| length.max(Span::ZERO))
     }
 
     /// One over the other; none while there is nothing to compare.
@@ -194,19 +202,19 @@ mod tests {
         run.submitted(&job(1, 10, 4, 100));
         run.submitted(&job(2, 10, 4, 50));
         run.submitted(&job(3, 10, 9, 1000));
-        assert_eq!(run.bound(), Span::from_secs(110), "the third fits nowhere");
-        assert_eq!(run.makespan(at(10)), Span::from_secs(110));
+        assert_eq!(run.bound(), Span::from_secs(100), "the third fits nowhere");
+        assert_eq!(run.makespan(at(10)), Span::from_secs(100));
         run.started(JobId(1), at(20));
-        assert_eq!(run.makespan(at(20)), Span::from_secs(120));
-        assert_eq!(run.makespan(at(90)), Span::from_secs(140), "the second waits still");
-        assert_eq!(run.ratio(at(82)), Some(1.2));
+        assert_eq!(run.makespan(at(20)), Span::from_secs(110));
+        assert_eq!(run.makespan(at(90)), Span::from_secs(130), "the second waits still");
+        assert_eq!(run.ratio(at(80)), Some(1.2));
         run.started(JobId(2), at(90));
         run.interrupted(JobId(2));
         assert_eq!(run.counts(), [1, 1, 0]);
         run.started(JobId(2), at(100));
         run.ended(JobId(1), at(120));
         run.ended(JobId(2), at(150));
-        assert_eq!(run.makespan(at(999)), Span::from_secs(150), "time that passes at the end is nobody's");
+        assert_eq!(run.makespan(at(999)), Span::from_secs(140), "time that passes at the end is nobody's");
         assert_eq!((run.counts(), run.lost()), ([0, 0, 2], 0));
         run.given_up(JobId(2), at(150));
         assert_eq!((run.counts(), run.lost()), ([0, 0, 2], 1));
@@ -230,8 +238,9 @@ mod tests {
                 .collect();
             let mut run = SoFar::new(&grid);
             jobs.iter().for_each(|job| run.submitted(job));
+            let first = jobs.iter().map(|job| job.spec.submit).min().unwrap_or(Time::ZERO);
             let of_job = |job: &TimedJob| BoundJob {
-                release: job.spec.submit.since(Time::ZERO),
+                release: job.spec.submit.since(first),
                 processors: job.spec.processors,
                 run_time: job.run_time,
             };

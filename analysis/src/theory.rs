@@ -146,7 +146,7 @@ impl Run {
     }
 
     fn case(&self) -> &'static str {
-        if self.offline { "all jobs submitted at time 0" } else { "jobs submitted over time" }
+        if self.offline { "all jobs submitted at once" } else { "jobs submitted over time" }
     }
 }
 

@@ -5,7 +5,6 @@
 pub mod check;
 mod show;
 
-use analysis::bounds::BoundJob;
 use analysis::fetch::{FetchBounds, FetchSetting, Suffix};
 use analysis::prediction::{self, HomeSums, LittleCap, Protocol, WorkStealing};
 use analysis::{Bounds, OutcomeBuilder};
@@ -211,7 +210,7 @@ impl Theory {
         let homes = prediction::home_sums(grid, jobs, beta);
         let weighted = homes.iter().filter_map(|home| home.weighted_run_time_s).reduce(f64::min);
         let ceilings = Ceilings::of(&spec.strategy);
-        let (_, _, offline) = prediction::extent(jobs);
+        let (_, _, offline) = prediction::extent(grid, jobs);
         let rows = Protocol::all(grid.len()).into_iter().map(|protocol| {
             let delta = Span::from_micros(delay.as_micros().saturating_mul(i64::from(protocol.delays())));
             ProtocolRow::of(protocol, grid, &spec, jobs, delta, weighted)
@@ -266,8 +265,8 @@ impl WorkloadPart {
         work_per_job: f64,
         weighted_run_time_s: Option<f64>,
     ) -> WorkloadPart {
-        let bounds = lower_bounds(grid, jobs);
-        let (longest, last, offline) = prediction::extent(jobs);
+        let bounds = Bounds::of_workload(grid, jobs);
+        let (longest, last, offline) = prediction::extent(grid, jobs);
         WorkloadPart {
             name: name.to_string(),
             jobs: jobs.len(),
@@ -287,20 +286,6 @@ impl WorkloadPart {
             },
         }
     }
-}
-
-fn lower_bounds(grid: &Grid, jobs: &[TimedJob]) -> Bounds {
-    let origin = jobs.iter().map(|job| job.spec.submit).min().unwrap_or_default().min(scheduler::Time::ZERO);
-    let mut rows: Vec<BoundJob> = jobs
-        .iter()
-        .filter(|job| grid.home(job.spec.processors).is_some())
-        .map(|job| BoundJob {
-            release: job.spec.submit.since(origin),
-            processors: job.spec.processors,
-            run_time: job.run_time,
-        })
-        .collect();
-    Bounds::of_jobs(grid, &mut rows)
 }
 
 impl ProtocolRow {
@@ -331,14 +316,14 @@ impl ProtocolRow {
         if !proved || jobs.is_empty() {
             return Ok(row);
         }
-        let (longest, last, offline) = prediction::extent(jobs);
+        let (longest, last, offline) = prediction::extent(grid, jobs);
         let setting = FetchSetting {
             delta,
             beta_percent: steal.threshold.beta_percent(),
             offline,
             longest,
             last,
-            bound: lower_bounds(grid, jobs).proof,
+            bound: Bounds::of_workload(grid, jobs).proof,
         };
         if jobs.len() > JOBS_RUN {
             let rows = jobs.iter().map(|job| (job.spec.processors, job.run_time, false));

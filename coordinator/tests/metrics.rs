@@ -143,7 +143,7 @@ fn the_coordinator_of_a_run_serves_its_figures() {
     };
     let (ratio, bound) =
         (of("stealgrid_run_competitive_ratio", ""), of("stealgrid_run_lower_bound_seconds", ""));
-    // Both count from the zero of trace time.
+    // Both count from the first submission, as the report does.
     near(ratio * bound, &metrics["metrics"]["makespan_s"]);
     // The report goes by the time that jobs took, which is longer by how late their ends were noticed.
     let proved = metrics["bounds"]["proof_s"].as_f64().unwrap();

@@ -18,9 +18,9 @@ mod staircase;
 
 use serde::{Deserialize, Serialize};
 
-use scheduler::{Grid, Span};
+use scheduler::{Grid, Span, Time, TimedJob};
 
-use crate::outcome::{JobState, Outcome};
+use crate::outcome::{JobState, Outcome, first_submission};
 
 /// What a bound needs to know of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,7 +33,7 @@ pub struct BoundJob {
     pub run_time: Span,
 }
 
-/// Lower bounds on the makespan, each counted from the origin of the run.
+/// Lower bounds on the makespan, each counted from the origin of the run, as the makespan is: the first submission.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bounds {
     /// No job ends before its submission plus its run time.
@@ -70,6 +70,23 @@ impl Bounds {
             })
             .collect();
         Bounds::of_jobs(&outcome.grid, &mut jobs)
+    }
+
+    /// The bounds for all jobs of a workload that some site can hold: those of a complete run that executes every job
+    /// for its run time.
+    pub fn of_workload(grid: &Grid, workload: &[TimedJob]) -> Bounds {
+        let origin = first_submission(grid, workload).unwrap_or(Time::ZERO);
+        let fits = |job: &&TimedJob| grid.home_rank(job.spec.processors).is_some();
+        let mut jobs: Vec<BoundJob> = workload
+            .iter()
+            .filter(fits)
+            .map(|job| BoundJob {
+                release: job.spec.submit.since(origin),
+                processors: job.spec.processors,
+                run_time: job.run_time,
+            })
+            .collect();
+        Bounds::of_jobs(grid, &mut jobs)
     }
 
     /// The bounds for these jobs, which are sorted by release.

@@ -30,6 +30,7 @@ use serde::{Deserialize, Serialize};
 use scheduler::event::MessageKind;
 use scheduler::{Event, EventKind, Grid, JobId, SiteId, Span, Strategy, Time, TimedJob};
 
+use crate::outcome::first_submission;
 use journal::{Entry, Job, Journal, Note};
 use replay::{Replay, Rules};
 
@@ -41,7 +42,7 @@ pub struct Deficiency {
     grid: Grid,
     rules: Rules,
     journal: Journal,
-    /// From where the makespan is counted.
+    /// From where the makespan is counted: the first submission, as in [`crate::Outcome::origin`].
     origin: Time,
     /// The end that is latest so far, and the place of its job; of equal ends the one observed last.
     last: Option<(Time, usize)>,
@@ -183,10 +184,8 @@ pub fn beta_percent(strategy: &Strategy) -> u8 {
 }
 
 impl Deficiency {
-    /// Starts before the first event of a run of these jobs. Times are counted from 0, or from the first submission
-    /// if that is earlier.
+    /// Starts before the first event of a run of these jobs.
     pub fn new(grid: &Grid, strategy: &Strategy, workload: &[TimedJob]) -> Deficiency {
-        let first = workload.iter().map(|job| job.spec.submit).min();
         let jobs: Vec<Job> = workload
             .iter()
             .map(|job| Job {
@@ -198,7 +197,7 @@ impl Deficiency {
         Deficiency {
             grid: grid.clone(),
             rules: Rules::of(strategy),
-            origin: first.unwrap_or(Time::ZERO).min(Time::ZERO),
+            origin: first_submission(grid, workload).unwrap_or(Time::ZERO),
             last: None,
             work: vec![0; grid.len()],
             running: 0,
@@ -206,12 +205,6 @@ impl Deficiency {
             feasible: jobs.iter().filter(|job| job.home != journal::NOWHERE).count(),
             journal: Journal::new(workload, jobs),
         }
-    }
-
-    /// Counts the makespan from `origin`, which no submission may precede.
-    pub fn with_origin(mut self, origin: Time) -> Deficiency {
-        self.origin = origin;
-        self
     }
 
     /// Takes one event into account. Events of one site come in their order.

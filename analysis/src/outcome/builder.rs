@@ -14,7 +14,7 @@ use crate::executions::{Executions, Fate, Misdeed};
 use crate::faults::{Faults, FaultsBuilder, JobRecord};
 use crate::inversions::Inversions;
 
-use super::{Contradictions, JobOutcome, JobState, Outcome, Traffic};
+use super::{Contradictions, JobOutcome, JobState, Outcome, Traffic, first_submission};
 
 /// Turns a stream of events into an [`Outcome`].
 #[derive(Clone, Debug)]
@@ -25,22 +25,22 @@ pub struct OutcomeBuilder {
     under_way: BTreeMap<JobId, (Time, GrantCause, SiteId)>,
     inversions: Inversions,
     faults: FaultsBuilder,
+    /// The first submission of a job that some site can hold.
+    first: Option<Time>,
 }
 
 impl OutcomeBuilder {
     /// Starts with every job pending, or rejected if no site can hold it.
-    ///
-    /// Times are counted from 0, or from the first submission if that is earlier.
     pub fn new(grid: &Grid, threshold: Threshold, workload: &[TimedJob]) -> OutcomeBuilder {
         let jobs: Vec<JobOutcome> = workload.iter().map(|job| pending(grid, threshold, job)).collect();
-        let first = jobs.iter().map(|job| job.submit).min();
+        let first = first_submission(grid, workload);
         let outcome = Outcome {
             grid: grid.clone(),
             threshold,
             jobs,
             traffic: Traffic::default(),
             contradictions: Contradictions::default(),
-            origin: first.unwrap_or(Time::ZERO).min(Time::ZERO),
+            origin: first.unwrap_or(Time::ZERO),
             until: Time::from_micros(i64::MIN),
             events: 0,
             fcfs_inversions: None,
@@ -53,13 +53,8 @@ impl OutcomeBuilder {
             under_way: BTreeMap::new(),
             inversions: Inversions::new(grid, workload),
             faults: FaultsBuilder::new(grid),
+            first,
         }
-    }
-
-    /// Counts the makespan and all bounds from `origin`, which no submission may precede.
-    pub fn with_origin(mut self, origin: Time) -> OutcomeBuilder {
-        self.outcome.origin = origin;
-        self
     }
 
     /// Says where users submit jobs; at their homes if nobody says.
@@ -73,8 +68,10 @@ impl OutcomeBuilder {
     /// # Panics
     /// If its id is not above all others.
     pub fn add(&mut self, job: &TimedJob) {
-        let Outcome { grid, threshold, jobs, .. } = &mut self.outcome;
+        let Outcome { grid, threshold, jobs, origin, .. } = &mut self.outcome;
         self.rows.add(job.spec.id, jobs.len());
+        let first = first_submission(grid, [job]).into_iter().chain(self.first).min();
+        (self.first, *origin) = (first, first.unwrap_or(Time::ZERO));
         jobs.push(pending(grid, *threshold, job));
         self.inversions.add(job);
     }
@@ -195,9 +192,7 @@ impl OutcomeBuilder {
 
     /// The outcome of everything observed.
     pub fn finish(mut self) -> Outcome {
-        if self.outcome.events == 0 {
-            self.outcome.until = self.outcome.origin;
-        }
+        self.outcome.until = self.outcome.until.max(self.outcome.origin);
         self.outcome.fcfs_inversions = self.inversions.finish();
         self.outcome.faults = self.faults.finish(self.outcome.until);
         self.outcome
@@ -458,6 +453,26 @@ mod tests {
         assert!(!outcome.is_complete());
         assert_eq!(outcome.makespan(), Span::from_secs(100));
         assert_eq!(outcome.until, Time::from_secs(100));
+    }
+
+    #[test]
+    fn everything_is_counted_from_the_first_submission_of_a_job_that_fits() {
+        let late = [timed_job(1, 50, 9, 10), timed_job(2, 100, 1, 10), timed_job(3, 130, 1, 10)];
+        let mut builder = builder(&late);
+        assert_eq!(builder.outcome().origin, Time::from_secs(100), "the first is wider than every site");
+        // By an order, before the trace begins.
+        builder.add(&timed_job(4, 80, 9, 10));
+        assert_eq!(builder.outcome().origin, Time::from_secs(100));
+        builder.add(&timed_job(5, 90, 1, 10));
+        builder.add(&timed_job(6, 95, 1, 10));
+        assert_eq!(builder.outcome().origin, Time::from_secs(90));
+        builder.observe(&started(100, 1, 2, 1));
+        builder.observe(&completed(110, 1, 2));
+        assert_eq!(builder.finish().makespan(), Span::from_secs(20));
+
+        let nothing =
+            super::OutcomeBuilder::new(&Grid::of_sizes(&[4]).unwrap(), Threshold::HALF, &[]).finish();
+        assert_eq!((nothing.origin, nothing.until), (Time::ZERO, Time::ZERO));
     }
 
     #[test]

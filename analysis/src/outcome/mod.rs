@@ -8,7 +8,7 @@ mod traffic;
 
 use serde::{Deserialize, Serialize};
 
-use scheduler::{Class, Grid, JobId, SiteId, Span, Submit, Threshold, Time};
+use scheduler::{Class, Grid, JobId, SiteId, Span, Submit, Threshold, Time, TimedJob};
 
 use crate::faults::Faults;
 
@@ -166,6 +166,12 @@ impl Contradictions {
     }
 }
 
+/// From where everything is counted: the first submission of a job that some site can hold, as others are not measured.
+pub fn first_submission<'a>(grid: &Grid, jobs: impl IntoIterator<Item = &'a TimedJob>) -> Option<Time> {
+    let fits = |job: &&TimedJob| grid.home_rank(job.spec.processors).is_some();
+    jobs.into_iter().filter(fits).map(|job| job.spec.submit).min()
+}
+
 /// What became of every job of a run, complete or not.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
@@ -179,9 +185,9 @@ pub struct Outcome {
     pub traffic: Traffic,
     /// What the events contradicted.
     pub contradictions: Contradictions,
-    /// From where the makespan and all bounds are counted.
+    /// From where the makespan and all bounds are counted: [`first_submission`], 0 if there is none.
     pub origin: Time,
-    /// The time of the latest event.
+    /// The time of the latest event, and not before the origin.
     pub until: Time,
     /// Events observed.
     pub events: u64,
@@ -211,13 +217,16 @@ impl Outcome {
         self.jobs.iter().filter(|job| job.state == state).count()
     }
 
-    /// The makespan C_max: the latest end, counted from [`Outcome::origin`]. Zero if no job ended.
+    /// The makespan C_max: from the first submission, [`Outcome::origin`], to the latest end. Zero if no job ended.
+    ///
+    /// This is the only makespan. Utilization, throughput and competitive ratios divide by it, and lower bounds and
+    /// theorems are counted from the same origin, so none of them depends on what time the log calls 0.
     pub fn makespan(&self) -> Span {
         let last = self.finished().filter_map(|job| job.end).max();
         last.map_or(Span::ZERO, |end| end.since(self.origin))
     }
 
-    /// Whether all jobs that may run are there from the origin on: the *offline* case of the theorems.
+    /// Whether all jobs that may run are submitted at once: the *offline* case of the theorems.
     pub fn is_offline(&self) -> bool {
         self.jobs.iter().all(|job| job.state == JobState::Rejected || job.submit <= self.origin)
     }

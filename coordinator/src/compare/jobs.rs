@@ -144,7 +144,8 @@ struct Pairs {
     waiting: [BTreeMap<JobId, JobRow>; 2],
     tally: Tally,
     saved: Saved,
-    last_end: [Time; 2],
+    /// The first submission of a job that ended, and the latest end.
+    extent: [Option<(Time, Time)>; 2],
     differing: BTreeMap<&'static str, u64>,
     first: BTreeMap<(Time, JobId), Differing>,
 }
@@ -156,7 +157,7 @@ impl Default for Pairs {
             waiting: [BTreeMap::new(), BTreeMap::new()],
             tally: Tally::new(0),
             saved: Saved::default(),
-            last_end: [Time::ZERO; 2],
+            extent: [None; 2],
             differing: BTreeMap::new(),
             first: BTreeMap::new(),
         }
@@ -176,7 +177,9 @@ impl Pairs {
     }
 
     fn ended(&mut self, side: usize, row: &JobRow) {
-        self.last_end[side] = self.last_end[side].max(row.end.unwrap_or(Time::ZERO));
+        let Some(end) = row.end else { return };
+        let (first, last) = self.extent[side].unwrap_or((row.submit, end));
+        self.extent[side] = Some((first.min(row.submit), last.max(end)));
     }
 
     fn pair(&mut self, left: &JobRow, right: &JobRow) {
@@ -213,7 +216,8 @@ impl Pairs {
             count: waiting.len() as u64,
             first: waiting.keys().take(NAMED).copied().collect(),
         };
-        let makespan_difference: Span = self.last_end[0] - self.last_end[1];
+        let makespan = |side: usize| self.extent[side].map_or(Span::ZERO, |(first, last)| last.since(first));
+        let makespan_difference = makespan(0) - makespan(1);
         JobsCompared {
             rows: self.rows,
             agreement: self.tally.finish(makespan_difference),

@@ -49,6 +49,7 @@ pub fn key_figures(result: &RunResult) -> Vec<Figure> {
         figure("turnaround, mean", &|m| Some(m.turnaround_mean_s), &seconds),
         figure("turnaround by work (AWRT)", &|m| m.awrt_s, &seconds),
         figure("utilization", &|m| Some(m.utilization), &percent),
+        figure("throughput, jobs an hour", &|m| Some(m.throughput_per_s * 3600.0), &number),
         figure("stolen jobs", &|m| Some(m.stolen_jobs as f64), &|n| grouped(n as u64)),
         figure("stolen share of jobs", &|m| Some(m.stolen_share), &percent),
         figure("stolen share of work", &|m| Some(m.stolen_work_share), &percent),
@@ -86,6 +87,14 @@ pub fn figures_table(result: &RunResult) -> Table {
         table.push([figure.name.to_string(), figure.measured, ideal, figure.change.unwrap_or_default()]);
     }
     table
+}
+
+/// From when the key figures count, and where in the trace that is.
+pub fn counted_line(result: &RunResult) -> String {
+    format!(
+        "Makespan, utilization, throughput, ratios and bounds count from the first submission, at {} of the trace.",
+        seconds(result.metrics.first_submission_s)
+    )
 }
 
 /// Who ran whose jobs: a matrix by rank of size, or the greatest flows if there are many sites.

@@ -4,8 +4,8 @@
 
 use super::faults::{self, faults_lines, jobs_table, sites_table};
 use super::figures::{
-    delay_line, delay_table, figures_table, ideal_line, jobs_line, migrations_table, starvation_line,
-    theory_table, verdict_line,
+    counted_line, delay_line, delay_table, figures_table, ideal_line, jobs_line, migrations_table,
+    starvation_line, theory_table, verdict_line,
 };
 use super::orders::orders_lines;
 use super::quantity::grouped;
@@ -20,6 +20,7 @@ pub fn terminal(result: &RunResult) -> String {
     }
     text.push('\n');
     text.push_str(&figures_table(result).text());
+    text.push_str(&format!("{}\n", counted_line(result)));
     text.push_str(&format!("\n{}\n", migrations_title(result)));
     text.push_str(&migrations_table(result).text());
     if let Some(table) = steals_table(result) {
@@ -78,6 +79,7 @@ pub fn markdown(result: &RunResult) -> String {
     }
     text.push_str(&format!("\n**{}**\n\n", verdict_line(result)));
     text.push_str(&figures_table(result).markdown());
+    text.push_str(&format!("\n{}\n", counted_line(result)));
     text.push_str(&format!("\n### {}\n\n", migrations_title(result)));
     text.push_str(&migrations_table(result).markdown());
     if let Some(table) = steals_table(result) {
@@ -117,6 +119,7 @@ pub fn csv(result: &RunResult) -> String {
         ("complete", result.is_complete().to_string()),
         ("jobs", metrics.jobs.to_string()),
         ("finished", metrics.finished.to_string()),
+        ("first_submission_s", metrics.first_submission_s.to_string()),
         ("makespan_s", metrics.makespan_s.to_string()),
         ("ratio_best", optional(metrics.ratio_best)),
         ("ratio_thesis", optional(metrics.ratio_thesis)),
@@ -125,6 +128,7 @@ pub fn csv(result: &RunResult) -> String {
         ("wait_max_s", metrics.wait_max_s.to_string()),
         ("turnaround_mean_s", metrics.turnaround_mean_s.to_string()),
         ("utilization", metrics.utilization.to_string()),
+        ("throughput_per_s", metrics.throughput_per_s.to_string()),
         ("stolen_jobs", metrics.stolen_jobs.to_string()),
         ("stolen_work_share", metrics.stolen_work_share.to_string()),
         ("away_from_home_share", metrics.away_from_home_share.to_string()),

@@ -92,13 +92,13 @@ fn of_run(about: &About, figures: &Figures, requests: &Requests, paused: bool) -
     );
     gauge(
         "stealgrid_run_competitive_ratio",
-        "What the makespan cannot fall below any more over stealgrid_run_lower_bound_seconds. Not a number while \
-         there is nothing to compare.",
+        "What the makespan cannot fall below any more over stealgrid_run_lower_bound_seconds, both counted from the \
+         first submission. Not a number while there is nothing to compare.",
         figures.ratio.unwrap_or(f64::NAN),
     );
     gauge(
         "stealgrid_run_lower_bound_seconds",
-        "No schedule of the jobs submitted so far is shorter, in trace time.",
+        "No schedule of the jobs submitted so far is shorter, in trace time, counted from the first submission.",
         figures.bound.as_secs_f64(),
     );
     gauge(
@@ -186,7 +186,7 @@ mod tests {
         let expected = r#"# HELP stealgrid_build_info Always 1; the labels say what runs.
 # TYPE stealgrid_build_info gauge
 stealgrid_build_info{version="0.1.0",run="a \"run\""} 1
-# HELP stealgrid_run_competitive_ratio What the makespan cannot fall below any more over stealgrid_run_lower_bound_seconds. Not a number while there is nothing to compare.
+# HELP stealgrid_run_competitive_ratio What the makespan cannot fall below any more over stealgrid_run_lower_bound_seconds, both counted from the first submission. Not a number while there is nothing to compare.
 # TYPE stealgrid_run_competitive_ratio gauge
 stealgrid_run_competitive_ratio{run="a \"run\""} 1.25
 # HELP stealgrid_run_events_total Events of sites and of what was done to them that were taken over.
@@ -201,7 +201,7 @@ stealgrid_run_jobs{state="ended",run="a \"run\""} 3
 stealgrid_run_jobs{state="given_up",run="a \"run\""} 4
 stealgrid_run_jobs{state="running",run="a \"run\""} 2
 stealgrid_run_jobs{state="waiting",run="a \"run\""} 1
-# HELP stealgrid_run_lower_bound_seconds No schedule of the jobs submitted so far is shorter, in trace time.
+# HELP stealgrid_run_lower_bound_seconds No schedule of the jobs submitted so far is shorter, in trace time, counted from the first submission.
 # TYPE stealgrid_run_lower_bound_seconds gauge
 stealgrid_run_lower_bound_seconds{run="a \"run\""} 80
 # HELP stealgrid_run_orders_total Requests to give the run an order, by what became of them.

@@ -3,10 +3,9 @@
 //! Columns are named as in `metrics.json`; parts of it other than `metrics` get a prefix. Numbers of single sites are
 //! left out.
 
-use analysis::bounds::BoundJob;
 use analysis::outcome::Traffic;
 use analysis::{Attribution, Bounds, Deficiency, Metrics, Setting, theory};
-use scheduler::{Grid, Span, Time, TimedJob};
+use scheduler::{Grid, Span, TimedJob};
 use serde::Serialize;
 use serde_json::Value;
 use simulator::Checks;
@@ -32,7 +31,7 @@ pub struct Prepared {
 impl Prepared {
     /// Computes what depends on the jobs and the grid alone.
     pub fn new(grid: &Grid, jobs: Jobs) -> Prepared {
-        let bounds = bounds(grid, &jobs.jobs);
+        let bounds = Bounds::of_workload(grid, &jobs.jobs);
         let mut by_home = vec![(0.0, 0.0); grid.len()];
         for job in &jobs.jobs {
             if let Some(rank) = grid.home_rank(job.spec.processors) {
@@ -55,21 +54,6 @@ impl Prepared {
 
 fn width(job: &TimedJob) -> f64 {
     f64::from(job.spec.processors)
-}
-
-/// What [`Bounds::of`] says of a complete run, which executes every job for its run time.
-fn bounds(grid: &Grid, jobs: &[TimedJob]) -> Bounds {
-    let first = jobs.iter().map(|job| job.spec.submit).min();
-    let origin = first.unwrap_or(Time::ZERO).min(Time::ZERO);
-    let mut jobs: Vec<BoundJob> = jobs
-        .iter()
-        .map(|job| BoundJob {
-            release: job.spec.submit.since(origin),
-            processors: job.spec.processors,
-            run_time: job.run_time,
-        })
-        .collect();
-    Bounds::of_jobs(grid, &mut jobs)
 }
 
 /// Simulates and measures.

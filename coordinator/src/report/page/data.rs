@@ -1,7 +1,8 @@
 //! What the drawings of the page need, as one JSON object of plain integer lists.
 //!
 //! Bars are written as `start, length, lowest processor, processors, kind, job` one after another, start and job
-//! as differences to the bar before; times in milliseconds from the origin of the run. Kind is 0 own A, 1 own B, 2
+//! as differences to the bar before; times in milliseconds from the origin of the run, the first submission, which is
+//! itself given in trace time: the page shows that. Kind is 0 own A, 1 own B, 2
 //! stolen A, 3 stolen B. Executions that do not count have lists of their own: `start, length at least, length at
 //! most, lowest processor, processors, kind, job`, kind 0 interrupted, 1 end unknown, 2 repeated. Of too many jobs those with most work are kept: what cannot be seen goes first.
 
@@ -25,6 +26,8 @@ const POINTS: usize = 600;
 
 #[derive(Serialize)]
 struct Data {
+    /// Trace time of the origin in milliseconds.
+    origin: i64,
     /// Length of the run in milliseconds.
     length: i64,
     /// Jobs that started at a site shown.
@@ -78,6 +81,7 @@ pub(super) fn write(
     let least = least_work(outcome, rows.values().flatten().copied());
     let curves = series::of_sites(outcome, &shown, POINTS);
     let mut data = Data {
+        origin: outcome.origin.since(Time::ZERO).as_micros() / 1000,
         length: millis(outcome, outcome.until),
         jobs,
         shown: 0,

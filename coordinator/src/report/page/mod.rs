@@ -11,8 +11,8 @@ mod steals;
 use std::io::{self, Write};
 
 use super::figures::{
-    cause_meaning, comparison_values, delay_line, ideal_line, jobs_line, key_figures, relation_sign,
-    starvation_line, verdict_line, verdict_words,
+    cause_meaning, comparison_values, counted_line, delay_line, ideal_line, jobs_line, key_figures,
+    relation_sign, starvation_line, verdict_line, verdict_words,
 };
 use super::orders::orders_lines;
 use super::quantity::{self, grouped, number, percent};
@@ -138,7 +138,7 @@ fn write_figures(file: &mut dyn Write, result: &RunResult) -> io::Result<()> {
         }
         writeln!(file, "</div>")?;
     }
-    writeln!(file, "</section>")
+    writeln!(file, "</section>\n<p class=\"note\">{}</p>", escape(&counted_line(result)))
 }
 
 /// Configured delays beside what the network adds to them.
@@ -209,7 +209,7 @@ fn write_theory(file: &mut dyn Write, result: &RunResult) -> io::Result<()> {
     let bounds = &result.bounds;
     writeln!(
         file,
-        "<p class=\"note\">Lower bounds on the makespan: time {} s, area {} s (from the start: {} s; of the thesis: \
+        "<p class=\"note\">Lower bounds on the makespan, counted from the first submission as it is: time {} s, area {} s (from the start: {} s; of the thesis: \
          {} s), count {} s. Verdicts use the bound that the proofs use, the greater of time and area from the start.\
          </p>\n</section>",
         number(bounds.time.as_secs_f64()),

@@ -34,6 +34,9 @@
     colors.kinds = [colors["own-a"], colors["own-b"], colors["stolen-a"], colors["stolen-b"]];
   }
 
+  // Times of the run count from the first submission; what is shown is the time of the trace.
+  const inTrace = (ms) => ms + run.origin;
+
   // On the axis days are enough where all marks are whole days.
   function mark(ms, step) {
     if (ms === 0) return "0";
@@ -77,8 +80,8 @@
     pen.textAlign = "center";
     // Where the next label may begin; those that would run into the one before are left out.
     let free = 0;
-    for (let t = Math.ceil(view.from / step) * step; t <= view.to; t += step) {
-      const at = x(t);
+    for (let t = Math.ceil(inTrace(view.from) / step) * step; t <= inTrace(view.to); t += step) {
+      const at = x(t - run.origin);
       pen.strokeStyle = colors.line;
       pen.beginPath(); pen.moveTo(at, 0); pen.lineTo(at, height - AXIS); pen.stroke();
       pen.fillStyle = colors.soft;
@@ -331,17 +334,17 @@
     for (const [from, least, most, low, high, how, id] of site.attempts || []) {
       if (t < from - near || t > from + most + near || processor < low || processor > low + high) continue;
       const until = least === most ? " for " + duration(most) : " for " + duration(least) + " to " + duration(most);
-      return show("job " + id + " at " + site.name + "\n" + ENDS[how] + "\nfrom " + duration(from) + until);
+      return show("job " + id + " at " + site.name + "\n" + ENDS[how] + "\nfrom " + duration(inTrace(from)) + until);
     }
     for (let i = start.length - 1; i >= 0; i--) {
       if (t < start[i] - near || t > end[i] + near || processor < first[i] || processor > first[i] + width[i]) continue;
       let processors = 0;
       for (let k = 0; k < job.length; k++) if (job[k] === job[i]) processors += width[k];
       return show("job " + job[i] + " at " + site.name + "\n" + KINDS[kind[i]] + ", " + processors +
-        " processors\nfrom " + duration(start[i]) + " for " + duration(end[i] - start[i]));
+        " processors\nfrom " + duration(inTrace(start[i])) + " for " + duration(end[i] - start[i]));
     }
     const away = (site.away || []).find(([from, to]) => t >= from - near && t <= to + near);
-    if (away) show(site.name + AWAY[away[2]] + "\nfrom " + duration(away[0]) + " for " + duration(away[1] - away[0]));
+    if (away) show(site.name + AWAY[away[2]] + "\nfrom " + duration(inTrace(away[0])) + " for " + duration(away[1] - away[0]));
   }
 
   if (run.shown < run.jobs) {
