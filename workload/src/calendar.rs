@@ -194,6 +194,19 @@ impl Calendar {
         WeekTime { week, day: weekday(day), clock }
     }
 
+    /// The submit time at which a week begins: its Monday at midnight on the local clock, or when that day begins where
+    /// clocks are changed at midnight. `None` beyond the years that calendars have.
+    pub fn start_of_week(&self, week: i64) -> Option<Span> {
+        let day = week.checked_sub(1)?.checked_mul(WEEK)?.checked_add(self.first_monday)?;
+        let Some(start) = self.start else {
+            return Some(Span::from_micros(day.checked_sub(4)?.checked_mul(DAY)?));
+        };
+        let seconds = jiff::Span::new().try_days(day).ok()?;
+        let monday = jiff::civil::date(1970, 1, 1).checked_add(seconds).ok()?;
+        let midnight = monday.to_zoned(self.zone.clone()).ok()?.timestamp().as_microsecond();
+        Some(Span::from_micros(midnight.checked_sub(start)?))
+    }
+
     /// Days since 1970 on the local calendar, and the time on the local clock.
     fn day_and_clock(&self, submit: Span) -> (i64, Span) {
         let Some(start) = self.start else {
@@ -265,6 +278,29 @@ mod tests {
         let calendar = Calendar::new(&header(Some(KTH_START), Some("Europe/Stockholm")), None).unwrap();
 
         assert_eq!(place(&calendar, 35 * 24 * HOUR), (5, 0, Span::from_secs(13 * HOUR + 31)));
+    }
+
+    /// Weeks 5 and 6 lie on either side of the end of summer time: the week between their Mondays has an hour more.
+    #[test]
+    fn a_week_begins_on_monday_at_midnight_of_the_local_clock() {
+        let hours = |weeks: i64, hours: i64| Span::from_secs((weeks * 7 * 24 + hours) * HOUR);
+        let of = |start, zone| Calendar::new(&header(start, zone), None).unwrap();
+        let kth = of(Some(KTH_START), Some("Europe/Stockholm"));
+        let first = hours(1, 0) - Span::from_secs(14 * HOUR + 31);
+        assert_eq!(kth.start_of_week(1), Some(first));
+        assert_eq!(kth.start_of_week(4), Some(first + hours(3, 0)));
+        assert_eq!(kth.start_of_week(5), Some(first + hours(4, 1)));
+        assert_eq!(of(None, None).start_of_week(3), Some(hours(2, 0)));
+        assert_eq!(of(None, None).start_of_week(0), Some(hours(-1, 0)));
+        for calendar in [&kth, &of(None, None)] {
+            for week in [-3, 1, 4, 5, 6, 300] {
+                let start = calendar.start_of_week(week).unwrap();
+                assert_eq!(calendar.place(start), WeekTime { week, day: 0, clock: Span::ZERO });
+                assert_eq!(calendar.place(start - Span::from_micros(1)).week, week - 1);
+            }
+            assert_eq!(calendar.start_of_week(i64::MAX), None);
+            assert_eq!(calendar.start_of_week(i64::MIN), None);
+        }
     }
 
     #[test]

@@ -99,11 +99,7 @@ pub fn mix(logs: &[Log], options: &MixOptions) -> Result<Mixed, SwitchError> {
     let mut taken = Vec::with_capacity(logs.len());
     for (log, number) in logs.iter().zip(0..) {
         let before = chosen.len();
-        let zone = match &options.clock {
-            Clock::Shared(zone) => Some(zone),
-            Clock::Local => None,
-        };
-        let calendar = Calendar::new(&log.header, zone)?;
+        let calendar = calendar(log, options)?;
         let source = |job: &TimedJob| Source { log: number, job: job.spec.id };
         let jobs =
             log.jobs.iter().filter_map(|job| Some((placed(job, log, &calendar, options)?, source(job))));
@@ -121,6 +117,31 @@ pub fn mix(logs: &[Log], options: &MixOptions) -> Result<Mixed, SwitchError> {
         sources.push(source);
     }
     Ok(Mixed { jobs, sources, names: logs.iter().map(|log| log.name.clone()).collect(), taken })
+}
+
+/// The first and the last week in which some log has a job, whatever the options say of weeks and weekdays; `None`
+/// without jobs.
+///
+/// # Errors
+/// As [`mix`].
+pub fn weeks(logs: &[Log], options: &MixOptions) -> Result<Option<(i64, i64)>, SwitchError> {
+    let mut found: Option<(i64, i64)> = None;
+    for log in logs {
+        let calendar = calendar(log, options)?;
+        for job in &log.jobs {
+            let week = calendar.place(job.spec.submit.since(Time::ZERO)).week;
+            found = Some(found.map_or((week, week), |(first, last)| (first.min(week), last.max(week))));
+        }
+    }
+    Ok(found)
+}
+
+fn calendar(log: &Log, options: &MixOptions) -> Result<Calendar, SwitchError> {
+    let zone = match &options.clock {
+        Clock::Shared(zone) => Some(zone),
+        Clock::Local => None,
+    };
+    Calendar::new(&log.header, zone)
 }
 
 /// The job at its place in the common weeks, `None` if it is not in the chosen ones.

@@ -1,6 +1,8 @@
 //! Parts of a log: by time, by week and weekday on the log's own clock, and by number of jobs.
 //!
-//! A slice drops records and changes none: submit times stay those of the log.
+//! A slice drops records, and begins at time 0 as a mix does ([`crate::mix`]), unless times are to be kept. Time 0 is
+//! the start of its window: Monday at midnight of its week, or [`Slice::from`] if that is later. Weekdays, an end and a
+//! number of jobs alone leave the start of the log where it is.
 
 use scheduler::Span;
 
@@ -23,34 +25,96 @@ pub struct Slice {
     pub zone: Option<Zone>,
     /// The first so many of what the other conditions leave, by (submit, job number).
     pub count: Option<usize>,
+    /// Whether submit times stay those of the log, and do not begin with the slice.
+    pub keep_times: bool,
+}
+
+/// What a slice did to a log.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sliced {
+    /// Records that were dropped.
+    pub dropped: u64,
+    /// What time of the log time 0 is.
+    pub start: Span,
+}
+
+/// Why a log has no such slice. Reads after "failed to slice …: ".
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SliceError {
+    /// The log names a zone that is not in the tz database.
+    #[error(transparent)]
+    Zone(#[from] SwitchError),
+    /// There is no job in the week.
+    #[error(
+        "there is no job in week {week}; the log has jobs in weeks {first} to {last}, 1 is the first full one"
+    )]
+    Week {
+        /// The week.
+        week: i64,
+        /// The first with a job; 0 or less before the first full one.
+        first: i64,
+        /// The last with a job.
+        last: i64,
+    },
 }
 
 impl Slice {
-    /// Drops what is not in the slice, and says how many records that were.
+    /// Drops what is not in the slice and counts the times of the rest from the start of its window, which the header's
+    /// clock follows. Unknown submit times, which are negative, stay.
     ///
     /// # Errors
-    /// If weeks or weekdays are asked for and the log names a zone that is not in the tz database.
-    pub fn apply(&self, trace: &mut Trace) -> Result<u64, SwitchError> {
+    /// If weeks or weekdays are asked for and the log names a zone that is not in the tz database, or no job is in the
+    /// week.
+    pub fn apply(&self, trace: &mut Trace) -> Result<Sliced, SliceError> {
         let before = trace.records.len();
-        if let Some(from) = self.from {
-            trace.records.retain(|record| record.submit >= from);
-        }
-        if let Some(until) = self.until {
-            trace.records.retain(|record| record.submit < until);
-        }
+        let mut start = self.from;
         if self.week.is_some() || self.weekdays.is_some() {
             let calendar = Calendar::new(&trace.header, self.zone.as_ref())?;
+            if let Some(week) = self.week {
+                let weeks = || trace.records.iter().map(|record| calendar.place(record.submit).week);
+                if let Some((first, last)) = weeks().min().zip(weeks().max())
+                    && !weeks().any(|found| found == week)
+                {
+                    return Err(SliceError::Week { week, first, last });
+                }
+                start = start.max(calendar.start_of_week(week));
+            }
             trace.records.retain(|record| {
                 let place = calendar.place(record.submit);
                 let on_day = self.weekdays.is_none_or(|days| days.contains(place.day));
                 on_day && self.week.is_none_or(|week| week == place.week)
             });
         }
+        if let Some(from) = self.from {
+            trace.records.retain(|record| record.submit >= from);
+        }
+        if let Some(until) = self.until {
+            trace.records.retain(|record| record.submit < until);
+        }
         if let Some(count) = self.count {
             trace.records.sort_by_key(|record| (record.submit, record.job));
             trace.records.truncate(count);
         }
-        Ok((before - trace.records.len()) as u64)
+        let start = start.filter(|_| !self.keep_times).unwrap_or(Span::ZERO);
+        begin_at(trace, start);
+        Ok(Sliced { dropped: (before - trace.records.len()) as u64, start })
+    }
+}
+
+/// Makes a time of the log time 0.
+fn begin_at(trace: &mut Trace, start: Span) {
+    if start == Span::ZERO {
+        return;
+    }
+    for record in &mut trace.records {
+        if record.submit >= Span::ZERO {
+            record.submit -= start;
+        }
+    }
+    // Headers know whole seconds only. A log without a clock has none afterwards either.
+    let seconds = start.as_micros().div_euclid(1_000_000);
+    if let Some(clock) = trace.header.unix_start_time.and_then(|clock| clock.checked_add(seconds)) {
+        trace.header.set_unix_start_time(clock);
     }
 }
 
@@ -61,6 +125,8 @@ mod tests {
     use crate::trace::Format;
 
     const DAY: i64 = 86_400;
+    /// Monday 1 July 2002 at midnight in Greenwich.
+    const MONDAY: i64 = 1_025_481_600;
 
     /// One job at noon of each of 21 days that start on a Monday, numbered from 0, in reverse order.
     fn three_weeks() -> Trace {
@@ -71,7 +137,7 @@ mod tests {
 
     fn kept(slice: Slice) -> Vec<i64> {
         let mut trace = three_weeks();
-        let dropped = slice.apply(&mut trace).unwrap();
+        let dropped = slice.apply(&mut trace).unwrap().dropped;
         assert_eq!(dropped as usize + trace.records.len(), 21);
         let mut jobs: Vec<i64> = trace.records.iter().map(|record| record.job).collect();
         jobs.sort_unstable();
@@ -91,5 +157,59 @@ mod tests {
         let working = Slice { week: Some(3), weekdays: Some(Weekdays::WORKING), ..Slice::default() };
         assert_eq!(kept(working), [14, 15, 16, 17, 18]);
         assert_eq!(kept(Slice { count: Some(2), from: at(DAY), ..Slice::default() }), [1, 2]);
+    }
+
+    /// When the jobs of a slice are submitted, in hours, and what time of the log its time 0 is.
+    fn times(slice: Slice, trace: &mut Trace) -> (Vec<i64>, i64) {
+        let sliced = slice.apply(trace).unwrap();
+        let hours = |span: Span| span.as_micros() / 3_600_000_000;
+        let mut found: Vec<i64> = trace.records.iter().map(|record| hours(record.submit)).collect();
+        found.sort_unstable();
+        (found, hours(sliced.start))
+    }
+
+    #[test]
+    fn a_slice_begins_at_time_0_unless_times_are_kept() {
+        let days = |days| Some(Span::from_secs(days * DAY));
+        let week = Slice { week: Some(3), weekdays: Some("wed-thu".parse().unwrap()), ..Slice::default() };
+        let kept = Slice { keep_times: true, ..week.clone() };
+        let of = |slice| times(slice, &mut three_weeks());
+
+        assert_eq!(of(week.clone()), (vec![2 * 24 + 12, 3 * 24 + 12], 14 * 24));
+        assert_eq!(of(kept), (vec![16 * 24 + 12, 17 * 24 + 12], 0));
+        assert_eq!(of(Slice { from: days(17), ..week.clone() }), (vec![12], 17 * 24));
+        assert_eq!(of(Slice { from: days(1), until: days(17), ..week }), (vec![60], 14 * 24));
+        assert_eq!(of(Slice { until: days(2), ..Slice::default() }), (vec![12, 36], 0));
+        assert_eq!(of(Slice { from: days(19), ..Slice::default() }), (vec![12, 36], 19 * 24));
+        assert_eq!(of(Slice { from: days(-1), until: days(1), ..Slice::default() }), (vec![36], -24));
+    }
+
+    /// A slice of a slice is on the same days as before, and what is not known stays unknown.
+    #[test]
+    fn the_clock_of_the_header_moves_with_time_0() {
+        let mut trace = three_weeks();
+        trace.header.push_pair("UnixStartTime", &(MONDAY + 3600).to_string());
+        trace.records.push(Record { submit: Span::from_micros(-1), ..Record::default() });
+        let all = Slice { from: Some(Span::from_secs(-DAY)), ..Slice::default() };
+        let (found, _) = times(all, &mut trace.clone());
+        assert_eq!((found[0], found[1]), (0, 36), "not known, and the first");
+
+        // The first week has begun an hour before the log, so the second is number 1.
+        let (found, start) = times(Slice { week: Some(1), ..Slice::default() }, &mut trace);
+        assert_eq!((found, start), ((0..7).map(|day| day * 24 + 13).collect(), 7 * 24 - 1));
+        assert_eq!(trace.header.unix_start_time, Some(MONDAY + 7 * DAY));
+        assert_eq!(times(Slice { week: Some(1), ..Slice::default() }, &mut trace).1, 0);
+    }
+
+    #[test]
+    fn a_week_that_the_log_does_not_have_is_refused_with_those_it_has() {
+        let refused = |week| {
+            let slice = Slice { week: Some(week), ..Slice::default() };
+            slice.apply(&mut three_weeks()).unwrap_err().to_string()
+        };
+        let expected =
+            "there is no job in week 99; the log has jobs in weeks 1 to 3, 1 is the first full one";
+        assert_eq!(refused(99), expected);
+        assert!(refused(i64::MIN).contains("weeks 1 to 3") && refused(0).contains("week 0;"));
     }
 }

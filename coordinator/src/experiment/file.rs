@@ -80,6 +80,8 @@ pub struct WrittenWorkload {
     pub count: Option<usize>,
     /// `requested` or `allocated`.
     pub size: Option<String>,
+    /// Whether times stay those of the log, and do not begin with the part of it.
+    pub keep_times: Option<bool>,
     /// `user`, `exact` or `factor:F`.
     pub estimate: Option<String>,
     /// `kill`, `extend` or `as-is`.

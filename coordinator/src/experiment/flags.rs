@@ -44,6 +44,10 @@ pub struct ExperimentArgs {
     #[arg(long, value_name = "TIME", help_heading = "Grid and workload")]
     pub until: Option<String>,
 
+    /// Keep the times of the log: time 0 is not the start of the part taken
+    #[arg(long, help_heading = "Grid and workload")]
+    pub keep_times: bool,
+
     /// Field that is a job's size: requested, allocated [default: requested]
     #[arg(long, value_name = "FIELD", help_heading = "Grid and workload")]
     pub size: Option<String>,
@@ -243,6 +247,9 @@ impl ExperimentArgs {
             if given {
                 *place = Some(false);
             }
+        }
+        if self.keep_times {
+            written.workload.keep_times = Some(true);
         }
         Ok(written)
     }

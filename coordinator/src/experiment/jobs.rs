@@ -4,9 +4,10 @@ use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use scheduler::{Grid, SiteId, Time, TimedJob};
+use scheduler::{Grid, SiteId, Span, Time, TimedJob};
 use workload::mix::{Clock, Log, MixOptions};
 use workload::prepare::{PrepareError, PrepareOptions, PrepareReport};
+use workload::slice::SliceError;
 use workload::{Trace, TraceError};
 
 use super::{Experiment, Source};
@@ -180,8 +181,11 @@ impl Reader {
             reason: error.to_string(),
         })?;
         let mut notes = repair_notes(&trace);
-        if sliced > 0 {
-            notes.push(format!("{sliced} jobs are outside the slice"));
+        if sliced.dropped > 0 {
+            notes.push(format!("{} jobs are outside the slice", sliced.dropped));
+        }
+        if sliced.start != Span::ZERO {
+            notes.push(format!("time 0 is {} s of the log, the start of the slice", sliced.start));
         }
         let prepared = workload::prepare(&trace, &experiment.prepare, experiment.grid.widest())?;
         notes.extend(prepare_notes(&prepared.report));
@@ -209,13 +213,26 @@ impl Reader {
         let mixed = workload::mix::mix(logs, &options)
             .map_err(|error| JobsError::Slice { trace: names.join(", "), reason: error.to_string() })?;
         for (name, taken) in mixed.names.iter().zip(&mixed.taken) {
+        if let Some(week) = slice.week
+            && mixed.jobs.is_empty()
+            && let Ok(Some((first, last))) = workload::mix::weeks(logs, &options)
+        {
+            let reason = SliceError::Week { week, first, last }.to_string();
+            return Err(JobsError::Slice { trace: names.join(", "), reason });
+        }
             notes.push(format!("{name}: {taken} jobs are in the mix"));
         }
         let within = |job: &TimedJob| {
             slice.from.is_none_or(|from| job.spec.submit >= Time::ZERO + from)
                 && slice.until.is_none_or(|until| job.spec.submit < Time::ZERO + until)
         };
-        let jobs = mixed.jobs.into_iter().filter(within).take(slice.count.unwrap_or(usize::MAX)).collect();
+        let jobs = mixed.jobs.into_iter().filter(within).take(slice.count.unwrap_or(usize::MAX));
+        let mut jobs: Vec<TimedJob> = jobs.collect();
+        if let Some(start) = slice.from.filter(|_| !slice.keep_times) {
+            jobs.iter_mut()
+                .for_each(|job| job.spec.submit = Time::ZERO + job.spec.submit.since(Time::ZERO + start));
+            notes.push(format!("time 0 is {start} s of the mix, the start of the slice"));
+        }
         Ok(Jobs { jobs, workload: names.join(" + "), notes })
     }
 }

@@ -361,6 +361,7 @@ fn slice(written: &Written) -> Result<Slice, ExperimentError> {
         weekdays,
         zone,
         count: workload.count,
+        keep_times: workload.keep_times.unwrap_or(false),
     })
 }
 

@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
+use anyhow::Context as _;
 use clap::{Args, ValueEnum};
+use scheduler::Span;
 use workload::batsim::{self, Version};
 use workload::prepare::{Prepared, prepared_records};
 use workload::{Trace, gwf, swf};
@@ -53,10 +55,16 @@ enum Target {
 /// Runs the command. What was dropped is said on stderr.
 pub(super) fn run(args: &ConvertArgs) -> Result<u8, Failure> {
     let mut trace = read(&args.file)?;
-    let sliced = args.slice.slice().apply(&mut trace).map_err(|error| Failure::Input(error.into()))?;
-    if sliced > 0 {
-        eprintln!("{sliced} jobs outside the slice left out, {} kept", trace.records.len());
-        trace.header.push_pair("Note", &format!("slice: {sliced} jobs left out"));
+    let sliced = args.slice.slice().apply(&mut trace);
+    let sliced = sliced.with_context(|| format!("slice {}", args.file.display())).map_err(Failure::Input)?;
+    if sliced.dropped > 0 {
+        eprintln!("{} jobs outside the slice left out, {} kept", sliced.dropped, trace.records.len());
+        trace.header.push_pair("Note", &format!("slice: {} jobs left out", sliced.dropped));
+    }
+    if sliced.start != Span::ZERO {
+        let start = format!("time 0 is {} s of the log that it is a slice of", sliced.start);
+        eprintln!("{start}; --keep-times keeps its times");
+        trace.header.push_pair("Note", &start);
     }
     let batsim = match args.to {
         Target::Swf | Target::Gwf => None,

@@ -107,6 +107,10 @@ pub(super) struct SliceArgs {
     /// Keep the first N of what is left
     #[arg(long, value_name = "N")]
     count: Option<usize>,
+
+    /// Keep the times of the log: time 0 is not the start of the slice, Monday at midnight of its week or --from
+    #[arg(long)]
+    keep_times: bool,
 }
 
 impl SliceArgs {
@@ -120,6 +124,7 @@ impl SliceArgs {
             weekdays: self.weekdays,
             zone: self.zone.clone(),
             count: self.count,
+            keep_times: self.keep_times,
         }
     }
 }
