@@ -6,7 +6,9 @@ use clap::{FromArgMatches as _, Parser, Subcommand};
 
 use crate::drive::own::NotFree;
 use crate::drive::{run, simulate};
-use crate::{bench, chaos, compare, exit, explain, journal, key, report, serve, swarm, sweep, theory, trace};
+use crate::{
+    bench, chaos, compare, exit, explain, journal, key, limits, report, serve, swarm, sweep, theory, trace,
+};
 
 /// A testbed for peer-to-peer job scheduling between parallel machines.
 #[derive(Debug, Parser)]
@@ -57,6 +59,10 @@ impl Cli {
 pub fn main() -> ExitCode {
     let cli =
         Cli::from_arg_matches(&node::environment::arguments::<Cli>()).unwrap_or_else(|error| error.exit());
+    if let Err(error) = limits::init() {
+        eprintln!("error: {error}");
+        return ExitCode::from(exit::USAGE);
+    }
     let done = match cli.command {
         Command::Simulate(args) => simulate::command(&args),
         Command::Run(args) => run::command(&args),

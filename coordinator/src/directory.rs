@@ -4,13 +4,15 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader};
+use std::io::{self, BufReader};
 use std::path::{Path, PathBuf};
 
 use scheduler::{Class, JobId, SiteId, Span, Time};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use workload::limits::{Document, Exceeded, Limit, Limits, read_line};
 
+use crate::limits;
 use crate::orders::Given;
 use crate::outputs::{EventLogError, EventReader};
 
@@ -105,6 +107,14 @@ pub enum DirectoryError {
         /// What is wrong and where.
         reason: String,
     },
+    /// It costs more than a file may, unless somebody says so.
+    #[error("read {}: {exceeded}", path.display())]
+    Limit {
+        /// The file.
+        path: PathBuf,
+        /// The limit.
+        exceeded: Exceeded,
+    },
     /// The event log cannot be read.
     #[error(transparent)]
     Events(#[from] EventLogError),
@@ -178,8 +188,15 @@ impl ResultDirectory {
 fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, DirectoryError> {
     let file =
         File::open(path).map_err(|source| DirectoryError::Open { path: path.to_path_buf(), source })?;
-    serde_json::from_reader(BufReader::new(file))
-        .map_err(|error| DirectoryError::Content { path: path.to_path_buf(), reason: error.to_string() })
+    serde_json::from_reader(BufReader::new(Document::new(file, limits::of_results().document))).map_err(
+        |error| {
+            let (path, reason) = (path.to_path_buf(), error.to_string());
+            match error.is_io().then(|| Exceeded::of(&error.into())).flatten() {
+                Some(exceeded) => DirectoryError::Limit { path, exceeded },
+                None => DirectoryError::Content { path, reason },
+            }
+        },
+    )
 }
 
 /// A row of `jobs.csv`: a job that ended or was rejected.
@@ -235,7 +252,8 @@ pub struct JobRows {
     /// Where each of [`COLUMNS`] is.
     places: [usize; COLUMNS.len()],
     line: u64,
-    text: String,
+    limits: Limits,
+    text: Vec<u8>,
     file: BufReader<File>,
 }
 
@@ -247,11 +265,13 @@ impl JobRows {
             path: path.to_path_buf(),
             places: [0; COLUMNS.len()],
             line: 1,
-            text: String::new(),
+            limits: limits::of_results(),
+            text: Vec::new(),
             file: BufReader::new(file),
         };
-        rows.file.read_line(&mut rows.text).map_err(|error| rows.wrong(error.to_string()))?;
-        let header: Vec<&str> = rows.text.trim_end().split(',').collect();
+        rows.read_line()?;
+        let header = String::from_utf8_lossy(&rows.text).into_owned();
+        let header: Vec<&str> = header.trim_end().split(',').collect();
         let mut places = [0; COLUMNS.len()];
         for (place, name) in places.iter_mut().zip(COLUMNS) {
             *place = header
@@ -267,8 +287,22 @@ impl JobRows {
         DirectoryError::Content { path: self.path.clone(), reason: format!("line {}: {reason}", self.line) }
     }
 
+    /// How long the next line is; 0 at the end.
+    fn read_line(&mut self) -> Result<usize, DirectoryError> {
+        let read = read_line(&mut self.file, &mut self.text, self.limits.line);
+        read.map_err(|error| match Exceeded::of(&error) {
+            Some(exceeded) => self.over(exceeded),
+            None => self.wrong(error.to_string()),
+        })
+    }
+
+    fn over(&self, exceeded: Exceeded) -> DirectoryError {
+        DirectoryError::Limit { path: self.path.clone(), exceeded: Exceeded { line: self.line, ..exceeded } }
+    }
+
     fn parse(&self) -> Result<JobRow, String> {
-        let text = self.text.strip_suffix('\n').ok_or("the last row is cut off")?;
+        let text = std::str::from_utf8(&self.text).map_err(|error| error.to_string())?;
+        let text = text.strip_suffix('\n').ok_or("the last row is cut off")?;
         let fields: Vec<&str> = text.split(',').collect();
         let mut values = [""; COLUMNS.len()];
         for ((value, &place), name) in values.iter_mut().zip(&self.places).zip(COLUMNS) {
@@ -304,11 +338,15 @@ impl Iterator for JobRows {
 
     fn next(&mut self) -> Option<Self::Item> {
         self.line += 1;
-        self.text.clear();
-        match self.file.read_line(&mut self.text) {
+        let most = self.limits.rows;
+        match self.read_line() {
             Ok(0) => None,
+            // The first line is the header.
+            Ok(_) if self.line - 1 > most => {
+                Some(Err(self.over(Exceeded { limit: Limit::Rows, most, line: self.line })))
+            }
             Ok(_) => Some(self.parse().map_err(|reason| self.wrong(reason))),
-            Err(error) => Some(Err(self.wrong(error.to_string()))),
+            Err(error) => Some(Err(error)),
         }
     }
 }

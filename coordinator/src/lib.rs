@@ -12,6 +12,7 @@ pub mod experiment;
 pub mod explain;
 pub mod journal;
 pub mod key;
+pub mod limits;
 pub mod orders;
 pub mod outputs;
 pub mod report;

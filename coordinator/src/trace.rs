@@ -91,7 +91,7 @@ impl From<io::Error> for Failure {
 }
 
 fn read(path: &Path) -> Result<workload::Trace, Failure> {
-    workload::read(path).map_err(|error| Failure::Input(error.into()))
+    workload::read_within(path, &crate::limits::of_logs()).map_err(|error| Failure::Input(error.into()))
 }
 
 /// Calls `write` with the file, or with stdout if there is none.

@@ -4,12 +4,13 @@
 //! The origin site is in `extra_data.site`, from 1.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{self, BufRead, Write};
+use std::io::{self, BufRead, BufReader, Write};
 
 use scheduler::{Span, TimedJob};
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::limits::{Document, Limit, Limits};
 use crate::record::Record;
 use crate::repair::Repair;
 use crate::swf::{Number, note_values};
@@ -52,16 +53,20 @@ struct Profile {
 /// Reads a whole workload.
 ///
 /// # Errors
-/// If it is not JSON of that shape, or a job's profile is missing or has no delay.
-pub fn read_trace(name: &str, text: impl BufRead) -> Result<Trace, TraceError> {
+/// If it is not JSON of that shape, is over a limit, or a job's profile is missing or has no delay.
+pub fn read_trace(name: &str, text: impl BufRead, limits: &Limits) -> Result<Trace, TraceError> {
     let structure = |problem: String| TraceError::Structure { file: name.to_string(), problem };
+    let text = BufReader::new(Document::new(text, limits.document));
     let workload: Workload = serde_json::from_reader(text).map_err(|error| {
         if error.is_io() {
-            TraceError::Io { file: name.to_string(), cause: error.into() }
+            TraceError::reading(name, 0, error.into())
         } else {
             structure(format!("not a Batsim workload: {error}; correct the file there"))
         }
     })?;
+    if workload.jobs.len() as u64 > limits.rows {
+        return Err(TraceError::over(name, 0, Limit::Rows, limits.rows));
+    }
     let mut trace = Trace::empty(name, Format::Batsim);
     trace.header.push_pair("MaxProcs", &workload.nb_res.to_string());
     let mut names = BTreeMap::new();

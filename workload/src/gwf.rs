@@ -17,7 +17,8 @@ use std::io::BufRead;
 
 use scheduler::Span;
 
-use crate::header::Header;
+use crate::header::{Header, KEPT_LINE};
+use crate::limits::{Limit, Limits, read_line};
 use crate::record::{Record, UNKNOWN_TIME};
 use crate::repair::{Repair, Repairs};
 use crate::swf::{Number, NumberError, note_values};
@@ -65,17 +66,30 @@ const LEAST_COLUMNS: usize = 8;
 /// Reads a whole log. Submit times that are Unix times are shifted, see [`Trace::shift_epoch`].
 ///
 /// # Errors
-/// If the log cannot be read, or a line is not a job.
-pub fn read_trace(name: &str, text: impl BufRead) -> Result<Trace, TraceError> {
+/// If the log cannot be read, is over a limit, or a line is not a job.
+pub fn read_trace(name: &str, mut text: impl BufRead, limits: &Limits) -> Result<Trace, TraceError> {
     let mut reader = Table::new(name);
     let mut trace = Trace::empty(name, Format::Gwf);
-    for (line, number) in text.split(b'\n').zip(1..) {
-        let line = line.map_err(|cause| TraceError::Io { file: name.to_string(), cause })?;
+    let (mut line, mut header) = (Vec::new(), 0);
+    for number in 1.. {
+        let read = read_line(&mut text, &mut line, limits.line);
+        if read.map_err(|cause| TraceError::reading(name, number, cause))? == 0 {
+            break;
+        }
         let line = line.trim_ascii_end();
         match line.trim_ascii_start().first() {
             None => {}
             Some(_) if is_header(line) => reader.set_columns(line),
-            Some(b'#' | b';') => trace.header.push(line),
+            Some(b'#' | b';') => {
+                header += KEPT_LINE + line.len() as u64;
+                if header > limits.header {
+                    return Err(TraceError::over(name, number, Limit::Header, limits.header));
+                }
+                trace.header.push(line);
+            }
+            Some(_) if trace.records.len() as u64 >= limits.rows => {
+                return Err(TraceError::over(name, number, Limit::Rows, limits.rows));
+            }
             Some(_) => trace.records.push(reader.record(line, number)?),
         }
     }

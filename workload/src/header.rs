@@ -5,6 +5,9 @@
 
 use scheduler::Site;
 
+/// Bytes that keeping a line takes beside its own.
+pub(crate) const KEPT_LINE: u64 = 32;
+
 /// A numbered queue or partition that a header declares.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Declared {

@@ -20,6 +20,7 @@ mod draw;
 pub mod generate;
 pub mod gwf;
 pub mod header;
+pub mod limits;
 pub mod lublin;
 pub mod mix;
 pub mod prepare;
@@ -31,7 +32,8 @@ pub mod swf;
 pub mod trace;
 pub mod tsafrir;
 
+pub use limits::Limits;
 pub use prepare::prepare;
 pub use record::Record;
-pub use source::{read, read_from};
+pub use source::{read, read_from, read_within};
 pub use trace::{Format, Trace, TraceError};

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use flate2::bufread::MultiGzDecoder;
 
+use crate::limits::{Bounded, Exceeded, Limit, Limits, read_line};
 use crate::trace::{Format, Trace, TraceError};
 use crate::{batsim, gwf, swf};
 
@@ -19,33 +20,50 @@ const GZIP: [u8; 2] = [0x1f, 0x8b];
 /// First bytes of a zstd frame (RFC 8878).
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
-/// Reads a whole trace from a file of any known format and compression.
+/// Reads a whole trace from a file of any known format and compression, within the limits that apply by default.
 ///
 /// # Errors
-/// If the file cannot be read, or a line is not a job.
+/// If the file cannot be read, is over a limit, or a line is not a job.
 pub fn read(path: impl AsRef<Path>) -> Result<Trace, TraceError> {
+    read_within(path, &Limits::default())
+}
+
+/// The same within other limits.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_within(path: impl AsRef<Path>, limits: &Limits) -> Result<Trace, TraceError> {
     let path = path.as_ref();
     let name = path.display().to_string();
     match File::open(path) {
-        Ok(file) => read_from(&name, file),
+        Ok(file) => read_from_within(&name, file, limits),
         Err(cause) => Err(TraceError::Io { file: name, cause }),
     }
 }
 
-/// Reads a whole trace from bytes of any known format and compression. `name` stands in messages.
+/// Reads a whole trace from bytes of any known format and compression, within the limits that apply by default. `name`
+/// stands in messages.
 ///
 /// # Errors
-/// If the bytes cannot be read, or a line is not a job.
+/// If the bytes cannot be read, are over a limit, or a line is not a job.
 pub fn read_from(name: &str, bytes: impl Read) -> Result<Trace, TraceError> {
-    let failed = |cause| TraceError::Io { file: name.to_string(), cause };
-    let mut text = decompress(bytes).map_err(failed)?;
-    let (format, head) = detect(&mut text).map_err(failed)?;
+    read_from_within(name, bytes, &Limits::default())
+}
+
+/// The same within other limits.
+///
+/// # Errors
+/// As [`read_from`].
+pub fn read_from_within(name: &str, bytes: impl Read, limits: &Limits) -> Result<Trace, TraceError> {
+    let failed = |cause| TraceError::reading(name, 0, cause);
+    let mut text = decompress(bytes, limits).map_err(failed)?;
+    let (format, head) = detect(&mut text, limits).map_err(failed)?;
     let mut text = Cursor::new(head).chain(text);
     let trace = match format {
-        Format::Swf => swf::read_trace(name, &mut text),
-        Format::Gwf => gwf::read_trace(name, &mut text),
-        Format::OpenDc => gwf::read_opendc(name, &mut text),
-        Format::Batsim => batsim::read_trace(name, &mut text),
+        Format::Swf => swf::read_trace(name, &mut text, limits),
+        Format::Gwf => gwf::read_trace(name, &mut text, limits),
+        Format::OpenDc => gwf::read_opendc(name, &mut text, limits),
+        Format::Batsim => batsim::read_trace(name, &mut text, limits),
     }?;
     if trace.records.is_empty() {
         let problem = "there is no job in it; is it a workload trace?".to_string();
@@ -54,11 +72,12 @@ pub fn read_from(name: &str, bytes: impl Read) -> Result<Trace, TraceError> {
     Ok(trace)
 }
 
-/// The plain bytes behind gzip, zstd or no compression.
+/// The plain bytes behind gzip, zstd or no compression. Reading more of them than the limits allow is an error that
+/// [`Exceeded::of`](crate::limits::Exceeded::of) knows.
 ///
 /// # Errors
 /// If the first bytes cannot be read.
-pub fn decompress<'a>(bytes: impl Read + 'a) -> io::Result<Box<dyn BufRead + 'a>> {
+pub fn decompress<'a>(bytes: impl Read + 'a, limits: &Limits) -> io::Result<Box<dyn BufRead + 'a>> {
     let mut bytes = BufReader::with_capacity(BUFFER, bytes);
     let mut head = Vec::with_capacity(ZSTD.len());
     bytes.by_ref().take(ZSTD.len() as u64).read_to_end(&mut head)?;
@@ -66,24 +85,34 @@ pub fn decompress<'a>(bytes: impl Read + 'a) -> io::Result<Box<dyn BufRead + 'a>
     let is_zstd = head.starts_with(&ZSTD);
     let whole = Cursor::new(head).chain(bytes);
     Ok(if is_gzip {
-        Box::new(BufReader::with_capacity(BUFFER, MultiGzDecoder::new(whole)))
+        let text = Bounded::expanding(whole, *limits, |bytes| Ok(MultiGzDecoder::new(bytes)))?;
+        Box::new(BufReader::with_capacity(BUFFER, text))
     } else if is_zstd {
-        Box::new(BufReader::with_capacity(BUFFER, zstd::Decoder::with_buffer(whole)?))
+        let text = Bounded::expanding(whole, *limits, zstd::Decoder::with_buffer)?;
+        Box::new(BufReader::with_capacity(BUFFER, text))
     } else {
-        Box::new(whole)
+        Box::new(BufReader::with_capacity(BUFFER, Bounded::plain(whole, *limits)))
     })
 }
 
 /// The format, and the bytes that had to be read to know it: all lines up to the first that tells.
-fn detect(text: &mut dyn BufRead) -> io::Result<(Format, Vec<u8>)> {
+fn detect(text: &mut dyn BufRead, limits: &Limits) -> io::Result<(Format, Vec<u8>)> {
     let mut head = Vec::new();
+    let mut line = Vec::new();
     loop {
-        let start = head.len();
-        if text.read_until(b'\n', &mut head)? == 0 {
+        if text.fill_buf()?.trim_ascii_start().first() == Some(&b'{') {
+            // Documents may well be one line; they have a limit of their own.
+            return Ok((Format::Batsim, head));
+        }
+        if read_line(text, &mut line, limits.line)? == 0 {
             return Ok((Format::Swf, head));
         }
-        if let Some(format) = format_of(&head[start..]) {
+        head.extend_from_slice(&line);
+        if let Some(format) = format_of(&line) {
             return Ok((format, head));
+        }
+        if head.len() as u64 > limits.header {
+            return Err(Exceeded { limit: Limit::Header, most: limits.header, line: 0 }.into());
         }
     }
 }
@@ -146,6 +175,109 @@ mod tests {
         assert_eq!(format("# a comment"), None);
         assert_eq!(format("WorkflowID, JobID, SubmitTime, RunTime"), Some(Format::OpenDc));
         assert_eq!(format("  {\"nb_res\": 4,"), Some(Format::Batsim));
+    }
+
+    /// A reader of so many bytes, which are made as they are read.
+    fn endless(unit: &'static [u8], bytes: u64) -> impl Read {
+        let mut at = 0;
+        let made = move |buffer: &mut [u8]| {
+            for byte in buffer.iter_mut() {
+                *byte = unit[at % unit.len()];
+                at += 1;
+            }
+            buffer.len()
+        };
+        struct Made<F>(F);
+        impl<F: FnMut(&mut [u8]) -> usize> Read for Made<F> {
+            fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+                Ok((self.0)(buffer))
+            }
+        }
+        Made(made).take(bytes)
+    }
+
+    fn refused(bytes: impl Read, limits: &Limits) -> Exceeded {
+        match read_from_within("t.swf", bytes, limits).unwrap_err() {
+            error @ TraceError::Limit { exceeded, .. } => {
+                let text = error.to_string();
+                assert!(text.starts_with("read trace t.swf: "), "{text}");
+                assert!(text.contains(exceeded.limit.variable()), "{text}");
+                exceeded
+            }
+            error => panic!("{error}"),
+        }
+    }
+
+    const GIB: u64 = 1 << 30;
+    const ROW: &[u8] = b"1 0 -1 60 2 -1 -1 2 120 -1 1 1 1 -1 1 1 -1 -1\n";
+
+    /// Compressed, a quarter of a GiB in many frames, which are made as quickly as one.
+    fn bomb(unit: &[u8]) -> Vec<u8> {
+        let part = unit.repeat((4 << 20) / unit.len());
+        zstd::encode_all(&part[..], 1).unwrap().repeat(64)
+    }
+
+    #[test]
+    fn what_expands_far_beyond_its_size_is_refused_after_little_of_it() {
+        let limits = Limits::default();
+        let begun = |bomb: Vec<u8>| [zstd::encode_all(LOG.as_bytes(), 1).unwrap(), bomb].concat();
+        for (bomb, expected) in [
+            (bomb(b"\0"), Limit::Line),
+            (bomb(b"\n"), Limit::Header),
+            (bomb(b"; x\n"), Limit::Header),
+            (begun(bomb(b"# x\n")), Limit::Header),
+            (begun(bomb(b"\n")), Limit::Expansion),
+            (bomb(ROW), Limit::Expansion),
+        ] {
+            assert!(bomb.len() < 200_000, "{}", bomb.len());
+            assert_eq!(refused(&bomb[..], &limits).limit, expected);
+        }
+        // A gzip file expands a thousand times at most.
+        let gzipped = gzip(&ROW.repeat((4 << 20) / ROW.len())).repeat(16);
+        assert_eq!(refused(&gzipped[..], &limits).limit, Limit::Expansion);
+        // Who trusts it may read it.
+        let trusting = Limits { expansion: 1_000_000, ..limits };
+        let rows = bomb(ROW);
+        let jobs = read_from_within("t", &rows[..rows.len() / 8], &trusting).unwrap().records.len();
+        assert_eq!(jobs, 8 * ((4 << 20) / ROW.len()));
+    }
+
+    #[test]
+    fn a_line_without_end_is_refused_in_every_format_and_names_its_line() {
+        let limits = Limits::default();
+        for beginning in [
+            "",
+            LOG,
+            "# JobID\tSubmitTime\tWaitTime\tRunTime\tNProcs\n",
+            "WorkflowID,JobID,SubmitTime,RunTime,NProcs,ReqNProcs,Dependencies\n",
+        ] {
+            let text = Cursor::new(beginning).chain(endless(b"7", GIB));
+            let exceeded = refused(text, &limits);
+            assert_eq!(exceeded.limit, Limit::Line, "{beginning}");
+            let lines = beginning.lines().count() as u64;
+            assert_eq!(exceeded.line, if lines == 0 { 0 } else { lines + 1 }, "{beginning}");
+        }
+        let document = Cursor::new("{\"nb_res\": 4, \"jobs\": [").chain(endless(b" ", GIB));
+        assert_eq!(refused(document, &limits).limit, Limit::Document);
+    }
+
+    #[test]
+    fn rows_comments_and_text_have_limits_that_can_be_lowered_and_raised() {
+        let limits = Limits { rows: 3, ..Limits::default() };
+        let three = endless(ROW, 3 * ROW.len() as u64);
+        assert_eq!(read_from_within("t", three, &limits).unwrap().records.len(), 3);
+        let four = || endless(ROW, 4 * ROW.len() as u64);
+        assert_eq!(refused(four(), &limits), Exceeded { limit: Limit::Rows, most: 3, line: 4 });
+        assert_eq!(read_from("t", four()).unwrap().records.len(), 4);
+        let text = Limits { text: 100, ..Limits::default() };
+        assert_eq!(refused(four(), &text).limit, Limit::Text);
+        for comment in [b"; x\n".as_slice(), b"# x\n"] {
+            assert_eq!(refused(endless(comment, 8 << 20), &Limits::default()).limit, Limit::Header);
+        }
+        let job = r#"{"id": 1, "subtime": 0, "res": 1, "profile": "p"},"#.repeat(4);
+        let document =
+            format!(r#"{{"nb_res": 4, "jobs": [{}], "profiles": {{}}}}"#, job.trim_end_matches(','));
+        assert_eq!(refused(document.as_bytes(), &limits).limit, Limit::Rows);
     }
 
     #[test]

@@ -17,6 +17,7 @@ pub(crate) use reader::note_values;
 
 use std::io::BufRead;
 
+use crate::limits::{Limit, Limits};
 use crate::repair::Repair;
 use crate::trace::{Format, Trace, TraceError};
 
@@ -26,15 +27,18 @@ const TRUSTED_RECORDS: u64 = 1 << 22;
 /// Reads a whole log. Submit times that are Unix times are shifted, see [`Trace::shift_epoch`].
 ///
 /// # Errors
-/// If the log cannot be read, or a line is not a job.
-pub fn read_trace(name: &str, text: impl BufRead) -> Result<Trace, TraceError> {
-    let mut reader = Reader::new(name, text);
+/// If the log cannot be read, is over a limit, or a line is not a job.
+pub fn read_trace(name: &str, text: impl BufRead, limits: &Limits) -> Result<Trace, TraceError> {
+    let mut reader = Reader::new(name, text).with_limits(*limits);
     let mut records = Vec::new();
     while let Some(record) = reader.next() {
         let record = record?;
         if records.is_empty() {
             let promised = reader.header().max_records.unwrap_or(0).min(TRUSTED_RECORDS);
             records.reserve(usize::try_from(promised).unwrap_or(0));
+        }
+        if records.len() as u64 >= limits.rows {
+            return Err(TraceError::over(name, reader.line_number(), Limit::Rows, limits.rows));
         }
         records.push(record);
     }

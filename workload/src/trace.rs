@@ -5,6 +5,7 @@ use std::io;
 use scheduler::Span;
 
 use crate::header::Header;
+use crate::limits::{Exceeded, Limit};
 use crate::record::Record;
 use crate::repair::{Repair, Repairs};
 
@@ -110,6 +111,14 @@ pub enum TraceError {
         /// What the system said.
         cause: io::Error,
     },
+    /// It costs more than a file may, unless somebody says so.
+    #[error("read trace {file}: {exceeded}")]
+    Limit {
+        /// The file.
+        file: String,
+        /// The limit.
+        exceeded: Exceeded,
+    },
     /// A field is not a number of its kind.
     #[error("read trace {file}: line {line}: field {field} ({name}) is `{value}`: {problem}")]
     Field {
@@ -149,4 +158,20 @@ pub enum TraceError {
         /// What is wrong and what helps.
         problem: String,
     },
+}
+
+impl TraceError {
+    /// What went wrong when a line was read, 0 if that is not known.
+    pub(crate) fn reading(file: &str, line: u64, cause: io::Error) -> TraceError {
+        let file = file.to_string();
+        match Exceeded::of(&cause) {
+            Some(exceeded) => TraceError::Limit { file, exceeded: Exceeded { line, ..exceeded } },
+            None => TraceError::Io { file, cause },
+        }
+    }
+
+    /// Too much of something was kept when a line was read.
+    pub(crate) fn over(file: &str, line: u64, limit: Limit, most: u64) -> TraceError {
+        TraceError::Limit { file: file.to_string(), exceeded: Exceeded { limit, most, line } }
+    }
 }

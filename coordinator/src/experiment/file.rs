@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
+use crate::limits;
+
 /// A whole file.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -78,10 +80,10 @@ pub struct WrittenWorkload {
     pub until: Option<String>,
     /// Only so many jobs.
     pub count: Option<usize>,
-    /// `requested` or `allocated`.
-    pub size: Option<String>,
     /// Whether times stay those of the log, and do not begin with the part of it.
     pub keep_times: Option<bool>,
+    /// `requested` or `allocated`.
+    pub size: Option<String>,
     /// `user`, `exact` or `factor:F`.
     pub estimate: Option<String>,
     /// `kill`, `extend` or `as-is`.
@@ -268,7 +270,8 @@ impl Written {
     /// # Errors
     /// If it cannot be read.
     pub fn read(path: &Path) -> Result<String, FileError> {
-        std::fs::read_to_string(path).map_err(|source| FileError::Read { path: path.to_path_buf(), source })
+        limits::read_text(path, limits::EXPERIMENT)
+            .map_err(|source| FileError::Read { path: path.to_path_buf(), source })
     }
 
     /// Understands what a file says, or said.

@@ -11,6 +11,7 @@ use workload::slice::SliceError;
 use workload::{Trace, TraceError};
 
 use super::{Experiment, Source};
+use crate::limits;
 
 /// The jobs that are replayed.
 #[derive(Clone, Debug)]
@@ -118,7 +119,7 @@ impl PreparedLogs {
         let widest = experiment.grid.widest();
         let (mut logs, mut notes, mut names) = (Vec::new(), Vec::new(), Vec::new());
         for (site, path) in sites {
-            let trace = workload::read(path)?;
+            let trace = workload::read_within(path, &limits::of_logs())?;
             notes.extend(repair_notes(&trace));
             let prepared = workload::prepare(&trace, &experiment.prepare, widest)?;
             notes.extend(prepare_notes(&prepared.report).into_iter().map(|note| format!("{site}: {note}")));
@@ -171,7 +172,7 @@ impl Reader {
         let mut trace = match self.traces.iter().find(|(kept, _)| kept == path) {
             Some((_, trace)) => trace.clone(),
             None => {
-                let trace = workload::read(path)?;
+                let trace = workload::read_within(path, &limits::of_logs())?;
                 keep(&mut self.traces, LOGS_KEPT, (path.to_path_buf(), trace.clone()));
                 trace
             }
@@ -212,7 +213,6 @@ impl Reader {
         };
         let mixed = workload::mix::mix(logs, &options)
             .map_err(|error| JobsError::Slice { trace: names.join(", "), reason: error.to_string() })?;
-        for (name, taken) in mixed.names.iter().zip(&mixed.taken) {
         if let Some(week) = slice.week
             && mixed.jobs.is_empty()
             && let Ok(Some((first, last))) = workload::mix::weeks(logs, &options)
@@ -220,6 +220,7 @@ impl Reader {
             let reason = SliceError::Week { week, first, last }.to_string();
             return Err(JobsError::Slice { trace: names.join(", "), reason });
         }
+        for (name, taken) in mixed.names.iter().zip(&mixed.taken) {
             notes.push(format!("{name}: {taken} jobs are in the mix"));
         }
         let within = |job: &TimedJob| {

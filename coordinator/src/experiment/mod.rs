@@ -398,7 +398,9 @@ fn load_factor(written: &Written) -> Result<f64, ExperimentError> {
 
 fn network(written: &Written, grid: &Grid) -> Result<Model, ExperimentError> {
     let names: Vec<&str> = grid.sites().iter().map(|site| site.name.as_str()).collect();
-    let read = |path: &Path| std::fs::read_to_string(path).map_err(|error| error.to_string());
+    let read = |path: &Path| {
+        crate::limits::read_text(path, crate::limits::EXPERIMENT).map_err(|error| error.to_string())
+    };
     written.network.resolve(&names, &read).map_err(|ModelError { place, reason }| {
         let place = match place.as_str() {
             "delay" => Cow::Borrowed("--delay (network.delay)"),

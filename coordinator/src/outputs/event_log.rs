@@ -4,10 +4,14 @@
 //! whole when the log is finished or dropped. `zstdcat events.jsonl.zst` shows it.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, BufWriter, Write};
+use std::io::{self, BufRead, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use scheduler::Event;
+use workload::limits::{Exceeded, Limits, read_line};
+use workload::source::decompress;
+
+use crate::limits;
 
 /// Bytes of lines that are handed to the compressor at once; arbitrary, a few hundred lines.
 const PIECE: usize = 1 << 16;
@@ -45,6 +49,14 @@ pub enum EventLogError {
         line: u64,
         /// What the system said.
         source: io::Error,
+    },
+    /// It costs more than a file may, unless somebody says so.
+    #[error("read {}: {exceeded}", path.display())]
+    Limit {
+        /// The log.
+        path: PathBuf,
+        /// The limit.
+        exceeded: Exceeded,
     },
     /// A line is no event.
     #[error("read {}: line {line}: {source}; was it written by another version?", path.display())]
@@ -132,20 +144,21 @@ impl Drop for EventLog {
 pub struct EventReader {
     path: PathBuf,
     line: u64,
-    text: String,
-    lines: BufReader<zstd::Decoder<'static, BufReader<File>>>,
+    limits: Limits,
+    text: Vec<u8>,
+    lines: Box<dyn BufRead>,
 }
 
 impl EventReader {
     /// Opens a log.
     ///
     /// # Errors
-    /// If there is no such file or it is not compressed with zstd.
+    /// If there is no such file or its first bytes cannot be read.
     pub fn open(path: &Path) -> Result<EventReader, EventLogError> {
         let wrap = |source| EventLogError::Read { path: path.to_path_buf(), line: 1, source };
-        let decoder = File::open(path).and_then(zstd::Decoder::new).map_err(wrap)?;
-        let lines = BufReader::with_capacity(PIECE, decoder);
-        Ok(EventReader { path: path.to_path_buf(), line: 0, text: String::new(), lines })
+        let limits = limits::of_results();
+        let lines = File::open(path).and_then(|file| decompress(file, &limits)).map_err(wrap)?;
+        Ok(EventReader { path: path.to_path_buf(), line: 0, limits, text: Vec::new(), lines })
     }
 }
 
@@ -154,15 +167,19 @@ impl Iterator for EventReader {
 
     fn next(&mut self) -> Option<Self::Item> {
         self.line += 1;
-        self.text.clear();
         let (path, line) = (&self.path, self.line);
-        match self.lines.read_line(&mut self.text) {
+        match read_line(&mut self.lines, &mut self.text, self.limits.line) {
             Ok(0) => None,
             Ok(_) => {
-                let event = serde_json::from_str(&self.text);
+                let event = serde_json::from_slice(&self.text);
                 Some(event.map_err(|source| EventLogError::Malformed { path: path.clone(), line, source }))
             }
-            Err(source) => Some(Err(EventLogError::Read { path: path.clone(), line, source })),
+            Err(source) => Some(Err(match Exceeded::of(&source) {
+                Some(exceeded) => {
+                    EventLogError::Limit { path: path.clone(), exceeded: Exceeded { line, ..exceeded } }
+                }
+                None => EventLogError::Read { path: path.clone(), line, source },
+            })),
         }
     }
 }

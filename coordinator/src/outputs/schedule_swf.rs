@@ -76,7 +76,7 @@ mod tests {
         let mut file = Vec::new();
         write(&mut file, &result).unwrap();
 
-        let trace = workload::swf::read_trace("schedule.swf", file.as_slice()).unwrap();
+        let trace = workload::read_from("schedule.swf", file.as_slice()).unwrap();
         assert_eq!(trace.header.processors(), Some(6));
         assert_eq!(trace.header.partitions.len(), 2);
         assert_eq!(trace.records.len(), 2);

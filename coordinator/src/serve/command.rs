@@ -6,14 +6,16 @@ use std::sync::Arc;
 use clap::Args;
 use node::telemetry::LogArgs;
 use scheduler::{Event, Grid, JobSpec, Threshold, Time, TimedJob};
+use workload::limits::{Exceeded, Limit};
 
 use super::Server;
 use super::live::{About, AboutSite, Live};
 use super::replay::Replay;
-use crate::directory::{DirectoryError, JobRow, ResultDirectory};
+use crate::directory::{DirectoryError, EVENTS, JobRow, ResultDirectory};
 use crate::drive::Interrupt;
 use crate::drive::run::LOGGED;
 use crate::exit;
+use crate::limits;
 use crate::orders::Given;
 
 /// Show a run that has ended as a page in the browser, event by event.
@@ -88,7 +90,7 @@ impl Run {
         let grid = Grid::new(sites).map_err(|error| wrong(error.to_string()))?;
         let threshold = Threshold::new(manifest.threshold_percent)
             .ok_or_else(|| wrong(format!("threshold_percent is {}", manifest.threshold_percent)))?;
-        let events = directory.events()?.collect::<Result<Vec<Event>, _>>()?;
+        let events = kept(&directory)?;
         let rows = directory.jobs()?.collect::<Result<Vec<JobRow>, _>>()?;
         let jobs: Vec<TimedJob> = rows.iter().map(job).collect();
         let about = About {
@@ -109,6 +111,20 @@ impl Run {
     fn live(&self) -> Live {
         Live::new(self.about.clone(), &self.grid, self.threshold, &self.jobs)
     }
+}
+
+/// All events, which are kept to be shown in any order of time: as many as a log may have rows.
+fn kept(directory: &ResultDirectory) -> Result<Vec<Event>, DirectoryError> {
+    let most = limits::of_results().rows;
+    let mut events = Vec::new();
+    for event in directory.events()? {
+        if events.len() as u64 >= most {
+            let exceeded = Exceeded { limit: Limit::Rows, most, line: most + 1 };
+            return Err(DirectoryError::Limit { path: directory.path().join(EVENTS), exceeded });
+        }
+        events.push(event?);
+    }
+    Ok(events)
 }
 
 /// A job as far as the page needs it; one that did not run counts as one that needs no time.

@@ -16,6 +16,7 @@ use toml::{Table, Value};
 use super::roles;
 use crate::experiment::file::Written;
 use crate::experiment::{Experiment, ExperimentError, Source};
+use crate::limits;
 
 /// Sweeps beyond this are a slip of the pen; large enough for a week of two cores.
 pub const RUNS_MAX: usize = 1_000_000;
@@ -179,7 +180,8 @@ impl Plan {
 }
 
 fn read(path: &Path) -> Result<String, SweepError> {
-    std::fs::read_to_string(path).map_err(|source| SweepError::Read { path: path.to_path_buf(), source })
+    limits::read_text(path, limits::EXPERIMENT)
+        .map_err(|source| SweepError::Read { path: path.to_path_buf(), source })
 }
 
 fn parse<T: serde::de::DeserializeOwned>(path: &Path, text: &str) -> Result<T, SweepError> {

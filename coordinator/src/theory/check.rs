@@ -60,7 +60,7 @@ pub fn command(args: &CheckArgs) -> anyhow::Result<u8> {
             Some(folder) => {
                 let number: u32 = claim.name[1..].parse()?;
                 let path = folder.join(format!("q{number:02}.toml"));
-                match std::fs::read_to_string(&path) {
+                match crate::limits::read_text(&path, crate::limits::EXPERIMENT) {
                     Ok(text) => Some(text),
                     Err(error) => {
                         eprintln!("error: failed to read {}: {error}", path.display());

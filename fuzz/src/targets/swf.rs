@@ -37,7 +37,8 @@ fn written_and_read(trace: &Trace) {
         }
     }
     let written = write(trace);
-    let again = format::read_trace("written", &written[..]).expect("what was written is a log");
+    let again = format::read_trace("written", &written[..], &workload::Limits::default())
+        .expect("what was written is a log");
     if trace.format == Format::Swf {
         assert_eq!(again.records, trace.records, "{}", String::from_utf8_lossy(&written));
     }

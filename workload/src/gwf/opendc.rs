@@ -4,6 +4,7 @@
 
 use std::io::BufRead;
 
+use crate::limits::{Limit, Limits, read_line};
 use crate::record::Record;
 use crate::repair::Repair;
 use crate::swf::{Number, NumberError, note_values};
@@ -27,17 +28,24 @@ fn names(line: &[u8]) -> Vec<String> {
 /// shifted, see [`Trace::shift_epoch`].
 ///
 /// # Errors
-/// If the trace cannot be read, a column is missing from its header, or a line is not a job.
-pub fn read_opendc(name: &str, text: impl BufRead) -> Result<Trace, TraceError> {
+/// If the trace cannot be read, is over a limit, a column is missing from its header, or a line is not a job.
+pub fn read_opendc(name: &str, mut text: impl BufRead, limits: &Limits) -> Result<Trace, TraceError> {
     let mut trace = Trace::empty(name, Format::OpenDc);
     let mut places: Option<[usize; COLUMNS.len()]> = None;
-    for (line, number) in text.split(b'\n').zip(1..) {
-        let line = line.map_err(|cause| TraceError::Io { file: name.to_string(), cause })?;
+    let mut line = Vec::new();
+    for number in 1.. {
+        let read = read_line(&mut text, &mut line, limits.line);
+        if read.map_err(|cause| TraceError::reading(name, number, cause))? == 0 {
+            break;
+        }
         let line = line.trim_ascii();
         match places {
             _ if line.is_empty() => {}
             None if is_opendc_header(line) => places = Some(find_columns(name, line)?),
             None => {}
+            Some(_) if trace.records.len() as u64 >= limits.rows => {
+                return Err(TraceError::over(name, number, Limit::Rows, limits.rows));
+            }
             Some(places) => {
                 let record = record(name, line, number, &places, &mut trace)?;
                 trace.records.push(record);

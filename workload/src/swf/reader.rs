@@ -1,6 +1,6 @@
 //! The streaming reader: one record at a time from any buffered reader, with the header on the side.
 //!
-//! It keeps one line in memory. It accepts what real logs contain and counts it; it refuses only a line of
+//! It keeps one line in memory, up to a limit, and the comments, up to another. It accepts what real logs contain and counts it; it refuses only a line of
 //! which a number cannot be read.
 
 use std::io::BufRead;
@@ -9,7 +9,8 @@ use scheduler::Span;
 
 use super::number::{Number, NumberError};
 use super::{COLUMNS, FIELDS};
-use crate::header::Header;
+use crate::header::{Header, KEPT_LINE};
+use crate::limits::{Limit, Limits, read_line};
 use crate::record::Record;
 use crate::repair::{Repair, Repairs};
 use crate::trace::TraceError;
@@ -26,6 +27,9 @@ pub struct Reader<R> {
     text: R,
     line: Vec<u8>,
     line_number: u64,
+    limits: Limits,
+    /// Bytes of the header so far.
+    header_bytes: u64,
     header: Header,
     repairs: Repairs,
     /// Submit time of the record before, to see whether the log is sorted.
@@ -41,11 +45,25 @@ impl<R: BufRead> Reader<R> {
             text,
             line: Vec::with_capacity(256),
             line_number: 0,
+            limits: Limits::default(),
+            header_bytes: 0,
             header: Header::default(),
             repairs: Repairs::default(),
             previous: Span::from_micros(i64::MIN),
             done: false,
         }
+    }
+
+    /// Keeps other limits on lines and comments.
+    #[must_use]
+    pub fn with_limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// The line that was read last, from 1.
+    pub fn line_number(&self) -> u64 {
+        self.line_number
     }
 
     /// The comments met so far: all of a usual log's once the first record is out.
@@ -65,19 +83,24 @@ impl<R: BufRead> Reader<R> {
 
     fn advance(&mut self) -> Result<Option<Record>, TraceError> {
         loop {
-            self.line.clear();
-            let read = self.text.read_until(b'\n', &mut self.line);
-            let read = read.map_err(|cause| TraceError::Io { file: self.name.clone(), cause })?;
-            if read == 0 {
+            let read = read_line(&mut self.text, &mut self.line, self.limits.line);
+            self.line_number += 1;
+            if read.map_err(|cause| TraceError::reading(&self.name, self.line_number, cause))? == 0 {
                 return Ok(None);
             }
-            self.line_number += 1;
             let end =
                 self.line.iter().rposition(|&byte| byte != b'\n' && byte != b'\r').map_or(0, |at| at + 1);
             let line = &self.line[..end];
             match line.trim_ascii_start().first() {
                 None => {}
-                Some(b';' | b'#') => self.header.push(line),
+                Some(b';' | b'#') => {
+                    self.header_bytes += KEPT_LINE + line.len() as u64;
+                    if self.header_bytes > self.limits.header {
+                        let most = self.limits.header;
+                        return Err(TraceError::over(&self.name, self.line_number, Limit::Header, most));
+                    }
+                    self.header.push(line);
+                }
                 Some(_) => {
                     let numbers = split(line).map_err(|problem| self.refuse(problem))?;
                     return self.record(numbers).map(Some);

@@ -9,11 +9,11 @@ use crate::trace::Trace;
 const PLAIN: &str = "1 10 5 60 4 -1 -1 4 120 -1 1 3 1 -1 1 1 -1 -1";
 
 fn read(text: &str) -> Trace {
-    read_trace("test.swf", text.as_bytes()).unwrap()
+    read_trace("test.swf", text.as_bytes(), &crate::Limits::default()).unwrap()
 }
 
 fn refusal(text: &str) -> String {
-    read_trace("test.swf", text.as_bytes()).unwrap_err().to_string()
+    read_trace("test.swf", text.as_bytes(), &crate::Limits::default()).unwrap_err().to_string()
 }
 
 #[test]

@@ -17,6 +17,7 @@ use super::past::Past;
 use crate::drive::own::RECORD;
 use crate::experiment::Experiment;
 use crate::experiment::jobs::Jobs;
+use crate::limits;
 use crate::orders::Given;
 use crate::outputs::replace;
 
@@ -154,7 +155,7 @@ impl Record {
     /// # Errors
     /// If nobody can go on with the run there.
     pub fn read(dir: &Path) -> Result<Record, RecordError> {
-        let text = match std::fs::read_to_string(dir.join(RECORD)) {
+        let text = match limits::read_text(&dir.join(RECORD), limits::of_results().document) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 let ended = dir.join("manifest.json").exists();
