@@ -9,6 +9,16 @@ impl Peer {
     /// # Errors
     /// The first difference, in words. Then a crash would change what this site owns or has promised.
     pub fn agrees_with(&self, durable: &Durable) -> Result<(), String> {
+        self.agrees_among_liars(durable)?;
+        self.membership.as_ref().map_or(Ok(()), |membership| membership.keeps_no_void_copy(durable))
+    }
+
+    /// The same where a site lies: one that says of a job that it was taken over, before it is submitted, makes it void
+    /// where it then waits.
+    ///
+    /// # Errors
+    /// As [`Peer::agrees_with`].
+    pub fn agrees_among_liars(&self, durable: &Durable) -> Result<(), String> {
         if durable.life != Some(self.life()) {
             return Err(format!("it is in life {}, its journal in {:?}", self.life(), durable.life));
         }

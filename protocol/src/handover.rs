@@ -26,6 +26,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use scheduler::{JobId, JobSpec, SiteId};
 use serde::{Deserialize, Serialize};
 
+use crate::journal::{first_transfer, journal_of, receiving_journal};
 use crate::lawful::COUNT_MAX;
 use crate::message::Transfer;
 
@@ -97,6 +98,13 @@ pub enum Record {
         /// The number.
         floor: u64,
     },
+    /// The receiver has lost its journal: transfers to it are numbered from here on, and no answer comes to others.
+    Renumbered {
+        /// The receiver.
+        to: SiteId,
+        /// The number of the next transfer.
+        number: u64,
+    },
 }
 
 /// One line of a [`Ledger`], for a store that keeps state instead of records.
@@ -150,6 +158,8 @@ pub enum Arrival {
 /// What one site must not forget about transfers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ledger {
+    /// How many journals this site has lost.
+    journal: u32,
     outgoing: BTreeMap<SiteId, Outgoing>,
     incoming: BTreeMap<SiteId, Incoming>,
     /// Jobs that are out, with how often they will have changed sites: job, hops, receiver, number.
@@ -176,9 +186,15 @@ impl Incoming {
     }
 }
 
+impl Outgoing {
+    fn from_number(next: u64) -> Outgoing {
+        Outgoing { next, out: BTreeMap::new() }
+    }
+}
+
 impl Default for Outgoing {
     fn default() -> Self {
-        Outgoing { next: 1, out: BTreeMap::new() }
+        Outgoing::from_number(1)
     }
 }
 
@@ -186,6 +202,16 @@ impl Ledger {
     /// A ledger without transfers.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// The site began a life. What is numbered for a journal that it lost before is not for this one.
+    pub fn began(&mut self, life: u32) {
+        self.journal = journal_of(life);
+    }
+
+    /// Whether a transfer to this site was numbered for a journal that it has lost.
+    pub fn is_of_lost_journal(&self, number: u64) -> bool {
+        receiving_journal(number) < self.journal
     }
 
     /// The ledger that these records make.
@@ -269,7 +295,8 @@ impl Ledger {
     pub fn apply(&mut self, record: &Record) {
         match *record {
             Record::Out { to, transfer } => {
-                let outgoing = self.outgoing.entry(to).or_default();
+                let first = self.first();
+                let outgoing = self.outgoing.entry(to).or_insert_with(|| Outgoing::from_number(first));
                 assert_eq!(transfer.number, outgoing.next, "transfer numbers are never reused or skipped");
                 outgoing.next += 1;
                 outgoing.out.insert(transfer.number, transfer);
@@ -287,6 +314,12 @@ impl Ledger {
                 assert!(before.is_none(), "an answer is given once");
                 incoming.seen = incoming.seen.max(number);
             }
+            Record::Renumbered { to, number } => {
+                let first = self.first();
+                let outgoing = self.outgoing.entry(to).or_insert_with(|| Outgoing::from_number(first));
+                assert!(number > outgoing.next, "numbers only grow");
+                outgoing.next = number;
+            }
             Record::Floor { from, floor } => {
                 let incoming = self.incoming.entry(from).or_default();
                 if floor > incoming.floor {
@@ -300,7 +333,7 @@ impl Ledger {
 
     /// The record that hands `job` to `to`; apply it, then send the transfer.
     pub fn grant(&self, to: SiteId, job: JobSpec, custody: Custody) -> (Record, Transfer) {
-        let number = self.outgoing.get(&to).map_or(1, |outgoing| outgoing.next);
+        let number = self.next_number(to);
         let transfer = Transfer {
             number,
             job,
@@ -313,8 +346,32 @@ impl Ledger {
         (Record::Out { to, transfer }, transfer)
     }
 
+    /// The number of the next transfer to a site.
+    pub(crate) fn next_number(&self, to: SiteId) -> u64 {
+        self.outgoing.get(&to).map_or(self.first(), |outgoing| outgoing.next)
+    }
+
+    /// The number of the first transfer to any site.
+    fn first(&self) -> u64 {
+        first_transfer(0, self.journal) + 1
+    }
+
+    /// How many journals a site has lost, as far as transfers to it are numbered by that.
+    pub(crate) fn journal_at(&self, site: SiteId) -> u32 {
+        receiving_journal(self.next_number(site))
+    }
+
+    /// The record that has a site lost so many journals; apply it.
+    pub(crate) fn renumber(&self, to: SiteId, journal: u32) -> Record {
+        Record::Renumbered { to, number: first_transfer(journal, self.journal) + 1 }
+    }
+
     /// What to do with transfer `number` that just arrived from `from`.
     pub fn arrival(&self, from: SiteId, number: u64) -> Arrival {
+        if self.is_of_lost_journal(number) {
+            // It was for a journal that is lost. Whether it was answered, nobody knows.
+            return Arrival::Settled;
+        }
         let Some(incoming) = self.incoming.get(&from) else { return Arrival::New };
         if number < incoming.floor {
             return Arrival::Settled;
@@ -342,9 +399,9 @@ impl Ledger {
 
     /// The floor to tell `to`: its smallest number still out, else the next one.
     pub fn floor_to(&self, to: SiteId) -> u64 {
-        self.outgoing
-            .get(&to)
-            .map_or(1, |outgoing| outgoing.out.first_key_value().map_or(outgoing.next, |(&number, _)| number))
+        self.outgoing.get(&to).map_or(self.first(), |outgoing| {
+            outgoing.out.first_key_value().map_or(outgoing.next, |(&number, _)| number)
+        })
     }
 
     /// Highest transfer number that arrived from `from`, 0 for none.
@@ -381,6 +438,11 @@ impl Ledger {
     /// Every transfer that is not answered, with its receiver.
     pub fn transfers_out(&self) -> impl Iterator<Item = (SiteId, &Transfer)> {
         self.outgoing.iter().flat_map(|(&to, outgoing)| outgoing.out.values().map(move |out| (to, out)))
+    }
+
+    /// Whether a transfer is out to a site that has lost its journal since.
+    pub(crate) fn is_to_lost_journal(&self, to: SiteId, number: u64) -> bool {
+        receiving_journal(number) < self.journal_at(to)
     }
 
     /// Whether a transfer is out.

@@ -29,6 +29,33 @@ pub(crate) fn first_number(life: u32) -> u64 {
     u64::from(life & 0x00ff_ffff) * NUMBERS_PER_LIFE
 }
 
+/// A site that lost its journal so often minus one does not come back again: numbers and epochs have room for so many.
+pub const JOURNALS_MAX: u32 = 16;
+
+/// Lives of one journal. The first with the next journal is numbered from there, so that others see by the number that
+/// the site knows nothing of what it was told before.
+pub const LIVES_PER_JOURNAL: u32 = 1 << 16;
+
+/// How many journals the site had lost before this life.
+pub fn journal_of(life: u32) -> u32 {
+    life / LIVES_PER_JOURNAL
+}
+
+/// So many transfers from one journal to one journal have numbers.
+const TRANSFERS_PER_JOURNALS: u64 = 1 << 52;
+
+/// Numbers of transfers from a site with the second journal to one with the first are larger.
+pub(crate) fn first_transfer(receiver: u32, sender: u32) -> u64 {
+    let [receiver, sender, journals] = [receiver, sender, JOURNALS_MAX].map(u64::from);
+    (receiver.min(journals) * journals + sender.min(journals)) * TRANSFERS_PER_JOURNALS
+}
+
+/// For which journal of its receiver a transfer was numbered.
+pub(crate) fn receiving_journal(number: u64) -> u32 {
+    let journals = number.saturating_sub(1) / TRANSFERS_PER_JOURNALS;
+    u32::try_from(journals / u64::from(JOURNALS_MAX)).unwrap_or(u32::MAX)
+}
+
 /// Where a job waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Place {
@@ -140,6 +167,7 @@ impl Durable {
             Fact::Began { life } => {
                 assert!(self.life.is_none_or(|last| last < life), "lives are counted");
                 self.life = Some(life);
+                self.ledger.began(life);
             }
             Fact::Owns { job, custody, place } => {
                 self.jobs.insert(job.id, Kept { job, custody, place, started: None });
@@ -162,7 +190,7 @@ impl Durable {
                     Record::Settled { to, number, .. } | Record::Voided { to, number } => {
                         self.routes.remove(&(to, number));
                     }
-                    Record::Tomb { .. } | Record::Floor { .. } => {}
+                    Record::Tomb { .. } | Record::Floor { .. } | Record::Renumbered { .. } => {}
                 }
             }
             Fact::Routed { to, number } => {
@@ -211,7 +239,8 @@ impl Durable {
             Some(site) if !is_site_of(grid, site) => Err(format!("job {job} is in the care of nobody")),
             _ => Ok(()),
         };
-        if self.life.is_some_and(|life| life >= EPOCH_MAX) {
+        let is_last = |life: u32| (life + 1).is_multiple_of(LIVES_PER_JOURNAL);
+        if self.life.is_some_and(|life| journal_of(life) >= JOURNALS_MAX || is_last(life)) {
             return Err("the site began more often than can be".to_string());
         }
         if self.is_new() && *self != Durable::default() {

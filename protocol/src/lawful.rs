@@ -78,8 +78,10 @@ impl Peer {
             }
             Message::Watch { seq, .. } => counts(&[*seq]),
             Message::Gossip { digests } => digests.iter().all(is_digest),
-            Message::Beat { first, known, voids, .. } => {
-                counts(&[*first, *known]) && voids.iter().all(|void| void.epoch <= EPOCH_MAX)
+            Message::Beat { life, first, known, voids, .. } => {
+                Peer::may_live(*life)
+                    && counts(&[*first, *known])
+                    && voids.iter().all(|void| void.epoch <= EPOCH_MAX)
             }
             Message::Reports { reports } => {
                 let me = self.config.site;

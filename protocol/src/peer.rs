@@ -221,7 +221,8 @@ impl Peer {
         }
     }
 
-    /// Tells the peer one thing. Drain [`Peer::poll_output`] before the next.
+    /// Tells the peer one thing. Drain [`Peer::poll_output`] before the next. Within a life `now` never goes back; it may
+    /// jump ahead, and another life may begin at any time.
     pub fn handle(&mut self, now: Time, input: Input) {
         self.wake(now);
         match input {
@@ -383,8 +384,10 @@ impl Peer {
                 self.on_recall(other, number);
             }
             Message::Floor { floor } => self.on_floor(from, floor),
-            Message::Beat { leaving, first, voids, known, .. } => {
-                self.on_beat(now, other, leaving, first, &voids, known);
+            Message::Beat { life, leaving, first, voids, known } => {
+                if self.on_journal(now, other, life) {
+                    self.on_beat(now, other, leaving, first, &voids, known);
+                }
             }
             Message::Reports { reports } => self.on_reports(now, other, reports),
             Message::Noted { reports } => self.on_noted(now, other, &reports),
@@ -580,7 +583,10 @@ impl Peer {
             Record::Tomb { answer: Answer::Accepted, .. } => self.has(Canary::AcceptedNotWritten),
             Record::Tomb { answer: Answer::Declined, .. } => self.has(Canary::DeclinedNotWritten),
             Record::Floor { .. } => self.has(Canary::FloorNotWritten),
-            Record::Out { .. } | Record::Settled { .. } | Record::Voided { .. } => false,
+            Record::Out { .. }
+            | Record::Settled { .. }
+            | Record::Voided { .. }
+            | Record::Renumbered { .. } => false,
         };
         if !forgets {
             self.write(Fact::Ledger(record));

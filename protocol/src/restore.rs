@@ -38,6 +38,16 @@ impl Peer {
         peer
     }
 
+    /// A peer in this life, with an empty journal, among others that know it.
+    pub(crate) fn with_nothing(config: PeerConfig, life: u32, now: Time) -> Peer {
+        let mut peer = Peer::at_rest(config, life, first_number(life));
+        peer.write(Fact::Began { life });
+        peer.ledger.began(life);
+        peer.event(EventKind::Recovered { life, waiting: 0, running: 0, out: 0 });
+        peer.ask_and_tell(now);
+        peer
+    }
+
     /// A peer that knows nothing yet, and the number of its life.
     fn unborn(config: PeerConfig, durable: &Durable, first: impl Fn(u32) -> u64) -> (Peer, u32) {
         let life = durable.life.map_or(0, |last| last + 1);
@@ -51,6 +61,7 @@ impl Peer {
             return;
         }
         peer.ledger = durable.ledger.clone();
+        peer.ledger.began(life);
         if peer.has(Canary::TombsForgotten) {
             peer.ledger.forget_answers();
         }
@@ -77,12 +88,17 @@ impl Peer {
             peer.routed = durable.routes.iter().map(|&(to, number)| (grid.rank(to), number)).collect();
         }
         peer.resume_transfers(now);
-        peer.fresh = true;
-        if peer.lists.is_some() {
-            peer.resume_stealing(now);
+        peer.ask_and_tell(now);
+    }
+
+    /// Others were told something by an earlier life, and told it something, that this one does not know.
+    fn ask_and_tell(&mut self, now: Time) {
+        self.fresh = true;
+        if self.lists.is_some() {
+            self.resume_stealing(now);
         }
-        if peer.pool.is_some() {
-            peer.pool_resume(now);
+        if self.pool.is_some() {
+            self.pool_resume(now);
         }
     }
 

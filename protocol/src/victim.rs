@@ -441,7 +441,13 @@ impl Peer {
     pub(crate) fn on_reply(&mut self, now: Time, thief: usize, accepted: &[u64], declined: &[u64]) {
         let site = self.site_at(thief);
         let was_full = self.is_full(thief);
+        let is_lost = |peer: &Peer, number| peer.ledger.is_to_lost_journal(site, number);
         for &number in accepted {
+            if is_lost(self, number) {
+                // What that journal accepted is lost with it.
+                self.event(EventKind::Ignored { from: site, message: MessageKind::Reply });
+                continue;
+            }
             if let Some((record, transfer)) = self.ledger.settle(site, number, Answer::Accepted) {
                 self.apply(record);
                 self.timers.cancel(Timer::Transfer(thief, number));

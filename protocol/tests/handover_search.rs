@@ -509,7 +509,7 @@ impl Site {
                 Record::Out { to, .. } | Record::Settled { to, .. } | Record::Voided { to, .. } => {
                     self.disk.ledger.out_count(to) > 0
                 }
-                Record::Tomb { .. } | Record::Floor { .. } => true,
+                Record::Tomb { .. } | Record::Floor { .. } | Record::Renumbered { .. } => true,
             }),
             _ => {}
         }

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use protocol::membership::{Report, next_epoch};
-use protocol::message::{Transfer, Void};
+use protocol::message::{Digest, Transfer, Void};
 use protocol::{Durable, Input, Interrupted, Message, Options, Output, Peer, PeerConfig, Presence};
 use scheduler::event::MessageKind;
 use scheduler::{
@@ -95,6 +95,15 @@ impl World {
     fn crash(&mut self, rank: usize) {
         self.peers[rank] = None;
         self.endings.retain(|ending| ending.2 != rank);
+    }
+
+    /// The site comes back at once, with another journal for the one that is lost.
+    fn come_back_empty(&mut self, rank: usize, lost: u32) {
+        self.crash(rank);
+        self.disks[rank] = Durable::default();
+        self.peers[rank] = Some(Peer::restore_lost(self.config(rank), lost, self.now));
+        self.carry_out(rank);
+        self.tell(rank, Input::Turn);
     }
 
     fn tell(&mut self, rank: usize, input: Input) {
@@ -216,6 +225,103 @@ fn the_home_takes_over_what_a_dead_thief_held() {
     assert!(world.any(|kind| matches!(kind, EventKind::Superseded { started: false, .. })));
     assert!(world.peers.iter().flatten().all(|peer| peer.waiting() == 0 && peer.is_quiet()));
     assert_eq!(world.peers[0].as_ref().unwrap().presence(1), Presence::Here);
+}
+
+#[test]
+fn a_site_without_its_journal_is_another_one_for_all() {
+    for strategy in ["st:50", "steal:random"] {
+        let mut world = World::new(&[4, 8], strategy);
+        world.submit(0, job(1, 4, 50));
+        world.submit(0, job(2, 3, 60));
+        world.run_until(20);
+        assert_eq!(world.starts(2), [1], "{strategy}: the larger site has it");
+        // Long before anybody could miss it, and twice, with a grant on its way.
+        world.come_back_empty(1, 1);
+        world.run_until(21);
+        world.come_back_empty(1, 2);
+        world.run_until(200);
+        assert_eq!(world.starts(2).len(), 2, "{strategy}: it runs again, under another epoch");
+        assert_eq!(world.completions(2).len(), 1, "{strategy}");
+        assert!(world.any(|kind| matches!(kind, EventKind::TookOver { holder: SiteId(2), epoch: 1, .. })));
+        // Nobody refuses the site, and it refuses nobody.
+        for id in 3..=8 {
+            world.submit(0, job(id, 3, 30));
+        }
+        world.run_until(400);
+        for id in 3..=8 {
+            assert_eq!(world.completions(id).len(), 1, "{strategy}: job {id}");
+        }
+        assert!((3..=8).any(|id| world.completions(id) == [1]), "{strategy}: it takes jobs as ever");
+        assert!(
+            world.disks.iter().all(|disk| disk.jobs.is_empty() && disk.ledger.is_settled()),
+            "{strategy}"
+        );
+        let settled = Time::from_secs(200);
+        let is_refused = |(at, _, kind): &&(Time, usize, EventKind)| {
+            *at > settled && matches!(kind, EventKind::Ignored { .. })
+        };
+        assert_eq!(world.events.iter().find(is_refused), None, "{strategy}");
+        // It goes on with the new journal, as any site does.
+        world.crash(1);
+        world.restart(1);
+        world.submit(0, job(9, 4, 30));
+        world.submit(0, job(10, 4, 30));
+        world.run_until(600);
+        assert_eq!(world.completions(9).len() + world.completions(10).len(), 2, "{strategy}");
+    }
+}
+
+#[test]
+fn a_site_without_its_journal_asks_for_what_waits_elsewhere() {
+    let mut world = World::new(&[4, 8], "common-pool");
+    for id in 1..=3 {
+        world.submit(0, job(id, 8, 30));
+    }
+    world.run_until(10);
+    assert_eq!(world.starts(1), [1], "two wait in the pool, for the only site that is wide enough");
+    world.come_back_empty(1, 1);
+    world.run_until(400);
+    for id in 1..=3 {
+        assert_eq!(world.completions(id), [1], "job {id}");
+    }
+}
+
+/// A thief has passed its job on, and both the thief and the guardian lose their journals: whoever sent the job to a
+/// site that is gone asks a guardian that remembers nothing.
+#[test]
+fn a_guardian_without_its_journal_does_not_say_that_a_job_has_ended() {
+    let mut world = World::new(&[4, 8], "st:50");
+    let guardian = SiteId(1);
+    world.come_back_empty(0, 1);
+    world.run_until(5);
+    let report = Report { job: JobId(7), guardian, epoch: 0, moves: 1, holder: SiteId(2), done: false };
+    world.letters.clear();
+    let message = Message::Reports { reports: vec![report] };
+    world.tell(0, Input::Message { from: SiteId(2), message });
+    let noted = world.letters.values().find_map(|letter| match letter {
+        (0, 1, Message::Noted { reports }) => Some(reports.clone()),
+        _ => None,
+    });
+    assert_eq!(noted, Some(vec![report]), "it notes that, and says nothing of an end");
+}
+
+/// News of a site that leaves overtakes its leaving, and whoever hears it asks a site that is not there any more.
+#[test]
+fn nobody_waits_for_ever_for_a_site_that_has_left() {
+    let mut world = World::new(&[4, 8], "steal:random");
+    world.run_until(15);
+    world.tell(0, Input::Leave);
+    world.run_until(20);
+    assert_eq!(world.peers[1].as_ref().unwrap().presence(0), Presence::Leaving);
+    world.crash(0);
+    let digest = Digest { site: SiteId(1), version: 9, age: Span::ZERO, work: 60, narrowest: 1, idle: 0 };
+    let message = Message::News { seq: 1, digest };
+    world.tell(1, Input::Message { from: SiteId(1), message });
+    world.tell(1, Input::Turn);
+    assert!(!world.peers[1].as_ref().unwrap().is_quiet(), "it asks");
+    world.run_until(300);
+    assert_eq!(world.peers[1].as_ref().unwrap().presence(0), Presence::Gone);
+    assert!(world.peers[1].as_ref().unwrap().is_quiet(), "and does not wait for ever");
 }
 
 #[test]

@@ -205,6 +205,7 @@ impl Journal {
         match *fact {
             Fact::Began { life } => {
                 self.life = life;
+                self.ledger.began(life);
                 self.put(Key::single(Single::Life), &life);
             }
             Fact::Owns { job, custody, place } => {
@@ -274,6 +275,7 @@ impl Journal {
                 self.numbers(from);
             }
             Record::Floor { from, .. } => self.numbers(from),
+            Record::Renumbered { to, number } => self.put(Key::new(Kind::Next, to.0.into(), 0), &number),
         }
     }
 

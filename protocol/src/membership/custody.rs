@@ -21,10 +21,11 @@
 use scheduler::{EventKind, JobId, JobSpec, SiteId, Time};
 use serde::{Deserialize, Serialize};
 
+use super::operator::EPOCHS_PER_ADOPTION;
 use super::{Presence, REPORTS_MAX};
 use crate::canary::Canary;
 use crate::handover::{Answer, Custody, Record};
-use crate::journal::{Fact, Place};
+use crate::journal::{Fact, JOURNALS_MAX, Place, journal_of};
 use crate::lawful::EPOCH_MAX;
 use crate::message::{Message, Transfer, Void};
 use crate::peer::Peer;
@@ -163,7 +164,7 @@ impl Peer {
         }
     }
 
-    fn report(&mut self, report: Report) {
+    pub(super) fn report(&mut self, report: Report) {
         let known = self.members().reports.get(&report.job).copied();
         if known.is_some_and(|known| {
             (known.epoch, known.moves, known.done) >= (report.epoch, report.moves, report.done)
@@ -214,7 +215,8 @@ impl Peer {
                 self.write(Fact::Ward(ward));
                 self.members().wards.insert(report.job, ward);
                 let holder = self.config.grid.rank(report.holder);
-                if self.presence(holder) == Presence::Gone {
+                // That it is here says somebody who gave it to a site which has lost its journal since.
+                if holder == self.rank || self.presence(holder) == Presence::Gone {
                     self.take_over_job(now, report.job);
                 }
             }
@@ -231,7 +233,7 @@ impl Peer {
         let here = self.custody.get(&job).map(|custody| (custody.epoch, custody.moves));
         match ward.or(here) {
             Some(known) => known > (report.epoch, report.moves.saturating_add(1)),
-            None => self.ledger.hops_out(job).is_none(),
+            None => self.ledger.hops_out(job).is_none() && !self.lost_its_journal(),
         }
     }
 
@@ -301,21 +303,29 @@ impl Peer {
         site != self.site() && self.presence(self.config.grid.rank(site)) == Presence::Gone
     }
 
-    /// Transfers from here to sites that are gone, of jobs that another site is responsible for.
+    /// Transfers from here to sites that are gone, or have lost the journal that they were for, of jobs that another site is responsible for.
     fn stuck(&self) -> Vec<(SiteId, Transfer)> {
         let mine = self.site();
         let is_stuck = |to: SiteId, out: &Transfer| {
             out.guardian.is_some_and(|guardian| guardian != mine)
-                && self.is_gone_site(to)
+                && (self.is_gone_site(to) || self.ledger.is_to_lost_journal(to, out.number))
                 && !self.is_void(out)
         };
         let out = self.ledger.transfers_out().filter(|(to, out)| is_stuck(*to, out));
         out.map(|(to, transfer)| (to, *transfer)).collect()
     }
 
+    /// The epoch under which this site takes over a job of this one. With another journal it has forgotten which it used
+    /// before, and begins in another part of those between two adoptions.
+    fn epoch_after(&self, epoch: u32) -> u32 {
+        let adopted = epoch - epoch % EPOCHS_PER_ADOPTION;
+        let part = journal_of(self.life()) * (EPOCHS_PER_ADOPTION / JOURNALS_MAX);
+        next_epoch(epoch.max(adopted.saturating_add(part)), self.site(), self.config.grid.len())
+    }
+
     /// The sender of a transfer makes the job its own.
     fn stand_in(&mut self, now: Time, to: SiteId, transfer: &Transfer) {
-        let epoch = next_epoch(transfer.epoch, self.site(), self.config.grid.len());
+        let epoch = self.epoch_after(transfer.epoch);
         if epoch <= EPOCH_MAX {
             self.assume(now, transfer.job, to, epoch);
         }
@@ -325,7 +335,7 @@ impl Peer {
         let Some(ward) = self.members().wards.get(&job).copied() else { return };
         let epoch = match self.has(Canary::SameEpoch) {
             true => ward.epoch,
-            false => next_epoch(ward.epoch, self.site(), self.config.grid.len()),
+            false => self.epoch_after(ward.epoch),
         };
         // Others would not believe a later one.
         if epoch <= EPOCH_MAX {

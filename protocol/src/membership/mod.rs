@@ -11,6 +11,7 @@
 
 mod custody;
 mod leave;
+mod loss;
 pub mod operator;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -69,6 +70,8 @@ struct Other {
     knows: u64,
     /// How many of the jobs that it took over this site knows of.
     known: u64,
+    /// How many journals it has lost.
+    journal: u32,
 }
 
 /// Whether a site is there, as another believes.
@@ -90,7 +93,7 @@ impl Membership {
         let heartbeat = options.heartbeat?;
         assert!(heartbeat > Span::ZERO, "heartbeats take time");
         let at = Time::from_micros(i64::MIN);
-        let other = Other { presence: Presence::Here, heard: at, knows: 0, known: 0 };
+        let other = Other { presence: Presence::Here, heard: at, knows: 0, known: 0, journal: 0 };
         Some(Box::new(Membership {
             heartbeat,
             patience: options.suspect_after.max(heartbeat),
@@ -152,6 +155,11 @@ impl Membership {
         if self.taken_over != durable.taken_over {
             return differs("jobs that it took over");
         }
+        Ok(())
+    }
+
+    /// No copy of a job waits that is known to have been taken over since.
+    pub(crate) fn keeps_no_void_copy(&self, durable: &Durable) -> Result<(), String> {
         let void = durable.jobs.values().find(|kept| {
             let newest = self.voids.get(&kept.job.id).copied().unwrap_or(0);
             kept.started.is_none() && kept.custody.epoch < newest
@@ -342,12 +350,16 @@ impl Peer {
 
     fn is_gone(&mut self, now: Time, rank: usize) {
         let membership = self.members();
-        membership.sites[rank].presence = Presence::Gone;
+        let was = std::mem::replace(&mut membership.sites[rank].presence, Presence::Gone);
         // One that was leaving was never suspected.
         membership.asked.remove(&rank);
         self.count_absent();
         self.event(EventKind::Gone { peer: self.site_at(rank) });
         self.fresh = true;
+        if was == Presence::Leaving {
+            // News that it sent before it left may have made this site ask it.
+            self.give_up_on(now, rank);
+        }
         if self.pool.is_some() {
             self.pool_forgets(rank);
         }

@@ -53,13 +53,19 @@ pub fn adoptions(
     adopted: &BTreeMap<JobId, u32>,
     is_there: impl Fn(SiteId) -> bool,
 ) -> Vec<Adoption> {
-    let mut newest = adopted.clone();
-    for journal in dead.values() {
-        for (&job, &epoch) in &journal.voids {
-            let known = newest.entry(job).or_default();
-            *known = epoch.max(*known);
-        }
-    }
+    adoptions_after_losses(grid, dead, adopted, is_there, |_| false)
+}
+
+/// As [`adoptions`], where some sites have lost a journal: what they were the guardian of before they know nothing of, so
+/// they count as guardians that are not there.
+pub fn adoptions_after_losses(
+    grid: &Grid,
+    dead: &BTreeMap<SiteId, &Durable>,
+    adopted: &BTreeMap<JobId, u32>,
+    is_there: impl Fn(SiteId) -> bool,
+    has_lost: impl Fn(SiteId) -> bool,
+) -> Vec<Adoption> {
+    let newest = newest_epochs(dead.values().copied(), adopted);
     let mut claims: BTreeMap<JobId, Claim> = BTreeMap::new();
     let mut claim = |claim: Claim| {
         let id = claim.job.id;
@@ -71,8 +77,9 @@ pub fn adoptions(
         }
     };
     for (&site, journal) in dead {
-        let orphaned =
-            |guardian: Option<SiteId>| guardian.is_none_or(|other| other == site || !is_there(other));
+        let orphaned = |guardian: Option<SiteId>| {
+            guardian.is_none_or(|other| other == site || !is_there(other) || has_lost(other))
+        };
         for kept in journal.jobs.values() {
             if orphaned(kept.custody.guardian) {
                 let (epoch, moves) = (kept.custody.epoch, kept.custody.moves);
@@ -81,7 +88,9 @@ pub fn adoptions(
         }
         for (to, transfer) in journal.ledger.transfers_out() {
             let arrival = dead.get(&to).map(|receiver| receiver.ledger.arrival(site, transfer.number));
+            let is_lost = dead.get(&to).is_some_and(|left| left.ledger.is_of_lost_journal(transfer.number));
             let has_it = matches!(arrival, Some(Arrival::Settled | Arrival::Answered(Answer::Accepted)));
+            let has_it = has_it && !is_lost;
             if !has_it && orphaned(transfer.guardian) {
                 let (job, epoch, moves) = (transfer.job, transfer.epoch, transfer.moves);
                 claim(Claim { job, epoch, moves, site, receiver: Some(to) });
@@ -92,10 +101,75 @@ pub fn adoptions(
         let receiver = claim.receiver.filter(|&to| is_there(to));
         let to = receiver.or_else(|| successor(grid, claim.site, &claim.job, &is_there))?;
         let known = newest.get(&claim.job.id).copied().unwrap_or(0).max(claim.epoch);
-        let epoch = (known / EPOCHS_PER_ADOPTION + 1) * EPOCHS_PER_ADOPTION;
-        Some(Adoption { job: claim.job, epoch, to })
+        Some(Adoption { job: claim.job, epoch: epoch_above(known), to })
     };
     claims.values().filter_map(adoption).collect()
+}
+
+/// What others must adopt after sites have lost their journals: of the jobs that were handed over to any site and whose
+/// end is not known, those that nobody has under their newest epoch. `journals` are those that there are, of the living
+/// and the dead; of what is on its way to one that is lost, or is not here, its sender may hear that it arrived, so it
+/// counts for nothing; nor does what arrived. Apply it when a journal was lost for the lease, and again when a site dies or loses one after that.
+///
+/// Where a job was, the operator cannot know; it may have been executed at the site that lost its journal, and its end not
+/// been heard of. So it is never handed to anybody again as a new job, but adopted under a newer epoch: at least once,
+/// never lost. It goes to another site than `lost` if one is there.
+pub fn missing(
+    grid: &Grid,
+    lost: SiteId,
+    unended: impl IntoIterator<Item = JobSpec>,
+    journals: &BTreeMap<SiteId, &Durable>,
+    adopted: &BTreeMap<JobId, u32>,
+    is_there: impl Fn(SiteId) -> bool,
+) -> Vec<Adoption> {
+    let newest = newest_epochs(journals.values().copied(), adopted);
+    let mut held: BTreeMap<JobId, u32> = BTreeMap::new();
+    let mut hold = |job: JobId, epoch: u32| {
+        let known = held.entry(job).or_default();
+        *known = epoch.max(*known);
+    };
+    for (&site, journal) in journals {
+        journal.jobs.values().for_each(|kept| hold(kept.job.id, kept.custody.epoch));
+        for (to, out) in journal.ledger.transfers_out() {
+            let Some(receiver) = journals.get(&to).map(|receiver| &receiver.ledger) else { continue };
+            let may_take = matches!(
+                receiver.arrival(site, out.number),
+                Arrival::New | Arrival::Answered(Answer::Declined)
+            );
+            if may_take && !receiver.is_of_lost_journal(out.number) {
+                hold(out.job.id, out.epoch);
+            }
+        }
+    }
+    let is_other = |other: SiteId| other != lost && is_there(other);
+    let adoption = |job: JobSpec| {
+        let known = newest.get(&job.id).copied().unwrap_or(0);
+        if held.get(&job.id).is_some_and(|&epoch| epoch >= known) {
+            return None;
+        }
+        let to = successor(grid, lost, &job, is_other).or_else(|| is_there(lost).then_some(lost))?;
+        Some(Adoption { job, epoch: epoch_above(known), to })
+    };
+    unended.into_iter().filter_map(adoption).collect()
+}
+
+fn newest_epochs<'a>(
+    journals: impl Iterator<Item = &'a Durable>,
+    adopted: &BTreeMap<JobId, u32>,
+) -> BTreeMap<JobId, u32> {
+    let mut newest = adopted.clone();
+    for journal in journals {
+        for (&job, &epoch) in &journal.voids {
+            let known = newest.entry(job).or_default();
+            *known = epoch.max(*known);
+        }
+    }
+    newest
+}
+
+/// The epoch of the next adoption of a job of which this one is known.
+fn epoch_above(known: u32) -> u32 {
+    (known / EPOCHS_PER_ADOPTION + 1) * EPOCHS_PER_ADOPTION
 }
 
 /// Who stands in for a site that is not there: the next larger one that is and can hold the job, else the widest.
@@ -193,6 +267,38 @@ mod tests {
         assert_eq!(rule(&[(1, &left), (3, &receiver)], &[]), [], "it had, and the job has ended");
         receiver.apply(&owns(job(1, 2), Some(SiteId(1))));
         assert_eq!(rule(&[(1, &left), (3, &receiver)], &[]), [(1, 1, 2)]);
+    }
+
+    #[test]
+    fn what_a_site_that_lost_its_journal_may_have_had_is_adopted_by_others_under_a_newer_epoch() {
+        let mut thief = Durable::default();
+        thief.apply(&owns(job(2, 2), Some(SiteId(1))));
+        let mut sender = Durable::default();
+        out(&mut sender, 1, job(3, 2), 3);
+        sender.apply(&Fact::TookOver(Void { job: JobId(4), epoch: EPOCHS_PER_ADOPTION + 5 }));
+        out(&mut sender, 2, job(5, 2), 3);
+        let mut empty = Durable::default();
+        empty.ledger.began(crate::journal::LIVES_PER_JOURNAL);
+        let journals = BTreeMap::from([(SiteId(1), &empty), (SiteId(2), &thief), (SiteId(3), &sender)]);
+        let unended = [job(1, 2), job(2, 2), job(3, 2), job(4, 8), job(5, 2)];
+        let list = |is_there: fn(SiteId) -> bool| {
+            let list = missing(&grid(), SiteId(1), unended, &journals, &BTreeMap::new(), is_there);
+            list.iter().map(|to| (to.job.id.0, to.epoch / EPOCHS_PER_ADOPTION, to.to.0)).collect::<Vec<_>>()
+        };
+        let without = [(1, 1, 2), (3, 1, 2), (4, 2, 3)];
+        assert_eq!(list(|_| true), without, "one is at another site, and one on its way to it");
+        assert_eq!(list(|site| site == SiteId(1)), [(1, 1, 1), (3, 1, 1), (4, 2, 1)], "nobody else is there");
+        assert_eq!(list(|_| false), []);
+    }
+
+    #[test]
+    fn a_guardian_that_lost_its_journal_takes_nothing_over() {
+        let left = journal(&[owns(job(1, 2), Some(SiteId(2)))]);
+        let dead = BTreeMap::from([(SiteId(1), &left)]);
+        let list = |has_lost: fn(SiteId) -> bool| {
+            adoptions_after_losses(&grid(), &dead, &BTreeMap::new(), |site| site != SiteId(1), has_lost).len()
+        };
+        assert_eq!((list(|_| false), list(|site| site == SiteId(2))), (0, 1));
     }
 
     #[test]

@@ -1,0 +1,93 @@
+//! A site that begins again without its journal: for all others another site of the same name.
+//!
+//! The operator says how many journals the site has lost ([`Peer::restore_lost`]). Its lives are numbered from there, and
+//! each `Beat` says the life, so that whoever hears one knows:
+//!
+//! | other site | when it hears of the new journal | then |
+//! |---|---|---|
+//! | guardian of a job that was there | | owned, under its next epoch, as if the site were gone |
+//! | a transfer is out to the lost journal | | the same, or asked of the guardian, who may know that the job went on |
+//! | a `Reports` is on its way that says that a job is there | | it says instead that nobody has the job |
+//! | transfers from then on | | are numbered anew; the site looks at no older one and never answers it |
+//! | an answer of the lost journal | | ignored: what it accepted is lost |
+//!
+//! What the site itself was responsible for only the operator can know; see [`super::operator::missing`]. As a guardian it
+//! says of no job that it does not know that it has ended.
+
+use scheduler::{EventKind, Span, Time};
+
+use super::custody::Report;
+use crate::config::PeerConfig;
+use crate::journal::{JOURNALS_MAX, LIVES_PER_JOURNAL, journal_of};
+use crate::peer::Peer;
+
+impl Peer {
+    /// A peer whose site has lost so many journals, counted from 1, and begins with an empty one. Drain
+    /// [`Peer::poll_output`], then give it a turn. From then on [`Peer::restore`] goes on with the new journal.
+    ///
+    /// Others take over what the site had, so this needs [`crate::Options::heartbeat`] and [`crate::Options::lease`]:
+    /// without them a site whose journal is lost must not come back.
+    ///
+    /// # Panics
+    /// If nobody would take over, or the site lost more journals than [`JOURNALS_MAX`] allows.
+    pub fn restore_lost(config: PeerConfig, journal: u32, now: Time) -> Peer {
+        assert!((1..JOURNALS_MAX).contains(&journal), "so many journals cannot be told apart");
+        let options = &config.options;
+        assert!(
+            options.heartbeat.is_some() && options.lease.is_some(),
+            "nobody would take over what is lost"
+        );
+        let life = journal * LIVES_PER_JOURNAL;
+        Peer::with_nothing(config, life, now)
+    }
+
+    /// Whether this site knows nothing of what it was told before it lost a journal.
+    pub(super) fn lost_its_journal(&self) -> bool {
+        journal_of(self.life()) > 0
+    }
+
+    /// Whether a site can be in this life.
+    pub(crate) fn may_live(life: u32) -> bool {
+        journal_of(life) < JOURNALS_MAX
+    }
+
+    /// A site says in which life it is. False if it is one with a journal that it has lost since.
+    pub(crate) fn on_journal(&mut self, now: Time, rank: usize, life: u32) -> bool {
+        let Some(membership) = &mut self.membership else { return true };
+        let journal = journal_of(life);
+        let other = &mut membership.sites[rank];
+        if journal < other.journal {
+            return false;
+        }
+        if journal > other.journal {
+            other.journal = journal;
+            // What it took over is numbered anew.
+            other.known = 0;
+        }
+        if membership.lease.is_some() && self.ledger.journal_at(self.site_at(rank)) < journal {
+            self.on_loss(now, rank, journal);
+        }
+        true
+    }
+
+    /// The site of this rank has lost its journal.
+    fn on_loss(&mut self, now: Time, rank: usize, journal: u32) {
+        let site = self.site_at(rank);
+        self.apply(self.ledger.renumber(site, journal));
+        self.event(EventKind::Gone { peer: site });
+        self.event(EventKind::Heard { peer: site, after: Span::ZERO });
+        let untold: Vec<Report> = self
+            .members()
+            .reports
+            .values()
+            .filter(|report| report.holder == site && report.guardian != site && !report.done)
+            .copied()
+            .collect();
+        for report in untold {
+            // Its guardian may hear this after it has taken over what was there.
+            let moves = report.moves.saturating_add(1);
+            self.report(Report { holder: report.guardian, moves, ..report });
+        }
+        self.take_over_from(now, rank);
+    }
+}
