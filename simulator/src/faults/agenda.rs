@@ -11,6 +11,8 @@ pub(super) enum Coming {
     Fault(usize),
     /// The operator looks who is gone for good.
     Operator,
+    /// Another coordinator goes on.
+    Attach,
     Restart {
         rank: usize,
         process: u32,
@@ -41,7 +43,11 @@ impl Coming {
     pub(super) fn class(&self, per_event: bool) -> u8 {
         match self {
             Coming::Heal => 0,
-            Coming::Fault(_) | Coming::Operator | Coming::Restart { .. } | Coming::Resume { .. } => 1,
+            Coming::Fault(_)
+            | Coming::Operator
+            | Coming::Attach
+            | Coming::Restart { .. }
+            | Coming::Resume { .. } => 1,
             Coming::Written { .. } => 2,
             Coming::Executed { .. } if per_event => 4,
             Coming::Executed { .. } => 3,

@@ -3,7 +3,7 @@
 use protocol::{Discovery, Peer, Presence};
 use scheduler::ideal::closed_form;
 use scheduler::waiting::WaitingList;
-use scheduler::{JobId, Order, Selection, Strategy};
+use scheduler::{JobId, JobSpec, Order, Selection, Strategy};
 
 use super::site::{Site, Stay};
 use super::watch::{Broken, Check};
@@ -12,6 +12,9 @@ use super::world::World;
 impl World<'_> {
     /// Every job has ended, nobody waits for an answer, and all that is left is asking in vain.
     pub(super) fn is_over(&self) -> bool {
+        if self.liar.is_some() {
+            return self.is_over_with_a_liar();
+        }
         let options = &self.scenario.options;
         // Baselines repeat what they have others watch for until there is news.
         let watches = matches!(self.scenario.strategy, Strategy::Balance(_)) && options.retry.is_some();
@@ -30,6 +33,22 @@ impl World<'_> {
         (ended || self.unfinished().is_none())
             && self.members().all(|site| self.has_nothing_to_do(site))
             && self.disagreement().is_none()
+    }
+
+    /// With a liar nobody ever need be at rest. It is over when every job has ended that must.
+    fn is_over_with_a_liar(&self) -> bool {
+        self.healed && !self.operator_acts() && self.unfinished().is_none()
+    }
+
+    /// Whether jobs that a liar has nothing to do with end all the same: they run at home, and nobody need be asked.
+    /// A liar can decide for a global queue or a common pool, and have others wait for it that steal before they start
+    /// what is their own.
+    fn ends_in_spite_of_a_liar(&self) -> bool {
+        match self.scenario.strategy {
+            Strategy::Local => true,
+            Strategy::Steal(steal) | Strategy::StealGreedy(steal) => !steal.order.stolen_first(),
+            _ => false,
+        }
     }
 
     /// Whether a site waits for nothing. With a global queue those go on asking whose offer nobody can take.
@@ -67,8 +86,12 @@ impl World<'_> {
             !takes_over && self.sites.iter().any(|site| matches!(site.stay, Stay::Dead(_)) && has(site))
         };
         let open = self.scenario.jobs.iter().map(|job| job.spec);
-        let mut open =
-            open.filter(|job| !self.watch.has_ended(job.id) && job.processors <= widest && !is_lost(job.id));
+        let must = |job: &JobSpec| {
+            self.liar.is_none() || (self.ends_in_spite_of_a_liar() && self.watch.is_promised(job.id))
+        };
+        let mut open = open.filter(|job| {
+            !self.watch.has_ended(job.id) && job.processors <= widest && !is_lost(job.id) && must(job)
+        });
         open.next().map(|job| job.id)
     }
 
@@ -120,6 +143,9 @@ impl World<'_> {
             let what = format!("{left} jobs have not ended, the first is job {job}{why}");
             return self.broken(Check::Unfinished, what);
         }
+        if self.liar.is_some() {
+            return Ok(());
+        }
         self.check_stranded()?;
         self.tally.stranded = left as u64;
         for (rank, site) in self.sites.iter().enumerate().filter(|(_, site)| site.is_member()) {
@@ -169,6 +195,9 @@ impl World<'_> {
     /// Nothing is under way, and a site does not take a job of its list that it has room for.
     pub(super) fn check_starvation(&self) -> Result<(), Broken> {
         let Strategy::Steal(steal) = self.scenario.strategy else { return Ok(()) };
+        if self.liar.is_some() {
+            return Ok(());
+        }
         let options = &self.scenario.options;
         let proved = steal.order == Order::default()
             && steal.select == Selection::default()

@@ -6,7 +6,10 @@
 
 mod agenda;
 mod clock;
+mod coordinator;
+mod disks;
 mod ending;
+mod liar;
 mod operating;
 mod processes;
 mod scenario;

@@ -2,19 +2,20 @@
 
 use std::collections::BTreeMap;
 
-use protocol::membership::operator::{adoptions, successor};
+use protocol::membership::operator::{adoptions_after_losses, missing, successor};
 use protocol::{Durable, Input};
 use scheduler::event::{BeginCause, EndCause};
 use scheduler::{Event, EventKind, JobId, JobSpec, SiteId, Span, Time};
 
 use super::agenda::Coming;
+use super::scenario::Mistake;
 use super::site::Stay;
 use super::watch::{Broken, Check};
 use super::world::World;
 
 impl World<'_> {
     /// How long until users and the operator give a dead site up.
-    fn patience(&self) -> Span {
+    pub(super) fn patience(&self) -> Span {
         let options = &self.scenario.options;
         options.lease.map_or(options.suspect_after, |lease| lease.max(options.suspect_after))
     }
@@ -23,6 +24,10 @@ impl World<'_> {
     pub(super) fn operator_acts(&self) -> bool {
         let waits = |stay| matches!(stay, Stay::Dead(at) if at.saturating_add(self.patience()) >= self.now);
         let anybody = self.sites.iter().any(|site| site.is_member());
+        let pending = |&lost: &Time| lost.saturating_add(self.patience()) >= self.now;
+        if self.coordinator.is_away() || (anybody && self.coordinator.losses.iter().any(pending)) {
+            return true;
+        }
         anybody && self.sites.iter().any(|site| waits(site.stay) || !site.adopting.is_empty())
     }
 
@@ -80,7 +85,9 @@ impl World<'_> {
                 continue;
             }
             let disk = &site.disk;
-            if !disk.jobs.is_empty() || !disk.ledger.is_settled() || !disk.wards.is_empty() {
+            if self.liar.is_none()
+                && (!disk.jobs.is_empty() || !disk.ledger.is_settled() || !disk.wards.is_empty())
+            {
                 let site = self.scenario.grid.at_rank(rank);
                 let (jobs, out) = (disk.jobs.len(), disk.ledger.transfers_out().count());
                 let what = format!(
@@ -114,7 +121,24 @@ impl World<'_> {
             false => successor(&grid, grid.at_rank(rank), &job, stays).map_or(rank, |site| grid.rank(site)),
         };
         self.sites[to].users.insert(job.id, job);
-        self.tell(to, Input::Submitted(job), true, sink)
+        if self.gives_order() { self.hand_over(to, job, sink) } else { Ok(()) }
+    }
+
+    /// A site is handed a job, unless it says that it has had it.
+    pub(super) fn hand_over(
+        &mut self,
+        rank: usize,
+        job: JobSpec,
+        sink: &mut dyn FnMut(&Event),
+    ) -> Result<(), Broken> {
+        if self.liar.as_ref().is_some_and(|liar| liar.is_at(&self.scenario.grid, rank)) {
+            self.watch.taint(job.id);
+        }
+        if self.sites[rank].handed.contains(&job.id) && self.mistake != Some(Mistake::HandsOverAgain) {
+            self.sites[rank].users.remove(&job.id);
+            return Ok(());
+        }
+        self.tell(rank, Input::Submitted(job), true, sink)
     }
 
     /// Users whose site is not one any more turn to others.
@@ -124,6 +148,10 @@ impl World<'_> {
                 continue;
             }
             for job in std::mem::take(&mut self.sites[rank].users).into_values() {
+                // What it had, its journal says.
+                if self.sites[rank].handed.contains(&job.id) {
+                    continue;
+                }
                 self.bring(rank, job, sink)?;
             }
         }
@@ -132,6 +160,9 @@ impl World<'_> {
 
     /// The operator looks who died so long ago that nobody waits any more.
     pub(super) fn operate(&mut self, sink: &mut dyn FnMut(&Event)) -> Result<(), Broken> {
+        if self.coordinator.is_away() {
+            return Ok(());
+        }
         self.move_users(sink)?;
         if self.scenario.options.lease.is_none() {
             return Ok(());
@@ -149,12 +180,34 @@ impl World<'_> {
             .collect();
         let is_there = |site: SiteId| self.sites[grid.rank(site)].is_member();
         let is_told = |job: JobId| self.sites.iter().any(|site| site.adopting.contains_key(&job));
-        let mut list = adoptions(&grid, &dead, &self.adopted, is_there);
+        let has_lost = |site: SiteId| self.sites[grid.rank(site)].losses > 0;
+        let mut list = adoptions_after_losses(&grid, &dead, &self.adopted, is_there, has_lost);
+        let lost_long_ago = |&at: &Time| at.saturating_add(patience) <= self.now;
+        if self.coordinator.losses.iter().any(lost_long_ago)
+            && self.mistake != Some(Mistake::MissingForgotten)
+        {
+            let journals = (0..self.sites.len()).map(|rank| (grid.at_rank(rank), &self.sites[rank].disk));
+            let journals: BTreeMap<SiteId, &Durable> = journals.collect();
+            let is_listed = |job: &JobSpec| list.iter().any(|adoption| adoption.job.id == job.id);
+            let unended = self.scenario.jobs.iter().map(|job| job.spec);
+            let unended = unended.filter(|job| self.watch.is_taken(job.id) && !is_listed(job));
+            // Who lost it counts for none that is preferred: the jobs are told apart by their epoch.
+            let first = (0..self.sites.len()).find(|&rank| self.sites[rank].losses > 0);
+            let site = grid.at_rank(first.expect("a disk was lost"));
+            let missing = missing(&grid, site, unended, &journals, &self.adopted, is_there);
+            list.extend(missing);
+        }
         list.retain(|adoption| !is_told(adoption.job.id));
+        for adoption in &list {
+            let rank = grid.rank(adoption.to);
+            self.sites[rank].adopting.insert(adoption.job.id, (adoption.job, adoption.epoch));
+        }
         for adoption in list {
             let rank = grid.rank(adoption.to);
             let (job, epoch) = (adoption.job, adoption.epoch);
-            self.sites[rank].adopting.insert(job.id, (job, epoch));
+            if !self.gives_order() {
+                return Ok(());
+            }
             self.tell(rank, Input::Adopt { job, epoch }, true, sink)?;
         }
         Ok(())

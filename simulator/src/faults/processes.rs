@@ -48,7 +48,34 @@ impl World<'_> {
             Fault::Leave { site, .. } => self.leave(self.scenario.grid.rank(site), sink),
             Fault::Join { site, .. } => self.join(self.scenario.grid.rank(site), sink),
             // These are looked up where they matter.
-            Fault::Cut(_) | Fault::Noise(_) | Fault::Clock { .. } | Fault::SlowDisk { .. } => Ok(()),
+            Fault::Cut(_)
+            | Fault::Noise(_)
+            | Fault::Clock { .. }
+            | Fault::SlowDisk { .. }
+            | Fault::FullDisk { .. } => Ok(()),
+            Fault::Step { site, by, .. } => {
+                let rank = self.scenario.grid.rank(site);
+                let site = &mut self.sites[rank];
+                if by < Span::ZERO && site.peer.is_some() {
+                    // Within a life time does not run backwards: the next one sees it.
+                    site.set_back += by;
+                    return Ok(());
+                }
+                site.clock.offset += by;
+                if self.mistake != Some(Mistake::StepsUnseen) {
+                    self.set_wake(rank);
+                }
+                Ok(())
+            }
+            Fault::LostDisk { site, down, .. } => self.lose_disk(self.scenario.grid.rank(site), down, sink),
+            Fault::Coordinator { down, torn, .. } => {
+                self.strike_coordinator(down, torn);
+                Ok(())
+            }
+            Fault::Liar { site, percent, .. } => {
+                self.begins_to_lie(site, percent);
+                Ok(())
+            }
         }
     }
 
@@ -119,6 +146,8 @@ impl World<'_> {
         if let Some(how) = how {
             self.say(rank, EventKind::Begun { how }, sink);
         }
+        let site = &mut self.sites[rank];
+        site.clock.offset += std::mem::take(&mut site.set_back);
         let scenario = self.scenario;
         let config = PeerConfig {
             site: scenario.grid.at_rank(rank),
@@ -130,22 +159,37 @@ impl World<'_> {
             seed: scenario.seed,
         };
         let before = self.sites[rank].disk.clone();
-        self.tally.restarts += u64::from(!before.is_new());
+        let is_lost = before.is_new() && self.sites[rank].losses > 0;
+        self.tally.restarts += u64::from(!before.is_new() || is_lost);
         if self.agreement
+            && !is_lost
             && let Err(what) = before.check(&config)
         {
             return self.broken(Check::Restart, format!("site {} refuses its journal: {what}", config.site));
         }
-        let peer = self.restored(config, &before, self.sites[rank].clock.shows(self.now));
+        let peer = match is_lost && self.mistake != Some(Mistake::LossForgotten) {
+            true => self.reborn(config, self.sites[rank].losses, self.sites[rank].clock.shows(self.now)),
+            false => self.restored(config, &before, self.sites[rank].clock.shows(self.now)),
+        };
         self.sites[rank].peer = Some(peer);
         self.restless.insert(rank);
         self.carry_out(rank, sink)?;
         self.check_restart(rank, &before)?;
         let users: Vec<JobSpec> = self.sites[rank].users.values().copied().collect();
         for job in users {
-            self.tell(rank, Input::Submitted(job), true, sink)?;
+            self.hand_over(rank, job, sink)?;
         }
         self.remind(rank, sink)
+    }
+
+    fn reborn(&self, config: PeerConfig, losses: u32, now: Time) -> Peer {
+        #[cfg_attr(not(feature = "canary"), expect(unused_mut, reason = "only a canary changes it"))]
+        let mut peer = Peer::restore_lost(config, losses, now);
+        #[cfg(feature = "canary")]
+        if let Some(canary) = self.canary {
+            peer.set_canary(canary);
+        }
+        peer
     }
 
     #[cfg(not(feature = "canary"))]
@@ -195,6 +239,7 @@ impl World<'_> {
 
     pub(super) fn heal(&mut self, sink: &mut dyn FnMut(&Event)) -> Result<(), Broken> {
         self.healed = true;
+        self.attach(sink)?;
         for rank in 0..self.sites.len() {
             self.sites[rank].armed = None;
             self.resume(rank, sink)?;

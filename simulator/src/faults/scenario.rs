@@ -56,6 +56,18 @@ pub enum Mistake {
     JobsOutliveProcess,
     /// A user's job comes before its submission.
     SubmitEarly,
+    /// What could not be written on a full disk is taken for written.
+    FullDiskIgnored,
+    /// A site that has lost its disk begins as one that never had a journal.
+    LossForgotten,
+    /// The operator does not look for jobs that a lost disk had.
+    MissingForgotten,
+    /// Whoever goes on for the operator decides anew who adopts what.
+    NothingNoted,
+    /// Whoever goes on hands jobs over again that sites have had.
+    HandsOverAgain,
+    /// A process is woken by true time, as if its clock could not be set anew.
+    StepsUnseen,
 }
 
 /// What a run did.
@@ -89,6 +101,14 @@ pub struct Tally {
     pub ran_twice: u64,
     /// Jobs too wide for every site that was left in the end.
     pub stranded: u64,
+    /// Disks that were lost.
+    pub disks_lost: u64,
+    /// Processes that ended because their disk was full.
+    pub disks_full: u64,
+    /// Coordinators that ended.
+    pub coordinators: u64,
+    /// Lies told.
+    pub lies: u64,
     /// Jobs that executed when their process ended.
     pub interrupted: u64,
     /// Jobs that changed owner.
@@ -116,6 +136,10 @@ impl Tally {
         self.adopted += other.adopted;
         self.ran_twice += other.ran_twice;
         self.stranded += other.stranded;
+        self.disks_lost += other.disks_lost;
+        self.disks_full += other.disks_full;
+        self.coordinators += other.coordinators;
+        self.lies += other.lies;
         self.interrupted += other.interrupted;
         self.moved += other.moved;
         self.jobs += other.jobs;

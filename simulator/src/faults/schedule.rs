@@ -57,6 +57,53 @@ pub enum Fault {
         /// So many microseconds too fast in each second.
         drift_ppm: i64,
     },
+    /// A site's clock is set anew: from then on it shows more, or less, than it would. A process whose clock is set back
+    /// does not see that, as its time never runs backwards; the next one does.
+    Step {
+        /// Where.
+        site: SiteId,
+        /// When.
+        at: Time,
+        /// By how much.
+        by: Span,
+    },
+    /// A disk has no room: the process ends at the first write, and each that begins until there is room again.
+    FullDisk {
+        /// Where.
+        site: SiteId,
+        /// From then on.
+        at: Time,
+        /// Until then.
+        until: Time,
+    },
+    /// A disk is lost and with it all that the site knew. It comes back, see [`protocol::membership`].
+    LostDisk {
+        /// Where.
+        site: SiteId,
+        /// When.
+        at: Time,
+        /// How long until it begins again.
+        down: Span,
+    },
+    /// Whoever hands jobs over and plays the operator ends, in the middle of what it does next or at that instant. Nobody
+    /// begins processes again, brings jobs or gives orders until another goes on with what it had noted.
+    Coordinator {
+        /// When.
+        at: Time,
+        /// How long until another goes on.
+        down: Span,
+        /// In the middle of the next thing it does: so many orders still reach their sites.
+        torn: Option<u8>,
+    },
+    /// What a site says is not what it means.
+    Liar {
+        /// Where.
+        site: SiteId,
+        /// From then on, until all is healed.
+        at: Time,
+        /// So many of a hundred messages are lies.
+        percent: u8,
+    },
     /// What a site writes takes its time, and everything else that it wants done waits for it.
     SlowDisk {
         /// Where.
@@ -88,8 +135,12 @@ impl Fault {
             | Fault::Leave { site, .. }
             | Fault::Join { site, .. }
             | Fault::Clock { site, .. }
+            | Fault::Step { site, .. }
+            | Fault::FullDisk { site, .. }
+            | Fault::LostDisk { site, .. }
+            | Fault::Liar { site, .. }
             | Fault::SlowDisk { site, .. } => Some(*site),
-            Fault::Cut(_) | Fault::Noise(_) => None,
+            Fault::Cut(_) | Fault::Noise(_) | Fault::Coordinator { .. } => None,
         }
     }
 }
@@ -100,7 +151,10 @@ pub(crate) fn links(network: &Model, faults: &[Fault], healed: Option<Time>) -> 
     for fault in faults {
         match fault {
             Fault::Cut(cut) => model.cuts.push(cut.clone()),
-            Fault::Noise(properties) => model.properties = *properties,
+            Fault::Noise(properties) => {
+                let bandwidth = network.properties.bandwidth;
+                model.properties = Properties { bandwidth, ..*properties };
+            }
             _ => {}
         }
     }

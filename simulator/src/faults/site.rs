@@ -1,6 +1,6 @@
 //! One site: a process that may be gone, a disk that stays, and users who keep their jobs until it has them.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use protocol::{Durable, Fact, Input, Output, Peer};
 use scheduler::{JobId, JobSpec, Span, Time};
@@ -43,6 +43,8 @@ pub(super) enum Stay {
 #[derive(Clone, Debug)]
 pub(super) struct Site {
     pub(super) clock: Clock,
+    /// By how much it was set back in this life, which the next one sees.
+    pub(super) set_back: Span,
     pub(super) stay: Stay,
     /// None while the process is down.
     pub(super) peer: Option<Peer>,
@@ -59,6 +61,10 @@ pub(super) struct Site {
     pub(super) writing: VecDeque<Call>,
     /// Jobs of users that are not durable here yet.
     pub(super) users: BTreeMap<JobId, JobSpec>,
+    /// Jobs that users brought and that were durable here: whoever brings one again is told so.
+    pub(super) handed: BTreeSet<JobId>,
+    /// How many disks it has lost.
+    pub(super) losses: u32,
     /// Jobs that the operator lets it adopt, with their epochs, until that is durable.
     pub(super) adopting: BTreeMap<JobId, (JobSpec, u32)>,
     pub(super) armed: Option<Armed>,
@@ -70,6 +76,7 @@ impl Site {
     pub(super) fn new(clock: Clock) -> Site {
         Site {
             clock,
+            set_back: Span::ZERO,
             stay: Stay::Member,
             peer: None,
             process: 0,
@@ -79,6 +86,8 @@ impl Site {
             ahead: Durable::default(),
             writing: VecDeque::new(),
             users: BTreeMap::new(),
+            handed: BTreeSet::new(),
+            losses: 0,
             adopting: BTreeMap::new(),
             armed: None,
             wake: None,

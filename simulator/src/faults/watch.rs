@@ -136,11 +136,19 @@ pub(crate) struct Watch {
     /// Jobs that a site took on durably and that have not ended.
     taken: BTreeSet<JobId>,
     used: Vec<u32>,
+    /// Processors of what executes: a liar may say that a job has others.
+    executing: BTreeMap<(SiteId, JobId), u32>,
     numbers: BTreeMap<Numbered, Meaning>,
     /// Whether interrupted jobs are given up.
     kills: bool,
     /// Jobs given up, or ended, and how often.
     ended: BTreeMap<JobId, u32>,
+    /// Jobs that a lost disk had and nobody else: they are missing until somebody takes them over.
+    missing: BTreeSet<JobId>,
+    /// Jobs that a liar was given or has named. Nothing is promised of them.
+    tainted: BTreeSet<JobId>,
+    /// What lies is not held to what it said before.
+    liar: Option<SiteId>,
 }
 
 impl Watch {
@@ -151,10 +159,59 @@ impl Watch {
             taken_over: BTreeMap::new(),
             taken: BTreeSet::new(),
             used: vec![0; sites],
+            executing: BTreeMap::new(),
             numbers: BTreeMap::new(),
             kills,
             ended: BTreeMap::new(),
+            missing: BTreeSet::new(),
+            tainted: BTreeSet::new(),
+            liar: None,
         }
+    }
+
+    /// This site lies from now on. What it has may be anything.
+    pub(crate) fn lies(&mut self, site: SiteId) {
+        self.liar = Some(site);
+    }
+
+    /// A liar was given this job or has named it.
+    pub(crate) fn taint(&mut self, job: JobId) {
+        self.tainted.insert(job);
+    }
+
+    /// Whether something is promised of a job.
+    pub(crate) fn is_promised(&self, job: JobId) -> bool {
+        !self.tainted.contains(&job)
+    }
+
+    /// Whether a site took the job on, and it has not ended.
+    pub(crate) fn is_taken(&self, job: JobId) -> bool {
+        self.taken.contains(&job)
+    }
+
+    /// A disk was lost, and these are all that there are. What nobody has is missing until it is taken over.
+    pub(crate) fn lost<'a>(&mut self, grid: &Grid, journal: impl Fn(usize) -> &'a Durable) {
+        let mut held: BTreeMap<JobId, u32> = BTreeMap::new();
+        let mut hold = |job: JobId, epoch: u32| {
+            let newest = held.entry(job).or_default();
+            *newest = epoch.max(*newest);
+        };
+        for rank in 0..grid.len() {
+            let here = journal(rank);
+            here.jobs.values().for_each(|kept| hold(kept.job.id, kept.custody.epoch));
+            for (to, out) in here.ledger.transfers_out() {
+                // Its sender may still hear that it arrived there before.
+                let receiver = &journal(grid.rank(to)).ledger;
+                let arrival = receiver.arrival(grid.at_rank(rank), out.number);
+                let may_take = matches!(arrival, Arrival::New | Arrival::Answered(Answer::Declined));
+                if may_take && !receiver.is_of_lost_journal(out.number) {
+                    hold(out.job.id, out.epoch);
+                }
+            }
+        }
+        let is_held = |job: &JobId| held.get(job).is_some_and(|&epoch| epoch >= self.newest(*job));
+        let missing: Vec<JobId> = self.taken.iter().filter(|job| !is_held(job)).copied().collect();
+        self.missing.extend(missing);
     }
 
     /// How many jobs have ended, under any epoch.
@@ -199,6 +256,10 @@ impl Watch {
     ) -> Result<(), Broken> {
         let broken = |check, what| Err(Broken { check, at, what });
         let id = job.id;
+        if !self.is_promised(id) {
+            // What lies may have it executed again, but not beside itself, nor beside more than there is room for.
+            return self.started_for_a_liar(at, grid, site, job, epoch);
+        }
         if !self.submitted.contains(&id) {
             return broken(Check::Early, format!("job {id} starts at site {site} before it is submitted"));
         }
@@ -215,6 +276,7 @@ impl Watch {
             return broken(Check::SingleStart, what);
         }
         self.progress.insert((id, epoch), Progress::Executing(site));
+        self.executing.insert((site, id), job.processors);
         let used = &mut self.used[site.index()];
         *used += job.processors;
         let processors = grid.site(site).processors;
@@ -227,6 +289,31 @@ impl Watch {
         Ok(())
     }
 
+    fn started_for_a_liar(
+        &mut self,
+        at: Time,
+        grid: &Grid,
+        site: SiteId,
+        job: &JobSpec,
+        epoch: u32,
+    ) -> Result<(), Broken> {
+        let here = Progress::Executing(site);
+        let twice = (self.progress.range((job.id, 0)..=(job.id, u32::MAX))).any(|(_, at)| *at == here);
+        if twice && self.liar != Some(site) {
+            let what = format!("job {} starts at site {site}, where it executes", job.id);
+            return Err(Broken { check: Check::SingleStart, at, what });
+        }
+        self.progress.insert((job.id, epoch), here);
+        self.executing.insert((site, job.id), job.processors);
+        let used = &mut self.used[site.index()];
+        *used += job.processors;
+        if *used > grid.site(site).processors {
+            let what = format!("site {site} uses {used} processors, for a liar");
+            return Err(Broken { check: Check::Capacity, at, what });
+        }
+        Ok(())
+    }
+
     /// What is wrong with an epoch that nobody took the job over under.
     fn without_take_over(&self, job: JobId, epoch: u32) -> Option<String> {
         let known = epoch == 0 || self.taken_over.get(&job).is_some_and(|epochs| epochs.contains(&epoch));
@@ -234,13 +321,15 @@ impl Watch {
     }
 
     /// An executor has come to the end of a job.
-    pub(crate) fn executed(&mut self, site: SiteId, processors: u32) {
+    pub(crate) fn executed(&mut self, site: SiteId, job: JobId) {
+        let processors = self.executing.remove(&(site, job)).unwrap_or(0);
         self.used[site.index()] -= processors;
     }
 
     /// A process ended, and what it executed with it. How many jobs that were.
     pub(crate) fn crashed(&mut self, site: SiteId) -> u64 {
         self.used[site.index()] = 0;
+        self.executing.retain(|executing, _| executing.0 != site);
         let mut interrupted = 0;
         for progress in self.progress.values_mut() {
             if *progress == Progress::Executing(site) {
@@ -270,9 +359,10 @@ impl Watch {
                 {
                     // What executes here goes on under a newer epoch.
                     self.progress.insert(had, Progress::Dropped);
+                    let promised = self.is_promised(job.id);
                     let goes_on = (job.id, custody.epoch);
                     let there = self.progress.insert(goes_on, Progress::Executing(site));
-                    if there.is_some_and(|there| there != Progress::Waiting) {
+                    if promised && there.is_some_and(|there| there != Progress::Waiting) {
                         let what = format!("job {} goes on at site {site}, where it was {there:?}", job.id);
                         return Err(Broken { check: Check::SingleStart, at, what });
                     }
@@ -283,8 +373,11 @@ impl Watch {
                 return self.over(at, site, (*job, epoch));
             }
             Fact::TookOver(void) => {
+                if void.epoch > self.newest(void.job) {
+                    self.missing.remove(&void.job);
+                }
                 let is_first = self.taken_over.entry(void.job).or_default().insert(void.epoch);
-                if !is_first {
+                if !is_first && self.is_promised(void.job) {
                     let what =
                         format!("job {} is taken over under epoch {} a second time", void.job, void.epoch);
                     return Err(Broken { check: Check::SingleOwner, at, what });
@@ -298,6 +391,12 @@ impl Watch {
     /// A site writes down that a copy of a job is not there any more.
     fn over(&mut self, at: Time, site: SiteId, copy: Copy) -> Result<(), Broken> {
         let (job, epoch) = copy;
+        if !self.is_promised(job) {
+            self.progress.insert(copy, Progress::Ended);
+            self.taken.remove(&job);
+            *self.ended.entry(job).or_default() += 1;
+            return Ok(());
+        }
         let before = self.progress.get(&copy).copied();
         let executed = before == Some(Progress::Executing(site));
         let waits = matches!(before, None | Some(Progress::Waiting | Progress::Interrupted));
@@ -326,9 +425,12 @@ impl Watch {
         all: bool,
     ) -> Result<(), Broken> {
         let mut holders: BTreeMap<Copy, SiteId> = BTreeMap::new();
+        let mut doubtful: BTreeSet<Copy> = BTreeSet::new();
         let mut hold = |copy: Copy, site: SiteId, how: &str| {
             let (job, epoch) = copy;
-            let what = if self.progress.get(&copy) == Some(&Progress::Ended) {
+            let what = if !self.is_promised(job) {
+                return Ok(());
+            } else if self.progress.get(&copy) == Some(&Progress::Ended) {
                 format!("job {job}, epoch {epoch}, has ended, and {how} site {site}")
             } else if let Some(first) = holders.insert(copy, site) {
                 format!("job {job}, epoch {epoch}, belongs to site {first} and {how} site {site}")
@@ -343,11 +445,17 @@ impl Watch {
                 hold((job, kept.custody.epoch), site, "belongs to")?;
             }
             for (to, transfer) in here.ledger.transfers_out() {
+                if journal(grid.rank(to)).ledger.is_of_lost_journal(transfer.number) {
+                    // In doubt until its sender hears of that, and takes the job over.
+                    doubtful.insert((transfer.job.id, transfer.epoch));
+                    continue;
+                }
                 match journal(grid.rank(to)).ledger.arrival(site, transfer.number) {
                     Arrival::New | Arrival::Answered(Answer::Declined) => {
                         hold((transfer.job.id, transfer.epoch), site, "is out from")?;
                     }
                     Arrival::Answered(Answer::Accepted) => {}
+                    Arrival::Settled if !self.is_promised(transfer.job.id) || self.liar == Some(to) => {}
                     Arrival::Settled => {
                         let what = format!(
                             "transfer {} from site {site} is out, and settled at site {to}",
@@ -358,8 +466,12 @@ impl Watch {
                 }
             }
         }
-        let held = |job: &JobId| holders.contains_key(&(*job, self.newest(*job)));
-        if all && let Some(job) = self.taken.iter().find(|job| !held(job)) {
+        let held = |job: &JobId| {
+            let copy = (*job, self.newest(*job));
+            holders.contains_key(&copy) || doubtful.contains(&copy) || self.missing.contains(job)
+        };
+        let is_lost = |job: &&JobId| self.is_promised(**job) && !held(job);
+        if all && let Some(job) = self.taken.iter().find(is_lost) {
             let what = format!("job {job} was taken on by a site, and nobody has it");
             return Err(Broken { check: Check::Lost, at, what });
         }
@@ -374,6 +486,9 @@ impl Watch {
         to: SiteId,
         message: &Message,
     ) -> Result<(), Broken> {
+        if self.liar == Some(from) {
+            return Ok(());
+        }
         for transfer in message.transfers() {
             self.means(at, (from, to, 0, transfer.number), Meaning::Transfer(transfer.job.id))?;
         }

@@ -20,6 +20,8 @@ use scheduler::{Event, EventKind, JobId, JobIndex, JobSpec, Pass, SiteId, Span, 
 
 use super::agenda::{Coming, Due};
 use super::clock::Clock;
+use super::coordinator::Coordinator;
+use super::liar::Liar;
 use super::scenario::{Limits, Mistake, Scenario, Tally};
 use super::schedule::{self, Fault};
 use super::site::{Armed, Call, Site, Stay};
@@ -55,6 +57,8 @@ pub struct World<'a> {
     pub(super) tally: Tally,
     /// Epochs of jobs that the operator had others adopt, once that is durable.
     pub(super) adopted: BTreeMap<JobId, u32>,
+    pub(super) coordinator: Coordinator,
+    pub(super) liar: Option<Liar>,
 }
 
 impl<'a> World<'a> {
@@ -98,6 +102,8 @@ impl<'a> World<'a> {
             watch: Watch::new(sites, scenario.options.interrupted == Interrupted::Kill),
             tally: Tally { jobs: scenario.jobs.len() as u64, ..Tally::default() },
             adopted: BTreeMap::new(),
+            coordinator: Coordinator::default(),
+            liar: None,
             scenario,
         }
     }
@@ -150,8 +156,11 @@ impl<'a> World<'a> {
         loop {
             self.instant(sink)?;
             if self.is_endless() {
-                if self.scenario.healed.is_none() {
+                if self.scenario.healed.is_none() || self.liar.is_some() {
                     self.check_end()?;
+                }
+                if self.liar.is_some() {
+                    break;
                 }
                 return self.broken(Check::Silence, format!("{} calls, and still talking", self.tally.calls));
             }
@@ -183,7 +192,11 @@ impl<'a> World<'a> {
             if let Fault::Crash { at, .. }
             | Fault::Pause { at, .. }
             | Fault::Leave { at, .. }
-            | Fault::Join { at, .. } = fault
+            | Fault::Join { at, .. }
+            | Fault::Step { at, .. }
+            | Fault::LostDisk { at, .. }
+            | Fault::Coordinator { at, .. }
+            | Fault::Liar { at, .. } = fault
             {
                 self.expect(*at, Coming::Fault(place));
             }
@@ -316,8 +329,13 @@ impl<'a> World<'a> {
         self.tell(to, Input::Message { from, message }, wakes, sink)
     }
 
-    fn happen(&mut self, what: Coming, sink: &mut dyn FnMut(&Event)) -> Result<(), Broken> {
+    pub(super) fn happen(&mut self, what: Coming, sink: &mut dyn FnMut(&Event)) -> Result<(), Broken> {
+        if self.coordinator.is_away() && self.needs_coordinator(&what) {
+            self.coordinator.postponed.push(what);
+            return Ok(());
+        }
         match what {
+            Coming::Attach => self.attach(sink),
             Coming::Heal => self.heal(sink),
             Coming::Fault(place) => self.strike(place, sink),
             Coming::Operator => self.operate(sink),
@@ -335,13 +353,11 @@ impl<'a> World<'a> {
                 let outlives = self.mistake == Some(Mistake::JobsOutliveProcess);
                 if self.sites[rank].process != process {
                     if outlives {
-                        let processors = self.scenario.jobs[self.place(job)].spec.processors;
-                        self.watch.executed(self.scenario.grid.at_rank(rank), processors);
+                        self.watch.executed(self.scenario.grid.at_rank(rank), job);
                     }
                     return Ok(());
                 }
-                let processors = self.scenario.jobs[self.place(job)].spec.processors;
-                self.watch.executed(self.scenario.grid.at_rank(rank), processors);
+                self.watch.executed(self.scenario.grid.at_rank(rank), job);
                 self.tell(rank, Input::Completed(job), true, sink)
             }
             Coming::Submitted(place) => {
@@ -358,8 +374,9 @@ impl<'a> World<'a> {
         }
     }
 
-    fn place(&self, job: JobId) -> usize {
-        self.index.get(job).expect("only jobs of the scenario are executed")
+    /// How long a job runs. One that a liar made up runs as long as it says.
+    fn run_time(&self, job: &JobSpec) -> Span {
+        self.index.get(job.id).map_or(job.requested, |place| self.scenario.jobs[place].run_time)
     }
 
     /// Tells a site something, now or when it goes on.
@@ -422,6 +439,7 @@ impl<'a> World<'a> {
         self.tally.calls += 1;
         let now = self.now;
         let takes = self.write_takes(rank);
+        let room = self.room_at(rank);
         let site = &mut self.sites[rank];
         let peer = site.peer.as_mut().expect("it was just told something");
         let (mut facts, mut outputs) = (Vec::new(), Vec::new());
@@ -438,15 +456,28 @@ impl<'a> World<'a> {
         for fact in &facts {
             site.ahead.apply(fact);
         }
+        let agrees = match self.liar {
+            None => peer.agrees_with(&site.ahead),
+            Some(_) => peer.agrees_among_liars(&site.ahead),
+        };
         if self.agreement
-            && let Err(what) = peer.agrees_with(&site.ahead)
+            && let Err(what) = agrees
         {
             let what = format!("site {}: {what}", self.scenario.grid.at_rank(rank));
             return self.broken(Check::Agreement, what);
         }
         self.set_wake(rank);
-        if !facts.is_empty() {
+        if !facts.is_empty() && self.looks_at_all() {
             self.watch.holders(now, &self.scenario.grid, |rank| &self.sites[rank].ahead, false)?;
+        }
+        if let Some(room) = room.filter(|_| !facts.is_empty()) {
+            if self.mistake != Some(Mistake::FullDiskIgnored) {
+                return self.runs_full(rank, room, sink);
+            }
+            for output in outputs {
+                self.output(rank, output, sink)?;
+            }
+            return Ok(());
         }
         let site = &mut self.sites[rank];
         if !facts.is_empty()
@@ -506,12 +537,17 @@ impl<'a> World<'a> {
             self.watch.written(at, self.scenario.grid.at_rank(rank), fact, &site.disk)?;
             site.disk.apply(fact);
             match fact {
-                Fact::Owns { job, .. } => {
-                    site.users.remove(&job.id);
+                Fact::Owns { job, .. } if site.users.contains_key(&job.id) => {
+                    site.handed.insert(job.id);
+                    // Nobody hears of that while there is no coordinator.
+                    if !self.coordinator.is_away() {
+                        site.users.remove(&job.id);
+                    }
                 }
                 Fact::TookOver(void) => {
                     self.tally.taken_over += 1;
-                    if site.adopting.get(&void.job).is_some_and(|adopting| adopting.1 == void.epoch) {
+                    let is_told = site.adopting.get(&void.job).is_some_and(|told| told.1 == void.epoch);
+                    if is_told && !self.coordinator.is_away() {
                         site.adopting.remove(&void.job);
                         self.adopted.insert(void.job, void.epoch);
                         self.tally.adopted += 1;
@@ -520,7 +556,14 @@ impl<'a> World<'a> {
                 _ => {}
             }
         }
-        if facts.is_empty() { Ok(()) } else { self.check_disks() }
+        if facts.is_empty() || !self.looks_at_all() { Ok(()) } else { self.check_disks() }
+    }
+
+    /// Whether all that sites have is compared after this call: always, but on large grids, where it takes long, after
+    /// one in so many as there are sites.
+    fn looks_at_all(&self) -> bool {
+        let sites = self.sites.len() as u64;
+        sites <= 8 || self.tally.calls.is_multiple_of(sites)
     }
 
     pub(super) fn check_disks(&self) -> Result<(), Broken> {
@@ -533,6 +576,11 @@ impl<'a> World<'a> {
             && let Some(call) = self.sites[rank].writing.front()
             && call.ready <= self.now
         {
+            if let Some(room) = self.room_at(rank).filter(|_| !call.facts.is_empty())
+                && self.mistake != Some(Mistake::FullDiskIgnored)
+            {
+                return self.runs_full(rank, room, sink);
+            }
             self.release_one(rank, sink)?;
         }
         Ok(())
@@ -574,7 +622,7 @@ impl<'a> World<'a> {
         let kept = here.disk.jobs.get(&job.id).or_else(|| here.ahead.jobs.get(&job.id));
         let epoch = kept.map_or(0, |kept| kept.custody.epoch);
         self.watch.started(self.now, &self.scenario.grid, site, job, epoch)?;
-        let at = self.now + self.scenario.jobs[self.place(job.id)].run_time;
+        let at = self.now + self.run_time(job);
         let process = self.sites[rank].process;
         self.expect(at, Coming::Executed { rank, process, job: job.id });
         Ok(())
@@ -587,6 +635,7 @@ impl<'a> World<'a> {
         message: Message,
         sink: &mut dyn FnMut(&Event),
     ) -> Result<(), Broken> {
+        let Some(message) = self.told_as(from, to, message) else { return Ok(()) };
         self.watch.sent(self.now, from, to, &message)?;
         self.tally.messages += 1;
         let Copies { first, second } = self.links.send(self.now, from, to, message.payload());

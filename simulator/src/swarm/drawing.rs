@@ -16,6 +16,7 @@ use scheduler::{
     Span, Steal, Strategy, Submit, Threshold, Time, TimedJob, VictimRule,
 };
 
+use super::widening::widen;
 use crate::faults::{Fault, Scenario, Torn};
 
 /// So many seeds have heartbeats.
@@ -23,6 +24,11 @@ const MEMBERSHIP_SHARE: f64 = 0.35;
 
 /// Draws a scenario. Always the same for a seed.
 pub fn draw(seed: u64) -> Scenario {
+    widen(draw_narrow(seed))
+}
+
+/// Draws a scenario without the parts of [`super::widening`], to see what only those find.
+pub fn draw_narrow(seed: u64) -> Scenario {
     let stream = |number| {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         rng.set_stream(number);
@@ -52,7 +58,7 @@ pub fn draw(seed: u64) -> Scenario {
     }
 }
 
-fn micros(rng: &mut ChaCha8Rng, from: Span, to: Span) -> Span {
+pub(super) fn micros(rng: &mut ChaCha8Rng, from: Span, to: Span) -> Span {
     Span::from_micros(rng.random_range(from.as_micros()..=to.as_micros()))
 }
 
@@ -297,7 +303,7 @@ fn membership(
     }
 }
 
-fn between(rng: &mut ChaCha8Rng, grid: &Grid) -> Between {
+pub(super) fn between(rng: &mut ChaCha8Rng, grid: &Grid) -> Between {
     let mut some = || -> BTreeSet<SiteId> {
         (0..grid.len()).map(SiteId::from_index).filter(|_| rng.random_bool(0.5)).collect()
     };

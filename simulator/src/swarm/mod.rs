@@ -6,6 +6,7 @@
 mod drawing;
 mod reduction;
 mod shrinking;
+mod widening;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -13,11 +14,12 @@ use scheduler::{Event, Span, Time};
 
 use crate::faults::{Broken, Check, Limits, Mistake, Scenario, Tally, World};
 
-pub use drawing::draw;
+pub use drawing::{draw, draw_narrow};
 pub use reduction::{Reduction, ReductionError};
 pub use shrinking::shrink;
 
-/// Calls of peers in a run that count as talking for ever: far more than so few jobs need.
+/// Calls of peers in a run that count as talking for ever: far more than so few jobs need. Large grids may have so many
+/// for each 8 sites.
 pub const CALLS_MAX: u64 = 300_000;
 
 /// Mistakes built in on purpose, and what is left out to see what they lead to.
@@ -30,6 +32,8 @@ pub struct Trial {
     pub canary: Option<protocol::canary::Canary>,
     /// Leaves [`Check::Agreement`] and [`Check::Restart`] out.
     pub deep: bool,
+    /// Draws small grids only, without the faults that were added to them later.
+    pub narrow: bool,
 }
 
 /// Runs what a seed drew, less what a reduction takes away.
@@ -37,7 +41,8 @@ pub struct Trial {
 /// # Errors
 /// The first check that does not hold, failed assertions of the protocol included.
 pub fn run(seed: u64, reduction: &Reduction, trial: Trial) -> Result<Tally, Broken> {
-    run_scenario(&reduction.apply(draw(seed)), trial, &mut |_| {})
+    let scenario = if trial.narrow { draw_narrow(seed) } else { draw(seed) };
+    run_scenario(&reduction.apply(scenario), trial, &mut |_| {})
 }
 
 /// Runs a scenario. Every event goes to `sink`.
@@ -91,5 +96,5 @@ fn limits(scenario: &Scenario) -> Limits {
         + work.saturating_mul(runs)
         + patience.saturating_mul(jobs + 10)
         + takes.saturating_mul(8);
-    Limits { over, calls: CALLS_MAX }
+    Limits { over, calls: CALLS_MAX * (scenario.grid.len() as u64).div_ceil(8) }
 }

@@ -8,7 +8,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use links::model::Between;
+use links::model::{Base, Between};
 use links::{Cut, Model};
 use protocol::Options;
 use scheduler::{Grid, Pass, SiteId, Span, Submit};
@@ -16,11 +16,12 @@ use scheduler::{Grid, Pass, SiteId, Span, Submit};
 use crate::faults::{Fault, Scenario};
 
 /// What can be plain.
-const PLAIN: [&str; 14] = [
+const PLAIN: [&str; 15] = [
     "batch",
     "bounces",
     "discovery",
     "eager",
+    "estimates",
     "gossip",
     "interrupted",
     "margin",
@@ -102,6 +103,10 @@ fn keep_sites(scenario: &mut Scenario, kept: &BTreeSet<u32>) {
                 | Fault::Leave { site, .. }
                 | Fault::Join { site, .. }
                 | Fault::Clock { site, .. }
+                | Fault::Step { site, .. }
+                | Fault::FullDisk { site, .. }
+                | Fault::LostDisk { site, .. }
+                | Fault::Liar { site, .. }
                 | Fault::SlowDisk { site, .. } => *site = renamed(*site)?,
                 Fault::Cut(Cut { between, .. }) => {
                     let rename =
@@ -114,11 +119,16 @@ fn keep_sites(scenario: &mut Scenario, kept: &BTreeSet<u32>) {
                         Between::Groups(groups) => *groups = groups.iter().map(rename).collect(),
                     }
                 }
-                Fault::Noise(_) => {}
+                Fault::Noise(_) | Fault::Coordinator { .. } => {}
             }
             Some(fault)
         })
         .collect();
+    if let Base::Matrix(rows) = &mut scenario.network.base {
+        let old = std::mem::take(rows);
+        *rows =
+            left.iter().map(|from| left.iter().map(|to| old[from.index()][to.index()]).collect()).collect();
+    }
     scenario.grid = Arc::new(grid);
 }
 
@@ -130,6 +140,11 @@ fn make_plain(scenario: &mut Scenario, name: &str) {
         "bounces" => options.bounces_max = defaults.bounces_max,
         "discovery" => options.discovery = defaults.discovery,
         "eager" => options.eager = defaults.eager,
+        "estimates" => {
+            for job in &mut scenario.jobs {
+                job.spec.requested = job.run_time.max(Span::from_secs(1));
+            }
+        }
         "gossip" => (options.gossip, options.gossip_fanout) = (defaults.gossip, defaults.gossip_fanout),
         "interrupted" => options.interrupted = defaults.interrupted,
         "margin" => options.margin = defaults.margin,
@@ -137,9 +152,12 @@ fn make_plain(scenario: &mut Scenario, name: &str) {
             (options.heartbeat, options.lease) = (None, None);
             options.suspect_after = defaults.suspect_after;
             // Nobody would take over from those who never come back.
-            scenario
-                .faults
-                .retain(|fault| !matches!(fault, Fault::Leave { .. } | Fault::Crash { down: None, .. }));
+            scenario.faults.retain(|fault| {
+                !matches!(
+                    fault,
+                    Fault::Leave { .. } | Fault::LostDisk { .. } | Fault::Crash { down: None, .. }
+                )
+            });
         }
         // Not longer than what it replaces was drawn for, so that messages are still repeated late enough.
         "network" => scenario.network = Model::constant(Span::from_micros(1_000)),

@@ -1,0 +1,234 @@
+//! A site that lies: what it wants to say is changed, withheld or said again on the way to others.
+//!
+//! Its own peer is an ordinary one, so lies are near to what could be true, which is where they hurt. What is promised
+//! then is in `docs/SWARM.md`: other sites go on, within their processors and true to their journals, and jobs that the
+//! liar was never given and has never named are as safe as ever.
+
+use protocol::journal::{JOURNALS_MAX, LIVES_PER_JOURNAL};
+use protocol::message::{Message, QueueState, Rest, Transfer, Void};
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use scheduler::{Grid, JobId, SiteId};
+
+use super::world::World;
+
+/// What it said and may say again, at most.
+const REMEMBERED_MAX: usize = 64;
+
+/// A site that lies.
+#[derive(Clone, Debug)]
+pub(super) struct Liar {
+    site: SiteId,
+    percent: u8,
+    rng: ChaCha8Rng,
+    /// To whom it said what.
+    said: Vec<(SiteId, Message)>,
+}
+
+impl World<'_> {
+    pub(super) fn begins_to_lie(&mut self, site: SiteId, percent: u8) {
+        let rng = ChaCha8Rng::seed_from_u64(self.scenario.seed ^ 0x11a2);
+        self.liar = Some(Liar { site, percent, rng, said: Vec::new() });
+        self.watch.lies(site);
+        // What it has by now, or is on its way there.
+        for rank in 0..self.sites.len() {
+            let is_liar = self.scenario.grid.at_rank(rank) == site;
+            let disk = &self.sites[rank].disk;
+            let jobs = disk.jobs.keys().copied().filter(|_| is_liar);
+            let wards = disk.wards.iter().filter(|(_, ward)| is_liar || ward.holder == site);
+            let out = disk.ledger.jobs_out().filter(|(to, _)| is_liar || *to == site);
+            let jobs: Vec<JobId> =
+                jobs.chain(wards.map(|(job, _)| *job)).chain(out.map(|(_, job)| job)).collect();
+            jobs.into_iter().for_each(|job| self.watch.taint(job));
+            // Whoever answers for a job of the liar is a reason to believe it about that job.
+            let disk = &self.sites[rank].disk;
+            let guarded = disk.jobs.values().filter(|kept| kept.custody.guardian == Some(site));
+            let guarded: Vec<JobId> = guarded.map(|kept| kept.job.id).collect();
+            guarded.into_iter().for_each(|job| self.watch.taint(job));
+        }
+    }
+
+    /// What a site really says; none if it says nothing.
+    pub(super) fn told_as(&mut self, from: SiteId, to: SiteId, message: Message) -> Option<Message> {
+        let Some(liar) = &mut self.liar else { return Some(message) };
+        if to == liar.site {
+            message.transfers().iter().for_each(|transfer| self.watch.taint(transfer.job.id));
+        }
+        if from != liar.site {
+            return Some(message);
+        }
+        let jobs = self.scenario.jobs.len() as u64;
+        let said = match !self.healed && liar.rng.random_range(0..100) < liar.percent {
+            true => {
+                self.tally.lies += 1;
+                liar.lie(message, jobs, self.scenario.grid.len())
+            }
+            false => Some(message),
+        }?;
+        if liar.said.len() < REMEMBERED_MAX {
+            liar.said.push((to, said.clone()));
+        }
+        named(&said).into_iter().for_each(|job| self.watch.taint(job));
+        Some(said)
+    }
+}
+
+impl Liar {
+    pub(super) fn is_at(&self, grid: &Grid, rank: usize) -> bool {
+        grid.at_rank(rank) == self.site
+    }
+
+    fn lie(&mut self, message: Message, jobs: u64, sites: usize) -> Option<Message> {
+        let rng = &mut self.rng;
+        match rng.random_range(0..8) {
+            0 => return None,
+            1 if !self.said.is_empty() => {
+                // Something it said before, maybe to somebody else.
+                let (_, again) = &self.said[rng.random_range(0..self.said.len())];
+                return Some(again.clone());
+            }
+            _ => {}
+        }
+        let mut message = message;
+        match &mut message {
+            Message::Reply { accepted, declined } => match rng.random_range(0..4) {
+                0 => std::mem::swap(accepted, declined),
+                1 => accepted.push(rng.random_range(1..20)),
+                2 => declined.push(rng.random_range(1..20)),
+                _ => declined.extend(accepted.iter().copied()),
+            },
+            Message::Grant { transfers, state, floor, .. } => {
+                bend(rng, transfers, jobs, sites);
+                *state = any_state(rng, *state);
+                *floor += rng.random_range(0..3);
+            }
+            Message::Route { transfers, floor } | Message::Give { transfers, floor, .. } => {
+                bend(rng, transfers, jobs, sites);
+                *floor += rng.random_range(0..3);
+            }
+            Message::Award { transfer, version, floor, .. } => {
+                bend(rng, std::slice::from_mut(transfer), jobs, sites);
+                *version += rng.random_range(0..2);
+                *floor += rng.random_range(0..3);
+            }
+            Message::Request { seq, offer, seen } => {
+                *seq += rng.random_range(0..3);
+                offer.free = rng.random_range(0..=offer.free.saturating_add(1));
+                *seen = rng.random_range(0..20);
+            }
+            Message::NoWork { state, .. } | Message::Notice { state } => *state = any_state(rng, *state),
+            Message::Seen { version, keep, .. } => {
+                *version += rng.random_range(0..4);
+                *keep = rng.random_bool(0.5);
+            }
+            Message::Withdraw { version } => *version += rng.random_range(0..4),
+            Message::Recall { number, floor } => {
+                *number += rng.random_range(0..3);
+                *floor += rng.random_range(0..3);
+            }
+            Message::Floor { floor } => *floor += rng.random_range(0..5),
+            Message::Board { board, ask, .. } => {
+                board.free = rng.random_range(0..=board.free.saturating_add(4));
+                board.offered.truncate(rng.random_range(0..=board.offered.len()));
+                *ask = rng.random_bool(0.5);
+            }
+            Message::Host { epoch } => epoch.counter += rng.random_range(0..2),
+            Message::Assign { offer, to, .. } => {
+                offer.version += rng.random_range(0..2);
+                *to = any_site(rng, sites);
+            }
+            Message::Claim { offer, claim } | Message::Deny { offer, claim } => {
+                offer.version += rng.random_range(0..2);
+                *claim += rng.random_range(0..2);
+            }
+            Message::Refuse { digest, .. } | Message::News { digest, .. } => {
+                digest.idle = rng.random_range(0..30);
+                digest.work = rng.random_range(0..100_000);
+            }
+            Message::Watch { width, .. } => *width = rng.random_range(0..30),
+            Message::Gossip { digests } => {
+                for digest in digests {
+                    digest.site = any_site(rng, sites);
+                    digest.version += rng.random_range(0..5);
+                    digest.idle = rng.random_range(0..30);
+                }
+            }
+            Message::Beat { life, leaving, first, voids, known } => {
+                if rng.random_bool(0.1) {
+                    *life = rng.random_range(0..JOURNALS_MAX) * LIVES_PER_JOURNAL;
+                }
+                *leaving = rng.random_bool(0.1);
+                *known = rng.random_range(0..10);
+                if rng.random_bool(0.3) {
+                    *first = rng.random_range(0..3);
+                    let epoch = [1, 7, 65_536, 70_000][rng.random_range(0..4usize)];
+                    voids.push(Void { job: any_job(rng, jobs), epoch });
+                }
+            }
+            Message::Reports { reports } | Message::Noted { reports } => {
+                for report in reports {
+                    report.done = rng.random_bool(0.5);
+                    report.holder = any_site(rng, sites);
+                    report.moves += rng.random_range(0..4);
+                    report.epoch += rng.random_range(0..2);
+                }
+            }
+        }
+        Some(message)
+    }
+}
+
+/// Says something else of jobs that move.
+fn bend(rng: &mut ChaCha8Rng, transfers: &mut [Transfer], jobs: u64, sites: usize) {
+    for transfer in transfers {
+        match rng.random_range(0..8) {
+            0 => transfer.number += rng.random_range(1..4),
+            1 => transfer.epoch += [1, 5, 65_536][rng.random_range(0..3usize)],
+            2 => transfer.hops = rng.random_range(0..10),
+            3 => transfer.moves = rng.random_range(0..10),
+            4 => transfer.guardian = rng.random_bool(0.5).then(|| any_site(rng, sites)),
+            5 => transfer.job.processors = rng.random_range(0..30),
+            6 => transfer.job.id = any_job(rng, jobs),
+            _ => transfer.bounces = rng.random_range(0..10),
+        }
+    }
+}
+
+fn any_state(rng: &mut ChaCha8Rng, state: QueueState) -> QueueState {
+    let rest = match rng.random_range(0..3) {
+        0 => Rest::Empty,
+        1 => Rest::Need(rng.random_range(0..30)),
+        _ => Rest::More,
+    };
+    QueueState { version: state.version + rng.random_range(0..5), rest, lead: rng.random_range(0..30) }
+}
+
+fn any_site(rng: &mut ChaCha8Rng, sites: usize) -> SiteId {
+    SiteId::from_index(rng.random_range(0..sites))
+}
+
+/// One of the workload's, or one that nobody submitted.
+fn any_job(rng: &mut ChaCha8Rng, jobs: u64) -> JobId {
+    JobId(rng.random_range(1..=jobs + 3))
+}
+
+/// Jobs that a message says something of.
+fn named(message: &Message) -> Vec<JobId> {
+    let mut jobs: Vec<JobId> = message.transfers().iter().map(|transfer| transfer.job.id).collect();
+    match message {
+        Message::Beat { voids, .. } => jobs.extend(voids.iter().map(|void| void.job)),
+        Message::Reports { reports } | Message::Noted { reports } => {
+            jobs.extend(reports.iter().map(|report| report.job));
+        }
+        Message::Board { board, .. } => {
+            jobs.extend(board.kept.iter().map(|job| job.id));
+            jobs.extend(board.offered.iter().map(|listing| listing.job.id));
+            jobs.extend(board.withdrawn.iter().chain(&board.seen).map(|offer| offer.job));
+        }
+        Message::Assign { offer, .. } | Message::Claim { offer, .. } | Message::Deny { offer, .. } => {
+            jobs.push(offer.job);
+        }
+        _ => {}
+    }
+    jobs
+}
