@@ -245,3 +245,61 @@ fn a_run_whose_nodes_cannot_begin_ends_at_the_stall_limit() {
     assert_eq!(status.code(), Some(0), "{output}");
     grid.assert_complete();
 }
+
+/// Moved away and put back, or damaged and repaired: nothing runs twice, and nothing is lost.
+#[test]
+fn a_journal_that_is_missing_or_damaged_is_waited_for() {
+    let grid = Grid::new("orphan_patience = \"60s\"", "");
+    let run = grid.started();
+    let journal = grid.out().join("nodes/site1.data");
+    wait_until(&run, "there is something in the journal", || journal.join("journal.sqlite").exists());
+    signal(run.id(), Signal::KILL);
+    run.wait();
+    for running in Running::all_in(&grid.out().join("nodes")) {
+        signal(running.process.id, Signal::KILL);
+    }
+    let away = grid.path("away");
+    std::fs::rename(&journal, &away).unwrap();
+
+    let (status, output) = grid.attach().wait();
+    assert_eq!(status.code(), Some(3), "{output}");
+    assert!(output.contains("site1.data/journal.sqlite is missing; put the directory back"), "{output}");
+    assert!(!journal.join("journal.sqlite").exists(), "none is begun in its place");
+
+    std::fs::rename(&away, &journal).unwrap();
+    let file = journal.join("journal.sqlite");
+    let whole = std::fs::read(&file).unwrap();
+    let log = journal.join("journal.sqlite-wal");
+    let logged = std::fs::read(&log).ok();
+    std::fs::write(&file, vec![7; 8192]).unwrap();
+    let (status, output) = grid.attach().wait();
+    assert_eq!(status.code(), Some(3), "{output}");
+    assert!(output.contains("attach again when the journal is whole"), "{output}");
+
+    std::fs::write(&file, whole).unwrap();
+    logged.into_iter().for_each(|logged| std::fs::write(&log, logged).unwrap());
+    let (status, output) = grid.attach().wait();
+    assert_eq!(status.code(), Some(0), "{output}");
+    grid.assert_complete();
+}
+
+/// The same while the run lasts: it ends in order, and goes on when the journal is back.
+#[test]
+fn a_run_one_of_whose_journals_goes_ends_in_order_and_can_be_attached_to() {
+    let grid = Grid::new("", "");
+    let run = grid.started();
+    let journal = grid.out().join("nodes/site1.data");
+    let away = grid.path("away");
+    std::fs::rename(&journal, &away).unwrap();
+    signal(grid.node(&run, "site1").unwrap(), Signal::KILL);
+
+    let (status, output) = run.wait();
+    assert_eq!(status.code(), Some(4), "{output}");
+    assert!(output.contains("is missing; put the directory back"), "{output}");
+    assert!(grid.record().exists(), "{output}");
+
+    std::fs::rename(&away, &journal).unwrap();
+    let (status, output) = grid.attach().wait();
+    assert_eq!(status.code(), Some(0), "{output}");
+    grid.assert_complete();
+}

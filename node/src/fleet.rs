@@ -43,6 +43,7 @@ use crate::clock::StartOrder;
 use crate::config::{NodeConfig, PeerAddress};
 use crate::control::api::{Calibration, Phase, ReadyLine, Status};
 use crate::control::{Token, TokenError};
+use crate::exit;
 use crate::journal::{JournalError, inspect};
 use crate::lockstep::{Client, LinkError};
 use crate::network::{Discovery, GridKeyError, IdentityError};
@@ -88,6 +89,27 @@ pub enum FleetError {
         /// Why not.
         reason: String,
     },
+    /// The journal of a node that is to go on with it is not there. Begun without it, the node would be another life of
+    /// its site, which has forgotten what it had and did, and the others would refuse it.
+    #[error(
+        "node {name} cannot go on, because its journal {} is missing; put the directory back as it was, nothing is done \
+         without it",
+        .path.display()
+    )]
+    JournalMissing {
+        /// The site.
+        name: String,
+        /// The file.
+        path: PathBuf,
+    },
+    /// What a node has left cannot be read.
+    #[error("node {name} has ended, and what it has left cannot be read: {error}")]
+    Remains {
+        /// The site.
+        name: String,
+        /// Why not.
+        error: JournalError,
+    },
     /// A node had to be killed, or did not end well.
     #[error("node {name} did not end as it should: {how}")]
     BadEnd {
@@ -116,6 +138,21 @@ pub enum FleetError {
     /// The system does not say what became of a process.
     #[error("watch the nodes: {0}")]
     Watch(#[from] io::Error),
+}
+
+impl FleetError {
+    /// Whether a journal is damaged, missing, or that of another site.
+    pub fn is_about_a_journal(&self) -> bool {
+        let codes = [exit::JOURNAL_DAMAGED, exit::JOURNAL_FOREIGN];
+        let is_it = |code: Option<i32>| code.is_some_and(|code| codes.map(i32::from).contains(&code));
+        match self {
+            FleetError::JournalMissing { .. } => true,
+            FleetError::Remains { error, .. } => codes.contains(&error.exit_code()) || error.is_missing(),
+            FleetError::Spawn(SpawnError::Ended { status, .. }) => is_it(status.code()),
+            FleetError::Ended { status, .. } => is_it(status.code()),
+            _ => false,
+        }
+    }
 }
 
 /// The nodes of a run.

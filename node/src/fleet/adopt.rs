@@ -14,7 +14,7 @@ use super::secrets::Secrets;
 use super::{END_PATIENCE, END_POLL, Fleet, FleetError, Member, Source, Whereabouts};
 use crate::config::NodeConfig;
 use crate::exit;
-use crate::journal::inspect::{Remains, remains};
+use crate::journal::inspect::{self, Remains};
 use crate::running::Running;
 use crate::spawn::{NodeProcess, SpawnError, SpawnOrder};
 
@@ -111,7 +111,7 @@ fn absent(
     let name = crate::spawn::name_of(&config);
     let dir = config.data_dir.as_deref().unwrap_or(Path::new(""));
     let remains =
-        remains(dir, 0).map_err(|error| FleetError::BadEnd { name: name.clone(), how: error.to_string() })?;
+        inspect::remains(dir, 0).map_err(|error| FleetError::Remains { name: name.clone(), error })?;
     let last = Running::last_of(dir).unwrap_or_else(|| Running::unknown(config.site, name));
     let process = NodeProcess::adopt(order, &config, last)?;
     let mut member = Member::new(config, process);
@@ -159,6 +159,11 @@ pub(super) fn start_again(
     order: &SpawnOrder,
     config: &NodeConfig,
 ) -> Result<(NodeProcess, bool), FleetError> {
+    let journal = inspect::file(config.data_dir.as_deref().unwrap_or(Path::new("")));
+    // Any other error is one that the node finds, too.
+    if matches!(journal.try_exists(), Ok(false)) {
+        return Err(FleetError::JournalMissing { name: crate::spawn::name_of(config), path: journal });
+    }
     let deadline = Instant::now() + END_PATIENCE;
     loop {
         let error = match NodeProcess::spawn_again(order, config) {

@@ -141,7 +141,7 @@ impl Fleet {
             return Err(FleetError::BadEnd { name, how: "it kept no journal here".to_string() });
         };
         let read = remains(dir, node.next_event);
-        let mut remains = read.map_err(|error| FleetError::BadEnd { name, how: error.to_string() })?;
+        let mut remains = read.map_err(|error| FleetError::Remains { name, error })?;
         node.next_event += remains.events.len() as u64;
         remains.events.drain(..).for_each(sink);
         remains.arrivals.extend(node.pending.drain(..));

@@ -92,6 +92,10 @@ impl Awaited {
             self.lost = Some(Lost::Ended(End::Status(*status)));
             return false;
         }
+        if let FleetError::JournalMissing { .. } = error {
+            self.lost = Some(Lost::NotBegun(error.to_string()));
+            return false;
+        }
         let is_over = match has_registered {
             // It is waited for, not started.
             true => self.since.elapsed() >= RETURN_PATIENCE,

@@ -44,7 +44,7 @@ pub enum JournalError {
     },
     /// What it says cannot be.
     #[error(
-        "the journal {} is damaged: {what}; nothing was changed. Restore the directory from a copy, or move it away to start without the jobs of this site",
+        "the journal {} is damaged: {what}; nothing was changed. Leave the directory where it is until the file is repaired: what the site had stands nowhere else, and from an older copy jobs would run twice",
         .path.display()
     )]
     Damaged {
@@ -84,6 +84,11 @@ pub enum JournalError {
 }
 
 impl JournalError {
+    /// Whether there is none.
+    pub fn is_missing(&self) -> bool {
+        matches!(self, JournalError::None { .. })
+    }
+
     /// The exit code of a node that fails with this.
     pub fn exit_code(&self) -> u8 {
         match self {

@@ -1,7 +1,7 @@
 //! Looks at the journal in a directory without a node: what is readable, and what it says.
 
 use std::fmt::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use protocol::Durable;
 use scheduler::{Event, TimedJob};
@@ -68,6 +68,11 @@ fn look(dir: &Path) -> Result<Store, JournalError> {
         Some(what) => Err(store.damaged(what)),
         None => Ok(store),
     }
+}
+
+/// The file of a journal, which is there as soon as its node was up once.
+pub fn file(dir: &Path) -> PathBuf {
+    dir.join(super::store::FILE)
 }
 
 /// What a site that never comes back has left.

@@ -111,10 +111,7 @@ impl Store {
         let exists = path.try_exists().map_err(file_error("look at", &path))?;
         let promised = promised(&mut guard).map_err(file_error("read", &lock))?;
         if !exists && promised > 0 {
-            let what = format!(
-                "the file is missing, and there were {promised} writes; put it back, or remove the directory to begin \
-                 without what it said"
-            );
+            let what = format!("the file is missing, and there were {promised} writes; put it back");
             return Err(JournalError::Damaged { path, what });
         } else if !exists {
             create(&path, durability, bytes_max)?;

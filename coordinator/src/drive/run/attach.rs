@@ -38,8 +38,8 @@ use crate::report::Format;
 /// The nodes must keep journals ([node] journal). They work on without a coordinator for as long as
 /// node.orphan_patience says; those that have ended are started again. Everything else is as for `stealgrid run`.
 ///
-/// Exit codes: 0 done, 2 usage, 3 there is no such run in the directory, it has ended or has a coordinator, or what it
-/// reads was changed, 4 stopped before the end, 5 a proved bound does not hold, or the makespan is not that of the
+/// Exit codes: 0 done, 2 usage, 3 there is no such run in the directory, it has ended or has a coordinator, what it
+/// reads was changed, or a journal is damaged or missing, 4 stopped before the end, 5 a proved bound does not hold, or the makespan is not that of the
 /// simulation.
 #[derive(Clone, Debug, clap::Args)]
 pub struct AttachArgs {
@@ -167,9 +167,18 @@ fn take_over(
     let folder = experiment.outputs.dir.join("nodes");
     let order = SpawnOrder { program: node_program()?, arguments: node_arguments(log), folder };
     let sites: Vec<String> = experiment.grid.sites().iter().map(|site| site.name.clone()).collect();
-    let failed = |error: node::fleet::FleetError| Failure {
-        reason: format!("failed to take over the nodes: {error}\n`stealgrid attach` can try again"),
-        code: exit::UNEXPECTED,
+    let failed = |error: node::fleet::FleetError| match error.is_about_a_journal() {
+        true => Failure {
+            reason: format!(
+                "failed to take over the nodes: {error}\nnothing was changed, and nodes that run go on; attach again when \
+                 the journal is whole and where it was"
+            ),
+            code: exit::INPUT,
+        },
+        false => Failure {
+            reason: format!("failed to take over the nodes: {error}\n`stealgrid attach` can try again"),
+            code: exit::UNEXPECTED,
+        },
     };
     // On this thread, which lives as long as the process: the kernel ends a node with the thread that started it.
     let mut adopted = Fleet::adopt(&order, &sites, &record.past.away()).map_err(failed)?;
