@@ -5,7 +5,7 @@
 mod hostile;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{ErrorKind, Read as _};
+use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -86,11 +86,19 @@ fn metrics_have_an_address_of_their_own_without_control() {
     let token = Token::random();
     token.write_new(&path).unwrap();
     let metrics = Some("127.0.0.1:0".to_string());
-    let config = NodeConfig { control_token: Some(path), metrics, ..config(1, &[4]) };
+    let http_hosts = vec!["own.example".to_string()];
+    let config = NodeConfig { control_token: Some(path), metrics, http_hosts, ..config(1, &[4]) };
     let node = NodeProcess::spawn(&order(folder.path()), &config).unwrap();
     let there = NodeClient::new(node.ready_line().metrics.as_ref().unwrap(), Some(token));
 
     assert!(there.metrics().unwrap().contains("stealgrid_build_info"));
+    for (host, status) in [("site1:9100", "200"), ("rebound.example", "403"), ("own.example:80", "200")] {
+        let mut stream = TcpStream::connect(node.ready_line().metrics.as_ref().unwrap()).unwrap();
+        write!(stream, "GET /metrics HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{host}: {answer}");
+    }
     for error in [there.stop().unwrap_err(), there.status().map(drop).unwrap_err()] {
         assert!(error.to_string().contains("404"), "{error}");
     }
@@ -179,23 +187,32 @@ fn those_who_say_nothing_are_dropped_and_the_others_finish_their_jobs() {
     // It shows the key and its identity, and never says of which run and grid it is.
     let mut grid = Grid::spawn(&limits, Conduct { introduces: false, ..Conduct::default() });
     grid.until_connected();
-    // They do not even show the key.
+    // They do not even show the key. The hostile site has one of the places now and then, so they come again.
     let address = grid.fleet.statuses().unwrap()[0].listen[0].clone();
     let mut words = address.split('/').skip(2).step_by(2);
     let address = format!("{}:{}", words.next().unwrap(), words.next().unwrap());
-    let strangers: Vec<TcpStream> =
-        (0..2 * PENDING_MAX).map(|_| TcpStream::connect(&address).unwrap()).collect();
+    let mut strangers: Vec<Stranger> = (0..2 * PENDING_MAX).map(|_| Stranger::new(&address)).collect();
 
     grid.run(&jobs_of_a_minute(), 100.0);
-    grid.until_metric("stealgrid_limit_hits_total", "connections", u64::from(PENDING_MAX));
-    grid.until_metric("stealgrid_connections_refused_total", "handshake", u64::from(PENDING_MAX));
-    grid.until_metric("stealgrid_connections_refused_total", "silent", 1);
-    for mut stranger in strangers {
-        stranger.set_read_timeout(Some(PATIENCE)).unwrap();
-        match stranger.read_to_end(&mut Vec::new()) {
-            Ok(read) => assert!(read <= 24, "more than the beginning of a handshake: {read} bytes"),
-            Err(error) => assert_eq!(error.kind(), ErrorKind::ConnectionReset, "{error}"),
-        }
+    let refused = [
+        ("stealgrid_limit_hits_total", "connections", PENDING_MAX),
+        ("stealgrid_connections_refused_total", "handshake", PENDING_MAX),
+        ("stealgrid_connections_refused_total", "silent", 1),
+    ];
+    for (name, label, least) in refused {
+        grid.until_metric_and(name, label, u64::from(least), || {
+            for stranger in &mut strangers {
+                if stranger.is_dropped() {
+                    *stranger = Stranger::new(&address);
+                }
+            }
+        });
+    }
+    // Those that have come last are dropped like all others.
+    let deadline = Instant::now() + PATIENCE;
+    while !strangers.iter_mut().all(Stranger::is_dropped) {
+        assert!(Instant::now() < deadline, "somebody who says nothing stays");
+        std::thread::sleep(Duration::from_millis(20));
     }
     assert!(grid.log().contains("pending incoming connections are allowed"), "{}", grid.log());
     grid.until_connected();
@@ -220,6 +237,38 @@ fn under_attack(bytes: Vec<u8>) -> Vec<String> {
     };
     grid.stop();
     pages
+}
+
+/// Somebody who connects to a site and says nothing.
+struct Stranger {
+    stream: TcpStream,
+    /// Bytes that it was told.
+    told: usize,
+}
+
+impl Stranger {
+    fn new(address: &str) -> Stranger {
+        let stream = TcpStream::connect(address).unwrap();
+        stream.set_nonblocking(true).unwrap();
+        Stranger { stream, told: 0 }
+    }
+
+    /// Whether the site has closed the connection, and said no more than the beginning of a handshake.
+    fn is_dropped(&mut self) -> bool {
+        let mut bytes = [0; 64];
+        loop {
+            match self.stream.read(&mut bytes) {
+                Ok(0) => return true,
+                Ok(read) => self.told += read,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return false,
+                Err(error) => {
+                    assert_eq!(error.kind(), ErrorKind::ConnectionReset, "{error}");
+                    return true;
+                }
+            }
+            assert!(self.told <= 24, "more than the beginning of a handshake: {} bytes", self.told);
+        }
+    }
 }
 
 /// Two good sites as processes, and the hostile one, which is connected with both.
@@ -303,8 +352,14 @@ impl Grid {
 
     /// Waits until the first site has counted so many; its page.
     fn until_metric(&mut self, name: &str, label: &str, least: u64) -> String {
+        self.until_metric_and(name, label, least, || {})
+    }
+
+    /// The same, with something to do meanwhile.
+    fn until_metric_and(&mut self, name: &str, label: &str, least: u64, mut also: impl FnMut()) -> String {
         let deadline = Instant::now() + PATIENCE;
         loop {
+            also();
             let page = self.fleet.clients().next().unwrap().metrics().unwrap();
             if metric(&page, name, label) >= least {
                 return page;
