@@ -332,7 +332,7 @@ impl NodeClient {
         let request = format!("GET {url}");
         let mut asking = self.agent.get(&url);
         if let Some(token) = &self.token {
-            asking = asking.header("authorization", token.header());
+            asking = asking.header("authorization", token.header().as_str());
         }
         let answer = asking.call().map_err(|error| failed(&request, error))?;
         let text = read(&request, answer)?;
@@ -348,7 +348,7 @@ impl NodeClient {
         let request = format!("POST {url}");
         let mut asking = self.agent.post(&url);
         if let Some(token) = &self.token {
-            asking = asking.header("authorization", token.header());
+            asking = asking.header("authorization", token.header().as_str());
         }
         let answer = asking.send_json(body).map_err(|error| failed(&request, error))?;
         let text = read(&request, answer)?;

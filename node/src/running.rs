@@ -3,7 +3,7 @@
 //!
 //! Numbers of processes are given out again, so each stands beside the time its process began: [`ProcessMark`].
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Write as _};
 use std::path::Path;
 
@@ -12,6 +12,7 @@ use scheduler::SiteId;
 use serde::{Deserialize, Serialize};
 
 use crate::control::api::ReadyLine;
+use crate::private;
 
 /// The file in a data directory.
 const FILE: &str = "running.json";
@@ -96,7 +97,7 @@ impl Running {
     pub fn write(dir: &Path, ready: &ReadyLine) -> io::Result<()> {
         let running = Running { process: ProcessMark::of_this(), ready: ready.clone() };
         let new = dir.join(FILE).with_extension("new");
-        let mut file = File::create(&new)?;
+        let mut file = private::create(&new)?;
         serde_json::to_writer(&mut file, &running)?;
         file.write_all(b"\n")?;
         fs::rename(new, dir.join(FILE))

@@ -2,8 +2,7 @@
 //! another coordinator has left.
 
 use std::fmt;
-use std::fs::OpenOptions;
-use std::io::{self, BufRead as _, BufReader};
+use std::io::{self, BufRead as _, BufReader, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
@@ -18,6 +17,7 @@ use crate::client::NodeClient;
 use crate::config::NodeConfig;
 use crate::control::api::ReadyLine;
 use crate::control::{Token, TokenError};
+use crate::private;
 use crate::registration::{Desk, Registered};
 use crate::running::{ProcessMark, Running};
 
@@ -231,9 +231,11 @@ impl NodeProcess {
         let text = serde_json::to_string_pretty(config).expect("a configuration is plain data");
         write_new(&config_path, &text).map_err(file_error(format!("write {}", config_path.display())))?;
         let log = order.folder.join(format!("{name}.log"));
-        let mut log_options = OpenOptions::new();
-        log_options.create(true).write(true).append(again).truncate(!again);
-        let log_file = log_options.open(&log).map_err(file_error(format!("write {}", log.display())))?;
+        let log_file = match again {
+            true => private::options().create(true).append(true).open(&log),
+            false => private::create(&log),
+        };
+        let log_file = log_file.map_err(file_error(format!("write {}", log.display())))?;
         let mut child = Command::new(&order.program)
             .args(&order.arguments)
             .arg("--config")
@@ -417,7 +419,8 @@ fn write_new(path: &Path, text: &str) -> io::Result<()> {
         return Ok(());
     }
     let new = path.with_extension("new");
-    std::fs::write(&new, text).and_then(|()| std::fs::rename(&new, path)).inspect_err(|_| {
+    let written = private::create(&new).and_then(|mut file| file.write_all(text.as_bytes()));
+    written.and_then(|()| std::fs::rename(&new, path)).inspect_err(|_| {
         // It takes room that somebody else may need.
         let _ = std::fs::remove_file(&new);
     })

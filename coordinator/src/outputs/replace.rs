@@ -12,17 +12,18 @@ const BUFFER: usize = 1 << 18;
 /// Writes a file through a temporary neighbor.
 pub(crate) fn write(path: &Path, content: impl Fn(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
     let temporary = temporary(path);
-    filled(&temporary, content)?;
+    filled(File::create(&temporary)?, content)?;
     fs::rename(&temporary, path)
 }
 
-/// The same, and on the disk when this returns: what somebody was told is kept survives a crash of the machine, too.
+/// The same for its owner alone, and on the disk when this returns: what somebody was told is kept survives a crash of
+/// the machine, too.
 pub(crate) fn write_durably(
     path: &Path,
     content: impl Fn(&mut dyn Write) -> io::Result<()>,
 ) -> io::Result<()> {
     let temporary = temporary(path);
-    filled(&temporary, content)?.sync_all()?;
+    filled(node::private::create(&temporary)?, content)?.sync_all()?;
     fs::rename(&temporary, path)?;
     match path.parent() {
         Some(folder) => File::open(folder)?.sync_all(),
@@ -37,8 +38,8 @@ fn temporary(path: &Path) -> PathBuf {
 }
 
 /// A new file with this content.
-fn filled(path: &Path, content: impl Fn(&mut dyn Write) -> io::Result<()>) -> io::Result<File> {
-    let mut file = BufWriter::with_capacity(BUFFER, File::create(path)?);
+fn filled(file: File, content: impl Fn(&mut dyn Write) -> io::Result<()>) -> io::Result<File> {
+    let mut file = BufWriter::with_capacity(BUFFER, file);
     content(&mut file)?;
     file.into_inner().map_err(io::IntoInnerError::into_error)
 }

@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use subtle::ConstantTimeEq as _;
+use zeroize::Zeroizing;
 
 use crate::secret_file;
 
@@ -16,8 +17,9 @@ const LEN_MIN: usize = 32;
 const SCHEME: &str = "Bearer ";
 
 /// A token. Not shown by `Debug`, and in no logs of a node.
+/// Zeroed when it is dropped.
 #[derive(Clone)]
-pub struct Token(String);
+pub struct Token(Zeroizing<String>);
 
 /// Why a token file cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -61,8 +63,8 @@ pub(crate) enum Unauthorised {
 impl Token {
     /// A token that nobody can guess.
     pub fn random() -> Token {
-        let mut text = String::with_capacity(2 * RANDOM_BYTES);
-        for byte in secret_file::random::<RANDOM_BYTES>() {
+        let mut text = Zeroizing::new(String::with_capacity(2 * RANDOM_BYTES));
+        for byte in secret_file::random::<RANDOM_BYTES>().iter() {
             write!(text, "{byte:02x}").expect("a string takes everything");
         }
         Token(text)
@@ -79,7 +81,7 @@ impl Token {
         if token.len() < LEN_MIN || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
             return Err(TokenError::Corrupt { path: path.to_path_buf() });
         }
-        Ok(Token(token.to_string()))
+        Ok(Token(Zeroizing::new(token.to_string())))
     }
 
     /// Writes the token to a new file that its owner alone can read.
@@ -87,7 +89,7 @@ impl Token {
     /// # Errors
     /// If there is a file already, or it cannot be written.
     pub fn write_new(&self, path: &Path) -> Result<(), TokenError> {
-        secret_file::write_new(path, format!("{}\n", self.0).as_bytes())
+        secret_file::write_new(path, Zeroizing::new(format!("{}\n", *self.0)).as_bytes())
             .map_err(|error| TokenError::File { path: path.to_path_buf(), error })
     }
 
@@ -110,8 +112,8 @@ impl Token {
     }
 
     /// The value of the header that shows the token.
-    pub(crate) fn header(&self) -> String {
-        format!("{SCHEME}{}", self.0)
+    pub(crate) fn header(&self) -> Zeroizing<String> {
+        Zeroizing::new(format!("{SCHEME}{}", *self.0))
     }
 
     /// Whether a header shows the token. Takes as long for a token that is almost right as for any other of its
@@ -140,14 +142,30 @@ mod tests {
     fn only_the_token_itself_is_obeyed() {
         let token = Token::random();
         let check = |header: Option<&str>| Token::check(Some(&token), header.map(str::as_bytes));
-        assert_eq!(check(Some(&token.header())), Ok(()));
+        assert_eq!(check(Some(token.header().as_str())), Ok(()));
         assert_eq!(check(None), Err(Unauthorised::Missing));
         assert_eq!(check(Some("Basic abc")), Err(Unauthorised::Missing));
-        for wrong in ["Bearer ".to_string(), Token::random().header(), format!("{}0", token.header())] {
+        let (other, longer) = (Token::random().header().to_string(), format!("{}0", *token.header()));
+        for wrong in ["Bearer ".to_string(), other, longer] {
             assert_eq!(check(Some(&wrong)), Err(Unauthorised::Wrong), "{wrong}");
         }
         assert_eq!(Token::check(None, Some(token.header().as_bytes())), Err(Unauthorised::NoToken));
         assert_eq!(format!("{token:?}"), "Token(hidden)");
+    }
+
+    /// That the memory is overwritten is the promise of the type.
+    #[test]
+    fn secrets_are_zeroed_when_they_are_dropped() {
+        fn is_zeroed<T: zeroize::ZeroizeOnDrop>(_: &T) {}
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("token");
+        let token = Token::random();
+        token.write_new(&path).unwrap();
+        is_zeroed(&token.0);
+        is_zeroed(&token.header());
+        is_zeroed(&secret_file::random::<32>());
+        is_zeroed(&secret_file::read(&path).unwrap());
+        is_zeroed(&secret_file::read_text(&path).unwrap());
     }
 
     #[test]

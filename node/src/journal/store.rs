@@ -7,7 +7,7 @@
 //! SQLite takes a write-ahead log that ends early as one that was never longer. So the number of commits is kept
 //! in the lock file as well: a store that has fewer than that has lost some.
 
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, TryLockError};
 use std::io::{self, Read as _};
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
@@ -20,6 +20,7 @@ use super::changes::{Changes, Rows};
 use super::error::JournalError;
 use super::row::{Key, Kind, Single, checksum, decode, encode};
 use super::{Durability, FORMAT};
+use crate::private;
 
 /// The journal in its directory.
 pub(super) const FILE: &str = "journal.sqlite";
@@ -96,10 +97,9 @@ impl Store {
             let what = format!("{what} {}", path.display());
             move |error| JournalError::File { what, error }
         };
-        std::fs::create_dir_all(dir).map_err(file_error("make the data directory", dir))?;
+        private::make_folder(dir).map_err(file_error("make the data directory", dir))?;
         let lock = dir.join(LOCK);
-        let mut options = OpenOptions::new();
-        let guard = options.read(true).write(true).create(true).truncate(false).open(&lock);
+        let guard = private::options().read(true).write(true).create(true).truncate(false).open(&lock);
         let mut guard = guard.map_err(file_error("open", &lock))?;
         match guard.try_lock() {
             Ok(()) => {}
@@ -406,6 +406,8 @@ fn create(path: &Path, durability: Durability, bytes_max: Option<u64>) -> Result
         return Err(file_error(format!("remove {}", new.display()))(error));
     }
     let fail = failure(path);
+    // Further files of SQLite have the mode of this one.
+    private::create(&new).map_err(file_error(format!("make {}", new.display())))?;
     let db = Connection::open(&new).map_err(&fail)?;
     prepare(&db, durability, bytes_max).map_err(&fail)?;
     db.execute_batch(SCHEMA).map_err(&fail)?;

@@ -58,7 +58,7 @@ impl Client {
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(patience))?;
         stream.set_write_timeout(Some(patience))?;
-        let authorization = token.map(|token| format!("Authorization: {}\r\n", token.header()));
+        let authorization = token.map(|token| format!("Authorization: {}\r\n", *token.header()));
         let request = format!(
             "POST /control/lockstep HTTP/1.1\r\nHost: {http}\r\nConnection: upgrade\r\nUpgrade: {UPGRADE}\r\n\
              {}Content-Length: 0\r\n\r\n",

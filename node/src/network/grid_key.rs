@@ -7,12 +7,18 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use libp2p::pnet::PreSharedKey;
+use zeroize::Zeroizing;
 
 use crate::secret_file;
 
-/// The shared key of a grid. `Debug` shows a fingerprint only.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub struct GridKey(PreSharedKey);
+/// The first two lines of a file.
+const PROTOCOL: &str = "/key/swarm/psk/1.0.0/";
+const ENCODING: &str = "/base16/";
+
+/// The shared key of a grid. `Debug` shows a fingerprint only. Zeroed when it is dropped; the copy that libp2p has for as
+/// long as the network is up is not.
+#[derive(Clone, PartialEq, Eq)]
+pub struct GridKey(Zeroizing<[u8; 32]>);
 
 /// Why a file of a grid's key cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -40,7 +46,7 @@ pub enum GridKeyError {
 impl GridKey {
     /// A key that nobody can guess.
     pub fn random() -> GridKey {
-        GridKey(PreSharedKey::new(secret_file::random()))
+        GridKey(secret_file::random())
     }
 
     /// The key in a file.
@@ -53,11 +59,15 @@ impl GridKey {
         GridKey::parse(&text).ok_or_else(|| GridKeyError::Corrupt { path: path.to_path_buf() })
     }
 
-    /// Checked before libp2p sees it, which cuts the text without looking.
     fn parse(text: &str) -> Option<GridKey> {
-        let digits = text.lines().nth(2)?.trim_end();
-        let plain = text.lines().count() == 3 && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
-        plain.then(|| text.parse().ok().map(GridKey)).flatten()
+        let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
+        let [PROTOCOL, ENCODING, digits] = lines.as_slice() else { return None };
+        let is_plain = digits.len() == 64 && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let mut key = Zeroizing::new([0; 32]);
+        for (index, byte) in key.iter_mut().enumerate().filter(|_| is_plain) {
+            *byte = u8::from_str_radix(&digits[2 * index..2 * index + 2], 16).ok()?;
+        }
+        is_plain.then_some(GridKey(key))
     }
 
     /// Writes the key to a new file that its owner alone can read.
@@ -65,17 +75,17 @@ impl GridKey {
     /// # Errors
     /// If there is a file already, or it cannot be written.
     pub fn write_new(&self, path: &Path) -> Result<(), GridKeyError> {
-        secret_file::write_new(path, self.0.to_key_file().as_bytes())
+        secret_file::write_new(path, Zeroizing::new(self.shared().to_key_file()).as_bytes())
             .map_err(|error| GridKeyError::File { path: path.to_path_buf(), error })
     }
 
     /// What tells two keys apart without giving them away.
     pub fn fingerprint(&self) -> String {
-        self.0.fingerprint().to_string()
+        self.shared().fingerprint().to_string()
     }
 
     pub(super) fn shared(&self) -> PreSharedKey {
-        self.0
+        PreSharedKey::new(*self.0)
     }
 }
 

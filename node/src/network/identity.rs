@@ -10,6 +10,7 @@ use libp2p::PeerId;
 use libp2p::identity::Keypair;
 use scheduler::SiteId;
 use sha2::{Digest as _, Sha256};
+use zeroize::Zeroizing;
 
 use crate::secret_file;
 
@@ -52,8 +53,10 @@ impl Identity {
         hash.update(run.as_bytes());
         hash.update(seed.to_le_bytes());
         hash.update(site.0.to_le_bytes());
-        let mut secret: [u8; 32] = hash.finalize().into();
-        let keypair = Keypair::ed25519_from_bytes(&mut secret).expect("any 32 bytes are an Ed25519 secret");
+        let mut secret: Zeroizing<[u8; 32]> = Zeroizing::new(hash.finalize().into());
+        // Its keys are zeroed by libp2p when they are dropped.
+        let keypair =
+            Keypair::ed25519_from_bytes(&mut secret[..]).expect("any 32 bytes are an Ed25519 secret");
         Identity { keypair }
     }
 
@@ -95,7 +98,7 @@ impl Identity {
     /// If there is a file already, or it cannot be written.
     pub fn create(path: &Path) -> Result<Identity, IdentityError> {
         let Identity { keypair } = Identity::drawn();
-        let bytes = keypair.to_protobuf_encoding().expect("an Ed25519 key can be encoded");
+        let bytes = Zeroizing::new(keypair.to_protobuf_encoding().expect("an Ed25519 key can be encoded"));
         secret_file::write_new(path, &bytes)
             .map_err(|error| IdentityError::File { path: path.to_path_buf(), error })?;
         Ok(Identity { keypair })

@@ -108,7 +108,7 @@ pub(super) fn build(
     let limits = connection_limits::Behaviour::new(limits);
     let banned = allow_block_list::Behaviour::default();
     let behaviour = Behaviour { limits, banned, hellos, frames, ping, identify, mdns };
-    let shared = config.grid_key.map(|key| PnetConfig::new(key.shared()));
+    let shared = config.grid_key.as_ref().map(|key| PnetConfig::new(key.shared()));
     let streams_max = config.limits.streams_per_connection;
     let counters = Arc::clone(counters);
     let swarm = SwarmBuilder::with_existing_identity(keypair)

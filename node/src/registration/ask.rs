@@ -93,7 +93,7 @@ pub struct Accepted {
 /// # Errors
 /// If the coordinator refuses, or none is there for too long.
 pub fn ask(application: Application) -> Result<Accepted, RegisterError> {
-    let process = u64::from_le_bytes(secret_file::random());
+    let process = u64::from_le_bytes(*secret_file::random());
     let mut deadline = Instant::now() + application.patience;
     let mut said = String::new();
     loop {
@@ -188,7 +188,7 @@ impl Application {
         let agent = ureq::Agent::config_builder().timeout_global(Some(TIMEOUT)).http_status_as_error(false);
         let agent: ureq::Agent = agent.build().into();
         let url = format!("{}{path}", self.url.trim_end_matches('/'));
-        let asking = agent.post(&url).header("authorization", token.header());
+        let asking = agent.post(&url).header("authorization", token.header().as_str());
         let mut answer = asking.send_json(body).map_err(|error| Trouble::Silent(error.to_string()))?;
         let text = answer.body_mut().read_to_string().map_err(|error| Trouble::Silent(error.to_string()))?;
         let status = answer.status();
@@ -212,7 +212,8 @@ impl Application {
         // node does not begin again either.
         config.identity = match &self.data_dir {
             Some(dir) => {
-                std::fs::create_dir_all(dir).map_err(|error| RegisterError::DataDir(dir.clone(), error))?;
+                crate::private::make_folder(dir)
+                    .map_err(|error| RegisterError::DataDir(dir.clone(), error))?;
                 IdentitySource::File(dir.join("identity.key"))
             }
             None => IdentitySource::Drawn,

@@ -8,7 +8,7 @@ async fn a_node_with_another_key_or_none_gets_nowhere_and_both_sides_say_why() {
     for others in [Some(GridKey::random()), None] {
         let processors = PROCESSORS[..2].to_vec();
         let two = |site, grid_key| NetworkConfig { processors: processors.clone(), grid_key, ..config(site) };
-        let one = Network::start(two(1, key)).await.unwrap();
+        let one = Network::start(two(1, key.clone())).await.unwrap();
         let other = Network::start(two(2, others)).await.unwrap();
         introduce(&other, &one, 1).await;
 
@@ -23,7 +23,7 @@ async fn a_node_with_another_key_or_none_gets_nowhere_and_both_sides_say_why() {
 #[tokio::test]
 async fn nodes_with_the_same_key_connect() {
     let key = GridKey::random();
-    let nodes = connected_as(2, |config| config.grid_key = Some(key)).await;
+    let nodes = connected_as(2, |config| config.grid_key = Some(key.clone())).await;
     assert_eq!(nodes[0].handle().counters().counts().refused(RefusedConnection::Handshake), 0);
     shutdown(nodes).await;
 }

@@ -1,0 +1,61 @@
+//! Files and folders that nobody but their owner may read: secrets, and what a node keeps and logs. Whatever the mask of
+//! the process is (umask), which containers and services often leave open.
+
+use std::fs::{DirBuilder, File, OpenOptions, Permissions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::path::Path;
+
+/// Reading and writing by the owner.
+const FILE_MODE: u32 = 0o600;
+/// The same, and entering.
+const FOLDER_MODE: u32 = 0o700;
+
+/// Makes a folder, with those above it, that its owner alone may enter; one that is there stays as it is.
+///
+/// # Errors
+/// If it cannot be made.
+pub fn make_folder(path: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(FOLDER_MODE).create(path)
+}
+
+/// How files are opened that, if made, are for their owner alone.
+pub fn options() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.mode(FILE_MODE);
+    options
+}
+
+/// An empty file for its owner alone, in place of what was there.
+///
+/// # Errors
+/// If it cannot be made.
+pub fn create(path: &Path) -> io::Result<File> {
+    let file = options().write(true).create(true).truncate(true).open(path)?;
+    // One that was there has the mode that it had.
+    file.set_permissions(Permissions::from_mode(FILE_MODE))?;
+    Ok(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mode(path: &Path) -> u32 {
+        std::fs::metadata(path).unwrap().permissions().mode() & 0o777
+    }
+
+    #[test]
+    fn what_is_made_is_for_its_owner_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let inner = folder.path().join("a/b");
+        make_folder(&inner).unwrap();
+        assert_eq!([mode(inner.parent().unwrap()), mode(&inner)], [0o700; 2]);
+
+        let file = inner.join("file");
+        std::fs::write(&file, "open to all").unwrap();
+        std::fs::set_permissions(&file, Permissions::from_mode(0o644)).unwrap();
+        create(&file).unwrap();
+        assert_eq!((mode(&file), std::fs::read(&file).unwrap().len()), (0o600, 0));
+    }
+}
