@@ -3,12 +3,14 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
 
 mod processes;
+mod served;
 
-use std::io::{Read as _, Write as _};
+use std::io::Write as _;
 use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use coordinator::outputs::EventReader;
 use node::client::NodeClient;
@@ -21,125 +23,7 @@ use scheduler::{Event, EventKind, JobId, SiteId, Time};
 use serde_json::{Value, json};
 
 use self::processes::{JOBS, PROGRAM, Run, read, signal, table};
-
-const PATIENCE: Duration = Duration::from_secs(60);
-
-/// What a server answers: its status, and its body as JSON.
-type Answer = (u16, Value);
-
-/// A run of three sites that is served.
-struct Served {
-    run: Run,
-    address: String,
-    token: String,
-}
-
-impl Served {
-    fn start(folder: &Path, experiment: &str, args: &[&str]) -> Served {
-        let file = folder.join("experiment.toml");
-        std::fs::write(&file, experiment).unwrap();
-        let mut command = Command::new(PROGRAM);
-        command.arg("run").arg(file).args(["--serve", "127.0.0.1:0"]).args(args);
-        std::fs::write(folder.join("jobs.swf"), processes::jobs()).unwrap();
-        let run = Run::of(command, folder);
-        let link = until(|| {
-            let said = read(&folder.join("stderr"));
-            let link =
-                said.lines().find_map(|line| line.split_once("; with orders at http://"))?.1.to_string();
-            said.contains(&format!("{link}\n")).then_some(link)
-        });
-        let (address, token) = link.split_once("/#token=").unwrap();
-        Served { run, address: address.to_string(), token: token.to_string() }
-    }
-
-    fn ask(&self, method: &str, path: &str, headers: &str, body: &str) -> (u16, String) {
-        let mut stream = TcpStream::connect(&self.address).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        let length = body.len();
-        write!(
-            stream,
-            "{method} {path} HTTP/1.1\r\n{headers}content-length: {length}\r\nconnection: close\r\n\r\n{body}"
-        )
-        .unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
-        (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_string())
-    }
-
-    fn order_by(&self, name: &str, headers: &str, words: &Value) -> Answer {
-        let (status, body) = self.ask("POST", &format!("/orders/{name}"), headers, &words.to_string());
-        (status, serde_json::from_str(&body).unwrap_or(Value::String(body)))
-    }
-
-    fn order(&self, name: &str, words: Value) -> Answer {
-        let headers = format!("host: {}\r\nauthorization: Bearer {}\r\n", self.address, self.token);
-        self.order_by(name, &headers, &words)
-    }
-
-    /// What came of an order that is obeyed.
-    fn obeyed(&self, name: &str, words: Value) -> Value {
-        let (status, answer) = self.order(name, words);
-        assert_eq!(status, 200, "{name}: {answer}");
-        answer
-    }
-
-    /// Why an order is not obeyed.
-    fn refused(&self, name: &str, words: Value, status: u16) -> String {
-        let (got, answer) = self.order(name, words);
-        assert_eq!(got, status, "{name}: {answer}");
-        answer["reason"].as_str().unwrap().to_string()
-    }
-
-    /// The next picture of the run.
-    fn frame(&self) -> Value {
-        let mut stream = TcpStream::connect(&self.address).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        write!(stream, "GET /live HTTP/1.1\r\nhost: {}\r\n\r\n", self.address).unwrap();
-        let (mut got, mut buffer) = (Vec::new(), [0; 4096]);
-        loop {
-            let count = stream.read(&mut buffer).unwrap();
-            assert!(count > 0, "the stream ended");
-            got.extend_from_slice(&buffer[..count]);
-            let text = String::from_utf8_lossy(&got);
-            let mut events = text.split("event: frame").skip(1);
-            let frame = events
-                .find_map(|event| event.split_once("\n\n")?.0.split("data: ").nth(1).map(str::to_string));
-            if let Some(frame) = frame {
-                // Pieces of the transfer may lie between; then the next one is looked at.
-                if let Ok(frame) = serde_json::from_str(&frame) {
-                    return frame;
-                }
-            }
-        }
-    }
-
-    #[track_caller]
-    fn until_frame(&self, wanted: impl Fn(&Value) -> bool) -> Value {
-        until(|| Some(self.frame()).filter(&wanted))
-    }
-}
-
-#[track_caller]
-fn until<T>(mut look: impl FnMut() -> Option<T>) -> T {
-    let deadline = Instant::now() + PATIENCE;
-    loop {
-        if let Some(found) = look() {
-            return found;
-        }
-        assert!(Instant::now() < deadline, "it does not happen");
-        std::thread::sleep(Duration::from_millis(20));
-    }
-}
-
-const EXPERIMENT: &str = r#"
-grid.sizes = [4, 8, 16]
-workload.trace = "jobs.swf"
-network.delay = "2s"
-node.journal = "process"
-run.calibration_tolerance = 1000.0
-run.clock = "scaled:30"
-"#;
+use self::served::{EXPERIMENT, Served, until};
 
 /// A run is held, and every order does what it says, to the event log and the report.
 #[test]
@@ -152,6 +36,11 @@ fn orders_take_effect_and_are_kept_in_the_results() {
     let start = served.obeyed("start", json!({}));
     assert_eq!(start["done"], "the run was held, and begins");
     served.until_frame(|frame| frame["phase"] == "running" && frame["jobs"][1].as_u64() > Some(0));
+
+    // The token is for its owner alone, and nowhere else.
+    let token = folder.path().join("out/orders.token");
+    assert_eq!(std::fs::metadata(&token).unwrap().permissions().mode() & 0o777, 0o600);
+    assert!(!served.run.output().contains(&served.token), "the token is in a log");
 
     // A job.
     let job = json!({"processors": 3, "run_time_s": 60, "requested_s": 90, "site": 2});
@@ -198,6 +87,7 @@ fn orders_take_effect_and_are_kept_in_the_results() {
     assert_eq!(status.code(), Some(0), "{output}");
     assert!(output.contains("orders:  7 orders were given while the run lasted"), "{output}");
     assert!(output.contains("clocks that were stopped stood "), "{output}");
+    assert!(!token.exists(), "the token of a run that has ended");
     let out = folder.path().join("out");
     let manifest: Value = serde_json::from_str(&read(&out.join("manifest.json"))).unwrap();
     assert_eq!(manifest["status"], "complete", "{manifest}");

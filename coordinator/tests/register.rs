@@ -163,7 +163,7 @@ fn nodes_that_come_by_themselves_run_an_experiment() {
     let targets = loop {
         let answer = coordinator.get("/sd");
         let targets: serde_json::Value = serde_json::from_str(answer.rsplit("\r\n").next().unwrap()).unwrap();
-        if !targets.as_array().unwrap().is_empty() {
+        if targets.as_array().unwrap().len() == 3 {
             break targets;
         }
         assert!(Instant::now() < deadline, "no node is up");
@@ -186,6 +186,50 @@ fn nodes_that_come_by_themselves_run_an_experiment() {
     }
     let of = |instance: &str| std::fs::read_to_string(folder.path().join(format!("{instance}.log"))).unwrap();
     assert!(of("c").contains("site=1") && of("b").contains("site=3"), "{}{}", of("b"), of("c"));
+}
+
+/// The third asks to be a site, and never is: the run waits for it, and Prometheus does not.
+#[test]
+fn prometheus_is_told_of_each_node_as_soon_as_it_is_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let coordinator = Coordinator::start(folder.path(), EXPERIMENT, 10, &[]);
+    let _nodes = [coordinator.node("a", &[]), coordinator.node("b", &[])];
+    let token = read(&folder.path().join("keys/control.token"));
+    let version = env!("CARGO_PKG_VERSION");
+    let body = format!(
+        r#"{{"instance":"c","process":7,"version":"{version}","name":null,"processors":null,"journal":false}}"#
+    );
+    let ask = || {
+        let mut stream = TcpStream::connect(&coordinator.address).unwrap();
+        write!(
+            stream,
+            "POST /register HTTP/1.1\r\nhost: here\r\nauthorization: Bearer {}\r\ncontent-type: application/json\r\n\
+             content-length: {}\r\nconnection: close\r\n\r\n{body}",
+            token.trim(),
+            body.len()
+        )
+        .unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    };
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        ask();
+        let answer = coordinator.get("/sd");
+        let targets: serde_json::Value = serde_json::from_str(answer.rsplit("\r\n").next().unwrap()).unwrap();
+        let sites: Vec<&str> = targets
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|target| target["labels"]["site"].as_str().unwrap())
+            .collect();
+        if sites == ["site1", "site2"] {
+            break;
+        }
+        assert!(Instant::now() < deadline, "nobody is told of them: {targets}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
 }
 
 #[test]
@@ -269,8 +313,9 @@ fn more_nodes_than_sites_repeat_the_sizes() {
 #[test]
 fn who_is_missing_and_who_may_not_come_is_said() {
     let folder = tempfile::tempdir().unwrap();
-    let coordinator =
-        Coordinator::start(folder.path(), &format!("{EXPERIMENT}run.connect_timeout = \"4s\"\n"), 10, &[]);
+    // Two processes begin within it, one after the other.
+    let experiment = format!("{EXPERIMENT}run.connect_timeout = \"20s\"\n");
+    let coordinator = Coordinator::start(folder.path(), &experiment, 10, &[]);
     std::fs::write(folder.path().join("wrong"), "0123456789012345678901234567890123456789\n").unwrap();
     let mut stranger = coordinator.node_with("wrong", "stranger", &[]);
     assert_eq!(stranger.wait().code(), Some(12));
@@ -281,5 +326,5 @@ fn who_is_missing_and_who_may_not_come_is_said() {
     let (code, said) = coordinator.end();
 
     assert_eq!(code, Some(4), "{said}");
-    assert!(said.contains("1 of 3 sites have registered within 4s (alone)"), "{said}");
+    assert!(said.contains("1 of 3 sites have registered within 20s (alone)"), "{said}");
 }

@@ -85,6 +85,10 @@ pub struct NodeArgs {
     /// Address for control and metrics; orders need the token, which is not encrypted [default: 127.0.0.1:0]
     #[arg(long, value_name = "ADDRESS", env = "STEALGRID_HTTP")]
     pub http: Option<String>,
+    /// A further name by which metrics and health may be asked for, beside addresses, localhost and names without a dot;
+    /// repeat it for each
+    #[arg(long, value_name = "NAME", env = "STEALGRID_HTTP_HOST", value_delimiter = ',')]
+    pub http_host: Vec<String>,
     /// How to find the other sites [default: static]
     #[arg(long, value_enum, env = "STEALGRID_DISCOVERY")]
     pub discovery: Option<Discovery>,
@@ -204,6 +208,7 @@ impl NodeArgs {
         replace(&mut config.local_scheduler, &self.local_scheduler);
         replace(&mut config.listen, &self.listen);
         replace(&mut config.http, &self.http);
+        config.http_hosts.extend(self.http_host.iter().cloned());
         replace(&mut config.discovery, &self.discovery);
         replace(&mut config.seed, &self.seed);
         if let Some(name) = &self.network {

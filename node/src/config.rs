@@ -53,6 +53,9 @@ pub struct NodeConfig {
     /// Address for the control interface and Prometheus.
     #[serde(default = "default_http")]
     pub http: String,
+    /// Further names by which metrics and health may be asked for.
+    #[serde(default)]
+    pub http_hosts: Vec<String>,
     /// How to find the other sites.
     #[serde(default)]
     pub discovery: Discovery,
@@ -284,6 +287,7 @@ impl NodeConfig {
             network: Model::ZERO,
             listen: default_listen(),
             http: default_http(),
+            http_hosts: Vec::new(),
             discovery: Discovery::default(),
             peers: Vec::new(),
             identity: IdentitySource::default(),

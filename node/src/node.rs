@@ -17,10 +17,12 @@ use tracing::Instrument as _;
 
 use crate::config::{ConfigError, IdentitySource, NodeConfig, PeerAddress};
 use crate::control::api::ReadyLine;
-use crate::control::serve::{ControlCounters, serve};
+use crate::control::serve::ControlCounters;
 use crate::control::{COMMANDS_MAX, Command, Token, TokenError, server};
 use crate::event_log::EventLog;
 use crate::exit;
+use crate::http;
+use crate::http::hosts::Hosts;
 use crate::journal::{self, About, Journal, JournalError, Saved};
 use crate::network::{GridKey, GridKeyError, Identity, IdentityError, Network, NetworkConfig, NetworkError};
 use crate::site::SiteLoop;
@@ -192,12 +194,19 @@ impl Node {
             Some((journal, saved)) => site.resume(journal, saved, network_took).map_err(StartError::Begin)?,
             None => site,
         };
-        let context =
-            server::Context::new(commands.clone(), sender, token, Arc::clone(&counters), &config.limits);
+        let addresses = [Some(&config.http), config.metrics.as_ref()];
+        let listened = addresses.into_iter().flatten().filter_map(|address| address.rsplit_once(':'));
+        let names = listened.map(|(host, _)| host.to_string()).chain(config.http_hosts.iter().cloned());
+        let hosts = Hosts::new(names, "--http-host");
+        let context = server::Context::new(commands.clone(), sender, token, Arc::clone(&counters), hosts);
+        let limits = http::Limits {
+            connections: config.limits.control_connections,
+            request: Duration::from_secs(u64::from(config.limits.control_request_secs)),
+        };
         let mut servers = Vec::new();
         let mut serve_on = |listener, router| {
             let (stop, stopped) = oneshot::channel();
-            let serving = serve(listener, router, config.limits.clone(), Arc::clone(&counters), stopped);
+            let serving = http::serve(listener, router, limits, Arc::clone(&counters.turned), stopped);
             servers.push(Server { task: tokio::spawn(serving.instrument(span.clone())), stop });
         };
         serve_on(control_listener, server::control(context.clone()));

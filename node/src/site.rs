@@ -604,9 +604,9 @@ impl SiteLoop {
             (Limit::Connections, network.counts().refused(RefusedConnection::Limit)),
             (Limit::Streams, network.counts().crowded()),
             (Limit::LinkSilence, network.counts().silences()),
-            (Limit::ControlConnections, self.control.connections()),
-            (Limit::ControlBody, self.control.bodies()),
-            (Limit::ControlTime, self.control.slow_bodies()),
+            (Limit::ControlConnections, self.control.turned.connections()),
+            (Limit::ControlBody, self.control.turned.bodies_long()),
+            (Limit::ControlTime, self.control.turned.bodies_slow()),
         ]
     }
 

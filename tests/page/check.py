@@ -110,8 +110,9 @@ def live(stealgrid, browser, folder):
         file.write(EXPERIMENT)
     run = Stealgrid(work, stealgrid, "run", "experiment.toml", "--out", "out", "--serve", "127.0.0.1:0", "--serve-after", "--hold")
     try:
-        link = run.said(r"with orders at (http://\S+)\n")
-        address = urllib.parse.urlsplit(link).netloc
+        address = run.said(r"watch at http://(\S+)\n")
+        token = open(os.path.join(work, run.said(r"for orders add /#token= and what is in (\S+)\n"))).read().strip()
+        link = f"http://{address}/#token={token}"
         browser.watch_tasks()
         browser.view(1280, 1000)
 

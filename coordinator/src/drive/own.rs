@@ -21,13 +21,16 @@ use crate::experiment::{Experiment, Outputs};
 const MARK: &str = ".stealgrid";
 /// What a coordinator needs that goes on with a run; there until the run is complete.
 pub(super) const RECORD: &str = "run.json";
+/// What those must show who give a run orders; there while it takes some.
+pub(super) const ORDERS_TOKEN: &str = "orders.token";
 /// What was measured before the clocks started, which is not measured again.
 const CALIBRATION: &str = "calibration.csv";
 /// Says that results are whole.
 const MANIFEST: &str = "manifest.json";
 /// What a run may leave; a result directory holds one run.
-const RESULTS: [&str; 14] = [
+const RESULTS: [&str; 15] = [
     RECORD,
+    ORDERS_TOKEN,
     CALIBRATION,
     MANIFEST,
     "metrics.json",

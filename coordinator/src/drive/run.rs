@@ -24,6 +24,7 @@ pub mod watch;
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use analysis::Outcome;
@@ -43,7 +44,7 @@ use self::orders::{Orders, Starter};
 use self::outages::Outages;
 use self::past::Past;
 use self::plan::Plan;
-use self::reception::{Nodes, Reception, ReceptionArgs};
+use self::reception::{Nodes, Open, Reception, ReceptionArgs, TokenFile};
 use self::record::Record;
 use self::scraped::{Comparison, ScrapeArgs, Source};
 use self::watch::{Ending, Onlooker, Watch};
@@ -145,7 +146,7 @@ pub fn command(args: &RunArgs) -> anyhow::Result<u8> {
         eprintln!("error: {refusal}");
         return Ok(exit::USAGE);
     }
-    let (server, reception, mut come) = match args.reception.open() {
+    let Open { server, reception, mut come, token } = match args.reception.open() {
         Ok(open) => open,
         Err(error) => {
             eprintln!("error: {error:#}");
@@ -220,8 +221,13 @@ pub fn command(args: &RunArgs) -> anyhow::Result<u8> {
     }
     // Before the nodes, whose logs go into the same directory.
     let mut sink = Sink::new(&experiment, &jobs, Driver::Run)?;
+    let token = token.map(|token| TokenFile::write(&token, &experiment.outputs.dir)).transpose()?;
     if let Some(server) = &server {
         server.shown.set_live(live(&experiment, &plan, &jobs));
+    }
+    if let (Some(server), Some(reception)) = (&server, &reception) {
+        // Each as soon as it is up: until all are connected may take a while.
+        server.shown.look_for_nodes(&experiment.name, Arc::clone(reception.desk()));
     }
     let started = match &reception {
         Some(reception) => enlist(&experiment, &plan, reception, &seats, &interrupt),
@@ -328,6 +334,7 @@ pub fn command(args: &RunArgs) -> anyhow::Result<u8> {
         record: record.as_mut(),
     };
     let (mut ended, jobs) = drive(course, fleet, &mut sink)?;
+    drop(token);
     ended.lines.insert(0, calibration.line(&experiment.grid));
     ended.calibration = Some(calibration.table(&experiment.grid));
     let complete = ended.status == Status::Complete;
@@ -441,7 +448,7 @@ fn start(
 ) -> Result<Fleet, Failure> {
     let unexpected = |reason: String| Failure { reason, code: exit::UNEXPECTED };
     let folder = experiment.outputs.dir.join("nodes");
-    std::fs::create_dir_all(&folder)
+    node::private::make_folder(&folder)
         .map_err(|error| unexpected(format!("failed to make {}: {error}", folder.display())))?;
     let order = SpawnOrder { program: node_program()?, arguments: node_arguments(log), folder };
     // On this thread, which lives as long as the process: the kernel ends a node with the thread that started it.

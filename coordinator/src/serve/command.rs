@@ -8,9 +8,9 @@ use node::telemetry::LogArgs;
 use scheduler::{Event, Grid, JobSpec, Threshold, Time, TimedJob};
 use workload::limits::{Exceeded, Limit};
 
-use super::Server;
 use super::live::{About, AboutSite, Live};
 use super::replay::Replay;
+use super::{Place, Server};
 use crate::directory::{DirectoryError, EVENTS, JobRow, ResultDirectory};
 use crate::drive::Interrupt;
 use crate::drive::run::LOGGED;
@@ -33,6 +33,12 @@ pub struct ServeArgs {
     /// Where to serve the page
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080")]
     serve: String,
+
+    /// A further name by which the page may be opened; may be given several times
+    ///
+    /// Always allowed are addresses, localhost, names without a dot, and the one that --serve has.
+    #[arg(long, value_name = "NAME", env = "STEALGRID_SERVE_HOST", value_delimiter = ',')]
+    serve_host: Vec<String>,
 
     /// How this process logs.
     #[command(flatten)]
@@ -59,7 +65,7 @@ pub fn command(args: &ServeArgs) -> anyhow::Result<u8> {
         _ => (Time::ZERO, Time::ZERO),
     };
     let replay = Arc::new(Replay::new(first, last));
-    let server = match Server::replaying(&args.serve, Arc::clone(&replay)) {
+    let server = match Server::replaying(&Place::new(&args.serve, &args.serve_host), Arc::clone(&replay)) {
         Ok(server) => server,
         Err(error) => {
             eprintln!("error: {error:#}");

@@ -3,32 +3,55 @@
 //! The registry is made anew for each answer from [`Figures`], which come from the state of the page: both say the
 //! same. Every label set is closed and there from the beginning. What single sites count they serve themselves.
 
+use std::sync::atomic::Ordering;
+
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use node::metrics::register;
 use prometheus::{Gauge, GaugeVec, IntCounter, IntCounterVec, IntGaugeVec, Opts, Registry, TextEncoder};
 use scheduler::{Span, Time};
 
+use super::Shown;
 use super::live::{About, Figures, Live, Phase};
-use super::orders::{Desk, Fate};
+use super::orders::Fate;
 use crate::drive::run::audit::Check;
 
 const STATES: [&str; 5] = ["preparing", "running", "paused", "ended", "failed"];
 const JOBS: [&str; 4] = ["waiting", "running", "ended", "given_up"];
 const SITES: [&str; 2] = ["there", "gone"];
 
+/// Why requests are turned away at the door, whatever they ask.
+const DOOR: [&str; 5] = ["connections", "head_time", "body_bytes", "body_time", "host"];
+
 /// What became of requests to the server.
 #[derive(Clone, Copy, Debug, Default)]
-struct Requests {
+pub(super) struct Requests {
     orders: [u64; Fate::ALL.len()],
     pages_refused: u64,
+    door: [u64; DOOR.len()],
+}
+
+impl Requests {
+    /// To this one, so far.
+    pub(super) fn of(shown: &Shown) -> Requests {
+        let turned = &shown.turned;
+        Requests {
+            orders: Fate::ALL.map(|fate| shown.desk.as_ref().map_or(0, |desk| desk.count(fate))),
+            pages_refused: shown.pages_refused.load(Ordering::Relaxed),
+            door: [
+                turned.connections(),
+                turned.heads(),
+                turned.bodies_long(),
+                turned.bodies_slow(),
+                shown.hosts.refused(),
+            ],
+        }
+    }
 }
 
 /// The answer to a scrape. Before the run is known it says only what program answers.
-pub(super) fn answer(live: Option<&Live>, desk: Option<&Desk>, pages_refused: u64, paused: bool) -> Response {
-    let orders = Fate::ALL.map(|fate| desk.map_or(0, |desk| desk.count(fate)));
-    let requests = Requests { orders, pages_refused };
-    let registry = live.map_or_else(nothing, |live| of_run(live.about(), &live.figures(), &requests, paused));
+pub(super) fn answer(live: Option<&Live>, requests: &Requests, paused: bool) -> Response {
+    let registry = live.map_or_else(nothing, |live| of_run(live.about(), &live.figures(), requests, paused));
     ([(header::CONTENT_TYPE, prometheus::TEXT_FORMAT)], page(&registry)).into_response()
 }
 
@@ -124,6 +147,14 @@ fn of_run(about: &About, figures: &Figures, requests: &Requests, paused: bool) -
     }
     let refused = "Pages that were not let look on because too many did.";
     register(r, IntCounter::new("stealgrid_run_pages_refused_total", refused)).inc_by(requests.pages_refused);
+    let door = Opts::new(
+        "stealgrid_run_requests_refused_total",
+        "Connections and requests that were turned away at the door of the page, by the reason.",
+    );
+    let door = register(r, IntCounterVec::new(door, &["reason"]));
+    for (reason, count) in DOOR.into_iter().zip(requests.door) {
+        door.with_label_values(&[reason]).inc_by(count);
+    }
     gauges(
         "stealgrid_run_sites",
         "Sites of the run, by whether they are believed to be there.",
@@ -217,6 +248,13 @@ stealgrid_run_orders_total{fate="unauthorized",run="a \"run\""} 7
 # HELP stealgrid_run_pages_refused_total Pages that were not let look on because too many did.
 # TYPE stealgrid_run_pages_refused_total counter
 stealgrid_run_pages_refused_total{run="a \"run\""} 12
+# HELP stealgrid_run_requests_refused_total Connections and requests that were turned away at the door of the page, by the reason.
+# TYPE stealgrid_run_requests_refused_total counter
+stealgrid_run_requests_refused_total{reason="body_bytes",run="a \"run\""} 3
+stealgrid_run_requests_refused_total{reason="body_time",run="a \"run\""} 4
+stealgrid_run_requests_refused_total{reason="connections",run="a \"run\""} 1
+stealgrid_run_requests_refused_total{reason="head_time",run="a \"run\""} 2
+stealgrid_run_requests_refused_total{reason="host",run="a \"run\""} 5
 # HELP stealgrid_run_sites Sites of the run, by whether they are believed to be there.
 # TYPE stealgrid_run_sites gauge
 stealgrid_run_sites{state="gone",run="a \"run\""} 6
@@ -234,7 +272,8 @@ stealgrid_run_trace_time_seconds{run="a \"run\""} 72
 # HELP stealgrid_run_violations_total Events that must not happen in a schedule, by the check that failed.
 # TYPE stealgrid_run_violations_total counter
 "#;
-        let requests = Requests { orders: [9, 8, 7, 6, 5, 4, 3, 2], pages_refused: 12 };
+        let requests =
+            Requests { orders: [9, 8, 7, 6, 5, 4, 3, 2], pages_refused: 12, door: [1, 2, 3, 4, 5] };
         let page = page(&of_run(&about(), &figures(), &requests, false));
         let (start, violations) = page.split_at(expected.len().min(page.len()));
         assert_eq!(start, expected);

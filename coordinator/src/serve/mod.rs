@@ -32,6 +32,10 @@ use axum::extract::State;
 use axum::response::Response;
 use axum::routing::get;
 use axum::{Json, Router};
+use node::control::api::ReadyLine;
+use node::http::hosts::Hosts;
+use node::http::{self, Turned};
+use rustix::process::{Resource, getrlimit};
 use serde::Serialize;
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, oneshot};
@@ -40,25 +44,43 @@ use self::live::Live;
 use self::orders::Desk;
 use self::replay::Replay;
 
-/// Most pages that look on at once; more are answered 503.
+/// Most connections at once: several for each page that looks on, registering nodes, and Prometheus.
+pub const CONNECTIONS_MAX: usize = 256;
+/// And not more than this share of the files that the process may open: it needs the others for nodes and results.
+const SHARE_OF_FILES: u64 = 4;
+/// As few as that are of use to anybody.
+const CONNECTIONS_MIN: usize = 8;
+/// Most pages that look on at once, and not more than half of the connections; more are answered 503.
 pub const LISTENERS_MAX: usize = 64;
+/// For the head of a request, for its body, and for a connection without either: as at nodes.
+pub const REQUEST_PATIENCE: Duration = Duration::from_secs(30);
 /// How long the end of a server waits for whoever does not read what is sent, or has not asked to the end.
 const CLOSE_PATIENCE: Duration = Duration::from_secs(2);
 
 /// What is shown of a run.
 #[derive(Debug)]
 pub struct Shown {
-    targets: Mutex<Vec<Target>>,
+    targets: Mutex<Targets>,
     live: Mutex<Option<Live>>,
     /// If the run has ended and is shown again.
     replay: Option<Arc<Replay>>,
     /// Where orders are given, if they may be.
     desk: Option<Arc<Desk>>,
+    hosts: Arc<Hosts>,
+    turned: Arc<Turned>,
     listeners: Semaphore,
     /// How many pages were too many.
     pages_refused: AtomicU64,
     /// Whether nobody is told anything any more.
     ended: AtomicBool,
+}
+
+/// Where Prometheus finds nodes.
+#[derive(Debug)]
+enum Targets {
+    Known(Vec<Target>),
+    /// Those of this run that have registered and are up.
+    Registering(String, Arc<node::registration::Desk>),
 }
 
 /// A node as Prometheus is told of it.
@@ -82,17 +104,24 @@ impl Target {
             labels: Labels { run: run.to_string(), site: site.to_string() },
         }
     }
+
+    /// A node that is up.
+    pub fn of(run: &str, ready: &ReadyLine) -> Target {
+        Target::new(run, &ready.name, ready.metrics.as_ref().unwrap_or(&ready.http))
+    }
 }
 
 impl Shown {
-    fn new(replay: Option<Arc<Replay>>, desk: Option<Arc<Desk>>) -> Shown {
-        let (targets, live) = (Mutex::default(), Mutex::default());
+    fn new(replay: Option<Arc<Replay>>, desk: Option<Arc<Desk>>, hosts: &Arc<Hosts>) -> Shown {
+        let (targets, live) = (Mutex::new(Targets::Known(Vec::new())), Mutex::default());
         Shown {
             targets,
             live,
             replay,
             desk,
-            listeners: Semaphore::new(LISTENERS_MAX),
+            hosts: Arc::clone(hosts),
+            turned: Arc::default(),
+            listeners: Semaphore::new(LISTENERS_MAX.min(connections_max() / 2)),
             pages_refused: AtomicU64::new(0),
             ended: AtomicBool::new(false),
         }
@@ -100,7 +129,13 @@ impl Shown {
 
     /// These are the nodes from now on.
     pub fn set_targets(&self, targets: Vec<Target>) {
-        *self.targets.lock().unwrap_or_else(PoisonError::into_inner) = targets;
+        *self.targets.lock().unwrap_or_else(PoisonError::into_inner) = Targets::Known(targets);
+    }
+
+    /// The nodes of this run are those that are up at this desk, until it is said which they are.
+    pub fn look_for_nodes(&self, run: &str, desk: Arc<node::registration::Desk>) {
+        let registering = Targets::Registering(run.to_string(), desk);
+        *self.targets.lock().unwrap_or_else(PoisonError::into_inner) = registering;
     }
 
     /// This run is shown from now on.
@@ -131,32 +166,59 @@ pub struct Server {
     pub shown: Arc<Shown>,
 }
 
+/// Where a server listens, and what it is called.
+#[derive(Clone, Debug)]
+pub struct Place {
+    address: String,
+    hosts: Arc<Hosts>,
+}
+
+impl Place {
+    /// At this address; also asked by these names.
+    pub fn new(address: &str, names: &[String]) -> Place {
+        let own = address.rsplit_once(':').map(|(host, _)| host.to_string());
+        let hosts = Hosts::new(own.into_iter().chain(names.iter().cloned()), "--serve-host");
+        Place { address: address.to_string(), hosts: Arc::new(hosts) }
+    }
+
+    /// By which names it is asked.
+    pub fn hosts(&self) -> &Arc<Hosts> {
+        &self.hosts
+    }
+}
+
+/// How many connections this process can spare.
+fn connections_max() -> usize {
+    let files = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX) / SHARE_OF_FILES;
+    usize::try_from(files).unwrap_or(usize::MAX).clamp(CONNECTIONS_MIN, CONNECTIONS_MAX)
+}
+
 impl Server {
     /// Listens, and serves from then on; `more` beside its own pages, and orders go to the desk.
     ///
     /// # Errors
     /// If the address cannot be listened on.
-    pub fn start(address: &str, more: Router, desk: Option<Arc<Desk>>) -> anyhow::Result<Server> {
-        Server::of(address, more, Shown::new(None, desk))
+    pub fn start(place: &Place, more: Router, desk: Option<Arc<Desk>>) -> anyhow::Result<Server> {
+        Server::of(place, more, Shown::new(None, desk, &place.hosts))
     }
 
     /// The same for a run that has ended and is shown again.
     ///
     /// # Errors
     /// If the address cannot be listened on.
-    pub fn replaying(address: &str, replay: Arc<Replay>) -> anyhow::Result<Server> {
-        Server::of(address, Router::new(), Shown::new(Some(replay), None))
+    pub fn replaying(place: &Place, replay: Arc<Replay>) -> anyhow::Result<Server> {
+        Server::of(place, Router::new(), Shown::new(Some(replay), None, &place.hosts))
     }
 
-    fn of(address: &str, more: Router, shown: Shown) -> anyhow::Result<Server> {
-        let shown = Arc::new(shown);
-        let router = page::routes()
-            .merge(orders::routes(&shown))
+    fn of(place: &Place, more: Router, shown: Shown) -> anyhow::Result<Server> {
+        let (address, shown) = (&place.address, Arc::new(shown));
+        let pages = page::routes()
             .route("/healthz", get(|| async { "ok\n" }))
             .route("/sd", get(targets))
-            .route("/metrics", get(scraped))
-            .with_state(Arc::clone(&shown))
-            .merge(more);
+            .route("/metrics", get(scraped));
+        // Orders and registration need a token, which no page of somebody else has; orders look at the name themselves.
+        let router =
+            place.hosts.guard(pages).merge(orders::routes(&shown)).with_state(Arc::clone(&shown)).merge(more);
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
@@ -169,22 +231,27 @@ impl Server {
         })?;
         let bound = listener.local_addr().context("failed to start a server")?;
         let (stop, stopped) = oneshot::channel::<()>();
+        let limits = http::Limits { connections: connections_max(), request: REQUEST_PATIENCE };
+        let turned = Arc::clone(&shown.turned);
         let served = async move {
             let (told, closing) = oneshot::channel::<()>();
-            let ended = async {
+            let (end, ended) = oneshot::channel::<()>();
+            let ending = async {
                 drop(stopped.await);
-                drop(told);
+                drop((told, end));
+                std::future::pending::<()>().await;
             };
             let last = async {
                 drop(closing.await);
                 tokio::time::sleep(CLOSE_PATIENCE).await;
             };
             tokio::select! {
-                served = axum::serve(listener, router).with_graceful_shutdown(ended) => {
+                served = http::serve(listener, router, limits, turned, ended) => {
                     if let Err(error) = served {
                         eprintln!("warning: the server has ended: {error}");
                     }
                 }
+                () = ending => {}
                 () = last => {}
             }
         };
@@ -227,12 +294,15 @@ impl Drop for Server {
 
 async fn scraped(State(shown): State<Arc<Shown>>) -> Response {
     let paused = shown.replay.as_ref().is_some_and(|replay| !replay.state().is_playing());
-    let pages_refused = shown.pages_refused.load(Ordering::Relaxed);
-    metrics::answer(shown.live().as_ref(), shown.desk.as_deref(), pages_refused, paused)
+    let requests = metrics::Requests::of(&shown);
+    metrics::answer(shown.live().as_ref(), &requests, paused)
 }
 
 async fn targets(State(shown): State<Arc<Shown>>) -> Json<Vec<Target>> {
-    Json(shown.targets.lock().unwrap_or_else(PoisonError::into_inner).clone())
+    Json(match &*shown.targets.lock().unwrap_or_else(PoisonError::into_inner) {
+        Targets::Known(targets) => targets.clone(),
+        Targets::Registering(run, desk) => desk.up_now().iter().map(|ready| Target::of(run, ready)).collect(),
+    })
 }
 
 #[cfg(test)]
@@ -241,6 +311,10 @@ mod tests {
     use std::net::TcpStream;
 
     use super::*;
+
+    fn here() -> Place {
+        Place::new("127.0.0.1:0", &[])
+    }
 
     fn get(server: &Server, path: &str) -> String {
         let mut stream = TcpStream::connect(server.address()).unwrap();
@@ -252,7 +326,7 @@ mod tests {
 
     #[test]
     fn prometheus_is_told_where_the_nodes_are() {
-        let server = Server::start("127.0.0.1:0", Router::new(), None).unwrap();
+        let server = Server::start(&here(), Router::new(), None).unwrap();
         assert!(get(&server, "/healthz").ends_with("ok\n"));
         assert!(get(&server, "/sd").ends_with("[]"), "no node is up yet");
 
@@ -266,7 +340,7 @@ mod tests {
 
     #[test]
     fn pages_that_are_too_many_are_refused_and_counted() {
-        let server = Server::start("127.0.0.1:0", Router::new(), None).unwrap();
+        let server = Server::start(&here(), Router::new(), None).unwrap();
         let look_on = || {
             let mut stream = TcpStream::connect(server.address()).unwrap();
             write!(stream, "GET /live HTTP/1.1\r\nhost: here\r\n\r\n").unwrap();
@@ -284,7 +358,7 @@ mod tests {
 
     #[test]
     fn before_a_run_is_known_a_scrape_is_answered() {
-        let server = Server::start("127.0.0.1:0", Router::new(), None).unwrap();
+        let server = Server::start(&here(), Router::new(), None).unwrap();
         let answer = get(&server, "/metrics");
         assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
         assert!(answer.contains("content-type: text/plain; version=0.0.4"), "{answer}");
@@ -294,8 +368,9 @@ mod tests {
 
     #[test]
     fn a_port_in_use_is_said() {
-        let first = Server::start("127.0.0.1:0", Router::new(), None).unwrap();
-        let error = Server::start(&first.address().to_string(), Router::new(), None).unwrap_err();
+        let first = Server::start(&here(), Router::new(), None).unwrap();
+        let error =
+            Server::start(&Place::new(&first.address().to_string(), &[]), Router::new(), None).unwrap_err();
         assert!(format!("{error:#}").contains("(--serve)"), "{error:#}");
     }
 }

@@ -4,14 +4,12 @@
 //! itself or from no page at all: a browser says where a request comes from, and what it took this server for. Whether an
 //! order makes sense is not decided here.
 
-use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::body::Bytes;
-use axum::extract::rejection::BytesRejection;
 use axum::extract::{DefaultBodyLimit, Json, Path, Request, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::middleware::{self, Next};
@@ -19,10 +17,12 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use node::control::Token;
 use node::control::api::Failure;
+use node::http;
+use node::http::hosts::Hosts;
 use serde_json::{Map, Value};
 use tokio::sync::{mpsc, oneshot};
 
-use super::Shown;
+use super::{Place, Shown};
 use crate::orders::{Given, Order};
 
 /// Orders on their way to the run; further ones are refused until it has looked.
@@ -97,8 +97,8 @@ pub struct Asked {
 #[derive(Debug)]
 pub struct Desk {
     token: Token,
-    /// The name of this server, if its address has one.
-    host: Option<String>,
+    /// The names of this server.
+    hosts: Arc<Hosts>,
     orders: mpsc::Sender<Asked>,
     is_open: AtomicBool,
     rate: Mutex<Rate>,
@@ -123,13 +123,13 @@ impl Rate {
 }
 
 impl Desk {
-    /// For those who have this token, at an address that is served; and where the orders come out.
-    pub fn new(token: Token, address: &str) -> (Arc<Desk>, mpsc::Receiver<Asked>) {
+    /// For those who have this token, at a place that is served; and where the orders come out.
+    pub fn new(token: Token, place: &Place) -> (Arc<Desk>, mpsc::Receiver<Asked>) {
         let (orders, come) = mpsc::channel(ORDERS_WAITING_MAX);
-        let host = address.rsplit_once(':').map(|(host, _)| host.to_ascii_lowercase());
+        let hosts = Arc::clone(place.hosts());
         let rate = Mutex::new(Rate { left: ORDERS_AT_ONCE, at: Instant::now() });
         let desk =
-            Desk { token, host, orders, is_open: AtomicBool::new(false), rate, fates: Default::default() };
+            Desk { token, hosts, orders, is_open: AtomicBool::new(false), rate, fates: Default::default() };
         (Arc::new(desk), come)
     }
 
@@ -148,29 +148,15 @@ impl Desk {
         self.fates[fate as usize].load(Ordering::Relaxed)
     }
 
-    /// The address of the page for those who may give orders, with the token where no server sees it.
-    pub fn link(&self, address: impl std::fmt::Display) -> String {
-        format!("http://{address}/#token={}", self.token.reveal())
-    }
-
-    /// Whether a request asks this server: by an address, as this machine, or by the name that it has. A page of somebody
-    /// else whose name leads here would ask by that name.
-    fn is_meant(&self, host: &str) -> bool {
-        let name = host_of(host).to_ascii_lowercase();
-        let name = name.trim_matches(['[', ']']);
-        name.parse::<IpAddr>().is_ok()
-            || name == "localhost"
-            || self.host.as_deref().is_some_and(|own| own.trim_matches(['[', ']']) == name)
-    }
-
     /// Why a request is not of the page itself.
     fn foreign(&self, headers: &HeaderMap) -> Option<String> {
         let text = |name| headers.get(name).map(|value: &HeaderValue| value.to_str().unwrap_or("?"));
         let Some(host) = text(header::HOST) else { return Some("the request names no host".to_string()) };
-        if !self.is_meant(host) {
+        // A page of somebody else whose name leads here would ask by that name.
+        if !self.hosts.is_own(host) {
             return Some(format!(
-                "the request is for {host}, which is no name of this server; open the page by its address, or give --serve \
-                 that name"
+                "the request is for {host}, which is no name of this server for orders; open the page by its address, or \
+                 allow the name with --serve-host"
             ));
         }
         if let Some(origin) = text(header::ORIGIN) {
@@ -194,14 +180,6 @@ impl Desk {
     fn refuse(&self, fate: Fate, status: StatusCode, reason: String) -> Response {
         self.fate(fate);
         (status, Json(Failure { reason, room: None })).into_response()
-    }
-}
-
-/// The host without its port.
-fn host_of(host: &str) -> &str {
-    match host.rsplit_once(':') {
-        Some((name, port)) if !port.contains(']') => name,
-        _ => host,
     }
 }
 
@@ -234,9 +212,17 @@ async fn authorize(State(shown): State<Arc<Shown>>, request: Request, next: Next
         let reason = format!("more than {ORDERS_PER_SECOND} orders a second; wait a moment");
         return desk.refuse(Fate::Limited, StatusCode::TOO_MANY_REQUESTS, reason);
     }
+    http::trust(&request);
     // Dropped before there is an answer if the connection ends.
     let mut waited_for = WaitedFor { desk, is_answered: false };
-    let answer = next.run(request).await;
+    let answer = match http::whole(request).await {
+        Ok(request) => next.run(request).await,
+        Err((status, _)) if status == StatusCode::PAYLOAD_TOO_LARGE => {
+            let reason = format!("the order is longer than {BODY_BYTES_MAX} bytes");
+            desk.refuse(Fate::TooLong, status, reason)
+        }
+        Err((status, reason)) => desk.refuse(Fate::Refused, status, reason),
+    };
     waited_for.is_answered = true;
     answer
 }
@@ -255,20 +241,8 @@ impl Drop for WaitedFor<'_> {
     }
 }
 
-async fn take(
-    State(shown): State<Arc<Shown>>,
-    Path(name): Path<String>,
-    body: Result<Bytes, BytesRejection>,
-) -> Response {
+async fn take(State(shown): State<Arc<Shown>>, Path(name): Path<String>, body: Bytes) -> Response {
     let Some(desk) = &shown.desk else { return StatusCode::CONFLICT.into_response() };
-    let body = match body {
-        Ok(body) => body,
-        Err(error) if error.status() == StatusCode::PAYLOAD_TOO_LARGE => {
-            let reason = format!("the order is longer than {BODY_BYTES_MAX} bytes");
-            return desk.refuse(Fate::TooLong, error.status(), reason);
-        }
-        Err(error) => return desk.refuse(Fate::Refused, error.status(), error.body_text()),
-    };
     let order = match read(name, &body) {
         Ok(order) => order,
         Err(reason) => return desk.refuse(Fate::Refused, StatusCode::UNPROCESSABLE_ENTITY, reason),
@@ -325,7 +299,7 @@ mod tests {
     use crate::serve::Server;
 
     fn desk(address: &str) -> Arc<Desk> {
-        Desk::new(Token::random(), address).0
+        Desk::new(Token::random(), &Place::new(address, &[])).0
     }
 
     fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
@@ -390,7 +364,7 @@ mod tests {
 
     #[test]
     fn an_order_of_which_the_run_says_nothing_is_late() {
-        let (desk, _come) = Desk::new(Token::random(), "127.0.0.1:8080");
+        let (desk, _come) = Desk::new(Token::random(), &Place::new("127.0.0.1:8080", &[]));
         let order = read("pause".to_string(), b"").unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         let answer = runtime.block_on(carried_out(&desk, order, Duration::ZERO));
@@ -400,8 +374,9 @@ mod tests {
 
     #[test]
     fn an_order_whose_sender_goes_is_abandoned() {
-        let (desk, mut come) = Desk::new(Token::random(), "127.0.0.1:0");
-        let server = Server::start("127.0.0.1:0", Router::new(), Some(Arc::clone(&desk))).unwrap();
+        let place = Place::new("127.0.0.1:0", &[]);
+        let (desk, mut come) = Desk::new(Token::random(), &place);
+        let server = Server::start(&place, Router::new(), Some(Arc::clone(&desk))).unwrap();
         desk.open();
         let mut stream = TcpStream::connect(server.address()).unwrap();
         write!(
@@ -419,16 +394,5 @@ mod tests {
             std::thread::sleep(Duration::from_millis(5));
         }
         assert!(asked.answer.is_closed());
-    }
-
-    #[test]
-    fn the_link_for_orders_has_the_token_where_no_server_sees_it() {
-        let desk = desk("127.0.0.1:8080");
-        let link = desk.link("127.0.0.1:8080");
-        let (page, token) = link.split_once("/#token=").unwrap();
-        assert_eq!(page, "http://127.0.0.1:8080");
-        let shown = format!("Bearer {token}");
-        assert_eq!(desk.token.check_shown(Some(shown.as_bytes())), Ok(()));
-        assert!(desk.token.check_shown(None).is_err() && desk.token.check_shown(Some(b"Bearer x")).is_err());
     }
 }

@@ -7,11 +7,13 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::extract::rejection::JsonRejection;
-use axum::extract::{Json, Query, State};
+use axum::extract::{DefaultBodyLimit, Extension, Json, Query, Request, State};
 use axum::http::{StatusCode, header};
+use axum::middleware::{self, Next};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
+use node::http::{self, Visitor, Work};
 use serde::Deserialize;
 
 use super::live::{About, Bar};
@@ -27,6 +29,9 @@ const BARS_MAX: usize = 20_000;
 /// No address but this one's is asked for anything, nothing inline runs, and nobody frames the page.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; connect-src 'self'; \
                       img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+/// Longest body of a request.
+const BODY_BYTES_MAX: usize = 4096;
 
 pub(super) fn routes() -> Router<Arc<Shown>> {
     let file = |kind: &'static str, text: &'static str| {
@@ -48,6 +53,16 @@ pub(super) fn routes() -> Router<Arc<Shown>> {
         .route("/live", get(look_on))
         .route("/bars", get(bars))
         .route("/replay", post(order))
+        .route_layer(middleware::from_fn(whole))
+        .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
+}
+
+/// Waits for all of a request, but not for long.
+async fn whole(request: Request, next: Next) -> Response {
+    match http::whole(request).await {
+        Ok(request) => next.run(request).await,
+        Err(refused) => refused.into_response(),
+    }
 }
 
 async fn about(State(shown): State<Arc<Shown>>) -> Result<Json<About>, StatusCode> {
@@ -120,17 +135,18 @@ impl Told {
     }
 }
 
-async fn look_on(State(shown): State<Arc<Shown>>) -> Response {
+async fn look_on(State(shown): State<Arc<Shown>>, visitor: Option<Extension<Visitor>>) -> Response {
     let for_page = Arc::clone(&shown);
     // Given back when the page goes away, with the stream.
     let Ok(place) = for_page.listeners.try_acquire() else {
         for_page.pages_refused.fetch_add(1, Ordering::Relaxed);
-        let reason = format!("{} pages look on already; close one", super::LISTENERS_MAX);
+        let reason = "as many pages look on already as may; close one".to_string();
         return (StatusCode::SERVICE_UNAVAILABLE, reason).into_response();
     };
     place.forget();
-    let place = Place(shown);
-    let shown = Arc::clone(&place.0);
+    // Whoever looks on is not idle.
+    let place = Place { shown, _work: visitor.and_then(|Extension(visitor)| visitor.work()) };
+    let shown = Arc::clone(&place.shown);
     let told = Told { shown, version: 0, frames: 0, replay: None, next: Vec::new() };
     let stream = futures::stream::unfold((told, place), |(told, place)| async move {
         let (event, told) = told.next().await?;
@@ -140,11 +156,14 @@ async fn look_on(State(shown): State<Arc<Shown>>) -> Response {
 }
 
 /// One of the places for those who look on.
-struct Place(Arc<Shown>);
+struct Place {
+    shown: Arc<Shown>,
+    _work: Option<Work>,
+}
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.0.listeners.add_permits(1);
+        self.shown.listeners.add_permits(1);
     }
 }
 

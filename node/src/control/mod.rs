@@ -23,7 +23,6 @@
 //! `Authorization: Bearer TOKEN`, else 401. On its own port, never delayed, on no decision's path.
 
 pub mod api;
-mod seats;
 pub(crate) mod serve;
 pub(crate) mod server;
 mod token;

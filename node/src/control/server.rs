@@ -4,9 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::body::{Body, Bytes};
 use axum::extract::rejection::{JsonRejection, QueryRejection};
-use axum::extract::{DefaultBodyLimit, FromRequest as _, Json, Query, Request, State};
+use axum::extract::{DefaultBodyLimit, Json, Query, Request, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
@@ -20,13 +19,13 @@ use super::Command;
 use super::api::{
     Adoption, CalibrateOrder, Calibration, ConnectOrder, Failure, LinksOrder, Phase, RoundTrips,
 };
-use super::seats::Seat;
 use super::serve::ControlCounters;
 use super::token::{Token, Unauthorised};
 use crate::arrivals::ArrivalsError;
 use crate::clock::StartOrder;
 use crate::event_log::NoEvents;
-use crate::limits::Limits;
+use crate::http;
+use crate::http::hosts::Hosts;
 use crate::lockstep::UPGRADE;
 use crate::network::NetworkHandle;
 
@@ -49,8 +48,8 @@ pub(crate) struct Context {
     network: NetworkHandle,
     token: Option<Arc<Token>>,
     counters: Arc<ControlCounters>,
-    /// How long the body of a request may take.
-    body_timeout: Duration,
+    /// By which names it is asked.
+    hosts: Arc<Hosts>,
 }
 
 /// A refused request.
@@ -113,22 +112,24 @@ pub(crate) fn control(context: Context) -> Router {
         .route("/control/crash", post(crash))
         // Before anything of the body is read.
         .route_layer(middleware::from_fn_with_state(context.clone(), authorise));
-    public().merge(guarded).layer(DefaultBodyLimit::max(BODY_BYTES_MAX)).with_state(context)
+    public(&context).merge(guarded).layer(DefaultBodyLimit::max(BODY_BYTES_MAX)).with_state(context)
 }
 
 /// What Prometheus asks, for an address of its own.
 pub(crate) fn metrics_only(context: Context) -> Router {
-    public().with_state(context)
+    public(&context).with_state(context)
 }
 
-fn public() -> Router<Context> {
-    Router::new()
+/// What everybody may ask; not by way of a browser that somebody else's page made ask. Orders need the token, which no such
+/// page has.
+fn public(context: &Context) -> Router<Context> {
+    let pages = Router::new()
         .route("/metrics", get(metrics))
         .route("/healthz", get(healthz))
-        .route("/readyz", get(readyz))
-        .fallback(|| async {
-            Refused(StatusCode::NOT_FOUND, "no such page; see /status and /metrics".to_string())
-        })
+        .route("/readyz", get(readyz));
+    context.hosts.guard(pages).fallback(|| async {
+        Refused(StatusCode::NOT_FOUND, "no such page; see /status and /metrics".to_string())
+    })
 }
 
 /// Lets requests through that show the token.
@@ -143,35 +144,9 @@ async fn authorise(
         return Err(unauthorised(why));
     }
     context.counters.ask();
-    if let Some(seat) = request.extensions().get::<Arc<Seat>>() {
-        seat.trust();
-    }
-    match whole(request, context.body_timeout).await {
-        Ok(request) => Ok(next.run(request).await),
-        Err(refused) => {
-            match refused.0 {
-                StatusCode::PAYLOAD_TOO_LARGE => context.counters.too_long(),
-                StatusCode::REQUEST_TIMEOUT => context.counters.too_slow(),
-                // It broke.
-                _ => {}
-            }
-            Err(refused)
-        }
-    }
-}
-
-/// The request with all of its body, so that nobody holds a place by sending it slowly.
-async fn whole(request: Request, timeout: Duration) -> Result<Request, Refused> {
-    let (parts, body) = request.into_parts();
-    // The limit of the body is among the extensions of the request.
-    let read = Bytes::from_request(Request::from_parts(parts.clone(), body), &());
-    let late = |_| {
-        let reason = format!("the body of the request did not arrive within {timeout:?}");
-        Refused(StatusCode::REQUEST_TIMEOUT, reason)
-    };
-    let body = tokio::time::timeout(timeout, read).await.map_err(late)?;
-    let body = body.map_err(|rejection| Refused(rejection.status(), rejection.body_text()))?;
-    Ok(Request::from_parts(parts, Body::from(body)))
+    http::trust(&request);
+    let request = http::whole(request).await.map_err(|(status, reason)| Refused(status, reason))?;
+    Ok(next.run(request).await)
 }
 
 fn unauthorised(why: Unauthorised) -> Refused {
@@ -185,10 +160,9 @@ impl Context {
         network: NetworkHandle,
         token: Option<Token>,
         counters: Arc<ControlCounters>,
-        limits: &Limits,
+        hosts: Hosts,
     ) -> Context {
-        let body_timeout = Duration::from_secs(u64::from(limits.control_request_secs));
-        Context { commands, network, token: token.map(Arc::new), counters, body_timeout }
+        Context { commands, network, token: token.map(Arc::new), counters, hosts: Arc::new(hosts) }
     }
 
     /// Asks the event loop.

@@ -209,6 +209,14 @@ impl Desk {
         }
     }
 
+    /// Processes that are a site and are up, in the order of the grid.
+    pub fn up_now(&self) -> Vec<ReadyLine> {
+        let mut up: Vec<ReadyLine> =
+            self.state().known.values().filter_map(|known| known.ready.clone()).collect();
+        up.sort_by_key(|ready| ready.site);
+        up
+    }
+
     fn up(&self, site: SiteId) -> Option<Registered> {
         let state = self.state();
         let known = state.known.values().find(|known| known.site() == Some(site))?;

@@ -14,6 +14,7 @@ use super::api::{Answer, Asking, Ready};
 use super::desk::{Desk, Refusal};
 use crate::control::Token;
 use crate::control::api::Failure;
+use crate::http;
 
 /// Longest request: addresses of a machine with many interfaces.
 const BODY_BYTES_MAX: usize = 64 * 1024;
@@ -40,9 +41,13 @@ pub fn routes(desk: Arc<Desk>, token: Arc<Token>) -> Router {
 
 async fn authorise(State(token): State<Arc<Token>>, request: Request, next: Next) -> Response {
     let shown = request.headers().get(header::AUTHORIZATION).map(HeaderValue::as_bytes);
-    match Token::check(Some(&token), shown) {
-        Ok(()) => next.run(request).await,
-        Err(why) => refused(StatusCode::UNAUTHORIZED, why.to_string()),
+    if let Err(why) = Token::check(Some(&token), shown) {
+        return refused(StatusCode::UNAUTHORIZED, why.to_string());
+    }
+    http::trust(&request);
+    match http::whole(request).await {
+        Ok(request) => next.run(request).await,
+        Err((status, reason)) => refused(status, reason),
     }
 }
 

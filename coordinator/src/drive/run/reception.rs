@@ -16,10 +16,11 @@ use tokio::sync::mpsc::Receiver;
 
 use super::plan::Plan;
 use crate::drive::Interrupt;
+use crate::drive::own::ORDERS_TOKEN;
 use crate::experiment::faults::What;
 use crate::experiment::{Clock, Experiment, Identity, NodeDiscovery};
 use crate::serve::orders::{Asked, Desk as OrderDesk};
-use crate::serve::{Server, Target};
+use crate::serve::{Place, Server, Target};
 
 /// After the last node that has registered, how long others are waited for once there are enough.
 const SETTLE: Duration = Duration::from_secs(3);
@@ -64,6 +65,19 @@ pub struct ReceptionArgs {
     #[arg(long, value_name = "ADDRESS", help_heading = "Nodes")]
     pub serve: Option<String>,
 
+    /// With --serve: a further name by which the page may be opened; may be given several times
+    ///
+    /// Always allowed are addresses, localhost, names without a dot, and the one that --serve has.
+    #[arg(
+        long,
+        value_name = "NAME",
+        env = "STEALGRID_SERVE_HOST",
+        value_delimiter = ',',
+        help_heading = "Nodes",
+        requires = "serve"
+    )]
+    pub serve_host: Vec<String>,
+
     /// Wait for the order to start, from the page or by POST /orders/start, when everything is ready
     #[arg(long, env = "STEALGRID_HOLD", help_heading = "Nodes", requires = "serve")]
     pub hold: bool,
@@ -81,8 +95,42 @@ pub struct Reception {
     sites: Option<usize>,
 }
 
-/// A server, the nodes that come to it if they are to, and orders.
-pub type Open = (Option<Server>, Option<Reception>, Option<Receiver<Asked>>);
+/// What serves a run.
+#[derive(Debug, Default)]
+pub struct Open {
+    /// The page, if there is one.
+    pub server: Option<Server>,
+    /// Where nodes come, if they are to.
+    pub reception: Option<Reception>,
+    /// Orders, as they come.
+    pub come: Option<Receiver<Asked>>,
+    /// What those who order must show, if it is in no file yet.
+    pub token: Option<Token>,
+}
+
+/// The token of a run's orders in its result directory, readable by its owner alone; gone when this is dropped.
+#[derive(Debug)]
+pub struct TokenFile(PathBuf);
+
+impl TokenFile {
+    /// Writes it, and says where it is: what it says is in no log.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn write(token: &Token, dir: &Path) -> anyhow::Result<TokenFile> {
+        let path = dir.join(ORDERS_TOKEN);
+        token.write_new(&path).context("failed to make the token for orders")?;
+        eprintln!("note: for orders add /#token= and what is in {}", path.display());
+        Ok(TokenFile(path))
+    }
+}
+
+impl Drop for TokenFile {
+    fn drop(&mut self) {
+        // Whoever comes next removes it, too.
+        let _ = fs::remove_file(&self.0);
+    }
+}
 
 impl ReceptionArgs {
     /// Begins to serve.
@@ -90,36 +138,34 @@ impl ReceptionArgs {
     /// # Errors
     /// If the keys cannot be read or made, or the address cannot be listened on.
     pub fn open(&self) -> anyhow::Result<Open> {
-        let Some(address) = &self.serve else { return Ok((None, None, None)) };
+        let Some(address) = &self.serve else { return Ok(Open::default()) };
+        let place = Place::new(address, &self.serve_host);
         let keys = self.keys.as_deref().filter(|_| self.nodes == Some(Nodes::Register));
         let Some(keys) = keys else {
-            let (orders, come) = OrderDesk::new(Token::random(), address);
-            let server = Server::start(address, axum::Router::new(), Some(Arc::clone(&orders)))?;
-            eprintln!(
-                "note: watch at http://{}; with orders at {}",
-                server.address(),
-                orders.link(server.address())
-            );
-            return Ok((Some(server), None, Some(come)));
+            let token = Token::random();
+            let (orders, come) = OrderDesk::new(token.clone(), &place);
+            let server = Server::start(&place, axum::Router::new(), Some(orders))?;
+            eprintln!("note: watch at http://{}", server.address());
+            return Ok(Open { server: Some(server), reception: None, come: Some(come), token: Some(token) });
         };
         let token = secrets(keys)?;
         let desk = Arc::new(Desk::default());
-        let (orders, come) = OrderDesk::new(token.clone(), address);
-        let server =
-            Server::start(address, routes(Arc::clone(&desk), Arc::new(token.clone())), Some(orders))?;
+        let (orders, come) = OrderDesk::new(token.clone(), &place);
+        let server = Server::start(&place, routes(Arc::clone(&desk), Arc::new(token.clone())), Some(orders))?;
         eprintln!(
             "note: watch at http://{0}; for orders add /#token= and what is in {1}",
             server.address(),
             keys.join("control.token").display()
         );
         eprintln!("note: waiting for nodes to register at {}", server.address());
-        Ok((Some(server), Some(Reception { desk, token, sites: self.register_sites }), Some(come)))
+        let reception = Reception { desk, token, sites: self.register_sites };
+        Ok(Open { server: Some(server), reception: Some(reception), come: Some(come), token: None })
     }
 }
 
 /// The token in a folder; it and the grid's key are made if missing.
 fn secrets(folder: &Path) -> anyhow::Result<Token> {
-    fs::create_dir_all(folder).with_context(|| format!("failed to make {}", folder.display()))?;
+    node::private::make_folder(folder).with_context(|| format!("failed to make {}", folder.display()))?;
     let (key, token) = (folder.join("grid.key"), folder.join("control.token"));
     if !key.exists() {
         GridKey::random().write_new(&key).context("failed to make a key for the grid")?;
@@ -190,6 +236,11 @@ impl Reception {
         (count != grid.len()).then(|| sizes.cycle().take(count).collect())
     }
 
+    /// Where they come to.
+    pub fn desk(&self) -> &Arc<Desk> {
+        &self.desk
+    }
+
     /// Makes these nodes the sites of the plan.
     ///
     /// # Errors
@@ -246,10 +297,7 @@ pub fn seats(grid: &Grid, applicants: &[Applicant]) -> Result<Vec<String>, Strin
 
 /// The nodes of a run, for Prometheus: it would miss one that has left or is still to join.
 pub fn targets(name: &str, fleet: &Fleet) -> Vec<Target> {
-    let of_node = |ready: &node::control::api::ReadyLine| {
-        Target::new(name, &ready.name, ready.metrics.as_ref().unwrap_or(&ready.http))
-    };
-    fleet.ready_lines().map(of_node).collect()
+    fleet.ready_lines().map(|ready| Target::of(name, ready)).collect()
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Places for connections to the control interface: who has one, and who gives his up when all are taken.
+//! Places for connections: who has one, and who gives his up when all are taken.
 //!
 //! A place is held for as long as its connection is open. When there is none left for a new connection, the one that
 //! has been idle longest is closed: first of those that never showed the token, then of those that did. A connection
@@ -46,7 +46,7 @@ pub(super) struct Seat {
 
 /// A request that is being worked on, until this is dropped.
 #[derive(Debug)]
-pub(super) struct Work {
+pub struct Work {
     seat: Arc<Seat>,
 }
 

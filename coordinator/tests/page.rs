@@ -1,0 +1,148 @@
+//! The door of a run's page, on real processes: who crowds it, and who asks by a name that is not its own. And what a run
+//! leaves on the disk is for its owner alone.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
+
+mod processes;
+mod served;
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::process::Command;
+
+use node::running::Running;
+use rustix::process::{Resource, Rlimit, Signal, getrlimit, setrlimit};
+use serde_json::json;
+
+use self::processes::{PROGRAM, signal};
+use self::served::{EXPERIMENT, PATIENCE, Served, until};
+
+/// Strangers at the page.
+const STRANGERS: usize = 2000;
+/// Files that the coordinator may open: what its nodes need, and a quarter for the page.
+const FILES: usize = 128;
+
+/// Half of them say nothing, half begin a request. The page answers everybody else, and what the run needs is left to it:
+/// a node that is killed begins again.
+#[test]
+fn a_crowd_at_the_page_takes_nothing_from_the_run() {
+    let limit = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }).unwrap();
+    let may = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    assert!(may > STRANGERS as u64 + 100, "the test itself needs a file for each; this machine allows {may}");
+    let folder = tempfile::tempdir().unwrap();
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &format!("ulimit -n {FILES} && exec \"$0\" \"$@\""), PROGRAM]);
+    let served = Served::by(shell, folder.path(), EXPERIMENT, &["--hold"]);
+    served.until_frame(|frame| frame["phase"] == "held");
+
+    let mut looks_on = TcpStream::connect(&served.address).unwrap();
+    write!(looks_on, "GET /live HTTP/1.1\r\nhost: {}\r\n\r\n", served.address).unwrap();
+    let mut start = [0; 12];
+    looks_on.set_read_timeout(Some(PATIENCE)).unwrap();
+    looks_on.read_exact(&mut start).unwrap();
+    assert_eq!(&start, b"HTTP/1.1 200");
+    let strangers: Vec<TcpStream> = (0..STRANGERS)
+        .map(|number| {
+            let mut stream = TcpStream::connect(&served.address).unwrap();
+            if number % 2 == 0 {
+                // The connection may be closed already.
+                let _ = stream.write_all(b"GET / HTTP/1.1\r\nhost");
+            }
+            stream
+        })
+        .collect();
+    served.obeyed("start", json!({}));
+    served.until_frame(|frame| frame["jobs"][1].as_u64() > Some(0));
+    let open = std::fs::read_dir(format!("/proc/{}/fd", served.run.id())).unwrap().count();
+    assert!(open < FILES * 3 / 4, "{open} files are open");
+    let running = Running::all_in(&folder.path().join("out/nodes"));
+    signal(running[0].process.id, Signal::KILL);
+    until(|| served.run.output().contains("was started again").then_some(()));
+
+    let refused = |reason: &str| {
+        let (status, page) = served.ask("GET", "/metrics", "host: here\r\n", "");
+        assert_eq!(status, 200, "{page}");
+        let start = format!("stealgrid_run_requests_refused_total{{reason=\"{reason}\"");
+        let line = page.lines().find(|line| line.starts_with(&start)).unwrap().to_string();
+        line.rsplit(' ').next().unwrap().parse::<usize>().unwrap()
+    };
+    assert!(refused("connections") >= STRANGERS - FILES, "{}", refused("connections"));
+    // Whoever looks on is not idle, and was not sent away for a stranger.
+    looks_on.read_exact(&mut [0; 100]).unwrap();
+    drop((looks_on, strangers));
+    let (status, output) = served.run.wait();
+    assert!([Some(0), Some(5)].contains(&status.code()), "{output}");
+}
+
+/// A page of somebody else whose name leads here asks by that name.
+#[test]
+fn only_by_its_own_names_does_the_page_answer() {
+    let folder = tempfile::tempdir().unwrap();
+    let served = Served::start(folder.path(), EXPERIMENT, &["--hold", "--serve-host", "Grid.example"]);
+    served.until_frame(|frame| frame["phase"] == "held");
+    let status = |path: &str, host: &str| served.ask("GET", path, &format!("host: {host}\r\n"), "").0;
+    for path in ["/", "/about", "/live.js", "/bars", "/metrics", "/sd", "/healthz"] {
+        assert_eq!(status(path, "rebound.example:8080"), 403, "{path}");
+        for own in [&served.address, "localhost:1", "coordinator:8080", "grid.example:8080", "[::1]:8080"] {
+            assert_eq!(status(path, own), 200, "{path} by {own}");
+        }
+    }
+    assert_eq!(status("/live", "rebound.example"), 403);
+    let order = |host: &str| {
+        let headers = format!("host: {host}\r\nauthorization: Bearer {}\r\n", served.token);
+        served.order_by("pause", &headers, &json!({})).0
+    };
+    assert_eq!(order("rebound.example"), 403);
+    assert_eq!(order("grid.example"), 409, "that the run is held is said to whom it listens");
+    let (_, page) = served.ask("GET", "/metrics", "host: here\r\n", "");
+    assert!(
+        page.contains("stealgrid_run_requests_refused_total{reason=\"host\",run=\"experiment\"} 8"),
+        "{page}"
+    );
+}
+
+/// Whatever the mask of the process is.
+#[test]
+fn what_nodes_keep_and_log_is_for_their_owner_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "umask 0 && exec \"$0\" \"$@\"", PROGRAM]);
+    let served = Served::by(shell, folder.path(), EXPERIMENT, &[]);
+    served.until_frame(|frame| frame["jobs"][1].as_u64() > Some(0));
+    let out = folder.path().join("out");
+
+    let mut seen = Vec::new();
+    look_at(&out.join("nodes"), &mut seen);
+    for file in ["run.json", "orders.token"] {
+        look_at(&out.join(file), &mut seen);
+    }
+
+    let names = [
+        "site1.log",
+        "site1.json",
+        "grid.key",
+        "control.token",
+        "journal.sqlite",
+        "journal.sqlite-wal",
+        "lock",
+    ];
+    for name in names.into_iter().chain(["running.json", "run.json", "orders.token"]) {
+        assert!(seen.iter().any(|seen| seen == name), "there is no {name}: {seen:?}");
+    }
+}
+
+/// Everything there is private; the names of the files.
+fn look_at(path: &Path, seen: &mut Vec<String>) {
+    // Files of SQLite and new ones that take the place of others come and go.
+    let Ok(about) = std::fs::metadata(path) else { return };
+    let (mode, wanted) = (about.permissions().mode() & 0o777, if about.is_dir() { 0o700 } else { 0o600 });
+    assert_eq!(mode, wanted, "{} is {mode:o}", path.display());
+    if about.is_dir() {
+        std::fs::read_dir(path).unwrap().for_each(|entry| look_at(&entry.unwrap().path(), seen));
+    } else {
+        seen.push(path.file_name().unwrap().to_string_lossy().into_owned());
+    }
+}
