@@ -85,6 +85,30 @@ fn a_dropped_process_is_gone() {
     assert!(client.metrics().is_err());
 }
 
+/// The log is on the disk that is full, too.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_node_that_cannot_write_its_log_works_and_ends_as_it_should() {
+    let full = || std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let refused = Command::new(PROGRAM).args(["--config", "/nowhere"]).stderr(full()).status().unwrap();
+    assert_eq!(refused.code(), Some(i32::from(exit::INPUT)));
+
+    let mut node = Command::new(PROGRAM)
+        .args(["--site", "1", "--grid", "2,8"])
+        .env("RUST_LOG", "trace")
+        .stdout(Stdio::piped())
+        .stderr(full())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(node.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let ready: ReadyLine = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{line:?}: {error}"));
+    assert_eq!(ready.site, SiteId(1));
+    let pid = rustix::process::Pid::from_raw(i32::try_from(node.id()).unwrap()).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    assert_eq!(node.wait().unwrap().code(), Some(i32::from(exit::DONE)));
+}
+
 #[test]
 fn a_node_that_cannot_start_says_why_to_who_spawned_it() {
     let folder = tempfile::tempdir().unwrap();

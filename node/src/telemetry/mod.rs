@@ -51,7 +51,8 @@ impl LogArgs {
     /// If spans are to be exported and cannot be.
     pub fn start(self, default: &str) -> anyhow::Result<Telemetry> {
         let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(default));
-        let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+        // Told that a line could not be written, it would say so on the same stderr, and panic when that fails, too.
+        let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).log_internal_errors(false);
         let lines = match self.log_format.unwrap_or_default() {
             LogFormat::Text => lines.with_ansi(std::io::stderr().is_terminal()).boxed(),
             LogFormat::Json => lines.json().flatten_event(true).with_span_list(false).boxed(),
