@@ -36,6 +36,7 @@
 pub mod bounds;
 pub mod compare;
 pub mod deficiency;
+pub mod ensemble;
 pub mod executions;
 pub mod faults;
 pub mod federation;
@@ -58,6 +59,7 @@ pub mod theory;
 pub use bounds::Bounds;
 pub use compare::Agreement;
 pub use deficiency::{Attribution, Deficiency};
+pub use ensemble::{Figures, Placed};
 pub use executions::Executions;
 pub use faults::{Faults, RanTwice};
 pub use federation::Federation;
