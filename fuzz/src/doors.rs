@@ -145,6 +145,7 @@ fn status() -> Status {
         mean_us: 12,
         injected_mean_us: 10,
         added_min_us: 1,
+        added_max_us: 2,
         median_us: 12,
         min_us: 11,
         max_us: 13,

@@ -19,6 +19,8 @@ pub struct Measured {
     injected: Span,
     /// The least that came on top of what was injected.
     added_min: Span,
+    /// The most.
+    added_max: Span,
     min: Span,
     max: Span,
     /// Number of the latest frame.
@@ -33,12 +35,13 @@ impl Measured {
     pub fn add(&mut self, delay: Span, injected: Span, sequence: u64) {
         let added = delay - injected;
         if self.count == 0 {
-            (self.min, self.max, self.added_min) = (delay, delay, added);
+            (self.min, self.max, self.added_min, self.added_max) = (delay, delay, added, added);
         }
         self.count += 1;
         self.total += delay;
         self.injected += injected;
         self.added_min = self.added_min.min(added);
+        self.added_max = self.added_max.max(added);
         self.min = self.min.min(delay);
         self.max = self.max.max(delay);
         // Clocks of two machines can differ by more than the delay.
@@ -70,6 +73,7 @@ impl Measured {
             mean_us: self.mean().as_micros(),
             injected_mean_us: self.injected_mean().as_micros(),
             added_min_us: self.added_min.as_micros(),
+            added_max_us: self.added_max.as_micros(),
             median_us: self.median(),
             min_us: self.min.as_micros(),
             max_us: self.max.as_micros(),

@@ -251,6 +251,9 @@ pub struct MeasuredDelay {
     /// The least that came on top of what was injected.
     #[serde(default)]
     pub added_min_us: i64,
+    /// The most that did.
+    #[serde(default)]
+    pub added_max_us: i64,
     /// Median, to about 2 %.
     #[serde(default)]
     pub median_us: i64,
