@@ -61,10 +61,9 @@ impl Figures {
     /// Of a complete run.
     pub fn of(outcome: &Outcome) -> Figures {
         let metrics = Metrics::of(outcome, &Bounds::of(outcome));
-        let first = outcome.jobs.iter().map(|job| job.submit).min().unwrap_or(outcome.origin);
         let requests = metrics.requests as f64;
         Figures {
-            makespan_s: (outcome.makespan() - first.since(outcome.origin)).as_secs_f64(),
+            makespan_s: metrics.makespan_s,
             wait_mean_s: metrics.wait_mean_s,
             wait_by_size_mean: metrics.wait_by_size_mean,
             steal_delay_mean_s: metrics.steal_delay_mean_s,

@@ -7,7 +7,8 @@ use clap::{FromArgMatches as _, Parser, Subcommand};
 use crate::drive::own::NotFree;
 use crate::drive::{run, simulate};
 use crate::{
-    bench, chaos, compare, exit, explain, journal, key, limits, report, serve, swarm, sweep, theory, trace,
+    bench, chaos, compare, exit, explain, journal, key, limits, power, report, serve, swarm, sweep, theory,
+    trace,
 };
 
 /// A testbed for peer-to-peer job scheduling between parallel machines.
@@ -31,6 +32,7 @@ enum Command {
     Compare(compare::CompareArgs),
     Explain(explain::ExplainArgs),
     Theory(Box<theory::TheoryArgs>),
+    Power(Box<power::PowerArgs>),
     Trace(trace::TraceArgs),
     Swarm(swarm::SwarmArgs),
     Chaos(chaos::ChaosArgs),
@@ -74,6 +76,7 @@ pub fn main() -> ExitCode {
         Command::Compare(args) => compare::command(&args),
         Command::Explain(args) => explain::command(&args),
         Command::Theory(args) => theory::command(&args),
+        Command::Power(args) => power::command(&args),
         Command::Trace(args) => trace::run(args),
         Command::Swarm(args) => swarm::command(&args),
         Command::Chaos(args) => chaos::command(&args),

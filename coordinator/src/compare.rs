@@ -1,13 +1,14 @@
 //! `stealgrid compare`: whether two result directories hold the same run, job for job and event for event.
 //!
 //! Jobs are compared in [`jobs`], events in [`analysis::compare::events`], numbers in [`metrics`]. Everything is
-//! read as a stream; how it is shown is in `show`.
+//! read as a stream; how it is shown is in `show`. Whether a real run is one of an experiment is told in `with`.
 
 pub mod jobs;
 pub mod metrics;
 mod show;
+mod with;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 pub use analysis::compare::events::{EventAgreement, EventComparison, Order, Side, streams};
 use clap::{Args, ValueEnum};
@@ -20,12 +21,14 @@ use crate::drive::say;
 use crate::exit;
 use crate::report::Format;
 
-/// Say whether two result directories hold the same run.
+/// Say whether two result directories hold the same run, or whether a real run could be one of an experiment.
 ///
 /// Jobs must agree in submission, width, site, start, end and state; events as --events says. Below the verdict
-/// are the metrics of both runs with their differences.
+/// are the metrics of both runs with their differences. With --with, a run by the wall clock is held against
+/// simulations of that experiment, as `stealgrid run` does with its own.
 ///
-/// Exit codes: 0 the same, 2 usage, 3 a directory is unreadable or contradicts itself, 5 different.
+/// Exit codes: 0 the same, 2 usage, 3 a directory is unreadable or contradicts itself, 5 different, 6 the run was too late
+/// to say (--with).
 #[derive(Clone, Debug, Args)]
 pub struct CompareArgs {
     /// Result directory of the first run
@@ -33,8 +36,16 @@ pub struct CompareArgs {
     first: PathBuf,
 
     /// Result directory of the second run
-    #[arg(value_name = "DIR2")]
-    second: PathBuf,
+    #[arg(value_name = "DIR2", required_unless_present = "with")]
+    second: Option<PathBuf>,
+
+    /// Hold the first run against simulations of this experiment
+    #[arg(long, value_name = "EXPERIMENT.toml", conflicts_with_all = ["second", "events"])]
+    with: Option<PathBuf>,
+
+    /// Simulations that it is held against [default: run.ensemble of the experiment]
+    #[arg(long, value_name = "N", requires = "with")]
+    ensemble: Option<usize>,
 
     /// How event logs must agree: exact, order-per-site, none; not given: exact, if both directories have one
     #[arg(long, value_enum)]
@@ -95,7 +106,14 @@ enum Verdict {
 /// # Errors
 /// If the result cannot be printed.
 pub fn command(args: &CompareArgs) -> anyhow::Result<u8> {
-    let compared = match Compared::of(args) {
+    let second = match (&args.second, &args.with) {
+        (Some(second), _) => second,
+        (None, Some(experiment)) => {
+            return with::command(&args.first, experiment, args.ensemble, args.format);
+        }
+        (None, None) => unreachable!("one of them is required"),
+    };
+    let compared = match Compared::of(args, second) {
         Ok(compared) => compared,
         Err(error) => {
             eprintln!("error: failed to {error}");
@@ -111,8 +129,8 @@ pub fn command(args: &CompareArgs) -> anyhow::Result<u8> {
 }
 
 impl Compared {
-    fn of(args: &CompareArgs) -> Result<Compared, DirectoryError> {
-        let [left, right] = [&args.first, &args.second].map(|path| ResultDirectory::open(path));
+    fn of(args: &CompareArgs, second: &Path) -> Result<Compared, DirectoryError> {
+        let [left, right] = [args.first.as_path(), second].map(ResultDirectory::open);
         let (left, right) = (left?, right?);
         let mut not_compared = Vec::new();
         let jobs = JobsCompared::of(left.jobs()?, right.jobs()?)?;
@@ -160,7 +178,7 @@ impl Compared {
                 EventsCompared::By { order, agreement } => agreement.identical(*order),
             };
         Ok(Compared {
-            directories: [args.first.clone(), args.second.clone()],
+            directories: [args.first.clone(), second.to_path_buf()],
             verdict: match (damaged.is_empty(), same) {
                 (false, _) => Verdict::Damaged,
                 (true, true) => Verdict::Identical,

@@ -12,3 +12,6 @@ pub const INPUT: u8 = 3;
 pub const INCOMPLETE: u8 = 4;
 /// The run is complete, but a checked bound or tolerance does not hold; or two runs that were compared differ.
 pub const OUT_OF_TOLERANCE: u8 = 5;
+/// The run is complete and its results are kept, but this machine could not keep to the injected delays, so that it is
+/// neither right nor wrong; or this was clear before the clocks started, and nothing was run.
+pub const NOT_MEASURED: u8 = 6;

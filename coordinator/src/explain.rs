@@ -285,8 +285,8 @@ fn times(count: impl Into<u64>) -> String {
 }
 
 /// Flags of a command line that the ideal run has other values for, or no use for. Each has a value.
-const REPLACED: [&str; 6] =
-    ["--out", "--strategy", "--clock", "--tolerance", "--port", "--calibration-tolerance"];
+const REPLACED: [&str; 7] =
+    ["--out", "--strategy", "--clock", "--ensemble", "--delay-margin", "--port", "--calibration-tolerance"];
 
 /// The command line of a run as one of `simulate`, without the flags that are replaced.
 fn repeatable(command: &str) -> String {

@@ -1,5 +1,5 @@
 //! The command line of Stealgrid: `simulate`, `run`, `attach`, `compare`, `trace`, `sweep`, `report`, `serve`, `export`, `journal`, `key`,
-//! `health`, `swarm`, `chaos` and `bench`.
+//! `health`, `swarm`, `chaos`, `power` and `bench`.
 
 pub mod bench;
 pub mod chaos;
@@ -15,6 +15,7 @@ pub mod key;
 pub mod limits;
 pub mod orders;
 pub mod outputs;
+pub mod power;
 pub mod report;
 pub mod serve;
 pub mod swarm;

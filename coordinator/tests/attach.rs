@@ -62,7 +62,7 @@ impl Grid {
         let mut command = Command::new(PROGRAM);
         // Whether the makespan is one that simulations have is not the question here.
         command.arg("run").arg(self.experiment());
-        command.args(["--tolerance", "1000", "--calibration-tolerance", "1000"]);
+        command.args(["--ensemble", "0", "--calibration-tolerance", "1000"]);
         Run::of(command, self.folder.path())
     }
 

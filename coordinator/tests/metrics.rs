@@ -106,8 +106,7 @@ fn samples(page: &str) -> BTreeMap<&str, f64> {
 #[test]
 fn the_coordinator_of_a_run_serves_its_figures() {
     let folder = tempfile::tempdir().unwrap();
-    let args =
-        ["--clock", "scaled:1000", "--tolerance", "1000000", "--serve", "127.0.0.1:0", "--serve-after"];
+    let args = ["--clock", "scaled:1000", "--ensemble", "0", "--serve", "127.0.0.1:0", "--serve-after"];
     let run = Run::start(folder.path(), &args);
     let deadline = Instant::now() + Duration::from_secs(60);
     let address = loop {
@@ -177,7 +176,7 @@ fn a_counter_that_is_wrong_fails_the_run() {
     let folder = tempfile::tempdir().unwrap();
     let mut command = Command::new(PROGRAM);
     command.env("STEALGRID_CANARY", "miscount");
-    let run = Run::spawn(command, folder.path(), &["--clock", "scaled:1000", "--tolerance", "1000000"]);
+    let run = Run::spawn(command, folder.path(), &["--clock", "scaled:1000", "--ensemble", "0"]);
     let (status, output) = run.wait();
     assert_eq!(status.code(), Some(5), "{output}");
     assert!(output.contains("error: what was scraped is not what the event log says:"), "{output}");
@@ -331,8 +330,7 @@ fn what_a_prometheus_server_scraped_after_the_end_is_compared() {
     let folder = tempfile::tempdir().unwrap();
     let coordinator = free_address();
     let (url, queries) = prometheus(coordinator.clone());
-    let args =
-        ["--clock", "scaled:1000", "--tolerance", "1000000", "--serve", &coordinator, "--prometheus", &url];
+    let args = ["--clock", "scaled:1000", "--ensemble", "0", "--serve", &coordinator, "--prometheus", &url];
     let (status, output) = Run::start(folder.path(), &args).wait();
     assert_eq!(status.code(), Some(0), "{output}");
     assert!(output.contains(&format!("series of 3 sites, from {url})")), "{output}");
@@ -344,16 +342,8 @@ fn what_a_prometheus_server_scraped_after_the_end_is_compared() {
 fn a_prometheus_server_that_does_not_answer_fails_a_complete_run_in_time() {
     let folder = tempfile::tempdir().unwrap();
     let url = format!("http://{}", free_address());
-    let args = [
-        "--clock",
-        "scaled:1000",
-        "--tolerance",
-        "1000000",
-        "--prometheus",
-        &url,
-        "--prometheus-patience",
-        "1",
-    ];
+    let args =
+        ["--clock", "scaled:1000", "--ensemble", "0", "--prometheus", &url, "--prometheus-patience", "1"];
     let (status, output) = Run::start(folder.path(), &args).wait();
     assert_eq!(status.code(), Some(5), "{output}");
     let said = format!("not compared: failed to ask Prometheus at {url}: ");

@@ -22,7 +22,7 @@ use scheduler::event::{BeginCause, EndCause};
 use scheduler::{Event, EventKind, JobId, SiteId, Time};
 use serde_json::{Value, json};
 
-use self::processes::{JOBS, PROGRAM, Run, read, signal, table};
+use self::processes::{JOBS, PROGRAM, Run, assert_not_different, read, signal, table};
 use self::served::{EXPERIMENT, Served, until};
 
 /// A run is held, and every order does what it says, to the event log and the report.
@@ -141,7 +141,7 @@ fn a_run_with_an_injected_job_and_a_cut_is_compared_with_a_simulation_of_the_sam
     served.obeyed("cut", json!({"from": 2, "to": 3, "one_way": true}));
     served.obeyed("mend", json!({"from": 2, "to": 3, "one_way": true}));
     let (status, output) = served.run.wait();
-    assert!([Some(0), Some(5)].contains(&status.code()), "{output}");
+    assert_not_different(status, &output);
     assert!(output.contains("are in the simulation, too"), "{output}");
     assert!(
         output.contains("where the delay went is not told of a run into which jobs were injected"),
@@ -209,7 +209,7 @@ fn whoever_attaches_knows_the_orders_and_undoes_what_nobody_can_undo_any_more() 
 
     let (status, output) = orphans.attach().wait();
 
-    assert!([Some(0), Some(5)].contains(&status.code()), "{output}");
+    assert_not_different(status, &output);
     let manifest: Value = serde_json::from_str(&read(&orphans.out.join("manifest.json"))).unwrap();
     let orders = manifest["orders"].as_array().unwrap();
     let names: Vec<&String> =

@@ -152,7 +152,7 @@ fn assert_all_ended(folder: &Path, count: usize) {
 #[test]
 fn nodes_that_come_by_themselves_run_an_experiment() {
     let folder = tempfile::tempdir().unwrap();
-    let coordinator = Coordinator::start(folder.path(), EXPERIMENT, 60, &["--tolerance", "1000000"]);
+    let coordinator = Coordinator::start(folder.path(), EXPERIMENT, 60, &["--ensemble", "0"]);
     assert!(coordinator.get("/healthz").ends_with("ok\n"));
     let mut nodes = [
         coordinator.node("a", &[]),
@@ -236,7 +236,7 @@ fn prometheus_is_told_of_each_node_as_soon_as_it_is_up() {
 fn a_node_that_begins_again_is_the_same_site_and_goes_on() {
     let folder = tempfile::tempdir().unwrap();
     let experiment = format!("{EXPERIMENT}node.journal = \"process\"\n");
-    let coordinator = Coordinator::start(folder.path(), &experiment, 150, &["--tolerance", "1000000"]);
+    let coordinator = Coordinator::start(folder.path(), &experiment, 150, &["--ensemble", "0"]);
     let _others = [coordinator.node("a", &["--data-dir", "a"]), coordinator.node("c", &["--data-dir", "c"])];
     let mut victim = coordinator.node("b", &["--data-dir", "b"]);
     let deadline = Instant::now() + PATIENCE;
@@ -288,12 +288,8 @@ fn a_crash_is_ordered_and_the_site_kept_away_until_its_time() {
 #[test]
 fn more_nodes_than_sites_repeat_the_sizes() {
     let folder = tempfile::tempdir().unwrap();
-    let coordinator = Coordinator::start(
-        folder.path(),
-        EXPERIMENT,
-        40,
-        &["--register-sites", "5", "--tolerance", "1000000"],
-    );
+    let coordinator =
+        Coordinator::start(folder.path(), EXPERIMENT, 40, &["--register-sites", "5", "--ensemble", "0"]);
     let mut nodes: Vec<Process> =
         ["n1", "n2", "n3", "n10", "n9"].iter().map(|name| coordinator.node(name, &[])).collect();
 

@@ -14,21 +14,21 @@ use std::process::Command;
 
 use rustix::process::Signal;
 
-use self::processes::{JOBS, PROGRAM, Run, assert_gone, pid, read, signal, table};
+use self::processes::{JOBS, PROGRAM, Run, assert_gone, assert_not_different, pid, read, signal, table};
 
-/// Two seconds of delay at a factor, and with tolerances, that a loaded machine can keep.
+/// Two seconds of delay at a factor that a loaded machine can try; whether it keeps to it is seen after the run. So many
+/// simulations that a correct run is called different once in 2,001 times.
 const LOADED: [&str; 8] =
-    ["--clock", "scaled:200", "--delay", "2s", "--tolerance", "50", "--calibration-tolerance", "1000"];
+    ["--clock", "scaled:200", "--delay", "2s", "--ensemble", "2000", "--calibration-tolerance", "1000"];
 
 #[test]
 fn a_run_replays_every_job_once_and_writes_its_results() {
     let folder = tempfile::tempdir().unwrap();
-    // 550 s of trace time. Tolerant: on a loaded machine delays are what they are, and the schedule follows them.
+    // 550 s of trace time.
     let run = Run::start(folder.path(), &LOADED);
     let (status, output) = run.wait();
 
-    assert_eq!(status.code(), Some(0), "{output}");
-    assert!(output.contains("verdict     within"), "{output}");
+    assert_not_different(status, &output);
     let out = folder.path().join("out");
     let jobs = read(&out.join("jobs.csv"));
     let (columns, rows) = table(&jobs);
@@ -149,12 +149,11 @@ fn real_links_lose_double_and_cut_messages_and_every_job_runs_once() {
                 partitions = [{ groups = [[\"site1\"]], at = \"100s\", until = \"160s\" }]\n";
     std::fs::write(&model, text).unwrap();
     let path = model.to_str().unwrap();
-    // Whether the makespan is one that simulations have is not the question here.
-    let args = [&LOADED[..4], &LOADED[6..], &["--tolerance", "1000", "--network", path]].concat();
+    let args = [&LOADED[..], &["--network", path]].concat();
 
     let (status, output) = Run::start(folder.path(), &args).wait();
 
-    assert_eq!(status.code(), Some(0), "{output}");
+    assert_not_different(status, &output);
     let out = folder.path().join("out");
     let jobs = read(&out.join("jobs.csv"));
     let (columns, rows) = table(&jobs);
@@ -178,7 +177,7 @@ fn a_network_too_slow_for_the_delays_is_refused_with_a_factor_that_would_do() {
     let run = Run::start(folder.path(), &["--clock", "scaled:100000", "--delay", "1ms"]);
     let (status, output) = run.wait();
 
-    assert_eq!(status.code(), Some(5), "{output}");
+    assert_eq!(status.code(), Some(6), "{output}");
     assert!(output.contains("failed to keep to the configured delays on 6 of 6 links"), "{output}");
     assert!(output.contains("--clock scaled:"), "{output}");
     let out = folder.path().join("out");
@@ -232,8 +231,8 @@ fn nodes_find_each_other_by_mdns_or_the_run_says_who_misses_whom() {
     let up = format!(
         "{network} && ip addr add 10.77.0.1/24 dev here && ip link set here multicast on up && ip link set there up &&"
     );
-    let (status, output) = in_namespace(up, &[path, "--clock", "scaled:500", "--tolerance", "80"]);
-    assert_eq!(status.code(), Some(0), "{output}");
+    let (status, output) = in_namespace(up, &[path, "--clock", "scaled:500", "--ensemble", "2000"]);
+    assert_not_different(status, &output);
 
     std::fs::write(&file, "[run]\ndiscovery = \"mdns\"\nconnect_timeout = \"1s\"\n").unwrap();
     let (status, output) = in_namespace(String::new(), &[path, "--replace"]);

@@ -77,15 +77,15 @@ fn two_sites_and_their_flags_are_enough() {
 }
 
 #[test]
-fn a_tolerance_means_nothing_in_virtual_time() {
+fn a_comparison_by_figures_means_nothing_in_virtual_time() {
     let folder = tempfile::tempdir().unwrap();
     let trace = folder.path().join("t.swf");
     std::fs::write(&trace, jobs(3)).unwrap();
     let mut command = Command::new(PROGRAM);
-    command.args(["run", "--sites", "2,16", "--clock", "virtual", "--tolerance", "2", "--trace"]).arg(trace);
+    command.args(["run", "--sites", "2,16", "--clock", "virtual", "--ensemble", "200", "--trace"]).arg(trace);
     let output = command.arg("--out").arg(folder.path().join("out")).output().unwrap();
     assert_eq!(output.status.code(), Some(2), "{output:?}");
-    assert!(String::from_utf8_lossy(&output.stderr).contains("leave out --tolerance"), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("leave out --ensemble"), "{output:?}");
 }
 
 /// The checks of this file would notice a node that drops a letter, or hands two over in the wrong order.

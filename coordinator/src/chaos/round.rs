@@ -145,7 +145,7 @@ impl Round<'_> {
                 vec!["run".into(), experiment.into(), "--out".into()];
             arguments.push(self.out.clone().into());
             // Whether the makespan is one that simulations have is not the question here, nor how busy the machine is.
-            for argument in ["--tolerance", "1000000", "--calibration-tolerance", "1000000", "--no-page"] {
+            for argument in ["--ensemble", "0", "--calibration-tolerance", "1000000", "--no-page"] {
                 arguments.push(argument.into());
             }
             self.spawn(&arguments)?;
@@ -408,6 +408,6 @@ impl Drop for Round<'_> {
 
 /// Whether every job has ended: done, or beyond a tolerance, or not measured.
 fn is_complete(status: ExitStatus) -> bool {
-    let codes = [exit::DONE, exit::OUT_OF_TOLERANCE];
-    status.code().is_some_and(|code| codes.iter().any(|complete| code == i32::from(*complete)) || code == 6)
+    let codes = [exit::DONE, exit::OUT_OF_TOLERANCE, exit::NOT_MEASURED];
+    status.code().is_some_and(|code| codes.iter().any(|complete| code == i32::from(*complete)))
 }

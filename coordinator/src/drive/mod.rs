@@ -19,6 +19,7 @@ use anyhow::Context;
 use scheduler::{Event, Strategy, TimedJob};
 
 use self::own::{Claim, Driver};
+use self::run::compare::{self, Compared};
 use self::run::scraped::Scraped;
 use crate::exit;
 use crate::experiment::faults::missed;
@@ -221,6 +222,8 @@ pub struct Ended {
     pub scraped: Option<Scraped>,
     /// An allowed difference to another run was exceeded.
     pub out_of_tolerance: bool,
+    /// The run beside its simulations, if that was asked.
+    pub compared: Option<Compared>,
     /// Orders that were given meanwhile.
     pub orders: Vec<Given>,
 }
@@ -255,6 +258,8 @@ pub fn conclude_as(
 ) -> anyhow::Result<u8> {
     let complete = ended.status == Status::Complete;
     let out_of_tolerance = ended.out_of_tolerance;
+    let verdict = ended.compared.as_ref().map(|compared| &compared.verdict);
+    let not_measured = matches!(verdict, Some(compare::Verdict::NotMeasured(_)));
     let (result, violation) = record(experiment, jobs, sink, ended, interrupt, command)?;
     let mut summary = report::render(&result, format);
     if format == Format::Terminal {
@@ -274,6 +279,8 @@ pub fn conclude_as(
         exit::INCOMPLETE
     } else if result.verdict() == Verdict::Violated {
         exit::OUT_OF_TOLERANCE
+    } else if not_measured {
+        exit::NOT_MEASURED
     } else {
         exit::DONE
     })
@@ -321,6 +328,7 @@ pub fn record(
         orders: ended.orders,
         missed: missed(&experiment.faults, &experiment.grid, &outcome.faults.deeds),
         calibration: ended.calibration,
+        compared: ended.compared,
         scraped: ended.scraped,
         warnings,
     };
@@ -386,6 +394,7 @@ mod tests {
             calibration: None,
             scraped: None,
             out_of_tolerance: false,
+            compared: None,
             orders: Vec::new(),
         };
 

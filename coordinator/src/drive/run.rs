@@ -40,6 +40,7 @@ use simulator::Checks;
 
 use self::audit::Audit;
 use self::calibration::Calibration;
+use self::compare::Kept;
 use self::orders::{Orders, Starter};
 use self::outages::Outages;
 use self::past::Past;
@@ -54,7 +55,7 @@ use super::{Ended, Interrupt, Sink, builder, conclude};
 use crate::exit;
 use crate::experiment::flags::ExperimentArgs;
 use crate::experiment::jobs::Jobs;
-use crate::experiment::{Clock, Experiment};
+use crate::experiment::{self, Clock, Experiment, ExperimentError};
 use crate::orders::Given;
 use crate::outputs::Status;
 use crate::serve::Server;
@@ -67,8 +68,8 @@ const START_LEAD: Duration = Duration::from_millis(200);
 /// And this much more for every node.
 const START_LEAD_PER_NODE: Duration = Duration::from_millis(10);
 
-/// The default of `--tolerance`, in percent.
-const TOLERANCE: f64 = 1.0;
+/// Why a run is not compared with simulations in which nothing happens to sites.
+const DISTURBED: &str = "nodes ended or stood still, and in simulations they do not, or not then";
 
 /// What a coordinator logs if `RUST_LOG` does not say: what it prints says the rest.
 pub(crate) const LOGGED: &str = "warn";
@@ -79,19 +80,24 @@ pub(crate) const LOGGED: &str = "warn";
 /// the run does what `simulate` does, event for event, or ends where it does not.
 ///
 /// Exit codes: 0 done, 2 usage, 3 unreadable input or a port in use, 4 stopped before the end, 5 a proved bound
-/// does not hold, the network is too slow for the configured delays (then nothing is run), the makespan is not that
-/// of the simulation, or in virtual time an event is not; or what was scraped is not what the event log says.
+/// does not hold, the run is not one that simulations of it could be, or in virtual time an event is not; or what was
+/// scraped is not what the event log says; 6 not measured: the machine could not keep to the configured delays, before
+/// the clocks started (then nothing is run) or during the run.
 #[derive(Clone, Debug, clap::Args)]
 pub struct RunArgs {
     /// What to run.
     #[command(flatten)]
     pub experiment: ExperimentArgs,
 
-    /// How far the makespan may be outside of what simulations of the experiment give, in percent [default: 1]
+    /// Simulations that the run is compared with, 200 to 10000, or 0 for none [default: 500]
     ///
     /// Not with --clock virtual: there every event is that of the simulation, to the microsecond, or the run fails.
-    #[arg(long, value_name = "PERCENT", help_heading = "Run")]
-    pub tolerance: Option<f64>,
+    #[arg(long, value_name = "N", help_heading = "Run")]
+    pub ensemble: Option<usize>,
+
+    /// How late messages and timers may be in a run that counts as measured, in percent of the delay [default: 10]
+    #[arg(long, value_name = "PERCENT", help_heading = "Network")]
+    pub delay_margin: Option<f64>,
 
     /// How much the network may add to configured delays, in percent, before the run is refused [default: 10]
     #[arg(long, value_name = "PERCENT", help_heading = "Network")]
@@ -190,9 +196,10 @@ pub fn command(args: &RunArgs) -> anyhow::Result<u8> {
             );
             return Ok(exit::USAGE);
         }
-        if args.tolerance.is_some() {
+        if args.ensemble.is_some() || args.delay_margin.is_some() {
             eprintln!(
-                "error: in virtual time every event is that of the simulation or the run fails; leave out --tolerance"
+                "error: in virtual time every event is that of the simulation or the run fails; leave out --ensemble \
+                 and --delay-margin"
             );
             return Ok(exit::USAGE);
         }
@@ -248,7 +255,7 @@ pub fn command(args: &RunArgs) -> anyhow::Result<u8> {
             super::say(&calibration.show(&experiment.grid, args.experiment.format)?)?;
             fleet.stop(STOP_PATIENCE)?;
             let refused = calibration.refusal(&experiment.grid).is_some();
-            return Ok(if refused { exit::OUT_OF_TOLERANCE } else { exit::DONE });
+            return Ok(if refused { exit::NOT_MEASURED } else { exit::DONE });
         }
         Ok(ready) => ready,
         Err(failure) => return Ok(failure.say()),
@@ -323,7 +330,6 @@ pub fn command(args: &RunArgs) -> anyhow::Result<u8> {
         experiment: &experiment,
         plan: &plan,
         jobs: &jobs,
-        tolerance: args.tolerance.unwrap_or(TOLERANCE),
         warnings,
         simulated: &|| Ok(Some(simulation.clone())),
         interrupt: &interrupt,
@@ -382,6 +388,18 @@ fn understood(args: &RunArgs, text: Option<&str>) -> Result<(Experiment, Jobs), 
         }
         experiment.run.calibration_tolerance = percent;
     }
+    let checked = |checked: Result<(), ExperimentError>| {
+        checked.map_err(|error| {
+            eprintln!("error: failed to {error}");
+            exit::USAGE
+        })
+    };
+    if let Some(count) = args.ensemble {
+        checked(experiment::ensemble(count).map(|count| experiment.run.ensemble = count))?;
+    }
+    if let Some(percent) = args.delay_margin {
+        checked(experiment::delay_margin(percent).map(|percent| experiment.run.delay_margin = percent))?;
+    }
     if let Some(port) = args.port {
         experiment.run.port = port;
     }
@@ -389,7 +407,11 @@ fn understood(args: &RunArgs, text: Option<&str>) -> Result<(Experiment, Jobs), 
 }
 
 /// The same experiment in virtual time: what the run is planned by and compared with. `None` if interrupted.
-fn simulated(experiment: &Experiment, jobs: &Jobs, interrupt: &Interrupt) -> anyhow::Result<Option<Outcome>> {
+pub fn simulated(
+    experiment: &Experiment,
+    jobs: &Jobs,
+    interrupt: &Interrupt,
+) -> anyhow::Result<Option<Outcome>> {
     let mut builder = builder(experiment, jobs);
     let ended = simulate(experiment, jobs, Checks::Cheap, interrupt, &mut |event| builder.observe(event))?;
     if let Some(violation) = ended.violation {
@@ -497,7 +519,7 @@ fn calibrate(
     match found.refusal(&experiment.grid) {
         Some(refusal) if !look_only => {
             let reason = format!("failed to {refusal}\nall links are in {}", path.display());
-            Err(Failure { reason, code: exit::OUT_OF_TOLERANCE })
+            Err(Failure { reason, code: exit::NOT_MEASURED })
         }
         _ => Ok((found, measured)),
     }
@@ -554,8 +576,6 @@ struct Course<'a> {
     experiment: &'a Experiment,
     plan: &'a Plan,
     jobs: &'a Jobs,
-    /// How far the makespan may be outside of what is expected, in percent.
-    tolerance: f64,
     /// What the reader should know already.
     warnings: Vec<String>,
     /// The same in virtual time; `None` if interrupted.
@@ -678,7 +698,7 @@ impl Onlooker for Eyes<'_> {
 
 /// To the end of the nodes, and judges what they did. Also all jobs that there were in the end.
 fn drive(course: Course<'_>, mut fleet: Fleet, sink: &mut Sink) -> anyhow::Result<(Ended, Jobs)> {
-    let Course { experiment, plan, jobs, tolerance, mut warnings, .. } = course;
+    let Course { experiment, plan, jobs, mut warnings, .. } = course;
     let Course { simulated, interrupt, server, mut orders, mut outages, record, source, .. } = course;
     let audit = Audit::new(&experiment.grid, &jobs.jobs);
     let comparison = Comparison::new(source, &experiment.grid, &jobs.jobs);
@@ -729,7 +749,7 @@ fn drive(course: Course<'_>, mut fleet: Fleet, sink: &mut Sink) -> anyhow::Resul
     let audited = audit.finish(complete);
     let scraped = comparison.finish();
     let mut lines = vec![audited.line(plan.factor), links.line(), scraped.line()];
-    let (mut violation, mut out_of_tolerance) = (audited.violation, false);
+    let (mut violation, mut out_of_tolerance, mut compared) = (audited.violation, false, None);
     if complete {
         // The same experiment with what orders did to it, where a simulation can do that.
         let ordered = orders::ordered(experiment, plan, watch.given(), last);
@@ -737,22 +757,36 @@ fn drive(course: Course<'_>, mut fleet: Fleet, sink: &mut Sink) -> anyhow::Resul
             None => simulated(),
             Some(experiment) => self::simulated(experiment, &jobs, interrupt),
         };
-        let run = sink.builder.outcome();
-        let vary = |compared: &mut compare::Compared| {
-            let experiment = ordered.as_ref().unwrap_or(experiment);
-            compared.vary(experiment, plan, &jobs, links.added(), audited.completions, interrupt)
+        let expected = expected.unwrap_or_else(|error| {
+            warnings.push(format!("the run was not compared with its simulation: {error:#}"));
+            violation
+                .get_or_insert_with(|| format!("the run was not compared with its simulation: {error:#}"));
+            None
+        });
+        let question = compare::Question {
+            experiment: ordered.as_ref().unwrap_or(experiment),
+            plan,
+            jobs: &jobs,
+            kept: Kept {
+                added: links.added(),
+                submissions: audited.submissions,
+                completions: audited.completions,
+            },
+            disturbed: (!watch.was_undisturbed()).then_some(DISTURBED),
+            interrupt,
         };
-        let judged = compare::judge(run, expected, tolerance, watch.was_undisturbed(), vary);
-        lines.extend(judged.lines);
+        let answer = question.answer(sink.builder.outcome(), expected.as_ref());
+        lines.extend(answer.lines());
         if ordered.is_some() {
             lines.push(
                 "  orders      jobs that were injected and links that were cut are in the simulation, too"
                     .to_string(),
             );
         }
-        warnings.extend(judged.warnings);
-        out_of_tolerance = judged.out_of_tolerance;
-        violation = violation.or(judged.failed);
+        warnings.extend(answer.failed());
+        violation = violation.or(answer.failed());
+        out_of_tolerance = answer.verdict == compare::Verdict::Different;
+        compared = Some(answer);
     }
     // A run that did not end by itself has another reason why something is missing.
     if let Some(refusal) = scraped.refusal().filter(|_| complete || scraped.differs()) {
@@ -769,6 +803,7 @@ fn drive(course: Course<'_>, mut fleet: Fleet, sink: &mut Sink) -> anyhow::Resul
         warnings,
         lines,
         out_of_tolerance,
+        compared,
         orders: watch.given().to_vec(),
     };
     Ok((ended, jobs))

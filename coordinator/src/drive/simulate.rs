@@ -145,6 +145,7 @@ pub fn simulate(
         warnings: Vec::new(),
         lines: Vec::new(),
         out_of_tolerance: false,
+        compared: None,
         orders: Vec::new(),
     })
 }

@@ -182,6 +182,12 @@ pub struct WrittenRun {
     pub stall_timeout: Option<String>,
     /// How much the network may add to configured delays before a run is refused, in percent.
     pub calibration_tolerance: Option<f64>,
+    /// How late messages and timers may be in a run that counts as measured, in percent of the mean configured delay.
+    pub delay_margin: Option<f64>,
+    /// Simulations that a run is compared with; 0 for none.
+    pub ensemble: Option<usize>,
+    /// Wall time within which they must be done.
+    pub ensemble_patience: Option<String>,
     /// First port of the nodes' peer addresses; 0 for any free ones.
     pub port: Option<u16>,
 }

@@ -38,6 +38,20 @@ pub const NAME_BYTES_MAX: usize = 200;
 /// The default of `run.calibration_tolerance`, in percent: below that the added part is hard to tell from noise.
 pub const CALIBRATION_TOLERANCE: f64 = 10.0;
 
+/// The default of `run.delay_margin`, in percent: what calibration lets pass.
+pub const DELAY_MARGIN: f64 = CALIBRATION_TOLERANCE;
+
+/// The default of `run.ensemble`: one correct run in 501 is called different.
+pub const ENSEMBLE: usize = 500;
+
+/// The fewest simulations that say something: below, one correct run in 200 would be called different.
+pub const SIMULATIONS_MIN: usize = 200;
+/// The most: arbitrary, some minutes of a small experiment.
+pub const SIMULATIONS_MAX: usize = 10_000;
+
+/// The default of `run.ensemble_patience`.
+const ENSEMBLE_PATIENCE: Duration = Duration::from_secs(60);
+
 /// An experiment, checked and resolved.
 #[derive(Clone, Debug)]
 pub struct Experiment {
@@ -135,6 +149,12 @@ pub struct RunOptions {
     pub stall_timeout: Duration,
     /// How much the network may add to configured delays, in percent.
     pub calibration_tolerance: f64,
+    /// How late messages and timers of a run may be in the mean, in percent of the mean configured delay.
+    pub delay_margin: f64,
+    /// Simulations that a run is compared with; none if 0.
+    pub ensemble: usize,
+    /// Wall time within which they must be done.
+    pub ensemble_patience: Duration,
     /// First port of the nodes' peer addresses, 0 for any free ones.
     pub port: u16,
     /// What the journals of the nodes survive; none: they keep none.
@@ -571,6 +591,9 @@ fn run_options(written: &Written) -> Result<RunOptions, ExperimentError> {
                 return Err(wrong("--calibration-tolerance (run.calibration_tolerance)")(reason));
             }
         },
+        delay_margin: delay_margin(run.delay_margin.unwrap_or(DELAY_MARGIN))?,
+        ensemble: ensemble(run.ensemble.unwrap_or(ENSEMBLE))?,
+        ensemble_patience: wall("run.ensemble_patience", &run.ensemble_patience, ENSEMBLE_PATIENCE)?,
         port: run.port.unwrap_or(0),
         journal: match written.node.journal.as_deref() {
             None | Some("off") => None,
@@ -592,6 +615,33 @@ fn run_options(written: &Written) -> Result<RunOptions, ExperimentError> {
         restart_nodes: written.node.restart.unwrap_or(true),
         orphan_patience: orphan_patience(&written.node.orphan_patience)?,
     })
+}
+
+/// Checks `run.delay_margin`.
+///
+/// # Errors
+/// If it is no share that means something.
+pub fn delay_margin(percent: f64) -> Result<f64, ExperimentError> {
+    if percent > 0.0 && percent <= 100.0 {
+        return Ok(percent);
+    }
+    let reason = format!("{percent} is not from above 0 to 100; write percent, as in 10");
+    Err(wrong("--delay-margin (run.delay_margin)")(reason))
+}
+
+/// Checks `run.ensemble`.
+///
+/// # Errors
+/// If so many simulations say nothing, or are too many.
+pub fn ensemble(count: usize) -> Result<usize, ExperimentError> {
+    if count == 0 || (SIMULATIONS_MIN..=SIMULATIONS_MAX).contains(&count) {
+        return Ok(count);
+    }
+    let reason = format!(
+        "{count} is neither 0 nor from {SIMULATIONS_MIN} to {SIMULATIONS_MAX}; write how many simulations a run is \
+         compared with, or 0 for none"
+    );
+    Err(wrong("--ensemble (run.ensemble)")(reason))
 }
 
 fn orphan_patience(text: &Option<String>) -> Result<Duration, ExperimentError> {

@@ -17,6 +17,7 @@ use scheduler::JobId;
 use scheduler::event::MessageKind;
 
 use super::run_result::{RunResult, Status};
+use crate::drive::run::compare::Compared;
 use crate::drive::run::scraped::Scraped;
 use crate::experiment::faults::Missed;
 
@@ -43,6 +44,9 @@ struct Document<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     faults: Option<FaultsPart<'a>>,
     ideal: Option<IdealPart<'a>>,
+    /// The run beside its simulations.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    compared: Option<&'a Compared>,
     #[serde(skip_serializing_if = "Option::is_none")]
     scraped: Option<&'a Scraped>,
 }
@@ -237,6 +241,7 @@ pub(crate) fn write(file: &mut dyn Write, result: &RunResult) -> io::Result<()> 
             agreement: &ideal.agreement,
             metrics: &ideal.metrics,
         }),
+        compared: result.about.compared.as_ref(),
         scraped: result.about.scraped.as_ref(),
     };
     serde_json::to_writer_pretty(&mut *file, &document)?;

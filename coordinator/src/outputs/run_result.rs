@@ -1,5 +1,6 @@
 //! Everything that is known about one run: the input of all writers and reports.
 
+use crate::drive::run::compare::Compared;
 use crate::drive::run::scraped::Scraped;
 use crate::experiment::faults::Missed;
 use crate::orders::{self, Given};
@@ -46,6 +47,8 @@ pub struct RunAbout {
     pub lines: Vec<String>,
     /// How configured delays compare with what the network adds, if that was measured.
     pub calibration: Option<Table>,
+    /// The run beside its simulations, if it was compared.
+    pub compared: Option<Compared>,
     /// Whether what was scraped of the nodes is what their events say, if there were nodes that count.
     pub scraped: Option<Scraped>,
     /// Orders that were given during the run.

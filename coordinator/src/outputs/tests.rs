@@ -84,6 +84,7 @@ pub(crate) fn folder(test: &str) -> PathBuf {
 pub(crate) fn about() -> RunAbout {
     RunAbout {
         scraped: None,
+        compared: None,
         experiment: "two sites".into(),
         workload: "a,b.swf".into(),
         strategy: "ideal/st:50".parse().unwrap(),

@@ -116,6 +116,19 @@ impl Run {
     }
 }
 
+/// The run is complete and lies among its simulations; or the machine was too busy to say, which these tests cannot
+/// help. Never that it differs from them.
+pub(crate) fn assert_not_different(status: ExitStatus, output: &str) {
+    match status.code() {
+        Some(0) => assert!(output.contains("  verdict          within: "), "{output}"),
+        Some(6) => {
+            assert!(output.contains("  verdict          NOT MEASURED: "), "{output}");
+            eprintln!("NOT MEASURED: this machine is too busy for the run of this test");
+        }
+        _ => panic!("{status}: {output}"),
+    }
+}
+
 impl Drop for Run {
     fn drop(&mut self) {
         if let Some(child) = &mut self.child {

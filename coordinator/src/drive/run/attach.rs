@@ -20,9 +20,7 @@ use super::orders::Orders;
 use super::outages::Outages;
 use super::plan::Plan;
 use super::record::Record;
-use super::{
-    Course, Failure, LOGGED, RunArgs, TOLERANCE, drive, node_arguments, node_program, simulated, understood,
-};
+use super::{Course, Failure, LOGGED, RunArgs, drive, node_arguments, node_program, simulated, understood};
 use crate::cli::Cli;
 use crate::drive::own::{self, NotFree};
 use crate::drive::{Interrupt, Sink, builder, conclude_as};
@@ -39,8 +37,9 @@ use crate::report::Format;
 /// node.orphan_patience says; those that have ended are started again. Everything else is as for `stealgrid run`.
 ///
 /// Exit codes: 0 done, 2 usage, 3 there is no such run in the directory, it has ended or has a coordinator, what it
-/// reads was changed, or a journal is damaged or missing, 4 stopped before the end, 5 a proved bound does not hold, or the makespan is not that of the
-/// simulation.
+/// reads was changed, or a journal is damaged or missing, 4 stopped before the end, 5 a proved bound does not hold, or
+/// the run is not one that simulations of it could be, 6 not measured: the machine could not keep to the configured
+/// delays.
 #[derive(Clone, Debug, clap::Args)]
 pub struct AttachArgs {
     /// The result directory of the run
@@ -120,7 +119,6 @@ pub fn command(args: &AttachArgs) -> anyhow::Result<u8> {
         experiment: &experiment,
         plan: &plan,
         jobs: &jobs,
-        tolerance: run.tolerance.unwrap_or(TOLERANCE),
         warnings: [vec![times(record.attached)], warnings].concat(),
         simulated: &|| simulated(&experiment, &known, &interrupt),
         interrupt: &interrupt,

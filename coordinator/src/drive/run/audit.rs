@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 
 use analysis::Executions;
 use scheduler::{Event, EventKind, Grid, JobId, Span, Time, TimedJob};
+use serde::{Deserialize, Serialize};
 
 /// What must not happen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -124,7 +125,7 @@ impl Row {
 }
 
 /// How late something was noticed, in trace time.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lateness {
     /// How often it happened.
     pub count: u64,

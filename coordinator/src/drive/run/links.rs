@@ -10,6 +10,7 @@ use anyhow::Context as _;
 use links::Model;
 use node::control::api::{MeasuredDelay, Status};
 use scheduler::{Grid, SiteId, Span, Time};
+use serde::{Deserialize, Serialize};
 
 use crate::experiment::jobs::Jobs;
 use crate::outputs::csv_cell;
@@ -32,12 +33,12 @@ struct Link {
 }
 
 /// What came on top of the injected delays, in trace time, over all messages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Added {
-    /// The least.
-    pub min: Span,
     /// The mean.
     pub mean: Span,
+    /// The most.
+    pub max: Span,
 }
 
 /// All directed links of a run.
@@ -93,7 +94,7 @@ impl Links {
     pub fn write(&self, path: &Path, grid: &Grid) -> anyhow::Result<()> {
         let mut text =
             "from,to,messages,configured_delay_s,delay_mean_s,delay_p50_s,delay_max_s,intrinsic_mean_s,\
-                        rtt_wall_s\n"
+                        rtt_wall_s,intrinsic_max_s\n"
                 .to_string();
         for link in &self.links {
             let seconds = |micros: i64| format!("{:.6}", micros as f64 / MICROS);
@@ -108,6 +109,7 @@ impl Links {
                 None => row.extend(std::iter::repeat_n(String::new(), 4)),
             }
             row.push(link.rtt.map_or(String::new(), |rtt| format!("{:.6}", rtt as f64 / MICROS)));
+            row.push(link.measured.map_or(String::new(), |measured| seconds(measured.added_max_us)));
             text.push_str(&row.join(","));
             text.push('\n');
         }
@@ -133,8 +135,8 @@ impl Links {
     /// What came on top, `None` without messages.
     pub fn added(&self) -> Option<Added> {
         let (_, _, mean_s) = self.mean()?;
-        let least = self.links.iter().filter_map(|link| Some(link.measured?.added_min_us)).min()?;
-        Some(Added { min: Span::from_micros(least), mean: Span::from_micros((mean_s * MICROS) as i64) })
+        let most = self.links.iter().filter_map(|link| Some(link.measured?.added_max_us)).max()?;
+        Some(Added { mean: Span::from_micros((mean_s * MICROS) as i64), max: Span::from_micros(most) })
     }
 
     /// A line for the summary.
@@ -205,6 +207,7 @@ mod tests {
             mean_us,
             injected_mean_us: 1_000_000,
             added_min_us: 5_000,
+            added_max_us: 700_000,
             median_us: mean_us,
             min_us,
             max_us,
@@ -235,8 +238,8 @@ mod tests {
         let text = std::fs::read_to_string(&folder).unwrap();
         std::fs::remove_file(&folder).unwrap();
         let rows: Vec<&str> = text.lines().skip(1).collect();
-        assert_eq!(rows[0], "site1,site2,3,1.000000,1.500000,1.500000,2.000000,0.500000,0.000300");
-        assert_eq!(rows[1], "site2,site1,0,1.000000,,,,,0.000300");
+        assert_eq!(rows[0], "site1,site2,3,1.000000,1.500000,1.500000,2.000000,0.500000,0.000300,0.700000");
+        assert_eq!(rows[1], "site2,site1,0,1.000000,,,,,0.000300,");
     }
 
     #[test]
@@ -244,8 +247,8 @@ mod tests {
         let (messages, injected, added) = links().mean().unwrap();
         assert_eq!((messages, injected), (4, 1.0));
         assert!((added - 0.4).abs() < 1e-9, "{added}");
-        let Added { min, mean } = links().added().unwrap();
-        assert_eq!((min.as_micros(), mean.as_micros()), (5_000, 400_000));
+        let Added { mean, max } = links().added().unwrap();
+        assert_eq!((mean.as_micros(), max.as_micros()), (400_000, 700_000));
     }
 
     #[test]

@@ -151,6 +151,7 @@ fn drive(
         warnings,
         lines,
         out_of_tolerance,
+        compared: None,
         orders: Vec::new(),
     })
 }
