@@ -72,6 +72,8 @@ pub enum Canary {
     OutForgotten,
     /// A victim does not hear that its notice was seen.
     SeenUnheard,
+    /// A job that is estimated to need no time is taken for one that needs no processors.
+    NoTimeNoRoom,
 }
 
 impl Peer {

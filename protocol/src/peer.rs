@@ -19,7 +19,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use scheduler::event::{GrantCause, MessageKind};
 use scheduler::local::LocalQueue;
 use scheduler::waiting::WaitingList;
-use scheduler::{EventKind, JobId, JobSpec, Selection, SiteId, Strategy, Submit, Time};
+use scheduler::{EventKind, JobId, JobSpec, Selection, SiteId, Span, Strategy, Submit, Time};
 
 use crate::balance::Balancer;
 use crate::canary::Canary;
@@ -475,7 +475,10 @@ impl Peer {
     pub(crate) fn start(&mut self, now: Time, job: JobSpec) {
         assert!(job.processors <= self.free, "a policy started job {} that does not fit", job.id);
         let uncounted = self.has(Canary::CountsOneLess) && job.processors > 1;
-        let processors = job.processors - u32::from(uncounted);
+        let processors = match self.has(Canary::NoTimeNoRoom) && job.requested == Span::ZERO {
+            true => 0,
+            false => job.processors - u32::from(uncounted),
+        };
         self.free -= processors;
         let running = Running { processors, estimated_end: now.saturating_add(job.requested) };
         let before = self.running.insert(job.id, running);

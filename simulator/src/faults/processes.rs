@@ -56,15 +56,14 @@ impl World<'_> {
             Fault::Step { site, by, .. } => {
                 let rank = self.scenario.grid.rank(site);
                 let site = &mut self.sites[rank];
-                if by < Span::ZERO && site.peer.is_some() {
+                let runs_back = self.mistake == Some(Mistake::TimeRunsBack);
+                if by < Span::ZERO && site.peer.is_some() && !runs_back {
                     // Within a life time does not run backwards: the next one sees it.
                     site.set_back += by;
                     return Ok(());
                 }
                 site.clock.offset += by;
-                if self.mistake != Some(Mistake::StepsUnseen) {
-                    self.set_wake(rank);
-                }
+                self.set_wake(rank);
                 Ok(())
             }
             Fault::LostDisk { site, down, .. } => self.lose_disk(self.scenario.grid.rank(site), down, sink),

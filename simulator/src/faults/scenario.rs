@@ -66,8 +66,8 @@ pub enum Mistake {
     NothingNoted,
     /// Whoever goes on hands jobs over again that sites have had.
     HandsOverAgain,
-    /// A process is woken by true time, as if its clock could not be set anew.
-    StepsUnseen,
+    /// The time of a process runs backwards when its clock is set back.
+    TimeRunsBack,
 }
 
 /// What a run did.
