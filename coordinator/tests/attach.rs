@@ -197,7 +197,13 @@ fn a_coordinator_that_is_killed_twice_and_with_a_node_changes_no_result() {
 
     let mut second = grid.attach(&[]);
     second.wait_for_logs(&["site2"], "goes on with its journal");
-    std::thread::sleep(Duration::from_secs(1));
+    // It is a coordinator of the run once it has said so in the record.
+    let record = grid.nodes().parent().unwrap().join("run.json");
+    let deadline = Instant::now() + PATIENCE;
+    while !read(&record).contains("\"attached\": 1") {
+        assert!(Instant::now() < deadline, "{}", second.output());
+        std::thread::sleep(Duration::from_millis(10));
+    }
     grid.kill(second);
 
     let (status, output) = grid.attach(&[]).wait();
