@@ -7,6 +7,7 @@ mod processes;
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
+use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -118,6 +119,48 @@ impl Grid {
 
     fn assert_no_node(&self) {
         assert_eq!(Running::all_in(&self.out().join("nodes")), []);
+    }
+}
+
+/// A small file system in the place of a directory; unmounted when dropped.
+struct Disk {
+    dir: PathBuf,
+}
+
+impl Disk {
+    /// `None`, said loudly, where the system does not let this process mount one.
+    fn mount(dir: PathBuf) -> Option<Disk> {
+        std::fs::create_dir(&dir).unwrap();
+        let mounted =
+            Command::new("mount").args(["-t", "tmpfs", "-o", "size=8m", "tmpfs"]).arg(&dir).output();
+        if mounted.as_ref().is_ok_and(|mounted| mounted.status.success()) {
+            return Some(Disk { dir });
+        }
+        eprintln!("SKIPPED: a full disk cannot be had here, as nothing may be mounted: {mounted:?}");
+        None
+    }
+
+    /// Takes all room that is left.
+    fn fill(&self) {
+        let mut file = std::fs::File::create(self.filler()).unwrap();
+        let chunk = vec![0; 4096];
+        while file.write_all(&chunk).is_ok() {}
+    }
+
+    fn make_room(&self) {
+        std::fs::remove_file(self.filler()).unwrap();
+    }
+
+    fn filler(&self) -> PathBuf {
+        self.dir.join("filler")
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        // Whoever still has a file open there keeps it until then.
+        let unmounted = Command::new("umount").arg("-l").arg(&self.dir).status();
+        assert!(unmounted.is_ok_and(|status| status.success()), "{} is still mounted", self.dir.display());
     }
 }
 
@@ -299,6 +342,100 @@ fn a_run_one_of_whose_journals_goes_ends_in_order_and_can_be_attached_to() {
     assert!(grid.record().exists(), "{output}");
 
     std::fs::rename(&away, &journal).unwrap();
+    let (status, output) = grid.attach().wait();
+    assert_eq!(status.code(), Some(0), "{output}");
+    grid.assert_complete();
+}
+
+/// A site is given up only when that can be noted; else another coordinator would have it submit its jobs once more.
+#[test]
+fn a_coordinator_that_cannot_note_what_it_does_gives_no_site_up() {
+    let grid = Grid::new("restart = false\norphan_patience = \"60s\"", LEASE);
+    let run = grid.started();
+    // In the place of the file that is written first: not even root can write to it.
+    let in_the_way = grid.out().join("run.json.tmp");
+    std::fs::create_dir(&in_the_way).unwrap();
+    signal(grid.node(&run, "site1").unwrap(), Signal::KILL);
+    wait_until(&run, "it is told", || run.output().contains("what is done cannot be noted"));
+    assert!(!run.output().contains("has ended for good"), "{}", run.output());
+    // Time for it to do something all the same.
+    std::thread::sleep(Duration::from_secs(1));
+    signal(run.id(), Signal::KILL);
+    let (_, output) = run.wait();
+    assert!(!output.contains("has ended for good"), "{output}");
+
+    std::fs::remove_dir(&in_the_way).unwrap();
+    let (status, output) = grid.attach().wait();
+    assert_eq!(status.code(), Some(0), "{output}");
+    grid.assert_complete();
+}
+
+/// The same, and there is room again while it lasts.
+#[test]
+fn a_coordinator_that_can_note_again_goes_on_as_before() {
+    let grid = Grid::new("restart = false", LEASE);
+    let run = grid.started();
+    let in_the_way = grid.out().join("run.json.tmp");
+    std::fs::create_dir(&in_the_way).unwrap();
+    signal(grid.node(&run, "site1").unwrap(), Signal::KILL);
+    wait_until(&run, "it is told", || run.output().contains("what is done cannot be noted"));
+    std::fs::remove_dir(&in_the_way).unwrap();
+
+    let (status, output) = run.wait();
+    assert_eq!(status.code(), Some(0), "{output}");
+    assert!(output.contains("can be noted again") && output.contains("has ended for good"), "{output}");
+    grid.assert_complete();
+}
+
+/// With a lease others take over what a site had whose journal is damaged, also what it alone knew of.
+#[test]
+fn a_run_with_a_lease_goes_on_without_a_site_whose_journal_is_damaged() {
+    let grid = Grid::new("", LEASE);
+    let run = grid.started();
+    let journal = grid.out().join("nodes/site1.data/journal.sqlite");
+    let victim = grid.node(&run, "site1").unwrap();
+    signal(victim, Signal::STOP);
+    std::fs::write(&journal, vec![7; 8192]).unwrap();
+    signal(victim, Signal::KILL);
+
+    let (status, output) = run.wait();
+    assert_eq!(status.code(), Some(0), "{output}");
+    assert!(output.contains("is damaged") && output.contains("site1 has ended for good"), "{output}");
+    grid.assert_complete();
+}
+
+/// Nodes end because there is no room for their journals, and begin again when there is: none has ended for good.
+#[test]
+fn a_disk_that_is_full_for_a_while_costs_nothing_with_a_lease_and_without() {
+    for protocol in ["", LEASE] {
+        let grid = Grid::new("", &format!("[outputs]\nevents = false\n{protocol}"));
+        let Some(disk) = Disk::mount(grid.out()) else { return };
+        let run = grid.started();
+        disk.fill();
+        let out_of_room = ["could not be started again", "cannot be noted"];
+        wait_until(&run, "there is no room", || out_of_room.iter().any(|words| run.output().contains(words)));
+        disk.make_room();
+
+        let (status, output) = run.wait();
+        assert_eq!(status.code(), Some(0), "{output}");
+        assert!(!output.contains("has ended for good"), "{output}");
+        grid.assert_complete();
+    }
+}
+
+/// The same, and the coordinator is killed before there is room.
+#[test]
+fn a_run_on_a_full_disk_can_be_attached_to_when_there_is_room() {
+    let grid = Grid::new("orphan_patience = \"60s\"", &format!("[outputs]\nevents = false\n{LEASE}"));
+    let Some(disk) = Disk::mount(grid.out()) else { return };
+    let run = grid.started();
+    disk.fill();
+    let out_of_room = ["could not be started again", "cannot be noted"];
+    wait_until(&run, "there is no room", || out_of_room.iter().any(|words| run.output().contains(words)));
+    signal(run.id(), Signal::KILL);
+    run.wait();
+    disk.make_room();
+
     let (status, output) = grid.attach().wait();
     assert_eq!(status.code(), Some(0), "{output}");
     grid.assert_complete();

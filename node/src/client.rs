@@ -14,6 +14,9 @@ use crate::control::api::{Adoption, CalibrateOrder, Calibration, ConnectOrder, F
 /// The status of an answer that an order does not fit the state of the node.
 const CONFLICT: u16 = 409;
 
+/// The status of an answer of a node that is stopping, or, with the room that there is, of one that is busy.
+const UNAVAILABLE: u16 = 503;
+
 /// A request is given up after this. Pages of events and portions of jobs take far less on a local network.
 const TIMEOUT: Duration = Duration::from_secs(30);
 /// Longest answer: a page of 100,000 events is some 20 MB.
@@ -82,6 +85,17 @@ pub enum ClientError {
         /// What is missing.
         missing: String,
     },
+}
+
+impl ClientError {
+    /// Whether the node may have ended, or be about to: there was no answer, or that it is stopping.
+    pub fn is_of_one_that_ends(&self) -> bool {
+        match self {
+            ClientError::Request { .. } => true,
+            ClientError::Refused { status, room: None, .. } => *status == UNAVAILABLE,
+            _ => false,
+        }
+    }
 }
 
 /// One node, seen through its control interface.

@@ -527,9 +527,9 @@ impl Fleet {
             Ok(value) => return Ok(value),
             Err(error) => error,
         };
-        match &error {
-            ClientError::Request { .. } => Err(self.first_ended().unwrap_or(error.into())),
-            _ => Err(error.into()),
+        match error.is_of_one_that_ends() {
+            true => Err(self.first_ended().unwrap_or(error.into())),
+            false => Err(error.into()),
         }
     }
 }

@@ -630,6 +630,30 @@ struct Eyes<'a> {
 }
 
 impl Eyes<'_> {
+    /// Writes down what was done, if anybody could go on with the run. False if that is impossible for now.
+    fn write(&mut self) -> bool {
+        let Some(record) = &self.record else { return true };
+        match (record.write(), self.failed.is_some()) {
+            (Ok(()), failed) => {
+                if failed {
+                    eprintln!("note: what is done can be noted again, and the run goes on as before");
+                }
+                self.failed = None;
+                true
+            }
+            (Err(error), failed) => {
+                if !failed {
+                    eprintln!(
+                        "note: what is done cannot be noted: {error}; make room. Until then no site is given up, nothing \
+                         is adopted, nothing that is planned happens to sites, and no order is taken"
+                    );
+                }
+                self.failed = Some(error);
+                false
+            }
+        }
+    }
+
     fn show(&self, change: impl FnOnce(&mut Live)) {
         if let Some(server) = self.server {
             server.shown.change(change);
@@ -684,11 +708,15 @@ impl Onlooker for Eyes<'_> {
         });
     }
 
-    fn noted(&mut self, past: &Past) {
+    fn noted(&mut self, past: &Past) -> bool {
         if let Some(record) = &mut self.record {
             record.past.clone_from(past);
-            self.failed = record.write().err().or(self.failed.take());
         }
+        self.write()
+    }
+
+    fn keeps(&mut self) -> bool {
+        self.failed.is_none() || self.write()
     }
 
     fn last(&mut self, fleet: &mut Fleet) {

@@ -32,7 +32,8 @@ pub struct Adopted {
 impl Fleet {
     /// Takes over the nodes of these sites, in the order of the grid, which another coordinator has started in the
     /// order's folder and left. Those that are `away` are not started again; one that is down and runs was begun and is
-    /// up, and one that stood still goes on. Call it on a thread that lives as long as the fleet.
+    /// up, and one that stood still goes on. If the caller `may_lose` sites, one whose journal is damaged or missing is told by
+    /// [`Fleet::restart_ended`]. Call it on a thread that lives as long as the fleet.
     ///
     /// # Errors
     /// If a node cannot be read about, or ends because it cannot go on. Those that ran are left alone, and can be taken
@@ -41,6 +42,7 @@ impl Fleet {
         order: &SpawnOrder,
         sites: &[String],
         away: &BTreeMap<SiteId, Whereabouts>,
+        may_lose: bool,
     ) -> Result<Adopted, FleetError> {
         let mut configs = Vec::with_capacity(sites.len());
         for site in sites {
@@ -65,11 +67,20 @@ impl Fleet {
                     process
                 }
                 None if matches!(whereabouts, Whereabouts::Down | Whereabouts::Gone) => {
-                    let (member, remains) = absent(order, config, whereabouts)?;
-                    if whereabouts == Whereabouts::Gone {
-                        left.insert(member.config.site, remains);
+                    let is_gone = whereabouts == Whereabouts::Gone;
+                    match absent(order, &config, whereabouts) {
+                        Ok((member, remains)) => {
+                            if is_gone {
+                                left.insert(member.config.site, remains);
+                            }
+                            nodes.push(member);
+                        }
+                        Err(error) if is_gone && error.is_about_a_journal() => {
+                            let awaited = None;
+                            nodes.push(absent_with(order, config, whereabouts, awaited)?);
+                        }
+                        Err(error) => return Err(error),
                     }
-                    nodes.push(member);
                     continue;
                 }
                 None => match start_again(order, &config) {
@@ -79,9 +90,12 @@ impl Fleet {
                     }
                     Ok((process, false)) => process,
                     Err(error) => {
-                        let member = absent_for_now(order, config, &error).ok_or(error)??;
-                        started.push(site.clone());
-                        nodes.push(member);
+                        let awaited = match Awaited::after(&error) {
+                            Some(awaited) => awaited,
+                            None if may_lose && error.is_about_a_journal() => Awaited::never(&error),
+                            None => return Err(error),
+                        };
+                        nodes.push(absent_with(order, config, Whereabouts::Down, Some(awaited))?);
                         continue;
                     }
                 },
@@ -105,39 +119,33 @@ impl Fleet {
 /// A node that has ended and is not started again now, with its events, and what it has left.
 fn absent(
     order: &SpawnOrder,
-    config: NodeConfig,
+    config: &NodeConfig,
     whereabouts: Whereabouts,
 ) -> Result<(Member, Remains), FleetError> {
-    let name = crate::spawn::name_of(&config);
+    let name = crate::spawn::name_of(config);
     let dir = config.data_dir.as_deref().unwrap_or(Path::new(""));
     let remains =
         inspect::remains(dir, 0).map_err(|error| FleetError::Remains { name: name.clone(), error })?;
-    let last = Running::last_of(dir).unwrap_or_else(|| Running::unknown(config.site, name));
-    let process = NodeProcess::adopt(order, &config, last)?;
-    let mut member = Member::new(config, process);
-    member.whereabouts = whereabouts;
+    let mut member = absent_with(order, config.clone(), whereabouts, None)?;
     member.next_event = remains.events.len() as u64;
     member.unfetched.clone_from(&remains.events);
     Ok((member, remains))
 }
 
-/// A node that has ended and could not be started at the first try; `None` if there is no other.
-fn absent_for_now(
+/// A node that has ended and does not run now.
+fn absent_with(
     order: &SpawnOrder,
     config: NodeConfig,
-    error: &FleetError,
-) -> Option<Result<Member, FleetError>> {
-    let awaited = Awaited::after(error)?;
+    whereabouts: Whereabouts,
+    awaited: Option<Awaited>,
+) -> Result<Member, FleetError> {
     let dir = config.data_dir.as_deref().unwrap_or(Path::new(""));
     let unknown = || Running::unknown(config.site, crate::spawn::name_of(&config));
     let last = Running::last_of(dir).unwrap_or_else(unknown);
-    let member = NodeProcess::adopt(order, &config, last).map(|process| {
-        let mut member = Member::new(config, process);
-        member.whereabouts = Whereabouts::Down;
-        member.awaited = Some(awaited);
-        member
-    });
-    Some(member.map_err(FleetError::from))
+    let process = NodeProcess::adopt(order, &config, last)?;
+    let mut member = Member::new(config, process);
+    (member.whereabouts, member.awaited) = (whereabouts, awaited);
+    Ok(member)
 }
 
 /// Ends the nodes that serve data directories in a folder, and removes the secrets that they share. For a coordinator

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant, SystemTime};
 
+use protocol::Durable;
 use rustix::process::{Pid, Signal, kill_process};
 use scheduler::{Event, SiteId, Time, TimedJob};
 
@@ -11,7 +12,7 @@ use super::restarts::Awaited;
 use super::{Fleet, FleetError, Member, Source};
 use crate::clock::StartOrder;
 use crate::control::api::{Adoption, LinksOrder};
-use crate::journal::inspect::{Remains, remains};
+use crate::journal::inspect::{self, Remains, remains};
 use crate::spawn::NodeProcess;
 
 /// Whether a node is expected to answer.
@@ -148,6 +149,26 @@ impl Fleet {
         node.awaited = None;
         node.whereabouts = Whereabouts::Gone;
         Ok(remains)
+    }
+
+    /// The same of a node whose journal cannot be read: what was for it is lost, but for what the caller knows of.
+    /// Passes on the events that were not fetched, where these can be read.
+    pub fn write_off(&mut self, site: SiteId, sink: &mut impl FnMut(Event)) {
+        let here = matches!(self.source, Source::Spawned(_));
+        let node = &mut self.nodes[site.index()];
+        if here && let Err(error) = node.read_events(sink) {
+            tracing::warn!(%error, "the last events of a site are lost with its journal");
+        }
+        node.pending.clear();
+        node.awaited = None;
+        node.whereabouts = Whereabouts::Gone;
+    }
+
+    /// What all sites have written down whose journals are on this machine and can be read, as of now.
+    pub fn journals(&self) -> BTreeMap<SiteId, Durable> {
+        let dirs =
+            self.nodes.iter().filter_map(|node| Some((node.config.site, node.config.data_dir.as_deref()?)));
+        dirs.filter_map(|(site, dir)| Some((site, inspect::durable(dir).ok()?))).collect()
     }
 
     /// Has these sites submit these jobs, each when it is time.

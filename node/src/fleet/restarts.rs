@@ -81,6 +81,12 @@ impl Awaited {
         awaited.failed(error, false).then_some(awaited)
     }
 
+    /// There is no further beginning, because of this.
+    pub(super) fn never(error: &FleetError) -> Awaited {
+        let lost = Some(Lost::NotBegun(error.to_string()));
+        Awaited { lost, ..Awaited::new() }
+    }
+
     /// A beginning has failed. Whether there is another.
     fn failed(&mut self, error: &FleetError, has_registered: bool) -> bool {
         self.failed = self.failed.saturating_add(1);

@@ -106,6 +106,14 @@ pub fn events(dir: &Path, from: u64) -> Result<Vec<Event>, JournalError> {
     events_of(&Store::look(dir)?, from)
 }
 
+/// Reads what the peer of a node has written down. A node may be using the directory.
+///
+/// # Errors
+/// If there is no journal, or it is damaged.
+pub fn durable(dir: &Path) -> Result<Durable, JournalError> {
+    Ok(Saved::read(&look(dir)?)?.durable)
+}
+
 fn events_of(store: &Store, from: u64) -> Result<Vec<Event>, JournalError> {
     let mut events = Vec::new();
     store.events(from, &mut |first, group| {

@@ -158,6 +158,8 @@ impl Store {
         check_format(dir, &path)?;
         let db = Connection::open_with_flags(&path, OpenFlags::SQLITE_OPEN_READ_ONLY | ONE_AT_A_TIME);
         let db = db.map_err(failure(&path))?;
+        // All that is read is of one instant, whatever a node writes meanwhile.
+        db.execute_batch("BEGIN").map_err(failure(&path))?;
         let mut store = Store { db, path, guard, commits: 0, logged: Rows::default(), damage: Vec::new() };
         store.read_log()?;
         Ok(store)

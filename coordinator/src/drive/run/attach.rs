@@ -179,7 +179,7 @@ fn take_over(
         },
     };
     // On this thread, which lives as long as the process: the kernel ends a node with the thread that started it.
-    let mut adopted = Fleet::adopt(&order, &sites, &record.past.away()).map_err(failed)?;
+    let mut adopted = Fleet::adopt(&order, &sites, &record.past.away(), plan.may_lose()).map_err(failed)?;
     let Adopted { fleet, started, remains } = &mut adopted;
     record.past.bystanders().into_iter().for_each(|site| fleet.leave_unlisted(site));
     let holders = holders(&jobs.jobs, plan, record, remains);
@@ -233,7 +233,11 @@ fn holders(
     let holder = |job: &TimedJob| {
         let id = job.spec.id;
         let meant = entries.get(&id).copied().unwrap_or_else(|| plan.entry(job));
-        let has = |site: SiteId| submitted.get(&site).is_some_and(|jobs| jobs.contains(&id));
+        let has = |site: SiteId| match submitted.get(&site) {
+            Some(jobs) => jobs.contains(&id),
+            // Its journal is lost: it may have, if it was there when it was time.
+            None => record.past.may_have_submitted(site, &job.spec),
+        };
         Some((id, record.past.holder(&grid, meant, &job.spec, has)?))
     };
     jobs.iter().filter_map(holder).collect()

@@ -251,7 +251,7 @@ impl Orders {
             }
             Task::Inject { job, entry } => {
                 self.next_job = job.spec.id.0.checked_add(1);
-                stage.outages.learn(&job);
+                stage.outages.learn(&job, entry);
                 stage.fleet.hand_over(BTreeMap::from([(entry, vec![job])]));
                 given
             }

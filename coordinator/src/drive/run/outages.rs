@@ -15,7 +15,7 @@ use node::fleet::{FleetError, Whereabouts};
 use node::journal::inspect::Remains;
 use protocol::membership::operator;
 use scheduler::event::{BeginCause, EndCause};
-use scheduler::{Event, EventKind, Grid, JobId, SiteId, Span, Time, TimedJob};
+use scheduler::{Event, EventKind, Grid, JobId, JobSpec, SiteId, Span, Time, TimedJob};
 
 use super::past::{Deed, Late, Parted, Past, Step};
 use super::plan::{Plan, wall_span};
@@ -31,7 +31,8 @@ pub trait Witness {
     /// Something happened at a site that never comes back.
     fn event(&mut self, event: Event);
     /// So much was done, to be kept before anything follows from it.
-    fn note(&mut self, past: &Past);
+    /// False if it cannot be kept.
+    fn note(&mut self, past: &Past) -> bool;
     /// An order is about to be carried out, and with it this will have been done about sites, if anything.
     ///
     /// # Errors
@@ -76,6 +77,15 @@ pub struct Outages {
     fetched: usize,
     /// What sites that died have left.
     remains: BTreeMap<SiteId, Remains>,
+    /// All jobs, and where they are meant to be submitted.
+    meant: BTreeMap<JobId, (JobSpec, SiteId)>,
+    /// Those that were submitted, and those that have ended, as far as is known.
+    submitted: BTreeSet<JobId>,
+    over: BTreeSet<JobId>,
+    /// Who is to submit jobs of sites that never come back, once that is noted.
+    elsewhere: BTreeMap<SiteId, Vec<TimedJob>>,
+    /// Whether something that others are to be told could not be noted.
+    unnoted: bool,
     /// Until when there was no coordinator, if another went on.
     alone_until: Option<Time>,
     /// Sites that leave and began again since, which have forgotten it.
@@ -94,7 +104,12 @@ impl Outages {
             grid: plan.grid(),
             run_times: jobs.jobs.iter().map(|job| (job.spec.id, job.run_time)).collect(),
             lease: plan.options().lease,
-            may_lose: plan.options().lease.is_some() && plan.nodes.iter().all(|node| node.data_dir.is_some()),
+            may_lose: plan.may_lose(),
+            meant: jobs.jobs.iter().map(|job| (job.spec.id, (job.spec, plan.entry(job)))).collect(),
+            submitted: BTreeSet::new(),
+            over: BTreeSet::new(),
+            elsewhere: BTreeMap::new(),
+            unnoted: false,
             start,
             planned: !faults.is_empty(),
             past,
@@ -154,6 +169,9 @@ impl Outages {
         }
         self.remind(fleet);
         self.see_off(fleet, witness)?;
+        if !self.elsewhere.is_empty() && witness.note(&self.past) {
+            fleet.hand_over(std::mem::take(&mut self.elsewhere));
+        }
         self.settle(fleet, witness)
     }
 
@@ -212,8 +230,20 @@ impl Outages {
     }
 
     /// How long a job runs that no workload has.
-    pub fn learn(&mut self, job: &TimedJob) {
+    pub fn learn(&mut self, job: &TimedJob, meant: SiteId) {
         self.run_times.insert(job.spec.id, job.run_time);
+        self.meant.insert(job.spec.id, (job.spec, meant));
+    }
+
+    /// Takes the next event of any site.
+    pub fn observe(&mut self, event: &Event) {
+        match event.kind {
+            EventKind::Submitted { job, .. } => drop(self.submitted.insert(job)),
+            EventKind::Completed { job, .. } | EventKind::Interrupted { job, killed: true, .. } => {
+                self.over.insert(job);
+            }
+            _ => {}
+        }
     }
 
     /// The site where such a job is submitted: the planned one, or who stands in for that if it never comes back.
@@ -392,10 +422,28 @@ impl Outages {
         fleet: &mut Fleet,
         witness: &mut impl Witness,
     ) -> Result<(), FleetError> {
-        let mut remains = fleet.give_up(site, &mut |event| witness.event(event))?;
-        let arrivals = std::mem::take(&mut remains.arrivals);
-        self.remains.insert(site, remains);
-        self.part(site, at, true, arrivals, fleet);
+        match fleet.give_up(site, &mut |event| witness.event(event)) {
+            Ok(mut remains) => {
+                let arrivals = std::mem::take(&mut remains.arrivals);
+                self.remains.insert(site, remains);
+                self.part(site, at, true, arrivals, fleet);
+            }
+            Err(error) if error.is_about_a_journal() => {
+                eprintln!(
+                    "note: {error}\nothers take over what it had after the lease; a job that it had and whose end is not \
+                     known may run twice"
+                );
+                fleet.write_off(site, &mut |event| witness.event(event));
+                let arrivals = self.never_submitted(site, at);
+                self.part(site, at, true, arrivals, fleet);
+                self.past.parted.iter_mut().rfind(|parted| parted.site == site).into_iter().for_each(
+                    |parted| {
+                        parted.lost = true;
+                    },
+                );
+            }
+            Err(error) => return Err(error),
+        }
         if self.past.how_ended(site) != Some(EndCause::Found) {
             self.say(site, at, EventKind::Ended { how });
         }
@@ -403,28 +451,53 @@ impl Outages {
         Ok(())
     }
 
+    /// Jobs that a site was to submit and did not, as it had ended when it was time.
+    fn never_submitted(&self, site: SiteId, ended: Time) -> Vec<TimedJob> {
+        let to_come =
+            self.meant.values().filter(|(job, _)| job.submit > ended && !self.submitted.contains(&job.id));
+        let held = to_come.filter(|(job, meant)| {
+            let has = |other: SiteId| self.past.may_have_submitted(other, job);
+            self.past.holder(&self.grid, *meant, job, has) == Some(site)
+        });
+        held.map(|(job, _)| self.timed(*job)).collect()
+    }
+
+    fn timed(&self, job: JobSpec) -> TimedJob {
+        TimedJob { spec: job, run_time: self.run_times.get(&job.id).copied().unwrap_or(job.requested) }
+    }
+
+    /// Jobs that were submitted, or were to be, and of whose end nobody knows.
+    fn unended(&self, until: Time) -> Vec<JobSpec> {
+        let jobs = self.meant.values().filter(|(job, _)| !self.over.contains(&job.id));
+        let come = jobs.filter(|(job, meant)| {
+            let lost = self.past.parted.iter().any(|parted| parted.lost && parted.site == *meant);
+            self.submitted.contains(&job.id) || lost && job.submit <= until
+        });
+        come.map(|(job, _)| *job).collect()
+    }
+
     /// A site never comes back: its users go to others. They hear of it at the next look at the nodes.
     fn part(&mut self, site: SiteId, at: Time, died: bool, arrivals: Vec<TimedJob>, fleet: &mut Fleet) {
         self.past.leaving.remove(&site);
         let others = self.grid.sites().iter().map(|other| other.id);
         let there: BTreeSet<SiteId> = others.filter(|other| self.stays(fleet, *other)).collect();
-        let mut elsewhere: BTreeMap<SiteId, Vec<TimedJob>> = BTreeMap::new();
         for job in arrivals {
             let there = |other: SiteId| there.contains(&other);
             if let Some(to) = operator::successor(&self.grid, site, &job.spec, there) {
-                elsewhere.entry(to).or_default().push(job);
+                self.elsewhere.entry(to).or_default().push(job);
             }
         }
-        self.past.parted.push(Parted { site, at, there, died, settled: false });
-        fleet.hand_over(elsewhere);
+        self.past.parted.push(Parted { site, at, there, died, lost: false, settled: false });
     }
 
     /// Others adopt what sites have left whose lease is over. Who adopts what is kept before anybody hears of it: told
     /// again it must be the same, or two would adopt a job under the same epoch.
     fn settle(&mut self, fleet: &mut Fleet, witness: &mut impl Witness) -> Result<(), FleetError> {
-        if self.past.adopting.is_empty() && self.decide(fleet) {
-            witness.note(&self.past);
+        self.unnoted |= self.past.adopting.is_empty() && self.decide(fleet);
+        if self.unnoted && !witness.note(&self.past) {
+            return Ok(());
         }
+        self.unnoted = false;
         for (to, adoptions) in self.past.adopting.clone() {
             match fleet.whereabouts(to) {
                 Whereabouts::Up => {
@@ -468,15 +541,39 @@ impl Outages {
         let journals = of_over.map(|(&site, remains)| (site, &remains.durable)).collect();
         let adoptions =
             operator::adoptions(&self.grid, &journals, &self.past.adopted, |site| self.is_there(fleet, site));
-        for operator::Adoption { job, epoch, to } in adoptions {
-            let run_time = self.run_times.get(&job.id).copied().unwrap_or(job.requested);
-            let adoption = Adoption { job: TimedJob { spec: job, run_time }, epoch };
+        let missing = self.missing(fleet, &over);
+        for operator::Adoption { job, epoch, to } in adoptions.into_iter().chain(missing) {
+            let adoption = Adoption { job: self.timed(job), epoch };
             self.past.adopting.entry(to).or_default().push(adoption);
         }
         for parted in self.past.parted.iter_mut().filter(|parted| over.contains(&parted.site)) {
             parted.settled = true;
         }
         true
+    }
+
+    /// What others must adopt of sites whose journals are lost: jobs that no journal has. A job may change sites while the
+    /// journals are read one after another, so it must be missing twice.
+    fn missing(&self, fleet: &Fleet, over: &BTreeSet<SiteId>) -> Vec<operator::Adoption> {
+        let lost = self.past.parted.iter().filter(|parted| parted.lost && over.contains(&parted.site));
+        let lost: Vec<&Parted> = lost.collect();
+        let mut missing: BTreeMap<JobId, operator::Adoption> = BTreeMap::new();
+        if lost.is_empty() {
+            return Vec::new();
+        }
+        let read = [fleet.journals(), fleet.journals()];
+        for parted in lost {
+            let there = |site| self.is_there(fleet, site);
+            let [first, second] = read.each_ref().map(|journals| {
+                let readable = journals.iter().filter(|(site, _)| **site != parted.site);
+                let journals = readable.map(|(site, durable)| (*site, durable)).collect();
+                let unended = self.unended(parted.at);
+                operator::missing(&self.grid, parted.site, unended, &journals, &self.past.adopted, there)
+            });
+            let both = first.into_iter().filter(|one| second.iter().any(|other| other.job.id == one.job.id));
+            missing.extend(both.map(|adoption| (adoption.job.id, adoption)));
+        }
+        missing.into_values().collect()
     }
 
     /// Whether a site can be told something and stays.

@@ -75,6 +75,9 @@ pub struct Parted {
     pub there: BTreeSet<SiteId>,
     /// Whether it died with what it had; else it had left.
     pub died: bool,
+    /// Whether its journal was lost, too.
+    #[serde(default)]
+    pub lost: bool,
     /// Whether it was settled who adopts its jobs.
     pub settled: bool,
 }
@@ -169,6 +172,11 @@ impl Past {
         }
     }
 
+    /// Whether a site that parted was there when it was time to submit a job.
+    pub fn may_have_submitted(&self, site: SiteId, job: &JobSpec) -> bool {
+        self.parted.iter().any(|parted| parted.site == site && job.submit <= parted.at)
+    }
+
     /// Who is to submit a job that was meant for a site; nobody if one that is gone has. A site that parted, and the site
     /// where its users went, are the same whenever this is asked, so that no job is handed over to two.
     pub fn holder(
@@ -204,7 +212,7 @@ mod tests {
 
     fn parted(site: u32, there: &[u32]) -> Parted {
         let there = there.iter().map(|site| SiteId(*site)).collect();
-        Parted { site: SiteId(site), at: Time::ZERO, there, died: true, settled: false }
+        Parted { site: SiteId(site), at: Time::ZERO, there, died: true, lost: false, settled: false }
     }
 
     #[test]

@@ -172,6 +172,11 @@ impl Plan {
         self.peer.options
     }
 
+    /// Whether sites that end are coped with: they leave journals, and a lease says when these are read.
+    pub fn may_lose(&self) -> bool {
+        self.options().lease.is_some() && self.nodes.iter().all(|node| node.data_dir.is_some())
+    }
+
     /// Whether a node that ends is started again.
     pub fn may_restart(&self) -> bool {
         self.restart

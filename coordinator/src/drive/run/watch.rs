@@ -7,7 +7,6 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use node::Fleet;
-use node::client::ClientError;
 use node::control::api::{Outstanding, Phase, Status};
 use node::fleet::{FleetError, Restarted, Whereabouts};
 use scheduler::event::EndCause;
@@ -87,7 +86,10 @@ pub trait Onlooker {
     /// All nodes, after each look at them, and what is ordered by then.
     fn look(&mut self, fleet: &Fleet, statuses: &[Status], orders: &Orders);
     /// So much was done about sites, to be kept before anything follows from it.
-    fn noted(&mut self, past: &Past);
+    /// False if that is impossible.
+    fn noted(&mut self, past: &Past) -> bool;
+    /// Whether what is done can be kept; tries again if it could not.
+    fn keeps(&mut self) -> bool;
     /// Nothing else is to come, and the last events are to be fetched.
     fn last(&mut self, fleet: &mut Fleet);
 }
@@ -221,7 +223,7 @@ impl<'a> Watch<'a> {
             self.tend(fleet, onlooker)?;
         }
         let mut ear = Ear { merge: &mut self.merge, ended: &mut self.ended, onlooker: &mut *onlooker };
-        if !self.interrupt.is_set() {
+        if !self.interrupt.is_set() && ear.onlooker.keeps() {
             self.outages.carry_out(fleet, &mut ear)?;
         }
         let mut stage = Stage { plan: self.plan, fleet: &mut *fleet, outages: &mut self.outages };
@@ -247,7 +249,11 @@ impl<'a> Watch<'a> {
         self.statuses = statuses;
         // After the look, so that what is fetched is all that happened before it.
         let (merge, ended) = (&mut self.merge, &mut self.ended);
-        fleet.take_events(&mut |event| take(event, merge, ended))?;
+        let outages = &mut self.outages;
+        fleet.take_events(&mut |event| {
+            outages.observe(&event);
+            take(event, merge, ended);
+        })?;
         Ok(())
     }
 
@@ -276,7 +282,7 @@ impl<'a> Watch<'a> {
         fleet: &mut Fleet,
         onlooker: &mut impl Onlooker,
     ) -> Result<bool, FleetError> {
-        let unanswered = matches!(error, FleetError::Client(ClientError::Request { .. }));
+        let unanswered = matches!(error, FleetError::Client(error) if error.is_of_one_that_ends());
         if !unanswered && !matches!(error, FleetError::Ended { .. }) {
             return Ok(false);
         }
@@ -339,6 +345,10 @@ impl<'a> Watch<'a> {
     ) -> Result<bool, FleetError> {
         if !self.outages.may_lose(site, fleet) {
             return Ok(false);
+        }
+        if !onlooker.noted(self.outages.past()) {
+            // Another coordinator would not know of it.
+            return Ok(true);
         }
         let name = self.outages.name(site);
         eprintln!("note: node {name} has ended for good; others take over its jobs after the lease");
@@ -405,8 +415,8 @@ impl<O: Onlooker> Witness for Ear<'_, O> {
         take(event, self.merge, self.ended);
     }
 
-    fn note(&mut self, past: &Past) {
-        self.onlooker.noted(past);
+    fn note(&mut self, past: &Past) -> bool {
+        self.onlooker.noted(past)
     }
 
     fn keep(&mut self, given: &Given, past: Option<&Past>) -> io::Result<()> {
