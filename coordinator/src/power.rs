@@ -2,8 +2,8 @@
 //! wrong ones.
 //!
 //! Runs are simulated here, each late as a run may be, and judged as [`crate::drive::run::compare`] judges a real one. The
-//! simulations that each is held against are drawn anew from a pool of twice as many, so that no table depends on one
-//! lucky ensemble.
+//! simulations that each is held against are drawn anew from a pool of twice as many; the pool is the same for all, so that
+//! rows near the margin depend on it, and another seed shows how much.
 
 use analysis::ensemble::{NAMES, place_among, place_by};
 use analysis::{Figures, Outcome};
