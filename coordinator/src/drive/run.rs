@@ -819,7 +819,8 @@ fn drive(course: Course<'_>, mut fleet: Fleet, sink: &mut Sink) -> anyhow::Resul
     // A run that did not end by itself has another reason why something is missing.
     if let Some(refusal) = scraped.refusal().filter(|_| complete || scraped.differs()) {
         eprintln!("error: {refusal}");
-        out_of_tolerance = true;
+        // Of a run that is not complete, its exit code must say that: somebody can go on with it.
+        out_of_tolerance |= complete;
     }
     let ended = Ended {
         scraped: Some(scraped),
