@@ -280,28 +280,26 @@ fn a_busy_site_that_is_asked_meanwhile_loses_no_frame() {
 fn a_site_that_comes_back_without_its_directory_is_refused_by_who_met_it() {
     let one = Alone::new();
     let second = one.other();
-    let mut fleet = Fleet::spawn_each(&one.order(), &[one.config.clone(), second.clone()]).unwrap();
-    fleet.wait_ready(PATIENCE).unwrap();
+    let address = |process: &NodeProcess, site| {
+        let Status { listen, peer_id, .. } = process.client().status().unwrap();
+        PeerAddress { site: SiteId(site), address: format!("{}/p2p/{peer_id}", listen[0]) }
+    };
+    let (first, other) = (one.start(), NodeProcess::spawn(&one.order(), &second).unwrap());
+    other.client().connect(&[address(&first, 1)]).unwrap();
     let met = || {
         let readable = inspect::check(one.config.data_dir.as_deref().unwrap()).unwrap().readable;
         readable.contains(&("other sites", 1))
     };
     wait_until("the journal of the other site is noted", met);
-    let ids: Vec<u32> = fleet.process_ids().collect();
-    ids.iter().for_each(|id| signal(*id, Signal::KILL));
-    std::thread::sleep(Duration::from_millis(10));
+    kill(first);
+    kill(other);
     std::fs::remove_dir_all(second.data_dir.as_deref().unwrap()).unwrap();
-    let mut restarted = 0;
-    wait_until("both are started again", || {
-        restarted += fleet.restart_ended(true).unwrap().begun.len();
-        restarted == 2
-    });
-    let first = fleet.clients().next().unwrap().status().unwrap();
-    let address = format!("{}/p2p/{}", first.listen[0], first.peer_id);
-    let to_first = PeerAddress { site: SiteId(1), address };
-    fleet.clients().nth(1).unwrap().connect(&[to_first]).unwrap();
+
+    // A coordinator waits for the journal to come back; whoever starts the node by hand does not.
+    let (first, other) = (one.start_again().unwrap(), NodeProcess::spawn(&one.order(), &second).unwrap());
+    other.client().connect(&[address(&first, 1)]).unwrap();
     wait_until("the first refuses the second", || {
-        let status = fleet.clients().next().unwrap().status().unwrap();
+        let status = first.client().status().unwrap();
         status.links[0].problem.as_deref().is_some_and(|why| why.contains("without its journal"))
     });
 }

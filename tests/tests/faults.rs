@@ -25,7 +25,8 @@ fn crashes_of_the_search_are_told_in_full() {
     let (mut crashes, mut interrupted, mut taken_over) = (0, 0, 0);
     let (mut joined, mut left) = (0, 0);
     for seed in 1..=SEEDS {
-        let scenario = with_whole_logs(swarm::draw(seed));
+        // Of a site that came back without its disk nobody can say what it executed, so its log is not whole.
+        let scenario = with_whole_logs(swarm::draw_narrow(seed));
         let mut builder = OutcomeBuilder::new(&scenario.grid, Threshold::HALF, &scenario.jobs);
         let mut seen = [0u64; 3];
         let mut told = [0u64; 3];

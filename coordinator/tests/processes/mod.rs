@@ -143,7 +143,10 @@ impl Drop for Run {
 pub(crate) fn jobs() -> String {
     let line = |job: usize| {
         let processors = 1 + job % 4;
-        format!("{job} {job} -1 100 {processors} -1 -1 {processors} 200 -1 1 1 1 1 1 -1 -1 -1\n")
+        // Of many lengths: where jobs end together, what is late by a microsecond decides the order, and a run is like
+        // no simulation.
+        let run_time = 80 + job * 37 % 41;
+        format!("{job} {job} -1 {run_time} {processors} -1 -1 {processors} 200 -1 1 1 1 1 1 -1 -1 -1\n")
     };
     (1..=JOBS).map(line).collect()
 }
