@@ -1,6 +1,6 @@
 //! Doors for HTTP, of nodes and of coordinators alike: so many connections at once, and none that says nothing.
 //!
-//! Who has to go when all places are taken is decided in [`seats`], by which names a door may be asked in [`hosts`]. What
+//! Who has to go when all places are taken is decided in `seats`, by which names a door may be asked in `hosts`. What
 //! is asked, and who may ask it, is decided by whoever opens the door.
 
 pub mod hosts;

@@ -1,8 +1,8 @@
 //! One round: a run as a child process, the faults of its schedule, coordinators that attach, and what the audit says of
 //! what is left.
 //!
-//! Signals reach only processes of the folder of this round: [`super::processes`]. What is done is in [`deeds`], what
-//! must be so in [`judge`].
+//! Signals reach only processes of the folder of this round: [`super::processes`]. What is done is in `deeds`, what
+//! must be so in `judge`.
 
 mod deeds;
 mod judge;

@@ -1,7 +1,7 @@
 //! Whose a result directory is: one coordinator writes there at a time, none over nodes that still work there, results
 //! give way to those of the same experiment alone, and files that nobody here wrote stay as they are.
 //!
-//! A directory is known by its [`MARK`], which is locked while results are written, and says whose they are and which
+//! A directory is known by its `MARK`, which is locked while results are written, and says whose they are and which
 //! files there are ours.
 
 use std::collections::BTreeSet;

@@ -27,7 +27,7 @@ pub fn draw(seed: u64) -> Scenario {
     widen(draw_narrow(seed))
 }
 
-/// Draws a scenario without the parts of [`super::widening`], to see what only those find.
+/// Draws a scenario without the parts of `widening.rs`, to see what only those find.
 pub fn draw_narrow(seed: u64) -> Scenario {
     let stream = |number| {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);

@@ -49,7 +49,7 @@ pub struct Allowed {
 
 impl Allowed {
     /// `run.delay_margin` percent of the mean configured delay at this time; where none is configured,
-    /// [`NO_DELAY_LATENESS`] at this factor of the clock.
+    /// `NO_DELAY_LATENESS` at this factor of the clock.
     pub fn of(experiment: &Experiment, begin: Time, factor: f64) -> Allowed {
         let sites = || experiment.grid.sites().iter().map(|site| site.id);
         let pairs =
