@@ -55,7 +55,32 @@ fn against_each_other(criterion: &mut Criterion) {
     }
 }
 
-criterion_group!(benches, against_naive_twins, against_each_other);
+/// A plan of everything that waits, and the start of one job more.
+fn plans(criterion: &mut Criterion) {
+    let jobs = log(1_100, 1.0);
+    let mut group = criterion.benchmark_group("plan of 1,000 waiting jobs");
+    group.sample_size(20);
+    for scheduler in
+        [LocalScheduler::Fcfs, LocalScheduler::List, LocalScheduler::Easy, LocalScheduler::EasyBestFit]
+    {
+        let mut queue = LocalQueue::new(scheduler, Pass::Batch, SITE);
+        let now = jobs.iter().map(|job| job.spec.submit).max().expect("there are jobs");
+        let mut coming = jobs.iter().map(|job| job.spec);
+        while queue.waiting() < 1_000 {
+            queue.submit(now, coming.next().expect("few of them start"));
+            queue.decide(now, &mut Vec::new());
+        }
+        group.bench_function(scheduler.name(), |bench| bench.iter(|| black_box(&queue).plan(now)));
+        let plan = queue.plan(now);
+        let last = JobSpec { id: JobId(1_000_000), submit: now, ..jobs[0].spec };
+        group.bench_function(format!("one more, {}", scheduler.name()), |bench| {
+            bench.iter(|| black_box(&plan).with(black_box(&last)));
+        });
+    }
+    group.finish();
+}
+
+criterion_group!(benches, against_naive_twins, against_each_other, plans);
 criterion_main!(benches);
 
 fn run(scheduler: LocalScheduler, jobs: &[TimedJob]) -> Vec<(JobId, Time)> {

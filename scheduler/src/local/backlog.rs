@@ -8,7 +8,8 @@
 use std::ops::ControlFlow;
 
 use super::chunked::{Chunked, Entry};
-use crate::job::{JobSpec, QueueKey};
+use super::turn::{Place, Waiting};
+use crate::job::JobId;
 use crate::time::{Span, Time};
 
 /// The narrowest width and the shortest request among some jobs, each of its own job.
@@ -18,12 +19,12 @@ pub(crate) struct Least {
     pub(crate) requested: Span,
 }
 
-impl Entry for JobSpec {
-    type Key = QueueKey;
+impl Entry for Waiting {
+    type Key = Place;
     type Summary = Least;
 
-    fn key(&self) -> QueueKey {
-        JobSpec::key(self)
+    fn key(&self) -> Place {
+        self.place()
     }
 
     fn summary(&self) -> Least {
@@ -61,9 +62,9 @@ impl Limits {
         Limits { now, free, shadow: Time::MAX, extra: u32::MAX }
     }
 
-    /// Nothing may start, at any time.
-    fn closed() -> Limits {
-        Limits { now: Time::ZERO, free: 0, shadow: Time::ZERO, extra: 0 }
+    /// Nothing may start.
+    pub(crate) fn closed(now: Time) -> Limits {
+        Limits { now, free: 0, shadow: Time::ZERO, extra: 0 }
     }
 
     /// The longest request that ends no later than the shadow time.
@@ -98,11 +99,11 @@ impl Limits {
 /// Waiting jobs in queue order.
 #[derive(Clone, Debug)]
 pub(crate) struct Backlog {
-    jobs: Chunked<JobSpec>,
+    jobs: Chunked<Waiting>,
     /// Every waiting job that is not fresh is refused by these limits.
     refused_by: Option<Limits>,
     /// Jobs that came since.
-    fresh: Vec<JobSpec>,
+    fresh: Vec<Waiting>,
 }
 
 impl Backlog {
@@ -114,16 +115,24 @@ impl Backlog {
         self.jobs.len()
     }
 
-    pub(crate) fn head(&self) -> Option<&JobSpec> {
+    pub(crate) fn head(&self) -> Option<&Waiting> {
         self.jobs.first()
     }
 
-    pub(crate) fn insert(&mut self, job: JobSpec) {
+    pub(crate) fn find(&self, job: JobId) -> Option<Waiting> {
+        self.jobs.iter().find(|waiting| waiting.id == job).copied()
+    }
+
+    pub(crate) fn last_place(&self) -> Option<Place> {
+        self.jobs.iter().last().map(Waiting::place)
+    }
+
+    pub(crate) fn insert(&mut self, job: Waiting) {
         self.jobs.insert(job);
         self.fresh.push(job);
     }
 
-    pub(crate) fn remove(&mut self, key: QueueKey) -> Option<JobSpec> {
+    pub(crate) fn remove(&mut self, key: Place) -> Option<Waiting> {
         self.jobs.remove(key)
     }
 
@@ -134,15 +143,15 @@ impl Backlog {
     }
 
     /// Takes every job that the limits admit, in queue order, each shrinking what is left to the next.
-    pub(crate) fn take_first_fit(&mut self, mut limits: Limits, taken: &mut Vec<JobSpec>) {
+    pub(crate) fn take_first_fit(&mut self, mut limits: Limits, taken: &mut Vec<Waiting>) {
         if limits.free == 0 {
-            self.close();
-            return;
+            // Without a free processor nobody is a candidate, fresh or not.
+            return self.refuse_rest(Limits::closed(limits.now));
         }
         if self.only_fresh_may(&limits) {
-            self.fresh.sort_unstable_by_key(JobSpec::key);
+            self.fresh.sort_unstable_by_key(Waiting::place);
             for job in &self.fresh {
-                if limits.admits(job.summary()) && self.jobs.remove(job.key()).is_some() {
+                if limits.admits(job.summary()) && self.jobs.remove(job.place()).is_some() {
                     limits.take(job.summary());
                     taken.push(*job);
                 }
@@ -164,6 +173,11 @@ impl Backlog {
         self.refuse_rest(limits);
     }
 
+    /// What every waiting job is refused by since the latest scan.
+    pub(crate) fn refused_by(&self) -> Option<Limits> {
+        self.refused_by
+    }
+
     pub(crate) fn check_invariants(&self) {
         self.jobs.check_invariants();
         if let Some(limits) = self.refused_by {
@@ -180,10 +194,5 @@ impl Backlog {
     fn refuse_rest(&mut self, limits: Limits) {
         self.refused_by = Some(limits);
         self.fresh.clear();
-    }
-
-    /// Without a free processor nobody is a candidate, fresh or not.
-    fn close(&mut self) {
-        self.refuse_rest(Limits::closed());
     }
 }

@@ -9,13 +9,14 @@ use std::collections::BTreeMap;
 
 use super::machine::{End, Machine};
 use super::profile::Profile;
-use crate::job::{JobId, JobSpec, QueueKey};
+use super::turn::{Place, Waiting};
+use crate::job::JobId;
 use crate::time::Time;
 
 /// A waiting job with its reservation.
 #[derive(Clone, Copy, Debug)]
 struct Planned {
-    job: JobSpec,
+    job: Waiting,
     start: Time,
     /// When it was planned, to tell planned starts of one instant apart.
     sequence: u64,
@@ -34,10 +35,10 @@ pub(super) struct Conservative {
     /// In queue order.
     planned: Vec<Planned>,
     /// By planned start, then by when it was planned.
-    agenda: BTreeMap<(Time, u64), QueueKey>,
+    agenda: BTreeMap<(Time, u64), Place>,
     sequence: u64,
     /// Came since the last pass.
-    arrived: Vec<JobSpec>,
+    arrived: Vec<Waiting>,
     /// Jobs ended since the last pass.
     ended: bool,
     /// A job may have an earlier hole: processors came back, or a job moved, since all were looked at.
@@ -72,14 +73,30 @@ impl Conservative {
         self.planned.iter().find(|planned| planned.job.id == job).map(|planned| planned.start)
     }
 
-    pub(super) fn insert(&mut self, job: JobSpec) {
+    pub(super) fn insert(&mut self, job: Waiting) {
         self.arrived.push(job);
     }
 
     /// A promise was not kept: a job runs past its estimate.
-    pub(super) fn put_back(&mut self, job: JobSpec) {
+    pub(super) fn put_back(&mut self, job: Waiting) {
         self.arrived.push(job);
         self.broken = true;
+    }
+
+    /// All are planned anew at the next pass: those that come behind it now may have to make room.
+    pub(super) fn set_turn(&mut self, job: JobId, turn: u64) -> bool {
+        let planned = self.planned.iter_mut().map(|planned| &mut planned.job);
+        let Some(waiting) = self.arrived.iter_mut().chain(planned).find(|waiting| waiting.id == job) else {
+            return false;
+        };
+        waiting.turn = turn;
+        self.broken = true;
+        true
+    }
+
+    pub(super) fn last_place(&self) -> Option<Place> {
+        let planned = self.planned.iter().map(|planned| &planned.job);
+        self.arrived.iter().chain(planned).map(Waiting::place).max()
     }
 
     /// A job ended; what is left of its estimate is free.
@@ -117,13 +134,13 @@ impl Conservative {
     /// If the profile is not that of the running, promised and planned jobs.
     pub(super) fn check_invariants(&self, now: Time, machine: &Machine) {
         assert!(
-            self.planned.is_sorted_by(|a, b| a.job.key() < b.job.key()),
+            self.planned.is_sorted_by(|a, b| a.job.place() < b.job.place()),
             "planned jobs are in queue order"
         );
         assert_eq!(self.agenda.len(), self.planned.len(), "each planned job is on the agenda");
         for planned in &self.planned {
             let entry = self.agenda.get(&(planned.start, planned.sequence));
-            assert_eq!(entry, Some(&planned.job.key()), "job {} is on the agenda", planned.job.id);
+            assert_eq!(entry, Some(&planned.job.place()), "job {} is on the agenda", planned.job.id);
         }
         self.profile.check_invariants();
         assert!(!self.broken, "a pass mends a broken plan");
@@ -168,27 +185,27 @@ impl Conservative {
     }
 
     fn place_arrived(&mut self, now: Time) {
-        self.arrived.sort_unstable_by_key(JobSpec::key);
+        self.arrived.sort_unstable_by_key(Waiting::place);
         for job in std::mem::take(&mut self.arrived) {
             let start = self.profile.earliest(now, job.processors, job.requested);
             let planned = self.reserve(job, start);
-            let place = self.planned.partition_point(|other| other.job.key() < job.key());
+            let place = self.planned.partition_point(|other| other.job.place() < job.place());
             self.planned.insert(place, planned);
         }
     }
 
-    fn reserve(&mut self, job: JobSpec, start: Time) -> Planned {
+    fn reserve(&mut self, job: Waiting, start: Time) -> Planned {
         let planned = Planned { job, start, sequence: self.sequence };
         self.sequence += 1;
         self.profile.reserve(start, planned.end(), job.processors);
-        let before = self.agenda.insert((start, planned.sequence), job.key());
+        let before = self.agenda.insert((start, planned.sequence), job.place());
         assert!(before.is_none(), "a sequence number is used once");
         planned
     }
 
-    fn place_of(&self, key: QueueKey) -> usize {
+    fn place_of(&self, key: Place) -> usize {
         self.planned
-            .binary_search_by_key(&key, |planned| planned.job.key())
+            .binary_search_by_key(&key, |planned| planned.job.place())
             .expect("what is on the agenda waits")
     }
 }

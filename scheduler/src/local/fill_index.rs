@@ -7,25 +7,26 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::backlog::Limits;
-use crate::job::{JobId, JobSpec, QueueKey};
+use super::turn::{Place, Waiting};
+use crate::job::{JobId, QueueKey};
 use crate::time::{Span, Time};
 
 /// Before every job in queue order.
-const FIRST: QueueKey = QueueKey { submit: Time::from_micros(i64::MIN), id: JobId(0) };
+const FIRST: Place = Place { turn: 0, key: QueueKey { submit: Time::from_micros(i64::MIN), id: JobId(0) } };
 
 /// Waiting jobs by width, then request, then queue order.
 #[derive(Clone, Debug, Default)]
 pub(super) struct FillIndex {
-    by_width: BTreeMap<u32, BTreeSet<(Span, Reverse<QueueKey>)>>,
+    by_width: BTreeMap<u32, BTreeSet<(Span, Reverse<Place>)>>,
 }
 
 impl FillIndex {
-    pub(super) fn insert(&mut self, job: &JobSpec) {
+    pub(super) fn insert(&mut self, job: &Waiting) {
         let is_new = self.by_width.entry(job.processors).or_default().insert(place_of(job));
         assert!(is_new, "job {} waits once", job.id);
     }
 
-    pub(super) fn remove(&mut self, job: &JobSpec) {
+    pub(super) fn remove(&mut self, job: &Waiting) {
         let jobs = self.by_width.get_mut(&job.processors).expect("no width is kept without a job");
         assert!(jobs.remove(&place_of(job)), "job {} waits", job.id);
         if jobs.is_empty() {
@@ -34,7 +35,7 @@ impl FillIndex {
     }
 
     /// The admitted job of largest processors times request, then the widest, then the first in queue order.
-    pub(super) fn best(&self, limits: &Limits) -> Option<QueueKey> {
+    pub(super) fn best(&self, limits: &Limits) -> Option<Place> {
         let mut best = None;
         for (&width, jobs) in self.by_width.range(..=limits.free) {
             let longest = if width <= limits.extra {
@@ -58,6 +59,6 @@ impl FillIndex {
     }
 }
 
-fn place_of(job: &JobSpec) -> (Span, Reverse<QueueKey>) {
-    (job.requested, Reverse(job.key()))
+fn place_of(job: &Waiting) -> (Span, Reverse<Place>) {
+    (job.requested, Reverse(job.place()))
 }

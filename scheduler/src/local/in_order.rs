@@ -4,7 +4,8 @@ use super::backlog::{Backlog, Limits};
 use super::chunked::Entry;
 use super::fill_index::FillIndex;
 use super::machine::Machine;
-use crate::job::{JobSpec, QueueKey};
+use super::turn::{Place, Waiting};
+use crate::job::JobId;
 use crate::time::Time;
 
 /// What may overtake a head that does not fit.
@@ -28,7 +29,7 @@ pub(super) struct InOrder {
     backlog: Backlog,
     /// The same jobs for best fit; empty otherwise.
     fill: FillIndex,
-    taken: Vec<JobSpec>,
+    taken: Vec<Waiting>,
 }
 
 impl InOrder {
@@ -40,18 +41,29 @@ impl InOrder {
         self.backlog.len()
     }
 
-    pub(super) fn insert(&mut self, job: JobSpec) {
+    pub(super) fn insert(&mut self, job: Waiting) {
         self.backlog.insert(job);
         if self.overtaking == Overtaking::BestFit {
             self.fill.insert(&job);
         }
     }
 
+    pub(super) fn set_turn(&mut self, job: JobId, turn: u64) -> bool {
+        let Some(waiting) = self.backlog.find(job) else { return false };
+        self.remove(waiting.place());
+        self.insert(Waiting { turn, ..waiting });
+        true
+    }
+
+    pub(super) fn last_place(&self) -> Option<Place> {
+        self.backlog.last_place()
+    }
+
     /// Promises processors to everything that starts now.
     pub(super) fn choose(&mut self, now: Time, machine: &mut Machine) {
         let mut free = machine.free_for_planning(now);
         while let Some(head) = self.backlog.head().copied().filter(|head| head.processors <= free) {
-            self.remove(head.key());
+            self.remove(head.place());
             machine.promise(now, head);
             free -= head.processors;
         }
@@ -75,6 +87,18 @@ impl InOrder {
         }
     }
 
+    /// What the latest decision left to a job behind all that wait; none with best fit, where its place does not count.
+    pub(super) fn left(&self, now: Time, free: u32) -> Option<Limits> {
+        match self.overtaking {
+            Overtaking::BestFit => None,
+            _ if self.backlog.head().is_none() => Some(Limits::unreserved(now, free)),
+            Overtaking::Never => Some(Limits::closed(now)),
+            Overtaking::WhateverFits | Overtaking::FirstFit => {
+                Some(self.backlog.refused_by().unwrap_or_else(|| Limits::closed(now)))
+            }
+        }
+    }
+
     pub(super) fn check_invariants(&self) {
         self.backlog.check_invariants();
         if self.overtaking == Overtaking::BestFit {
@@ -91,7 +115,7 @@ impl InOrder {
         }
     }
 
-    fn remove(&mut self, key: QueueKey) -> JobSpec {
+    fn remove(&mut self, key: Place) -> Waiting {
         let job = self.backlog.remove(key).expect("what is taken waits");
         if self.overtaking == Overtaking::BestFit {
             self.fill.remove(&job);

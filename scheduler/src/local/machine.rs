@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 
 use super::chunked::{Chunked, Entry};
 use super::profile::Profile;
+use super::turn::{Place, Waiting};
 use crate::job::{JobId, JobSpec};
 use crate::strategy::Pass;
 use crate::time::Time;
@@ -62,7 +63,7 @@ pub(super) struct Machine {
     /// Processors of promised jobs.
     promised: u32,
     running: BTreeMap<JobId, End>,
-    promises: Vec<JobSpec>,
+    promises: Vec<Waiting>,
     promised_at: Time,
     /// Of running and promised jobs.
     ends: Chunked<End>,
@@ -100,6 +101,20 @@ impl Machine {
 
     pub(super) fn promises(&self) -> usize {
         self.promises.len()
+    }
+
+    pub(super) fn last_promised_place(&self) -> Option<Place> {
+        self.promises.iter().map(Waiting::place).max()
+    }
+
+    /// From now on decisions are made so. Promises that wait for a termination are withdrawn by the next.
+    pub(super) fn set_pass(&mut self, pass: Pass) {
+        self.pass = pass;
+    }
+
+    /// Ends of running jobs, by number of the job.
+    pub(super) fn running_ends(&self) -> impl Iterator<Item = &End> {
+        self.running.values()
     }
 
     /// Ends of running and promised jobs, ascending.
@@ -157,7 +172,7 @@ impl Machine {
     }
 
     /// Gives a job its processors from now, or from the moment of this instant at which they are free.
-    pub(super) fn promise(&mut self, now: Time, job: JobSpec) {
+    pub(super) fn promise(&mut self, now: Time, job: Waiting) {
         self.ends.insert(end_of(now, &job));
         self.promised += job.processors;
         self.promises.push(job);
@@ -182,13 +197,13 @@ impl Machine {
             *promised -= job.processors;
             let before = running.insert(job.id, end_of(now, job));
             assert!(before.is_none(), "job {} runs once", job.id);
-            starts.push(*job);
+            starts.push(job.job);
             false
         });
     }
 
     /// Takes back the promises that an earlier pass made and that were not kept.
-    pub(super) fn withdraw_broken(&mut self, now: Time) -> Vec<JobSpec> {
+    pub(super) fn withdraw_broken(&mut self, now: Time) -> Vec<Waiting> {
         if self.promises.is_empty() || (self.pass == Pass::PerEvent && self.promised_at == now) {
             return Vec::new();
         }

@@ -1,11 +1,11 @@
 //! The queue of one site: FCFS, LIST, EASY and conservative backfilling on one parallel machine.
 //!
 //! [`LocalQueue`] is told facts (submissions, terminations) and asked for decisions; it knows no clock and no
-//! true run time. [`LocalGrid`] is one queue per site of a grid, the reference of the strategy `local`;
+//! true run time. [`LocalQueue::plan`] says what it would do if nothing else came. [`LocalGrid`] is one queue per site of a grid, the reference of the strategy `local`;
 //! [`replay()`] drives one queue with a whole log.
 //!
 //! # What each scheduler does
-//! Queue order is (submit, id). A job that ends at t frees its processors for a start at t. A running job
+//! Queue order is (submit, id), after the *turn* of a job where one was given ([`LocalQueue::submit_in_turn`]). A job that ends at t frees its processors for a start at t. A running job
 //! past its estimated end is planned as ending now until it comes.
 //! - FCFS starts the head while it fits. LIST scans in queue order and starts everything that fits.
 //! - EASY (Lifka 1995) starts heads while they fit. For the head that does not, the *shadow time* is the
@@ -34,17 +34,21 @@ mod fill_index;
 pub mod grid;
 mod in_order;
 mod machine;
+pub mod plan;
 mod profile;
 mod replan;
 pub mod replay;
+mod turn;
 
 pub use grid::LocalGrid;
+pub use plan::{Plan, PlannedJob};
 pub use replay::replay;
 
 use conservative::Conservative;
 use in_order::{InOrder, Overtaking};
 use machine::Machine;
 use replan::Replan;
+use turn::{Place, Waiting};
 
 use crate::job::{JobId, JobSpec};
 use crate::strategy::{LocalScheduler, Pass};
@@ -90,13 +94,37 @@ impl LocalQueue {
     /// # Panics
     /// If the job is wider than the site or has no width, or if time runs backwards.
     pub fn submit(&mut self, now: Time, job: JobSpec) {
+        self.submit_in_turn(now, job, 0);
+    }
+
+    /// Tells that a job joined the queue with a turn: jobs of lower turns come before it in queue order, also those that
+    /// join later; of one turn it is the usual order. For rows that somebody has planned, and for policies that pick jobs.
+    ///
+    /// # Panics
+    /// As for [`LocalQueue::submit`].
+    pub fn submit_in_turn(&mut self, now: Time, job: JobSpec, turn: u64) {
         self.advance(now);
         assert!(job.processors > 0, "job {} has no width", job.id);
         assert!(job.processors <= self.machine.processors(), "job {} is wider than its site", job.id);
+        let job = Waiting { turn, job };
         match &mut self.scheduler {
             Scheduler::InOrder(scheduler) => scheduler.insert(job),
             Scheduler::Conservative(scheduler) => scheduler.insert(job),
             Scheduler::Replan(scheduler) => scheduler.insert(job),
+        }
+    }
+
+    /// Gives a job another turn. False if it does not wait, or was chosen to start at this instant. Conservative
+    /// backfilling plans all jobs anew for it. Costs O(waiting).
+    ///
+    /// # Panics
+    /// If time runs backwards.
+    pub fn set_turn(&mut self, now: Time, job: JobId, turn: u64) -> bool {
+        self.advance(now);
+        match &mut self.scheduler {
+            Scheduler::InOrder(scheduler) => scheduler.set_turn(job, turn),
+            Scheduler::Conservative(scheduler) => scheduler.set_turn(job, turn),
+            Scheduler::Replan(scheduler) => scheduler.set_turn(job, turn),
         }
     }
 
@@ -192,6 +220,16 @@ impl LocalQueue {
             }
             Scheduler::Replan(scheduler) => scheduler.check_invariants(),
         }
+    }
+
+    /// The last place that is taken.
+    fn last_place(&self) -> Option<Place> {
+        let queued = match &self.scheduler {
+            Scheduler::InOrder(scheduler) => scheduler.last_place(),
+            Scheduler::Conservative(scheduler) => scheduler.last_place(),
+            Scheduler::Replan(scheduler) => scheduler.last_place(),
+        };
+        queued.max(self.machine.last_promised_place())
     }
 
     fn advance(&mut self, now: Time) {

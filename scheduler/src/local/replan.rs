@@ -7,12 +7,13 @@
 use super::backlog::Least;
 use super::chunked::{Chunked, Entry};
 use super::machine::Machine;
-use crate::job::JobSpec;
+use super::turn::{Place, Waiting};
+use crate::job::JobId;
 use crate::time::Time;
 
 #[derive(Clone, Debug)]
 pub(super) struct Replan {
-    jobs: Chunked<JobSpec>,
+    jobs: Chunked<Waiting>,
 }
 
 impl Replan {
@@ -24,8 +25,19 @@ impl Replan {
         self.jobs.len()
     }
 
-    pub(super) fn insert(&mut self, job: JobSpec) {
+    pub(super) fn insert(&mut self, job: Waiting) {
         self.jobs.insert(job);
+    }
+
+    pub(super) fn set_turn(&mut self, job: JobId, turn: u64) -> bool {
+        let Some(waiting) = self.jobs.iter().find(|waiting| waiting.id == job).copied() else { return false };
+        self.jobs.remove(waiting.place());
+        self.insert(Waiting { turn, ..waiting });
+        true
+    }
+
+    pub(super) fn last_place(&self) -> Option<Place> {
+        self.jobs.iter().last().map(Waiting::place)
     }
 
     /// Promises processors to everything that is planned for now.
@@ -49,7 +61,7 @@ impl Replan {
             }
         }
         for job in chosen {
-            let removed = self.jobs.remove(job.key());
+            let removed = self.jobs.remove(job.place());
             assert!(removed.is_some(), "what was chosen waited");
             machine.promise(now, job);
         }
@@ -64,7 +76,7 @@ impl Replan {
         let mut narrowest: Vec<u32> = Vec::new();
         let mut least: Option<Least> = None;
         for (summary, _) in self.jobs.chunks().rev() {
-            let merged = least.map_or(summary, |least| JobSpec::merge(least, summary));
+            let merged = least.map_or(summary, |least| Waiting::merge(least, summary));
             narrowest.push(merged.processors);
             least = Some(merged);
         }

@@ -1,0 +1,164 @@
+//! What a queue would do from now on if nothing came and every job ran as long as it is estimated to.
+//!
+//! A plan is what [`LocalQueue::decide`] decides when it is played on: at each estimated end the job ends, and the queue
+//! decides. A job past its estimated end is planned as ending now. The reservations of conservative backfilling are no
+//! plan: one job that moves makes room for another at the next termination.
+//!
+//! A job that joins the queue behind all others changes nothing of what they do before it starts. So what each decision
+//! left over tells when it would start ([`Plan::with`]), and nothing is planned again.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use super::backlog::Limits;
+use super::chunked::Entry;
+use super::turn::{Place, Waiting};
+use super::{LocalQueue, Scheduler};
+use crate::job::{JobId, JobSpec};
+use crate::strategy::Pass;
+use crate::time::Time;
+
+/// When a job would start and end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PlannedJob {
+    /// The job.
+    pub job: JobId,
+    /// Its planned start, now or later.
+    pub start: Time,
+    /// Its planned end: the start and the requested time.
+    pub end: Time,
+}
+
+impl PlannedJob {
+    fn at(start: Time, job: &JobSpec) -> PlannedJob {
+        PlannedJob { job: job.id, start, end: start.saturating_add(job.requested) }
+    }
+}
+
+/// The planned starts of everything that waits at a site.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    now: Time,
+    jobs: Vec<PlannedJob>,
+    /// The queue at the instant of the plan, before it decides.
+    queue: LocalQueue,
+    /// The last waiting job in queue order.
+    last: Option<Place>,
+    /// What each decision left to a job behind all that wait, in the order of time. Empty where a job's place in the queue
+    /// does not say when it is looked at: best fit looks at the largest jobs first, conservative backfilling at what it
+    /// reserved.
+    left: Vec<Limits>,
+}
+
+impl Plan {
+    /// The instant that it was made for.
+    pub fn now(&self) -> Time {
+        self.now
+    }
+
+    /// Every waiting job, in the order of planned starts.
+    pub fn jobs(&self) -> &[PlannedJob] {
+        &self.jobs
+    }
+
+    /// The planned start of a waiting job; none if it does not wait. Costs O(waiting).
+    pub fn of(&self, job: JobId) -> Option<PlannedJob> {
+        self.jobs.iter().find(|planned| planned.job == job).copied()
+    }
+
+    /// When everything that waits would have ended; none if nothing waits.
+    pub fn end(&self) -> Option<Time> {
+        self.jobs.iter().map(|planned| planned.end).max()
+    }
+
+    /// When a job would start that joins the queue now, without a turn. Costs O(waiting) if it comes behind all others in queue order
+    /// under FCFS, LIST and EASY; otherwise as much as a plan.
+    ///
+    /// # Panics
+    /// If the job is wider than the site or has no width.
+    pub fn with(&self, job: &JobSpec) -> PlannedJob {
+        self.with_turn(job, 0)
+    }
+
+    /// The same with a turn.
+    ///
+    /// # Panics
+    /// As for [`Plan::with`].
+    pub fn with_turn(&self, job: &JobSpec, turn: u64) -> PlannedJob {
+        assert!(job.processors > 0, "job {} has no width", job.id);
+        assert!(job.processors <= self.queue.machine.processors(), "job {} is wider than its site", job.id);
+        let waiting = Waiting { turn, job: *job };
+        let is_last = self.last.is_none_or(|last| last < waiting.place());
+        let first = self.left.iter().find(|left| is_last && left.admits(waiting.summary()));
+        let start = first.map(|left| left.now);
+        PlannedJob::at(start.unwrap_or_else(|| self.played_with(waiting)), job)
+    }
+
+    /// Plays the queue on until the job starts.
+    fn played_with(&self, job: Waiting) -> Time {
+        let mut queue = self.queue.clone();
+        queue.submit_in_turn(self.now, job.job, job.turn);
+        let mut start = None;
+        play(queue, self.now, |_, at, started| {
+            start = started.iter().any(|other| other.id == job.id).then_some(at);
+            start.is_none()
+        });
+        start.expect("every job starts once all others have ended")
+    }
+}
+
+impl LocalQueue {
+    /// What the queue would do from `now` on by estimates: the planned start of every waiting job.
+    ///
+    /// The queue itself is left as it is. Decisions are those of [`Pass::Batch`]; with exact estimates the order of an
+    /// instant changes no start.
+    ///
+    /// # Panics
+    /// If time runs backwards.
+    pub fn plan(&self, now: Time) -> Plan {
+        let mut queue = self.clone();
+        queue.machine.set_pass(Pass::Batch);
+        queue.advance(now);
+        for end in self.machine.running_ends().filter(|end| end.at <= now) {
+            queue.complete(now, end.job);
+        }
+        let last = queue.last_place();
+        let mut plan = Plan { now, jobs: Vec::new(), queue: queue.clone(), last, left: Vec::new() };
+        play(queue, now, |queue, at, started| {
+            for job in started {
+                plan.jobs.push(PlannedJob::at(at, job));
+            }
+            if let Scheduler::InOrder(scheduler) = &queue.scheduler {
+                plan.left.extend(scheduler.left(at, queue.machine.free()));
+            }
+            true
+        });
+        plan
+    }
+}
+
+/// Plays a queue on from an instant by estimates, until everything has ended or `decided` says that it is enough. It is
+/// told of each decision, and what starts by it.
+fn play(mut queue: LocalQueue, now: Time, mut decided: impl FnMut(&LocalQueue, Time, &[JobSpec]) -> bool) {
+    let running = queue.machine.running_ends();
+    let mut ends: BinaryHeap<Reverse<(Time, JobId)>> =
+        running.map(|end| Reverse((end.at.max(now), end.job))).collect();
+    let (mut at, mut starts) = (now, Vec::new());
+    loop {
+        while let Some(&Reverse((end, job))) = ends.peek()
+            && end <= at
+        {
+            ends.pop();
+            queue.complete(at, job);
+        }
+        queue.decide(at, &mut starts);
+        ends.extend(starts.iter().map(|job| Reverse((at.saturating_add(job.requested), job.id))));
+        if !decided(&queue, at, &starts) {
+            return;
+        }
+        starts.clear();
+        let end = ends.peek().map(|&Reverse((end, _))| end);
+        let Some(next) = [end, queue.wake_at()].into_iter().flatten().min() else { return };
+        at = next;
+    }
+}

@@ -1,0 +1,185 @@
+//! Plans against what happens when nothing comes any more and every job runs as long as it is estimated to: by the naive
+//! twins, which share no code with the crate, and by the queue itself where jobs have run past their estimates.
+
+mod naive;
+
+use std::collections::BTreeMap;
+
+use naive::Conservative;
+use proptest::prelude::*;
+use scheduler::local::{LocalQueue, Plan, replay};
+use scheduler::{JobId, JobSpec, LocalScheduler, Pass, SiteId, Span, Time, TimedJob};
+
+const SITE: u32 = 8;
+/// Joins the queue behind all others.
+const LAST: JobId = JobId(1_000);
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(30))]
+
+    #[test]
+    fn a_plan_is_what_the_naive_twin_does_from_then_on(jobs in logs(50, 0), now in 0i64..60, width in 1..=SITE, requested in 1i64..20) {
+        let now = Time::from_secs(2 * now + 1);
+        let job = spec(LAST, now, width, 2 * requested);
+        for scheduler in LocalScheduler::ALL {
+            let (queue, from_then_on) = until(scheduler, Pass::Batch, &jobs, now);
+            let plan = queue.plan(now);
+            let waiting = |starts: Vec<(JobId, Time)>| -> BTreeMap<JobId, Time> {
+                starts.into_iter().filter(|&(_, start)| start >= now).collect()
+            };
+            prop_assert_eq!(planned(&plan), waiting(twin(scheduler, &from_then_on)), "{:?}", scheduler);
+            let with = [&from_then_on[..], &[TimedJob { spec: job, run_time: job.requested }]].concat();
+            let start = waiting(twin(scheduler, &with))[&LAST];
+            prop_assert_eq!(plan.with(&job).start, start, "{:?}", scheduler);
+        }
+    }
+
+    /// Also where jobs run past their estimates, with a pass per event, and for a job that waits before others.
+    #[test]
+    fn a_plan_is_what_the_queue_does_from_then_on(jobs in logs(50, -8), now in 0i64..60, width in 1..=SITE, requested in 0i64..20) {
+        let now = Time::from_secs(2 * now + 1);
+        for scheduler in LocalScheduler::ALL {
+            for pass in [Pass::Batch, Pass::PerEvent] {
+                let (queue, from_then_on) = until(scheduler, pass, &jobs, now);
+                let plan = queue.plan(now);
+                prop_assert_eq!(plan.jobs().len(), queue.waiting());
+                prop_assert!(plan.jobs().is_sorted_by_key(|planned| planned.start));
+                if pass == Pass::Batch {
+                    let starts = replay(LocalQueue::new(scheduler, pass, SITE), &from_then_on);
+                    let waiting = starts.into_iter().filter(|&(_, start)| start >= now).collect();
+                    prop_assert_eq!(planned(&plan), waiting, "{:?}", scheduler);
+                }
+                for (id, submit) in [(LAST, now), (LAST, Time::ZERO)] {
+                    let job = spec(id, submit, width, 2 * requested);
+                    let mut joined = queue.clone();
+                    joined.submit(now, job);
+                    let again = joined.plan(now).of(LAST).expect("it waits");
+                    prop_assert_eq!(plan.with(&job), again, "{:?} {:?} {}", scheduler, pass, submit);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_backfilled_job_is_planned_before_the_head() {
+    let mut queue = LocalQueue::new(LocalScheduler::Easy, Pass::Batch, 4);
+    for job in [
+        spec(JobId(1), Time::ZERO, 3, 10),
+        spec(JobId(2), Time::ZERO, 4, 5),
+        spec(JobId(3), Time::ZERO, 1, 8),
+    ] {
+        queue.submit(Time::ZERO, job);
+    }
+    let plan = queue.plan(Time::ZERO);
+    let starts: Vec<(u64, i64, i64)> = plan
+        .jobs()
+        .iter()
+        .map(|planned| {
+            (planned.job.0, planned.start.as_micros() / 1_000_000, planned.end.as_micros() / 1_000_000)
+        })
+        .collect();
+    assert_eq!(starts, [(1, 0, 10), (3, 0, 8), (2, 10, 15)]);
+    assert_eq!(plan.end(), Some(Time::from_secs(15)));
+    // It ends too late to go before the head, and is too wide to go beside it.
+    assert_eq!(plan.with(&spec(LAST, Time::ZERO, 1, 11)).start, Time::from_secs(15));
+    assert_eq!(queue.waiting(), 3, "the queue is as it was");
+}
+
+#[test]
+#[should_panic(expected = "wider than its site")]
+fn a_job_wider_than_the_site_has_no_place_in_a_plan() {
+    let queue = LocalQueue::new(LocalScheduler::Easy, Pass::Batch, 4);
+    queue.plan(Time::ZERO).with(&spec(LAST, Time::ZERO, 5, 1));
+}
+
+fn planned(plan: &Plan) -> BTreeMap<JobId, Time> {
+    plan.jobs().iter().map(|planned| (planned.job, planned.start)).collect()
+}
+
+/// The queue as it is at an instant at which nothing happens, and the log as it would be if nothing came from then on
+/// and what runs and waits ran as long as estimated.
+fn until(scheduler: LocalScheduler, pass: Pass, jobs: &[TimedJob], now: Time) -> (LocalQueue, Vec<TimedJob>) {
+    let submitted: Vec<TimedJob> = jobs.iter().filter(|job| job.spec.submit < now).copied().collect();
+    let mut queue = LocalQueue::new(scheduler, pass, SITE);
+    let mut running: Vec<(JobId, Time)> = Vec::new();
+    let mut starts: BTreeMap<JobId, Time> = BTreeMap::new();
+    let by_id: BTreeMap<JobId, TimedJob> = submitted.iter().map(|job| (job.spec.id, *job)).collect();
+    let mut coming: Vec<JobSpec> = submitted.iter().map(|job| job.spec).collect();
+    coming.sort_by_key(JobSpec::key);
+    coming.reverse();
+    loop {
+        let end = running.iter().map(|&(_, end)| end).min();
+        let next = coming.last().map(|job| job.submit);
+        let Some(at) = [end, next, queue.wake_at()].into_iter().flatten().min().filter(|&at| at < now) else {
+            break;
+        };
+        let mut decide = |queue: &mut LocalQueue, running: &mut Vec<(JobId, Time)>| {
+            let mut started = Vec::new();
+            queue.decide(at, &mut started);
+            for job in started {
+                starts.insert(job.id, at);
+                running.push((job.id, at + by_id[&job.id].run_time));
+            }
+        };
+        let batch = pass == Pass::Batch;
+        while let Some(place) = running.iter().position(|&(_, end)| end <= at).filter(|_| batch) {
+            queue.complete(at, running.remove(place).0);
+        }
+        while let Some(job) = coming.pop_if(|job| job.submit <= at) {
+            queue.submit(at, job);
+            if !batch {
+                decide(&mut queue, &mut running);
+            }
+        }
+        while let Some(place) = running.iter().position(|&(_, end)| end <= at).filter(|_| !batch) {
+            queue.complete(at, running.remove(place).0);
+            decide(&mut queue, &mut running);
+        }
+        decide(&mut queue, &mut running);
+    }
+    let as_estimated = submitted.into_iter().map(|job| {
+        let start = starts.get(&job.spec.id).copied();
+        let run_time = match start {
+            Some(start) if start + job.run_time < now => job.run_time,
+            // Past its estimate, it ends now.
+            Some(start) => job.spec.requested.max(now.since(start)),
+            None => job.spec.requested,
+        };
+        TimedJob { run_time, ..job }
+    });
+    (queue, as_estimated.collect())
+}
+
+fn twin(scheduler: LocalScheduler, jobs: &[TimedJob]) -> Vec<(JobId, Time)> {
+    match scheduler {
+        LocalScheduler::Conservative => naive::conservative(Conservative::Compress, Pass::Batch, SITE, jobs),
+        LocalScheduler::ConservativeReplan => {
+            naive::conservative(Conservative::Replan, Pass::Batch, SITE, jobs)
+        }
+        _ => naive::in_order(scheduler, Pass::Batch, SITE, jobs),
+    }
+}
+
+fn spec(id: JobId, submit: Time, processors: u32, requested: i64) -> JobSpec {
+    JobSpec {
+        id,
+        submit,
+        processors,
+        requested: Span::from_secs(requested),
+        user: -1,
+        origin: SiteId(1),
+        payload: 0,
+    }
+}
+
+/// Logs whose facts fall on even seconds; estimates exceed run times by `slack_min` to 22 s.
+fn logs(most: usize, slack_min: i64) -> impl Strategy<Value = Vec<TimedJob>> {
+    prop::collection::vec((0i64..50, 1..=SITE, 1i64..20, slack_min..12), 1..most).prop_map(|jobs| {
+        let timed = |(id, (submit, processors, run, slack)): (usize, (i64, u32, i64, i64))| TimedJob {
+            spec: spec(JobId(id as u64), Time::from_secs(2 * submit), processors, 2 * (run + slack).max(0)),
+            run_time: Span::from_secs(2 * run),
+        };
+        jobs.into_iter().enumerate().map(timed).collect()
+    })
+}
