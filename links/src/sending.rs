@@ -32,6 +32,11 @@ impl Copies {
 struct Line {
     /// Messages so far.
     sent: u64,
+    /// When the last one was sent.
+    sent_at: Time,
+    /// What is added to those that are sent at that instant, of the first of them: they leave together, and what the
+    /// network underneath does to one it does to all.
+    added: [u64; 2],
     /// When the last payload has left.
     free: Time,
     /// The latest arrival so far.
@@ -41,7 +46,7 @@ struct Line {
 impl Default for Line {
     fn default() -> Self {
         let never = Time::from_micros(i64::MIN);
-        Line { sent: 0, free: never, last: never }
+        Line { sent: 0, sent_at: never, added: [0; 2], free: never, last: never }
     }
 }
 
@@ -88,10 +93,14 @@ impl Links {
         if link.properties.loss.happens(numbers[draw::LOSS]) {
             return Copies::LOST;
         }
+        if line.sent_at != now {
+            line.sent_at = now;
+            line.added = draw::COPY.map(|copy| numbers[copy + 2]);
+        }
         let twice = link.properties.duplication.happens(numbers[draw::DUPLICATION]);
         let mut arrive = |copy: usize| {
-            let own = &numbers[draw::COPY[copy]..][..3];
-            let mut at = leaves.saturating_add(delay(&self.model, &link, [own[0], own[1]], own[2]));
+            let own = &numbers[draw::COPY[copy]..][..2];
+            let mut at = leaves.saturating_add(delay(&self.model, &link, [own[0], own[1]], line.added[copy]));
             if !link.properties.reorder {
                 at = at.max(line.last);
             }

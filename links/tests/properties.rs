@@ -310,6 +310,25 @@ fn groups_are_cut_from_each_other_and_not_within() {
     assert!(arrives(20, 1, 2));
 }
 
+/// A network underneath does to all messages that a site sends at once over a link what it does to one.
+#[test]
+fn what_a_network_adds_it_adds_to_all_messages_of_an_instant_on_a_link() {
+    let most = seconds(60);
+    let added = Jitter::Uniform { min: Span::ZERO, max: most };
+    let mut links = Links::new(Model::constant(seconds(300)).over(added), 1);
+    let mut send = |now, to| links.send(now, ONE, to, 0).first.unwrap();
+    let mut apart = std::collections::BTreeSet::new();
+    for now in (0..50).map(|index| at(1000 * index)) {
+        for to in [TWO, SiteId(3)] {
+            let first = send(now, to);
+            assert!(first >= seconds(300) && first <= seconds(360), "{first}");
+            assert_eq!([send(now, to), send(now, to)], [first, first]);
+            apart.insert(first);
+        }
+    }
+    assert_eq!(apart.len(), 100, "each link and instant has its own");
+}
+
 // Canaries: links with one mistake each.
 
 /// Forgets what came before on a link.
