@@ -9,11 +9,13 @@ pub mod checks;
 pub mod faults;
 pub mod host;
 mod invariants;
+pub mod lateness;
 pub mod reference;
 pub mod simulation;
 pub mod swarm;
 
 pub use checks::{Checks, Violation};
 pub use host::{Host, Letter, Peers};
+pub use lateness::Lateness;
 pub use links::{Links, Model};
 pub use simulation::{Simulation, SimulationConfig, Totals};

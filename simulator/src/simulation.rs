@@ -13,12 +13,14 @@ use std::sync::Arc;
 use links::{Copies, Links, Model};
 use protocol::{Discovery, Options, Peer};
 use scheduler::{
-    Event, EventKind, Grid, JobId, JobSpec, LocalScheduler, Pass, SiteId, Strategy, Submit, Time, TimedJob,
+    Event, EventKind, Grid, JobId, JobSpec, LocalScheduler, Pass, SiteId, Span, Strategy, Submit, Time,
+    TimedJob,
 };
 
 use crate::checks::{Checks, Observer, Violation};
 use crate::host::{Common, Host, Letter, Peers, Standing, Told, Wanted};
 use crate::invariants::IdealMode;
+use crate::lateness::Lateness;
 use scheduler::JobIndex;
 
 /// Everything a simulation is told besides its jobs.
@@ -42,6 +44,8 @@ pub struct SimulationConfig {
     pub seed: u64,
     /// What is asserted.
     pub checks: Checks,
+    /// How late ends of jobs and submissions are; `None`: never.
+    pub late: Option<Lateness>,
 }
 
 impl SimulationConfig {
@@ -57,6 +61,7 @@ impl SimulationConfig {
             network: Model::ZERO,
             seed: 1,
             checks: Checks::Cheap,
+            late: None,
         }
     }
 }
@@ -138,7 +143,10 @@ pub struct Simulation<'a, H: Host = Peers> {
     restless: BTreeSet<usize>,
     /// Ranks of peers that want to settle at this instant.
     unsettled: BTreeSet<usize>,
-    next_job: usize,
+    /// When the jobs arrive, and where they are among all, in that order; `None` if they do so as submitted.
+    arrivals: Option<Vec<(Time, usize)>>,
+    /// Jobs that have arrived.
+    arrived: usize,
     sequence: u64,
     now: Time,
     observer: Observer,
@@ -203,7 +211,8 @@ impl<'a, H: Host> Simulation<'a, H> {
             // Everybody gets a first turn: a site that polls begins at once.
             restless: (0..grid.len()).collect(),
             unsettled: BTreeSet::new(),
-            next_job: 0,
+            arrivals: config.late.map(|late| late_arrivals(&config, late, jobs)),
+            arrived: 0,
             sequence: 0,
             now: Time::from_micros(i64::MIN),
             observer: Observer::new(jobs.len(), grid.len()),
@@ -246,12 +255,21 @@ impl<'a, H: Host> Simulation<'a, H> {
         [
             self.endings.peek().map(|Reverse(due)| due.at),
             self.letters.peek().map(|Reverse(due)| due.at),
-            self.jobs.get(self.next_job).map(|job| job.spec.submit),
+            self.next_arrival().map(|(at, _)| at),
             self.timeouts.first().map(|&(at, _)| at),
         ]
         .into_iter()
         .flatten()
         .min()
+    }
+
+    /// The job that arrives next, and when.
+    fn next_arrival(&self) -> Option<(Time, &'a TimedJob)> {
+        let jobs = self.jobs;
+        match &self.arrivals {
+            None => jobs.get(self.arrived).map(|job| (job.spec.submit, job)),
+            Some(arrivals) => arrivals.get(self.arrived).map(|&(at, place)| (at, &jobs[place])),
+        }
     }
 
     /// Where the peers live.
@@ -377,21 +395,17 @@ impl<'a, H: Host> Simulation<'a, H> {
         per_event: bool,
         sink: &mut impl FnMut(&Event),
     ) -> Result<(), Violation> {
-        while let Some(job) = self.jobs.get(self.next_job)
-            && job.spec.submit <= at
+        while let Some((due, job)) = self.next_arrival()
+            && due <= at
         {
-            self.next_job += 1;
+            self.arrived += 1;
             if self.config.checks == Checks::Full {
                 self.unfinished.insert(job.spec.id);
             }
             if let Some(ideal_mode) = &mut self.ideal_mode {
                 ideal_mode.submitted(at, job.spec);
             }
-            let rank = self
-                .config
-                .submit
-                .rank(&self.config.grid, self.config.strategy, &job.spec)
-                .expect("callers refuse jobs too wide");
+            let rank = entry(&self.config, &job.spec);
             self.handle(rank, Told::Submitted(job.spec), sink)?;
             // A job on its way home is a fact of this instant, too: it arrives before anybody decides.
             self.drain_inbox(sink)?;
@@ -517,8 +531,9 @@ impl<'a, H: Host> Simulation<'a, H> {
             ideal_mode.started(self.now, *job, rank);
         }
         self.sequence += 1;
+        let due = self.now + self.jobs[place].run_time;
         self.endings.push(Reverse(Due {
-            at: self.now + self.jobs[place].run_time,
+            at: due + self.config.late.map_or(Span::ZERO, |late| late.of(site, due)),
             sequence: self.sequence,
             what: Ending { rank, job: job.id, processors: job.processors },
         }));
@@ -552,8 +567,8 @@ impl<'a, H: Host> Simulation<'a, H> {
         Ok(())
     }
 
-    fn post(&mut self, delay: scheduler::Span, parcel: Parcel<H::Letter>) {
-        if delay == scheduler::Span::ZERO {
+    fn post(&mut self, delay: Span, parcel: Parcel<H::Letter>) {
+        if delay == Span::ZERO {
             self.inbox.push_back(parcel);
         } else {
             self.sequence += 1;
@@ -567,4 +582,23 @@ impl<'a, H: Host> Simulation<'a, H> {
         }
         Ok(())
     }
+}
+
+/// The rank of the site where a job enters the grid.
+fn entry(config: &SimulationConfig, job: &JobSpec) -> usize {
+    config.submit.rank(&config.grid, config.strategy, job).expect("callers refuse jobs too wide")
+}
+
+/// When jobs arrive at sites that notice late. Each site takes its own in queue order, however late.
+fn late_arrivals(config: &SimulationConfig, late: Lateness, jobs: &[TimedJob]) -> Vec<(Time, usize)> {
+    let mut last = vec![Time::from_micros(i64::MIN); config.grid.len()];
+    let arrival = |(place, job): (usize, &TimedJob)| {
+        let rank = entry(config, &job.spec);
+        let noticed = job.spec.submit + late.of(config.grid.at_rank(rank), job.spec.submit);
+        last[rank] = last[rank].max(noticed);
+        (last[rank], place)
+    };
+    let mut arrivals: Vec<(Time, usize)> = jobs.iter().enumerate().map(arrival).collect();
+    arrivals.sort_unstable();
+    arrivals
 }

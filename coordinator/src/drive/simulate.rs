@@ -151,7 +151,7 @@ pub fn simulate(
 }
 
 /// The experiment as the simulator's event loop wants it.
-pub(super) fn configuration(experiment: &Experiment, checks: Checks) -> SimulationConfig {
+pub(crate) fn configuration(experiment: &Experiment, checks: Checks) -> SimulationConfig {
     SimulationConfig {
         grid: experiment.grid.clone(),
         strategy: experiment.strategy.strategy,
@@ -162,6 +162,7 @@ pub(super) fn configuration(experiment: &Experiment, checks: Checks) -> Simulati
         network: experiment.network.clone(),
         seed: experiment.seed,
         checks,
+        late: None,
     }
 }
 

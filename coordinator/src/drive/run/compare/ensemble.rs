@@ -1,10 +1,11 @@
 //! An experiment simulated many times, each time a little late: what a correct run by the wall clock may look like.
 //!
-//! By the wall clock messages, timers and ends of jobs are late. How late they may be is stated before the run, as a
-//! share of the delays that the experiment is about ([`Allowed`]); what the run measured of itself never goes in. Each
-//! simulation draws how late its messages and its ends are in the mean, both between nothing and what is allowed, and
-//! then for each message and each job between nothing and twice that. So the simulations are spread evenly over all
-//! effective delays that the experiment calls its own, and a run lies among them if its delays are there, too.
+//! By the wall clock messages, timers, submissions and ends of jobs are late. How late they may be is stated before the
+//! run, as a share of the delays that the experiment is about ([`Allowed`]); what the run measured of itself never goes
+//! in. Each simulation draws how late its messages and its sites are in the mean, both between nothing and what is
+//! allowed, and then what is late together between nothing and twice that: all messages of one instant on a link, all
+//! that is due at a site at one instant. So the simulations are spread evenly over all effective delays that the
+//! experiment calls its own, and a run lies among them if its delays are there, too.
 
 use std::num::NonZero;
 use std::sync::Mutex;
@@ -16,7 +17,7 @@ use links::Jitter;
 use rand::{RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 use scheduler::{Span, Time};
-use simulator::{Checks, Simulation};
+use simulator::{Checks, Lateness, Simulation};
 
 use crate::drive::run::calibration::FLOOR;
 use crate::drive::run::plan::{Plan, trace_span};
@@ -72,19 +73,19 @@ impl Allowed {
 pub struct Late {
     /// Its messages.
     pub messages: Span,
-    /// The ends of its jobs.
-    pub ends: Span,
+    /// Its sites, at noticing that a job ends or is submitted.
+    pub sites: Span,
 }
 
 impl Late {
-    /// Of the so-many-th of so many: every share of what is allowed comes once for messages, and by chance for ends.
+    /// Of the so-many-th of so many: every share of what is allowed comes once for messages, and by chance for sites.
     pub fn drawn(allowed: Allowed, index: usize, count: usize, seed: u64) -> Late {
         let mut rng = stream(seed);
         let share = |share: f64| Span::from_micros((allowed.mean.as_micros() as f64 * share) as i64);
         let within: f64 = rng.random_range(0.0..1.0);
         Late {
             messages: share((index as f64 + within) / count.max(1) as f64),
-            ends: share(rng.random_range(0.0..1.0)),
+            sites: share(rng.random_range(0.0..1.0)),
         }
     }
 }
@@ -173,7 +174,8 @@ impl<'a> Ensemble<'a> {
         let work = || {
             loop {
                 let index = next.fetch_add(1, Ordering::Relaxed);
-                if index >= count || stop.is_set() {
+                // Both: short simulations are over before anybody has passed an interrupt on.
+                if index >= count || stop.is_set() || interrupt.is_set() {
                     return;
                 }
                 let seed = self.experiment.seed.wrapping_add(first).wrapping_add(index as u64);
@@ -220,9 +222,9 @@ impl<'a> Ensemble<'a> {
         configuration.network = configuration
             .network
             .over(Jitter::Uniform { min: Span::ZERO, max: late.messages.saturating_mul(2) });
-        let jobs = self.ending_late(late.ends, seed);
-        let mut builder = builder(&self.experiment, &jobs);
-        let mut simulation = Simulation::new(configuration, &jobs.jobs);
+        configuration.late = Some(Lateness { most: late.sites.saturating_mul(2), seed });
+        let mut builder = builder(&self.experiment, self.jobs);
+        let mut simulation = Simulation::new(configuration, &self.jobs.jobs);
         let mut sink = |event: &scheduler::Event| builder.observe(event);
         loop {
             if stop.is_set() {
@@ -236,18 +238,6 @@ impl<'a> Ensemble<'a> {
         }
         simulation.finish().map_err(|violation| violation.to_string())?;
         Ok(Some(Figures::of(&builder.finish())))
-    }
-
-    /// The same jobs, each of which runs longer by something random with this mean.
-    fn ending_late(&self, mean: Span, seed: u64) -> Jobs {
-        let mut rng = stream(seed);
-        // Past the numbers by which it is decided how late all are.
-        rng.set_word_pos(1 << 20);
-        let mut jobs = self.jobs.clone();
-        for job in &mut jobs.jobs {
-            job.run_time += Span::from_micros(rng.random_range(0..=2 * mean.as_micros().max(0)));
-        }
-        jobs
     }
 }
 
@@ -299,10 +289,10 @@ mod tests {
         for (index, late) in late.iter().enumerate() {
             let share = late.messages.as_secs_f64() / 30.0 * 200.0;
             assert!((index as f64 - 0.001..=index as f64 + 1.0).contains(&share), "{late:?}");
-            assert!(late.ends >= Span::ZERO && late.ends <= allowed.mean);
+            assert!(late.sites >= Span::ZERO && late.sites <= allowed.mean);
         }
-        let ends = late.iter().map(|late| late.ends.as_secs_f64()).sum::<f64>() / 200.0;
-        assert!((13.0..17.0).contains(&ends), "{ends}");
+        let sites = late.iter().map(|late| late.sites.as_secs_f64()).sum::<f64>() / 200.0;
+        assert!((13.0..17.0).contains(&sites), "{sites}");
     }
 
     #[test]
@@ -316,7 +306,7 @@ mod tests {
         let figures = simulate(&experiment, &nobody).unwrap();
         assert_eq!(figures.len(), experiment.run.ensemble);
         assert_eq!(figures, simulate(&experiment, &nobody).unwrap());
-        assert!(figures.windows(2).any(|pair| pair[0] != pair[1]), "jobs end late");
+        assert!(figures.windows(2).any(|pair| pair[0] != pair[1]), "they are late");
 
         let stopped = Interrupt::default();
         stopped.set();
