@@ -74,6 +74,12 @@ pub enum Canary {
     SeenUnheard,
     /// A job that is estimated to need no time is taken for one that needs no processors.
     NoTimeNoRoom,
+    /// The ninth site and those after it are told the floor of another.
+    FloorOfAnother,
+    /// A site that was silent for twenty minutes is never believed to be here again.
+    LongGone,
+    /// What others say is not compared with what a correct peer can say.
+    LiesBelieved,
 }
 
 impl Peer {

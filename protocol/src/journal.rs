@@ -41,6 +41,11 @@ pub fn journal_of(life: u32) -> u32 {
     life / LIVES_PER_JOURNAL
 }
 
+/// How often the site began again with the journal of this life.
+pub fn restarts_of(life: u32) -> u32 {
+    life % LIVES_PER_JOURNAL
+}
+
 /// So many transfers from one journal to one journal have numbers.
 const TRANSFERS_PER_JOURNALS: u64 = 1 << 52;
 

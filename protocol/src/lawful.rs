@@ -2,8 +2,9 @@
 //!
 //! A site is who its transport proved it to be, but nothing proves that it keeps to the protocol. What no correct
 //! peer says is ignored whole, and told as [`scheduler::EventKind::Ignored`]. What a liar says within these bounds
-//! can cost jobs, those that it was given and those that it says were taken over; it cannot stop this site or have it run
-//! a job twice.
+//! can cost jobs, those that it was given and those that it says were taken over, and have jobs wait, where what is stolen
+//! goes first or while it tells of ever more that it took over. It cannot end this site, have it run a job beside itself,
+//! or harm a job that it was never handed and never names (`simulator::swarm` checks that with liars).
 
 use std::collections::BTreeSet;
 

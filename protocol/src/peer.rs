@@ -248,8 +248,8 @@ impl Peer {
 
     /// When the peer wants an [`Input::Timeout`] (and a turn) even if nothing else happens.
     pub fn poll_timeout(&self) -> Option<Time> {
-        // A site that leaves starts nothing.
-        let local = self.local.as_ref().filter(|_| !self.is_leaving());
+        // A site that leaves starts nothing, and one that must hear of others first has nothing to do until then.
+        let local = self.local.as_ref().filter(|_| !self.is_leaving() && !self.must_ask_first());
         let planned = local.and_then(LocalQueue::wake_at);
         [self.timers.next(), planned].into_iter().flatten().min()
     }
@@ -301,7 +301,8 @@ impl Peer {
         let transfer = self.grant_transfer(now, home, job, custody, Reason::ROUTE);
         self.routed.insert((home, transfer.number));
         self.write(Fact::Routed { to: self.site_at(home), number: transfer.number });
-        let floor = self.ledger.floor_to(self.site_at(home));
+        let told = if self.has(Canary::FloorOfAnother) { home % 8 } else { home };
+        let floor = self.ledger.floor_to(self.site_at(told));
         self.send(home, Message::Route { transfers: vec![transfer], floor });
     }
 
@@ -334,7 +335,7 @@ impl Peer {
             return self.ignore(from, &message);
         }
         let other = self.config.grid.rank(from);
-        if !self.is_lawful(other, &message) {
+        if !self.is_lawful(other, &message) && !self.has(Canary::LiesBelieved) {
             return self.ignore(from, &message);
         }
         self.heard_of(now, other);

@@ -4,7 +4,7 @@
 //! smaller site what that site last told it ([`View`]), and never looks past its root.
 
 use scheduler::event::{DeclineReason, MessageKind};
-use scheduler::{EventKind, JobSpec, Span, Time};
+use scheduler::{EventKind, JobSpec, SiteId, Span, Time};
 
 use crate::canary::Canary;
 use crate::config::{Discovery, Options};
@@ -315,14 +315,15 @@ impl Peer {
     fn consider(&mut self, now: Time, victim: usize, transfer: &Transfer) -> Answer {
         let from = self.site_at(victim);
         let (job, number) = (transfer.job, transfer.number);
-        if !self.is_void(transfer) && self.merge_running(now, from, transfer) {
+        if self.is_void(transfer) {
+            return self.take_void(from, transfer);
+        }
+        if self.merge_running(now, from, transfer) {
             return Answer::Accepted;
         }
         let firm = transfer.bounces >= self.config.options.bounces_max;
         let fits = job.processors <= self.free;
-        let reason = if self.is_void(transfer) {
-            Some(DeclineReason::Superseded)
-        } else if !self.held.is_empty() || (!self.own.is_empty() && !self.lists().stolen_first()) {
+        let reason = if !self.held.is_empty() || (!self.own.is_empty() && !self.lists().stolen_first()) {
             Some(DeclineReason::OwnWork)
         } else if !fits {
             Some(DeclineReason::DoesNotFit)
@@ -330,7 +331,7 @@ impl Peer {
             None
         };
         if let Some(reason) = reason
-            && !(firm && job.processors <= self.processors() && reason != DeclineReason::Superseded)
+            && !(firm && job.processors <= self.processors())
         {
             self.apply(self.ledger.answer(from, number, Answer::Declined));
             self.event(EventKind::Declined { job: job.id, from, transfer: number, reason });
@@ -344,6 +345,15 @@ impl Peer {
         } else {
             self.held.push_back(job);
         }
+        Answer::Accepted
+    }
+
+    /// A copy of a job that was taken over since, and is nobody's from now on. To decline it would not do: whoever had it
+    /// may not hear of the take-over for long, and would give it away again and again.
+    pub(crate) fn take_void(&mut self, from: SiteId, transfer: &Transfer) -> Answer {
+        let (job, number) = (transfer.job.id, transfer.number);
+        self.apply(self.ledger.answer(from, number, Answer::Accepted));
+        self.event(EventKind::Declined { job, from, transfer: number, reason: DeclineReason::Superseded });
         Answer::Accepted
     }
 
@@ -446,16 +456,16 @@ impl Peer {
                 Arrival::New => {
                     let job = transfer.job;
                     self.learn_epoch(transfer);
-                    if !self.is_void(transfer) && self.merge_running(now, site, transfer) {
+                    if self.is_void(transfer) {
+                        self.take_void(site, transfer);
+                        accepted.push(transfer.number);
+                        continue;
+                    }
+                    if self.merge_running(now, site, transfer) {
                         accepted.push(transfer.number);
                         continue;
                     }
                     self.apply(self.ledger.answer(site, transfer.number, Answer::Accepted));
-                    if self.is_void(transfer) {
-                        // Another copy of the job is in force; this one is nobody's from now on.
-                        accepted.push(transfer.number);
-                        continue;
-                    }
                     self.keep_custody(transfer, Place::Queue);
                     self.event(EventKind::Accepted {
                         job: job.id,

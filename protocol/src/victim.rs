@@ -517,14 +517,21 @@ impl Peer {
             return self.pool_returned(now, transfer);
         }
         self.enqueue(now, transfer.job);
-        if thief > self.rank && self.lists.is_some() {
-            let record = self.record(thief);
-            record.free = 0;
-            record.serve = false;
-            if record.mode != Mode::Pending {
-                // A recall takes the news that came with the grant back, too: tell it anew.
-                record.mode = Mode::Watching;
-            }
+        self.forget_offer(thief);
+    }
+
+    /// What a larger site offered no longer counts, because a grant to it means nothing any more: it is told anew that
+    /// there is work, and asks.
+    pub(crate) fn forget_offer(&mut self, thief: usize) {
+        if thief <= self.rank || self.lists.is_none() {
+            return;
+        }
+        let record = self.record(thief);
+        record.free = 0;
+        record.serve = false;
+        if record.mode != Mode::Pending {
+            // A recall takes the news that came with the grant back, too: tell it anew.
+            record.mode = Mode::Watching;
         }
     }
 }

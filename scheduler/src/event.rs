@@ -380,7 +380,7 @@ pub enum DeclineReason {
     Recalled,
     /// The claim that it grants was given up.
     Unclaimed,
-    /// The job was taken over since.
+    /// The job was taken over since. This copy is dropped and does not go back.
     Superseded,
 }
 

@@ -27,7 +27,7 @@ mod verdict;
 
 use serde::{Deserialize, Serialize};
 
-use scheduler::event::MessageKind;
+use scheduler::event::{DeclineReason, MessageKind};
 use scheduler::{Event, EventKind, Grid, JobId, SiteId, Span, Strategy, Time, TimedJob};
 
 use crate::outcome::first_submission;
@@ -236,10 +236,13 @@ impl Deficiency {
                 self.arrived(event.at, rank(from), site, MessageKind::Recall);
                 self.journal.place(job).map(Note::Accepted)
             }
-            EventKind::Declined { job, from, .. } => {
+            EventKind::Declined { job, from, reason, .. } => {
                 let owner = rank(from);
                 self.arrived(event.at, owner, site, MessageKind::Recall);
-                self.journal.losses.declined(site, owner);
+                if reason != DeclineReason::Superseded {
+                    // That one does not go back.
+                    self.journal.losses.declined(site, owner);
+                }
                 self.journal.place(job).map(Note::Declined)
             }
             EventKind::Returned { job, by, .. } => {

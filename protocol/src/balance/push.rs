@@ -179,7 +179,7 @@ impl Peer {
         let job = transfer.job;
         self.learn_epoch(transfer);
         if self.is_void(transfer) {
-            return self.decline_given(from, transfer, DeclineReason::Superseded);
+            return self.take_void(self.site_at(from), transfer);
         }
         if self.merge_running(now, self.site_at(from), transfer) {
             return Answer::Accepted;

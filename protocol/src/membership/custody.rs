@@ -450,6 +450,7 @@ impl Peer {
             self.timers.cancel(Timer::Transfer(rank, transfer.number));
             self.round_trips.transfer_repeated(rank, transfer.number);
             self.routed.remove(&(rank, transfer.number));
+            self.forget_offer(rank);
             if self.pool.is_some() {
                 self.pool_settled(&transfer);
             }

@@ -51,8 +51,9 @@ pub(crate) struct Membership {
     voids: BTreeMap<JobId, u32>,
     /// What this site took over, in that order.
     taken_over: Vec<Void>,
-    /// Ranks of sites that may have taken over jobs that wait here, and were not heard of since this site woke up.
-    asked: BTreeSet<usize>,
+    /// Ranks of sites that may have taken over jobs that wait here and have not told all since this site woke up, and
+    /// since when they told nothing new.
+    asked: BTreeMap<usize, Time>,
     /// Jobs that wait here because nobody who is there is wide enough.
     stranded: Vec<JobSpec>,
     /// Waiting jobs, where the local scheduler keeps them.
@@ -105,7 +106,7 @@ impl Membership {
             reports: BTreeMap::new(),
             voids: BTreeMap::new(),
             taken_over: Vec::new(),
-            asked: BTreeSet::new(),
+            asked: BTreeMap::new(),
             stranded: Vec::new(),
             local: BTreeMap::new(),
             withdrawn: BTreeSet::new(),
@@ -200,14 +201,30 @@ impl Peer {
     }
 
     /// This site was away: it asks everybody what they took over before it starts anything that waits here.
-    fn ask_who_took_over(&mut self) {
+    fn ask_who_took_over(&mut self, now: Time) {
         if self.waiting() == 0 {
             return;
         }
         let others = self.others();
         let membership = self.members();
         let here = others.filter(|&rank| membership.sites[rank].presence == Presence::Here);
-        membership.asked = here.collect();
+        membership.asked = here.map(|rank| (rank, now)).collect();
+    }
+
+    /// Waits no longer for what sites took over that are heard of and have told nothing of it for a lease. A site with
+    /// another journal than it said before does, and a liar may.
+    fn give_up_asking(&mut self, now: Time) {
+        let membership = self.members();
+        let Some(lease) = membership.lease.filter(|_| !membership.asked.is_empty()) else { return };
+        membership.asked.retain(|_, since| now.since(*since) < lease);
+        self.may_have_been_told_all();
+    }
+
+    fn may_have_been_told_all(&mut self) {
+        if self.members().asked.is_empty() {
+            self.fresh = true;
+            self.pool_may_start();
+        }
     }
 
     /// Whether the site of this rank counts in the order of sizes.
@@ -252,16 +269,19 @@ impl Peer {
         }
         let missed = membership.lease.is_some_and(|lease| slept.is_none_or(|slept| slept >= lease));
         if missed {
-            self.ask_who_took_over();
+            self.ask_who_took_over(now);
         }
         self.beat(now);
     }
 
     /// The site of this rank said something.
     pub(crate) fn heard_of(&mut self, now: Time, rank: usize) {
-        let Some(membership) = &mut self.membership else { return };
-        let other = &mut membership.sites[rank];
-        let silent = now.since(other.heard);
+        let Some(membership) = &self.membership else { return };
+        let silent = now.since(membership.sites[rank].heard);
+        if self.has(Canary::LongGone) && silent >= Span::from_secs(1_200) {
+            return;
+        }
+        let other = &mut self.members().sites[rank];
         other.heard = now;
         let lost = matches!(other.presence, Presence::Suspected | Presence::Gone);
         if lost && !self.has(Canary::NeverHereAgain) {
@@ -294,6 +314,7 @@ impl Peer {
         let Some(membership) = &self.membership else { return };
         let (heartbeat, patience, lease) = (membership.heartbeat, membership.patience, membership.lease);
         self.timers.set(Timer::Beat, now, heartbeat);
+        self.give_up_asking(now);
         for rank in self.others() {
             let other = self.members().sites[rank];
             let silent = now.since(other.heard);
@@ -392,10 +413,13 @@ impl Peer {
                 self.supersede(void);
             }
         }
-        let all_told = fits && voids.len() < VOIDS_MAX;
-        if all_told && self.members().asked.remove(&rank) && self.members().asked.is_empty() {
-            self.fresh = true;
-            self.pool_may_start();
+        if fits && self.members().asked.contains_key(&rank) {
+            if voids.len() < VOIDS_MAX {
+                self.members().asked.remove(&rank);
+                self.may_have_been_told_all();
+            } else if news < voids.len() {
+                self.members().asked.insert(rank, now);
+            }
         }
         if leaving && self.members().lease.is_some() {
             self.tell_floor(rank);

@@ -223,7 +223,7 @@ impl Peer {
         let (rank, site, grid) = (self.rank, self.config.site, self.config.grid.clone());
         let exchange = self.exchange();
         exchange.role = Role::Hosted(Hosted { epoch, marks: BTreeMap::new() });
-        exchange.known = Known::nothing(&grid, &exchange.rules);
+        exchange.known = Known::nothing(&grid, rank, &exchange.rules);
         exchange.sign = now;
         exchange.unsettled = false;
         for away in self.unreachable().into_iter().filter(|&away| away != rank) {

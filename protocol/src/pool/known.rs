@@ -35,6 +35,8 @@ pub(super) struct Line {
 /// All boards.
 #[derive(Clone, Debug)]
 pub(super) struct Known {
+    /// Whose knowledge it is. What this site offers itself nobody else knows better.
+    own: usize,
     /// By rank. The own entry is not used: a site knows itself.
     pub(super) sites: Vec<Heard>,
     offers: BTreeMap<JobId, KnownOffer>,
@@ -49,8 +51,9 @@ pub(super) struct Known {
 
 impl Known {
     /// An idle grid, as all sites find it.
-    pub(super) fn idle(grid: &Grid, rules: &Pool) -> Known {
+    pub(super) fn idle(grid: &Grid, own: usize, rules: &Pool) -> Known {
         Known {
+            own,
             sites: grid.sizes().iter().map(|&size| Heard::idle(size)).collect(),
             offers: BTreeMap::new(),
             queue: JobQueue::new(rules.pool_order),
@@ -61,9 +64,9 @@ impl Known {
     }
 
     /// A grid of which nothing is known.
-    pub(super) fn nothing(grid: &Grid, rules: &Pool) -> Known {
+    pub(super) fn nothing(grid: &Grid, own: usize, rules: &Pool) -> Known {
         let sites = grid.sizes().iter().map(|&size| Heard::unknown(size)).collect();
-        Known { sites, ..Known::idle(grid, rules) }
+        Known { sites, ..Known::idle(grid, own, rules) }
     }
 
     pub(super) fn any_offers(&self) -> bool {
@@ -124,6 +127,8 @@ impl Known {
     fn list(&mut self, owner: usize, Listing { job, version }: Listing) {
         match self.offers.get(&job.id) {
             Some(known) if known.owner == owner && known.version >= version => return,
+            // A board that is late still lists what came here since; it would never be listed again.
+            Some(known) if known.owner == self.own => return,
             // A job has one owner: who was told last, if it moved without the pool.
             Some(known) => self.unlist(known.owner, known.id()),
             None => {}

@@ -107,7 +107,7 @@ impl Exchange {
             told_free: processors,
             told_kept: None,
             seen: VecDeque::new(),
-            known: Known::idle(grid, &rules),
+            known: Known::idle(grid, grid.rank(config.site), &rules),
             role: match rules.via {
                 Via::Hosted => Role::Hosted(Hosted::first()),
                 Via::Gossip => Role::Gossip(Gossip::from_number(first)),
@@ -262,9 +262,9 @@ impl Peer {
 
     /// This site begins again: it knows of no board, and nobody knows of its.
     pub(crate) fn pool_resume(&mut self, now: Time) {
-        let grid = self.config.grid.clone();
+        let (grid, rank) = (self.config.grid.clone(), self.rank);
         let exchange = self.exchange();
-        exchange.known = Known::nothing(&grid, &exchange.rules);
+        exchange.known = Known::nothing(&grid, rank, &exchange.rules);
         exchange.sign = now;
         match &exchange.role {
             Role::Gossip(_) => {

@@ -51,20 +51,17 @@ impl Peer {
         let from = self.site_at(other);
         let (job, number) = (transfer.job, transfer.number);
         self.learn_epoch(transfer);
-        if !self.is_void(transfer) && self.merge_running(now, from, transfer) {
-            if let Some(claim) = claim {
-                let offer = OfferId { job: job.id, version };
-                self.release_claim(now, other, offer, claim, ReleaseReason::Granted);
-            }
-            return Answer::Accepted;
-        }
         let offer = OfferId { job: job.id, version };
         let claimed =
             claim.is_none_or(|claim| self.release_claim(now, other, offer, claim, ReleaseReason::Granted));
         self.exchange().note_seen(offer);
-        let reason = if self.is_void(transfer) {
-            Some(DeclineReason::Superseded)
-        } else if !claimed {
+        if self.is_void(transfer) {
+            return self.take_void(from, transfer);
+        }
+        if self.merge_running(now, from, transfer) {
+            return Answer::Accepted;
+        }
+        let reason = if !claimed {
             Some(DeclineReason::Unclaimed)
         } else if job.processors > self.exchange().site.free {
             Some(DeclineReason::DoesNotFit)

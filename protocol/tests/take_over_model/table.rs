@@ -337,7 +337,8 @@ impl State {
         let void = transfer.epoch < site.void && grid.mistake != Mistake::VoidUnchecked;
         let merges = site.runs.is_some() && !void;
         let takes = !void && (wanted || route || merges);
-        let answer = if takes || route { Answer::Accepted } else { Answer::Declined };
+        // A void copy is taken, and dropped.
+        let answer = if takes || route || void { Answer::Accepted } else { Answer::Declined };
         if grid.mistake != Mistake::AnswerForgotten {
             let record = site.ledger.answer(id(from), transfer.number, answer);
             site.ledger.apply(&record);

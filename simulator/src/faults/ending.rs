@@ -60,9 +60,12 @@ impl World<'_> {
         site.is_quiet() || asks_in_vain()
     }
 
-    /// Whether a job is left that nobody can hold.
+    /// Whether a job is left that nobody can hold, or another copy of one that has ended.
     fn is_any_stranded(&self) -> bool {
-        self.watch.ended() < self.scenario.jobs.len() && self.unfinished().is_none()
+        let widest = self.widest();
+        let holds_wide = |site: &Site| site.disk.jobs.values().any(|kept| kept.job.processors > widest);
+        self.unfinished().is_none()
+            && (self.watch.ended() < self.scenario.jobs.len() || self.members().any(holds_wide))
     }
 
     fn members(&self) -> impl Iterator<Item = &Site> {
@@ -98,8 +101,15 @@ impl World<'_> {
     /// Only jobs that are too wide for every site that stays wait there.
     fn has_nothing_to_do(&self, site: &Site) -> bool {
         let widest = self.widest();
-        let left = site.stay != Stay::Leaving || !site.disk.jobs.is_empty();
+        let left = site.stay != Stay::Leaving || !self.could_leave(site);
         left && site.disk.jobs.values().all(|kept| kept.job.processors > widest)
+    }
+
+    /// Whether nothing holds a site that is to leave: no job waits there, and it answers for none that waits at another
+    /// because it is too wide for every site that stays.
+    fn could_leave(&self, site: &Site) -> bool {
+        let widest = self.widest();
+        site.disk.jobs.is_empty() && !site.disk.wards.values().any(|ward| ward.job.processors > widest)
     }
 
     /// Two sites that are there and do not know it, or one that takes another for there that is not.
@@ -155,7 +165,7 @@ impl World<'_> {
                 let what = format!("site {here} still waits for an answer; out are {out:?}");
                 return self.broken(Check::Silence, what);
             }
-            if self.healed && site.stay == Stay::Leaving && site.disk.jobs.is_empty() {
+            if self.healed && site.stay == Stay::Leaving && self.could_leave(site) {
                 return self.broken(Check::Left, format!("site {here} has no job, and does not leave"));
             }
         }

@@ -37,8 +37,10 @@ impl World<'_> {
             let jobs = disk.jobs.keys().copied().filter(|_| is_liar);
             let wards = disk.wards.iter().filter(|(_, ward)| is_liar || ward.holder == site);
             let out = disk.ledger.jobs_out().filter(|(to, _)| is_liar || *to == site);
-            let jobs: Vec<JobId> =
-                jobs.chain(wards.map(|(job, _)| *job)).chain(out.map(|(_, job)| job)).collect();
+            // It may have been handed what it has not taken in yet.
+            let users = self.sites[rank].users.keys().copied().filter(|_| is_liar);
+            let jobs = jobs.chain(users).chain(wards.map(|(job, _)| *job));
+            let jobs: Vec<JobId> = jobs.chain(out.map(|(_, job)| job)).collect();
             jobs.into_iter().for_each(|job| self.watch.taint(job));
             // Whoever answers for a job of the liar is a reason to believe it about that job.
             let disk = &self.sites[rank].disk;

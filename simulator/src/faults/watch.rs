@@ -376,6 +376,12 @@ impl Watch {
                 if void.epoch > self.newest(void.job) {
                     self.missing.remove(&void.job);
                 }
+                if before.reports.get(&void.job).is_some_and(|report| report.done)
+                    && self.taken.remove(&void.job)
+                {
+                    // It was killed here under an older epoch, and who adopts what has ended here does not own it.
+                    *self.ended.entry(void.job).or_default() += 1;
+                }
                 let is_first = self.taken_over.entry(void.job).or_default().insert(void.epoch);
                 if !is_first && self.is_promised(void.job) {
                     let what =
@@ -450,12 +456,17 @@ impl Watch {
                     doubtful.insert((transfer.job.id, transfer.epoch));
                     continue;
                 }
+                if self.liar == Some(to) {
+                    // Nothing is promised of it once it has left, which is after it was written down.
+                    doubtful.insert((transfer.job.id, transfer.epoch));
+                    continue;
+                }
                 match journal(grid.rank(to)).ledger.arrival(site, transfer.number) {
                     Arrival::New | Arrival::Answered(Answer::Declined) => {
                         hold((transfer.job.id, transfer.epoch), site, "is out from")?;
                     }
                     Arrival::Answered(Answer::Accepted) => {}
-                    Arrival::Settled if !self.is_promised(transfer.job.id) || self.liar == Some(to) => {}
+                    Arrival::Settled if !self.is_promised(transfer.job.id) => {}
                     Arrival::Settled => {
                         let what = format!(
                             "transfer {} from site {site} is out, and settled at site {to}",
