@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use serde::Serialize;
 use simulator::faults::{Broken, Tally};
-use simulator::swarm::{self, Reduction, Trial};
+use simulator::swarm::{self, Part, Parts, Reduction, Trial};
 
 use crate::exit;
 
@@ -50,6 +50,10 @@ pub struct SwarmArgs {
     /// Run this seed alone
     #[arg(long, value_name = "SEED", conflicts_with_all = ["seeds", "from", "jobs", "seconds"])]
     seed: Option<u64>,
+
+    /// Draw this in every seed, not in its share of them
+    #[arg(long, value_name = "PART", value_parser = part)]
+    with: Option<Part>,
 
     /// What to keep of what the seed drew, as a failure prints it
     #[arg(long, value_name = "LISTS", requires = "seed")]
@@ -120,7 +124,8 @@ pub fn command(args: &SwarmArgs) -> anyhow::Result<u8> {
 fn one(seed: u64, args: &SwarmArgs) -> Option<Summary> {
     let begun = Instant::now();
     let reduction = args.shrunk.clone().unwrap_or_default();
-    let scenario = reduction.apply(swarm::draw(seed));
+    let trial = args.trial();
+    let scenario = reduction.apply(swarm::draw(seed, trial.parts));
     if scenario.jobs.is_empty() {
         return None;
     }
@@ -137,7 +142,7 @@ fn one(seed: u64, args: &SwarmArgs) -> Option<Summary> {
             println!("healed at {healed}");
         }
     }
-    let result = swarm::run_scenario(&scenario, Trial::default(), &mut |event| {
+    let result = swarm::run_scenario(&scenario, trial, &mut |event| {
         if args.trace {
             println!("{} site {} {:?}", event.at, event.site, event.kind);
         }
@@ -147,9 +152,9 @@ fn one(seed: u64, args: &SwarmArgs) -> Option<Summary> {
     match result {
         Ok(tally) => summary.tally = tally,
         Err(broken) if args.shrunk.is_some() => {
-            summary.failures.push(Failure::new(seed, &reduction, &broken))
+            summary.failures.push(Failure::new(seed, trial.parts, &reduction, &broken))
         }
-        Err(broken) => summary.failures.push(shrunk(seed, broken)),
+        Err(broken) => summary.failures.push(shrunk(seed, trial, broken)),
     }
     Some(summary.end(begun))
 }
@@ -160,6 +165,7 @@ fn many(args: &SwarmArgs) -> Summary {
         Some(jobs) => jobs as usize,
         None => std::thread::available_parallelism().map_or(1, usize::from),
     };
+    let trial = args.trial();
     let (next, stop) = (AtomicU64::new(0), AtomicBool::new(false));
     let (sender, results) = mpsc::channel();
     let mut summary = Summary::new(args.from);
@@ -173,8 +179,8 @@ fn many(args: &SwarmArgs) -> Summary {
                         return;
                     }
                     let seed = args.from.wrapping_add(place);
-                    let result = swarm::run(seed, &Reduction::default(), Trial::default());
-                    if sender.send(result.map_err(|broken| shrunk(seed, broken))).is_err() {
+                    let result = swarm::run(seed, &Reduction::default(), trial);
+                    if sender.send(result.map_err(|broken| shrunk(seed, trial, broken))).is_err() {
                         return;
                     }
                 }
@@ -206,18 +212,35 @@ fn many(args: &SwarmArgs) -> Summary {
     summary.end(begun)
 }
 
-fn shrunk(seed: u64, broken: Broken) -> Failure {
-    let (reduction, broken) = swarm::shrink(seed, broken, Trial::default(), SHRINK_RUNS);
-    Failure::new(seed, &reduction, &broken)
+fn shrunk(seed: u64, trial: Trial, broken: Broken) -> Failure {
+    let (reduction, broken) = swarm::shrink(seed, broken, trial, SHRINK_RUNS);
+    Failure::new(seed, trial.parts, &reduction, &broken)
+}
+
+fn part(name: &str) -> Result<Part, String> {
+    Part::ALL.into_iter().find(|part| part.name() == name).ok_or_else(|| {
+        let names: Vec<&str> = Part::ALL.into_iter().map(Part::name).collect();
+        format!("not one of {}", names.join(", "))
+    })
+}
+
+impl SwarmArgs {
+    fn trial(&self) -> Trial {
+        Trial { parts: self.with.map_or(Parts::Usual, Parts::With), ..Trial::default() }
+    }
 }
 
 impl Failure {
-    fn new(seed: u64, reduction: &Reduction, broken: &Broken) -> Failure {
+    fn new(seed: u64, parts: Parts, reduction: &Reduction, broken: &Broken) -> Failure {
+        let with = match parts {
+            Parts::With(part) => format!(" --with {}", part.name()),
+            Parts::Usual | Parts::None => String::new(),
+        };
         Failure {
             seed,
             check: broken.check.name(),
             what: broken.to_string(),
-            repeat: format!("stealgrid swarm --seed {seed} --shrunk '{reduction}'"),
+            repeat: format!("stealgrid swarm --seed {seed}{with} --shrunk '{reduction}'"),
         }
     }
 }
@@ -297,9 +320,12 @@ mod tests {
         let reduction: Reduction = "faults=0,2;jobs=1;sites=1,3;plain=network".parse().expect("a reduction");
         let broken =
             Broken { check: simulator::faults::Check::Lost, at: scheduler::Time::ZERO, what: String::new() };
-        let line = Failure::new(7, &reduction, &broken).repeat.replace('\'', "");
-        let args = Line::parse_from(line.split(' ').skip(1)).swarm;
-        assert_eq!((args.seed, args.shrunk), (Some(7), Some(reduction)));
+        for parts in [Parts::Usual, Parts::With(Part::Liars)] {
+            let line = Failure::new(7, parts, &reduction, &broken).repeat.replace('\'', "");
+            let args = Line::parse_from(line.split(' ').skip(1)).swarm;
+            assert_eq!(args.trial().parts, parts);
+            assert_eq!((args.seed, args.shrunk), (Some(7), Some(reduction.clone())));
+        }
     }
 
     #[test]

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use simulator::faults::{Check, Tally};
-use simulator::swarm::{self, Reduction, Trial};
+use simulator::swarm::{self, Part, Parts, Reduction, Trial};
 
-/// Each line is a seed, maybe a reduction, and what it found.
+/// Each line is a seed, maybe what is drawn in any case, maybe a reduction, and what it found.
 const SEEDS: &str = include_str!("seeds.txt");
 
 #[test]
@@ -17,10 +17,16 @@ fn seeds_that_failed_once_pass() {
         }
         let mut words = line.split_whitespace();
         let seed: u64 = words.next().and_then(|seed| seed.parse().ok()).expect("a line begins with a seed");
+        let mut words = words.peekable();
+        let named = words.next_if(|word| word.starts_with("with:"));
+        let parts = named.map_or(Parts::Usual, |word| {
+            let part = Part::ALL.into_iter().find(|part| word == format!("with:{}", part.name()));
+            Parts::With(part.expect("the name of a part"))
+        });
         let reduction: Reduction = words.next().unwrap_or_default().parse().expect("a reduction");
         for reduction in [Reduction::default(), reduction] {
-            if let Err(broken) = swarm::run(seed, &reduction, Trial::default()) {
-                panic!("seed {seed}, {reduction}: {broken}");
+            if let Err(broken) = swarm::run(seed, &reduction, Trial { parts, ..Trial::default() }) {
+                panic!("seed {seed}, {parts:?}, {reduction}: {broken}");
             }
         }
         replayed += 1;
@@ -61,7 +67,9 @@ fn one_seed_is_one_run() {
         let log = || {
             let mut log = Vec::new();
             let done =
-                swarm::run_scenario(&swarm::draw(seed), Trial::default(), &mut |event| log.push(*event));
+                swarm::run_scenario(&swarm::draw(seed, Parts::Usual), Trial::default(), &mut |event| {
+                    log.push(*event)
+                });
             (log, done)
         };
         assert_eq!(log(), log(), "seed {seed}");

@@ -7,7 +7,7 @@
 use protocol::canary::Canary;
 use simulator::faults::Check::{self, *};
 use simulator::faults::Mistake;
-use simulator::swarm::{self, Reduction, Trial};
+use simulator::swarm::{self, Part, Parts, Reduction, Trial};
 
 /// The first seed that a check fails for, of so many.
 fn first(trial: Trial, checks: &[Check], seeds: u64) -> Option<u64> {
@@ -111,7 +111,7 @@ fn only_wide(what: &str, trial: Trial, checks: &[Check], seeds: u64) {
     let found = first(trial, checks, seeds);
     println!("{what}, {checks:?}: seed {found:?} of {seeds}");
     let found = found.unwrap_or_else(|| panic!("{what} is not noticed by {checks:?} within {seeds} seeds"));
-    let narrow = first(Trial { narrow: true, ..trial }, &Check::ALL, found);
+    let narrow = first(Trial { parts: Parts::None, ..trial }, &Check::ALL, found);
     assert_eq!(narrow, None, "{what} is noticed without what was added to the drawing");
 }
 
@@ -146,4 +146,17 @@ fn mistakes_about_a_coordinator_that_ends_are_noticed() {
 fn mistakes_about_time_are_noticed() {
     only_wide_driver(Mistake::TimeRunsBack, &[Invariant], 2_000);
     only_wide_peers(Canary::NoTimeNoRoom, &[Capacity], 500);
+}
+
+/// What small shares of the seeds have is drawn in each of them, to need fewer.
+fn only_with(part: Part, canary: Canary, checks: &[Check], seeds: u64) {
+    let trial = Trial { canary: Some(canary), parts: Parts::With(part), ..Trial::default() };
+    only_wide(&format!("{canary:?} with {}", part.name()), trial, checks, seeds);
+}
+
+#[test]
+fn mistakes_of_large_grids_long_faults_and_liars_are_noticed() {
+    only_with(Part::LargeGrids, Canary::FloorOfAnother, &[SingleOwner], 20);
+    only_with(Part::LongFaults, Canary::LongGone, &[Presence], 100);
+    only_with(Part::Liars, Canary::LiesBelieved, &Check::ALL, 1_000);
 }

@@ -26,7 +26,7 @@ fn crashes_of_the_search_are_told_in_full() {
     let (mut joined, mut left) = (0, 0);
     for seed in 1..=SEEDS {
         // Of a site that came back without its disk nobody can say what it executed, so its log is not whole.
-        let scenario = with_whole_logs(swarm::draw_narrow(seed));
+        let scenario = with_whole_logs(swarm::draw(seed, swarm::Parts::None));
         let mut builder = OutcomeBuilder::new(&scenario.grid, Threshold::HALF, &scenario.jobs);
         let mut seen = [0u64; 3];
         let mut told = [0u64; 3];

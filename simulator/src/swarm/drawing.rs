@@ -16,19 +16,19 @@ use scheduler::{
     Span, Steal, Strategy, Submit, Threshold, Time, TimedJob, VictimRule,
 };
 
-use super::widening::widen;
+use super::widening::{Parts, widen};
 use crate::faults::{Fault, Scenario, Torn};
 
 /// So many seeds have heartbeats.
 const MEMBERSHIP_SHARE: f64 = 0.35;
 
-/// Draws a scenario. Always the same for a seed.
-pub fn draw(seed: u64) -> Scenario {
-    widen(draw_narrow(seed))
+/// Draws a scenario. Always the same for a seed and these parts.
+pub fn draw(seed: u64, parts: Parts) -> Scenario {
+    widen(small(seed), parts)
 }
 
-/// Draws a scenario without the parts of `widening.rs`, to see what only those find.
-pub fn draw_narrow(seed: u64) -> Scenario {
+/// A small grid, to which the parts of `widening.rs` are added.
+fn small(seed: u64) -> Scenario {
     let stream = |number| {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         rng.set_stream(number);

@@ -14,9 +14,10 @@ use scheduler::{Event, Span, Time};
 
 use crate::faults::{Broken, Check, Limits, Mistake, Scenario, Tally, World};
 
-pub use drawing::{draw, draw_narrow};
+pub use drawing::draw;
 pub use reduction::{Reduction, ReductionError};
 pub use shrinking::shrink;
+pub use widening::{Part, Parts};
 
 /// Calls of peers in a run that count as talking for ever: far more than so few jobs need. Large grids may have so many
 /// for each 8 sites.
@@ -32,8 +33,8 @@ pub struct Trial {
     pub canary: Option<protocol::canary::Canary>,
     /// Leaves [`Check::Agreement`] and [`Check::Restart`] out.
     pub deep: bool,
-    /// Draws small grids only, without the faults that were added to them later.
-    pub narrow: bool,
+    /// What is added to small grids.
+    pub parts: Parts,
 }
 
 /// Runs what a seed drew, less what a reduction takes away.
@@ -41,8 +42,7 @@ pub struct Trial {
 /// # Errors
 /// The first check that does not hold, failed assertions of the protocol included.
 pub fn run(seed: u64, reduction: &Reduction, trial: Trial) -> Result<Tally, Broken> {
-    let scenario = if trial.narrow { draw_narrow(seed) } else { draw(seed) };
-    run_scenario(&reduction.apply(scenario), trial, &mut |_| {})
+    run_scenario(&reduction.apply(draw(seed, trial.parts)), trial, &mut |_| {})
 }
 
 /// Runs a scenario. Every event goes to `sink`.

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use super::{Reduction, Trial, draw, draw_narrow, run};
+use super::{Reduction, Trial, draw, run};
 use crate::faults::Broken;
 
 /// The smallest reduction found with so many runs, and how it fails.
 pub fn shrink(seed: u64, failure: Broken, trial: Trial, runs: usize) -> (Reduction, Broken) {
-    let scenario = if trial.narrow { draw_narrow(seed) } else { draw(seed) };
+    let scenario = draw(seed, trial.parts);
     let mut search = Search {
         seed,
         trial,

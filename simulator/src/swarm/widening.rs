@@ -12,49 +12,119 @@ use scheduler::{Grid, JobId, SiteId, Span, Time};
 use super::drawing::{between, micros};
 use crate::faults::{Fault, Scenario};
 
-/// Large grids take a thousand times as long as small ones.
-const LARGE_SHARE: f64 = 1.0 / 3_000.0;
-const MATRIX_SHARE: f64 = 0.2;
-const BANDWIDTH_SHARE: f64 = 0.1;
-const ESTIMATES_SHARE: f64 = 0.15;
-const STEPS_SHARE: f64 = 0.15;
-const LONG_SHARE: f64 = 0.1;
-const FULL_SHARE: f64 = 0.1;
-/// Of those where others take over.
-const LOST_SHARE: f64 = 0.3;
-const COORDINATOR_SHARE: f64 = 0.12;
-const LIAR_SHARE: f64 = 0.03;
-
 /// Most sites and jobs of a large grid.
 const SITES_MAX: usize = 64;
 const JOBS_MAX: usize = 1_000;
 
-/// Draws one part.
-type Part = fn(&mut ChaCha8Rng, &mut Scenario);
+/// What is added to small grids.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// Pauses and cuts of up to an hour.
+    LongFaults,
+    /// 9 to 64 sites and up to 1,000 jobs.
+    LargeGrids,
+    /// A delay of its own for each directed link.
+    UnequalLinks,
+    /// Jobs have bytes, and links room for so many a second.
+    Bandwidth,
+    /// Jobs run past their estimates, some of which are nothing.
+    Estimates,
+    /// Clocks are set anew.
+    ClockSteps,
+    /// Disks without room.
+    FullDisks,
+    /// Disks that are lost, where others take over.
+    LostDisks,
+    /// Coordinators that end.
+    Coordinators,
+    /// A site that lies.
+    Liars,
+}
+
+/// Which parts are added.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Parts {
+    /// Each in its share of the seeds.
+    #[default]
+    Usual,
+    /// This one in every seed, the others as usual.
+    With(Part),
+    /// None, to see what only they find.
+    None,
+}
+
+impl Part {
+    /// All, in the order in which they are added.
+    pub const ALL: [Part; 10] = [
+        Part::LongFaults,
+        Part::LargeGrids,
+        Part::UnequalLinks,
+        Part::Bandwidth,
+        Part::Estimates,
+        Part::ClockSteps,
+        Part::FullDisks,
+        Part::LostDisks,
+        Part::Coordinators,
+        Part::Liars,
+    ];
+
+    /// As on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Part::LongFaults => "long-faults",
+            Part::LargeGrids => "large-grids",
+            Part::UnequalLinks => "unequal-links",
+            Part::Bandwidth => "bandwidth",
+            Part::Estimates => "estimates",
+            Part::ClockSteps => "clock-steps",
+            Part::FullDisks => "full-disks",
+            Part::LostDisks => "lost-disks",
+            Part::Coordinators => "coordinators",
+            Part::Liars => "liars",
+        }
+    }
+
+    /// How many of the seeds have it.
+    fn share(self) -> f64 {
+        match self {
+            Part::LongFaults | Part::Bandwidth | Part::FullDisks => 0.1,
+            // A thousand times as long as small ones.
+            Part::LargeGrids => 1.0 / 3_000.0,
+            Part::UnequalLinks => 0.2,
+            Part::Estimates | Part::ClockSteps => 0.15,
+            // Of those where others take over.
+            Part::LostDisks => 0.3,
+            Part::Coordinators => 0.12,
+            Part::Liars => 0.03,
+        }
+    }
+
+    fn add(self, rng: &mut ChaCha8Rng, scenario: &mut Scenario) {
+        match self {
+            Part::LongFaults => long(rng, scenario),
+            Part::LargeGrids => large(rng, scenario),
+            Part::UnequalLinks => matrix(rng, scenario),
+            Part::Bandwidth => bandwidth(rng, scenario),
+            Part::Estimates => estimates(rng, scenario),
+            Part::ClockSteps => steps(rng, scenario),
+            Part::FullDisks => full_disks(rng, scenario),
+            Part::LostDisks => lost_disks(rng, scenario),
+            Part::Coordinators => coordinators(rng, scenario),
+            Part::Liars => liar(rng, scenario),
+        }
+    }
+}
 
 /// Adds what the seed has of each part.
-pub(super) fn widen(mut scenario: Scenario) -> Scenario {
-    let seed = scenario.seed;
-    let part = |number: u64, share: f64| {
-        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+pub(super) fn widen(mut scenario: Scenario, parts: Parts) -> Scenario {
+    if parts == Parts::None {
+        return scenario;
+    }
+    for (number, part) in (0..).zip(Part::ALL) {
+        let mut rng = ChaCha8Rng::seed_from_u64(scenario.seed);
         rng.set_stream(100 + number);
-        rng.random_bool(share).then_some(rng)
-    };
-    let parts: [(f64, Part); 10] = [
-        (LONG_SHARE, long),
-        (LARGE_SHARE, large),
-        (MATRIX_SHARE, matrix),
-        (BANDWIDTH_SHARE, bandwidth),
-        (ESTIMATES_SHARE, estimates),
-        (STEPS_SHARE, steps),
-        (FULL_SHARE, full_disks),
-        (LOST_SHARE, lost_disks),
-        (COORDINATOR_SHARE, coordinators),
-        (LIAR_SHARE, liar),
-    ];
-    for (number, (share, add)) in (0..).zip(parts) {
-        if let Some(mut rng) = part(number, share) {
-            add(&mut rng, &mut scenario);
+        if rng.random_bool(part.share()) || parts == Parts::With(part) {
+            part.add(&mut rng, &mut scenario);
         }
     }
     scenario
