@@ -62,12 +62,14 @@ pub struct Executions {
     list: Vec<Execution>,
     /// Epochs that take-overs began, as far as is known. Numbers may be left out.
     epochs: BTreeSet<u32>,
+    /// How many had started when the newest of these began.
+    before: usize,
 }
 
 impl Executions {
     /// Of a job of which this much is known.
     pub fn of(known: Option<Execution>) -> Executions {
-        Executions { list: known.into_iter().collect(), epochs: BTreeSet::new() }
+        Executions { list: known.into_iter().collect(), ..Executions::default() }
     }
 
     /// All, in the order of their starts.
@@ -77,6 +79,9 @@ impl Executions {
 
     /// The job was taken over, which began this epoch; known again if a site learns of it later.
     pub fn taken_over(&mut self, epoch: u32) {
+        if self.epochs.last().is_none_or(|newest| epoch > *newest) {
+            self.before = self.list.len();
+        }
         self.epochs.insert(epoch);
     }
 
@@ -148,11 +153,13 @@ impl Executions {
         Ok(*open)
     }
 
-    /// Whether a crash ended the last execution, and the job will not start again: neither waits it, nor can its site
-    /// still say what became of it.
+    /// Whether a crash ended an execution since the job was last taken over, and the job will not start again: neither waits
+    /// it, nor can its site still say what became of it.
     pub fn is_given_up(&self) -> bool {
-        let undecided = self.list.iter().any(|execution| matches!(execution.fate, Fate::Cut { .. }));
-        self.counts().is_none() && !self.may_start() && !undecided
+        let newest = &self.list[self.before..];
+        let undecided = newest.iter().any(|execution| matches!(execution.fate, Fate::Cut { .. }));
+        let killed = |execution: &Execution| matches!(execution.fate, Fate::Interrupted { killed: true, .. });
+        self.counts().is_none() && newest.iter().any(killed) && !undecided
     }
 
     /// Whether the job ended by itself, or was given up and not taken over since.
@@ -210,6 +217,28 @@ mod tests {
         assert!(!job.may_start());
         job.taken_over(1);
         assert!(job.may_start());
+    }
+
+    /// The copy before it was lost and never started, or nobody knows what became of it.
+    #[test]
+    fn a_job_that_is_given_up_after_it_was_taken_over_is_over() {
+        for lost in [false, true] {
+            let mut job = Executions::default();
+            if lost {
+                job.start(HERE, at(0), 0).unwrap();
+                assert!(job.cut(HERE, None, at(3)));
+                assert!(!job.is_over(), "its site may still say");
+            }
+            job.taken_over(1);
+            job.start(THERE, at(4), 1).unwrap();
+            assert!(!job.is_over());
+            job.interrupt(THERE, None, at(5), true).unwrap();
+            assert!(job.is_over() && job.is_given_up());
+            job.taken_over(1);
+            assert!(job.is_over(), "that was known");
+            job.taken_over(2);
+            assert!(!job.is_over() && job.may_start());
+        }
     }
 
     #[test]
