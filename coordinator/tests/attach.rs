@@ -12,6 +12,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use node::control::api::Status;
 use node::running::Running;
 use rustix::process::Signal;
 
@@ -53,8 +54,7 @@ impl Grid {
     fn started(orphan_patience: &str) -> (Grid, Run) {
         let grid = Grid::new(orphan_patience);
         let mut run = grid.run();
-        run.wait_for_logs(&["site1", "site2", "site3"], "start is ordered");
-        std::thread::sleep(Duration::from_millis(1500));
+        run.wait_for_nodes(3, |nodes| nodes.iter().any(|node| node.completed > 0));
         (grid, run)
     }
 
@@ -104,14 +104,22 @@ impl Grid {
         nodes
     }
 
-    /// Waits until the coordinator has said this, and kills it a moment later; what it said.
-    fn kill_when(&self, run: Run, words: &str) -> String {
+    /// Kills the coordinator when it has said this, and then noted of a site that it is among these (`down`, `paused`,
+    /// `leaving`), or gone for good; what it said.
+    fn kill_when(&self, run: Run, words: &str, list: &str, site: u64) -> String {
+        let noted = || {
+            // It is replaced by another file, and never half written.
+            let record: serde_json::Value =
+                serde_json::from_str(&read(&self.out().join("run.json"))).unwrap();
+            let past = |list: &str| record["past"][list].as_array().unwrap().clone();
+            past(list).iter().any(|noted| *noted == site)
+                || past("parted").iter().any(|gone| gone["site"] == site)
+        };
         let deadline = Instant::now() + PATIENCE;
-        while !run.output().contains(words) {
+        while !(run.output().contains(words) && noted()) {
             assert!(Instant::now() < deadline, "{}", run.output());
             std::thread::sleep(Duration::from_millis(10));
         }
-        std::thread::sleep(Duration::from_millis(300));
         signal(run.id(), Signal::KILL);
         run.wait().1
     }
@@ -124,6 +132,16 @@ impl Grid {
             serde_json::from_str(&read(&self.out().join("metrics.json"))).unwrap();
         assert_eq!(metrics["faults"]["never_happened"], serde_json::json!([]));
         self.assert_complete()
+    }
+
+    /// Waits until the clocks of all nodes that are there are past this, in seconds.
+    fn wait_for_trace_time(&self, seconds: i64) {
+        let deadline = Instant::now() + PATIENCE;
+        let past = |node: &Status| node.trace_time_us > seconds * 1_000_000;
+        while !processes::statuses(&self.nodes()).is_some_and(|nodes| nodes.iter().all(past)) {
+            assert!(Instant::now() < deadline, "{:?}", processes::statuses(&self.nodes()));
+            std::thread::sleep(Duration::from_millis(10));
+        }
     }
 
     /// Waits until no node of the run is left.
@@ -222,11 +240,12 @@ fn what_is_done_about_sites_is_gone_on_with_and_what_came_due_meanwhile_is_done_
     let faults = "[[faults]]\nsite = \"site2\"\nwhat = \"crash\"\nat = \"60s\"\nfor = \"100s\"\n\
                   [[faults]]\nsite = \"site1\"\nwhat = \"crash\"\nat = \"120s\"\n";
     let grid = Grid::with("60s", &format!("{LEASE}{faults}"));
-    grid.kill_when(grid.run(), "node site2 is killed at 60 s");
+    grid.kill_when(grid.run(), "node site2 is killed at 60 s", "down", 2);
     assert_eq!(Running::all_in(&grid.nodes()).len(), 2);
-    std::thread::sleep(Duration::from_millis(1500));
+    // There is no coordinator when site 1 should be killed.
+    grid.wait_for_trace_time(125);
 
-    let second = grid.kill_when(grid.attach(&[]), "node site1 is killed at 120 s, for good");
+    let second = grid.kill_when(grid.attach(&[]), "node site1 is killed at 120 s, for good", "parted", 1);
 
     assert!(!second.contains("site2 had ended"), "it begins when it should: {second}");
     let (status, output) = grid.attach(&[]).wait();
@@ -250,8 +269,8 @@ fn sites_join_stand_still_and_leave_under_several_coordinators() {
                   [[faults]]\nsite = \"site3\"\nwhat = \"pause\"\nat = \"60s\"\nfor = \"600s\"\n\
                   [[faults]]\nsite = \"site2\"\nwhat = \"leave\"\nat = \"200s\"\n";
     let grid = Grid::with("60s", &format!("{LEASE}{faults}"));
-    grid.kill_when(grid.run(), "node site3 stands still at 60 s");
-    grid.kill_when(grid.attach(&[]), "site site2 leaves at 200 s");
+    grid.kill_when(grid.run(), "node site3 stands still at 60 s", "paused", 3);
+    grid.kill_when(grid.attach(&[]), "site site2 leaves at 200 s", "leaving", 2);
 
     let (status, output) = grid.attach(&[]).wait();
 
@@ -280,7 +299,7 @@ fn what_was_done_to_sites_and_not_noted_is_done_again_and_changes_no_result() {
         assert!(Instant::now() < deadline, "{}", run.output());
         std::thread::sleep(Duration::from_millis(5));
     };
-    grid.kill_when(run, "node site3 is killed at 120 s");
+    grid.kill_when(run, "node site3 is killed at 120 s", "down", 3);
     std::fs::write(&record, before).unwrap();
 
     let (status, output) = grid.attach(&[]).wait();

@@ -9,15 +9,20 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use node::journal::inspect;
 use node::running::Running;
+use protocol::journal::restarts_of;
 use rustix::process::{Resource, Rlimit, Signal};
+use scheduler::{Event, EventKind};
 
 use self::processes::{PROGRAM, Run, pid, read, signal, table};
 
 const JOBS: usize = 60;
+/// The files of a journal that say what it says.
+const JOURNAL: [&str; 3] = ["journal.sqlite", "journal.sqlite-wal", "lock"];
 const SITES: [&str; 3] = ["site1", "site2", "site3"];
 /// Ample for what takes seconds; reached only by a failing test.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -60,11 +65,16 @@ impl Grid {
     }
 
     fn run(&self) -> Run {
+        Run::of(self.command(), self.folder.path())
+    }
+
+    /// A run that lacks nothing but the result directory.
+    fn command(&self) -> Command {
         let mut command = Command::new(PROGRAM);
         // Whether the makespan is one that simulations have is not the question here.
         command.arg("run").arg(self.path("experiment.toml"));
         command.args(["--ensemble", "0", "--calibration-tolerance", "1000"]);
-        Run::of(command, self.folder.path())
+        command
     }
 
     /// The same, and the clocks of all nodes were started.
@@ -99,6 +109,42 @@ impl Grid {
             signal(next.unwrap(), Signal::KILL);
             before = next;
         }
+    }
+
+    /// Kills the node of a site when its journal is no journal any more.
+    fn damage(&self, run: &Run, site: &str) {
+        let victim = self.node(run, site).unwrap();
+        signal(victim, Signal::STOP);
+        std::fs::write(self.data(site).join("journal.sqlite"), vec![7; 8192]).unwrap();
+        signal(victim, Signal::KILL);
+    }
+
+    /// Kills the node of a site when its write-ahead log is cut off: SQLite takes what is left for all that there was. What
+    /// the files of the journal were before.
+    fn cut_off(&self, run: &Run, site: &str) -> [Vec<u8>; 3] {
+        let victim = self.node(run, site).unwrap();
+        signal(victim, Signal::STOP);
+        let dir = self.data(site);
+        let whole = JOURNAL.map(|name| std::fs::read(dir.join(name)).unwrap());
+        std::fs::write(dir.join(JOURNAL[1]), &whole[1][..whole[1].len() / 3]).unwrap();
+        signal(victim, Signal::KILL);
+        whole
+    }
+
+    /// Makes the journal of a site what it was.
+    fn put_back(&self, site: &str, whole: &[Vec<u8>; 3]) {
+        for (name, bytes) in JOURNAL.iter().zip(whole) {
+            std::fs::write(self.data(site).join(name), bytes).unwrap();
+        }
+    }
+
+    fn data(&self, site: &str) -> PathBuf {
+        self.out().join(format!("nodes/{site}.data"))
+    }
+
+    /// Where the journal of a site is kept that it lost.
+    fn aside(&self, site: &str, number: u32) -> PathBuf {
+        self.data(site).join(format!("lost-{number}"))
     }
 
     /// Every job ended once, and nothing is left.
@@ -387,20 +433,161 @@ fn a_coordinator_that_can_note_again_goes_on_as_before() {
     grid.assert_complete();
 }
 
-/// With a lease others take over what a site had whose journal is damaged, also what it alone knew of.
+/// With a lease others take over what a site had whose journal is damaged, also what it alone knew of. The site begins
+/// again without, as often as that happens; what there was of the journals is kept.
 #[test]
-fn a_run_with_a_lease_goes_on_without_a_site_whose_journal_is_damaged() {
+fn a_site_whose_journal_is_damaged_or_missing_begins_again_without_it() {
     let grid = Grid::new("", LEASE);
     let run = grid.started();
-    let journal = grid.out().join("nodes/site1.data/journal.sqlite");
-    let victim = grid.node(&run, "site1").unwrap();
-    signal(victim, Signal::STOP);
-    std::fs::write(&journal, vec![7; 8192]).unwrap();
-    signal(victim, Signal::KILL);
+    grid.damage(&run, "site1");
+    let dir = grid.data("site1");
+    let events = || inspect::readable_events(&dir, 0);
+    let began_anew = || matches!(events().first(), Some(first) if restarts(first.kind) == Some(0));
+    wait_until(&run, "site1 is back", || grid.aside("site1", 1).exists() && began_anew());
+    let away = grid.path("away");
+    std::fs::rename(&dir, &away).unwrap();
+    signal(grid.node(&run, "site1").unwrap(), Signal::KILL);
 
     let (status, output) = run.wait();
     assert_eq!(status.code(), Some(0), "{output}");
-    assert!(output.contains("is damaged") && output.contains("site1 has ended for good"), "{output}");
+    assert!(output.contains("is damaged") && output.contains("is missing"), "{output}");
+    assert_eq!(output.matches("node site1 begins again without its journal;").count(), 2, "{output}");
+    assert_eq!(output.matches("site1 began again without its journal at").count(), 2, "{output}");
+    assert!(!output.contains("has ended for good"), "{output}");
+    grid.assert_complete();
+    assert!(began_anew(), "the last journal has one life");
+    assert!(has_completed(&events()), "a site that is back executes jobs");
+}
+
+/// Whoever attaches knows that a journal was lost, whenever the coordinator before ended, and what it said if nobody can
+/// read it any more.
+#[test]
+fn a_site_that_begins_without_its_journal_does_so_under_another_coordinator_too() {
+    for moment in ["noted", "begun", "settled"] {
+        let grid = Grid::new("orphan_patience = \"60s\"", LEASE);
+        let run = grid.started();
+        let dir = grid.data("site1");
+        wait_until(&run, "a job ends at site1", || has_completed(&inspect::readable_events(&dir, 0)));
+        // What was seen of it is known to this coordinator alone.
+        std::thread::sleep(Duration::from_millis(500));
+        grid.damage(&run, "site1");
+        wait_until(&run, moment, || {
+            let record = read(&grid.record());
+            match moment {
+                "noted" => record.contains("\"losses\": [\n"),
+                "begun" => grid.aside("site1", 1).exists() && Running::of(&dir).is_some(),
+                _ => record.contains("\"settled\": true"),
+            }
+        });
+        signal(run.id(), Signal::KILL);
+        run.wait();
+
+        let (status, output) = grid.attach().wait();
+        assert_eq!(status.code(), Some(0), "{moment}: {output}");
+        assert!(output.contains("site1 began again without its journal at"), "{output}");
+        assert!(!output.contains("has ended for good"), "{output}");
+        grid.assert_complete();
+        let events = inspect::readable_events(&dir, 0);
+        assert!(events.iter().any(|event| restarts(event.kind) == Some(0)), "it is another life");
+    }
+}
+
+/// What was given up as lost is nobody's journal any more, and is told from the one that the site has now.
+#[test]
+fn a_lost_journal_that_is_put_in_the_place_of_the_next_is_set_aside_again() {
+    let grid = Grid::new("orphan_patience = \"60s\"", LEASE);
+    let run = grid.started();
+    let dir = grid.data("site1");
+    wait_until(&run, "a job ends at site1", || has_completed(&inspect::readable_events(&dir, 0)));
+    let whole = grid.cut_off(&run, "site1");
+    wait_until(&run, "site1 is back", || grid.aside("site1", 1).exists() && Running::of(&dir).is_some());
+    signal(run.id(), Signal::KILL);
+    run.wait();
+    for running in Running::all_in(&grid.out().join("nodes")) {
+        signal(running.process.id, Signal::KILL);
+    }
+    let _ = std::fs::remove_file(dir.join("journal.sqlite-shm"));
+    grid.put_back("site1", &whole);
+
+    let (status, output) = grid.attach().wait();
+    assert_eq!(status.code(), Some(0), "{output}");
+    assert!(output.contains("belongs to journal number 1, and this node is of journal number 2"), "{output}");
+    grid.assert_complete();
+    assert!(grid.aside("site1", 2).exists(), "{output}");
+}
+
+fn has_completed(events: &[Event]) -> bool {
+    events.iter().any(|event| matches!(event.kind, EventKind::Completed { .. }))
+}
+
+/// How often a site had gone on with its journal, if that is what an event says.
+fn restarts(kind: EventKind) -> Option<u32> {
+    match kind {
+        EventKind::Recovered { life, .. } => Some(restarts_of(life)),
+        _ => None,
+    }
+}
+
+/// What was decided without its journal holds, whatever is there later: a site that was given up stays given up, also if
+/// the journal is put back before somebody attaches. Nobody needs to put it back.
+#[test]
+fn a_site_that_was_given_up_with_its_journal_stays_so_whether_that_is_put_back_or_not() {
+    for put_back in [true, false] {
+        let grid = Grid::new("restart = false\norphan_patience = \"60s\"", LEASE);
+        let run = grid.started();
+        let dir = grid.data("site1");
+        wait_until(&run, "a job ends at site1", || has_completed(&inspect::readable_events(&dir, 0)));
+        let whole = grid.cut_off(&run, "site1");
+        wait_until(&run, "site1 is given up", || read(&grid.record()).contains("\"lost\": true"));
+        signal(run.id(), Signal::KILL);
+        let (_, output) = run.wait();
+        assert!(output.contains("it ends after"), "{output}");
+        if put_back {
+            grid.put_back("site1", &whole);
+        }
+
+        let (status, output) = grid.attach().wait();
+        assert_eq!(status.code(), Some(0), "{output}");
+        let told = output.contains("warning: the journal of site1 is there again, but the site was given up");
+        assert_eq!(told, put_back, "{output}");
+        grid.assert_complete();
+    }
+}
+
+/// Exit code 1 says that something cannot be, and no more: what is left can be gone on with until every job has ended.
+#[test]
+fn a_run_that_finds_a_mistake_and_is_not_complete_can_be_attached_to() {
+    let grid = Grid::new("", "");
+    let mut command = grid.command();
+    // Each node executes the fifth job that ends once more.
+    command.env("STEALGRID_CANARY", "repeat");
+    let run = Run::of(command, grid.folder.path());
+    wait_until(&run, "a mistake is made", || {
+        SITES.iter().any(|site| {
+            let events = inspect::readable_events(&grid.out().join(format!("nodes/{site}.data")), 0);
+            events.iter().filter(|event| matches!(event.kind, EventKind::Completed { .. })).count() > 5
+        })
+    });
+    signal(run.id(), Signal::INT);
+    let (status, output) = run.wait();
+    assert_eq!(status.code(), Some(1), "{output}");
+    assert!(output.contains("started twice") && output.contains("stealgrid attach"), "{output}");
+    assert!(grid.record().exists(), "{output}");
+
+    let (status, output) = grid.attach().wait();
+    assert_eq!(status.code(), Some(1), "{output}");
+    assert!(!grid.record().exists(), "every job has ended: {output}");
+}
+
+/// Nobody hears what it says, and everything else is done.
+#[test]
+fn a_coordinator_whose_stderr_is_on_a_full_disk_goes_on() {
+    let grid = Grid::new("", "");
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let mut command = grid.command();
+    command.arg("--out").arg(grid.out()).stdin(Stdio::null()).stderr(full);
+    let ended = command.output().unwrap();
+    assert_eq!(ended.status.code(), Some(0), "{}", String::from_utf8_lossy(&ended.stdout));
     grid.assert_complete();
 }
 

@@ -6,11 +6,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use links::Model;
+use protocol::journal::JOURNALS_MAX;
 use protocol::{Options, PeerConfig};
 use scheduler::{Grid, LocalScheduler, Pass, SiteId, Span, StrategySpec};
 use serde::{Deserialize, Serialize};
 
 use crate::arrivals::JOBS_HELD_MAX;
+use crate::clock::StartOrder;
 use crate::delay::DELAY_LINE_MAX;
 use crate::event_log::EVENTS_MAX;
 use crate::journal::Durability;
@@ -111,6 +113,20 @@ pub struct NodeConfig {
     /// 0 for as long as it takes.
     #[serde(default)]
     pub orphan_secs: u32,
+    /// Of a site that begins again without its journal. A journal that there is in the data directory comes first.
+    #[serde(default)]
+    pub new_life: Option<NewLife>,
+}
+
+/// What a site is told that has lost its journal: the others know it, and it knows nothing. See
+/// [`protocol::Peer::restore_lost`].
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NewLife {
+    /// How many it has lost, at least 1 and less than [`JOURNALS_MAX`].
+    pub journals_lost: u32,
+    /// The trace clock, which runs.
+    pub clock: StartOrder,
 }
 
 /// The identity of a site.
@@ -306,6 +322,7 @@ impl NodeConfig {
             durability: Durability::default(),
             journal_bytes_max: None,
             orphan_secs: 0,
+            new_life: None,
         }
     }
 
@@ -338,6 +355,7 @@ impl NodeConfig {
             return Err(ConfigError::Options(reason));
         }
         self.check_detector().map_err(ConfigError::Options)?;
+        self.check_new_life().map_err(ConfigError::Options)?;
         if self.journal_bytes_max.is_some_and(|bytes| bytes < JOURNAL_BYTES_MIN) {
             return Err(ConfigError::JournalBytes { needed: JOURNAL_BYTES_MIN });
         }
@@ -363,6 +381,23 @@ impl NodeConfig {
             options: Options { message_events: true, journal: self.data_dir.is_some(), ..self.options },
             seed: self.seed,
         })
+    }
+
+    /// Whether others know what to do about a journal that was lost.
+    fn check_new_life(&self) -> Result<(), String> {
+        let Some(NewLife { journals_lost, .. }) = self.new_life else { return Ok(()) };
+        if !(1..JOURNALS_MAX).contains(&journals_lost) {
+            let most = JOURNALS_MAX - 1;
+            return Err(format!(
+                "new_life.journals_lost {journals_lost}: it is at least 1 and at most {most}"
+            ));
+        }
+        if self.data_dir.is_none() || self.options.heartbeat.is_none() || self.options.lease.is_none() {
+            let reason =
+                "new_life needs a data directory, heartbeat and lease: nobody would take over what is lost";
+            return Err(reason.into());
+        }
+        Ok(())
     }
 
     /// Whether sites that are there can be told from those that are not.

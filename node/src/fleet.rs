@@ -28,7 +28,7 @@ mod outages;
 mod restarts;
 mod secrets;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -37,7 +37,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use scheduler::{Event, SiteId, Time, TimedJob};
 
 pub use self::outages::Whereabouts;
-pub use self::restarts::{BEGINNINGS_MAX, RESTARTS_MAX, Restarted};
+pub use self::restarts::{BEGINNINGS_MAX, Limit, RESTARTS_MAX, Restarted};
 use crate::client::{ClientError, NodeClient};
 use crate::clock::StartOrder;
 use crate::config::{NodeConfig, PeerAddress};
@@ -141,13 +141,25 @@ pub enum FleetError {
 }
 
 impl FleetError {
+    /// Whether there is no room on the disk for what all nodes share, or what they are told.
+    pub fn is_for_want_of_room(&self) -> bool {
+        let error = match self {
+            FleetError::GridKey(GridKeyError::File { error, .. })
+            | FleetError::Token(TokenError::File { error, .. })
+            | FleetError::Spawn(SpawnError::File { error, .. })
+            | FleetError::Watch(error) => error,
+            _ => return false,
+        };
+        error.kind() == io::ErrorKind::StorageFull
+    }
+
     /// Whether a journal is damaged, missing, or that of another site.
     pub fn is_about_a_journal(&self) -> bool {
         let codes = [exit::JOURNAL_DAMAGED, exit::JOURNAL_FOREIGN];
         let is_it = |code: Option<i32>| code.is_some_and(|code| codes.map(i32::from).contains(&code));
         match self {
             FleetError::JournalMissing { .. } => true,
-            FleetError::Remains { error, .. } => codes.contains(&error.exit_code()) || error.is_missing(),
+            FleetError::Remains { error, .. } => error.is_for_good(),
             FleetError::Spawn(SpawnError::Ended { status, .. }) => is_it(status.code()),
             FleetError::Ended { status, .. } => is_it(status.code()),
             _ => false,
@@ -163,6 +175,8 @@ pub struct Fleet {
     nodes: Vec<Member>,
     /// Numbers of the next events when nothing was outstanding at the last look.
     quiet_before: Option<Vec<u64>>,
+    /// How often a node was not started again because of a limit.
+    limits_hit: BTreeMap<Limit, u64>,
     /// Removed after the nodes, which are dropped before.
     secrets: Secrets,
 }
@@ -179,10 +193,13 @@ enum Source {
 #[derive(Debug)]
 struct Member {
     config: NodeConfig,
-    process: NodeProcess,
+    /// Dropped before the process: whoever looks whether that has ended needs a descriptor, and this may have them.
     client: NodeClient,
+    process: NodeProcess,
     /// How often the process was started again.
     restarts: u32,
+    /// Whether it is to begin without the journal that it had.
+    begins_anew: bool,
     /// Number of the next event to fetch.
     next_event: u64,
     /// Events before that which nobody has got yet.
@@ -196,6 +213,8 @@ struct Member {
     takes_part: bool,
     /// What it said last.
     last: Option<Status>,
+    /// All its events before this were fetched.
+    known_until: Time,
 }
 
 impl Fleet {
@@ -227,7 +246,8 @@ impl Fleet {
             nodes.push(Member::new(config.clone(), process));
         }
         let source = Source::Spawned(order.clone());
-        let mut fleet = Fleet { source, nodes, quiet_before: None, secrets };
+        let limits_hit = BTreeMap::new();
+        let mut fleet = Fleet { source, nodes, quiet_before: None, limits_hit, secrets };
         fleet.introduce()?;
         Ok(fleet)
     }
@@ -252,7 +272,8 @@ impl Fleet {
             nodes.push(Member::new(config, process));
         }
         let source = Source::Registered { desk: Arc::clone(desk), token: token.clone() };
-        let mut fleet = Fleet { source, nodes, quiet_before: None, secrets: Secrets::default() };
+        let (limits_hit, secrets) = (BTreeMap::new(), Secrets::default());
+        let mut fleet = Fleet { source, nodes, quiet_before: None, limits_hit, secrets };
         fleet.introduce()?;
         Ok(fleet)
     }
@@ -457,8 +478,19 @@ impl Fleet {
         for index in self.up() {
             let taken = self.nodes[index].take_events(sink);
             count += self.explain(taken)?;
+            let node = &mut self.nodes[index];
+            if let Some(last) = &node.last {
+                node.known_until = Time::from_micros(last.trace_time_us);
+            }
         }
         Ok(count)
+    }
+
+    /// All events before this time were fetched, of all nodes but those that never come back. One that ends between a look
+    /// and the fetch after it may have some from before the look, which come when it is back.
+    pub fn known_until(&self) -> Time {
+        let there = self.nodes.iter().filter(|node| node.whereabouts != Whereabouts::Gone);
+        there.map(|node| node.known_until).min().unwrap_or(Time::MAX)
     }
 
     /// Passes on what journals of nodes said that were away when they were taken over. How much it is.
@@ -549,6 +581,7 @@ impl Member {
             client: process.client(),
             process,
             restarts: 0,
+            begins_anew: false,
             next_event: 0,
             unfetched: Vec::new(),
             pending: VecDeque::new(),
@@ -556,6 +589,7 @@ impl Member {
             awaited: None,
             takes_part: true,
             last: None,
+            known_until: Time::from_micros(i64::MIN),
         }
     }
 

@@ -1,10 +1,11 @@
-//! Doors for HTTP, of nodes and of coordinators alike: so many connections at once, and none that says nothing.
+//! Doors for HTTP, of nodes and of coordinators alike: so many connections at once, and none that says or takes nothing.
 //!
-//! Who has to go when all places are taken is decided in `seats`, by which names a door may be asked in `hosts`. What
-//! is asked, and who may ask it, is decided by whoever opens the door.
+//! Who has to go when all places are taken is decided in `seats`, who does because it reads no answer in `unread`, by which
+//! names a door may be asked in `hosts`. What is asked, and who may ask it, is decided by whoever opens the door.
 
 pub mod hosts;
 mod seats;
+mod unread;
 
 use std::io;
 use std::pin::pin;
@@ -28,6 +29,7 @@ use tokio::task::JoinSet;
 
 pub use self::seats::Work;
 use self::seats::{Seat, Seats};
+use self::unread::Unread;
 
 /// Most bytes that are read before a request is understood.
 pub const HEAD_BYTES_MAX: usize = 64 * 1024;
@@ -41,6 +43,8 @@ pub struct Limits {
     pub connections: usize,
     /// For the head of a request, for its body, and for being idle between two.
     pub request: Duration,
+    /// For taking something of an answer, once the buffers of the system are full; `None`: for ever.
+    pub unread: Option<Duration>,
 }
 
 /// What a door refused, and how often.
@@ -50,6 +54,7 @@ pub struct Turned {
     heads: AtomicU64,
     bodies_long: AtomicU64,
     bodies_slow: AtomicU64,
+    unread: AtomicU64,
 }
 
 impl Turned {
@@ -71,6 +76,11 @@ impl Turned {
     /// Requests whose body did not arrive in time.
     pub fn bodies_slow(&self) -> u64 {
         self.bodies_slow.load(Ordering::Relaxed)
+    }
+
+    /// Connections closed because nobody took what was sent.
+    pub fn unread(&self) -> u64 {
+        self.unread.load(Ordering::Relaxed)
     }
 }
 
@@ -167,7 +177,7 @@ pub async fn serve(
         // Without a place it is dropped, which closes it.
         if let Some(seat) = seat {
             let visitor = Visitor { seat, turned: Arc::clone(&turned), patience: limits.request };
-            open.spawn(connection(stream, router.clone(), visitor, closed.clone()));
+            open.spawn(connection(stream, router.clone(), visitor, limits.unread, closed.clone()));
         }
     }
     drop(closing);
@@ -178,7 +188,13 @@ pub async fn serve(
 
 /// One connection to its end; to that of its request when the server closes. The timeout is for the head of a request,
 /// and for being idle between two.
-async fn connection(stream: TcpStream, router: Router, visitor: Visitor, mut closed: watch::Receiver<()>) {
+async fn connection(
+    stream: TcpStream,
+    router: Router,
+    visitor: Visitor,
+    unread: Option<Duration>,
+    mut closed: watch::Receiver<()>,
+) {
     // Orders in lockstep are small, and each is waited for.
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "a connection keeps the delay of TCP");
@@ -199,6 +215,7 @@ async fn connection(stream: TcpStream, router: Router, visitor: Visitor, mut clo
             response
         }
     });
+    let stream = Unread::new(stream, unread, Arc::clone(&visitor.turned));
     let mut connection = pin!(http.serve_connection(TokioIo::new(stream), service).with_upgrades());
     let served = tokio::select! {
         served = connection.as_mut() => served,

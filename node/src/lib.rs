@@ -32,6 +32,7 @@ pub mod fleet;
 pub mod frame;
 pub mod health;
 pub mod http;
+mod incarnation;
 pub mod journal;
 pub mod limits;
 pub mod lockstep;

@@ -2,7 +2,6 @@
 //!
 //! Several can live in one process, as tasks of one runtime; that is how tests run a grid.
 
-use std::hash::{BuildHasher as _, RandomState};
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -23,6 +22,7 @@ use crate::event_log::EventLog;
 use crate::exit;
 use crate::http;
 use crate::http::hosts::Hosts;
+use crate::incarnation;
 use crate::journal::{self, About, Journal, JournalError, Saved};
 use crate::network::{GridKey, GridKeyError, Identity, IdentityError, Network, NetworkConfig, NetworkError};
 use crate::site::SiteLoop;
@@ -140,7 +140,8 @@ impl Node {
         })?;
         let mut journal = open_journal(&config, &peer)?;
         let restarted = journal.as_ref().is_some_and(|(_, saved)| saved.durable.life.is_some());
-        let incarnation = journal.as_ref().map_or_else(new_incarnation, |(_, saved)| saved.about.incarnation);
+        let incarnation =
+            journal.as_ref().map_or_else(|| incarnation::draw(0), |(_, saved)| saved.about.incarnation);
         let network_config = NetworkConfig {
             run: config.run.clone(),
             site: config.site,
@@ -155,7 +156,7 @@ impl Node {
             allow_open_network: config.allow_open_network,
             members: config.members.iter().map(|member| (member.site, member.peer_id.clone())).collect(),
             limits: config.limits.clone(),
-            rejoins: restarted,
+            rejoins: restarted || config.new_life.is_some(),
             journals: journal.as_ref().map(|(_, saved)| saved.others.clone()),
         };
         let network_begun = Instant::now();
@@ -191,7 +192,9 @@ impl Node {
         let site =
             SiteLoop::new(&config, peer, incarnation, network, events, command_receiver, control_counters);
         let site = match journal {
-            Some((journal, saved)) => site.resume(journal, saved, network_took).map_err(StartError::Begin)?,
+            Some((journal, saved)) => {
+                site.resume(journal, saved, config.new_life, network_took).map_err(StartError::Begin)?
+            }
             None => site,
         };
         let addresses = [Some(&config.http), config.metrics.as_ref()];
@@ -202,6 +205,8 @@ impl Node {
         let limits = http::Limits {
             connections: config.limits.control_connections,
             request: Duration::from_secs(u64::from(config.limits.control_request_secs)),
+            // Long answers are for those who show the token, and a coordinator may stand still for a while.
+            unread: None,
         };
         let mut servers = Vec::new();
         let mut serve_on = |listener, router| {
@@ -273,12 +278,6 @@ impl Stopper {
     }
 }
 
-/// A number that no other life of the process has, with overwhelming probability: the standard library seeds its
-/// hashers from the system's randomness.
-fn new_incarnation() -> u64 {
-    RandomState::new().hash_one((std::process::id(), std::time::SystemTime::now()))
-}
-
 /// Opens the journal of the data directory, if there is one.
 fn open_journal(config: &NodeConfig, peer: &PeerConfig) -> Result<Option<(Journal, Saved)>, JournalError> {
     let Some(dir) = &config.data_dir else { return Ok(None) };
@@ -287,9 +286,15 @@ fn open_journal(config: &NodeConfig, peer: &PeerConfig) -> Result<Option<(Journa
         run: config.run.clone(),
         site: config.site,
         grid: config.grid.iter().map(|site| (site.name.clone(), site.processors)).collect(),
-        incarnation: new_incarnation(),
+        incarnation: incarnation::draw(config.new_life.map_or(0, |new| new.journals_lost)),
     };
     let (journal, saved) = Journal::open(dir, &about, config.durability, config.journal_bytes_max)?;
+    let [theirs, ours] = [&saved.about, &about].map(|about| incarnation::lost_before(about.incarnation));
+    if theirs < ours {
+        // It was put back after others were told that it is lost.
+        let [theirs, ours] = [theirs, ours].map(|lost| format!("number {}", lost + 1));
+        return Err(JournalError::Foreign { dir: dir.clone(), what: "journal", theirs, ours });
+    }
     journal.check(&saved, peer)?;
     Ok(Some((journal, saved)))
 }

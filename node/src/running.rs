@@ -31,18 +31,25 @@ impl ProcessMark {
     /// That of this process.
     pub fn of_this() -> ProcessMark {
         let id = std::process::id();
-        ProcessMark { id, began: began(id).unwrap_or_default() }
+        ProcessMark { id, began: began(id).ok().flatten().unwrap_or_default() }
     }
 
-    /// Whether the process still runs. One that has ended and that nobody waits for does not.
+    /// Whether the process still runs. One that has ended and that nobody waits for does not; one of which that cannot be
+    /// told, as without descriptors, may.
     pub fn is_alive(&self) -> bool {
-        !self.began.is_empty() && began(self.id).as_ref() == Some(&self.began)
+        self.look().unwrap_or(true)
     }
 
-    /// Kills the process if it still runs.
+    /// Whether it runs, if that can be told.
+    fn look(&self) -> io::Result<bool> {
+        Ok(!self.began.is_empty() && began(self.id)?.as_ref() == Some(&self.began))
+    }
+
+    /// Kills the process if it still runs. One of which that cannot be told is left alone: its number may be that of
+    /// another by now.
     pub fn kill(&self) {
         let pid = i32::try_from(self.id).ok().and_then(Pid::from_raw);
-        if let Some(pid) = pid.filter(|_| self.is_alive()) {
+        if let Some(pid) = pid.filter(|_| self.look().unwrap_or(false)) {
             // An error means that it has ended just now.
             let _ = kill_process(pid, Signal::KILL);
         }
@@ -51,10 +58,24 @@ impl ProcessMark {
 
 /// When a process began: which life of the machine, and how many ticks into it.
 #[cfg(target_os = "linux")]
-fn began(id: u32) -> Option<String> {
-    let stat = fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
-    let life = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    began_by(&stat, life.trim())
+fn began(id: u32) -> io::Result<Option<String>> {
+    let stat = match fs::read_to_string(format!("/proc/{id}/stat")) {
+        Ok(stat) => stat,
+        Err(error) if is_of_none(&error) => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let life = match fs::read_to_string("/proc/sys/kernel/random/boot_id") {
+        Err(error) if is_of_none(&error) => String::new(),
+        life => life?,
+    };
+    Ok(began_by(&stat, life.trim()))
+}
+
+/// Whether what was to be read is not there, or goes while it is read, as what is told of a process does with it.
+fn is_of_none(error: &io::Error) -> bool {
+    let gone = rustix::io::Errno::SRCH.raw_os_error();
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+        || error.raw_os_error() == Some(gone)
 }
 
 /// The same from fields 3 (state) and 22 of proc(5); the name before them may have spaces and parentheses.
@@ -69,14 +90,12 @@ fn began_by(stat: &str, life: &str) -> Option<String> {
 
 /// When a process began, as ps(1) says it.
 #[cfg(not(target_os = "linux"))]
-fn began(id: u32) -> Option<String> {
-    let shown = std::process::Command::new("ps")
-        .args(["-o", "stat=,lstart=", "-p", &id.to_string()])
-        .output()
-        .ok()?;
-    let text = String::from_utf8(shown.stdout).ok()?;
-    let (state, began) = text.trim().split_once(' ')?;
-    (!state.starts_with('Z')).then(|| began.trim().to_string())
+fn began(id: u32) -> io::Result<Option<String>> {
+    let shown =
+        std::process::Command::new("ps").args(["-o", "stat=,lstart=", "-p", &id.to_string()]).output()?;
+    let text = String::from_utf8_lossy(&shown.stdout);
+    let Some((state, began)) = text.trim().split_once(' ') else { return Ok(None) };
+    Ok((!state.starts_with('Z')).then(|| began.trim().to_string()))
 }
 
 /// A node that is up.
@@ -120,6 +139,21 @@ impl Running {
     pub fn last_of(dir: &Path) -> Option<Running> {
         let text = fs::read_to_string(dir.join(FILE)).ok()?;
         serde_json::from_str(&text).ok()
+    }
+
+    /// Whether a process may serve one of the directories in a folder: that is so, too, where it cannot be told.
+    pub fn may_be_any_in(folder: &Path) -> bool {
+        let may_serve = |entry: io::Result<fs::DirEntry>| {
+            let text = match entry.and_then(|entry| fs::read_to_string(entry.path().join(FILE))) {
+                Ok(text) => text,
+                Err(error) => return !is_of_none(&error),
+            };
+            serde_json::from_str(&text).is_ok_and(|running: Running| running.process.is_alive())
+        };
+        match fs::read_dir(folder) {
+            Ok(mut entries) => entries.any(may_serve),
+            Err(error) => !is_of_none(&error),
+        }
     }
 
     /// Those that serve the directories in a folder, in the order of sites.

@@ -4,6 +4,8 @@
 //! one turn, then the peer's timers; then it sleeps until something is due or arrives. Until the clock starts the
 //! peer is told nothing and frames wait in the network's bounded inbox.
 
+#[cfg(feature = "canary")]
+mod canary;
 mod cuts;
 mod durable;
 mod lockstep;
@@ -16,6 +18,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use links::{Copies, Links};
+use protocol::journal::restarts_of;
 use protocol::{Input, Message, Output, Peer, PeerConfig};
 use scheduler::event::MessageKind;
 use scheduler::{Event, EventKind, Grid, JobId, Pass, SiteId, Span, Strategy, Time};
@@ -99,6 +102,8 @@ pub(crate) struct SiteLoop {
     totals_at: u64,
     /// When the process began to look for the others, until it has found them all.
     rejoining: Option<Instant>,
+    #[cfg(feature = "canary")]
+    canary: canary::Canary,
     commands: mpsc::Receiver<Command>,
     control: Arc<ControlCounters>,
 }
@@ -147,6 +152,8 @@ impl SiteLoop {
             others: BTreeMap::new(),
             totals_at: 0,
             rejoining: None,
+            #[cfg(feature = "canary")]
+            canary: canary::Canary::from_environment(),
             peer: Peer::new(peer),
         }
     }
@@ -290,6 +297,10 @@ impl SiteLoop {
             if let Some(journal) = &mut self.journal {
                 journal.submitted(portion);
             }
+            #[cfg(feature = "canary")]
+            if self.canary.loses() {
+                continue;
+            }
             self.tell_fact(Input::Submitted(job.spec))?;
             any = true;
         }
@@ -361,6 +372,10 @@ impl SiteLoop {
             journal.event(event);
         }
         self.events.push(event)?;
+        #[cfg(feature = "canary")]
+        for kind in self.canary.repeats(&event.kind) {
+            self.record_at(at, kind)?;
+        }
         Ok(())
     }
 
@@ -669,7 +684,7 @@ impl SiteLoop {
             submitted,
             completed,
             killed: self.metrics.killed(),
-            restarts: self.peer.life(),
+            restarts: restarts_of(self.peer.life()),
             events: self.events.next(),
             beats: self.beats,
             paused: self.clock.is_halted(),

@@ -399,6 +399,8 @@ impl Drop for NodeProcess {
                 let deadline = Instant::now() + KILL_PATIENCE;
                 while mark.is_alive() && Instant::now() < deadline {
                     std::thread::sleep(POLL);
+                    // It may not have been possible at once.
+                    mark.kill();
                 }
             }
         }

@@ -241,6 +241,40 @@ fn a_journal_that_lost_its_last_writes_is_refused() {
     let error = open(copy.path()).unwrap_err();
     assert_eq!(error.exit_code(), exit::JOURNAL_DAMAGED);
     assert!(error.to_string().contains("and there were"), "{error}");
+    // Nor does whoever only looks: what an older copy says is not what the site has left.
+    let errors = [inspect::remains(copy.path(), 0).map(drop), inspect::durable(copy.path()).map(drop)];
+    for error in errors.map(Result::unwrap_err) {
+        assert!(error.is_for_good() && error.to_string().contains("and there were"), "{error}");
+    }
+    let damage = inspect::check(copy.path()).unwrap().damage;
+    assert!(damage.iter().any(|what| what.contains("and there were")), "{damage:?}");
+}
+
+#[test]
+fn events_are_read_up_to_the_first_that_is_damaged() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut journal, _) = open(folder.path()).unwrap();
+    write(&mut journal, &[began(0)]);
+    for number in 0..8 {
+        journal.event(event(number));
+        if number % 2 == 1 {
+            journal.commit().unwrap();
+        }
+    }
+    drop(journal);
+    let all: Vec<Event> = (0..8).map(event).collect();
+    assert_eq!(inspect::readable_events(folder.path(), 0), all);
+    let change = |text: &str| {
+        let db = rusqlite::Connection::open(folder.path().join(FILE)).unwrap();
+        assert_eq!(db.execute(text, []).unwrap(), 1);
+    };
+    change("UPDATE events SET sum = sum + 1 WHERE first = 6");
+    assert_eq!(inspect::readable_events(folder.path(), 0), all[..6]);
+    assert_eq!(inspect::readable_events(folder.path(), 3), all[3..6]);
+    assert_eq!(inspect::readable_events(folder.path(), 6), []);
+    change("DELETE FROM events WHERE first = 2");
+    assert_eq!(inspect::readable_events(folder.path(), 0), all[..2]);
+    assert_eq!(inspect::readable_events(&folder.path().join("none"), 0), []);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::OpenOptions;
 use std::net::TcpListener;
 use std::os::unix::fs::FileExt as _;
@@ -11,14 +12,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use node::client::NodeClient;
-use node::config::{PeerAddress, SiteEntry};
+use node::config::{NewLife, PeerAddress, SiteEntry};
 use node::control::Token;
 use node::control::api::{Phase, Status};
 use node::fleet::{Fleet, start_order};
 use node::journal::{Durability, inspect};
+use node::running::Running;
 use node::spawn::{SpawnError, SpawnOrder};
 use node::{NodeConfig, NodeProcess, exit};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, setrlimit};
 use scheduler::{Event, EventKind, JobId, JobSpec, SiteId, Span, Time, TimedJob};
 use tempfile::TempDir;
 
@@ -64,6 +66,43 @@ fn the_directory_of_a_version_with_another_format_is_refused_and_not_touched() {
     assert_eq!(status.code(), Some(i32::from(exit::JOURNAL_FOREIGN)), "{log}");
     assert!(log.contains("belongs to format 2 or older, and this node is of format 3; give it"), "{log}");
     assert_eq!(std::fs::read(one.journal()).unwrap(), before);
+}
+
+/// What was put back after others were told that it is lost is not gone on with.
+#[test]
+fn a_node_of_another_life_begins_with_nothing_and_takes_no_journal_from_before() {
+    let mut one = Alone::with(|config| {
+        (config.options.heartbeat, config.options.suspect_after) =
+            (Some(Span::from_secs(1)), Span::from_secs(9));
+        config.options.lease = Some(Span::from_secs(20));
+    });
+    one.start().stop(PATIENCE).unwrap();
+    let before = std::fs::read(one.journal()).unwrap();
+    let clock = start_order(10.0, Time::from_secs(500), Duration::ZERO);
+    one.config.new_life = Some(NewLife { journals_lost: 1, clock });
+    let (status, log) = one.refused(&one.config);
+    assert_eq!(status.code(), Some(i32::from(exit::JOURNAL_FOREIGN)), "{log}");
+    assert!(log.contains("belongs to journal number 1, and this node is of journal number 2"), "{log}");
+    assert_eq!(std::fs::read(one.journal()).unwrap(), before);
+
+    std::fs::rename(one.journal().parent().unwrap(), one.folder.path().join("away")).unwrap();
+    for restarts in 0..2 {
+        let process = one.start();
+        let status = process.client().status().unwrap();
+        assert_eq!(
+            (status.phase, status.restarts),
+            (Phase::Running, restarts),
+            "it has the clock of the others"
+        );
+        assert!(status.trace_time_us >= 500_000_000, "{}", status.trace_time_us);
+        kill(process);
+    }
+    let events = inspect::events(one.journal().parent().unwrap(), 0).unwrap();
+    assert!(events.iter().all(|event| event.at >= Time::from_secs(500)), "{events:?}");
+    let options = protocol::Options { lease: None, ..one.config.options };
+    let (status, log) = one.refused(&NodeConfig { options, ..one.config.clone() });
+    assert_eq!(status.code(), Some(i32::from(exit::INPUT)), "{log}");
+    assert!(log.contains("new_life needs a data directory, heartbeat and lease"), "{log}");
 }
 
 #[test]
@@ -179,6 +218,59 @@ fn all_events_are_there_after_a_restart_and_the_counters_go_on() {
     fleet.feed(&jobs(100..120), |_| SiteId(1)).unwrap();
     wait_until_finished(&mut fleet, 120);
     assert_eq!(ended(&client.events(0, 100_000).unwrap()), 120);
+}
+
+/// Its last events are known when it is back, and what was said of it meanwhile must not come before them.
+#[test]
+fn a_node_that_ends_after_a_look_is_known_until_the_look_before() {
+    let one = Alone::new();
+    let mut fleet = Fleet::spawn_each(&one.order(), &[one.config.clone(), one.other()]).unwrap();
+    fleet.wait_ready(PATIENCE).unwrap();
+    fleet.start(1000.0, Time::ZERO, Duration::ZERO).unwrap();
+    let look = |fleet: &mut Fleet| {
+        let statuses = fleet.statuses().unwrap();
+        Time::from_micros(statuses.iter().map(|status| status.trace_time_us).min().unwrap())
+    };
+    wait_until("the clocks run", || look(&mut fleet) > Time::ZERO);
+    assert!(fleet.known_until() < Time::ZERO, "nothing was fetched");
+    let first = look(&mut fleet);
+    fleet.take_events(&mut |_| {}).unwrap();
+    assert_eq!(fleet.known_until(), first);
+
+    wait_until("time goes on", || look(&mut fleet) > first);
+    signal(fleet.process_ids().next().unwrap(), Signal::KILL);
+    fleet.take_events(&mut |_| {}).unwrap_err();
+    assert_eq!(fleet.known_until(), first);
+
+    restart(&mut fleet);
+    let last = look(&mut fleet);
+    fleet.take_events(&mut |_| {}).unwrap();
+    assert_eq!(fleet.known_until(), last);
+}
+
+/// Whoever takes over the nodes of another coordinator tells each all its jobs once more. One that ends before it hears
+/// that leaves only those that it has not submitted, and each once.
+#[test]
+fn a_node_that_is_given_up_leaves_no_job_that_it_has_submitted() {
+    let one = Alone::new();
+    let mut fleet = Fleet::spawn_each(&one.order(), &[one.config.clone(), one.other()]).unwrap();
+    fleet.wait_ready(PATIENCE).unwrap();
+    let mut all = jobs(0..11);
+    // Five come at once, and the others after the test.
+    for job in &mut all[5..] {
+        job.spec.submit = Time::from_secs(1_000_000);
+    }
+    fleet.feed(&all[..10], |_| SiteId(1)).unwrap();
+    fleet.start(1000.0, Time::ZERO, Duration::ZERO).unwrap();
+    wait_until("five are submitted", || fleet.statuses().unwrap()[0].submitted == 5);
+    fleet.kill(SiteId(1)).unwrap();
+    fleet.hand_over([(SiteId(1), all.clone())].into());
+
+    let remains = fleet.give_up(SiteId(1), &mut |_| {}).unwrap();
+
+    let mut left: Vec<u64> = remains.arrivals.iter().map(|job| job.spec.id.0).collect();
+    left.sort_unstable();
+    assert_eq!(left, [6, 7, 8, 9, 10, 11], "the last it was never told of");
 }
 
 /// Whoever asks for them is told, and the site goes on.
@@ -324,6 +416,50 @@ fn an_order_that_cannot_be_kept_is_not_answered_as_done() {
         };
         assert!(answered.is_err(), "{name} was answered as done");
     }
+}
+
+/// Set for the half of the test that has no descriptors.
+const SCARCE: &str = "STEALGRID_TEST_SCARCE";
+
+/// Without descriptors nobody can tell whether a process runs: it is not taken for one that has ended, and whoever comes
+/// next can speak to it. In a process of its own, as the limit is that of all threads.
+#[test]
+fn a_node_that_cannot_be_looked_at_has_not_ended() {
+    let name = "a_node_that_cannot_be_looked_at_has_not_ended";
+    if std::env::var_os(SCARCE).is_some() {
+        return without_descriptors();
+    }
+    let program = std::env::current_exe().unwrap();
+    let status = Command::new(program).args(["--exact", name, "--nocapture"]).env(SCARCE, "1").status();
+    assert!(status.unwrap().success(), "the half without descriptors failed; see above");
+}
+
+fn without_descriptors() {
+    let one = Alone::new();
+    let order = one.order();
+    let mut fleet = Fleet::spawn_each(&order, &[one.config.clone(), one.other()]).unwrap();
+    fleet.wait_ready(PATIENCE).unwrap();
+    // As if another process had started them.
+    std::mem::forget(fleet);
+    let sites = ["site1", "site2"].map(String::from);
+    let adopted = Fleet::adopt(&order, &sites, &BTreeMap::new(), &BTreeSet::new(), false);
+    let mut fleet = adopted.unwrap().fleet;
+    let key = order.folder.join("grid.key");
+    assert!(key.exists());
+    let before = getrlimit(Resource::Nofile);
+    let limit = |current| setrlimit(Resource::Nofile, Rlimit { current, ..before }).unwrap();
+
+    limit(Some(3));
+    let restarted = fleet.restart_ended(true);
+    limit(before.current);
+    assert_eq!(restarted.unwrap().ended, []);
+
+    limit(Some(3));
+    drop(fleet);
+    limit(before.current);
+    let left = Running::all_in(&order.folder);
+    left.iter().for_each(|running| running.process.kill());
+    assert!(left.is_empty() || key.exists(), "nobody can speak to {left:?}");
 }
 
 /// Set for the half of the test that runs inside the namespace: the mounted folder.

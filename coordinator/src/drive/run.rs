@@ -703,6 +703,7 @@ impl Onlooker for Eyes<'_> {
         let now = statuses.iter().map(|status| status.trace_time_us).max().map(Time::from_micros);
         self.show(|live| {
             live.look(statuses, &away, orders.cuts());
+            live.hit(fleet.limits_hit());
             live.pass(now.unwrap_or(Time::ZERO));
             live.enter(if orders.is_paused() { Phase::Paused } else { Phase::Running });
         });

@@ -7,6 +7,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use analysis::SoFar;
 use node::control::api::Status;
+use node::fleet::Limit;
+use protocol::journal::restarts_of;
 use scheduler::{Event, EventKind, Grid, JobId, SiteId, Span, Threshold, Time, TimedJob};
 use serde::Serialize;
 
@@ -104,6 +106,8 @@ pub struct Live {
     failed: bool,
     /// Directed links that are cut, as nodes say; those of sites that are away as ordered.
     cuts: BTreeSet<(usize, usize)>,
+    /// How often each limit on beginnings of nodes was hit.
+    limits: BTreeMap<&'static str, u64>,
     version: u64,
 }
 
@@ -128,6 +132,8 @@ pub struct Figures {
     pub failed_checks: Vec<(Check, u64)>,
     /// Sites that are there, and those that are gone.
     pub sites: [u64; 2],
+    /// How often each limit on beginnings of nodes was hit, by its name.
+    pub limits: BTreeMap<&'static str, u64>,
 }
 
 #[derive(Clone, Debug)]
@@ -227,6 +233,7 @@ impl Live {
             audit: Audit::new(grid, jobs),
             failed: false,
             cuts: BTreeSet::new(),
+            limits: BTreeMap::new(),
             version: 1,
             grid: grid.clone(),
         }
@@ -298,6 +305,11 @@ impl Live {
         self.cuts = cuts;
     }
 
+    /// So often was each limit on beginnings of nodes hit so far.
+    pub fn hit(&mut self, limits: impl Iterator<Item = (Limit, u64)>) {
+        self.limits.extend(limits.map(|(limit, hits)| (limit.name(), hits)));
+    }
+
     /// An order was carried out.
     pub fn ordered(&mut self, given: &Given) {
         given.job.iter().for_each(|job| self.audit.add(job));
@@ -353,12 +365,11 @@ impl Live {
                 self.so_far.ended(job, at);
             }
             EventKind::Interrupted { job, killed, .. } => {
-                self.stop(here, job, at);
                 if killed {
+                    self.stop(here, job, at);
                     self.so_far.given_up(job, at);
                 } else {
-                    self.so_far.interrupted(job);
-                    self.wait(here, job);
+                    self.interrupt(here, job, at);
                 }
             }
             EventKind::Ended { how } => {
@@ -370,9 +381,15 @@ impl Live {
                 self.say(format!("{} is there ({})", self.name(site), how.name()));
             }
             EventKind::Dismissed {} => self.say(format!("{} is told to leave", self.name(site))),
-            EventKind::Recovered { .. } => {
+            EventKind::Recovered { life, .. } => {
                 self.set_up(site, true);
-                self.say(format!("{} goes on with its journal", self.name(site)));
+                let has_forgotten = restarts_of(life) == 0;
+                if has_forgotten {
+                    let executed: Vec<JobId> = self.sites[here].running.keys().copied().collect();
+                    executed.into_iter().for_each(|job| self.interrupt(here, job, at));
+                }
+                let how = if has_forgotten { "begins without its" } else { "goes on with its" };
+                self.say(format!("{} {how} journal", self.name(site)));
             }
             EventKind::Gone { peer } => {
                 self.set_up(peer, false);
@@ -455,6 +472,13 @@ impl Live {
         true
     }
 
+    /// A job that ran waits again.
+    fn interrupt(&mut self, site: usize, job: JobId, at: Time) {
+        self.stop(site, job, at);
+        self.so_far.interrupted(job);
+        self.wait(site, job);
+    }
+
     /// Grows with every change.
     pub fn version(&self) -> u64 {
         self.version
@@ -475,6 +499,7 @@ impl Live {
             events: self.events,
             failed_checks: self.audit.failed().collect(),
             sites: [there, self.sites.len() as u64 - there],
+            limits: self.limits.clone(),
         }
     }
 
@@ -717,11 +742,17 @@ mod tests {
         let frame = live.frame();
         assert!(frame.sites[0].up);
         assert_eq!((frame.sites[0].busy, frame.jobs), (0, [1, 0, 0]));
+        // It says nothing of them if its journal is lost.
+        live.observe(&at(9, EventKind::Started { job, processors, hops: 0 }));
+        let life = protocol::journal::LIVES_PER_JOURNAL;
+        live.observe(&at(10, EventKind::Recovered { life, waiting: 0, running: 0, out: 0 }));
+        let frame = live.frame();
+        assert_eq!((frame.sites[0].busy, frame.jobs), (0, [1, 0, 0]));
         for number in 0..200 {
             live.say(number.to_string());
         }
         let frame = live.frame();
-        assert_eq!((frame.words.len(), frame.words_from), (WORDS_KEPT, 202 - WORDS_KEPT as u64));
+        assert_eq!((frame.words.len(), frame.words_from), (WORDS_KEPT, 203 - WORDS_KEPT as u64));
         live.observe(&Event { site: SiteId(9), ..at(10, submitted) });
     }
 }

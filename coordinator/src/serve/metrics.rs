@@ -3,10 +3,12 @@
 //! The registry is made anew for each answer from [`Figures`], which come from the state of the page: both say the
 //! same. Every label set is closed and there from the beginning. What single sites count they serve themselves.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
+use node::fleet::Limit;
 use node::metrics::register;
 use prometheus::{Gauge, GaugeVec, IntCounter, IntCounterVec, IntGaugeVec, Opts, Registry, TextEncoder};
 use scheduler::{Span, Time};
@@ -21,7 +23,7 @@ const JOBS: [&str; 4] = ["waiting", "running", "ended", "given_up"];
 const SITES: [&str; 2] = ["there", "gone"];
 
 /// Why requests are turned away at the door, whatever they ask.
-const DOOR: [&str; 5] = ["connections", "head_time", "body_bytes", "body_time", "host"];
+const DOOR: [&str; 6] = ["connections", "head_time", "body_bytes", "body_time", "host", "unread"];
 
 /// What became of requests to the server.
 #[derive(Clone, Copy, Debug, Default)]
@@ -44,6 +46,7 @@ impl Requests {
                 turned.bodies_long(),
                 turned.bodies_slow(),
                 shown.hosts.refused(),
+                turned.unread(),
             ],
         }
     }
@@ -119,6 +122,15 @@ fn of_run(about: &About, figures: &Figures, requests: &Requests, paused: bool) -
          first submission. Not a number while there is nothing to compare.",
         figures.ratio.unwrap_or(f64::NAN),
     );
+    let limits = Opts::new(
+        "stealgrid_run_limit_hits_total",
+        "How often a node was not started again because a limit was reached.",
+    );
+    let limits = register(r, IntCounterVec::new(limits, &["limit"]));
+    for limit in Limit::ALL {
+        let hits = figures.limits.get(limit.name()).copied().unwrap_or(0);
+        limits.with_label_values(&[limit.name()]).inc_by(hits);
+    }
     gauge(
         "stealgrid_run_lower_bound_seconds",
         "No schedule of the jobs submitted so far is shorter, in trace time, counted from the first submission.",
@@ -176,6 +188,7 @@ pub fn described() -> Vec<node::metrics::Described> {
         events: 0,
         failed_checks: Check::ALL.map(|check| (check, 0)).to_vec(),
         sites: [0; SITES.len()],
+        limits: BTreeMap::new(),
     };
     node::metrics::described(&of_run(&About::default(), &figures, &Requests::default(), false).gather())
 }
@@ -209,6 +222,7 @@ mod tests {
             events: 11,
             failed_checks: Check::ALL.map(|check| (check, u64::from(check == Check::Capacity))).to_vec(),
             sites: [5, 6],
+            limits: [("restarts", 7)].into(),
         }
     }
 
@@ -232,6 +246,11 @@ stealgrid_run_jobs{state="ended",run="a \"run\""} 3
 stealgrid_run_jobs{state="given_up",run="a \"run\""} 4
 stealgrid_run_jobs{state="running",run="a \"run\""} 2
 stealgrid_run_jobs{state="waiting",run="a \"run\""} 1
+# HELP stealgrid_run_limit_hits_total How often a node was not started again because a limit was reached.
+# TYPE stealgrid_run_limit_hits_total counter
+stealgrid_run_limit_hits_total{limit="beginnings",run="a \"run\""} 0
+stealgrid_run_limit_hits_total{limit="journals",run="a \"run\""} 0
+stealgrid_run_limit_hits_total{limit="restarts",run="a \"run\""} 7
 # HELP stealgrid_run_lower_bound_seconds No schedule of the jobs submitted so far is shorter, in trace time, counted from the first submission.
 # TYPE stealgrid_run_lower_bound_seconds gauge
 stealgrid_run_lower_bound_seconds{run="a \"run\""} 80
@@ -255,6 +274,7 @@ stealgrid_run_requests_refused_total{reason="body_time",run="a \"run\""} 4
 stealgrid_run_requests_refused_total{reason="connections",run="a \"run\""} 1
 stealgrid_run_requests_refused_total{reason="head_time",run="a \"run\""} 2
 stealgrid_run_requests_refused_total{reason="host",run="a \"run\""} 5
+stealgrid_run_requests_refused_total{reason="unread",run="a \"run\""} 6
 # HELP stealgrid_run_sites Sites of the run, by whether they are believed to be there.
 # TYPE stealgrid_run_sites gauge
 stealgrid_run_sites{state="gone",run="a \"run\""} 6
@@ -273,7 +293,7 @@ stealgrid_run_trace_time_seconds{run="a \"run\""} 72
 # TYPE stealgrid_run_violations_total counter
 "#;
         let requests =
-            Requests { orders: [9, 8, 7, 6, 5, 4, 3, 2], pages_refused: 12, door: [1, 2, 3, 4, 5] };
+            Requests { orders: [9, 8, 7, 6, 5, 4, 3, 2], pages_refused: 12, door: [1, 2, 3, 4, 5, 6] };
         let page = page(&of_run(&about(), &figures(), &requests, false));
         let (start, violations) = page.split_at(expected.len().min(page.len()));
         assert_eq!(start, expected);

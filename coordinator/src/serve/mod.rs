@@ -21,6 +21,7 @@ pub mod orders;
 mod page;
 pub mod replay;
 
+use std::io;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -37,7 +38,7 @@ use node::http::hosts::Hosts;
 use node::http::{self, Turned};
 use rustix::process::{Resource, getrlimit};
 use serde::Serialize;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::{Semaphore, oneshot};
 
 use self::live::Live;
@@ -54,6 +55,13 @@ const CONNECTIONS_MIN: usize = 8;
 pub const LISTENERS_MAX: usize = 64;
 /// For the head of a request, for its body, and for a connection without either: as at nodes.
 pub const REQUEST_PATIENCE: Duration = Duration::from_secs(30);
+/// For taking something of what it is sent, once the buffers are full, before whoever looks on loses its place.
+pub const READ_PATIENCE: Duration = Duration::from_secs(30);
+/// Bytes of a connection that the system holds for whoever does not read; it takes twice as many. Some hundred pictures of
+/// a small run; with the system's own choice of megabytes it would not be noticed for minutes that nobody reads.
+const SEND_BUFFER: u32 = 64 * 1024;
+/// Connections that may wait to be accepted: what the standard library and Tokio choose.
+const BACKLOG: u32 = 1024;
 /// How long the end of a server waits for whoever does not read what is sent, or has not asked to the end.
 const CLOSE_PATIENCE: Duration = Duration::from_secs(2);
 
@@ -193,13 +201,29 @@ fn connections_max() -> usize {
     usize::try_from(files).unwrap_or(usize::MAX).clamp(CONNECTIONS_MIN, CONNECTIONS_MAX)
 }
 
+/// Listens with buffers that are small for what is sent, which its connections inherit.
+async fn listen(address: &str) -> io::Result<TcpListener> {
+    let mut failed = None;
+    for address in tokio::net::lookup_host(address).await? {
+        let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+        // As the standard library: a server that has just ended is no obstacle.
+        socket.set_reuseaddr(true)?;
+        socket.set_send_buffer_size(SEND_BUFFER)?;
+        match socket.bind(address).and_then(|()| socket.listen(BACKLOG)) {
+            Ok(listener) => return Ok(listener),
+            Err(error) => failed = Some(error),
+        }
+    }
+    Err(failed.unwrap_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "no such address")))
+}
+
 impl Server {
     /// Listens, and serves from then on; `more` beside its own pages, and orders go to the desk.
     ///
     /// # Errors
     /// If the address cannot be listened on.
     pub fn start(place: &Place, more: Router, desk: Option<Arc<Desk>>) -> anyhow::Result<Server> {
-        Server::of(place, more, Shown::new(None, desk, &place.hosts))
+        Server::of(place, more, Shown::new(None, desk, &place.hosts), READ_PATIENCE)
     }
 
     /// The same for a run that has ended and is shown again.
@@ -207,10 +231,10 @@ impl Server {
     /// # Errors
     /// If the address cannot be listened on.
     pub fn replaying(place: &Place, replay: Arc<Replay>) -> anyhow::Result<Server> {
-        Server::of(place, Router::new(), Shown::new(Some(replay), None, &place.hosts))
+        Server::of(place, Router::new(), Shown::new(Some(replay), None, &place.hosts), READ_PATIENCE)
     }
 
-    fn of(place: &Place, more: Router, shown: Shown) -> anyhow::Result<Server> {
+    fn of(place: &Place, more: Router, shown: Shown, unread: Duration) -> anyhow::Result<Server> {
         let (address, shown) = (&place.address, Arc::new(shown));
         let pages = page::routes()
             .route("/healthz", get(|| async { "ok\n" }))
@@ -223,7 +247,7 @@ impl Server {
             .enable_all()
             .build()
             .context("failed to start a server")?;
-        let listener = runtime.block_on(TcpListener::bind(address)).with_context(|| {
+        let listener = runtime.block_on(listen(address)).with_context(|| {
             format!(
                 "failed to listen on {address} (--serve); write an address of this machine with a free port, as in \
                  127.0.0.1:8080"
@@ -231,7 +255,8 @@ impl Server {
         })?;
         let bound = listener.local_addr().context("failed to start a server")?;
         let (stop, stopped) = oneshot::channel::<()>();
-        let limits = http::Limits { connections: connections_max(), request: REQUEST_PATIENCE };
+        let limits =
+            http::Limits { connections: connections_max(), request: REQUEST_PATIENCE, unread: Some(unread) };
         let turned = Arc::clone(&shown.turned);
         let served = async move {
             let (told, closing) = oneshot::channel::<()>();
@@ -310,7 +335,19 @@ mod tests {
     use std::io::{Read as _, Write as _};
     use std::net::TcpStream;
 
+    use scheduler::{Grid, Threshold, Time};
+
+    use super::live::{About, AboutSite};
     use super::*;
+
+    /// A page that looks on, and how it was answered.
+    fn look_on(server: &Server) -> (TcpStream, String) {
+        let mut stream = TcpStream::connect(server.address()).unwrap();
+        write!(stream, "GET /live HTTP/1.1\r\nhost: here\r\n\r\n").unwrap();
+        let mut start = [0; 12];
+        stream.read_exact(&mut start).unwrap();
+        (stream, String::from_utf8_lossy(&start).into_owned())
+    }
 
     fn here() -> Place {
         Place::new("127.0.0.1:0", &[])
@@ -341,19 +378,34 @@ mod tests {
     #[test]
     fn pages_that_are_too_many_are_refused_and_counted() {
         let server = Server::start(&here(), Router::new(), None).unwrap();
-        let look_on = || {
-            let mut stream = TcpStream::connect(server.address()).unwrap();
-            write!(stream, "GET /live HTTP/1.1\r\nhost: here\r\n\r\n").unwrap();
-            let mut start = [0; 12];
-            stream.read_exact(&mut start).unwrap();
-            (stream, String::from_utf8_lossy(&start).into_owned())
-        };
-        let pages: Vec<_> = (0..LISTENERS_MAX).map(|_| look_on()).collect();
+        let pages: Vec<_> = (0..LISTENERS_MAX).map(|_| look_on(&server)).collect();
         assert!(pages.iter().all(|(_, start)| start == "HTTP/1.1 200"));
         let refused = || server.shown.pages_refused.load(Ordering::Relaxed);
         assert_eq!(refused(), 0);
-        assert_eq!(look_on().1, "HTTP/1.1 503");
+        assert_eq!(look_on(&server).1, "HTTP/1.1 503");
         assert_eq!(refused(), 1);
+    }
+
+    /// They hold all places; then each loses its own.
+    #[test]
+    fn pages_that_never_read_lose_their_places() {
+        let grid = Grid::of_sizes(&[4; 4000]).unwrap();
+        let shown = Shown::new(None, None, &here().hosts);
+        let server = Server::of(&here(), Router::new(), shown, Duration::from_millis(200)).unwrap();
+        let about = About { sites: AboutSite::all(&grid), ..About::default() };
+        server.shown.set_live(Live::new(about, &grid, Threshold::HALF, &[]));
+        let _pages: Vec<_> = (0..LISTENERS_MAX).map(|_| look_on(&server)).collect();
+        let deadline = std::time::Instant::now() + Duration::from_secs(300);
+        let mut seconds = 0;
+        while server.shown.turned.unread() < LISTENERS_MAX as u64 {
+            assert!(std::time::Instant::now() < deadline, "{} lost it", server.shown.turned.unread());
+            // Something to tell, of a picture that is larger than the buffers.
+            seconds += 1;
+            server.shown.change(|live| live.pass(Time::from_secs(seconds)));
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        assert_eq!(look_on(&server).1, "HTTP/1.1 200");
+        assert!(get(&server, "/metrics").contains("{reason=\"unread\",run="), "it is not counted");
     }
 
     #[test]

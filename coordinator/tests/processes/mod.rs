@@ -7,6 +7,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
+use node::client::NodeClient;
+use node::control::Token;
+use node::control::api::Status;
+use node::running::Running;
 use rustix::process::{Pid, Signal};
 
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_stealgrid");
@@ -47,13 +51,25 @@ impl Run {
         Run { child: Some(command.spawn().unwrap()), folder: folder.to_path_buf() }
     }
 
-    /// Starts a run that takes a minute, and returns when the clocks of all nodes run and some jobs have started.
+    /// Starts a run that takes a minute, and returns when the clocks of all nodes run.
     pub(crate) fn started(folder: &Path) -> Run {
         let mut run = Run::start(folder, &["--clock", "scaled:10"]);
         run.wait_for_logs(&["site1", "site2", "site3"], "start is ordered");
-        // The start is ahead by some hundred milliseconds, and the first look at events as well.
+        // The start is ahead by some hundred milliseconds. Without journals nodes leave no word where they can be asked.
         std::thread::sleep(Duration::from_secs(1));
         run
+    }
+
+    /// Waits until so many nodes answer, and what they say of themselves is as wanted. Only of nodes with journals that are
+    /// started here.
+    pub(crate) fn wait_for_nodes(&mut self, count: usize, wanted: impl Fn(&[Status]) -> bool) {
+        let nodes = self.folder.join("out/nodes");
+        let deadline = Instant::now() + PATIENCE;
+        while !statuses(&nodes).is_some_and(|nodes| nodes.len() == count && wanted(&nodes)) {
+            assert!(Instant::now() < deadline, "{:#?}: {}", statuses(&nodes), self.output());
+            assert_eq!(self.child.as_mut().unwrap().try_wait().unwrap(), None, "{}", self.output());
+            std::thread::sleep(Duration::from_millis(20));
+        }
     }
 
     /// Waits until the logs of these nodes have these words.
@@ -114,6 +130,13 @@ impl Run {
     pub(crate) fn output(&self) -> String {
         ["stdout", "stderr"].map(|name| read(&self.folder.join(name))).concat()
     }
+}
+
+/// What the nodes that left word in this directory say of themselves; none if one of them does not answer.
+pub(crate) fn statuses(nodes: &Path) -> Option<Vec<Status>> {
+    let token = Token::read(&nodes.join("control.token")).ok()?;
+    let running = Running::all_in(nodes);
+    running.iter().map(|node| NodeClient::new(&node.ready.http, Some(token.clone())).status().ok()).collect()
 }
 
 /// The run is complete and lies among its simulations; or the machine was too busy to say, which these tests cannot

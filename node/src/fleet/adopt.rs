@@ -1,14 +1,14 @@
 //! Taking over the nodes of a coordinator that has ended: those that still run as they are, the others by starting them
 //! again with their journals.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Instant;
 
 use rustix::process::Signal;
 use scheduler::SiteId;
 
-use super::outages::signal;
+use super::outages::{events_of_lost_journals, signal};
 use super::restarts::Awaited;
 use super::secrets::Secrets;
 use super::{END_PATIENCE, END_POLL, Fleet, FleetError, Member, Source, Whereabouts};
@@ -27,13 +27,18 @@ pub struct Adopted {
     pub started: Vec<String>,
     /// What sites that never come back have left, with all their events.
     pub remains: BTreeMap<SiteId, Remains>,
+    /// Sites that never come back and whose journals cannot be read to the end, so that not all their events are known.
+    pub forgotten: BTreeSet<SiteId>,
+    /// Sites that were given up with their journals, and whose journals are whole now.
+    pub put_back: BTreeSet<SiteId>,
 }
 
 impl Fleet {
     /// Takes over the nodes of these sites, in the order of the grid, which another coordinator has started in the
     /// order's folder and left. Those that are `away` are not started again; one that is down and runs was begun and is
-    /// up, and one that stood still goes on. If the caller `may_lose` sites, one whose journal is damaged or missing is told by
-    /// [`Fleet::restart_ended`]. Call it on a thread that lives as long as the fleet.
+    /// up, and one that stood still goes on. Sites that are `lost` were given up with their journals: whatever is there now
+    /// says what they did, and no more what they have. If the caller `may_lose` sites, one whose journal is damaged or
+    /// missing is told by [`Fleet::restart_ended`]. Call it on a thread that lives as long as the fleet.
     ///
     /// # Errors
     /// If a node cannot be read about, or ends because it cannot go on. Those that ran are left alone, and can be taken
@@ -42,6 +47,7 @@ impl Fleet {
         order: &SpawnOrder,
         sites: &[String],
         away: &BTreeMap<SiteId, Whereabouts>,
+        lost: &BTreeSet<SiteId>,
         may_lose: bool,
     ) -> Result<Adopted, FleetError> {
         let mut configs = Vec::with_capacity(sites.len());
@@ -57,7 +63,8 @@ impl Fleet {
             secrets = Secrets::share(&order.folder, &mut configs)?;
         }
         let (mut nodes, mut started) = (Vec::with_capacity(sites.len()), Vec::new());
-        let mut left = BTreeMap::new();
+        let mut remains = BTreeMap::new();
+        let (mut forgotten, mut put_back) = (BTreeSet::new(), BTreeSet::new());
         for (config, site) in configs.into_iter().zip(sites) {
             let whereabouts = away.get(&config.site).copied().unwrap_or_default();
             let process = match running(&config) {
@@ -67,23 +74,19 @@ impl Fleet {
                     process
                 }
                 None if matches!(whereabouts, Whereabouts::Down | Whereabouts::Gone) => {
-                    let is_gone = whereabouts == Whereabouts::Gone;
-                    match absent(order, &config, whereabouts) {
-                        Ok((member, remains)) => {
-                            if is_gone {
-                                left.insert(member.config.site, remains);
-                            }
-                            nodes.push(member);
-                        }
-                        Err(error) if is_gone && error.is_about_a_journal() => {
-                            let awaited = None;
-                            nodes.push(absent_with(order, config, whereabouts, awaited)?);
-                        }
-                        Err(error) => return Err(error),
+                    let (site, is_gone) = (config.site, whereabouts == Whereabouts::Gone);
+                    let may_be_unreadable = is_gone || may_lose;
+                    let (member, left) = absent(order, config, whereabouts, may_be_unreadable)?;
+                    nodes.push(member);
+                    match left {
+                        _ if !is_gone => {}
+                        None => drop(forgotten.insert(site)),
+                        Some(_) if lost.contains(&site) => drop(put_back.insert(site)),
+                        Some(left) => drop(remains.insert(site, left)),
                     }
                     continue;
                 }
-                None => match start_again(order, &config) {
+                None => match start_again(order, &config, false) {
                     Ok((process, true)) => {
                         started.push(site.clone());
                         process
@@ -102,8 +105,15 @@ impl Fleet {
             };
             nodes.push(Member::new(config, process));
         }
+        for node in &mut nodes {
+            let before = events_of_lost_journals(&node.config);
+            if let Some(left) = remains.get_mut(&node.config.site) {
+                left.events.splice(0..0, before.iter().copied());
+            }
+            node.unfetched.splice(0..0, before);
+        }
         let source = Source::Spawned(order.clone());
-        let mut fleet = Fleet { source, nodes, quiet_before: None, secrets };
+        let mut fleet = Fleet { source, nodes, quiet_before: None, limits_hit: BTreeMap::new(), secrets };
         // Those that were started again may listen elsewhere. One that has ended since is found by who looks at the nodes.
         if let Err(error) = fleet.introduce() {
             tracing::warn!(%error, "not all nodes were told where the others are; they look for each other");
@@ -112,23 +122,30 @@ impl Fleet {
         if !nobody {
             fleet.secrets = Secrets::of(&order.folder);
         }
-        Ok(Adopted { fleet, started, remains: left })
+        Ok(Adopted { fleet, started, remains, forgotten, put_back })
     }
 }
 
-/// A node that has ended and is not started again now, with its events, and what it has left.
+/// A node that has ended and is not started again now, with its events, and what it has left. If its journal
+/// `may_be_unreadable`, with those events that can be read, and nothing else.
 fn absent(
     order: &SpawnOrder,
-    config: &NodeConfig,
+    config: NodeConfig,
     whereabouts: Whereabouts,
-) -> Result<(Member, Remains), FleetError> {
-    let name = crate::spawn::name_of(config);
-    let dir = config.data_dir.as_deref().unwrap_or(Path::new(""));
-    let remains =
-        inspect::remains(dir, 0).map_err(|error| FleetError::Remains { name: name.clone(), error })?;
-    let mut member = absent_with(order, config.clone(), whereabouts, None)?;
-    member.next_event = remains.events.len() as u64;
-    member.unfetched.clone_from(&remains.events);
+    may_be_unreadable: bool,
+) -> Result<(Member, Option<Remains>), FleetError> {
+    let name = crate::spawn::name_of(&config);
+    let dir = config.data_dir.clone().unwrap_or_default();
+    let (events, remains) = match inspect::remains(&dir, 0) {
+        Ok(remains) => (remains.events.clone(), Some(remains)),
+        Err(error) if may_be_unreadable && error.is_for_good() => (inspect::readable_events(&dir, 0), None),
+        Err(error) => return Err(FleetError::Remains { name, error }),
+    };
+    let mut member = absent_with(order, config, whereabouts, None)?;
+    member.next_event = events.len() as u64;
+    // What is known of the others is held back until this one is back, as by the coordinator before.
+    member.known_until = events.last().map_or(member.known_until, |last| last.at);
+    member.unfetched = events;
     Ok((member, remains))
 }
 
@@ -154,6 +171,10 @@ pub fn end_all(folder: &Path) {
     for running in Running::all_in(folder) {
         running.process.kill();
     }
+    let deadline = Instant::now() + END_PATIENCE;
+    while Running::may_be_any_in(folder) && Instant::now() < deadline {
+        std::thread::sleep(END_POLL);
+    }
     drop(Secrets::of(folder));
 }
 
@@ -161,15 +182,16 @@ fn running(config: &NodeConfig) -> Option<Running> {
     config.data_dir.as_deref().and_then(Running::of)
 }
 
-/// Starts a node that has ended, and says so; or takes over the one that its coordinator started just before it ended
+/// Starts a node that has ended, with its journal unless it begins `anew`, and says so; or takes over the one that its coordinator started just before it ended
 /// itself, and that was not up yet.
 pub(super) fn start_again(
     order: &SpawnOrder,
     config: &NodeConfig,
+    anew: bool,
 ) -> Result<(NodeProcess, bool), FleetError> {
     let journal = inspect::file(config.data_dir.as_deref().unwrap_or(Path::new("")));
     // Any other error is one that the node finds, too.
-    if matches!(journal.try_exists(), Ok(false)) {
+    if !anew && matches!(journal.try_exists(), Ok(false)) {
         return Err(FleetError::JournalMissing { name: crate::spawn::name_of(config), path: journal });
     }
     let deadline = Instant::now() + END_PATIENCE;

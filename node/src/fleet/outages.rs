@@ -2,17 +2,23 @@
 //! answers, and what they said last stands.
 
 use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
 use protocol::Durable;
 use rustix::process::{Pid, Signal, kill_process};
 use scheduler::{Event, SiteId, Time, TimedJob};
 
-use super::restarts::Awaited;
+use super::restarts::{Awaited, Limit};
 use super::{Fleet, FleetError, Member, Source};
 use crate::clock::StartOrder;
+use crate::config::{NewLife, NodeConfig};
 use crate::control::api::{Adoption, LinksOrder};
+use crate::journal::JournalError;
 use crate::journal::inspect::{self, Remains, remains};
+use crate::private;
 use crate::spawn::NodeProcess;
 
 /// Whether a node is expected to answer.
@@ -27,6 +33,39 @@ pub enum Whereabouts {
     Down,
     /// It never comes back.
     Gone,
+}
+
+/// How many journals the site of a node has lost.
+fn lost_by(config: &NodeConfig) -> u32 {
+    config.new_life.map_or(0, |new| new.journals_lost)
+}
+
+/// Where the journal of a node is kept that was the so-many-th to be lost: in the data directory, which may be where a file
+/// system is mounted.
+fn aside(dir: &Path, number: u32) -> PathBuf {
+    dir.join(format!("lost-{number}"))
+}
+
+/// The events of a site from before it began with the journal that it has, where they can be read.
+pub(super) fn events_of_lost_journals(config: &NodeConfig) -> Vec<Event> {
+    (1..=lost_by(config)).flat_map(|number| lost_events(config, number, 0)).collect()
+}
+
+/// The events of a journal that was lost, from a number on.
+fn lost_events(config: &NodeConfig, number: u32, from: u64) -> Vec<Event> {
+    let dir = aside(config.data_dir.as_deref().unwrap_or(Path::new("")), number);
+    events_of_journal(config, &dir, number - 1, from)
+}
+
+/// The events of the journal in a directory, from a number on, as far as they can be read; none if it is not that of the
+/// site after so many lost ones, such as one that was put back.
+fn events_of_journal(config: &NodeConfig, dir: &Path, lost_before: u32, from: u64) -> Vec<Event> {
+    match inspect::whose(dir) {
+        Some(whose) if whose == (config.run.clone(), config.site, lost_before) => {
+            inspect::readable_events(dir, from)
+        }
+        _ => Vec::new(),
+    }
 }
 
 impl Fleet {
@@ -141,11 +180,14 @@ impl Fleet {
         let Some(dir) = dir else {
             return Err(FleetError::BadEnd { name, how: "it kept no journal here".to_string() });
         };
+        node.unfetched.drain(..).for_each(&mut *sink);
         let read = remains(dir, node.next_event);
         let mut remains = read.map_err(|error| FleetError::Remains { name, error })?;
         node.next_event += remains.events.len() as u64;
         remains.events.drain(..).for_each(sink);
-        remains.arrivals.extend(node.pending.drain(..));
+        // What it was about to be told it may have been told before, by another coordinator or with an answer that was lost.
+        let never_told = node.pending.drain(..).filter(|job| !remains.handed_over.contains(&job.spec.id));
+        remains.arrivals.extend(never_told);
         node.awaited = None;
         node.whereabouts = Whereabouts::Gone;
         Ok(remains)
@@ -156,19 +198,121 @@ impl Fleet {
     pub fn write_off(&mut self, site: SiteId, sink: &mut impl FnMut(Event)) {
         let here = matches!(self.source, Source::Spawned(_));
         let node = &mut self.nodes[site.index()];
-        if here && let Err(error) = node.read_events(sink) {
-            tracing::warn!(%error, "the last events of a site are lost with its journal");
+        node.unfetched.drain(..).for_each(&mut *sink);
+        if let Some(dir) = node.config.data_dir.as_ref().filter(|_| here) {
+            let events = events_of_journal(&node.config, dir, lost_by(&node.config), node.next_event);
+            node.next_event += events.len() as u64;
+            events.into_iter().for_each(sink);
         }
         node.pending.clear();
         node.awaited = None;
         node.whereabouts = Whereabouts::Gone;
     }
 
-    /// What all sites have written down whose journals are on this machine and can be read, as of now.
-    pub fn journals(&self) -> BTreeMap<SiteId, Durable> {
-        let dirs =
-            self.nodes.iter().filter_map(|node| Some((node.config.site, node.config.data_dir.as_deref()?)));
-        dirs.filter_map(|(site, dir)| Some((site, inspect::durable(dir).ok()?))).collect()
+    /// Why the journal of a node cannot be read, here and for good; none if it can.
+    pub fn lost_journal(&self, site: SiteId) -> Option<JournalError> {
+        let node = &self.nodes[site.index()];
+        let dir = node.config.data_dir.as_ref().filter(|_| matches!(self.source, Source::Spawned(_)))?;
+        remains(dir, node.next_event).err().filter(JournalError::is_for_good)
+    }
+
+    /// Whether a site whose journal cannot be read may begin again without it: its node is started here, and it has not lost
+    /// so many that another could not be told apart, which is counted.
+    pub fn may_begin_anew(&mut self, site: SiteId) -> bool {
+        if !matches!(self.source, Source::Spawned(_)) {
+            return false;
+        }
+        let may = lost_by(&self.nodes[site.index()].config) < Limit::Journals.most();
+        if !may {
+            *self.limits_hit.entry(Limit::Journals).or_default() += 1;
+        }
+        may
+    }
+
+    /// Moves aside what there is of the journal of a node that has ended and cannot go on with it.
+    ///
+    /// # Errors
+    /// If that fails. What was moved is not moved again.
+    pub fn set_journal_aside(&mut self, site: SiteId) -> io::Result<()> {
+        let config = &self.nodes[site.index()].config;
+        let dir = config.data_dir.clone().unwrap_or_default();
+        let entries = match fs::read_dir(&dir) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            entries => entries?,
+        };
+        let Some(_lock) = inspect::lock(&dir)? else {
+            return Err(io::Error::other(format!("{} is in use by another node", dir.display())));
+        };
+        let mut files = Vec::new();
+        for entry in entries {
+            let entry = entry?;
+            if !entry.file_type()?.is_dir() {
+                files.push(entry.path());
+            }
+        }
+        // The journal first: without it whatever is left is no journal. What says how long it was comes last.
+        files.sort_by_key(|file| (*file != inspect::file(&dir), inspect::is_lock(file)));
+        let aside = aside(&dir, lost_by(config) + 1);
+        private::make_folder(&aside)?;
+        for file in files {
+            let name = file.file_name().unwrap_or_default();
+            fs::rename(&file, aside.join(name))?;
+        }
+        Ok(())
+    }
+
+    /// Has a site whose journal was set aside begin again without it, with the trace clock that the others have: at the next
+    /// [`Fleet::restart_ended`]. What was for the site is lost, but for what the caller knows of. Passes on the events that
+    /// were not fetched, where these can be read.
+    pub fn begin_anew(&mut self, site: SiteId, clock: &StartOrder, sink: &mut impl FnMut(Event)) {
+        let node = &mut self.nodes[site.index()];
+        node.unfetched.drain(..).for_each(&mut *sink);
+        let journals_lost = lost_by(&node.config) + 1;
+        lost_events(&node.config, journals_lost, node.next_event).into_iter().for_each(sink);
+        node.config.new_life = Some(NewLife { journals_lost, clock: *clock });
+        node.next_event = 0;
+        node.pending.clear();
+        node.whereabouts = Whereabouts::Down;
+        node.begins_anew = true;
+        node.awaited = Some(Awaited::new());
+    }
+
+    /// Passes on the events that were not fetched of nodes that do not answer now and may be back, from their journals, as
+    /// far as these can be read.
+    ///
+    /// # Errors
+    /// If one cannot be read, and may be the next time.
+    pub fn read_events_of_absent(&mut self, sink: &mut impl FnMut(Event)) -> Result<(), JournalError> {
+        for node in &mut self.nodes {
+            let absent = matches!(node.whereabouts, Whereabouts::Down | Whereabouts::Paused);
+            if !absent || node.begins_anew || node.config.data_dir.is_none() {
+                continue;
+            }
+            node.unfetched.drain(..).for_each(&mut *sink);
+            match node.read_events(sink) {
+                Err(error) if !error.is_for_good() => return Err(error),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// What sites have written down whose journals are on this machine, as of now, but for those that are damaged or
+    /// missing.
+    ///
+    /// # Errors
+    /// If one cannot be read for another reason, and may be the next time.
+    pub fn journals(&self) -> Result<BTreeMap<SiteId, Durable>, JournalError> {
+        let mut journals = BTreeMap::new();
+        for node in &self.nodes {
+            let Some(dir) = node.config.data_dir.as_deref() else { continue };
+            match inspect::durable(dir) {
+                Ok(durable) => drop(journals.insert(node.config.site, durable)),
+                Err(error) if error.is_for_good() => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(journals)
     }
 
     /// Has these sites submit these jobs, each when it is time.

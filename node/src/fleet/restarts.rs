@@ -4,6 +4,7 @@
 
 use std::time::{Duration, Instant};
 
+use protocol::journal::JOURNALS_MAX;
 use scheduler::SiteId;
 
 use super::{Fleet, FleetError, Member, Source, Whereabouts, adopt};
@@ -12,11 +13,45 @@ use crate::exit;
 use crate::network::Discovery;
 use crate::spawn::{End, NodeProcess, SpawnError};
 
-/// How often one node is started again before the run is given up: it ends each time for a reason of its own.
+/// How often the node of one site is started again: it ends each time for a reason of its own.
 pub const RESTARTS_MAX: u32 = 1000;
 
 /// How often in a row a node may end before it is up: with the pauses in between that takes more than three minutes.
 pub const BEGINNINGS_MAX: u32 = 100;
+
+/// A limit on how often nodes begin again. Beyond it the node of a site has ended for good.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Limit {
+    /// [`RESTARTS_MAX`].
+    Restarts,
+    /// [`BEGINNINGS_MAX`].
+    Beginnings,
+    /// [`JOURNALS_MAX`], less the first.
+    Journals,
+}
+
+impl Limit {
+    /// All of them, in the order of their names.
+    pub const ALL: [Limit; 3] = [Limit::Beginnings, Limit::Journals, Limit::Restarts];
+
+    /// The name in metric labels.
+    pub fn name(self) -> &'static str {
+        match self {
+            Limit::Restarts => "restarts",
+            Limit::Beginnings => "beginnings",
+            Limit::Journals => "journals",
+        }
+    }
+
+    /// How often.
+    pub fn most(self) -> u32 {
+        match self {
+            Limit::Restarts => RESTARTS_MAX,
+            Limit::Beginnings => BEGINNINGS_MAX,
+            Limit::Journals => JOURNALS_MAX - 1,
+        }
+    }
+}
 
 /// How long a node that registered may take to register again after it has ended: who runs it notices, and waits longer
 /// each time.
@@ -58,6 +93,8 @@ pub(super) struct Awaited {
     due: Instant,
     /// Why there is none.
     lost: Option<Lost>,
+    /// The limit that says so, if it is one.
+    limit: Option<Limit>,
 }
 
 /// Why a node does not begin again.
@@ -72,7 +109,7 @@ enum Lost {
 impl Awaited {
     pub(super) fn new() -> Awaited {
         let now = Instant::now();
-        Awaited { since: now, failed: 0, due: now, lost: None }
+        Awaited { since: now, failed: 0, due: now, lost: None, limit: None }
     }
 
     /// After a first beginning that failed like this; `None` if there is no other.
@@ -83,8 +120,11 @@ impl Awaited {
 
     /// There is no further beginning, because of this.
     pub(super) fn never(error: &FleetError) -> Awaited {
-        let lost = Some(Lost::NotBegun(error.to_string()));
-        Awaited { lost, ..Awaited::new() }
+        let lost = match error {
+            FleetError::Spawn(SpawnError::Ended { status, .. }) => Lost::Ended(End::Status(*status)),
+            _ => Lost::NotBegun(error.to_string()),
+        };
+        Awaited { lost: Some(lost), ..Awaited::new() }
     }
 
     /// A beginning has failed. Whether there is another.
@@ -109,6 +149,7 @@ impl Awaited {
         };
         if is_over {
             let times = self.failed;
+            self.limit = (!has_registered).then_some(Limit::Beginnings);
             self.lost = Some(Lost::NotBegun(match has_registered {
                 true => format!("it has not registered again for {RETURN_PATIENCE:?}: {error}"),
                 false => format!("it was tried {times} times in a row, and the last time: {error}"),
@@ -141,11 +182,15 @@ impl Fleet {
                 && let Some(end) = node.process.ended()?
             {
                 restarted.ended.push(site);
-                let may = restart && node.config.data_dir.is_some() && node.restarts < RESTARTS_MAX;
-                let may = may && may_begin_again(end.code());
-                let lost = (!may).then_some(Lost::Ended(end));
+                let may = restart && node.config.data_dir.is_some() && may_begin_again(end.code());
                 node.whereabouts = Whereabouts::Down;
-                let mut awaited = Awaited { lost, ..Awaited::new() };
+                let mut awaited = Awaited { lost: (!may).then_some(Lost::Ended(end)), ..Awaited::new() };
+                if may && node.restarts >= RESTARTS_MAX {
+                    *self.limits_hit.entry(Limit::Restarts).or_default() += 1;
+                    let reason =
+                        format!("it was started again {RESTARTS_MAX} times before it ended with {end}");
+                    awaited.lost = Some(Lost::NotBegun(reason));
+                }
                 if end.code() == Some(i32::from(exit::JOURNAL_FULL)) {
                     // There will not be room at once.
                     awaited.due += PAUSE_MAX;
@@ -167,6 +212,11 @@ impl Fleet {
         Ok(restarted)
     }
 
+    /// How often each limit was hit so far.
+    pub fn limits_hit(&self) -> impl Iterator<Item = (Limit, u64)> {
+        Limit::ALL.into_iter().map(|limit| (limit, self.limits_hit.get(&limit).copied().unwrap_or(0)))
+    }
+
     /// Whether a node has ended that is to begin again.
     pub fn awaits_any(&self) -> bool {
         self.nodes.iter().any(|node| node.awaited.is_some())
@@ -185,7 +235,11 @@ impl Fleet {
         let node = &mut self.nodes[index];
         if let Err(error) = node.process_again(&self.source) {
             node.whereabouts = Whereabouts::Down;
-            node.awaited.get_or_insert_with(Awaited::new).failed(&error, has_registered);
+            let awaited = node.awaited.get_or_insert_with(Awaited::new);
+            awaited.failed(&error, has_registered);
+            if let Some(limit) = awaited.limit {
+                *self.limits_hit.entry(limit).or_default() += 1;
+            }
             return Err(error.to_string());
         }
         node.awaited = None;
@@ -213,7 +267,7 @@ impl Member {
     fn process_again(&mut self, source: &Source) -> Result<(), FleetError> {
         self.process = match source {
             Source::Spawned(order) => {
-                let (mut process, _) = adopt::start_again(order, &self.config)?;
+                let (mut process, _) = adopt::start_again(order, &self.config, self.begins_anew)?;
                 process.bind();
                 process
             }
@@ -222,6 +276,7 @@ impl Member {
                 NodeProcess::registered(desk, &self.config, token, former, Duration::ZERO)?
             }
         };
+        self.begins_anew = false;
         self.client = self.process.client();
         Ok(())
     }
@@ -257,10 +312,27 @@ mod tests {
             longest = awaited.due.saturating_duration_since(Instant::now());
         }
         assert!(longest > PAUSE_MAX / 2 && longest <= PAUSE_MAX, "{longest:?}");
+        assert_eq!(awaited.limit, None);
         assert!(!awaited.failed(&out_of_descriptors(), false), "there is a limit");
+        assert_eq!(awaited.limit, Some(Limit::Beginnings));
         assert!(
             matches!(&awaited.lost, Some(Lost::NotBegun(reason)) if reason.contains("100 times in a row"))
         );
+    }
+
+    #[test]
+    fn the_documents_have_all_limits() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/OPERATIONS.md");
+        let text = std::fs::read_to_string(path).unwrap();
+        let (_, rest) = text.split_once("<!-- limits of a run -->\n").expect("the mark before the table");
+        let (table, _) = rest.split_once("<!-- /limits of a run -->").expect("the mark behind the table");
+        let rows: Vec<Vec<&str>> =
+            table.lines().skip(2).map(|row| row.split('|').map(str::trim).collect()).collect();
+        assert_eq!(rows.len(), Limit::ALL.len());
+        for (limit, row) in Limit::ALL.into_iter().zip(rows) {
+            let name = format!("`{}`", limit.name());
+            assert_eq!((row[1], row[2].replace(',', "")), (name.as_str(), limit.most().to_string()));
+        }
     }
 
     #[test]

@@ -8,13 +8,15 @@ use super::FleetError;
 use crate::config::{IdentitySource, Member as Listed, NodeConfig};
 use crate::control::Token;
 use crate::network::{GridKey, Identity};
+use crate::running::Running;
 
 /// The key of the grid, in the folder of the nodes.
 const GRID_KEY: &str = "grid.key";
 /// The token of the coordinator.
 const TOKEN: &str = "control.token";
 
-/// Files with secrets of one run; removed when dropped.
+/// Files with secrets of one run; removed when dropped, unless a node may still work that only they who have them can
+/// speak to: then whoever takes it over removes them.
 #[derive(Debug, Default)]
 pub(super) struct Secrets(Vec<PathBuf>);
 
@@ -77,6 +79,11 @@ impl Secrets {
 
 impl Drop for Secrets {
     fn drop(&mut self) {
+        let folder = self.0.first().and_then(|secret| secret.parent());
+        if folder.is_some_and(Running::may_be_any_in) {
+            tracing::warn!("a node of the run may still work: its secrets stay");
+            return;
+        }
         for secret in &self.0 {
             match fs::remove_file(secret) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => {

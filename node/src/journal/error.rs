@@ -84,9 +84,12 @@ pub enum JournalError {
 }
 
 impl JournalError {
-    /// Whether there is none.
-    pub fn is_missing(&self) -> bool {
-        matches!(self, JournalError::None { .. })
+    /// Whether nobody can read it before somebody puts back what it was: it is damaged, missing, or that of another site.
+    pub fn is_for_good(&self) -> bool {
+        matches!(
+            self,
+            JournalError::None { .. } | JournalError::Damaged { .. } | JournalError::Foreign { .. }
+        )
     }
 
     /// The exit code of a node that fails with this.

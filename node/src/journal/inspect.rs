@@ -1,17 +1,22 @@
 //! Looks at the journal in a directory without a node: what is readable, and what it says.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
+use std::fs::{File, TryLockError};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use protocol::Durable;
-use scheduler::{Event, TimedJob};
+use protocol::journal::restarts_of;
+use scheduler::{Event, JobId, SiteId, TimedJob};
 
 use super::About;
 use super::error::JournalError;
-use super::row::Kind;
+use super::row::{Kind, Single};
 use super::saved::Saved;
 use super::store::Store;
 use crate::clock::StartOrder;
+use crate::incarnation::lost_before;
 
 /// What can be read of a journal.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -75,6 +80,28 @@ pub fn file(dir: &Path) -> PathBuf {
     dir.join(super::store::FILE)
 }
 
+/// Whether this is the file that is locked while a node uses its directory.
+pub fn is_lock(file: &Path) -> bool {
+    file.file_name().is_some_and(|name| name == super::store::LOCK)
+}
+
+/// Keeps nodes away from a directory until it is dropped. None if one uses it.
+///
+/// # Errors
+/// If the system does not say.
+pub fn lock(dir: &Path) -> io::Result<Option<File>> {
+    let file = match File::open(dir.join(super::store::LOCK)) {
+        // Nobody ever used it.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => File::open(dir)?,
+        file => file?,
+    };
+    match file.try_lock() {
+        Ok(()) => Ok(Some(file)),
+        Err(TryLockError::WouldBlock) => Ok(None),
+        Err(TryLockError::Error(error)) => Err(error),
+    }
+}
+
 /// What a site that never comes back has left.
 #[derive(Clone, Debug)]
 pub struct Remains {
@@ -82,6 +109,8 @@ pub struct Remains {
     pub durable: Durable,
     /// Jobs that it was to submit and did not.
     pub arrivals: Vec<TimedJob>,
+    /// All jobs that were ever handed over to it.
+    pub handed_over: BTreeSet<JobId>,
     /// Its events from a number on.
     pub events: Vec<Event>,
 }
@@ -92,10 +121,10 @@ pub struct Remains {
 /// If there is no journal, or it is damaged.
 pub fn remains(dir: &Path, from: u64) -> Result<Remains, JournalError> {
     let store = look(dir)?;
-    let Saved { durable, arrivals, .. } = Saved::read(&store)?;
+    let Saved { durable, arrivals, handed_over, .. } = Saved::read(&store)?;
     let arrivals = arrivals.into_values().flatten().collect();
     let events = events_of(&store, from)?;
-    Ok(Remains { durable, arrivals, events })
+    Ok(Remains { durable, arrivals, handed_over, events })
 }
 
 /// Reads the events of a node from number `from` on, whatever else its journal says. A node may be using the directory.
@@ -104,6 +133,32 @@ pub fn remains(dir: &Path, from: u64) -> Result<Remains, JournalError> {
 /// If there is no journal, or they are damaged.
 pub fn events(dir: &Path, from: u64) -> Result<Vec<Event>, JournalError> {
     events_of(&Store::look(dir)?, from)
+}
+
+/// Reads the events of a node from number `from` on, up to the first that is damaged or missing; none if there is no
+/// journal.
+pub fn readable_events(dir: &Path, from: u64) -> Vec<Event> {
+    let mut events: Vec<Event> = Vec::new();
+    let read = Store::look(dir).and_then(|store| {
+        store.events(from, &mut |first, group| {
+            let Ok(group) = group else { return Ok(false) };
+            let next = from + events.len() as u64;
+            let Some(skip) = next.checked_sub(first) else { return Ok(false) };
+            events.extend(group.into_iter().skip(usize::try_from(skip).unwrap_or(usize::MAX)));
+            Ok(true)
+        })
+    });
+    if let Err(error) = read {
+        tracing::warn!(%error, "not all events of a site can be read");
+    }
+    events
+}
+
+/// Whose journal it is, and which of its site: how many the site had lost before. None if that cannot be read.
+pub fn whose(dir: &Path) -> Option<(String, SiteId, u32)> {
+    let about = Store::look(dir).and_then(|store| store.single::<About>(Single::About)).ok()??;
+    let lost_before = u32::try_from(lost_before(about.incarnation)).ok()?;
+    Some((about.run, about.site, lost_before))
 }
 
 /// Reads what the peer of a node has written down. A node may be using the directory.
@@ -138,7 +193,7 @@ pub fn show(dir: &Path) -> Result<String, JournalError> {
     };
     line(format_args!("run {run}, site {site}, journal {incarnation:016x}"));
     let commits = store.commits();
-    let restarts = saved.durable.life.unwrap_or(0);
+    let restarts = restarts_of(saved.durable.life.unwrap_or(0));
     line(format_args!("restarts {restarts}, writes {commits}, events {}", saved.next_event));
     match saved.clock {
         Some(StartOrder { unix_micros, factor, trace_origin_us }) => line(format_args!(

@@ -25,7 +25,7 @@ use crate::private;
 /// The journal in its directory.
 pub(super) const FILE: &str = "journal.sqlite";
 /// The file that is locked while a node uses the directory.
-const LOCK: &str = "lock";
+pub(super) const LOCK: &str = "lock";
 /// Checksums of events are told from those of rows by this.
 const EVENTS: u8 = 255;
 /// Those of logged changes by this.
@@ -132,9 +132,8 @@ impl Store {
         if let Some(what) = store.damage.first() {
             return Err(store.damaged(what));
         }
-        if store.commits < promised {
-            let what = format!("it ends after {} writes, and there were {promised}", store.commits);
-            return Err(JournalError::Damaged { path: store.path, what });
+        if let Some(what) = store.lacks(promised) {
+            return Err(store.damaged(what));
         }
         // A store without a single write is one whose beginning was interrupted.
         let is_new = store.commits == 0;
@@ -154,7 +153,9 @@ impl Store {
             _ => JournalError::File { what: format!("open {}", path.display()), error },
         };
         std::fs::metadata(&path).map_err(file_error)?;
-        let guard = File::open(dir.join(LOCK)).map_err(file_error)?;
+        let mut guard = File::open(dir.join(LOCK)).map_err(file_error)?;
+        // Before the file, in which a node may write meanwhile: it promises no write that is not there.
+        let promised = promised(&mut guard).map_err(file_error)?;
         check_format(dir, &path)?;
         let db = Connection::open_with_flags(&path, OpenFlags::SQLITE_OPEN_READ_ONLY | ONE_AT_A_TIME);
         let db = db.map_err(failure(&path))?;
@@ -162,7 +163,16 @@ impl Store {
         db.execute_batch("BEGIN").map_err(failure(&path))?;
         let mut store = Store { db, path, guard, commits: 0, logged: Rows::default(), damage: Vec::new() };
         store.read_log()?;
+        if let Some(what) = store.lacks(promised) {
+            store.damage.push(what);
+        }
         Ok(store)
+    }
+
+    /// What is wrong if there were so many writes.
+    fn lacks(&self, promised: u64) -> Option<String> {
+        let commits = self.commits;
+        (commits < promised).then(|| format!("it ends after {commits} writes, and there were {promised}"))
     }
 
     /// A store without a file that lacks these changes; never to be written to.

@@ -29,6 +29,8 @@ use scheduler::event::MessageKind;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 
+use crate::incarnation::may_follow;
+
 use super::address::{is_loopback, look_up, needs_name_lookup, parse_address, socket_address, strip_peer};
 use super::codec::{Answer, Request};
 use super::dial::DialTable;
@@ -625,7 +627,7 @@ impl NetworkTask {
             return refuse(Refusal::DuplicateSite);
         }
         let known = self.config.journals.as_ref().and_then(|journals| journals.get(&hello.site));
-        if known.is_some_and(|known| *known != hello.incarnation) {
+        if known.is_some_and(|known| !may_follow(*known, hello.incarnation)) {
             return refuse(Refusal::OtherJournal);
         }
         Ok(hello)

@@ -10,6 +10,7 @@ use scheduler::SiteId;
 use scheduler::event::MessageKind;
 
 use super::*;
+use crate::incarnation::draw;
 
 const PROCESSORS: [u32; 3] = [2, 8, 8];
 /// Ample for a handshake on a loaded machine; reached only by a failing test.
@@ -98,6 +99,23 @@ async fn a_restarted_node_is_connected_again() {
     assert_eq!(nodes[0].handle().state().links[&SiteId(2)].incarnation, Some(77));
     nodes.push(back);
     shutdown(nodes).await;
+}
+
+/// A site that comes back with another journal has forgotten what it was told; unless it says so, it is somebody else.
+#[tokio::test]
+async fn a_site_with_another_journal_is_let_in_if_it_says_that_it_lost_the_one_before() {
+    let first = draw(0);
+    for (other, let_in) in [(first, true), (draw(0), false), (draw(1), true)] {
+        let knows = NetworkConfig { journals: Some([(SiteId(2), first)].into()), ..config(1) };
+        let one = Network::start(knows).await.unwrap();
+        let two = Network::start(NetworkConfig { incarnation: other, ..config(2) }).await.unwrap();
+        introduce(&one, &two, 2).await;
+        introduce(&two, &one, 1).await;
+        until(&one, |state| state.links[&SiteId(2)].connected || state.links[&SiteId(2)].problem.is_some())
+            .await;
+        assert_eq!(one.handle().state().links[&SiteId(2)].connected, let_in);
+        shutdown(vec![one, two]).await;
+    }
 }
 
 #[tokio::test]

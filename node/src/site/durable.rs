@@ -6,13 +6,13 @@
 
 use std::time::{Duration, SystemTime};
 
-use protocol::Fact;
 use protocol::journal::Kept;
+use protocol::{Fact, Peer};
 use scheduler::{Event, SiteId};
 use tokio::time::Instant;
 
 use super::SiteLoop;
-use crate::config::PeerAddress;
+use crate::config::{NewLife, PeerAddress};
 use crate::event_log::NoEvents;
 use crate::journal::{Journal, Saved, Took, Writer};
 
@@ -25,17 +25,19 @@ pub(super) fn first_frame(life: u32) -> u64 {
 }
 
 impl SiteLoop {
-    /// Goes on where the journal ends; the network took so long to start.
+    /// Goes on where the journal ends, or begins a new life with one that is empty; the network took so long to start.
     pub(crate) fn resume(
         mut self,
-        journal: Journal,
+        mut journal: Journal,
         saved: Saved,
+        new_life: Option<NewLife>,
         network: Duration,
     ) -> anyhow::Result<SiteLoop> {
         let begun = Instant::now();
         let restarted = saved.durable.life.is_some();
-        if let Some(order) = &saved.clock {
-            self.clock.start(order, SystemTime::now(), begun)?;
+        let new_life = new_life.filter(|_| !restarted);
+        if let Some(order) = saved.clock.or(new_life.map(|new| new.clock)) {
+            self.clock.start(&order, SystemTime::now(), begun)?;
             self.control.arm();
         }
         self.now = saved.last_event.into_iter().chain([self.clock.at(begun)]).max().expect("there is one");
@@ -53,8 +55,15 @@ impl SiteLoop {
         self.totals_at = saved.totals.events;
         self.events.resume(saved.next_event);
         self.others.extend(saved.others);
+        if let Some(NewLife { clock, .. }) = &new_life {
+            journal.clock(clock);
+        }
         self.journal = Some(Writer::new(journal));
-        self.peer = protocol::Peer::restore(self.peer.config().clone(), &saved.durable, self.now);
+        let config = self.peer.config().clone();
+        self.peer = match new_life {
+            Some(new) => Peer::restore_lost(config, new.journals_lost, self.now),
+            None => Peer::restore(config, &saved.durable, self.now),
+        };
         self.obey_peer()?;
         if restarted {
             self.rejoining = Some(begun);
@@ -72,6 +81,10 @@ impl SiteLoop {
                 ?restore,
                 "the node goes on with its journal"
             );
+        }
+        if let Some(NewLife { journals_lost, .. }) = new_life {
+            self.rejoining = Some(begun);
+            tracing::warn!(journals_lost, "the site begins another life, without the journal that it had");
         }
         self.commit()?;
         Ok(self)

@@ -102,13 +102,14 @@ pub fn command(args: &AttachArgs) -> anyhow::Result<u8> {
     let known = jobs;
     let jobs = known.with(injected(&record.orders).collect());
     let clock = record.orders.iter().rev().find_map(|given| given.clock).unwrap_or(record.start);
-    let (Adopted { fleet, remains, .. }, warnings) =
+    let (Adopted { fleet, remains, forgotten, .. }, warnings) =
         match take_over(&experiment, &jobs, &plan, &record, &clock, run.log) {
             Ok(taken) => taken,
             Err(failure) => return Ok(failure.say()),
         };
     interrupt.also_end(&experiment.outputs.dir.join("nodes"));
     let outages = Outages::new(&experiment.faults, &plan, &jobs, clock);
+    record.past.forget(&forgotten);
     let outages = outages.resumed(record.past.clone(), remains, &fleet);
     record.attached += 1;
     record.past.clone_from(outages.past());
@@ -175,12 +176,14 @@ fn take_over(
         },
         false => Failure {
             reason: format!("failed to take over the nodes: {error}\n`stealgrid attach` can try again"),
-            code: exit::UNEXPECTED,
+            // Nothing is wrong with the run, which is as incomplete as before.
+            code: if error.is_for_want_of_room() { exit::INCOMPLETE } else { exit::UNEXPECTED },
         },
     };
     // On this thread, which lives as long as the process: the kernel ends a node with the thread that started it.
-    let mut adopted = Fleet::adopt(&order, &sites, &record.past.away(), plan.may_lose()).map_err(failed)?;
-    let Adopted { fleet, started, remains } = &mut adopted;
+    let (away, lost) = (record.past.away(), record.past.lost());
+    let mut adopted = Fleet::adopt(&order, &sites, &away, &lost, plan.may_lose()).map_err(failed)?;
+    let Adopted { fleet, started, remains, put_back, .. } = &mut adopted;
     record.past.bystanders().into_iter().for_each(|site| fleet.leave_unlisted(site));
     let holders = holders(&jobs.jobs, plan, record, remains);
     let held = jobs.jobs.iter().filter(|job| holders.contains_key(&job.spec.id));
@@ -192,6 +195,13 @@ fn take_over(
         0
     });
     let mut warnings = Vec::new();
+    for site in put_back.iter() {
+        warnings.push(format!(
+            "the journal of {} is there again, but the site was given up and others have its jobs: it only says what the \
+             site did",
+            sites[site.index()]
+        ));
+    }
     if !started.is_empty() {
         let all = started.len() == sites.len();
         warnings.push(format!(
@@ -235,7 +245,8 @@ fn holders(
         let meant = entries.get(&id).copied().unwrap_or_else(|| plan.entry(job));
         let has = |site: SiteId| match submitted.get(&site) {
             Some(jobs) => jobs.contains(&id),
-            // Its journal is lost: it may have, if it was there when it was time.
+            // Its journal was lost, whatever is there now: it may have, if it was there when it was time. So the
+            // coordinator decided that gave it up.
             None => record.past.may_have_submitted(site, &job.spec),
         };
         Some((id, record.past.holder(&grid, meant, &job.spec, has)?))

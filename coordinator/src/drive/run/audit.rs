@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 
 use analysis::Executions;
+use protocol::journal::restarts_of;
 use scheduler::{Event, EventKind, Grid, JobId, Span, Time, TimedJob};
 use serde::{Deserialize, Serialize};
 
@@ -252,6 +253,13 @@ impl Audit {
                     self.violated(event, Check::InterruptedElsewhere);
                 }
             }
+            EventKind::Recovered { life, .. } if restarts_of(life) == 0 => {
+                // It lost its journal, and does not know what it executed before.
+                self.sites[site.index()].1 = 0;
+                for row in self.jobs.values_mut() {
+                    row.executions.cut(site, None, at);
+                }
+            }
             EventKind::TookOver { job, epoch, .. } | EventKind::Superseded { job, epoch, .. } => {
                 let Some(row) = self.jobs.get_mut(&job) else {
                     return self.violated(event, Check::UnknownJob);
@@ -408,6 +416,20 @@ mod tests {
         ];
         assert_eq!(observed(&events).finish(true).violation, None);
         assert_eq!(observed(&[started(1, 1, 6), killed(1, 1, 8)]).finish(false).violation, None);
+    }
+
+    #[test]
+    fn what_a_site_executed_ends_with_its_journal() {
+        let recovered = |life| (1, 8, EventKind::Recovered { life, waiting: 0, running: 0, out: 0 });
+        let lost = recovered(protocol::journal::LIVES_PER_JOURNAL);
+        let events = [started(1, 1, 6), lost, started(2, 1, 9), took_over(1, 2, 9), started(1, 2, 9)];
+        let ends = [completed(2, 1, 19), completed(1, 2, 19)];
+        assert_eq!(observed(&[&events[..], &ends].concat()).finish(true).violation, None);
+        // With its journal it knows, and says so.
+        let kept = observed(&[started(1, 1, 6), recovered(1), started(2, 1, 9)]).finish(false);
+        assert!(kept.violation.unwrap().contains("more processors than are idle"));
+        let twice = observed(&[started(1, 1, 6), lost, completed(1, 1, 16)]).finish(false);
+        assert!(twice.violation.unwrap().contains("where it did not run"));
     }
 
     fn observed(events: &[Happening]) -> Audit {

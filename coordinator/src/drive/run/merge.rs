@@ -4,6 +4,7 @@
 //! earlier one. What the coordinator says of a site goes between what the site says: by time, and where a process that
 //! ended began again, between its two lives.
 
+use protocol::journal::restarts_of;
 use scheduler::event::{BeginCause, EndCause};
 use scheduler::{Event, EventKind, Time};
 
@@ -21,7 +22,7 @@ struct Held {
     latest: Time,
     /// What the coordinator says of it, in order.
     said: Vec<Event>,
-    /// When it joined. A node that was begun and not yet told the time takes it for earlier.
+    /// When it joined, or lost its journal. A node that was begun and not yet told the time takes it for earlier.
     joined: Time,
 }
 
@@ -38,6 +39,12 @@ impl Merge {
     /// If it is earlier than the one before: then the clock of the site ran backwards.
     pub fn push(&mut self, event: Event) {
         let held = &mut self.sites[event.site.index()];
+        if let EventKind::Recovered { life, .. } = event.kind
+            && restarts_of(life) == 0
+        {
+            // It does not know how far its clock was before it lost its journal.
+            held.joined = held.joined.max(held.latest);
+        }
         let event = Event { at: event.at.max(held.joined), ..event };
         assert!(held.latest <= event.at, "the clock of site {} ran backwards", event.site);
         if matches!(event.kind, EventKind::Recovered { .. }) {
@@ -98,6 +105,7 @@ impl Merge {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use protocol::journal::LIVES_PER_JOURNAL;
     use scheduler::{EventKind, JobId, SiteId};
 
     use super::*;
@@ -193,6 +201,21 @@ mod tests {
         let lives = [vec![event(1, 5, 1), ended(7, EndCause::Found), begun(7, BeginCause::Restart)]];
         let rest = [recovered(7), event(1, 9, 2), ended(12, EndCause::Found), begun(13, BeginCause::Restart)];
         assert_eq!(passed, [lives.concat(), rest.to_vec(), vec![recovered(13)]].concat());
+
+        // One that lost its journal does not know how late it was.
+        let mut merge = Merge::new(1);
+        let mut passed = Vec::new();
+        let anew = EventKind::Recovered { life: LIVES_PER_JOURNAL, waiting: 0, running: 0, out: 0 };
+        merge.push(event(1, 5, 1));
+        merge.say(ended(6, EndCause::Found));
+        merge.say(begun(7, BeginCause::Restart));
+        merge.push(said(3, anew));
+        merge.push(event(1, 4, 2));
+        merge.push(event(1, 9, 3));
+        merge.finish(&mut |event| passed.push(*event));
+        let lives = [event(1, 5, 1), ended(5, EndCause::Found), begun(5, BeginCause::Restart)];
+        let rest = [said(5, anew), event(1, 5, 2), event(1, 9, 3)];
+        assert_eq!(passed, [lives, rest].concat());
 
         // One that joins is told the time when it has begun.
         let mut merge = Merge::new(1);

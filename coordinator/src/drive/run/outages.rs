@@ -17,7 +17,7 @@ use protocol::membership::operator;
 use scheduler::event::{BeginCause, EndCause};
 use scheduler::{Event, EventKind, Grid, JobId, JobSpec, SiteId, Span, Time, TimedJob};
 
-use super::past::{Deed, Late, Parted, Past, Step};
+use super::past::{Deed, Late, Loss, Parted, Past, Step};
 use super::plan::{Plan, wall_span};
 use crate::experiment::faults::{Fault, What};
 use crate::experiment::jobs::Jobs;
@@ -86,6 +86,12 @@ pub struct Outages {
     elsewhere: BTreeMap<SiteId, Vec<TimedJob>>,
     /// Whether something that others are to be told could not be noted.
     unnoted: bool,
+    /// How often the events of all nodes were fetched.
+    looks: u64,
+    /// Jobs that nobody had, and after how many looks that was so.
+    suspects: Option<(u64, BTreeSet<JobId>)>,
+    /// Whether it was said that a journal cannot be read for now.
+    unreadable: bool,
     /// Until when there was no coordinator, if another went on.
     alone_until: Option<Time>,
     /// Sites that leave and began again since, which have forgotten it.
@@ -110,6 +116,9 @@ impl Outages {
             over: BTreeSet::new(),
             elsewhere: BTreeMap::new(),
             unnoted: false,
+            looks: 0,
+            suspects: None,
+            unreadable: false,
             start,
             planned: !faults.is_empty(),
             past,
@@ -126,6 +135,8 @@ impl Outages {
         let mut outages = Outages { past, remains, ..self };
         let now = outages.now();
         outages.alone_until = Some(now);
+        // What the lost journals said is known as far as they can be read still: what others said of it counts.
+        outages.past.losses.iter_mut().for_each(|loss| loss.settled = false);
         outages.forgetful.clone_from(&outages.past.leaving);
         for site in std::mem::take(&mut outages.past.paused) {
             if let Some(step) = outages.past.take_step(site, &[Deed::Resume]) {
@@ -246,6 +257,11 @@ impl Outages {
         }
     }
 
+    /// All events that there were at some time since the last call were observed.
+    pub fn looked(&mut self) {
+        self.looks += 1;
+    }
+
     /// The site where such a job is submitted: the planned one, or who stands in for that if it never comes back.
     pub fn entry(&self, fleet: &Fleet, job: &TimedJob, planned: SiteId) -> Option<SiteId> {
         let stays = |site: SiteId| self.stays(fleet, site);
@@ -274,7 +290,14 @@ impl Outages {
 
     /// What the reader should know.
     pub fn warnings(&self) -> impl Iterator<Item = String> {
-        self.past.late.iter().map(ToString::to_string)
+        let lost = |loss: &Loss| {
+            let (name, at) = (self.name(loss.site), loss.at);
+            format!(
+                "{name} began again without its journal at {at} s, and others took over what it had had; a job whose end it \
+                 alone knew of has run twice"
+            )
+        };
+        self.past.late.iter().map(ToString::to_string).chain(self.past.losses.iter().map(lost))
     }
 
     fn say(&mut self, site: SiteId, at: Time, kind: EventKind) {
@@ -319,7 +342,7 @@ impl Outages {
             Deed::End => {
                 eprintln!("note: node {name} is killed at {at} s, for good");
                 let killed = self.start.at(fleet.kill(site)?);
-                self.bury(site, EndCause::Death, killed, fleet, witness)?;
+                self.bury(site, EndCause::Death, killed, None, fleet, witness)?;
             }
             Deed::Begin | Deed::Join => {
                 eprintln!("note: node {name} begins at {at} s");
@@ -370,7 +393,10 @@ impl Outages {
             if !fleet.has_left(site) {
                 continue;
             }
-            let dismissed = fleet.dismiss(site, STOP_PATIENCE, &mut |event| witness.event(event))?;
+            let dismissed = fleet.dismiss(site, STOP_PATIENCE, &mut |event| {
+                self.observe(&event);
+                witness.event(event);
+            })?;
             let Some(remains) = dismissed else { continue };
             let at = self.now();
             self.part(site, at, false, remains.arrivals, fleet);
@@ -410,7 +436,51 @@ impl Outages {
         Some(ended)
     }
 
-    /// A site has ended and never comes back: its users go elsewhere.
+    /// A node has ended, and its journal cannot be read: its site begins again without it. Others take over what it had.
+    ///
+    /// # Errors
+    /// If the journal cannot be set aside, or it cannot be noted. Then it is to be tried again.
+    pub fn begin_anew(
+        &mut self,
+        site: SiteId,
+        at: Time,
+        fleet: &mut Fleet,
+        witness: &mut impl Witness,
+    ) -> io::Result<()> {
+        fleet.set_journal_aside(site)?;
+        let before = self.past.clone();
+        self.past.losses.push(Loss { site, at, settled: false });
+        self.has_been_told(site);
+        // Else another coordinator would hand it again what it may have executed.
+        if !witness.note(&self.past) {
+            self.past = before;
+            return Err(io::Error::other("what is done cannot be noted"));
+        }
+        let clock = self.start;
+        let mut hear = |event: Event| {
+            self.observe(&event);
+            witness.event(event);
+        };
+        fleet.begin_anew(site, &clock, &mut hear);
+        if self.past.how_ended(site).is_none() {
+            // What it executed ended with it, and the new life does not say so.
+            self.say(site, at, EventKind::Ended { how: EndCause::Found });
+        }
+        let to_come = self.never_submitted(site, at);
+        // In place of what it did not hear of yet, which is among these, or others take it over.
+        self.elsewhere.insert(site, to_come);
+        Ok(())
+    }
+
+    /// A site whose journal is lost may have adopted what it did not confirm: nobody adopts that once more under the same
+    /// epoch.
+    fn has_been_told(&mut self, site: SiteId) {
+        let adopting = self.past.adopting.remove(&site).unwrap_or_default();
+        self.past.adopted.extend(adopting.iter().map(|adoption| (adoption.job.spec.id, adoption.epoch)));
+    }
+
+    /// A site has ended and never comes back: its users go elsewhere. If its journal is known to be `lost`, whatever is in
+    /// its place is not looked at.
     ///
     /// # Errors
     /// If its journal cannot be read.
@@ -419,30 +489,41 @@ impl Outages {
         site: SiteId,
         how: EndCause,
         at: Time,
+        lost: Option<&FleetError>,
         fleet: &mut Fleet,
         witness: &mut impl Witness,
     ) -> Result<(), FleetError> {
-        match fleet.give_up(site, &mut |event| witness.event(event)) {
+        let mut hear = |event: Event| {
+            self.observe(&event);
+            witness.event(event);
+        };
+        let remains = match lost {
+            Some(error) => Err(error.to_string()),
+            None => match fleet.give_up(site, &mut hear) {
+                Ok(remains) => Ok(remains),
+                Err(error) if error.is_about_a_journal() => Err(error.to_string()),
+                Err(error) => return Err(error),
+            },
+        };
+        match remains {
             Ok(mut remains) => {
                 let arrivals = std::mem::take(&mut remains.arrivals);
                 self.remains.insert(site, remains);
                 self.part(site, at, true, arrivals, fleet);
             }
-            Err(error) if error.is_about_a_journal() => {
+            Err(reason) => {
                 eprintln!(
-                    "note: {error}\nothers take over what it had after the lease; a job that it had and whose end is not \
+                    "note: {reason}\nothers take over what it had after the lease; a job that it had and whose end is not \
                      known may run twice"
                 );
-                fleet.write_off(site, &mut |event| witness.event(event));
+                fleet.write_off(site, &mut hear);
                 let arrivals = self.never_submitted(site, at);
                 self.part(site, at, true, arrivals, fleet);
-                self.past.parted.iter_mut().rfind(|parted| parted.site == site).into_iter().for_each(
-                    |parted| {
-                        parted.lost = true;
-                    },
-                );
+                if let Some(parted) = self.past.parted.last_mut() {
+                    parted.lost = true;
+                }
+                self.has_been_told(site);
             }
-            Err(error) => return Err(error),
         }
         if self.past.how_ended(site) != Some(EndCause::Found) {
             self.say(site, at, EventKind::Ended { how });
@@ -466,13 +547,15 @@ impl Outages {
         TimedJob { spec: job, run_time: self.run_times.get(&job.id).copied().unwrap_or(job.requested) }
     }
 
-    /// Jobs that were submitted, or were to be, and of whose end nobody knows.
-    fn unended(&self, until: Time) -> Vec<JobSpec> {
+    /// Jobs that were submitted, or may have been by a site that lost its journal, and of whose end nobody knows.
+    fn unended(&self) -> Vec<JobSpec> {
+        let lost = self.past.lost();
+        let may_have = |job: &JobSpec, meant| {
+            let has = |site| lost.contains(&site) && self.past.may_have_submitted(site, job);
+            self.past.holder(&self.grid, meant, job, has).is_none()
+        };
         let jobs = self.meant.values().filter(|(job, _)| !self.over.contains(&job.id));
-        let come = jobs.filter(|(job, meant)| {
-            let lost = self.past.parted.iter().any(|parted| parted.lost && parted.site == *meant);
-            self.submitted.contains(&job.id) || lost && job.submit <= until
-        });
+        let come = jobs.filter(|(job, meant)| self.submitted.contains(&job.id) || may_have(job, *meant));
         come.map(|(job, _)| *job).collect()
     }
 
@@ -493,7 +576,7 @@ impl Outages {
     /// Others adopt what sites have left whose lease is over. Who adopts what is kept before anybody hears of it: told
     /// again it must be the same, or two would adopt a job under the same epoch.
     fn settle(&mut self, fleet: &mut Fleet, witness: &mut impl Witness) -> Result<(), FleetError> {
-        self.unnoted |= self.past.adopting.is_empty() && self.decide(fleet);
+        self.unnoted |= self.past.adopting.is_empty() && self.decide(fleet, witness);
         if self.unnoted && !witness.note(&self.past) {
             return Ok(());
         }
@@ -524,11 +607,13 @@ impl Outages {
     }
 
     /// Decides who adopts what, if there is anything to be decided.
-    fn decide(&mut self, fleet: &Fleet) -> bool {
+    fn decide(&mut self, fleet: &mut Fleet, witness: &mut impl Witness) -> bool {
         let Some(lease) = self.lease else { return false };
         let now = self.now();
         let is_over = |parted: &Parted| parted.died && now.since(parted.at) >= lease;
-        if !self.past.parted.iter().any(|parted| is_over(parted) && !parted.settled) {
+        let is_settled = |loss: &Loss| loss.settled || now.since(loss.at) < lease;
+        let unsettled = self.past.parted.iter().any(|parted| is_over(parted) && !parted.settled);
+        if !unsettled && self.past.losses.iter().all(is_settled) {
             return false;
         }
         // With nobody there it waits for somebody to come.
@@ -539,9 +624,13 @@ impl Outages {
             self.past.parted.iter().filter(|parted| is_over(parted)).map(|parted| parted.site).collect();
         let of_over = self.remains.iter().filter(|(site, _)| over.contains(site));
         let journals = of_over.map(|(&site, remains)| (site, &remains.durable)).collect();
+        let there = |site| self.is_there(fleet, site);
+        let has_lost = |site| self.past.losses.iter().any(|loss| loss.site == site);
         let adoptions =
-            operator::adoptions(&self.grid, &journals, &self.past.adopted, |site| self.is_there(fleet, site));
-        let missing = self.missing(fleet, &over);
+            operator::adoptions_after_losses(&self.grid, &journals, &self.past.adopted, there, has_lost);
+        let Some(mut missing) = self.missing(fleet, &over, witness) else { return false };
+        let listed: BTreeSet<JobId> = adoptions.iter().map(|adoption| adoption.job.id).collect();
+        missing.retain(|adoption| !listed.contains(&adoption.job.id));
         for operator::Adoption { job, epoch, to } in adoptions.into_iter().chain(missing) {
             let adoption = Adoption { job: self.timed(job), epoch };
             self.past.adopting.entry(to).or_default().push(adoption);
@@ -549,31 +638,58 @@ impl Outages {
         for parted in self.past.parted.iter_mut().filter(|parted| over.contains(&parted.site)) {
             parted.settled = true;
         }
+        for loss in self.past.losses.iter_mut().filter(|loss| now.since(loss.at) >= lease) {
+            loss.settled = true;
+        }
         true
     }
 
     /// What others must adopt of sites whose journals are lost: jobs that no journal has. A job may change sites while the
-    /// journals are read one after another, so it must be missing twice.
-    fn missing(&self, fleet: &Fleet, over: &BTreeSet<SiteId>) -> Vec<operator::Adoption> {
-        let lost = self.past.parted.iter().filter(|parted| parted.lost && over.contains(&parted.site));
-        let lost: Vec<&Parted> = lost.collect();
-        let mut missing: BTreeMap<JobId, operator::Adoption> = BTreeMap::new();
-        if lost.is_empty() {
-            return Vec::new();
+    /// journals are read one after another, so it must be missing twice; and it may have ended before that, so the events
+    /// of all nodes must have been fetched between, of those that do not answer from their journals. None until then.
+    fn missing(
+        &mut self,
+        fleet: &mut Fleet,
+        over: &BTreeSet<SiteId>,
+        witness: &mut impl Witness,
+    ) -> Option<Vec<operator::Adoption>> {
+        let lost = self.past.lost();
+        let given_up = lost.iter().find(|site| over.contains(site)).copied();
+        let first = given_up.or_else(|| self.past.losses.first().map(|loss| loss.site));
+        let Some(first) = first else { return Some(Vec::new()) };
+        if self.looks == 0 || self.suspects.as_ref().is_some_and(|(looks, _)| *looks == self.looks) {
+            return None;
         }
-        let read = [fleet.journals(), fleet.journals()];
-        for parted in lost {
-            let there = |site| self.is_there(fleet, site);
-            let [first, second] = read.each_ref().map(|journals| {
-                let readable = journals.iter().filter(|(site, _)| **site != parted.site);
-                let journals = readable.map(|(site, durable)| (*site, durable)).collect();
-                let unended = self.unended(parted.at);
-                operator::missing(&self.grid, parted.site, unended, &journals, &self.past.adopted, there)
-            });
-            let both = first.into_iter().filter(|one| second.iter().any(|other| other.job.id == one.job.id));
-            missing.extend(both.map(|adoption| (adoption.job.id, adoption)));
+        let read = fleet.read_events_of_absent(&mut |event| {
+            self.observe(&event);
+            witness.event(event);
+        });
+        let journals = match read.and_then(|()| fleet.journals()) {
+            Ok(journals) => journals,
+            Err(error) => {
+                if !std::mem::replace(&mut self.unreadable, true) {
+                    eprintln!("note: others take over what was lost when all journals can be read: {error}");
+                }
+                return None;
+            }
+        };
+        // What a site had when it was given up counts no more, also if its journal is put back.
+        let journals = journals.iter().filter(|(site, _)| !lost.contains(site));
+        let journals = journals.map(|(site, durable)| (*site, durable)).collect();
+        let there = |site| self.is_there(fleet, site);
+        let mut missing =
+            operator::missing(&self.grid, first, self.unended(), &journals, &self.past.adopted, there);
+        match self.suspects.take() {
+            Some((_, suspects)) => {
+                missing.retain(|adoption| suspects.contains(&adoption.job.id));
+                Some(missing)
+            }
+            None => {
+                let suspects = missing.iter().map(|adoption| adoption.job.id).collect();
+                self.suspects = Some((self.looks, suspects));
+                None
+            }
         }
-        missing.into_values().collect()
     }
 
     /// Whether a site can be told something and stays.
@@ -583,18 +699,18 @@ impl Outages {
 
     /// Whether nothing happens to any site.
     pub fn is_empty(&self) -> bool {
-        !self.planned && !self.past.ordered && self.past.parted.is_empty()
+        !self.planned && !self.past.ordered && self.past.parted.is_empty() && self.past.losses.is_empty()
     }
 
     /// Whether something is to come that nobody can hasten: a lease that is not over, with somebody there to take over
     /// what it is about, or a site that comes back.
     pub fn is_pending(&self, fleet: &Fleet) -> bool {
         let now = self.now();
-        let waits = |parted: &Parted| {
-            parted.died && !parted.settled && self.lease.is_some_and(|lease| now.since(parted.at) < lease)
-        };
+        let lasts = |since: Time| self.lease.is_some_and(|lease| now.since(since) < lease);
+        let waits = |parted: &Parted| parted.died && !parted.settled && lasts(parted.at);
+        let forgotten = self.past.losses.iter().any(|loss| !loss.settled && lasts(loss.at));
         let somebody = self.grid.sites().iter().any(|site| fleet.whereabouts(site.id) != Whereabouts::Gone);
-        somebody && self.past.parted.iter().any(waits)
+        somebody && (forgotten || self.past.parted.iter().any(waits))
             || self.past.steps.iter().any(|step| matches!(step.deed, Deed::Begin | Deed::Join | Deed::Resume))
     }
 

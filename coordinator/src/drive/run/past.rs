@@ -82,6 +82,19 @@ pub struct Parted {
     pub settled: bool,
 }
 
+/// A journal that a site lost and began again without.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Loss {
+    /// Whose.
+    pub site: SiteId,
+    /// When that was found.
+    #[serde(rename = "at_us")]
+    pub at: Time,
+    /// Whether it was settled who adopts what nobody has since.
+    pub settled: bool,
+}
+
 /// A deed that came due while there was no coordinator, or that the end of one undid.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -133,6 +146,9 @@ pub struct Past {
     pub leaving: BTreeSet<SiteId>,
     /// Sites that never come back, in the order in which they went.
     pub parted: Vec<Parted>,
+    /// Journals without which sites began again, in the order in which that was found.
+    #[serde(default)]
+    pub losses: Vec<Loss>,
     /// What sites are to adopt that have not confirmed it.
     pub adopting: BTreeMap<SiteId, Vec<Adoption>>,
     /// Epochs of jobs whose adoption was confirmed.
@@ -148,6 +164,20 @@ impl Past {
         let paused = self.paused.iter().map(|site| (*site, Whereabouts::Paused));
         let gone = self.parted.iter().map(|parted| (parted.site, Whereabouts::Gone));
         down.chain(paused).chain(gone).collect()
+    }
+
+    /// Sites that never come back and whose journals were lost with them, whatever is in their place now.
+    pub fn lost(&self) -> BTreeSet<SiteId> {
+        self.parted.iter().filter(|parted| parted.lost).map(|parted| parted.site).collect()
+    }
+
+    /// The journals of these sites, which never come back, cannot be read any more: what they executed is not known,
+    /// so others take over once more what nobody else has.
+    pub fn forget(&mut self, sites: &BTreeSet<SiteId>) {
+        let died = |parted: &&mut Parted| parted.died && sites.contains(&parted.site);
+        for parted in self.parted.iter_mut().filter(died) {
+            (parted.lost, parted.settled) = (true, false);
+        }
     }
 
     /// Sites that take no part: they have left, or are still to join.
@@ -172,13 +202,19 @@ impl Past {
         }
     }
 
+    /// Whether a site may have submitted a job with a journal that it lost since: then it is not handed the job again.
+    pub fn has_forgotten(&self, site: SiteId, job: &JobSpec) -> bool {
+        self.losses.iter().any(|loss| loss.site == site && job.submit <= loss.at)
+    }
+
     /// Whether a site that parted was there when it was time to submit a job.
     pub fn may_have_submitted(&self, site: SiteId, job: &JobSpec) -> bool {
         self.parted.iter().any(|parted| parted.site == site && job.submit <= parted.at)
     }
 
-    /// Who is to submit a job that was meant for a site; nobody if one that is gone has. A site that parted, and the site
-    /// where its users went, are the same whenever this is asked, so that no job is handed over to two.
+    /// Who is to submit a job that was meant for a site; nobody if one that is gone has, or one that has forgotten it may
+    /// have. A site that parted, and the site where its users went, are the same whenever this is asked, so that no job is
+    /// handed over to two.
     pub fn holder(
         &self,
         grid: &Grid,
@@ -188,12 +224,12 @@ impl Past {
     ) -> Option<SiteId> {
         let mut site = meant;
         for parted in &self.parted {
-            if parted.site == site {
+            if parted.site == site && !self.has_forgotten(site, job) {
                 let there = |other: SiteId| parted.there.contains(&other);
                 site = operator::successor(grid, site, job, there).filter(|_| !submitted(site))?;
             }
         }
-        Some(site)
+        (!self.has_forgotten(site, job)).then_some(site)
     }
 
     /// Takes the next step of these kinds that is planned for a site.
@@ -236,6 +272,43 @@ mod tests {
         assert_eq!(holder(1, &[1]), None);
         assert_eq!(holder(1, &[2]), None, "it went to site 2");
         assert_eq!(holder(2, &[1]), Some(4), "another site has submitted another job");
+    }
+
+    #[test]
+    fn a_site_is_not_handed_again_what_it_may_have_forgotten() {
+        let grid = Grid::of_sizes(&[2, 4, 8]).unwrap();
+        let job = |submit| JobSpec {
+            id: JobId(1),
+            submit: Time::from_secs(submit),
+            processors: 1,
+            requested: Span::from_secs(1),
+            user: -1,
+            origin: SiteId(1),
+            payload: 0,
+        };
+        let loss = Loss { site: SiteId(1), at: Time::from_secs(9), settled: false };
+        let mut past = Past { losses: vec![loss], ..Past::default() };
+        let holder = |past: &Past, meant: u32, submit: i64| {
+            past.holder(&grid, SiteId(meant), &job(submit), |_| false).map(|site| site.0)
+        };
+        assert_eq!(
+            [holder(&past, 1, 9), holder(&past, 1, 10), holder(&past, 2, 9)],
+            [None, Some(1), Some(2)]
+        );
+        past.parted = vec![parted(1, &[2, 3])];
+        assert_eq!([holder(&past, 1, 9), holder(&past, 1, 10)], [None, Some(2)]);
+        past.parted = vec![parted(2, &[1, 3])];
+        assert_eq!([holder(&past, 2, 9), holder(&past, 1, 10)], [Some(3), Some(1)]);
+    }
+
+    #[test]
+    fn what_a_dead_site_left_is_settled_anew_without_its_journal() {
+        let mut past = Past { parted: vec![parted(1, &[2, 3]), parted(2, &[3])], ..Past::default() };
+        past.parted.iter_mut().for_each(|parted| parted.settled = true);
+        past.parted[1].died = false;
+        past.forget(&[SiteId(1), SiteId(2)].into());
+        assert_eq!(past.lost(), [SiteId(1)].into(), "the other gave away what it had before it left");
+        assert!(!past.parted[0].settled && past.parted[1].settled);
     }
 
     #[test]

@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use node::Fleet;
 use node::fleet::Whereabouts;
+use protocol::journal::restarts_of;
 use scheduler::event::{MessageKind, RefusalReason};
 use scheduler::job::SLOWDOWN_BOUND;
 use scheduler::{Event, EventKind, Grid, JobId, SiteId, Time, TimedJob};
@@ -343,6 +344,12 @@ impl Comparison {
             return;
         }
         let Some(logged) = self.logged.get_mut(site.index()) else { return };
+        if let EventKind::Recovered { life, .. } = kind
+            && restarts_of(life) == 0
+        {
+            // It lost its journal, and with it what it had counted.
+            *logged = Logged { until: logged.until, ..Logged::new() };
+        }
         if logged.events >= logged.until {
             return;
         }
@@ -504,6 +511,7 @@ impl Scraped {
 
 #[cfg(test)]
 mod tests {
+    use protocol::journal::LIVES_PER_JOURNAL;
     use scheduler::event::GrantCause;
     use scheduler::{JobSpec, Span, Strategy};
 
@@ -642,6 +650,20 @@ mod tests {
         );
         let site = compared(&page, &all);
         assert_eq!(site.differences[0].series, "stealgrid_jobs_started_total");
+    }
+
+    #[test]
+    fn a_site_that_lost_its_journal_counts_from_the_beginning() {
+        let mut all = events();
+        let lost = EventKind::Recovered { life: LIVES_PER_JOURNAL, waiting: 0, running: 0, out: 0 };
+        all.push(Event { kind: lost, ..all[11] });
+        all.extend_from_within(..4);
+        for counted in 1..=5 {
+            let site = compared(&page_of(&all[12..12 + counted]), &all);
+            assert_eq!((site.restarted, site.differences, site.missing), (true, vec![], None), "{counted}");
+        }
+        let site = compared(&page_of(&all), &all);
+        assert!(site.missing.is_some() || site.different > 0, "it counted what it cannot know of");
     }
 
     #[test]

@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 
 use node::Fleet;
 use node::control::api::{Outstanding, Phase, Status};
-use node::fleet::{FleetError, Restarted, Whereabouts};
+use node::fleet::{FleetError, Limit, Restarted, Whereabouts};
 use scheduler::event::EndCause;
-use scheduler::{Event, EventKind, JobId, SiteId, Time};
+use scheduler::{Event, EventKind, JobId, SiteId};
 
 use super::merge::Merge;
 use super::orders::{Orders, Stage};
@@ -113,6 +113,8 @@ pub struct Watch<'a> {
     restarts: BTreeMap<SiteId, u32>,
     /// How often in a row one could not be started again.
     failures: BTreeMap<SiteId, u32>,
+    /// Limits on that, and how often each was hit.
+    limits_hit: Vec<(Limit, u64)>,
 }
 
 impl<'a> Watch<'a> {
@@ -139,6 +141,7 @@ impl<'a> Watch<'a> {
             restart: plan.restart,
             restarts: BTreeMap::new(),
             failures: BTreeMap::new(),
+            limits_hit: Vec::new(),
         }
     }
 
@@ -186,11 +189,7 @@ impl<'a> Watch<'a> {
                     }
                 }
             }
-            let gone = |status: &&Status| fleet.whereabouts(status.site) == Whereabouts::Gone;
-            let earliest =
-                self.statuses.iter().filter(|status| !gone(status)).map(|status| status.trace_time_us).min();
-            let earliest = earliest.map_or(Time::MAX, Time::from_micros);
-            self.merge.release(earliest, &mut |event| onlooker.event(event));
+            self.merge.release(fleet.known_until(), &mut |event| onlooker.event(event));
             onlooker.look(fleet, &self.statuses, &self.orders);
             self.progress.set(completed);
             let quiet = fleet.is_quiet_by(&self.statuses);
@@ -219,6 +218,8 @@ impl<'a> Watch<'a> {
 
     /// Does what is due, and what was ordered. Whether anything was ordered.
     fn act(&mut self, fleet: &mut Fleet, onlooker: &mut impl Onlooker) -> Result<bool, FleetError> {
+        // What was said of a site comes before what is read of it now.
+        self.outages.said().into_iter().for_each(|event| self.merge.say(event));
         if fleet.awaits_any() {
             self.tend(fleet, onlooker)?;
         }
@@ -254,6 +255,7 @@ impl<'a> Watch<'a> {
             outages.observe(&event);
             take(event, merge, ended);
         })?;
+        self.outages.looked();
         Ok(())
     }
 
@@ -308,6 +310,7 @@ impl<'a> Watch<'a> {
     fn tend(&mut self, fleet: &mut Fleet, onlooker: &mut impl Onlooker) -> Result<bool, FleetError> {
         let found = self.outages.now();
         let restarted = fleet.restart_ended(self.restart)?;
+        self.limits_hit = fleet.limits_hit().collect();
         let any = !restarted.is_empty();
         let Restarted { ended, begun, failed, lost } = restarted;
         let mut ear = Ear { merge: &mut self.merge, ended: &mut self.ended, onlooker: &mut *onlooker };
@@ -316,30 +319,36 @@ impl<'a> Watch<'a> {
             let name = self.outages.name(site);
             self.failures.remove(&site);
             if self.outages.found_begun(site, &mut ear) == Some(EndCause::Found) {
-                eprintln!("note: node {name} has ended and was started again; it goes on with its journal");
+                eprintln!("note: node {name} has ended and was started again");
                 *self.restarts.entry(site).or_default() += 1;
             }
         }
         for (site, reason) in failed {
-            let times = self.failures.entry(site).or_default();
-            *times += 1;
-            if times.is_power_of_two() {
-                let name = self.outages.name(site);
-                eprintln!("note: node {name} could not be started again, and is tried again: {reason}");
-            }
+            self.tell_failure(site, &reason);
         }
         for (site, error) in lost {
-            if !self.go_on_without(site, fleet, onlooker)? {
+            if !self.go_on_without(site, &error, fleet, onlooker)? {
                 return Err(error);
             }
         }
         Ok(any)
     }
 
-    /// A node has ended and is not started again: others take over what it had, if they may; false if not.
+    fn tell_failure(&mut self, site: SiteId, reason: &str) {
+        let times = self.failures.entry(site).or_default();
+        *times += 1;
+        if times.is_power_of_two() {
+            let name = self.outages.name(site);
+            eprintln!("note: node {name} could not be started again, and is tried again: {reason}");
+        }
+    }
+
+    /// A node has ended and is not started again: others take over what it had, if they may; false if not. Its site begins
+    /// again without its journal if it is for want of that.
     fn go_on_without(
         &mut self,
         site: SiteId,
+        error: &FleetError,
         fleet: &mut Fleet,
         onlooker: &mut impl Onlooker,
     ) -> Result<bool, FleetError> {
@@ -351,11 +360,23 @@ impl<'a> Watch<'a> {
             return Ok(true);
         }
         let name = self.outages.name(site);
-        eprintln!("note: node {name} has ended for good; others take over its jobs after the lease");
         let at = self.outages.now();
-        fleet.kill(site)?;
         let mut ear = Ear { merge: &mut self.merge, ended: &mut self.ended, onlooker };
-        self.outages.bury(site, EndCause::Found, at, fleet, &mut ear)?;
+        let is_lost = self.restart && (error.is_about_a_journal() || fleet.lost_journal(site).is_some());
+        if is_lost && fleet.may_begin_anew(site) {
+            match self.outages.begin_anew(site, at, fleet, &mut ear) {
+                Ok(()) => eprintln!(
+                    "note: {error}\nnode {name} begins again without its journal; others take over what it had, at the \
+                     latest after the lease, and a job whose end is not known may run twice"
+                ),
+                Err(reason) => self.tell_failure(site, &reason.to_string()),
+            }
+            return Ok(true);
+        }
+        eprintln!("note: node {name} has ended for good; others take over its jobs after the lease");
+        fleet.kill(site)?;
+        let lost = error.is_about_a_journal().then_some(error);
+        self.outages.bury(site, EndCause::Found, at, lost, fleet, &mut ear)?;
         Ok(true)
     }
 
@@ -379,7 +400,11 @@ impl<'a> Watch<'a> {
         let mut warnings: Vec<String> = self.outages.warnings().collect();
         for (site, times) in &self.restarts {
             let name = self.outages.name(*site);
-            warnings.push(format!("node {name} ended {times} times and was started again with its journal"));
+            warnings.push(format!("node {name} ended {times} times and was started again"));
+        }
+        for (limit, hits) in self.limits_hit.iter().filter(|(_, hits)| *hits > 0) {
+            let (name, most) = (limit.name(), limit.most());
+            warnings.push(format!("{hits} nodes hit the limit of {most} {name} and had ended for good"));
         }
         if let Ending::Lost { log: Some(log), .. } = ending {
             warnings.push(format!("the log of that node ends with\n{log}"));
