@@ -54,8 +54,11 @@ impl Disk {
 
     /// Makes room again.
     pub fn empty(&self) {
-        // It is not there if there was no room for it.
-        let _ = std::fs::remove_file(self.folder.join(FILLER));
+        let filler = self.folder.join(FILLER);
+        // A process that is being started may have it open for a moment, so its bytes go before its name. It is not there
+        // if there was no room for it.
+        let _ = OpenOptions::new().write(true).truncate(true).open(&filler);
+        let _ = std::fs::remove_file(&filler);
     }
 
     fn filler(&self) -> io::Result<File> {
@@ -96,8 +99,10 @@ mod tests {
         assert!(disk.holds(&path.join("deep")) && !disk.holds(folder.path()));
         disk.fill(8);
         assert_eq!(write().unwrap_err().kind(), io::ErrorKind::StorageFull);
+        let held_by_another = File::open(path.join(FILLER)).unwrap();
         disk.empty();
         write().unwrap();
+        drop(held_by_another);
         drop(disk);
         assert!(!path.join("file").exists());
     }

@@ -11,8 +11,9 @@ pub mod processes;
 pub mod round;
 pub mod schedule;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
@@ -53,6 +54,14 @@ pub struct ChaosArgs {
     /// The first seed
     #[arg(long, value_name = "SEED", default_value_t = 1)]
     from: u64,
+
+    /// Further seeds, before those
+    #[arg(long, value_name = "SEEDS", value_delimiter = ',')]
+    also: Vec<u64>,
+
+    /// Rounds at once; each takes eight processes that mostly wait
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
+    parallel: u32,
 
     /// Most faults in a round
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=100))]
@@ -126,9 +135,12 @@ pub fn command(args: &ChaosArgs) -> anyhow::Result<u8> {
         }
     };
     let shape = template.shape(args.faults_max as usize);
-    let seeds = (0..args.seeds).map(|place| args.from.wrapping_add(place));
+    let mut seeds = args.also.clone();
+    seeds.extend(
+        (0..args.seeds).map(|place| args.from.wrapping_add(place)).filter(|seed| !args.also.contains(seed)),
+    );
     if args.draw {
-        let texts: Vec<String> = seeds.map(|seed| drawn(seed, shape, args).to_string()).collect();
+        let texts: Vec<String> = seeds.into_iter().map(|seed| drawn(seed, shape, args).to_string()).collect();
         crate::drive::say(&texts.concat())?;
         return Ok(exit::DONE);
     }
@@ -143,34 +155,20 @@ pub fn command(args: &ChaosArgs) -> anyhow::Result<u8> {
         );
     }
     let begun = Instant::now();
-    let mut summary = Summary { first: args.from, file_systems, ..Summary::default() };
-    let mut stopped = false;
-    for seed in seeds {
-        let late = args.seconds.is_some_and(|seconds| begun.elapsed() >= Duration::from_secs(seconds));
-        if late || summary.failures.len() >= FAILURES_MAX {
-            break;
-        }
-        let schedule = drawn(seed, shape, args);
-        let folder = folder_of_round(&out, seed)?;
-        let round = Instant::now();
-        let Some(ran) = round::run(&template, &schedule, &folder, file_systems, &interrupt)? else {
-            stopped = true;
-            break;
+    let rounds =
+        Rounds { args, template: &template, shape, out: &out, file_systems, interrupt: &interrupt, begun };
+    let summary = Summary { first: args.from, file_systems, ..Summary::default() };
+    let shared = Mutex::new(Shared { seeds: seeds.into(), summary, stopped: false });
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..args.parallel).map(|_| scope.spawn(|| rounds.run(&shared))).collect();
+        let join = |thread: std::thread::ScopedJoinHandle<'_, anyhow::Result<()>>| {
+            thread.join().expect("a round does not panic")
         };
-        eprintln!(
-            "seed {seed}: {} faults, {} times attached, {:.1} s, {}",
-            ran.struck.values().sum::<u64>(),
-            ran.attached,
-            round.elapsed().as_secs_f64(),
-            if ran.audited.findings.is_empty() { "passed" } else { "FAILED" }
-        );
-        let passed = ran.audited.findings.is_empty();
-        if passed && !args.keep {
-            std::fs::remove_dir_all(&folder)
-                .with_context(|| format!("failed to remove {}", folder.display()))?;
-        }
-        summary.add(seed, ran, args, &folder);
-    }
+        // All of them end before this does.
+        threads.into_iter().map(join).fold(Ok(()), Result::and)
+    })?;
+    let Shared { mut summary, stopped, .. } = shared.into_inner().expect("nobody panicked");
+    summary.failures.sort_by_key(|failure| failure.seed);
     summary.seconds = begun.elapsed().as_secs_f64();
     let text = match args.json {
         true => serde_json::to_string_pretty(&summary)? + "\n",
@@ -182,6 +180,74 @@ pub fn command(args: &ChaosArgs) -> anyhow::Result<u8> {
         (true, true) => exit::INCOMPLETE,
         (true, false) => exit::DONE,
     })
+}
+
+/// What all rounds have in common.
+struct Rounds<'a> {
+    args: &'a ChaosArgs,
+    template: &'a Template,
+    shape: schedule::Shape,
+    out: &'a Path,
+    file_systems: bool,
+    interrupt: &'a Interrupt,
+    begun: Instant,
+}
+
+/// What is left to be done, and what came of the rest.
+struct Shared {
+    seeds: VecDeque<u64>,
+    summary: Summary,
+    stopped: bool,
+}
+
+impl Rounds<'_> {
+    /// One round after another, until there is none left or nobody wants more. Others may do the same beside.
+    fn run(&self, shared: &Mutex<Shared>) -> anyhow::Result<()> {
+        let Rounds { args, out, .. } = *self;
+        let lock = || shared.lock().expect("nobody panics with it");
+        loop {
+            let late = args.seconds.is_some_and(|most| self.begun.elapsed() >= Duration::from_secs(most));
+            let next = {
+                let mut shared = lock();
+                let enough = late || shared.stopped || shared.summary.failures.len() >= FAILURES_MAX;
+                shared.seeds.pop_front().filter(|_| !enough)
+            };
+            let Some(seed) = next else { return Ok(()) };
+            let schedule = drawn(seed, self.shape, args);
+            let round = Instant::now();
+            let ran = folder_of_round(out, seed).and_then(|folder| {
+                let ran = round::run(self.template, &schedule, &folder, self.file_systems, self.interrupt);
+                Ok((ran?, folder))
+            });
+            let mut shared = lock();
+            let (ran, folder) = match ran {
+                Ok((Some(ran), folder)) => (ran, folder),
+                Ok((None, _)) => {
+                    shared.stopped = true;
+                    return Ok(());
+                }
+                Err(error) => {
+                    // The other rounds come to their end.
+                    shared.stopped = true;
+                    return Err(error);
+                }
+            };
+            let passed = ran.audited.findings.is_empty();
+            eprintln!(
+                "seed {seed}: {} faults, {} times attached, {:.1} s, {}",
+                ran.struck.values().sum::<u64>(),
+                ran.attached,
+                round.elapsed().as_secs_f64(),
+                if passed { "passed" } else { "FAILED" }
+            );
+            shared.summary.add(seed, ran, args, &folder);
+            drop(shared);
+            if passed && !args.keep {
+                std::fs::remove_dir_all(&folder)
+                    .with_context(|| format!("failed to remove {}", folder.display()))?;
+            }
+        }
+    }
 }
 
 fn drawn(seed: u64, shape: schedule::Shape, args: &ChaosArgs) -> Schedule {

@@ -84,11 +84,13 @@ impl Round<'_> {
         let rule = Rule {
             late_max_us: (late.as_secs_f64() * self.template.factor * 1e6) as i64,
             kills: self.schedule.interrupted == Interrupted::Kill,
-            may_miss_wider_than: match (self.harmed.is_empty(), self.schedule.restart) {
-                (false, _) => Some(0),
+            may_miss_wider_than: match (self.schedule.lease, self.schedule.restart) {
+                // Others take over what a site had that lost its journal, and it begins again.
+                (Some(_), true) => None,
+                _ if !self.harmed.is_empty() => Some(0),
                 // Those that are too wide for who is left.
-                (true, false) => widest,
-                (true, true) => None,
+                (_, false) => widest,
+                (_, true) => None,
             },
             may_repeat: self.schedule.lease.is_some() || !self.harmed.is_empty(),
         };
