@@ -1,0 +1,279 @@
+//! Some hundreds of small runs whose event logs are known: a change that was to move nothing shows here if it did.
+//!
+//! `known.txt` has a digest of each run's events, messages included: of every strategy with its options, orders and
+//! local schedulers on links of four kinds, and of what the search for fault schedules draws, with journals, crashes,
+//! take-overs, sites that join and leave, lost disks and liars. A change of behaviour that is meant is written down by
+//! `STEALGRID_CORPUS=write cargo test -p stealgrid-tests --test corpus`, and the reason in the commit.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use links::model::Probability;
+use links::{Model, Properties};
+use protocol::{Discovery, Options};
+use scheduler::{
+    Event, Grid, JobId, JobSpec, LocalScheduler, Pass, SiteId, Span, Strategy, StrategySpec, Submit, Time,
+    TimedJob,
+};
+use sha2::{Digest as _, Sha256};
+use simulator::swarm::{self, Parts, Trial};
+use simulator::{Simulation, SimulationConfig};
+
+/// Seeds of the search for fault schedules.
+const SEEDS: u64 = 600;
+/// Jobs of a run without faults.
+const JOBS: u64 = 60;
+
+/// Of each family and each option that has a name, at least one.
+const STRATEGIES: [&str; 30] = [
+    "local",
+    "common-pool",
+    "st:0",
+    "st:50",
+    "st:75",
+    "st:100",
+    "st:50,order=abh",
+    "st:50,order=bah",
+    "st:50,order=bha",
+    "st:50,order=hab",
+    "st:50,order=hba",
+    "st:50,select=head",
+    "st:50,select=best-fit",
+    "st:50,select=easy",
+    "st:75,order=hab,select=easy",
+    "st-greedy:50",
+    "st-greedy:50,select=head",
+    "pool:fcfs",
+    "pool:easy",
+    "pool:list",
+    "pool:easy,offer=all",
+    "pool:easy,via=gossip",
+    "pool:list,via=gossip",
+    "pool:fcfs,via=gossip,demand=off",
+    "steal:random",
+    "steal:nearest",
+    "steal:loaded",
+    "steal:two-choices",
+    "steal:random,mode=push",
+    "steal:loaded,amount=half",
+];
+
+/// A digest of events, each as a line of the event log.
+#[derive(Default)]
+struct Log {
+    hash: Sha256,
+    kinds: BTreeSet<String>,
+}
+
+impl Log {
+    fn observe(&mut self, event: &Event) {
+        let kind = serde_json::to_value(event.kind).unwrap();
+        let named = kind.as_object().and_then(|fields| fields.keys().next()).map(String::as_str);
+        self.kinds.insert(named.or(kind.as_str()).unwrap().to_string());
+        self.hash.update(serde_json::to_string(event).unwrap());
+        self.hash.update("\n");
+    }
+
+    /// The first half of the digest: 64 bits tell some hundred runs apart.
+    fn digest(self) -> String {
+        self.hash.finalize()[..8].iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
+/// Sites of many widths.
+fn grid() -> Arc<Grid> {
+    Arc::new(Grid::of_sizes(&[2, 4, 4, 9, 16]).unwrap())
+}
+
+/// Jobs in bursts and alone, narrow and wide, with estimates that are right, too long and too short.
+fn jobs() -> Vec<TimedJob> {
+    let mut at = Time::ZERO;
+    let drawn = |place: u64| {
+        // Numbers without a pattern that no library has a say in.
+        let mixed = (place + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        (mixed ^ (mixed >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 32
+    };
+    let job = |place: u64| {
+        let number = drawn(place);
+        at += Span::from_secs([0, 0, 30, 240][(number % 4) as usize]);
+        let run_time = Span::from_secs(20 + (number >> 3) as i64 % 1_500);
+        let requested = match (number >> 2) % 5 {
+            0 => run_time,
+            1 => Span::from_secs((run_time.as_secs_f64() / 2.0) as i64 + 1),
+            _ => run_time.saturating_mul(3),
+        };
+        TimedJob {
+            spec: JobSpec {
+                id: JobId(place + 1),
+                submit: at,
+                processors: [1, 1, 2, 3, 4, 5, 9, 16][(number >> 5) as usize % 8],
+                requested,
+                user: (number % 7) as i32,
+                origin: SiteId(1 + (number % 5) as u32),
+                payload: (number % 3) * 1_000_000,
+            },
+            run_time,
+        }
+    };
+    (0..JOBS).map(job).collect()
+}
+
+/// Links, and the options that suit them.
+fn networks() -> Vec<(&'static str, Model, Options)> {
+    let minute = Span::from_secs(60);
+    let seen = Options { message_events: true, ..Options::default() };
+    let losing =
+        Properties { loss: Probability::new(0.1).unwrap(), ..Properties::unreliable(0.1, 0.05, minute) };
+    let repeats =
+        Options { retry: Some(minute.saturating_mul(10)), refresh: Some(minute.saturating_mul(20)), ..seen };
+    vec![
+        ("free", Model::ZERO, seen),
+        ("minute", Model::constant(minute), seen),
+        (
+            "minute-windows",
+            Model::constant(minute),
+            Options { window: 3, batch: 4, eager: true, tries: 2, margin: Some(minute), ..seen },
+        ),
+        ("minute-losing", Model::constant(minute).with(losing), repeats),
+    ]
+}
+
+fn simulate(config: SimulationConfig, jobs: &[TimedJob]) -> Log {
+    let mut log = Log::default();
+    Simulation::new(config, jobs).run(&mut |event: &Event| log.observe(event)).unwrap();
+    log
+}
+
+/// Names and logs of runs without faults.
+fn plain() -> Vec<(String, Log)> {
+    let (grid, jobs, minute) = (grid(), jobs(), Span::from_secs(60));
+    let mut runs = Vec::new();
+    for name in STRATEGIES {
+        let strategy = name.parse::<StrategySpec>().unwrap_or_else(|error| panic!("{error}")).strategy;
+        let config = SimulationConfig::new(grid.clone(), strategy);
+        for (network, model, options) in networks() {
+            let config = SimulationConfig { network: model, options, ..config.clone() };
+            runs.push((format!("{name} {network}"), simulate(config, &jobs)));
+        }
+        let home = SimulationConfig { submit: Submit::Home, pass: Pass::PerEvent, ..config };
+        let (_, model, options) = networks().swap_remove(1);
+        let home = SimulationConfig { network: model, options, ..home };
+        runs.push((format!("{name} home per-event"), simulate(home, &jobs)));
+        if let Strategy::Steal(steal) = strategy
+            && !steal.order.stolen_first()
+        {
+            let (_, model, options) = networks().swap_remove(1);
+            let polls = Options {
+                discovery: Discovery::Polling { period: minute, period_max: minute.saturating_mul(8) },
+                ..options
+            };
+            let polling = SimulationConfig {
+                network: model,
+                options: polls,
+                ..SimulationConfig::new(grid.clone(), strategy)
+            };
+            runs.push((format!("{name} polling"), simulate(polling, &jobs)));
+        }
+    }
+    for local in LocalScheduler::ALL {
+        for pass in [Pass::Batch, Pass::PerEvent] {
+            let config = SimulationConfig::new(grid.clone(), Strategy::Local);
+            let log = simulate(SimulationConfig { local, pass, ..config }, &jobs);
+            runs.push((format!("local {} {pass:?}", local.name()).to_lowercase(), log));
+        }
+    }
+    runs
+}
+
+/// Names and logs of runs with faults.
+fn faulty() -> Vec<(String, Log)> {
+    (1..=SEEDS)
+        .map(|seed| {
+            let mut scenario = swarm::draw(seed, Parts::Usual);
+            scenario.options.message_events = true;
+            let mut log = Log::default();
+            let tally = swarm::run_scenario(&scenario, Trial::default(), &mut |event| log.observe(event));
+            let tally = tally.unwrap_or_else(|broken| panic!("seed {seed}: {broken}"));
+            log.hash.update(serde_json::to_string(&tally).unwrap());
+            (format!("seed {seed} {}", scenario.strategy), log)
+        })
+        .collect()
+}
+
+fn file() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus/known.txt")
+}
+
+#[test]
+fn runs_are_those_that_are_known() {
+    let runs: Vec<(String, Log)> = plain().into_iter().chain(faulty()).collect();
+    let kinds: BTreeSet<String> = runs.iter().flat_map(|(_, log)| log.kinds.iter().cloned()).collect();
+    let families: BTreeSet<&str> = runs
+        .iter()
+        .filter_map(|(name, _)| name.split(' ').find(|word| word.parse::<StrategySpec>().is_ok()))
+        .collect();
+    assert!(families.len() > 60, "few strategies: {families:?}");
+    for kind in [
+        "submitted",
+        "granted",
+        "accepted",
+        "declined",
+        "returned",
+        "took_over",
+        "stranded",
+        "begun",
+        "ended",
+        "sent",
+        "received",
+    ] {
+        assert!(kinds.contains(kind), "nothing is {kind} in any run, only {kinds:?}");
+    }
+    let now: BTreeMap<String, String> = runs.into_iter().map(|(name, log)| (name, log.digest())).collect();
+    if std::env::var_os("STEALGRID_CORPUS").is_some_and(|how| how == "write") {
+        let text: String = now.iter().map(|(name, digest)| format!("{digest} {name}\n")).collect();
+        std::fs::write(file(), text).unwrap();
+        return;
+    }
+    let text = std::fs::read_to_string(file()).unwrap();
+    let known: BTreeMap<String, String> = text
+        .lines()
+        .filter_map(|line| line.split_once(' '))
+        .map(|(digest, name)| (name.into(), digest.into()))
+        .collect();
+    let other = |name: &&String| now.get(*name) != known.get(*name);
+    let differ: BTreeSet<&String> = now.keys().chain(known.keys()).filter(other).collect();
+    let (few, all) = (differ.iter().take(20).collect::<Vec<_>>(), now.len());
+    assert!(differ.is_empty(), "{} of {all} runs are others, the first of them {few:#?}", differ.len());
+}
+
+/// What a digest is worth: one message more or less, or one that is a microsecond later, is another run.
+#[test]
+fn canary_another_delay_or_one_event_less_is_another_run() {
+    let (grid, jobs) = (grid(), jobs());
+    let digest = |delay, skip| {
+        let options = Options { message_events: true, ..Options::default() };
+        let strategy = "st:50".parse::<StrategySpec>().unwrap().strategy;
+        let config = SimulationConfig {
+            network: Model::constant(delay),
+            options,
+            ..SimulationConfig::new(grid.clone(), strategy)
+        };
+        let (mut log, mut place) = (Log::default(), 0);
+        let mut sink = |event: &Event| {
+            place += 1;
+            if Some(place) != skip {
+                log.observe(event);
+            }
+        };
+        Simulation::new(config, &jobs).run(&mut sink).unwrap();
+        log.digest()
+    };
+    let minute = Span::from_secs(60);
+    let known = digest(minute, None);
+    assert_eq!(known, digest(minute, None));
+    assert_ne!(known, digest(Span::from_micros(60_000_001), None));
+    assert_ne!(known, digest(minute, Some(17)));
+}
