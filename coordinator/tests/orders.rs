@@ -22,7 +22,7 @@ use scheduler::event::{BeginCause, EndCause};
 use scheduler::{Event, EventKind, JobId, SiteId, Time};
 use serde_json::{Value, json};
 
-use self::processes::{JOBS, PROGRAM, Run, assert_not_different, read, signal, table};
+use self::processes::{JOBS, PROGRAM, Run, not_different, read, signal, table};
 use self::served::{EXPERIMENT, Served, until};
 
 /// A run is held, and every order does what it says, to the event log and the report.
@@ -134,14 +134,16 @@ fn orders_take_effect_and_are_kept_in_the_results() {
 /// What a simulation can do, too, is held against one: the run is no worse for the order.
 #[test]
 fn a_run_with_an_injected_job_and_a_cut_is_compared_with_a_simulation_of_the_same() {
-    let folder = tempfile::tempdir().unwrap();
-    let served = Served::start(folder.path(), EXPERIMENT, &[]);
-    served.until_frame(|frame| frame["phase"] == "running");
-    served.obeyed("inject", json!({"processors": 2, "run_time_s": 40}));
-    served.obeyed("cut", json!({"from": 2, "to": 3, "one_way": true}));
-    served.obeyed("mend", json!({"from": 2, "to": 3, "one_way": true}));
-    let (status, output) = served.run.wait();
-    assert_not_different(status, &output);
+    let (output, folder) = not_different(|| {
+        let folder = tempfile::tempdir().unwrap();
+        let served = Served::start(folder.path(), EXPERIMENT, &[]);
+        served.until_frame(|frame| frame["phase"] == "running");
+        served.obeyed("inject", json!({"processors": 2, "run_time_s": 40}));
+        served.obeyed("cut", json!({"from": 2, "to": 3, "one_way": true}));
+        served.obeyed("mend", json!({"from": 2, "to": 3, "one_way": true}));
+        let (status, output) = served.run.wait();
+        (status, output, folder)
+    });
     assert!(output.contains("are in the simulation, too"), "{output}");
     assert!(
         output.contains("where the delay went is not told of a run into which jobs were injected"),
@@ -199,18 +201,20 @@ impl Orphans {
 
 #[test]
 fn whoever_attaches_knows_the_orders_and_undoes_what_nobody_can_undo_any_more() {
-    let folder = tempfile::tempdir().unwrap();
-    let served = Served::start(folder.path(), EXPERIMENT, &[]);
-    served.until_frame(|frame| frame["jobs"][1].as_u64() > Some(0));
-    served.obeyed("inject", json!({"processors": 3, "run_time_s": 60}));
-    served.obeyed("cut", json!({"from": 2, "to": 3, "one_way": true}));
-    served.obeyed("pause", json!({}));
-    let orphans = Orphans::of(served.run, folder.path());
+    let (_, folder) = not_different(|| {
+        let folder = tempfile::tempdir().unwrap();
+        let served = Served::start(folder.path(), EXPERIMENT, &[]);
+        served.until_frame(|frame| frame["jobs"][1].as_u64() > Some(0));
+        served.obeyed("inject", json!({"processors": 3, "run_time_s": 60}));
+        served.obeyed("cut", json!({"from": 2, "to": 3, "one_way": true}));
+        served.obeyed("pause", json!({}));
+        let orphans = Orphans::of(served.run, folder.path());
 
-    let (status, output) = orphans.attach().wait();
+        let (status, output) = orphans.attach().wait();
+        (status, output, folder)
+    });
 
-    assert_not_different(status, &output);
-    let manifest: Value = serde_json::from_str(&read(&orphans.out.join("manifest.json"))).unwrap();
+    let manifest: Value = serde_json::from_str(&read(&folder.path().join("out/manifest.json"))).unwrap();
     let orders = manifest["orders"].as_array().unwrap();
     let names: Vec<&String> =
         orders.iter().flat_map(|given| given["order"].as_object().unwrap().keys()).collect();

@@ -14,7 +14,7 @@ use std::process::Command;
 
 use rustix::process::Signal;
 
-use self::processes::{JOBS, PROGRAM, Run, assert_gone, assert_not_different, pid, read, signal, table};
+use self::processes::{JOBS, PROGRAM, Run, assert_gone, not_different, pid, read, signal, table};
 
 /// Two seconds of delay at a factor that a loaded machine can try; whether it keeps to it is seen after the run. So many
 /// simulations that a correct run is called different once in 2,001 times.
@@ -23,12 +23,13 @@ const LOADED: [&str; 8] =
 
 #[test]
 fn a_run_replays_every_job_once_and_writes_its_results() {
-    let folder = tempfile::tempdir().unwrap();
-    // 550 s of trace time.
-    let run = Run::start(folder.path(), &LOADED);
-    let (status, output) = run.wait();
+    let (_, folder) = not_different(|| {
+        let folder = tempfile::tempdir().unwrap();
+        // 550 s of trace time.
+        let (status, output) = Run::start(folder.path(), &LOADED).wait();
+        (status, output, folder)
+    });
 
-    assert_not_different(status, &output);
     let out = folder.path().join("out");
     let jobs = read(&out.join("jobs.csv"));
     let (columns, rows) = table(&jobs);
@@ -143,17 +144,18 @@ fn what_real_nodes_cannot_do_is_refused_before_any_starts() {
 
 #[test]
 fn real_links_lose_double_and_cut_messages_and_every_job_runs_once() {
-    let folder = tempfile::tempdir().unwrap();
-    let model = folder.path().join("bad.toml");
     let text = "jitter = \"1s\"\nloss = 0.1\nduplication = 0.2\nreorder = true\n\
                 partitions = [{ groups = [[\"site1\"]], at = \"100s\", until = \"160s\" }]\n";
-    std::fs::write(&model, text).unwrap();
-    let path = model.to_str().unwrap();
-    let args = [&LOADED[..], &["--network", path]].concat();
 
-    let (status, output) = Run::start(folder.path(), &args).wait();
+    let (output, folder) = not_different(|| {
+        let folder = tempfile::tempdir().unwrap();
+        let model = folder.path().join("bad.toml");
+        std::fs::write(&model, text).unwrap();
+        let args = [&LOADED[..], &["--network", model.to_str().unwrap()]].concat();
+        let (status, output) = Run::start(folder.path(), &args).wait();
+        (status, output, folder)
+    });
 
-    assert_not_different(status, &output);
     let out = folder.path().join("out");
     let jobs = read(&out.join("jobs.csv"));
     let (columns, rows) = table(&jobs);
@@ -231,8 +233,11 @@ fn nodes_find_each_other_by_mdns_or_the_run_says_who_misses_whom() {
     let up = format!(
         "{network} && ip addr add 10.77.0.1/24 dev here && ip link set here multicast on up && ip link set there up &&"
     );
-    let (status, output) = in_namespace(up, &[path, "--clock", "scaled:500", "--ensemble", "2000"]);
-    assert_not_different(status, &output);
+    not_different(|| {
+        let args = [path, "--clock", "scaled:500", "--ensemble", "2000", "--replace"];
+        let (status, output) = in_namespace(up.clone(), &args);
+        (status, output, ())
+    });
 
     std::fs::write(&file, "[run]\ndiscovery = \"mdns\"\nconnect_timeout = \"1s\"\n").unwrap();
     let (status, output) = in_namespace(String::new(), &[path, "--replace"]);
