@@ -25,7 +25,7 @@ workload.trace = "jobs.swf"
 network.delay = "2s"
 node.journal = "process"
 run.calibration_tolerance = 1000000.0
-run.clock = "scaled:40"
+run.clock = "scaled:20"
 """
 
 
@@ -51,7 +51,8 @@ class Stealgrid:
 
 
 def workload(folder):
-    """Jobs of 1 to 40 processors for 60 to 200 s, three a second for the first and one every 4 s then: some 25 s."""
+    """Jobs of 1 to 40 processors for 60 to 200 s, three a second for the first and one every 3 s then: some 50 s, so
+    that all orders are given before they end, however slow the browser is."""
     with open(os.path.join(folder, "jobs.swf"), "w") as file:
         for job in range(1, JOBS + 1):
             width = 1 + job * job * 7 % (40 if job % 3 == 0 else 8)
@@ -148,7 +149,8 @@ def live(stealgrid, browser, folder):
 
         print("kill, after a question")
         choose(browser, "#kill [name=site]", 2)
-        browser.fill("#kill [name=down]", "40")
+        # 5 s of the wall clock: a browser that stands still for a second still sees it away.
+        browser.fill("#kill [name=down]", "100")
         browser.click("#kill button")
         assert browser.run("document.getElementById('sure').open")
         assert browser.run("document.activeElement.id") == "sure-no", "the safe answer has the focus"
