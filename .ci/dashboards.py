@@ -28,6 +28,13 @@ SCHEMA_VERSION = 41
 MAY_BE_EMPTY = {("stealgrid-health", "Alerts that fire")}
 # They say that this machine is too busy for its run: a figure, not a fault, as exit code 5 of a run.
 OF_THE_MACHINE = {"EffectiveDelayAboveInjected", "TimersLate"}
+# The same of StrangerRefused, if nothing but handshakes was refused: a node that gets no processor for 10 s breaks one off,
+# which to the other end looks like a stranger's. Not of LimitHit: no limit counts a handshake, and a node dials only where
+# it has no connection. Nor of LinkDown: connections must have been there before, and be gone for 20 s.
+STRANGERS = (
+    'increase(stealgrid_control_refused_total{run="RUN"}[5m]) > 0 or '
+    'increase(stealgrid_connections_refused_total{run="RUN", reason=~"identity|introduction"}[5m]) > 0'
+)
 SCRAPE_INTERVAL = 2
 
 problems = []
@@ -326,9 +333,11 @@ def check_alerts(prometheus, moment):
     # Also after the end, which is no trouble either.
     after = min(moment.last + 60, time.time())
     fired = prometheus.range(f'ALERTS{{alertstate="firing", run="{moment.run}"}}', moment.since, after)
+    strangers = prometheus.range(STRANGERS.replace("RUN", moment.run), moment.since, after)
+    of_the_machine = OF_THE_MACHINE | (set() if strangers else {"StrangerRefused"})
     for labels, _ in fired:
         said = ", ".join(f"{key} {value}" for key, value in sorted(labels.items()) if not key.startswith("__"))
-        if labels["alertname"] in OF_THE_MACHINE:
+        if labels["alertname"] in of_the_machine:
             print(f"WARNING: an alert fired, which says that this machine is too busy: {said}")
         else:
             problem(f"an alert fired: {said}")
