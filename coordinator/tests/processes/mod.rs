@@ -194,6 +194,26 @@ pub(crate) fn signal(id: u32, signal: Signal) {
     rustix::process::kill_process(pid(id), signal).unwrap();
 }
 
+/// Stops a process, and returns when none of its threads does anything any more: the signal alone says only that they will
+/// be stopped.
+pub(crate) fn stop(id: u32) {
+    signal(id, Signal::STOP);
+    let does_nothing = |task: &Path| {
+        // A thread may end while it is looked at.
+        let stat = std::fs::read_to_string(task.join("stat")).unwrap_or_default();
+        stat.rsplit_once(") ").is_none_or(|(_, fields)| fields.starts_with(['T', 't', 'Z', 'X']))
+    };
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let tasks = std::fs::read_dir(format!("/proc/{id}/task")).into_iter().flatten().flatten();
+        if tasks.map(|task| task.path()).all(|task| does_nothing(&task)) {
+            return;
+        }
+        assert!(Instant::now() < deadline, "process {id} does not stop");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
 fn command_of(id: u32) -> Option<String> {
     let line = std::fs::read(format!("/proc/{id}/cmdline")).ok()?;
     Some(String::from_utf8_lossy(&line).replace('\0', " ")).filter(|line| !line.is_empty())
