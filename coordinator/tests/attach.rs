@@ -38,13 +38,14 @@ impl Grid {
         Grid::with(orphan_patience, "")
     }
 
-    /// The same with more in its experiment.
+    /// The same with more in its experiment. It lasts some 10 s: what is done to coordinators meanwhile takes a second
+    /// or two, and may take three times as long.
     fn with(orphan_patience: &str, more: &str) -> Grid {
         let grid = Grid { folder: tempfile::tempdir().unwrap() };
         std::fs::write(grid.trace(), jobs()).unwrap();
         let text = format!(
             "grid.sizes = [4, 8, 16]\nworkload.trace = \"jobs.swf\"\nnetwork.delay = \"1s\"\n\
-             run.clock = \"scaled:60\"\n[node]\njournal = \"process\"\norphan_patience = \"{orphan_patience}\"\n{more}"
+             run.clock = \"scaled:20\"\n[node]\njournal = \"process\"\norphan_patience = \"{orphan_patience}\"\n{more}"
         );
         std::fs::write(grid.experiment(), text).unwrap();
         grid
@@ -230,14 +231,14 @@ fn a_coordinator_that_is_killed_twice_and_with_a_node_changes_no_result() {
     assert!(manifest.contains("another was attached: 2 times"), "{manifest}");
 }
 
-/// A failure detector, with the shortest lease that a run at this speed can have.
+/// A failure detector, with a lease of 10 s of the wall clock.
 const LEASE: &str = "[protocol]\nheartbeat = \"10s\"\nsuspect_after = \"90s\"\nlease = \"200s\"\n";
 
 /// The coordinator is killed while a site is down, and once more before the lease of a dead site is over; in between that
 /// site should have been killed.
 #[test]
 fn what_is_done_about_sites_is_gone_on_with_and_what_came_due_meanwhile_is_done_late() {
-    let faults = "[[faults]]\nsite = \"site2\"\nwhat = \"crash\"\nat = \"60s\"\nfor = \"100s\"\n\
+    let faults = "[[faults]]\nsite = \"site2\"\nwhat = \"crash\"\nat = \"60s\"\nfor = \"200s\"\n\
                   [[faults]]\nsite = \"site1\"\nwhat = \"crash\"\nat = \"120s\"\n";
     let grid = Grid::with("60s", &format!("{LEASE}{faults}"));
     grid.kill_when(grid.run(), "node site2 is killed at 60 s", "down", 2);
@@ -313,7 +314,8 @@ fn what_was_done_to_sites_and_not_noted_is_done_again_and_changes_no_result() {
 
 #[test]
 fn orphans_end_by_themselves_and_their_journals_are_enough() {
-    let (grid, run) = Grid::started("1s");
+    // Longer than their coordinator may stand still while it is there.
+    let (grid, run) = Grid::started("3s");
     grid.kill(run);
     grid.wait_for_end();
     for site in ["site1", "site2", "site3"] {
@@ -357,8 +359,9 @@ fn what_cannot_be_attached_to_is_refused_with_the_remedy() {
     let (status, output) = grid.attach(&["--stop"]).wait();
     assert_eq!(status.code(), Some(4), "{output}");
     assert!(read(&grid.out().join("manifest.json")).contains("interrupted after"), "{output}");
+    // With the names of columns. Nodes work on without a coordinator, and may have ended all jobs by now.
     let rows = read(&grid.out().join("jobs.csv")).lines().count();
-    assert!(rows > 1 && rows <= JOBS, "{rows}");
+    assert!(rows > 1 && rows <= JOBS + 1, "{rows}");
     grid.assert_no_node_and_no_secret();
     assert!(output.contains("goes on with it"), "{output}");
 
@@ -370,26 +373,32 @@ fn what_cannot_be_attached_to_is_refused_with_the_remedy() {
 
 #[test]
 fn a_run_that_is_killed_before_its_clocks_start_leaves_no_node() {
-    let grid = Grid::new("60s");
-    let run = grid.run();
-    let deadline = Instant::now() + PATIENCE;
-    let first = loop {
-        if let [first, ..] = &Running::all_in(&grid.nodes())[..] {
-            break first.process.clone();
+    let killed = || {
+        let grid = Grid::new("60s");
+        let run = grid.run();
+        let deadline = Instant::now() + PATIENCE;
+        let first = loop {
+            if let [first, ..] = &Running::all_in(&grid.nodes())[..] {
+                break first.process.clone();
+            }
+            assert!(Instant::now() < deadline, "{}", run.output());
+            std::thread::sleep(Duration::from_millis(1));
+        };
+        // The others start after it, and then the coordinator waits for it.
+        signal(first.id, Signal::STOP);
+        while Running::all_in(&grid.nodes()).len() < 3 {
+            assert!(Instant::now() < deadline, "{}", run.output());
+            std::thread::sleep(Duration::from_millis(5));
         }
-        assert!(Instant::now() < deadline, "{}", run.output());
-        std::thread::sleep(Duration::from_millis(1));
+        signal(run.id(), Signal::KILL);
+        run.wait();
+        // The system may have done so already.
+        let _ = rustix::process::kill_process(pid(first.id), Signal::CONT);
+        grid
     };
-    // The others start after it, and then the coordinator waits for it.
-    signal(first.id, Signal::STOP);
-    while Running::all_in(&grid.nodes()).len() < 3 {
-        assert!(Instant::now() < deadline, "{}", run.output());
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    signal(run.id(), Signal::KILL);
-    run.wait();
-    // The system may have done so already.
-    let _ = rustix::process::kill_process(pid(first.id), Signal::CONT);
+    // Where this was too slow to stop a node before the clocks were started, it is done again.
+    let begun = |grid: &Grid| grid.out().join("run.json").exists();
+    let grid = std::iter::repeat_with(killed).take(20).find(|grid| !begun(grid)).unwrap();
 
     grid.wait_for_end();
     assert!(grid.refused().contains("must be started again"));
