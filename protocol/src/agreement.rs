@@ -10,7 +10,7 @@ impl Peer {
     /// The first difference, in words. Then a crash would change what this site owns or has promised.
     pub fn agrees_with(&self, durable: &Durable) -> Result<(), String> {
         self.agrees_among_liars(durable)?;
-        self.membership.as_ref().map_or(Ok(()), |membership| membership.keeps_no_void_copy(durable))
+        self.core().membership.as_ref().map_or(Ok(()), |membership| membership.keeps_no_void_copy(durable))
     }
 
     /// The same where a site lies: one that says of a job that it was taken over, before it is submitted, makes it void
@@ -44,20 +44,21 @@ impl Peer {
         if *self.ledger() != durable.ledger {
             return Err("transfers differ from those written down".to_owned());
         }
-        let routes = self.routed.iter().map(|&(to, number)| (self.site_at(to), number)).collect();
+        let routes =
+            self.core().routed.iter().map(|&(to, number)| (self.core().site_at(to), number)).collect();
         if durable.routes != routes {
             return Err("routes differ from those written down".to_owned());
         }
-        self.membership.as_ref().map_or(Ok(()), |membership| membership.agrees_with(durable))
+        self.core().membership.as_ref().map_or(Ok(()), |membership| membership.agrees_with(durable))
     }
 
     fn agrees_on(&self, kept: &Kept) -> Result<(), String> {
         let job = kept.job.id;
-        if self.custody.get(&job).copied().unwrap_or_default() != kept.custody {
+        if self.core().custody_of(job) != kept.custody {
             return Err(format!("the history of job {job} differs from the one written down"));
         }
         let is_held = self.held().any(|held| held.id == job);
-        let must = self.lists.is_some() && kept.started.is_none() && kept.place == Place::Held;
+        let must = kept.started.is_none() && kept.place == Place::Held;
         if is_held != must {
             return Err(format!("job {job} waits elsewhere than where it is written down"));
         }

@@ -3,8 +3,6 @@
 //! A peer can be told to make one only if the crate is built with the feature `canary`, which nothing but tests
 //! does. Without it [`Peer::has`] is always false and every mistake is compiled away.
 
-use crate::peer::Peer;
-
 /// A mistake in the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(not(feature = "canary"), expect(unreachable_pub, reason = "only tests see it"))]
@@ -80,22 +78,4 @@ pub enum Canary {
     LongGone,
     /// What others say is not compared with what a correct peer can say.
     LiesBelieved,
-}
-
-impl Peer {
-    /// Makes this peer commit a mistake.
-    #[cfg(feature = "canary")]
-    pub fn set_canary(&mut self, canary: Canary) {
-        self.canary = Some(canary);
-    }
-
-    #[cfg(feature = "canary")]
-    pub(crate) fn has(&self, canary: Canary) -> bool {
-        self.canary == Some(canary)
-    }
-
-    #[cfg(not(feature = "canary"))]
-    pub(crate) fn has(&self, _canary: Canary) -> bool {
-        false
-    }
 }

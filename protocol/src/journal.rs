@@ -323,6 +323,11 @@ impl Durable {
         self.jobs.values().filter(|kept| kept.started.is_some())
     }
 
+    /// The number of the life that begins with this journal.
+    pub(crate) fn next_life(&self) -> u32 {
+        self.life.map_or(0, |last| last + 1)
+    }
+
     /// Whether nothing was ever written.
     pub fn is_new(&self) -> bool {
         self.life.is_none()

@@ -8,13 +8,15 @@
 
 use std::collections::BTreeSet;
 
-use scheduler::exchange::WaitingJob;
-use scheduler::{Grid, JobId, JobSpec, SiteId, Span, Strategy, Time};
+use scheduler::{Grid, JobSpec, SiteId, Span, Time};
 
+use crate::core::Core;
+use crate::engine::Engine;
+use crate::family::Family;
 use crate::handover::{Arrival, Custody};
 use crate::membership::Report;
-use crate::message::{Board, Digest, Epoch, Message, Offer, Release, Transfer};
-use crate::peer::Peer;
+use crate::membership::may_live;
+use crate::message::{Message, Offer, Release, Transfer};
 
 /// Versions, sequences and transfer numbers are at most this: no site counts so far, and two more fit the type.
 pub(crate) const COUNT_MAX: u64 = 1 << 62;
@@ -38,76 +40,45 @@ pub fn is_site_of(grid: &Grid, site: SiteId) -> bool {
     site.0 != 0 && site.index() < grid.len()
 }
 
-impl Peer {
+impl<F: Family> Engine<F> {
     /// Whether a correct peer, of that rank, can have said this.
     pub(crate) fn is_lawful(&self, other: usize, message: &Message) -> bool {
-        let counts = |numbers: &[u64]| numbers.iter().all(|&number| number <= COUNT_MAX);
+        let core = &self.core;
         match message {
-            Message::Request { seq, offer, seen } => counts(&[*seq, *seen]) && self.may_offer(other, offer),
-            Message::NoWork { seq, state } => counts(&[*seq, state.version]),
-            Message::Grant { transfers, answers, state, floor } => {
-                counts(&[answers.unwrap_or(0), state.version, *floor]) && self.may_move(other, transfers)
-            }
             // Numbers that were never given are looked up and not found.
             Message::Reply { .. } => true,
-            Message::Notice { state } => counts(&[state.version]),
-            Message::Seen { version, offer, .. } => counts(&[*version]) && self.may_offer(other, offer),
-            Message::Withdraw { version } => counts(&[*version]),
             Message::Route { transfers, floor } => {
-                let comes_home = |transfer: &Transfer| self.is_home_of(&transfer.job);
-                counts(&[*floor]) && self.may_move(other, transfers) && transfers.iter().all(comes_home)
+                let is_ours = |transfer: &Transfer| F::takes_routed(core, &transfer.job);
+                are_counts(&[*floor]) && core.may_move(other, transfers) && transfers.iter().all(is_ours)
             }
-            Message::Recall { number, floor } => counts(&[*number, *floor]),
-            Message::Floor { floor } => counts(&[*floor]),
-            Message::Board { board, epoch, .. } => self.may_tell(board) && is_epoch(*epoch),
-            Message::Host { epoch } => is_epoch(*epoch),
-            Message::Assign { offer, epoch, .. } => counts(&[offer.version]) && is_epoch(*epoch),
-            Message::Claim { offer, claim } | Message::Deny { offer, claim } => {
-                counts(&[offer.version, *claim])
-            }
-            Message::Award { transfer, version, claim, floor } => {
-                counts(&[*version, claim.unwrap_or(0), *floor])
-                    && self.may_move(other, std::slice::from_ref(transfer))
-            }
-            Message::Refuse { seq, digest } | Message::News { seq, digest } => {
-                counts(&[*seq]) && is_digest(digest)
-            }
-            Message::Give { transfers, answers, digest, floor } => {
-                counts(&[answers.unwrap_or(0), *floor])
-                    && is_digest(digest)
-                    && self.may_move(other, transfers)
-            }
-            Message::Watch { seq, .. } => counts(&[*seq]),
-            Message::Gossip { digests } => digests.iter().all(is_digest),
+            Message::Recall { number, floor } => are_counts(&[*number, *floor]),
+            Message::Floor { floor } => are_counts(&[*floor]),
             Message::Beat { life, first, known, voids, .. } => {
-                Peer::may_live(*life)
-                    && counts(&[*first, *known])
+                may_live(*life)
+                    && are_counts(&[*first, *known])
                     && voids.iter().all(|void| void.epoch <= EPOCH_MAX)
             }
             Message::Reports { reports } => {
-                let me = self.config.site;
-                let is_site = |report: &Report| report.guardian == me && self.is_site(report.holder);
+                let me = core.config.site;
+                let is_site = |report: &Report| report.guardian == me && core.is_site(report.holder);
                 reports.iter().all(|report| is_site(report) && report.epoch <= EPOCH_MAX)
             }
             // Only what the guardian itself says of a job is looked at.
             Message::Noted { .. } => true,
+            message => F::is_lawful(core, other, message),
         }
     }
+}
 
-    /// Whether a job that is routed comes to the right site.
-    fn is_home_of(&self, job: &JobSpec) -> bool {
-        if self.membership.is_some() {
-            // Sites that leave, or are the next larger one, send it to whoever can hold it.
-            return job.processors <= self.processors()
-                || self.config.strategy == Strategy::CommonPool
-                || self.config.home_rank(job) == Some(self.rank);
-        }
-        self.pool.is_none() && self.config.home_rank(job) == Some(self.rank)
-    }
+/// Whether all of these are numbers that a site can have counted to.
+pub(crate) fn are_counts(numbers: &[u64]) -> bool {
+    numbers.iter().all(|&number| number <= COUNT_MAX)
+}
 
+impl Core {
     /// Whether these jobs can change their owner to this site: each is a job, and none of those that come for the
     /// first time is here or was here after the sender had it.
-    fn may_move(&self, other: usize, transfers: &[Transfer]) -> bool {
+    pub(crate) fn may_move(&self, other: usize, transfers: &[Transfer]) -> bool {
         let from = self.site_at(other);
         let mut coming = BTreeSet::new();
         transfers.iter().all(|transfer| {
@@ -146,41 +117,21 @@ impl Peer {
         !self.is_here(job) && out.all(came_back)
     }
 
-    /// Whether this site has the job: it waits, is held or runs.
-    pub(crate) fn is_here(&self, job: JobId) -> bool {
-        self.custody.contains_key(&job)
-    }
-
     fn is_site(&self, site: SiteId) -> bool {
         is_site_of(&self.config.grid, site)
     }
 
-    fn is_job(&self, processors: u32, submit: Time, requested: Span) -> bool {
+    pub(crate) fn is_job(&self, processors: u32, submit: Time, requested: Span) -> bool {
         (1..=self.config.grid.widest()).contains(&processors)
             && is_time(submit)
             && (0..=MICROS_MAX).contains(&requested.as_micros())
     }
 
     /// Whether a site of that rank can have so many idle processors and such running jobs.
-    fn may_offer(&self, other: usize, offer: &Offer) -> bool {
+    pub(crate) fn may_offer(&self, other: usize, offer: &Offer) -> bool {
         let size = self.config.grid.sizes()[other];
         let busy: u64 = offer.releases.iter().map(|release| u64::from(release.processors)).sum();
         offer.free <= size && busy <= u64::from(size) && offer.releases.iter().all(is_release)
-    }
-
-    fn may_tell(&self, board: &Board) -> bool {
-        let is_waiting = |job: &WaitingJob| self.is_job(job.processors, job.submit, job.requested);
-        let widest = self.config.grid.widest();
-        let is_busy = |release: &Release| is_release(release) && release.processors <= widest;
-        let versions = board.withdrawn.iter().chain(&board.seen).map(|offer| offer.version);
-        // Who has told nothing yet may say all there is; there is no difference before the first.
-        board.revision <= COUNT_MAX
-            && (board.whole || board.revision > 0)
-            && board.free <= widest
-            && board.kept.iter().all(is_waiting)
-            && board.busy.iter().chain(&board.idle).all(is_busy)
-            && board.offered.iter().all(|listing| is_waiting(&listing.job) && listing.version <= COUNT_MAX)
-            && versions.into_iter().all(|version| version <= COUNT_MAX)
     }
 }
 
@@ -189,17 +140,9 @@ pub fn is_time(time: Time) -> bool {
     (-MICROS_MAX..=MICROS_MAX).contains(&time.as_micros())
 }
 
-fn is_release(release: &Release) -> bool {
+pub(crate) fn is_release(release: &Release) -> bool {
     // A job's estimated end adds its request to its start.
     (-MICROS_MAX..=2 * MICROS_MAX).contains(&release.at.as_micros())
-}
-
-fn is_epoch(epoch: Epoch) -> bool {
-    epoch.counter <= COUNT_MAX
-}
-
-fn is_digest(digest: &Digest) -> bool {
-    digest.version <= COUNT_MAX && (0..=MICROS_MAX).contains(&digest.age.as_micros())
 }
 
 #[cfg(test)]
@@ -207,13 +150,14 @@ mod tests {
     use std::sync::Arc;
 
     use scheduler::event::MessageKind;
-    use scheduler::{EventKind, Grid, LocalScheduler, Pass};
+    use scheduler::{EventKind, Grid, JobId, LocalScheduler, Pass};
 
     use super::*;
     use crate::config::{Options, PeerConfig};
     use crate::journal::Durable;
+    use crate::message::{Board, Digest, Epoch};
     use crate::message::{QueueState, Rest};
-    use crate::peer::{Input, Output};
+    use crate::peer::{Input, Output, Peer};
 
     const STATE: QueueState = QueueState { version: 1, rest: Rest::Empty, lead: 0 };
 
@@ -378,7 +322,7 @@ mod tests {
         assert_eq!(left.job.id, JobId(3));
         let back = Transfer { hops: left.hops + 1, bounces: 9, ..transfer(2, job(3, 8)) };
         hear(&mut peer, 1, grant(vec![back]));
-        assert!(peer.is_here(JobId(3)));
+        assert!(peer.core().is_here(JobId(3)));
 
         let declined = Message::Reply { accepted: Vec::new(), declined: vec![left.number] };
         let outputs = hear(&mut peer, 3, declined);
@@ -398,7 +342,7 @@ mod tests {
         tell(&mut peer, Input::Submitted(job(3, 8)));
         let offer = Offer { free: 16, ..Offer::default() };
         hear(&mut peer, 3, Message::Request { seq: 1, offer, seen: 0 });
-        assert_eq!(peer.ledger.transfers_out().count(), 1);
+        assert_eq!(peer.ledger().transfers_out().count(), 1);
         let ended = Report {
             job: JobId(3),
             guardian: SiteId(1),
@@ -410,7 +354,7 @@ mod tests {
 
         hear(&mut peer, 3, Message::Noted { reports: vec![ended] });
 
-        assert_eq!(peer.ledger.transfers_out().count(), 1, "the transfer is still to be answered");
+        assert_eq!(peer.ledger().transfers_out().count(), 1, "the transfer is still to be answered");
         let late = Report { guardian: SiteId(2), epoch: EPOCH_MAX + 1, ..ended };
         assert_eq!(
             hear(&mut peer, 3, Message::Reports { reports: vec![late] }),

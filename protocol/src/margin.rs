@@ -8,10 +8,10 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use scheduler::waiting::Widths;
+use scheduler::waiting::{WaitingList, Widths};
 use scheduler::{JobSpec, QueueKey, Span, Time};
 
-use crate::peer::Peer;
+use crate::core::Core;
 
 /// The waiting jobs that are worth giving to one site.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,25 +45,28 @@ impl Worth {
     }
 }
 
-impl Peer {
+impl Core {
     /// Which waiting jobs are worth giving to another site. A job that would start here later than the margin and
-    /// twice the one-way delay to that site, as far as it is known, from now.
-    pub(crate) fn worth(&self, now: Time, other: usize) -> Worth {
+    /// twice the one-way delay to that site, as far as it is known, from now. `held` go first, then those of `own` that
+    /// are of the leading class.
+    pub(crate) fn worth<'a>(
+        &self,
+        now: Time,
+        other: usize,
+        own: &WaitingList,
+        held: impl Iterator<Item = &'a JobSpec>,
+        leading: Widths,
+    ) -> Worth {
         let Some(margin) = self.config.options.margin else { return Worth::Any };
         let price = margin + self.round_trips.to(other).unwrap_or(Span::ZERO);
         let limit = now.saturating_add(price);
-        let leading = match self.lists {
-            Some(lists) => lists.leading(&self.own, self.processors()).unwrap_or(Widths::ALL),
-            None => Widths::ALL,
-        };
         let processors = self.processors();
         let mut machine = Machine::new(now, self.free, self.releases_of_running());
-        for job in self.held() {
+        for job in held {
             machine.start(job);
         }
-        let leading_from = machine.first_after(limit, self.own.merged(leading.fitting(processors)));
-        let mut rest =
-            self.own.merged(Widths::up_to(processors)).filter(|job| !leading.contains(job.processors));
+        let leading_from = machine.first_after(limit, own.merged(leading.fitting(processors)));
+        let mut rest = own.merged(Widths::up_to(processors)).filter(|job| !leading.contains(job.processors));
         let rest_from = match leading_from {
             // Whatever comes after a late job is later.
             Some(_) => rest.next().map(JobSpec::key),

@@ -7,149 +7,21 @@
 use scheduler::{EventKind, JobSpec, Time};
 
 use crate::canary::Canary;
-use crate::config::{Interrupted, PeerConfig};
+use crate::config::Interrupted;
+use crate::core::Core;
+use crate::engine::Engine;
+use crate::family::Family;
 use crate::handover::Answer;
-use crate::journal::{Durable, Fact, Kept, Place, first_number};
-use crate::peer::Peer;
+use crate::journal::{Durable, Fact, Kept, Place};
 use crate::timers::Timer;
 
-impl Peer {
-    /// A peer that goes on where its journal ends; a new one if the journal is empty. Drain [`Peer::poll_output`],
-    /// then give it a turn.
-    ///
-    /// On links that lose messages, and a crash loses some, [`crate::Options::retry`] must be set.
-    ///
-    /// # Panics
-    /// If the journal is of another grid or site.
-    pub fn restore(config: PeerConfig, durable: &Durable, now: Time) -> Peer {
-        let (mut peer, life) = Peer::unborn(config, durable, first_number);
-        peer.go_on(durable, life, now);
-        peer
-    }
-
-    /// As [`Peer::restore`], of a peer that makes a mistake.
-    #[cfg(feature = "canary")]
-    pub fn restore_with(config: PeerConfig, durable: &Durable, now: Time, canary: Option<Canary>) -> Peer {
-        let reuses = canary == Some(Canary::NumbersBeginAgain);
-        let first = |life| if reuses { 0 } else { first_number(life) };
-        let (mut peer, life) = Peer::unborn(config, durable, first);
-        peer.canary = canary;
-        peer.go_on(durable, life, now);
-        peer
-    }
-
-    /// A peer in this life, with an empty journal, among others that know it.
-    pub(crate) fn with_nothing(config: PeerConfig, life: u32, now: Time) -> Peer {
-        let mut peer = Peer::at_rest(config, life, first_number(life));
-        peer.write(Fact::Began { life });
-        peer.ledger.began(life);
-        peer.event(EventKind::Recovered { life, waiting: 0, running: 0, out: 0 });
-        peer.ask_and_tell(now);
-        peer
-    }
-
-    /// A peer that knows nothing yet, and the number of its life.
-    fn unborn(config: PeerConfig, durable: &Durable, first: impl Fn(u32) -> u64) -> (Peer, u32) {
-        let life = durable.life.map_or(0, |last| last + 1);
-        (Peer::at_rest(config, life, first(life)), life)
-    }
-
-    fn go_on(&mut self, durable: &Durable, life: u32, now: Time) {
-        let peer = self;
-        peer.write(Fact::Began { life });
-        if durable.is_new() {
-            return;
-        }
-        peer.ledger = durable.ledger.clone();
-        peer.ledger.began(life);
-        if peer.has(Canary::TombsForgotten) {
-            peer.ledger.forget_answers();
-        }
-        if peer.has(Canary::OutForgotten) {
-            peer.settle_all();
-        }
-        if let Some(membership) = &mut peer.membership {
-            membership.restore(durable);
-        }
-        let running = durable.running().count();
-        peer.event(EventKind::Recovered {
-            life,
-            waiting: u32::try_from(durable.jobs.len() - running).unwrap_or(u32::MAX),
-            running: u32::try_from(running).unwrap_or(u32::MAX),
-            out: u32::try_from(durable.ledger.transfers_out().count()).unwrap_or(u32::MAX),
-        });
-        let mut jobs: Vec<&Kept> = durable.jobs.values().collect();
-        jobs.sort_unstable_by_key(|kept| kept.job.key());
-        for kept in jobs {
-            peer.take_up(now, kept);
-        }
-        if !peer.has(Canary::RoutesForgotten) {
-            let grid = peer.config.grid.clone();
-            peer.routed = durable.routes.iter().map(|&(to, number)| (grid.rank(to), number)).collect();
-        }
-        peer.resume_transfers(now);
-        peer.ask_and_tell(now);
-    }
-
-    /// Others were told something by an earlier life, and told it something, that this one does not know.
-    fn ask_and_tell(&mut self, now: Time) {
-        self.fresh = true;
-        if self.lists.is_some() {
-            self.resume_stealing(now);
-        }
-        if self.pool.is_some() {
-            self.pool_resume(now);
-        }
-    }
-
+impl Core {
     /// The mistake [`Canary::OutForgotten`].
     fn settle_all(&mut self) {
         let out: Vec<_> = self.ledger.transfers_out().map(|(to, transfer)| (to, transfer.number)).collect();
         for (to, number) in out {
             let (record, _) = self.ledger.settle(to, number, Answer::Accepted).expect("it is out");
             self.apply(record);
-        }
-    }
-
-    /// Takes up a job that the journal says is this site's.
-    fn take_up(&mut self, now: Time, kept: &Kept) {
-        let Kept { job, custody, mut place, started } = *kept;
-        if started.is_some() {
-            if self.has(Canary::JobsForgotten) {
-                return;
-            }
-            let kills =
-                self.config.options.interrupted == Interrupted::Kill && !self.has(Canary::KilledRunAgain);
-            let kill = kills || self.has(Canary::InterruptedGivenUp);
-            // It was taken over while it executed: it went on, and does not begin again.
-            let void = self.is_void_epoch(job.id, custody.epoch);
-            let killed = kill || void;
-            self.event(EventKind::Interrupted { job: job.id, processors: job.processors, killed });
-            if killed {
-                self.write(Fact::Ended { job: job.id });
-                if !void {
-                    self.ward_done(job.id, custody);
-                }
-                return;
-            }
-            if self.lists.is_some() && self.config.home_rank(&job) != Some(self.rank) {
-                // It is stolen: nobody steals it back.
-                place = Place::Held;
-            }
-            self.own_up(job, custody, place);
-        }
-        self.custody.insert(job.id, custody);
-        self.put_back(now, job, place);
-    }
-
-    fn put_back(&mut self, now: Time, job: JobSpec, place: Place) {
-        let is_home = self.pool.is_some() || self.config.home_rank(&job) == Some(self.rank);
-        if job.processors > self.processors() && !is_home && self.membership.is_some() {
-            self.strand(job);
-        } else if place == Place::Held && self.lists.is_some() {
-            self.held.push_back(job);
-        } else {
-            self.enqueue(now, job);
         }
     }
 
@@ -164,20 +36,98 @@ impl Peer {
             self.timers.set(timer, now, retry);
         }
     }
+}
 
-    fn resume_stealing(&mut self, now: Time) {
-        self.views.iter_mut().for_each(|view| view.forget());
-        if self.polling.is_some() {
+impl<F: Family> Engine<F> {
+    /// Goes on where the journal ends, in a life that has just begun.
+    pub(crate) fn go_on(&mut self, durable: &Durable, now: Time) {
+        let core = &mut self.core;
+        let life = core.life;
+        core.write(Fact::Began { life });
+        if durable.is_new() {
             return;
         }
-        for thief in self.rank + 1..self.config.grid.len() {
-            self.notify(now, thief);
+        core.ledger = durable.ledger.clone();
+        core.ledger.began(life);
+        if core.has(Canary::TombsForgotten) {
+            core.ledger.forget_answers();
         }
-        if self.lists().stolen_first() {
-            // These sites act on what smaller ones tell them unasked: ask once, for nothing.
-            for victim in 0..self.rank {
-                self.request(now, victim, 0, false);
+        if core.has(Canary::OutForgotten) {
+            core.settle_all();
+        }
+        if let Some(membership) = &mut core.membership {
+            membership.restore(durable);
+        }
+        let running = durable.running().count();
+        core.event(EventKind::Recovered {
+            life,
+            waiting: u32::try_from(durable.jobs.len() - running).unwrap_or(u32::MAX),
+            running: u32::try_from(running).unwrap_or(u32::MAX),
+            out: u32::try_from(durable.ledger.transfers_out().count()).unwrap_or(u32::MAX),
+        });
+        let mut jobs: Vec<&Kept> = durable.jobs.values().collect();
+        jobs.sort_unstable_by_key(|kept| kept.job.key());
+        for kept in jobs {
+            self.take_up(now, kept);
+        }
+        if !self.core.has(Canary::RoutesForgotten) {
+            let grid = self.core.config.grid.clone();
+            self.core.routed = durable.routes.iter().map(|&(to, number)| (grid.rank(to), number)).collect();
+        }
+        self.core.resume_transfers(now);
+        self.ask_and_tell(now);
+    }
+
+    /// Begins with an empty journal among others that know this site.
+    pub(crate) fn begin_with_nothing(&mut self, now: Time) {
+        let core = &mut self.core;
+        let life = core.life;
+        core.write(Fact::Began { life });
+        core.ledger.began(life);
+        core.event(EventKind::Recovered { life, waiting: 0, running: 0, out: 0 });
+        self.ask_and_tell(now);
+    }
+
+    fn ask_and_tell(&mut self, now: Time) {
+        self.core.fresh = true;
+        F::resume(self, now);
+    }
+
+    /// Takes up a job that the journal says is this site's.
+    fn take_up(&mut self, now: Time, kept: &Kept) {
+        let Kept { job, custody, mut place, started } = *kept;
+        if started.is_some() {
+            if self.core.has(Canary::JobsForgotten) {
+                return;
             }
+            let kills = self.core.config.options.interrupted == Interrupted::Kill
+                && !self.core.has(Canary::KilledRunAgain);
+            let kill = kills || self.core.has(Canary::InterruptedGivenUp);
+            // It was taken over while it executed: it went on, and does not begin again.
+            let void = self.core.is_void_epoch(job.id, custody.epoch);
+            let killed = kill || void;
+            self.core.event(EventKind::Interrupted { job: job.id, processors: job.processors, killed });
+            if killed {
+                self.core.write(Fact::Ended { job: job.id });
+                if !void {
+                    self.core.ward_done(job.id, custody);
+                }
+                return;
+            }
+            place = F::place_again(&self.core, &job, place);
+            self.core.own_up(job, custody, place);
+        }
+        self.core.custody.insert(job.id, custody);
+        self.put_back(now, job, place);
+    }
+
+    fn put_back(&mut self, now: Time, job: JobSpec, place: Place) {
+        let home = self.core.config.home_rank(&job);
+        let is_here = F::belongs(&self.core, home, &job) == Some(self.core.rank);
+        if job.processors > self.core.processors() && !is_here && self.core.membership.is_some() {
+            self.core.strand(job);
+        } else {
+            F::put_back(self, now, job, place);
         }
     }
 }

@@ -9,29 +9,29 @@ use rand::RngExt;
 use scheduler::{Span, VictimRule};
 
 use super::{Balancer, Known};
-use crate::peer::Peer;
+use crate::engine::Engine;
 
-impl Peer {
+impl Engine<Balancer> {
     /// A site to turn to, among those of these ranks and never this one. None if the rule has no other left that was
     /// not tried in this search.
     pub(super) fn choose(&mut self, ranks: Range<usize>) -> Option<usize> {
-        let away = self.unreachable();
+        let away = self.core.unreachable();
         // Only a rule that draws can choose a site that is away more than once.
-        for _ in 0..=2 * self.config.grid.len() {
+        for _ in 0..=2 * self.core.config.grid.len() {
             let chosen = self.choose_any(ranks.clone())?;
             if !away.contains(&chosen) {
                 return Some(chosen);
             }
-            self.balancer().tried.insert(chosen);
+            self.family.tried.insert(chosen);
         }
         None
     }
 
     fn choose_any(&mut self, ranks: Range<usize>) -> Option<usize> {
-        let me = self.rank;
-        let nearest = |rank: usize| self.round_trips.to(rank);
-        let grid = self.config.grid.clone();
-        let balancer = self.balance.as_mut().expect("only called under a baseline");
+        let me = self.core.rank;
+        let nearest = |rank: usize| self.core.round_trips.to(rank);
+        let grid = self.core.config.grid.clone();
+        let balancer = &mut self.family;
         match balancer.rules.victim {
             VictimRule::Random => balancer.any(ranks, me),
             VictimRule::Nearest => balancer.nearest(ranks, me, nearest),

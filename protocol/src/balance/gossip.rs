@@ -7,8 +7,8 @@ use scheduler::{Span, Time, VictimRule};
 
 use super::Balancer;
 use crate::codec::DIGESTS_MAX;
+use crate::engine::Engine;
 use crate::message::{Digest, Message};
-use crate::peer::Peer;
 use crate::timers::Timer;
 
 impl Balancer {
@@ -17,26 +17,29 @@ impl Balancer {
     }
 }
 
-impl Peer {
+impl Engine<Balancer> {
     /// Sees to it that what is new will be passed on.
     pub(super) fn arm_gossip(&mut self, now: Time) {
-        if !self.balancer().gossips() || self.timers.is_set(Timer::Gossip) || self.config.grid.len() == 1 {
+        if !self.family.gossips()
+            || self.core.timers.is_set(Timer::Gossip)
+            || self.core.config.grid.len() == 1
+        {
             return;
         }
         let said = self.digest().version;
-        let balancer = self.balancer();
+        let balancer = &mut self.family;
         if said > balancer.gossiped || !balancer.news.is_empty() {
-            self.timers.set(Timer::Gossip, now, self.config.options.gossip);
+            self.core.timers.set(Timer::Gossip, now, self.core.config.options.gossip);
         }
     }
 
     /// Passes on what is new, the newest first if it is too much.
     pub(crate) fn pass_on(&mut self, now: Time) {
         let own = self.digest();
-        let fanout = self.config.options.gossip_fanout;
-        let sites = self.config.grid.len();
-        let me = self.rank;
-        let balancer = self.balancer();
+        let fanout = self.core.config.options.gossip_fanout;
+        let sites = self.core.config.grid.len();
+        let me = self.core.rank;
+        let balancer = &mut self.family;
         let mut heard: Vec<(Time, Digest)> = std::mem::take(&mut balancer.news)
             .into_iter()
             .filter_map(|rank| balancer.known.get(&rank))
@@ -58,7 +61,7 @@ impl Peer {
             }
         }
         for target in targets {
-            self.send(target, Message::Gossip { digests: digests.clone() });
+            self.core.send(target, Message::Gossip { digests: digests.clone() });
         }
     }
 

@@ -21,13 +21,17 @@ use std::sync::Arc;
 
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
-use scheduler::waiting::Widths;
-use scheduler::{Balance, EventKind, Grid, Initiative, JobSpec, Span, Strategy, Time};
+use scheduler::waiting::{WaitingList, Widths};
+use scheduler::{Balance, Grid, Initiative, JobSpec, Span, Strategy, Time};
 
 use crate::config::{Discovery, PeerConfig};
+use crate::core::Core;
+use crate::engine::Engine;
+use crate::family::Family;
+use crate::handover::Answer;
+use crate::lawful::{COUNT_MAX, MICROS_MAX, are_counts};
 use crate::margin::Worth;
-use crate::message::{Digest, Message};
-use crate::peer::Peer;
+use crate::message::{Digest, Message, Transfer};
 use crate::timers::Timer;
 
 use index::Index;
@@ -48,6 +52,8 @@ pub(crate) struct Balancer {
     /// The rank of this site.
     me: usize,
     rng: ChaCha8Rng,
+    /// Waiting jobs.
+    own: WaitingList,
     search: Search,
     /// Sites that were turned to in this search.
     tried: BTreeSet<usize>,
@@ -97,8 +103,30 @@ struct Known {
 }
 
 impl Balancer {
-    pub(crate) fn of(config: &PeerConfig, first: u64) -> Option<Balancer> {
-        let Strategy::Balance(rules) = config.strategy else { return None };
+    /// Puts a waiting job into the queue.
+    fn insert(&mut self, job: JobSpec) {
+        self.work += area(&job);
+        self.own.insert(job);
+    }
+
+    /// Takes a waiting job out of the queue.
+    fn remove(&mut self, job: &JobSpec) {
+        self.own.remove(job.processors, job.key()).expect("it waits here");
+        self.work -= area(job);
+    }
+
+    fn pulls(&self) -> bool {
+        self.rules.initiative == Initiative::Pull
+    }
+}
+
+fn area(job: &JobSpec) -> u128 {
+    u128::from(job.processors) * u128::try_from(job.requested.as_micros()).unwrap_or(0)
+}
+
+impl Family for Balancer {
+    fn of(config: &PeerConfig, first: u64) -> Balancer {
+        let Strategy::Balance(rules) = config.strategy else { panic!("a baseline") };
         assert!(config.options.tries >= 1, "a site turns to somebody before it rests");
         assert!(config.options.gossip > Span::ZERO, "gossip takes time");
         let mut rng = ChaCha8Rng::seed_from_u64(config.seed);
@@ -109,6 +137,7 @@ impl Balancer {
             grid: config.grid.clone(),
             me: config.grid.rank(config.site),
             rng,
+            own: WaitingList::new(),
             search: Search::Content,
             tried: BTreeSet::new(),
             sleep: match config.options.discovery {
@@ -130,93 +159,161 @@ impl Balancer {
             watch_count: 0,
         };
         balancer.index = balancer.index_anew();
-        Some(balancer)
+        balancer
     }
 
-    fn pulls(&self) -> bool {
-        self.rules.initiative == Initiative::Pull
-    }
-}
-
-fn area(job: &JobSpec) -> u128 {
-    u128::from(job.processors) * u128::try_from(job.requested.as_micros()).unwrap_or(0)
-}
-
-impl Peer {
-    /// The part of this peer that takes part in a baseline.
-    ///
-    /// # Panics
-    /// If the strategy is none.
-    fn balancer(&mut self) -> &mut Balancer {
-        self.balance.as_mut().expect("only called under a baseline")
+    fn enqueue(engine: &mut Engine<Balancer>, _now: Time, job: JobSpec) {
+        engine.family.insert(job);
     }
 
-    /// Puts a waiting job into the queue of this site.
-    pub(crate) fn balance_enqueue(&mut self, job: JobSpec) {
-        self.balancer().work += area(&job);
-        self.own.insert(job);
+    /// Starts what fits, tells who watches, and looks for work or for room.
+    fn turn(engine: &mut Engine<Balancer>, now: Time) {
+        while engine.core.free > 0
+            && let Some(&job) = engine.family.own.first(Widths::up_to(engine.core.free))
+        {
+            engine.family.remove(&job);
+            engine.core.start(now, job);
+        }
+        engine.tell_watchers(now);
+        if engine.family.pulls() {
+            engine.look_for_work(now);
+        } else {
+            engine.look_for_room(now);
+        }
+        engine.arm_gossip(now);
     }
 
-    /// A job came from a user or by a route: a site that rested looks for room again.
-    pub(crate) fn balance_arrived(&mut self) {
-        let balancer = self.balancer();
+    fn jobs(&self) -> impl Iterator<Item = &JobSpec> {
+        self.own.iter()
+    }
+
+    fn waiting(&self) -> usize {
+        self.own.len()
+    }
+
+    fn take(engine: &mut Engine<Balancer>, job: &JobSpec) -> Option<JobSpec> {
+        engine.family.remove(job);
+        Some(*job)
+    }
+
+    fn heard(engine: &mut Engine<Balancer>, now: Time, rank: usize, message: Message) {
+        let from = engine.core.site_at(rank);
+        match message {
+            Message::Request { seq, offer, .. } => engine.on_ask(now, rank, seq, offer.free),
+            Message::Refuse { seq, digest } => engine.on_refuse(now, rank, seq, digest),
+            Message::Give { transfers, answers, digest, floor } => {
+                engine.core.on_floor(from, floor);
+                engine.on_give(now, rank, &transfers, answers, digest);
+            }
+            Message::Watch { seq, width } => engine.on_watch(now, rank, seq, width),
+            Message::News { seq, digest } => engine.on_news(now, rank, seq, digest),
+            Message::Seen { .. } => engine.tell_watchers(now),
+            Message::Gossip { digests } => engine.on_gossip(now, rank, &digests),
+            message => engine.core.ignore(from, &message),
+        }
+    }
+
+    fn is_lawful(core: &Core, rank: usize, message: &Message) -> bool {
+        match message {
+            Message::Request { seq, offer, seen } => {
+                are_counts(&[*seq, *seen]) && core.may_offer(rank, offer)
+            }
+            Message::Seen { version, offer, .. } => are_counts(&[*version]) && core.may_offer(rank, offer),
+            Message::Refuse { seq, digest } | Message::News { seq, digest } => {
+                are_counts(&[*seq]) && is_digest(digest)
+            }
+            Message::Give { transfers, answers, digest, floor } => {
+                are_counts(&[answers.unwrap_or(0), *floor])
+                    && is_digest(digest)
+                    && core.may_move(rank, transfers)
+            }
+            Message::Watch { seq, .. } => are_counts(&[*seq]),
+            Message::Gossip { digests } => digests.iter().all(is_digest),
+            _ => false,
+        }
+    }
+
+    fn fired(engine: &mut Engine<Balancer>, now: Time, timer: Timer) {
+        match timer {
+            Timer::Request(victim) => {
+                engine.core.timers.again(timer, now);
+                engine.repeat_ask(victim);
+            }
+            Timer::Watch(rank) => {
+                engine.core.timers.again(timer, now);
+                engine.repeat_watch(rank);
+            }
+            Timer::Poll => {
+                engine.core.timers.cancel(timer);
+                engine.wakes();
+            }
+            Timer::Gossip => {
+                engine.core.timers.cancel(timer);
+                engine.pass_on(now);
+            }
+            _ => unreachable!("{timer:?} is set by others"),
+        }
+    }
+
+    fn belongs(core: &Core, home: Option<usize>, job: &JobSpec) -> Option<usize> {
+        home.map(|home| if job.processors <= core.processors() { core.rank } else { home })
+    }
+
+    fn arrived(engine: &mut Engine<Balancer>) {
+        let balancer = &mut engine.family;
         if !balancer.pulls() && balancer.search == Search::Resting {
+            // A site that rested looks for room again.
             balancer.search = Search::Content;
         }
     }
 
-    pub(crate) fn balance_take(&mut self, job: &JobSpec) {
-        self.own.remove(job.processors, job.key()).expect("it waits here");
-        self.balancer().work -= area(job);
+    fn repeat(engine: &mut Engine<Balancer>, now: Time, to: usize, transfer: &Transfer) -> Option<Message> {
+        let digest = engine.digest_for(now, to);
+        let floor = engine.core.ledger.floor_to(engine.core.site_at(to));
+        Some(Message::Give { transfers: vec![*transfer], answers: None, digest, floor })
     }
 
-    /// Starts what fits, tells who watches, and looks for work or for room.
-    pub(crate) fn balance_turn(&mut self, now: Time) {
-        while self.free > 0
-            && let Some(&job) = self.own.first(Widths::up_to(self.free))
-        {
-            self.balance_take(&job);
-            self.start(now, job);
-        }
-        self.tell_watchers(now);
-        if self.balancer().pulls() {
-            self.look_for_work(now);
-        } else {
-            self.look_for_room(now);
-        }
-        self.arm_gossip(now);
+    fn replied(
+        engine: &mut Engine<Balancer>,
+        now: Time,
+        rank: usize,
+        answers: &[(u64, Answer)],
+        _was_full: bool,
+    ) {
+        engine.has_replied(now, rank, answers);
     }
 
-    /// Acts on a message of a baseline.
-    pub(crate) fn balance_message(&mut self, now: Time, from: usize, message: Message) {
-        match message {
-            Message::Request { seq, offer, .. } => self.on_ask(now, from, seq, offer.free),
-            Message::Refuse { seq, digest } => self.on_refuse(now, from, seq, digest),
-            Message::Give { transfers, answers, digest, floor } => {
-                self.on_floor(self.site_at(from), floor);
-                self.on_give(now, from, &transfers, answers, digest);
-            }
-            Message::Watch { seq, width } => self.on_watch(now, from, seq, width),
-            Message::News { seq, digest } => self.on_news(now, from, seq, digest),
-            Message::Seen { .. } => self.tell_watchers(now),
-            Message::Gossip { digests } => self.on_gossip(now, from, &digests),
-            message => self.ignore(self.site_at(from), &message),
-        }
+    fn voided(engine: &mut Engine<Balancer>, rank: usize, transfer: &Transfer) {
+        engine.family.forget_pushed(rank, transfer.number);
     }
 
-    /// Whether this site waits for no answer. A site that polls always has a question open.
-    pub(crate) fn balance_is_quiet(&self) -> bool {
-        self.balance.as_ref().is_none_or(|balancer| {
-            balancer.sleep.is_some() || (balancer.asked.is_none() && balancer.pushed.is_none())
-        })
+    fn lost(engine: &mut Engine<Balancer>, _now: Time, rank: usize) {
+        engine.gives_up(rank);
     }
 
+    fn is_quiet(engine: &Engine<Balancer>) -> bool {
+        // A site that polls always has a question open.
+        let balancer = &engine.family;
+        balancer.sleep.is_some() || (balancer.asked.is_none() && balancer.pushed.is_none())
+    }
+
+    fn check(engine: &Engine<Balancer>) {
+        let balancer = &engine.family;
+        assert_eq!(balancer.index, balancer.index_anew(), "the index follows from what is known");
+    }
+
+    fn own(&self) -> Option<&WaitingList> {
+        Some(&self.own)
+    }
+}
+
+impl Engine<Balancer> {
     /// What this site says of itself.
     fn digest(&mut self) -> Digest {
-        let site = self.site();
-        let idle = self.free;
-        let narrowest = self.own.narrowest(Widths::ALL).unwrap_or(0);
-        let balancer = self.balancer();
+        let site = self.core.site();
+        let idle = self.core.free;
+        let narrowest = self.family.own.narrowest(Widths::ALL).unwrap_or(0);
+        let balancer = &mut self.family;
         let work = u64::try_from(balancer.work.div_ceil(1_000_000)).unwrap_or(u64::MAX);
         let digest = match balancer.said {
             Some(said) if (said.work, said.narrowest, said.idle) == (work, narrowest, idle) => said,
@@ -232,44 +329,52 @@ impl Peer {
     /// As [`Peer::digest`], for one site: what a limit or the margin forbids to give to it is as if it did not wait.
     fn digest_for(&mut self, now: Time, other: usize) -> Digest {
         let digest = self.digest();
-        if !self.balancer().pulls() {
+        if !self.family.pulls() {
             return digest;
         }
         Digest { narrowest: self.narrowest_for(now, other).unwrap_or(0), ..digest }
     }
 
+    /// Which waiting jobs are worth giving to another site.
+    fn worth(&self, now: Time, other: usize) -> Worth {
+        self.core.worth(now, other, &self.family.own, std::iter::empty(), Widths::ALL)
+    }
+
     /// The narrowest waiting job that may be given to a site; it may be too wide for its machine.
     fn narrowest_for(&self, now: Time, other: usize) -> Option<u32> {
-        if self.ledger.out_count(self.site_at(other)) >= self.config.options.unanswered_max {
+        if self.core.is_full(other) {
             return None;
         }
         match self.worth(now, other) {
-            Worth::Any => self.own.narrowest(Widths::ALL),
+            Worth::Any => self.family.own.narrowest(Widths::ALL),
             // By width, the narrowest first.
-            worth => self.own.iter().find(|job| worth.holds(job)).map(|job| job.processors),
+            worth => self.family.own.iter().find(|job| worth.holds(job)).map(|job| job.processors),
         }
     }
 
     /// Remembers what a site told this one of itself.
     fn learn(&mut self, now: Time, from: usize, digest: Digest) {
         self.overhear(now, from, digest);
-        let known = self.balancer().known.get_mut(&from);
+        let known = self.family.known.get_mut(&from);
         if let Some(known) = known.filter(|known| known.digest.version == digest.version) {
             // It may be meant for this site alone, and is true again whatever this site counted on its own since.
             known.digest = digest;
-            self.balancer().reindex(from);
+            self.family.reindex(from);
         }
     }
 
     /// Remembers what a site said of itself, unless something newer is known.
     fn overhear(&mut self, now: Time, from: usize, digest: Digest) {
-        if digest.site.0 == 0 || digest.site.index() >= self.config.grid.len() || digest.site == self.site() {
+        if digest.site.0 == 0
+            || digest.site.index() >= self.core.config.grid.len()
+            || digest.site == self.core.site()
+        {
             return;
         }
-        let rank = self.config.grid.rank(digest.site);
-        let under_way = self.round_trips.one_way(from).unwrap_or(Span::ZERO);
+        let rank = self.core.config.grid.rank(digest.site);
+        let under_way = self.core.round_trips.one_way(from).unwrap_or(Span::ZERO);
         let at = now - digest.age - under_way;
-        let balancer = self.balancer();
+        let balancer = &mut self.family;
         let newer = balancer.known.get(&rank).is_none_or(|known| known.digest.version < digest.version);
         if newer {
             balancer.known.insert(rank, Known { digest, at });
@@ -283,28 +388,21 @@ impl Peer {
         }
     }
 
-    /// Panics if the index is not what follows from what is known.
-    pub(crate) fn check_balance(&self) {
-        if let Some(balancer) = &self.balance {
-            assert_eq!(balancer.index, balancer.index_anew(), "the index follows from what is known");
-        }
-    }
-
     /// A search ended without success: sleep, or have others watch.
     fn rest(&mut self, now: Time) {
-        let polling = self.config.options.discovery;
-        let balancer = self.balancer();
+        let polling = self.core.config.options.discovery;
+        let balancer = &mut self.family;
         balancer.search = Search::Resting;
         if let (Some(sleep), Discovery::Polling { period_max, .. }) = (balancer.sleep, polling) {
             balancer.sleep = Some(sleep.saturating_mul(2).min(period_max));
-            self.timers.set(Timer::Poll, now, sleep);
+            self.core.timers.set(Timer::Poll, now, sleep);
         }
     }
 
     /// Something moved: the next search begins afresh.
     fn progress(&mut self) {
-        let polling = self.config.options.discovery;
-        let balancer = self.balancer();
+        let polling = self.core.config.options.discovery;
+        let balancer = &mut self.family;
         balancer.search = Search::Content;
         if let Discovery::Polling { period, .. } = polling {
             balancer.sleep = Some(period);
@@ -312,8 +410,8 @@ impl Peer {
     }
 
     /// The sleep is over.
-    pub(crate) fn balance_wakes(&mut self) {
-        let balancer = self.balancer();
+    fn wakes(&mut self) {
+        let balancer = &mut self.family;
         if balancer.search == Search::Resting {
             balancer.search = Search::Content;
         }
@@ -321,8 +419,8 @@ impl Peer {
 
     /// Begins a search if none is under way, and counts what it may still be refused. None if it rests.
     fn searching(&mut self) -> Option<usize> {
-        let tries = self.config.options.tries.min(self.config.grid.len() - 1);
-        let balancer = self.balancer();
+        let tries = self.core.config.options.tries.min(self.core.config.grid.len() - 1);
+        let balancer = &mut self.family;
         match balancer.search {
             Search::Content => {
                 balancer.search = Search::Looking { left: tries };
@@ -335,12 +433,12 @@ impl Peer {
     }
 
     fn refused(&mut self) {
-        if let Search::Looking { left } = &mut self.balancer().search {
+        if let Search::Looking { left } = &mut self.family.search {
             *left = left.saturating_sub(1);
         }
     }
+}
 
-    fn balance_ignored(&mut self, from: usize, message: &Message) {
-        self.event(EventKind::Ignored { from: self.site_at(from), message: message.kind() });
-    }
+fn is_digest(digest: &Digest) -> bool {
+    digest.version <= COUNT_MAX && (0..=MICROS_MAX).contains(&digest.age.as_micros())
 }

@@ -4,13 +4,14 @@ use scheduler::event::{MessageKind, RefusalReason};
 use scheduler::waiting::Widths;
 use scheduler::{Amount, EventKind, JobSpec, Time};
 
-use super::Search;
+use super::{Balancer, Search};
 use crate::codec::TRANSFERS_MAX;
+use crate::core::Reason;
+use crate::engine::Engine;
 use crate::handover::{Answer, Arrival};
 use crate::journal::Place;
 use crate::margin::Worth;
 use crate::message::{Digest, Message, Offer, Transfer};
-use crate::peer::{Peer, Reason};
 use crate::timers::Timer;
 
 /// The request that is not answered.
@@ -30,30 +31,30 @@ pub(super) struct Served {
     granted: Option<(u64, u64)>,
 }
 
-impl Peer {
+impl Engine<Balancer> {
     /// Turns to the next site if this one has idle processors that nothing here fits.
     pub(super) fn look_for_work(&mut self, now: Time) {
-        if self.config.grid.len() == 1 {
+        if self.core.config.grid.len() == 1 {
             return;
         }
-        if self.free == 0 {
-            self.balancer().search = Search::Content;
+        if self.core.free == 0 {
+            self.family.search = Search::Content;
             return;
         }
-        if self.balancer().asked.is_some() {
+        if self.family.asked.is_some() {
             return;
         }
         if let Some(left) = self.searching() {
-            let all = 0..self.config.grid.len();
+            let all = 0..self.core.config.grid.len();
             match if left == 0 { None } else { self.choose(all) } {
                 Some(victim) => return self.ask_for_work(now, victim),
                 None => self.rest(now),
             }
         }
-        if self.balancer().sleep.is_none() {
-            let free = self.free;
-            let away = self.unreachable();
-            match self.balancer().index.first_promising(free, &away) {
+        if self.family.sleep.is_none() {
+            let free = self.core.free;
+            let away = self.core.unreachable();
+            match self.family.index.first_promising(free, &away) {
                 Some(victim) => self.ask_for_work(now, victim),
                 None => self.have_work_watched(now),
             }
@@ -61,102 +62,102 @@ impl Peer {
     }
 
     pub(super) fn ask_for_work(&mut self, now: Time, victim: usize) {
-        let free = self.free;
-        let site = self.site_at(victim);
-        let balancer = self.balancer();
+        let free = self.core.free;
+        let site = self.core.site_at(victim);
+        let balancer = &mut self.family;
         balancer.tried.insert(victim);
         let seq = balancer.last_seq.entry(victim).or_insert(balancer.first);
         *seq += 1;
         let seq = *seq;
         balancer.asked = Some(Asked { victim, seq, free, sent_once: Some(now) });
         let view_age = balancer.known.get(&victim).map(|known| now.since(known.at));
-        if let Some(retry) = self.config.options.retry {
-            self.timers.set(Timer::Request(victim), now, retry);
+        if let Some(retry) = self.core.config.options.retry {
+            self.core.timers.set(Timer::Request(victim), now, retry);
         }
-        self.event(EventKind::Requested { victim: site, seq, offer: free, view_age });
+        self.core.event(EventKind::Requested { victim: site, seq, offer: free, view_age });
         self.send_ask(victim, seq, free, false);
     }
 
     fn send_ask(&mut self, victim: usize, seq: u64, free: u32, retry: bool) {
-        let seen = self.ledger.seen(self.site_at(victim));
+        let seen = self.core.ledger.seen(self.core.site_at(victim));
         let offer = Offer { free, stand: false, releases: Vec::new() };
-        self.send_again(victim, Message::Request { seq, offer, seen }, retry);
+        self.core.send_again(victim, Message::Request { seq, offer, seen }, retry);
     }
 
     /// Repeats a request that was not answered.
     pub(crate) fn repeat_ask(&mut self, victim: usize) {
-        match &mut self.balancer().asked {
+        match &mut self.family.asked {
             Some(asked) if asked.victim == victim => {
                 asked.sent_once = None;
                 let (seq, free) = (asked.seq, asked.free);
                 self.send_ask(victim, seq, free, true);
             }
-            _ => self.timers.cancel(Timer::Request(victim)),
+            _ => self.core.timers.cancel(Timer::Request(victim)),
         }
     }
 
     /// Waits no longer for the answer of a site; false if there was nothing to wait for.
     pub(super) fn give_up_ask(&mut self, victim: usize) -> bool {
-        let balancer = self.balancer();
+        let balancer = &mut self.family;
         let asked = balancer.asked.take_if(|asked| asked.victim == victim).is_some();
         if asked {
-            self.timers.cancel(Timer::Request(victim));
+            self.core.timers.cancel(Timer::Request(victim));
         }
         asked
     }
 
     pub(super) fn on_ask(&mut self, now: Time, thief: usize, seq: u64, free: u32) {
-        let record = *self.balancer().served.entry(thief).or_default();
-        if seq < record.seq || !self.balancer().pulls() {
-            let from = self.site_at(thief);
-            return self.event(EventKind::Ignored { from, message: MessageKind::Request });
+        let record = *self.family.served.entry(thief).or_default();
+        if seq < record.seq || !self.family.pulls() {
+            let from = self.core.site_at(thief);
+            return self.core.event(EventKind::Ignored { from, message: MessageKind::Request });
         }
-        if self.fresh {
+        if self.core.fresh {
             self.turn(now);
         }
         if seq == record.seq {
             return self.answer_again(now, thief, record);
         }
-        let site = self.site_at(thief);
-        let room = self.config.options.unanswered_max.saturating_sub(self.ledger.out_count(site));
+        let site = self.core.site_at(thief);
+        let room = self.core.room_at(thief);
         let worth = self.worth(now, thief);
         let jobs = if room == 0 { Vec::new() } else { self.take_for(thief, free, room, worth) };
         if jobs.is_empty() {
             let reason = if room == 0 {
                 RefusalReason::Busy
-            } else if self.own.is_empty() {
+            } else if self.family.own.is_empty() {
                 RefusalReason::Empty
-            } else if self.own.any(Widths::up_to(free)) {
+            } else if self.family.own.any(Widths::up_to(free)) {
                 RefusalReason::Margin
             } else {
                 RefusalReason::TooWide
             };
-            self.balancer().served.insert(thief, Served { seq, granted: None });
-            self.event(EventKind::Refused { thief: site, seq, reason });
+            self.family.served.insert(thief, Served { seq, granted: None });
+            self.core.event(EventKind::Refused { thief: site, seq, reason });
             let digest = self.digest_for(now, thief);
-            return self.send(thief, Message::Refuse { seq, digest });
+            return self.core.send(thief, Message::Refuse { seq, digest });
         }
         let transfers = self.grant_all(now, thief, jobs, Reason::serving(Some(seq)));
         let granted =
             transfers.first().zip(transfers.last()).map(|(first, last)| (first.number, last.number));
-        self.balancer().served.insert(thief, Served { seq, granted });
+        self.family.served.insert(thief, Served { seq, granted });
         self.give(now, thief, transfers, Some(seq));
     }
 
     /// Takes the jobs out of the queue that a site with so many idle processors gets: at least one of them fits there
     /// at once, and all fit its machine.
     pub(super) fn take_for(&mut self, other: usize, free: u32, room: usize, worth: Worth) -> Vec<JobSpec> {
-        let limit = self.config.options.batch.min(room);
-        let machine = Widths::up_to(self.config.grid.sizes()[other]);
+        let limit = self.core.config.options.batch.min(room);
+        let machine = Widths::up_to(self.core.config.grid.sizes()[other]);
         let mut free = free;
         let mut jobs = Vec::new();
         let Some(first) = self.first_worth(machine.fitting(free), &worth) else { return jobs };
-        match self.balancer().rules.amount {
+        match self.family.rules.amount {
             Amount::One => jobs.push(first),
             Amount::Fit => {
                 let mut next = Some(first);
                 while let Some(job) = next {
-                    self.balance_take(&job);
+                    self.family.remove(&job);
                     free -= job.processors;
                     jobs.push(job);
                     let more = jobs.len() < limit && free > 0;
@@ -166,35 +167,35 @@ impl Peer {
             }
             // The younger half, so that both sites go on in queue order.
             Amount::Half => {
-                let half = self.own.count(machine).div_ceil(2);
+                let half = self.family.own.count(machine).div_ceil(2);
                 let mut fits = false;
                 while jobs.len() < half
-                    && let Some(&job) = self.own.last(machine)
+                    && let Some(&job) = self.family.own.last(machine)
                     && worth.holds(&job)
                 {
-                    self.balance_take(&job);
+                    self.family.remove(&job);
                     fits |= job.processors <= free;
                     jobs.push(job);
                 }
                 if !fits {
                     // `first` is older than all of these; it goes instead of the oldest.
                     let kept = jobs.pop().expect("half of some jobs is one at least");
-                    self.balance_enqueue(kept);
-                    self.balance_take(&first);
+                    self.family.insert(kept);
+                    self.family.remove(&first);
                     jobs.push(first);
                 }
                 jobs.reverse();
                 return jobs;
             }
         }
-        self.balance_take(&first);
+        self.family.remove(&first);
         jobs
     }
 
     fn first_worth(&self, widths: Widths, worth: &Worth) -> Option<JobSpec> {
         match worth {
-            Worth::Any => self.own.first(widths).copied(),
-            worth => self.own.first_where(widths, |job| worth.holds(job)).copied(),
+            Worth::Any => self.family.own.first(widths).copied(),
+            worth => self.family.own.first_where(widths, |job| worth.holds(job)).copied(),
         }
     }
 
@@ -207,8 +208,8 @@ impl Peer {
         why: Reason,
     ) -> Vec<Transfer> {
         let grant = |job: JobSpec| {
-            let custody = self.custody.get(&job.id).copied().unwrap_or_default();
-            self.grant_transfer(now, to, job, custody, why)
+            let custody = self.core.custody.get(&job.id).copied().unwrap_or_default();
+            self.core.grant_transfer(now, to, job, custody, why)
         };
         jobs.into_iter().map(grant).collect()
     }
@@ -216,34 +217,26 @@ impl Peer {
     /// Sends transfers, in as many messages as they need; the first one answers the request.
     pub(super) fn give(&mut self, now: Time, to: usize, transfers: Vec<Transfer>, answers: Option<u64>) {
         let digest = self.digest_for(now, to);
-        let floor = self.ledger.floor_to(self.site_at(to));
-        let batch = self.config.options.batch.min(TRANSFERS_MAX);
+        let floor = self.core.ledger.floor_to(self.core.site_at(to));
+        let batch = self.core.config.options.batch.min(TRANSFERS_MAX);
         for (place, part) in transfers.chunks(batch).enumerate() {
             let answers = if place == 0 { answers } else { None };
-            self.send(to, Message::Give { transfers: part.to_vec(), answers, digest, floor });
+            self.core.send(to, Message::Give { transfers: part.to_vec(), answers, digest, floor });
         }
-    }
-
-    /// Sends one transfer again.
-    pub(crate) fn give_again(&mut self, now: Time, to: usize, transfer: Transfer) {
-        let digest = self.digest_for(now, to);
-        let floor = self.ledger.floor_to(self.site_at(to));
-        let message = Message::Give { transfers: vec![transfer], answers: None, digest, floor };
-        self.send_again(to, message, true);
     }
 
     /// The answer to a repeated request. It may be a late copy, so it gets nothing that the first one did not.
     fn answer_again(&mut self, now: Time, thief: usize, record: Served) {
-        let site = self.site_at(thief);
+        let site = self.core.site_at(thief);
         let transfers: Vec<Transfer> = match record.granted {
             Some((first, last)) => {
-                (first..=last).filter_map(|number| self.ledger.out(site, number).copied()).collect()
+                (first..=last).filter_map(|number| self.core.ledger.out(site, number).copied()).collect()
             }
             None => Vec::new(),
         };
         if transfers.is_empty() {
             let digest = self.digest_for(now, thief);
-            return self.send(thief, Message::Refuse { seq: record.seq, digest });
+            return self.core.send(thief, Message::Refuse { seq: record.seq, digest });
         }
         self.give(now, thief, transfers, Some(record.seq));
     }
@@ -254,21 +247,21 @@ impl Peer {
         if answers {
             self.refused();
         } else {
-            self.balance_ignored(victim, &Message::Refuse { seq, digest });
+            self.core.ignore(self.core.site_at(victim), &Message::Refuse { seq, digest });
         }
     }
 
     /// Ends the request that this answers; false if it answers none.
     fn answered_work(&mut self, now: Time, victim: usize, seq: u64, jobs: usize) -> bool {
-        let asked = self.balancer().asked.filter(|asked| (asked.victim, asked.seq) == (victim, seq));
+        let asked = self.family.asked.filter(|asked| (asked.victim, asked.seq) == (victim, seq));
         let Some(asked) = asked else { return false };
-        self.balancer().asked = None;
-        self.timers.cancel(Timer::Request(victim));
+        self.family.asked = None;
+        self.core.timers.cancel(Timer::Request(victim));
         if let Some(sent) = asked.sent_once {
-            self.round_trips.measured(victim, now.since(sent));
+            self.core.round_trips.measured(victim, now.since(sent));
         }
         let jobs = u32::try_from(jobs).expect("messages are short");
-        self.event(EventKind::Answered { victim: self.site_at(victim), seq, jobs });
+        self.core.event(EventKind::Answered { victim: self.core.site_at(victim), seq, jobs });
         true
     }
 
@@ -281,29 +274,24 @@ impl Peer {
         digest: Digest,
     ) {
         self.learn(now, from, digest);
-        if self.fresh {
+        if self.core.fresh {
             self.turn(now);
         }
-        let site = self.site_at(from);
-        let (mut accepted, mut declined) = (Vec::new(), Vec::new());
+        let site = self.core.site_at(from);
+        let mut replies = Vec::new();
         let room = self.room_for_pushed(transfers);
         for transfer in transfers {
-            let answer = match self.ledger.arrival(site, transfer.number) {
+            let answer = match self.core.ledger.arrival(site, transfer.number) {
                 Arrival::Settled => {
-                    self.event(EventKind::Ignored { from: site, message: MessageKind::Give });
+                    self.core.event(EventKind::Ignored { from: site, message: MessageKind::Give });
                     continue;
                 }
                 Arrival::Answered(answer) => answer,
                 Arrival::New => self.take_given(now, from, transfer, room),
             };
-            match answer {
-                Answer::Accepted => accepted.push(transfer.number),
-                Answer::Declined => declined.push(transfer.number),
-            }
+            replies.push((transfer.number, answer));
         }
-        if !accepted.is_empty() || !declined.is_empty() {
-            self.send(from, Message::Reply { accepted, declined });
-        }
+        self.core.reply(from, replies);
         if let Some(seq) = answers
             && self.answered_work(now, from, seq, transfers.len())
         {
@@ -313,12 +301,12 @@ impl Peer {
 
     /// Makes a job that came one of this site's own.
     pub(super) fn take_in(&mut self, from: usize, transfer: &Transfer) {
-        let site = self.site_at(from);
-        self.apply(self.ledger.answer(site, transfer.number, Answer::Accepted));
+        let site = self.core.site_at(from);
+        self.core.apply(self.core.ledger.answer(site, transfer.number, Answer::Accepted));
         self.keep_custody(transfer, Place::Queue);
         let (job, number) = (transfer.job.id, transfer.number);
-        self.event(EventKind::Accepted { job, from: site, transfer: number, firm: false });
-        self.balance_enqueue(transfer.job);
-        self.fresh = true;
+        self.core.event(EventKind::Accepted { job, from: site, transfer: number, firm: false });
+        self.family.insert(transfer.job);
+        self.core.fresh = true;
     }
 }

@@ -2,15 +2,16 @@
 
 use scheduler::event::{DeclineReason, GrantCause};
 use scheduler::waiting::Widths;
-use scheduler::{Amount, EventKind, Time};
+use scheduler::{Amount, Time};
 
 use std::collections::BTreeSet;
 
-use super::Search;
+use super::{Balancer, Search};
 use crate::codec::TRANSFERS_MAX;
+use crate::core::Reason;
+use crate::engine::Engine;
 use crate::handover::Answer;
 use crate::message::Transfer;
-use crate::peer::{Peer, Reason};
 
 /// Jobs that were given away and not all answered.
 #[derive(Clone, Debug)]
@@ -20,21 +21,33 @@ pub(super) struct Pushed {
     accepted: bool,
 }
 
-impl Peer {
+impl Balancer {
+    /// A transfer means nothing any more: a push does not wait for its answer.
+    pub(super) fn forget_pushed(&mut self, to: usize, number: u64) {
+        if let Some(pushed) = self.pushed.as_mut().filter(|pushed| pushed.target == to) {
+            pushed.open.remove(&number);
+            if pushed.open.is_empty() {
+                self.pushed = None;
+            }
+        }
+    }
+}
+
+impl Engine<Balancer> {
     /// Turns to the next site if jobs wait here.
     pub(super) fn look_for_room(&mut self, now: Time) {
-        if self.balancer().pushed.is_some() {
+        if self.family.pushed.is_some() {
             // Also if nothing waits: what is under way may come back, and then the search goes on.
             return;
         }
-        let Some(narrowest) = self.own.narrowest(Widths::ALL) else {
-            self.balancer().search = Search::Content;
+        let Some(narrowest) = self.family.own.narrowest(Widths::ALL) else {
+            self.family.search = Search::Content;
             return;
         };
         // Wide enough for one job at least.
-        let first = self.config.grid.home_rank(narrowest).expect("a job that waits fits its site");
-        let wide = first..self.config.grid.len();
-        if wide.len() == usize::from(wide.contains(&self.rank)) {
+        let first = self.core.config.grid.home_rank(narrowest).expect("a job that waits fits its site");
+        let wide = first..self.core.config.grid.len();
+        if wide.len() == usize::from(wide.contains(&self.core.rank)) {
             return;
         }
         while let Some(left) = self.searching() {
@@ -49,9 +62,9 @@ impl Peer {
             // Nothing is worth giving to that site.
             self.refused();
         }
-        if self.balancer().sleep.is_none() {
-            let away = self.unreachable();
-            let mut roomy = self.balancer().index.roomy(narrowest);
+        if self.family.sleep.is_none() {
+            let away = self.core.unreachable();
+            let mut roomy = self.family.index.roomy(narrowest);
             roomy.retain(|rank| !away.contains(rank));
             for target in roomy {
                 if self.push(now, target) {
@@ -64,10 +77,10 @@ impl Peer {
 
     /// Gives jobs to a site; false if none is worth it or the site answers too little.
     pub(super) fn push(&mut self, now: Time, target: usize) -> bool {
-        let size = self.config.grid.sizes()[target];
-        let known = self.balancer().known.get(&target).map(|known| known.digest);
-        self.balancer().tried.insert(target);
-        if !self.is_reachable(target) {
+        let size = self.core.config.grid.sizes()[target];
+        let known = self.family.known.get(&target).map(|known| known.digest);
+        self.family.tried.insert(target);
+        if !self.core.is_reachable(target) {
             return false;
         }
         // Rules that know nothing of a site give what could fit it at most.
@@ -75,15 +88,14 @@ impl Peer {
             Some(digest) if digest.idle > 0 => digest.idle.min(size),
             _ => size,
         };
-        let room =
-            self.config.options.unanswered_max.saturating_sub(self.ledger.out_count(self.site_at(target)));
+        let room = self.core.room_at(target);
         if room == 0 {
             return false;
         }
         let worth = self.worth(now, target);
         let mut jobs = self.take_for(target, free, room, worth);
         // One message, so that the receiver decides on all at once.
-        let limit = self.config.options.batch.min(room).min(TRANSFERS_MAX);
+        let limit = self.core.config.options.batch.min(room).min(TRANSFERS_MAX);
         if let Some(fitting) = jobs.iter().position(|job| job.processors <= free)
             && fitting >= limit
         {
@@ -91,7 +103,7 @@ impl Peer {
             jobs.swap(limit - 1, fitting);
         }
         for job in jobs.split_off(jobs.len().min(limit)) {
-            self.balance_enqueue(job);
+            self.family.insert(job);
         }
         if jobs.is_empty() {
             return false;
@@ -100,13 +112,13 @@ impl Peer {
         let width: u32 = jobs.iter().map(|job| job.processors).sum();
         let transfers = self.grant_all(now, target, jobs, Reason::of(GrantCause::Push));
         let open = transfers.iter().map(|transfer| transfer.number).collect();
-        self.balancer().pushed = Some(Pushed { target, open, accepted: false });
-        if let Some(known) = self.balancer().known.get_mut(&target) {
+        self.family.pushed = Some(Pushed { target, open, accepted: false });
+        if let Some(known) = self.family.known.get_mut(&target) {
             // Until it says something newer, count what it gets.
             let digest = &mut known.digest;
             digest.work = digest.work.saturating_add(u64::try_from(work / 1_000_000).unwrap_or(u64::MAX));
             digest.idle = digest.idle.saturating_sub(width);
-            self.balancer().reindex(target);
+            self.family.reindex(target);
         }
         self.give(now, target, transfers, None);
         true
@@ -114,20 +126,17 @@ impl Peer {
 
     /// Answers to transfers came. Who had too many of them open may be told of work again; when all of a push are
     /// answered, the search goes on or begins afresh.
-    pub(crate) fn balance_replied(&mut self, now: Time, from: usize, accepted: &[u64], declined: &[u64]) {
-        if self.balancer().pulls() {
+    pub(super) fn has_replied(&mut self, now: Time, from: usize, answers: &[(u64, Answer)]) {
+        let balancer = &mut self.family;
+        if balancer.pulls() {
             return self.tell_watchers(now);
         }
-        let balancer = self.balancer();
         let Some(pushed) = balancer.pushed.as_mut().filter(|pushed| pushed.target == from) else {
             // A limit may have kept jobs here.
             return self.turn(now);
         };
-        for number in accepted {
-            pushed.accepted |= pushed.open.remove(number);
-        }
-        for number in declined {
-            pushed.open.remove(number);
+        for (number, answer) in answers {
+            pushed.accepted |= pushed.open.remove(number) && *answer == Answer::Accepted;
         }
         if !pushed.open.is_empty() {
             return;
@@ -137,30 +146,18 @@ impl Peer {
         if accepted {
             self.progress();
         } else {
-            if let Some(known) = self.balancer().known.get_mut(&from) {
+            if let Some(known) = balancer.known.get_mut(&from) {
                 known.digest.idle = 0;
-                self.balancer().reindex(from);
+                balancer.reindex(from);
             }
             self.refused();
         }
         self.turn(now);
     }
 
-    /// A transfer means nothing any more: a push does not wait for its answer.
-    pub(crate) fn balance_voided(&mut self, to: usize, number: u64) {
-        let balancer = self.balancer();
-        if let Some(pushed) = balancer.pushed.as_mut().filter(|pushed| pushed.target == to) {
-            pushed.open.remove(&number);
-            if pushed.open.is_empty() {
-                balancer.pushed = None;
-            }
-        }
-    }
-
     /// A site is not there: no answer of it is waited for.
-    pub(crate) fn balance_gives_up(&mut self, rank: usize) {
-        let balancer = self.balancer();
-        let pushed = balancer.pushed.take_if(|pushed| pushed.target == rank).is_some();
+    pub(super) fn gives_up(&mut self, rank: usize) {
+        let pushed = self.family.pushed.take_if(|pushed| pushed.target == rank).is_some();
         if self.give_up_ask(rank) || pushed {
             self.refused();
         }
@@ -168,8 +165,8 @@ impl Peer {
 
     /// The idle processors that pushed jobs may take. A half goes into the queue if one of its jobs fits.
     pub(super) fn room_for_pushed(&mut self, transfers: &[Transfer]) -> bool {
-        let free = self.free;
-        let halves = self.balancer().rules.amount == Amount::Half;
+        let free = self.core.free;
+        let halves = self.family.rules.amount == Amount::Half;
         halves && transfers.iter().any(|transfer| transfer.job.processors <= free)
     }
 
@@ -177,36 +174,26 @@ impl Peer {
     /// job can.
     pub(super) fn take_given(&mut self, now: Time, from: usize, transfer: &Transfer, room: bool) -> Answer {
         let job = transfer.job;
-        self.learn_epoch(transfer);
-        if self.is_void(transfer) {
-            return self.take_void(self.site_at(from), transfer);
+        if let Some(answer) = self.take_known(now, from, transfer) {
+            return answer;
         }
-        if self.merge_running(now, self.site_at(from), transfer) {
-            return Answer::Accepted;
-        }
-        if self.is_leaving() {
+        if self.core.is_leaving() {
             // It would be given away again at once.
-            return self.decline_given(from, transfer, DeclineReason::DoesNotFit);
+            return self.core.decline(self.core.site_at(from), transfer, DeclineReason::DoesNotFit);
         }
-        if self.balancer().pulls() || room {
+        if self.family.pulls() || room {
             self.take_in(from, transfer);
             return Answer::Accepted;
         }
-        if job.processors <= self.free {
+        if job.processors <= self.core.free {
             // Nothing that waits here fits, so the job is the first that does.
             self.take_in(from, transfer);
-            self.balance_take(&job);
-            self.start(now, job);
+            self.family.remove(&job);
+            self.core.start(now, job);
             return Answer::Accepted;
         }
-        let reason = if self.own.is_empty() { DeclineReason::DoesNotFit } else { DeclineReason::OwnWork };
-        self.decline_given(from, transfer, reason)
-    }
-
-    fn decline_given(&mut self, from: usize, transfer: &Transfer, reason: DeclineReason) -> Answer {
-        let (site, job) = (self.site_at(from), transfer.job);
-        self.apply(self.ledger.answer(site, transfer.number, Answer::Declined));
-        self.event(EventKind::Declined { job: job.id, from: site, transfer: transfer.number, reason });
-        Answer::Declined
+        let reason =
+            if self.family.own.is_empty() { DeclineReason::DoesNotFit } else { DeclineReason::OwnWork };
+        self.core.decline(self.core.site_at(from), transfer, reason)
     }
 }

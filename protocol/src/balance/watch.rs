@@ -9,8 +9,8 @@ use scheduler::waiting::Widths;
 
 use super::{Balancer, Search};
 use crate::canary::Canary;
+use crate::engine::Engine;
 use crate::message::{Digest, Message, Offer};
-use crate::peer::Peer;
 use crate::timers::Timer;
 
 /// What another site watches for this one.
@@ -49,52 +49,52 @@ impl Balancer {
     }
 }
 
-impl Peer {
+impl Engine<Balancer> {
     /// Has every other site watch for a job that could run here and is narrower than what is known to wait there.
     pub(super) fn have_work_watched(&mut self, now: Time) {
-        for rank in self.balancer().index.to_watch(0) {
-            let width = self.balancer().work_to_watch_for(rank);
+        for rank in self.family.index.to_watch(0) {
+            let width = self.family.work_to_watch_for(rank);
             self.have_watched(now, rank, width);
         }
     }
 
     /// Has every site that is wide enough watch for room for the narrowest job that waits here.
     pub(super) fn have_room_watched(&mut self, now: Time) {
-        let Some(narrowest) = self.own.narrowest(Widths::ALL) else { return };
-        for rank in self.balancer().index.to_watch(narrowest) {
-            let width = self.balancer().room_to_watch_for(rank, narrowest);
+        let Some(narrowest) = self.family.own.narrowest(Widths::ALL) else { return };
+        for rank in self.family.index.to_watch(narrowest) {
+            let width = self.family.room_to_watch_for(rank, narrowest);
             self.have_watched(now, rank, width);
         }
     }
 
     fn have_watched(&mut self, now: Time, rank: usize, width: u32) {
-        let balancer = self.balancer();
+        let balancer = &mut self.family;
         let none = Watched { seq: balancer.first, width: None };
         let watched = balancer.watched.entry(rank).or_insert(none);
         *watched = Watched { seq: watched.seq + 1, width: Some(width) };
         let seq = watched.seq;
-        self.balancer().reindex(rank);
-        if let Some(retry) = self.config.options.retry {
-            self.timers.set(Timer::Watch(rank), now, retry);
+        self.family.reindex(rank);
+        if let Some(retry) = self.core.config.options.retry {
+            self.core.timers.set(Timer::Watch(rank), now, retry);
         }
-        self.send(rank, Message::Watch { seq, width });
+        self.core.send(rank, Message::Watch { seq, width });
     }
 
     /// Repeats a watch of which no news has come.
     pub(crate) fn repeat_watch(&mut self, rank: usize) {
-        match self.balancer().watched.get(&rank) {
+        match self.family.watched.get(&rank) {
             Some(&Watched { seq, width: Some(width) }) => {
-                self.send_again(rank, Message::Watch { seq, width }, true);
+                self.core.send_again(rank, Message::Watch { seq, width }, true);
             }
-            _ => self.timers.cancel(Timer::Watch(rank)),
+            _ => self.core.timers.cancel(Timer::Watch(rank)),
         }
     }
 
     pub(super) fn on_watch(&mut self, now: Time, from: usize, seq: u64, width: u32) {
-        let balancer = self.balancer();
+        let balancer = &mut self.family;
         let known = balancer.watchers.get(&from);
         if known.is_some_and(|watcher| watcher.seq > seq) {
-            return self.balance_ignored(from, &Message::Watch { seq, width });
+            return self.core.ignore(self.core.site_at(from), &Message::Watch { seq, width });
         }
         let since = match known {
             Some(watcher) if watcher.width.is_some() => watcher.since,
@@ -104,19 +104,19 @@ impl Peer {
             }
         };
         balancer.watchers.insert(from, Watcher { seq, width: Some(width), since });
-        if !self.fresh {
+        if !self.core.fresh {
             self.tell_watchers(now);
         }
     }
 
     /// Tells those who watch, longest first, at most one for each job that waits, or for each idle processor.
     pub(super) fn tell_watchers(&mut self, now: Time) {
-        if self.has(Canary::NewsNeverTold) {
+        if self.core.has(Canary::NewsNeverTold) {
             return;
         }
-        let (idle, waiting) = (self.free, self.own.len());
-        let away = self.unreachable();
-        let balancer = self.balancer();
+        let (idle, waiting) = (self.core.free, self.family.own.len());
+        let away = self.core.unreachable();
+        let balancer = &mut self.family;
         let pulls = balancer.pulls();
         let most = if pulls { waiting } else { idle as usize };
         if most == 0 || balancer.watchers.is_empty() {
@@ -139,35 +139,35 @@ impl Peer {
         told.sort_unstable();
         told.truncate(most);
         for (_, rank) in told {
-            let watcher = self.balancer().watchers.get_mut(&rank).expect("it was just found");
+            let watcher = self.family.watchers.get_mut(&rank).expect("it was just found");
             watcher.width = None;
             let seq = watcher.seq;
             let digest = self.digest_for(now, rank);
-            self.send(rank, Message::News { seq, digest });
+            self.core.send(rank, Message::News { seq, digest });
         }
     }
 
     pub(super) fn on_news(&mut self, now: Time, from: usize, seq: u64, digest: Digest) {
         self.learn(now, from, digest);
-        if let Some(watched) = self.balancer().watched.get_mut(&from)
+        if let Some(watched) = self.family.watched.get_mut(&from)
             && watched.seq == seq
         {
             watched.width = None;
-            self.balancer().reindex(from);
-            self.timers.cancel(Timer::Watch(from));
+            self.family.reindex(from);
+            self.core.timers.cancel(Timer::Watch(from));
         }
-        if self.fresh {
+        if self.core.fresh {
             self.turn(now);
         }
         if !self.uses(now, from, digest) {
-            self.send(from, Message::Seen { version: seq, keep: false, offer: Offer::default() });
+            self.core.send(from, Message::Seen { version: seq, keep: false, offer: Offer::default() });
         }
     }
 
     /// Acts on news at once if this site rests and can; false if somebody else should be told.
     fn uses(&mut self, now: Time, from: usize, digest: Digest) -> bool {
-        let free = self.free;
-        let balancer = self.balancer();
+        let free = self.core.free;
+        let balancer = &mut self.family;
         if balancer.search != Search::Resting || balancer.asked.is_some() || balancer.pushed.is_some() {
             return false;
         }

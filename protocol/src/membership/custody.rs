@@ -24,11 +24,13 @@ use serde::{Deserialize, Serialize};
 use super::operator::EPOCHS_PER_ADOPTION;
 use super::{Presence, REPORTS_MAX};
 use crate::canary::Canary;
+use crate::core::Core;
+use crate::engine::Engine;
+use crate::family::Family;
 use crate::handover::{Answer, Custody, Record};
 use crate::journal::{Fact, JOURNALS_MAX, Place, journal_of};
 use crate::lawful::EPOCH_MAX;
 use crate::message::{Message, Transfer, Void};
-use crate::peer::Peer;
 use crate::timers::Timer;
 
 /// A job that its guardian gave away.
@@ -69,7 +71,7 @@ pub fn next_epoch(epoch: u32, site: SiteId, sites: usize) -> u32 {
     next.saturating_add((site.0 % sites + sites - next % sites) % sites)
 }
 
-impl Peer {
+impl Core {
     fn keeps_wards(&self) -> bool {
         self.membership.as_ref().is_some_and(|membership| membership.lease.is_some())
     }
@@ -127,28 +129,6 @@ impl Peer {
         }
     }
 
-    /// What a transfer says of its epoch: older ones are void.
-    pub(crate) fn learn_epoch(&mut self, transfer: &Transfer) {
-        if self.membership.is_some() && transfer.epoch > 0 {
-            self.supersede(Void { job: transfer.job.id, epoch: transfer.epoch });
-        }
-    }
-
-    /// A copy of the job that a transfer brings executes here already: it is of the transfer's epoch from now on, and
-    /// does not run twice. False if none does.
-    pub(crate) fn merge_running(&mut self, now: Time, from: SiteId, transfer: &Transfer) -> bool {
-        let Some(job) = self.as_it_runs(transfer.job).filter(|_| self.membership.is_some()) else {
-            return false;
-        };
-        let (transfer, number) = (Transfer { job, ..*transfer }, transfer.number);
-        let job = job.id;
-        self.apply(self.ledger().answer(from, number, Answer::Accepted));
-        self.keep_custody(&transfer, Place::Queue);
-        self.write(Fact::Started { job, at: now });
-        self.event(EventKind::Accepted { job, from, transfer: number, firm: true });
-        true
-    }
-
     /// A job that executes here, as wide as it does, whatever others made of it. None if it does not.
     fn as_it_runs(&self, job: JobSpec) -> Option<JobSpec> {
         self.runs_with(job.id).map(|processors| JobSpec { processors, ..job })
@@ -193,38 +173,6 @@ impl Peer {
         }
     }
 
-    /// Others say what became of this site's jobs.
-    pub(crate) fn on_reports(&mut self, now: Time, rank: usize, reports: Vec<Report>) {
-        if self.membership.is_none() {
-            return;
-        }
-        let sites = self.config.grid.len();
-        let mut over = Vec::new();
-        for report in &reports {
-            if !report.done && self.went_on(report) {
-                over.push(Report { done: true, ..*report });
-            }
-            let ward = self.members().wards.get(&report.job).copied();
-            let known = report.holder.0 != 0 && report.holder.index() < sites;
-            let Some(ward) = ward.filter(|ward| known && report.epoch >= ward.epoch) else { continue };
-            if report.done {
-                self.ward_back(report.job);
-                self.is_over(report);
-            } else if (report.epoch, report.moves) > (ward.epoch, ward.moves) {
-                let ward = Ward { epoch: report.epoch, moves: report.moves, holder: report.holder, ..ward };
-                self.write(Fact::Ward(ward));
-                self.members().wards.insert(report.job, ward);
-                let holder = self.config.grid.rank(report.holder);
-                // That it is here says somebody who gave it to a site which has lost its journal since.
-                if holder == self.rank || self.presence(holder) == Presence::Gone {
-                    self.take_over_job(now, report.job);
-                }
-            }
-        }
-        let reports = reports.into_iter().chain(over).collect();
-        self.send(rank, Message::Noted { reports });
-    }
-
     /// Whether a job of this site's has ended, or was granted by whoever has it by this report, and accepted.
     fn went_on(&self, report: &Report) -> bool {
         let job = report.job;
@@ -234,68 +182,6 @@ impl Peer {
         match ward.or(here) {
             Some(known) => known > (report.epoch, report.moves.saturating_add(1)),
             None => self.ledger.hops_out(job).is_none() && !self.lost_its_journal(),
-        }
-    }
-
-    /// A job has ended, or went on from where it is reported: answers to the transfer by which it came or left there,
-    /// and to earlier ones, were lost. It may have come here again since, with another guardian but in the same epoch.
-    fn is_over(&mut self, report: &Report) {
-        let (epoch, moves) = (report.epoch, report.moves.saturating_add(1));
-        self.void_if(report.job, |out| (out.epoch, out.moves) <= (epoch, moves));
-    }
-
-    /// Guardians know what they were told. If they say of a job that it has ended, nobody waits for its transfers; if
-    /// they do not, and it is out to a site that is gone, it comes back.
-    pub(crate) fn on_noted(&mut self, now: Time, rank: usize, reports: &[Report]) {
-        if self.membership.is_none() {
-            return;
-        }
-        let (mine, guardian) = (self.site(), self.site_at(rank));
-        let mut answered = Vec::new();
-        for report in reports.iter().filter(|report| report.guardian == guardian) {
-            let told = self.members().reports.get(&report.job).copied();
-            if report.done && told.is_none_or(|told| !told.done) {
-                self.is_over(report);
-            }
-            if told == Some(*report) {
-                self.members().reports.remove(&report.job);
-                self.write(Fact::Reported { job: report.job });
-                if report.holder == mine && !report.done {
-                    answered.push((report.job, report.epoch, report.moves.saturating_add(1)));
-                }
-            }
-        }
-        if answered.is_empty() {
-            return;
-        }
-        for (to, transfer) in self.stuck() {
-            if answered.contains(&(transfer.job.id, transfer.epoch, transfer.moves)) {
-                self.stand_in(now, to, &transfer);
-            }
-        }
-    }
-
-    /// A site is gone: its jobs that this site is responsible for come back. Of those that are out to it from here it
-    /// may have some and not others, so they come back as well if their guardian is gone, too, or knows no better.
-    pub(super) fn take_over_from(&mut self, now: Time, rank: usize) {
-        let site = self.site_at(rank);
-        let wards = &self.members().wards;
-        let lost: Vec<JobId> =
-            wards.values().filter(|ward| ward.holder == site).map(|ward| ward.job.id).collect();
-        for job in lost {
-            self.take_over_job(now, job);
-        }
-        for (to, transfer) in self.stuck() {
-            let Some(guardian) = transfer.guardian else { continue };
-            if self.is_gone_site(guardian) {
-                self.stand_in(now, to, &transfer);
-            } else if to == site {
-                // To say that the receiver has it would not do: it may never get it, and if this site died, nobody
-                // would send it again.
-                let Transfer { job, epoch, moves, .. } = transfer;
-                let (moves, holder) = (moves.saturating_sub(1), self.site());
-                self.report(Report { job: job.id, guardian, epoch, moves, holder, done: false });
-            }
         }
     }
 
@@ -319,71 +205,8 @@ impl Peer {
     /// before, and begins in another part of those between two adoptions.
     fn epoch_after(&self, epoch: u32) -> u32 {
         let adopted = epoch - epoch % EPOCHS_PER_ADOPTION;
-        let part = journal_of(self.life()) * (EPOCHS_PER_ADOPTION / JOURNALS_MAX);
+        let part = journal_of(self.life) * (EPOCHS_PER_ADOPTION / JOURNALS_MAX);
         next_epoch(epoch.max(adopted.saturating_add(part)), self.site(), self.config.grid.len())
-    }
-
-    /// The sender of a transfer makes the job its own.
-    fn stand_in(&mut self, now: Time, to: SiteId, transfer: &Transfer) {
-        let epoch = self.epoch_after(transfer.epoch);
-        if epoch <= EPOCH_MAX {
-            self.assume(now, transfer.job, to, epoch);
-        }
-    }
-
-    fn take_over_job(&mut self, now: Time, job: JobId) {
-        let Some(ward) = self.members().wards.get(&job).copied() else { return };
-        let epoch = match self.has(Canary::SameEpoch) {
-            true => ward.epoch,
-            false => self.epoch_after(ward.epoch),
-        };
-        // Others would not believe a later one.
-        if epoch <= EPOCH_MAX {
-            self.assume(now, ward.job, ward.holder, epoch);
-        }
-    }
-
-    /// The operator gives this site a job; nothing if it has heard of that already.
-    pub(crate) fn on_adopt(&mut self, now: Time, job: JobSpec, epoch: u32) {
-        let Some(membership) = &self.membership else { return };
-        let is_news = membership.voids.get(&job.id).is_none_or(|&newest| newest < epoch);
-        if is_news && epoch <= EPOCH_MAX {
-            self.assume(now, job, self.site(), epoch);
-        }
-    }
-
-    /// Makes a job this site's under an epoch that is newer than any other. A copy that executes here goes on and is of
-    /// that epoch; one that ended here, with nobody left to be told, need not run again.
-    fn assume(&mut self, now: Time, job: JobSpec, holder: SiteId, epoch: u32) {
-        let void = Void { job: job.id, epoch };
-        self.event(EventKind::TookOver { job: job.id, holder, epoch });
-        if !self.has(Canary::TakeOverNotWritten) {
-            self.write(Fact::TookOver(void));
-        }
-        self.members().taken_over.push(void);
-        self.members().voids.insert(job.id, epoch);
-        self.ward_back(job.id);
-        let ended = self.members().reports.get(&job.id).is_some_and(|report| report.done);
-        self.forget_report(void);
-        let custody = Custody { epoch, ..Custody::default() };
-        if let Some(job) = self.as_it_runs(job) {
-            self.void_transfers(void);
-            self.custody.insert(job.id, custody);
-            self.own_up(job, custody, Place::Queue);
-            self.write(Fact::Started { job: job.id, at: now });
-        } else {
-            self.drop_copies(void);
-            if !ended {
-                self.custody.insert(job.id, custody);
-                self.own_up(job, custody, Place::Queue);
-                self.settle_in(now, job, custody);
-            }
-        }
-        let first = self.members().taken_over.len() - 1;
-        for rank in self.others() {
-            self.tell_presence(rank, first);
-        }
-        self.fresh = true;
     }
 
     fn forget_report(&mut self, void: Void) {
@@ -392,21 +215,6 @@ impl Peer {
             reports.remove(&void.job);
             self.write(Fact::Reported { job: void.job });
         }
-    }
-
-    /// Epochs of a job below this one are void.
-    pub(super) fn supersede(&mut self, void: Void) {
-        let voids = &self.members().voids;
-        if voids.get(&void.job).is_some_and(|&epoch| epoch >= void.epoch) {
-            return;
-        }
-        self.write(Fact::Superseded(void));
-        self.members().voids.insert(void.job, void.epoch);
-        if self.members().wards.get(&void.job).is_some_and(|ward| ward.epoch < void.epoch) {
-            self.ward_back(void.job);
-        }
-        self.forget_report(void);
-        self.drop_copies(void);
     }
 
     /// Whether a transfer brings a copy of a job that was taken over since.
@@ -424,10 +232,206 @@ impl Peer {
         let Some(membership) = &self.membership else { return false };
         membership.voids.get(&job).is_some_and(|&newest| epoch < newest)
     }
+}
+
+impl<F: Family> Engine<F> {
+    /// What a transfer says of its epoch: older ones are void.
+    pub(crate) fn learn_epoch(&mut self, transfer: &Transfer) {
+        if self.core.membership.is_some() && transfer.epoch > 0 {
+            self.supersede(Void { job: transfer.job.id, epoch: transfer.epoch });
+        }
+    }
+
+    /// A copy of the job that a transfer brings executes here already: it is of the transfer's epoch from now on, and
+    /// does not run twice. False if none does.
+    pub(crate) fn merge_running(&mut self, now: Time, from: SiteId, transfer: &Transfer) -> bool {
+        let Some(job) = self.core.as_it_runs(transfer.job).filter(|_| self.core.membership.is_some()) else {
+            return false;
+        };
+        let (transfer, number) = (Transfer { job, ..*transfer }, transfer.number);
+        let job = job.id;
+        self.core.apply(self.core.ledger.answer(from, number, Answer::Accepted));
+        self.keep_custody(&transfer, Place::Queue);
+        self.core.write(Fact::Started { job, at: now });
+        self.core.event(EventKind::Accepted { job, from, transfer: number, firm: true });
+        true
+    }
+
+    /// Others say what became of this site's jobs.
+    pub(crate) fn on_reports(&mut self, now: Time, rank: usize, reports: Vec<Report>) {
+        if self.core.membership.is_none() {
+            return;
+        }
+        let sites = self.core.config.grid.len();
+        let mut over = Vec::new();
+        for report in &reports {
+            if !report.done && self.core.went_on(report) {
+                over.push(Report { done: true, ..*report });
+            }
+            let ward = self.core.members().wards.get(&report.job).copied();
+            let known = report.holder.0 != 0 && report.holder.index() < sites;
+            let Some(ward) = ward.filter(|ward| known && report.epoch >= ward.epoch) else { continue };
+            if report.done {
+                self.core.ward_back(report.job);
+                self.is_over(report);
+            } else if (report.epoch, report.moves) > (ward.epoch, ward.moves) {
+                let ward = Ward { epoch: report.epoch, moves: report.moves, holder: report.holder, ..ward };
+                self.core.write(Fact::Ward(ward));
+                self.core.members().wards.insert(report.job, ward);
+                let holder = self.core.config.grid.rank(report.holder);
+                // That it is here says somebody who gave it to a site which has lost its journal since.
+                if holder == self.core.rank || self.core.presence(holder) == Presence::Gone {
+                    self.take_over_job(now, report.job);
+                }
+            }
+        }
+        let reports = reports.into_iter().chain(over).collect();
+        self.core.send(rank, Message::Noted { reports });
+    }
+
+    /// A job has ended, or went on from where it is reported: answers to the transfer by which it came or left there,
+    /// and to earlier ones, were lost. It may have come here again since, with another guardian but in the same epoch.
+    fn is_over(&mut self, report: &Report) {
+        let (epoch, moves) = (report.epoch, report.moves.saturating_add(1));
+        self.void_if(report.job, |out| (out.epoch, out.moves) <= (epoch, moves));
+    }
+
+    /// Guardians know what they were told. If they say of a job that it has ended, nobody waits for its transfers; if
+    /// they do not, and it is out to a site that is gone, it comes back.
+    pub(crate) fn on_noted(&mut self, now: Time, rank: usize, reports: &[Report]) {
+        if self.core.membership.is_none() {
+            return;
+        }
+        let (mine, guardian) = (self.core.site(), self.core.site_at(rank));
+        let mut answered = Vec::new();
+        for report in reports.iter().filter(|report| report.guardian == guardian) {
+            let told = self.core.members().reports.get(&report.job).copied();
+            if report.done && told.is_none_or(|told| !told.done) {
+                self.is_over(report);
+            }
+            if told == Some(*report) {
+                self.core.members().reports.remove(&report.job);
+                self.core.write(Fact::Reported { job: report.job });
+                if report.holder == mine && !report.done {
+                    answered.push((report.job, report.epoch, report.moves.saturating_add(1)));
+                }
+            }
+        }
+        if answered.is_empty() {
+            return;
+        }
+        for (to, transfer) in self.core.stuck() {
+            if answered.contains(&(transfer.job.id, transfer.epoch, transfer.moves)) {
+                self.stand_in(now, to, &transfer);
+            }
+        }
+    }
+
+    /// A site is gone: its jobs that this site is responsible for come back. Of those that are out to it from here it
+    /// may have some and not others, so they come back as well if their guardian is gone, too, or knows no better.
+    pub(super) fn take_over_from(&mut self, now: Time, rank: usize) {
+        let site = self.core.site_at(rank);
+        let wards = &self.core.members().wards;
+        let lost: Vec<JobId> =
+            wards.values().filter(|ward| ward.holder == site).map(|ward| ward.job.id).collect();
+        for job in lost {
+            self.take_over_job(now, job);
+        }
+        for (to, transfer) in self.core.stuck() {
+            let Some(guardian) = transfer.guardian else { continue };
+            if self.core.is_gone_site(guardian) {
+                self.stand_in(now, to, &transfer);
+            } else if to == site {
+                // To say that the receiver has it would not do: it may never get it, and if this site died, nobody
+                // would send it again.
+                let Transfer { job, epoch, moves, .. } = transfer;
+                let (moves, holder) = (moves.saturating_sub(1), self.core.site());
+                self.core.report(Report { job: job.id, guardian, epoch, moves, holder, done: false });
+            }
+        }
+    }
+
+    /// The sender of a transfer makes the job its own.
+    fn stand_in(&mut self, now: Time, to: SiteId, transfer: &Transfer) {
+        let epoch = self.core.epoch_after(transfer.epoch);
+        if epoch <= EPOCH_MAX {
+            self.assume(now, transfer.job, to, epoch);
+        }
+    }
+
+    fn take_over_job(&mut self, now: Time, job: JobId) {
+        let Some(ward) = self.core.members().wards.get(&job).copied() else { return };
+        let epoch = match self.core.has(Canary::SameEpoch) {
+            true => ward.epoch,
+            false => self.core.epoch_after(ward.epoch),
+        };
+        // Others would not believe a later one.
+        if epoch <= EPOCH_MAX {
+            self.assume(now, ward.job, ward.holder, epoch);
+        }
+    }
+
+    /// The operator gives this site a job; nothing if it has heard of that already.
+    pub(crate) fn on_adopt(&mut self, now: Time, job: JobSpec, epoch: u32) {
+        let Some(membership) = &self.core.membership else { return };
+        let is_news = membership.voids.get(&job.id).is_none_or(|&newest| newest < epoch);
+        if is_news && epoch <= EPOCH_MAX {
+            self.assume(now, job, self.core.site(), epoch);
+        }
+    }
+
+    /// Makes a job this site's under an epoch that is newer than any other. A copy that executes here goes on and is of
+    /// that epoch; one that ended here, with nobody left to be told, need not run again.
+    fn assume(&mut self, now: Time, job: JobSpec, holder: SiteId, epoch: u32) {
+        let void = Void { job: job.id, epoch };
+        self.core.event(EventKind::TookOver { job: job.id, holder, epoch });
+        if !self.core.has(Canary::TakeOverNotWritten) {
+            self.core.write(Fact::TookOver(void));
+        }
+        self.core.members().taken_over.push(void);
+        self.core.members().voids.insert(job.id, epoch);
+        self.core.ward_back(job.id);
+        let ended = self.core.members().reports.get(&job.id).is_some_and(|report| report.done);
+        self.core.forget_report(void);
+        let custody = Custody { epoch, ..Custody::default() };
+        if let Some(job) = self.core.as_it_runs(job) {
+            self.void_transfers(void);
+            self.core.custody.insert(job.id, custody);
+            self.core.own_up(job, custody, Place::Queue);
+            self.core.write(Fact::Started { job: job.id, at: now });
+        } else {
+            self.drop_copies(void);
+            if !ended {
+                self.core.custody.insert(job.id, custody);
+                self.core.own_up(job, custody, Place::Queue);
+                self.settle_in(now, job, custody);
+            }
+        }
+        let first = self.core.members().taken_over.len() - 1;
+        for rank in self.core.others() {
+            self.core.tell_presence(rank, first);
+        }
+        self.core.fresh = true;
+    }
+
+    /// Epochs of a job below this one are void.
+    pub(super) fn supersede(&mut self, void: Void) {
+        let voids = &self.core.members().voids;
+        if voids.get(&void.job).is_some_and(|&epoch| epoch >= void.epoch) {
+            return;
+        }
+        self.core.write(Fact::Superseded(void));
+        self.core.members().voids.insert(void.job, void.epoch);
+        if self.core.members().wards.get(&void.job).is_some_and(|ward| ward.epoch < void.epoch) {
+            self.core.ward_back(void.job);
+        }
+        self.core.forget_report(void);
+        self.drop_copies(void);
+    }
 
     /// A job came back that this site gave away: whoever it was out to had it, and may never answer.
     pub(crate) fn came_back(&mut self, transfer: &Transfer) {
-        if self.membership.is_some() && self.ledger.hops_out(transfer.job.id).is_some() {
+        if self.core.membership.is_some() && self.core.ledger.hops_out(transfer.job.id).is_some() {
             self.void_transfers(Void { job: transfer.job.id, epoch: transfer.epoch.saturating_add(1) });
         }
     }
@@ -439,24 +443,19 @@ impl Peer {
 
     fn void_if(&mut self, job: JobId, means_nothing: impl Fn(&Transfer) -> bool) {
         let out: Vec<(SiteId, Transfer)> = self
+            .core
             .ledger
             .transfers_out()
             .filter(|(_, transfer)| transfer.job.id == job && means_nothing(transfer))
             .map(|(to, transfer)| (to, *transfer))
             .collect();
         for (to, transfer) in out {
-            let rank = self.config.grid.rank(to);
-            self.apply(Record::Voided { to, number: transfer.number });
-            self.timers.cancel(Timer::Transfer(rank, transfer.number));
-            self.round_trips.transfer_repeated(rank, transfer.number);
-            self.routed.remove(&(rank, transfer.number));
-            self.forget_offer(rank);
-            if self.pool.is_some() {
-                self.pool_settled(&transfer);
-            }
-            if self.balance.is_some() {
-                self.balance_voided(rank, transfer.number);
-            }
+            let rank = self.core.config.grid.rank(to);
+            self.core.apply(Record::Voided { to, number: transfer.number });
+            self.core.timers.cancel(Timer::Transfer(rank, transfer.number));
+            self.core.round_trips.transfer_repeated(rank, transfer.number);
+            self.core.routed.remove(&(rank, transfer.number));
+            F::voided(self, rank, &transfer);
         }
     }
 
@@ -464,16 +463,16 @@ impl Peer {
     fn drop_copies(&mut self, void: Void) {
         self.void_transfers(void);
         let Void { job, epoch } = void;
-        let mine = self.custody.get(&job).copied().unwrap_or_default();
+        let mine = self.core.custody.get(&job).copied().unwrap_or_default();
         if mine.epoch >= epoch {
             return;
         }
-        if self.running().any(|running| running == job) {
-            self.event(EventKind::Superseded { job, epoch, started: true });
+        if self.core.running.contains_key(&job) {
+            self.core.event(EventKind::Superseded { job, epoch, started: true });
         } else if self.withdraw(job).is_some() {
-            self.custody.remove(&job);
-            self.write(Fact::Ended { job });
-            self.event(EventKind::Superseded { job, epoch, started: false });
+            self.core.custody.remove(&job);
+            self.core.write(Fact::Ended { job });
+            self.core.event(EventKind::Superseded { job, epoch, started: false });
         }
     }
 }

@@ -1,6 +1,6 @@
 //! A site that begins again without its journal: for all others another site of the same name.
 //!
-//! The operator says how many journals the site has lost ([`Peer::restore_lost`]). Its lives are numbered from there, and
+//! The operator says how many journals the site has lost ([`crate::Peer::restore_lost`]). Its lives are numbered from there, and
 //! each `Beat` says the life, so that whoever hears one knows:
 //!
 //! | other site | when it hears of the new journal | then |
@@ -17,43 +17,27 @@
 use scheduler::{EventKind, Span, Time};
 
 use super::custody::Report;
-use crate::config::PeerConfig;
-use crate::journal::{JOURNALS_MAX, LIVES_PER_JOURNAL, journal_of};
-use crate::peer::Peer;
+use crate::core::Core;
+use crate::engine::Engine;
+use crate::family::Family;
+use crate::journal::{JOURNALS_MAX, journal_of};
 
-impl Peer {
-    /// A peer whose site has lost so many journals, counted from 1, and begins with an empty one. Drain
-    /// [`Peer::poll_output`], then give it a turn. From then on [`Peer::restore`] goes on with the new journal.
-    ///
-    /// Others take over what the site had, so this needs [`crate::Options::heartbeat`] and [`crate::Options::lease`]:
-    /// without them a site whose journal is lost must not come back.
-    ///
-    /// # Panics
-    /// If nobody would take over, or the site lost more journals than [`JOURNALS_MAX`] allows.
-    pub fn restore_lost(config: PeerConfig, journal: u32, now: Time) -> Peer {
-        assert!((1..JOURNALS_MAX).contains(&journal), "so many journals cannot be told apart");
-        let options = &config.options;
-        assert!(
-            options.heartbeat.is_some() && options.lease.is_some(),
-            "nobody would take over what is lost"
-        );
-        let life = journal * LIVES_PER_JOURNAL;
-        Peer::with_nothing(config, life, now)
-    }
+/// Whether a site can be in this life.
+pub(crate) fn may_live(life: u32) -> bool {
+    journal_of(life) < JOURNALS_MAX
+}
 
+impl Core {
     /// Whether this site knows nothing of what it was told before it lost a journal.
     pub(super) fn lost_its_journal(&self) -> bool {
-        journal_of(self.life()) > 0
+        journal_of(self.life) > 0
     }
+}
 
-    /// Whether a site can be in this life.
-    pub(crate) fn may_live(life: u32) -> bool {
-        journal_of(life) < JOURNALS_MAX
-    }
-
+impl<F: Family> Engine<F> {
     /// A site says in which life it is. False if it is one with a journal that it has lost since.
     pub(crate) fn on_journal(&mut self, now: Time, rank: usize, life: u32) -> bool {
-        let Some(membership) = &mut self.membership else { return true };
+        let Some(membership) = &mut self.core.membership else { return true };
         let journal = journal_of(life);
         let other = &mut membership.sites[rank];
         if journal < other.journal {
@@ -64,7 +48,7 @@ impl Peer {
             // What it took over is numbered anew.
             other.known = 0;
         }
-        if membership.lease.is_some() && self.ledger.journal_at(self.site_at(rank)) < journal {
+        if membership.lease.is_some() && self.core.ledger.journal_at(self.core.site_at(rank)) < journal {
             self.on_loss(now, rank, journal);
         }
         true
@@ -72,11 +56,12 @@ impl Peer {
 
     /// The site of this rank has lost its journal.
     fn on_loss(&mut self, now: Time, rank: usize, journal: u32) {
-        let site = self.site_at(rank);
-        self.apply(self.ledger.renumber(site, journal));
-        self.event(EventKind::Gone { peer: site });
-        self.event(EventKind::Heard { peer: site, after: Span::ZERO });
+        let site = self.core.site_at(rank);
+        self.core.apply(self.core.ledger.renumber(site, journal));
+        self.core.event(EventKind::Gone { peer: site });
+        self.core.event(EventKind::Heard { peer: site, after: Span::ZERO });
         let untold: Vec<Report> = self
+            .core
             .members()
             .reports
             .values()
@@ -86,7 +71,7 @@ impl Peer {
         for report in untold {
             // Its guardian may hear this after it has taken over what was there.
             let moves = report.moves.saturating_add(1);
-            self.report(Report { holder: report.guardian, moves, ..report });
+            self.core.report(Report { holder: report.guardian, moves, ..report });
         }
         self.take_over_from(now, rank);
     }

@@ -14,16 +14,19 @@ mod leave;
 mod loss;
 pub mod operator;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use scheduler::{EventKind, Grid, JobId, JobSpec, Span, Time};
 
 pub use self::custody::{Report, Ward, next_epoch};
+pub(crate) use self::loss::may_live;
 use crate::canary::Canary;
 use crate::config::PeerConfig;
+use crate::core::Core;
+use crate::engine::Engine;
+use crate::family::Family;
 use crate::journal::Durable;
 use crate::message::{Message, Void};
-use crate::peer::Peer;
 use crate::timers::Timer;
 
 /// Most superseded jobs told in one heartbeat; the rest follows with the next.
@@ -56,10 +59,6 @@ pub(crate) struct Membership {
     asked: BTreeMap<usize, Time>,
     /// Jobs that wait here because nobody who is there is wide enough.
     stranded: Vec<JobSpec>,
-    /// Waiting jobs, where the local scheduler keeps them.
-    local: BTreeMap<JobId, JobSpec>,
-    /// Jobs that the local scheduler still has and this site no longer.
-    withdrawn: BTreeSet<JobId>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -108,26 +107,7 @@ impl Membership {
             taken_over: Vec::new(),
             asked: BTreeMap::new(),
             stranded: Vec::new(),
-            local: BTreeMap::new(),
-            withdrawn: BTreeSet::new(),
         }))
-    }
-
-    /// A job joins the local queue; false if it is still there.
-    pub(crate) fn keep_local(&mut self, job: JobSpec) -> bool {
-        self.local.insert(job.id, job);
-        !self.withdrawn.remove(&job.id)
-    }
-
-    /// The local scheduler starts a job; false if it went elsewhere since.
-    pub(crate) fn starts_local(&mut self, job: JobId) -> bool {
-        self.local.remove(&job);
-        !self.withdrawn.remove(&job)
-    }
-
-    /// Jobs that the local scheduler believes to wait.
-    pub(crate) fn withdrawn(&self) -> usize {
-        self.withdrawn.len()
     }
 
     /// Jobs that wait and are in no queue.
@@ -176,9 +156,9 @@ impl Membership {
     }
 }
 
-impl Peer {
+impl Core {
     /// What this site believes of another; of itself that it is here, or leaving.
-    pub fn presence(&self, rank: usize) -> Presence {
+    pub(crate) fn presence(&self, rank: usize) -> Presence {
         match &self.membership {
             Some(membership) if rank == self.rank && membership.leaving => Presence::Leaving,
             Some(membership) if rank != self.rank => membership.sites[rank].presence,
@@ -186,45 +166,10 @@ impl Peer {
         }
     }
 
-    /// Notes who counts in the order of sizes.
-    fn count_absent(&mut self) {
-        let before = self.widest_present();
-        let ranks = 0..self.config.grid.len();
-        self.absent = ranks.filter(|&rank| !self.is_present(rank)).collect();
-        self.strand_offers(before);
-    }
-
     /// Processors of the widest site that counts.
     pub(crate) fn widest_present(&self) -> u32 {
         let sizes = self.config.grid.sizes();
         (0..sizes.len()).rfind(|rank| !self.absent.contains(rank)).map_or(0, |rank| sizes[rank])
-    }
-
-    /// This site was away: it asks everybody what they took over before it starts anything that waits here.
-    fn ask_who_took_over(&mut self, now: Time) {
-        if self.waiting() == 0 {
-            return;
-        }
-        let others = self.others();
-        let membership = self.members();
-        let here = others.filter(|&rank| membership.sites[rank].presence == Presence::Here);
-        membership.asked = here.map(|rank| (rank, now)).collect();
-    }
-
-    /// Waits no longer for what sites took over that are heard of and have told nothing of it for a lease. A site with
-    /// another journal than it said before does, and a liar may.
-    fn give_up_asking(&mut self, now: Time) {
-        let membership = self.members();
-        let Some(lease) = membership.lease.filter(|_| !membership.asked.is_empty()) else { return };
-        membership.asked.retain(|_, since| now.since(*since) < lease);
-        self.may_have_been_told_all();
-    }
-
-    fn may_have_been_told_all(&mut self) {
-        if self.members().asked.is_empty() {
-            self.fresh = true;
-            self.pool_may_start();
-        }
     }
 
     /// Whether the site of this rank counts in the order of sizes.
@@ -256,9 +201,62 @@ impl Peer {
         self.membership.as_mut().expect("only called where sites say that they are there")
     }
 
+    /// Tells a site that this one is there, and what this one took over, from that place on.
+    fn tell_presence(&mut self, rank: usize, first: usize) {
+        let life = self.life;
+        let membership = self.members();
+        let first = first.min(membership.taken_over.len());
+        let voids = membership.taken_over[first..].iter().take(VOIDS_MAX).copied().collect();
+        let (leaving, known) = (membership.leaving, membership.sites[rank].known);
+        self.send(rank, Message::Beat { life, leaving, first: first as u64, voids, known });
+    }
+
+    /// Whether this site must hear of others before it starts anything: while it was away they may have taken over
+    /// what waits here.
+    pub(crate) fn must_ask_first(&self) -> bool {
+        self.membership.as_ref().is_some_and(|membership| !membership.asked.is_empty())
+    }
+}
+
+impl<F: Family> Engine<F> {
+    /// Notes who counts in the order of sizes.
+    fn count_absent(&mut self) {
+        let before = self.core.widest_present();
+        let ranks = 0..self.core.config.grid.len();
+        self.core.absent = ranks.filter(|&rank| !self.core.is_present(rank)).collect();
+        F::recounted(self, before);
+    }
+
+    /// This site was away: it asks everybody what they took over before it starts anything that waits here.
+    fn ask_who_took_over(&mut self, now: Time) {
+        if self.waiting() == 0 {
+            return;
+        }
+        let others = self.core.others();
+        let membership = self.core.members();
+        let here = others.filter(|&rank| membership.sites[rank].presence == Presence::Here);
+        membership.asked = here.map(|rank| (rank, now)).collect();
+    }
+
+    /// Waits no longer for what sites took over that are heard of and have told nothing of it for a lease. A site with
+    /// another journal than it said before does, and a liar may.
+    fn give_up_asking(&mut self, now: Time) {
+        let membership = self.core.members();
+        let Some(lease) = membership.lease.filter(|_| !membership.asked.is_empty()) else { return };
+        membership.asked.retain(|_, since| now.since(*since) < lease);
+        self.may_have_been_told_all();
+    }
+
+    fn may_have_been_told_all(&mut self) {
+        if self.core.members().asked.is_empty() {
+            self.core.fresh = true;
+            F::may_start(self);
+        }
+    }
+
     /// Before everything that the peer is told: notices that it slept.
     pub(crate) fn wake(&mut self, now: Time) {
-        let Some(membership) = &mut self.membership else { return };
+        let Some(membership) = &mut self.core.membership else { return };
         let slept = membership.awake.replace(now).map(|last| now.since(last));
         if slept.is_some_and(|slept| slept < membership.heartbeat.saturating_mul(2)) {
             return;
@@ -276,47 +274,38 @@ impl Peer {
 
     /// The site of this rank said something.
     pub(crate) fn heard_of(&mut self, now: Time, rank: usize) {
-        let Some(membership) = &self.membership else { return };
+        let Some(membership) = &self.core.membership else { return };
         let silent = now.since(membership.sites[rank].heard);
-        if self.has(Canary::LongGone) && silent >= Span::from_secs(1_200) {
+        if self.core.has(Canary::LongGone) && silent >= Span::from_secs(1_200) {
             return;
         }
-        let other = &mut self.members().sites[rank];
+        let other = &mut self.core.members().sites[rank];
         other.heard = now;
         let lost = matches!(other.presence, Presence::Suspected | Presence::Gone);
-        if lost && !self.has(Canary::NeverHereAgain) {
+        if lost && !self.core.has(Canary::NeverHereAgain) {
             self.is_back(now, rank, silent);
         }
     }
 
     /// A site is there again that was believed not to be, or does not leave after all.
     fn is_back(&mut self, now: Time, rank: usize, silent: Span) {
-        self.members().sites[rank].presence = Presence::Here;
+        self.core.members().sites[rank].presence = Presence::Here;
         self.count_absent();
-        self.event(EventKind::Heard { peer: self.site_at(rank), after: silent });
-        if self.lists.is_some() && rank < self.rank {
-            // It may have told this site something that was lost.
-            self.views[rank].forget();
-        }
-        if self.lists.is_some() && rank > self.rank {
-            self.notify_again(now, rank);
-        }
-        if self.pool.is_some() {
-            self.pool_sees(rank);
-        }
-        self.fresh = true;
-        self.tell_reports(rank);
+        self.core.event(EventKind::Heard { peer: self.core.site_at(rank), after: silent });
+        F::met(self, now, rank);
+        self.core.fresh = true;
+        self.core.tell_reports(rank);
         self.settle_stranded(now);
     }
 
     /// Says that this site is there, and looks who else is.
     pub(crate) fn beat(&mut self, now: Time) {
-        let Some(membership) = &self.membership else { return };
+        let Some(membership) = &self.core.membership else { return };
         let (heartbeat, patience, lease) = (membership.heartbeat, membership.patience, membership.lease);
-        self.timers.set(Timer::Beat, now, heartbeat);
+        self.core.timers.set(Timer::Beat, now, heartbeat);
         self.give_up_asking(now);
-        for rank in self.others() {
-            let other = self.members().sites[rank];
+        for rank in self.core.others() {
+            let other = self.core.members().sites[rank];
             let silent = now.since(other.heard);
             if other.presence == Presence::Here && silent >= patience {
                 self.suspect(now, rank);
@@ -328,62 +317,39 @@ impl Peer {
                 // Another site may have sent a job there since, or this one was told to.
                 self.take_over_from(now, rank);
             }
-            let knows = usize::try_from(self.members().sites[rank].knows).unwrap_or(usize::MAX);
-            self.tell_presence(rank, knows);
-            self.tell_reports(rank);
+            let knows = usize::try_from(self.core.members().sites[rank].knows).unwrap_or(usize::MAX);
+            self.core.tell_presence(rank, knows);
+            self.core.tell_reports(rank);
         }
     }
 
-    /// Tells a site that this one is there, and what this one took over, from that place on.
-    fn tell_presence(&mut self, rank: usize, first: usize) {
-        let life = self.life();
-        let membership = self.members();
-        let first = first.min(membership.taken_over.len());
-        let voids = membership.taken_over[first..].iter().take(VOIDS_MAX).copied().collect();
-        let (leaving, known) = (membership.leaving, membership.sites[rank].known);
-        self.send(rank, Message::Beat { life, leaving, first: first as u64, voids, known });
-    }
-
     fn suspect(&mut self, now: Time, rank: usize) {
-        let membership = self.members();
+        let membership = self.core.members();
         membership.sites[rank].presence = Presence::Suspected;
         membership.asked.remove(&rank);
-        self.event(EventKind::Suspected { peer: self.site_at(rank) });
+        self.core.event(EventKind::Suspected { peer: self.core.site_at(rank) });
         self.give_up_on(now, rank);
     }
 
     /// Waits no longer for anything from the site of this rank, but for answers to transfers.
     fn give_up_on(&mut self, now: Time, rank: usize) {
-        if self.lists.is_some() && rank < self.rank {
-            self.give_up_request(now, rank);
-        }
-        if self.lists.is_some() && rank > self.rank {
-            self.timers.cancel(Timer::Notice(rank));
-        }
-        if self.balance.is_some() {
-            self.balance_gives_up(rank);
-        }
-        if self.pool.is_some() {
-            self.pool_sees(rank);
-        }
-        self.fresh = true;
+        F::lost(self, now, rank);
+        self.core.fresh = true;
     }
 
     fn is_gone(&mut self, now: Time, rank: usize) {
-        let membership = self.members();
+        let membership = self.core.members();
         let was = std::mem::replace(&mut membership.sites[rank].presence, Presence::Gone);
         // One that was leaving was never suspected.
         membership.asked.remove(&rank);
         self.count_absent();
-        self.event(EventKind::Gone { peer: self.site_at(rank) });
-        self.fresh = true;
+        self.core.event(EventKind::Gone { peer: self.core.site_at(rank) });
+        self.core.fresh = true;
         if was == Presence::Leaving {
             // News that it sent before it left may have made this site ask it.
             self.give_up_on(now, rank);
         }
-        if self.pool.is_some() {
-            self.pool_forgets(rank);
-        }
+        F::gone(self, rank);
         self.take_over_from(now, rank);
     }
 
@@ -397,10 +363,10 @@ impl Peer {
         voids: &[Void],
         known: u64,
     ) {
-        if self.membership.is_none() {
+        if self.core.membership.is_none() {
             return;
         }
-        let membership = self.members();
+        let membership = self.core.members();
         let other = &mut membership.sites[rank];
         // Numbers of a site that knows more than there is are not believed.
         other.knows = known.min(membership.taken_over.len() as u64);
@@ -413,32 +379,26 @@ impl Peer {
                 self.supersede(void);
             }
         }
-        if fits && self.members().asked.contains_key(&rank) {
+        if fits && self.core.members().asked.contains_key(&rank) {
             if voids.len() < VOIDS_MAX {
-                self.members().asked.remove(&rank);
+                self.core.members().asked.remove(&rank);
                 self.may_have_been_told_all();
             } else if news < voids.len() {
-                self.members().asked.insert(rank, now);
+                self.core.members().asked.insert(rank, now);
             }
         }
-        if leaving && self.members().lease.is_some() {
-            self.tell_floor(rank);
+        if leaving && self.core.members().lease.is_some() {
+            self.core.tell_floor(rank);
         }
         // Whoever was silent before is believed to be here by now.
         if leaving && was != Presence::Leaving {
-            self.members().sites[rank].presence = Presence::Leaving;
+            self.core.members().sites[rank].presence = Presence::Leaving;
             self.count_absent();
-            self.event(EventKind::Left { peer: self.site_at(rank) });
+            self.core.event(EventKind::Left { peer: self.core.site_at(rank) });
             self.give_up_on(now, rank);
             self.settle_stranded(now);
         } else if !leaving && was == Presence::Leaving {
             self.is_back(now, rank, Span::ZERO);
         }
-    }
-
-    /// Whether this site must hear of others before it starts anything: while it was away they may have taken over
-    /// what waits here.
-    pub(crate) fn must_ask_first(&self) -> bool {
-        self.membership.as_ref().is_some_and(|membership| !membership.asked.is_empty())
     }
 }

@@ -9,10 +9,10 @@ use scheduler::{EventKind, Time};
 
 use super::board::OfferId;
 use super::known::KnownOffer;
-use super::{CLAIM_REFRESHES, Role};
+use super::{CLAIM_REFRESHES, Exchange, Role};
 use crate::canary::Canary;
+use crate::engine::Engine;
 use crate::message::Message;
-use crate::peer::Peer;
 use crate::timers::Timer;
 
 /// The claims of a site.
@@ -50,9 +50,9 @@ impl Gossip {
     }
 }
 
-impl Peer {
+impl Engine<Exchange> {
     fn gossip(&mut self) -> Option<&mut Gossip> {
-        match &mut self.exchange().role {
+        match &mut self.family.role {
             Role::Gossip(gossip) => Some(gossip),
             Role::Hosted(_) => None,
         }
@@ -60,9 +60,9 @@ impl Peer {
 
     /// Decides for all sites, and acts for this one.
     pub(super) fn settle_gossip(&mut self, now: Time) {
-        let rank = self.rank;
-        let takes_none = self.is_leaving() || self.must_ask_first();
-        let exchange = self.exchange();
+        let rank = self.core.rank;
+        let takes_none = self.core.is_leaving() || self.core.must_ask_first();
+        let exchange = &mut self.family;
         if takes_none || !exchange.known.any_within(exchange.site.free) {
             // No line of the decision would be this site's.
             return;
@@ -81,7 +81,7 @@ impl Peer {
         let lines = exchange.known.decide(&exchange.rules, now, &mut views);
         for line in lines {
             if line.to != rank {
-                self.exchange().known.include(line.offer.id());
+                self.family.known.include(line.offer.id());
             } else if line.offer.owner == rank {
                 self.start_offered(now, line.offer.id());
             } else {
@@ -92,8 +92,8 @@ impl Peer {
 
     fn claim(&mut self, now: Time, offer: KnownOffer) {
         let (id, owner, job) = (offer.id(), offer.owner, offer.job);
-        let reuse = self.has(Canary::ClaimsReused);
-        let exchange = self.exchange();
+        let reuse = self.core.has(Canary::ClaimsReused);
+        let exchange = &mut self.family;
         exchange.known.exclude(id);
         exchange.occupy(now, &job);
         let Role::Gossip(gossip) = &mut exchange.role else { unreachable!("checked by the caller") };
@@ -101,17 +101,17 @@ impl Peer {
         let number = if reuse { gossip.claims.len() as u64 + 1 } else { gossip.last };
         let end = now.saturating_add(job.requested);
         gossip.claims.insert(number, Claim { offer: id, owner, job, since: now, end });
-        if let Some(retry) = self.config.options.retry {
-            self.timers.set(Timer::Claim(number), now, retry);
+        if let Some(retry) = self.core.config.options.retry {
+            self.core.timers.set(Timer::Claim(number), now, retry);
         }
-        let owner_site = self.site_at(owner);
-        self.event(EventKind::Claimed {
+        let owner_site = self.core.site_at(owner);
+        self.core.event(EventKind::Claimed {
             job: id.job,
             owner: owner_site,
             claim: number,
             processors: job.processors,
         });
-        self.send(owner, Message::Claim { offer: id, claim: number });
+        self.core.send(owner, Message::Claim { offer: id, claim: number });
     }
 
     /// Ends a claim and frees its processors; whether there was such a claim.
@@ -129,13 +129,13 @@ impl Peer {
             return false;
         }
         gossip.claims.remove(&number);
-        let exchange = self.exchange();
+        let exchange = &mut self.family;
         exchange.vacate(claim.end, claim.job.processors);
         exchange.unsettled = true;
-        self.timers.cancel(Timer::Claim(number));
+        self.core.timers.cancel(Timer::Claim(number));
         let processors = claim.job.processors;
         let held = now.since(claim.since);
-        self.event(EventKind::Released { job: offer.job, claim: number, processors, held, reason });
+        self.core.event(EventKind::Released { job: offer.job, claim: number, processors, held, reason });
         true
     }
 
@@ -143,10 +143,10 @@ impl Peer {
     pub(super) fn on_deny(&mut self, now: Time, other: usize, offer: OfferId, claim: u64) {
         if self.release_claim(now, other, offer, claim, ReleaseReason::Denied) {
             // The processors may be of use to own work first.
-            self.fresh = true;
+            self.core.fresh = true;
         } else {
-            let from = self.site_at(other);
-            self.event(EventKind::Ignored { from, message: MessageKind::Deny });
+            let from = self.core.site_at(other);
+            self.core.event(EventKind::Ignored { from, message: MessageKind::Deny });
         }
     }
 
@@ -154,17 +154,18 @@ impl Peer {
     pub(crate) fn repeat_claim(&mut self, now: Time, number: u64) {
         let timer = Timer::Claim(number);
         let Some(&claim) = self.gossip().and_then(|gossip| gossip.claims.get(&number)) else {
-            return self.timers.cancel(timer);
+            return self.core.timers.cancel(timer);
         };
-        let patience = self.config.options.refresh.map(|refresh| refresh.saturating_mul(CLAIM_REFRESHES));
-        let age = self.timers.age(timer, now);
+        let patience =
+            self.core.config.options.refresh.map(|refresh| refresh.saturating_mul(CLAIM_REFRESHES));
+        let age = self.core.timers.age(timer, now);
         if patience.is_some_and(|patience| age.is_some_and(|age| age >= patience)) {
             self.release_claim(now, claim.owner, claim.offer, number, ReleaseReason::Dropped);
-            self.exchange().known.include(claim.offer);
-            self.fresh = true;
+            self.family.known.include(claim.offer);
+            self.core.fresh = true;
         } else {
             let message = Message::Claim { offer: claim.offer, claim: number };
-            self.send_again(claim.owner, message, true);
+            self.core.send_again(claim.owner, message, true);
         }
     }
 }

@@ -13,8 +13,8 @@ use super::board::{Board, Epoch, OfferId};
 use super::known::Known;
 use super::{Exchange, Role, has_passed};
 use crate::canary::Canary;
+use crate::engine::Engine;
 use crate::message::Message;
-use crate::peer::Peer;
 
 /// What a site knows of the host and, if it is the host, of its assignments.
 #[derive(Clone, Debug)]
@@ -90,17 +90,17 @@ impl Exchange {
     }
 }
 
-impl Peer {
+impl Engine<Exchange> {
     /// Who is host, as this site believes.
     pub(super) fn epoch(&mut self) -> Epoch {
-        match &self.exchange().role {
+        match &self.family.role {
             Role::Hosted(hosted) => hosted.epoch,
             Role::Gossip(_) => Hosted::first().epoch,
         }
     }
 
     fn hosted(&mut self) -> &mut Hosted {
-        match &mut self.exchange().role {
+        match &mut self.family.role {
             Role::Hosted(hosted) => hosted,
             Role::Gossip(_) => unreachable!("only called where there is a host"),
         }
@@ -108,9 +108,9 @@ impl Peer {
 
     /// Decides for all sites, and tells the owners.
     pub(super) fn settle_hosted(&mut self, now: Time) {
-        let (rank, site) = (self.rank, self.config.site);
-        let takes_none = self.is_leaving() || self.must_ask_first();
-        let exchange = self.exchange();
+        let (rank, site) = (self.core.rank, self.core.config.site);
+        let takes_none = self.core.is_leaving() || self.core.must_ask_first();
+        let exchange = &mut self.family;
         let Role::Hosted(hosted) = &mut exchange.role else { unreachable!("checked by the caller") };
         if hosted.epoch.site != site {
             return;
@@ -149,69 +149,69 @@ impl Peer {
             if line.offer.owner == rank {
                 self.assigned(now, line.offer.id(), line.to);
             } else {
-                let to = self.site_at(line.to);
-                self.send(line.offer.owner, Message::Assign { offer: line.offer.id(), to, epoch });
+                let to = self.core.site_at(line.to);
+                self.core.send(line.offer.owner, Message::Assign { offer: line.offer.id(), to, epoch });
             }
         }
     }
 
     /// Compares what another site believes of the host; whether its board is of use here.
     pub(super) fn hear_epoch(&mut self, now: Time, other: usize, epoch: Epoch) -> bool {
-        let site = self.config.site;
-        let Role::Hosted(hosted) = &self.exchange().role else { return true };
+        let site = self.core.config.site;
+        let Role::Hosted(hosted) = &self.family.role else { return true };
         let mine = hosted.epoch;
         if !self.is_valid(epoch) {
             return false;
         }
-        if self.has(Canary::BoardWithoutEpoch) {
+        if self.core.has(Canary::BoardWithoutEpoch) {
             return mine.site == site;
         }
         if self.is_newer(epoch, mine) {
             self.follow(now, epoch);
         } else if self.is_newer(mine, epoch) {
-            self.send(other, Message::Host { epoch: mine });
+            self.core.send(other, Message::Host { epoch: mine });
         }
         self.hosted().epoch.site == site
     }
 
     /// A site says who is host.
     pub(super) fn on_host(&mut self, now: Time, other: usize, epoch: Epoch) {
-        if matches!(self.exchange().role, Role::Gossip(_)) || !self.is_valid(epoch) {
-            return self.ignore(self.site_at(other), &Message::Host { epoch });
+        if matches!(self.family.role, Role::Gossip(_)) || !self.is_valid(epoch) {
+            return self.core.ignore(self.core.site_at(other), &Message::Host { epoch });
         }
         let mine = self.epoch();
         if self.is_newer(epoch, mine) {
             return self.follow(now, epoch);
         }
         if self.is_newer(mine, epoch) {
-            return self.send(other, Message::Host { epoch: mine });
+            return self.core.send(other, Message::Host { epoch: mine });
         }
-        if epoch.site == self.site_at(other) && epoch.site == mine.site {
-            self.exchange().sign = now;
+        if epoch.site == self.core.site_at(other) && epoch.site == mine.site {
+            self.family.sign = now;
             self.send_whole(now, other, false);
         }
     }
 
     fn is_valid(&self, epoch: Epoch) -> bool {
-        epoch.site.0 != 0 && epoch.site.index() < self.config.grid.len()
+        epoch.site.0 != 0 && epoch.site.index() < self.core.config.grid.len()
     }
 
     fn is_newer(&self, one: Epoch, other: Epoch) -> bool {
-        if self.has(Canary::EpochIsNumber) { one.counter > other.counter } else { one > other }
+        if self.core.has(Canary::EpochIsNumber) { one.counter > other.counter } else { one > other }
     }
 
     /// Follows a newer host and sends it the whole board.
     fn follow(&mut self, now: Time, epoch: Epoch) {
         self.change_host(now, epoch);
-        if epoch.site != self.config.site {
-            let host = self.config.grid.rank(epoch.site);
+        if epoch.site != self.core.config.site {
+            let host = self.core.config.grid.rank(epoch.site);
             self.send_whole(now, host, false);
         }
     }
 
     /// Becomes host: nobody else answers.
     fn take_over(&mut self, now: Time) {
-        let site = self.config.site;
+        let site = self.core.config.site;
         let counter = self.epoch().counter + 1;
         self.change_host(now, Epoch { counter, site });
         self.announce(now);
@@ -220,29 +220,29 @@ impl Peer {
     fn change_host(&mut self, now: Time, epoch: Epoch) {
         // What is still to be told goes to the former host; the new one gets everything.
         self.pool_publish();
-        let (rank, site, grid) = (self.rank, self.config.site, self.config.grid.clone());
-        let exchange = self.exchange();
+        let (rank, site, grid) = (self.core.rank, self.core.config.site, self.core.config.grid.clone());
+        let exchange = &mut self.family;
         exchange.role = Role::Hosted(Hosted { epoch, marks: BTreeMap::new() });
         exchange.known = Known::nothing(&grid, rank, &exchange.rules);
         exchange.sign = now;
         exchange.unsettled = false;
-        for away in self.unreachable().into_iter().filter(|&away| away != rank) {
-            self.exchange().known.set_silent(away, true);
+        for away in self.core.unreachable().into_iter().filter(|&away| away != rank) {
+            self.family.known.set_silent(away, true);
         }
         if epoch.site == site {
             self.note_own_board();
         }
-        self.event(EventKind::Followed { host: epoch.site, counter: epoch.counter });
+        self.core.event(EventKind::Followed { host: epoch.site, counter: epoch.counter });
     }
 
     /// As after a start: the first host is host, until somebody says who is since.
     pub(super) fn resume_hosted(&mut self, now: Time) {
         let epoch = self.epoch();
-        if epoch.site == self.config.site {
+        if epoch.site == self.core.config.site {
             self.note_own_board();
             self.announce(now);
         } else {
-            let host = self.config.grid.rank(epoch.site);
+            let host = self.core.config.grid.rank(epoch.site);
             self.send_whole(now, host, false);
         }
     }
@@ -251,21 +251,21 @@ impl Peer {
     /// was told of nobody is told that it is gone.
     fn note_own_board(&mut self) {
         self.pool_publish();
-        let board = self.exchange().whole_board();
-        self.note_board(self.rank, &board);
+        let board = self.family.whole_board();
+        self.note_board(self.core.rank, &board);
     }
 
     fn announce(&mut self, _now: Time) {
         let epoch = self.epoch();
-        for other in self.others() {
-            self.send_again(other, Message::Host { epoch }, true);
+        for other in self.core.others() {
+            self.core.send_again(other, Message::Host { epoch }, true);
         }
     }
 
     /// The host says that it is, and forgets assignments that nobody confirms; others send their boards again, or
     /// replace a host that is silent.
     pub(super) fn refresh_hosted(&mut self, now: Time, refresh: Span, patience: Span) {
-        let (site, exchange) = (self.config.site, self.exchange());
+        let (site, exchange) = (self.core.config.site, &mut self.family);
         let Role::Hosted(hosted) = &mut exchange.role else { return };
         let host = hosted.epoch.site;
         if host == site {
@@ -289,7 +289,7 @@ impl Peer {
         if has_passed(now, exchange.sign, patience + turn) {
             self.take_over(now);
         } else if has_passed(now, exchange.whole_at, refresh) {
-            let host = self.config.grid.rank(host);
+            let host = self.core.config.grid.rank(host);
             self.send_whole(now, host, false);
         }
     }

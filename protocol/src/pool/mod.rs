@@ -29,16 +29,19 @@ use std::collections::{BTreeMap, VecDeque};
 
 use scheduler::exchange::{Entered, JobQueue, OwnTurn, SiteView, WaitingJob, own_phase};
 use scheduler::strategy::{PoolAlgorithm, PoolOrder, Via};
-use scheduler::{JobId, JobSpec, SiteId, Span, Strategy, Time};
+use scheduler::{EventKind, JobId, JobSpec, SiteId, Span, Strategy, Time};
 
-use self::board::{Board, Listing, OfferId, SEEN_MAX};
+use self::board::{Board, Epoch, Listing, OfferId, SEEN_MAX};
 use self::gossip::Gossip;
 use self::host::Hosted;
 use self::known::Known;
 use self::owner::Promise;
 use crate::config::PeerConfig;
-use crate::message::{Message, Release};
-use crate::peer::Peer;
+use crate::core::Core;
+use crate::engine::Engine;
+use crate::family::Family;
+use crate::lawful::{COUNT_MAX, are_counts, is_release};
+use crate::message::{Message, Release, Transfer};
 use crate::timers::Timer;
 
 /// After so many [`crate::Options::refresh`] without a sign a site is left out of decisions, a host is replaced, and
@@ -89,36 +92,6 @@ enum Role {
 }
 
 impl Exchange {
-    /// For peers that exchange through a global queue; none for others.
-    pub(crate) fn of(config: &PeerConfig, first: u64) -> Option<Box<Exchange>> {
-        let Strategy::Pool(rules) = config.strategy else { return None };
-        let grid = &config.grid;
-        let processors = grid.site(config.site).processors;
-        Some(Box::new(Exchange {
-            rules,
-            site: SiteView::idle(processors),
-            own: JobQueue::new(PoolOrder::Submit),
-            specs: BTreeMap::new(),
-            offers: BTreeMap::new(),
-            promised: BTreeMap::new(),
-            first,
-            revision: first,
-            news: Board::default(),
-            told_free: processors,
-            told_kept: None,
-            seen: VecDeque::new(),
-            known: Known::idle(grid, grid.rank(config.site), &rules),
-            role: match rules.via {
-                Via::Hosted => Role::Hosted(Hosted::first()),
-                Via::Gossip => Role::Gossip(Gossip::from_number(first)),
-            },
-            unsettled: false,
-            sign: Time::from_micros(i64::MIN),
-            whole_at: Time::from_micros(i64::MIN),
-            turn: OwnTurn::default(),
-        }))
-    }
-
     /// Whether this site takes decisions.
     fn decides(&self, me: SiteId) -> bool {
         match &self.role {
@@ -192,40 +165,248 @@ impl Exchange {
         whole.offered.sort_unstable_by_key(|listing| (listing.job.submit, listing.job.id));
         whole.cut_to_limit()
     }
+}
 
-    /// Jobs that wait here.
-    pub(crate) fn jobs(&self) -> impl Iterator<Item = &JobSpec> {
+impl Family for Exchange {
+    fn of(config: &PeerConfig, first: u64) -> Exchange {
+        let Strategy::Pool(rules) = config.strategy else { panic!("a global queue") };
+        let grid = &config.grid;
+        let processors = grid.site(config.site).processors;
+        Exchange {
+            rules,
+            site: SiteView::idle(processors),
+            own: JobQueue::new(PoolOrder::Submit),
+            specs: BTreeMap::new(),
+            offers: BTreeMap::new(),
+            promised: BTreeMap::new(),
+            first,
+            revision: first,
+            news: Board::default(),
+            told_free: processors,
+            told_kept: None,
+            seen: VecDeque::new(),
+            known: Known::idle(grid, grid.rank(config.site), &rules),
+            role: match rules.via {
+                Via::Hosted => Role::Hosted(Hosted::first()),
+                Via::Gossip => Role::Gossip(Gossip::from_number(first)),
+            },
+            unsettled: false,
+            sign: Time::from_micros(i64::MIN),
+            whole_at: Time::from_micros(i64::MIN),
+            turn: OwnTurn::default(),
+        }
+    }
+
+    fn enqueue(engine: &mut Engine<Exchange>, now: Time, job: JobSpec) {
+        let processors = engine.core.processors();
+        let exchange = &mut engine.family;
+        exchange.specs.insert(job.id, job);
+        let waiting = WaitingJob::new(&job);
+        if job.processors > processors {
+            let job = waiting.entering(Entered::on_arrival(now));
+            let version = exchange.first + 1;
+            engine.pool_offer(Listing { job, version });
+        } else {
+            exchange.own.insert(waiting);
+        }
+    }
+
+    /// The site serves its own queue and offers what is left.
+    fn turn(engine: &mut Engine<Exchange>, now: Time) {
+        let Engine { core, family: exchange } = engine;
+        if exchange.own.is_empty() {
+            return;
+        }
+        let mut turn = std::mem::take(&mut exchange.turn);
+        own_phase(&exchange.rules, now, &mut exchange.site, &mut exchange.own, &mut turn);
+        for job in turn.starts.drain(..) {
+            exchange.note_busy(now.saturating_add(job.requested), job.processors);
+            let spec = exchange.specs.remove(&job.id).expect("what waits has a specification");
+            core.start(now, spec);
+        }
+        for job in turn.offers_of(core.rank, now) {
+            let version = engine.family.first + 1;
+            engine.pool_offer(Listing { job, version });
+        }
+        turn.offers.clear();
+        engine.family.turn = turn;
+    }
+
+    fn jobs(&self) -> impl Iterator<Item = &JobSpec> {
         self.specs.values()
     }
 
-    /// Jobs that wait here.
-    pub(crate) fn waiting(&self) -> impl Iterator<Item = JobId> {
-        self.specs.keys().copied()
+    fn waiting(&self) -> usize {
+        self.specs.len()
     }
 
-    /// Whether nothing waits for an answer and nothing is going to be repeated.
-    pub(crate) fn is_quiet(&self) -> bool {
-        match &self.role {
-            Role::Hosted(_) => true,
-            Role::Gossip(gossip) => !gossip.any_claims(),
+    fn take(engine: &mut Engine<Exchange>, job: &JobSpec) -> Option<JobSpec> {
+        engine.pool_forget(job.id)
+    }
+
+    fn heard(engine: &mut Engine<Exchange>, now: Time, rank: usize, message: Message) {
+        engine.family.known.sites[rank].at = now;
+        let from = engine.core.site_at(rank);
+        match message {
+            Message::Board { board, epoch, ask } => engine.on_board(now, rank, board, epoch, ask),
+            Message::Host { epoch } => engine.on_host(now, rank, epoch),
+            Message::Assign { offer, to, epoch } => engine.on_assign(now, rank, offer, to, epoch),
+            Message::Claim { offer, claim } => engine.on_claim(now, rank, offer, claim),
+            Message::Deny { offer, claim } => engine.on_deny(now, rank, offer, claim),
+            Message::Award { transfer, version, claim, floor } => {
+                engine.core.on_floor(from, floor);
+                engine.on_award(now, rank, transfer, version, claim);
+            }
+            message => engine.core.ignore(from, &message),
         }
+    }
+
+    fn is_lawful(core: &Core, rank: usize, message: &Message) -> bool {
+        match message {
+            Message::Board { board, epoch, .. } => may_tell(core, board) && is_epoch(*epoch),
+            Message::Host { epoch } => is_epoch(*epoch),
+            Message::Assign { offer, epoch, .. } => are_counts(&[offer.version]) && is_epoch(*epoch),
+            Message::Claim { offer, claim } | Message::Deny { offer, claim } => {
+                are_counts(&[offer.version, *claim])
+            }
+            Message::Award { transfer, version, claim, floor } => {
+                are_counts(&[*version, claim.unwrap_or(0), *floor])
+                    && core.may_move(rank, std::slice::from_ref(transfer))
+            }
+            _ => false,
+        }
+    }
+
+    fn fired(engine: &mut Engine<Exchange>, now: Time, timer: Timer) {
+        match timer {
+            Timer::Claim(number) => {
+                engine.core.timers.again(timer, now);
+                engine.repeat_claim(now, number);
+            }
+            Timer::Refresh => engine.pool_refresh(now),
+            _ => unreachable!("{timer:?} is set by others"),
+        }
+    }
+
+    /// A job is its origin's: nobody is sent to its home, and one that nobody can hold is offered until somebody comes.
+    fn belongs(core: &Core, _home: Option<usize>, _job: &JobSpec) -> Option<usize> {
+        Some(core.rank)
+    }
+
+    fn takes_routed(core: &Core, job: &JobSpec) -> bool {
+        let is_home = || core.config.home_rank(job) == Some(core.rank);
+        core.membership.is_some() && (job.processors <= core.processors() || is_home())
+    }
+
+    fn completed(
+        engine: &mut Engine<Exchange>,
+        _now: Time,
+        _job: JobId,
+        estimated_end: Time,
+        processors: u32,
+    ) {
+        engine.family.vacate(estimated_end, processors);
+    }
+
+    fn wants_settle(&self) -> bool {
+        self.unsettled
+    }
+
+    fn settle(engine: &mut Engine<Exchange>, now: Time) {
+        engine.pool_settle(now);
+    }
+
+    fn after(engine: &mut Engine<Exchange>, now: Time) {
+        engine.pool_after(now);
+    }
+
+    fn repeat(engine: &mut Engine<Exchange>, _now: Time, to: usize, transfer: &Transfer) -> Option<Message> {
+        // An award names an offer, which a crash makes the owner forget: then it takes the job back.
+        engine.pool_award(to, transfer.number)
+    }
+
+    fn settled(engine: &mut Engine<Exchange>, transfer: &Transfer) {
+        engine.family.promised.remove(&transfer.job.id);
+    }
+
+    fn returned(engine: &mut Engine<Exchange>, now: Time, _rank: usize, transfer: &Transfer) {
+        engine.pool_returned(now, transfer);
+    }
+
+    fn voided(engine: &mut Engine<Exchange>, _rank: usize, transfer: &Transfer) {
+        engine.family.promised.remove(&transfer.job.id);
+    }
+
+    fn resume(engine: &mut Engine<Exchange>, now: Time) {
+        engine.pool_resume(now);
+    }
+
+    fn met(engine: &mut Engine<Exchange>, _now: Time, rank: usize) {
+        engine.pool_sees(rank);
+    }
+
+    fn lost(engine: &mut Engine<Exchange>, _now: Time, rank: usize) {
+        engine.pool_sees(rank);
+    }
+
+    fn gone(engine: &mut Engine<Exchange>, rank: usize) {
+        engine.pool_forgets(rank);
+    }
+
+    fn recounted(engine: &mut Engine<Exchange>, widest_before: u32) {
+        let after = engine.core.widest_present();
+        let is_lost = |job: &&JobSpec| after < job.processors && job.processors <= widest_before;
+        for job in engine.family.specs.values().filter(is_lost) {
+            // Nobody can take it now.
+            engine.core.event(EventKind::Stranded { job: job.id, processors: job.processors });
+        }
+    }
+
+    fn may_start(engine: &mut Engine<Exchange>) {
+        engine.family.unsettled = true;
+    }
+
+    fn is_quiet(engine: &Engine<Exchange>) -> bool {
+        let claims = match &engine.family.role {
+            Role::Hosted(_) => false,
+            Role::Gossip(gossip) => gossip.any_claims(),
+        };
+        !claims && !engine.core.timers.any_retry()
+    }
+
+    fn check(engine: &Engine<Exchange>) {
+        let Engine { core, family: exchange } = engine;
+        let reserved = match &exchange.role {
+            Role::Gossip(gossip) => gossip.reserved(),
+            Role::Hosted(_) => 0,
+        };
+        assert_eq!(core.busy() + reserved + exchange.site.free, core.processors(), "processors are counted");
+        assert_eq!(exchange.own.len() + exchange.offers.len(), exchange.specs.len(), "what waits waits once");
+        for job in exchange.own.iter().map(|job| job.id).chain(exchange.offers.keys().copied()) {
+            assert!(exchange.specs.contains_key(&job), "job {job} waits");
+            assert!(!exchange.promised.contains_key(&job), "job {job} waits and is promised");
+        }
+        for (job, promise) in &exchange.promised {
+            let out = core.ledger.out(core.site_at(promise.to), promise.number);
+            assert!(
+                out.is_some_and(|transfer| transfer.job.id == *job),
+                "job {job} is promised, so it is out"
+            );
+        }
+        let serves = !core.fresh && !core.is_leaving();
+        assert!(exchange.own.len() <= 1 || !serves, "a site keeps one job");
+        exchange.known.check_invariants();
+    }
+
+    fn pooled(&self) -> impl Iterator<Item = JobId> {
+        self.specs.keys().copied()
     }
 }
 
-impl Peer {
-    /// The ranks of all other sites.
-    pub(crate) fn others(&self) -> impl Iterator<Item = usize> + use<> {
-        let rank = self.rank;
-        (0..self.config.grid.len()).filter(move |&other| other != rank)
-    }
-
-    pub(crate) fn exchange(&mut self) -> &mut Exchange {
-        self.pool.as_mut().expect("only called where there is a global queue")
-    }
-
+impl Engine<Exchange> {
     /// Takes a waiting job out of the local queue, or its offer back.
     pub(crate) fn pool_forget(&mut self, job: JobId) -> Option<JobSpec> {
-        let exchange = self.exchange();
+        let exchange = &mut self.family;
         if let Some(listing) = exchange.offers.get(&job) {
             let offer = listing.id();
             self.pool_withdraw(offer);
@@ -236,39 +417,18 @@ impl Peer {
                 exchange.site.kept = None;
             }
         }
-        self.exchange().specs.remove(&job)
-    }
-
-    /// A job was submitted here.
-    pub(crate) fn pool_submitted(&mut self, now: Time, job: JobSpec) {
-        let processors = self.processors();
-        let exchange = self.exchange();
-        exchange.specs.insert(job.id, job);
-        let waiting = WaitingJob::new(&job);
-        if job.processors > processors {
-            let job = waiting.entering(Entered::on_arrival(now));
-            let version = exchange.first + 1;
-            self.pool_offer(Listing { job, version });
-        } else {
-            exchange.own.insert(waiting);
-        }
-        self.fresh = true;
-    }
-
-    /// A job that ran here ended.
-    pub(crate) fn pool_completed(&mut self, estimated_end: Time, processors: u32) {
-        self.exchange().vacate(estimated_end, processors);
+        self.family.specs.remove(&job)
     }
 
     /// This site begins again: it knows of no board, and nobody knows of its.
     pub(crate) fn pool_resume(&mut self, now: Time) {
-        let (grid, rank) = (self.config.grid.clone(), self.rank);
-        let exchange = self.exchange();
+        let (grid, rank) = (self.core.config.grid.clone(), self.core.rank);
+        let exchange = &mut self.family;
         exchange.known = Known::nothing(&grid, rank, &exchange.rules);
         exchange.sign = now;
         match &exchange.role {
             Role::Gossip(_) => {
-                for other in self.others() {
+                for other in self.core.others() {
                     self.send_whole(now, other, true);
                 }
             }
@@ -276,36 +436,14 @@ impl Peer {
         }
     }
 
-    /// The site serves its own queue and offers what is left.
-    pub(crate) fn pool_turn(&mut self, now: Time) {
-        let exchange = self.exchange();
-        if exchange.own.is_empty() {
-            return;
-        }
-        let mut turn = std::mem::take(&mut exchange.turn);
-        own_phase(&exchange.rules, now, &mut exchange.site, &mut exchange.own, &mut turn);
-        for job in turn.starts.drain(..) {
-            let exchange = self.exchange();
-            exchange.note_busy(now.saturating_add(job.requested), job.processors);
-            let spec = exchange.specs.remove(&job.id).expect("what waits has a specification");
-            self.start(now, spec);
-        }
-        for job in turn.offers_of(self.rank, now) {
-            let version = self.exchange().first + 1;
-            self.pool_offer(Listing { job, version });
-        }
-        turn.offers.clear();
-        self.exchange().turn = turn;
-    }
-
     /// Nothing is under way at this instant.
     pub(crate) fn pool_settle(&mut self, now: Time) {
-        if self.fresh {
+        if self.core.fresh {
             self.turn(now);
         }
         // What is decided on must be what this site knows of itself.
         self.pool_publish();
-        let exchange = self.exchange();
+        let exchange = &mut self.family;
         exchange.unsettled = false;
         match exchange.rules.via {
             Via::Hosted => self.settle_hosted(now),
@@ -313,40 +451,28 @@ impl Peer {
         }
     }
 
-    /// This site may start what waits here from now on.
-    pub(crate) fn pool_may_start(&mut self) {
-        if let Some(exchange) = &mut self.pool {
-            exchange.unsettled = true;
-        }
-    }
-
-    /// Whether a decision is wanted once nothing is under way.
-    pub(crate) fn pool_wants_settle(&self) -> bool {
-        self.pool.as_ref().is_some_and(|exchange| exchange.unsettled)
-    }
-
     /// After everything that the peer was told: say what changed, unless a turn is still to come.
     pub(crate) fn pool_after(&mut self, now: Time) {
-        if !self.fresh {
+        if !self.core.fresh {
             self.pool_publish();
         }
-        let Some(refresh) = self.config.options.refresh else { return };
-        let site = self.config.site;
-        match (self.exchange().has_cause(site), self.timers.is_set(Timer::Refresh)) {
+        let Some(refresh) = self.core.config.options.refresh else { return };
+        let site = self.core.config.site;
+        match (self.family.has_cause(site), self.core.timers.is_set(Timer::Refresh)) {
             (true, false) => {
-                self.exchange().sign = now;
-                self.timers.set(Timer::Refresh, now, refresh);
+                self.family.sign = now;
+                self.core.timers.set(Timer::Refresh, now, refresh);
             }
-            (false, true) => self.timers.cancel(Timer::Refresh),
+            (false, true) => self.core.timers.cancel(Timer::Refresh),
             _ => {}
         }
     }
 
     /// Tells those who decide what changed here.
     pub(crate) fn pool_publish(&mut self) {
-        let rank = self.rank;
-        let site = self.config.site;
-        let exchange = self.exchange();
+        let rank = self.core.rank;
+        let site = self.core.config.site;
+        let exchange = &mut self.family;
         let (free, kept) = (exchange.site.free, exchange.site.kept);
         if exchange.news.lists_nothing() && (free, kept) == (exchange.told_free, exchange.told_kept) {
             return;
@@ -363,14 +489,14 @@ impl Peer {
             }
         }
         loop {
-            let exchange = self.exchange();
+            let exchange = &mut self.family;
             exchange.revision += 1;
             let board = Board { revision: exchange.revision, free, kept, ..exchange.news.cut() };
             if decides {
                 self.note_board(rank, &board);
             }
             self.tell_board(board);
-            if self.exchange().news.lists_nothing() {
+            if self.family.news.lists_nothing() {
                 return;
             }
         }
@@ -378,17 +504,17 @@ impl Peer {
 
     fn tell_board(&mut self, board: Board) {
         let epoch = self.epoch();
-        match &self.exchange().role {
+        match &self.family.role {
             Role::Hosted(hosted) => {
                 let host = hosted.epoch.site;
-                if host != self.config.site {
-                    let host = self.config.grid.rank(host);
-                    self.send(host, Message::Board { board, epoch, ask: false });
+                if host != self.core.config.site {
+                    let host = self.core.config.grid.rank(host);
+                    self.core.send(host, Message::Board { board, epoch, ask: false });
                 }
             }
             Role::Gossip(_) => {
-                for other in self.others() {
-                    self.send(other, Message::Board { board: board.clone(), epoch, ask: false });
+                for other in self.core.others() {
+                    self.core.send(other, Message::Board { board: board.clone(), epoch, ask: false });
                 }
             }
         }
@@ -397,16 +523,16 @@ impl Peer {
     /// Sends all of the board to one site.
     fn send_whole(&mut self, now: Time, to: usize, ask: bool) {
         self.pool_publish();
-        let exchange = self.exchange();
+        let exchange = &mut self.family;
         exchange.whole_at = now;
         let board = exchange.whole_board();
         let epoch = self.epoch();
-        self.send_again(to, Message::Board { board, epoch, ask }, true);
+        self.core.send_again(to, Message::Board { board, epoch, ask }, true);
     }
 
     /// Takes over what a board says of offers, the own one included.
     fn note_board(&mut self, rank: usize, board: &Board) {
-        let exchange = self.exchange();
+        let exchange = &mut self.family;
         exchange.known.apply(rank, board);
         if let Role::Hosted(hosted) = &mut exchange.role {
             hosted.confirm(rank, board, &exchange.known);
@@ -414,30 +540,13 @@ impl Peer {
         exchange.unsettled = true;
     }
 
-    /// A message of the global queue arrived.
-    pub(crate) fn on_pool_message(&mut self, now: Time, other: usize, message: Message) {
-        self.exchange().known.sites[other].at = now;
-        match message {
-            Message::Board { board, epoch, ask } => self.on_board(now, other, board, epoch, ask),
-            Message::Host { epoch } => self.on_host(now, other, epoch),
-            Message::Assign { offer, to, epoch } => self.on_assign(now, other, offer, to, epoch),
-            Message::Claim { offer, claim } => self.on_claim(now, other, offer, claim),
-            Message::Deny { offer, claim } => self.on_deny(now, other, offer, claim),
-            Message::Award { transfer, version, claim, floor } => {
-                self.on_floor(self.site_at(other), floor);
-                self.on_award(now, other, transfer, version, claim);
-            }
-            message => self.ignore(self.site_at(other), &message),
-        }
-    }
-
-    fn on_board(&mut self, now: Time, other: usize, board: Board, epoch: board::Epoch, ask: bool) {
+    fn on_board(&mut self, now: Time, other: usize, board: Board, epoch: Epoch, ask: bool) {
         if !self.hear_epoch(now, other, epoch) {
             return;
         }
-        let refreshes = self.config.options.refresh.is_some();
-        let away = !self.is_reachable(other);
-        let exchange = self.exchange();
+        let refreshes = self.core.config.options.refresh.is_some();
+        let away = !self.core.is_reachable(other);
+        let exchange = &mut self.family;
         exchange.known.set_silent(other, away);
         let heard = &mut exchange.known.sites[other];
         let ready = heard.receive(board);
@@ -447,45 +556,45 @@ impl Peer {
             self.ask_whole(now, other);
         }
         for board in ready {
-            self.exchange().known.sites[other].apply(&board);
+            self.family.known.sites[other].apply(&board);
             self.note_board(other, &board);
         }
         if ask {
             self.send_whole(now, other, false);
         }
-        if self.has(crate::canary::Canary::DecideAtOnce) {
+        if self.core.has(crate::canary::Canary::DecideAtOnce) {
             self.pool_settle(now);
         }
     }
 
     /// Asks a site for all of its board.
     fn ask_whole(&mut self, now: Time, other: usize) {
-        match self.exchange().role {
-            Role::Hosted(Hosted { epoch, .. }) => self.send(other, Message::Host { epoch }),
+        match self.family.role {
+            Role::Hosted(Hosted { epoch, .. }) => self.core.send(other, Message::Host { epoch }),
             Role::Gossip(_) => self.send_whole(now, other, true),
         }
     }
 
     /// [`crate::Options::refresh`] is over: repeat what may have been lost, and look who is silent.
     pub(crate) fn pool_refresh(&mut self, now: Time) {
-        let Some(refresh) = self.config.options.refresh else { return };
-        self.timers.set(Timer::Refresh, now, refresh);
+        let Some(refresh) = self.core.config.options.refresh else { return };
+        self.core.timers.set(Timer::Refresh, now, refresh);
         let patience = refresh.saturating_mul(SILENCE_REFRESHES);
-        let (site, others) = (self.config.site, self.others());
-        if self.exchange().decides(site) {
+        let (site, others) = (self.core.config.site, self.core.others());
+        if self.family.decides(site) {
             for other in others {
-                let away = !self.is_reachable(other);
-                let exchange = self.exchange();
+                let away = !self.core.is_reachable(other);
+                let exchange = &mut self.family;
                 let heard = exchange.known.sites[other].at.max(exchange.sign);
                 exchange.known.sites[other].asked = false;
                 exchange.known.set_silent(other, away || now.since(heard) >= patience);
             }
-            self.exchange().unsettled = true;
+            self.family.unsettled = true;
         }
-        match self.exchange().role {
+        match self.family.role {
             Role::Hosted(_) => self.refresh_hosted(now, refresh, patience),
             Role::Gossip(_) => {
-                for other in self.others() {
+                for other in self.core.others() {
                     self.send_whole(now, other, true);
                 }
             }
@@ -494,49 +603,45 @@ impl Peer {
 
     /// A site is not there, or is again: decisions leave it out, or not.
     pub(crate) fn pool_sees(&mut self, rank: usize) {
-        let away = !self.is_reachable(rank);
-        let exchange = self.exchange();
+        let away = !self.core.is_reachable(rank);
+        let exchange = &mut self.family;
         exchange.known.set_silent(rank, away);
         exchange.unsettled = true;
     }
 
     /// A site is gone: what it offered is taken over by others. If it comes back it is asked for all of its board.
     pub(crate) fn pool_forgets(&mut self, rank: usize) {
-        let size = self.config.grid.sizes()[rank];
+        let size = self.core.config.grid.sizes()[rank];
         self.note_board(rank, &Board { whole: true, ..Board::default() });
-        let exchange = self.exchange();
+        let exchange = &mut self.family;
         let heard = &mut exchange.known.sites[rank];
         let at = heard.at;
         *heard = board::Heard::unknown(size);
         heard.at = at;
-    }
-
-    /// Walks the state of the exchange.
-    pub(crate) fn check_pool(&self, exchange: &Exchange, running: u32) {
-        let reserved = match &exchange.role {
-            Role::Gossip(gossip) => gossip.reserved(),
-            Role::Hosted(_) => 0,
-        };
-        assert_eq!(running + reserved + exchange.site.free, self.processors(), "processors are counted");
-        assert_eq!(exchange.own.len() + exchange.offers.len(), exchange.specs.len(), "what waits waits once");
-        for job in exchange.own.iter().map(|job| job.id).chain(exchange.offers.keys().copied()) {
-            assert!(exchange.specs.contains_key(&job), "job {job} waits");
-            assert!(!exchange.promised.contains_key(&job), "job {job} waits and is promised");
-        }
-        for (job, promise) in &exchange.promised {
-            let out = self.ledger.out(self.site_at(promise.to), promise.number);
-            assert!(
-                out.is_some_and(|transfer| transfer.job.id == *job),
-                "job {job} is promised, so it is out"
-            );
-        }
-        let serves = !self.fresh && !self.is_leaving();
-        assert!(exchange.own.len() <= 1 || !serves, "a site keeps one job");
-        exchange.known.check_invariants();
     }
 }
 
 /// So long after `since`, or longer.
 fn has_passed(now: Time, since: Time, span: Span) -> bool {
     now >= since.saturating_add(span)
+}
+
+/// Whether a site can say this of its processors and offers.
+fn may_tell(core: &Core, board: &Board) -> bool {
+    let is_waiting = |job: &WaitingJob| core.is_job(job.processors, job.submit, job.requested);
+    let widest = core.config.grid.widest();
+    let is_busy = |release: &Release| is_release(release) && release.processors <= widest;
+    let versions = board.withdrawn.iter().chain(&board.seen).map(|offer| offer.version);
+    // Who has told nothing yet may say all there is; there is no difference before the first.
+    board.revision <= COUNT_MAX
+        && (board.whole || board.revision > 0)
+        && board.free <= widest
+        && board.kept.iter().all(is_waiting)
+        && board.busy.iter().chain(&board.idle).all(is_busy)
+        && board.offered.iter().all(|listing| is_waiting(&listing.job) && listing.version <= COUNT_MAX)
+        && versions.into_iter().all(|version| version <= COUNT_MAX)
+}
+
+fn is_epoch(epoch: Epoch) -> bool {
+    epoch.counter <= COUNT_MAX
 }

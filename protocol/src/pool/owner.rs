@@ -3,10 +3,11 @@
 use scheduler::exchange::{Entered, WaitingJob};
 use scheduler::{EventKind, SiteId, Time};
 
-use super::Role;
 use super::board::{Epoch, Listing, OfferId};
+use super::{Exchange, Role};
+use crate::core::Reason;
+use crate::engine::Engine;
 use crate::message::{Message, Transfer};
-use crate::peer::{Peer, Reason};
 
 /// An offer that was promised to a taker which has not answered.
 #[derive(Clone, Copy, Debug)]
@@ -19,74 +20,74 @@ pub(super) struct Promise {
     claim: Option<u64>,
 }
 
-impl Peer {
+impl Engine<Exchange> {
     /// Gives a waiting job to the pool.
     pub(super) fn pool_offer(&mut self, listing: Listing) {
-        let exchange = self.exchange();
+        let exchange = &mut self.family;
         let before = exchange.offers.insert(listing.job.id, listing);
         assert!(before.is_none(), "job {} is offered once", listing.job.id);
         exchange.news.offered.push(listing);
-        self.event(EventKind::Offered { job: listing.job.id, version: listing.version });
+        self.core.event(EventKind::Offered { job: listing.job.id, version: listing.version });
     }
 
     /// Takes a job back from the pool.
     pub(super) fn pool_withdraw(&mut self, offer: OfferId) -> Listing {
-        let exchange = self.exchange();
+        let exchange = &mut self.family;
         let listing = exchange.offers.remove(&offer.job).expect("callers look first");
         exchange.news.withdraw(offer);
-        self.event(EventKind::Withdrawn { job: offer.job, version: offer.version });
+        self.core.event(EventKind::Withdrawn { job: offer.job, version: offer.version });
         listing
     }
 
     /// Whether this very offer stands.
     fn is_offered(&mut self, offer: OfferId) -> bool {
-        self.exchange().offers.get(&offer.job).is_some_and(|listing| listing.version == offer.version)
+        self.family.offers.get(&offer.job).is_some_and(|listing| listing.version == offer.version)
     }
 
     /// Starts a job that this site offers.
     pub(super) fn start_offered(&mut self, now: Time, offer: OfferId) {
         let listing = self.pool_withdraw(offer);
-        let exchange = self.exchange();
+        let exchange = &mut self.family;
         let spec = exchange.specs.remove(&offer.job).expect("what is offered has a specification");
         exchange.occupy(now, &listing.job);
-        self.start(now, spec);
+        self.core.start(now, spec);
     }
 
     /// A host decided where an offer goes.
     pub(super) fn on_assign(&mut self, now: Time, other: usize, offer: OfferId, to: SiteId, epoch: Epoch) {
         let message = Message::Assign { offer, to, epoch };
-        let hosted = matches!(self.exchange().role, Role::Hosted(_));
-        if !hosted || to.0 == 0 || to.index() >= self.config.grid.len() {
-            return self.ignore(self.site_at(other), &message);
+        let hosted = matches!(self.family.role, Role::Hosted(_));
+        if !hosted || to.0 == 0 || to.index() >= self.core.config.grid.len() {
+            return self.core.ignore(self.core.site_at(other), &message);
         }
         // Whoever assigns is obeyed: two hosts at a time do no harm, because this site arbitrates.
         self.hear_epoch(now, other, epoch);
-        let from = self.site_at(other);
-        if self.exchange().is_host(epoch, from) {
-            self.exchange().sign = now;
+        let from = self.core.site_at(other);
+        if self.family.is_host(epoch, from) {
+            self.family.sign = now;
         }
         // What waits here may have been taken over; the host assigns again after a while.
-        let must_wait = to == self.config.site && self.must_ask_first();
+        let must_wait = to == self.core.config.site && self.core.must_ask_first();
         if must_wait || !self.is_offered(offer) {
-            return self.ignore(self.site_at(other), &message);
+            return self.core.ignore(self.core.site_at(other), &message);
         }
-        let to = self.config.grid.rank(to);
+        let to = self.core.config.grid.rank(to);
         self.assigned(now, offer, to);
     }
 
     /// An own offer goes to the site of this rank.
     pub(super) fn assigned(&mut self, now: Time, offer: OfferId, to: usize) {
-        if to != self.rank {
+        if to != self.core.rank {
             return self.promise(now, offer, to, None);
         }
-        if self.fresh {
+        if self.core.fresh {
             // Own work of this instant goes before the pool. If the site leaves, so does the job.
             self.turn(now);
             if !self.is_offered(offer) {
                 return;
             }
         }
-        let exchange = self.exchange();
+        let exchange = &mut self.family;
         let fits = exchange.offers[&offer.job].job.processors <= exchange.site.free;
         exchange.note_seen(offer);
         if fits {
@@ -102,50 +103,45 @@ impl Peer {
         if self.is_offered(offer) {
             return self.promise(now, offer, other, Some(claim));
         }
-        let promised = self.exchange().promised.get(&offer.job).copied();
+        let promised = self.family.promised.get(&offer.job).copied();
         if let Some(promise) = promised
             && (promise.to, promise.listing.id(), promise.claim) == (other, offer, Some(claim))
         {
             if let Some(award) = self.pool_award(other, promise.number) {
-                self.send_again(other, award, true);
+                self.core.send_again(other, award, true);
             }
             return;
         }
-        let claimant = self.site_at(other);
-        self.event(EventKind::Denied { job: offer.job, claimant, claim });
-        self.send(other, Message::Deny { offer, claim });
+        let claimant = self.core.site_at(other);
+        self.core.event(EventKind::Denied { job: offer.job, claimant, claim });
+        self.core.send(other, Message::Deny { offer, claim });
     }
 
     /// Promises an offer to a taker, and tells it.
     fn promise(&mut self, now: Time, offer: OfferId, to: usize, claim: Option<u64>) {
         let listing = self.pool_withdraw(offer);
-        let spec = self.exchange().specs.remove(&offer.job).expect("what is offered has a specification");
-        let custody = self.custody.get(&offer.job).copied().unwrap_or_default();
-        let transfer = self.grant_transfer(now, to, spec, custody, Reason::POOL);
+        let spec = self.family.specs.remove(&offer.job).expect("what is offered has a specification");
+        let custody = self.core.custody.get(&offer.job).copied().unwrap_or_default();
+        let transfer = self.core.grant_transfer(now, to, spec, custody, Reason::POOL);
         let promise = Promise { to, number: transfer.number, listing, claim };
-        self.exchange().promised.insert(offer.job, promise);
+        self.family.promised.insert(offer.job, promise);
         let award = self.pool_award(to, transfer.number).expect("it was just written down");
-        self.send(to, award);
+        self.core.send(to, award);
     }
 
     /// The message of an unanswered transfer. `None` if it was answered.
     pub(crate) fn pool_award(&mut self, to: usize, number: u64) -> Option<Message> {
-        let site = self.site_at(to);
-        let transfer = *self.ledger.out(site, number)?;
-        let floor = self.ledger.floor_to(site);
-        let promise = self.exchange().promised.get(&transfer.job.id)?;
+        let site = self.core.site_at(to);
+        let transfer = *self.core.ledger.out(site, number)?;
+        let floor = self.core.ledger.floor_to(site);
+        let promise = self.family.promised.get(&transfer.job.id)?;
         let (version, claim) = (promise.listing.version, promise.claim);
         Some(Message::Award { transfer, version, claim, floor })
     }
 
-    /// A taker accepted.
-    pub(crate) fn pool_settled(&mut self, transfer: &Transfer) {
-        self.exchange().promised.remove(&transfer.job.id);
-    }
-
     /// A taker declined: the job is offered anew.
     pub(crate) fn pool_returned(&mut self, now: Time, transfer: &Transfer) {
-        let exchange = self.exchange();
+        let exchange = &mut self.family;
         let job = transfer.job;
         exchange.specs.insert(job.id, job);
         // Without a promise the owner crashed since; the numbers of its offers are new.

@@ -5,13 +5,14 @@ use scheduler::Time;
 use scheduler::event::{DeclineReason, MessageKind, ReleaseReason};
 use scheduler::exchange::WaitingJob;
 
+use super::Exchange;
 use super::board::OfferId;
+use crate::engine::Engine;
 use crate::handover::{Answer, Arrival};
 use crate::journal::Place;
-use crate::message::{Message, Transfer};
-use crate::peer::Peer;
+use crate::message::Transfer;
 
-impl Peer {
+impl Engine<Exchange> {
     /// An owner promised a job to this site.
     pub(super) fn on_award(
         &mut self,
@@ -21,23 +22,19 @@ impl Peer {
         version: u64,
         claim: Option<u64>,
     ) {
-        if self.fresh {
+        if self.core.fresh {
             // Own work of this instant goes before the pool.
             self.turn(now);
         }
-        let from = self.site_at(other);
-        let answer = match self.ledger.arrival(from, transfer.number) {
+        let from = self.core.site_at(other);
+        let answer = match self.core.ledger.arrival(from, transfer.number) {
             Arrival::Settled => {
-                return self.event(EventKind::Ignored { from, message: MessageKind::Award });
+                return self.core.event(EventKind::Ignored { from, message: MessageKind::Award });
             }
             Arrival::Answered(answer) => answer,
             Arrival::New => self.take_or_decline(now, other, &transfer, version, claim),
         };
-        let (accepted, declined) = match answer {
-            Answer::Accepted => (vec![transfer.number], Vec::new()),
-            Answer::Declined => (Vec::new(), vec![transfer.number]),
-        };
-        self.send(other, Message::Reply { accepted, declined });
+        self.core.reply(other, [(transfer.number, answer)]);
     }
 
     fn take_or_decline(
@@ -48,36 +45,34 @@ impl Peer {
         version: u64,
         claim: Option<u64>,
     ) -> Answer {
-        let from = self.site_at(other);
+        let from = self.core.site_at(other);
         let (job, number) = (transfer.job, transfer.number);
         self.learn_epoch(transfer);
         let offer = OfferId { job: job.id, version };
         let claimed =
             claim.is_none_or(|claim| self.release_claim(now, other, offer, claim, ReleaseReason::Granted));
-        self.exchange().note_seen(offer);
-        if self.is_void(transfer) {
-            return self.take_void(from, transfer);
+        self.family.note_seen(offer);
+        if self.core.is_void(transfer) {
+            return self.core.take_void(from, transfer);
         }
         if self.merge_running(now, from, transfer) {
             return Answer::Accepted;
         }
         let reason = if !claimed {
             Some(DeclineReason::Unclaimed)
-        } else if job.processors > self.exchange().site.free {
+        } else if job.processors > self.family.site.free {
             Some(DeclineReason::DoesNotFit)
         } else {
             None
         };
         if let Some(reason) = reason {
-            self.apply(self.ledger.answer(from, number, Answer::Declined));
-            self.event(EventKind::Declined { job: job.id, from, transfer: number, reason });
-            return Answer::Declined;
+            return self.core.decline(from, transfer, reason);
         }
-        self.apply(self.ledger.answer(from, number, Answer::Accepted));
+        self.core.apply(self.core.ledger.answer(from, number, Answer::Accepted));
         self.keep_custody(transfer, Place::Queue);
-        self.event(EventKind::Accepted { job: job.id, from, transfer: number, firm: false });
-        self.exchange().occupy(now, &WaitingJob::new(&job));
-        self.start(now, job);
+        self.core.event(EventKind::Accepted { job: job.id, from, transfer: number, firm: false });
+        self.family.occupy(now, &WaitingJob::new(&job));
+        self.core.start(now, job);
         Answer::Accepted
     }
 }

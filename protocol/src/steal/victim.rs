@@ -6,13 +6,13 @@
 use scheduler::event::{MessageKind, RefusalReason};
 use scheduler::{EventKind, Selection, Span, Time};
 
+use super::Stealing;
+use super::lists::{Lists, add_release, place};
 use crate::canary::Canary;
-use crate::handover::{Answer, Custody};
-use crate::journal::Place;
-use crate::lists::{Lists, add_release, place};
+use crate::core::Reason;
+use crate::engine::Engine;
 use crate::margin::Worth;
 use crate::message::{Message, Offer, QueueState, Release, Rest, Transfer};
-use crate::peer::{Peer, Reason};
 use crate::timers::Timer;
 
 /// What this site last told a larger site, and what that site offered.
@@ -59,16 +59,17 @@ enum Mode {
     Silent,
 }
 
-impl Peer {
+impl Engine<Stealing> {
     fn record(&mut self, thief: usize) -> &mut ThiefRecord {
-        &mut self.records[thief - self.rank - 1]
+        &mut self.family.records[thief - self.core.rank - 1]
     }
 
-    pub(crate) fn on_request(&mut self, now: Time, thief: usize, seq: u64, offer: Offer, seen: u64) {
+    pub(super) fn on_request(&mut self, now: Time, thief: usize, seq: u64, offer: Offer, seen: u64) {
         let last = self.record(thief).last_seq;
         if seq < last {
             return self
-                .event(EventKind::Ignored { from: self.site_at(thief), message: MessageKind::Request });
+                .core
+                .event(EventKind::Ignored { from: self.core.site_at(thief), message: MessageKind::Request });
         }
         if seq == last
             && let Some(granted) = self.record(thief).granted
@@ -77,12 +78,13 @@ impl Peer {
             return self.grant_again(thief, granted);
         }
         self.record(thief).last_seq = seq;
-        if self.fresh || self.has(Canary::OwnWorkBeforeRequest) {
+        if self.core.fresh || self.core.has(Canary::OwnWorkBeforeRequest) {
             self.turn(now);
         }
         let unseen: u32 = self
+            .core
             .ledger
-            .out_to(self.site_at(thief))
+            .out_to(self.core.site_at(thief))
             .filter(|transfer| transfer.number > seen)
             .map(|transfer| transfer.job.processors)
             .sum();
@@ -90,7 +92,7 @@ impl Peer {
         self.remember_releases(thief, offer.releases);
         self.record(thief).nudged = false;
         self.record(thief).blocked = false;
-        if seq == last && self.polling.is_none() && !self.can_pick(now, thief, free) {
+        if seq == last && self.family.polling.is_none() && !self.can_pick(now, thief, free) {
             // Refused before, and still. As with grants, a late copy must not change what the thief was told.
             self.ask_again(thief, seq);
         } else {
@@ -101,56 +103,68 @@ impl Peer {
 
     fn remember_releases(&mut self, thief: usize, releases: Vec<Release>) {
         if releases.is_empty() {
-            self.releases_offered.remove(&thief);
+            self.family.releases_offered.remove(&thief);
         } else {
-            self.releases_offered.insert(thief, releases);
+            self.family.releases_offered.insert(thief, releases);
         }
     }
 
     /// The answer to a repeated request whose answer was a grant. It changes nothing of what the thief was told: if
     /// the request is a late copy, the thief waits for no answer and would not notice that one got lost.
     fn grant_again(&mut self, thief: usize, granted: Granted) {
-        let site = self.site_at(thief);
+        let site = self.core.site_at(thief);
         let transfers: Vec<Transfer> = (granted.first..=granted.last)
-            .filter_map(|number| self.ledger.out(site, number).copied())
+            .filter_map(|number| self.core.ledger.out(site, number).copied())
             .collect();
         if transfers.is_empty() {
             // The jobs came with repeated transfers or came back; only the answer is missing.
             return self.ask_again(thief, granted.seq);
         }
-        let (state, floor) = (self.told(thief), self.ledger.floor_to(site));
-        self.send(thief, Message::Grant { transfers, answers: Some(granted.seq), state, floor });
+        let (state, floor) = (self.told(thief), self.core.ledger.floor_to(site));
+        self.core.send(thief, Message::Grant { transfers, answers: Some(granted.seq), state, floor });
     }
 
     /// Ends a request whose answer got lost. What the thief offered then may no longer be true, so it is not refused
     /// but told to ask anew.
     fn ask_again(&mut self, thief: usize, seq: u64) {
         let state = QueueState { rest: Rest::More, ..self.told(thief) };
-        self.send(thief, Message::NoWork { seq, state });
+        self.core.send(thief, Message::NoWork { seq, state });
     }
 
     /// Picks jobs for a thief and sends them, or says that there are none if it asked.
     fn serve(&mut self, now: Time, thief: usize, answers: Option<u64>, offered: u32, stand: bool) {
-        let lists = self.lists();
+        let lists = self.family.lists;
         let mut free = offered;
         let mut transfers = Vec::new();
-        let mut releases = self.releases_offered.remove(&thief).unwrap_or_default();
-        let room =
-            self.config.options.unanswered_max.saturating_sub(self.ledger.out_count(self.site_at(thief)));
-        let limit = self.config.options.batch.min(room);
+        let mut releases = self.family.releases_offered.remove(&thief).unwrap_or_default();
+        let room = self
+            .core
+            .config
+            .options
+            .unanswered_max
+            .saturating_sub(self.core.ledger.out_count(self.core.site_at(thief)));
+        let limit = self.core.config.options.batch.min(room);
         let lead = self.own_lead();
         while transfers.len() < limit && free > 0 {
-            let ranges = lists.list(&self.own, &self.config.grid, self.rank, thief, &self.absent);
+            let ranges = lists.list(
+                &self.family.own,
+                &self.core.config.grid,
+                self.core.rank,
+                thief,
+                &self.core.absent,
+            );
             let worth = self.worth(now, thief);
-            let Some(job) = lists.pick_worth(&self.own, ranges, free, now, &releases, &worth) else { break };
+            let Some(job) = lists.pick_worth(&self.family.own, ranges, free, now, &releases, &worth) else {
+                break;
+            };
             let (processors, key) = place(&job);
-            self.own.remove(processors, key).expect("it was just picked");
+            self.family.own.remove(processors, key).expect("it was just picked");
             free -= processors;
             if lists.select() == Selection::Easy {
                 add_release(&mut releases, now, job.requested, processors);
             }
-            let custody = self.custody.get(&job.id).copied().unwrap_or_default();
-            transfers.push(self.grant_transfer(now, thief, job, custody, Reason::serving(answers)));
+            let custody = self.core.custody.get(&job.id).copied().unwrap_or_default();
+            transfers.push(self.core.grant_transfer(now, thief, job, custody, Reason::serving(answers)));
             if lists.stolen_first() && self.own_lead() != lead {
                 // The thief's leader may be another site now; let it look.
                 break;
@@ -170,7 +184,7 @@ impl Peer {
             let Some(seq) = answers else { return };
             let reason = if room == 0 {
                 RefusalReason::Busy
-            } else if self.own.is_empty() {
+            } else if self.family.own.is_empty() {
                 RefusalReason::Empty
             } else if self.could_pick(now, thief, offered, &Worth::Any) {
                 RefusalReason::Margin
@@ -178,7 +192,7 @@ impl Peer {
                 RefusalReason::TooWide
             };
             self.record(thief).blocked = matches!(reason, RefusalReason::Busy | RefusalReason::Margin);
-            self.event(EventKind::Refused { thief: self.site_at(thief), seq, reason });
+            self.core.event(EventKind::Refused { thief: self.core.site_at(thief), seq, reason });
         }
         self.conclude(thief, answers, transfers, free, stand, cut);
     }
@@ -193,11 +207,11 @@ impl Peer {
         stand: bool,
         cut: bool,
     ) {
-        let (polling, eager) = (self.polling.is_some(), self.config.options.eager);
+        let (polling, eager) = (self.family.polling.is_some(), self.core.config.options.eager);
         let state = self.next_state(thief, cut);
         // Orders that steal first need every change of the leading class, so they are never left in silence.
-        let need = if self.lists().stolen_first() { self.need(thief) } else { None };
-        self.timers.cancel(Timer::Notice(thief));
+        let need = if self.family.lists.stolen_first() { self.need(thief) } else { None };
+        self.core.timers.cancel(Timer::Notice(thief));
         let record = self.record(thief);
         record.version = state.version;
         record.lead = state.lead;
@@ -211,83 +225,85 @@ impl Peer {
         if polling {
             record.mode = Mode::Silent;
         }
-        let floor = self.ledger.floor_to(self.site_at(thief));
+        let floor = self.core.ledger.floor_to(self.core.site_at(thief));
         let message = match (transfers.is_empty(), answers) {
             (true, Some(seq)) => Message::NoWork { seq, state },
             _ => Message::Grant { transfers, answers, state, floor },
         };
-        self.send(thief, message);
+        self.core.send(thief, message);
     }
 
     fn next_state(&mut self, thief: usize, cut: bool) -> QueueState {
-        self.version += 1;
+        self.family.version += 1;
         let rest = match self.need(thief) {
             None => Rest::Empty,
             Some(_) if cut => Rest::More,
             Some(width) => Rest::Need(width),
         };
-        QueueState { version: self.version, rest, lead: self.own_lead() }
+        QueueState { version: self.family.version, rest, lead: self.own_lead() }
     }
 
     /// The narrowest job a thief may take; none if no own job waits.
     fn need(&self, thief: usize) -> Option<u32> {
-        if self.own.is_empty() {
+        if self.family.own.is_empty() {
             return None;
         }
-        let ranges = self.lists().list(&self.own, &self.config.grid, self.rank, thief, &self.absent);
-        Lists::narrowest(&self.own, ranges)
+        let ranges = self.family.lists.list(
+            &self.family.own,
+            &self.core.config.grid,
+            self.core.rank,
+            thief,
+            &self.core.absent,
+        );
+        Lists::narrowest(&self.family.own, ranges)
     }
 
     /// The widest job of the leading class, 0 if the queue is empty.
-    pub(crate) fn own_lead(&self) -> u32 {
-        let class = self.lists().leading(&self.own, self.processors());
-        class.and_then(|class| self.own.widest(class)).unwrap_or(0)
-    }
-
-    /// Whether a thief owes so many answers that it gets no more jobs.
-    fn is_full(&self, thief: usize) -> bool {
-        self.ledger.out_count(self.site_at(thief)) >= self.config.options.unanswered_max
+    pub(super) fn own_lead(&self) -> u32 {
+        let class = self.family.lists.leading(&self.family.own, self.core.processors());
+        class.and_then(|class| self.family.own.widest(class)).unwrap_or(0)
     }
 
     /// Whether something could be picked for what a thief offered.
     fn can_pick(&self, now: Time, thief: usize, free: u32) -> bool {
-        if self.is_full(thief) {
+        if self.core.is_full(thief) {
             return false;
         }
         free > 0 && self.could_pick(now, thief, free, &self.worth(now, thief))
     }
 
     fn could_pick(&self, now: Time, thief: usize, free: u32, worth: &Worth) -> bool {
-        let lists = self.lists();
-        let releases = self.releases_offered.get(&thief).map_or(&[][..], Vec::as_slice);
-        let ranges = lists.list(&self.own, &self.config.grid, self.rank, thief, &self.absent);
-        lists.pick_worth(&self.own, ranges, free, now, releases, worth).is_some()
+        let lists = self.family.lists;
+        let releases = self.family.releases_offered.get(&thief).map_or(&[][..], Vec::as_slice);
+        let ranges =
+            lists.list(&self.family.own, &self.core.config.grid, self.core.rank, thief, &self.core.absent);
+        lists.pick_worth(&self.family.own, ranges, free, now, releases, worth).is_some()
     }
 
     /// Tells every larger site what it is owed, and arms the timer for standing requests that can be served.
-    pub(crate) fn publish(&mut self, now: Time) {
-        if self.polling.is_some() {
+    pub(super) fn publish(&mut self, now: Time) {
+        if self.family.polling.is_some() {
             return;
         }
-        for thief in self.rank + 1..self.config.grid.len() {
+        for thief in self.core.rank + 1..self.core.config.grid.len() {
             self.publish_to(now, thief);
         }
     }
 
     /// Tells a thief that was not there what it may have missed.
-    pub(crate) fn notify_again(&mut self, now: Time, thief: usize) {
+    pub(super) fn notify_again(&mut self, now: Time, thief: usize) {
         if self.record(thief).mode == Mode::Pending {
             self.notify(now, thief);
         }
     }
 
-    fn publish_to(&mut self, now: Time, thief: usize) {
-        if !self.is_reachable(thief) {
+    pub(super) fn publish_to(&mut self, now: Time, thief: usize) {
+        if !self.core.is_reachable(thief) {
             return;
         }
-        let eager = self.config.options.eager;
-        let empty = self.own.is_empty();
-        let record = &self.records[thief - self.rank - 1];
+        let eager = self.core.config.options.eager;
+        let empty = self.family.own.is_empty();
+        let record = &self.family.records[thief - self.core.rank - 1];
         let (mode, told, lead, nudged) = (record.mode, record.told, record.lead, record.nudged);
         let (serve, free, blocked) = (record.serve, record.free, record.blocked);
         let notify = match mode {
@@ -296,7 +312,7 @@ impl Peer {
             Mode::Standing if empty => true,
             Mode::Standing => {
                 let narrower = self.need(thief) < told;
-                let lists = self.lists();
+                let lists = self.family.lists;
                 let scans = blocked || matches!(lists.select(), Selection::HeadOnly | Selection::Easy);
                 let nudge = scans && !nudged && self.can_pick(now, thief, free);
                 if nudge {
@@ -310,20 +326,20 @@ impl Peer {
             Mode::Watching => serve && eager,
             Mode::Silent => false,
         };
-        if served && !empty && !self.timers.is_set(Timer::Serve) && self.can_pick(now, thief, free) {
-            self.timers.set(Timer::Serve, now, Span::ZERO);
+        if served && !empty && !self.core.timers.is_set(Timer::Serve) && self.can_pick(now, thief, free) {
+            self.core.timers.set(Timer::Serve, now, Span::ZERO);
         }
         if notify {
             self.notify(now, thief);
         }
     }
 
-    pub(crate) fn notify(&mut self, now: Time, thief: usize) {
-        if self.has(Canary::NoticesNeverSent) {
+    pub(super) fn notify(&mut self, now: Time, thief: usize) {
+        if self.core.has(Canary::NoticesNeverSent) {
             return;
         }
         let state = self.next_state(thief, false);
-        let eager = self.config.options.eager;
+        let eager = self.core.config.options.eager;
         let record = self.record(thief);
         if record.mode == Mode::Watching && !eager {
             record.serve = false;
@@ -335,52 +351,21 @@ impl Peer {
             Rest::Need(width) => Some(width),
             Rest::Empty | Rest::More => None,
         };
-        if let Some(retry) = self.config.options.retry {
-            self.timers.set(Timer::Notice(thief), now, retry);
+        if let Some(retry) = self.core.config.options.retry {
+            self.core.timers.set(Timer::Notice(thief), now, retry);
         }
-        self.send(thief, Message::Notice { state });
+        self.core.send(thief, Message::Notice { state });
     }
 
-    pub(crate) fn repeat_notice(&mut self, thief: usize) {
+    pub(super) fn repeat_notice(&mut self, thief: usize) {
         let record = self.record(thief);
         let rest = record.told.map_or(Rest::Empty, Rest::Need);
         let state = QueueState { version: record.version, rest, lead: record.lead };
-        self.send_again(thief, Message::Notice { state }, true);
-    }
-
-    pub(crate) fn repeat_transfer(&mut self, now: Time, to: usize, number: u64) {
-        let site = self.site_at(to);
-        let Some(&transfer) = self.ledger.out(site, number) else {
-            return self.timers.cancel(Timer::Transfer(to, number));
-        };
-        if self.has(Canary::ReclaimOnTimeout) {
-            return self.on_reply(now, to, &[], &[number]);
-        }
-        self.round_trips.transfer_repeated(to, number);
-        let floor = self.ledger.floor_to(site);
-        let age = self.timers.age(Timer::Transfer(to, number), now);
-        let recall = self.config.options.recall.is_some_and(|limit| age.is_some_and(|age| age >= limit));
-        if self.balance.is_some() && !recall && !self.routed.contains(&(to, number)) {
-            return self.give_again(now, to, transfer);
-        }
-        // An award names an offer, which a crash makes the owner forget: then it takes the job back.
-        let forgotten = self.pool.is_some() && self.pool_award(to, number).is_none();
-        let message = if self.routed.contains(&(to, number)) {
-            Message::Route { transfers: vec![transfer], floor }
-        } else if recall || forgotten {
-            Message::Recall { number, floor }
-        } else if self.pool.is_some() {
-            self.pool_award(to, number).expect("it is out")
-        } else {
-            // What was told with the first copy may be lost as well.
-            let state = self.told(to);
-            Message::Grant { transfers: vec![transfer], answers: None, state, floor }
-        };
-        self.send_again(to, message, true);
+        self.core.send_again(thief, Message::Notice { state }, true);
     }
 
     /// What a thief was told last, to tell it again.
-    fn told(&mut self, thief: usize) -> QueueState {
+    pub(super) fn told(&mut self, thief: usize) -> QueueState {
         let record = self.record(thief);
         let rest = match (record.mode, record.told) {
             (Mode::Silent, _) => Rest::More,
@@ -391,9 +376,9 @@ impl Peer {
     }
 
     /// Serves thieves that left an offer, once nothing else happens at this instant.
-    pub(crate) fn serve_standing(&mut self, now: Time) {
-        for thief in self.rank + 1..self.config.grid.len() {
-            let eager = self.config.options.eager;
+    pub(super) fn serve_standing(&mut self, now: Time) {
+        for thief in self.core.rank + 1..self.core.config.grid.len() {
+            let eager = self.core.config.options.eager;
             let record = self.record(thief);
             let served = match record.mode {
                 Mode::Standing | Mode::Pending => record.serve,
@@ -401,19 +386,21 @@ impl Peer {
                 Mode::Silent => false,
             };
             let free = record.free;
-            if served && self.is_reachable(thief) && self.can_pick(now, thief, free) {
+            if served && self.core.is_reachable(thief) && self.can_pick(now, thief, free) {
                 self.serve(now, thief, None, free, true);
             }
         }
         self.publish(now);
     }
 
-    pub(crate) fn on_seen(&mut self, now: Time, thief: usize, version: u64, keep: bool, offer: Offer) {
-        let stolen_first = self.lists().stolen_first();
-        let unheard = self.has(Canary::SeenUnheard);
+    pub(super) fn on_seen(&mut self, now: Time, thief: usize, version: u64, keep: bool, offer: Offer) {
+        let stolen_first = self.family.lists.stolen_first();
+        let unheard = self.core.has(Canary::SeenUnheard);
         let record = self.record(thief);
         if record.mode != Mode::Pending || record.version != version || unheard {
-            return self.event(EventKind::Ignored { from: self.site_at(thief), message: MessageKind::Seen });
+            return self
+                .core
+                .event(EventKind::Ignored { from: self.core.site_at(thief), message: MessageKind::Seen });
         }
         (record.mode, record.serve) = match record.told {
             None => (Mode::Watching, record.serve),
@@ -424,12 +411,12 @@ impl Peer {
             record.free = offer.free;
             self.remember_releases(thief, offer.releases);
         }
-        self.timers.cancel(Timer::Notice(thief));
+        self.core.timers.cancel(Timer::Notice(thief));
         self.publish_to(now, thief);
     }
 
-    pub(crate) fn on_withdraw(&mut self, thief: usize, version: u64) {
-        let unchecked = self.has(Canary::WithdrawUnchecked);
+    pub(super) fn on_withdraw(&mut self, thief: usize, version: u64) {
+        let unchecked = self.core.has(Canary::WithdrawUnchecked);
         let record = self.record(thief);
         // Something told later will put the thief right; without this test it could wait for ever.
         if record.mode == Mode::Standing && (record.version == version || unchecked) {
@@ -438,92 +425,10 @@ impl Peer {
         }
     }
 
-    pub(crate) fn on_reply(&mut self, now: Time, thief: usize, accepted: &[u64], declined: &[u64]) {
-        let site = self.site_at(thief);
-        let was_full = self.is_full(thief);
-        let is_lost = |peer: &Peer, number| peer.ledger.is_to_lost_journal(site, number);
-        for &number in accepted {
-            if is_lost(self, number) {
-                // What that journal accepted is lost with it.
-                self.event(EventKind::Ignored { from: site, message: MessageKind::Reply });
-                continue;
-            }
-            if let Some((record, transfer)) = self.ledger.settle(site, number, Answer::Accepted) {
-                self.apply(record);
-                self.timers.cancel(Timer::Transfer(thief, number));
-                self.round_trips.transfer_answered(thief, number, now);
-                self.routed.remove(&(thief, number));
-                self.event(EventKind::Settled { job: transfer.job.id, to: site, transfer: number });
-                self.ward_settled(site, &transfer);
-                if self.pool.is_some() {
-                    self.pool_settled(&transfer);
-                }
-            }
-        }
-        for &number in declined {
-            if self.routed.contains(&(thief, number)) {
-                // A route is always accepted and never recalled: this answer is not ours.
-                self.event(EventKind::Ignored { from: site, message: MessageKind::Reply });
-                continue;
-            }
-            if let Some((record, transfer)) = self.ledger.settle(site, number, Answer::Declined) {
-                self.apply(record);
-                self.timers.cancel(Timer::Transfer(thief, number));
-                self.round_trips.transfer_answered(thief, number, now);
-                if !self.has(Canary::ForgetDeclined) {
-                    self.take_back(now, thief, &transfer);
-                }
-            }
-        }
-        if self.balance.is_some() {
-            self.balance_replied(now, thief, accepted, declined);
-        }
-        if was_full
-            && !self.is_full(thief)
-            && thief > self.rank
-            && self.lists.is_some()
-            && self.polling.is_none()
-        {
-            // A standing request had to wait for this.
-            self.publish_to(now, thief);
-        }
-    }
-
-    fn take_back(&mut self, now: Time, thief: usize, transfer: &Transfer) {
-        if self.is_here(transfer.job.id) {
-            // It came back as another transfer: whoever declines it after that never had it.
-            let from = self.site_at(thief);
-            self.event(EventKind::Ignored { from, message: MessageKind::Reply });
-            if self.pool.is_some() {
-                self.pool_settled(transfer);
-            }
-            return;
-        }
-        let bounces = transfer.bounces + 1;
-        let me = self.site();
-        let guardian = transfer.guardian.filter(|&guardian| guardian != me);
-        let moves = transfer.moves.saturating_add(1);
-        let custody = Custody { hops: transfer.hops - 1, bounces, epoch: transfer.epoch, moves, guardian };
-        self.custody.insert(transfer.job.id, custody);
-        self.own_up(transfer.job, custody, Place::Queue);
-        self.ward_returned(transfer.job.id, custody);
-        self.event(EventKind::Returned {
-            job: transfer.job.id,
-            by: self.site_at(thief),
-            transfer: transfer.number,
-            bounces,
-        });
-        if self.pool.is_some() {
-            return self.pool_returned(now, transfer);
-        }
-        self.enqueue(now, transfer.job);
-        self.forget_offer(thief);
-    }
-
     /// What a larger site offered no longer counts, because a grant to it means nothing any more: it is told anew that
     /// there is work, and asks.
-    pub(crate) fn forget_offer(&mut self, thief: usize) {
-        if thief <= self.rank || self.lists.is_none() {
+    pub(super) fn forget_offer(&mut self, thief: usize) {
+        if thief <= self.core.rank {
             return;
         }
         let record = self.record(thief);

@@ -1,0 +1,317 @@
+//! What every peer has, whatever its family: the job ledger, custody, processors, timers, what it knows of others, and
+//! the queue of what it wants done.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use scheduler::event::{DeclineReason, GrantCause};
+use scheduler::{EventKind, JobId, JobSpec, SiteId, Span, Time};
+
+use crate::canary::Canary;
+use crate::config::PeerConfig;
+use crate::handover::{Answer, Custody, Ledger, Record};
+use crate::journal::{Fact, Place};
+use crate::membership::Membership;
+use crate::message::{Message, Transfer};
+use crate::peer::Output;
+use crate::round_trips::RoundTrips;
+use crate::timers::{Timer, Timers};
+
+/// One site's books, without the queue of its family.
+#[derive(Clone, Debug)]
+pub(crate) struct Core {
+    pub(crate) config: PeerConfig,
+    pub(crate) rank: usize,
+    pub(crate) free: u32,
+    /// Of every job here, whether it waits, is held or runs.
+    pub(crate) custody: BTreeMap<JobId, Custody>,
+    pub(crate) running: BTreeMap<JobId, Running>,
+    /// Facts arrived that had no turn yet.
+    pub(crate) fresh: bool,
+    /// Counts starts and completions, to notice that an offer changed.
+    pub(crate) changes: u64,
+    /// Counts restarts.
+    pub(crate) life: u32,
+    pub(crate) ledger: Ledger,
+    /// Transfers that are routes, not grants: (rank, number).
+    pub(crate) routed: BTreeSet<(usize, u64)>,
+    pub(crate) timers: Timers,
+    pub(crate) round_trips: RoundTrips,
+    /// Who is there, if sites say so.
+    pub(crate) membership: Option<Box<Membership>>,
+    /// Ranks that do not count in the order of sizes, ascending.
+    pub(crate) absent: Vec<usize>,
+    pub(crate) outputs: VecDeque<Output>,
+    #[cfg(feature = "canary")]
+    pub(crate) canary: Option<Canary>,
+}
+
+/// A job that executes here.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Running {
+    pub(crate) processors: u32,
+    pub(crate) estimated_end: Time,
+}
+
+/// Why a job is granted, as the event log tells it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reason {
+    cause: GrantCause,
+    /// Number of the request that is answered, 0 for none.
+    request: u64,
+}
+
+impl Reason {
+    /// The job goes through the global queue.
+    pub(crate) const POOL: Reason = Reason { cause: GrantCause::Pool, request: 0 };
+    pub(crate) const ROUTE: Reason = Reason { cause: GrantCause::Route, request: 0 };
+
+    /// Any cause but a request.
+    pub(crate) fn of(cause: GrantCause) -> Reason {
+        Reason { cause, request: 0 }
+    }
+
+    /// The answer to a request, or to one that stands.
+    pub(crate) fn serving(answers: Option<u64>) -> Reason {
+        match answers {
+            Some(request) => Reason { cause: GrantCause::Request, request },
+            None => Reason { cause: GrantCause::Standing, request: 0 },
+        }
+    }
+}
+
+impl Core {
+    /// A site with nothing to do, in its so-manieth life.
+    pub(crate) fn at_rest(config: PeerConfig, life: u32) -> Core {
+        let rank = config.grid.rank(config.site);
+        Core {
+            rank,
+            free: config.grid.sizes()[rank],
+            custody: BTreeMap::new(),
+            running: BTreeMap::new(),
+            fresh: false,
+            changes: 0,
+            life,
+            ledger: Ledger::new(),
+            routed: BTreeSet::new(),
+            timers: Timers::default(),
+            round_trips: RoundTrips::default(),
+            membership: Membership::of(&config),
+            absent: Vec::new(),
+            outputs: VecDeque::new(),
+            #[cfg(feature = "canary")]
+            canary: None,
+            config,
+        }
+    }
+
+    pub(crate) fn site(&self) -> SiteId {
+        self.config.site
+    }
+
+    pub(crate) fn site_at(&self, rank: usize) -> SiteId {
+        self.config.grid.at_rank(rank)
+    }
+
+    /// All processors of the site.
+    pub(crate) fn processors(&self) -> u32 {
+        self.config.grid.sizes()[self.rank]
+    }
+
+    /// The ranks of all other sites.
+    pub(crate) fn others(&self) -> impl Iterator<Item = usize> + use<> {
+        let rank = self.rank;
+        (0..self.config.grid.len()).filter(move |&other| other != rank)
+    }
+
+    /// Whether this site has the job: it waits, is held or runs.
+    pub(crate) fn is_here(&self, job: JobId) -> bool {
+        self.custody.contains_key(&job)
+    }
+
+    /// The processors of a job that executes here.
+    pub(crate) fn runs_with(&self, job: JobId) -> Option<u32> {
+        self.running.get(&job).map(|running| running.processors)
+    }
+
+    /// Estimated ends of running jobs with their widths, in no order of time.
+    pub(crate) fn releases_of_running(&self) -> impl Iterator<Item = (Time, u32)> {
+        self.running.values().map(|running| (running.estimated_end, running.processors))
+    }
+
+    /// Processors that execute jobs.
+    pub(crate) fn busy(&self) -> u32 {
+        self.running.values().map(|running| running.processors).sum()
+    }
+
+    /// Whether a site owes so many answers that it gets no more jobs.
+    pub(crate) fn is_full(&self, rank: usize) -> bool {
+        self.room_at(rank) == 0
+    }
+
+    /// Transfers that a site may be sent before it answers.
+    pub(crate) fn room_at(&self, rank: usize) -> usize {
+        self.config.options.unanswered_max.saturating_sub(self.ledger.out_count(self.site_at(rank)))
+    }
+
+    /// What is known of where a job was.
+    pub(crate) fn custody_of(&self, job: JobId) -> Custody {
+        self.custody.get(&job).copied().unwrap_or_default()
+    }
+
+    /// Executes a job.
+    pub(crate) fn start(&mut self, now: Time, job: JobSpec) {
+        assert!(job.processors <= self.free, "a policy started job {} that does not fit", job.id);
+        let uncounted = self.has(Canary::CountsOneLess) && job.processors > 1;
+        let processors = match self.has(Canary::NoTimeNoRoom) && job.requested == Span::ZERO {
+            true => 0,
+            false => job.processors - u32::from(uncounted),
+        };
+        self.free -= processors;
+        let running = Running { processors, estimated_end: now.saturating_add(job.requested) };
+        let before = self.running.insert(job.id, running);
+        assert!(before.is_none(), "job {} runs once", job.id);
+        self.changes += 1;
+        self.write(Fact::Started { job: job.id, at: now });
+        let hops = self.custody_of(job.id).hops;
+        self.event(EventKind::Started { job: job.id, processors: job.processors, hops });
+        self.outputs.push_back(Output::Start(job));
+    }
+
+    /// Sends a job to a site that becomes its owner and must take it.
+    pub(crate) fn route(&mut self, now: Time, to: usize, job: JobSpec, custody: Custody) {
+        let transfer = self.grant_transfer(now, to, job, custody, Reason::ROUTE);
+        self.routed.insert((to, transfer.number));
+        self.write(Fact::Routed { to: self.site_at(to), number: transfer.number });
+        let told = if self.has(Canary::FloorOfAnother) { to % 8 } else { to };
+        let floor = self.ledger.floor_to(self.site_at(told));
+        self.send(to, Message::Route { transfers: vec![transfer], floor });
+    }
+
+    /// Writes a transfer down and arms its timer; the caller sends it.
+    pub(crate) fn grant_transfer(
+        &mut self,
+        now: Time,
+        to: usize,
+        job: JobSpec,
+        custody: Custody,
+        why: Reason,
+    ) -> Transfer {
+        let site = self.site_at(to);
+        // A route makes the receiver responsible, unless somebody else is.
+        let keeps = why.cause != GrantCause::Route;
+        let guardian = custody.guardian.or(keeps.then_some(self.site()));
+        let (record, transfer) = self.ledger.grant(site, job, Custody { guardian, ..custody });
+        self.apply(record);
+        self.ward_out(site, &transfer, custody);
+        self.custody.remove(&job.id);
+        self.round_trips.transfer_left(to, transfer.number, now);
+        if let Some(retry) = self.config.options.retry {
+            self.timers.set(Timer::Transfer(to, transfer.number), now, retry);
+        }
+        self.event(EventKind::Granted {
+            job: job.id,
+            to: site,
+            transfer: transfer.number,
+            hops: transfer.hops,
+            cause: why.cause,
+            request: why.request,
+        });
+        transfer
+    }
+
+    /// A copy of a job that was taken over since, and is nobody's from now on. To decline it would not do: whoever had it
+    /// may not hear of the take-over for long, and would give it away again and again.
+    pub(crate) fn take_void(&mut self, from: SiteId, transfer: &Transfer) -> Answer {
+        self.apply(self.ledger.answer(from, transfer.number, Answer::Accepted));
+        let reason = DeclineReason::Superseded;
+        self.event(EventKind::Declined { job: transfer.job.id, from, transfer: transfer.number, reason });
+        Answer::Accepted
+    }
+
+    /// Declines a transfer that was never answered, and writes the answer down.
+    pub(crate) fn decline(&mut self, from: SiteId, transfer: &Transfer, reason: DeclineReason) -> Answer {
+        self.apply(self.ledger.answer(from, transfer.number, Answer::Declined));
+        self.event(EventKind::Declined { job: transfer.job.id, from, transfer: transfer.number, reason });
+        Answer::Declined
+    }
+
+    /// Answers transfers; says nothing if there are none.
+    pub(crate) fn reply(&mut self, to: usize, answers: impl IntoIterator<Item = (u64, Answer)>) {
+        let (mut accepted, mut declined) = (Vec::new(), Vec::new());
+        for (number, answer) in answers {
+            match answer {
+                Answer::Accepted => accepted.push(number),
+                Answer::Declined => declined.push(number),
+            }
+        }
+        if !accepted.is_empty() || !declined.is_empty() {
+            self.send(to, Message::Reply { accepted, declined });
+        }
+    }
+
+    /// Notes below which number a site asks for no answer any more.
+    pub(crate) fn on_floor(&mut self, from: SiteId, floor: u64) {
+        if let Some(record) = self.ledger.floor_from(from, floor) {
+            self.apply(record);
+        }
+    }
+
+    /// Notes what the ledger decided.
+    pub(crate) fn apply(&mut self, record: Record) {
+        self.ledger.apply(&record);
+        let forgets = match record {
+            Record::Tomb { answer: Answer::Accepted, .. } => self.has(Canary::AcceptedNotWritten),
+            Record::Tomb { answer: Answer::Declined, .. } => self.has(Canary::DeclinedNotWritten),
+            Record::Floor { .. } => self.has(Canary::FloorNotWritten),
+            Record::Out { .. }
+            | Record::Settled { .. }
+            | Record::Voided { .. }
+            | Record::Renumbered { .. } => false,
+        };
+        if !forgets {
+            self.write(Fact::Ledger(record));
+        }
+    }
+
+    /// Writes down that this site owns a job that waits here.
+    pub(crate) fn own_up(&mut self, job: JobSpec, custody: Custody, place: Place) {
+        self.write(Fact::Owns { job, custody, place });
+    }
+
+    pub(crate) fn write(&mut self, fact: Fact) {
+        if self.config.options.journal {
+            self.outputs.push_back(Output::Write(fact));
+        }
+    }
+
+    pub(crate) fn send(&mut self, to: usize, message: Message) {
+        self.send_again(to, message, false);
+    }
+
+    pub(crate) fn send_again(&mut self, to: usize, message: Message, retry: bool) {
+        let to = self.site_at(to);
+        if self.config.options.message_events {
+            self.event(EventKind::Sent { to, message: message.kind(), retry });
+        }
+        self.outputs.push_back(Output::Send { to, message });
+    }
+
+    pub(crate) fn event(&mut self, kind: EventKind) {
+        self.outputs.push_back(Output::Event(kind));
+    }
+
+    /// Does nothing about a message but to say so.
+    pub(crate) fn ignore(&mut self, from: SiteId, message: &Message) {
+        self.event(EventKind::Ignored { from, message: message.kind() });
+    }
+
+    #[cfg(feature = "canary")]
+    pub(crate) fn has(&self, canary: Canary) -> bool {
+        self.canary == Some(canary)
+    }
+
+    #[cfg(not(feature = "canary"))]
+    pub(crate) fn has(&self, _canary: Canary) -> bool {
+        false
+    }
+}

@@ -1,0 +1,282 @@
+//! The control flow of one site: what happens to it changes its books, turns decide, answers continue the turn that asked.
+//!
+//! What is particular to a strategy its [`Family`] does; see [`crate::peer`] for the discipline of one instant. Transfers
+//! are in `transfers.rs`, who is there in `membership`, beginning again in `restore.rs`.
+
+use std::fmt::Debug;
+
+use scheduler::event::MessageKind;
+use scheduler::waiting::WaitingList;
+use scheduler::{EventKind, JobId, JobSpec, SiteId, Time};
+
+use crate::canary::Canary;
+use crate::config::PeerConfig;
+use crate::core::Core;
+use crate::family::Family;
+use crate::handover::Custody;
+use crate::journal::{Durable, Fact, Place};
+use crate::message::Message;
+use crate::peer::Input;
+use crate::timers::Timer;
+
+/// The state machine of one site under a family of strategies.
+#[derive(Clone, Debug)]
+pub(crate) struct Engine<F> {
+    pub(crate) core: Core,
+    pub(crate) family: F,
+}
+
+/// An engine of any family, as [`crate::Peer`] drives and shows it.
+pub(crate) trait Site: Debug + Send + Sync {
+    fn core(&self) -> &Core;
+    fn core_mut(&mut self) -> &mut Core;
+    fn handle(&mut self, now: Time, input: Input);
+    fn go_on(&mut self, durable: &Durable, now: Time);
+    fn begin_with_nothing(&mut self, now: Time);
+    fn poll_timeout(&self) -> Option<Time>;
+    fn wants_settle(&self) -> bool;
+    fn waiting(&self) -> usize;
+    fn own(&self) -> Option<&WaitingList>;
+    fn held(&self) -> Vec<&JobSpec>;
+    fn pooled(&self) -> Vec<JobId>;
+    fn is_quiet(&self) -> bool;
+    fn has_left(&self) -> bool;
+    fn check_invariants(&self);
+    fn boxed(&self) -> Box<dyn Site>;
+}
+
+impl<F: Family> Site for Engine<F> {
+    fn core(&self) -> &Core {
+        &self.core
+    }
+
+    fn core_mut(&mut self) -> &mut Core {
+        &mut self.core
+    }
+
+    fn handle(&mut self, now: Time, input: Input) {
+        self.wake(now);
+        match input {
+            Input::Submitted(job) => self.on_submitted(now, job),
+            Input::Completed(job) => self.on_completed(now, job),
+            Input::Message { from, message } => self.on_message(now, from, message),
+            Input::Turn => self.turn(now),
+            Input::Settle => F::settle(self, now),
+            Input::Timeout => self.on_timeout(now),
+            Input::Leave => self.leave(now),
+            Input::Adopt { job, epoch } => self.on_adopt(now, job, epoch),
+        }
+        F::after(self, now);
+    }
+
+    fn go_on(&mut self, durable: &Durable, now: Time) {
+        Engine::go_on(self, durable, now);
+    }
+
+    fn begin_with_nothing(&mut self, now: Time) {
+        Engine::begin_with_nothing(self, now);
+    }
+
+    fn poll_timeout(&self) -> Option<Time> {
+        // A site that leaves starts nothing, and one that must hear of others first has nothing to do until then.
+        let may_start = !self.core.is_leaving() && !self.core.must_ask_first();
+        let planned = if may_start { self.family.wake_at() } else { None };
+        [self.core.timers.next(), planned].into_iter().flatten().min()
+    }
+
+    fn wants_settle(&self) -> bool {
+        self.family.wants_settle()
+    }
+
+    fn waiting(&self) -> usize {
+        Engine::waiting(self)
+    }
+
+    fn own(&self) -> Option<&WaitingList> {
+        self.family.own()
+    }
+
+    fn held(&self) -> Vec<&JobSpec> {
+        self.family.held().collect()
+    }
+
+    fn pooled(&self) -> Vec<JobId> {
+        self.family.pooled().collect()
+    }
+
+    fn is_quiet(&self) -> bool {
+        let grid = &self.core.config.grid;
+        let reports = self.core.membership.as_ref().map_or(0, |membership| membership.reports_due(grid));
+        reports == 0 && self.core.ledger.is_settled() && F::is_quiet(self)
+    }
+
+    fn has_left(&self) -> bool {
+        Engine::has_left(self)
+    }
+
+    fn check_invariants(&self) {
+        let core = &self.core;
+        assert_eq!(core.busy() + core.free, core.processors(), "processors are busy or idle");
+        for (to, out) in core.ledger.transfers_out() {
+            // It may have come back before the answer: then it moved on since.
+            let job = out.job.id;
+            let came_back = core.custody.get(&job).is_some_and(|custody| custody.hops > out.hops);
+            let runs = core.running.contains_key(&job);
+            assert!(!runs || came_back, "job {job} runs here and is out to site {to}");
+        }
+        for job in self.family.jobs() {
+            assert!(!core.running.contains_key(&job.id), "job {} waits and runs", job.id);
+        }
+        F::check(self);
+        assert!(core.outputs.is_empty(), "drivers drain outputs after every input");
+    }
+
+    fn boxed(&self) -> Box<dyn Site> {
+        Box::new(self.clone())
+    }
+}
+
+impl<F: Family> Engine<F> {
+    /// A site with an empty queue that believes every other queue empty, in its so-manieth life.
+    pub(crate) fn at_rest(config: PeerConfig, life: u32, first: u64) -> Engine<F> {
+        assert!(config.options.window >= 1, "a thief needs one request");
+        assert!(config.options.batch >= 1, "a grant holds a job");
+        let family = F::of(&config, first);
+        Engine { core: Core::at_rest(config, life), family }
+    }
+
+    /// Jobs that wait here.
+    pub(crate) fn waiting(&self) -> usize {
+        let stranded = self.core.membership.as_ref().map_or(0, |membership| membership.stranded_count());
+        self.family.waiting() + stranded
+    }
+
+    fn on_submitted(&mut self, now: Time, job: JobSpec) {
+        let core = &mut self.core;
+        if core.is_here(job.id) || core.ledger.hops_out(job.id).is_some() {
+            // Another site gave its number to a job of its own making, or it was submitted twice.
+            let from = core.config.site;
+            return core.event(EventKind::Ignored { from, message: MessageKind::Route });
+        }
+        core.event(EventKind::Submitted {
+            job: job.id,
+            processors: job.processors,
+            requested: job.requested,
+            origin: job.origin,
+        });
+        core.own_up(job, Custody::default(), Place::Queue);
+        core.custody.insert(job.id, Custody::default());
+        self.settle_in(now, job, Custody::default());
+    }
+
+    /// Puts a job where it belongs that this site is the first owner of: here, to its home, or aside until somebody
+    /// is there who can hold it.
+    pub(crate) fn settle_in(&mut self, now: Time, job: JobSpec, custody: Custody) {
+        let home = self.core.home_of(&job);
+        if home.is_none() && self.core.membership.is_some() {
+            self.core.event(EventKind::Stranded { job: job.id, processors: job.processors });
+        }
+        match F::belongs(&self.core, home, &job) {
+            Some(rank) if rank == self.core.rank => {
+                self.enqueue(now, job);
+                F::arrived(self);
+            }
+            Some(rank) => self.core.route(now, rank, job, custody),
+            None => {
+                self.core.fresh = true;
+                self.core.strand(job);
+            }
+        }
+    }
+
+    /// Puts a job into the queue of this site.
+    pub(crate) fn enqueue(&mut self, now: Time, job: JobSpec) {
+        F::enqueue(self, now, job);
+        self.core.fresh = true;
+    }
+
+    fn on_completed(&mut self, now: Time, job: JobId) {
+        let gone = self.core.running.remove(&job).expect("only a running job completes");
+        F::completed(self, now, job, gone.estimated_end, gone.processors);
+        let core = &mut self.core;
+        let lost = core.has(Canary::FreesOneLess) && gone.processors > 1;
+        core.free += gone.processors - u32::from(lost);
+        assert!(core.free <= core.processors(), "a job frees what it held");
+        let custody = core.custody.remove(&job).unwrap_or_default();
+        if !core.has(Canary::EndNotWritten) {
+            core.write(Fact::Ended { job });
+        }
+        core.ward_done(job, custody);
+        core.fresh = true;
+        core.changes += 1;
+        core.event(EventKind::Completed { job, processors: gone.processors });
+    }
+
+    fn on_message(&mut self, now: Time, from: SiteId, message: Message) {
+        let core = &mut self.core;
+        if core.config.options.message_events {
+            core.event(EventKind::Received { from, message: message.kind() });
+        }
+        if from.0 == 0 || from.index() >= core.config.grid.len() || from == core.config.site {
+            return core.ignore(from, &message);
+        }
+        let other = core.config.grid.rank(from);
+        if !self.is_lawful(other, &message) && !self.core.has(Canary::LiesBelieved) {
+            return self.core.ignore(from, &message);
+        }
+        self.heard_of(now, other);
+        match message {
+            Message::Reply { accepted, declined } => self.on_reply(now, other, &accepted, &declined),
+            Message::Route { transfers, floor } => {
+                self.core.on_floor(from, floor);
+                self.on_route(now, other, &transfers);
+            }
+            Message::Recall { number, floor } => {
+                self.core.on_floor(from, floor);
+                self.on_recall(other, number);
+            }
+            Message::Floor { floor } => self.core.on_floor(from, floor),
+            Message::Beat { life, leaving, first, voids, known } => {
+                if self.on_journal(now, other, life) {
+                    self.on_beat(now, other, leaving, first, &voids, known);
+                }
+            }
+            Message::Reports { reports } => self.on_reports(now, other, reports),
+            Message::Noted { reports } => self.on_noted(now, other, &reports),
+            message => F::heard(self, now, other, message),
+        }
+    }
+
+    /// Decides what starts here, tells others, and asks for work if hungry.
+    pub(crate) fn turn(&mut self, now: Time) {
+        if self.core.must_ask_first() {
+            return;
+        }
+        self.core.fresh = false;
+        if self.core.is_leaving() {
+            return self.turn_out(now);
+        }
+        self.settle_stranded(now);
+        F::turn(self, now);
+    }
+
+    fn on_timeout(&mut self, now: Time) {
+        for timer in self.core.timers.due(now) {
+            // An earlier one of this batch may have canceled it.
+            if self.core.timers.is_set(timer) {
+                self.on_timer(now, timer);
+            }
+        }
+    }
+
+    fn on_timer(&mut self, now: Time, timer: Timer) {
+        match timer {
+            Timer::Transfer(to, number) => {
+                self.core.timers.again(timer, now);
+                self.repeat_transfer(now, to, number);
+            }
+            Timer::Beat => self.beat(now),
+            timer => F::fired(self, now, timer),
+        }
+    }
+}

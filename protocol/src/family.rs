@@ -1,0 +1,200 @@
+//! The seam between a peer and its strategy: what a family of strategies decides, and which family a strategy is of.
+//!
+//! An [`Engine`] keeps the books of a site and has the control flow of an instant; a family has the queue and decides what
+//! starts, what is given away and whom to ask. Each family is a folder that this file names once, in [`begin`]. It never
+//! learns how a driver works, and nothing outside its folder asks which one is on.
+
+use std::fmt::Debug;
+
+use scheduler::waiting::WaitingList;
+use scheduler::{JobId, JobSpec, Strategy, Time};
+
+use crate::balance::Balancer;
+use crate::config::PeerConfig;
+use crate::core::Core;
+use crate::engine::{Engine, Site};
+use crate::handover::Answer;
+use crate::journal::Place;
+use crate::local::Local;
+use crate::message::{Message, Transfer};
+use crate::pool::Exchange;
+use crate::steal::Stealing;
+use crate::timers::Timer;
+
+/// A site at rest in this life, under the family of its strategy. What it numbers begins after `first`.
+pub(crate) fn begin(config: PeerConfig, life: u32, first: u64) -> Box<dyn Site> {
+    match config.strategy {
+        Strategy::Local => Box::new(Engine::<Local>::at_rest(config, life, first)),
+        Strategy::Steal(_) | Strategy::StealGreedy(_) | Strategy::CommonPool => {
+            Box::new(Engine::<Stealing>::at_rest(config, life, first))
+        }
+        Strategy::Pool(_) => Box::new(Engine::<Exchange>::at_rest(config, life, first)),
+        Strategy::Balance(_) => Box::new(Engine::<Balancer>::at_rest(config, life, first)),
+    }
+}
+
+/// A family of strategies: the state that it adds to a site, and what it does at each step of the control flow.
+///
+/// Steps get the whole engine, because what a family does may lead to another step: a transfer that it takes may show that
+/// a job was taken over, which takes a copy out of its queue. What has a default need not be said.
+pub(crate) trait Family: Clone + Debug + Send + Sync + Sized + 'static {
+    /// An empty queue, of a site that begins. What it numbers begins after `first`.
+    ///
+    /// # Panics
+    /// If the strategy is of another family.
+    fn of(config: &PeerConfig, first: u64) -> Self;
+
+    /// Puts a job into the queue that is this site's.
+    fn enqueue(engine: &mut Engine<Self>, now: Time, job: JobSpec);
+
+    /// Decides what starts here, tells others, and asks for work.
+    fn turn(engine: &mut Engine<Self>, now: Time);
+
+    /// Jobs that wait here, each once, in any order.
+    fn jobs(&self) -> impl Iterator<Item = &JobSpec>;
+
+    /// How many these are.
+    fn waiting(&self) -> usize {
+        self.jobs().count()
+    }
+
+    /// Takes a waiting job out of the queue. None if it is not in it.
+    fn take(engine: &mut Engine<Self>, job: &JobSpec) -> Option<JobSpec>;
+
+    /// A message that only this family speaks of, of the site of this rank; lawful by [`Family::is_lawful`].
+    fn heard(engine: &mut Engine<Self>, _now: Time, rank: usize, message: Message) {
+        engine.core.ignore(engine.core.site_at(rank), &message);
+    }
+
+    /// Whether a correct peer of that rank can have said this. What another family says is not lawful.
+    fn is_lawful(_core: &Core, _rank: usize, _message: &Message) -> bool {
+        false
+    }
+
+    /// A timer that this family has set is due.
+    fn fired(engine: &mut Engine<Self>, _now: Time, timer: Timer) {
+        engine.core.timers.cancel(timer);
+    }
+
+    /// The rank of the site that is to have a job which was submitted here, or waits here because nobody was wide enough;
+    /// `home` is its home by size among those present. None if nobody is to.
+    fn belongs(_core: &Core, home: Option<usize>, _job: &JobSpec) -> Option<usize> {
+        home
+    }
+
+    /// Whether this site takes a job that another routes to it.
+    fn takes_routed(core: &Core, job: &JobSpec) -> bool {
+        core.config.home_rank(job) == Some(core.rank)
+            // Sites that leave, or are the next larger one, send it to whoever can hold it.
+            || (core.membership.is_some() && job.processors <= core.processors())
+    }
+
+    /// A job came into the queue from a user or by a route.
+    fn arrived(_engine: &mut Engine<Self>) {}
+
+    /// A job that executed here ended; its processors are still counted as busy.
+    fn completed(
+        _engine: &mut Engine<Self>,
+        _now: Time,
+        _job: JobId,
+        _estimated_end: Time,
+        _processors: u32,
+    ) {
+    }
+
+    /// The turn of a site that leaves, after it gave away what it can.
+    fn turn_out(_engine: &mut Engine<Self>, _now: Time) {}
+
+    /// Whether this family decides something once nothing is under way at this instant.
+    fn wants_settle(&self) -> bool {
+        false
+    }
+
+    /// Nothing is under way at this instant.
+    fn settle(_engine: &mut Engine<Self>, _now: Time) {}
+
+    /// After everything that the peer was told.
+    fn after(_engine: &mut Engine<Self>, _now: Time) {}
+
+    /// When the queue wants a turn by itself.
+    fn wake_at(&self) -> Option<Time> {
+        None
+    }
+
+    /// The message of an unanswered transfer that is no route. None if it is forgotten what it was for: then the job is
+    /// recalled.
+    fn repeat(engine: &mut Engine<Self>, now: Time, to: usize, transfer: &Transfer) -> Option<Message>;
+
+    /// The receiver accepted a transfer, or declined one whose job came back by another way.
+    fn settled(_engine: &mut Engine<Self>, _transfer: &Transfer) {}
+
+    /// The receiver declined: the job is this site's again and waits nowhere.
+    fn returned(engine: &mut Engine<Self>, now: Time, _rank: usize, transfer: &Transfer) {
+        engine.enqueue(now, transfer.job);
+    }
+
+    /// A site has answered transfers, with `was_full` after it had owed as many answers as it may.
+    fn replied(
+        _engine: &mut Engine<Self>,
+        _now: Time,
+        _rank: usize,
+        _answers: &[(u64, Answer)],
+        _was_full: bool,
+    ) {
+    }
+
+    /// Whatever is answered to a transfer means nothing any more.
+    fn voided(_engine: &mut Engine<Self>, _rank: usize, _transfer: &Transfer) {}
+
+    /// Where a job waits that was interrupted by a crash, if it waited there before.
+    fn place_again(_core: &Core, _job: &JobSpec, place: Place) -> Place {
+        place
+    }
+
+    /// Puts a job of the journal back where it waited.
+    fn put_back(engine: &mut Engine<Self>, now: Time, job: JobSpec, _place: Place) {
+        engine.enqueue(now, job);
+    }
+
+    /// This site begins again: others were told something by an earlier life, and told it something, that it does not
+    /// know.
+    fn resume(_engine: &mut Engine<Self>, _now: Time) {}
+
+    /// The site of this rank is heard of again.
+    fn met(_engine: &mut Engine<Self>, _now: Time, _rank: usize) {}
+
+    /// The site of this rank does not answer: nothing is waited for but answers to transfers.
+    fn lost(_engine: &mut Engine<Self>, _now: Time, _rank: usize) {}
+
+    /// The site of this rank is gone, and its jobs are about to be taken over.
+    fn gone(_engine: &mut Engine<Self>, _rank: usize) {}
+
+    /// Other sites count than before, of which the widest had so many processors.
+    fn recounted(_engine: &mut Engine<Self>, _widest_before: u32) {}
+
+    /// This site has heard of all who may have taken over what waits here.
+    fn may_start(_engine: &mut Engine<Self>) {}
+
+    /// Whether no answer is outstanding and no message of this family may have to be repeated.
+    fn is_quiet(engine: &Engine<Self>) -> bool {
+        !engine.core.timers.any_retry()
+    }
+
+    /// Panics if the state contradicts itself or the core.
+    fn check(_engine: &Engine<Self>) {}
+
+    /// Waiting jobs whose home is here, if they are kept by width.
+    fn own(&self) -> Option<&WaitingList> {
+        None
+    }
+
+    /// Firmly granted jobs that wait to fit.
+    fn held(&self) -> impl Iterator<Item = &JobSpec> {
+        std::iter::empty()
+    }
+
+    /// Jobs in the queue, or offered, that are in neither of these lists.
+    fn pooled(&self) -> impl Iterator<Item = JobId> {
+        std::iter::empty()
+    }
+}

@@ -1,0 +1,335 @@
+//! Job stealing (Schwiegelshohn, Tchernykh, Yahyapour 2008), greedy stealing and the common pool: idle sites take from
+//! smaller ones what their lists allow.
+//!
+//! Asking is in `thief.rs`, being asked in `victim.rs`, which jobs a machine may take in `lists.rs`.
+
+mod lists;
+mod thief;
+mod victim;
+
+use std::collections::{BTreeMap, VecDeque};
+
+use scheduler::waiting::{WaitingList, Widths};
+use scheduler::{JobSpec, Selection, Time};
+
+use self::lists::{Lists, place};
+use self::thief::{Polling, View};
+use self::victim::ThiefRecord;
+use crate::config::PeerConfig;
+use crate::core::Core;
+use crate::engine::Engine;
+use crate::family::Family;
+use crate::handover::Answer;
+use crate::journal::Place;
+use crate::lawful::are_counts;
+use crate::margin::Worth;
+use crate::message::{Message, Offer, Release, Transfer};
+use crate::timers::Timer;
+
+/// The queue of a site that steals, and what it knows and told of others.
+#[derive(Clone, Debug)]
+pub(crate) struct Stealing {
+    lists: Lists,
+    /// Waiting jobs whose home is here.
+    own: WaitingList,
+    /// Firmly granted jobs that wait to fit; they go before everything.
+    held: VecDeque<JobSpec>,
+    /// What this site believes of smaller sites, by rank.
+    views: Vec<View>,
+    /// The victim that may serve this site without being asked.
+    standing_at: Option<usize>,
+    polling: Option<Polling>,
+    /// What this site told larger sites, by rank minus own rank minus one.
+    records: Vec<ThiefRecord>,
+    releases_offered: BTreeMap<usize, Vec<Release>>,
+    version: u64,
+}
+
+impl Family for Stealing {
+    fn of(config: &PeerConfig, first: u64) -> Stealing {
+        let rank = config.grid.rank(config.site);
+        Stealing {
+            lists: Lists::of(&config.strategy).expect("a strategy that steals"),
+            own: WaitingList::new(),
+            held: VecDeque::new(),
+            views: vec![View::from_number(first); rank],
+            standing_at: None,
+            polling: Polling::of(&config.options),
+            records: vec![ThiefRecord::default(); config.grid.len() - rank - 1],
+            releases_offered: BTreeMap::new(),
+            version: first,
+        }
+    }
+
+    fn enqueue(engine: &mut Engine<Stealing>, _now: Time, job: JobSpec) {
+        engine.family.own.insert(job);
+    }
+
+    fn turn(engine: &mut Engine<Stealing>, now: Time) {
+        engine.follow_pool(now);
+        engine.start_held(now);
+        if !engine.family.lists.stolen_first() {
+            engine.start_own(now);
+        }
+        engine.publish(now);
+        engine.ask(now);
+    }
+
+    fn jobs(&self) -> impl Iterator<Item = &JobSpec> {
+        self.own.iter().chain(self.held.iter())
+    }
+
+    fn waiting(&self) -> usize {
+        self.own.len() + self.held.len()
+    }
+
+    fn take(engine: &mut Engine<Stealing>, job: &JobSpec) -> Option<JobSpec> {
+        let stealing = &mut engine.family;
+        if let Some(place) = stealing.held.iter().position(|waiting| waiting.id == job.id) {
+            return stealing.held.remove(place);
+        }
+        stealing.own.remove(job.processors, job.key())
+    }
+
+    fn heard(engine: &mut Engine<Stealing>, now: Time, rank: usize, message: Message) {
+        let (from, smaller) = (engine.core.site_at(rank), rank < engine.core.rank);
+        match message {
+            Message::Grant { transfers, answers, state, floor } if smaller => {
+                engine.core.on_floor(from, floor);
+                engine.on_grant(now, rank, &transfers, answers, state);
+            }
+            Message::NoWork { seq, state } if smaller => engine.on_no_work(now, rank, seq, state),
+            Message::Notice { state } if smaller => engine.on_notice(now, rank, state),
+            Message::Request { seq, offer, seen } if !smaller => {
+                engine.on_request(now, rank, seq, offer, seen);
+            }
+            Message::Seen { version, keep, offer } if !smaller => {
+                engine.on_seen(now, rank, version, keep, offer);
+            }
+            Message::Withdraw { version } if !smaller => engine.on_withdraw(rank, version),
+            // From a site that has no business saying so.
+            message => engine.core.ignore(from, &message),
+        }
+    }
+
+    fn is_lawful(core: &Core, rank: usize, message: &Message) -> bool {
+        match message {
+            Message::Request { seq, offer, seen } => {
+                are_counts(&[*seq, *seen]) && core.may_offer(rank, offer)
+            }
+            Message::NoWork { seq, state } => are_counts(&[*seq, state.version]),
+            Message::Grant { transfers, answers, state, floor } => {
+                are_counts(&[answers.unwrap_or(0), state.version, *floor]) && core.may_move(rank, transfers)
+            }
+            Message::Notice { state } => are_counts(&[state.version]),
+            Message::Seen { version, offer, .. } => are_counts(&[*version]) && core.may_offer(rank, offer),
+            Message::Withdraw { version } => are_counts(&[*version]),
+            _ => false,
+        }
+    }
+
+    fn fired(engine: &mut Engine<Stealing>, now: Time, timer: Timer) {
+        match timer {
+            Timer::Request(victim) => {
+                engine.core.timers.again(timer, now);
+                engine.repeat_request(victim);
+            }
+            Timer::Notice(thief) => {
+                engine.core.timers.again(timer, now);
+                engine.repeat_notice(thief);
+            }
+            Timer::Poll => {
+                engine.core.timers.cancel(timer);
+                engine.poll_round_due();
+            }
+            Timer::Serve => {
+                engine.core.timers.cancel(timer);
+                engine.serve_standing(now);
+            }
+            _ => unreachable!("{timer:?} is set by others"),
+        }
+    }
+
+    fn takes_routed(core: &Core, job: &JobSpec) -> bool {
+        let is_home = core.config.home_rank(job) == Some(core.rank);
+        // Sites that leave, or are the next larger one, send it to whoever can hold it; the pool is where the smallest is.
+        let moves = core.membership.is_some();
+        is_home
+            || moves
+                && (job.processors <= core.processors()
+                    || Lists::of(&core.config.strategy) == Some(Lists::All))
+    }
+
+    fn turn_out(engine: &mut Engine<Stealing>, now: Time) {
+        engine.publish(now);
+    }
+
+    fn repeat(engine: &mut Engine<Stealing>, _now: Time, to: usize, transfer: &Transfer) -> Option<Message> {
+        // What was told with the first copy may be lost as well.
+        let state = engine.told(to);
+        let floor = engine.core.ledger.floor_to(engine.core.site_at(to));
+        Some(Message::Grant { transfers: vec![*transfer], answers: None, state, floor })
+    }
+
+    fn returned(engine: &mut Engine<Stealing>, now: Time, rank: usize, transfer: &Transfer) {
+        engine.enqueue(now, transfer.job);
+        engine.forget_offer(rank);
+    }
+
+    fn replied(
+        engine: &mut Engine<Stealing>,
+        now: Time,
+        rank: usize,
+        _answers: &[(u64, Answer)],
+        was_full: bool,
+    ) {
+        let has_room = was_full && !engine.core.is_full(rank);
+        if has_room && rank > engine.core.rank && engine.family.polling.is_none() {
+            // A standing request had to wait for this.
+            engine.publish_to(now, rank);
+        }
+    }
+
+    fn voided(engine: &mut Engine<Stealing>, rank: usize, _transfer: &Transfer) {
+        engine.forget_offer(rank);
+    }
+
+    fn place_again(core: &Core, job: &JobSpec, place: Place) -> Place {
+        // If it is stolen, nobody steals it back.
+        if core.config.home_rank(job) == Some(core.rank) { place } else { Place::Held }
+    }
+
+    fn put_back(engine: &mut Engine<Stealing>, now: Time, job: JobSpec, place: Place) {
+        match place {
+            Place::Held => engine.family.held.push_back(job),
+            Place::Queue => engine.enqueue(now, job),
+        }
+    }
+
+    fn resume(engine: &mut Engine<Stealing>, now: Time) {
+        engine.family.views.iter_mut().for_each(View::forget);
+        if engine.family.polling.is_some() {
+            return;
+        }
+        for thief in engine.core.rank + 1..engine.core.config.grid.len() {
+            engine.notify(now, thief);
+        }
+        if engine.family.lists.stolen_first() {
+            // These sites act on what smaller ones tell them unasked: ask once, for nothing.
+            for victim in 0..engine.core.rank {
+                engine.request(now, victim, 0, false);
+            }
+        }
+    }
+
+    fn met(engine: &mut Engine<Stealing>, now: Time, rank: usize) {
+        if rank < engine.core.rank {
+            // It may have told this site something that was lost.
+            engine.family.views[rank].forget();
+        } else {
+            engine.notify_again(now, rank);
+        }
+    }
+
+    fn lost(engine: &mut Engine<Stealing>, now: Time, rank: usize) {
+        if rank < engine.core.rank {
+            engine.give_up_request(now, rank);
+        } else {
+            engine.core.timers.cancel(Timer::Notice(rank));
+        }
+    }
+
+    fn is_quiet(engine: &Engine<Stealing>) -> bool {
+        // A site that polls always has a question open.
+        let (stealing, timers) = (&engine.family, &engine.core.timers);
+        stealing.polling.is_some()
+            || (!timers.any_retry()
+                && !timers.is_set(Timer::Serve)
+                && stealing.views.iter().all(|view| !view.is_asked()))
+    }
+
+    fn own(&self) -> Option<&WaitingList> {
+        Some(&self.own)
+    }
+
+    fn held(&self) -> impl Iterator<Item = &JobSpec> {
+        self.held.iter()
+    }
+}
+
+impl Engine<Stealing> {
+    fn start_held(&mut self, now: Time) {
+        while self.family.held.front().is_some_and(|job| job.processors <= self.core.free) {
+            let job = self.family.held.pop_front().expect("just looked");
+            self.core.start(now, job);
+        }
+    }
+
+    /// Starts own jobs of the leading class while one is selected.
+    fn start_own(&mut self, now: Time) {
+        while self.family.held.is_empty() && self.start_own_one(now) {}
+    }
+
+    fn start_own_one(&mut self, now: Time) -> bool {
+        let (core, stealing) = (&self.core, &self.family);
+        if core.free == 0 || stealing.own.is_empty() {
+            return false;
+        }
+        let lists = stealing.lists;
+        let ranges = lists.list(&stealing.own, &core.config.grid, core.rank, core.rank, &core.absent);
+        let releases = self.releases(now);
+        let Some(job) = lists.pick(&stealing.own, ranges, core.free, now, &releases) else { return false };
+        let (processors, key) = place(&job);
+        self.family.own.remove(processors, key).expect("it was just selected");
+        self.core.start(now, job);
+        true
+    }
+
+    /// The common pool is where the smallest site is that is there: what waits here goes on to it.
+    fn follow_pool(&mut self, now: Time) {
+        if self.family.lists != Lists::All || self.core.membership.is_none() {
+            return;
+        }
+        let Some(host) = (0..self.core.rank).find(|&rank| self.core.is_present(rank)) else { return };
+        let jobs: Vec<JobSpec> = self.family.own.iter().copied().collect();
+        for job in jobs {
+            self.family.own.remove(job.processors, job.key()).expect("it waits here");
+            let custody = self.core.custody_of(job.id);
+            self.core.route(now, host, job, custody);
+        }
+    }
+
+    /// Idle processors, own queue empty, nothing held: the site would take work.
+    fn is_hungry(&self) -> bool {
+        let stealing = &self.family;
+        self.core.free > 0
+            && stealing.held.is_empty()
+            && (stealing.own.is_empty() || stealing.lists.stolen_first())
+    }
+
+    /// Estimated ends of running jobs, ascending, if the selection needs them.
+    fn releases(&self, now: Time) -> Vec<Release> {
+        if self.family.lists.select() != Selection::Easy {
+            return Vec::new();
+        }
+        let mut by_time: BTreeMap<Time, u32> = BTreeMap::new();
+        for (end, processors) in self.core.releases_of_running() {
+            *by_time.entry(end.max(now)).or_default() += processors;
+        }
+        by_time.into_iter().map(|(at, processors)| Release { at, processors }).collect()
+    }
+
+    /// An offer of these processors.
+    fn offer(&self, now: Time, free: u32, stand: bool) -> Offer {
+        let mut releases = if free > 0 { self.releases(now) } else { Vec::new() };
+        releases.truncate(crate::codec::RELEASES_MAX);
+        Offer { free, stand, releases }
+    }
+
+    /// Which waiting jobs are worth giving to another site.
+    fn worth(&self, now: Time, other: usize) -> Worth {
+        let stealing = &self.family;
+        let leading = stealing.lists.leading(&stealing.own, self.core.processors()).unwrap_or(Widths::ALL);
+        self.core.worth(now, other, &stealing.own, stealing.held.iter(), leading)
+    }
+}

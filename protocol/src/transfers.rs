@@ -1,0 +1,174 @@
+//! What every family does about transfers: routes, recalls, answers, repetitions, and jobs that come back.
+//!
+//! What a grant or an award means is its family's; see [`crate::handover`] for why a job changes its owner exactly once.
+
+use scheduler::event::MessageKind;
+use scheduler::{EventKind, Time};
+
+use crate::canary::Canary;
+use crate::engine::Engine;
+use crate::family::Family;
+use crate::handover::{Answer, Arrival, Custody};
+use crate::journal::Place;
+use crate::message::{Message, Transfer};
+use crate::timers::Timer;
+
+impl<F: Family> Engine<F> {
+    /// Jobs come that this site must take.
+    pub(crate) fn on_route(&mut self, now: Time, from: usize, transfers: &[Transfer]) {
+        let site = self.core.site_at(from);
+        let mut answers = Vec::new();
+        for transfer in transfers {
+            match self.core.ledger.arrival(site, transfer.number) {
+                Arrival::Settled | Arrival::Answered(Answer::Declined) => {
+                    self.core.event(EventKind::Ignored { from: site, message: MessageKind::Route });
+                    continue;
+                }
+                Arrival::Answered(Answer::Accepted) => {}
+                Arrival::New => self.take_routed(now, from, transfer),
+            }
+            answers.push((transfer.number, Answer::Accepted));
+        }
+        self.core.reply(from, answers);
+    }
+
+    fn take_routed(&mut self, now: Time, from: usize, transfer: &Transfer) {
+        let site = self.core.site_at(from);
+        if self.take_known(now, from, transfer).is_some() {
+            return;
+        }
+        self.core.apply(self.core.ledger.answer(site, transfer.number, Answer::Accepted));
+        self.keep_custody(transfer, Place::Queue);
+        let (job, number) = (transfer.job, transfer.number);
+        self.core.event(EventKind::Accepted { job: job.id, from: site, transfer: number, firm: true });
+        self.enqueue(now, job);
+        F::arrived(self);
+    }
+
+    /// Answers a transfer that was never answered if it brings a copy of a job that was taken over, or of one that
+    /// executes here. None if it is a job that this site may take.
+    pub(crate) fn take_known(&mut self, now: Time, from: usize, transfer: &Transfer) -> Option<Answer> {
+        let site = self.core.site_at(from);
+        self.learn_epoch(transfer);
+        if self.core.is_void(transfer) {
+            return Some(self.core.take_void(site, transfer));
+        }
+        self.merge_running(now, site, transfer).then_some(Answer::Accepted)
+    }
+
+    /// A site wants a transfer back unless it was accepted.
+    pub(crate) fn on_recall(&mut self, from: usize, number: u64) {
+        let core = &mut self.core;
+        let site = core.site_at(from);
+        let answer = match core.ledger.arrival(site, number) {
+            Arrival::Settled => {
+                return core.event(EventKind::Ignored { from: site, message: MessageKind::Recall });
+            }
+            Arrival::Answered(answer) => answer,
+            Arrival::New => {
+                // A promise never to accept this transfer, should the grant still come.
+                core.apply(core.ledger.answer(site, number, Answer::Declined));
+                Answer::Declined
+            }
+        };
+        core.reply(from, [(number, answer)]);
+    }
+
+    /// This site owns a job that came by a transfer.
+    pub(crate) fn keep_custody(&mut self, transfer: &Transfer, place: Place) {
+        let (job, me) = (transfer.job, self.core.site());
+        let guardian = transfer.guardian.filter(|&guardian| guardian != me);
+        let Transfer { hops, epoch, moves, .. } = *transfer;
+        let custody = Custody { hops, bounces: 0, epoch, moves, guardian };
+        self.came_back(transfer);
+        self.core.custody.insert(job.id, custody);
+        self.core.own_up(job, custody, place);
+        self.core.ward_back(job.id);
+    }
+
+    /// No answer came to a transfer: sends it again, or recalls it.
+    pub(crate) fn repeat_transfer(&mut self, now: Time, to: usize, number: u64) {
+        let core = &mut self.core;
+        let site = core.site_at(to);
+        let Some(&transfer) = core.ledger.out(site, number) else {
+            return core.timers.cancel(Timer::Transfer(to, number));
+        };
+        if core.has(Canary::ReclaimOnTimeout) {
+            return self.on_reply(now, to, &[], &[number]);
+        }
+        core.round_trips.transfer_repeated(to, number);
+        let floor = core.ledger.floor_to(site);
+        let age = core.timers.age(Timer::Transfer(to, number), now);
+        let recalls = core.config.options.recall.is_some_and(|limit| age.is_some_and(|age| age >= limit));
+        let message = if core.routed.contains(&(to, number)) {
+            Message::Route { transfers: vec![transfer], floor }
+        } else {
+            let again = if recalls { None } else { F::repeat(self, now, to, &transfer) };
+            again.unwrap_or(Message::Recall { number, floor })
+        };
+        self.core.send_again(to, message, true);
+    }
+
+    /// A site has answered transfers.
+    pub(crate) fn on_reply(&mut self, now: Time, rank: usize, accepted: &[u64], declined: &[u64]) {
+        let site = self.core.site_at(rank);
+        let was_full = self.core.is_full(rank);
+        for &number in accepted {
+            let core = &mut self.core;
+            if core.ledger.is_to_lost_journal(site, number) {
+                // What that journal accepted is lost with it.
+                core.event(EventKind::Ignored { from: site, message: MessageKind::Reply });
+                continue;
+            }
+            if let Some((record, transfer)) = core.ledger.settle(site, number, Answer::Accepted) {
+                core.apply(record);
+                core.timers.cancel(Timer::Transfer(rank, number));
+                core.round_trips.transfer_answered(rank, number, now);
+                core.routed.remove(&(rank, number));
+                core.event(EventKind::Settled { job: transfer.job.id, to: site, transfer: number });
+                core.ward_settled(site, &transfer);
+                F::settled(self, &transfer);
+            }
+        }
+        for &number in declined {
+            let core = &mut self.core;
+            if core.routed.contains(&(rank, number)) {
+                // A route is always accepted and never recalled: this answer is not ours.
+                core.event(EventKind::Ignored { from: site, message: MessageKind::Reply });
+                continue;
+            }
+            if let Some((record, transfer)) = core.ledger.settle(site, number, Answer::Declined) {
+                core.apply(record);
+                core.timers.cancel(Timer::Transfer(rank, number));
+                core.round_trips.transfer_answered(rank, number, now);
+                if !core.has(Canary::ForgetDeclined) {
+                    self.take_back(now, rank, &transfer);
+                }
+            }
+        }
+        let answer = |numbers: &[u64], answer| numbers.iter().map(move |&number| (number, answer)).collect();
+        let mut answers: Vec<(u64, Answer)> = answer(accepted, Answer::Accepted);
+        answers.extend::<Vec<_>>(answer(declined, Answer::Declined));
+        F::replied(self, now, rank, &answers, was_full);
+    }
+
+    fn take_back(&mut self, now: Time, rank: usize, transfer: &Transfer) {
+        let core = &mut self.core;
+        let by = core.site_at(rank);
+        if core.is_here(transfer.job.id) {
+            // It came back as another transfer: whoever declines it after that never had it.
+            core.event(EventKind::Ignored { from: by, message: MessageKind::Reply });
+            return F::settled(self, transfer);
+        }
+        let bounces = transfer.bounces + 1;
+        let me = core.site();
+        let guardian = transfer.guardian.filter(|&guardian| guardian != me);
+        let moves = transfer.moves.saturating_add(1);
+        let custody = Custody { hops: transfer.hops - 1, bounces, epoch: transfer.epoch, moves, guardian };
+        core.custody.insert(transfer.job.id, custody);
+        core.own_up(transfer.job, custody, Place::Queue);
+        core.ward_returned(transfer.job.id, custody);
+        core.event(EventKind::Returned { job: transfer.job.id, by, transfer: transfer.number, bounces });
+        F::returned(self, now, rank, transfer);
+    }
+}
