@@ -5,7 +5,6 @@
 
 use bincode::Options;
 
-use crate::membership::{REPORTS_MAX, VOIDS_MAX};
 use crate::message::Message;
 use crate::pool::board::BOARD_MAX;
 
@@ -26,6 +25,12 @@ pub const REPLIES_MAX: usize = 2 * TRANSFERS_MAX;
 
 /// Most digests in one message.
 pub const DIGESTS_MAX: usize = 64;
+
+/// Most superseded jobs told in one heartbeat; the rest follows with the next.
+pub const VOIDS_MAX: usize = 256;
+
+/// Most reports in one message; the rest follows with the next heartbeat.
+pub const REPORTS_MAX: usize = 256;
 
 /// Why bytes are not a message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

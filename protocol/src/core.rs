@@ -10,9 +10,9 @@ use crate::canary::Canary;
 use crate::config::PeerConfig;
 use crate::handover::{Answer, Custody, Ledger, Record};
 use crate::journal::{Fact, Place};
-use crate::membership::Membership;
+use crate::membership::state::Membership;
 use crate::message::{Message, Transfer};
-use crate::peer::Output;
+use crate::ports::Output;
 use crate::round_trips::RoundTrips;
 use crate::timers::{Timer, Timers};
 

@@ -26,9 +26,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use scheduler::{JobId, JobSpec, SiteId};
 use serde::{Deserialize, Serialize};
 
-use crate::journal::{first_transfer, journal_of, receiving_journal};
-use crate::lawful::COUNT_MAX;
-use crate::message::Transfer;
+use crate::bounds::COUNT_MAX;
+use crate::message::jobs::Transfer;
+use crate::numbers::{first_transfer, journal_of, receiving_journal};
 
 /// What a receiver answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

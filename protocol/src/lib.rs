@@ -7,6 +7,7 @@
 
 mod agreement;
 mod balance;
+mod bounds;
 #[cfg(feature = "canary")]
 pub mod canary;
 #[cfg(not(feature = "canary"))]
@@ -15,25 +16,25 @@ pub mod codec;
 pub mod config;
 mod core;
 mod engine;
-mod family;
+mod families;
 pub mod handover;
 pub mod journal;
-mod lawful;
 mod local;
 mod margin;
 pub mod membership;
 pub mod message;
+mod numbers;
 pub mod peer;
 pub mod pool;
-mod restore;
+mod ports;
 mod round_trips;
+mod soundness;
 mod steal;
 mod timers;
-mod transfers;
 
+pub use bounds::{EPOCH_MAX, MICROS_MAX, is_job_of, is_site_of, is_time};
 pub use config::{Discovery, Interrupted, Options, PeerConfig};
 pub use journal::{Durable, Fact};
-pub use lawful::{EPOCH_MAX, MICROS_MAX, is_job_of, is_site_of, is_time};
 pub use membership::Presence;
 pub use message::Message;
 pub use peer::{Input, Output, Peer};

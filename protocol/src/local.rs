@@ -9,7 +9,7 @@ use scheduler::{JobId, JobSpec, Time};
 use crate::config::PeerConfig;
 use crate::core::Core;
 use crate::engine::Engine;
-use crate::family::Family;
+use crate::engine::Family;
 use crate::message::{Message, Transfer};
 
 /// A local queue of any of the local schedulers.
@@ -78,6 +78,15 @@ impl Family for Local {
 
     fn belongs(core: &Core, home: Option<usize>, job: &JobSpec) -> Option<usize> {
         home.map(|home| if job.processors <= core.processors() { core.rank } else { home })
+    }
+
+    fn may_queue(core: &Core, job: &JobSpec) -> bool {
+        // What is too wide waits beside the queue, until somebody is there who can hold it.
+        job.processors <= core.processors() || core.membership.is_some()
+    }
+
+    fn may_grant(_core: &Core, _rank: usize) -> bool {
+        false
     }
 
     fn completed(engine: &mut Engine<Local>, now: Time, job: JobId, _estimated_end: Time, _processors: u32) {

@@ -4,7 +4,7 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// A folder, crates of the workspace that it may depend on, and others where the list is closed.
@@ -129,4 +129,94 @@ fn mentions(folder: &str, word: &str) -> Vec<PathBuf> {
     }
     found.sort();
     found
+}
+
+/// Files of a crate and those of the same crate that each one uses, outside its tests.
+fn uses(folder: &str) -> BTreeMap<PathBuf, BTreeSet<PathBuf>> {
+    let sources = root().join(folder).join("src");
+    let files = mentions(&format!("{folder}/src"), "");
+    let files: BTreeSet<PathBuf> =
+        files.iter().map(|file| file.strip_prefix(format!("{folder}/src")).unwrap().to_path_buf()).collect();
+    // A path in code is that of a file, or of something in one: the longest that is a file counts.
+    let file_of = |path: &[&str]| {
+        (1..=path.len()).rev().find_map(|length| {
+            let stem: PathBuf = path[..length].iter().collect();
+            [stem.with_extension("rs"), stem.join("mod.rs")].into_iter().find(|file| files.contains(file))
+        })
+    };
+    files
+        .iter()
+        .map(|file| {
+            let text = std::fs::read_to_string(sources.join(file)).unwrap();
+            let code = text.split("#[cfg(test)]\nmod tests").next().unwrap();
+            let code: String = code
+                .lines()
+                .filter(|line| !line.trim_start().starts_with("//"))
+                .flat_map(|line| [line, "\n"])
+                .collect();
+            let used = code.split("crate::").skip(1).filter_map(|rest| {
+                let end = |character: char| !(character.is_alphanumeric() || "_:".contains(character));
+                let path = &rest[..rest.find(end).unwrap_or(rest.len())];
+                file_of(&path.split("::").collect::<Vec<_>>())
+            });
+            (file.clone(), used.filter(|other| other != file).collect())
+        })
+        .collect()
+}
+
+/// Files that use each other, directly or not, each circle once.
+fn circles(uses: &BTreeMap<PathBuf, BTreeSet<PathBuf>>) -> BTreeSet<BTreeSet<PathBuf>> {
+    let reached = |from: &PathBuf| {
+        let (mut reached, mut open) = (BTreeSet::new(), vec![from]);
+        while let Some(file) = open.pop() {
+            open.extend(uses[file].iter().filter(|used| reached.insert((*used).clone())));
+        }
+        reached
+    };
+    let all: BTreeMap<&PathBuf, BTreeSet<PathBuf>> = uses.keys().map(|file| (file, reached(file))).collect();
+    let circle = |file: &PathBuf| -> BTreeSet<PathBuf> {
+        all[file].iter().filter(|other| all[*other].contains(file)).cloned().collect()
+    };
+    uses.keys().map(circle).filter(|circle| circle.len() > 1).collect()
+}
+
+#[test]
+fn files_of_the_protocol_use_each_other_within_one_folder_only() {
+    for circle in circles(&uses("protocol")) {
+        let folders: BTreeSet<_> = circle.iter().map(|file| file.parent().unwrap()).collect();
+        let inside = folders.len() == 1 && !folders.contains(Path::new(""));
+        assert!(inside, "these files use each other: {circle:?}");
+    }
+}
+
+#[test]
+fn canary_a_circle_is_found() {
+    let graph = |edges: &[(&str, &str)]| {
+        let mut uses: BTreeMap<PathBuf, BTreeSet<PathBuf>> = BTreeMap::new();
+        for (from, to) in edges {
+            uses.entry(to.into()).or_default();
+            uses.entry(from.into()).or_default().insert(to.into());
+        }
+        circles(&uses)
+    };
+    assert!(graph(&[("a", "b"), ("b", "c"), ("a", "c")]).is_empty());
+    let found = graph(&[("a", "b"), ("b", "c"), ("c", "a"), ("c", "d")]);
+    assert_eq!(found, [["a", "b", "c"].map(PathBuf::from).into()].into());
+    let protocol = uses("protocol");
+    assert!(protocol[Path::new("engine/mod.rs")].contains(Path::new("core.rs")), "imports are read");
+}
+
+/// Which family of strategies is on only the family itself knows, and the list of them all.
+#[test]
+fn nobody_asks_which_family_is_on() {
+    for word in ["Strategy::", "Stealing", "Balancer", "Exchange", "steal::", "balance::"] {
+        let outside = |path: &&PathBuf| {
+            let inside = ["steal", "balance", "pool", "families.rs", "local.rs"];
+            !inside.iter().any(|own| path.starts_with(Path::new("protocol/src").join(own)))
+        };
+        let found = mentions("protocol/src", word);
+        let strays: Vec<&PathBuf> = found.iter().filter(outside).collect();
+        assert!(strays.is_empty(), "{word} is named in {strays:?}");
+        assert!(!found.is_empty(), "the search for {word} finds nothing");
+    }
 }

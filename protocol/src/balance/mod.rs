@@ -24,12 +24,12 @@ use rand_chacha::ChaCha8Rng;
 use scheduler::waiting::{WaitingList, Widths};
 use scheduler::{Balance, Grid, Initiative, JobSpec, Span, Strategy, Time};
 
+use crate::bounds::{COUNT_MAX, MICROS_MAX, are_counts};
 use crate::config::{Discovery, PeerConfig};
 use crate::core::Core;
 use crate::engine::Engine;
-use crate::family::Family;
+use crate::engine::Family;
 use crate::handover::Answer;
-use crate::lawful::{COUNT_MAX, MICROS_MAX, are_counts};
 use crate::margin::Worth;
 use crate::message::{Digest, Message, Transfer};
 use crate::timers::Timer;

@@ -19,49 +19,20 @@
 //! the guardian knows nothing of it, or is gone, too.
 
 use scheduler::{EventKind, JobId, JobSpec, SiteId, Time};
-use serde::{Deserialize, Serialize};
 
+use super::Presence;
 use super::operator::EPOCHS_PER_ADOPTION;
-use super::{Presence, REPORTS_MAX};
+use crate::bounds::EPOCH_MAX;
 use crate::canary::Canary;
+use crate::codec::REPORTS_MAX;
 use crate::core::Core;
 use crate::engine::Engine;
-use crate::family::Family;
+use crate::engine::Family;
 use crate::handover::{Answer, Custody, Record};
-use crate::journal::{Fact, JOURNALS_MAX, Place, journal_of};
-use crate::lawful::EPOCH_MAX;
-use crate::message::{Message, Transfer, Void};
+use crate::journal::{Fact, Place, Ward};
+use crate::message::{Message, Report, Transfer, Void};
+use crate::numbers::{JOURNALS_MAX, journal_of};
 use crate::timers::Timer;
-
-/// A job that its guardian gave away.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Ward {
-    /// The job.
-    pub job: JobSpec,
-    /// Take-overs so far.
-    pub epoch: u32,
-    /// How often it was granted or came back, as far as the guardian knows.
-    pub moves: u32,
-    /// Who has it, or was granted it.
-    pub holder: SiteId,
-}
-
-/// What a guardian is told of a job.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Report {
-    /// The job.
-    pub job: JobId,
-    /// Who must know.
-    pub guardian: SiteId,
-    /// Take-overs so far.
-    pub epoch: u32,
-    /// How often it was granted or came back: the higher is the newer.
-    pub moves: u32,
-    /// Who has it, or was granted it.
-    pub holder: SiteId,
-    /// Whether it has ended there.
-    pub done: bool,
-}
 
 /// The epoch under which a site takes over a job of this epoch. Each site has epochs of its own, so that two which take
 /// it over without hearing of each other stay apart, however often they do.

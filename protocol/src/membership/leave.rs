@@ -6,7 +6,7 @@ use scheduler::{JobId, JobSpec, Time};
 use crate::canary::Canary;
 use crate::core::Core;
 use crate::engine::Engine;
-use crate::family::Family;
+use crate::engine::Family;
 use crate::membership::Presence;
 use crate::message::Message;
 

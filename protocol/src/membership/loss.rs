@@ -16,11 +16,11 @@
 
 use scheduler::{EventKind, Span, Time};
 
-use super::custody::Report;
 use crate::core::Core;
 use crate::engine::Engine;
-use crate::family::Family;
-use crate::journal::{JOURNALS_MAX, journal_of};
+use crate::engine::Family;
+use crate::message::Report;
+use crate::numbers::{JOURNALS_MAX, journal_of};
 
 /// Whether a site can be in this life.
 pub(crate) fn may_live(life: u32) -> bool {

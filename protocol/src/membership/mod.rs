@@ -13,148 +13,23 @@ mod custody;
 mod leave;
 mod loss;
 pub mod operator;
+pub(crate) mod state;
 
-use std::collections::BTreeMap;
+use scheduler::{EventKind, JobSpec, Span, Time};
 
-use scheduler::{EventKind, Grid, JobId, JobSpec, Span, Time};
-
-pub use self::custody::{Report, Ward, next_epoch};
+pub use self::custody::next_epoch;
 pub(crate) use self::loss::may_live;
+pub(crate) use self::state::Membership;
+pub use self::state::Presence;
 use crate::canary::Canary;
-use crate::config::PeerConfig;
+pub use crate::codec::{REPORTS_MAX, VOIDS_MAX};
 use crate::core::Core;
 use crate::engine::Engine;
-use crate::family::Family;
-use crate::journal::Durable;
+use crate::engine::Family;
+pub use crate::journal::Ward;
+pub use crate::message::Report;
 use crate::message::{Message, Void};
 use crate::timers::Timer;
-
-/// Most superseded jobs told in one heartbeat; the rest follows with the next.
-pub const VOIDS_MAX: usize = 256;
-
-/// Most reports in one message; the rest follows with the next heartbeat.
-pub const REPORTS_MAX: usize = 256;
-
-/// What a site knows of the presence of others.
-#[derive(Clone, Debug)]
-pub(crate) struct Membership {
-    heartbeat: Span,
-    patience: Span,
-    lease: Option<Span>,
-    /// By rank; the own entry is not used.
-    sites: Vec<Other>,
-    /// When this site was told anything last; none before its first instant.
-    awake: Option<Time>,
-    leaving: bool,
-    /// Of jobs that this site is responsible for and gave away.
-    wards: BTreeMap<JobId, Ward>,
-    /// What those who are responsible must still learn.
-    reports: BTreeMap<JobId, Report>,
-    /// Epochs below these are void.
-    voids: BTreeMap<JobId, u32>,
-    /// What this site took over, in that order.
-    taken_over: Vec<Void>,
-    /// Ranks of sites that may have taken over jobs that wait here and have not told all since this site woke up, and
-    /// since when they told nothing new.
-    asked: BTreeMap<usize, Time>,
-    /// Jobs that wait here because nobody who is there is wide enough.
-    stranded: Vec<JobSpec>,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Other {
-    presence: Presence,
-    /// When it was heard of last.
-    heard: Time,
-    /// How many of the jobs that this site took over it knows of.
-    knows: u64,
-    /// How many of the jobs that it took over this site knows of.
-    known: u64,
-    /// How many journals it has lost.
-    journal: u32,
-}
-
-/// Whether a site is there, as another believes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Presence {
-    /// It was heard of lately.
-    Here,
-    /// It was silent for a while.
-    Suspected,
-    /// It gives its jobs away and takes none.
-    Leaving,
-    /// It was silent for so long that its jobs are taken over.
-    Gone,
-}
-
-impl Membership {
-    pub(crate) fn of(config: &PeerConfig) -> Option<Box<Membership>> {
-        let options = &config.options;
-        let heartbeat = options.heartbeat?;
-        assert!(heartbeat > Span::ZERO, "heartbeats take time");
-        let at = Time::from_micros(i64::MIN);
-        let other = Other { presence: Presence::Here, heard: at, knows: 0, known: 0, journal: 0 };
-        Some(Box::new(Membership {
-            heartbeat,
-            patience: options.suspect_after.max(heartbeat),
-            lease: options.lease.map(|lease| lease.max(options.suspect_after)),
-            sites: vec![other; config.grid.len()],
-            awake: None,
-            leaving: false,
-            wards: BTreeMap::new(),
-            reports: BTreeMap::new(),
-            voids: BTreeMap::new(),
-            taken_over: Vec::new(),
-            asked: BTreeMap::new(),
-            stranded: Vec::new(),
-        }))
-    }
-
-    /// Jobs that wait and are in no queue.
-    pub(crate) fn stranded_count(&self) -> usize {
-        self.stranded.len()
-    }
-
-    /// What must still be told, but to sites that are gone.
-    pub(crate) fn reports_due(&self, grid: &Grid) -> usize {
-        let is_there = |report: &&Report| self.sites[grid.rank(report.guardian)].presence != Presence::Gone;
-        self.reports.values().filter(is_there).count()
-    }
-
-    /// What a peer must know of membership and its journal must say, too.
-    pub(crate) fn agrees_with(&self, durable: &Durable) -> Result<(), String> {
-        let differs = |what: &str| Err(format!("{what} differ from those written down"));
-        if self.wards != durable.wards {
-            return differs("jobs that it is responsible for");
-        }
-        if self.reports != durable.reports {
-            return differs("reports to others");
-        }
-        if self.voids != durable.voids {
-            return differs("newest epochs");
-        }
-        if self.taken_over != durable.taken_over {
-            return differs("jobs that it took over");
-        }
-        Ok(())
-    }
-
-    /// No copy of a job waits that is known to have been taken over since.
-    pub(crate) fn keeps_no_void_copy(&self, durable: &Durable) -> Result<(), String> {
-        let void = durable.jobs.values().find(|kept| {
-            let newest = self.voids.get(&kept.job.id).copied().unwrap_or(0);
-            kept.started.is_none() && kept.custody.epoch < newest
-        });
-        void.map_or(Ok(()), |kept| Err(format!("a void copy of job {} waits", kept.job.id)))
-    }
-
-    pub(crate) fn restore(&mut self, durable: &Durable) {
-        self.wards.clone_from(&durable.wards);
-        self.reports.clone_from(&durable.reports);
-        self.voids.clone_from(&durable.voids);
-        self.taken_over.clone_from(&durable.taken_over);
-    }
-}
 
 impl Core {
     /// What this site believes of another; of itself that it is here, or leaving.

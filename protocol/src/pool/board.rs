@@ -7,7 +7,7 @@ use scheduler::exchange::{SiteView, WaitingJob};
 use scheduler::{JobId, SiteId, Time};
 use serde::{Deserialize, Serialize};
 
-use crate::message::Release;
+use crate::message::processors::Release;
 
 /// Most entries in each list of one board. A difference with more is cut into several; a whole board lists the
 /// first so many offers and leaves the others for the next.

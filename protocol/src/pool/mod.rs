@@ -36,11 +36,11 @@ use self::gossip::Gossip;
 use self::host::Hosted;
 use self::known::Known;
 use self::owner::Promise;
+use crate::bounds::{COUNT_MAX, are_counts, is_release};
 use crate::config::PeerConfig;
 use crate::core::Core;
 use crate::engine::Engine;
-use crate::family::Family;
-use crate::lawful::{COUNT_MAX, are_counts, is_release};
+use crate::engine::Family;
 use crate::message::{Message, Release, Transfer};
 use crate::timers::Timer;
 

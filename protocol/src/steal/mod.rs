@@ -15,13 +15,13 @@ use scheduler::{JobSpec, Selection, Time};
 use self::lists::{Lists, place};
 use self::thief::{Polling, View};
 use self::victim::ThiefRecord;
+use crate::bounds::are_counts;
 use crate::config::PeerConfig;
 use crate::core::Core;
 use crate::engine::Engine;
-use crate::family::Family;
+use crate::engine::Family;
 use crate::handover::Answer;
 use crate::journal::Place;
-use crate::lawful::are_counts;
 use crate::margin::Worth;
 use crate::message::{Message, Offer, Release, Transfer};
 use crate::timers::Timer;
@@ -158,6 +158,11 @@ impl Family for Stealing {
             || moves
                 && (job.processors <= core.processors()
                     || Lists::of(&core.config.strategy) == Some(Lists::All))
+    }
+
+    fn may_grant(core: &Core, rank: usize) -> bool {
+        // Greedy lists are not ordered by size.
+        rank > core.rank || matches!(Lists::of(&core.config.strategy), Some(Lists::Greedy { .. }))
     }
 
     fn turn_out(engine: &mut Engine<Stealing>, now: Time) {

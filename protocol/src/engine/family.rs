@@ -1,37 +1,21 @@
 //! The seam between a peer and its strategy: what a family of strategies decides, and which family a strategy is of.
 //!
 //! An [`Engine`] keeps the books of a site and has the control flow of an instant; a family has the queue and decides what
-//! starts, what is given away and whom to ask. Each family is a folder that this file names once, in [`begin`]. It never
+//! starts, what is given away and whom to ask. Each family is a folder that `families.rs` names once. It never
 //! learns how a driver works, and nothing outside its folder asks which one is on.
 
 use std::fmt::Debug;
 
 use scheduler::waiting::WaitingList;
-use scheduler::{JobId, JobSpec, Strategy, Time};
+use scheduler::{JobId, JobSpec, Time};
 
-use crate::balance::Balancer;
+use super::Engine;
 use crate::config::PeerConfig;
 use crate::core::Core;
-use crate::engine::{Engine, Site};
 use crate::handover::Answer;
 use crate::journal::Place;
-use crate::local::Local;
 use crate::message::{Message, Transfer};
-use crate::pool::Exchange;
-use crate::steal::Stealing;
 use crate::timers::Timer;
-
-/// A site at rest in this life, under the family of its strategy. What it numbers begins after `first`.
-pub(crate) fn begin(config: PeerConfig, life: u32, first: u64) -> Box<dyn Site> {
-    match config.strategy {
-        Strategy::Local => Box::new(Engine::<Local>::at_rest(config, life, first)),
-        Strategy::Steal(_) | Strategy::StealGreedy(_) | Strategy::CommonPool => {
-            Box::new(Engine::<Stealing>::at_rest(config, life, first))
-        }
-        Strategy::Pool(_) => Box::new(Engine::<Exchange>::at_rest(config, life, first)),
-        Strategy::Balance(_) => Box::new(Engine::<Balancer>::at_rest(config, life, first)),
-    }
-}
 
 /// A family of strategies: the state that it adds to a site, and what it does at each step of the control flow.
 ///
@@ -87,6 +71,16 @@ pub(crate) trait Family: Clone + Debug + Send + Sync + Sized + 'static {
         core.config.home_rank(job) == Some(core.rank)
             // Sites that leave, or are the next larger one, send it to whoever can hold it.
             || (core.membership.is_some() && job.processors <= core.processors())
+    }
+
+    /// Whether a job that is this site's can wait here, by a journal.
+    fn may_queue(_core: &Core, _job: &JobSpec) -> bool {
+        true
+    }
+
+    /// Whether a job can have been granted to the site of this rank, by a journal. Routes go to all.
+    fn may_grant(_core: &Core, _rank: usize) -> bool {
+        true
     }
 
     /// A job came into the queue from a user or by a route.

@@ -5,10 +5,14 @@
 //! transfer, and giving a job back *is* declining it. Nothing here is recursive and no list has elements of size zero, so decoding is bounded.
 
 use scheduler::event::MessageKind;
-use scheduler::{JobId, JobSpec, SiteId, Span, Time};
+use scheduler::{SiteId, Span};
 use serde::{Deserialize, Serialize};
 
-pub use crate::membership::Report;
+pub(crate) mod jobs;
+pub(crate) mod processors;
+
+pub use self::jobs::{Report, Transfer, Void};
+pub use self::processors::Release;
 pub use crate::pool::board::{Board, Epoch, Listing, OfferId};
 
 /// One message between two peers. The driver says who sent it.
@@ -225,15 +229,6 @@ pub struct Offer {
     pub releases: Vec<Release>,
 }
 
-/// Processors that are estimated to become free.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Release {
-    /// Estimated end.
-    pub at: Time,
-    /// How many.
-    pub processors: u32,
-}
-
 /// What a victim says about its queue to one thief.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct QueueState {
@@ -254,34 +249,6 @@ pub enum Rest {
     Need(u32),
     /// More was left than one grant may hold: ask again.
     More,
-}
-
-/// A job on its way to another owner.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Transfer {
-    /// Counts the transfers from the sender to the receiver, from 1, never reused.
-    pub number: u64,
-    /// The job.
-    pub job: JobSpec,
-    /// How often it was declined so far.
-    pub bounces: u32,
-    /// How often it will have changed sites when it is accepted.
-    pub hops: u32,
-    /// Counts take-overs of the job after a site died.
-    pub epoch: u32,
-    /// How often it was granted or came back, this time included.
-    pub moves: u32,
-    /// Who is responsible for it if the receiver dies; none if that is the receiver.
-    pub guardian: Option<SiteId>,
-}
-
-/// A job was taken over: its epochs below this one mean nothing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Void {
-    /// The job.
-    pub job: JobId,
-    /// Its epoch now.
-    pub epoch: u32,
 }
 
 impl PartialOrd for Transfer {

@@ -8,37 +8,16 @@
 
 use std::collections::BTreeSet;
 
-use scheduler::{Grid, JobSpec, SiteId, Span, Time};
+use scheduler::{SiteId, Span, Time};
 
+use crate::bounds::{COUNT_MAX, EPOCH_MAX, MICROS_MAX, are_counts, is_release, is_site_of, is_time};
 use crate::core::Core;
 use crate::engine::Engine;
-use crate::family::Family;
+use crate::engine::Family;
 use crate::handover::{Arrival, Custody};
 use crate::membership::Report;
 use crate::membership::may_live;
-use crate::message::{Message, Offer, Release, Transfer};
-
-/// Versions, sequences and transfer numbers are at most this: no site counts so far, and two more fit the type.
-pub(crate) const COUNT_MAX: u64 = 1 << 62;
-/// Take-overs of one job are at most so many.
-pub const EPOCH_MAX: u32 = 1 << 30;
-/// Times are at most so far from the origin of the trace, and spans at most so long, in microseconds: some 285 years,
-/// so that hundreds of them add up.
-pub const MICROS_MAX: i64 = 1 << 53;
-
-/// Whether a job can be one of this grid: a site is wide enough, its times are within [`MICROS_MAX`], and it entered at
-/// a site. A driver must not submit others.
-pub fn is_job_of(grid: &Grid, job: &JobSpec) -> bool {
-    is_site_of(grid, job.origin)
-        && (1..=grid.widest()).contains(&job.processors)
-        && is_time(job.submit)
-        && (0..=MICROS_MAX).contains(&job.requested.as_micros())
-}
-
-/// Whether the grid has such a site.
-pub fn is_site_of(grid: &Grid, site: SiteId) -> bool {
-    site.0 != 0 && site.index() < grid.len()
-}
+use crate::message::{Message, Offer, Transfer};
 
 impl<F: Family> Engine<F> {
     /// Whether a correct peer, of that rank, can have said this.
@@ -68,11 +47,6 @@ impl<F: Family> Engine<F> {
             message => F::is_lawful(core, other, message),
         }
     }
-}
-
-/// Whether all of these are numbers that a site can have counted to.
-pub(crate) fn are_counts(numbers: &[u64]) -> bool {
-    numbers.iter().all(|&number| number <= COUNT_MAX)
 }
 
 impl Core {
@@ -135,27 +109,17 @@ impl Core {
     }
 }
 
-/// Whether a time is within the bounds of a trace.
-pub fn is_time(time: Time) -> bool {
-    (-MICROS_MAX..=MICROS_MAX).contains(&time.as_micros())
-}
-
-pub(crate) fn is_release(release: &Release) -> bool {
-    // A job's estimated end adds its request to its start.
-    (-MICROS_MAX..=2 * MICROS_MAX).contains(&release.at.as_micros())
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
 
     use scheduler::event::MessageKind;
-    use scheduler::{EventKind, Grid, JobId, LocalScheduler, Pass};
+    use scheduler::{EventKind, Grid, JobId, JobSpec, LocalScheduler, Pass};
 
     use super::*;
     use crate::config::{Options, PeerConfig};
     use crate::journal::Durable;
-    use crate::message::{Board, Digest, Epoch};
+    use crate::message::{Board, Digest, Epoch, Release};
     use crate::message::{QueueState, Rest};
     use crate::peer::{Input, Output, Peer};
 

@@ -10,7 +10,7 @@ use crate::canary::Canary;
 use crate::config::Interrupted;
 use crate::core::Core;
 use crate::engine::Engine;
-use crate::family::Family;
+use crate::engine::Family;
 use crate::handover::Answer;
 use crate::journal::{Durable, Fact, Kept, Place};
 use crate::timers::Timer;

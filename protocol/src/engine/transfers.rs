@@ -7,7 +7,7 @@ use scheduler::{EventKind, Time};
 
 use crate::canary::Canary;
 use crate::engine::Engine;
-use crate::family::Family;
+use crate::engine::Family;
 use crate::handover::{Answer, Arrival, Custody};
 use crate::journal::Place;
 use crate::message::{Message, Transfer};

@@ -3,20 +3,25 @@
 //! What is particular to a strategy its [`Family`] does; see [`crate::peer`] for the discipline of one instant. Transfers
 //! are in `transfers.rs`, who is there in `membership`, beginning again in `restore.rs`.
 
+mod family;
+mod lawful;
+mod restore;
+mod transfers;
+
 use std::fmt::Debug;
 
 use scheduler::event::MessageKind;
 use scheduler::waiting::WaitingList;
 use scheduler::{EventKind, JobId, JobSpec, SiteId, Time};
 
+pub(crate) use self::family::Family;
 use crate::canary::Canary;
 use crate::config::PeerConfig;
 use crate::core::Core;
-use crate::family::Family;
 use crate::handover::Custody;
 use crate::journal::{Durable, Fact, Place};
 use crate::message::Message;
-use crate::peer::Input;
+use crate::ports::Input;
 use crate::timers::Timer;
 
 /// The state machine of one site under a family of strategies.
@@ -41,6 +46,8 @@ pub(crate) trait Site: Debug + Send + Sync {
     fn pooled(&self) -> Vec<JobId>;
     fn is_quiet(&self) -> bool;
     fn has_left(&self) -> bool;
+    fn may_queue(&self, job: &JobSpec) -> bool;
+    fn may_grant(&self, rank: usize) -> bool;
     fn check_invariants(&self);
     fn boxed(&self) -> Box<dyn Site>;
 }
@@ -112,6 +119,14 @@ impl<F: Family> Site for Engine<F> {
 
     fn has_left(&self) -> bool {
         Engine::has_left(self)
+    }
+
+    fn may_queue(&self, job: &JobSpec) -> bool {
+        F::may_queue(&self.core, job)
+    }
+
+    fn may_grant(&self, rank: usize) -> bool {
+        F::may_grant(&self.core, rank)
     }
 
     fn check_invariants(&self) {

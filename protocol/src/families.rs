@@ -1,0 +1,22 @@
+//! Which family a strategy is of: the one place that names them all.
+
+use scheduler::Strategy;
+
+use crate::balance::Balancer;
+use crate::config::PeerConfig;
+use crate::engine::{Engine, Site};
+use crate::local::Local;
+use crate::pool::Exchange;
+use crate::steal::Stealing;
+
+/// A site at rest in this life, under the family of its strategy. What it numbers begins after `first`.
+pub(crate) fn begin(config: PeerConfig, life: u32, first: u64) -> Box<dyn Site> {
+    match config.strategy {
+        Strategy::Local => Box::new(Engine::<Local>::at_rest(config, life, first)),
+        Strategy::Steal(_) | Strategy::StealGreedy(_) | Strategy::CommonPool => {
+            Box::new(Engine::<Stealing>::at_rest(config, life, first))
+        }
+        Strategy::Pool(_) => Box::new(Engine::<Exchange>::at_rest(config, life, first)),
+        Strategy::Balance(_) => Box::new(Engine::<Balancer>::at_rest(config, life, first)),
+    }
+}

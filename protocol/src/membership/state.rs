@@ -1,0 +1,130 @@
+//! What a site knows of others, and of jobs that it answers for.
+
+use std::collections::BTreeMap;
+
+use scheduler::{Grid, JobId, JobSpec, Span, Time};
+
+use crate::config::PeerConfig;
+use crate::journal::{Durable, Ward};
+use crate::message::{Report, Void};
+
+/// What a site knows of the presence of others.
+#[derive(Clone, Debug)]
+pub(crate) struct Membership {
+    pub(super) heartbeat: Span,
+    pub(super) patience: Span,
+    pub(super) lease: Option<Span>,
+    /// By rank; the own entry is not used.
+    pub(super) sites: Vec<Other>,
+    /// When this site was told anything last; none before its first instant.
+    pub(super) awake: Option<Time>,
+    pub(super) leaving: bool,
+    /// Of jobs that this site is responsible for and gave away.
+    pub(super) wards: BTreeMap<JobId, Ward>,
+    /// What those who are responsible must still learn.
+    pub(super) reports: BTreeMap<JobId, Report>,
+    /// Epochs below these are void.
+    pub(super) voids: BTreeMap<JobId, u32>,
+    /// What this site took over, in that order.
+    pub(super) taken_over: Vec<Void>,
+    /// Ranks of sites that may have taken over jobs that wait here and have not told all since this site woke up, and
+    /// since when they told nothing new.
+    pub(super) asked: BTreeMap<usize, Time>,
+    /// Jobs that wait here because nobody who is there is wide enough.
+    pub(super) stranded: Vec<JobSpec>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Other {
+    pub(super) presence: Presence,
+    /// When it was heard of last.
+    pub(super) heard: Time,
+    /// How many of the jobs that this site took over it knows of.
+    pub(super) knows: u64,
+    /// How many of the jobs that it took over this site knows of.
+    pub(super) known: u64,
+    /// How many journals it has lost.
+    pub(super) journal: u32,
+}
+
+/// Whether a site is there, as another believes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Presence {
+    /// It was heard of lately.
+    Here,
+    /// It was silent for a while.
+    Suspected,
+    /// It gives its jobs away and takes none.
+    Leaving,
+    /// It was silent for so long that its jobs are taken over.
+    Gone,
+}
+
+impl Membership {
+    pub(crate) fn of(config: &PeerConfig) -> Option<Box<Membership>> {
+        let options = &config.options;
+        let heartbeat = options.heartbeat?;
+        assert!(heartbeat > Span::ZERO, "heartbeats take time");
+        let at = Time::from_micros(i64::MIN);
+        let other = Other { presence: Presence::Here, heard: at, knows: 0, known: 0, journal: 0 };
+        Some(Box::new(Membership {
+            heartbeat,
+            patience: options.suspect_after.max(heartbeat),
+            lease: options.lease.map(|lease| lease.max(options.suspect_after)),
+            sites: vec![other; config.grid.len()],
+            awake: None,
+            leaving: false,
+            wards: BTreeMap::new(),
+            reports: BTreeMap::new(),
+            voids: BTreeMap::new(),
+            taken_over: Vec::new(),
+            asked: BTreeMap::new(),
+            stranded: Vec::new(),
+        }))
+    }
+
+    /// Jobs that wait and are in no queue.
+    pub(crate) fn stranded_count(&self) -> usize {
+        self.stranded.len()
+    }
+
+    /// What must still be told, but to sites that are gone.
+    pub(crate) fn reports_due(&self, grid: &Grid) -> usize {
+        let is_there = |report: &&Report| self.sites[grid.rank(report.guardian)].presence != Presence::Gone;
+        self.reports.values().filter(is_there).count()
+    }
+
+    /// What a peer must know of membership and its journal must say, too.
+    pub(crate) fn agrees_with(&self, durable: &Durable) -> Result<(), String> {
+        let differs = |what: &str| Err(format!("{what} differ from those written down"));
+        if self.wards != durable.wards {
+            return differs("jobs that it is responsible for");
+        }
+        if self.reports != durable.reports {
+            return differs("reports to others");
+        }
+        if self.voids != durable.voids {
+            return differs("newest epochs");
+        }
+        if self.taken_over != durable.taken_over {
+            return differs("jobs that it took over");
+        }
+        Ok(())
+    }
+
+    /// No copy of a job waits that is known to have been taken over since.
+    pub(crate) fn keeps_no_void_copy(&self, durable: &Durable) -> Result<(), String> {
+        let void = durable.jobs.values().find(|kept| {
+            let newest = self.voids.get(&kept.job.id).copied().unwrap_or(0);
+            kept.started.is_none() && kept.custody.epoch < newest
+        });
+        void.map_or(Ok(()), |kept| Err(format!("a void copy of job {} waits", kept.job.id)))
+    }
+
+    pub(crate) fn restore(&mut self, durable: &Durable) {
+        self.wards.clone_from(&durable.wards);
+        self.reports.clone_from(&durable.reports);
+        self.voids.clone_from(&durable.voids);
+        self.taken_over.clone_from(&durable.taken_over);
+    }
+}
