@@ -52,6 +52,29 @@ pub(crate) struct Running {
     pub(crate) estimated_end: Time,
 }
 
+/// Numbers of transfers, by what was answered to them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Answers {
+    pub(crate) accepted: Vec<u64>,
+    pub(crate) declined: Vec<u64>,
+}
+
+impl Answers {
+    pub(crate) fn push(&mut self, number: u64, answer: Answer) {
+        match answer {
+            Answer::Accepted => self.accepted.push(number),
+            Answer::Declined => self.declined.push(number),
+        }
+    }
+
+    /// The answer to one transfer.
+    pub(crate) fn of(number: u64, answer: Answer) -> Answers {
+        let mut answers = Answers::default();
+        answers.push(number, answer);
+        answers
+    }
+}
+
 /// Why a job is granted, as the event log tells it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reason {
@@ -236,14 +259,7 @@ impl Core {
     }
 
     /// Answers transfers; says nothing if there are none.
-    pub(crate) fn reply(&mut self, to: usize, answers: impl IntoIterator<Item = (u64, Answer)>) {
-        let (mut accepted, mut declined) = (Vec::new(), Vec::new());
-        for (number, answer) in answers {
-            match answer {
-                Answer::Accepted => accepted.push(number),
-                Answer::Declined => declined.push(number),
-            }
-        }
+    pub(crate) fn reply(&mut self, to: usize, Answers { accepted, declined }: Answers) {
         if !accepted.is_empty() || !declined.is_empty() {
             self.send(to, Message::Reply { accepted, declined });
         }

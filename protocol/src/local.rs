@@ -16,6 +16,7 @@ use crate::message::{Message, Transfer};
 #[derive(Clone, Debug)]
 pub(crate) struct Local {
     queue: LocalQueue,
+    /// Jobs that wait here, where sites may leave or be gone: then somebody asks for them one by one.
     waiting: BTreeMap<JobId, JobSpec>,
     /// Jobs that the queue still has and this site no longer.
     withdrawn: BTreeSet<JobId>,
@@ -33,11 +34,14 @@ impl Family for Local {
 
     fn enqueue(engine: &mut Engine<Local>, now: Time, job: JobSpec) {
         let local = &mut engine.family;
-        local.waiting.insert(job.id, job);
-        // One that went elsewhere and came back is still there.
-        if !local.withdrawn.remove(&job.id) {
-            local.queue.submit(now, job);
+        if engine.core.membership.is_some() {
+            local.waiting.insert(job.id, job);
+            if local.withdrawn.remove(&job.id) {
+                // It went elsewhere and came back: it is still there.
+                return;
+            }
         }
+        local.queue.submit(now, job);
     }
 
     fn turn(engine: &mut Engine<Local>, now: Time) {
@@ -66,7 +70,7 @@ impl Family for Local {
     }
 
     fn waiting(&self) -> usize {
-        self.waiting.len()
+        self.queue.waiting() - self.withdrawn.len()
     }
 
     fn take(engine: &mut Engine<Local>, job: &JobSpec) -> Option<JobSpec> {

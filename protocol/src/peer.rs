@@ -24,7 +24,7 @@ use scheduler::{JobId, JobSpec, SiteId, Submit, Time};
 use crate::canary::Canary;
 use crate::config::PeerConfig;
 use crate::core::Core;
-use crate::engine::Site;
+use crate::engine::{Site, Wishes};
 use crate::families::begin;
 use crate::handover::Ledger;
 use crate::journal::Durable;
@@ -36,11 +36,13 @@ pub use crate::ports::{Input, Output};
 #[derive(Debug)]
 pub struct Peer {
     site: Box<dyn Site>,
+    /// What the site wants; here, because a driver asks for it more often than for anything.
+    wishes: Wishes,
 }
 
 impl Clone for Peer {
     fn clone(&self) -> Peer {
-        Peer { site: self.site.boxed() }
+        Peer { site: self.site.boxed(), wishes: self.wishes.clone() }
     }
 }
 
@@ -50,7 +52,15 @@ static NONE: LazyLock<WaitingList> = LazyLock::new(WaitingList::new);
 impl Peer {
     /// A peer with an empty queue that believes every other queue empty. Its journal is empty, too.
     pub fn new(config: PeerConfig) -> Peer {
-        Peer { site: begin(config, 0, first_number(0)) }
+        Peer::at_rest(config, 0, first_number(0))
+    }
+
+    fn at_rest(config: PeerConfig, life: u32, first: u64) -> Peer {
+        Peer { site: begin(config, life, first), wishes: Wishes::default() }
+    }
+
+    fn collect(&mut self) {
+        self.site.hand_out(&mut self.wishes);
     }
 
     /// A peer that goes on where its journal ends; a new one if the journal is empty. Drain [`Peer::poll_output`],
@@ -62,8 +72,9 @@ impl Peer {
     /// If the journal is of another grid or site.
     pub fn restore(config: PeerConfig, durable: &Durable, now: Time) -> Peer {
         let life = durable.next_life();
-        let mut peer = Peer { site: begin(config, life, first_number(life)) };
+        let mut peer = Peer::at_rest(config, life, first_number(life));
         peer.site.go_on(durable, now);
+        peer.collect();
         peer
     }
 
@@ -72,9 +83,10 @@ impl Peer {
     pub fn restore_with(config: PeerConfig, durable: &Durable, now: Time, canary: Option<Canary>) -> Peer {
         let life = durable.next_life();
         let first = if canary == Some(Canary::NumbersBeginAgain) { 0 } else { first_number(life) };
-        let mut peer = Peer { site: begin(config, life, first) };
+        let mut peer = Peer::at_rest(config, life, first);
         peer.site.core_mut().canary = canary;
         peer.site.go_on(durable, now);
+        peer.collect();
         peer
     }
 
@@ -94,8 +106,9 @@ impl Peer {
             "nobody would take over what is lost"
         );
         let life = journal * LIVES_PER_JOURNAL;
-        let mut peer = Peer { site: begin(config, life, first_number(life)) };
+        let mut peer = Peer::at_rest(config, life, first_number(life));
         peer.site.begin_with_nothing(now);
+        peer.collect();
         peer
     }
 
@@ -108,22 +121,22 @@ impl Peer {
     /// Tells the peer one thing. Drain [`Peer::poll_output`] before the next. Within a life `now` never goes back; it may
     /// jump ahead, and another life may begin at any time.
     pub fn handle(&mut self, now: Time, input: Input) {
-        self.site.handle(now, input);
+        self.site.handle(now, input, &mut self.wishes);
     }
 
     /// The next thing the peer wants done, in order.
     pub fn poll_output(&mut self) -> Option<Output> {
-        self.site.core_mut().outputs.pop_front()
+        self.wishes.outputs.pop_front()
     }
 
     /// When the peer wants an [`Input::Timeout`] (and a turn) even if nothing else happens.
     pub fn poll_timeout(&self) -> Option<Time> {
-        self.site.poll_timeout()
+        self.wishes.timeout
     }
 
     /// Whether the peer wants an [`Input::Settle`] once nothing is under way at this instant.
     pub fn wants_settle(&self) -> bool {
-        self.site.wants_settle()
+        self.wishes.settle
     }
 
     pub(crate) fn core(&self) -> &Core {
@@ -213,6 +226,7 @@ impl Peer {
 
     /// Walks the whole state and panics if it contradicts itself.
     pub fn check_invariants(&self) {
+        assert!(self.wishes.outputs.is_empty(), "drivers drain outputs after every input");
         self.site.check_invariants();
     }
 }

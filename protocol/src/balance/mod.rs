@@ -29,7 +29,6 @@ use crate::config::{Discovery, PeerConfig};
 use crate::core::Core;
 use crate::engine::Engine;
 use crate::engine::Family;
-use crate::handover::Answer;
 use crate::margin::Worth;
 use crate::message::{Digest, Message, Transfer};
 use crate::timers::Timer;
@@ -277,10 +276,11 @@ impl Family for Balancer {
         engine: &mut Engine<Balancer>,
         now: Time,
         rank: usize,
-        answers: &[(u64, Answer)],
+        accepted: &[u64],
+        declined: &[u64],
         _was_full: bool,
     ) {
-        engine.has_replied(now, rank, answers);
+        engine.has_replied(now, rank, accepted, declined);
     }
 
     fn voided(engine: &mut Engine<Balancer>, rank: usize, transfer: &Transfer) {

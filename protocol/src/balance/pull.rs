@@ -6,7 +6,7 @@ use scheduler::{Amount, EventKind, JobSpec, Time};
 
 use super::{Balancer, Search};
 use crate::codec::TRANSFERS_MAX;
-use crate::core::Reason;
+use crate::core::{Answers, Reason};
 use crate::engine::Engine;
 use crate::handover::{Answer, Arrival};
 use crate::journal::Place;
@@ -278,7 +278,7 @@ impl Engine<Balancer> {
             self.turn(now);
         }
         let site = self.core.site_at(from);
-        let mut replies = Vec::new();
+        let mut replies = Answers::default();
         let room = self.room_for_pushed(transfers);
         for transfer in transfers {
             let answer = match self.core.ledger.arrival(site, transfer.number) {
@@ -289,7 +289,7 @@ impl Engine<Balancer> {
                 Arrival::Answered(answer) => answer,
                 Arrival::New => self.take_given(now, from, transfer, room),
             };
-            replies.push((transfer.number, answer));
+            replies.push(transfer.number, answer);
         }
         self.core.reply(from, replies);
         if let Some(seq) = answers

@@ -126,7 +126,7 @@ impl Engine<Balancer> {
 
     /// Answers to transfers came. Who had too many of them open may be told of work again; when all of a push are
     /// answered, the search goes on or begins afresh.
-    pub(super) fn has_replied(&mut self, now: Time, from: usize, answers: &[(u64, Answer)]) {
+    pub(super) fn has_replied(&mut self, now: Time, from: usize, accepted: &[u64], declined: &[u64]) {
         let balancer = &mut self.family;
         if balancer.pulls() {
             return self.tell_watchers(now);
@@ -135,8 +135,11 @@ impl Engine<Balancer> {
             // A limit may have kept jobs here.
             return self.turn(now);
         };
-        for (number, answer) in answers {
-            pushed.accepted |= pushed.open.remove(number) && *answer == Answer::Accepted;
+        for number in accepted {
+            pushed.accepted |= pushed.open.remove(number);
+        }
+        for number in declined {
+            pushed.open.remove(number);
         }
         if !pushed.open.is_empty() {
             return;

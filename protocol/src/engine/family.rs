@@ -12,7 +12,6 @@ use scheduler::{JobId, JobSpec, Time};
 use super::Engine;
 use crate::config::PeerConfig;
 use crate::core::Core;
-use crate::handover::Answer;
 use crate::journal::Place;
 use crate::message::{Message, Transfer};
 use crate::timers::Timer;
@@ -127,12 +126,13 @@ pub(crate) trait Family: Clone + Debug + Send + Sync + Sized + 'static {
         engine.enqueue(now, transfer.job);
     }
 
-    /// A site has answered transfers, with `was_full` after it had owed as many answers as it may.
+    /// A site has answered transfers of these numbers, with `was_full` after it had owed as many answers as it may.
     fn replied(
         _engine: &mut Engine<Self>,
         _now: Time,
         _rank: usize,
-        _answers: &[(u64, Answer)],
+        _accepted: &[u64],
+        _declined: &[u64],
         _was_full: bool,
     ) {
     }

@@ -8,6 +8,7 @@ mod lawful;
 mod restore;
 mod transfers;
 
+use std::collections::VecDeque;
 use std::fmt::Debug;
 
 use scheduler::event::MessageKind;
@@ -21,7 +22,7 @@ use crate::core::Core;
 use crate::handover::Custody;
 use crate::journal::{Durable, Fact, Place};
 use crate::message::Message;
-use crate::ports::Input;
+use crate::ports::{Input, Output};
 use crate::timers::Timer;
 
 /// The state machine of one site under a family of strategies.
@@ -31,15 +32,26 @@ pub(crate) struct Engine<F> {
     pub(crate) family: F,
 }
 
+/// What a site wants of its driver.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Wishes {
+    pub(crate) outputs: VecDeque<Output>,
+    /// When it wants a timeout.
+    pub(crate) timeout: Option<Time>,
+    /// Whether it decides something once nothing is under way.
+    pub(crate) settle: bool,
+}
+
 /// An engine of any family, as [`crate::Peer`] drives and shows it.
 pub(crate) trait Site: Debug + Send + Sync {
     fn core(&self) -> &Core;
+    #[cfg(feature = "canary")]
     fn core_mut(&mut self) -> &mut Core;
-    fn handle(&mut self, now: Time, input: Input);
+    fn handle(&mut self, now: Time, input: Input, wishes: &mut Wishes);
+    /// Appends what the site wants done, and says what else it wants.
+    fn hand_out(&mut self, wishes: &mut Wishes);
     fn go_on(&mut self, durable: &Durable, now: Time);
     fn begin_with_nothing(&mut self, now: Time);
-    fn poll_timeout(&self) -> Option<Time>;
-    fn wants_settle(&self) -> bool;
     fn waiting(&self) -> usize;
     fn own(&self) -> Option<&WaitingList>;
     fn held(&self) -> Vec<&JobSpec>;
@@ -57,11 +69,12 @@ impl<F: Family> Site for Engine<F> {
         &self.core
     }
 
+    #[cfg(feature = "canary")]
     fn core_mut(&mut self) -> &mut Core {
         &mut self.core
     }
 
-    fn handle(&mut self, now: Time, input: Input) {
+    fn handle(&mut self, now: Time, input: Input, wishes: &mut Wishes) {
         self.wake(now);
         match input {
             Input::Submitted(job) => self.on_submitted(now, job),
@@ -74,6 +87,20 @@ impl<F: Family> Site for Engine<F> {
             Input::Adopt { job, epoch } => self.on_adopt(now, job, epoch),
         }
         F::after(self, now);
+        self.hand_out(wishes);
+    }
+
+    fn hand_out(&mut self, wishes: &mut Wishes) {
+        if wishes.outputs.is_empty() {
+            std::mem::swap(&mut wishes.outputs, &mut self.core.outputs);
+        } else {
+            wishes.outputs.append(&mut self.core.outputs);
+        }
+        // A site that leaves starts nothing, and one that must hear of others first has nothing to do until then.
+        let may_start = !self.core.is_leaving() && !self.core.must_ask_first();
+        let planned = if may_start { self.family.wake_at() } else { None };
+        wishes.timeout = [self.core.timers.next(), planned].into_iter().flatten().min();
+        wishes.settle = self.family.wants_settle();
     }
 
     fn go_on(&mut self, durable: &Durable, now: Time) {
@@ -82,17 +109,6 @@ impl<F: Family> Site for Engine<F> {
 
     fn begin_with_nothing(&mut self, now: Time) {
         Engine::begin_with_nothing(self, now);
-    }
-
-    fn poll_timeout(&self) -> Option<Time> {
-        // A site that leaves starts nothing, and one that must hear of others first has nothing to do until then.
-        let may_start = !self.core.is_leaving() && !self.core.must_ask_first();
-        let planned = if may_start { self.family.wake_at() } else { None };
-        [self.core.timers.next(), planned].into_iter().flatten().min()
-    }
-
-    fn wants_settle(&self) -> bool {
-        self.family.wants_settle()
     }
 
     fn waiting(&self) -> usize {
@@ -143,7 +159,6 @@ impl<F: Family> Site for Engine<F> {
             assert!(!core.running.contains_key(&job.id), "job {} waits and runs", job.id);
         }
         F::check(self);
-        assert!(core.outputs.is_empty(), "drivers drain outputs after every input");
     }
 
     fn boxed(&self) -> Box<dyn Site> {

@@ -6,6 +6,7 @@ use scheduler::event::MessageKind;
 use scheduler::{EventKind, Time};
 
 use crate::canary::Canary;
+use crate::core::Answers;
 use crate::engine::Engine;
 use crate::engine::Family;
 use crate::handover::{Answer, Arrival, Custody};
@@ -17,7 +18,7 @@ impl<F: Family> Engine<F> {
     /// Jobs come that this site must take.
     pub(crate) fn on_route(&mut self, now: Time, from: usize, transfers: &[Transfer]) {
         let site = self.core.site_at(from);
-        let mut answers = Vec::new();
+        let mut answers = Answers::default();
         for transfer in transfers {
             match self.core.ledger.arrival(site, transfer.number) {
                 Arrival::Settled | Arrival::Answered(Answer::Declined) => {
@@ -27,7 +28,7 @@ impl<F: Family> Engine<F> {
                 Arrival::Answered(Answer::Accepted) => {}
                 Arrival::New => self.take_routed(now, from, transfer),
             }
-            answers.push((transfer.number, Answer::Accepted));
+            answers.push(transfer.number, Answer::Accepted);
         }
         self.core.reply(from, answers);
     }
@@ -71,7 +72,7 @@ impl<F: Family> Engine<F> {
                 Answer::Declined
             }
         };
-        core.reply(from, [(number, answer)]);
+        core.reply(from, Answers::of(number, answer));
     }
 
     /// This site owns a job that came by a transfer.
@@ -146,10 +147,7 @@ impl<F: Family> Engine<F> {
                 }
             }
         }
-        let answer = |numbers: &[u64], answer| numbers.iter().map(move |&number| (number, answer)).collect();
-        let mut answers: Vec<(u64, Answer)> = answer(accepted, Answer::Accepted);
-        answers.extend::<Vec<_>>(answer(declined, Answer::Declined));
-        F::replied(self, now, rank, &answers, was_full);
+        F::replied(self, now, rank, accepted, declined, was_full);
     }
 
     fn take_back(&mut self, now: Time, rank: usize, transfer: &Transfer) {

@@ -7,6 +7,7 @@ use scheduler::exchange::WaitingJob;
 
 use super::Exchange;
 use super::board::OfferId;
+use crate::core::Answers;
 use crate::engine::Engine;
 use crate::handover::{Answer, Arrival};
 use crate::journal::Place;
@@ -34,7 +35,7 @@ impl Engine<Exchange> {
             Arrival::Answered(answer) => answer,
             Arrival::New => self.take_or_decline(now, other, &transfer, version, claim),
         };
-        self.core.reply(other, [(transfer.number, answer)]);
+        self.core.reply(other, Answers::of(transfer.number, answer));
     }
 
     fn take_or_decline(

@@ -20,7 +20,6 @@ use crate::config::PeerConfig;
 use crate::core::Core;
 use crate::engine::Engine;
 use crate::engine::Family;
-use crate::handover::Answer;
 use crate::journal::Place;
 use crate::margin::Worth;
 use crate::message::{Message, Offer, Release, Transfer};
@@ -185,7 +184,8 @@ impl Family for Stealing {
         engine: &mut Engine<Stealing>,
         now: Time,
         rank: usize,
-        _answers: &[(u64, Answer)],
+        _accepted: &[u64],
+        _declined: &[u64],
         was_full: bool,
     ) {
         let has_room = was_full && !engine.core.is_full(rank);

@@ -10,6 +10,7 @@ use super::Stealing;
 use super::lists::Lists;
 use crate::canary::Canary;
 use crate::config::{Discovery, Options};
+use crate::core::Answers;
 use crate::engine::Engine;
 use crate::handover::{Answer, Arrival};
 use crate::journal::Place;
@@ -278,7 +279,7 @@ impl Engine<Stealing> {
         answers: Option<u64>,
         state: QueueState,
     ) {
-        let mut replies = Vec::new();
+        let mut replies = Answers::default();
         for transfer in transfers {
             let answer = match self.core.ledger.arrival(self.core.site_at(victim), transfer.number) {
                 Arrival::Settled => {
@@ -296,7 +297,7 @@ impl Engine<Stealing> {
                 }
                 Arrival::New => self.consider(now, victim, transfer),
             };
-            replies.push((transfer.number, answer));
+            replies.push(transfer.number, answer);
         }
         self.core.reply(victim, replies);
         self.hear(now, victim, state);
