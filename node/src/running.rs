@@ -68,7 +68,21 @@ fn began(id: u32) -> io::Result<Option<String>> {
         Err(error) if is_of_none(&error) => String::new(),
         life => life?,
     };
-    Ok(began_by(&stat, life.trim()))
+    Ok(if is_over(id, &stat)? { None } else { began_by(&stat, life.trim()) })
+}
+
+/// Whether a process has ended by field 3 (state) of proc(5). That is the state of its first thread, which may have ended
+/// before the others: one that is writing goes on until that is done.
+#[cfg(target_os = "linux")]
+fn is_over(id: u32, stat: &str) -> io::Result<bool> {
+    let state = stat.rsplit_once(") ").and_then(|(_, fields)| fields.split(' ').next());
+    Ok(match state {
+        Some("Z") => match fs::read_dir(format!("/proc/{id}/task")) {
+            Err(error) if is_of_none(&error) => true,
+            tasks => tasks?.count() <= 1,
+        },
+        state => state == Some("X"),
+    })
 }
 
 /// Whether what was to be read is not there, or goes while it is read, as what is told of a process does with it.
@@ -78,14 +92,12 @@ fn is_of_none(error: &io::Error) -> bool {
         || error.raw_os_error() == Some(gone)
 }
 
-/// The same from fields 3 (state) and 22 of proc(5); the name before them may have spaces and parentheses.
+/// The same from field 22 of proc(5); the name before them may have spaces and parentheses.
 #[cfg(target_os = "linux")]
 fn began_by(stat: &str, life: &str) -> Option<String> {
     let (_, fields) = stat.rsplit_once(") ")?;
-    let mut fields = fields.split(' ');
-    let state = fields.next()?;
-    let ticks = fields.nth(18)?;
-    (!matches!(state, "Z" | "X")).then(|| format!("{life} {ticks}"))
+    let ticks = fields.split(' ').nth(19)?;
+    Some(format!("{life} {ticks}"))
 }
 
 /// When a process began, as ps(1) says it.
@@ -208,7 +220,40 @@ mod tests {
         let fields = (4..=24).map(|field| field.to_string()).collect::<Vec<_>>().join(" ");
         let stat = |state: &str| format!("7 (a) Z (b) {state} {fields}\n");
         assert_eq!(began_by(&stat("S"), "life").as_deref(), Some("life 22"));
-        assert_eq!(began_by(&stat("Z"), "life"), None);
+        for (state, over) in [("S", false), ("T", false), ("Z", true), ("X", true)] {
+            // Number 0 is no process: it has no threads.
+            assert_eq!(is_over(0, &stat(state)).unwrap(), over, "{state}");
+        }
         assert_eq!(began_by("7 (short) S", "life"), None);
+    }
+
+    /// Its first thread has ended, and another goes on.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_process_has_ended_when_its_last_thread_has() {
+        let script = "import ctypes, threading, time\n\
+                      threading.Thread(target=time.sleep, args=(600,)).start()\n\
+                      ctypes.CDLL(None).pthread_exit(None)";
+        let Ok(mut child) = std::process::Command::new("python3").args(["-c", script]).spawn() else {
+            eprintln!("SKIPPED: a process that ends thread by thread needs python3");
+            return;
+        };
+        let id = child.id();
+        let mark = ProcessMark { id, began: began(id).unwrap().unwrap() };
+        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
+        while !fs::read_to_string(format!("/proc/{id}/stat")).unwrap().contains(") Z ") {
+            assert!(std::time::Instant::now() < deadline, "its first thread does not end");
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+
+        let alive = mark.is_alive();
+        child.kill().unwrap();
+
+        assert!(alive, "a thread of it still runs");
+        while mark.is_alive() {
+            assert!(std::time::Instant::now() < deadline, "it does not end");
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        child.wait().unwrap();
     }
 }
