@@ -9,6 +9,7 @@ use std::fmt::{self, Write as _};
 use std::fs::{File, TryLockError};
 use std::io::{self, Read as _, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use node::running::Running;
@@ -47,6 +48,9 @@ const RESULTS: [&str; 15] = [
 ];
 /// Endings of what nodes left in `nodes/`. Their keys stay: identities can be kept from run to run.
 const NODE_FILES: [&str; 2] = ["json", "log"];
+/// How long a directory is waited for that another holds: a process that is begun has everything open that this one has
+/// until it is another program, also what was closed here meanwhile.
+const LOCK_PATIENCE: Duration = Duration::from_secs(1);
 /// What a data directory of a node is known by.
 const JOURNAL: &str = "journal.sqlite";
 
@@ -285,11 +289,17 @@ fn lock(dir: &Path) -> anyhow::Result<(File, bool)> {
     let new = !path.exists();
     let file = File::options().read(true).write(true).create(true).truncate(false).open(&path);
     let file = file.with_context(|| format!("failed to make {}", path.display()))?;
-    match file.try_lock() {
-        Ok(()) => Ok((file, new)),
-        Err(TryLockError::WouldBlock) => Err(NotFree::Coordinator(dir.to_path_buf()).into()),
-        Err(TryLockError::Error(error)) => {
-            Err(error).with_context(|| format!("failed to lock {}", path.display()))
+    let deadline = Instant::now() + LOCK_PATIENCE;
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok((file, new)),
+            Err(TryLockError::WouldBlock) if Instant::now() < deadline => {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            Err(TryLockError::WouldBlock) => return Err(NotFree::Coordinator(dir.to_path_buf()).into()),
+            Err(TryLockError::Error(error)) => {
+                return Err(error).with_context(|| format!("failed to lock {}", path.display()));
+            }
         }
     }
 }
@@ -558,6 +568,20 @@ mod tests {
         assert!(resume(folder.path(), &experiment, "").unwrap_err().is::<NotFree>());
         drop(claim);
         run(&experiment, Driver::Run, &[]).unwrap();
+    }
+
+    #[test]
+    fn a_directory_that_is_given_up_in_a_moment_is_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let experiment = of(folder.path(), SECOND);
+        // As a process that is about to be another program still holds it.
+        let held = begin(&experiment, Driver::Run, "").unwrap();
+        let (_, tried) = std::thread::scope(|scope| {
+            let trying = scope.spawn(|| run(&experiment, Driver::Run, &[]));
+            std::thread::sleep(Duration::from_millis(100));
+            (drop(held), trying.join().unwrap())
+        });
+        tried.unwrap();
     }
 
     #[test]
