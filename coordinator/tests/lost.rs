@@ -549,7 +549,9 @@ fn a_site_that_was_given_up_with_its_journal_stays_so_whether_that_is_put_back_o
         let dir = grid.data("site1");
         wait_until(&run, "a job ends at site1", || has_completed(&inspect::readable_events(&dir, 0)));
         let whole = grid.cut_off(&run, "site1");
-        wait_until(&run, "site1 is given up", || read(&grid.record()).contains("\"lost\": true"));
+        wait_until(&run, "site1 is given up", || {
+            std::fs::read_to_string(grid.record()).is_ok_and(|record| record.contains("\"lost\": true"))
+        });
         signal(run.id(), Signal::KILL);
         let (_, output) = run.wait();
         assert!(output.contains("it ends after"), "{output}");
