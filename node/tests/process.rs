@@ -172,9 +172,11 @@ fn a_node_dies_with_its_parent() {
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    let mut lines = BufReader::new(shell.stdout.take().unwrap()).lines();
-    let node: u32 = lines.next().unwrap().unwrap().parse().unwrap();
-    let _ready: ReadyLine = serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap();
+    let lines = BufReader::new(shell.stdout.take().unwrap()).lines();
+    // The node may be up before the shell says which it is.
+    let lines: Vec<String> = lines.take(2).map(Result::unwrap).collect();
+    let node: u32 = lines.iter().find_map(|line| line.parse().ok()).unwrap();
+    assert!(lines.iter().any(|line| serde_json::from_str::<ReadyLine>(line).is_ok()), "{lines:?}");
 
     shell.kill().unwrap();
     shell.wait().unwrap();
