@@ -382,6 +382,19 @@ mod crashes {
         children
     }
 
+    /// The two workers of a sweep. Rows may be there before the second has begun.
+    fn both_workers(id: u32) -> Vec<u32> {
+        let begun = Instant::now();
+        loop {
+            let workers = children(id);
+            if workers.len() == 2 {
+                return workers;
+            }
+            assert!(begun.elapsed() < PATIENCE, "{workers:?}");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
     /// A sweep of 40 runs, stopped in its first half by `stop`; its output, and the rows that it left.
     fn stopped(folder: &Path, stop: impl FnOnce(&Child)) -> (std::process::ExitStatus, String, usize) {
         let (path, out) = (sweep(folder, 20, 1000), folder.join("test.db"));
@@ -410,12 +423,11 @@ mod crashes {
         let mut workers = Vec::new();
 
         let (_, _, rows) = stopped(folder.path(), |child| {
-            workers = children(child.id());
+            workers = both_workers(child.id());
             signal(child.id(), Signal::KILL);
         });
 
         assert!((2..40).contains(&rows), "{rows}");
-        assert_eq!(workers.len(), 2);
         let begun = Instant::now();
         let lives = |id: &u32| {
             let state = std::fs::read_to_string(format!("/proc/{id}/cmdline"));
@@ -460,7 +472,7 @@ mod crashes {
         let folder = tempfile::tempdir().unwrap();
 
         let (status, text, rows) =
-            stopped(folder.path(), |child| signal(children(child.id())[0], Signal::KILL));
+            stopped(folder.path(), |child| signal(both_workers(child.id())[0], Signal::KILL));
 
         assert_eq!(rows, 40);
         assert_eq!(status.code(), Some(5), "{text}");
