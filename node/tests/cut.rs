@@ -26,8 +26,8 @@ const INSIDE: &str = "STEALGRID_TEST_INSIDE_NAMESPACE";
 /// Seconds of trace time in a second.
 const FACTOR: f64 = 100.0;
 const PROCESSORS: [u32; 3] = [4, 8, 8];
-/// More work than the sites can do while the network is cut twice, briefly.
-const JOBS: u64 = 250;
+/// More work than the sites can do while the network is cut twice, briefly: they come for 20 s.
+const JOBS: u64 = 400;
 /// 1.5 s of wall-clock time.
 const SUSPECT_AFTER: Span = Span::from_secs(150);
 /// How long a link may be silent: pings every second. Longer than the brief cuts.
@@ -92,10 +92,13 @@ fn cut_for_long() {
     let took = begun.elapsed();
     // Twice the time is ample for a machine that is busy otherwise.
     assert!(took < 2 * LINK_SILENCE, "noticed after {took:?}");
-    for status in run.fleet.statuses().unwrap() {
-        let expected = if status.site == cut_off { 2 } else { 1 };
-        assert!(status.limits_hit["link_silence"] >= expected, "{:?}", status.limits_hit);
-    }
+    // A connection that was not used goes some time after the link is shown as gone.
+    run.until("every site has counted the links that were silent", |run| {
+        run.fleet.statuses().unwrap().iter().all(|status| {
+            let expected = if status.site == cut_off { 2 } else { 1 };
+            status.limits_hit["link_silence"] >= expected
+        })
+    });
     network.set_wire(cut_off, "up");
     run.until_whole();
     run.finish();
@@ -211,13 +214,15 @@ impl Run {
     fn finish(mut self) {
         self.until("all jobs end", |run| run.fleet.is_finished(JOBS).unwrap());
         self.fleet.take_events(&mut |event| self.events.push(event)).unwrap();
-        for page in self.fleet.clients().map(|client| client.metrics().unwrap()) {
-            assert!(metric(&page, "stealgrid_membership_events_total{event=\"suspected\"") >= 1.0, "{page}");
-            assert!(metric(&page, "stealgrid_membership_events_total{event=\"heard\"") >= 1.0, "{page}");
-            assert!((metric(&page, "stealgrid_sites{presence=\"here\"") - 2.0).abs() < 0.1, "{page}");
-            let absence = metric(&page, "stealgrid_link_absence_seconds{");
-            assert!(absence >= SUSPECT_AFTER.as_secs_f64(), "{page}");
-        }
+        // Where the machine stands still a site that is there is suspected, and heard again at once.
+        self.until("every site says in its metrics who was away and is back", |run| {
+            run.fleet.clients().map(|client| client.metrics().unwrap()).all(|page| {
+                metric(&page, "stealgrid_membership_events_total{event=\"suspected\"") >= 1.0
+                    && metric(&page, "stealgrid_membership_events_total{event=\"heard\"") >= 1.0
+                    && (metric(&page, "stealgrid_sites{presence=\"here\"") - 2.0).abs() < 0.1
+                    && metric(&page, "stealgrid_link_absence_seconds{") >= SUSPECT_AFTER.as_secs_f64()
+            })
+        });
         let all: BTreeSet<JobId> = self.jobs.iter().map(|job| job.spec.id).collect();
         self.events.sort_by_key(|event| event.at);
         let mut busy: BTreeMap<SiteId, u32> = BTreeMap::new();
