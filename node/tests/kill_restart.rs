@@ -130,7 +130,9 @@ fn killed_at_random(rounds: u64, interrupted: Interrupted) -> (Vec<TimedJob>, Ve
         .collect();
     let mut fleet = Fleet::spawn_each(&order(folder.path()), &configs).unwrap();
     fleet.wait_ready(PATIENCE).unwrap();
-    let jobs = jobs(0..rounds * JOBS_PER_ROUND);
+    // Where nodes must be killed while they execute something, more than a slow machine can end before.
+    let times = if interrupted == Interrupted::Kill { 3 } else { 1 };
+    let jobs = jobs(0..times * rounds * JOBS_PER_ROUND);
     fleet.feed(&jobs, |job| job.spec.origin).unwrap();
     fleet.start(FACTOR, Time::ZERO, Duration::from_millis(200)).unwrap();
 
@@ -146,6 +148,9 @@ fn killed_at_random(rounds: u64, interrupted: Interrupted) -> (Vec<TimedJob>, Ve
             std::thread::sleep(Duration::from_millis(chance.below(500)));
             kill_process(process, Signal::CONT).unwrap();
         } else {
+            if interrupted == Interrupted::Kill {
+                until_busy(&mut fleet, victim, jobs.len() as u64);
+            }
             kill_process(process, Signal::KILL).unwrap();
             std::thread::sleep(Duration::from_millis(chance.below(300)));
             // The kernel may take a moment to end the process.
@@ -173,6 +178,15 @@ fn killed_at_random(rounds: u64, interrupted: Interrupted) -> (Vec<TimedJob>, Ve
     let mut events: Vec<Event> = events.into_values().flatten().collect();
     events.sort_by_key(|event| event.at);
     (jobs, events)
+}
+
+/// Waits until a node executes something, or nothing is left to execute.
+fn until_busy(fleet: &mut Fleet, node: usize, jobs: u64) {
+    let deadline = Instant::now() + PATIENCE;
+    while fleet.statuses().unwrap()[node].outstanding.running == 0 && !fleet.is_finished(jobs).unwrap() {
+        assert!(Instant::now() < deadline, "{:#?}", fleet.statuses().unwrap());
+        std::thread::sleep(Duration::from_millis(1));
+    }
 }
 
 fn within_capacity(events: &[Event]) {
