@@ -212,14 +212,15 @@ fn counters_of_a_node_that_was_restarted_equal_its_log() {
     assert_eq!([restarted(0), restarted(1)], [true, false], "{metrics:#}");
 }
 
-/// A server that answers queries as Prometheus does, from scrapes of all targets that a coordinator tells of: nothing
-/// at first, and then always from the scrape before the last.
-fn prometheus(coordinator: String) -> (String, mpsc::Receiver<String>) {
+/// A server that answers queries as Prometheus does, from scrapes of all targets that a coordinator tells of, whose address
+/// it is told: nothing at first, and then always from the scrape before the last.
+fn prometheus(coordinator: mpsc::Receiver<String>) -> (String, mpsc::Receiver<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
     let (sender, queries) = mpsc::channel();
     std::thread::spawn(move || {
         let mut scraped = "[]".to_string();
+        let Ok(coordinator) = coordinator.recv() else { return };
         for stream in listener.incoming() {
             let mut stream = stream.unwrap();
             let query = request(&mut stream);
@@ -281,9 +282,18 @@ fn scrape_all(coordinator: &str) -> io::Result<String> {
     Ok(serde_json::to_string(&samples).unwrap())
 }
 
-/// An address that nobody listens on at the moment.
-fn free_address() -> String {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string()
+/// Where a coordinator that was told to choose a port says that it serves.
+fn served_at(run: &Run) -> String {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    loop {
+        let output = run.output();
+        let said = output.split_once("note: watch at http://").and_then(|(_, rest)| rest.split_once('\n'));
+        if let Some((line, _)) = said {
+            return line.to_string();
+        }
+        assert!(Instant::now() < deadline, "{output}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
 }
 
 /// Where a site is, as Prometheus is told; nothing as long as the list has none.
@@ -296,7 +306,6 @@ fn target(coordinator: &str, site: &str) -> Option<String> {
 #[test]
 fn a_node_that_was_started_again_is_scraped_where_it_listens_now() {
     let folder = tempfile::tempdir().unwrap();
-    let coordinator = free_address();
     std::fs::write(folder.path().join("jobs.swf"), jobs()).unwrap();
     let file = folder.path().join("experiment.toml");
     std::fs::write(
@@ -306,19 +315,22 @@ fn a_node_that_was_started_again_is_scraped_where_it_listens_now() {
     )
     .unwrap();
     let mut command = Command::new(PROGRAM);
-    command.arg("run").arg(&file).args(["--serve", &coordinator]);
+    command.arg("run").arg(&file).args(["--serve", "127.0.0.1:0"]);
     let mut run = Run::of(command, folder.path());
+    let coordinator = served_at(&run);
     run.wait_for_logs(&["site1", "site2", "site3"], "start is ordered");
-    let before = target(&coordinator, "site1").unwrap();
     let nodes = run.nodes();
     let (victim, _) = nodes.iter().find(|(_, command)| command.contains("site1.json")).unwrap();
     signal(*victim, Signal::KILL);
 
     let deadline = Instant::now() + Duration::from_secs(60);
-    let answers =
-        |address: &String| try_get(address, "/metrics").is_ok_and(|page| page.contains("site=\"site1\""));
-    while !target(&coordinator, "site1").is_some_and(|now| now != before && answers(&now)) {
-        assert!(Instant::now() < deadline, "site1 is still said to be at {before}: {}", run.output());
+    // It may have the port that it had.
+    let began_again = |address: String| {
+        let page = try_get(&address, "/metrics").unwrap_or_default();
+        page.lines().any(|line| line == "stealgrid_restarts_total{site=\"site1\"} 1")
+    };
+    while !target(&coordinator, "site1").is_some_and(began_again) {
+        assert!(Instant::now() < deadline, "site1 is not said to be where it began again: {}", run.output());
         std::thread::sleep(Duration::from_millis(20));
     }
     let (status, output) = run.wait();
@@ -328,10 +340,12 @@ fn a_node_that_was_started_again_is_scraped_where_it_listens_now() {
 #[test]
 fn what_a_prometheus_server_scraped_after_the_end_is_compared() {
     let folder = tempfile::tempdir().unwrap();
-    let coordinator = free_address();
-    let (url, queries) = prometheus(coordinator.clone());
-    let args = ["--clock", "scaled:1000", "--ensemble", "0", "--serve", &coordinator, "--prometheus", &url];
-    let (status, output) = Run::start(folder.path(), &args).wait();
+    let (tell, told) = mpsc::channel();
+    let (url, queries) = prometheus(told);
+    let args = ["--clock", "scaled:1000", "--ensemble", "0", "--serve", "127.0.0.1:0", "--prometheus", &url];
+    let run = Run::start(folder.path(), &args);
+    tell.send(served_at(&run)).unwrap();
+    let (status, output) = run.wait();
     assert_eq!(status.code(), Some(0), "{output}");
     assert!(output.contains(&format!("series of 3 sites, from {url})")), "{output}");
     assert_equal(&metrics_of(folder.path()), 3);
@@ -341,7 +355,9 @@ fn what_a_prometheus_server_scraped_after_the_end_is_compared() {
 #[test]
 fn a_prometheus_server_that_does_not_answer_fails_a_complete_run_in_time() {
     let folder = tempfile::tempdir().unwrap();
-    let url = format!("http://{}", free_address());
+    // Nobody else gets the port as long as this is there, and on Linux another address refuses connections.
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://127.0.0.2:{}", taken.local_addr().unwrap().port());
     let args =
         ["--clock", "scaled:1000", "--ensemble", "0", "--prometheus", &url, "--prometheus-patience", "1"];
     let (status, output) = Run::start(folder.path(), &args).wait();
