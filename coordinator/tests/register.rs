@@ -277,7 +277,9 @@ fn a_crash_is_ordered_and_the_site_kept_away_until_its_time() {
     let coordinator = Coordinator::start(folder.path(), &experiment, 100, &[]);
     let _others = [coordinator.node("a", &["--data-dir", "a"]), coordinator.node("b", &["--data-dir", "b"])];
     // As a container that is begun again, at the same address, whenever it ends and does not say that it is done.
-    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    // Where the system has an address that no other test uses, nobody takes its port meanwhile.
+    let free = TcpListener::bind("127.0.0.7:0").or_else(|_| TcpListener::bind("127.0.0.1:0"));
+    let free = free.unwrap().local_addr().unwrap().to_string();
     let mut victim = coordinator.node("c", &["--data-dir", "c", "--http", &free]);
     assert!(!victim.wait().success(), "it was told to crash");
     let mut again = coordinator.node("c", &["--data-dir", "c", "--http", &free]);
