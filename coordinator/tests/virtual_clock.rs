@@ -88,9 +88,9 @@ fn a_comparison_by_figures_means_nothing_in_virtual_time() {
     assert!(String::from_utf8_lossy(&output.stderr).contains("leave out --ensemble"), "{output:?}");
 }
 
-/// The checks of this file would notice a node that drops a letter, or hands two over in the wrong order.
+/// The checks of this file would notice a node that drops a message, or hands two over in the wrong order.
 #[test]
-fn a_node_that_mishandles_one_letter_is_found_out() {
+fn a_node_that_mishandles_one_message_is_found_out() {
     for (mistake, event) in [("drop", "received"), ("swap", "received")] {
         let folder = tempfile::tempdir().unwrap();
         let mut command = Command::new(PROGRAM);

@@ -12,13 +12,13 @@ use node::control::api::{
 use node::doors::{Piece, changes, put, put_hello, put_request};
 use node::frame::Frame;
 use node::journal::About;
-use node::lockstep::{self, Letter, Note, Order, Reply, Terms, Wish, wire};
-use protocol::Fact;
+use node::lockstep::{self, Note, Order, Posted, Reply, Terms, wire};
 use protocol::codec::encode;
 use protocol::handover::{Answer, Custody, Record};
 use protocol::journal::Place;
 use protocol::membership::Ward;
 use protocol::message::{Transfer, Void};
+use protocol::{Fact, Input, Output};
 use scheduler::event::MessageKind;
 use scheduler::{Event, EventKind, JobId, JobSpec, SiteId, Span, Time, TimedJob};
 use serde::Serialize;
@@ -85,22 +85,25 @@ fn orders() -> Vec<(&'static str, Vec<u8>)> {
         all.iter().for_each(|one| wire::put(&mut bytes, one).expect("it is short"));
         bytes
     }
-    let facts = vec![
-        lockstep::Fact::Submitted(TIMED),
-        lockstep::Fact::Completed(JobId(7)),
-        lockstep::Fact::Letter { from: SiteId(2), number: 7 },
-        lockstep::Fact::Turn,
-        lockstep::Fact::Settle,
-        lockstep::Fact::Timeout,
+    let due = lockstep::Due { number: 7 };
+    let inputs = vec![
+        Input::Submitted(TIMED.spec),
+        Input::Completed(JobId(7)),
+        Input::Message { from: SiteId(2), message: due },
+        Input::Turn,
+        Input::Settle,
+        Input::Timeout,
     ];
     let lost = Note::Lost { at: Time::from_secs(3), to: SiteId(2), kind: MessageKind::Grant };
-    let notes = vec![lost, Note::Copies { from: SiteId(2), number: 8, copies: 2 }];
-    let tell = Order::Tell { now: Time::from_secs(5), notes, facts };
+    let run_time = Note::RunTime { job: JobId(7), run_time: TIMED.run_time };
+    let notes = vec![lost, Note::Copies { from: SiteId(2), number: 8, copies: 2 }, run_time];
+    let tell = Order::Tell { now: Time::from_secs(5), notes, inputs };
     let begin = Order::Begin(Terms { message_events: true, patience: Duration::from_secs(9) });
-    let letter = Letter { to: SiteId(1), number: 3, kind: MessageKind::Notice, wakes: true, payload: 9 };
+    let posted = Posted { number: 3, kind: MessageKind::Notice, wakes: true, payload: 9 };
     let event = EventKind::Completed { job: JobId(7), processors: 2 };
-    let wishes = vec![Wish::Start(JobId(7)), Wish::Send(letter), Wish::Event(event)];
-    let answer = lockstep::Answer { wishes, timeout: Some(Time::from_secs(9)), settle: true, quiet: false };
+    let sends = Output::Send { to: SiteId(1), message: posted };
+    let outputs = vec![Output::Start(TIMED.spec), sends, Output::Event(event)];
+    let answer = lockstep::Answer { outputs, timeout: Some(Time::from_secs(9)), settle: true, quiet: false };
     let replies =
         [Reply::Begun, Reply::Told(vec![answer, lockstep::Answer::default()]), Reply::Failed("so".into())];
     vec![

@@ -1,12 +1,11 @@
-//! Runs jobs: a running job is a timer of its true run time.
+//! Runs jobs: a running job is a timer, set by [`scheduler::execution`].
 //!
 //! The only place of a node that looks at true run times. It learns them with the jobs: from the coordinator at
 //! submission, from the sending node when a job moves. Pure: the caller brings the time.
 
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::BTreeMap;
 
-use scheduler::{JobId, Span, Time};
+use scheduler::{Execution, JobId, Span, Time};
 
 /// A job was started whose run time never reached this node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -17,8 +16,7 @@ pub struct UnknownRunTime(pub JobId);
 #[derive(Debug, Default)]
 pub struct Executor {
     run_times: BTreeMap<JobId, Span>,
-    /// (end, order of starting, job)
-    endings: BinaryHeap<Reverse<(Time, u64, JobId)>>,
+    executing: Execution<JobId>,
     started: u64,
 }
 
@@ -41,29 +39,25 @@ impl Executor {
     pub fn start(&mut self, now: Time, job: JobId) -> Result<(), UnknownRunTime> {
         let run_time = self.run_time(job).ok_or(UnknownRunTime(job))?;
         self.started += 1;
-        self.endings.push(Reverse((now.saturating_add(run_time), self.started, job)));
+        self.executing.start(now, run_time, self.started, job);
         Ok(())
     }
 
     /// A job that has ended by now, and when; earliest first, then in the order of starting.
     pub fn pop_due(&mut self, now: Time) -> Option<(Time, JobId)> {
-        let Reverse((end, _, job)) = *self.endings.peek()?;
-        if end > now {
-            return None;
-        }
-        self.endings.pop();
-        self.run_times.remove(&job);
-        Some((end, job))
+        let end = self.executing.pop_due(now)?;
+        self.run_times.remove(&end.key);
+        Some((end.at, end.key))
     }
 
     /// When the next job ends.
     pub fn next_due(&self) -> Option<Time> {
-        self.endings.peek().map(|Reverse((end, ..))| *end)
+        self.executing.next_end()
     }
 
     /// How many jobs run.
     pub fn running(&self) -> usize {
-        self.endings.len()
+        self.executing.len()
     }
 }
 
@@ -72,23 +66,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn jobs_end_after_their_run_time_in_order() {
+    fn a_run_time_is_kept_until_the_job_ends_here() {
         let mut executor = Executor::default();
-        for (job, seconds) in [(1, 10), (2, 5), (3, 5), (4, 0)] {
-            executor.learn(JobId(job), Span::from_secs(seconds));
-            executor.start(Time::from_secs(100), JobId(job)).unwrap();
-        }
-
-        assert_eq!(executor.next_due(), Some(Time::from_secs(100)));
-        let mut ended = Vec::new();
-        for second in 100..=110 {
-            while let Some((end, job)) = executor.pop_due(Time::from_secs(second)) {
-                assert_eq!(end, Time::from_secs(second));
-                ended.push(job.0);
-            }
-        }
-        assert_eq!(ended, [4, 2, 3, 1]);
-        assert_eq!(executor.running(), 0);
+        executor.learn(JobId(1), Span::from_secs(10));
+        executor.start(Time::from_secs(100), JobId(1)).unwrap();
+        assert_eq!((executor.pop_due(Time::from_secs(109)), executor.running()), (None, 1));
+        let end = Time::from_secs(110);
+        assert_eq!(executor.next_due(), Some(end));
+        assert_eq!(executor.pop_due(end), Some((end, JobId(1))));
+        assert_eq!(executor.run_time(JobId(1)), None);
     }
 
     #[test]

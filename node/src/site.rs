@@ -76,7 +76,7 @@ pub(crate) struct SiteLoop {
     delay_line_max: usize,
     /// Links that the operator has cut.
     cuts: Cuts,
-    /// Letters that are not due; only in lockstep.
+    /// Messages that are not due; only in lockstep.
     mailbox: Option<Mailbox>,
     network: Network,
     sender: NetworkHandle,

@@ -11,8 +11,9 @@ use node::clock::StartOrder;
 use node::config::{PeerAddress, SiteEntry};
 use node::control::Token;
 use node::control::api::{LinksOrder, Phase, ReadyLine, Status};
-use node::lockstep::{Answer, Client, Fact, Letter, Note, Order, Reply, Terms, Wish};
+use node::lockstep::{Answer, Client, Due, Note, Order, Posted, Reply, Terms};
 use node::{Node, NodeClient, NodeConfig};
+use protocol::{Input, Output};
 use scheduler::event::MessageKind;
 use scheduler::{Event, EventKind, JobId, JobSpec, SiteId, Span, Time, TimedJob};
 
@@ -223,12 +224,16 @@ fn nodes_in_lockstep_do_what_is_ordered_and_answer_everybody_else() {
     let [mut first, mut second] = [0, 1].map(|index| grid.lockstep(index));
     let job = job(7, 1, 6, 20);
 
-    let sent = tell(&mut first, 1, vec![Fact::Submitted(job), Fact::Turn]);
-    let letters: Vec<Letter> = sent[0].wishes.iter().filter_map(letter).collect();
-    let [Letter { to: SiteId(2), number: 1, wakes: true, .. }] = letters[..] else { panic!("{sent:?}") };
-    let arrived = tell(&mut second, 4, vec![Fact::Letter { from: SiteId(1), number: 1 }, Fact::Turn]);
-    assert!(arrived[1].wishes.contains(&Wish::Start(JobId(7))), "{arrived:?}");
-    tell(&mut second, 24, vec![Fact::Completed(JobId(7)), Fact::Turn]);
+    let sent = submit(&mut first, 1, &[job]);
+    let posted = sent[0].outputs.iter().find_map(|output| match output {
+        Output::Send { to: SiteId(2), message } => Some(*message),
+        _ => None,
+    });
+    let Some(Posted { number: 1, wakes: true, .. }) = posted else { panic!("{sent:?}") };
+    tell(&mut first, 1, vec![Input::Turn]);
+    let arrived = tell(&mut second, 4, vec![due(1), Input::Turn]);
+    assert!(arrived[1].outputs.contains(&Output::Start(job.spec)), "{arrived:?}");
+    tell(&mut second, 24, vec![Input::Completed(JobId(7)), Input::Turn]);
 
     let status = grid.clients[1].status().unwrap();
     assert_eq!((status.phase, status.trace_time_us, status.completed), (Phase::Running, 24_000_000, 1));
@@ -248,32 +253,35 @@ fn nodes_in_lockstep_do_what_is_ordered_and_answer_everybody_else() {
 }
 
 #[test]
-fn a_letter_that_does_not_come_is_missed_by_name() {
+fn a_message_that_does_not_come_is_missed_by_name() {
     let grid = Grid::start(&[2, 8], |_| {});
     let mut client = grid.lockstep(1);
-    let facts = vec![Fact::Letter { from: SiteId(1), number: 9 }];
-    let reason = refused(&mut client, &Order::Tell { now: Time::ZERO, notes: Vec::new(), facts });
-    assert!(reason.contains("letter 9 of site site1 did not arrive within 300ms"), "{reason}");
+    let inputs = vec![due(9)];
+    let reason = refused(&mut client, &Order::Tell { now: Time::ZERO, notes: Vec::new(), inputs });
+    assert!(reason.contains("message 9 of site site1 did not arrive within 300ms"), "{reason}");
     grid.stop();
 }
 
 #[test]
 fn orders_that_make_no_sense_are_refused() {
-    let order =
-        |seconds, fact| Order::Tell { now: Time::from_secs(seconds), notes: Vec::new(), facts: vec![fact] };
+    let order = |seconds, input| Order::Tell {
+        now: Time::from_secs(seconds),
+        notes: Vec::new(),
+        inputs: vec![input],
+    };
     let wide = job(1, 0, 9, 1);
     let cases = [
-        (order(5, Fact::Completed(JobId(1))), "job 1 is said to end at 5"),
-        (order(5, Fact::Submitted(wide)), "no site has the processors of job 1"),
-        (order(-1, Fact::Turn), "time would run backwards"),
+        (order(5, Input::Completed(JobId(1))), "job 1 is said to end at 5"),
+        (order(5, Input::Submitted(wide.spec)), "no site has the processors of job 1"),
+        (order(-1, Input::Turn), "time would run backwards"),
     ];
     for (order, expected) in cases {
         let grid = Grid::start(&[2, 8], |_| {});
         let mut client = grid.lockstep(1);
-        tell(&mut client, 0, vec![Fact::Turn]);
+        tell(&mut client, 0, vec![Input::Turn]);
         let reason = refused(&mut client, &order);
         assert!(reason.contains(expected), "{reason}");
-        let later = refused(&mut client, &Order::Tell { now: Time::ZERO, notes: Vec::new(), facts: vec![] });
+        let later = refused(&mut client, &Order::Tell { now: Time::ZERO, notes: Vec::new(), inputs: vec![] });
         assert_eq!(later, reason, "nothing is done after an order that was not");
         grid.stop();
     }
@@ -281,33 +289,28 @@ fn orders_that_make_no_sense_are_refused() {
 
 /// What the modelled network loses never reaches the peer, and its sender writes it down.
 #[test]
-fn a_letter_that_is_lost_by_order_is_dropped_and_one_that_is_repeated_comes_twice() {
+fn a_message_that_is_lost_by_order_is_dropped_and_one_that_is_repeated_comes_twice() {
     let grid = Grid::start(&[2, 8], |config| config.strategy = "local".to_string());
     let [mut first, mut second] = [0, 1].map(|index| grid.lockstep(index));
-    let facts = [1, 2].map(|id| Fact::Submitted(job(id, 1, 6, 20))).to_vec();
-    tell(&mut first, 1, facts);
+    submit(&mut first, 1, &[1, 2].map(|id| job(id, 1, 6, 20)));
     let copies = |number, copies| Note::Copies { from: SiteId(1), number, copies };
     let notes = vec![copies(1, 0), copies(2, 2)];
-    let due = Fact::Letter { from: SiteId(1), number: 2 };
-    let arrived = give(&mut second, Order::Tell { now: Time::from_secs(2), notes, facts: vec![due, due] });
+    let arrived =
+        give(&mut second, Order::Tell { now: Time::from_secs(2), notes, inputs: vec![due(2), due(2)] });
     assert_eq!(arrived.len(), 2);
     let lost = Note::Lost { at: Time::from_secs(1), to: SiteId(2), kind: MessageKind::Route };
-    give(&mut first, Order::Tell { now: Time::from_secs(3), notes: vec![lost], facts: vec![Fact::Turn] });
+    give(&mut first, Order::Tell { now: Time::from_secs(3), notes: vec![lost], inputs: vec![Input::Turn] });
 
     let events = grid.events();
     let count = |wanted: fn(&EventKind) -> bool| events.iter().filter(|event| wanted(&event.kind)).count();
-    assert_eq!(count(|kind| matches!(kind, EventKind::Received { .. })), 2, "one letter, twice");
+    assert_eq!(count(|kind| matches!(kind, EventKind::Received { .. })), 2, "one message, twice");
     assert_eq!(count(|kind| matches!(kind, EventKind::Lost { .. })), 1);
     assert_eq!(grid.clients[1].status().unwrap().outstanding.delayed, 0, "nothing is kept");
     let first_due = refused(
         &mut second,
-        &Order::Tell {
-            now: Time::from_secs(4),
-            notes: Vec::new(),
-            facts: vec![Fact::Letter { from: SiteId(1), number: 1 }],
-        },
+        &Order::Tell { now: Time::from_secs(4), notes: Vec::new(), inputs: vec![due(1)] },
     );
-    assert!(first_due.contains("letter 1 of site site1 did not arrive"), "{first_due}");
+    assert!(first_due.contains("message 1 of site site1 did not arrive"), "{first_due}");
     grid.stop();
 }
 
@@ -436,7 +439,7 @@ impl Grid {
         self.clients.iter().map(|client| client.pause().unwrap().trace_origin_us).collect()
     }
 
-    /// A connection for orders to a node that waits for letters 300 ms.
+    /// A connection for orders to a node that waits for messages 300 ms.
     fn lockstep(&self, index: usize) -> Client {
         let mut client = Client::connect(self.clients[index].http(), Some(&self.token), PATIENCE).unwrap();
         let terms = Terms { message_events: true, patience: Duration::from_millis(300) };
@@ -535,9 +538,21 @@ fn start_nodes(configs: Vec<NodeConfig>) -> (Vec<ReadyLine>, JoinHandle<()>) {
     (ready.recv().expect("the nodes start"), thread)
 }
 
-/// Tells a node facts at an instant, in seconds.
-fn tell(client: &mut Client, now: i64, facts: Vec<Fact>) -> Vec<Answer> {
-    give(client, Order::Tell { now: Time::from_secs(now), notes: Vec::new(), facts })
+/// Tells a node things at an instant, in seconds.
+fn tell(client: &mut Client, now: i64, inputs: Vec<Input<Due>>) -> Vec<Answer> {
+    give(client, Order::Tell { now: Time::from_secs(now), notes: Vec::new(), inputs })
+}
+
+fn submit(client: &mut Client, now: i64, jobs: &[TimedJob]) -> Vec<Answer> {
+    let run_time = |job: &TimedJob| Note::RunTime { job: job.spec.id, run_time: job.run_time };
+    let notes = jobs.iter().map(run_time).collect();
+    let inputs = jobs.iter().map(|job| Input::Submitted(job.spec)).collect();
+    give(client, Order::Tell { now: Time::from_secs(now), notes, inputs })
+}
+
+/// A message of site 1 is due.
+fn due(number: u64) -> Input<Due> {
+    Input::Message { from: SiteId(1), message: Due { number } }
 }
 
 fn give(client: &mut Client, order: Order) -> Vec<Answer> {
@@ -554,13 +569,6 @@ fn refused(client: &mut Client, order: &Order) -> String {
     match client.receive(PATIENCE, &mut || true).unwrap() {
         Reply::Failed(reason) => reason,
         other => panic!("{order:?}: {other:?}"),
-    }
-}
-
-fn letter(wish: &Wish) -> Option<Letter> {
-    match wish {
-        Wish::Send(letter) => Some(*letter),
-        _ => None,
     }
 }
 

@@ -1,13 +1,16 @@
-//! What a peer is told, and what it wants done.
+//! What a peer is told, and what it wants done: the one vocabulary of all drivers.
+//!
+//! A driver that only says when a message arrives need not know what it says: then `M` is what it knows of it.
 
 use scheduler::{EventKind, JobId, JobSpec, SiteId};
+use serde::{Deserialize, Serialize};
 
 use crate::journal::Fact;
 use crate::message::Message;
 
 /// What can happen to a peer.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Input {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Input<M = Message> {
     /// A user submitted a job here.
     Submitted(JobSpec),
     /// A job that runs here ended.
@@ -17,7 +20,7 @@ pub enum Input {
         /// Who sent it, as the transport authenticated it.
         from: SiteId,
         /// What it says.
-        message: Message,
+        message: M,
     },
     /// All facts of this instant are in: decide.
     Turn,
@@ -38,8 +41,8 @@ pub enum Input {
 }
 
 /// What a peer wants done.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Output {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Output<M = Message> {
     /// Execute this job, and tell when it ends.
     Start(JobSpec),
     /// Send a message.
@@ -47,7 +50,7 @@ pub enum Output {
         /// To whom.
         to: SiteId,
         /// What.
-        message: Message,
+        message: M,
     },
     /// Remember this.
     Event(EventKind),

@@ -8,6 +8,7 @@
 pub mod class;
 pub mod event;
 pub mod exchange;
+pub mod execution;
 pub mod grid;
 pub mod ideal;
 pub mod job;
@@ -20,6 +21,7 @@ pub mod waiting;
 
 pub use class::{Class, Order, Selection, Threshold};
 pub use event::{Event, EventKind};
+pub use execution::Execution;
 pub use grid::{Grid, Site, SiteId};
 pub use job::{JobId, JobSpec, QueueKey, TimedJob};
 pub use job_index::JobIndex;

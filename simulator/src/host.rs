@@ -6,12 +6,12 @@ use std::sync::Arc;
 use links::Copies;
 use protocol::{Input, Message, Options, Output, Peer, PeerConfig};
 use scheduler::event::MessageKind;
-use scheduler::{EventKind, Grid, JobId, JobSpec, LocalScheduler, Pass, SiteId, Strategy, Time};
+use scheduler::{Grid, JobId, LocalScheduler, Pass, Strategy, Time};
 
 use crate::checks::{Violation, conservation};
 
 /// A message on its way, as far as the loop must know it.
-pub trait Letter: Clone {
+pub trait Carried: Clone {
     /// Its kind.
     fn kind(&self) -> MessageKind;
     /// Whether its receiver may have something to decide after it.
@@ -20,7 +20,7 @@ pub trait Letter: Clone {
     fn payload(&self) -> u64;
 }
 
-impl Letter for Message {
+impl Carried for Message {
     fn kind(&self) -> MessageKind {
         Message::kind(self)
     }
@@ -34,59 +34,22 @@ impl Letter for Message {
     }
 }
 
-/// What a peer is told; see [`Input`].
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Told<L> {
-    /// A user submitted a job here.
-    Submitted(JobSpec),
-    /// A job that runs here ended.
-    Completed(JobId),
-    /// A message arrived.
-    Letter {
-        /// Its sender.
-        from: SiteId,
-        /// The message.
-        letter: L,
-    },
-    /// All facts of this instant are in: decide.
-    Turn,
-    /// Nothing is under way at this instant: decide what was put off until then.
-    Settle,
-    /// The time that the peer asked for has come.
-    Timeout,
-}
-
-/// What a peer wants done; see [`Output`].
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Wanted<L> {
-    /// Execute this job.
-    Start(JobSpec),
-    /// Deliver a message.
-    Send {
-        /// To whom.
-        to: SiteId,
-        /// The message.
-        letter: L,
-    },
-    /// Write this down.
-    Event(EventKind),
-}
-
 /// What a peer waits for after it was told something.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Standing {
-    /// When it wants [`Told::Timeout`].
+    /// When it wants [`Input::Timeout`].
     pub timeout: Option<Time>,
-    /// Whether it wants [`Told::Settle`] at this instant.
+    /// Whether it wants [`Input::Settle`] at this instant.
     pub settle: bool,
 }
 
 /// All peers of a grid, by rank.
 pub trait Host {
     /// A message between them.
-    type Letter: Letter;
+    type Message: Carried;
 
-    /// Tells one peer one thing. What it wants done is appended to `wanted`, in order.
+    /// Tells one peer one thing. What it wants done is appended to `outputs`, in order; nothing
+    /// is to be written down.
     ///
     /// # Errors
     /// [`Violation::Host`] if the peer cannot be told.
@@ -94,15 +57,15 @@ pub trait Host {
         &mut self,
         rank: usize,
         now: Time,
-        told: Told<Self::Letter>,
-        wanted: &mut Vec<Wanted<Self::Letter>>,
+        input: Input<Self::Message>,
+        outputs: &mut Vec<Output<Self::Message>>,
     ) -> Result<Standing, Violation>;
 
-    /// A letter that a peer sent will be delivered after these delays, if not lost.
+    /// A message that a peer sent will be delivered after these delays, if not lost.
     ///
     /// # Errors
     /// [`Violation::Host`] if the receiver cannot be reached.
-    fn posted(&mut self, _to: usize, _letter: &Self::Letter, _copies: Copies) -> Result<(), Violation> {
+    fn posted(&mut self, _to: usize, _message: &Self::Message, _copies: Copies) -> Result<(), Violation> {
         Ok(())
     }
 
@@ -159,35 +122,22 @@ impl Peers {
 }
 
 impl Host for Peers {
-    type Letter = Message;
+    type Message = Message;
 
     fn tell(
         &mut self,
         rank: usize,
         now: Time,
-        told: Told<Message>,
-        wanted: &mut Vec<Wanted<Message>>,
+        input: Input,
+        outputs: &mut Vec<Output>,
     ) -> Result<Standing, Violation> {
         let peer = &mut self.peers[rank];
-        peer.handle(
-            now,
-            match told {
-                Told::Submitted(job) => Input::Submitted(job),
-                Told::Completed(job) => Input::Completed(job),
-                Told::Letter { from, letter } => Input::Message { from, message: letter },
-                Told::Turn => Input::Turn,
-                Told::Settle => Input::Settle,
-                Told::Timeout => Input::Timeout,
-            },
-        );
+        peer.handle(now, input);
         while let Some(output) = peer.poll_output() {
-            wanted.push(match output {
-                Output::Start(job) => Wanted::Start(job),
-                Output::Send { to, message } => Wanted::Send { to, letter: message },
-                Output::Event(kind) => Wanted::Event(kind),
-                // Nothing crashes here, so nothing need be durable.
-                Output::Write(_) => continue,
-            });
+            // Nothing crashes here, so nothing need be durable.
+            if !matches!(output, Output::Write(_)) {
+                outputs.push(output);
+            }
         }
         Ok(Standing { timeout: peer.poll_timeout(), settle: peer.wants_settle() })
     }

@@ -15,7 +15,7 @@ pub mod simulation;
 pub mod swarm;
 
 pub use checks::{Checks, Violation};
-pub use host::{Host, Letter, Peers};
+pub use host::{Carried, Host, Peers};
 pub use lateness::Lateness;
 pub use links::{Links, Model};
 pub use simulation::{Simulation, SimulationConfig, Totals};

@@ -8,7 +8,9 @@ use std::collections::BinaryHeap;
 
 use scheduler::event::GrantCause;
 use scheduler::ideal::invariants::{self, State, Terms, Violation};
-use scheduler::{Event, EventKind, Grid, JobId, JobSpec, Pass, Policy, Span, Start, Steal, Time, TimedJob};
+use scheduler::{
+    Event, EventKind, Execution, Grid, JobId, JobSpec, Pass, Policy, Span, Start, Steal, Time, TimedJob,
+};
 
 use scheduler::JobIndex;
 
@@ -191,7 +193,7 @@ struct Run<'a, P, S, O> {
     /// Idle processors by rank.
     free: Vec<u32>,
     /// (end, start sequence, place in the workload), earliest first.
-    ends: BinaryHeap<Reverse<(Time, u64, u32)>>,
+    ends: Execution<u32>,
     starts: Vec<Start>,
     /// Jobs that are fetched: (when they run, sequence, place in the workload), earliest first.
     fetched: BinaryHeap<Reverse<(Time, u64, u32)>>,
@@ -219,7 +221,7 @@ impl<'a, P: Policy, S: FnMut(Event), O: Observer<P>> Run<'a, P, S, O> {
             index: JobIndex::new(jobs),
             phases: vec![Phase::Ahead; jobs.len()],
             free: grid.sizes().to_vec(),
-            ends: BinaryHeap::new(),
+            ends: Execution::default(),
             starts: Vec::new(),
             fetched: BinaryHeap::new(),
             arrived: 0,
@@ -275,7 +277,7 @@ impl<'a, P: Policy, S: FnMut(Event), O: Observer<P>> Run<'a, P, S, O> {
     }
 
     fn next_end(&self) -> Option<Time> {
-        self.ends.peek().map(|Reverse((end, ..))| *end)
+        self.ends.next_end()
     }
 
     /// Tells the facts of an instant, or its next fact, and lets the policy decide.
@@ -316,8 +318,7 @@ impl<'a, P: Policy, S: FnMut(Event), O: Observer<P>> Run<'a, P, S, O> {
     }
 
     fn complete(&mut self, now: Time) {
-        let Reverse((_, _, place)) = self.ends.pop().expect("an end is due");
-        let place = place as usize;
+        let place = self.ends.pop_due(now).expect("an end is due").key as usize;
         let JobSpec { id: job, processors, .. } = self.jobs[place].spec;
         let Phase::Running(rank) = self.phases[place] else { unreachable!("only running jobs have an end") };
         self.phases[place] = Phase::Ended;
@@ -350,7 +351,7 @@ impl<'a, P: Policy, S: FnMut(Event), O: Observer<P>> Run<'a, P, S, O> {
             self.free[rank] -= spec.processors;
             let fetch = self.policy.fetch(self.grid, &spec, site);
             let entry = self.policy.entry(self.grid, &spec);
-            self.ends.push(Reverse((now + fetch + run_time, self.sequence, place as u32)));
+            self.ends.start(now + fetch, run_time, self.sequence, place as u32);
             self.sequence += 1;
             if let (Some(from), true) = (entry, fetch > Span::ZERO) {
                 let transfer = self.sequence;

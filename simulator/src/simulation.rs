@@ -11,14 +11,15 @@ use std::collections::{BTreeSet, BinaryHeap, VecDeque};
 use std::sync::Arc;
 
 use links::{Copies, Links, Model};
-use protocol::{Discovery, Options, Peer};
+use protocol::{Discovery, Input, Options, Output, Peer};
+use scheduler::execution::End;
 use scheduler::{
-    Event, EventKind, Grid, JobId, JobSpec, LocalScheduler, Pass, SiteId, Span, Strategy, Submit, Time,
-    TimedJob,
+    Event, EventKind, Execution, Grid, JobId, JobSpec, LocalScheduler, Pass, SiteId, Span, Strategy, Submit,
+    Time, TimedJob,
 };
 
 use crate::checks::{Checks, Observer, Violation};
-use crate::host::{Common, Host, Letter, Peers, Standing, Told, Wanted};
+use crate::host::{Carried as _, Common, Host, Peers, Standing};
 use crate::invariants::IdealMode;
 use crate::lateness::Lateness;
 use scheduler::JobIndex;
@@ -81,7 +82,7 @@ pub struct Totals {
     pub last_end: Option<Time>,
 }
 
-/// A completion or a message under way, ordered by time and then by when it was caused.
+/// A message under way, ordered by time and then by when it was sent.
 #[derive(Clone, Copy, Debug)]
 struct Due<T> {
     at: Time,
@@ -118,10 +119,10 @@ struct Ending {
 
 /// A message under way.
 #[derive(Clone, Debug)]
-struct Parcel<L> {
+struct Parcel<M> {
     from: SiteId,
     to: usize,
-    letter: L,
+    message: M,
 }
 
 /// A grid of peers in virtual time.
@@ -130,13 +131,13 @@ pub struct Simulation<'a, H: Host = Peers> {
     jobs: &'a [TimedJob],
     index: JobIndex,
     host: H,
-    /// What the host wants done after it was told something; kept to spare allocations.
-    wanted: Vec<Wanted<H::Letter>>,
+    /// What a peer wants done after it was told something; kept to spare allocations.
+    outputs: Vec<Output<H::Message>>,
     links: Links,
-    endings: BinaryHeap<Reverse<Due<Ending>>>,
-    letters: BinaryHeap<Reverse<Due<Parcel<H::Letter>>>>,
+    endings: Execution<Ending>,
+    under_way: BinaryHeap<Reverse<Due<Parcel<H::Message>>>>,
     /// Messages without delay, delivered before anything else happens.
-    inbox: VecDeque<Parcel<H::Letter>>,
+    inbox: VecDeque<Parcel<H::Message>>,
     timeouts: BTreeSet<(Time, usize)>,
     timeout_of: Vec<Option<Time>>,
     /// Ranks of peers that something happened to since their last turn.
@@ -201,10 +202,10 @@ impl<'a, H: Host> Simulation<'a, H> {
         Simulation {
             index: JobIndex::new(jobs),
             host,
-            wanted: Vec::new(),
+            outputs: Vec::new(),
             links: Links::new(config.network.clone(), config.seed),
-            endings: BinaryHeap::new(),
-            letters: BinaryHeap::new(),
+            endings: Execution::default(),
+            under_way: BinaryHeap::new(),
             inbox: VecDeque::new(),
             timeouts: BTreeSet::new(),
             timeout_of: vec![None; grid.len()],
@@ -253,8 +254,8 @@ impl<'a, H: Host> Simulation<'a, H> {
             return None;
         }
         [
-            self.endings.peek().map(|Reverse(due)| due.at),
-            self.letters.peek().map(|Reverse(due)| due.at),
+            self.endings.next_end(),
+            self.under_way.peek().map(|Reverse(due)| due.at),
             self.next_arrival().map(|(at, _)| at),
             self.timeouts.first().map(|&(at, _)| at),
         ]
@@ -289,7 +290,7 @@ impl<'a, H: Host> Simulation<'a, H> {
         let beats = self.config.options.heartbeat.is_some();
         let polls = beats || watches || matches!(self.config.options.discovery, Discovery::Polling { .. });
         self.totals.completed == self.jobs.len()
-            && (polls || self.letters.is_empty())
+            && (polls || self.under_way.is_empty())
             && self.first_waiting().is_none()
     }
 
@@ -345,7 +346,7 @@ impl<'a, H: Host> Simulation<'a, H> {
                 self.completions(at, false, sink)?;
                 self.submissions(at, false, sink)?;
             }
-            self.letters_due(at, sink)?;
+            self.messages_due(at, sink)?;
             self.turns(sink)?;
             while self.settle(sink)? || self.timers_due(at, sink)? {
                 self.turns(sink)?;
@@ -354,7 +355,7 @@ impl<'a, H: Host> Simulation<'a, H> {
                 ideal_mode.decided(at)?;
             }
             // A job without run time ends at the instant it starts.
-            if self.endings.peek().is_none_or(|Reverse(due)| due.at > at) {
+            if self.endings.next_end().is_none_or(|end| end > at) {
                 break;
             }
         }
@@ -367,11 +368,7 @@ impl<'a, H: Host> Simulation<'a, H> {
         per_event: bool,
         sink: &mut impl FnMut(&Event),
     ) -> Result<(), Violation> {
-        while let Some(Reverse(due)) = self.endings.peek()
-            && due.at <= at
-        {
-            let Ending { rank, job, processors } = due.what;
-            self.endings.pop();
+        while let Some(End { key: Ending { rank, job, processors }, .. }) = self.endings.pop_due(at) {
             self.observer.end(self.config.grid.at_rank(rank), processors);
             self.totals.completed += 1;
             self.totals.last_end = Some(at);
@@ -381,7 +378,7 @@ impl<'a, H: Host> Simulation<'a, H> {
             if let Some(ideal_mode) = &mut self.ideal_mode {
                 ideal_mode.completed(at, job, rank);
             }
-            self.handle(rank, Told::Completed(job), sink)?;
+            self.handle(rank, Input::Completed(job), sink)?;
             if per_event {
                 self.turns(sink)?;
             }
@@ -406,7 +403,7 @@ impl<'a, H: Host> Simulation<'a, H> {
                 ideal_mode.submitted(at, job.spec);
             }
             let rank = entry(&self.config, &job.spec);
-            self.handle(rank, Told::Submitted(job.spec), sink)?;
+            self.handle(rank, Input::Submitted(job.spec), sink)?;
             // A job on its way home is a fact of this instant, too: it arrives before anybody decides.
             self.drain_inbox(sink)?;
             if per_event {
@@ -416,11 +413,11 @@ impl<'a, H: Host> Simulation<'a, H> {
         Ok(())
     }
 
-    fn letters_due(&mut self, at: Time, sink: &mut impl FnMut(&Event)) -> Result<(), Violation> {
-        while let Some(Reverse(due)) = self.letters.peek()
+    fn messages_due(&mut self, at: Time, sink: &mut impl FnMut(&Event)) -> Result<(), Violation> {
+        while let Some(Reverse(due)) = self.under_way.peek()
             && due.at <= at
         {
-            let Reverse(due) = self.letters.pop().expect("just looked");
+            let Reverse(due) = self.under_way.pop().expect("just looked");
             self.deliver(due.what, sink)?;
             self.drain_inbox(sink)?;
         }
@@ -433,7 +430,7 @@ impl<'a, H: Host> Simulation<'a, H> {
             let next = self.restless.range(from..).next().or_else(|| self.restless.first());
             let Some(&rank) = next else { return Ok(()) };
             self.restless.remove(&rank);
-            self.act(rank, Told::Turn, sink)?;
+            self.act(rank, Input::Turn, sink)?;
             self.drain_inbox(sink)?;
             from = rank + 1;
         }
@@ -443,7 +440,7 @@ impl<'a, H: Host> Simulation<'a, H> {
     fn settle(&mut self, sink: &mut impl FnMut(&Event)) -> Result<bool, Violation> {
         let ranks = std::mem::take(&mut self.unsettled);
         for &rank in &ranks {
-            self.act(rank, Told::Settle, sink)?;
+            self.act(rank, Input::Settle, sink)?;
         }
         self.drain_inbox(sink)?;
         Ok(!ranks.is_empty())
@@ -455,7 +452,7 @@ impl<'a, H: Host> Simulation<'a, H> {
         let mut ranks = due;
         ranks.sort_unstable();
         for &rank in &ranks {
-            self.handle(rank, Told::Timeout, sink)?;
+            self.handle(rank, Input::Timeout, sink)?;
             self.drain_inbox(sink)?;
         }
         Ok(!ranks.is_empty())
@@ -468,43 +465,48 @@ impl<'a, H: Host> Simulation<'a, H> {
         Ok(())
     }
 
-    fn deliver(&mut self, parcel: Parcel<H::Letter>, sink: &mut impl FnMut(&Event)) -> Result<(), Violation> {
-        let Parcel { from, to, letter } = parcel;
-        if letter.wakes() {
+    fn deliver(
+        &mut self,
+        parcel: Parcel<H::Message>,
+        sink: &mut impl FnMut(&Event),
+    ) -> Result<(), Violation> {
+        let Parcel { from, to, message } = parcel;
+        if message.wakes() {
             self.restless.insert(to);
         }
-        self.act(to, Told::Letter { from, letter }, sink)
+        self.act(to, Input::Message { from, message }, sink)
     }
 
     /// Tells a peer a fact it will want a turn for.
     fn handle(
         &mut self,
         rank: usize,
-        told: Told<H::Letter>,
+        input: Input<H::Message>,
         sink: &mut impl FnMut(&Event),
     ) -> Result<(), Violation> {
         self.restless.insert(rank);
-        self.act(rank, told, sink)
+        self.act(rank, input, sink)
     }
 
     /// Tells a peer something and carries out what it wants done.
     fn act(
         &mut self,
         rank: usize,
-        told: Told<H::Letter>,
+        input: Input<H::Message>,
         sink: &mut impl FnMut(&Event),
     ) -> Result<(), Violation> {
-        let mut wanted = std::mem::take(&mut self.wanted);
-        let Standing { timeout, settle } = self.host.tell(rank, self.now, told, &mut wanted)?;
+        let mut outputs = std::mem::take(&mut self.outputs);
+        let Standing { timeout, settle } = self.host.tell(rank, self.now, input, &mut outputs)?;
         let site = self.config.grid.at_rank(rank);
-        for one in wanted.drain(..) {
-            match one {
-                Wanted::Event(kind) => sink(&Event { at: self.now, site, kind }),
-                Wanted::Start(job) => self.execute(rank, &job)?,
-                Wanted::Send { to, letter } => self.send(site, to, letter, sink)?,
+        for output in outputs.drain(..) {
+            match output {
+                Output::Event(kind) => sink(&Event { at: self.now, site, kind }),
+                Output::Start(job) => self.execute(rank, &job)?,
+                Output::Send { to, message } => self.send(site, to, message, sink)?,
+                Output::Write(_) => unreachable!("hosts keep it to themselves"),
             }
         }
-        self.wanted = wanted;
+        self.outputs = outputs;
         if settle {
             self.unsettled.insert(rank);
         }
@@ -531,12 +533,11 @@ impl<'a, H: Host> Simulation<'a, H> {
             ideal_mode.started(self.now, *job, rank);
         }
         self.sequence += 1;
-        let due = self.now + self.jobs[place].run_time;
-        self.endings.push(Reverse(Due {
-            at: due + self.config.late.map_or(Span::ZERO, |late| late.of(site, due)),
-            sequence: self.sequence,
-            what: Ending { rank, job: job.id, processors: job.processors },
-        }));
+        let (run_time, late) = (self.jobs[place].run_time, self.config.late);
+        let ending = Ending { rank, job: job.id, processors: job.processors };
+        self.endings.start_noticed(self.now, run_time, self.sequence, ending, |end| {
+            late.map_or(Span::ZERO, |late| late.of(site, end))
+        });
         Ok(())
     }
 
@@ -544,35 +545,35 @@ impl<'a, H: Host> Simulation<'a, H> {
         &mut self,
         from: SiteId,
         to: SiteId,
-        letter: H::Letter,
+        message: H::Message,
         sink: &mut impl FnMut(&Event),
     ) -> Result<(), Violation> {
         self.totals.messages += 1;
-        let copies = self.links.send(self.now, from, to, letter.payload());
+        let copies = self.links.send(self.now, from, to, message.payload());
         let rank = self.config.grid.rank(to);
-        self.host.posted(rank, &letter, copies)?;
+        self.host.posted(rank, &message, copies)?;
         let Copies { first, second } = copies;
         let Some(first) = first else {
             self.totals.lost += 1;
-            let kind = EventKind::Lost { to, message: letter.kind() };
+            let kind = EventKind::Lost { to, message: message.kind() };
             sink(&Event { at: self.now, site: from, kind });
             return Ok(());
         };
         if let Some(second) = second {
-            self.post(first, Parcel { from, to: rank, letter: letter.clone() });
-            self.post(second, Parcel { from, to: rank, letter });
+            self.post(first, Parcel { from, to: rank, message: message.clone() });
+            self.post(second, Parcel { from, to: rank, message });
         } else {
-            self.post(first, Parcel { from, to: rank, letter });
+            self.post(first, Parcel { from, to: rank, message });
         }
         Ok(())
     }
 
-    fn post(&mut self, delay: Span, parcel: Parcel<H::Letter>) {
+    fn post(&mut self, delay: Span, parcel: Parcel<H::Message>) {
         if delay == Span::ZERO {
             self.inbox.push_back(parcel);
         } else {
             self.sequence += 1;
-            self.letters.push(Reverse(Due { at: self.now + delay, sequence: self.sequence, what: parcel }));
+            self.under_way.push(Reverse(Due { at: self.now + delay, sequence: self.sequence, what: parcel }));
         }
     }
 

@@ -1,6 +1,6 @@
-//! Letters that have arrived and are not due, by sender and number.
+//! Messages that have arrived and are not due, by sender and number.
 //!
-//! The modelled network may lose a letter that the real one delivers, or deliver it twice; the coordinator says so.
+//! The modelled network may lose a message that the real one delivers, or deliver it twice; the coordinator says so.
 
 use std::collections::BTreeMap;
 
@@ -8,18 +8,18 @@ use scheduler::SiteId;
 
 use crate::frame::Frame;
 
-/// Why a letter is not taken.
+/// Why a message is not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum MailboxError {
     /// No room.
-    #[error("more than {0} letters wait until they are due (delay_line_max)")]
+    #[error("more than {0} messages wait until they are due (delay_line_max)")]
     Full(usize),
     /// It came before.
-    #[error("letter {number} of site {from} came twice over the network")]
+    #[error("message {number} of site {from} came twice over the network")]
     Twice { from: SiteId, number: u64 },
 }
 
-/// A letter, or what is known of one that has not arrived.
+/// A message, or what is known of one that has not arrived.
 #[derive(Debug)]
 struct Slot {
     frame: Option<Frame>,
@@ -27,7 +27,7 @@ struct Slot {
     copies: u8,
 }
 
-/// All letters to one site that are under way in virtual time.
+/// All messages to one site that are under way in virtual time.
 #[derive(Debug)]
 pub(crate) struct Mailbox {
     slots: BTreeMap<(SiteId, u64), Slot>,
@@ -36,12 +36,12 @@ pub(crate) struct Mailbox {
 }
 
 impl Mailbox {
-    /// An empty one for at most `held_max` letters.
+    /// An empty one for at most `held_max` messages.
     pub(crate) fn new(held_max: usize) -> Mailbox {
         Mailbox { slots: BTreeMap::new(), held: 0, held_max }
     }
 
-    /// Takes a letter that arrived.
+    /// Takes a message that arrived.
     pub(crate) fn put(&mut self, frame: Frame) -> Result<(), MailboxError> {
         let (from, number) = (frame.from, frame.sequence);
         let slot = self.slots.entry((from, number)).or_insert(Slot { frame: None, copies: 1 });
@@ -60,7 +60,7 @@ impl Mailbox {
         Ok(())
     }
 
-    /// A letter, here already or not, will be due so many times.
+    /// A message, here already or not, will be due so many times.
     pub(crate) fn expect(&mut self, from: SiteId, number: u64, copies: u8) {
         let slot = self.slots.entry((from, number)).or_insert(Slot { frame: None, copies });
         slot.copies = copies;
@@ -70,7 +70,7 @@ impl Mailbox {
         }
     }
 
-    /// A letter that is due, if it is here.
+    /// A message that is due, if it is here.
     pub(crate) fn take(&mut self, from: SiteId, number: u64) -> Option<Frame> {
         let slot = self.slots.get_mut(&(from, number))?;
         if slot.copies > 1 && slot.frame.is_some() {
@@ -83,7 +83,7 @@ impl Mailbox {
         Some(frame)
     }
 
-    /// How many letters wait here.
+    /// How many messages wait here.
     pub(crate) fn held(&self) -> usize {
         self.held
     }
@@ -98,7 +98,7 @@ mod tests {
     const A: SiteId = SiteId(1);
     const B: SiteId = SiteId(2);
 
-    fn letter(from: SiteId, sequence: u64) -> Frame {
+    fn message(from: SiteId, sequence: u64) -> Frame {
         let message = vec![sequence as u8];
         Frame {
             from,
@@ -116,23 +116,23 @@ mod tests {
     fn letters_are_found_by_sender_and_number_in_any_order() {
         let mut mailbox = Mailbox::new(9);
         for (from, number) in [(A, 1), (B, 1), (A, 2)] {
-            mailbox.put(letter(from, number)).unwrap();
+            mailbox.put(message(from, number)).unwrap();
         }
-        assert_eq!(mailbox.take(A, 2), Some(letter(A, 2)));
+        assert_eq!(mailbox.take(A, 2), Some(message(A, 2)));
         assert_eq!(mailbox.take(A, 2), None, "once");
-        assert_eq!(mailbox.take(B, 1), Some(letter(B, 1)));
+        assert_eq!(mailbox.take(B, 1), Some(message(B, 1)));
         assert_eq!(mailbox.held(), 1);
     }
 
     #[test]
     fn a_lost_letter_is_dropped_whether_it_comes_before_or_after_the_note() {
         let mut mailbox = Mailbox::new(1);
-        mailbox.put(letter(A, 1)).unwrap();
+        mailbox.put(message(A, 1)).unwrap();
         mailbox.expect(A, 1, 0);
         assert_eq!((mailbox.take(A, 1), mailbox.held()), (None, 0));
 
         mailbox.expect(A, 2, 0);
-        mailbox.put(letter(A, 2)).unwrap();
+        mailbox.put(message(A, 2)).unwrap();
         assert_eq!((mailbox.take(A, 2), mailbox.held()), (None, 0));
         assert!(mailbox.slots.is_empty());
     }
@@ -140,12 +140,12 @@ mod tests {
     #[test]
     fn a_repeated_letter_is_due_twice() {
         let mut mailbox = Mailbox::new(2);
-        mailbox.put(letter(A, 1)).unwrap();
+        mailbox.put(message(A, 1)).unwrap();
         mailbox.expect(A, 1, 2);
         mailbox.expect(A, 2, 2);
-        mailbox.put(letter(A, 2)).unwrap();
+        mailbox.put(message(A, 2)).unwrap();
         for number in [1, 2, 1, 2] {
-            assert_eq!(mailbox.take(A, number), Some(letter(A, number)));
+            assert_eq!(mailbox.take(A, number), Some(message(A, number)));
         }
         assert_eq!((mailbox.take(A, 1), mailbox.held()), (None, 0));
         assert!(mailbox.slots.is_empty());
@@ -154,8 +154,8 @@ mod tests {
     #[test]
     fn too_many_and_repeated_letters_are_refused() {
         let mut mailbox = Mailbox::new(1);
-        mailbox.put(letter(A, 1)).unwrap();
-        assert_eq!(mailbox.put(letter(A, 1)), Err(MailboxError::Twice { from: A, number: 1 }));
-        assert_eq!(mailbox.put(letter(A, 2)), Err(MailboxError::Full(1)));
+        mailbox.put(message(A, 1)).unwrap();
+        assert_eq!(mailbox.put(message(A, 1)), Err(MailboxError::Twice { from: A, number: 1 }));
+        assert_eq!(mailbox.put(message(A, 2)), Err(MailboxError::Full(1)));
     }
 }

@@ -1,18 +1,18 @@
 //! Virtual time over real processes: what a coordinator that is the time authority and a node say to each other.
 //!
-//! In lockstep a node has no clock. It is told one fact after another, each with its instant, and answers what its
+//! In lockstep a node has no clock. It is told one thing after another, each with its instant, and answers what its
 //! peer wants done. Messages between sites go over libp2p at once, as always; the answer names them only. The
 //! coordinator says when a message is due, and the receiving node waits until it is there.
 //!
 //! ```text
 //! coordinator --- Tell: a turn ----------> node a --- frame 7 ---> node b (held in its mailbox)
 //! coordinator <-- Told: sent 7 to b ------ node a
-//! coordinator --- Tell: letter 7 of a ---------------------------> node b (waits for the frame, if it must)
+//! coordinator --- Tell: message 7 of a --------------------------> node b (waits for the frame, if it must)
 //! coordinator <-- Told: started job 3 ---------------------------- node b
 //! ```
 //!
 //! Orders travel over a connection of their own: `POST /control/lockstep` on the control interface with
-//! `Upgrade: stealgrid-lockstep/1`, then frames of [`wire`]. [`Client`] is the coordinator's end. It needs the
+//! `Upgrade: stealgrid-lockstep/2`, then frames of [`wire`]. [`Client`] is the coordinator's end. It needs the
 //! token, like every order.
 
 mod client;
@@ -21,29 +21,30 @@ pub mod wire;
 
 use std::time::Duration;
 
+use protocol::{Input, Output};
 use scheduler::event::MessageKind;
-use scheduler::{EventKind, Grid, JobId, SiteId, Time, TimedJob};
+use scheduler::{Grid, JobId, SiteId, Span, Time};
 use serde::{Deserialize, Serialize};
 
 pub use client::{Client, LinkError};
 pub(crate) use mailbox::Mailbox;
 
 /// What both ends must name to talk in lockstep; the number changes with the layout of orders and replies.
-pub const UPGRADE: &str = "stealgrid-lockstep/1";
+pub const UPGRADE: &str = "stealgrid-lockstep/2";
 
 /// What the coordinator orders. Every order is answered by one [`Reply`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Order {
     /// The first order.
     Begin(Terms),
-    /// Tell the peer these facts, one after the other.
+    /// Tell the peer this, one after the other.
     Tell {
         /// The instant.
         now: Time,
-        /// What became of letters since the last order.
+        /// What the node must know beforehand.
         notes: Vec<Note>,
-        /// The facts.
-        facts: Vec<Fact>,
+        /// What it is told. Whoever submits a job tells its run time in a note.
+        inputs: Vec<Input<Due>>,
     },
 }
 
@@ -53,7 +54,7 @@ impl Order {
     /// # Errors
     /// What cannot be.
     pub fn check(&self, grid: &Grid) -> Result<(), String> {
-        let Order::Tell { now, notes, facts } = self else { return Ok(()) };
+        let Order::Tell { now, notes, inputs } = self else { return Ok(()) };
         let time = |time: Time| match protocol::is_time(time) {
             true => Ok(()),
             false => Err(format!("the time {time} is beyond some 285 years")),
@@ -67,21 +68,28 @@ impl Order {
             match *note {
                 Note::Lost { at, to, .. } => time(at).and(site(to))?,
                 Note::Copies { from, .. } => site(from)?,
+                Note::RunTime { job, run_time } => {
+                    if !(0..=protocol::MICROS_MAX).contains(&run_time.as_micros()) {
+                        return Err(format!("job {job} cannot run for {run_time} s"));
+                    }
+                }
             }
         }
-        for fact in facts {
-            match *fact {
-                Fact::Submitted(TimedJob { spec, run_time }) => {
+        for input in inputs {
+            match *input {
+                Input::Submitted(spec) => {
                     if spec.processors == 0 || spec.processors > grid.widest() {
                         return Err(format!("no site has the processors of job {}", spec.id));
                     }
-                    let run_time = (0..=protocol::MICROS_MAX).contains(&run_time.as_micros());
-                    if !protocol::is_job_of(grid, &spec) || !run_time {
+                    if !protocol::is_job_of(grid, &spec) {
                         return Err(format!("job {} cannot be one of this grid", spec.id));
                     }
                 }
-                Fact::Letter { from, .. } => site(from)?,
-                Fact::Completed(_) | Fact::Turn | Fact::Settle | Fact::Timeout => {}
+                Input::Message { from, .. } => site(from)?,
+                Input::Completed(_) | Input::Turn | Input::Settle | Input::Timeout => {}
+                Input::Leave | Input::Adopt { .. } => {
+                    return Err("nobody leaves and nobody is gone where time is virtual".to_string());
+                }
             }
         }
         Ok(())
@@ -93,14 +101,14 @@ impl Order {
 pub struct Terms {
     /// Whether replies name the events of single messages. The node records them in any case.
     pub message_events: bool,
-    /// How long to wait for a letter that is due, on the wall clock.
+    /// How long to wait for a message that is due, on the wall clock.
     pub patience: Duration,
 }
 
-/// What the modelled network did to a letter.
+/// What a node must know besides what its peer is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Note {
-    /// To its sender: it is lost.
+    /// To its sender: a message is lost.
     Lost {
         /// When it was sent.
         at: Time,
@@ -109,7 +117,14 @@ pub enum Note {
         /// What it was.
         kind: MessageKind,
     },
-    /// To its receiver: it will be due so many times, where that is not once.
+    /// To the site where a job is submitted: how long it will run.
+    RunTime {
+        /// The job.
+        job: JobId,
+        /// Not negative.
+        run_time: Span,
+    },
+    /// To its receiver: a message will be due so many times, where that is not once.
     Copies {
         /// The sender.
         from: SiteId,
@@ -120,26 +135,11 @@ pub enum Note {
     },
 }
 
-/// Something the peer is told. See `protocol::Input`.
+/// A message that is due, as far as the coordinator must know it: its number on this directed link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Fact {
-    /// A user submitted a job here.
-    Submitted(TimedJob),
-    /// A job that runs here ended.
-    Completed(JobId),
-    /// A letter is due.
-    Letter {
-        /// The sender.
-        from: SiteId,
-        /// Its number on this directed link.
-        number: u64,
-    },
-    /// All facts of this instant are in: decide.
-    Turn,
-    /// Nothing is under way at this instant: decide what was put off until then.
-    Settle,
-    /// The time that the peer asked for has come.
-    Timeout,
+pub struct Due {
+    /// From 1.
+    pub number: u64,
 }
 
 /// What a node answers. Events are written field by field, so no field of theirs may be skipped on the way.
@@ -147,41 +147,28 @@ pub enum Fact {
 pub enum Reply {
     /// To [`Order::Begin`].
     Begun,
-    /// One answer for each fact, in order.
+    /// One answer for each input, in order.
     Told(Vec<Answer>),
     /// The order cannot be carried out, and no later one can.
     Failed(String),
 }
 
-/// What a peer wants after it was told one fact.
+/// What a peer wants after it was told one thing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Answer {
     /// What it wants done, in order.
-    pub wishes: Vec<Wish>,
-    /// When it wants [`Fact::Timeout`].
+    pub outputs: Vec<Output<Posted>>,
+    /// When it wants [`Input::Timeout`].
     pub timeout: Option<Time>,
-    /// Whether it wants [`Fact::Settle`] at this instant.
+    /// Whether it wants [`Input::Settle`] at this instant.
     pub settle: bool,
     /// Whether it waits for no answer.
     pub quiet: bool,
 }
 
-/// One thing that a peer wants done. See `protocol::Output`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Wish {
-    /// It began to execute a job.
-    Start(JobId),
-    /// A letter is on its way to another site.
-    Send(Letter),
-    /// Something to remember.
-    Event(EventKind),
-}
-
 /// A message that was sent, as far as the coordinator must know it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Letter {
-    /// Its receiver.
-    pub to: SiteId,
+pub struct Posted {
     /// Its number on this directed link, from 1.
     pub number: u64,
     /// What it is.
@@ -194,7 +181,8 @@ pub struct Letter {
 
 #[cfg(test)]
 mod tests {
-    use scheduler::{JobSpec, Span};
+    use scheduler::JobSpec;
+    use scheduler::event::MessageKind;
 
     use super::*;
 
@@ -210,24 +198,30 @@ mod tests {
             origin: SiteId(1),
             payload: 0,
         };
-        let job = TimedJob { spec, run_time: Span::from_secs(5) };
-        let tell = |now, notes: &[Note], facts: &[Fact]| {
-            Order::Tell { now, notes: notes.to_vec(), facts: facts.to_vec() }.check(&grid)
+        let tell = |now, notes: &[Note], inputs: &[Input<Due>]| {
+            Order::Tell { now, notes: notes.to_vec(), inputs: inputs.to_vec() }.check(&grid)
         };
         let (zero, beyond) = (Time::ZERO, Time::from_micros(protocol::MICROS_MAX + 1));
-        let good = [Fact::Submitted(job), Fact::Letter { from: SiteId(2), number: 1 }, Fact::Turn];
+        let good = [
+            Input::Submitted(spec),
+            Input::Message { from: SiteId(2), message: Due { number: 1 } },
+            Input::Turn,
+        ];
         assert_eq!(tell(zero, &[Note::Copies { from: SiteId(1), number: 1, copies: 2 }], &good), Ok(()));
 
-        let wide = TimedJob { spec: JobSpec { processors: 5, ..spec }, ..job };
-        let late = TimedJob { spec: JobSpec { submit: beyond, ..spec }, ..job };
+        let wide = JobSpec { processors: 5, ..spec };
+        let late = JobSpec { submit: beyond, ..spec };
+        let endless = Note::RunTime { job: JobId(1), run_time: Span::from_micros(-1) };
         let kind = MessageKind::Grant;
         for (refused, reason) in [
             (tell(beyond, &[], &[]), "the time"),
-            (tell(zero, &[], &[Fact::Letter { from: SiteId(3), number: 1 }]), "no site 3"),
+            (tell(zero, &[], &[Input::Message { from: SiteId(3), message: Due { number: 1 } }]), "no site 3"),
             (tell(zero, &[Note::Copies { from: SiteId(0), number: 1, copies: 2 }], &[]), "no site 0"),
             (tell(zero, &[Note::Lost { at: beyond, to: SiteId(1), kind }], &[]), "the time"),
-            (tell(zero, &[], &[Fact::Submitted(wide)]), "no site has the processors of job 1"),
-            (tell(zero, &[], &[Fact::Submitted(late)]), "job 1 cannot be one of this grid"),
+            (tell(zero, &[], &[Input::Submitted(wide)]), "no site has the processors of job 1"),
+            (tell(zero, &[], &[Input::Submitted(late)]), "job 1 cannot be one of this grid"),
+            (tell(zero, &[endless], &[]), "job 1 cannot run for"),
+            (tell(zero, &[], &[Input::Leave]), "nobody leaves"),
         ] {
             let error = refused.unwrap_err();
             assert!(error.contains(reason), "{error}");

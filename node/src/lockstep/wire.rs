@@ -89,20 +89,36 @@ impl Incoming {
 mod tests {
     use std::time::Duration;
 
+    use protocol::{Input, Output};
     use scheduler::event::MessageKind;
-    use scheduler::{EventKind, JobId, SiteId, Time};
+    use scheduler::{EventKind, JobId, JobSpec, SiteId, Span, Time};
 
-    use super::super::{Answer, Fact, Letter, Note, Order, Reply, Terms, Wish};
+    use super::super::{Answer, Due, Note, Order, Posted, Reply, Terms};
     use super::*;
 
+    fn job() -> JobSpec {
+        JobSpec {
+            id: JobId(4),
+            submit: Time::ZERO,
+            processors: 2,
+            requested: Span::from_secs(9),
+            user: 1,
+            origin: SiteId(1),
+            payload: 0,
+        }
+    }
+
     fn orders() -> Vec<Order> {
-        let letter = Fact::Letter { from: SiteId(2), number: 7 };
+        let message = Input::Message { from: SiteId(2), message: Due { number: 7 } };
         let lost = Note::Lost { at: Time::from_secs(3), to: SiteId(2), kind: MessageKind::Grant };
-        let notes = vec![lost, Note::Copies { from: SiteId(2), number: 8, copies: 2 }];
-        let facts = vec![Fact::Completed(JobId(1)), letter, Fact::Turn, Fact::Settle, Fact::Timeout];
+        let run_time = Note::RunTime { job: JobId(4), run_time: Span::from_secs(7) };
+        let notes = vec![lost, Note::Copies { from: SiteId(2), number: 8, copies: 2 }, run_time];
+        let submitted = Input::Submitted(job());
+        let inputs =
+            vec![submitted, Input::Completed(JobId(1)), message, Input::Turn, Input::Settle, Input::Timeout];
         vec![
             Order::Begin(Terms { message_events: true, patience: Duration::from_secs(9) }),
-            Order::Tell { now: Time::from_secs(5), notes, facts },
+            Order::Tell { now: Time::from_secs(5), notes, inputs },
         ]
     }
 
@@ -124,10 +140,11 @@ mod tests {
 
     #[test]
     fn replies_round_trip() {
-        let letter = Letter { to: SiteId(1), number: 3, kind: MessageKind::Notice, wakes: true, payload: 9 };
+        let message = Posted { number: 3, kind: MessageKind::Notice, wakes: true, payload: 9 };
         let event = EventKind::Completed { job: JobId(4), processors: 2 };
-        let wishes = vec![Wish::Start(JobId(4)), Wish::Send(letter), Wish::Event(event)];
-        let answer = Answer { wishes, timeout: Some(Time::from_secs(1)), settle: true, quiet: false };
+        let send = Output::Send { to: SiteId(1), message };
+        let outputs = vec![Output::Start(job()), send, Output::Event(event)];
+        let answer = Answer { outputs, timeout: Some(Time::from_secs(1)), settle: true, quiet: false };
         for reply in [Reply::Begun, Reply::Told(vec![answer, Answer::default()]), Reply::Failed("so".into())]
         {
             let mut incoming = Incoming::default();

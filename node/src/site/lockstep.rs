@@ -1,6 +1,6 @@
 //! The site loop in lockstep: time goes by the coordinator's orders; see [`crate::lockstep`].
 //!
-//! Peer, codec, network, executor, metrics and event log are those of a node with a clock. Letters leave at once and
+//! Peer, codec, network, executor, metrics and event log are those of a node with a clock. Messages leave at once and
 //! wait in the receiver's mailbox until the coordinator says that they are due: the delay is the coordinator's.
 //! Everything else that is asked of the node is answered meanwhile.
 
@@ -20,13 +20,13 @@ use crate::arrivals::ArrivalsError;
 use crate::clock::ClockError;
 use crate::control::Command;
 use crate::lockstep::wire::{self, Incoming};
-use crate::lockstep::{Answer, Fact, Letter, Mailbox, Note, Order, Reply, Terms, Wish};
+use crate::lockstep::{Answer, Due, Mailbox, Note, Order, Posted, Reply, Terms};
 use crate::metrics::Direction;
 use crate::network::{Arrival, Outgoing};
 
 /// The coordinator has its answer to the upgrade within a moment, or is gone.
 const UPGRADE_TIMEOUT: Duration = Duration::from_secs(5);
-/// How often the connection to the sender of an awaited letter is looked at.
+/// How often the connection to the sender of an awaited message is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// Room for the next order; most take a hundred bytes.
 const READ_BYTES: usize = 4096;
@@ -46,7 +46,7 @@ type Reason = String;
 struct Pending {
     /// Whether it is the first.
     begin: bool,
-    facts: VecDeque<Fact>,
+    inputs: VecDeque<Input<Due>>,
     answers: Vec<Answer>,
     since: Instant,
 }
@@ -135,15 +135,15 @@ impl SiteLoop {
         if let Err(reason) = order.check(&self.grid) {
             session.broken.get_or_insert(reason);
         }
-        let (now, notes, facts) = match order {
+        let (now, notes, inputs) = match order {
             Order::Begin(terms) => {
                 session.terms = Some(terms);
                 (self.now, Vec::new(), Vec::new())
             }
-            Order::Tell { now, notes, facts } => (now, notes, facts),
+            Order::Tell { now, notes, inputs } => (now, notes, inputs),
         };
         session.pending =
-            Some(Pending { begin, facts: facts.into(), answers: Vec::new(), since: Instant::now() });
+            Some(Pending { begin, inputs: inputs.into(), answers: Vec::new(), since: Instant::now() });
         if session.broken.is_none()
             && let Err(reason) = self.enter(now, notes)
         {
@@ -160,6 +160,7 @@ impl SiteLoop {
                     self.record_at(at, event).map_err(|error| error.to_string())?;
                 }
                 Note::Copies { from, number, copies } => self.mailbox().expect(from, number, copies),
+                Note::RunTime { job, run_time } => self.executor.learn(job, run_time),
             }
         }
         // The first instant may be before the zero of trace time, at which an idle node stands.
@@ -182,86 +183,92 @@ impl SiteLoop {
             tracing::error!(reason, "an order cannot be carried out");
             return Some(Reply::Failed(reason.clone()));
         }
-        if !pending.facts.is_empty() {
+        if !pending.inputs.is_empty() {
             session.pending = Some(pending);
             return None;
         }
         Some(if pending.begin { Reply::Begun } else { Reply::Told(pending.answers) })
     }
 
-    /// Tells the peer the facts of an order, up to a letter that is not here.
+    /// Tells the peer the facts of an order, up to a message that is not here.
     fn carry_out(&mut self, session: &mut Session, pending: &mut Pending) -> Result<(), Reason> {
         let Some(terms) = session.terms else {
             return Err("the first order is not how to answer".to_string());
         };
-        while let Some(fact) = pending.facts.front() {
-            let input = match *fact {
-                Fact::Submitted(job) => {
-                    self.metrics.introduce(&job.spec);
-                    self.executor.learn(job.spec.id, job.run_time);
-                    Input::Submitted(job.spec)
+        while let Some(input) = pending.inputs.front() {
+            let input = match *input {
+                Input::Submitted(job) => {
+                    self.metrics.introduce(&job);
+                    Input::Submitted(job)
                 }
-                Fact::Completed(job) => match self.executor.pop_due(self.now) {
+                Input::Completed(job) => match self.executor.pop_due(self.now) {
                     Some((end, ended)) if (end, ended) == (self.now, job) => Input::Completed(job),
                     ended => {
                         let now = self.now;
                         return Err(format!("job {job} is said to end at {now}; here that is {ended:?}"));
                     }
                 },
-                Fact::Letter { from, number } => {
+                Input::Message { from, message: Due { number } } => {
                     let Some(frame) = self.mailbox().take(from, number) else {
-                        return self.await_letter(from, number, pending.since, terms.patience);
+                        return self.await_message(from, number, pending.since, terms.patience);
                     };
                     let Some(message) = self.read(&frame) else {
-                        return Err(format!("letter {number} of site {from} cannot be read"));
+                        return Err(format!("message {number} of site {from} cannot be read"));
                     };
                     Input::Message { from, message }
                 }
-                Fact::Turn => Input::Turn,
-                Fact::Settle => Input::Settle,
-                Fact::Timeout => Input::Timeout,
+                Input::Turn => Input::Turn,
+                Input::Settle => Input::Settle,
+                Input::Timeout => Input::Timeout,
+                Input::Leave => Input::Leave,
+                Input::Adopt { job, epoch } => Input::Adopt { job, epoch },
             };
-            pending.facts.pop_front();
+            pending.inputs.pop_front();
             #[cfg(feature = "canary")]
             let Some(input) = session.canary.spoil(input) else {
                 pending.answers.push(self.answer(Vec::new()));
                 continue;
             };
-            let mut wishes = Vec::new();
-            self.tell_in_lockstep(input, terms, &mut wishes).map_err(|error| format!("{error:#}"))?;
+            let mut outputs = Vec::new();
+            self.tell_in_lockstep(input, terms, &mut outputs).map_err(|error| format!("{error:#}"))?;
             #[cfg(feature = "canary")]
             while let Some(input) = session.canary.late() {
-                self.tell_in_lockstep(input, terms, &mut wishes).map_err(|error| format!("{error:#}"))?;
+                self.tell_in_lockstep(input, terms, &mut outputs).map_err(|error| format!("{error:#}"))?;
             }
-            pending.answers.push(self.answer(wishes));
+            pending.answers.push(self.answer(outputs));
         }
         Ok(())
     }
 
     /// Tells the peer one thing, carries out what it wants done here, and lists all that it wants.
-    fn tell_in_lockstep(&mut self, input: Input, terms: Terms, wishes: &mut Vec<Wish>) -> anyhow::Result<()> {
+    fn tell_in_lockstep(
+        &mut self,
+        input: Input,
+        terms: Terms,
+        outputs: &mut Vec<Output<Posted>>,
+    ) -> anyhow::Result<()> {
         self.peer.handle(self.now, input);
         while let Some(output) = self.peer.poll_output() {
             match output {
                 Output::Start(job) => {
                     self.executor.start(self.now, job.id)?;
-                    wishes.push(Wish::Start(job.id));
+                    outputs.push(Output::Start(job));
                 }
                 Output::Send { to, message } => {
                     let frame = self.pack(to, &message);
                     self.metrics.carried(message.kind(), Direction::Sent, frame.size());
                     let number = frame.sequence;
                     if !self.sender.send(Outgoing { to, kind: message.kind(), bytes: frame.encode() }) {
-                        anyhow::bail!("too many letters to site {to} are under way over the network");
+                        anyhow::bail!("too many messages to site {to} are under way over the network");
                     }
                     let (kind, wakes, payload) = (message.kind(), message.wakes(), message.payload());
-                    wishes.push(Wish::Send(Letter { to, number, kind, wakes, payload }));
+                    outputs.push(Output::Send { to, message: Posted { number, kind, wakes, payload } });
                 }
                 Output::Write(_) => unreachable!("a node with a journal does not run in lockstep"),
                 Output::Event(kind) => {
                     self.record(kind)?;
                     if terms.message_events || !is_about_a_message(&kind) {
-                        wishes.push(Wish::Event(kind));
+                        outputs.push(Output::Event(kind));
                     }
                 }
             }
@@ -269,17 +276,17 @@ impl SiteLoop {
         Ok(())
     }
 
-    fn answer(&self, wishes: Vec<Wish>) -> Answer {
+    fn answer(&self, outputs: Vec<Output<Posted>>) -> Answer {
         Answer {
-            wishes,
+            outputs,
             timeout: self.peer.poll_timeout(),
             settle: self.peer.wants_settle(),
             quiet: self.peer.is_quiet(),
         }
     }
 
-    /// Whether it is worth waiting for a letter any longer.
-    fn await_letter(
+    /// Whether it is worth waiting for a message any longer.
+    fn await_message(
         &self,
         from: SiteId,
         number: u64,
@@ -294,11 +301,11 @@ impl SiteLoop {
         let connected = self.sender.state().links.get(&from).is_some_and(|link| link.connected);
         if !connected && self.network.waiting() == 0 {
             return Err(format!(
-                "letter {number} of site {name} did not arrive, and the connection to that site is gone"
+                "message {number} of site {name} did not arrive, and the connection to that site is gone"
             ));
         }
         if waited >= patience {
-            return Err(format!("letter {number} of site {name} did not arrive within {patience:?}"));
+            return Err(format!("message {number} of site {name} did not arrive within {patience:?}"));
         }
         Ok(())
     }
@@ -312,7 +319,7 @@ impl SiteLoop {
             },
             Arrival::Lost { to, kind } => {
                 let name = &self.grid.site(to).name;
-                Err(format!("the network lost a letter ({}) to site {name}", kind.name()))
+                Err(format!("the network lost a message ({}) to site {name}", kind.name()))
             }
         };
         if let (Err(reason), Some(session)) = (held, session) {
@@ -373,18 +380,18 @@ fn is_about_a_message(kind: &EventKind) -> bool {
     matches!(kind, EventKind::Sent { .. } | EventKind::Received { .. })
 }
 
-/// A node that handles its letters wrongly, if the environment asks for it.
+/// A node that handles its messages wrongly, if the environment asks for it.
 #[cfg(feature = "canary")]
 mod canary {
     use protocol::Input;
 
-    /// Which letter of a node is spoilt. Arbitrary; early enough for short tests.
+    /// Which message of a node is spoilt. Arbitrary; early enough for short tests.
     const LETTER: u64 = 10;
 
     #[derive(Default)]
     pub(super) struct Canary {
         mistake: Option<String>,
-        letters: u64,
+        messages: u64,
         kept: Option<Input>,
         late: Option<Input>,
     }
@@ -400,10 +407,10 @@ mod canary {
             if !matches!(input, Input::Message { .. }) {
                 return Some(input);
             }
-            self.letters += 1;
+            self.messages += 1;
             match self.mistake.as_deref() {
-                Some("drop") if self.letters == LETTER => None,
-                Some("swap") if self.letters == LETTER => {
+                Some("drop") if self.messages == LETTER => None,
+                Some("swap") if self.messages == LETTER => {
                     self.kept = Some(input);
                     None
                 }

@@ -5,7 +5,7 @@ use scheduler::{JobId, SiteId, Time};
 
 /// Something that is going to happen.
 #[derive(Clone, Debug)]
-#[expect(clippy::large_enum_variant, reason = "most of what comes are letters, the largest")]
+#[expect(clippy::large_enum_variant, reason = "most of what comes are messages, the largest")]
 pub(super) enum Coming {
     Heal,
     Fault(usize),
@@ -25,17 +25,26 @@ pub(super) enum Coming {
         rank: usize,
         process: u32,
     },
-    Executed {
-        rank: usize,
-        process: u32,
-        job: JobId,
-    },
+    Executed(Executed),
     Submitted(usize),
-    Letter {
+    Message {
         from: SiteId,
         to: usize,
         message: Message,
     },
+}
+
+/// A job that a process of a site executed to its end.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Executed {
+    pub(super) rank: usize,
+    pub(super) process: u32,
+    pub(super) job: JobId,
+}
+
+/// Where ends of jobs come among what happens at one instant.
+pub(super) fn class_of_ends(per_event: bool) -> u8 {
+    if per_event { 4 } else { 3 }
 }
 
 impl Coming {
@@ -49,11 +58,10 @@ impl Coming {
             | Coming::Restart { .. }
             | Coming::Resume { .. } => 1,
             Coming::Written { .. } => 2,
-            Coming::Executed { .. } if per_event => 4,
-            Coming::Executed { .. } => 3,
+            Coming::Executed(_) => class_of_ends(per_event),
             Coming::Submitted(_) if per_event => 3,
             Coming::Submitted(_) => 4,
-            Coming::Letter { .. } => 5,
+            Coming::Message { .. } => 5,
         }
     }
 }

@@ -20,7 +20,7 @@ impl World<'_> {
         let watches = matches!(self.scenario.strategy, Strategy::Balance(_)) && options.retry.is_some();
         let polls =
             watches || options.heartbeat.is_some() || matches!(options.discovery, Discovery::Polling { .. });
-        let silent = polls || self.letters == 0;
+        let silent = polls || self.under_way == 0;
         let at_rest = silent && !self.watch.executes() && self.members().all(|site| self.is_quiet(site));
         if !at_rest || self.operator_acts() || (self.scenario.healed.is_some() && !(polls && self.healed)) {
             return false;
@@ -214,7 +214,7 @@ impl World<'_> {
             && options.discovery == Discovery::Standing
             && options.margin.is_none()
             && options.heartbeat.is_none();
-        if !proved || self.letters > 0 || !self.sites.iter().all(Site::is_quiet) {
+        if !proved || self.under_way > 0 || !self.sites.iter().all(Site::is_quiet) {
             return Ok(());
         }
         let peers: Vec<&Peer> = self.sites.iter().filter_map(|site| site.peer.as_ref()).collect();

@@ -8,7 +8,7 @@ use serde::Serialize;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Fault {
-    /// The process of a site ends, with the jobs that it executes. Letters to it are lost; users wait with theirs.
+    /// The process of a site ends, with the jobs that it executes. Messages to it are lost; users wait with theirs.
     Crash {
         /// Where.
         site: SiteId,

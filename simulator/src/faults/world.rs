@@ -16,9 +16,9 @@ use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
 use links::{Copies, Links};
 use protocol::{Fact, Input, Interrupted, Message, Output, Peer};
 use scheduler::event::{BeginCause, EndCause};
-use scheduler::{Event, EventKind, JobId, JobIndex, JobSpec, Pass, SiteId, Span, Strategy, Time};
+use scheduler::{Event, EventKind, Execution, JobId, JobIndex, JobSpec, Pass, SiteId, Span, Strategy, Time};
 
-use super::agenda::{Coming, Due};
+use super::agenda::{Coming, Due, Executed, class_of_ends};
 use super::clock::Clock;
 use super::coordinator::Coordinator;
 use super::liar::Liar;
@@ -44,10 +44,12 @@ pub struct World<'a> {
     index: JobIndex,
     links: Links,
     coming: BinaryHeap<Reverse<Due>>,
+    pub(super) executing: Execution<Executed>,
     /// Messages without delay, delivered before anything else happens.
     inbox: VecDeque<Parcel>,
     sequence: u64,
-    pub(super) letters: usize,
+    /// Messages that need time.
+    pub(super) under_way: usize,
     wakes: BTreeSet<(Time, usize)>,
     pub(super) restless: BTreeSet<usize>,
     pub(super) unsettled: BTreeSet<usize>,
@@ -91,9 +93,10 @@ impl<'a> World<'a> {
                 scenario.seed,
             ),
             coming: BinaryHeap::new(),
+            executing: Execution::default(),
             inbox: VecDeque::new(),
             sequence: 0,
-            letters: 0,
+            under_way: 0,
             wakes: BTreeSet::new(),
             restless: BTreeSet::new(),
             unsettled: BTreeSet::new(),
@@ -215,7 +218,7 @@ impl<'a> World<'a> {
 
     pub(super) fn expect(&mut self, at: Time, what: Coming) {
         self.sequence += 1;
-        self.letters += usize::from(matches!(what, Coming::Letter { .. }));
+        self.under_way += usize::from(matches!(what, Coming::Message { .. }));
         let class = what.class(self.decides_per_event());
         self.coming.push(Reverse(Due { key: (at, class, self.sequence), what }));
     }
@@ -230,8 +233,26 @@ impl<'a> World<'a> {
         if self.is_over() {
             return None;
         }
+        [self.next_coming(), self.wakes.first().map(|&(at, _)| at)].into_iter().flatten().min()
+    }
+
+    /// When the agenda goes on, or a job ends.
+    fn next_coming(&self) -> Option<Time> {
         let coming = self.coming.peek().map(|Reverse(due)| due.key.0);
-        [coming, self.wakes.first().map(|&(at, _)| at)].into_iter().flatten().min()
+        [coming, self.executing.next_end()].into_iter().flatten().min()
+    }
+
+    /// What is due now and comes first, with its class; ends of jobs only up to a class.
+    fn pop_due(&mut self, reached: u8) -> Option<(u8, Coming)> {
+        let ends = class_of_ends(self.decides_per_event());
+        let end = self.executing.next().filter(|end| end.at <= self.now && ends >= reached);
+        let end = end.map(|end| (end.at, ends, end.order));
+        let coming = self.coming.peek().map(|Reverse(due)| due.key).filter(|key| key.0 <= self.now);
+        if end.is_some_and(|end| coming.is_none_or(|coming| end < coming)) {
+            return self.executing.pop_due(self.now).map(|end| (ends, Coming::Executed(end.key)));
+        }
+        coming?;
+        self.coming.pop().map(|Reverse(due)| (due.key.1, due.what))
     }
 
     pub(super) fn broken<T>(&self, check: Check, what: String) -> Result<T, Broken> {
@@ -241,30 +262,22 @@ impl<'a> World<'a> {
     /// Everything that happens now, in the order of [`protocol::peer`], until nothing more does.
     fn instant(&mut self, sink: &mut dyn FnMut(&Event)) -> Result<(), Broken> {
         while !self.is_endless() {
-            let (mut reached, mut later) = (0, Vec::new());
-            while let Some(Reverse(due)) = self.coming.peek()
-                && due.key.0 <= self.now
-            {
-                let Reverse(due) = self.coming.pop().expect("just looked");
-                if due.key.1 < reached && matches!(due.what, Coming::Executed { .. }) {
-                    // It began only now and needs no time: everybody decides first.
-                    later.push(Reverse(due));
-                    continue;
-                }
-                reached = due.key.1;
+            let mut reached = 0;
+            // A job that began only now and needs no time ends when everybody has decided.
+            while let Some((class, what)) = self.pop_due(reached) {
+                reached = class;
                 // A job on its way home, and an answer that needs no time, come before anybody decides.
-                let answered = !matches!(due.what, Coming::Executed { .. });
-                self.happen(due.what, sink)?;
+                let answered = !matches!(what, Coming::Executed(_));
+                self.happen(what, sink)?;
                 if answered {
                     self.drain_inbox(sink)?;
                 }
             }
-            self.coming.extend(later);
             self.turns(sink)?;
             while self.settle(sink)? || self.timers_due(sink)? {
                 self.turns(sink)?;
             }
-            if self.coming.peek().is_none_or(|Reverse(due)| due.key.0 > self.now) {
+            if self.next_coming().is_none_or(|at| at > self.now) {
                 break;
             }
         }
@@ -349,7 +362,7 @@ impl<'a> World<'a> {
                 self.release(rank, sink)
             }
             Coming::Restart { .. } | Coming::Resume { .. } | Coming::Written { .. } => Ok(()),
-            Coming::Executed { rank, process, job } => {
+            Coming::Executed(Executed { rank, process, job }) => {
                 let outlives = self.mistake == Some(Mistake::JobsOutliveProcess);
                 if self.sites[rank].process != process {
                     if outlives {
@@ -367,8 +380,8 @@ impl<'a> World<'a> {
                 }
                 self.submit(job, sink)
             }
-            Coming::Letter { from, to, message } => {
-                self.letters -= 1;
+            Coming::Message { from, to, message } => {
+                self.under_way -= 1;
                 self.deliver(from, to, message, sink)
             }
         }
@@ -622,9 +635,9 @@ impl<'a> World<'a> {
         let kept = here.disk.jobs.get(&job.id).or_else(|| here.ahead.jobs.get(&job.id));
         let epoch = kept.map_or(0, |kept| kept.custody.epoch);
         self.watch.started(self.now, &self.scenario.grid, site, job, epoch)?;
-        let at = self.now + self.run_time(job);
-        let process = self.sites[rank].process;
-        self.expect(at, Coming::Executed { rank, process, job: job.id });
+        let executed = Executed { rank, process: self.sites[rank].process, job: job.id };
+        self.sequence += 1;
+        self.executing.start(self.now, self.run_time(job), self.sequence, executed);
         Ok(())
     }
 
@@ -657,7 +670,7 @@ impl<'a> World<'a> {
         if delay == Span::ZERO {
             self.inbox.push_back((from, to, message));
         } else {
-            self.expect(self.now + delay, Coming::Letter { from, to, message });
+            self.expect(self.now + delay, Coming::Message { from, to, message });
         }
     }
 

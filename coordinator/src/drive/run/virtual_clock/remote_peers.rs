@@ -1,40 +1,42 @@
 //! Peers that live in node processes: the simulator's loop tells them one thing after another, over a connection for
 //! orders to each.
 //!
-//! What a letter says stays between the nodes. The loop gets a token, enough to say when the letter is due.
+//! What a message says stays between the nodes. The loop gets a token, enough to say when the message is due.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use links::Copies;
 use node::control::api::MeasuredDelay;
-use node::lockstep::{Answer, Client, Fact, LinkError, Note, Order, Reply, Terms, Wish};
+use node::lockstep::{Answer, Client, Due, LinkError, Note, Order, Posted, Reply, Terms};
 use node::measured::Measured;
+use protocol::{Input, Output};
 use scheduler::event::MessageKind;
 use scheduler::{Grid, JobIndex, SiteId, Time, TimedJob};
-use simulator::host::{Standing, Told, Wanted};
-use simulator::{Host, Letter, Violation};
+use simulator::host::Standing;
+use simulator::{Carried, Host, Violation};
 
 use crate::drive::Interrupt;
 
-/// A letter between two nodes, as far as the loop must know it.
+/// A message between two nodes, as far as the loop must know it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Token {
     from: SiteId,
-    letter: node::lockstep::Letter,
+    to: SiteId,
+    posted: Posted,
 }
 
-impl Letter for Token {
+impl Carried for Token {
     fn kind(&self) -> MessageKind {
-        self.letter.kind
+        self.posted.kind
     }
 
     fn wakes(&self) -> bool {
-        self.letter.wakes
+        self.posted.wakes
     }
 
     fn payload(&self) -> u64 {
-        self.letter.payload
+        self.posted.payload
     }
 }
 
@@ -58,7 +60,7 @@ struct Remote {
     client: Client,
     /// What it has to know before the next fact.
     notes: Vec<Note>,
-    /// Number of its last letter to each site.
+    /// Number of its last message to each site.
     sent: Vec<u64>,
     quiet: bool,
 }
@@ -72,7 +74,7 @@ pub struct RemotePeers<'a> {
     orders: u64,
     /// The instant of the last order.
     now: Time,
-    /// The delays of letters that arrive, by sender and receiver.
+    /// The delays of messages that arrive, by sender and receiver.
     delays: BTreeMap<(SiteId, SiteId), Measured>,
 }
 
@@ -95,7 +97,7 @@ impl<'a> RemotePeers<'a> {
             now: Time::ZERO,
             delays: BTreeMap::new(),
         };
-        // A node waits for a letter less long than the coordinator for the node, so that it can say what is missing.
+        // A node waits for a message less long than the coordinator for the node, so that it can say what is missing.
         let terms = Terms { message_events: common.message_events, patience: common.patience / 2 };
         for rank in 0..grid.len() {
             match peers.ask(rank, &Order::Begin(terms))? {
@@ -113,7 +115,7 @@ impl<'a> RemotePeers<'a> {
         self.orders
     }
 
-    /// The delays of the letters from one site to another; `None` if none arrives.
+    /// The delays of the messages from one site to another; `None` if none arrives.
     pub fn delay(&self, from: SiteId, to: SiteId) -> Option<MeasuredDelay> {
         self.delays.get(&(from, to)).map(Measured::report)
     }
@@ -143,92 +145,101 @@ impl<'a> RemotePeers<'a> {
         self.failed(rank, format!("what it answers makes no sense: {what}"))
     }
 
-    /// A wish of a peer as the loop wants it, if it is one that a peer can have.
-    fn wanted(&mut self, rank: usize, wish: Wish) -> Result<Wanted<Token>, Violation> {
+    /// What a peer wants as the loop wants it, if it is something that a peer can want.
+    fn believed(&mut self, rank: usize, output: Output<Posted>) -> Result<Output<Token>, Violation> {
         let grid = self.common.grid;
         let from = grid.at_rank(rank);
-        Ok(match wish {
-            Wish::Event(kind) => Wanted::Event(kind),
-            Wish::Start(job) => match self.index.get(job) {
-                Some(place) => Wanted::Start(self.common.jobs[place].spec),
-                None => {
-                    return Err(self.nonsense(rank, &format!("it starts job {job}, which nobody submitted")));
+        Ok(match output {
+            Output::Event(kind) => Output::Event(kind),
+            Output::Start(job) => match self.index.get(job.id) {
+                Some(place) if self.common.jobs[place].spec == job => Output::Start(job),
+                _ => {
+                    let what = format!("it starts job {}, which nobody submitted so", job.id);
+                    return Err(self.nonsense(rank, &what));
                 }
             },
-            Wish::Send(letter) => {
-                let to = letter.to;
+            Output::Send { to, message: posted } => {
                 if to.0 == 0 || to.index() >= grid.len() || to == from {
                     return Err(self.nonsense(rank, &format!("it writes to site {to}")));
                 }
                 let sent = &mut self.remotes[rank].sent[to.index()];
                 *sent += 1;
-                if letter.number != *sent {
-                    let what = format!("letter {} to site {to} has the number {}", *sent, letter.number);
+                if posted.number != *sent {
+                    let what = format!("message {} to site {to} has the number {}", *sent, posted.number);
                     return Err(self.nonsense(rank, &what));
                 }
-                Wanted::Send { to, letter: Token { from, letter } }
+                Output::Send { to, message: Token { from, to, posted } }
             }
+            Output::Write(_) => return Err(self.nonsense(rank, "it keeps a journal")),
         })
     }
 
-    fn fact(&self, told: Told<Token>) -> Fact {
-        match told {
-            Told::Submitted(spec) => {
+    /// What the node is told, with what it must know beforehand.
+    fn order(&mut self, rank: usize, now: Time, input: Input<Token>) -> Order {
+        let mut notes = std::mem::take(&mut self.remotes[rank].notes);
+        let input = match input {
+            Input::Submitted(spec) => {
                 let place = self.index.get(spec.id).expect("only jobs of the workload are submitted");
-                Fact::Submitted(self.common.jobs[place])
+                let run_time = self.common.jobs[place].run_time;
+                notes.push(Note::RunTime { job: spec.id, run_time });
+                Input::Submitted(spec)
             }
-            Told::Completed(job) => Fact::Completed(job),
-            Told::Letter { from, letter } => Fact::Letter { from, number: letter.letter.number },
-            Told::Turn => Fact::Turn,
-            Told::Settle => Fact::Settle,
-            Told::Timeout => Fact::Timeout,
-        }
+            Input::Completed(job) => Input::Completed(job),
+            Input::Message { from, message } => {
+                Input::Message { from, message: Due { number: message.posted.number } }
+            }
+            Input::Turn => Input::Turn,
+            Input::Settle => Input::Settle,
+            Input::Timeout => Input::Timeout,
+            Input::Leave => Input::Leave,
+            Input::Adopt { job, epoch } => Input::Adopt { job, epoch },
+        };
+        Order::Tell { now, notes, inputs: vec![input] }
     }
 }
 
 impl Host for RemotePeers<'_> {
-    type Letter = Token;
+    type Message = Token;
 
     fn tell(
         &mut self,
         rank: usize,
         now: Time,
-        told: Told<Token>,
-        wanted: &mut Vec<Wanted<Token>>,
+        input: Input<Token>,
+        outputs: &mut Vec<Output<Token>>,
     ) -> Result<Standing, Violation> {
         self.now = now;
-        let facts = vec![self.fact(told)];
-        let notes = std::mem::take(&mut self.remotes[rank].notes);
-        let answers = match self.ask(rank, &Order::Tell { now, notes, facts })? {
+        let order = self.order(rank, now, input);
+        let answers = match self.ask(rank, &order)? {
             Reply::Told(answers) => answers,
             other => return Err(self.nonsense(rank, &format!("{other:?}"))),
         };
-        let Ok([Answer { wishes, timeout, settle, quiet }]) = <[Answer; 1]>::try_from(answers) else {
-            return Err(self.nonsense(rank, "not one answer to one fact"));
+        let Ok([Answer { outputs: wanted, timeout, settle, quiet }]) = <[Answer; 1]>::try_from(answers)
+        else {
+            return Err(self.nonsense(rank, "not one answer to one thing that it was told"));
         };
-        for wish in wishes {
-            let one = self.wanted(rank, wish)?;
-            wanted.push(one);
+        for output in wanted {
+            outputs.push(self.believed(rank, output)?);
         }
         self.remotes[rank].quiet = quiet;
         Ok(Standing { timeout, settle })
     }
 
     fn posted(&mut self, to: usize, token: &Token, copies: Copies) -> Result<(), Violation> {
-        let Token { from, letter } = *token;
+        let Token { from, to: receiver, posted } = *token;
         for delay in copies.arriving() {
-            // The model decides when a letter arrives, and then it does: all of its delay is injected.
-            self.delays.entry((from, letter.to)).or_default().add(delay, delay, letter.number);
+            // The model decides when a message arrives, and then it does: all of its delay is injected.
+            self.delays.entry((from, receiver)).or_default().add(delay, delay, posted.number);
         }
         let copies = copies.arriving().count();
         if copies == 1 {
             return Ok(());
         }
-        let note = Note::Copies { from, number: letter.number, copies: copies as u8 };
+        let note = Note::Copies { from, number: posted.number, copies: copies as u8 };
         self.remotes[to].notes.push(note);
         if copies == 0 {
             let sender = self.common.grid.rank(from);
-            let lost = Note::Lost { at: self.now, to: letter.to, kind: letter.kind };
+            let lost = Note::Lost { at: self.now, to: receiver, kind: posted.kind };
             self.remotes[sender].notes.push(lost);
         }
         Ok(())
