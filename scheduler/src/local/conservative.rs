@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 
 use super::machine::{End, Machine};
 use super::profile::Profile;
+use super::rule::QueueRule;
 use super::turn::{Place, Waiting};
 use crate::job::JobId;
 use crate::time::Time;
@@ -61,102 +62,6 @@ impl Conservative {
         }
     }
 
-    pub(super) fn waiting(&self) -> usize {
-        self.planned.len() + self.arrived.len()
-    }
-
-    pub(super) fn wake_at(&self) -> Option<Time> {
-        self.agenda.first_key_value().map(|(&(start, _), _)| start)
-    }
-
-    pub(super) fn planned_start(&self, job: JobId) -> Option<Time> {
-        self.planned.iter().find(|planned| planned.job.id == job).map(|planned| planned.start)
-    }
-
-    pub(super) fn insert(&mut self, job: Waiting) {
-        self.arrived.push(job);
-    }
-
-    /// A promise was not kept: a job runs past its estimate.
-    pub(super) fn put_back(&mut self, job: Waiting) {
-        self.arrived.push(job);
-        self.broken = true;
-    }
-
-    /// All are planned anew at the next pass: those that come behind it now may have to make room.
-    pub(super) fn set_turn(&mut self, job: JobId, turn: u64) -> bool {
-        let planned = self.planned.iter_mut().map(|planned| &mut planned.job);
-        let Some(waiting) = self.arrived.iter_mut().chain(planned).find(|waiting| waiting.id == job) else {
-            return false;
-        };
-        waiting.turn = turn;
-        self.broken = true;
-        true
-    }
-
-    pub(super) fn last_place(&self) -> Option<Place> {
-        let planned = self.planned.iter().map(|planned| &planned.job);
-        self.arrived.iter().chain(planned).map(Waiting::place).max()
-    }
-
-    /// A job ended; what is left of its estimate is free.
-    pub(super) fn completed(&mut self, now: Time, end: End) {
-        self.ended = true;
-        if end.at > now {
-            self.profile.release(now, end.at, end.processors);
-            self.loosened = true;
-        }
-    }
-
-    /// Promises processors to everything that is planned for now.
-    pub(super) fn choose(&mut self, now: Time, machine: &mut Machine) {
-        let late = self.wake_at().is_some_and(|start| start < now);
-        if self.broken || late {
-            self.plan_anew(now, machine);
-        } else {
-            self.profile.forget_before(now);
-            if self.ended && self.loosened {
-                self.compress(now);
-            }
-        }
-        self.ended = false;
-        self.place_arrived(now);
-        while let Some(next) = self.agenda.first_entry().filter(|next| next.key().0 <= now) {
-            let key = next.remove();
-            let place = self.place_of(key);
-            machine.promise(now, self.planned.remove(place).job);
-        }
-    }
-
-    /// Walks everything.
-    ///
-    /// # Panics
-    /// If the profile is not that of the running, promised and planned jobs.
-    pub(super) fn check_invariants(&self, now: Time, machine: &Machine) {
-        assert!(
-            self.planned.is_sorted_by(|a, b| a.job.place() < b.job.place()),
-            "planned jobs are in queue order"
-        );
-        assert_eq!(self.agenda.len(), self.planned.len(), "each planned job is on the agenda");
-        for planned in &self.planned {
-            let entry = self.agenda.get(&(planned.start, planned.sequence));
-            assert_eq!(entry, Some(&planned.job.place()), "job {} is on the agenda", planned.job.id);
-        }
-        self.profile.check_invariants();
-        assert!(!self.broken, "a pass mends a broken plan");
-        let mut expected = Profile::new(now, machine.processors());
-        for end in machine.ends() {
-            expected.reserve(now, end.at.max(now), end.processors);
-        }
-        for planned in &self.planned {
-            expected.reserve(planned.start.max(now), planned.end().max(now), planned.job.processors);
-        }
-        let mut profile = self.profile.clone();
-        profile.forget_before(now);
-        assert!(profile.steps().skip(1).eq(expected.steps().skip(1)), "the profile holds every reservation");
-        assert_eq!(profile.free_at(now), expected.free_at(now), "the profile holds every reservation");
-    }
-
     /// One by one in queue order, the others' reservations standing, each job moves to its earliest hole.
     fn compress(&mut self, now: Time) {
         let mut moved = false;
@@ -207,5 +112,102 @@ impl Conservative {
         self.planned
             .binary_search_by_key(&key, |planned| planned.job.place())
             .expect("what is on the agenda waits")
+    }
+}
+
+impl QueueRule for Conservative {
+    fn waiting(&self) -> usize {
+        self.planned.len() + self.arrived.len()
+    }
+
+    fn wake_at(&self) -> Option<Time> {
+        self.agenda.first_key_value().map(|(&(start, _), _)| start)
+    }
+
+    fn planned_start(&self, job: JobId) -> Option<Time> {
+        self.planned.iter().find(|planned| planned.job.id == job).map(|planned| planned.start)
+    }
+
+    fn insert(&mut self, job: Waiting) {
+        self.arrived.push(job);
+    }
+
+    fn put_back(&mut self, job: Waiting) {
+        self.arrived.push(job);
+        self.broken = true;
+    }
+
+    /// All are planned anew at the next pass: those that come behind it now may have to make room.
+    fn set_turn(&mut self, job: JobId, turn: u64) -> bool {
+        let planned = self.planned.iter_mut().map(|planned| &mut planned.job);
+        let Some(waiting) = self.arrived.iter_mut().chain(planned).find(|waiting| waiting.id == job) else {
+            return false;
+        };
+        waiting.turn = turn;
+        self.broken = true;
+        true
+    }
+
+    fn last_place(&self) -> Option<Place> {
+        let planned = self.planned.iter().map(|planned| &planned.job);
+        self.arrived.iter().chain(planned).map(Waiting::place).max()
+    }
+
+    fn completed(&mut self, now: Time, end: End) {
+        self.ended = true;
+        if end.at > now {
+            // What is left of its estimate is free.
+            self.profile.release(now, end.at, end.processors);
+            self.loosened = true;
+        }
+    }
+
+    fn choose(&mut self, now: Time, machine: &mut Machine) {
+        let late = self.wake_at().is_some_and(|start| start < now);
+        if self.broken || late {
+            self.plan_anew(now, machine);
+        } else {
+            self.profile.forget_before(now);
+            if self.ended && self.loosened {
+                self.compress(now);
+            }
+        }
+        self.ended = false;
+        self.place_arrived(now);
+        while let Some(next) = self.agenda.first_entry().filter(|next| next.key().0 <= now) {
+            let key = next.remove();
+            let place = self.place_of(key);
+            machine.promise(now, self.planned.remove(place).job);
+        }
+    }
+
+    fn check_invariants(&self, now: Option<Time>, machine: &Machine) {
+        let Some(now) = now else { return };
+        assert!(
+            self.planned.is_sorted_by(|a, b| a.job.place() < b.job.place()),
+            "planned jobs are in queue order"
+        );
+        assert_eq!(self.agenda.len(), self.planned.len(), "each planned job is on the agenda");
+        for planned in &self.planned {
+            let entry = self.agenda.get(&(planned.start, planned.sequence));
+            assert_eq!(entry, Some(&planned.job.place()), "job {} is on the agenda", planned.job.id);
+        }
+        self.profile.check_invariants();
+        assert!(!self.broken, "a pass mends a broken plan");
+        let mut expected = Profile::new(now, machine.processors());
+        for end in machine.ends() {
+            expected.reserve(now, end.at.max(now), end.processors);
+        }
+        for planned in &self.planned {
+            expected.reserve(planned.start.max(now), planned.end().max(now), planned.job.processors);
+        }
+        let mut profile = self.profile.clone();
+        profile.forget_before(now);
+        assert!(profile.steps().skip(1).eq(expected.steps().skip(1)), "the profile holds every reservation");
+        assert_eq!(profile.free_at(now), expected.free_at(now), "the profile holds every reservation");
+    }
+
+    fn boxed(&self) -> Box<dyn QueueRule> {
+        Box::new(self.clone())
     }
 }

@@ -4,6 +4,7 @@ use super::backlog::{Backlog, Limits};
 use super::chunked::Entry;
 use super::fill_index::FillIndex;
 use super::machine::Machine;
+use super::rule::QueueRule;
 use super::turn::{Place, Waiting};
 use crate::job::JobId;
 use crate::time::Time;
@@ -37,30 +38,48 @@ impl InOrder {
         InOrder { overtaking, backlog: Backlog::new(), fill: FillIndex::default(), taken: Vec::new() }
     }
 
-    pub(super) fn waiting(&self) -> usize {
+    fn take_best_fit(&mut self, mut limits: Limits) {
+        self.backlog.forget_candidates();
+        while let Some(key) = self.fill.best(&limits) {
+            let job = self.remove(key);
+            limits.take(job.summary());
+            self.taken.push(job);
+        }
+    }
+
+    fn remove(&mut self, key: Place) -> Waiting {
+        let job = self.backlog.remove(key).expect("what is taken waits");
+        if self.overtaking == Overtaking::BestFit {
+            self.fill.remove(&job);
+        }
+        job
+    }
+}
+
+impl QueueRule for InOrder {
+    fn waiting(&self) -> usize {
         self.backlog.len()
     }
 
-    pub(super) fn insert(&mut self, job: Waiting) {
+    fn insert(&mut self, job: Waiting) {
         self.backlog.insert(job);
         if self.overtaking == Overtaking::BestFit {
             self.fill.insert(&job);
         }
     }
 
-    pub(super) fn set_turn(&mut self, job: JobId, turn: u64) -> bool {
+    fn set_turn(&mut self, job: JobId, turn: u64) -> bool {
         let Some(waiting) = self.backlog.find(job) else { return false };
         self.remove(waiting.place());
         self.insert(Waiting { turn, ..waiting });
         true
     }
 
-    pub(super) fn last_place(&self) -> Option<Place> {
+    fn last_place(&self) -> Option<Place> {
         self.backlog.last_place()
     }
 
-    /// Promises processors to everything that starts now.
-    pub(super) fn choose(&mut self, now: Time, machine: &mut Machine) {
+    fn choose(&mut self, now: Time, machine: &mut Machine) {
         let mut free = machine.free_for_planning(now);
         while let Some(head) = self.backlog.head().copied().filter(|head| head.processors <= free) {
             self.remove(head.place());
@@ -87,8 +106,8 @@ impl InOrder {
         }
     }
 
-    /// What the latest decision left to a job behind all that wait; none with best fit, where its place does not count.
-    pub(super) fn left(&self, now: Time, free: u32) -> Option<Limits> {
+    /// None with best fit, where a job's place does not count.
+    fn left(&self, now: Time, free: u32) -> Option<Limits> {
         match self.overtaking {
             Overtaking::BestFit => None,
             _ if self.backlog.head().is_none() => Some(Limits::unreserved(now, free)),
@@ -99,27 +118,14 @@ impl InOrder {
         }
     }
 
-    pub(super) fn check_invariants(&self) {
+    fn check_invariants(&self, _now: Option<Time>, _machine: &Machine) {
         self.backlog.check_invariants();
         if self.overtaking == Overtaking::BestFit {
             assert_eq!(self.fill.len(), self.backlog.len(), "both hold the same jobs");
         }
     }
 
-    fn take_best_fit(&mut self, mut limits: Limits) {
-        self.backlog.forget_candidates();
-        while let Some(key) = self.fill.best(&limits) {
-            let job = self.remove(key);
-            limits.take(job.summary());
-            self.taken.push(job);
-        }
-    }
-
-    fn remove(&mut self, key: Place) -> Waiting {
-        let job = self.backlog.remove(key).expect("what is taken waits");
-        if self.overtaking == Overtaking::BestFit {
-            self.fill.remove(&job);
-        }
-        job
+    fn boxed(&self) -> Box<dyn QueueRule> {
+        Box::new(self.clone())
     }
 }

@@ -38,6 +38,7 @@ pub mod plan;
 mod profile;
 mod replan;
 pub mod replay;
+mod rule;
 mod turn;
 
 pub use grid::LocalGrid;
@@ -48,6 +49,7 @@ use conservative::Conservative;
 use in_order::{InOrder, Overtaking};
 use machine::Machine;
 use replan::Replan;
+use rule::QueueRule;
 use turn::{Place, Waiting};
 
 use crate::job::{JobId, JobSpec};
@@ -58,16 +60,9 @@ use crate::time::Time;
 #[derive(Clone, Debug)]
 pub struct LocalQueue {
     machine: Machine,
-    scheduler: Scheduler,
+    rule: Box<dyn QueueRule>,
     /// Of the latest fact or decision.
     now: Option<Time>,
-}
-
-#[derive(Clone, Debug)]
-enum Scheduler {
-    InOrder(InOrder),
-    Conservative(Conservative),
-    Replan(Replan),
 }
 
 impl LocalQueue {
@@ -77,16 +72,16 @@ impl LocalQueue {
     /// If it has no processors.
     pub fn new(scheduler: LocalScheduler, pass: Pass, processors: u32) -> Self {
         assert!(processors > 0, "a site has processors");
-        let in_order = |overtaking| Scheduler::InOrder(InOrder::new(overtaking));
-        let scheduler = match scheduler {
+        let in_order = |overtaking| Box::new(InOrder::new(overtaking));
+        let rule: Box<dyn QueueRule> = match scheduler {
             LocalScheduler::Fcfs => in_order(Overtaking::Never),
             LocalScheduler::List => in_order(Overtaking::WhateverFits),
             LocalScheduler::Easy => in_order(Overtaking::FirstFit),
             LocalScheduler::EasyBestFit => in_order(Overtaking::BestFit),
-            LocalScheduler::Conservative => Scheduler::Conservative(Conservative::new(processors)),
-            LocalScheduler::ConservativeReplan => Scheduler::Replan(Replan::new()),
+            LocalScheduler::Conservative => Box::new(Conservative::new(processors)),
+            LocalScheduler::ConservativeReplan => Box::new(Replan::new()),
         };
-        LocalQueue { machine: Machine::new(pass, processors), scheduler, now: None }
+        LocalQueue { machine: Machine::new(pass, processors), rule, now: None }
     }
 
     /// Tells that a job joined the queue.
@@ -107,11 +102,7 @@ impl LocalQueue {
         assert!(job.processors > 0, "job {} has no width", job.id);
         assert!(job.processors <= self.machine.processors(), "job {} is wider than its site", job.id);
         let job = Waiting { turn, job };
-        match &mut self.scheduler {
-            Scheduler::InOrder(scheduler) => scheduler.insert(job),
-            Scheduler::Conservative(scheduler) => scheduler.insert(job),
-            Scheduler::Replan(scheduler) => scheduler.insert(job),
-        }
+        self.rule.insert(job);
     }
 
     /// Gives a job another turn. False if it does not wait, or was chosen to start at this instant. Conservative
@@ -121,11 +112,7 @@ impl LocalQueue {
     /// If time runs backwards.
     pub fn set_turn(&mut self, now: Time, job: JobId, turn: u64) -> bool {
         self.advance(now);
-        match &mut self.scheduler {
-            Scheduler::InOrder(scheduler) => scheduler.set_turn(job, turn),
-            Scheduler::Conservative(scheduler) => scheduler.set_turn(job, turn),
-            Scheduler::Replan(scheduler) => scheduler.set_turn(job, turn),
-        }
+        self.rule.set_turn(job, turn)
     }
 
     /// Tells that a running job ended: its processors are free.
@@ -135,9 +122,7 @@ impl LocalQueue {
     pub fn complete(&mut self, now: Time, job: JobId) {
         self.advance(now);
         let end = self.machine.complete(job);
-        if let Scheduler::Conservative(scheduler) = &mut self.scheduler {
-            scheduler.completed(now, end);
-        }
+        self.rule.completed(now, end);
     }
 
     /// Appends the jobs that start now, in the order of the decisions. They run from now.
@@ -147,46 +132,27 @@ impl LocalQueue {
     pub fn decide(&mut self, now: Time, starts: &mut Vec<JobSpec>) {
         self.advance(now);
         for job in self.machine.withdraw_broken(now) {
-            match &mut self.scheduler {
-                Scheduler::InOrder(scheduler) => scheduler.insert(job),
-                Scheduler::Conservative(scheduler) => scheduler.put_back(job),
-                Scheduler::Replan(scheduler) => scheduler.insert(job),
-            }
+            self.rule.put_back(job);
         }
-        match &mut self.scheduler {
-            Scheduler::InOrder(scheduler) => scheduler.choose(now, &mut self.machine),
-            Scheduler::Conservative(scheduler) => scheduler.choose(now, &mut self.machine),
-            Scheduler::Replan(scheduler) => scheduler.choose(now, &mut self.machine),
-        }
+        self.rule.choose(now, &mut self.machine);
         self.machine.start_promised(now, starts);
     }
 
     /// When [`LocalQueue::decide`] must be called even if nothing happens: the earliest planned start. Only
     /// conservative backfilling with compression has one.
     pub fn wake_at(&self) -> Option<Time> {
-        match &self.scheduler {
-            Scheduler::Conservative(scheduler) => scheduler.wake_at(),
-            Scheduler::InOrder(_) | Scheduler::Replan(_) => None,
-        }
+        self.rule.wake_at()
     }
 
     /// The planned start of a waiting job. `None` if it does not wait, came after the latest decision, or the
     /// scheduler plans no starts. Costs O(waiting).
     pub fn planned_start(&self, job: JobId) -> Option<Time> {
-        match &self.scheduler {
-            Scheduler::Conservative(scheduler) => scheduler.planned_start(job),
-            Scheduler::InOrder(_) | Scheduler::Replan(_) => None,
-        }
+        self.rule.planned_start(job)
     }
 
     /// Jobs submitted and not started.
     pub fn waiting(&self) -> usize {
-        let queued = match &self.scheduler {
-            Scheduler::InOrder(scheduler) => scheduler.waiting(),
-            Scheduler::Conservative(scheduler) => scheduler.waiting(),
-            Scheduler::Replan(scheduler) => scheduler.waiting(),
-        };
-        queued + self.machine.promises()
+        self.rule.waiting() + self.machine.promises()
     }
 
     /// Processors on which nothing runs.
@@ -211,25 +177,12 @@ impl LocalQueue {
     /// If a structure contradicts another.
     pub fn check_invariants(&self) {
         self.machine.check_invariants();
-        match &self.scheduler {
-            Scheduler::InOrder(scheduler) => scheduler.check_invariants(),
-            Scheduler::Conservative(scheduler) => {
-                if let Some(now) = self.now {
-                    scheduler.check_invariants(now, &self.machine);
-                }
-            }
-            Scheduler::Replan(scheduler) => scheduler.check_invariants(),
-        }
+        self.rule.check_invariants(self.now, &self.machine);
     }
 
     /// The last place that is taken.
     fn last_place(&self) -> Option<Place> {
-        let queued = match &self.scheduler {
-            Scheduler::InOrder(scheduler) => scheduler.last_place(),
-            Scheduler::Conservative(scheduler) => scheduler.last_place(),
-            Scheduler::Replan(scheduler) => scheduler.last_place(),
-        };
-        queued.max(self.machine.last_promised_place())
+        self.rule.last_place().max(self.machine.last_promised_place())
     }
 
     fn advance(&mut self, now: Time) {

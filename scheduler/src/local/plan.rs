@@ -10,10 +10,10 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use super::LocalQueue;
 use super::backlog::Limits;
 use super::chunked::Entry;
 use super::turn::{Place, Waiting};
-use super::{LocalQueue, Scheduler};
 use crate::job::{JobId, JobSpec};
 use crate::strategy::Pass;
 use crate::time::Time;
@@ -128,9 +128,7 @@ impl LocalQueue {
             for job in started {
                 plan.jobs.push(PlannedJob::at(at, job));
             }
-            if let Scheduler::InOrder(scheduler) = &queue.scheduler {
-                plan.left.extend(scheduler.left(at, queue.machine.free()));
-            }
+            plan.left.extend(queue.rule.left(at, queue.machine.free()));
             true
         });
         plan

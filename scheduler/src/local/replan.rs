@@ -7,6 +7,7 @@
 use super::backlog::Least;
 use super::chunked::{Chunked, Entry};
 use super::machine::Machine;
+use super::rule::QueueRule;
 use super::turn::{Place, Waiting};
 use crate::job::JobId;
 use crate::time::Time;
@@ -21,27 +22,41 @@ impl Replan {
         Replan { jobs: Chunked::new() }
     }
 
-    pub(super) fn waiting(&self) -> usize {
+    /// For each chunk, the narrowest width in it and behind it.
+    fn narrowest_from_chunk(&self) -> Vec<u32> {
+        let mut narrowest: Vec<u32> = Vec::new();
+        let mut least: Option<Least> = None;
+        for (summary, _) in self.jobs.chunks().rev() {
+            let merged = least.map_or(summary, |least| Waiting::merge(least, summary));
+            narrowest.push(merged.processors);
+            least = Some(merged);
+        }
+        narrowest.reverse();
+        narrowest
+    }
+}
+
+impl QueueRule for Replan {
+    fn waiting(&self) -> usize {
         self.jobs.len()
     }
 
-    pub(super) fn insert(&mut self, job: Waiting) {
+    fn insert(&mut self, job: Waiting) {
         self.jobs.insert(job);
     }
 
-    pub(super) fn set_turn(&mut self, job: JobId, turn: u64) -> bool {
+    fn set_turn(&mut self, job: JobId, turn: u64) -> bool {
         let Some(waiting) = self.jobs.iter().find(|waiting| waiting.id == job).copied() else { return false };
         self.jobs.remove(waiting.place());
         self.insert(Waiting { turn, ..waiting });
         true
     }
 
-    pub(super) fn last_place(&self) -> Option<Place> {
+    fn last_place(&self) -> Option<Place> {
         self.jobs.iter().last().map(Waiting::place)
     }
 
-    /// Promises processors to everything that is planned for now.
-    pub(super) fn choose(&mut self, now: Time, machine: &mut Machine) {
+    fn choose(&mut self, now: Time, machine: &mut Machine) {
         if self.jobs.is_empty() {
             return;
         }
@@ -67,20 +82,11 @@ impl Replan {
         }
     }
 
-    pub(super) fn check_invariants(&self) {
+    fn check_invariants(&self, _now: Option<Time>, _machine: &Machine) {
         self.jobs.check_invariants();
     }
 
-    /// For each chunk, the narrowest width in it and behind it.
-    fn narrowest_from_chunk(&self) -> Vec<u32> {
-        let mut narrowest: Vec<u32> = Vec::new();
-        let mut least: Option<Least> = None;
-        for (summary, _) in self.jobs.chunks().rev() {
-            let merged = least.map_or(summary, |least| Waiting::merge(least, summary));
-            narrowest.push(merged.processors);
-            least = Some(merged);
-        }
-        narrowest.reverse();
-        narrowest
+    fn boxed(&self) -> Box<dyn QueueRule> {
+        Box::new(self.clone())
     }
 }

@@ -1,0 +1,67 @@
+//! The seam of local schedulers: what each must say. The machine, promises and the order of an instant are
+//! [`super::LocalQueue`]'s.
+
+use std::fmt::Debug;
+
+use super::backlog::Limits;
+use super::machine::{End, Machine};
+use super::turn::{Place, Waiting};
+use crate::job::JobId;
+use crate::time::Time;
+
+/// A local scheduler: the waiting jobs of a site, and which of them start.
+pub(super) trait QueueRule: Debug + Send + Sync {
+    /// A job joins the queue.
+    fn insert(&mut self, job: Waiting);
+
+    /// A job that was chosen waits again, because one ran past its estimate.
+    fn put_back(&mut self, job: Waiting) {
+        self.insert(job);
+    }
+
+    /// Gives a job another turn; false if it does not wait.
+    fn set_turn(&mut self, job: JobId, turn: u64) -> bool;
+
+    /// A job ended; it had been estimated to end then.
+    fn completed(&mut self, _now: Time, _estimated: End) {}
+
+    /// Promises processors to everything that starts now.
+    fn choose(&mut self, now: Time, machine: &mut Machine);
+
+    /// How many jobs wait.
+    fn waiting(&self) -> usize;
+
+    /// The place of the last job in queue order.
+    fn last_place(&self) -> Option<Place>;
+
+    /// When something is to be chosen even if nothing happens.
+    fn wake_at(&self) -> Option<Time> {
+        None
+    }
+
+    /// The start that is planned for a job, if starts are planned.
+    fn planned_start(&self, _job: JobId) -> Option<Time> {
+        None
+    }
+
+    /// What the latest decision left, with so many processors free, to a job behind all that wait. None where its place
+    /// does not say when it is looked at.
+    fn left(&self, _now: Time, _free: u32) -> Option<Limits> {
+        None
+    }
+
+    /// Walks everything; `now` is the instant of the latest fact or decision.
+    ///
+    /// # Panics
+    /// If a structure contradicts another, or the machine.
+    fn check_invariants(&self, now: Option<Time>, machine: &Machine);
+
+    /// A copy.
+    fn boxed(&self) -> Box<dyn QueueRule>;
+}
+
+impl Clone for Box<dyn QueueRule> {
+    fn clone(&self) -> Self {
+        self.boxed()
+    }
+}
