@@ -204,10 +204,8 @@ fn a_job_too_wide_for_its_site_goes_home() {
 }
 
 fn balance() -> impl Strategy<Value = Balance> {
-    const VICTIMS: [VictimRule; 4] =
-        [VictimRule::Random, VictimRule::Nearest, VictimRule::Loaded, VictimRule::TwoChoices];
     const AMOUNTS: [Amount; 3] = [Amount::One, Amount::Half, Amount::Fit];
-    (prop::sample::select(&VICTIMS[..]), prop::sample::select(&AMOUNTS[..]), any::<bool>()).prop_map(
+    (prop::sample::select(&VictimRule::ALL[..]), prop::sample::select(&AMOUNTS[..]), any::<bool>()).prop_map(
         |(victim, amount, push)| Balance {
             victim,
             amount,

@@ -27,10 +27,8 @@ fn scheduling() -> impl Strategy<Value = Scheduling> {
 }
 
 fn balance() -> impl Strategy<Value = Balance> {
-    const VICTIMS: [VictimRule; 4] =
-        [VictimRule::Random, VictimRule::Nearest, VictimRule::Loaded, VictimRule::TwoChoices];
     const AMOUNTS: [Amount; 3] = [Amount::One, Amount::Half, Amount::Fit];
-    (prop::sample::select(&VICTIMS[..]), prop::sample::select(&AMOUNTS[..]), any::<bool>()).prop_map(
+    (prop::sample::select(&VictimRule::ALL[..]), prop::sample::select(&AMOUNTS[..]), any::<bool>()).prop_map(
         |(victim, amount, push)| Balance {
             victim,
             amount,

@@ -211,7 +211,7 @@ fn canary_a_circle_is_found() {
 fn nobody_asks_which_family_is_on() {
     for word in ["Strategy::", "Stealing", "Balancer", "Exchange", "steal::", "balance::"] {
         let outside = |path: &&PathBuf| {
-            let inside = ["steal", "balance", "pool", "families.rs", "local.rs"];
+            let inside = ["steal", "balance", "pool", "families.rs", "local.rs", "engine/example.rs"];
             !inside.iter().any(|own| path.starts_with(Path::new("protocol/src").join(own)))
         };
         let found = mentions("protocol/src", word);

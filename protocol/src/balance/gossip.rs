@@ -3,7 +3,7 @@
 //! Every period a site sends what is new, its own digest and those it heard of, to a few sites drawn at random. Each
 //! passes a digest on once, so gossip dies out when nothing changes. A lost one is not repeated.
 
-use scheduler::{Span, Time, VictimRule};
+use scheduler::{Span, Time};
 
 use super::Balancer;
 use crate::codec::DIGESTS_MAX;
@@ -11,16 +11,10 @@ use crate::engine::Engine;
 use crate::message::{Digest, Message};
 use crate::timers::Timer;
 
-impl Balancer {
-    fn gossips(&self) -> bool {
-        matches!(self.rules.victim, VictimRule::Loaded | VictimRule::TwoChoices)
-    }
-}
-
 impl Engine<Balancer> {
     /// Sees to it that what is new will be passed on.
     pub(super) fn arm_gossip(&mut self, now: Time) {
-        if !self.family.gossips()
+        if !self.family.rules.victim.needs_gossip()
             || self.core.timers.is_set(Timer::Gossip)
             || self.core.config.grid.len() == 1
         {

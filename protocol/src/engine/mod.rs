@@ -3,6 +3,8 @@
 //! What is particular to a strategy its [`Family`] does; see [`crate::peer`] for the discipline of one instant. Transfers
 //! are in `transfers.rs`, who is there in `membership`, beginning again in `restore.rs`.
 
+#[cfg(test)]
+mod example;
 mod family;
 mod lawful;
 mod restore;

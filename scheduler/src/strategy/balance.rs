@@ -49,10 +49,12 @@ pub struct Balance {
 }
 
 impl VictimRule {
-    const ALL: [VictimRule; 4] =
+    /// All of them.
+    pub const ALL: [VictimRule; 4] =
         [VictimRule::Random, VictimRule::Nearest, VictimRule::Loaded, VictimRule::TwoChoices];
 
-    fn name(self) -> &'static str {
+    /// The name in `steal:NAME`.
+    pub fn name(self) -> &'static str {
         match self {
             VictimRule::Random => "random",
             VictimRule::Nearest => "nearest",
@@ -60,13 +62,29 @@ impl VictimRule {
             VictimRule::TwoChoices => "two-choices",
         }
     }
+
+    /// Whether it chooses by what sites tell each other of their load, so that they must gossip.
+    pub fn needs_gossip(self) -> bool {
+        match self {
+            VictimRule::Random | VictimRule::Nearest => false,
+            VictimRule::Loaded | VictimRule::TwoChoices => true,
+        }
+    }
+
+    /// The names of all strategies with such a rule, in words.
+    pub(super) fn strategies() -> String {
+        let names = VictimRule::ALL.map(|rule| format!("steal:{}", rule.name()));
+        let (last, others) = names.split_last().expect("there are some");
+        format!("{} or {last}", others.join(", "))
+    }
 }
 
 impl Balance {
     pub(super) fn parse(argument: &str) -> Result<Balance, String> {
-        let victim = VictimRule::ALL.into_iter().find(|rule| rule.name() == argument).ok_or_else(|| {
-            format!("unknown victim {argument:?}; use steal:random, nearest, loaded or two-choices")
-        })?;
+        let victim = VictimRule::ALL
+            .into_iter()
+            .find(|rule| rule.name() == argument)
+            .ok_or_else(|| format!("unknown victim {argument:?}; use {}", VictimRule::strategies()))?;
         Ok(Balance { victim, amount: Amount::default(), initiative: Initiative::default() })
     }
 

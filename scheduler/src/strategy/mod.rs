@@ -222,9 +222,14 @@ pub struct StrategyError {
     reason: String,
 }
 
-const NAMES: &str = "use local, st:X, st-greedy:X (X in percent, 0 to 100), common-pool, pool:fcfs, pool:easy, \
-                     pool:list, steal:random, steal:nearest, steal:loaded or steal:two-choices, options as in \
-                     st:50,order=bah,select=easy, and the prefix ideal/ for the reference";
+/// What can be written, for errors.
+fn names() -> String {
+    format!(
+        "use local, st:X, st-greedy:X (X in percent, 0 to 100), common-pool, pool:fcfs, pool:easy, pool:list, {}, options \
+         as in st:50,order=bah,select=easy, and the prefix ideal/ for the reference",
+        VictimRule::strategies()
+    )
+}
 
 impl FromStr for StrategySpec {
     type Err = StrategyError;
@@ -240,14 +245,16 @@ impl FromStr for StrategySpec {
         let mut fetch = Span::ZERO;
         for option in parts {
             let Some((key, value)) = option.split_once('=') else {
-                return Err(fail(format!("option {option:?} has no value; {NAMES}")));
+                return Err(fail(format!("option {option:?} has no value; {}", names())));
             };
             match &mut strategy {
                 Strategy::Steal(_) if key == "fetch" => fetch::parse(value).map(|span| fetch = span),
                 Strategy::Steal(steal) | Strategy::StealGreedy(steal) => steal.set(key, value),
                 Strategy::Pool(pool) => pool.set(key, value),
                 Strategy::Balance(balance) => balance.set(key, value),
-                Strategy::Local | Strategy::CommonPool => Err(format!("unknown option {option:?}; {NAMES}")),
+                Strategy::Local | Strategy::CommonPool => {
+                    Err(format!("unknown option {option:?}; {}", names()))
+                }
             }
             .map_err(fail)?;
         }
@@ -284,7 +291,7 @@ fn named(head: &str) -> Result<Strategy, String> {
     match (name, argument) {
         ("local", None) => Ok(Strategy::Local),
         ("common-pool", None) => Ok(Strategy::CommonPool),
-        ("local" | "common-pool", Some(_)) => Err(format!("{name} takes no threshold; {NAMES}")),
+        ("local" | "common-pool", Some(_)) => Err(format!("{name} takes no threshold; {}", names())),
         ("st", Some(percent)) => Steal::parse(percent).map(Strategy::Steal),
         ("st-greedy", Some(percent)) => Steal::parse(percent).map(Strategy::StealGreedy),
         ("st" | "st-greedy", None) => Err(format!("a threshold is missing, as in {name}:50")),
@@ -292,7 +299,7 @@ fn named(head: &str) -> Result<Strategy, String> {
         ("pool", None) => Err("an algorithm is missing, as in pool:easy".to_string()),
         ("steal", Some(victim)) => Balance::parse(victim).map(Strategy::Balance),
         ("steal", None) => Err("a victim is missing, as in steal:random".to_string()),
-        _ => Err(format!("unknown name; {NAMES}")),
+        _ => Err(format!("unknown name; {}", names())),
     }
 }
 

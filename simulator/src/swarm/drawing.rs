@@ -119,8 +119,7 @@ fn pool(rng: &mut ChaCha8Rng) -> Pool {
 
 fn balance(rng: &mut ChaCha8Rng) -> Balance {
     Balance {
-        victim: [VictimRule::Random, VictimRule::Nearest, VictimRule::Loaded, VictimRule::TwoChoices]
-            [rng.random_range(0..4usize)],
+        victim: VictimRule::ALL[rng.random_range(0..VictimRule::ALL.len())],
         amount: [Amount::One, Amount::Half, Amount::Fit][rng.random_range(0..3usize)],
         initiative: if rng.random_bool(0.5) { Initiative::Pull } else { Initiative::Push },
     }

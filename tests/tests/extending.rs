@@ -1,0 +1,62 @@
+//! What `docs/EXTENDING.md` says is so: the files are there, and the examples are code that is compiled.
+
+use std::path::{Path, PathBuf};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+fn read(path: &str) -> String {
+    std::fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+/// Words in code quotes that name a file or a folder.
+fn paths(page: &str) -> Vec<&str> {
+    let quoted = page.split('`').skip(1).step_by(2);
+    quoted.filter(|word| word.contains('/') && !word.contains([' ', '\n', ':'])).collect()
+}
+
+#[test]
+fn every_file_that_the_page_names_is_there() {
+    let page = read("docs/EXTENDING.md");
+    let prose: String = page.split("```").step_by(2).collect();
+    let named = paths(&prose);
+    assert!(named.len() > 15, "{named:?}");
+    let gone: Vec<&&str> = named.iter().filter(|path| !root().join(path).exists()).collect();
+    assert!(gone.is_empty(), "these files are named and are not there: {gone:?}");
+}
+
+#[test]
+fn the_smallest_family_is_the_one_that_is_tested() {
+    let source = read("protocol/src/engine/example.rs");
+    let code =
+        source.split("// docs: the smallest family\n").nth(1).unwrap().split("// docs: end").next().unwrap();
+    assert!(
+        read("docs/EXTENDING.md").contains(code.trim()),
+        "docs/EXTENDING.md shows another family:\n{code}"
+    );
+    assert!(code.contains("impl Family for"));
+}
+
+/// Names in the page that somebody would look for.
+#[test]
+fn what_the_page_tells_to_change_has_that_name() {
+    for (file, names) in [
+        (
+            "scheduler/src/strategy/balance.rs",
+            &["pub enum VictimRule", "const ALL", "fn name", "fn needs_gossip"][..],
+        ),
+        ("protocol/src/balance/choose.rs", &["fn choose_any", "match balancer.rules.victim"]),
+        ("scheduler/src/local/rule.rs", &["trait QueueRule", "fn choose"]),
+        ("scheduler/src/local/mod.rs", &["fn new(scheduler: LocalScheduler"]),
+        ("scheduler/src/strategy/mod.rs", &["pub enum LocalScheduler", "fn names()"]),
+        ("protocol/src/families.rs", &["fn begin"]),
+        ("protocol/src/engine/family.rs", &["trait Family", "fn is_lawful"]),
+        ("protocol/src/engine/transfers.rs", &["fn take_known", "fn keep_custody"]),
+        ("protocol/src/core.rs", &["fn grant_transfer"]),
+    ] {
+        let text = read(file);
+        let missing: Vec<&&str> = names.iter().filter(|name| !text.contains(**name)).collect();
+        assert!(missing.is_empty(), "{file} has no {missing:?}");
+    }
+}
