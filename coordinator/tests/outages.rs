@@ -223,7 +223,8 @@ fn a_node_that_dies_before_the_clocks_start_ends_the_run() {
         let mut command = Command::new(PROGRAM);
         command.args(["run", &file]);
         let mut run = Run::of(command, folder.path());
-        run.wait_for_logs(&["site1"], "listening");
+        // The first is up when the second has begun.
+        run.wait_for_logs(&["site1", "site2"], "listening");
         // As long as it stands still no clock is started.
         stop(run.id());
         (run, folder)
