@@ -124,7 +124,10 @@ impl Grid {
     fn damage(&self, run: &Run, site: &str) {
         let victim = self.node(run, site).unwrap();
         stop(victim);
-        std::fs::write(self.data(site).join("journal.sqlite"), vec![7; 8192]).unwrap();
+        // Both: where every page was written since the last checkpoint, the write-ahead log alone is a whole journal.
+        for name in [JOURNAL[0], JOURNAL[1]] {
+            std::fs::write(self.data(site).join(name), vec![7; 8192]).unwrap();
+        }
         signal(victim, Signal::KILL);
     }
 
