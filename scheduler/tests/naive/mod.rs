@@ -1,5 +1,7 @@
 //! Slow, obviously right twins of the local schedulers: whole seconds, vectors, everything computed anew.
 
+use std::collections::BTreeMap;
+
 use scheduler::{JobId, LocalScheduler, Pass, Time, TimedJob};
 
 /// A job in whole seconds.
@@ -104,6 +106,13 @@ pub(crate) fn conservative(
     jobs: &[TimedJob],
 ) -> Vec<(JobId, Time)> {
     let mut plan: Vec<Running> = Vec::new();
+    // Of what is planned for one instant that starts first which was planned first: jobs that started together end in that
+    // order, and with a pass after each end it decides.
+    let (mut planned, mut counter) = (BTreeMap::new(), 0);
+    let mut note = move |planned: &mut BTreeMap<u64, u64>, job: u64| {
+        counter += 1;
+        planned.insert(job, counter);
+    };
     run(pass, jobs, move |now, ended, waiting, running| {
         let running: Vec<Running> = running.iter().copied().filter(|other| !gone(pass, other, now)).collect();
         let hole = |job: Job, others: &[Running]| {
@@ -124,10 +133,13 @@ pub(crate) fn conservative(
             for index in 0..plan.len() {
                 if plan[index].start > now {
                     let mut others = plan.clone();
-                    let planned = others.remove(index);
-                    let start = hole(planned.job, &others);
-                    assert!(start <= planned.start, "a planned start never gets later");
-                    plan[index].start = start;
+                    let before = others.remove(index);
+                    let start = hole(before.job, &others);
+                    assert!(start <= before.start, "a planned start never gets later");
+                    if start < before.start {
+                        plan[index].start = start;
+                        note(&mut planned, before.job.id);
+                    }
                 }
             }
         }
@@ -135,9 +147,12 @@ pub(crate) fn conservative(
             if !plan.iter().any(|planned| planned.job.id == job.id) {
                 let start = hole(job, &plan);
                 plan.push(Running { job, start });
+                note(&mut planned, job.id);
             }
         }
-        plan.iter().filter(|planned| planned.start == now).map(|planned| planned.job).collect()
+        let mut starts: Vec<Job> = plan.iter().filter(|one| one.start == now).map(|one| one.job).collect();
+        starts.sort_by_key(|job| planned[&job.id]);
+        starts
     })
 }
 
