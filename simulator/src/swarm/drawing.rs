@@ -117,9 +117,14 @@ fn pool(rng: &mut ChaCha8Rng) -> Pool {
     pool
 }
 
+/// The rules of the first release with any. Another one is drawn by a stream of its own, so that known seeds stay what they
+/// are.
+const VICTIMS: [VictimRule; 4] =
+    [VictimRule::Random, VictimRule::Nearest, VictimRule::Loaded, VictimRule::TwoChoices];
+
 fn balance(rng: &mut ChaCha8Rng) -> Balance {
     Balance {
-        victim: VictimRule::ALL[rng.random_range(0..VictimRule::ALL.len())],
+        victim: VICTIMS[rng.random_range(0..VICTIMS.len())],
         amount: [Amount::One, Amount::Half, Amount::Fit][rng.random_range(0..3usize)],
         initiative: if rng.random_bool(0.5) { Initiative::Pull } else { Initiative::Push },
     }

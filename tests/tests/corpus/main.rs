@@ -243,10 +243,19 @@ fn runs_are_those_that_are_known() {
         .filter_map(|line| line.split_once(' '))
         .map(|(digest, name)| (name.into(), digest.into()))
         .collect();
-    let other = |name: &&String| now.get(*name) != known.get(*name);
-    let differ: BTreeSet<&String> = now.keys().chain(known.keys()).filter(other).collect();
-    let (few, all) = (differ.iter().take(20).collect::<Vec<_>>(), now.len());
-    assert!(differ.is_empty(), "{} of {all} runs are others, the first of them {few:#?}", differ.len());
+    let other = |name: &&String| known.get(*name).is_some_and(|digest| now[*name] != *digest);
+    let moved: Vec<&String> = now.keys().filter(other).collect();
+    let new: Vec<&String> = now.keys().filter(|name| !known.contains_key(*name)).collect();
+    let gone: Vec<&String> = known.keys().filter(|name| !now.contains_key(*name)).collect();
+    assert!(
+        moved.is_empty() && new.is_empty() && gone.is_empty(),
+        "of {} runs {} did something else than before, {} are new, {} are gone; the first of each: {:#?}",
+        now.len(),
+        moved.len(),
+        new.len(),
+        gone.len(),
+        [&moved, &new, &gone].map(|names| names.iter().take(10).collect::<Vec<_>>())
+    );
 }
 
 /// What a digest is worth: one message more or less, or one that is a microsecond later, is another run.
