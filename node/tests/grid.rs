@@ -273,6 +273,7 @@ fn orders_that_make_no_sense_are_refused() {
     let cases = [
         (order(5, Input::Completed(JobId(1))), "job 1 is said to end at 5"),
         (order(5, Input::Submitted(wide.spec)), "no site has the processors of job 1"),
+        (order(5, Input::Submitted(job(2, 0, 1, 1).spec)), "no note says how long it runs"),
         (order(-1, Input::Turn), "time would run backwards"),
     ];
     for (order, expected) in cases {

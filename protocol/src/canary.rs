@@ -1,7 +1,7 @@
 //! Mistakes that tests build into a peer on purpose, to see that their checks would notice them.
 //!
 //! A peer can be told to make one only if the crate is built with the feature `canary`, which nothing but tests
-//! does. Without it [`Peer::has`] is always false and every mistake is compiled away.
+//! does. Without it [`Core::has`] is always false and every mistake is compiled away.
 
 /// A mistake in the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

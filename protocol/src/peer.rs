@@ -13,7 +13,7 @@
 //! own jobs first (Z2), unless it has facts it had no turn for (Z3).
 //!
 //! What is decided in a turn is the strategy's: the families are `local.rs`, `steal`, `pool` and `balance`, behind the
-//! seam in `family.rs`.
+//! seam in `engine/family.rs`.
 
 use std::sync::LazyLock;
 

@@ -14,6 +14,9 @@ impl Durable {
     ///
     /// # Errors
     /// What cannot be.
+    ///
+    /// # Panics
+    /// If a peer could not be made with these options.
     pub fn check(&self, config: &PeerConfig) -> Result<(), String> {
         let grid = &config.grid;
         let is_other = |site: SiteId| site != config.site && is_site_of(grid, site);

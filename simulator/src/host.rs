@@ -48,8 +48,8 @@ pub trait Host {
     /// A message between them.
     type Message: Carried;
 
-    /// Tells one peer one thing. What it wants done is appended to `outputs`, in order; nothing
-    /// is to be written down.
+    /// Tells one peer one thing. What it wants done is appended to `outputs`, in order, but no
+    /// [`Output::Write`].
     ///
     /// # Errors
     /// [`Violation::Host`] if the peer cannot be told.

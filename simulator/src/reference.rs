@@ -192,7 +192,7 @@ struct Run<'a, P, S, O> {
     phases: Vec<Phase>,
     /// Idle processors by rank.
     free: Vec<u32>,
-    /// (end, start sequence, place in the workload), earliest first.
+    /// By their places in the workload.
     ends: Execution<u32>,
     starts: Vec<Start>,
     /// Jobs that are fetched: (when they run, sequence, place in the workload), earliest first.

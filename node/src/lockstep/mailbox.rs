@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn letters_are_found_by_sender_and_number_in_any_order() {
+    fn messages_are_found_by_sender_and_number_in_any_order() {
         let mut mailbox = Mailbox::new(9);
         for (from, number) in [(A, 1), (B, 1), (A, 2)] {
             mailbox.put(message(from, number)).unwrap();
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lost_letter_is_dropped_whether_it_comes_before_or_after_the_note() {
+    fn a_lost_message_is_dropped_whether_it_comes_before_or_after_the_note() {
         let mut mailbox = Mailbox::new(1);
         mailbox.put(message(A, 1)).unwrap();
         mailbox.expect(A, 1, 0);
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_repeated_letter_is_due_twice() {
+    fn a_repeated_message_is_due_twice() {
         let mut mailbox = Mailbox::new(2);
         mailbox.put(message(A, 1)).unwrap();
         mailbox.expect(A, 1, 2);
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn too_many_and_repeated_letters_are_refused() {
+    fn too_many_and_repeated_messages_are_refused() {
         let mut mailbox = Mailbox::new(1);
         mailbox.put(message(A, 1)).unwrap();
         assert_eq!(mailbox.put(message(A, 1)), Err(MailboxError::Twice { from: A, number: 1 }));

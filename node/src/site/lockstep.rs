@@ -190,7 +190,7 @@ impl SiteLoop {
         Some(if pending.begin { Reply::Begun } else { Reply::Told(pending.answers) })
     }
 
-    /// Tells the peer the facts of an order, up to a message that is not here.
+    /// Tells the peer what an order says, up to a message that is not here.
     fn carry_out(&mut self, session: &mut Session, pending: &mut Pending) -> Result<(), Reason> {
         let Some(terms) = session.terms else {
             return Err("the first order is not how to answer".to_string());
@@ -198,6 +198,12 @@ impl SiteLoop {
         while let Some(input) = pending.inputs.front() {
             let input = match *input {
                 Input::Submitted(job) => {
+                    if self.executor.run_time(job.id).is_none() {
+                        return Err(format!(
+                            "job {} is submitted, and no note says how long it runs",
+                            job.id
+                        ));
+                    }
                     self.metrics.introduce(&job);
                     Input::Submitted(job)
                 }
@@ -386,7 +392,7 @@ mod canary {
     use protocol::Input;
 
     /// Which message of a node is spoilt. Arbitrary; early enough for short tests.
-    const LETTER: u64 = 10;
+    const SPOILT: u64 = 10;
 
     #[derive(Default)]
     pub(super) struct Canary {
@@ -409,8 +415,8 @@ mod canary {
             }
             self.messages += 1;
             match self.mistake.as_deref() {
-                Some("drop") if self.messages == LETTER => None,
-                Some("swap") if self.messages == LETTER => {
+                Some("drop") if self.messages == SPOILT => None,
+                Some("swap") if self.messages == SPOILT => {
                     self.kept = Some(input);
                     None
                 }

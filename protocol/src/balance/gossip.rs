@@ -28,7 +28,7 @@ impl Engine<Balancer> {
     }
 
     /// Passes on what is new, the newest first if it is too much.
-    pub(crate) fn pass_on(&mut self, now: Time) {
+    pub(super) fn pass_on(&mut self, now: Time) {
         let own = self.digest();
         let fanout = self.core.config.options.gossip_fanout;
         let sites = self.core.config.grid.len();

@@ -127,6 +127,9 @@ impl Family for Balancer {
     fn of(config: &PeerConfig, first: u64) -> Balancer {
         let Strategy::Balance(rules) = config.strategy else { panic!("a baseline") };
         assert!(config.options.tries >= 1, "a site turns to somebody before it rests");
+        if let Discovery::Polling { period, .. } = config.options.discovery {
+            assert!(period > Span::ZERO, "a site that polls sleeps between searches");
+        }
         assert!(config.options.gossip > Span::ZERO, "gossip takes time");
         let mut rng = ChaCha8Rng::seed_from_u64(config.seed);
         rng.set_stream(FIRST_STREAM + config.grid.rank(config.site) as u64);
@@ -326,7 +329,7 @@ impl Engine<Balancer> {
         digest
     }
 
-    /// As [`Peer::digest`], for one site: what a limit or the margin forbids to give to it is as if it did not wait.
+    /// As [`Engine::digest`], for one site: what a limit or the margin forbids to give to it is as if it did not wait.
     fn digest_for(&mut self, now: Time, other: usize) -> Digest {
         let digest = self.digest();
         if !self.family.pulls() {

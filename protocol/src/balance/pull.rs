@@ -85,7 +85,7 @@ impl Engine<Balancer> {
     }
 
     /// Repeats a request that was not answered.
-    pub(crate) fn repeat_ask(&mut self, victim: usize) {
+    pub(super) fn repeat_ask(&mut self, victim: usize) {
         match &mut self.family.asked {
             Some(asked) if asked.victim == victim => {
                 asked.sent_once = None;
@@ -208,7 +208,7 @@ impl Engine<Balancer> {
         why: Reason,
     ) -> Vec<Transfer> {
         let grant = |job: JobSpec| {
-            let custody = self.core.custody.get(&job.id).copied().unwrap_or_default();
+            let custody = self.core.custody_of(job.id);
             self.core.grant_transfer(now, to, job, custody, why)
         };
         jobs.into_iter().map(grant).collect()

@@ -81,7 +81,7 @@ impl Engine<Balancer> {
     }
 
     /// Repeats a watch of which no news has come.
-    pub(crate) fn repeat_watch(&mut self, rank: usize) {
+    pub(super) fn repeat_watch(&mut self, rank: usize) {
         match self.family.watched.get(&rank) {
             Some(&Watched { seq, width: Some(width) }) => {
                 self.core.send_again(rank, Message::Watch { seq, width }, true);

@@ -1,7 +1,7 @@
-//! The seam between a peer and its strategy: what a family of strategies decides, and which family a strategy is of.
+//! The seam between a peer and its strategy: what a family of strategies decides.
 //!
 //! An [`Engine`] keeps the books of a site and has the control flow of an instant; a family has the queue and decides what
-//! starts, what is given away and whom to ask. Each family is a folder that `families.rs` names once. It never
+//! starts, what is given away and whom to ask. Each family is a folder, or a file, that `families.rs` names once. It never
 //! learns how a driver works, and nothing outside its folder asks which one is on.
 
 use std::fmt::Debug;

@@ -434,7 +434,7 @@ impl<F: Family> Engine<F> {
     fn drop_copies(&mut self, void: Void) {
         self.void_transfers(void);
         let Void { job, epoch } = void;
-        let mine = self.core.custody.get(&job).copied().unwrap_or_default();
+        let mine = self.core.custody_of(job);
         if mine.epoch >= epoch {
             return;
         }

@@ -1,7 +1,7 @@
 //! A site that begins again without its journal: for all others another site of the same name.
 //!
-//! The operator says how many journals the site has lost ([`crate::Peer::restore_lost`]). Its lives are numbered from there, and
-//! each `Beat` says the life, so that whoever hears one knows:
+//! The operator says how many journals the site has lost ([`crate::Peer::restore_lost`]). Its lives are numbered from
+//! there, and each `Beat` says the life, so that whoever hears one knows:
 //!
 //! | other site | when it hears of the new journal | then |
 //! |---|---|---|

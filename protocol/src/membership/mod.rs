@@ -1,7 +1,7 @@
 //! Who is there: heartbeats, a failure detector, and what follows when a site is silent, leaves, or comes back.
 //!
-//! With [`crate::Options::heartbeat`] every site says to every other, so often, that it is there; any other message
-//! says so, too. A site that was silent for [`crate::Options::suspect_after`] is **suspected**: nobody asks it for
+//! With [`crate::Options::heartbeat`] every site says to every other, so often, that it is there; any other lawful
+//! message says so, too. A site that was silent for [`crate::Options::suspect_after`] is **suspected**: nobody asks it for
 //! work or waits for its answers. One that was silent for [`crate::Options::lease`] is **gone**: its place in the
 //! order of sizes goes to the next larger site, and who is responsible for jobs that it holds takes them over
 //! (`custody.rs`). A site that is heard of again is back, with nothing to be told but what it missed.

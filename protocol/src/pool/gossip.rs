@@ -151,7 +151,7 @@ impl Engine<Exchange> {
     }
 
     /// No answer to a claim: ask again, or give it up.
-    pub(crate) fn repeat_claim(&mut self, now: Time, number: u64) {
+    pub(super) fn repeat_claim(&mut self, now: Time, number: u64) {
         let timer = Timer::Claim(number);
         let Some(&claim) = self.gossip().and_then(|gossip| gossip.claims.get(&number)) else {
             return self.core.timers.cancel(timer);

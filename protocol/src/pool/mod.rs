@@ -9,7 +9,7 @@
 //! - `gossip`: every site, each acting on its own lines only, by claims to owners (`gossip.rs`).
 //!
 //! In both the owner promises an offer to one taker (`owner.rs`), which answers durably (`taker.rs`); the transfer
-//! is that of [`crate::handover`]. Decisions are taken when nothing is under way ([`Peer::wants_settle`]).
+//! is that of [`crate::handover`]. Decisions are taken when nothing is under way ([`crate::Peer::wants_settle`]).
 //!
 //! | an offered job is | until | then |
 //! |---|---|---|
@@ -405,7 +405,7 @@ impl Family for Exchange {
 
 impl Engine<Exchange> {
     /// Takes a waiting job out of the local queue, or its offer back.
-    pub(crate) fn pool_forget(&mut self, job: JobId) -> Option<JobSpec> {
+    pub(super) fn pool_forget(&mut self, job: JobId) -> Option<JobSpec> {
         let exchange = &mut self.family;
         if let Some(listing) = exchange.offers.get(&job) {
             let offer = listing.id();
@@ -421,7 +421,7 @@ impl Engine<Exchange> {
     }
 
     /// This site begins again: it knows of no board, and nobody knows of its.
-    pub(crate) fn pool_resume(&mut self, now: Time) {
+    pub(super) fn pool_resume(&mut self, now: Time) {
         let (grid, rank) = (self.core.config.grid.clone(), self.core.rank);
         let exchange = &mut self.family;
         exchange.known = Known::nothing(&grid, rank, &exchange.rules);
@@ -437,7 +437,7 @@ impl Engine<Exchange> {
     }
 
     /// Nothing is under way at this instant.
-    pub(crate) fn pool_settle(&mut self, now: Time) {
+    pub(super) fn pool_settle(&mut self, now: Time) {
         if self.core.fresh {
             self.turn(now);
         }
@@ -452,7 +452,7 @@ impl Engine<Exchange> {
     }
 
     /// After everything that the peer was told: say what changed, unless a turn is still to come.
-    pub(crate) fn pool_after(&mut self, now: Time) {
+    pub(super) fn pool_after(&mut self, now: Time) {
         if !self.core.fresh {
             self.pool_publish();
         }
@@ -469,7 +469,7 @@ impl Engine<Exchange> {
     }
 
     /// Tells those who decide what changed here.
-    pub(crate) fn pool_publish(&mut self) {
+    pub(super) fn pool_publish(&mut self) {
         let rank = self.core.rank;
         let site = self.core.config.site;
         let exchange = &mut self.family;
@@ -576,7 +576,7 @@ impl Engine<Exchange> {
     }
 
     /// [`crate::Options::refresh`] is over: repeat what may have been lost, and look who is silent.
-    pub(crate) fn pool_refresh(&mut self, now: Time) {
+    pub(super) fn pool_refresh(&mut self, now: Time) {
         let Some(refresh) = self.core.config.options.refresh else { return };
         self.core.timers.set(Timer::Refresh, now, refresh);
         let patience = refresh.saturating_mul(SILENCE_REFRESHES);
@@ -602,7 +602,7 @@ impl Engine<Exchange> {
     }
 
     /// A site is not there, or is again: decisions leave it out, or not.
-    pub(crate) fn pool_sees(&mut self, rank: usize) {
+    pub(super) fn pool_sees(&mut self, rank: usize) {
         let away = !self.core.is_reachable(rank);
         let exchange = &mut self.family;
         exchange.known.set_silent(rank, away);
@@ -610,7 +610,7 @@ impl Engine<Exchange> {
     }
 
     /// A site is gone: what it offered is taken over by others. If it comes back it is asked for all of its board.
-    pub(crate) fn pool_forgets(&mut self, rank: usize) {
+    pub(super) fn pool_forgets(&mut self, rank: usize) {
         let size = self.core.config.grid.sizes()[rank];
         self.note_board(rank, &Board { whole: true, ..Board::default() });
         let exchange = &mut self.family;

@@ -121,7 +121,7 @@ impl Engine<Exchange> {
     fn promise(&mut self, now: Time, offer: OfferId, to: usize, claim: Option<u64>) {
         let listing = self.pool_withdraw(offer);
         let spec = self.family.specs.remove(&offer.job).expect("what is offered has a specification");
-        let custody = self.core.custody.get(&offer.job).copied().unwrap_or_default();
+        let custody = self.core.custody_of(offer.job);
         let transfer = self.core.grant_transfer(now, to, spec, custody, Reason::POOL);
         let promise = Promise { to, number: transfer.number, listing, claim };
         self.family.promised.insert(offer.job, promise);
@@ -130,7 +130,7 @@ impl Engine<Exchange> {
     }
 
     /// The message of an unanswered transfer. `None` if it was answered.
-    pub(crate) fn pool_award(&mut self, to: usize, number: u64) -> Option<Message> {
+    pub(super) fn pool_award(&mut self, to: usize, number: u64) -> Option<Message> {
         let site = self.core.site_at(to);
         let transfer = *self.core.ledger.out(site, number)?;
         let floor = self.core.ledger.floor_to(site);
@@ -140,7 +140,7 @@ impl Engine<Exchange> {
     }
 
     /// A taker declined: the job is offered anew.
-    pub(crate) fn pool_returned(&mut self, now: Time, transfer: &Transfer) {
+    pub(super) fn pool_returned(&mut self, now: Time, transfer: &Transfer) {
         let exchange = &mut self.family;
         let job = transfer.job;
         exchange.specs.insert(job.id, job);

@@ -333,6 +333,9 @@ impl Engine<Stealing> {
 
     /// Which waiting jobs are worth giving to another site.
     fn worth(&self, now: Time, other: usize) -> Worth {
+        if self.core.config.options.margin.is_none() {
+            return Worth::Any;
+        }
         let stealing = &self.family;
         let leading = stealing.lists.leading(&stealing.own, self.core.processors()).unwrap_or(Widths::ALL);
         self.core.worth(now, other, &stealing.own, stealing.held.iter(), leading)

@@ -29,7 +29,7 @@ pub(crate) struct View {
     lead: u32,
     last_seq: u64,
     asked: Option<Asked>,
-    /// [`Peer::changes`] when the offer that was refused last was made: asking again with the same offer is pointless until
+    /// [`crate::core::Core::changes`] when the offer that was refused last was made: asking again with the same offer is pointless until
     /// the victim says something new.
     refused_at: Option<Refused>,
 }
@@ -48,7 +48,7 @@ enum Known {
 /// An offer that was of no use.
 #[derive(Clone, Copy, Debug)]
 struct Refused {
-    /// [`Peer::changes`] when it was made.
+    /// [`crate::core::Core::changes`] when it was made.
     changes: u64,
     /// Its processors. More may be offered once another request is answered.
     free: u32,
@@ -58,7 +58,7 @@ struct Refused {
 struct Asked {
     seq: u64,
     offer: Offer,
-    /// [`Peer::changes`] when the offer was made.
+    /// [`crate::core::Core::changes`] when the offer was made.
     changes: u64,
     /// When the request left, unless it was repeated.
     sent_once: Option<Time>,

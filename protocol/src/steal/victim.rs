@@ -137,12 +137,7 @@ impl Engine<Stealing> {
         let mut free = offered;
         let mut transfers = Vec::new();
         let mut releases = self.family.releases_offered.remove(&thief).unwrap_or_default();
-        let room = self
-            .core
-            .config
-            .options
-            .unanswered_max
-            .saturating_sub(self.core.ledger.out_count(self.core.site_at(thief)));
+        let room = self.core.room_at(thief);
         let limit = self.core.config.options.batch.min(room);
         let lead = self.own_lead();
         while transfers.len() < limit && free > 0 {
@@ -163,7 +158,7 @@ impl Engine<Stealing> {
             if lists.select() == Selection::Easy {
                 add_release(&mut releases, now, job.requested, processors);
             }
-            let custody = self.core.custody.get(&job.id).copied().unwrap_or_default();
+            let custody = self.core.custody_of(job.id);
             transfers.push(self.core.grant_transfer(now, thief, job, custody, Reason::serving(answers)));
             if lists.stolen_first() && self.own_lead() != lead {
                 // The thief's leader may be another site now; let it look.

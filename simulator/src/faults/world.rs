@@ -44,7 +44,7 @@ pub struct World<'a> {
     index: JobIndex,
     links: Links,
     coming: BinaryHeap<Reverse<Due>>,
-    pub(super) executing: Execution<Executed>,
+    executing: Execution<Executed>,
     /// Messages without delay, delivered before anything else happens.
     inbox: VecDeque<Parcel>,
     sequence: u64,
@@ -265,7 +265,8 @@ impl<'a> World<'a> {
             let mut reached = 0;
             // A job that began only now and needs no time ends when everybody has decided.
             while let Some((class, what)) = self.pop_due(reached) {
-                reached = class;
+                // Never back: what a slow disk has written by now may come after an end that waits for decisions.
+                reached = reached.max(class);
                 // A job on its way home, and an answer that needs no time, come before anybody decides.
                 let answered = !matches!(what, Coming::Executed(_));
                 self.happen(what, sink)?;

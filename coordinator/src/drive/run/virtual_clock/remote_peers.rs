@@ -58,7 +58,7 @@ pub struct Common<'a> {
 /// One node.
 struct Remote {
     client: Client,
-    /// What it has to know before the next fact.
+    /// What it has to know before it is told anything.
     notes: Vec<Note>,
     /// Number of its last message to each site.
     sent: Vec<u64>,
