@@ -14,7 +14,7 @@ import sys
 import time
 import urllib.parse
 
-from browser import Browser, until
+from browser import PATIENCE_S, Browser, until
 
 SIZES = [8, 8, 16, 16, 32, 64, 128]
 JOBS = 260
@@ -51,13 +51,13 @@ class Stealgrid:
 
 
 def workload(folder):
-    """Jobs of 1 to 40 processors for 60 to 200 s, three a second for the first and one every 3 s then: some 50 s, so
-    that all orders are given before they end, however slow the browser is."""
+    """Jobs of 1 to 40 processors for 30 to 100 s, three a second for the first and one every 3 s then: some 40 s of the wall
+    clock, so that all orders are given before they end, however slow the browser is."""
     with open(os.path.join(folder, "jobs.swf"), "w") as file:
         for job in range(1, JOBS + 1):
             width = 1 + job * job * 7 % (40 if job % 3 == 0 else 8)
             submit = job // 3 if job <= 60 else 20 + (job - 60) * 3
-            file.write(f"{job} {submit} -1 {60 + job * 37 % 140} {width} -1 -1 {width} 300 -1 1 1 1 1 1 -1 -1 -1\n")
+            file.write(f"{job} {submit} -1 {30 + job * 37 % 70} {width} -1 -1 {width} 300 -1 1 1 1 1 1 -1 -1 -1\n")
 
 
 def look_well(browser, folder, name):
@@ -90,8 +90,8 @@ def said(browser, words):
     return text
 
 
-def phase(browser, words):
-    until(words, lambda: words in browser.run("document.getElementById('phase')?.textContent ?? ''"))
+def phase(browser, words, patience=PATIENCE_S):
+    until(words, lambda: words in browser.run("document.getElementById('phase')?.textContent ?? ''"), patience)
 
 
 def choose(browser, selector, option):
@@ -179,7 +179,8 @@ def live(stealgrid, browser, folder):
         said(browser, "is mended")
         until("the picture shows no cut", lambda: browser.run("document.querySelectorAll('#cuts .cut').length") == 0)
 
-        phase(browser, "the run has ended")
+        # It lasts as long as its jobs, not as a browser needs.
+        phase(browser, "the run has ended", 180)
         browser.run("scrollTo(0, 0)")
         # The schedule is drawn in parts.
         until("all bars are drawn", lambda: not browser.run("document.getElementById('gantt-note').textContent").startswith("0 bars"))
