@@ -12,7 +12,7 @@ use crate::message::Release;
 
 /// The rules by which a queue is split into lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Lists {
+pub(super) enum Lists {
     /// ST_x: one list per machine.
     Steal { threshold: Threshold, order: Order, select: Selection },
     /// ST50g: the leading class, then the other.
@@ -23,7 +23,7 @@ pub(crate) enum Lists {
 
 /// Up to two ranges of widths, taken one after the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Ranges {
+pub(super) struct Ranges {
     ranges: [Widths; 2],
     len: usize,
 }
@@ -45,20 +45,22 @@ impl Ranges {
 }
 
 impl Lists {
-    pub(crate) fn of(strategy: &Strategy) -> Option<Lists> {
+    /// # Panics
+    /// If the strategy is of another family.
+    pub(super) fn of(strategy: &Strategy) -> Lists {
         match *strategy {
-            Strategy::Local | Strategy::Pool(_) | Strategy::Balance(_) => None,
             Strategy::Steal(steal) => {
-                Some(Lists::Steal { threshold: steal.threshold, order: steal.order, select: steal.select })
+                Lists::Steal { threshold: steal.threshold, order: steal.order, select: steal.select }
             }
             Strategy::StealGreedy(steal) => {
-                Some(Lists::Greedy { threshold: steal.threshold, order: steal.order, select: steal.select })
+                Lists::Greedy { threshold: steal.threshold, order: steal.order, select: steal.select }
             }
-            Strategy::CommonPool => Some(Lists::All),
+            Strategy::CommonPool => Lists::All,
+            other => panic!("{other} does not steal"),
         }
     }
 
-    pub(crate) fn select(&self) -> Selection {
+    pub(super) fn select(&self) -> Selection {
         match *self {
             Lists::Steal { select, .. } | Lists::Greedy { select, .. } => select,
             Lists::All => Selection::FirstFit,
@@ -66,7 +68,7 @@ impl Lists {
     }
 
     /// Whether a site must ask another before it starts own work.
-    pub(crate) fn stolen_first(&self) -> bool {
+    pub(super) fn stolen_first(&self) -> bool {
         matches!(self, Lists::Steal { order, .. } if order.stolen_first())
     }
 
@@ -78,7 +80,7 @@ impl Lists {
     }
 
     /// The leading class of the queue of a site: what that site itself takes next.
-    pub(crate) fn leading(&self, waiting: &WaitingList, site_processors: u32) -> Option<Widths> {
+    pub(super) fn leading(&self, waiting: &WaitingList, site_processors: u32) -> Option<Widths> {
         match *self {
             Lists::Steal { threshold, order, .. } | Lists::Greedy { threshold, order, .. } => {
                 let (first, second) = Lists::classes(threshold, order, site_processors);
@@ -90,7 +92,7 @@ impl Lists {
 
     /// The list of the machine of rank `thief` in the queue of the site of rank `owner`. Sites of absent ranks
     /// (ascending) are as if they did not exist.
-    pub(crate) fn list(
+    pub(super) fn list(
         &self,
         waiting: &WaitingList,
         grid: &Grid,
@@ -126,7 +128,7 @@ impl Lists {
     }
 
     /// The job that a machine with `free` idle processors takes next from these ranges.
-    pub(crate) fn pick(
+    pub(super) fn pick(
         &self,
         waiting: &WaitingList,
         ranges: Ranges,
@@ -143,7 +145,7 @@ impl Lists {
     }
 
     /// As [`Lists::pick`], among jobs that are worth giving away. The others are as if they did not wait.
-    pub(crate) fn pick_worth(
+    pub(super) fn pick_worth(
         &self,
         waiting: &WaitingList,
         ranges: Ranges,
@@ -171,7 +173,7 @@ impl Lists {
     }
 
     /// The narrowest job of these ranges.
-    pub(crate) fn narrowest(waiting: &WaitingList, ranges: Ranges) -> Option<u32> {
+    pub(super) fn narrowest(waiting: &WaitingList, ranges: Ranges) -> Option<u32> {
         ranges.iter().filter_map(|widths| waiting.narrowest(widths)).min()
     }
 }
@@ -221,12 +223,12 @@ fn shadow(head: u32, free: u32, now: Time, releases: &[Release]) -> (Time, u32) 
 }
 
 /// The job's place in its list, for taking it out.
-pub(crate) fn place(job: &JobSpec) -> (u32, QueueKey) {
+pub(super) fn place(job: &JobSpec) -> (u32, QueueKey) {
     (job.processors, job.key())
 }
 
 /// Adds a job that starts now to estimated ends that are kept in order.
-pub(crate) fn add_release(releases: &mut Vec<Release>, now: Time, requested: Span, processors: u32) {
+pub(super) fn add_release(releases: &mut Vec<Release>, now: Time, requested: Span, processors: u32) {
     let at = now.saturating_add(requested);
     let place = releases.partition_point(|release| release.at < at);
     match releases.get_mut(place) {

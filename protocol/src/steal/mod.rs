@@ -48,7 +48,7 @@ impl Family for Stealing {
     fn of(config: &PeerConfig, first: u64) -> Stealing {
         let rank = config.grid.rank(config.site);
         Stealing {
-            lists: Lists::of(&config.strategy).expect("a strategy that steals"),
+            lists: Lists::of(&config.strategy),
             own: WaitingList::new(),
             held: VecDeque::new(),
             views: vec![View::from_number(first); rank],
@@ -155,13 +155,12 @@ impl Family for Stealing {
         let moves = core.membership.is_some();
         is_home
             || moves
-                && (job.processors <= core.processors()
-                    || Lists::of(&core.config.strategy) == Some(Lists::All))
+                && (job.processors <= core.processors() || Lists::of(&core.config.strategy) == Lists::All)
     }
 
     fn may_grant(core: &Core, rank: usize) -> bool {
         // Greedy lists are not ordered by size.
-        rank > core.rank || matches!(Lists::of(&core.config.strategy), Some(Lists::Greedy { .. }))
+        rank > core.rank || matches!(Lists::of(&core.config.strategy), Lists::Greedy { .. })
     }
 
     fn turn_out(engine: &mut Engine<Stealing>, now: Time) {
