@@ -46,8 +46,8 @@ impl Executor {
     /// A job that has ended by now, and when; earliest first, then in the order of starting.
     pub fn pop_due(&mut self, now: Time) -> Option<(Time, JobId)> {
         let end = self.executing.pop_due(now)?;
-        self.run_times.remove(&end.key);
-        Some((end.at, end.key))
+        self.run_times.remove(&end.what);
+        Some((end.at, end.what))
     }
 
     /// When the next job ends.

@@ -181,6 +181,11 @@ impl Core {
         self.custody.get(&job).copied().unwrap_or_default()
     }
 
+    /// The rank of a site for a job whose home means nothing if it fits here. None if it has no home among those present.
+    pub(crate) fn here_or(&self, home: Option<usize>, job: &JobSpec) -> Option<usize> {
+        home.map(|home| if job.processors <= self.processors() { self.rank } else { home })
+    }
+
     /// Executes a job.
     pub(crate) fn start(&mut self, now: Time, job: JobSpec) {
         assert!(job.processors <= self.free, "a policy started job {} that does not fit", job.id);

@@ -17,6 +17,8 @@ pub mod config;
 mod core;
 mod engine;
 mod families;
+#[cfg(test)]
+mod fixtures;
 pub mod handover;
 pub mod journal;
 mod local;

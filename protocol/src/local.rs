@@ -81,7 +81,7 @@ impl Family for Local {
     }
 
     fn belongs(core: &Core, home: Option<usize>, job: &JobSpec) -> Option<usize> {
-        home.map(|home| if job.processors <= core.processors() { core.rank } else { home })
+        core.here_or(home, job)
     }
 
     fn may_queue(core: &Core, job: &JobSpec) -> bool {

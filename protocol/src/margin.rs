@@ -117,18 +117,10 @@ impl Machine {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use scheduler::{JobId, SiteId};
+    use crate::fixtures;
 
     fn job(id: u64, processors: u32, requested: i64) -> JobSpec {
-        JobSpec {
-            id: JobId(id),
-            submit: Time::ZERO,
-            processors,
-            requested: Span::from_secs(requested),
-            user: 1,
-            origin: SiteId(1),
-            payload: 0,
-        }
+        JobSpec { requested: Span::from_secs(requested), ..fixtures::job(id, processors) }
     }
 
     #[test]

@@ -12,18 +12,18 @@ use crate::{Span, Time};
 /// Jobs that execute, at one site or at many, each under a key by which its driver knows it.
 #[derive(Clone, Debug)]
 pub struct Execution<K> {
-    ends: BinaryHeap<Reverse<End<K>>>,
+    ends: BinaryHeap<Reverse<Due<K>>>,
 }
 
-/// The end of a job that executes.
+/// Something that is going to happen, such as the end of a job, ordered by time and then as its driver numbers it.
 #[derive(Clone, Copy, Debug)]
-pub struct End<K> {
-    /// When it is noticed.
+pub struct Due<K> {
+    /// When it happens, or is noticed.
     pub at: Time,
-    /// The place among ends and whatever else its driver numbers at one instant.
+    /// The place among whatever else its driver numbers at one instant.
     pub order: u64,
-    /// Which job it is.
-    pub key: K,
+    /// What it is.
+    pub what: K,
 }
 
 impl<K> Default for Execution<K> {
@@ -48,11 +48,11 @@ impl<K> Execution<K> {
         late: impl FnOnce(Time) -> Span,
     ) {
         let end = now.saturating_add(run_time);
-        self.ends.push(Reverse(End { at: end.saturating_add(late(end)), order, key }));
+        self.ends.push(Reverse(Due { at: end.saturating_add(late(end)), order, what: key }));
     }
 
     /// The job that ends next, as things are.
-    pub fn next(&self) -> Option<&End<K>> {
+    pub fn next(&self) -> Option<&Due<K>> {
         self.ends.peek().map(|Reverse(end)| end)
     }
 
@@ -62,7 +62,7 @@ impl<K> Execution<K> {
     }
 
     /// A job that has ended by now.
-    pub fn pop_due(&mut self, now: Time) -> Option<End<K>> {
+    pub fn pop_due(&mut self, now: Time) -> Option<Due<K>> {
         self.next_end().filter(|&at| at <= now)?;
         self.ends.pop().map(|Reverse(end)| end)
     }
@@ -78,21 +78,21 @@ impl<K> Execution<K> {
     }
 }
 
-impl<K> PartialEq for End<K> {
+impl<K> PartialEq for Due<K> {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other).is_eq()
     }
 }
 
-impl<K> Eq for End<K> {}
+impl<K> Eq for Due<K> {}
 
-impl<K> PartialOrd for End<K> {
+impl<K> PartialOrd for Due<K> {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl<K> Ord for End<K> {
+impl<K> Ord for Due<K> {
     fn cmp(&self, other: &Self) -> Ordering {
         (self.at, self.order).cmp(&(other.at, other.order))
     }
@@ -115,7 +115,7 @@ mod tests {
         for second in 100..=110 {
             while let Some(end) = execution.pop_due(Time::from_secs(second)) {
                 assert_eq!(end.at, Time::from_secs(second));
-                ended.push(end.key);
+                ended.push(end.what);
             }
         }
         assert_eq!(ended, [4, 2, 3, 5, 1]);

@@ -318,7 +318,7 @@ impl<'a, P: Policy, S: FnMut(Event), O: Observer<P>> Run<'a, P, S, O> {
     }
 
     fn complete(&mut self, now: Time) {
-        let place = self.ends.pop_due(now).expect("an end is due").key as usize;
+        let place = self.ends.pop_due(now).expect("an end is due").what as usize;
         let JobSpec { id: job, processors, .. } = self.jobs[place].spec;
         let Phase::Running(rank) = self.phases[place] else { unreachable!("only running jobs have an end") };
         self.phases[place] = Phase::Ended;

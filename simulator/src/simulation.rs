@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use links::{Copies, Links, Model};
 use protocol::{Discovery, Input, Options, Output, Peer};
-use scheduler::execution::End;
+use scheduler::execution::Due;
 use scheduler::{
     Event, EventKind, Execution, Grid, JobId, JobSpec, LocalScheduler, Pass, SiteId, Span, Strategy, Submit,
     Time, TimedJob,
@@ -80,34 +80,6 @@ pub struct Totals {
     pub instants: u64,
     /// When the last job ended.
     pub last_end: Option<Time>,
-}
-
-/// A message under way, ordered by time and then by when it was sent.
-#[derive(Clone, Copy, Debug)]
-struct Due<T> {
-    at: Time,
-    sequence: u64,
-    what: T,
-}
-
-impl<T> PartialEq for Due<T> {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other).is_eq()
-    }
-}
-
-impl<T> Eq for Due<T> {}
-
-impl<T> PartialOrd for Due<T> {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl<T> Ord for Due<T> {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        (self.at, self.sequence).cmp(&(other.at, other.sequence))
-    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -368,7 +340,7 @@ impl<'a, H: Host> Simulation<'a, H> {
         per_event: bool,
         sink: &mut impl FnMut(&Event),
     ) -> Result<(), Violation> {
-        while let Some(End { key: Ending { rank, job, processors }, .. }) = self.endings.pop_due(at) {
+        while let Some(Due { what: Ending { rank, job, processors }, .. }) = self.endings.pop_due(at) {
             self.observer.end(self.config.grid.at_rank(rank), processors);
             self.totals.completed += 1;
             self.totals.last_end = Some(at);
@@ -573,7 +545,7 @@ impl<'a, H: Host> Simulation<'a, H> {
             self.inbox.push_back(parcel);
         } else {
             self.sequence += 1;
-            self.under_way.push(Reverse(Due { at: self.now + delay, sequence: self.sequence, what: parcel }));
+            self.under_way.push(Reverse(Due { at: self.now + delay, order: self.sequence, what: parcel }));
         }
     }
 

@@ -258,7 +258,7 @@ impl Family for Balancer {
     }
 
     fn belongs(core: &Core, home: Option<usize>, job: &JobSpec) -> Option<usize> {
-        home.map(|home| if job.processors <= core.processors() { core.rank } else { home })
+        core.here_or(home, job)
     }
 
     fn arrived(engine: &mut Engine<Balancer>) {

@@ -7,6 +7,7 @@ use scheduler::{EventKind, Grid, JobId, JobSpec, LocalScheduler, Pass, SiteId, S
 
 use super::{Engine, Family, Site, Wishes};
 use crate::config::{Options, PeerConfig};
+use crate::fixtures::job;
 use crate::message::{Message, Transfer};
 use crate::ports::{Input, Output};
 
@@ -58,11 +59,6 @@ fn engine(heartbeat: Option<Span>) -> Engine<Plain> {
         seed: 1,
     };
     Engine::at_rest(config, 0, 0)
-}
-
-fn job(id: u64, processors: u32) -> JobSpec {
-    let (submit, requested) = (Time::ZERO, Span::from_secs(1));
-    JobSpec { id: JobId(id), submit, processors, requested, user: 1, origin: SiteId(1), payload: 0 }
 }
 
 fn tell(engine: &mut Engine<Plain>, input: Input) -> Vec<Output> {

@@ -118,6 +118,7 @@ mod tests {
 
     use super::*;
     use crate::config::{Options, PeerConfig};
+    use crate::fixtures::job;
     use crate::journal::Durable;
     use crate::message::{Board, Digest, Epoch, Release};
     use crate::message::{QueueState, Rest};
@@ -137,18 +138,6 @@ mod tests {
             options: Options { message_events: false, ..Options::default() },
             seed: 1,
         })
-    }
-
-    fn job(id: u64, processors: u32) -> JobSpec {
-        JobSpec {
-            id: JobId(id),
-            submit: Time::ZERO,
-            processors,
-            requested: Span::from_secs(1),
-            user: 1,
-            origin: SiteId(1),
-            payload: 0,
-        }
     }
 
     fn transfer(number: u64, job: JobSpec) -> Transfer {

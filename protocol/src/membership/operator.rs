@@ -199,27 +199,15 @@ struct Claim {
 
 #[cfg(test)]
 mod tests {
-    use scheduler::{Span, Time};
 
     use super::*;
+    use crate::fixtures::job;
     use crate::handover::Custody;
     use crate::journal::{Fact, Place};
     use crate::message::Void;
 
     fn grid() -> Grid {
         Grid::of_sizes(&[2, 4, 8]).expect("a grid")
-    }
-
-    fn job(id: u64, processors: u32) -> JobSpec {
-        JobSpec {
-            id: JobId(id),
-            submit: Time::ZERO,
-            processors,
-            requested: Span::from_secs(1),
-            user: 1,
-            origin: SiteId(1),
-            payload: 0,
-        }
     }
 
     fn owns(job: JobSpec, guardian: Option<SiteId>) -> Fact {

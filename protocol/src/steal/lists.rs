@@ -240,21 +240,9 @@ pub(super) fn add_release(releases: &mut Vec<Release>, now: Time, requested: Spa
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use scheduler::{JobId, SiteId};
 
     use super::*;
-
-    fn job(id: u64, processors: u32) -> JobSpec {
-        JobSpec {
-            id: JobId(id),
-            submit: Time::ZERO,
-            processors,
-            requested: Span::from_secs(1),
-            user: 1,
-            origin: SiteId(1),
-            payload: 0,
-        }
-    }
+    use crate::fixtures::job;
 
     /// The definition with sets: L_i by the recursion over machines, for orders that take own work first.
     fn recursion(

@@ -42,11 +42,6 @@ pub(super) struct Executed {
     pub(super) job: JobId,
 }
 
-/// Where ends of jobs come among what happens at one instant.
-pub(super) fn class_of_ends(per_event: bool) -> u8 {
-    if per_event { 4 } else { 3 }
-}
-
 impl Coming {
     /// The order at one instant. A site that decides at each event hears of submissions first.
     pub(super) fn class(&self, per_event: bool) -> u8 {
@@ -58,7 +53,8 @@ impl Coming {
             | Coming::Restart { .. }
             | Coming::Resume { .. } => 1,
             Coming::Written { .. } => 2,
-            Coming::Executed(_) => class_of_ends(per_event),
+            Coming::Executed(_) if per_event => 4,
+            Coming::Executed(_) => 3,
             Coming::Submitted(_) if per_event => 3,
             Coming::Submitted(_) => 4,
             Coming::Message { .. } => 5,

@@ -18,7 +18,7 @@ use protocol::{Fact, Input, Interrupted, Message, Output, Peer};
 use scheduler::event::{BeginCause, EndCause};
 use scheduler::{Event, EventKind, Execution, JobId, JobIndex, JobSpec, Pass, SiteId, Span, Strategy, Time};
 
-use super::agenda::{Coming, Due, Executed, class_of_ends};
+use super::agenda::{Coming, Due, Executed};
 use super::clock::Clock;
 use super::coordinator::Coordinator;
 use super::liar::Liar;
@@ -244,12 +244,15 @@ impl<'a> World<'a> {
 
     /// What is due now and comes first, with its class; ends of jobs only up to a class.
     fn pop_due(&mut self, reached: u8) -> Option<(u8, Coming)> {
-        let ends = class_of_ends(self.decides_per_event());
-        let end = self.executing.next().filter(|end| end.at <= self.now && ends >= reached);
-        let end = end.map(|end| (end.at, ends, end.order));
+        let end = self.executing.next().filter(|end| end.at <= self.now);
+        let end =
+            end.map(|end| (end.at, Coming::Executed(end.what).class(self.decides_per_event()), end.order));
+        let end = end.filter(|&(_, class, _)| class >= reached);
         let coming = self.coming.peek().map(|Reverse(due)| due.key).filter(|key| key.0 <= self.now);
-        if end.is_some_and(|end| coming.is_none_or(|coming| end < coming)) {
-            return self.executing.pop_due(self.now).map(|end| (ends, Coming::Executed(end.key)));
+        if let Some(first) = end
+            && coming.is_none_or(|coming| first < coming)
+        {
+            return self.executing.pop_due(self.now).map(|end| (first.1, Coming::Executed(end.what)));
         }
         coming?;
         self.coming.pop().map(|Reverse(due)| (due.key.1, due.what))
