@@ -17,9 +17,9 @@ use crate::outcome::{JobOutcome, Outcome};
 /// Where and when a job started, if it did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Placement {
-    /// The site.
+    /// The site that executed it.
     pub site: SiteId,
-    /// The start.
+    /// When it began to execute, in trace time.
     #[serde(rename = "start_us")]
     pub start: Time,
 }
@@ -27,7 +27,7 @@ pub struct Placement {
 /// One job that the two runs treated differently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Difference {
-    /// The job.
+    /// The job, by the id that both runs have.
     pub job: JobId,
     /// In the first run.
     pub left: Option<Placement>,

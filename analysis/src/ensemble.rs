@@ -49,7 +49,7 @@ pub struct Figures {
     pub wait_by_size_mean: f64,
     /// Mean over stolen jobs.
     pub steal_delay_mean_s: f64,
-    /// Messages sent.
+    /// Messages sent per finished job.
     pub messages_per_job: f64,
     /// Requests for work.
     pub requests_per_job: f64,

@@ -11,7 +11,7 @@ use scheduler::{SiteId, Time};
 /// One start of a job, and what became of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Execution {
-    /// Where.
+    /// The site that executed it.
     pub site: SiteId,
     /// When it started.
     pub start: Time,
@@ -26,7 +26,7 @@ pub struct Execution {
 pub enum Fate {
     /// No event says so: it still executes, or its site never came back.
     Open,
-    /// By itself.
+    /// It ended by itself, then.
     Completed(Time),
     /// The process of its site ended, which the driver says; what becomes of the job the site says when it is back.
     Cut {

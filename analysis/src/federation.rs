@@ -62,9 +62,9 @@ pub struct Totals {
 /// The measures of one site.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SiteTotals {
-    /// The site.
+    /// The site that is measured.
     pub site: SiteId,
-    /// Its name.
+    /// Name of the site in the experiment.
     pub name: String,
     /// Jobs of its users that ended.
     pub submitted_jobs: u64,
@@ -104,7 +104,7 @@ pub struct Flow {
     pub from: SiteId,
     /// Where they ran.
     pub to: SiteId,
-    /// How many.
+    /// How many jobs ran there.
     pub jobs: u64,
     /// Their work in processor-seconds.
     pub work: f64,
@@ -117,7 +117,7 @@ pub struct Flow {
 /// A site in an exchange beside the same site alone with its own jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Change {
-    /// The site.
+    /// The site that is compared.
     pub site: SiteId,
     /// Jobs that both runs have; AWRT is over these.
     pub compared: u64,

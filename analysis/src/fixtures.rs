@@ -1,7 +1,7 @@
 //! Short ways to write jobs, events and outcomes in tests of this crate.
 
 use scheduler::event::EventKind;
-use scheduler::{Event, Grid, JobId, JobSpec, SiteId, Span, Threshold, Time, TimedJob};
+use scheduler::{Event, Grid, JobId, JobSpec, Labels, SiteId, Span, Threshold, Time, TimedJob};
 
 use crate::outcome::{Outcome, OutcomeBuilder};
 
@@ -12,7 +12,7 @@ pub(crate) fn timed_job(id: u64, submit: i64, processors: u32, run_time: i64) ->
         submit: Time::from_secs(submit),
         processors,
         requested: Span::from_secs(run_time.max(1)),
-        user: 1,
+        labels: Labels::UNKNOWN,
         origin: SiteId(1),
         payload: 0,
     };

@@ -13,7 +13,6 @@ use scheduler::{Event, EventKind, Grid, JobId, JobIndex, SiteId, Time, TimedJob}
 /// Counts the inversions of a run, event by event, at the cost of the widths on offer per start.
 #[derive(Clone, Debug)]
 pub(crate) struct Inversions {
-    index: JobIndex,
     /// Age and width of each job.
     jobs: Vec<((Time, JobId), u32)>,
     /// Whether each job was on offer and has not started.
@@ -32,7 +31,6 @@ pub(crate) struct Inversions {
 impl Inversions {
     pub(crate) fn new(grid: &Grid, workload: &[TimedJob]) -> Inversions {
         Inversions {
-            index: JobIndex::new(workload),
             jobs: workload.iter().map(|job| ((job.spec.submit, job.spec.id), job.spec.processors)).collect(),
             pooled: vec![false; workload.len()],
             offers: BTreeMap::new(),
@@ -46,12 +44,12 @@ impl Inversions {
 
     /// One more job, whose id is above all others.
     pub(crate) fn add(&mut self, job: &TimedJob) {
-        self.index.add(job.spec.id, self.jobs.len());
         self.jobs.push(((job.spec.submit, job.spec.id), job.spec.processors));
         self.pooled.push(false);
     }
 
-    pub(crate) fn observe(&mut self, event: &Event) {
+    /// Takes one event; `index` finds the jobs of the workload.
+    pub(crate) fn observe(&mut self, event: &Event, index: &JobIndex) {
         if event.at > self.now {
             self.settle();
             self.now = event.at;
@@ -64,7 +62,7 @@ impl Inversions {
             | EventKind::Interrupted { job, .. } => job,
             _ => return,
         };
-        let Some(place) = self.index.get(job) else { return };
+        let Some(place) = index.get(job) else { return };
         let (age, width) = self.jobs[place];
         let site = event.site.index();
         match event.kind {
@@ -130,7 +128,8 @@ mod tests {
     fn count(events: &[Event]) -> Option<u64> {
         let jobs = [timed_job(1, 0, 2, 10), timed_job(2, 1, 4, 10), timed_job(3, 2, 2, 10)];
         let mut inversions = Inversions::new(&Grid::of_sizes(&[4, 2]).unwrap(), &jobs);
-        events.iter().for_each(|event| inversions.observe(event));
+        let index = JobIndex::new(&jobs);
+        events.iter().for_each(|event| inversions.observe(event, &index));
         inversions.finish()
     }
 

@@ -6,7 +6,7 @@
 //!
 //! ```
 //! use analysis::{Bounds, Metrics, OutcomeBuilder};
-//! use scheduler::{Event, EventKind, Grid, JobId, JobSpec, SiteId, Span, Threshold, Time, TimedJob};
+//! use scheduler::{Event, EventKind, Grid, JobId, JobSpec, Labels, SiteId, Span, Threshold, Time, TimedJob};
 //!
 //! let grid = Grid::of_sizes(&[2, 4]).unwrap();
 //! let spec = JobSpec {
@@ -14,7 +14,7 @@
 //!     submit: Time::ZERO,
 //!     processors: 3,
 //!     requested: Span::from_secs(60),
-//!     user: -1,
+//!     labels: Labels::UNKNOWN,
 //!     origin: SiteId(1),
 //!     payload: 0,
 //! };
@@ -40,7 +40,6 @@ pub mod ensemble;
 pub mod executions;
 pub mod faults;
 pub mod federation;
-pub mod fetch;
 #[cfg(test)]
 mod fixtures;
 mod inversions;

@@ -92,7 +92,7 @@ pub struct Metrics {
     pub steal_delay_max_s: f64,
     /// Most changes of site of one job.
     pub hops_max: u32,
-    /// Messages sent.
+    /// Messages sent by all sites.
     pub messages: u64,
     /// Messages sent per finished job.
     pub messages_per_job: f64,
@@ -115,11 +115,11 @@ pub struct Metrics {
 /// What one site did.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SiteMetrics {
-    /// The site.
+    /// The site that is measured.
     pub site: SiteId,
-    /// Its name.
+    /// Name of the site in the experiment.
     pub name: String,
-    /// Its processors.
+    /// Processors of the site, s_i.
     pub processors: u32,
     /// Work executed here over the makespan of the grid times its processors.
     pub utilization: f64,
@@ -140,7 +140,7 @@ pub struct SiteMetrics {
 /// A number of jobs and their work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Share {
-    /// Jobs.
+    /// How many jobs there are.
     pub jobs: u64,
     /// Processor-seconds.
     pub work: f64,

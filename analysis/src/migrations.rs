@@ -15,7 +15,7 @@ use crate::outcome::Outcome;
 /// Jobs of one home site that ran at one site.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cell {
-    /// Jobs.
+    /// How many jobs there are.
     pub jobs: u64,
     /// Processor-microseconds.
     pub work: i128,

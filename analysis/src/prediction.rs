@@ -8,23 +8,23 @@ use serde::{Deserialize, Serialize};
 
 use scheduler::{Grid, SiteId, Span, TimedJob};
 
-use crate::fetch::Suffix;
 use crate::outcome::first_submission;
+use crate::theory::fetch::Suffix;
 
 /// The sums over all jobs whose home is this site or a larger one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HomeSums {
-    /// The site.
+    /// The site that the sums begin at, rank k.
     pub site: SiteId,
-    /// Its name.
+    /// Name of the site in the experiment.
     pub name: String,
     /// Its processors, s_k.
     pub processors: u32,
-    /// S_k.
+    /// S_k: processors of this site and all larger ones.
     pub processors_from_here: u64,
     /// W_k in processor-seconds.
     pub work: f64,
-    /// Jobs.
+    /// How many jobs have this home or a larger one.
     pub jobs: u64,
     /// W_k / S_k in seconds: no schedule is shorter.
     pub area_s: f64,
@@ -98,7 +98,7 @@ impl Protocol {
         ]
     }
 
-    /// In words.
+    /// What the protocol does, in words for a table.
     pub fn name(self) -> String {
         match self {
             Protocol::Standing => "standing request served".into(),
@@ -128,7 +128,8 @@ impl Protocol {
 /// What no protocol avoids if all jobs are queued at the smallest site at the start, in seconds: nobody else runs
 /// anything before a message (push) or two (pull) went by.
 pub fn unavoidable(grid: &Grid, work: f64, delay_s: f64, messages: u32) -> f64 {
-    let (all, smallest) = (grid.processors() as f64, f64::from(grid.sizes()[0]));
+    let sites = grid.sizes().iter().filter(|&&size| size > 0);
+    let (all, smallest) = (grid.processors() as f64, f64::from(*sites.min().expect("a grid has processors")));
     (work + f64::from(messages) * delay_s * (all - smallest)) / all
 }
 
@@ -136,11 +137,11 @@ pub fn unavoidable(grid: &Grid, work: f64, delay_s: f64, messages: u32) -> f64 {
 /// E[size p]/tau processors run stolen work.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LittleCap {
-    /// The site.
+    /// The site that pulls.
     pub site: SiteId,
-    /// Its name.
+    /// Name of the site in the experiment.
     pub name: String,
-    /// Its processors.
+    /// Processors of the site.
     pub processors: u32,
     /// The longest round trip that holds beta of it busy, in seconds.
     pub round_trip_max_s: f64,
@@ -151,9 +152,11 @@ pub struct LittleCap {
 /// The caps of all sites, the smallest first, for jobs of this mean work and `batch` jobs per answer.
 pub fn little(grid: &Grid, work_per_job: f64, beta: f64, delay_s: f64, batch: u32) -> Vec<LittleCap> {
     let grant = f64::from(batch) * work_per_job;
+    // A member without processors pulls nothing.
     (0..grid.len())
-        .map(|rank| {
-            let site = grid.site(grid.at_rank(rank));
+        .map(|rank| grid.site(grid.at_rank(rank)))
+        .filter(|site| site.processors > 0)
+        .map(|site| {
             let processors = f64::from(site.processors);
             LittleCap {
                 site: site.id,

@@ -12,7 +12,7 @@ use crate::outcome::{JobOutcome, JobState, Outcome};
 /// A step function: from `times[i]` on it has `values[i]`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Steps {
-    /// Ascending.
+    /// When the value changes, in ascending order.
     pub times: Vec<Time>,
     /// One per time.
     pub values: Vec<f64>,

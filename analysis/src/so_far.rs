@@ -173,7 +173,7 @@ fn take<K: Ord>(counts: &mut BTreeMap<K, u64>, key: K) {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use scheduler::{JobSpec, SiteId};
+    use scheduler::{JobSpec, Labels, SiteId};
 
     use super::*;
     use crate::Bounds;
@@ -186,7 +186,7 @@ mod tests {
             submit: Time::from_secs(submit),
             processors,
             requested: run_time,
-            user: -1,
+            labels: Labels::UNKNOWN,
             origin: SiteId(1),
             payload: 0,
         };

@@ -24,9 +24,9 @@ pub struct Spread {
 pub struct Distribution {
     /// How many values; the others are 0 if there is none.
     pub count: u64,
-    /// The mean.
+    /// Mean of the values.
     pub mean: f64,
-    /// The smallest.
+    /// The smallest value.
     pub min: f64,
     /// Half of the values are at most this. Like all quantiles the smallest value with that property (nearest rank),
     /// of which four digits are known.
@@ -35,7 +35,7 @@ pub struct Distribution {
     pub p90: f64,
     /// 99 % of the values are at most this.
     pub p99: f64,
-    /// The largest.
+    /// The largest value.
     pub max: f64,
 }
 

@@ -34,7 +34,7 @@ impl Interval {
 pub struct Summary {
     /// How many values.
     pub count: usize,
-    /// Their mean.
+    /// Arithmetic mean of the values.
     pub mean: f64,
     /// Their standard deviation, `None` of a single value.
     pub deviation: Option<f64>,

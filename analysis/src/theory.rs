@@ -18,13 +18,14 @@ use serde::{Deserialize, Serialize};
 use scheduler::{Order, Span, Steal, Strategy, StrategySpec};
 
 use crate::bounds::Bounds;
-use crate::fetch;
 use crate::outcome::{JobState, Outcome};
+
+pub mod fetch;
 
 /// What a run must be known for before a theorem may be held against it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Setting {
-    /// The strategy.
+    /// The strategy that the run used.
     pub strategy: StrategySpec,
     /// Whether no message took time or was lost. True for ideal strategies.
     pub free_messages: bool,
@@ -86,7 +87,7 @@ pub struct Comparison {
     pub source: String,
     /// Whether the measured number is on the right side, whatever the assumptions.
     pub within: Option<bool>,
-    /// The judgment.
+    /// What measured number and assumptions say together.
     pub verdict: Verdict,
 }
 

@@ -9,7 +9,7 @@ use simulator::reference;
 use crate::runs::{Instance, Network, named, peers};
 use crate::{Found, Parameters, Verdict};
 
-/// Q6.
+/// Q6: strategies that differ in a switch without effect start the same jobs at the same times.
 pub(crate) fn switches_that_are_the_same(parameters: &Parameters) -> Found {
     let (mut runs, mut differ, mut figures) = (0, 0, Vec::new());
     for pair in parameters.strategies.chunks_exact(2) {
@@ -45,7 +45,7 @@ fn starts(instance: &Instance, policy: &mut impl Policy) -> Starts {
     starts
 }
 
-/// Q7.
+/// Q7: the forms in which the algorithm is written start the same jobs at the same times.
 pub(crate) fn forms_of_the_algorithm_are_the_same(parameters: &Parameters) -> Found {
     let (mut runs, mut stateful, mut protocol) = (0, 0, 0);
     for seed in 0..parameters.instances {

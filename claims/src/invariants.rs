@@ -30,7 +30,7 @@ fn violations(count: u64, runs: u64, what: &str, mut figures: Vec<String>) -> Fo
     Found { verdict: Verdict::unless(count), runs, figures }
 }
 
-/// Q1.
+/// Q1: the proved invariants of the ideal hold after every instant.
 pub(crate) fn ideal_keeps_its_invariants(parameters: &Parameters) -> Found {
     let (mut runs, mut found, mut first) = (0, 0, None);
     for (_, instance) in instances(parameters) {
@@ -51,7 +51,7 @@ pub(crate) fn ideal_keeps_its_invariants(parameters: &Parameters) -> Found {
     violations(found, runs, "runs, checked after every instant", first.into_iter().collect())
 }
 
-/// Q2.
+/// Q2: the ratio of the ideal stays below its proved ceiling, offline and online.
 pub(crate) fn ideal_keeps_its_ceilings(parameters: &Parameters) -> Found {
     let (mut runs, mut found, mut worst) = (0, 0, [0.0_f64; 2]);
     for (offline, instance) in instances(parameters) {
@@ -70,7 +70,7 @@ pub(crate) fn ideal_keeps_its_ceilings(parameters: &Parameters) -> Found {
     violations(found, runs, "runs", vec![figure])
 }
 
-/// Q3.
+/// Q3: with all jobs at the start, the deficiency V_k of the ideal is 0.
 pub(crate) fn ideal_offline_has_no_deficiency(parameters: &Parameters) -> Found {
     let (mut runs, mut found) = (0, 0);
     for seed in 0..parameters.instances {
@@ -84,7 +84,7 @@ pub(crate) fn ideal_offline_has_no_deficiency(parameters: &Parameters) -> Found 
     violations(found, runs, "runs with all jobs at the start", Vec::new())
 }
 
-/// Q4.
+/// Q4: the certificate holds in runs of peers, with delay and loss.
 pub(crate) fn the_certificate_holds(parameters: &Parameters) -> Found {
     let (mut runs, mut found, mut closest, mut broken) = (0, 0, 0.0_f64, Vec::new());
     for (_, instance) in instances(parameters) {
@@ -121,7 +121,7 @@ pub(crate) fn the_certificate_holds(parameters: &Parameters) -> Found {
     violations(found, runs, "runs of peers", figures)
 }
 
-/// Q5.
+/// Q5: the ideal that fetches jobs keeps the bounds proved for its fetch time.
 pub(crate) fn fetching_keeps_its_bounds(parameters: &Parameters) -> Found {
     let (mut runs, mut found, mut closest) = (0, 0, 0.0_f64);
     for (offline, instance) in instances(parameters) {
@@ -130,8 +130,13 @@ pub(crate) fn fetching_keeps_its_bounds(parameters: &Parameters) -> Found {
                 let delta = span(delay);
                 let measured = ideal(&instance, StrategySpec { fetch: delta, ..spec(percent) });
                 let beta = steal(percent).threshold.beta_percent();
-                let relations =
-                    analysis::fetch::comparisons(&measured.outcome, &measured.bounds, delta, beta, true);
+                let relations = analysis::theory::fetch::comparisons(
+                    &measured.outcome,
+                    &measured.bounds,
+                    delta,
+                    beta,
+                    true,
+                );
                 runs += 1;
                 found += relations.iter().filter(|relation| relation.within == Some(false)).count() as u64;
                 // The bound on the makespan is the one that is sharp.
@@ -149,7 +154,7 @@ pub(crate) fn fetching_keeps_its_bounds(parameters: &Parameters) -> Found {
     )
 }
 
-/// Q20.
+/// Q20: every job starts exactly once, whatever the network does.
 pub(crate) fn jobs_start_exactly_once(parameters: &Parameters) -> Found {
     let (mut runs, mut found, mut broken) = (0, 0, Vec::new());
     for (_, instance) in instances(parameters) {

@@ -8,6 +8,7 @@
 
 mod communication;
 mod families;
+pub mod ideal;
 mod identities;
 mod invariants;
 mod parameters;
@@ -26,7 +27,7 @@ pub struct Claim {
     pub name: &'static str,
     /// The file with its statement and its parameters.
     pub file: &'static str,
-    /// Tests it.
+    /// Makes the runs that could contradict it.
     test: fn(&Parameters) -> Found,
 }
 
@@ -36,7 +37,7 @@ pub struct Claim {
 pub enum Verdict {
     /// Nothing contradicts it.
     Holds,
-    /// Something does.
+    /// Something contradicts it.
     Fails,
     /// The runs are too few or too noisy to say.
     Inconclusive,
@@ -48,7 +49,7 @@ impl Verdict {
         if violations == 0 { Verdict::Holds } else { Verdict::Fails }
     }
 
-    /// The word.
+    /// The verdict as one word, as in files.
     pub fn name(self) -> &'static str {
         match self {
             Verdict::Holds => "holds",
@@ -61,9 +62,9 @@ impl Verdict {
 /// The verdict and what it rests on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Found {
-    /// The verdict.
+    /// What the runs say.
     pub verdict: Verdict,
-    /// Runs made.
+    /// How many runs were made.
     pub runs: u64,
     /// The figures, a line each.
     pub figures: Vec<String>,

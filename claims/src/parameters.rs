@@ -49,7 +49,7 @@ impl File {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Parameters {
-    /// Random instances.
+    /// How many random instances are made; each has its number as seed.
     pub instances: u64,
     /// Sites of a random grid, at most.
     pub sites_max: u32,

@@ -4,27 +4,27 @@ use std::sync::Arc;
 
 use analysis::{Attribution, Bounds, Deficiency, Metrics, Outcome, OutcomeBuilder};
 use links::{Model, Properties};
-use protocol::Options;
+use protocol::{Options, PoolOptions};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use scheduler::ideal::{CommonPool, GreedySteal, PoolExchange, StatelessSteal};
 use scheduler::{
-    Event, EventKind, Grid, JobId, JobSpec, Pass, SiteId, Span, Strategy, StrategySpec, Submit, Time,
+    Event, EventKind, Grid, JobId, JobSpec, Labels, Pass, SiteId, Span, Strategy, StrategySpec, Submit, Time,
     TimedJob,
 };
-use simulator::{Checks, Simulation, SimulationConfig, Violation, reference};
+use simulator::{Checks, Simulation, SimulationConfig, Violation};
 use workload::generate::{EstimateModel, Generate, Streams, generate};
 use workload::lublin::Kind;
 use workload::prepare::{Origin, PrepareOptions};
 
 use crate::Parameters;
+use crate::ideal::Ideal;
 
 /// A grid and its jobs, in queue order.
 #[derive(Clone, Debug)]
 pub struct Instance {
-    /// The sites.
+    /// The sites of the instance.
     pub grid: Arc<Grid>,
-    /// The jobs.
+    /// All jobs with their true run times, in queue order.
     pub jobs: Vec<TimedJob>,
 }
 
@@ -35,7 +35,7 @@ pub fn job(id: u64, submit: i64, processors: u32, run_time: i64) -> TimedJob {
         submit: Time::from_secs(submit),
         processors,
         requested: Span::from_secs(run_time.max(1)),
-        user: 1,
+        labels: Labels::UNKNOWN,
         origin: SiteId(1),
         payload: 0,
     };
@@ -131,11 +131,11 @@ pub fn span(seconds: f64) -> Span {
 pub struct Measured {
     /// One row per job.
     pub outcome: Outcome,
-    /// Lower bounds.
+    /// Lower bounds on the makespan of this workload.
     pub bounds: Bounds,
-    /// Metrics.
+    /// All metrics of the run.
     pub metrics: Metrics,
-    /// The certificate.
+    /// Where processor time was lost; `None` if not every job ended.
     pub attribution: Option<Attribution>,
     /// (job, start, site) in queue order.
     pub starts: Vec<(JobId, Time, SiteId)>,
@@ -211,24 +211,9 @@ pub fn named(name: &str) -> StrategySpec {
 pub fn ideal(instance: &Instance, spec: StrategySpec) -> Measured {
     let (grid, jobs) = (&*instance.grid, &instance.jobs);
     let mut recorder = Recorder::new(instance, &spec.strategy);
-    let mut sink = |event: Event| recorder.take(&event);
-    let done = match spec.strategy {
-        Strategy::Steal(steal) => {
-            let mut policy = StatelessSteal::new(grid, steal).with_fetch(spec.fetch);
-            reference::run(&mut policy, jobs, grid, Pass::Batch, &mut sink)
-        }
-        Strategy::StealGreedy(steal) => {
-            reference::run(&mut GreedySteal::new(grid, steal), jobs, grid, Pass::Batch, &mut sink)
-        }
-        Strategy::CommonPool => {
-            reference::run(&mut CommonPool::new(grid), jobs, grid, Pass::Batch, &mut sink)
-        }
-        Strategy::Pool(pool) => {
-            let mut policy = PoolExchange::new(grid, pool, Submit::Origin);
-            reference::run(&mut policy, jobs, grid, Pass::Batch, &mut sink)
-        }
-        Strategy::Local | Strategy::Balance(_) => panic!("{spec} has no ideal here"),
-    };
+    let (local, pass, submit) = (Default::default(), Pass::Batch, Submit::Origin);
+    let ideal = Ideal { spec, local, pass, submit, grid, jobs };
+    let done = ideal.run_while(&mut |event| recorder.take(&event), || false);
     done.expect("the workload fits the grid");
     recorder.finish(0)
 }
@@ -247,7 +232,9 @@ pub fn peers(instance: &Instance, strategy: Strategy, network: &Network) -> Resu
     config.options = Options {
         batch: network.batch,
         retry: lossy.then(|| round_trip.max(Span::from_secs(1))),
-        refresh: lossy.then(|| Span::from_micros(10 * round_trip.as_micros()).max(Span::from_secs(10))),
+        pool: PoolOptions {
+            refresh: lossy.then(|| Span::from_micros(10 * round_trip.as_micros()).max(Span::from_secs(10))),
+        },
         message_events: false,
         ..Options::default()
     };

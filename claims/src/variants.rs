@@ -5,7 +5,7 @@ use std::sync::Arc;
 use links::Model;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use scheduler::{Grid, JobId, JobSpec, SiteId, Span, Submit, Time, TimedJob};
+use scheduler::{Grid, JobId, JobSpec, Labels, SiteId, Span, Submit, Time, TimedJob};
 
 use crate::runs::{Instance, Measured, Network, named, paired, peers, span};
 use crate::{Found, Parameters, Verdict};
@@ -194,7 +194,7 @@ fn exponential(sites: usize, jobs: usize, load: f64, mean: f64, seed: u64) -> In
             submit: Time::ZERO + span(now),
             processors: 1,
             requested: run_time.max(Span::from_secs(1)),
-            user: 1,
+            labels: Labels::UNKNOWN,
             origin,
             payload: 0,
         };

@@ -7,8 +7,7 @@ use clap::{FromArgMatches as _, Parser, Subcommand};
 use crate::drive::own::NotFree;
 use crate::drive::{run, simulate};
 use crate::{
-    bench, chaos, compare, exit, explain, journal, key, limits, power, report, serve, swarm, sweep, theory,
-    trace,
+    bench, chaos, compare, exit, explain, journal, key, limits, power, serve, swarm, sweep, theory, trace,
 };
 
 /// A testbed for peer-to-peer job scheduling between parallel machines.
@@ -37,7 +36,7 @@ enum Command {
     Swarm(swarm::SwarmArgs),
     Chaos(chaos::ChaosArgs),
     Sweep(sweep::SweepArgs),
-    Report(report::sweep::ReportArgs),
+    Report(sweep::report::ReportArgs),
     Export(sweep::export::ExportArgs),
     Journal(journal::JournalArgs),
     /// Run what stdin says; `sweep` starts one for each core
@@ -45,16 +44,6 @@ enum Command {
     SweepWorker,
     /// Measure what parts of a run cost on this machine
     Bench(bench::BenchArgs),
-}
-
-impl Cli {
-    /// What `run` is told, if that is the command.
-    pub(crate) fn into_run(self) -> Option<run::RunArgs> {
-        match self.command {
-            Command::Run(args) => Some(*args),
-            _ => None,
-        }
-    }
 }
 
 /// Runs the command line and says how it ended.
@@ -81,7 +70,7 @@ pub fn main() -> ExitCode {
         Command::Swarm(args) => swarm::command(&args),
         Command::Chaos(args) => chaos::command(&args),
         Command::Sweep(args) => sweep::command(&args),
-        Command::Report(args) => report::sweep::command(&args),
+        Command::Report(args) => sweep::report::command(&args),
         Command::Export(args) => sweep::export::command(&args),
         Command::Journal(args) => journal::run(&args),
         Command::SweepWorker => sweep::worker::run(),

@@ -12,14 +12,15 @@ use std::path::{Path, PathBuf};
 
 pub use analysis::compare::events::{EventAgreement, EventComparison, Order, Side, streams};
 use clap::{Args, ValueEnum};
+use outputs::{DirectoryError, EVENTS, Manifest, ResultDirectory, Status};
+use report::Format;
 use serde::Serialize;
 
 use self::jobs::JobsCompared;
 use self::metrics::MetricRow;
-use crate::directory::{DirectoryError, EVENTS, Manifest, ResultDirectory};
-use crate::drive::say;
 use crate::exit;
-use crate::report::Format;
+use crate::limits;
+use crate::terminal::say;
 
 /// Say whether two result directories hold the same run, or whether a real run could be one of an experiment.
 ///
@@ -130,7 +131,8 @@ pub fn command(args: &CompareArgs) -> anyhow::Result<u8> {
 
 impl Compared {
     fn of(args: &CompareArgs, second: &Path) -> Result<Compared, DirectoryError> {
-        let [left, right] = [args.first.as_path(), second].map(ResultDirectory::open);
+        let [left, right] =
+            [args.first.as_path(), second].map(|path| ResultDirectory::open(path, limits::of_results()));
         let (left, right) = (left?, right?);
         let mut not_compared = Vec::new();
         let jobs = JobsCompared::of(left.jobs()?, right.jobs()?)?;
@@ -219,10 +221,10 @@ fn contradictions(directory: &ResultDirectory, rows: u64, events: Option<u64>) -
 /// What the manifests say differently.
 fn descriptions(left: &Manifest, right: &Manifest) -> Vec<(&'static str, String, String)> {
     let fields = |manifest: &Manifest| {
-        let status = manifest
-            .reason
-            .as_ref()
-            .map_or(manifest.status.clone(), |reason| format!("{}: {reason}", manifest.status));
+        let status = match &manifest.status {
+            Status::Complete => "complete".to_string(),
+            Status::Partial(reason) => format!("partial: {reason}"),
+        };
         let versions: Vec<String> =
             manifest.versions.iter().map(|(program, version)| format!("{program} {version}")).collect();
         let sites: Vec<String> =

@@ -6,14 +6,15 @@ use std::path::{Path, PathBuf};
 
 use analysis::life::{Life, LifeBuilder};
 use clap::Args;
+use outputs::table::Table;
+use outputs::{DirectoryError, JobRow, Manifest, ResultDirectory};
+use report::quantity::{clock, number};
 use scheduler::{Grid, JobId, Span, Strategy, StrategySpec, Threshold, Time};
 use serde::Serialize;
 
-use crate::directory::{DirectoryError, JobRow, Manifest, ResultDirectory};
-use crate::drive::say;
 use crate::exit;
-use crate::report::quantity::{clock, number};
-use crate::report::table::Table;
+use crate::limits;
+use crate::terminal::say;
 
 /// Tell the life of one job: where it was, why it waited, and what the ideal run did with it.
 ///
@@ -112,7 +113,7 @@ pub fn command(args: &ExplainArgs) -> anyhow::Result<u8> {
 
 impl Explained {
     fn of(args: &ExplainArgs) -> Result<Explained, ExplainError> {
-        let directory = ResultDirectory::open(&args.directory)?;
+        let directory = ResultDirectory::open(&args.directory, limits::of_results())?;
         let manifest = directory.manifest();
         let wrong =
             |reason: String| ExplainError::Manifest { path: args.directory.join("manifest.json"), reason };
@@ -245,7 +246,7 @@ impl Explained {
 
 impl Ideal {
     fn of(path: &Path, run: &Manifest, life: &Life) -> Result<Ideal, ExplainError> {
-        let directory = ResultDirectory::open(path)?;
+        let directory = ResultDirectory::open(path, limits::of_results())?;
         let ideal = directory.manifest();
         let wrong = |reason: String| ExplainError::NotIdeal { path: path.to_path_buf(), reason };
         if !ideal.strategy.parse::<StrategySpec>().is_ok_and(|spec| spec.ideal) {

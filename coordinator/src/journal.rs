@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use node::journal::inspect;
 
-use crate::drive::say;
 use crate::exit;
+use crate::terminal::say;
 
 /// Look at the journal of a node. The node may be running
 #[derive(Clone, Debug, clap::Args)]

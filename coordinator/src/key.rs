@@ -67,7 +67,7 @@ pub fn command(args: &KeyArgs) -> anyhow::Result<u8> {
     };
     match said {
         Ok(line) => {
-            crate::drive::say(&format!("{line}\n"))?;
+            crate::terminal::say(&format!("{line}\n"))?;
             Ok(exit::DONE)
         }
         Err(error) => {

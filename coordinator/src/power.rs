@@ -9,21 +9,22 @@ use analysis::ensemble::{NAMES, place_among, place_by};
 use analysis::{Figures, Outcome};
 use anyhow::{Context as _, bail};
 use links::Model;
+use outputs::table::Table;
 use rand::{RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
+use report::Format;
 use scheduler::{Span, StrategySpec};
 use serde::Serialize;
 
 use crate::drive::run::compare::ensemble::{Allowed, Ensemble, Late, Missing};
+use crate::drive::run::plan::simulated;
 use crate::drive::run::plan::{self, Plan};
-use crate::drive::run::simulated;
-use crate::drive::{Interrupt, say};
 use crate::exit;
 use crate::experiment::flags::ExperimentArgs;
 use crate::experiment::jobs::Jobs;
 use crate::experiment::{Clock, Experiment};
-use crate::report::Format;
-use crate::report::table::Table;
+use crate::interrupt::Interrupt;
+use crate::terminal::say;
 
 /// Say how often a real run of an experiment would be called different from its simulations: the right one, and wrong
 /// ones with other delays and other strategies.
@@ -152,7 +153,7 @@ enum Timing {
 }
 
 impl Timing {
-    /// The so-many-th of so many.
+    /// How late simulation number `index` of `count` is.
     fn late(self, allowed: Allowed, index: usize, count: usize, seed: u64) -> Late {
         match self {
             Timing::Drawn => Late::drawn(allowed, index, count, seed),
@@ -164,7 +165,7 @@ impl Timing {
     }
 }
 
-/// Simulates runs.
+/// Makes simulations of one plan, each with seeds of its own.
 struct Bench<'a> {
     jobs: &'a Jobs,
     plan: Plan,
@@ -350,7 +351,7 @@ mod tests {
 
     use analysis::statistics::{mean, standard_deviation};
     use links::Jitter;
-    use scheduler::{JobId, JobSpec, SiteId, Time, TimedJob};
+    use scheduler::{JobId, JobSpec, Labels, SiteId, Time, TimedJob};
     use simulator::{Checks, Lateness, Simulation};
 
     use super::*;
@@ -395,7 +396,7 @@ mod tests {
                         submit: Time::from_secs(step * 1000),
                         processors: [4, 8, 8, 16, 32][rng.random_range(0..5)],
                         requested: run_time,
-                        user: 1,
+                        labels: Labels::UNKNOWN,
                         origin: SiteId::from_index(site),
                         payload: 0,
                     };

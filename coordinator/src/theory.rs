@@ -1,23 +1,24 @@
 //! `stealgrid theory`: what is proved and expected of a grid, a workload and a delay, before anything runs.
 //!
-//! Numbers come from [`analysis::prediction`] and [`analysis::fetch`]; `show` lays them out.
+//! Numbers come from [`analysis::prediction`] and [`analysis::theory::fetch`]; `show` lays them out.
 
 pub mod check;
 mod show;
 
-use analysis::fetch::{FetchBounds, FetchSetting, Suffix};
 use analysis::prediction::{self, HomeSums, LittleCap, Protocol, WorkStealing};
+use analysis::theory::fetch::{FetchBounds, FetchSetting, Suffix};
 use analysis::{Bounds, OutcomeBuilder};
 use anyhow::bail;
+use report::Format;
 use scheduler::ideal::StatelessSteal;
 use scheduler::{Grid, Order, Pass, Selection, Span, Steal, Strategy, StrategySpec, Threshold, TimedJob};
 use serde::Serialize;
 use simulator::reference;
 
-use crate::drive::{say, simulate};
+use crate::drive::simulate;
 use crate::exit;
 use crate::experiment::flags::ExperimentArgs;
-use crate::report::Format;
+use crate::terminal::say;
 
 /// Say what is proved and expected of a grid, a workload and a delay, and what each statement assumes.
 ///
@@ -368,7 +369,7 @@ fn stealing(grid: &Grid, jobs: &[TimedJob], delay_s: f64) -> Option<StealingPart
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::outputs::tests::run;
+    use outputs::fixtures::run;
 
     fn theory(sizes: &[u32], jobs: &[(i64, u32, i64, u32, i64)], delay: i64) -> Theory {
         let (workload, _) = run(sizes, jobs);

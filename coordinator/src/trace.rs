@@ -80,7 +80,7 @@ enum Failure {
     Input(anyhow::Error),
     /// The command line asks for something impossible.
     Usage(anyhow::Error),
-    /// Anything else.
+    /// Whatever is neither: the system, or this program.
     Other(anyhow::Error),
 }
 

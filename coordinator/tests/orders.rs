@@ -12,15 +12,16 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use coordinator::outputs::EventReader;
 use node::client::NodeClient;
 use node::control::Token;
 use node::control::api::LinksOrder;
 use node::running::Running;
+use outputs::EventReader;
 use rustix::process::Signal;
 use scheduler::event::{BeginCause, EndCause};
 use scheduler::{Event, EventKind, JobId, SiteId, Time};
 use serde_json::{Value, json};
+use workload::limits::Limits;
 
 use self::processes::{JOBS, PROGRAM, Run, not_different, read, signal, table};
 use self::served::{EXPERIMENT, Served, until};
@@ -110,7 +111,7 @@ fn orders_take_effect_and_are_kept_in_the_results() {
     let row = rows.iter().find(|row| row[column("job_id")] == number.to_string()).unwrap();
     assert_eq!(row[column("final_state")], "COMPLETED_SUCCESSFULLY");
 
-    let log = EventReader::open(&out.join("events.jsonl.zst")).unwrap();
+    let log = EventReader::open(&out.join("events.jsonl.zst"), Limits::default()).unwrap();
     let events: Vec<Event> = log.map(Result::unwrap).collect();
     let at = |name: &str| {
         let given = orders.iter().find(|given| given["order"].get(name).is_some()).unwrap();

@@ -10,11 +10,12 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::process::Command;
 
-use coordinator::outputs::EventReader;
+use outputs::EventReader;
 use rustix::process::Signal;
 use scheduler::event::{BeginCause, EndCause};
 use scheduler::{Event, EventKind, SiteId, Time};
 use tempfile::TempDir;
+use workload::limits::Limits;
 
 use self::processes::{PROGRAM, Run, assert_gone, read, signal, stop, table};
 
@@ -128,7 +129,7 @@ fn assert_comings_and_goings(out: &Path, late: f64) {
     }
     assert!(of_site(2)["silent_at_end"] == false && of_site(3)["silent_at_end"] == true, "{faults:#}");
 
-    let log = EventReader::open(&out.join("events.jsonl.zst")).unwrap();
+    let log = EventReader::open(&out.join("events.jsonl.zst"), Limits::default()).unwrap();
     let events: Vec<Event> = log.map(Result::unwrap).collect();
     let when = |site: u32, kind: EventKind| {
         let found = events.iter().find(|event| (event.site, event.kind) == (SiteId(site), kind));

@@ -2,15 +2,13 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use coordinator::sweep::database::{self, Cell, Row, Rows};
+use coordinator::sweep::database;
 use coordinator::sweep::file::Plan;
-use parquet::file::reader::{FileReader as _, SerializedFileReader};
-use parquet::record::Field;
+use outputs::sweep::{Cell, Row, Rows};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_stealgrid");
 /// Ample for what takes seconds.
@@ -282,31 +280,51 @@ fn kept_runs_have_a_result_directory_and_a_file_to_repeat_them() {
     assert_eq!(jobs(kept.join("2")), jobs(folder.path().join("again")));
 }
 
+fn export(database: &Path, format: &str, out: &Path) -> Output {
+    let mut command = Command::new(PROGRAM);
+    command.arg("export").arg(database).args(["--format", format, "--out"]).arg(out);
+    command.output().unwrap()
+}
+
 #[test]
 fn an_export_says_what_the_database_says() {
     let folder = tempfile::tempdir().unwrap();
-    let out = folder.path().join("test.db");
+    let (out, table) = (folder.path().join("test.db"), folder.path().join("csv"));
     run(&sweep(folder.path(), 2, 60), &out, &[]);
     let rows = database::read(&out).unwrap();
-    for format in ["csv", "parquet"] {
-        let export = Command::new(PROGRAM)
-            .arg("export")
-            .arg(&out)
-            .args(["--format", format, "--out"])
-            .arg(folder.path().join(format))
-            .output()
-            .unwrap();
-        assert!(export.status.success(), "{}", String::from_utf8_lossy(&export.stderr));
-    }
 
-    let csv = std::fs::read_to_string(folder.path().join("csv")).unwrap();
+    let exported = export(&out, "csv", &table);
+
+    assert!(exported.status.success(), "{}", String::from_utf8_lossy(&exported.stderr));
+    let csv = std::fs::read_to_string(table).unwrap();
     let mut lines = csv.lines();
     let header: Vec<&str> = lines.next().unwrap().split(',').collect();
     let makespan = header.iter().position(|name| *name == "makespan_s").unwrap();
     let of_csv: Vec<f64> =
         lines.map(|line| line.split(',').nth(makespan).unwrap().parse().unwrap()).collect();
-    let file = std::fs::File::open(folder.path().join("parquet")).unwrap();
-    let reader = SerializedFileReader::new(file).unwrap();
+    assert_eq!(of_csv.len(), rows.rows.len());
+    for (index, of_csv) in of_csv.into_iter().enumerate() {
+        assert_eq!(Some(of_csv), value(&rows, index, "makespan_s").number());
+    }
+}
+
+#[cfg(feature = "parquet")]
+#[test]
+fn an_export_as_parquet_says_what_the_database_says() {
+    use std::collections::BTreeMap;
+
+    use parquet::file::reader::{FileReader as _, SerializedFileReader};
+    use parquet::record::Field;
+
+    let folder = tempfile::tempdir().unwrap();
+    let (out, table) = (folder.path().join("test.db"), folder.path().join("parquet"));
+    run(&sweep(folder.path(), 2, 60), &out, &[]);
+    let rows = database::read(&out).unwrap();
+
+    let exported = export(&out, "parquet", &table);
+
+    assert!(exported.status.success(), "{}", String::from_utf8_lossy(&exported.stderr));
+    let reader = SerializedFileReader::new(std::fs::File::open(table).unwrap()).unwrap();
     let of_parquet: Vec<BTreeMap<String, Field>> = reader
         .get_row_iter(None)
         .unwrap()
@@ -314,12 +332,10 @@ fn an_export_says_what_the_database_says() {
             row.unwrap().get_column_iter().map(|(name, field)| (name.clone(), field.clone())).collect()
         })
         .collect();
-
     assert_eq!(of_parquet.len(), rows.rows.len());
-    for (index, row) in rows.rows.iter().enumerate() {
-        assert_eq!(Some(of_csv[index]), value(&rows, index, "makespan_s").number());
+    for (row, of_parquet) in rows.rows.iter().zip(&of_parquet) {
         for (name, cell) in rows.parameters.iter().zip(&row.parameters) {
-            assert_eq!(of_parquet[index][name], Field::Str(cell.to_string()));
+            assert_eq!(of_parquet[name], Field::Str(cell.to_string()));
         }
         for (name, cell) in rows.metrics.iter().zip(&row.metrics) {
             let expected = match cell {
@@ -328,8 +344,25 @@ fn an_export_says_what_the_database_says() {
                 Cell::Real(value) => vec![Field::Double(*value)],
                 Cell::Text(text) => vec![Field::Str(text.clone())],
             };
-            assert!(expected.contains(&of_parquet[index][name]), "{name}: {:?}", of_parquet[index][name]);
+            assert!(expected.contains(&of_parquet[name]), "{name}: {:?}", of_parquet[name]);
         }
+    }
+}
+
+/// Of a program that was built without: nothing is read or written, and the user is told how to get it.
+#[cfg(not(any(feature = "parquet", feature = "png")))]
+#[test]
+fn what_the_program_was_built_without_is_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let (out, to) = (folder.path().join("test.db"), folder.path().join("to"));
+    let mut report = Command::new(PROGRAM);
+    report.arg("report").arg(&out).args(["--plots", "svg,png", "--out"]).arg(&to);
+
+    for (output, feature) in [(export(&out, "parquet", &to), "parquet"), (report.output().unwrap(), "png")] {
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains(&format!("--features {feature}`")), "{said}");
+        assert!(!to.exists());
     }
 }
 

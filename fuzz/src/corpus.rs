@@ -6,10 +6,11 @@
 use protocol::Message;
 use protocol::codec::encode;
 use protocol::message::{
-    Board, Digest, Epoch, Listing, Offer, OfferId, QueueState, Release, Report, Rest, Transfer, Void,
+    BalanceMessage, Board, Digest, Epoch, HandOverMessage, Listing, MembershipMessage, Offer, OfferId,
+    PoolMessage, QueueState, Release, Report, Rest, StealMessage, Transfer, Void,
 };
 use scheduler::exchange::WaitingJob;
-use scheduler::{JobId, JobSpec, SiteId, Span, Time};
+use scheduler::{JobId, JobSpec, Labels, SiteId, Span, Time};
 
 use crate::targets::FILE;
 
@@ -32,7 +33,14 @@ pub fn seeds(target: &str) -> Vec<Seed> {
 }
 
 fn word(message: &Message) -> String {
-    format!("{:?}", message.kind()).to_lowercase()
+    let kind = format!("{:?}", message.kind()).to_lowercase();
+    // Two families ask for work, and say that they have seen something.
+    match message {
+        Message::Balance(BalanceMessage::Request { .. } | BalanceMessage::Seen { .. }) => {
+            format!("balance-{kind}")
+        }
+        _ => kind,
+    }
 }
 
 pub(crate) const JOB: JobSpec = JobSpec {
@@ -40,7 +48,7 @@ pub(crate) const JOB: JobSpec = JobSpec {
     submit: Time::from_secs(3),
     processors: 2,
     requested: Span::from_secs(60),
-    user: -1,
+    labels: Labels::UNKNOWN,
     origin: SiteId(1),
     payload: 9,
 };
@@ -73,30 +81,48 @@ pub fn messages() -> Vec<Message> {
         seen: vec![OFFER],
     };
     vec![
-        Message::Request { seq: 1, offer: offer.clone(), seen: 4 },
-        Message::NoWork { seq: 1, state: STATE },
-        Message::Grant { transfers: vec![TRANSFER], answers: Some(1), state: STATE, floor: 3 },
-        Message::Reply { accepted: vec![5], declined: vec![6, 7] },
-        Message::Notice { state: QueueState { rest: Rest::Empty, ..STATE } },
-        Message::Seen { version: 9, keep: true, offer },
-        Message::Withdraw { version: 9 },
-        Message::Route { transfers: vec![TRANSFER; 2], floor: 1 },
-        Message::Recall { number: 5, floor: 3 },
-        Message::Floor { floor: 8 },
-        Message::Board { board, epoch: EPOCH, ask: true },
-        Message::Host { epoch: EPOCH },
-        Message::Assign { offer: OFFER, to: SiteId(3), epoch: EPOCH },
-        Message::Claim { offer: OFFER, claim: 4 },
-        Message::Deny { offer: OFFER, claim: 4 },
-        Message::Award { transfer: TRANSFER, version: 1, claim: Some(4), floor: 3 },
-        Message::Refuse { seq: 3, digest: DIGEST },
-        Message::Give { transfers: vec![TRANSFER], answers: None, digest: DIGEST, floor: 3 },
-        Message::Watch { seq: 4, width: 2 },
-        Message::News { seq: 4, digest: DIGEST },
-        Message::Gossip { digests: vec![DIGEST, DIGEST] },
-        Message::Beat { life: 1, leaving: false, first: 2, voids: vec![VOID], known: 1 },
-        Message::Reports { reports: vec![REPORT] },
-        Message::Noted { reports: vec![REPORT, REPORT] },
+        Message::Steal(StealMessage::Request { seq: 1, offer: offer.clone(), seen: 4 }),
+        Message::Steal(StealMessage::NoWork { seq: 1, state: STATE }),
+        Message::Steal(StealMessage::Grant {
+            transfers: vec![TRANSFER],
+            answers: Some(1),
+            state: STATE,
+            floor: 3,
+        }),
+        Message::HandOver(HandOverMessage::Reply { accepted: vec![5], declined: vec![6, 7] }),
+        Message::Steal(StealMessage::Notice { state: QueueState { rest: Rest::Empty, ..STATE } }),
+        Message::Steal(StealMessage::Seen { version: 9, keep: true, offer }),
+        Message::Steal(StealMessage::Withdraw { version: 9 }),
+        Message::HandOver(HandOverMessage::Route { transfers: vec![TRANSFER; 2], floor: 1 }),
+        Message::HandOver(HandOverMessage::Recall { number: 5, floor: 3 }),
+        Message::HandOver(HandOverMessage::Floor { floor: 8 }),
+        Message::Pool(PoolMessage::Board { board, epoch: EPOCH, ask: true }),
+        Message::Pool(PoolMessage::Host { epoch: EPOCH }),
+        Message::Pool(PoolMessage::Assign { offer: OFFER, to: SiteId(3), epoch: EPOCH }),
+        Message::Pool(PoolMessage::Claim { offer: OFFER, claim: 4 }),
+        Message::Pool(PoolMessage::Deny { offer: OFFER, claim: 4 }),
+        Message::Pool(PoolMessage::Award { transfer: TRANSFER, version: 1, claim: Some(4), floor: 3 }),
+        Message::Balance(BalanceMessage::Refuse { seq: 3, digest: DIGEST }),
+        Message::Balance(BalanceMessage::Give {
+            transfers: vec![TRANSFER],
+            answers: None,
+            digest: DIGEST,
+            floor: 3,
+        }),
+        Message::Balance(BalanceMessage::Watch { seq: 4, width: 2 }),
+        Message::Balance(BalanceMessage::News { seq: 4, digest: DIGEST }),
+        Message::Balance(BalanceMessage::Gossip { digests: vec![DIGEST, DIGEST] }),
+        Message::Balance(BalanceMessage::Request { seq: 3, free: 5 }),
+        Message::Balance(BalanceMessage::Seen { seq: 4 }),
+        Message::Membership(MembershipMessage::Beat {
+            life: 1,
+            leaving: false,
+            first: 2,
+            voids: vec![VOID],
+            known: 1,
+        }),
+        Message::Membership(MembershipMessage::Reports { reports: vec![REPORT] }),
+        Message::Membership(MembershipMessage::Noted { reports: vec![REPORT, REPORT] }),
     ]
 }
 

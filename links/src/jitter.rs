@@ -37,36 +37,36 @@ pub enum Jitter {
     Constant(Span),
     /// Equally likely between two times, both included.
     Uniform {
-        /// The least.
+        /// The shortest addition to a delay.
         min: Span,
-        /// The most.
+        /// The longest addition to a delay.
         max: Span,
     },
-    /// Normal.
+    /// Normal distribution; a delay that would be negative is zero.
     Normal {
-        /// Mean.
+        /// Mean, before anything is cut.
         mean: Span,
-        /// Standard deviation.
+        /// Standard deviation, before anything is cut.
         deviation: Span,
-        /// The most.
+        /// The longest addition to a delay; none is longer than `DELAY_MAX`, also if `None`.
         max: Option<Span>,
     },
     /// Log-normal: the logarithm is normal.
     LogNormal {
-        /// Median.
+        /// Median: half of the additions are shorter.
         median: Span,
         /// Standard deviation of the natural logarithm.
         sigma: Millionths,
-        /// The most.
+        /// The longest addition to a delay; none is longer than `DELAY_MAX`, also if `None`.
         max: Option<Span>,
     },
     /// Pareto of the first kind.
     Pareto {
-        /// The least.
+        /// The shortest addition to a delay.
         scale: Span,
         /// Tail index, above 1.
         shape: Millionths,
-        /// The most.
+        /// The longest addition to a delay; none is longer than `DELAY_MAX`, also if `None`.
         max: Option<Span>,
     },
 }

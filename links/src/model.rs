@@ -17,7 +17,7 @@ use crate::place::Place;
 pub struct Probability(u32);
 
 impl Probability {
-    /// Never.
+    /// The probability of what never happens.
     pub const ZERO: Probability = Probability(0);
     const ONE: u32 = 1_000_000_000;
 
@@ -27,7 +27,7 @@ impl Probability {
         (0.0..f64::from(Probability::ONE)).contains(&billionths).then_some(Probability(billionths as u32))
     }
 
-    /// The number.
+    /// The probability as a number from 0 to below 1.
     pub fn get(self) -> f64 {
         f64::from(self.0) / f64::from(Probability::ONE)
     }
@@ -117,7 +117,7 @@ pub enum Base {
         /// `rows[from][to]`.
         rows: Vec<Vec<Span>>,
     },
-    /// By distance.
+    /// By the distance of the two places and the speed of signals.
     Places {
         /// Where each site is.
         of: Vec<Place>,
@@ -180,21 +180,21 @@ fn has(sites: &Sites, site: SiteId) -> bool {
 pub struct Rule {
     /// From then on; from the beginning if `None`.
     pub at: Option<Time>,
-    /// Senders.
+    /// Links from these sites.
     pub from: Sites,
-    /// Receivers.
+    /// Links to these sites.
     pub to: Sites,
     /// The same for the way back.
     pub both: bool,
-    /// Base delay.
+    /// Base delay, one way, in trace time.
     pub delay: Option<Span>,
-    /// Jitter.
+    /// Random part of the delay.
     pub jitter: Option<Jitter>,
     /// Whether messages may overtake each other.
     pub reorder: Option<bool>,
-    /// Loss.
+    /// Share of messages that are lost.
     pub loss: Option<Probability>,
-    /// Duplication.
+    /// Share of messages that arrive twice.
     pub duplication: Option<Probability>,
     /// Bandwidth; `Some(None)` for no limit.
     #[serde(deserialize_with = "some", skip_serializing_if = "Option::is_none")]
@@ -230,9 +230,9 @@ impl Rule {
 pub enum Between {
     /// From some sites to some; not back.
     OneWay {
-        /// Senders.
+        /// Sites whose messages are lost.
         from: Sites,
-        /// Receivers.
+        /// Sites that they do not reach.
         to: Sites,
     },
     /// All links between sites of different groups. Sites of no group keep theirs.
@@ -269,7 +269,7 @@ impl Cut {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Model {
-    /// Base delays.
+    /// Delays without jitter, one way, in trace time.
     pub base: Base,
     /// What every link does besides.
     #[serde(default)]
@@ -277,7 +277,7 @@ pub struct Model {
     /// What some links do instead, later ones over earlier ones.
     #[serde(default)]
     pub rules: Vec<Rule>,
-    /// Partitions.
+    /// When which links are cut.
     #[serde(default)]
     pub cuts: Vec<Cut>,
     /// What a network underneath adds to every message, for simulations that are compared with real runs.
@@ -292,7 +292,7 @@ impl Default for Model {
 }
 
 impl Model {
-    /// Free messages.
+    /// Messages that take no time and are never lost.
     pub const ZERO: Model = Model::constant(Span::ZERO);
 
     /// The same delay on every link, and nothing else.

@@ -19,7 +19,7 @@ use crate::model::Base;
 pub struct Preset {
     /// What it is called.
     pub name: &'static str,
-    /// In words.
+    /// What network it stands for, in words for a reader.
     pub about: &'static str,
     /// Places in the order in which sites get them.
     pub places: &'static [&'static str],

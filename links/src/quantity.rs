@@ -18,7 +18,7 @@ impl Millionths {
         Millionths((value * 1e6).round() as u32)
     }
 
-    /// The number.
+    /// The number itself, not its millionths.
     pub fn get(self) -> f64 {
         f64::from(self.0) / 1e6
     }

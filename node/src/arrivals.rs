@@ -42,9 +42,9 @@ pub enum ArrivalsError {
     /// No site can run it.
     #[error("job {job} needs {processors} processors; the widest site has {widest}")]
     Width {
-        /// The job.
+        /// The job that is too wide.
         job: JobId,
-        /// Its width.
+        /// Processors that it needs.
         processors: u32,
         /// Processors of the widest site.
         widest: u32,
@@ -152,7 +152,7 @@ impl Arrivals {
 
 #[cfg(test)]
 mod tests {
-    use scheduler::{JobSpec, SiteId};
+    use scheduler::{JobSpec, Labels, SiteId};
 
     use super::*;
 
@@ -162,7 +162,7 @@ mod tests {
             submit: Time::from_secs(submit),
             processors,
             requested: Span::from_secs(10),
-            user: -1,
+            labels: Labels::UNKNOWN,
             origin: SiteId(1),
             payload: 0,
         };

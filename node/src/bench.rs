@@ -11,8 +11,11 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
+use protocol::message::StealMessage;
 use protocol::{Input, Message, Options, Output, Peer, PeerConfig};
-use scheduler::{Grid, JobId, JobSpec, LocalScheduler, Pass, SiteId, Span, Steal, Strategy, Threshold, Time};
+use scheduler::{
+    Grid, JobId, JobSpec, Labels, LocalScheduler, Pass, SiteId, Span, Steal, Strategy, Threshold, Time,
+};
 use tokio::sync::oneshot;
 
 use crate::frame::Frame;
@@ -83,7 +86,7 @@ async fn measure(rounds: usize, victim: &About) -> anyhow::Result<StealCost> {
         thief.tell(Input::Completed(running))?;
         let begun = Instant::now();
         thief.tell(Input::Turn)?;
-        if !matches!(thief.last_sent, Some(Message::Request { .. })) {
+        if !matches!(thief.last_sent, Some(Message::Steal(StealMessage::Request { .. }))) {
             bail!("the thief does not ask; it sent {:?}", thief.last_sent);
         }
         let request = thief.last_sent_bytes;
@@ -202,7 +205,7 @@ impl Party {
         let Arrival::Frame { from, bytes, .. } = arrival else { bail!("a frame was lost: {arrival:?}") };
         let frame = Frame::decode(&bytes)?;
         let message = protocol::codec::decode(&frame.message)?;
-        if matches!(message, Message::Grant { .. }) {
+        if matches!(message, Message::Steal(StealMessage::Grant { .. })) {
             self.last_granted_bytes = bytes.len();
         }
         self.now = self.now.max(frame.sent_at);
@@ -314,7 +317,7 @@ fn job(id: u64) -> JobSpec {
         submit: Time::ZERO,
         processors: PROCESSORS[0],
         requested: Span::from_secs(1_000_000),
-        user: -1,
+        labels: Labels::UNKNOWN,
         origin: VICTIM,
         payload: 0,
     }

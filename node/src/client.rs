@@ -46,7 +46,7 @@ pub enum ClientError {
     Refused {
         /// Method and address.
         request: String,
-        /// HTTP status.
+        /// Status code of the HTTP answer.
         status: u16,
         /// The node's reason.
         reason: String,

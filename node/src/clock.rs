@@ -74,7 +74,7 @@ pub enum ClockError {
     /// There is no clock in lockstep.
     #[error("the node runs in lockstep: its time goes by orders")]
     Lockstep,
-    /// No factor.
+    /// A factor that no clock can run at.
     #[error("factor {0}: use a number above 0 and up to {FACTOR_MAX}")]
     Factor(f64),
 }

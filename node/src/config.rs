@@ -133,7 +133,7 @@ pub struct NewLife {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Member {
-    /// The site.
+    /// The site that the key belongs to.
     pub site: SiteId,
     /// Its peer id, as `stealgrid key id` prints it.
     pub peer_id: String,
@@ -153,7 +153,7 @@ pub struct SiteEntry {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PeerAddress {
-    /// The site.
+    /// The site that listens there.
     pub site: SiteId,
     /// Its multiaddress; with `/p2p/…` unless all nodes derive their keys from one seed.
     pub address: String,
@@ -224,7 +224,7 @@ fn default_delay_line_max() -> usize {
 /// Why a configuration makes no sense.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ConfigError {
-    /// The sites.
+    /// The list of sites does not make a grid.
     #[error("grid: {0}")]
     Grid(#[from] scheduler::grid::GridError),
     /// Not a site of the grid.
@@ -235,7 +235,7 @@ pub enum ConfigError {
         /// How many there are.
         sites: usize,
     },
-    /// The strategy.
+    /// The strategy is one that the scheduler does not allow.
     #[error(transparent)]
     Strategy(#[from] scheduler::strategy::StrategyError),
     /// A reference needs the global view.
@@ -244,7 +244,7 @@ pub enum ConfigError {
     /// The local scheduler or its pass.
     #[error("{0}")]
     Local(String),
-    /// The links.
+    /// What is said of the links makes no sense.
     #[error("network: {0}")]
     Network(String),
     /// The switches of the protocol.
@@ -263,13 +263,13 @@ pub enum ConfigError {
     Streams {
         /// What was given.
         given: usize,
-        /// The most.
+        /// How many streams a connection can have.
         most: usize,
     },
     /// A journal that could hold nothing.
     #[error("journal_bytes_max must be at least {needed}")]
     JournalBytes {
-        /// The least.
+        /// The least `journal_bytes_max`, in bytes.
         needed: u64,
     },
     /// Frames that could not hold a message.
@@ -277,7 +277,7 @@ pub enum ConfigError {
     FrameBytes {
         /// What was given.
         given: usize,
-        /// The least.
+        /// The least `frame_bytes_max` for messages of this grid, in bytes.
         needed: usize,
     },
 }
@@ -342,8 +342,12 @@ impl NodeConfig {
         let local: LocalScheduler = self.local_scheduler.parse().map_err(ConfigError::Local)?;
         let pass: Pass = self.pass.parse().map_err(ConfigError::Local)?;
         self.network.check(grid.len()).map_err(ConfigError::Network)?;
-        let limits =
-            [self.options.window, self.options.batch, self.options.unanswered_max, self.options.tries];
+        let limits = [
+            self.options.steal.window,
+            self.options.batch,
+            self.options.unanswered_max,
+            self.options.balance.tries,
+        ];
         if limits.contains(&0) {
             let reason = "window, batch, unanswered_max and tries must be at least 1".to_string();
             return Err(ConfigError::Options(reason));
@@ -439,6 +443,51 @@ mod tests {
     fn config() -> NodeConfig {
         let site = |name: &str, processors| SiteEntry { name: name.to_string(), processors };
         NodeConfig::new(SiteId(1), vec![site("a", 2), site("b", 8)])
+    }
+
+    /// Families have structs of their own; a file lists all options side by side, each once.
+    #[test]
+    fn options_are_written_flat_under_these_names() {
+        let written = serde_json::to_value(Options::default()).unwrap();
+        let names: Vec<&str> = written.as_object().unwrap().keys().map(String::as_str).collect();
+        assert_eq!(
+            names,
+            [
+                "batch",
+                "bounces_max",
+                "discovery",
+                "eager",
+                "gossip",
+                "gossip_fanout",
+                "heartbeat",
+                "interrupted",
+                "journal",
+                "lease",
+                "margin",
+                "message_events",
+                "recall",
+                "refresh",
+                "retry",
+                "suspect_after",
+                "tries",
+                "unanswered_max",
+                "window",
+            ]
+        );
+    }
+
+    /// A misspelt key of a job would be a job of which less is known.
+    #[test]
+    fn jobs_have_no_other_keys() {
+        let job = |labels: &str| {
+            let text = r#"{"id":1,"submit":0,"processors":6,"requested":60,"origin":2,"payload":0LABELS}"#;
+            serde_json::from_str::<scheduler::JobSpec>(&text.replace("LABELS", labels))
+        };
+        assert_eq!(job("").unwrap().labels, scheduler::Labels::UNKNOWN);
+        assert_eq!(job(r#","labels":{"user":7}"#).unwrap().labels.user, 7);
+        for wrong in [r#","user":7"#, r#","labels":{"usr":7}"#] {
+            assert!(job(wrong).unwrap_err().to_string().contains("unknown field"), "{wrong}");
+        }
     }
 
     #[test]

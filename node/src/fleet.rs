@@ -74,9 +74,9 @@ pub enum FleetError {
     /// A node ended in the middle of the run.
     #[error("node {name} ended with {status} during the run:\n{log}")]
     Ended {
-        /// The site.
+        /// Name of the site.
         name: String,
-        /// How.
+        /// How its process ended, as far as that is known.
         status: End,
         /// The end of its log.
         log: String,
@@ -84,9 +84,9 @@ pub enum FleetError {
     /// A node has ended and cannot be started again.
     #[error("node {name} has ended and does not begin again: {reason}")]
     NotBegun {
-        /// The site.
+        /// Name of the site.
         name: String,
-        /// Why not.
+        /// Why it is not started again.
         reason: String,
     },
     /// The journal of a node that is to go on with it is not there. Begun without it, the node would be another life of
@@ -97,25 +97,25 @@ pub enum FleetError {
         .path.display()
     )]
     JournalMissing {
-        /// The site.
+        /// Name of the site.
         name: String,
-        /// The file.
+        /// The journal that should be there.
         path: PathBuf,
     },
     /// What a node has left cannot be read.
     #[error("node {name} has ended, and what it has left cannot be read: {error}")]
     Remains {
-        /// The site.
+        /// Name of the site.
         name: String,
-        /// Why not.
+        /// What is wrong with the journal.
         error: JournalError,
     },
     /// A node had to be killed, or did not end well.
     #[error("node {name} did not end as it should: {how}")]
     BadEnd {
-        /// The site.
+        /// Name of the site.
         name: String,
-        /// What happened.
+        /// How it ended instead.
         how: String,
     },
     /// The grid's key cannot be made.
@@ -130,9 +130,9 @@ pub enum FleetError {
     /// What a node was told when it was started cannot be read again.
     #[error("{}: {reason}", .path.display())]
     Config {
-        /// The file.
+        /// The file with what it was told.
         path: PathBuf,
-        /// Why not.
+        /// Why it cannot be read.
         reason: String,
     },
     /// The system does not say what became of a process.

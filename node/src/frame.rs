@@ -20,9 +20,9 @@ const RUN_TIME_BYTES: usize = 16;
 /// A message between two sites.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Frame {
-    /// The sender.
+    /// The site that sent it.
     pub from: SiteId,
-    /// The receiver.
+    /// The site that it is for.
     pub to: SiteId,
     /// Which life of the sender's process sent it.
     pub incarnation: u64,

@@ -19,7 +19,7 @@ pub struct Measured {
     injected: Span,
     /// The least that came on top of what was injected.
     added_min: Span,
-    /// The most.
+    /// The most that came on top of what was injected.
     added_max: Span,
     min: Span,
     max: Span,

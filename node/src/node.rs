@@ -33,10 +33,10 @@ const SERVER_GRACE: Duration = Duration::from_secs(2);
 /// Why a node does not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// The configuration.
+    /// The configuration makes no sense.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// The key.
+    /// The key of the node cannot be read or made.
     #[error(transparent)]
     Identity(#[from] IdentityError),
     /// The grid's key.
@@ -45,13 +45,13 @@ pub enum StartError {
     /// The token of the control interface.
     #[error(transparent)]
     Token(#[from] TokenError),
-    /// The network.
+    /// The network does not start.
     #[error(transparent)]
     Network(#[from] NetworkError),
     /// The control interface, or the address for metrics.
     #[error("listen for control on {address}: {error}; choose a free port, or 0 for any")]
     Http {
-        /// The address.
+        /// The address that it cannot listen on.
         address: String,
         /// What the system said.
         error: io::Error,
@@ -65,7 +65,7 @@ pub enum StartError {
     /// The event file.
     #[error("write events to {}: {error}", .path.display())]
     Events {
-        /// The file.
+        /// The file that events go to.
         path: PathBuf,
         /// What the system said.
         error: io::Error,

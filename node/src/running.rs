@@ -21,7 +21,7 @@ const FILE: &str = "running.json";
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProcessMark {
-    /// Its number.
+    /// Process id of the system.
     pub id: u32,
     /// When it began, in words that are compared and not read. Empty if the system did not say.
     pub began: String,
@@ -114,7 +114,7 @@ fn began(id: u32) -> io::Result<Option<String>> {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Running {
-    /// Its process.
+    /// The process to signal, or to look for.
     pub process: ProcessMark,
     /// What it said when it was up.
     pub ready: ReadyLine,

@@ -51,9 +51,9 @@ pub enum SpawnError {
     /// It ended instead of getting ready.
     #[error("node {name} ended with {status} instead of getting ready:\n{log}")]
     Ended {
-        /// The site.
+        /// Name of the site.
         name: String,
-        /// How.
+        /// Exit status of its process.
         status: ExitStatus,
         /// The end of its log.
         log: String,
@@ -63,7 +63,7 @@ pub enum SpawnError {
         "node {name} was told to be a site and is not up after {patience:?}; see the log of its container or machine"
     )]
     Absent {
-        /// The site.
+        /// Name of the site.
         name: String,
         /// How long was waited.
         patience: Duration,
@@ -71,11 +71,11 @@ pub enum SpawnError {
     /// It printed nothing in time, or something else.
     #[error("node {name} did not say that it is ready: {reason}; its log is {}", .log.display())]
     Silent {
-        /// The site.
+        /// Name of the site.
         name: String,
         /// What happened instead.
         reason: String,
-        /// Its log.
+        /// The file that its log goes to.
         log: PathBuf,
     },
 }

@@ -12,7 +12,7 @@ use node::control::Token;
 use node::limits::Limits;
 use node::spawn::SpawnOrder;
 use node::{NodeClient, NodeConfig, NodeProcess};
-use scheduler::{JobId, JobSpec, SiteId, Span, Time, TimedJob};
+use scheduler::{JobId, JobSpec, Labels, SiteId, Span, Time, TimedJob};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_stealgrid-node");
 /// Ample for what takes seconds; reached only by a failing test.
@@ -232,7 +232,7 @@ fn job(id: u64) -> TimedJob {
         submit: Time::from_secs(1),
         processors: 2,
         requested: Span::from_secs(60),
-        user: -1,
+        labels: Labels::UNKNOWN,
         origin: SiteId(1),
         payload: 0,
     };

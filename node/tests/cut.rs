@@ -18,7 +18,7 @@ use node::NodeConfig;
 use node::config::SiteEntry;
 use node::fleet::Fleet;
 use node::spawn::SpawnOrder;
-use scheduler::{Event, EventKind, JobId, JobSpec, SiteId, Span, Time, TimedJob};
+use scheduler::{Event, EventKind, JobId, JobSpec, Labels, SiteId, Span, Time, TimedJob};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_stealgrid-node");
 /// Set for the half of the test that runs inside the namespace.
@@ -339,7 +339,7 @@ fn job(number: u64) -> TimedJob {
         submit: Time::from_secs((number * 5) as i64),
         processors: 1 + (number * 5 % 8) as u32,
         requested: Span::from_secs(100),
-        user: -1,
+        labels: Labels::UNKNOWN,
         origin: SiteId(1 + (number % 3) as u32),
         payload: 0,
     };

@@ -15,7 +15,7 @@ use node::lockstep::{Answer, Client, Due, Note, Order, Posted, Reply, Terms};
 use node::{Node, NodeClient, NodeConfig};
 use protocol::{Input, Output};
 use scheduler::event::MessageKind;
-use scheduler::{Event, EventKind, JobId, JobSpec, SiteId, Span, Time, TimedJob};
+use scheduler::{Event, EventKind, JobId, JobSpec, Labels, SiteId, Span, Time, TimedJob};
 
 /// Seconds of trace time in a second.
 const FACTOR: f64 = 100.0;
@@ -586,7 +586,7 @@ fn job(id: u64, submit: i64, processors: u32, run_time: i64) -> TimedJob {
         submit: Time::from_secs(submit),
         processors,
         requested: Span::from_secs(2 * run_time),
-        user: -1,
+        labels: Labels::UNKNOWN,
         origin: SiteId(1),
         payload: 0,
     };

@@ -16,7 +16,7 @@ use proptest::prelude::*;
 use protocol::handover::{Answer, Custody, Ledger};
 use protocol::journal::Place;
 use protocol::{Durable, Fact};
-use scheduler::{Event, EventKind, JobId, JobSpec, SiteId, Span, Time, TimedJob};
+use scheduler::{Event, EventKind, JobId, JobSpec, Labels, SiteId, Span, Time, TimedJob};
 
 const FILE: &str = "journal.sqlite";
 
@@ -122,7 +122,7 @@ fn a_folder_without_a_journal_is_told_as_such() {
 /// As a node of that version left it that was killed: its log is not merged, and nobody merges it.
 #[test]
 fn a_journal_of_another_format_is_refused_and_not_touched() {
-    for (version, expected) in [(0, "belongs to format 2 or older"), (FORMAT + 1, "belongs to format 4")] {
+    for (version, expected) in [(0, "belongs to format 2 or older"), (FORMAT + 1, "belongs to format 5")] {
         let (folder, killed) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let db = rusqlite::Connection::open(folder.path().join(FILE)).unwrap();
         let sql = |text: &str| db.execute_batch(text).unwrap();
@@ -147,7 +147,7 @@ fn a_journal_of_another_format_is_refused_and_not_touched() {
         for error in [open(killed.path()).map(drop).unwrap_err(), looked] {
             assert_eq!(error.exit_code(), exit::JOURNAL_FOREIGN, "{error}");
             let text = error.to_string();
-            assert!(text.contains(expected) && text.contains("and this node is of format 3"), "{text}");
+            assert!(text.contains(expected) && text.contains("and this node is of format 4"), "{text}");
         }
         assert!(files(killed.path()) == before, "the directory was touched");
     }
@@ -498,7 +498,7 @@ fn spec(id: u64) -> JobSpec {
         submit: Time::ZERO,
         processors: 1,
         requested: Span::from_secs(10),
-        user: 1,
+        labels: Labels::UNKNOWN,
         origin: SiteId(1),
         payload: if id == 5 { 0x1234_5678 } else { 0 },
     }

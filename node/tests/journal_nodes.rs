@@ -21,7 +21,7 @@ use node::running::Running;
 use node::spawn::{SpawnError, SpawnOrder};
 use node::{NodeConfig, NodeProcess, exit};
 use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, setrlimit};
-use scheduler::{Event, EventKind, JobId, JobSpec, SiteId, Span, Time, TimedJob};
+use scheduler::{Event, EventKind, JobId, JobSpec, Labels, SiteId, Span, Time, TimedJob};
 use tempfile::TempDir;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_stealgrid-node");
@@ -64,7 +64,7 @@ fn the_directory_of_a_version_with_another_format_is_refused_and_not_touched() {
     let before = std::fs::read(one.journal()).unwrap();
     let (status, log) = one.refused(&one.config);
     assert_eq!(status.code(), Some(i32::from(exit::JOURNAL_FOREIGN)), "{log}");
-    assert!(log.contains("belongs to format 2 or older, and this node is of format 3; give it"), "{log}");
+    assert!(log.contains("belongs to format 2 or older, and this node is of format 4; give it"), "{log}");
     assert_eq!(std::fs::read(one.journal()).unwrap(), before);
 }
 
@@ -646,7 +646,7 @@ fn jobs(numbers: std::ops::Range<u64>) -> Vec<TimedJob> {
             submit: Time::from_secs(number as i64),
             processors: 1,
             requested: Span::from_secs(100),
-            user: -1,
+            labels: Labels::UNKNOWN,
             origin: SiteId(1),
             payload: 0,
         };

@@ -13,7 +13,7 @@ use node::spawn::SpawnOrder;
 use node::{NodeConfig, NodeProcess, exit};
 use protocol::Interrupted;
 use rustix::process::{Pid, Signal, kill_process};
-use scheduler::{Event, EventKind, JobId, JobSpec, SiteId, Span, Time, TimedJob};
+use scheduler::{Event, EventKind, JobId, JobSpec, Labels, SiteId, Span, Time, TimedJob};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_stealgrid-node");
 /// Seconds of trace time in a second.
@@ -221,7 +221,7 @@ fn jobs(numbers: std::ops::Range<u64>) -> Vec<TimedJob> {
             submit: Time::from_secs((number * 60 / JOBS_PER_ROUND) as i64),
             processors: 1 + (number * 5 % 8) as u32,
             requested: Span::from_secs(100),
-            user: -1,
+            labels: Labels::UNKNOWN,
             origin: SiteId(1 + (number % 3) as u32),
             payload: 0,
         };

@@ -15,7 +15,7 @@ use node::fleet::{Fleet, end_all, start_order};
 use node::running::Running;
 use node::spawn::SpawnOrder;
 use node::{NodeClient, NodeConfig, NodeProcess, exit};
-use scheduler::{EventKind, JobId, JobSpec, SiteId, Span, Time, TimedJob};
+use scheduler::{EventKind, JobId, JobSpec, Labels, SiteId, Span, Time, TimedJob};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_stealgrid-node");
 /// Ample for what takes seconds; reached only by a failing test.
@@ -182,7 +182,7 @@ fn job(id: u64) -> TimedJob {
         submit: Time::from_secs(1),
         processors: 1,
         requested: Span::from_secs(20),
-        user: -1,
+        labels: Labels::UNKNOWN,
         origin: SiteId(1),
         payload: 0,
     };

@@ -14,7 +14,7 @@ use node::NodeConfig;
 use node::config::SiteEntry;
 use node::fleet::Fleet;
 use node::spawn::SpawnOrder;
-use scheduler::{EventKind, JobId, JobSpec, SiteId, Span, Time, TimedJob};
+use scheduler::{EventKind, JobId, JobSpec, Labels, SiteId, Span, Time, TimedJob};
 use serde_json::Value;
 
 /// Ample for what takes milliseconds; reached only by a failing test.
@@ -158,7 +158,7 @@ fn job(id: u64) -> TimedJob {
         submit: Time::ZERO,
         processors: 1,
         requested: Span::from_secs(60),
-        user: -1,
+        labels: Labels::UNKNOWN,
         origin: SiteId(1),
         payload: 0,
     };

@@ -15,7 +15,7 @@ use node::control::api::ReadyLine;
 use node::fleet::{Fleet, FleetError};
 use node::spawn::{SpawnError, SpawnOrder};
 use node::{NodeConfig, NodeProcess, exit};
-use scheduler::{EventKind, JobId, JobSpec, SiteId, Span, Time, TimedJob};
+use scheduler::{EventKind, JobId, JobSpec, Labels, SiteId, Span, Time, TimedJob};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_stealgrid-node");
 /// Ample for what takes milliseconds; reached only by a failing test.
@@ -229,7 +229,7 @@ fn job(id: u64) -> TimedJob {
         submit: Time::from_secs(1),
         processors: 2,
         requested: Span::from_secs(60),
-        user: -1,
+        labels: Labels::UNKNOWN,
         origin: SiteId(1),
         payload: 0,
     };

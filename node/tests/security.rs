@@ -20,8 +20,8 @@ use node::lockstep::Client;
 use node::spawn::SpawnOrder;
 use node::{Fleet, NodeClient, NodeConfig, NodeProcess};
 use protocol::Message;
-use protocol::message::Offer;
-use scheduler::{Event, EventKind, JobId, JobSpec, SiteId, Span, Time, TimedJob};
+use protocol::message::{Offer, StealMessage};
+use scheduler::{Event, EventKind, JobId, JobSpec, Labels, SiteId, Span, Time, TimedJob};
 
 use self::hostile::{Conduct, Hostile, Introduction};
 
@@ -415,7 +415,11 @@ fn frame(from: SiteId, to: SiteId, sequence: u64) -> Frame {
         sequence,
         sent_at: Time::ZERO,
         injected: Span::ZERO,
-        message: protocol::codec::encode(&Message::Request { seq: sequence, offer, seen: 0 }),
+        message: protocol::codec::encode(&Message::Steal(StealMessage::Request {
+            seq: sequence,
+            offer,
+            seen: 0,
+        })),
         run_times: Vec::new(),
     }
 }
@@ -455,7 +459,7 @@ fn job(id: u64, submit: i64) -> TimedJob {
         submit: Time::from_secs(submit),
         processors: 2,
         requested: Span::from_secs(60),
-        user: -1,
+        labels: Labels::UNKNOWN,
         origin: SiteId(1),
         payload: 0,
     };

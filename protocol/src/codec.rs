@@ -6,31 +6,12 @@
 use bincode::Options;
 
 use crate::message::Message;
-use crate::pool::board::BOARD_MAX;
 
 /// First byte of every frame.
-pub const WIRE_VERSION: u8 = 3;
+pub const WIRE_VERSION: u8 = 4;
 
 /// Longest frame accepted or made, in bytes.
 pub const FRAME_MAX: usize = 256 * 1024;
-
-/// Most transfers in one message; a grant of more jobs is cut and the thief asks again.
-pub const TRANSFERS_MAX: usize = 1024;
-
-/// Most estimated ends in one offer.
-pub const RELEASES_MAX: usize = 4096;
-
-/// Most transfer numbers in one reply.
-pub const REPLIES_MAX: usize = 2 * TRANSFERS_MAX;
-
-/// Most digests in one message.
-pub const DIGESTS_MAX: usize = 64;
-
-/// Most superseded jobs told in one heartbeat; the rest follows with the next.
-pub const VOIDS_MAX: usize = 256;
-
-/// Most reports in one message; the rest follows with the next heartbeat.
-pub const REPORTS_MAX: usize = 256;
 
 /// Why bytes are not a message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -86,35 +67,22 @@ pub fn decode(frame: &[u8]) -> Result<Message, CodecError> {
     }
     let message: Message =
         options().deserialize(body).map_err(|error| CodecError::Malformed(error.to_string()))?;
-    check_counts(&message)?;
-    Ok(message)
-}
-
-fn check_counts(message: &Message) -> Result<(), CodecError> {
-    let (count, limit) = match message {
-        Message::Request { offer, .. } | Message::Seen { offer, .. } => (offer.releases.len(), RELEASES_MAX),
-        Message::Grant { transfers, .. }
-        | Message::Route { transfers, .. }
-        | Message::Give { transfers, .. } => (transfers.len(), TRANSFERS_MAX),
-        Message::Gossip { digests } => (digests.len(), DIGESTS_MAX),
-        Message::Beat { voids, .. } => (voids.len(), VOIDS_MAX),
-        Message::Reports { reports } | Message::Noted { reports } => (reports.len(), REPORTS_MAX),
-        Message::Reply { accepted, declined } => (accepted.len() + declined.len(), REPLIES_MAX),
-        Message::Board { board, .. } => (board.longest(), BOARD_MAX),
-        _ => (0, 0),
-    };
-    if count > limit { Err(CodecError::TooMany(count)) } else { Ok(()) }
+    let (count, limit) = message.longest();
+    if count > limit { Err(CodecError::TooMany(count)) } else { Ok(message) }
 }
 
 #[cfg(test)]
 mod tests {
-    use scheduler::{JobId, JobSpec, SiteId, Span, Time};
+    use scheduler::{JobId, JobSpec, Labels, SiteId, Span, Time};
 
     use super::*;
+    use crate::message::{DIGESTS_MAX, RELEASES_MAX, REPLIES_MAX, TRANSFERS_MAX};
+    use crate::pool::board::BOARD_MAX;
     use scheduler::exchange::WaitingJob;
 
     use crate::message::{
-        Board, Digest, Epoch, Listing, Offer, OfferId, QueueState, Release, Report, Rest, Transfer, Void,
+        BalanceMessage, Board, Digest, Epoch, HandOverMessage, Listing, MembershipMessage, Offer, OfferId,
+        PoolMessage, QueueState, Release, Report, Rest, StealMessage, Transfer, Void,
     };
 
     fn transfer(number: u64) -> Transfer {
@@ -125,7 +93,7 @@ mod tests {
                 submit: Time::from_secs(3),
                 processors: 2,
                 requested: Span::from_secs(60),
-                user: -1,
+                labels: Labels::UNKNOWN,
                 origin: SiteId(1),
                 payload: 0,
             },
@@ -145,30 +113,48 @@ mod tests {
         let offer =
             Offer { free: 5, stand: true, releases: vec![Release { at: Time::from_secs(8), processors: 3 }] };
         vec![
-            Message::Request { seq: 1, offer: offer.clone(), seen: 4 },
-            Message::NoWork { seq: 1, state },
-            Message::Grant { transfers: vec![transfer(5)], answers: Some(1), state, floor: 3 },
-            Message::Reply { accepted: vec![5], declined: vec![6, 7] },
-            Message::Notice { state: QueueState { rest: Rest::Empty, ..state } },
-            Message::Seen { version: 9, keep: true, offer },
-            Message::Withdraw { version: 9 },
-            Message::Route { transfers: vec![transfer(1)], floor: 1 },
-            Message::Recall { number: 5, floor: 3 },
-            Message::Floor { floor: 8 },
-            Message::Board { board: board(), epoch: EPOCH, ask: true },
-            Message::Host { epoch: EPOCH },
-            Message::Assign { offer: OFFER, to: SiteId(3), epoch: EPOCH },
-            Message::Claim { offer: OFFER, claim: 4 },
-            Message::Deny { offer: OFFER, claim: 4 },
-            Message::Award { transfer: transfer(6), version: 1, claim: Some(4), floor: 3 },
-            Message::Refuse { seq: 3, digest: DIGEST },
-            Message::Give { transfers: vec![transfer(5)], answers: None, digest: DIGEST, floor: 3 },
-            Message::Watch { seq: 4, width: 2 },
-            Message::News { seq: 4, digest: DIGEST },
-            Message::Gossip { digests: vec![DIGEST, DIGEST] },
-            Message::Beat { life: 1, leaving: true, first: 3, voids: vec![VOID], known: 2 },
-            Message::Reports { reports: vec![REPORT] },
-            Message::Noted { reports: vec![REPORT, REPORT] },
+            Message::Steal(StealMessage::Request { seq: 1, offer: offer.clone(), seen: 4 }),
+            Message::Steal(StealMessage::NoWork { seq: 1, state }),
+            Message::Steal(StealMessage::Grant {
+                transfers: vec![transfer(5)],
+                answers: Some(1),
+                state,
+                floor: 3,
+            }),
+            Message::HandOver(HandOverMessage::Reply { accepted: vec![5], declined: vec![6, 7] }),
+            Message::Steal(StealMessage::Notice { state: QueueState { rest: Rest::Empty, ..state } }),
+            Message::Steal(StealMessage::Seen { version: 9, keep: true, offer }),
+            Message::Steal(StealMessage::Withdraw { version: 9 }),
+            Message::HandOver(HandOverMessage::Route { transfers: vec![transfer(1)], floor: 1 }),
+            Message::HandOver(HandOverMessage::Recall { number: 5, floor: 3 }),
+            Message::HandOver(HandOverMessage::Floor { floor: 8 }),
+            Message::Pool(PoolMessage::Board { board: board(), epoch: EPOCH, ask: true }),
+            Message::Pool(PoolMessage::Host { epoch: EPOCH }),
+            Message::Pool(PoolMessage::Assign { offer: OFFER, to: SiteId(3), epoch: EPOCH }),
+            Message::Pool(PoolMessage::Claim { offer: OFFER, claim: 4 }),
+            Message::Pool(PoolMessage::Deny { offer: OFFER, claim: 4 }),
+            Message::Pool(PoolMessage::Award { transfer: transfer(6), version: 1, claim: Some(4), floor: 3 }),
+            Message::Balance(BalanceMessage::Refuse { seq: 3, digest: DIGEST }),
+            Message::Balance(BalanceMessage::Give {
+                transfers: vec![transfer(5)],
+                answers: None,
+                digest: DIGEST,
+                floor: 3,
+            }),
+            Message::Balance(BalanceMessage::Watch { seq: 4, width: 2 }),
+            Message::Balance(BalanceMessage::News { seq: 4, digest: DIGEST }),
+            Message::Balance(BalanceMessage::Gossip { digests: vec![DIGEST, DIGEST] }),
+            Message::Balance(BalanceMessage::Request { seq: 3, free: 5 }),
+            Message::Balance(BalanceMessage::Seen { seq: 4 }),
+            Message::Membership(MembershipMessage::Beat {
+                life: 1,
+                leaving: true,
+                first: 3,
+                voids: vec![VOID],
+                known: 2,
+            }),
+            Message::Membership(MembershipMessage::Reports { reports: vec![REPORT] }),
+            Message::Membership(MembershipMessage::Noted { reports: vec![REPORT, REPORT] }),
         ]
     }
 
@@ -202,30 +188,36 @@ mod tests {
     }
 
     #[test]
-    fn golden_bytes_of_version_3() {
-        let request =
-            Message::Request { seq: 2, offer: Offer { free: 3, stand: true, releases: Vec::new() }, seen: 1 };
+    fn golden_bytes_of_version_4() {
+        let request = Message::Steal(StealMessage::Request {
+            seq: 2,
+            offer: Offer { free: 3, stand: true, releases: Vec::new() },
+            seen: 1,
+        });
         assert_eq!(
             encode(&request),
             [
-                3, // version
-                0, 0, 0, 0, // kind
+                4, // version
+                2, 0, 0, 0, 0, 0, 0, 0, // part, kind
                 2, 0, 0, 0, 0, 0, 0, 0, // seq
                 3, 0, 0, 0, 1, // free, stand
                 0, 0, 0, 0, 0, 0, 0, 0, // no releases
                 1, 0, 0, 0, 0, 0, 0, 0, // seen
             ]
         );
-        assert_eq!(encode(&Message::Floor { floor: 8 }), [3, 9, 0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(
+            encode(&Message::HandOver(HandOverMessage::Floor { floor: 8 })),
+            [4, 0, 0, 0, 0, 3, 0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0]
+        );
     }
 
     #[test]
     fn golden_bytes_of_the_global_queue() {
-        let assign = Message::Assign { offer: OFFER, to: SiteId(1), epoch: EPOCH };
+        let assign = Message::Pool(PoolMessage::Assign { offer: OFFER, to: SiteId(1), epoch: EPOCH });
         assert_eq!(
             encode(&assign),
             [
-                3, 12, 0, 0, 0, // version, kind
+                4, 3, 0, 0, 0, 2, 0, 0, 0, // version, part, kind
                 7, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, // job, version of the offer
                 1, 0, 0, 0, // to
                 2, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, // epoch: counter, site
@@ -233,9 +225,9 @@ mod tests {
         );
         let withdrawn = Board { revision: 5, free: 3, withdrawn: vec![OFFER], ..Board::default() };
         assert_eq!(
-            encode(&Message::Board { board: withdrawn, epoch: EPOCH, ask: false }),
+            encode(&Message::Pool(PoolMessage::Board { board: withdrawn, epoch: EPOCH, ask: false })),
             [
-                3, 10, 0, 0, 0, // version, kind
+                4, 3, 0, 0, 0, 0, 0, 0, 0, // version, part, kind
                 5, 0, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 0, // revision, whole, free, nothing kept
                 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, // nothing busy, nothing idle
                 0, 0, 0, 0, 0, 0, 0, 0, // nothing offered
@@ -257,28 +249,39 @@ mod tests {
             244, 1, 0, 0, 0, 0, 0, 0, // work
             2, 0, 0, 0, 1, 0, 0, 0, // narrowest, idle
         ];
-        let head = |kind: u8, rest: &[u8]| [&[3, kind, 0, 0, 0], rest].concat();
+        let head = |kind: u8, rest: &[u8]| [&[4, 4, 0, 0, 0, kind, 0, 0, 0], rest].concat();
         let seq = [4, 0, 0, 0, 0, 0, 0, 0];
-        let refuse = head(16, &[&seq[..], &digest[..]].concat());
-        assert_eq!(encode(&Message::Refuse { seq: 4, digest: DIGEST }), refuse);
-        let give = Message::Give { transfers: Vec::new(), answers: None, digest: DIGEST, floor: 4 };
+        let refuse = head(1, &[&seq[..], &digest[..]].concat());
+        assert_eq!(encode(&Message::Balance(BalanceMessage::Refuse { seq: 4, digest: DIGEST })), refuse);
+        let give = Message::Balance(BalanceMessage::Give {
+            transfers: Vec::new(),
+            answers: None,
+            digest: DIGEST,
+            floor: 4,
+        });
         // No transfers, answers nothing, the digest, the floor.
-        assert_eq!(encode(&give), head(17, &[&[0; 8][..], &[0][..], &digest[..], &seq[..]].concat()));
-        let watch = head(18, &[&seq[..], &[2, 0, 0, 0][..]].concat());
-        assert_eq!(encode(&Message::Watch { seq: 4, width: 2 }), watch);
-        let news = head(19, &[&seq[..], &digest[..]].concat());
-        assert_eq!(encode(&Message::News { seq: 4, digest: DIGEST }), news);
-        let gossip = head(20, &[&[1, 0, 0, 0, 0, 0, 0, 0][..], &digest[..]].concat());
-        assert_eq!(encode(&Message::Gossip { digests: vec![DIGEST] }), gossip);
+        assert_eq!(encode(&give), head(2, &[&[0; 8][..], &[0][..], &digest[..], &seq[..]].concat()));
+        let watch = head(3, &[&seq[..], &[2, 0, 0, 0][..]].concat());
+        assert_eq!(encode(&Message::Balance(BalanceMessage::Watch { seq: 4, width: 2 })), watch);
+        let news = head(4, &[&seq[..], &digest[..]].concat());
+        assert_eq!(encode(&Message::Balance(BalanceMessage::News { seq: 4, digest: DIGEST })), news);
+        let gossip = head(5, &[&[1, 0, 0, 0, 0, 0, 0, 0][..], &digest[..]].concat());
+        assert_eq!(encode(&Message::Balance(BalanceMessage::Gossip { digests: vec![DIGEST] })), gossip);
     }
 
     #[test]
     fn golden_bytes_of_the_membership() {
-        let beat = Message::Beat { life: 1, leaving: true, first: 3, voids: vec![VOID], known: 2 };
+        let beat = Message::Membership(MembershipMessage::Beat {
+            life: 1,
+            leaving: true,
+            first: 3,
+            voids: vec![VOID],
+            known: 2,
+        });
         assert_eq!(
             encode(&beat),
             [
-                3, 21, 0, 0, 0, // version, kind
+                4, 1, 0, 0, 0, 0, 0, 0, 0, // version, part, kind
                 1, 0, 0, 0, 1, 3, 0, 0, 0, 0, 0, 0, 0, // life, leaving, first
                 1, 0, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, // one job, its epoch
                 2, 0, 0, 0, 0, 0, 0, 0, // known
@@ -289,26 +292,32 @@ mod tests {
             7, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, // job, guardian
             1, 0, 0, 0, 3, 0, 0, 0, 2, 0, 0, 0, 1, // epoch, moves, holder, done
         ];
-        let head = |kind: u8| [&[3, kind, 0, 0, 0][..], &report[..]].concat();
-        assert_eq!(encode(&Message::Reports { reports: vec![REPORT] }), head(22));
-        assert_eq!(encode(&Message::Noted { reports: vec![REPORT] }), head(23));
+        let head = |kind: u8| [&[4, 1, 0, 0, 0, kind, 0, 0, 0][..], &report[..]].concat();
+        assert_eq!(
+            encode(&Message::Membership(MembershipMessage::Reports { reports: vec![REPORT] })),
+            head(1)
+        );
+        assert_eq!(encode(&Message::Membership(MembershipMessage::Noted { reports: vec![REPORT] })), head(2));
     }
 
     #[test]
     fn hostile_frames_are_refused() {
         assert_eq!(decode(&[]), Err(CodecError::Empty));
         assert_eq!(decode(&[1, 0]), Err(CodecError::Version(1)));
-        assert_eq!(decode(&vec![3; FRAME_MAX + 1]), Err(CodecError::TooLong(FRAME_MAX + 1)));
-        let mut trailing = encode(&Message::Floor { floor: 8 });
+        assert_eq!(decode(&vec![4; FRAME_MAX + 1]), Err(CodecError::TooLong(FRAME_MAX + 1)));
+        let mut trailing = encode(&Message::HandOver(HandOverMessage::Floor { floor: 8 }));
         trailing.push(0);
         assert!(matches!(decode(&trailing), Err(CodecError::Malformed(_))));
         // A list that claims 2^40 entries in a short frame.
-        let mut long = vec![3, 3, 0, 0, 0];
+        let mut long = vec![4, 0, 0, 0, 0, 0, 0, 0, 0];
         long.extend((1u64 << 40).to_le_bytes());
         assert!(matches!(decode(&long), Err(CodecError::Malformed(_))));
-        let many = Message::Reply { accepted: vec![1; REPLIES_MAX + 1], declined: Vec::new() };
+        let many = Message::HandOver(HandOverMessage::Reply {
+            accepted: vec![1; REPLIES_MAX + 1],
+            declined: Vec::new(),
+        });
         assert_eq!(decode(&encode(&many)), Err(CodecError::TooMany(REPLIES_MAX + 1)));
-        let gossip = Message::Gossip { digests: vec![DIGEST; DIGESTS_MAX + 1] };
+        let gossip = Message::Balance(BalanceMessage::Gossip { digests: vec![DIGEST; DIGESTS_MAX + 1] });
         assert_eq!(decode(&encode(&gossip)), Err(CodecError::TooMany(DIGESTS_MAX + 1)));
     }
 
@@ -316,10 +325,13 @@ mod tests {
     fn the_largest_legal_messages_fit_a_frame() {
         let transfers = vec![transfer(1); TRANSFERS_MAX];
         let state = QueueState { version: 9, rest: Rest::More, lead: 4 };
-        assert!(encode(&Message::Grant { transfers, answers: None, state, floor: 1 }).len() < FRAME_MAX);
+        assert!(
+            encode(&Message::Steal(StealMessage::Grant { transfers, answers: None, state, floor: 1 })).len()
+                < FRAME_MAX
+        );
         let releases = vec![Release { at: Time::ZERO, processors: 1 }; RELEASES_MAX];
         let offer = Offer { free: 1, stand: false, releases };
-        assert!(encode(&Message::Request { seq: 1, offer, seen: 0 }).len() < FRAME_MAX);
+        assert!(encode(&Message::Steal(StealMessage::Request { seq: 1, offer, seen: 0 })).len() < FRAME_MAX);
         let one = board();
         let board = Board {
             busy: vec![one.busy[0]; BOARD_MAX],
@@ -329,6 +341,8 @@ mod tests {
             seen: vec![OFFER; BOARD_MAX],
             ..one
         };
-        assert!(encode(&Message::Board { board, epoch: EPOCH, ask: true }).len() < FRAME_MAX);
+        assert!(
+            encode(&Message::Pool(PoolMessage::Board { board, epoch: EPOCH, ask: true })).len() < FRAME_MAX
+        );
     }
 }

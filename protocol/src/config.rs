@@ -5,7 +5,10 @@ use std::sync::Arc;
 use scheduler::{Grid, LocalScheduler, Pass, SiteId, Span, Strategy};
 use serde::{Deserialize, Serialize};
 
-use crate::codec::TRANSFERS_MAX;
+use crate::balance::options::BalanceOptions;
+use crate::message::jobs::TRANSFERS_MAX;
+use crate::pool::options::PoolOptions;
+use crate::steal::options::StealOptions;
 
 /// Everything a peer is told.
 #[derive(Clone, Debug)]
@@ -36,22 +39,28 @@ pub enum Discovery {
     Polling {
         /// First sleep, doubled after each round without success.
         period: Span,
-        /// Longest sleep.
+        /// The sleep that doubling stops at.
         period_max: Span,
     },
 }
 
-/// Switches and limits of the protocol. Defaults are what the equality with the ideal was checked with.
+/// Switches and limits of the protocol: those of all sites, and a part for each family that has its own. Written flat.
+/// Defaults are what the equality with the ideal was checked with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Options {
     /// Notices and standing requests, or polling.
     pub discovery: Discovery,
-    /// Outstanding requests of one thief, to different victims. At least 1.
-    pub window: usize,
+    /// Of job stealing.
+    #[serde(flatten)]
+    pub steal: StealOptions,
+    /// Of the global queue.
+    #[serde(flatten)]
+    pub pool: PoolOptions,
+    /// Of the baselines.
+    #[serde(flatten)]
+    pub balance: BalanceOptions,
     /// Jobs in one grant, at most [`TRANSFERS_MAX`].
     pub batch: usize,
-    /// Serve thieves that believe the queue empty, too. Saves two delays on an idle grid, costs declines.
-    pub eager: bool,
     /// After this many declines a job is granted firmly: the receiver must take it.
     pub bounces_max: u32,
     /// First wait before an unanswered message is sent again, doubled up to [`RETRY_FACTOR_MAX`] times.
@@ -61,15 +70,6 @@ pub struct Options {
     pub recall: Option<Span>,
     /// Transfers to one site that may be unanswered. A request beyond that is refused as busy.
     pub unanswered_max: usize,
-    /// How often a site repeats its board while something waits in the global queue; see [`crate::pool`]. At least
-    /// twice the largest delay, better ten times; `None` on links that lose nothing.
-    pub refresh: Option<Span>,
-    /// Baselines: refusals in a row, at most one per other site, after which a site stops asking and waits.
-    pub tries: usize,
-    /// Baselines that choose by digests: how often a site passes on what changed.
-    pub gossip: Span,
-    /// To how many sites, drawn at random, each time.
-    pub gossip_fanout: usize,
     /// A job is given away only if it would start elsewhere earlier by more than this and the round trip to get it
     /// there. `None`: whatever fits.
     pub margin: Option<Span>,
@@ -115,17 +115,14 @@ impl Default for Options {
     fn default() -> Self {
         Options {
             discovery: Discovery::Standing,
-            window: 1,
+            steal: StealOptions::default(),
+            pool: PoolOptions::default(),
+            balance: BalanceOptions::default(),
             batch: TRANSFERS_MAX,
-            eager: false,
             bounces_max: 2,
             retry: None,
             recall: None,
             unanswered_max: TRANSFERS_MAX,
-            refresh: None,
-            tries: 16,
-            gossip: Span::from_secs(60),
-            gossip_fanout: 3,
             margin: None,
             message_events: true,
             heartbeat: None,

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use scheduler::event::{DeclineReason, GrantCause};
+use scheduler::event::{DeclineReason, GrantCause, MessageKind};
 use scheduler::{EventKind, JobId, JobSpec, SiteId, Span, Time};
 
 use crate::canary::Canary;
@@ -11,7 +11,7 @@ use crate::config::PeerConfig;
 use crate::handover::{Answer, Custody, Ledger, Record};
 use crate::journal::{Fact, Place};
 use crate::membership::state::Membership;
-use crate::message::{Message, Transfer};
+use crate::message::{HandOverMessage, Message, Transfer};
 use crate::ports::Output;
 use crate::round_trips::RoundTrips;
 use crate::timers::{Timer, Timers};
@@ -29,12 +29,13 @@ pub(crate) struct Core {
     pub(crate) fresh: bool,
     /// Counts starts and completions, to notice that an offer changed.
     pub(crate) changes: u64,
-    /// Counts restarts.
+    /// Number of this process of the site: journals lost before it times `LIVES_PER_JOURNAL`, plus
+    /// restarts.
     pub(crate) life: u32,
     pub(crate) ledger: Ledger,
     /// Transfers that are routes, not grants: (rank, number).
     pub(crate) routed: BTreeSet<(usize, u64)>,
-    pub(crate) timers: Timers,
+    pub(crate) timers: Timers<Timer>,
     pub(crate) round_trips: RoundTrips,
     /// Who is there, if sites say so.
     pub(crate) membership: Option<Box<Membership>>,
@@ -103,7 +104,7 @@ impl Reason {
 }
 
 impl Core {
-    /// A site with nothing to do, in its so-manieth life.
+    /// A site with nothing to do. `life` is the number of its process, counted as `Core::life`.
     pub(crate) fn at_rest(config: PeerConfig, life: u32) -> Core {
         let rank = config.grid.rank(config.site);
         Core {
@@ -212,7 +213,7 @@ impl Core {
         self.write(Fact::Routed { to: self.site_at(to), number: transfer.number });
         let told = if self.has(Canary::FloorOfAnother) { to % 8 } else { to };
         let floor = self.ledger.floor_to(self.site_at(told));
-        self.send(to, Message::Route { transfers: vec![transfer], floor });
+        self.send(to, HandOverMessage::Route { transfers: vec![transfer], floor });
     }
 
     /// Writes a transfer down and arms its timer; the caller sends it.
@@ -266,7 +267,7 @@ impl Core {
     /// Answers transfers; says nothing if there are none.
     pub(crate) fn reply(&mut self, to: usize, Answers { accepted, declined }: Answers) {
         if !accepted.is_empty() || !declined.is_empty() {
-            self.send(to, Message::Reply { accepted, declined });
+            self.send(to, HandOverMessage::Reply { accepted, declined });
         }
     }
 
@@ -305,12 +306,12 @@ impl Core {
         }
     }
 
-    pub(crate) fn send(&mut self, to: usize, message: Message) {
+    pub(crate) fn send(&mut self, to: usize, message: impl Into<Message>) {
         self.send_again(to, message, false);
     }
 
-    pub(crate) fn send_again(&mut self, to: usize, message: Message, retry: bool) {
-        let to = self.site_at(to);
+    pub(crate) fn send_again(&mut self, to: usize, message: impl Into<Message>, retry: bool) {
+        let (to, message) = (self.site_at(to), message.into());
         if self.config.options.message_events {
             self.event(EventKind::Sent { to, message: message.kind(), retry });
         }
@@ -322,8 +323,8 @@ impl Core {
     }
 
     /// Does nothing about a message but to say so.
-    pub(crate) fn ignore(&mut self, from: SiteId, message: &Message) {
-        self.event(EventKind::Ignored { from, message: message.kind() });
+    pub(crate) fn ignore(&mut self, from: SiteId, message: MessageKind) {
+        self.event(EventKind::Ignored { from, message });
     }
 
     #[cfg(feature = "canary")]

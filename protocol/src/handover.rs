@@ -61,14 +61,14 @@ pub struct Custody {
 pub enum Record {
     /// A job left `owned` and is out to another site.
     Out {
-        /// The receiver.
+        /// The site that the job is offered to.
         to: SiteId,
         /// The transfer as sent.
         transfer: Transfer,
     },
     /// The receiver answered; the transfer is no longer out.
     Settled {
-        /// The receiver.
+        /// The site that answered.
         to: SiteId,
         /// The transfer number.
         number: u64,
@@ -77,30 +77,30 @@ pub enum Record {
     },
     /// The job was taken over under a newer epoch; whatever the receiver answers means nothing.
     Voided {
-        /// The receiver.
+        /// The site that the transfer went to.
         to: SiteId,
         /// The transfer number.
         number: u64,
     },
     /// This site answered a transfer.
     Tomb {
-        /// The sender.
+        /// The site that sent the transfer.
         from: SiteId,
         /// The transfer number.
         number: u64,
-        /// The answer.
+        /// What this site answered, and answers again if the transfer comes again.
         answer: Answer,
     },
     /// Everything below is settled at the sender; its answers are forgotten.
     Floor {
-        /// The sender.
+        /// The site whose transfers are settled.
         from: SiteId,
-        /// The number.
+        /// The lowest transfer number that may still be open.
         floor: u64,
     },
     /// The receiver has lost its journal: transfers to it are numbered from here on, and no answer comes to others.
     Renumbered {
-        /// The receiver.
+        /// The site that lost its journal.
         to: SiteId,
         /// The number of the next transfer.
         number: u64,
@@ -112,21 +112,21 @@ pub enum Record {
 pub enum Entry {
     /// The number of the next transfer to a site.
     Next {
-        /// The receiver.
+        /// The site that transfers are counted to.
         to: SiteId,
-        /// The number.
+        /// The number that the next transfer to it gets.
         number: u64,
     },
     /// A transfer that is not answered.
     Out {
-        /// The receiver.
+        /// The site that has not answered.
         to: SiteId,
         /// The transfer as sent.
         transfer: Transfer,
     },
     /// What is known of the numbers of a sender.
     Numbers {
-        /// The sender.
+        /// The site whose transfers arrive here.
         from: SiteId,
         /// Everything below is settled at the sender.
         floor: u64,
@@ -135,11 +135,11 @@ pub enum Entry {
     },
     /// An answer that was given.
     Tomb {
-        /// The sender.
+        /// The site that sent the transfer.
         from: SiteId,
         /// The transfer number.
         number: u64,
-        /// The answer.
+        /// What this site answered, and answers again if the transfer comes again.
         answer: Answer,
     },
 }
@@ -487,6 +487,7 @@ mod tests {
     use scheduler::{Span, Time};
 
     use super::*;
+    use scheduler::Labels;
 
     const A: SiteId = SiteId(1);
     const B: SiteId = SiteId(2);
@@ -497,7 +498,7 @@ mod tests {
             submit: Time::ZERO,
             processors: 1,
             requested: Span::from_secs(1),
-            user: 1,
+            labels: Labels::UNKNOWN,
             origin: A,
             payload: 0,
         }

@@ -22,7 +22,7 @@ pub use crate::numbers::{JOURNALS_MAX, LIVES_PER_JOURNAL, journal_of, restarts_o
 /// A job that its guardian gave away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ward {
-    /// The job.
+    /// The job as it was given away, enough to run it again.
     pub job: JobSpec,
     /// Take-overs so far.
     pub epoch: u32,
@@ -44,53 +44,53 @@ pub enum Place {
 /// One durable change at a site.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Fact {
-    /// The site began to run for the so-many-th time, from 0.
+    /// A process of the site began to run.
     Began {
-        /// The number.
+        /// Journals lost before times `LIVES_PER_JOURNAL`, plus restarts with this one; 0 at first.
         life: u32,
     },
     /// The site owns a job that waits here.
     Owns {
-        /// The job.
+        /// The job with all that is needed to run it.
         job: JobSpec,
-        /// Its history.
+        /// How often it moved and was taken over, and who is its guardian.
         custody: Custody,
         /// Where it waits.
         place: Place,
     },
     /// An owned job begins to execute.
     Started {
-        /// The job.
+        /// The owned job that executes from now on.
         job: JobId,
-        /// When.
+        /// When it began to execute, by the clock of the site.
         at: Time,
     },
     /// An owned job ended, or was given up.
     Ended {
-        /// The job.
+        /// The job that this site forgets.
         job: JobId,
     },
     /// A transfer changed. A job that goes out is no longer owned.
     Ledger(Record),
     /// A transfer that just went out brings a job home; it is always accepted and not called back.
     Routed {
-        /// The receiver.
+        /// The site that the job goes home to.
         to: SiteId,
-        /// The transfer.
+        /// Number of the transfer from this site to the receiver.
         number: u64,
     },
     /// Another site has, or was granted, a job that this site is responsible for.
     Ward(Ward),
     /// This site is no longer responsible for a job that it gave away, or has it again.
     Unward {
-        /// The job.
+        /// The job that is a ward no longer.
         job: JobId,
     },
     /// Another site must learn what became of a job that it is responsible for.
     Reports(Report),
-    /// It has.
+    /// The guardian has noted the report; it is not repeated.
     Reported {
-        /// The job.
+        /// The job that the report was about.
         job: JobId,
     },
     /// This site took a job over; everybody must learn it.
@@ -102,9 +102,9 @@ pub enum Fact {
 /// A job that a site owns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Kept {
-    /// The job.
+    /// The job with all that is needed to run it.
     pub job: JobSpec,
-    /// Its history.
+    /// How often it moved and was taken over, and who is its guardian.
     pub custody: Custody,
     /// Where it waits, or waited.
     pub place: Place,

@@ -34,9 +34,12 @@ mod soundness;
 mod steal;
 mod timers;
 
+pub use balance::options::BalanceOptions;
 pub use bounds::{EPOCH_MAX, MICROS_MAX, is_job_of, is_site_of, is_time};
 pub use config::{Discovery, Interrupted, Options, PeerConfig};
 pub use journal::{Durable, Fact};
 pub use membership::Presence;
 pub use message::Message;
 pub use peer::{Input, Output, Peer};
+pub use pool::options::PoolOptions;
+pub use steal::options::StealOptions;

@@ -10,7 +10,8 @@ use crate::config::PeerConfig;
 use crate::core::Core;
 use crate::engine::Engine;
 use crate::engine::Family;
-use crate::message::{Message, Transfer};
+use crate::message::{Silence, Transfer};
+use crate::timers::Never;
 
 /// A local queue of any of the local schedulers.
 #[derive(Clone, Debug)]
@@ -23,6 +24,9 @@ pub(crate) struct Local {
 }
 
 impl Family for Local {
+    type Message = Silence;
+    type Timer = Never;
+
     fn of(config: &PeerConfig, _first: u64) -> Local {
         let processors = config.grid.site(config.site).processors;
         Local {
@@ -101,7 +105,7 @@ impl Family for Local {
         self.queue.wake_at()
     }
 
-    fn repeat(_engine: &mut Engine<Local>, _now: Time, _to: usize, _transfer: &Transfer) -> Option<Message> {
+    fn repeat(_engine: &mut Engine<Local>, _now: Time, _to: usize, _transfer: &Transfer) -> Option<Silence> {
         // Jobs leave by routes only.
         None
     }

@@ -163,7 +163,7 @@ impl Peer {
         self.core().processors()
     }
 
-    /// Idle processors.
+    /// Processors of the site that execute nothing; claims may have reserved some of them.
     pub fn free(&self) -> u32 {
         self.core().free
     }

@@ -33,9 +33,9 @@ pub enum Input<M = Message> {
     /// The operator makes the site the owner of a job whose guardian never comes back, under an epoch newer than any
     /// other; see [`crate::membership::operator`]. May be repeated.
     Adopt {
-        /// The job.
+        /// The job that the site is the owner of from now on.
         job: JobSpec,
-        /// The epoch.
+        /// Epoch of the job from now on; older ones mean nothing.
         epoch: u32,
     },
 }
@@ -47,12 +47,12 @@ pub enum Output<M = Message> {
     Start(JobSpec),
     /// Send a message.
     Send {
-        /// To whom.
+        /// The site that the message is for.
         to: SiteId,
-        /// What.
+        /// What it says; a driver carries it as it is.
         message: M,
     },
-    /// Remember this.
+    /// Something happened that the event log is told. Carries nothing out.
     Event(EventKind),
     /// Make this durable before any other output of the same call is carried out. Only with
     /// [`crate::Options::journal`].

@@ -108,6 +108,7 @@ mod tests {
     use crate::handover::{Custody, Record};
     use crate::journal::{Fact, Place, Ward};
     use crate::message::{Transfer, Void};
+    use scheduler::Labels;
 
     fn config() -> PeerConfig {
         PeerConfig {
@@ -126,7 +127,7 @@ mod tests {
         submit: Time::from_secs(3),
         processors: 4,
         requested: Span::from_secs(60),
-        user: -1,
+        labels: Labels::UNKNOWN,
         origin: SiteId(2),
         payload: 0,
     };

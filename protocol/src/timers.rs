@@ -1,41 +1,48 @@
 //! Deadlines of one peer, the earliest first. Knows nothing of what they are for.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Debug;
 
 use scheduler::{Span, Time};
 
 use crate::config::RETRY_FACTOR_MAX;
 
-/// What a deadline belongs to.
+/// What a deadline belongs to. Of two at one time the lesser fires first.
+pub(crate) trait Alarm: Copy + Debug + Ord + Send + Sync + 'static {
+    /// Whether something is said again then, because it may have been lost.
+    fn repeats(&self) -> bool;
+}
+
+/// What every site waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Timer {
-    /// A request to the victim of this rank is unanswered.
-    Request(usize),
-    /// A notice to the thief of this rank was not seen.
-    Notice(usize),
     /// A transfer to the site of this rank is unanswered.
     Transfer(usize, u64),
-    /// The sleep between two rounds of polling.
-    Poll,
-    /// Serve standing requests, once nothing else happens at this instant.
-    Serve,
-    /// A claim to an offered job is unanswered.
-    Claim(u64),
-    /// Repeat the board, as long as something waits in the global queue.
-    Refresh,
-    /// What the site of this rank was asked to watch for has not come.
-    Watch(usize),
-    /// Pass on what changed.
-    Gossip,
     /// Say that this site is there, and look who else is.
     Beat,
 }
 
-/// All deadlines that are set, at most one per [`Timer`].
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Timers {
-    by_time: BTreeSet<(Time, Timer)>,
-    set: BTreeMap<Timer, Deadline>,
+impl Alarm for Timer {
+    fn repeats(&self) -> bool {
+        matches!(self, Timer::Transfer(..))
+    }
+}
+
+/// Of a family that waits for nothing of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Never {}
+
+impl Alarm for Never {
+    fn repeats(&self) -> bool {
+        match *self {}
+    }
+}
+
+/// All deadlines that are set, at most one for each alarm.
+#[derive(Clone, Debug)]
+pub(crate) struct Timers<T> {
+    by_time: BTreeSet<(Time, T)>,
+    set: BTreeMap<T, Deadline>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -46,9 +53,15 @@ struct Deadline {
     interval_max: Span,
 }
 
-impl Timers {
+impl<T> Default for Timers<T> {
+    fn default() -> Timers<T> {
+        Timers { by_time: BTreeSet::new(), set: BTreeMap::new() }
+    }
+}
+
+impl<T: Alarm> Timers<T> {
     /// Sets a timer; it is repeated with doubled intervals by [`Timers::again`].
-    pub(crate) fn set(&mut self, timer: Timer, now: Time, interval: Span) {
+    pub(crate) fn set(&mut self, timer: T, now: Time, interval: Span) {
         self.cancel(timer);
         let at = now.saturating_add(interval);
         let interval_max = interval.saturating_mul(RETRY_FACTOR_MAX);
@@ -57,7 +70,7 @@ impl Timers {
     }
 
     /// Sets a timer that just fired to fire again after twice its last interval.
-    pub(crate) fn again(&mut self, timer: Timer, now: Time) {
+    pub(crate) fn again(&mut self, timer: T, now: Time) {
         if let Some(deadline) = self.set.get_mut(&timer) {
             self.by_time.remove(&(deadline.at, timer));
             deadline.interval = deadline.interval.saturating_mul(2).min(deadline.interval_max);
@@ -66,18 +79,18 @@ impl Timers {
         }
     }
 
-    pub(crate) fn cancel(&mut self, timer: Timer) {
+    pub(crate) fn cancel(&mut self, timer: T) {
         if let Some(deadline) = self.set.remove(&timer) {
             self.by_time.remove(&(deadline.at, timer));
         }
     }
 
-    pub(crate) fn is_set(&self, timer: Timer) -> bool {
+    pub(crate) fn is_set(&self, timer: T) -> bool {
         self.set.contains_key(&timer)
     }
 
     /// How long ago the timer was first set.
-    pub(crate) fn age(&self, timer: Timer, now: Time) -> Option<Span> {
+    pub(crate) fn age(&self, timer: T, now: Time) -> Option<Span> {
         self.set.get(&timer).map(|deadline| now.since(deadline.first_set))
     }
 
@@ -86,14 +99,14 @@ impl Timers {
         self.by_time.first().map(|&(at, _)| at)
     }
 
-    /// Every timer that is due, in order.
-    pub(crate) fn due(&self, now: Time) -> Vec<Timer> {
-        self.by_time.iter().take_while(|&&(at, _)| at <= now).map(|&(_, timer)| timer).collect()
+    /// Every timer that is due, and when it was, in order.
+    pub(crate) fn due(&self, now: Time) -> Vec<(Time, T)> {
+        self.by_time.iter().take_while(|&&(at, _)| at <= now).copied().collect()
     }
 
     /// Whether a message may have to be repeated.
     pub(crate) fn any_retry(&self) -> bool {
-        self.set.keys().any(|timer| !matches!(timer, Timer::Poll | Timer::Serve | Timer::Beat))
+        self.set.keys().any(Alarm::repeats)
     }
 }
 
@@ -103,17 +116,17 @@ mod tests {
 
     #[test]
     fn intervals_double_up_to_their_limit() {
-        let mut timers = Timers::default();
-        timers.set(Timer::Poll, Time::ZERO, Span::from_secs(1));
+        let mut timers = Timers::<Timer>::default();
+        timers.set(Timer::Beat, Time::ZERO, Span::from_secs(1));
         let mut fired = Vec::new();
         for _ in 0..8 {
             let now = timers.next().expect("it is set");
-            assert_eq!(timers.due(now), [Timer::Poll]);
+            assert_eq!(timers.due(now), [(now, Timer::Beat)]);
             fired.push(now.as_micros() / 1_000_000);
-            timers.again(Timer::Poll, now);
+            timers.again(Timer::Beat, now);
         }
         assert_eq!(fired, [1, 3, 7, 15, 31, 63, 95, 127]);
-        timers.cancel(Timer::Poll);
+        timers.cancel(Timer::Beat);
         assert_eq!(timers.next(), None);
     }
 }

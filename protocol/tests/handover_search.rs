@@ -10,7 +10,7 @@ use std::rc::Rc;
 
 use protocol::handover::{Answer, Arrival, Custody, Ledger, Record};
 use protocol::message::Transfer;
-use scheduler::{JobId, JobSpec, SiteId, Span, Time};
+use scheduler::{JobId, JobSpec, Labels, SiteId, Span, Time};
 
 #[test]
 fn two_sites_one_job_two_grants_two_crashes() {
@@ -668,7 +668,7 @@ fn spec(id: JobId) -> JobSpec {
         submit: Time::ZERO,
         processors: 1,
         requested: Span::from_secs(1),
-        user: 1,
+        labels: Labels::UNKNOWN,
         origin: SiteId(1),
         payload: 0,
     }

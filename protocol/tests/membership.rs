@@ -6,11 +6,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use protocol::membership::{Report, next_epoch};
-use protocol::message::{Digest, Transfer, Void};
-use protocol::{Durable, Input, Interrupted, Message, Options, Output, Peer, PeerConfig, Presence};
+use protocol::message::{
+    BalanceMessage, Digest, HandOverMessage, MembershipMessage, PoolMessage, Transfer, Void,
+};
+use protocol::{
+    Durable, Input, Interrupted, Message, Options, Output, Peer, PeerConfig, PoolOptions, Presence,
+};
 use scheduler::event::MessageKind;
 use scheduler::{
-    EventKind, Grid, JobId, JobSpec, LocalScheduler, Pass, SiteId, Span, Strategy, StrategySpec, Time,
+    EventKind, Grid, JobId, JobSpec, Labels, LocalScheduler, Pass, SiteId, Span, Strategy, StrategySpec, Time,
 };
 
 const DELAY: Span = Span::from_secs(1);
@@ -35,7 +39,7 @@ fn job(id: u64, processors: u32, seconds: i64) -> JobSpec {
         submit: Time::ZERO,
         processors,
         requested: Span::from_secs(seconds),
-        user: 1,
+        labels: Labels::UNKNOWN,
         origin: SiteId(1),
         payload: 0,
     }
@@ -49,7 +53,9 @@ impl World {
             suspect_after: Span::from_secs(35),
             lease: Some(Span::from_secs(100)),
             retry: Some(Span::from_secs(5)),
-            refresh: matches!(strategy.strategy, Strategy::Pool(_)).then_some(Span::from_secs(30)),
+            pool: PoolOptions {
+                refresh: matches!(strategy.strategy, Strategy::Pool(_)).then_some(Span::from_secs(30)),
+            },
             journal: true,
             interrupted: Interrupted::Requeue,
             ..Options::default()
@@ -296,10 +302,10 @@ fn a_guardian_without_its_journal_does_not_say_that_a_job_has_ended() {
     world.run_until(5);
     let report = Report { job: JobId(7), guardian, epoch: 0, moves: 1, holder: SiteId(2), done: false };
     world.letters.clear();
-    let message = Message::Reports { reports: vec![report] };
+    let message = Message::Membership(MembershipMessage::Reports { reports: vec![report] });
     world.tell(0, Input::Message { from: SiteId(2), message });
     let noted = world.letters.values().find_map(|letter| match letter {
-        (0, 1, Message::Noted { reports }) => Some(reports.clone()),
+        (0, 1, Message::Membership(MembershipMessage::Noted { reports })) => Some(reports.clone()),
         _ => None,
     });
     assert_eq!(noted, Some(vec![report]), "it notes that, and says nothing of an end");
@@ -315,7 +321,7 @@ fn nobody_waits_for_ever_for_a_site_that_has_left() {
     assert_eq!(world.peers[1].as_ref().unwrap().presence(0), Presence::Leaving);
     world.crash(0);
     let digest = Digest { site: SiteId(1), version: 9, age: Span::ZERO, work: 60, narrowest: 1, idle: 0 };
-    let message = Message::News { seq: 1, digest };
+    let message = Message::Balance(BalanceMessage::News { seq: 1, digest });
     world.tell(1, Input::Message { from: SiteId(1), message });
     world.tell(1, Input::Turn);
     assert!(!world.peers[1].as_ref().unwrap().is_quiet(), "it asks");
@@ -417,7 +423,9 @@ fn a_site_that_leaves_does_not_start_what_it_gives_away() {
     }
     let assigned = |world: &World| {
         world.letters.iter().find_map(|(key, letter)| match letter {
-            (from, 1, Message::Assign { offer, epoch, .. }) => Some((*key, *from, *offer, *epoch)),
+            (from, 1, Message::Pool(PoolMessage::Assign { offer, epoch, .. })) => {
+                Some((*key, *from, *offer, *epoch))
+            }
             _ => None,
         })
     };
@@ -429,7 +437,7 @@ fn a_site_that_leaves_does_not_start_what_it_gives_away() {
         .expect("the host assigns it to somebody");
     world.letters.remove(&key);
     world.tell(1, Input::Leave);
-    let message = Message::Assign { offer, to: world.config.grid.at_rank(1), epoch };
+    let message = Message::Pool(PoolMessage::Assign { offer, to: world.config.grid.at_rank(1), epoch });
     world.tell(1, Input::Message { from: world.config.grid.at_rank(from), message });
     world.tell(1, Input::Turn);
     world.run_until(600);
@@ -459,7 +467,8 @@ fn a_host_that_leaves_decides_on_no_offer_that_it_took_back() {
     world.tell(0, Input::Leave);
     world.tell(0, Input::Turn);
     // Now there is room elsewhere.
-    let is_board = |letter: &(usize, usize, Message)| matches!(letter, (2, 0, Message::Board { .. }));
+    let is_board =
+        |letter: &(usize, usize, Message)| matches!(letter, (2, 0, Message::Pool(PoolMessage::Board { .. })));
     let board = world.letters.iter().find(|letter| is_board(letter.1)).map(|(key, _)| *key);
     let (_, _, message) = world.letters.remove(&board.expect("the job has ended")).unwrap();
     world.tell(0, Input::Message { from: world.config.grid.at_rank(2), message });
@@ -478,7 +487,13 @@ fn a_job_that_was_said_to_be_taken_over_before_it_came_is_here_once() {
         let mut world = World::new(&[4, 8], strategy);
         let liar = world.config.grid.at_rank(0);
         let voids = vec![Void { job: JobId(7), epoch: 5 }];
-        let message = Message::Beat { life: 0, leaving: false, first: 0, voids, known: 0 };
+        let message = Message::Membership(MembershipMessage::Beat {
+            life: 0,
+            leaving: false,
+            first: 0,
+            voids,
+            known: 0,
+        });
         world.tell(1, Input::Message { from: liar, message });
         world.tell(1, Input::Submitted(JobSpec { origin: SiteId(2), ..job(7, 6, 40) }));
         for number in [1, 2] {
@@ -492,9 +507,14 @@ fn a_job_that_was_said_to_be_taken_over_before_it_came_is_here_once() {
                 guardian: None,
             }];
             let message = if strategy.starts_with("pool") {
-                Message::Award { transfer: transfers.remove(0), version: 1, claim: None, floor: 1 }
+                Message::Pool(PoolMessage::Award {
+                    transfer: transfers.remove(0),
+                    version: 1,
+                    claim: None,
+                    floor: 1,
+                })
             } else {
-                Message::Route { transfers, floor: 1 }
+                Message::HandOver(HandOverMessage::Route { transfers, floor: 1 })
             };
             world.tell(1, Input::Message { from: liar, message });
         }
@@ -669,13 +689,25 @@ fn a_late_word_that_a_job_went_on_does_not_touch_a_later_transfer() {
         Transfer { number: 1, job: job(1, 4, 50), bounces: 0, hops: 4, epoch: 0, moves: 4, guardian: None };
     let from = SiteId(1);
     world.tell(1, Input::Leave);
-    world.tell(1, Input::Message { from, message: Message::Route { transfers: vec![route], floor: 1 } });
+    world.tell(
+        1,
+        Input::Message {
+            from,
+            message: Message::HandOver(HandOverMessage::Route { transfers: vec![route], floor: 1 }),
+        },
+    );
     world.tell(1, Input::Turn);
     let out = |world: &World| world.disks[1].ledger.transfers_out().next().map(|(_, out)| out.moves);
     assert_eq!(out(&world), Some(5), "it gives the job away at once");
     let mut hears = |moves| {
         let report = Report { job: JobId(1), guardian: from, epoch: 0, moves, holder: SiteId(3), done: true };
-        world.tell(1, Input::Message { from, message: Message::Noted { reports: vec![report] } });
+        world.tell(
+            1,
+            Input::Message {
+                from,
+                message: Message::Membership(MembershipMessage::Noted { reports: vec![report] }),
+            },
+        );
         out(&world)
     };
     assert_eq!(hears(2), Some(5), "the job came by here before");
@@ -687,7 +719,7 @@ fn a_site_does_not_leave_before_its_answers_are_known() {
     let mut world = World::new(&[4, 8], "st:50");
     world.submit(0, job(1, 8, 10));
     world.run_until(1);
-    world.letters.retain(|_, letter| !matches!(letter.2, Message::Reply { .. }));
+    world.letters.retain(|_, letter| !matches!(letter.2, Message::HandOver(HandOverMessage::Reply { .. })));
     world.tell(1, Input::Leave);
     world.cut.insert(0);
     world.run_until(20);

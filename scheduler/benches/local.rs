@@ -8,7 +8,7 @@ use std::hint::black_box;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use scheduler::local::{LocalQueue, replay};
-use scheduler::{JobId, JobSpec, LocalScheduler, Pass, SiteId, Span, Time, TimedJob};
+use scheduler::{JobId, JobSpec, Labels, LocalScheduler, Pass, SiteId, Span, Time, TimedJob};
 
 #[path = "../tests/naive/mod.rs"]
 mod naive;
@@ -109,7 +109,7 @@ fn log(jobs: u64, load: f64) -> Vec<TimedJob> {
             submit: Time::from_secs(work_until as i64),
             processors,
             requested: Span::from_secs(requested.cast_signed()),
-            user: -1,
+            labels: Labels::UNKNOWN,
             origin: SiteId(1),
             payload: 0,
         };

@@ -145,7 +145,7 @@ pub enum Selection {
 }
 
 impl Selection {
-    /// All four.
+    /// Every rule of selection, in the order of the enum.
     pub const ALL: [Selection; 4] =
         [Selection::FirstFit, Selection::BestFit, Selection::HeadOnly, Selection::Easy];
 

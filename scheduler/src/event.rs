@@ -14,9 +14,9 @@ use crate::time::{Span, Time};
 pub struct Event {
     /// When, by the clock of the driver.
     pub at: Time,
-    /// Where.
+    /// The site that it happened at, and whose log says so.
     pub site: SiteId,
-    /// What.
+    /// What happened, with the job or the other site that it is about.
     pub kind: EventKind,
 }
 
@@ -26,9 +26,9 @@ pub struct Event {
 pub enum EventKind {
     /// The site became the first owner of a job.
     Submitted {
-        /// The job.
+        /// The job that enters the grid here.
         job: JobId,
-        /// Its width.
+        /// Processors that the job needs.
         processors: u32,
         /// The user's estimate of its run time.
         requested: Span,
@@ -37,23 +37,23 @@ pub enum EventKind {
     },
     /// The site began to execute a job.
     Started {
-        /// The job.
+        /// The job that executes here from now on.
         job: JobId,
-        /// Its width.
+        /// Processors that it holds from now on.
         processors: u32,
         /// How often it changed sites.
         hops: u32,
     },
     /// A job ended and freed its processors.
     Completed {
-        /// The job.
+        /// The job that ended by itself.
         job: JobId,
-        /// Its width.
+        /// Processors that are idle again.
         processors: u32,
     },
     /// The site gave a job away; until it is settled nobody else may start it.
     Granted {
-        /// The job.
+        /// The job on its way; this site remembers it until the transfer is settled or returned.
         job: JobId,
         /// The site it goes to.
         to: SiteId,
@@ -70,7 +70,7 @@ pub enum EventKind {
     },
     /// The site became the owner of a job that was granted to it.
     Accepted {
-        /// The job.
+        /// The job that waits or starts here from now on.
         job: JobId,
         /// The former owner.
         from: SiteId,
@@ -81,18 +81,18 @@ pub enum EventKind {
     },
     /// The site did not want a job that was granted to it.
     Declined {
-        /// The job.
+        /// The job that stays with its owner.
         job: JobId,
-        /// The owner.
+        /// The owner that granted it and has it again.
         from: SiteId,
         /// Number of the transfer.
         transfer: u64,
-        /// Why.
+        /// Why it was of no use here.
         reason: DeclineReason,
     },
     /// A declined job is back in the owner's queue.
     Returned {
-        /// The job.
+        /// The job that waits here again.
         job: JobId,
         /// The site that declined.
         by: SiteId,
@@ -103,7 +103,7 @@ pub enum EventKind {
     },
     /// The former owner learned that the transfer was accepted.
     Settled {
-        /// The job.
+        /// The job that has another owner now.
         job: JobId,
         /// The new owner.
         to: SiteId,
@@ -116,7 +116,7 @@ pub enum EventKind {
         victim: SiteId,
         /// Number of the request between the two sites.
         seq: u64,
-        /// Processors offered.
+        /// Processors that the thief could give to stolen jobs when the request left.
         offer: u32,
         /// How old the newest news of the victim's queue was when the request left: the time since it arrived, plus
         /// half of the round trip as far as this site has measured one. None if nothing was ever heard.
@@ -138,89 +138,89 @@ pub enum EventKind {
         thief: SiteId,
         /// Number of the request.
         seq: u64,
-        /// Why.
+        /// Why the thief got no job.
         reason: RefusalReason,
     },
     /// A message left.
     Sent {
-        /// The receiver.
+        /// The site that the message is for.
         to: SiteId,
-        /// Its kind.
+        /// What the message says, without its content.
         message: MessageKind,
         /// Whether it repeats an earlier one that went unanswered.
         retry: bool,
     },
     /// A message arrived.
     Received {
-        /// The sender.
+        /// The site that sent the message.
         from: SiteId,
-        /// Its kind.
+        /// What the message says, without its content.
         message: MessageKind,
     },
     /// A message changed nothing because it was late, repeated or superseded.
     Ignored {
-        /// The sender.
+        /// The site that sent the message.
         from: SiteId,
-        /// Its kind.
+        /// What the message says, without its content.
         message: MessageKind,
     },
     /// The site gave a waiting job to the global queue.
     Offered {
-        /// The job.
+        /// The waiting job that other sites can take from now on.
         job: JobId,
         /// Counts the offers of this job by this site, from 1.
         version: u64,
     },
     /// An offer is gone: the job starts here, or was granted.
     Withdrawn {
-        /// The job.
+        /// The job that was offered.
         job: JobId,
-        /// The offer.
+        /// Number of the offer, as in `Offered`.
         version: u64,
     },
     /// The site reserved processors for a job that another site offers, and asked for it.
     Claimed {
-        /// The job.
+        /// The job that is asked for.
         job: JobId,
-        /// Its owner.
+        /// The site that offers the job and decides on the claim.
         owner: SiteId,
         /// Counts the claims of this site.
         claim: u64,
-        /// Processors reserved.
+        /// Processors that stay idle here until the claim is released.
         processors: u32,
     },
     /// The processors reserved by a claim are no longer.
     Released {
-        /// The job.
+        /// The job that was claimed.
         job: JobId,
-        /// The claim.
+        /// Number of the claim, as in `Claimed`.
         claim: u64,
         /// Processors that were reserved.
         processors: u32,
         /// For how long.
         held: Span,
-        /// Why.
+        /// What became of the claim.
         reason: ReleaseReason,
     },
     /// The owner of a job turned down a claim.
     Denied {
-        /// The job.
+        /// The job that is not to be had under this claim.
         job: JobId,
         /// The site that claimed it.
         claimant: SiteId,
-        /// The claim.
+        /// Number of the claim, as in `Claimed` of the claimant.
         claim: u64,
     },
     /// The site follows another host of the global queue, or became it.
     Followed {
-        /// The host.
+        /// The host that this site follows from now on; itself if it became the host.
         host: SiteId,
         /// Counts the hosts.
         counter: u64,
     },
     /// The site began again after a crash, with what its journal says.
     Recovered {
-        /// Counts the restarts.
+        /// Number of the new process: journals lost before times 2^16, plus restarts with this one.
         life: u32,
         /// Jobs that waited.
         waiting: u32,
@@ -231,38 +231,38 @@ pub enum EventKind {
     },
     /// A job executed here when the site crashed. What it had done is lost, and its processors are free.
     Interrupted {
-        /// The job.
+        /// The job whose execution was cut off.
         job: JobId,
-        /// Its width.
+        /// Processors that the job held.
         processors: u32,
         /// Whether it is given up; else it waits again.
         killed: bool,
     },
     /// Nothing was heard of a site for a while: it is not asked and not waited for.
     Suspected {
-        /// The site.
+        /// The silent site.
         peer: SiteId,
     },
     /// A site was heard of again.
     Heard {
-        /// The site.
+        /// The site that is there again.
         peer: SiteId,
         /// How long it was silent.
         after: Span,
     },
     /// Nothing was heard of a site for so long that its jobs are taken over.
     Gone {
-        /// The site.
+        /// The site that is given up.
         peer: SiteId,
     },
     /// A site takes no more jobs and gives those away that wait there.
     Left {
-        /// The site.
+        /// The site that leaves.
         peer: SiteId,
     },
     /// The site took a job over from one that is gone. The job may have run there.
     TookOver {
-        /// The job.
+        /// The job that this site is the owner of from now on.
         job: JobId,
         /// Who had it, as far as is known.
         holder: SiteId,
@@ -271,7 +271,7 @@ pub enum EventKind {
     },
     /// The site learned that a job it has was taken over by another.
     Superseded {
-        /// The job.
+        /// The job that is now another site's.
         job: JobId,
         /// Counts the take-overs of the job.
         epoch: u32,
@@ -280,27 +280,27 @@ pub enum EventKind {
     },
     /// No site that is there is wide enough for a job. It waits until one is.
     Stranded {
-        /// The job.
+        /// The job that waits here.
         job: JobId,
-        /// Its width.
+        /// Processors that it needs: more than any site that is there has.
         processors: u32,
     },
     /// The network lost a message of this site. Emitted by drivers.
     Lost {
         /// The receiver that never sees it.
         to: SiteId,
-        /// Its kind.
+        /// What the message said, without its content.
         message: MessageKind,
     },
     /// The process of this site ended, stands still, or is not there yet. Emitted by drivers, at the time of the deed.
     Ended {
-        /// How.
+        /// What was done to the process.
         how: EndCause,
     },
     /// The process of this site begins, or goes on, after it was away. Emitted by drivers; not for sites that are there
     /// from the start.
     Begun {
-        /// How.
+        /// What the process comes back from.
         how: BeginCause,
     },
     /// The operator told this site to leave. Emitted by drivers.
@@ -527,7 +527,7 @@ pub enum MessageKind {
     Give,
     /// Tell me when there is work, or room.
     Watch,
-    /// There is.
+    /// There is work, or room, that the receiver had asked to be told of.
     News,
     /// What sites say of their queues, passed on.
     Gossip,

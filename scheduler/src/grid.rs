@@ -33,18 +33,18 @@ impl fmt::Display for SiteId {
     }
 }
 
-/// One parallel machine.
+/// One member of a grid: a parallel machine or, without processors, one that only sends jobs to others.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Site {
     /// The site's name in messages and files.
     pub id: SiteId,
     /// The site's name for people.
     pub name: String,
-    /// Identical processors m_i, at least 1.
+    /// Identical processors m_i; 0 for a member that executes nothing.
     pub processors: u32,
 }
 
-/// All sites of a run, with their ranks.
+/// All members of a run, with their ranks. Those without processors have the lowest: no job has its home there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Grid {
     /// In the order of the experiment: `sites[id.index()]`.
@@ -77,19 +77,32 @@ impl Grid {
     /// # Errors
     /// If there is no site, a site has no processors, or two share a name.
     pub fn new(sites: impl IntoIterator<Item = (String, u32)>) -> Result<Grid, GridError> {
-        let sites: Vec<Site> = sites
+        Grid::with_brokers(sites, [])
+    }
+
+    /// The same with members that have no processors, named in this order; their ids follow those of the sites.
+    ///
+    /// # Errors
+    /// As [`Grid::new`].
+    pub fn with_brokers(
+        sites: impl IntoIterator<Item = (String, u32)>,
+        brokers: impl IntoIterator<Item = String>,
+    ) -> Result<Grid, GridError> {
+        let mut members: Vec<(String, u32)> = sites.into_iter().collect();
+        if members.is_empty() {
+            return Err(GridError::Empty);
+        }
+        if let Some((name, _)) = members.iter().find(|(_, processors)| *processors == 0) {
+            return Err(GridError::NoProcessors(name.clone()));
+        }
+        members.extend(brokers.into_iter().map(|name| (name, 0)));
+        let sites: Vec<Site> = members
             .into_iter()
             .enumerate()
             .map(|(index, (name, processors))| Site { id: SiteId::from_index(index), name, processors })
             .collect();
-        if sites.is_empty() {
-            return Err(GridError::Empty);
-        }
         let mut names = std::collections::BTreeSet::new();
         for site in &sites {
-            if site.processors == 0 {
-                return Err(GridError::NoProcessors(site.name.clone()));
-            }
             if !names.insert(&site.name) {
                 return Err(GridError::DuplicateName(site.name.clone()));
             }
@@ -112,17 +125,17 @@ impl Grid {
         Grid::new(sizes.iter().enumerate().map(|(index, &size)| (format!("site{}", index + 1), size)))
     }
 
-    /// All sites in the order of the experiment.
+    /// All members in the order of the experiment.
     pub fn sites(&self) -> &[Site] {
         &self.sites
     }
 
-    /// One site.
+    /// The member with this id.
     pub fn site(&self, id: SiteId) -> &Site {
         &self.sites[id.index()]
     }
 
-    /// How many sites there are (m).
+    /// How many members there are: the sites (m), and those without processors.
     pub fn len(&self) -> usize {
         self.sites.len()
     }
@@ -132,7 +145,7 @@ impl Grid {
         self.sites.is_empty()
     }
 
-    /// Processors of each site by rank: s_1 <= s_2 <= … <= s_m.
+    /// Processors of each member by rank: s_1 <= s_2 <= … <= s_m, after the zeros of those that have none.
     pub fn sizes(&self) -> &[u32] {
         &self.sizes
     }
@@ -193,6 +206,18 @@ mod tests {
         assert_eq!(grid.home(4), Some(SiteId(1)));
         assert_eq!(grid.home(5), Some(SiteId(3)));
         assert_eq!(grid.home(9), None);
+    }
+
+    #[test]
+    fn members_without_processors_come_first_and_are_nobodys_home() {
+        let names = |names: &[&str]| names.iter().map(|name| (*name).to_string()).collect::<Vec<_>>();
+        let grid = Grid::with_brokers([("a".into(), 8), ("b".into(), 2)], names(&["x", "y"])).unwrap();
+        assert_eq!(grid.sizes(), [0, 0, 2, 8]);
+        assert_eq!((grid.rank(SiteId(3)), grid.rank(SiteId(4))), (0, 1));
+        assert_eq!((grid.home(1), grid.processors()), (Some(SiteId(2)), 10));
+        assert_eq!(Grid::with_brokers([], names(&["x"])), Err(GridError::Empty));
+        let twice = Grid::with_brokers([("a".into(), 1)], names(&["a"]));
+        assert_eq!(twice, Err(GridError::DuplicateName("a".into())));
     }
 
     #[test]

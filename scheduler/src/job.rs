@@ -26,6 +26,7 @@ impl fmt::Display for JobId {
 
 /// A rigid parallel job as schedulers see it: everything known at submission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct JobSpec {
     /// The job's name, unique in a run.
     pub id: JobId,
@@ -35,12 +36,41 @@ pub struct JobSpec {
     pub processors: u32,
     /// Requested time p'_j, the user's estimate of the run time; positive.
     pub requested: Span,
-    /// User number of the log, -1 if unknown.
-    pub user: i32,
+    /// What the log tells of who submitted it, and of what it is.
+    #[serde(default)]
+    pub labels: Labels,
     /// The site where the user submitted it.
     pub origin: SiteId,
     /// Bytes that move with the job when it changes sites.
     pub payload: u64,
+}
+
+/// What a log tells of who submitted a job and of what it is, as numbers that mean something within that log only (fields
+/// 10 and 12 to 15 of SWF); -1 where nothing is known. Strategies may decide by them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Labels {
+    /// Who submitted it.
+    pub user: i32,
+    /// The group of that user.
+    pub group: i32,
+    /// The program that it runs (field 14 of SWF).
+    pub executable: i32,
+    /// The queue that it was submitted to.
+    pub queue: i32,
+    /// Memory that it asked for, per processor in KB.
+    pub memory: i64,
+}
+
+impl Labels {
+    /// Nothing is known.
+    pub const UNKNOWN: Labels = Labels { user: -1, group: -1, executable: -1, queue: -1, memory: -1 };
+}
+
+impl Default for Labels {
+    fn default() -> Labels {
+        Labels::UNKNOWN
+    }
 }
 
 impl JobSpec {
@@ -53,9 +83,9 @@ impl JobSpec {
 /// Queue order of all local queues and lists: by submission, then by job id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct QueueKey {
-    /// Submission time.
+    /// Submission time r_j: the earlier goes first.
     pub submit: Time,
-    /// Breaks ties.
+    /// Of jobs submitted at one instant the lower id goes first.
     pub id: JobId,
 }
 

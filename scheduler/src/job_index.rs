@@ -82,7 +82,7 @@ impl JobIndex {
 
 #[cfg(test)]
 mod tests {
-    use crate::{JobSpec, SiteId, Span, Time};
+    use crate::{JobSpec, Labels, SiteId, Span, Time};
 
     use super::*;
 
@@ -92,7 +92,7 @@ mod tests {
             submit: Time::ZERO,
             processors: 1,
             requested: Span::from_secs(1),
-            user: 1,
+            labels: Labels::UNKNOWN,
             origin: SiteId(1),
             payload: 0,
         };

@@ -23,7 +23,7 @@ pub use class::{Class, Order, Selection, Threshold};
 pub use event::{Event, EventKind};
 pub use execution::Execution;
 pub use grid::{Grid, Site, SiteId};
-pub use job::{JobId, JobSpec, QueueKey, TimedJob};
+pub use job::{JobId, JobSpec, Labels, QueueKey, TimedJob};
 pub use job_index::JobIndex;
 pub use policy::{Policy, Start};
 pub use strategy::{

@@ -10,9 +10,9 @@ use crate::time::{Span, Time};
 /// A decision: this job starts at this site now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Start {
-    /// The job.
+    /// The job that starts, as its owner knows it: without its true run time.
     pub job: JobSpec,
-    /// Where.
+    /// The site that executes it.
     pub site: SiteId,
 }
 

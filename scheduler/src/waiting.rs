@@ -19,7 +19,7 @@ pub struct Widths {
 }
 
 impl Widths {
-    /// Every width.
+    /// The range that no job is outside of.
     pub const ALL: Widths = Widths { above: 0, at_most: u32::MAX };
 
     /// Every width up to this one.
@@ -215,6 +215,7 @@ mod tests {
     use super::*;
     use crate::grid::SiteId;
     use crate::job::JobId;
+    use crate::job::Labels;
     use crate::time::{Span, Time};
 
     fn job(id: u64, submit: i64, processors: u32) -> JobSpec {
@@ -223,7 +224,7 @@ mod tests {
             submit: Time::from_secs(submit),
             processors,
             requested: Span::from_secs(1),
-            user: 1,
+            labels: Labels::UNKNOWN,
             origin: SiteId(1),
             payload: 0,
         }

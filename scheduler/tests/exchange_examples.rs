@@ -9,7 +9,9 @@ use std::collections::BTreeSet;
 
 use ideal_twin::play_with;
 use scheduler::ideal::{CommonPool, PoolExchange};
-use scheduler::{Grid, JobId, JobSpec, Policy, SiteId, Span, Strategy, StrategySpec, Submit, Time, TimedJob};
+use scheduler::{
+    Grid, JobId, JobSpec, Labels, Policy, SiteId, Span, Strategy, StrategySpec, Submit, Time, TimedJob,
+};
 
 /// One workload and what becomes of it.
 struct Example {
@@ -168,7 +170,7 @@ fn parse(jobs: &str) -> Vec<TimedJob> {
                     submit: Time::from_secs(submit),
                     processors: processors as u32,
                     requested: Span::from_secs(estimate),
-                    user: 1,
+                    labels: Labels::UNKNOWN,
                     origin: SiteId(origin as u32),
                     payload: 0,
                 },

@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, BinaryHeap};
 
 use proptest::prelude::*;
 use scheduler::local::{LocalGrid, LocalQueue, replay};
-use scheduler::{Grid, JobId, JobSpec, LocalScheduler, Pass, Policy, SiteId, Span, Start, Time, TimedJob};
+use scheduler::{
+    Grid, JobId, JobSpec, Labels, LocalScheduler, Pass, Policy, SiteId, Span, Start, Time, TimedJob,
+};
 
 const SITES: [u32; 4] = [8, 2, 4, 4];
 
@@ -66,7 +68,7 @@ fn timed(id: u64, (submit, processors, run, slack): (i64, u32, i64, i64)) -> Tim
         submit: Time::from_secs(submit),
         processors,
         requested: Span::from_secs(run + slack),
-        user: -1,
+        labels: Labels::UNKNOWN,
         origin: SiteId(1),
         payload: 0,
     };

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 use scheduler::local::LocalQueue;
-use scheduler::{JobId, JobSpec, LocalScheduler, Pass, SiteId, Span, Time, TimedJob};
+use scheduler::{JobId, JobSpec, Labels, LocalScheduler, Pass, SiteId, Span, Time, TimedJob};
 
 const SITE: u32 = 8;
 
@@ -217,7 +217,7 @@ fn job(id: u64, submit: i64, processors: u32, requested: i64, run: i64) -> Timed
         submit: Time::from_secs(submit),
         processors,
         requested: Span::from_secs(requested),
-        user: -1,
+        labels: Labels::UNKNOWN,
         origin: SiteId(1),
         payload: 0,
     };

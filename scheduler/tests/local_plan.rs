@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use naive::Conservative;
 use proptest::prelude::*;
 use scheduler::local::{LocalQueue, Plan, replay};
-use scheduler::{JobId, JobSpec, LocalScheduler, Pass, SiteId, Span, Time, TimedJob};
+use scheduler::{JobId, JobSpec, Labels, LocalScheduler, Pass, SiteId, Span, Time, TimedJob};
 
 const SITE: u32 = 8;
 /// Joins the queue behind all others.
@@ -167,7 +167,7 @@ fn spec(id: JobId, submit: Time, processors: u32, requested: i64) -> JobSpec {
         submit,
         processors,
         requested: Span::from_secs(requested),
-        user: -1,
+        labels: Labels::UNKNOWN,
         origin: SiteId(1),
         payload: 0,
     }

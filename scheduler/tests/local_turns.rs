@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 use scheduler::local::LocalQueue;
-use scheduler::{JobId, JobSpec, LocalScheduler, Pass, SiteId, Span, Time};
+use scheduler::{JobId, JobSpec, Labels, LocalScheduler, Pass, SiteId, Span, Time};
 
 const SITE: u32 = 8;
 
@@ -61,7 +61,7 @@ fn starts(scheduler: LocalScheduler, pass: Pass, jobs: &[Drawn], turns: bool) ->
                 submit: Time::from_secs(if turns { comes } else { 0 }),
                 processors,
                 requested: Span::from_secs((run_time + slack).max(0)),
-                user: -1,
+                labels: Labels::UNKNOWN,
                 origin: SiteId(1),
                 payload: 0,
             };
@@ -94,7 +94,7 @@ fn spec(id: u64, processors: u32, requested: i64) -> JobSpec {
         submit: Time::ZERO,
         processors,
         requested: Span::from_secs(requested),
-        user: -1,
+        labels: Labels::UNKNOWN,
         origin: SiteId(1),
         payload: 0,
     }

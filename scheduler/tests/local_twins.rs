@@ -8,7 +8,7 @@ mod naive;
 use naive::Conservative;
 use proptest::prelude::*;
 use scheduler::local::{LocalQueue, replay};
-use scheduler::{JobId, JobSpec, LocalScheduler, Pass, SiteId, Span, Time, TimedJob};
+use scheduler::{JobId, JobSpec, Labels, LocalScheduler, Pass, SiteId, Span, Time, TimedJob};
 
 const SITE: u32 = 8;
 
@@ -89,7 +89,7 @@ fn logs_at(most: usize, until: i64) -> impl Strategy<Value = Vec<TimedJob>> {
                 submit: Time::from_secs(submit),
                 processors,
                 requested: Span::from_secs(run + (slack - 3).max(0)),
-                user: -1,
+                labels: Labels::UNKNOWN,
                 origin: SiteId(1),
                 payload: 0,
             },

@@ -10,7 +10,7 @@ use scheduler::ideal::{CommonPool, GreedySteal, PoolExchange, StatelessSteal};
 use scheduler::local::LocalGrid;
 use scheduler::strategy::PoolAlgorithm;
 use scheduler::{
-    Grid, JobId, JobSpec, LocalScheduler, Order, Pass, Policy, Pool, Selection, SiteId, Span, Steal,
+    Grid, JobId, JobSpec, Labels, LocalScheduler, Order, Pass, Policy, Pool, Selection, SiteId, Span, Steal,
     Strategy, Submit, Threshold, Time, TimedJob,
 };
 use simulator::reference::run;
@@ -127,7 +127,7 @@ fn log(jobs: usize, load: f64, grid: &Grid) -> Vec<TimedJob> {
             submit: Time::from_secs(at as i64),
             processors,
             requested: Span::from_secs(2 * run),
-            user: 1,
+            labels: Labels::UNKNOWN,
             origin: SiteId(1),
             payload: 0,
         };

@@ -22,32 +22,32 @@ pub enum Checks {
 /// Something that must not happen.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Violation {
-    /// Single start.
+    /// Single start: a job starts that was started before.
     #[error("at {at}: job {job} starts at site {site}, but it was started before")]
     StartedTwice {
-        /// When.
+        /// When it starts again, in trace time.
         at: Time,
-        /// Which job.
+        /// The job that starts again.
         job: JobId,
-        /// Where.
+        /// The site that starts it again.
         site: SiteId,
     },
     /// A job starts before its submission.
     #[error("at {at}: job {job} starts at site {site} before it is submitted")]
     StartedEarly {
-        /// When.
+        /// When it starts, in trace time.
         at: Time,
-        /// Which job.
+        /// The job that is not submitted yet.
         job: JobId,
-        /// Where.
+        /// The site that starts it.
         site: SiteId,
     },
-    /// Capacity.
+    /// Capacity: a site executes on more processors than it has.
     #[error("at {at}: site {site} uses {used} of its {processors} processors")]
     Capacity {
-        /// When.
+        /// When it does, in trace time.
         at: Time,
-        /// Where.
+        /// The site with too few processors.
         site: SiteId,
         /// Processors in use.
         used: u64,
@@ -57,27 +57,27 @@ pub enum Violation {
     /// Conservation: nobody has a job that was submitted and not finished.
     #[error("at {at}: job {job} is lost: no site owns it and no transfer holds it")]
     Lost {
-        /// When.
+        /// When this was seen, in trace time.
         at: Time,
-        /// Which job.
+        /// The job that nobody has.
         job: JobId,
     },
     /// Conservation: two sites own a job.
     #[error("at {at}: job {job} is owned by site {first} and by site {second}")]
     OwnedTwice {
-        /// When.
+        /// When this was seen, in trace time.
         at: Time,
-        /// Which job.
+        /// The job with two owners.
         job: JobId,
-        /// One owner.
+        /// One of the two owners.
         first: SiteId,
-        /// The other.
+        /// The other of the two owners.
         second: SiteId,
     },
     /// A proved invariant of the stealing algorithm, while messages are free.
     #[error("at {at}: {violation}")]
     Invariant {
-        /// When.
+        /// The instant of the decision, in trace time.
         at: Time,
         /// Which, and where.
         violation: scheduler::ideal::invariants::Violation,
@@ -85,7 +85,7 @@ pub enum Violation {
     /// Liveness: a run ended with jobs that never finished.
     #[error("the run ended with {unfinished} unfinished jobs, the first is job {job}")]
     Unfinished {
-        /// How many.
+        /// How many jobs never finished.
         unfinished: usize,
         /// One of them.
         job: JobId,
@@ -93,15 +93,15 @@ pub enum Violation {
     /// A peer lives somewhere else and could not be told something.
     #[error("site {site} cannot be reached: {reason}")]
     Host {
-        /// Where.
+        /// The site that cannot be told.
         site: SiteId,
-        /// What happened.
+        /// What failed, in words.
         reason: String,
     },
     /// Liveness: a run ended with messages that still wait for an answer.
     #[error("the run ended, but site {site} still waits for an answer")]
     NotQuiet {
-        /// Where.
+        /// The site that waits for an answer.
         site: SiteId,
     },
 }
@@ -188,9 +188,9 @@ mod tests {
     use std::sync::Arc;
 
     use protocol::handover::{Custody, Ledger};
-    use protocol::message::{QueueState, Rest};
+    use protocol::message::{QueueState, Rest, StealMessage};
     use protocol::{Input, Message, Options, PeerConfig};
-    use scheduler::{Grid, JobSpec, LocalScheduler, Pass, Span, Steal, Strategy, Threshold};
+    use scheduler::{Grid, JobSpec, Labels, LocalScheduler, Pass, Span, Steal, Strategy, Threshold};
 
     use super::*;
 
@@ -205,7 +205,7 @@ mod tests {
             submit: NOW,
             processors: 2,
             requested: Span::from_secs(1),
-            user: 1,
+            labels: Labels::UNKNOWN,
             origin: SMALL,
             payload: 0,
         }
@@ -232,7 +232,8 @@ mod tests {
     fn grant(job: JobSpec) -> Input {
         let (_, transfer) = Ledger::new().grant(LARGE, job, Custody::default());
         let state = QueueState { version: 1, rest: Rest::Empty, lead: 0 };
-        let message = Message::Grant { transfers: vec![transfer], answers: None, state, floor: 1 };
+        let message =
+            Message::Steal(StealMessage::Grant { transfers: vec![transfer], answers: None, state, floor: 1 });
         Input::Message { from: SMALL, message }
     }
 

@@ -12,7 +12,7 @@ use crate::checks::{Violation, conservation};
 
 /// A message on its way, as far as the loop must know it.
 pub trait Carried: Clone {
-    /// Its kind.
+    /// What the message says, for events.
     fn kind(&self) -> MessageKind;
     /// Whether its receiver may have something to decide after it.
     fn wakes(&self) -> bool;

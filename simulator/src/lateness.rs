@@ -14,7 +14,7 @@ const WORDS: u128 = 16;
 /// Late by something random, uniform from nothing to a most, once for each site and instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lateness {
-    /// The most.
+    /// Upper end of the lateness, in trace time.
     pub most: Span,
     /// Of what is random.
     pub seed: u64,

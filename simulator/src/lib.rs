@@ -1,13 +1,15 @@
 //! Many peers in virtual time: discrete events, modelled links, checkers, one seed.
 //!
 //! Drives the very same [`protocol::Peer`] that a node runs. Pure: given a configuration and a workload it calls
-//! back with events, always the same ones. Start with [`simulation`] for the loop and the discipline of one
-//! instant, [`host`] for where peers live, [`links`] for delays and losses, [`checks`] for what is asserted after each step, [`mod@reference`]
-//! for runs of ideal algorithms without messages, [`faults`] for sites that crash and [`swarm`] for very many of those.
+//! back with events, always the same ones. Start with `instant.rs` for the loop and the discipline of one instant,
+//! [`simulation`] for peers without faults, [`host`] for where they live, [`links`] for delays and losses, [`checks`] for
+//! what is asserted after each step, [`mod@reference`] for runs of ideal algorithms without messages, [`faults`] for sites
+//! that crash and [`swarm`] for very many of those.
 
 pub mod checks;
 pub mod faults;
 pub mod host;
+mod instant;
 mod invariants;
 pub mod lateness;
 pub mod reference;

@@ -33,9 +33,9 @@ pub enum ReferenceError {
         "job {job} needs {processors} processors, the widest site has {widest}; drop it or widen the grid"
     )]
     TooWide {
-        /// The job.
+        /// The job that no site can hold.
         job: JobId,
-        /// Its width.
+        /// Processors that it needs.
         processors: u32,
         /// The widest site's processors.
         widest: u32,
@@ -43,9 +43,9 @@ pub enum ReferenceError {
     /// A width of zero, or a run time below zero.
     #[error("job {job} needs {processors} processors for {run_time} s; drop it")]
     Impossible {
-        /// The job.
+        /// The job that makes no sense.
         job: JobId,
-        /// Its width.
+        /// Processors that it asks for.
         processors: u32,
         /// Its run time.
         run_time: Span,
@@ -83,7 +83,7 @@ pub trait Observer<P> {
     fn decided(&mut self, _now: Time, _policy: &P) {}
 }
 
-/// Looks away.
+/// An observer that ignores everything.
 impl<P> Observer<P> for () {}
 
 /// Runs jobs, sorted by (submission, id), to the last completion.

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use links::{Model, Properties};
 use proptest::prelude::*;
-use protocol::Options;
+use protocol::{BalanceOptions, Options};
 use scheduler::{
-    Amount, Balance, Event, EventKind, Grid, Initiative, JobId, JobSpec, SiteId, Span,
+    Amount, Balance, Event, EventKind, Grid, Initiative, JobId, JobSpec, Labels, SiteId, Span,
     Strategy as Scheduling, StrategySpec, Submit, Time, TimedJob, VictimRule,
 };
 use simulator::{Checks, Simulation, SimulationConfig};
@@ -22,7 +22,7 @@ fn parse(text: &str) -> TimedJob {
         submit: Time::from_secs(numbers[2]),
         processors: numbers[0] as u32,
         requested: run_time,
-        user: 1,
+        labels: Labels::UNKNOWN,
         origin: SiteId(numbers[3] as u32),
         payload: 0,
     };
@@ -289,7 +289,12 @@ proptest! {
         seed in any::<u64>(),
     ) {
         let gossip = Span::from_secs(gossip);
-        let options = Options { tries, gossip, batch, unanswered_max, ..Options::default() };
+        let options = Options {
+            balance: BalanceOptions { tries, gossip, ..BalanceOptions::default() },
+            batch,
+            unanswered_max,
+            ..Options::default()
+        };
         let config = bad_network(&sizes, balance, options, 0.0, seed);
         prop_assert_eq!(problem(Simulation::new(config, &jobs), true), None);
     }
@@ -301,7 +306,8 @@ proptest! {
         balance in balance(),
         tries in 1usize..5,
     ) {
-        let mut config = config(&sizes, "steal:random", Options { tries, ..Options::default() });
+        let mut config = config(&sizes, "steal:random", Options::default());
+        config.options.balance.tries = tries;
         config.strategy = Scheduling::Balance(balance);
         config.network = Model::constant(Span::ZERO);
         let mut simulation = Simulation::new(config, &jobs);
@@ -332,7 +338,8 @@ mod canaries {
                 let mut balance = balance().new_tree(&mut runner).expect("a baseline").current();
                 balance.initiative = if pushes { Initiative::Push } else { Initiative::Pull };
                 let retry = (loss > 0.0).then(|| Span::from_secs(15));
-                let options = Options { tries: 2, retry, ..Options::default() };
+                let balance_options = BalanceOptions { tries: 2, ..BalanceOptions::default() };
+                let options = Options { balance: balance_options, retry, ..Options::default() };
                 let mut config = bad_network(&sizes, balance, options, loss, seed);
                 // A peer's own checks would stop a broken run before the observer sees what came of it.
                 config.checks = if loss > 0.0 { Checks::Cheap } else { Checks::Full };

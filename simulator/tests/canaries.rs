@@ -8,14 +8,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use links::{Model, Properties};
-use protocol::Options;
 use protocol::canary::Canary;
+use protocol::{Options, StealOptions};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use scheduler::ideal::{StatelessSteal, closed_form};
 use scheduler::waiting::WaitingList;
 use scheduler::{
-    EventKind, Grid, JobId, JobSpec, Pass, SiteId, Span, Steal, Strategy, Threshold, Time, TimedJob,
+    EventKind, Grid, JobId, JobSpec, Labels, Pass, SiteId, Span, Steal, Strategy, Threshold, Time, TimedJob,
 };
 use simulator::{Checks, Simulation, SimulationConfig, Violation, reference};
 
@@ -160,10 +160,10 @@ fn bad_network(seed: u64) -> (SimulationConfig, Vec<TimedJob>) {
     config.network =
         Model::constant(Span::from_secs(1)).with(Properties::unreliable(loss, duplication, JITTER));
     if rng.random_bool(0.5) {
+        let (window, batch, eager) = (rng.random_range(1..3), rng.random_range(1..5), rng.random_bool(0.5));
         config.options = Options {
-            window: rng.random_range(1..3),
-            batch: rng.random_range(1..5),
-            eager: rng.random_bool(0.5),
+            steal: StealOptions { window, eager },
+            batch,
             bounces_max: rng.random_range(0..4),
             recall: rng.random_bool(0.5).then(|| Span::from_secs(40)),
             unanswered_max: rng.random_range(1..8),
@@ -249,7 +249,7 @@ fn instance(seed: u64, sites_max: usize, jobs_max: u64) -> (Arc<Grid>, Vec<Timed
                 submit: Time::from_secs(rng.random_range(0..=horizon)),
                 processors: rng.random_range(1..=grid.widest()),
                 requested: run,
-                user: 1,
+                labels: Labels::UNKNOWN,
                 origin: SiteId(1),
                 payload: 0,
             };

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use links::{Model, Properties};
 use proptest::prelude::*;
-use protocol::{Discovery, Options};
+use protocol::{BalanceOptions, Discovery, Options, StealOptions};
 use scheduler::{
-    Amount, Balance, Event, EventKind, Grid, Initiative, JobId, JobSpec, Order, Selection, SiteId, Span,
-    Steal, Strategy as Scheduling, Submit, Threshold, Time, TimedJob, VictimRule,
+    Amount, Balance, Event, EventKind, Grid, Initiative, JobId, JobSpec, Labels, Order, Selection, SiteId,
+    Span, Steal, Strategy as Scheduling, Submit, Threshold, Time, TimedJob, VictimRule,
 };
 use simulator::{Checks, Simulation, SimulationConfig, Violation};
 
@@ -52,7 +52,7 @@ fn workload(max_sites: usize, max_jobs: usize) -> impl Strategy<Value = (Arc<Gri
                         submit: Time::from_secs(submit),
                         processors: width.min(widest),
                         requested: Span::from_secs((run * factor).max(1)),
-                        user: 1,
+                        labels: Labels::UNKNOWN,
                         origin: SiteId::from_index(origin.index(sizes.len())),
                         payload: 0,
                     },
@@ -82,14 +82,16 @@ fn options() -> impl Strategy<Value = Options> {
         .prop_map(|(discovery, window, batch, eager, bounces_max, recall, (tries, gossip, margin))| {
             Options {
                 discovery,
-                window,
+                steal: StealOptions { window, eager },
+                balance: BalanceOptions {
+                    tries,
+                    gossip: Span::from_secs(gossip),
+                    ..BalanceOptions::default()
+                },
                 batch,
-                eager,
                 bounces_max,
                 retry: Some(Span::from_secs(30)),
                 recall: recall.then(|| Span::from_secs(90)),
-                tries,
-                gossip: Span::from_secs(gossip),
                 margin: margin.map(Span::from_secs),
                 ..Options::default()
             }
@@ -173,7 +175,7 @@ fn stealing_grid() -> (SimulationConfig, Vec<TimedJob>) {
         submit: Time::from_secs(submit),
         processors: 2,
         requested: Span::from_secs(10),
-        user: 1,
+        labels: Labels::UNKNOWN,
         origin: SiteId(1),
         payload: 0,
     };

@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use scheduler::{EventKind, Grid, JobId, JobSpec, SiteId, Span, StrategySpec, Submit, Time, TimedJob};
+use scheduler::{
+    EventKind, Grid, JobId, JobSpec, Labels, SiteId, Span, StrategySpec, Submit, Time, TimedJob,
+};
 use simulator::{Lateness, Simulation, SimulationConfig};
 
 const MOST: Span = Span::from_secs(60);
@@ -18,7 +20,7 @@ fn lattice() -> Vec<TimedJob> {
                 submit: Time::from_secs(i64::try_from(id / 20 * 1000).expect("small")),
                 processors: 1,
                 requested: run_time,
-                user: 1,
+                labels: Labels::UNKNOWN,
                 origin: SiteId::from_index(usize::try_from(id % 2).expect("small")),
                 payload: 0,
             };

@@ -6,15 +6,16 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use links::{Model, Properties};
-use protocol::Options;
 use protocol::canary::Canary;
+use protocol::{Options, PoolOptions};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use scheduler::event::ReleaseReason;
 use scheduler::ideal::PoolExchange;
 use scheduler::strategy::{PoolAlgorithm, Via};
 use scheduler::{
-    Event, EventKind, Grid, JobId, JobSpec, Pass, Pool, SiteId, Span, Strategy, Submit, Time, TimedJob,
+    Event, EventKind, Grid, JobId, JobSpec, Labels, Pass, Pool, SiteId, Span, Strategy, Submit, Time,
+    TimedJob,
 };
 use simulator::{Checks, Simulation, SimulationConfig, Violation, reference};
 
@@ -132,7 +133,8 @@ fn problems(via: Via, canary: Option<Canary>) -> Vec<Problem> {
             config.checks = Checks::Full;
             config.network.properties = Properties::unreliable(0.3, 0.2, Span::from_secs(6));
             let often = Some(Span::from_secs(15));
-            config.options = Options { retry: often, refresh: often, ..Options::default() };
+            config.options =
+                Options { retry: often, pool: PoolOptions { refresh: often }, ..Options::default() };
             let run = || problem(simulation(config, &jobs, canary));
             catch_unwind(AssertUnwindSafe(run)).unwrap_or(Some(Problem::Panics))
         })
@@ -207,7 +209,7 @@ fn instance(seed: u64, sites: usize, jobs: usize) -> (Arc<Grid>, Vec<TimedJob>) 
                     submit: Time::from_secs(rng.random_range(0..40)),
                     processors: rng.random_range(1..=grid.widest()),
                     requested: Span::from_secs((run * rng.random_range(1..4) / 2).max(1)),
-                    user: 1,
+                    labels: Labels::UNKNOWN,
                     origin: SiteId::from_index(rng.random_range(0..sizes.len())),
                     payload: 0,
                 },

@@ -8,7 +8,8 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use scheduler::event::MessageKind;
 use scheduler::{
-    Event, EventKind, Grid, JobId, JobSpec, SiteId, Span, Strategy, StrategySpec, Submit, Time, TimedJob,
+    Event, EventKind, Grid, JobId, JobSpec, Labels, SiteId, Span, Strategy, StrategySpec, Submit, Time,
+    TimedJob,
 };
 use simulator::{Checks, Simulation, SimulationConfig};
 
@@ -112,7 +113,7 @@ fn instance(seed: u64) -> (Arc<Grid>, Vec<TimedJob>) {
                     submit: Time::from_secs(rng.random_range(0..40)),
                     processors: rng.random_range(1..=grid.widest()),
                     requested: Span::from_secs((run * rng.random_range(1..=4) / 2).max(1)),
-                    user: 1,
+                    labels: Labels::UNKNOWN,
                     origin: SiteId::from_index(rng.random_range(0..sizes.len())),
                     payload: 0,
                 },

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use links::{Model, Properties};
 use proptest::prelude::*;
-use protocol::Options;
+use protocol::{Options, PoolOptions};
 use scheduler::strategy::{OfferRule, PoolAlgorithm, PoolOrder, SiteOrder, Via};
 use scheduler::{
-    Event, EventKind, Grid, JobId, JobSpec, Pool, SiteId, Span, Strategy as Scheduling, Submit, Time,
+    Event, EventKind, Grid, JobId, JobSpec, Labels, Pool, SiteId, Span, Strategy as Scheduling, Submit, Time,
     TimedJob,
 };
 use simulator::{Checks, Simulation, SimulationConfig};
@@ -46,7 +46,7 @@ fn workload() -> impl Strategy<Value = (Arc<Grid>, Vec<TimedJob>)> {
                     processors: width.min(grid.widest()),
                     // Too long and too short estimates.
                     requested: Span::from_secs((run * factor / 2).max(1)),
-                    user: 1,
+                    labels: Labels::UNKNOWN,
                     origin: SiteId::from_index(origin.index(sizes.len())),
                     payload: 0,
                 },
@@ -95,7 +95,7 @@ proptest! {
         config.network.properties = Properties::unreliable(loss, duplication, Span::from_secs(jitter));
         config.options = Options {
             retry: Some(Span::from_secs(64)),
-            refresh: Some(Span::from_secs(60)),
+            pool: PoolOptions { refresh: Some(Span::from_secs(60)) },
             recall: recall.then(|| Span::from_secs(200)),
             ..Options::default()
         };
@@ -128,7 +128,7 @@ proptest! {
         let mut config = SimulationConfig::new(grid, Scheduling::Pool(pool));
         config.network.properties = Properties::unreliable(0.2, 0.2, Span::from_secs(7));
         config.options.retry = Some(Span::from_secs(30));
-        config.options.refresh = Some(Span::from_secs(30));
+        config.options.pool.refresh = Some(Span::from_secs(30));
         config.seed = seed;
         let log = || {
             let mut log = Vec::new();

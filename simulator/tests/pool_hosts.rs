@@ -4,10 +4,12 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use protocol::message::Epoch;
-use protocol::{Input, Message, Options, Output, Peer, PeerConfig};
+use protocol::message::{Epoch, PoolMessage};
+use protocol::{Input, Message, Options, Output, Peer, PeerConfig, PoolOptions};
 use scheduler::strategy::PoolAlgorithm;
-use scheduler::{EventKind, Grid, JobId, JobSpec, LocalScheduler, Pass, Pool, SiteId, Span, Strategy, Time};
+use scheduler::{
+    EventKind, Grid, JobId, JobSpec, Labels, LocalScheduler, Pass, Pool, SiteId, Span, Strategy, Time,
+};
 
 const REFRESH: Span = Span::from_secs(30);
 const DELAY: Span = Span::from_secs(1);
@@ -84,7 +86,10 @@ fn split(mistake: &dyn Fn(&mut Peer)) -> Net {
 fn spoken_to_the_old_host(net: &mut Net) -> Vec<u32> {
     let epoch = Epoch { counter: 1, site: SiteId(3) };
     for informed in [1, 2] {
-        net.tell(SiteId(informed), Input::Message { from: SiteId(3), message: Message::Host { epoch } });
+        net.tell(
+            SiteId(informed),
+            Input::Message { from: SiteId(3), message: PoolMessage::Host { epoch }.into() },
+        );
     }
     // The first starts, the second is offered.
     net.submit(4, job(1, 8));
@@ -123,7 +128,7 @@ fn job(id: u64, processors: u32) -> JobSpec {
         submit: Time::ZERO,
         processors,
         requested: RUN_TIME,
-        user: 1,
+        labels: Labels::UNKNOWN,
         origin: SiteId(1),
         payload: 0,
     }
@@ -146,7 +151,11 @@ struct Net {
 impl Net {
     fn new(sizes: &[u32]) -> Net {
         let grid = Arc::new(Grid::of_sizes(sizes).expect("a grid"));
-        let options = Options { retry: Some(REFRESH), refresh: Some(REFRESH), ..Options::default() };
+        let options = Options {
+            retry: Some(REFRESH),
+            pool: PoolOptions { refresh: Some(REFRESH) },
+            ..Options::default()
+        };
         let peer = |site: &scheduler::Site| {
             Peer::new(PeerConfig {
                 site: site.id,

@@ -7,7 +7,9 @@ use std::sync::Arc;
 
 use links::Model;
 use scheduler::event::ReleaseReason;
-use scheduler::{Event, EventKind, Grid, JobId, JobSpec, SiteId, Span, StrategySpec, Submit, Time, TimedJob};
+use scheduler::{
+    Event, EventKind, Grid, JobId, JobSpec, Labels, SiteId, Span, StrategySpec, Submit, Time, TimedJob,
+};
 use simulator::{Checks, Simulation, SimulationConfig};
 
 /// Two sites fall idle at once, and both would take the job that waits.
@@ -150,7 +152,7 @@ fn parse(text: &str) -> TimedJob {
         submit: Time::from_secs(numbers[0]),
         processors: numbers[1] as u32,
         requested: Span::from_secs(numbers[3]),
-        user: 1,
+        labels: Labels::UNKNOWN,
         origin: SiteId(numbers[4] as u32),
         payload: 0,
     };

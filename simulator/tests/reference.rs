@@ -7,8 +7,8 @@ use scheduler::ideal::invariants::Violation;
 use scheduler::ideal::{CommonPool, GreedySteal, StatelessSteal};
 use scheduler::local::{LocalGrid, LocalQueue, replay};
 use scheduler::{
-    Event, EventKind, Grid, JobId, JobSpec, LocalScheduler, Order, Pass, Policy, Selection, SiteId, Span,
-    Start, Steal, Threshold, Time, TimedJob,
+    Event, EventKind, Grid, JobId, JobSpec, Labels, LocalScheduler, Order, Pass, Policy, Selection, SiteId,
+    Span, Start, Steal, Threshold, Time, TimedJob,
 };
 use simulator::reference::{Checker, ReferenceError, Summary, run, run_observed};
 
@@ -203,7 +203,7 @@ fn job(id: u64, width: u32, run: i64, submit: i64) -> TimedJob {
             submit: Time::from_secs(submit),
             processors: width,
             requested: Span::from_secs(run.max(1)),
-            user: 1,
+            labels: Labels::UNKNOWN,
             origin: SiteId(1),
             payload: 0,
         },

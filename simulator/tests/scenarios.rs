@@ -8,7 +8,8 @@ use std::sync::Arc;
 use links::Model;
 use protocol::Options;
 use scheduler::{
-    Event, EventKind, Grid, JobId, JobSpec, SiteId, Span, Steal, Strategy, Submit, Threshold, Time, TimedJob,
+    Event, EventKind, Grid, JobId, JobSpec, Labels, SiteId, Span, Steal, Strategy, Submit, Threshold, Time,
+    TimedJob,
 };
 use simulator::{Checks, Simulation, SimulationConfig};
 
@@ -61,7 +62,7 @@ fn parse(text: &str) -> TimedJob {
         submit,
         processors: numbers[0] as u32,
         requested: Span::from_secs(numbers[1]),
-        user: 1,
+        labels: Labels::UNKNOWN,
         origin: SiteId(1),
         payload: 0,
     };

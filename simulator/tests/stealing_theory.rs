@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use links::Model;
 use protocol::Options;
-use scheduler::{Event, EventKind, Grid, JobId, JobSpec, SiteId, Span, Strategy, Time, TimedJob};
+use scheduler::{Event, EventKind, Grid, JobId, JobSpec, Labels, SiteId, Span, Strategy, Time, TimedJob};
 use simulator::{Simulation, SimulationConfig};
 
 /// What one run measured, times in lengths of a task.
@@ -35,7 +35,7 @@ fn run(processors: usize, tasks: u64, latency: i64, seed: u64) -> Measured {
                 submit: Time::ZERO,
                 processors: 1,
                 requested: second,
-                user: 1,
+                labels: Labels::UNKNOWN,
                 origin: SiteId(1),
                 payload: 0,
             },

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use links::Model;
-use protocol::Options;
+use protocol::{Options, PoolOptions};
 use scheduler::{
-    Event, Grid, JobId, JobSpec, LocalScheduler, Pass, SiteId, Span, StrategySpec, Submit, Time, TimedJob,
+    Event, Grid, JobId, JobSpec, Labels, LocalScheduler, Pass, SiteId, Span, StrategySpec, Submit, Time,
+    TimedJob,
 };
 use simulator::faults::{Broken, Check, Fault, Limits, Scenario, Tally, World};
 use simulator::{Simulation, SimulationConfig};
@@ -37,7 +38,7 @@ fn jobs(grid: &Grid) -> Vec<TimedJob> {
                 submit: Time::from_secs(100 + i64::try_from(id / 7 * 25).expect("small")),
                 processors: 1 + u32::try_from(id * 13 % u64::from(grid.widest())).expect("small"),
                 requested: run_time.max(Span::from_secs(1)),
-                user: 1,
+                labels: Labels::UNKNOWN,
                 origin: SiteId::from_index(usize::try_from(id).expect("small") % grid.len()),
                 payload: 0,
             };
@@ -122,7 +123,7 @@ fn a_world_without_faults_is_a_simulation() {
 fn repetition_and_heartbeats_change_nothing_of_that() {
     let options = Options {
         retry: Some(Span::from_secs(20)),
-        refresh: Some(Span::from_secs(40)),
+        pool: PoolOptions { refresh: Some(Span::from_secs(40)) },
         heartbeat: Some(Span::from_secs(15)),
         lease: Some(Span::from_secs(120)),
         ..options()
@@ -135,9 +136,14 @@ fn repetition_and_heartbeats_change_nothing_of_that() {
 
 #[test]
 fn local_schedulers_that_decide_at_each_event_do_so_here() {
-    let mut scenario = scenario("local", Model::ZERO, options(), Submit::Home);
-    scenario.pass = Pass::PerEvent;
-    same(&scenario, "local, pass per event");
+    for submit in [Submit::Home, Submit::Origin] {
+        for delay in [0, 400_000, 25_000_000] {
+            let network = Model::constant(Span::from_micros(delay));
+            let mut scenario = scenario("local", network, options(), submit);
+            scenario.pass = Pass::PerEvent;
+            same(&scenario, &format!("local, pass per event, {delay} us, {submit:?}"));
+        }
+    }
 }
 
 #[test]
@@ -145,7 +151,7 @@ fn a_dead_site_is_replaced_where_nothing_is_healed() {
     for strategy in STRATEGIES {
         let options = Options {
             retry: Some(Span::from_secs(10)),
-            refresh: Some(Span::from_secs(20)),
+            pool: PoolOptions { refresh: Some(Span::from_secs(20)) },
             heartbeat: Some(Span::from_secs(10)),
             suspect_after: Span::from_secs(40),
             lease: Some(Span::from_secs(80)),

@@ -5,24 +5,9 @@
 use proptest::prelude::*;
 
 use analysis::{Bounds, Metrics, Outcome, OutcomeBuilder, Setting, Verdict, theory};
+use claims::runs::job;
 use scheduler::ideal::{CommonPool, StatelessSteal};
-use scheduler::{
-    Grid, JobId, JobSpec, Pass, Policy, SiteId, Span, Strategy as Scheme, StrategySpec, Threshold, Time,
-    TimedJob,
-};
-
-fn job(id: u64, submit: i64, processors: u32, run_time: i64) -> TimedJob {
-    let spec = JobSpec {
-        id: JobId(id),
-        submit: Time::from_secs(submit),
-        processors,
-        requested: Span::from_secs(run_time.max(1)),
-        user: 1,
-        origin: SiteId(1),
-        payload: 0,
-    };
-    TimedJob { spec, run_time: Span::from_secs(run_time) }
-}
+use scheduler::{Grid, Pass, Policy, Span, Strategy as Scheme, StrategySpec, Threshold, TimedJob};
 
 fn outcome(policy: &mut impl Policy, grid: &Grid, threshold: Threshold, jobs: &[TimedJob]) -> Outcome {
     let mut builder = OutcomeBuilder::new(grid, threshold, jobs);

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use analysis::{Attribution, Bounds, Deficiency, OutcomeBuilder};
 use links::{Model, Properties};
 use proptest::prelude::*;
-use protocol::{Discovery, Options};
+use protocol::{Discovery, Options, PoolOptions, StealOptions};
 use scheduler::ideal::{CommonPool, GreedySteal, StatelessSteal};
 use scheduler::{
-    Event, Grid, JobId, JobSpec, LocalScheduler, Order, Pass, Selection, SiteId, Span, Steal,
+    Event, Grid, JobId, JobSpec, Labels, LocalScheduler, Order, Pass, Selection, SiteId, Span, Steal,
     Strategy as Scheduling, StrategySpec, Submit, Threshold, Time, TimedJob,
 };
 use simulator::{Checks, Simulation, SimulationConfig, reference};
@@ -118,7 +118,7 @@ fn workload(online: bool) -> impl Strategy<Value = (Arc<Grid>, Vec<TimedJob>)> {
                     submit: Time::from_secs(if online { submit } else { 0 }),
                     processors: sizes[size.index(sizes.len())].saturating_sub(less).max(1),
                     requested: Span::from_secs(run.max(1)),
-                    user: 1,
+                    labels: Labels::UNKNOWN,
                     origin: SiteId(1 + origin.index(sizes.len()) as u32),
                     payload: 0,
                 },
@@ -138,12 +138,11 @@ fn options() -> impl Strategy<Value = Options> {
     (discovery, 1usize..3, any::<bool>(), 0u32..4, any::<bool>(), any::<bool>()).prop_map(
         |(discovery, window, eager, bounces_max, recall, message_events)| Options {
             discovery,
-            window,
-            eager,
+            steal: StealOptions { window, eager },
             bounces_max,
             retry: Some(Span::from_secs(40)),
             recall: recall.then(|| Span::from_secs(90)),
-            refresh: Some(Span::from_secs(120)),
+            pool: PoolOptions { refresh: Some(Span::from_secs(120)) },
             message_events,
             ..Options::default()
         },
@@ -247,7 +246,7 @@ fn canary_delay_makes_a_deficiency_that_is_in_transit_or_blind() {
                 submit: Time::ZERO,
                 processors: 4,
                 requested: Span::from_secs(10),
-                user: 1,
+                labels: Labels::UNKNOWN,
                 origin: SiteId(1),
                 payload: 0,
             },

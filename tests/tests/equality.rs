@@ -7,12 +7,12 @@ use std::sync::Arc;
 
 use links::Model;
 use proptest::prelude::*;
-use protocol::Options;
+use protocol::{Options, PoolOptions, StealOptions};
 use scheduler::event::GrantCause;
 use scheduler::ideal::{CommonPool, GreedySteal, PoolExchange, StatelessSteal};
 use scheduler::strategy::{OfferRule, PoolAlgorithm, PoolOrder, SiteOrder, Via};
 use scheduler::{
-    Event, EventKind, Grid, JobId, JobSpec, Order, Pass, Pool, Selection, SiteId, Span, Steal,
+    Event, EventKind, Grid, JobId, JobSpec, Labels, Order, Pass, Pool, Selection, SiteId, Span, Steal,
     Strategy as Scheduling, Submit, Threshold, Time, TimedJob,
 };
 use simulator::reference;
@@ -98,9 +98,8 @@ fn scheduling() -> impl Strategy<Value = Scheduling> {
 fn options() -> impl Strategy<Value = Options> {
     let batch = prop_oneof![Just(1usize), Just(2), Just(1024)];
     (1usize..3, batch, any::<bool>(), any::<bool>()).prop_map(|(window, batch, eager, retry)| Options {
-        window,
+        steal: StealOptions { window, eager },
         batch,
-        eager,
         retry: retry.then(|| Span::from_secs(30)),
         message_events: false,
         ..Options::default()
@@ -123,7 +122,7 @@ fn workload() -> impl Strategy<Value = (Arc<Grid>, Vec<TimedJob>)> {
                     submit: Time::from_secs(if online { submit } else { 0 }),
                     processors: sizes[size.index(sizes.len())].saturating_sub(less).max(1),
                     requested: Span::from_secs((run * factor).max(1)),
-                    user: 1,
+                    labels: Labels::UNKNOWN,
                     origin: SiteId::from_index(origin.index(sizes.len())),
                     payload: 0,
                 },
@@ -159,7 +158,7 @@ proptest! {
         let expected = ideal(&grid, Scheduling::Pool(pool), submit, &jobs);
         // On links that may lose something sites repeat their boards; that must change nothing either.
         let often = refreshes.then(|| Span::from_secs(30));
-        let options = Options { retry: often, refresh: often, message_events: false, ..Options::default() };
+        let options = Options { retry: often, pool: PoolOptions { refresh: often }, message_events: false, ..Options::default() };
         for via in [Via::Hosted, Via::Gossip] {
             let pool = Pool { via, ..pool };
             let actual = protocol(&grid, Scheduling::Pool(pool), submit, &jobs, options, Checks::Full);
@@ -226,7 +225,7 @@ fn a_routed_job_pays_one_delay() {
                 submit: Time::from_secs(3),
                 processors,
                 requested: Span::from_secs(5),
-                user: 1,
+                labels: Labels::UNKNOWN,
                 origin: SiteId(origin),
                 payload: 0,
             };
@@ -306,7 +305,7 @@ fn exchange_through_a_global_queue_without_delay_equals_the_ideal_on_real_logs()
             .jobs;
         let sizes = [processors / 8, processors / 4, processors / 4, processors];
         for job in &mut jobs {
-            job.spec.origin = SiteId::from_index(job.spec.user.unsigned_abs() as usize % sizes.len());
+            job.spec.origin = SiteId::from_index(job.spec.labels.user.unsigned_abs() as usize % sizes.len());
         }
         let grid = Arc::new(Grid::of_sizes(&sizes).expect("a grid"));
         for via in [Via::Hosted, Via::Gossip] {

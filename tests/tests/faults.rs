@@ -11,8 +11,8 @@ use analysis::{JobOutcome, JobState, Outcome, OutcomeBuilder, RanTwice};
 use protocol::{Durable, Input, Interrupted, Message, Options, Output, Peer, PeerConfig};
 use scheduler::event::{BeginCause, EndCause};
 use scheduler::{
-    Event, EventKind, Grid, JobId, JobSpec, LocalScheduler, Pass, SiteId, Span, StrategySpec, Threshold,
-    Time, TimedJob,
+    Event, EventKind, Grid, JobId, JobSpec, Labels, LocalScheduler, Pass, SiteId, Span, StrategySpec,
+    Threshold, Time, TimedJob,
 };
 use simulator::faults::{Fault, Scenario};
 use simulator::swarm::{self, Trial};
@@ -230,7 +230,7 @@ impl World {
                 submit,
                 processors,
                 requested: run_time,
-                user: 1,
+                labels: Labels::UNKNOWN,
                 origin,
                 payload: 0,
             };

@@ -5,26 +5,14 @@ use std::collections::BTreeMap;
 
 use analysis::theory::Quantity;
 use analysis::{Bounds, Deficiency, Outcome, OutcomeBuilder, Setting, Verdict, theory};
+use claims::runs::job;
 use proptest::prelude::*;
 use scheduler::ideal::StatelessSteal;
 use scheduler::{
-    Event, EventKind, Grid, JobId, JobSpec, Pass, SiteId, Span, Steal, Strategy as Scheme, StrategySpec,
-    Threshold, Time, TimedJob,
+    Event, EventKind, Grid, JobId, Pass, SiteId, Span, Steal, Strategy as Scheme, StrategySpec, Threshold,
+    Time, TimedJob,
 };
 use simulator::reference;
-
-fn job(id: u64, submit: i64, processors: u32, run_time: i64) -> TimedJob {
-    let spec = JobSpec {
-        id: JobId(id),
-        submit: Time::from_secs(submit),
-        processors,
-        requested: Span::from_secs(run_time.max(1)),
-        user: 1,
-        origin: SiteId(1),
-        payload: 0,
-    };
-    TimedJob { spec, run_time: Span::from_secs(run_time) }
-}
 
 fn run(grid: &Grid, jobs: &[TimedJob], steal: Steal, fetch: Span) -> Vec<Event> {
     let mut events = Vec::new();

@@ -35,7 +35,7 @@ pub enum EstimateModel {
 /// A request for a trace.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Generate {
-    /// Which jobs.
+    /// The model that jobs come from.
     pub kind: Kind,
     /// The sites; a single machine is a grid of one.
     pub grid: Grid,
@@ -48,7 +48,7 @@ pub struct Generate {
     /// Offered load wanted: work over processors and time from the start of the trace to the last submission.
     /// `None` keeps the model's own times.
     pub load: Option<f64>,
-    /// Estimates.
+    /// How users' estimates are made.
     pub estimates: EstimateModel,
 }
 
@@ -58,7 +58,7 @@ pub enum GenerateError {
     /// The load is not a positive number.
     #[error("generate trace: load is {0}; give a number above 0, such as 0.9")]
     Load(f64),
-    /// No jobs.
+    /// No job is asked for.
     #[error("generate trace: 0 jobs asked for; give at least 1")]
     NoJobs,
     /// A site wider than a size field can say.

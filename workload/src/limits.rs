@@ -40,7 +40,7 @@ impl Default for Limits {
     }
 }
 
-/// Which limit.
+/// Which of the limits on what a file may cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
     /// [`Limits::line`].
@@ -92,7 +92,7 @@ impl Limits {
 /// A file is over a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Exceeded {
-    /// Which.
+    /// The limit that it is over.
     pub limit: Limit,
     /// What it allows.
     pub most: u64,

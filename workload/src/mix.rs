@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use scheduler::{JobId, SiteId, Time, TimedJob};
+use scheduler::{JobId, Labels, SiteId, Time, TimedJob};
 
 use crate::calendar::{Calendar, Weekdays, Zone};
 use crate::header::Header;
@@ -107,12 +107,16 @@ pub fn mix(logs: &[Log], options: &MixOptions) -> Result<Mixed, SwitchError> {
         taken.push((chosen.len() - before) as u64);
     }
     chosen.sort_by_key(|(job, source)| (job.spec.submit, job.spec.origin, source.job, source.log));
-    let users = dense_users(&chosen);
+    let numbers = NUMBERS.map(|(of, _)| dense(&chosen, of));
     let mut jobs = Vec::with_capacity(chosen.len());
     let mut sources = Vec::with_capacity(chosen.len());
     for ((mut job, source), id) in chosen.into_iter().zip(1..) {
         job.spec.id = JobId(id);
-        job.spec.user = users.get(&(source.log, job.spec.user)).copied().unwrap_or(job.spec.user);
+        for ((of, set), numbers) in NUMBERS.iter().zip(&numbers) {
+            if let Some(&number) = numbers.get(&(source.log, of(&job.spec.labels))) {
+                set(&mut job.spec.labels, number);
+            }
+        }
         jobs.push(job);
         sources.push(source);
     }
@@ -158,23 +162,31 @@ fn placed(job: &TimedJob, log: &Log, calendar: &Calendar, options: &MixOptions) 
     Some(job)
 }
 
-/// A number from 1 for each user of each log.
-fn dense_users(jobs: &[(TimedJob, Source)]) -> BTreeMap<(u32, i32), i32> {
-    let mut users: BTreeMap<(u32, i32), i32> = BTreeMap::new();
-    for (job, source) in jobs {
-        if job.spec.user >= 0 {
-            users.insert((source.log, job.spec.user), 0);
-        }
+/// One of a job's labels, and how it is set.
+type Label = (fn(&Labels) -> i32, fn(&mut Labels, i32));
+
+/// Labels whose numbers mean something within their log only: equal ones of two logs are not the same user.
+const NUMBERS: [Label; 4] = [
+    (|labels| labels.user, |labels, number| labels.user = number),
+    (|labels| labels.group, |labels, number| labels.group = number),
+    (|labels| labels.executable, |labels, number| labels.executable = number),
+    (|labels| labels.queue, |labels, number| labels.queue = number),
+];
+
+/// A number from 1 for each known value of a label in each log.
+fn dense(jobs: &[(TimedJob, Source)], of: fn(&Labels) -> i32) -> BTreeMap<(u32, i32), i32> {
+    let values = jobs.iter().map(|(job, source)| (source.log, of(&job.spec.labels)));
+    let mut numbers: BTreeMap<(u32, i32), i32> =
+        values.filter(|&(_, value)| value >= 0).map(|key| (key, 0)).collect();
+    for (number, place) in numbers.values_mut().zip(1..) {
+        *number = place;
     }
-    for (number, user) in users.values_mut().zip(1..) {
-        *number = user;
-    }
-    users
+    numbers
 }
 
 #[cfg(test)]
 mod tests {
-    use scheduler::{JobSpec, Span};
+    use scheduler::{JobSpec, Labels, Span};
 
     use super::*;
 
@@ -193,7 +205,7 @@ mod tests {
                 submit: Time::from_secs(submit),
                 processors: 1,
                 requested: Span::from_secs(10),
-                user: 3,
+                labels: Labels::UNKNOWN,
                 origin: SiteId(9),
                 payload: 0,
             },
@@ -255,14 +267,26 @@ mod tests {
     }
 
     #[test]
-    fn users_of_different_logs_are_different_users() {
+    fn users_and_groups_of_different_logs_are_different_ones() {
         let mut logs = two_logs();
-        logs[1].jobs.push(TimedJob { spec: JobSpec { user: -1, ..logs[1].jobs[0].spec }, ..logs[1].jobs[0] });
+        for log in &mut logs {
+            for job in &mut log.jobs {
+                job.spec.labels = Labels { user: 7, group: 3, queue: 0, ..Labels::UNKNOWN };
+            }
+        }
+        let unknown = JobSpec { labels: Labels { memory: 64, ..Labels::UNKNOWN }, ..logs[1].jobs[0].spec };
+        logs[1].jobs.push(TimedJob { spec: unknown, ..logs[1].jobs[0] });
         let options = MixOptions { clock: Clock::Local, week: Some(2), ..MixOptions::default() };
 
-        let users: Vec<i32> = mix(&logs, &options).unwrap().jobs.iter().map(|job| job.spec.user).collect();
+        let jobs = mix(&logs, &options).unwrap().jobs;
+        let of =
+            |label: fn(&Labels) -> i32| jobs.iter().map(|job| label(&job.spec.labels)).collect::<Vec<_>>();
 
-        assert_eq!(users, [1, 2, -1]);
+        assert_eq!(of(|labels| labels.user), [1, 2, -1]);
+        assert_eq!(of(|labels| labels.group), [1, 2, -1]);
+        assert_eq!(of(|labels| labels.queue), [1, 2, -1]);
+        assert_eq!(of(|labels| labels.executable), [-1; 3]);
+        assert_eq!(jobs[2].spec.labels.memory, 64, "memory is no number of a log");
     }
 
     #[test]

@@ -11,7 +11,7 @@ pub use options::{PrepareOptions, TooWide};
 pub use report::{PrepareReport, Rule, RuleCount};
 pub use switches::{Estimate, Filter, Filters, Origin, Overrun, Size, SwitchError};
 
-use scheduler::{JobId, JobSpec, SiteId, Span, Time, TimedJob};
+use scheduler::{JobId, JobSpec, Labels, SiteId, Span, Time, TimedJob};
 
 use crate::record::Record;
 use crate::trace::Trace;
@@ -34,17 +34,17 @@ pub enum PrepareError {
     /// Two jobs share a number.
     #[error("prepare {trace}: two jobs have number {job}; renumber one, or remove its line")]
     DuplicateJob {
-        /// The trace.
+        /// Name of the trace.
         trace: String,
-        /// The number.
+        /// The number that two jobs have.
         job: i64,
     },
     /// A negative job number, and the filter against it is off.
     #[error("prepare {trace}: job number {job} is negative; switch on the filter job-id, or renumber it")]
     NegativeJob {
-        /// The trace.
+        /// Name of the trace.
         trace: String,
-        /// The number.
+        /// The negative number.
         job: i64,
     },
     /// A job is wider than every site, and such jobs are to be refused.
@@ -53,7 +53,7 @@ pub enum PrepareError {
          use a wider site, or drop such jobs with --too-wide drop (too_wide = \"drop\")"
     )]
     TooWide {
-        /// The trace.
+        /// Name of the trace.
         trace: String,
         /// The job's number.
         job: i64,
@@ -68,7 +68,7 @@ pub enum PrepareError {
          choose another field, or origin = site:N"
     )]
     Origin {
-        /// The trace.
+        /// Name of the trace.
         trace: String,
         /// The job's number.
         job: i64,
@@ -174,7 +174,13 @@ fn prepare_one(
         submit: Time::ZERO + record.submit,
         processors,
         requested,
-        user: record.user,
+        labels: Labels {
+            user: record.user,
+            group: record.group,
+            executable: record.executable,
+            queue: record.queue,
+            memory: record.requested_memory,
+        },
         origin,
         payload: options.payload,
     };

@@ -115,6 +115,7 @@ impl Record {
         let processors =
             i32::try_from(job.spec.processors).expect("a machine has fewer than 2^31 processors");
         let site = i32::try_from(job.spec.origin.0).expect("a grid has fewer than 2^31 sites");
+        let labels = job.spec.labels;
         Record {
             job: i64::try_from(job.spec.id.0).expect("job numbers fit 63 bits"),
             submit: job.spec.submit.since(Time::ZERO),
@@ -123,7 +124,11 @@ impl Record {
             allocated: processors,
             requested: processors,
             status: 1,
-            user: job.spec.user,
+            user: labels.user,
+            group: labels.group,
+            executable: labels.executable,
+            requested_memory: labels.memory,
+            // SWF knows no sites: where a job came from is its queue, so the queue of its log is not kept.
             queue: site,
             origin: site,
             ..Record::default()

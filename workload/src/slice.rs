@@ -49,7 +49,7 @@ pub enum SliceError {
         "there is no job in week {week}; the log has jobs in weeks {first} to {last}, 1 is the first full one"
     )]
     Week {
-        /// The week.
+        /// The week that was asked for; 1 is the first full one.
         week: i64,
         /// The first with a job; 0 or less before the first full one.
         first: i64,

@@ -106,7 +106,7 @@ pub enum TraceError {
     /// The file cannot be opened, read or decompressed.
     #[error("read trace {file}: {cause}; check the path, and that the file is complete")]
     Io {
-        /// The file.
+        /// Name of the file.
         file: String,
         /// What the system said.
         cause: io::Error,
@@ -114,15 +114,15 @@ pub enum TraceError {
     /// It costs more than a file may, unless somebody says so.
     #[error("read trace {file}: {exceeded}")]
     Limit {
-        /// The file.
+        /// Name of the file.
         file: String,
-        /// The limit.
+        /// Which limit it is over, and where.
         exceeded: Exceeded,
     },
     /// A field is not a number of its kind.
     #[error("read trace {file}: line {line}: field {field} ({name}) is `{value}`: {problem}")]
     Field {
-        /// The file.
+        /// Name of the file.
         file: String,
         /// Line, from 1.
         line: u64,
@@ -141,19 +141,19 @@ pub enum TraceError {
          complete or remove the line (the file may be cut short)"
     )]
     ShortLine {
-        /// The file.
+        /// Name of the file.
         file: String,
         /// Line, from 1.
         line: u64,
-        /// Columns found.
+        /// How many columns the line has.
         columns: usize,
-        /// Columns needed.
+        /// How many columns a job needs.
         least: usize,
     },
     /// The file's structure is not that of its format.
     #[error("read trace {file}: {problem}")]
     Structure {
-        /// The file.
+        /// Name of the file.
         file: String,
         /// What is wrong and what helps.
         problem: String,

@@ -38,7 +38,7 @@ pub enum TsafrirError {
     RunTimesTooLong {
         /// How many jobs run that long.
         job: usize,
-        /// How long.
+        /// The run time that they reach, in seconds.
         run_time: i64,
         /// How many estimates are as long.
         shorter: usize,

@@ -27,7 +27,7 @@ use crate::outcome::{JobState, Outcome, first_submission};
 pub struct BoundJob {
     /// Submission time r_j, not negative, counted from the origin of the run.
     pub release: Span,
-    /// Width size_j.
+    /// Width size_j in processors.
     pub processors: u32,
     /// Run time p_j.
     pub run_time: Span,

@@ -21,9 +21,9 @@ const AFTER: usize = 5;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Side {
-    /// The first.
+    /// The log that is named first.
     Left,
-    /// The second.
+    /// The log that is named second.
     Right,
 }
 
@@ -49,7 +49,7 @@ pub enum Order {
 pub struct Line {
     /// Its line, from 1.
     pub line: u64,
-    /// The event.
+    /// The event that this line says.
     pub event: Event,
 }
 

@@ -62,7 +62,7 @@ impl Lanes {
 /// are in the lists of a stretch of sizes from its own on, and only those are made anew when its widths change.
 #[derive(Clone, Debug)]
 pub(super) struct Lists {
-    /// By size.
+    /// Waiting jobs by the size of their homes, in ascending order of size.
     homes: Vec<Lanes>,
     borders: Vec<u32>,
     order: Order,

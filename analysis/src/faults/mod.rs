@@ -104,9 +104,9 @@ pub struct Totals {
 /// What happened to a site. Work in processor-seconds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SiteFaults {
-    /// The site.
+    /// The site that it happened to.
     pub site: SiteId,
-    /// Its name.
+    /// Name of the site in the experiment.
     pub name: String,
     /// How often it began again after a crash.
     pub crashes: u64,
@@ -159,9 +159,9 @@ pub struct SiteFaults {
 /// What happened to a job. Work in processor-seconds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct JobFaults {
-    /// The job.
+    /// The job that it happened to.
     pub job: JobId,
-    /// Its width.
+    /// Processors that it held while it executed.
     pub processors: u32,
     /// How often it started.
     pub starts: u32,
@@ -221,11 +221,11 @@ pub enum RanTwice {
 /// An execution that is not the one that counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attempt {
-    /// The job.
+    /// The job that was executed.
     pub job: JobId,
-    /// Where.
+    /// The site that executed it.
     pub site: SiteId,
-    /// Its width.
+    /// Processors that it held.
     pub processors: u32,
     /// When it started.
     pub start: Time,
@@ -251,7 +251,7 @@ pub enum AttemptEnd {
 /// A time that a site was down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Downtime {
-    /// The site.
+    /// The site that was down.
     pub site: SiteId,
     /// When its process ended; where that is not known, its last event, `None` if it had none before.
     pub from: Option<Time>,
@@ -271,11 +271,11 @@ impl Downtime {
 /// What a driver says that it did to a site.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Deed {
-    /// The site.
+    /// The site that it was done to.
     pub site: SiteId,
-    /// When.
+    /// When it was done, in trace time.
     pub at: Time,
-    /// What.
+    /// What was done to the process.
     pub what: Done,
 }
 
@@ -293,13 +293,13 @@ pub enum Done {
 /// What a site came to believe of another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Belief {
-    /// When.
+    /// When the belief began, in trace time.
     pub at: Time,
     /// Who believes it; of a restart the site itself.
     pub observer: SiteId,
-    /// Of whom.
+    /// The site that it is about.
     pub about: SiteId,
-    /// What.
+    /// What is believed of that site.
     pub what: Presence,
     /// How long the site was silent, where that is known.
     pub after: Option<Span>,
@@ -316,7 +316,7 @@ pub enum Presence {
     Heard,
     /// It was silent for so long that its jobs are taken over.
     Gone,
-    /// It leaves.
+    /// It takes no more jobs and gives those away that wait there.
     Left,
 }
 

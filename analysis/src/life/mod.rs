@@ -23,9 +23,9 @@ use world::World;
 /// Everything that is known of one job.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Life {
-    /// The job.
+    /// The job that all this is about.
     pub job: JobId,
-    /// Its width.
+    /// Processors that it needs.
     pub processors: u32,
     /// Its requested time.
     #[serde(rename = "requested_us")]
@@ -67,12 +67,12 @@ pub struct Life {
 /// Something that happened to the job.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Step {
-    /// When.
+    /// When it happened, in trace time.
     #[serde(rename = "at_us")]
     pub at: Time,
     /// Line of the event in the log.
     pub line: u64,
-    /// Where.
+    /// The site that the event is of.
     pub site: SiteId,
     /// In words, to read after the time.
     pub text: String,
@@ -81,13 +81,13 @@ pub struct Step {
 /// A part of the wait with one cause.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Wait {
-    /// Its begin.
+    /// The first instant of this part.
     #[serde(rename = "from_us")]
     pub from: Time,
-    /// Its end.
+    /// The first instant after this part.
     #[serde(rename = "to_us")]
     pub to: Time,
-    /// Why.
+    /// Why the job did not start meanwhile.
     #[serde(flatten)]
     pub cause: Cause,
     /// Lines of the log between which nothing changed the cause: the last event before, and the first after.
@@ -100,64 +100,64 @@ pub struct Wait {
 pub enum Cause {
     /// Too few processors are idle at its site and at every other site that is wide enough.
     NoProcessors {
-        /// Its site.
+        /// The site where the job waits.
         site: SiteId,
     },
     /// Enough processors are idle at its site, but the order of the queue, or a job ahead, keeps it.
     QueueOrder {
-        /// Its site.
+        /// The site where the job waits.
         site: SiteId,
     },
     /// Another site has room, and has not asked the job's site.
     NotAsked {
-        /// Its site.
+        /// The site where the job waits.
         site: SiteId,
         /// The site with room; of several the smallest.
         room: SiteId,
     },
     /// Another site has room, and its question is not answered yet.
     Asked {
-        /// Its site.
+        /// The site where the job waits, and which was asked.
         site: SiteId,
         /// The site with room.
         room: SiteId,
     },
     /// Another site has room, but jobs of its own wait there and go first.
     OwnWorkFirst {
-        /// Its site.
+        /// The site where the job waits.
         site: SiteId,
         /// The site with room.
         room: SiteId,
     },
     /// It is offered to a global queue and nobody took it yet.
     Offered {
-        /// Its owner.
+        /// The site that offers the job.
         site: SiteId,
     },
     /// A site claimed it and has no answer yet.
     Claimed {
-        /// Its owner.
+        /// The site that offers the job and was asked.
         site: SiteId,
         /// The site that wants it.
         room: SiteId,
     },
     /// It was granted and is on its way, or its new owner's answer is.
     InTransit {
-        /// From where.
+        /// The site that granted the job.
         site: SiteId,
-        /// To where.
+        /// The site that the job goes to.
         room: SiteId,
     },
     /// The same, after a message of this hand-over was lost or had to be repeated.
     Repeated {
-        /// From where.
+        /// The site that granted the job.
         site: SiteId,
-        /// To where.
+        /// The site that the job goes to.
         room: SiteId,
     },
     /// It arrived and waits for processors there.
     Held {
-        /// Where.
+        /// The site that must take the job and has no room yet.
         site: SiteId,
     },
     /// No site that is there is wide enough.
@@ -167,7 +167,7 @@ pub enum Cause {
     },
     /// Its site is down, or stands still.
     Away {
-        /// Its site.
+        /// The site that has the job and does nothing.
         site: SiteId,
     },
 }
@@ -180,11 +180,11 @@ fn is_zero(count: &u32) -> bool {
 /// Requests that were refused for one reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Refusals {
-    /// Who asked.
+    /// The site that asked.
     pub thief: SiteId,
     /// Why it got nothing.
     pub reason: RefusalReason,
-    /// How often.
+    /// How many requests were refused for this reason.
     pub count: u64,
     /// How often its offer was too small for this very job.
     pub too_small: u64,
@@ -632,14 +632,14 @@ impl LifeBuilder {
 }
 
 impl Wait {
-    /// How long.
+    /// How long this part of the wait lasted.
     pub fn length(&self) -> Span {
         self.to.since(self.from)
     }
 }
 
 impl Cause {
-    /// In words.
+    /// The cause as a clause in words, with the names of the sites.
     pub fn text(self, grid: &Grid) -> String {
         let name = |site: SiteId| grid.site(site).name.clone();
         match self {

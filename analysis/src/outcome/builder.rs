@@ -81,7 +81,7 @@ impl OutcomeBuilder {
         self.outcome.events += 1;
         self.outcome.until = self.outcome.until.max(event.at);
         self.outcome.traffic.observe(&event.kind);
-        self.inversions.observe(event);
+        self.inversions.observe(event, &self.rows);
         self.faults.observe(event);
         match event.kind {
             EventKind::Submitted { job, .. } => {
@@ -286,7 +286,7 @@ fn pending(grid: &Grid, threshold: Threshold, job: &TimedJob) -> JobOutcome {
         home,
         arrived: home,
         site: None,
-        user: job.spec.user,
+        labels: job.spec.labels,
         class,
         state: if home.is_some() { JobState::Pending } else { JobState::Rejected },
     }

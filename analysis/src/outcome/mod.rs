@@ -8,7 +8,7 @@ mod traffic;
 
 use serde::{Deserialize, Serialize};
 
-use scheduler::{Class, Grid, JobId, SiteId, Span, Submit, Threshold, Time, TimedJob};
+use scheduler::{Class, Grid, JobId, Labels, SiteId, Span, Submit, Threshold, Time, TimedJob};
 
 use crate::faults::Faults;
 
@@ -69,7 +69,7 @@ impl JobState {
 /// What became of one job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JobOutcome {
-    /// The job.
+    /// Id of the job in the workload.
     pub id: JobId,
     /// Submission time r_j, from the workload.
     pub submit: Time,
@@ -83,7 +83,7 @@ pub struct JobOutcome {
     pub run_time: Span,
     /// Time under way between sites: for every hop, from the grant to its acceptance.
     pub steal_delay: Span,
-    /// Width size_j.
+    /// Width size_j in processors.
     pub processors: u32,
     /// Changes of site.
     pub hops: u32,
@@ -96,8 +96,8 @@ pub struct JobOutcome {
     pub arrived: Option<SiteId>,
     /// Where it started.
     pub site: Option<SiteId>,
-    /// User number of the log, -1 if unknown.
-    pub user: i32,
+    /// What the log tells of it.
+    pub labels: Labels,
     /// Class at its home; B for rejected jobs, which have none.
     pub class: Class,
     /// How far it got.
@@ -175,7 +175,7 @@ pub fn first_submission<'a>(grid: &Grid, jobs: impl IntoIterator<Item = &'a Time
 /// What became of every job of a run, complete or not.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
-    /// The sites.
+    /// The sites of the run.
     pub grid: Grid,
     /// The border between classes A and B.
     pub threshold: Threshold,
@@ -189,7 +189,7 @@ pub struct Outcome {
     pub origin: Time,
     /// The time of the latest event, and not before the origin.
     pub until: Time,
-    /// Events observed.
+    /// How many events were observed.
     pub events: u64,
     /// Jobs of a global queue that started although an older one was on offer that would have fit in their place,
     /// known at the end. `None` if no job was on offer, as in ideal runs.

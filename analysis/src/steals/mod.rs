@@ -33,9 +33,9 @@ use crate::spread::Spread;
 /// One change of site that was accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Steal {
-    /// The job.
+    /// The job that moved.
     pub job: JobId,
-    /// The how many-th change of site of the job, from 1.
+    /// Which change of site of the job this is, counted from 1.
     pub hop: u32,
     /// The new owner.
     pub thief: SiteId,

@@ -72,7 +72,7 @@ pub struct Price {
 /// One site as a thief.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Thief {
-    /// The site.
+    /// The site that sent the requests.
     pub site: SiteId,
     /// Requests it sent.
     pub requests: u64,

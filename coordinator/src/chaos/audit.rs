@@ -20,9 +20,9 @@ const BYTES_MAX: u64 = 256 * 1024 * 1024;
 /// A job, as the log says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Job {
-    /// Field 1.
+    /// Field 1 of SWF, the job number.
     pub id: u64,
-    /// Field 2.
+    /// Field 2 of SWF, the submission, in microseconds.
     pub submit_us: i64,
     /// Field 8, or 5 where that is missing.
     pub processors: u32,
@@ -75,11 +75,11 @@ pub struct Left {
 pub struct Happened {
     /// Whether it is an end.
     pub is_end: bool,
-    /// The job.
+    /// Number of the job in the log.
     pub job: u64,
-    /// Where.
+    /// Place of the site in the grid, from 0.
     pub site: usize,
-    /// When.
+    /// Trace time of the event, in microseconds.
     pub at_us: i64,
 }
 

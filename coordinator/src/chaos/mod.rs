@@ -24,8 +24,8 @@ use self::audit::Finding;
 use self::experiment::Template;
 use self::round::Ran;
 use self::schedule::Schedule;
-use crate::drive::Interrupt;
 use crate::exit;
+use crate::interrupt::Interrupt;
 
 /// After so many failures no more rounds are begun.
 const FAILURES_MAX: usize = 20;
@@ -141,7 +141,7 @@ pub fn command(args: &ChaosArgs) -> anyhow::Result<u8> {
     );
     if args.draw {
         let texts: Vec<String> = seeds.into_iter().map(|seed| drawn(seed, shape, args).to_string()).collect();
-        crate::drive::say(&texts.concat())?;
+        crate::terminal::say(&texts.concat())?;
         return Ok(exit::DONE);
     }
     processes::check().context("failed to see processes; `stealgrid chaos` needs Linux 5.3 or later")?;
@@ -174,7 +174,7 @@ pub fn command(args: &ChaosArgs) -> anyhow::Result<u8> {
         true => serde_json::to_string_pretty(&summary)? + "\n",
         false => summary.text(),
     };
-    crate::drive::say(&text)?;
+    crate::terminal::say(&text)?;
     Ok(match (summary.failures.is_empty(), stopped) {
         (false, _) => exit::OUT_OF_TOLERANCE,
         (true, true) => exit::INCOMPLETE,

@@ -16,7 +16,7 @@ use rustix::process::{
 /// looks first when the process with that number began.
 #[derive(Debug)]
 pub struct Process {
-    /// Its number.
+    /// Process id of the system.
     pub id: u32,
     pid: Pid,
     handle: OwnedFd,

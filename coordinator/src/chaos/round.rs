@@ -25,8 +25,8 @@ use super::experiment::Template;
 use super::journals::{Harmed, Journals};
 use super::processes;
 use super::schedule::{self, Attach, Schedule};
-use crate::drive::Interrupt;
 use crate::exit;
+use crate::interrupt::Interrupt;
 
 /// How long a run may take until its clocks start.
 const START_PATIENCE: Duration = Duration::from_secs(90);

@@ -128,7 +128,7 @@ pub struct Early {
 pub struct Fault {
     /// Milliseconds of wall time from the start of the clocks.
     pub at_ms: u64,
-    /// What happens.
+    /// What is done at that time, and to whom.
     pub what: What,
 }
 
@@ -139,14 +139,14 @@ pub enum What {
     /// SIGKILL to these nodes at once; then to each successor of the first, so many milliseconds after its process
     /// appeared.
     Kill {
-        /// The sites.
+        /// The nodes that are killed, as places in the grid; only the first has successors that are.
         sites: Vec<usize>,
         /// When each successor is killed.
         again_ms: Vec<u64>,
     },
     /// SIGSTOP, and SIGCONT later.
     Stop {
-        /// The site.
+        /// The node that stands still.
         site: usize,
         /// How long it stands still.
         for_ms: u64,
@@ -160,7 +160,7 @@ pub enum What {
     },
     /// The node may write no file beyond the size that its journal has, and so much more.
     FileLimit {
-        /// The site.
+        /// The node that gets the limit.
         site: usize,
         /// KiB that it may grow.
         room_kib: u64,
@@ -178,16 +178,16 @@ pub enum What {
     },
     /// The node is killed, and its journal damaged while it is down.
     Damage {
-        /// The site.
+        /// The node that is killed.
         site: usize,
-        /// Which file.
+        /// Which file of its journal is damaged.
         file: JournalFile,
         /// What is done to it.
         harm: Harm,
     },
     /// The node is killed, and its data directory is gone.
     Lose {
-        /// The site.
+        /// The node that is killed.
         site: usize,
     },
     /// SIGSTOP to the coordinator, and SIGCONT later.
@@ -206,7 +206,7 @@ pub enum What {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum JournalFile {
-    /// The database.
+    /// The database itself, `journal.sqlite`.
     Database,
     /// Its write-ahead log.
     Log,
@@ -218,21 +218,21 @@ pub enum JournalFile {
 pub enum Harm {
     /// One bit each is turned over.
     Flip {
-        /// Where.
+        /// Places of the bytes that are changed, in thousandths.
         permille: Vec<u16>,
         /// Which bit of the byte.
         bit: u8,
     },
     /// It ends there.
     Truncate {
-        /// Where.
+        /// Place of the new end, in thousandths.
         permille: u16,
     },
     /// Other bytes stand there.
     Garbage {
-        /// From where.
+        /// Place of the first such byte, in thousandths.
         permille: u16,
-        /// How many.
+        /// How many bytes are replaced.
         bytes: u16,
     },
 }

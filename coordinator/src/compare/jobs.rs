@@ -7,10 +7,9 @@ use std::collections::BTreeMap;
 
 use analysis::Agreement;
 use analysis::compare::{Placement, Tally};
+use outputs::{DirectoryError, JobRow};
 use scheduler::{JobId, Span, Time};
 use serde::Serialize;
-
-use crate::directory::{DirectoryError, JobRow};
 
 /// Jobs that are kept by name: of each kind of difference the first ones.
 pub const NAMED: usize = 10;
@@ -88,7 +87,7 @@ impl Saved {
 /// A number of jobs, and the first of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Named {
-    /// How many.
+    /// How many jobs there are in all.
     pub count: u64,
     /// The smallest numbers.
     pub first: Vec<JobId>,
@@ -97,7 +96,7 @@ pub struct Named {
 /// One job that the two runs treated differently.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Differing {
-    /// The job.
+    /// The job, by the id that both runs have.
     pub job: JobId,
     /// In the first run, field by field; only fields that differ.
     pub left: BTreeMap<&'static str, String>,

@@ -1,10 +1,9 @@
 //! The numbers of two `metrics.json`, side by side.
 
+use outputs::table::Table;
+use report::quantity::{grouped, number};
 use serde::Serialize;
 use serde_json::Value;
-
-use crate::report::quantity::{grouped, number};
-use crate::report::table::Table;
 
 /// One metric of two runs.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -1,12 +1,12 @@
 //! A comparison as people and programs read it.
 
 use analysis::compare::events::{Divergence, EventAgreement, Line, Order};
+use outputs::csv_cell;
+use report::Format;
+use report::quantity::grouped;
 
 use super::jobs::{JobsCompared, NAMED, Named};
 use super::{Compared, EventsCompared, Verdict, metrics};
-use crate::outputs::csv_cell;
-use crate::report::Format;
-use crate::report::quantity::grouped;
 
 impl Compared {
     /// The comparison in a format, with a line break at the end.

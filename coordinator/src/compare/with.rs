@@ -6,18 +6,21 @@
 use std::path::Path;
 
 use analysis::Figures;
+use outputs::compared::{Kept, Verdict};
+use outputs::{DirectoryError, ResultDirectory, Status};
+use report::Format;
 use serde::Deserialize;
 
-use crate::directory::{DirectoryError, ResultDirectory};
-use crate::drive::run::compare::{Kept, Question, Verdict};
+use crate::drive::run::compare::Question;
 use crate::drive::run::plan::Plan;
-use crate::drive::run::simulated;
+use crate::drive::run::plan::simulated;
 use crate::drive::simulate::load;
-use crate::drive::{Interrupt, say};
 use crate::exit;
 use crate::experiment::flags::ExperimentArgs;
 use crate::experiment::{self, Clock, Experiment};
-use crate::report::Format;
+use crate::interrupt::Interrupt;
+use crate::limits;
+use crate::terminal::say;
 
 /// What `metrics.json` of a run by the wall clock has about it.
 #[derive(Clone, Copy, Debug, Deserialize)]
@@ -90,15 +93,16 @@ pub(super) fn command(
 
 /// The run in a directory, which must be one of the same grid and as many jobs; its clock becomes that of the experiment.
 fn of(dir: &Path, experiment: &mut Experiment, jobs: usize) -> Result<Run, String> {
-    let directory = ResultDirectory::open(dir).map_err(|error| error.to_string())?;
+    let directory = ResultDirectory::open(dir, limits::of_results()).map_err(|error| error.to_string())?;
     let manifest = directory.manifest();
     let whose = dir.display();
     let factor = manifest.clock.strip_prefix("scaled:").and_then(|factor| factor.parse().ok());
-    let (Some(factor), "run", "complete") = (factor, manifest.driver.as_str(), manifest.status.as_str())
-    else {
+    let (Some(factor), "run", Status::Complete) = (factor, manifest.driver.as_str(), &manifest.status) else {
         return Err(format!(
             "compare {whose}: it is no complete run by the wall clock ({} {}, {})",
-            manifest.driver, manifest.clock, manifest.status
+            manifest.driver,
+            manifest.clock,
+            manifest.status.name()
         ));
     };
     experiment.run.clock = Some(Clock::Scaled(factor));

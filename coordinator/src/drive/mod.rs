@@ -3,78 +3,30 @@
 //! [`simulate`] runs peers or the ideal reference in virtual time; [`run`] runs node processes. Both end in
 //! [`conclude`]: measure, compare with the ideal and with theory, write the result directory, print the summary.
 
+pub mod ideal;
 pub mod own;
 pub mod progress;
 pub mod run;
 pub mod simulate;
 
-use std::io::Write as _;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
-
 use analysis::theory::Verdict;
 use analysis::{Attribution, Deficiency, Outcome, OutcomeBuilder, Steals};
 use anyhow::Context;
+use outputs::compared::{self, Compared};
+use outputs::orders::Given;
+use outputs::scraped::Scraped;
+use outputs::table::Table;
+use outputs::{self, EventLog, RunAbout, RunResult, Status, StealsCsv};
+use report::{self, Format};
 use scheduler::{Event, Strategy, TimedJob};
 
 use self::own::{Claim, Driver};
-use self::run::compare::{self, Compared};
-use self::run::scraped::Scraped;
 use crate::exit;
 use crate::experiment::faults::missed;
 use crate::experiment::jobs::Jobs;
 use crate::experiment::{Clock, Experiment};
-use crate::orders::Given;
-use crate::outputs::{self, EventLog, RunAbout, RunResult, Status, StealsCsv};
-use crate::report::table::Table;
-use crate::report::{self, Format};
-
-/// Set when the user asks to stop.
-#[derive(Clone, Debug, Default)]
-pub struct Interrupt {
-    stop: Arc<AtomicBool>,
-    /// Where nodes are that may outlive this process.
-    nodes: Arc<OnceLock<PathBuf>>,
-}
-
-impl Interrupt {
-    /// Set by Ctrl-C, SIGTERM and SIGHUP from now on. A second one ends the process at once.
-    ///
-    /// # Errors
-    /// If the process handles signals already.
-    pub fn on_signals() -> anyhow::Result<Interrupt> {
-        let interrupt = Interrupt::default();
-        let flag = interrupt.clone();
-        ctrlc::set_handler(move || {
-            if flag.stop.swap(true, Ordering::Relaxed) {
-                if let Some(folder) = flag.nodes.get() {
-                    node::fleet::end_all(folder);
-                }
-                std::process::exit(exit::INCOMPLETE.into());
-            }
-            eprintln!("stopping; results so far are kept (once more to stop at once)");
-        })
-        .context("failed to handle Ctrl-C")?;
-        Ok(interrupt)
-    }
-
-    /// Whether to stop.
-    pub fn is_set(&self) -> bool {
-        self.stop.load(Ordering::Relaxed)
-    }
-
-    /// Asks to stop, as the user does.
-    pub fn set(&self) {
-        self.stop.store(true, Ordering::Relaxed);
-    }
-
-    /// Who stops at once ends the nodes of this folder, too.
-    pub fn also_end(&self, folder: &Path) {
-        // There is one run in a process.
-        let _ = self.nodes.set(folder.to_path_buf());
-    }
-}
+use crate::interrupt::Interrupt;
+use crate::terminal::{command_line, say};
 
 /// Where events of a run go: the measured outcome, where the delay went, and the log if there is one.
 pub struct Sink {
@@ -110,7 +62,7 @@ impl Sink {
     pub fn over(claim: Claim, experiment: &Experiment, jobs: &Jobs) -> anyhow::Result<Sink> {
         let dir = &experiment.outputs.dir;
         let log = if experiment.outputs.events {
-            Some(EventLog::create(&dir.join("events.jsonl.zst"))?)
+            Some(EventLog::create(&dir.join(outputs::EVENTS))?)
         } else {
             None
         };
@@ -119,7 +71,7 @@ impl Sink {
             builder: builder(experiment, jobs),
             deficiency,
             steals: Steals::default(),
-            rows: StealsCsv::new(&dir.join("steals.csv")),
+            rows: StealsCsv::new(&dir.join(outputs::STEALS)),
             log,
             claim,
             begun: false,
@@ -259,7 +211,7 @@ pub fn conclude_as(
     let complete = ended.status == Status::Complete;
     let out_of_tolerance = ended.out_of_tolerance;
     let verdict = ended.compared.as_ref().map(|compared| &compared.verdict);
-    let not_measured = matches!(verdict, Some(compare::Verdict::NotMeasured(_)));
+    let not_measured = matches!(verdict, Some(compared::Verdict::NotMeasured(_)));
     let (result, violation) = record(experiment, jobs, sink, ended, interrupt, command)?;
     let mut summary = report::render(&result, format);
     if format == Format::Terminal {
@@ -304,7 +256,7 @@ pub fn record(
     warnings.extend(unwritten);
     let complete = ended.status == Status::Complete;
     let mut violation = ended.violation;
-    let ideal = simulate::ideal_beside(experiment, jobs, complete, interrupt).unwrap_or_else(|error| {
+    let ideal = ideal::beside(experiment, jobs, complete, interrupt).unwrap_or_else(|error| {
         let reason = format!("the run was not compared with the ideal one: {error:#}");
         warnings.push(reason.clone());
         violation.get_or_insert(reason);
@@ -338,7 +290,7 @@ pub fn record(
     let options = outputs::Options {
         jobs_per_site: experiment.outputs.per_site,
         schedule: experiment.outputs.schedule,
-        page: experiment.outputs.page,
+        page: experiment.outputs.page.then_some(report::page::write),
         ..outputs::Options::default()
     };
     outputs::write_all(&experiment.outputs.dir, &result, options)?;
@@ -346,29 +298,6 @@ pub fn record(
         format!("failed to note in {} whose results it has", experiment.outputs.dir.display())
     })?;
     Ok((result, violation))
-}
-
-/// Prints to stdout. A reader that has gone away, as `head` does, is no error.
-pub(crate) fn say(text: &str) -> anyhow::Result<()> {
-    let mut stdout = std::io::stdout().lock();
-    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error).context("failed to print"),
-        _ => Ok(()),
-    }
-}
-
-/// The command line as it can be pasted.
-pub(crate) fn command_line() -> String {
-    let quoted = |argument: String| {
-        let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,%+".contains(c);
-        if !argument.is_empty() && argument.chars().all(plain) {
-            argument
-        } else {
-            format!("'{}'", argument.replace('\'', "'\\''"))
-        }
-    };
-    let arguments: Vec<String> = std::env::args().skip(1).map(quoted).collect();
-    format!("stealgrid {}", arguments.join(" "))
 }
 
 #[cfg(test)]

@@ -67,9 +67,9 @@ pub enum NotFree {
         .dir.display()
     )]
     Nodes {
-        /// The directory.
+        /// The result directory.
         dir: PathBuf,
-        /// Their sites.
+        /// Names of the sites whose nodes still work.
         nodes: String,
     },
     /// A run that can be gone on with.
@@ -79,13 +79,13 @@ pub enum NotFree {
         .dir.display()
     )]
     Incomplete {
-        /// The directory.
+        /// The result directory.
         dir: PathBuf,
     },
     /// Results of something else.
     #[error("{} holds results of {whose}; give --out another directory, or --replace to lose them", .dir.display())]
     Others {
-        /// The directory.
+        /// The result directory.
         dir: PathBuf,
         /// What made them.
         whose: String,
@@ -96,9 +96,9 @@ pub enum NotFree {
         .dir.display()
     )]
     Foreign {
-        /// The directory.
+        /// The result directory.
         dir: PathBuf,
-        /// Their names.
+        /// Names of the files, as a list.
         files: String,
     },
 }

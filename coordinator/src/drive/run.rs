@@ -3,15 +3,16 @@
 //!
 //! The same executable is started once more for every site, as `stealgrid node`. The coordinator hands over jobs,
 //! starts the clocks, watches and collects events; it is on the path of no decision. What the nodes are told is in
-//! [`plan`], the time they run in [`watch`], and how what they did is judged in [`audit`], [`compare`] and
-//! [`links`]. A run whose coordinator was killed is gone on with by [`attach`].
+//! [`plan`], the time they run in [`watch`], and how what they did is judged in [`compare`], [`links`] and
+//! [`crate::audit`]. A run whose coordinator was killed is gone on with by [`attach`].
 
 pub mod attach;
-pub mod audit;
 pub mod calibration;
 pub mod compare;
+mod course;
 pub mod links;
 pub mod merge;
+mod nodes;
 pub mod orders;
 pub mod outages;
 pub mod past;
@@ -22,57 +23,45 @@ pub mod scraped;
 pub mod virtual_clock;
 pub mod watch;
 
-use std::collections::BTreeSet;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use analysis::Outcome;
-use analysis::compare::events::is_about_a_message;
 use anyhow::Context as _;
-use node::NodeConfig;
-use node::control::api::{Calibration as Measured, Status as NodeStatus};
-use node::fleet::{Fleet, FleetError, Whereabouts, start_order};
-use node::spawn::{SpawnError, SpawnOrder};
+use node::clock::StartOrder;
+use node::control::api::Calibration as Measured;
+use node::fleet::{Fleet, start_order};
 use node::telemetry::LogArgs;
-use scheduler::{Event, SiteId, Time, TimedJob};
-use simulator::Checks;
+use outputs::Status;
+use outputs::orders::Given;
+use tokio::sync::mpsc::Receiver;
 
-use self::audit::Audit;
 use self::calibration::Calibration;
-use self::compare::Kept;
+use self::course::{Course, drive, live};
+use self::nodes::{Failure, STOP_PATIENCE, stopped_while_held};
 use self::orders::{Orders, Starter};
 use self::outages::Outages;
-use self::past::Past;
 use self::plan::Plan;
 use self::reception::{Nodes, Open, Reception, ReceptionArgs, TokenFile};
 use self::record::Record;
-use self::scraped::{Comparison, ScrapeArgs, Source};
-use self::watch::{Ending, Onlooker, Watch};
+use self::scraped::ScrapeArgs;
 use super::own::Driver;
-use super::simulate::{load_by, simulate, text};
-use super::{Ended, Interrupt, Sink, builder, conclude};
+use super::simulate::{load_by, text};
+use super::{Sink, conclude};
 use crate::exit;
 use crate::experiment::flags::ExperimentArgs;
 use crate::experiment::jobs::Jobs;
 use crate::experiment::{self, Clock, Experiment, ExperimentError};
-use crate::orders::Given;
-use crate::outputs::Status;
+use crate::interrupt::Interrupt;
 use crate::serve::Server;
-use crate::serve::live::{About, AboutSite, Live, Phase};
+use crate::serve::live::Phase;
+use crate::serve::orders::Asked;
+use crate::terminal::{LOGGED, say};
 
-/// How long a node may take to stop before it is killed.
-const STOP_PATIENCE: Duration = Duration::from_secs(5);
 /// From the first order to start until trace time begins, so that every node has its order by then.
 const START_LEAD: Duration = Duration::from_millis(200);
 /// And this much more for every node.
 const START_LEAD_PER_NODE: Duration = Duration::from_millis(10);
-
-/// Why a run is not compared with simulations in which nothing happens to sites.
-const DISTURBED: &str = "nodes ended or stood still, and in simulations they do not, or not then";
-
-/// What a coordinator logs if `RUST_LOG` does not say: what it prints says the rest.
-pub(crate) const LOGGED: &str = "warn";
 
 /// Run an experiment on real processes: one node per site, over libp2p, faster than the wall clock.
 ///
@@ -130,210 +119,50 @@ pub struct RunArgs {
 /// If something fails that should not.
 pub fn command(args: &RunArgs) -> anyhow::Result<u8> {
     let _telemetry = args.log.start(LOGGED)?;
-    let loaded = text(&args.experiment).and_then(|text| Ok((understood(args, text.as_deref())?, text)));
-    let ((mut experiment, jobs), text) = match loaded {
-        Ok(loaded) => loaded,
-        Err(code) => return Ok(code),
-    };
-    if let Err(refusal) = plan::check(&experiment) {
-        eprintln!("error: {refusal}");
-        return Ok(exit::USAGE);
-    }
-    if args.calibrate_only {
-        // A directory of its own: that of the experiment may have the results of a run.
-        let mut dir = experiment.outputs.dir.into_os_string();
-        dir.push("-calibration");
-        experiment.outputs.dir = dir.into();
-    }
+    run(args).or_else(|error| Ok(error.downcast::<Failure>()?.say()))
+}
+
+/// From the command line to the results.
+fn run(args: &RunArgs) -> anyhow::Result<u8> {
+    let (mut experiment, mut jobs, text) = read(args)?;
     let interrupt = Interrupt::on_signals()?;
-    if args.reception.nodes == Some(Nodes::Register)
-        && let Err(refusal) = reception::check(&experiment)
-    {
-        eprintln!("error: {refusal}");
-        return Ok(exit::USAGE);
-    }
-    let Open { server, reception, mut come, token } = match args.reception.open() {
-        Ok(open) => open,
-        Err(error) => {
-            eprintln!("error: {error:#}");
-            return Ok(exit::INPUT);
-        }
+    let Open { server, reception, mut come, token } = open(args, &experiment)?;
+    let seats = match &reception {
+        Some(reception) => gather(args, text.as_deref(), reception, &mut experiment, &mut jobs, &interrupt)?,
+        None => Vec::new(),
     };
-    let mut seats = Vec::new();
-    let mut jobs = jobs;
-    if let Some(reception) = &reception {
-        let here = reception.gather(&experiment.grid, experiment.run.connect_timeout, &interrupt);
-        let seated = here.and_then(|here| {
-            if let Some(sizes) = reception.sizes(&experiment.grid, here.len()) {
-                let mut args = args.clone();
-                args.experiment.sites = Some(sizes);
-                let again =
-                    understood(&args, text.as_deref()).map_err(|_| "the grid is another now".to_string());
-                (experiment, jobs) = again?;
-            }
-            reception::seats(&experiment.grid, &here)
-        });
-        match seated {
-            Ok(seated) => seats = seated,
-            Err(reason) => {
-                eprintln!("error: {reason}");
-                return Ok(exit::INCOMPLETE);
-            }
-        }
-    }
     let said = experiment.clone();
     if experiment.run.clock == Some(Clock::Virtual) {
         Driver::RunVirtual.places(&mut experiment.outputs);
-        if args.calibrate_only {
-            eprintln!(
-                "error: in virtual time the network adds nothing to delays; leave out --calibrate-only"
-            );
-            return Ok(exit::USAGE);
-        }
-        if !experiment.faults.is_empty() {
-            eprintln!(
-                "error: in virtual time nothing happens to processes; leave out --clock virtual, or simulate the faults"
-            );
-            return Ok(exit::USAGE);
-        }
-        if args.ensemble.is_some() || args.delay_margin.is_some() {
-            eprintln!(
-                "error: in virtual time every event is that of the simulation or the run fails; leave out --ensemble \
-                 and --delay-margin"
-            );
-            return Ok(exit::USAGE);
-        }
-        if args.scrape.prometheus.is_some() {
-            eprintln!(
-                "error: in virtual time every event is that of the simulation or the run fails; leave out --prometheus"
-            );
-            return Ok(exit::USAGE);
-        }
+        check_virtual(args, &experiment)?;
         return virtual_clock::command(&experiment, &jobs, &interrupt, args.log, args.experiment.format);
     }
-    let stopped = || {
-        eprintln!("error: stopped before any node was started");
-        Ok(exit::INCOMPLETE)
-    };
-    let Some(mut simulation) = simulated(&experiment, &jobs, &interrupt)? else { return stopped() };
-    let plan = Plan::new(&experiment, &jobs, &simulation)?;
-    if !experiment.network.is_lossless() && plan.options().retry != experiment.options.retry {
-        // Where messages are lost, how soon they are repeated decides the schedule.
-        experiment.options.retry = plan.options().retry;
-        let Some(again) = simulated(&experiment, &jobs, &interrupt)? else { return stopped() };
-        simulation = again;
-    }
-    for note in &plan.notes {
-        eprintln!("note: {note}");
-    }
+    let (plan, simulation) = planned(&mut experiment, &jobs, &interrupt)?;
     // Before the nodes, whose logs go into the same directory.
     let mut sink = Sink::new(&experiment, &jobs, Driver::Run)?;
     let token = token.map(|token| TokenFile::write(&token, &experiment.outputs.dir)).transpose()?;
-    if let Some(server) = &server {
-        server.shown.set_live(live(&experiment, &plan, &jobs));
+    let (server, reception, experiment, jobs) = (server.as_ref(), reception.as_ref(), &experiment, &jobs);
+    let set = Set { args, experiment, plan: &plan, jobs, server, reception, interrupt: &interrupt };
+    let (fleet, calibration, measured) = set.nodes(&seats)?;
+    if args.calibrate_only {
+        say(&calibration.show(&experiment.grid, args.experiment.format)?)?;
+        fleet.stop(STOP_PATIENCE)?;
+        let refused = calibration.refusal(&experiment.grid).is_some();
+        return Ok(if refused { exit::NOT_MEASURED } else { exit::DONE });
     }
-    if let (Some(server), Some(reception)) = (&server, &reception) {
-        // Each as soon as it is up: until all are connected may take a while.
-        server.shown.look_for_nodes(&experiment.name, Arc::clone(reception.desk()));
-    }
-    let started = match &reception {
-        Some(reception) => enlist(&experiment, &plan, reception, &seats, &interrupt),
-        None => start(&experiment, &plan.nodes, args.log, &interrupt),
-    };
-    let ready = started.and_then(|mut fleet| {
-        if let Some(server) = &server {
-            server.shown.set_targets(reception::targets(&experiment.name, &fleet));
-        }
-        let (calibration, measured) = calibrate(&experiment, &plan, &mut fleet, args.calibrate_only)?;
-        if !args.calibrate_only {
-            fleet.feed(&jobs.jobs, |job| plan.entry(job))?;
-        }
-        Ok((fleet, calibration, measured))
-    });
-    let (mut fleet, calibration, measured) = match ready {
-        Ok((fleet, calibration, _)) if args.calibrate_only => {
-            super::say(&calibration.show(&experiment.grid, args.experiment.format)?)?;
-            fleet.stop(STOP_PATIENCE)?;
-            let refused = calibration.refusal(&experiment.grid).is_some();
-            return Ok(if refused { exit::NOT_MEASURED } else { exit::DONE });
-        }
-        Ok(ready) => ready,
-        Err(failure) => return Ok(failure.say()),
-    };
-    for site in outages::late(&experiment.faults) {
-        fleet.leave_out(site).context("failed to leave out a site that joins later")?;
-    }
-    if let Some(server) = &server {
-        // The run may be held for long.
-        server.shown.set_targets(reception::targets(&experiment.name, &fleet));
-    }
-    if let Some(server) = &server {
-        server.open_desk();
-        if args.reception.hold {
-            server.shown.change(|live| live.enter(Phase::Held));
-            eprintln!("note: everything is ready; the run begins by an order to start (--hold)");
-        }
-    }
-    let lead = START_LEAD + START_LEAD_PER_NODE * u32::try_from(plan.nodes.len()).unwrap_or(u32::MAX);
-    let (begun, order, outages, mut record, starter) = loop {
-        let mut starter = None;
-        if let Some(come) = come.as_mut().filter(|_| args.reception.hold) {
-            match orders::hold(come, &mut fleet, plan.origin, &interrupt) {
-                Ok(Some(start)) => starter = Some(start),
-                Ok(None) => return Ok(stopped_while_held(&experiment, fleet, reception.is_some())),
-                Err(error) => return Ok(Failure::from(error).say()),
-            }
-        }
-        let (begun, order) = (Instant::now(), start_order(plan.factor, plan.origin, lead));
-        let outages = Outages::new(&experiment.faults, &plan, &jobs, order);
-        let mut record = match plan::may_attach(&experiment) && reception.is_none() {
-            true => {
-                let (text, measured) = (text.clone(), measured.clone());
-                Some(Record::new(&said, &jobs, text, order, measured, outages.past().clone())?)
-            }
-            false => None,
-        };
-        if let Some(record) = &mut record {
-            record.orders.extend(starter.as_ref().map(|starter: &Starter| starter.given.clone()));
-            if let Err(error) = record.write() {
-                let Some(starter) = starter else {
-                    return Err(error).context("failed to note what the run is about");
-                };
-                // Held on: the next order to start may find room.
-                starter.refused(&error);
-                continue;
-            }
-            interrupt.also_end(&experiment.outputs.dir.join("nodes"));
-        }
-        break (begun, order, outages, record, starter);
-    };
-    let given: Vec<Given> = starter.iter().map(|starter| starter.given.clone()).collect();
-    if let Err(error) = fleet.start_by(&order) {
-        // Whoever watches the nodes starts it again, and tells it the time; or ends the run as at any other time.
-        match record.is_some() {
-            true => {
-                eprintln!("note: not all nodes were told when trace time begins, and are told again: {error}")
-            }
-            false => return Ok(Failure::from(error).say()),
-        }
-    }
-    let mut warnings = Vec::new();
-    if begun.elapsed() > lead {
-        warnings.push(format!(
-            "the clocks were started {:?} after they should have: the first events are late; is the machine \
-             overloaded?",
-            begun.elapsed().saturating_sub(lead)
-        ));
-    }
-    starter.into_iter().for_each(Starter::obeyed);
+    let fleet = set.hand_out(fleet)?;
+    let Begun { fleet, order, outages, mut record, given, warnings } =
+        set.begin(fleet, come.as_mut(), |order, outages| {
+            Record::new(&said, jobs, text.clone(), order, measured.clone(), outages.past().clone())
+        })?;
     let course = Course {
-        experiment: &experiment,
+        experiment,
         plan: &plan,
-        jobs: &jobs,
+        jobs,
         warnings,
         simulated: &|| Ok(Some(simulation.clone())),
         interrupt: &interrupt,
-        server: server.as_ref(),
+        server,
         source: args.scrape.source(&experiment.name),
         orders: Orders::new(come, given, &jobs.jobs, order),
         outages,
@@ -341,10 +170,9 @@ pub fn command(args: &RunArgs) -> anyhow::Result<u8> {
     };
     let (mut ended, jobs) = drive(course, fleet, &mut sink)?;
     drop(token);
-    ended.lines.insert(0, calibration.line(&experiment.grid));
-    ended.calibration = Some(calibration.table(&experiment.grid));
+    calibration.tell(&experiment.grid, &mut ended);
     let complete = ended.status == Status::Complete;
-    let code = conclude(&experiment, &jobs, sink, ended, &interrupt, args.experiment.format)?;
+    let code = conclude(experiment, &jobs, sink, ended, &interrupt, args.experiment.format)?;
     if let Some(record) = record {
         record.over(complete)?;
     }
@@ -357,23 +185,214 @@ pub fn command(args: &RunArgs) -> anyhow::Result<u8> {
     Ok(code)
 }
 
-/// Ends the nodes of a run that nobody ordered to start, and says so; the exit code.
-fn stopped_while_held(experiment: &Experiment, fleet: Fleet, registered: bool) -> u8 {
-    if let Err(error) = fleet.stop(STOP_PATIENCE) {
-        eprintln!("note: {error}");
+/// What is to be run, and what the experiment file says, if there is one.
+fn read(args: &RunArgs) -> Result<(Experiment, Jobs, Option<String>), Failure> {
+    let text = text(&args.experiment).map_err(Failure::said)?;
+    let (mut experiment, jobs) = understood(args, text.as_deref()).map_err(Failure::said)?;
+    plan::check(&experiment).map_err(|refusal| Failure { reason: refusal.to_string(), code: exit::USAGE })?;
+    if args.calibrate_only {
+        // A directory of its own: that of the experiment may have the results of a run.
+        let mut dir = experiment.outputs.dir.into_os_string();
+        dir.push("-calibration");
+        experiment.outputs.dir = dir.into();
     }
-    let logs = match registered {
-        true => "the nodes were told to end".to_string(),
-        false => {
-            let folder = experiment.outputs.dir.join("nodes");
-            format!("the nodes have ended, and their logs are in {}", folder.display())
-        }
+    Ok((experiment, jobs, text))
+}
+
+/// Opens what the run is served by.
+fn open(args: &RunArgs, experiment: &Experiment) -> Result<Open, Failure> {
+    if args.reception.nodes == Some(Nodes::Register) {
+        let usage = |refusal: &str| Failure { reason: refusal.to_string(), code: exit::USAGE };
+        reception::check(experiment).map_err(usage)?;
+    }
+    args.reception.open().map_err(|error| Failure { reason: format!("{error:#}"), code: exit::INPUT })
+}
+
+/// Waits for nodes to register, makes the grid as large as they are many, and says which one is which site.
+fn gather(
+    args: &RunArgs,
+    text: Option<&str>,
+    reception: &Reception,
+    experiment: &mut Experiment,
+    jobs: &mut Jobs,
+    interrupt: &Interrupt,
+) -> Result<Vec<String>, Failure> {
+    let incomplete = |reason: String| Failure { reason, code: exit::INCOMPLETE };
+    let patience = experiment.run.connect_timeout;
+    let here = reception.gather(&experiment.grid, patience, interrupt).map_err(incomplete)?;
+    if let Some(sizes) = reception.sizes(&experiment.grid, here.len()) {
+        let mut args = args.clone();
+        args.experiment.sites = Some(sizes);
+        let again = understood(&args, text).map_err(|_| incomplete("the grid is another now".to_string()))?;
+        (*experiment, *jobs) = again;
+    }
+    reception::seats(&experiment.grid, &here).map_err(incomplete)
+}
+
+/// Refuses what means nothing in virtual time.
+fn check_virtual(args: &RunArgs, experiment: &Experiment) -> Result<(), Failure> {
+    let is_exact = "every event is that of the simulation or the run fails";
+    let reason = if args.calibrate_only {
+        "the network adds nothing to delays; leave out --calibrate-only".to_string()
+    } else if !experiment.faults.is_empty() {
+        "nothing happens to processes; leave out --clock virtual, or simulate the faults".to_string()
+    } else if args.ensemble.is_some() || args.delay_margin.is_some() {
+        format!("{is_exact}; leave out --ensemble and --delay-margin")
+    } else if args.scrape.prometheus.is_some() {
+        format!("{is_exact}; leave out --prometheus")
+    } else {
+        return Ok(());
     };
-    eprintln!(
-        "error: stopped before the order to start (--hold): nothing was run, and there are no results; {logs}; start the \
-         run again"
-    );
-    exit::INCOMPLETE
+    Err(Failure { reason: format!("in virtual time {reason}"), code: exit::USAGE })
+}
+
+/// Simulates the experiment, and plans the run by what came of it.
+fn planned(
+    experiment: &mut Experiment,
+    jobs: &Jobs,
+    interrupt: &Interrupt,
+) -> anyhow::Result<(Plan, Outcome)> {
+    let simulate = |experiment: &Experiment| -> anyhow::Result<Outcome> {
+        let reason = "stopped before any node was started".to_string();
+        let stopped = || Failure { reason, code: exit::INCOMPLETE };
+        Ok(plan::simulated(experiment, jobs, interrupt)?.ok_or_else(stopped)?)
+    };
+    let mut simulation = simulate(experiment)?;
+    let plan = Plan::new(experiment, jobs, &simulation)?;
+    if !experiment.network.is_lossless() && plan.options().retry != experiment.options.retry {
+        // Where messages are lost, how soon they are repeated decides the schedule.
+        experiment.options.retry = plan.options().retry;
+        simulation = simulate(experiment)?;
+    }
+    for note in &plan.notes {
+        eprintln!("note: {note}");
+    }
+    Ok((plan, simulation))
+}
+
+/// A run that is planned, and who looks on.
+struct Set<'a> {
+    args: &'a RunArgs,
+    experiment: &'a Experiment,
+    plan: &'a Plan,
+    jobs: &'a Jobs,
+    server: Option<&'a Server>,
+    reception: Option<&'a Reception>,
+    interrupt: &'a Interrupt,
+}
+
+/// A run whose clocks have been told when to start.
+struct Begun {
+    fleet: Fleet,
+    order: StartOrder,
+    outages: Outages,
+    record: Option<Record>,
+    /// The order of somebody to begin, if there was one.
+    given: Vec<Given>,
+    warnings: Vec<String>,
+}
+
+impl Set<'_> {
+    /// Starts the nodes or takes those that have registered, and measures the links between them.
+    fn nodes(&self, seats: &[String]) -> Result<(Fleet, Calibration, Vec<Measured>), Failure> {
+        let Set { args, experiment, plan, interrupt, .. } = *self;
+        if let Some(server) = self.server {
+            server.shown.set_live(live(experiment, plan, self.jobs));
+            if let Some(reception) = self.reception {
+                // Each as soon as it is up: until all are connected may take a while.
+                server.shown.look_for_nodes(&experiment.name, Arc::clone(reception.desk()));
+            }
+        }
+        let mut fleet = match self.reception {
+            Some(reception) => nodes::enlist(experiment, plan, reception, seats, interrupt),
+            None => nodes::start(experiment, &plan.nodes, args.log, interrupt),
+        }?;
+        self.show_targets(&fleet);
+        let (calibration, measured) = nodes::calibrate(experiment, plan, &mut fleet, args.calibrate_only)?;
+        Ok((fleet, calibration, measured))
+    }
+
+    /// Hands over the jobs, and opens the desk for orders.
+    fn hand_out(&self, mut fleet: Fleet) -> anyhow::Result<Fleet> {
+        fleet.feed(&self.jobs.jobs, |job| self.plan.entry(job)).map_err(Failure::from)?;
+        for site in outages::late(&self.experiment.faults) {
+            fleet.leave_out(site).context("failed to leave out a site that joins later")?;
+        }
+        // The run may be held for long.
+        self.show_targets(&fleet);
+        if let Some(server) = self.server {
+            server.open_desk();
+            if self.args.reception.hold {
+                server.shown.change(|live| live.enter(Phase::Held));
+                eprintln!("note: everything is ready; the run begins by an order to start (--hold)");
+            }
+        }
+        Ok(fleet)
+    }
+
+    /// Waits for the order to begin, if the run is held, and starts the clocks. `record` makes what another coordinator
+    /// needs, if one could go on with the run.
+    fn begin(
+        &self,
+        mut fleet: Fleet,
+        mut come: Option<&mut Receiver<Asked>>,
+        record: impl Fn(StartOrder, &Outages) -> std::io::Result<Record>,
+    ) -> anyhow::Result<Begun> {
+        let Set { args, experiment, plan, jobs, interrupt, .. } = *self;
+        let lead = START_LEAD + START_LEAD_PER_NODE * u32::try_from(plan.nodes.len()).unwrap_or(u32::MAX);
+        let (begun, order, outages, record, starter) = loop {
+            let mut starter = None;
+            if let Some(come) = come.as_deref_mut().filter(|_| args.reception.hold) {
+                let ordered =
+                    orders::hold(come, &mut fleet, plan.origin, interrupt).map_err(Failure::from)?;
+                let Some(start) = ordered else {
+                    return Err(stopped_while_held(experiment, fleet, self.reception.is_some()).into());
+                };
+                starter = Some(start);
+            }
+            let (begun, order) = (Instant::now(), start_order(plan.factor, plan.origin, lead));
+            let outages = Outages::new(&experiment.faults, plan, jobs, order);
+            let attachable = plan::may_attach(experiment) && self.reception.is_none();
+            let mut record = attachable.then(|| record(order, &outages)).transpose()?;
+            if let Some(record) = &mut record {
+                record.orders.extend(starter.as_ref().map(|starter: &Starter| starter.given.clone()));
+                if let Err(error) = record.write() {
+                    let Some(starter) = starter else {
+                        return Err(error).context("failed to note what the run is about");
+                    };
+                    // Held on: the next order to start may find room.
+                    starter.refused(&error);
+                    continue;
+                }
+                interrupt.also_end(&experiment.outputs.dir.join("nodes"));
+            }
+            break (begun, order, outages, record, starter);
+        };
+        let given: Vec<Given> = starter.iter().map(|starter| starter.given.clone()).collect();
+        if let Err(error) = fleet.start_by(&order) {
+            // Whoever watches the nodes starts it again, and tells it the time; or ends the run as at any other time.
+            if record.is_none() {
+                return Err(Failure::from(error).into());
+            }
+            eprintln!("note: not all nodes were told when trace time begins, and are told again: {error}");
+        }
+        let mut warnings = Vec::new();
+        if begun.elapsed() > lead {
+            warnings.push(format!(
+                "the clocks were started {:?} after they should have: the first events are late; is the machine \
+                 overloaded?",
+                begun.elapsed().saturating_sub(lead)
+            ));
+        }
+        starter.into_iter().for_each(Starter::obeyed);
+        Ok(Begun { fleet, order, outages, record, given, warnings })
+    }
+
+    fn show_targets(&self, fleet: &Fleet) {
+        if let Some(server) = self.server {
+            server.shown.set_targets(reception::targets(&self.experiment.name, fleet));
+        }
+    }
 }
 
 /// What is to be run, if the experiment file says this; or the exit code, and why is on stderr by then.
@@ -404,437 +423,4 @@ fn understood(args: &RunArgs, text: Option<&str>) -> Result<(Experiment, Jobs), 
         experiment.run.port = port;
     }
     Ok((experiment, jobs))
-}
-
-/// The same experiment in virtual time: what the run is planned by and compared with. `None` if interrupted.
-pub fn simulated(
-    experiment: &Experiment,
-    jobs: &Jobs,
-    interrupt: &Interrupt,
-) -> anyhow::Result<Option<Outcome>> {
-    let mut builder = builder(experiment, jobs);
-    let ended = simulate(experiment, jobs, Checks::Cheap, interrupt, &mut |event| builder.observe(event))?;
-    if let Some(violation) = ended.violation {
-        anyhow::bail!("failed to simulate the experiment beforehand: {violation}");
-    }
-    Ok((ended.status == Status::Complete).then(|| builder.finish()))
-}
-
-/// Why nothing was run.
-struct Failure {
-    reason: String,
-    code: u8,
-}
-
-impl Failure {
-    /// Tells the user, and what the exit code is.
-    fn say(&self) -> u8 {
-        eprintln!("error: {}", self.reason);
-        self.code
-    }
-}
-
-/// Before the clocks start.
-impl From<FleetError> for Failure {
-    fn from(error: FleetError) -> Failure {
-        match error {
-            FleetError::Ended { name, status, log } => {
-                let reason = format!(
-                    "node {name} ended with {status} before the clocks were started; nothing was run, start the run \
-                     again\nits log ends with\n{log}"
-                );
-                Failure { reason, code: exit::INCOMPLETE }
-            }
-            FleetError::Spawn(error @ SpawnError::Ended { .. }) => {
-                let reason = format!("{error}\nnothing was run, start the run again");
-                Failure { reason, code: exit::INCOMPLETE }
-            }
-            error => {
-                Failure { reason: format!("failed to start the nodes: {error}"), code: exit::UNEXPECTED }
-            }
-        }
-    }
-}
-
-/// What this program is called with to be a node, before the arguments of that one.
-fn node_arguments(log: LogArgs) -> Vec<String> {
-    std::iter::once("node".to_string()).chain(log.to_arguments()).collect()
-}
-
-/// Starts the nodes and waits until they are connected.
-fn start(
-    experiment: &Experiment,
-    nodes: &[NodeConfig],
-    log: LogArgs,
-    interrupt: &Interrupt,
-) -> Result<Fleet, Failure> {
-    let unexpected = |reason: String| Failure { reason, code: exit::UNEXPECTED };
-    let folder = experiment.outputs.dir.join("nodes");
-    node::private::make_folder(&folder)
-        .map_err(|error| unexpected(format!("failed to make {}: {error}", folder.display())))?;
-    let order = SpawnOrder { program: node_program()?, arguments: node_arguments(log), folder };
-    // On this thread, which lives as long as the process: the kernel ends a node with the thread that started it.
-    let mut fleet = Fleet::spawn_each(&order, nodes).map_err(|error| port_in_use(nodes, error))?;
-    connect(experiment, &mut fleet, interrupt)?;
-    Ok(fleet)
-}
-
-/// Makes sites of nodes that have registered and waits until they are connected.
-fn enlist(
-    experiment: &Experiment,
-    plan: &Plan,
-    reception: &Reception,
-    seats: &[String],
-    interrupt: &Interrupt,
-) -> Result<Fleet, Failure> {
-    let failed = |error: anyhow::Error| Failure { reason: format!("{error:#}"), code: exit::INCOMPLETE };
-    let mut fleet = reception.enlist(experiment, plan, seats).map_err(failed)?;
-    connect(experiment, &mut fleet, interrupt)?;
-    Ok(fleet)
-}
-
-/// The program that is a node with its command of that name: this one.
-fn node_program() -> Result<PathBuf, Failure> {
-    std::env::current_exe().map_err(|error| Failure {
-        reason: format!("failed to find this executable: {error}"),
-        code: exit::UNEXPECTED,
-    })
-}
-
-/// Measures all links and writes what was found. Fails if the run could not keep to its delays, unless it is only
-/// to be looked at.
-fn calibrate(
-    experiment: &Experiment,
-    plan: &Plan,
-    fleet: &mut Fleet,
-    look_only: bool,
-) -> Result<(Calibration, Vec<Measured>), Failure> {
-    let measured = fleet.calibrate(calibration::ROUNDS)?;
-    let tolerance = experiment.run.calibration_tolerance;
-    let found = Calibration::new(&measured, &experiment.network, plan.origin, plan.factor, tolerance);
-    let path = experiment.outputs.dir.join("calibration.csv");
-    found
-        .write(&path, &experiment.grid)
-        .map_err(|error| Failure { reason: format!("{error:#}"), code: exit::UNEXPECTED })?;
-    match found.refusal(&experiment.grid) {
-        Some(refusal) if !look_only => {
-            let reason = format!("failed to {refusal}\nall links are in {}", path.display());
-            Err(Failure { reason, code: exit::NOT_MEASURED })
-        }
-        _ => Ok((found, measured)),
-    }
-}
-
-/// Explains the commonest reason why a node does not start.
-fn port_in_use(nodes: &[NodeConfig], error: FleetError) -> Failure {
-    let FleetError::Spawn(SpawnError::Ended { name, status, log }) = &error else { return error.into() };
-    match status.code() {
-        Some(code) if code == i32::from(node::exit::ADDRESS) => {}
-        // It was killed, or failed by itself.
-        None => return error.into(),
-        Some(code) if code == i32::from(node::exit::UNEXPECTED) => return error.into(),
-        Some(_) => return Failure { code: exit::INPUT, ..error.into() },
-    }
-    let listen = nodes.iter().find(|node| node.grid[node.site.index()].name == *name);
-    let listen = listen.map_or("", |node| node.listen.as_str());
-    let port = listen.rsplit('/').next().unwrap_or_default();
-    let reason = format!(
-        "failed to start node {name}: port {port} cannot be listened on ({listen}); stop what uses it, choose \
-         another first port with --port (run.port), or 0 for any that are free\n{log}"
-    );
-    Failure { reason, code: exit::INPUT }
-}
-
-/// Waits until every node is connected to every other.
-fn connect(experiment: &Experiment, fleet: &mut Fleet, interrupt: &Interrupt) -> Result<(), Failure> {
-    let deadline = Instant::now() + experiment.run.connect_timeout;
-    loop {
-        let statuses = fleet.statuses()?;
-        let missing = watch::missing(&statuses);
-        if missing.is_empty() {
-            return Ok(());
-        }
-        let incomplete = |reason: String| Err(Failure { reason, code: exit::INCOMPLETE });
-        if interrupt.is_set() {
-            return incomplete("stopped while the nodes were connecting".to_string());
-        }
-        if Instant::now() >= deadline {
-            return incomplete(format!(
-                "the nodes did not connect within {:?}; see their logs under {}, or allow more with \
-                 run.connect_timeout\n{}",
-                experiment.run.connect_timeout,
-                experiment.outputs.dir.join("nodes").display(),
-                missing.join("\n")
-            ));
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    }
-}
-
-/// A run whose clocks are started.
-struct Course<'a> {
-    experiment: &'a Experiment,
-    plan: &'a Plan,
-    jobs: &'a Jobs,
-    /// What the reader should know already.
-    warnings: Vec<String>,
-    /// The same in virtual time; `None` if interrupted.
-    simulated: &'a dyn Fn() -> anyhow::Result<Option<Outcome>>,
-    interrupt: &'a Interrupt,
-    /// Where it is shown.
-    server: Option<&'a Server>,
-    /// What the event log is compared with.
-    source: Source,
-    /// Orders that are given meanwhile.
-    orders: Orders,
-    /// What happens to sites.
-    outages: Outages,
-    /// What another coordinator would need.
-    record: Option<&'a mut Record>,
-}
-
-/// What is shown of a run that is about to begin.
-fn live(experiment: &Experiment, plan: &Plan, jobs: &Jobs) -> Live {
-    let about = About {
-        name: experiment.name.clone(),
-        strategy: experiment.strategy.to_string(),
-        network: experiment.network(),
-        clock: Clock::Scaled(plan.factor).to_string(),
-        factor: Some(plan.factor),
-        jobs: jobs.jobs.len(),
-        sites: AboutSite::all(&experiment.grid),
-        orders: true,
-        replay: false,
-    };
-    let threshold = experiment.strategy.strategy.threshold();
-    Live::new(about, &experiment.grid, threshold, &jobs.jobs)
-}
-
-/// Passes on what happens to all who want to know.
-struct Eyes<'a> {
-    /// Of the run.
-    name: &'a str,
-    plan: &'a Plan,
-    audit: Audit,
-    comparison: Comparison,
-    interrupt: &'a Interrupt,
-    sink: &'a mut Sink,
-    server: Option<&'a Server>,
-    record: Option<&'a mut Record>,
-    /// Jobs of orders.
-    injected: Vec<TimedJob>,
-    /// When the last event was.
-    last: Time,
-    /// What could not be kept.
-    failed: Option<std::io::Error>,
-}
-
-impl Eyes<'_> {
-    /// Writes down what was done, if anybody could go on with the run. False if that is impossible for now.
-    fn write(&mut self) -> bool {
-        let Some(record) = &self.record else { return true };
-        match (record.write(), self.failed.is_some()) {
-            (Ok(()), failed) => {
-                if failed {
-                    eprintln!("note: what is done can be noted again, and the run goes on as before");
-                }
-                self.failed = None;
-                true
-            }
-            (Err(error), failed) => {
-                if !failed {
-                    eprintln!(
-                        "note: what is done cannot be noted: {error}; make room. Until then no site is given up, nothing \
-                         is adopted, nothing that is planned happens to sites, and no order is taken"
-                    );
-                }
-                self.failed = Some(error);
-                false
-            }
-        }
-    }
-
-    fn show(&self, change: impl FnOnce(&mut Live)) {
-        if let Some(server) = self.server {
-            server.shown.change(change);
-        }
-    }
-}
-
-impl Onlooker for Eyes<'_> {
-    fn event(&mut self, event: &Event) {
-        self.last = self.last.max(event.at);
-        self.show(|live| live.observe(event));
-        self.comparison.observe(event);
-        self.audit.observe(event);
-        if self.plan.message_events || !is_about_a_message(event) {
-            self.sink.take(event);
-        }
-    }
-
-    fn order(&mut self, given: &Given, past: Option<&Past>) -> std::io::Result<()> {
-        self.record.as_mut().map_or(Ok(()), |record| record.note_order(given, past))
-    }
-
-    fn ordered(&mut self, given: &Given) {
-        if let Some(job) = &given.job {
-            self.audit.add(job);
-            self.comparison.add(job);
-            self.sink.add(job);
-            self.injected.push(*job);
-        }
-        // Only the order to stand still has come to something else than was kept: where they stand.
-        if let Some(record) = self.record.as_mut().filter(|record| record.orders.last() != Some(given)) {
-            record.orders.pop();
-            record.orders.push(given.clone());
-            self.failed = record.write().err().or(self.failed.take());
-        }
-        self.show(|live| live.ordered(given));
-    }
-
-    fn look(&mut self, fleet: &Fleet, statuses: &[NodeStatus], orders: &Orders) {
-        if let Some(server) = self.server {
-            // A node that was started again listens elsewhere.
-            server.shown.set_targets(reception::targets(self.name, fleet));
-        }
-        let sites = statuses.iter().map(|status| status.site);
-        let away: BTreeSet<SiteId> =
-            sites.filter(|site| fleet.whereabouts(*site) != Whereabouts::Up).collect();
-        let now = statuses.iter().map(|status| status.trace_time_us).max().map(Time::from_micros);
-        self.show(|live| {
-            live.look(statuses, &away, orders.cuts());
-            live.hit(fleet.limits_hit());
-            live.pass(now.unwrap_or(Time::ZERO));
-            live.enter(if orders.is_paused() { Phase::Paused } else { Phase::Running });
-        });
-    }
-
-    fn noted(&mut self, past: &Past) -> bool {
-        if let Some(record) = &mut self.record {
-            record.past.clone_from(past);
-        }
-        self.write()
-    }
-
-    fn keeps(&mut self) -> bool {
-        self.failed.is_none() || self.write()
-    }
-
-    fn last(&mut self, fleet: &mut Fleet) {
-        self.comparison.scrape(fleet, self.interrupt);
-    }
-}
-
-/// To the end of the nodes, and judges what they did. Also all jobs that there were in the end.
-fn drive(course: Course<'_>, mut fleet: Fleet, sink: &mut Sink) -> anyhow::Result<(Ended, Jobs)> {
-    let Course { experiment, plan, jobs, mut warnings, .. } = course;
-    let Course { simulated, interrupt, server, mut orders, mut outages, record, source, .. } = course;
-    let audit = Audit::new(&experiment.grid, &jobs.jobs);
-    let comparison = Comparison::new(source, &experiment.grid, &jobs.jobs);
-    let (injected, failed, name) = (Vec::new(), None, experiment.name.as_str());
-    let last = plan.origin;
-    let mut eyes =
-        Eyes { name, plan, audit, comparison, interrupt, sink, server, record, injected, last, failed };
-    eyes.show(|live| live.enter(Phase::Running));
-    if server.is_none() {
-        let mut stage = orders::Stage { plan, fleet: &mut fleet, outages: &mut outages };
-        for given in orders.release(&mut stage) {
-            // They are done already: a run that nobody can order to go on must.
-            eyes.failed = eyes.order(&given, None).err().or(eyes.failed.take());
-            eyes.ordered(&given);
-        }
-    }
-    let mut watch = Watch::new(plan, jobs.jobs.len(), outages, orders, interrupt);
-    let ending = watch.until_end(&mut fleet, &mut eyes);
-    if let Some(server) = server {
-        server.close_desk();
-    }
-    eyes.show(|live| {
-        live.say(format!("the run has ended: {ending}"));
-        if ending == Ending::Finished { live.enter(Phase::Ended) } else { live.fail() }
-    });
-    let Eyes { audit, comparison, sink, injected, last, failed, .. } = eyes;
-    if let Some(error) = failed {
-        warnings.push(format!("what was done could not be kept for `stealgrid attach`: {error}"));
-    }
-    let jobs = jobs.with(injected);
-    let statuses = watch.last_statuses();
-    let status = match &ending {
-        Ending::Finished => Status::Complete,
-        other => Status::Partial(other.to_string()),
-    };
-    if let Err(error) = fleet.stop(STOP_PATIENCE)
-        && ending == Ending::Finished
-    {
-        warnings.push(error.to_string());
-    }
-    let complete = status == Status::Complete;
-    let links = links::Links::of(statuses, plan.factor);
-    if let Err(error) = links.write(&experiment.outputs.dir.join("links.csv"), &experiment.grid) {
-        warnings.push(format!("links.csv is incomplete: {error:#}"));
-    }
-    warnings.extend(links.warning(&jobs));
-    warnings.extend(watch.warnings(&ending));
-    let audited = audit.finish(complete);
-    let scraped = comparison.finish();
-    let mut lines = vec![audited.line(plan.factor), links.line(), scraped.line()];
-    let (mut violation, mut out_of_tolerance, mut compared) = (audited.violation, false, None);
-    if complete {
-        // The same experiment with what orders did to it, where a simulation can do that.
-        let ordered = orders::ordered(experiment, plan, watch.given(), last);
-        let expected = match &ordered {
-            None => simulated(),
-            Some(experiment) => self::simulated(experiment, &jobs, interrupt),
-        };
-        let expected = expected.unwrap_or_else(|error| {
-            warnings.push(format!("the run was not compared with its simulation: {error:#}"));
-            violation
-                .get_or_insert_with(|| format!("the run was not compared with its simulation: {error:#}"));
-            None
-        });
-        let question = compare::Question {
-            experiment: ordered.as_ref().unwrap_or(experiment),
-            plan,
-            jobs: &jobs,
-            kept: Kept {
-                added: links.added(),
-                submissions: audited.submissions,
-                completions: audited.completions,
-            },
-            disturbed: (!watch.was_undisturbed()).then_some(DISTURBED),
-            interrupt,
-        };
-        let answer = question.answer(sink.builder.outcome(), expected.as_ref());
-        lines.extend(answer.lines());
-        if ordered.is_some() {
-            lines.push(
-                "  orders      jobs that were injected and links that were cut are in the simulation, too"
-                    .to_string(),
-            );
-        }
-        warnings.extend(answer.failed());
-        violation = violation.or(answer.failed());
-        out_of_tolerance = answer.verdict == compare::Verdict::Different;
-        compared = Some(answer);
-    }
-    // A run that did not end by itself has another reason why something is missing.
-    if let Some(refusal) = scraped.refusal().filter(|_| complete || scraped.differs()) {
-        eprintln!("error: {refusal}");
-        // Of a run that is not complete, its exit code must say that: somebody can go on with it.
-        out_of_tolerance |= complete;
-    }
-    let ended = Ended {
-        scraped: Some(scraped),
-        driver: "run",
-        clock: Clock::Scaled(plan.factor).to_string(),
-        status,
-        violation,
-        calibration: None,
-        warnings,
-        lines,
-        out_of_tolerance,
-        compared,
-        orders: watch.given().to_vec(),
-    };
-    Ok((ended, jobs))
 }

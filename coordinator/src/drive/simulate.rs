@@ -2,21 +2,18 @@
 
 mod faulty;
 
-use analysis::Outcome;
-use anyhow::bail;
-use scheduler::ideal::{CommonPool, GreedySteal, PoolExchange, StatelessSteal};
-use scheduler::local::LocalGrid;
-use scheduler::{Event, EventKind, Pass, Strategy, StrategySpec};
-use simulator::{Checks, Simulation, SimulationConfig, reference};
+use outputs::Status;
+use scheduler::{Event, EventKind, Strategy};
+use simulator::{Checks, Simulation, SimulationConfig};
 
 use super::own::{self, Driver};
 use super::progress::Progress;
-use super::{Ended, Interrupt, Sink, builder, conclude, record};
+use super::{Ended, Sink, conclude, ideal, record};
 use crate::exit;
 use crate::experiment::flags::ExperimentArgs;
 use crate::experiment::jobs::{self, Jobs};
 use crate::experiment::{Clock, Experiment};
-use crate::outputs::Status;
+use crate::interrupt::Interrupt;
 
 /// Simulate an experiment: the peers of all sites, or the ideal reference, in virtual time.
 ///
@@ -129,7 +126,7 @@ pub fn simulate(
         sink(event);
     };
     let (status, violation) = if experiment.strategy.ideal {
-        (ideal(experiment, experiment.strategy, jobs, interrupt, &mut sink)?, None)
+        (ideal::run(experiment, experiment.strategy, jobs, interrupt, &mut sink)?, None)
     } else if !experiment.faults.is_empty() {
         faulty::run(experiment, jobs, checks, interrupt, &mut sink)
     } else {
@@ -190,66 +187,4 @@ fn peers(
         Ok(_) => (Status::Complete, None),
         Err(violation) => (Status::Partial(violation.to_string()), Some(violation.to_string())),
     }
-}
-
-fn ideal(
-    experiment: &Experiment,
-    strategy: StrategySpec,
-    jobs: &Jobs,
-    interrupt: &Interrupt,
-    sink: &mut impl FnMut(&Event),
-) -> anyhow::Result<Status> {
-    let grid = &*experiment.grid;
-    let mut sink = |event: Event| sink(&event);
-    let stop = || interrupt.is_set();
-    let (jobs, pass) = (&jobs.jobs, experiment.pass);
-    let done = match strategy.strategy {
-        Strategy::Local => {
-            let mut policy = LocalGrid::new(grid.clone(), experiment.local, pass);
-            reference::run_while(&mut policy, jobs, grid, pass, &mut sink, stop)
-        }
-        Strategy::Steal(steal) => {
-            let mut policy = StatelessSteal::new(grid, steal).with_fetch(strategy.fetch);
-            reference::run_while(&mut policy, jobs, grid, Pass::Batch, &mut sink, stop)
-        }
-        Strategy::StealGreedy(steal) => {
-            let mut policy = GreedySteal::new(grid, steal);
-            reference::run_while(&mut policy, jobs, grid, Pass::Batch, &mut sink, stop)
-        }
-        Strategy::Pool(pool) => {
-            let mut policy = PoolExchange::new(grid, pool, experiment.submit);
-            reference::run_while(&mut policy, jobs, grid, Pass::Batch, &mut sink, stop)
-        }
-        Strategy::Balance(_) => unreachable!("the name of a strategy says that it has no reference"),
-        Strategy::CommonPool => {
-            let mut policy = CommonPool::new(grid);
-            reference::run_while(&mut policy, jobs, grid, Pass::Batch, &mut sink, stop)
-        }
-    };
-    match done {
-        Ok(summary) if summary.jobs == jobs.len() => Ok(Status::Complete),
-        Ok(summary) => Ok(Status::Partial(format!("interrupted after {} jobs", summary.jobs))),
-        Err(error) => bail!("failed to run the reference: {error}"),
-    }
-}
-
-/// The ideal run of the same jobs, where it says something that the run itself does not.
-///
-/// # Errors
-/// If the reference refuses the workload.
-pub fn ideal_beside(
-    experiment: &Experiment,
-    jobs: &Jobs,
-    complete: bool,
-    interrupt: &Interrupt,
-) -> anyhow::Result<Option<Outcome>> {
-    let pointless = experiment.strategy.is_free()
-        || matches!(experiment.strategy.strategy, Strategy::Local | Strategy::Balance(_));
-    if !experiment.outputs.ideal || pointless || !complete {
-        return Ok(None);
-    }
-    let mut builder = builder(experiment, jobs);
-    let free = experiment.strategy.freed();
-    let status = ideal(experiment, free, jobs, interrupt, &mut |event| builder.observe(event))?;
-    Ok((status == Status::Complete).then(|| builder.finish()))
 }

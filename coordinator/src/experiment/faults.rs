@@ -2,10 +2,10 @@
 //! lease in `[protocol]`.
 
 use analysis::faults::{Deed, Done};
+use outputs::{Missed, Why};
 use protocol::Options;
 use scheduler::event::{BeginCause, EndCause};
 use scheduler::{Grid, SiteId, Span, Strategy, StrategySpec, Time};
-use serde::Serialize;
 
 use super::file::{Written, WrittenFault, WrittenProtocol};
 use super::{ExperimentError, RunOptions, optional_span, span, wrong};
@@ -15,11 +15,11 @@ use super::{ExperimentError, RunOptions, optional_span, span, wrong};
 pub struct Fault {
     /// Its place in the file, from 1.
     pub entry: usize,
-    /// Where.
+    /// The site that it happens to.
     pub site: SiteId,
     /// When, in trace time.
     pub at: Time,
-    /// What.
+    /// What happens to the site.
     pub what: What,
 }
 
@@ -33,7 +33,7 @@ pub enum What {
     },
     /// Its process stands still, as by SIGSTOP.
     Pause {
-        /// How long.
+        /// How long it stands still, in trace time.
         lasts: Span,
     },
     /// It gives its waiting jobs away, finishes what it executes, and takes no more.
@@ -271,42 +271,6 @@ pub(super) fn check(
         }
     }
     Ok(())
-}
-
-/// A fault that never happened.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Missed {
-    /// Its place in the file, from 1.
-    pub entry: usize,
-    /// The site, by name.
-    pub site: String,
-    /// `crash`, `pause`, `leave` or `join`.
-    pub what: &'static str,
-    /// When it was to happen, in trace time.
-    #[serde(rename = "at_us")]
-    pub at: Time,
-    /// Why it did not.
-    pub why: Why,
-}
-
-/// Why a fault never happened.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Why {
-    /// The run was over before.
-    RunOver,
-    /// The site was not there.
-    SiteAway,
-}
-
-impl Why {
-    /// In words.
-    pub fn text(self) -> &'static str {
-        match self {
-            Why::RunOver => "the run was over before",
-            Why::SiteAway => "the site was not there",
-        }
-    }
 }
 
 /// Which faults never happened, by what the driver says that it did.

@@ -20,13 +20,13 @@ pub struct Written {
     pub name: Option<String>,
     /// The seed of everything random.
     pub seed: Option<u64>,
-    /// The sites.
+    /// `[grid]`: the sites.
     pub grid: WrittenGrid,
-    /// The jobs.
+    /// `[workload]`: where jobs come from.
     pub workload: WrittenWorkload,
     /// How jobs find a site.
     pub strategy: WrittenStrategy,
-    /// The links.
+    /// `[network]`: what links do to messages.
     pub network: links::Written,
     /// Switches and limits of the protocol.
     pub protocol: WrittenProtocol,
@@ -54,9 +54,9 @@ pub struct WrittenGrid {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WrittenSite {
-    /// Its name.
+    /// Name of the site, for people and metrics.
     pub name: String,
-    /// Its processors.
+    /// How many processors it has.
     pub processors: u32,
 }
 
@@ -247,7 +247,7 @@ pub enum FileError {
     /// It cannot be read.
     #[error("read {}: {source}; check the path", path.display())]
     Read {
-        /// The file.
+        /// The file that was given.
         path: PathBuf,
         /// What the system said.
         source: std::io::Error,
@@ -255,7 +255,7 @@ pub enum FileError {
     /// It is not what was expected.
     #[error("read {}: {source}", path.display())]
     Parse {
-        /// The file.
+        /// The file that was given.
         path: PathBuf,
         /// Where and what.
         source: Box<toml::de::Error>,

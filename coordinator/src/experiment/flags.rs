@@ -142,7 +142,7 @@ pub struct ExperimentArgs {
 
     /// How the summary is printed: terminal, markdown, json, csv
     #[arg(long, value_name = "FORMAT", default_value = "terminal", help_heading = "Outputs")]
-    pub format: crate::report::Format,
+    pub format: report::Format,
 }
 
 impl ExperimentArgs {

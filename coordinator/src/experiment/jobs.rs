@@ -52,9 +52,9 @@ pub enum JobsError {
     /// The part of it that was asked for cannot be told.
     #[error("slice {trace}: {reason}")]
     Slice {
-        /// The log.
+        /// Name of the log.
         trace: String,
-        /// Why.
+        /// Why there is no such part.
         reason: String,
     },
     /// Nothing is left.
@@ -65,7 +65,7 @@ pub enum JobsError {
         "replay job {job}: with it the run times add up to more than {LONGEST_S} s; check fields 2, 4 and 9 of the log"
     )]
     TooLong {
-        /// The job.
+        /// The first job with which the sum is too large.
         job: scheduler::JobId,
     },
     /// An origin that the grid does not have.
@@ -73,9 +73,9 @@ pub enum JobsError {
         "place job {job}: its origin is site {origin}, the grid has {sites} sites; use --origin site:1 or another grid"
     )]
     Origin {
-        /// The job.
+        /// The job whose origin is no site.
         job: scheduler::JobId,
-        /// Its origin.
+        /// The origin by the log.
         origin: SiteId,
         /// How many sites there are.
         sites: usize,

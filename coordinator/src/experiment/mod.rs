@@ -17,8 +17,8 @@ use std::time::Duration;
 
 use links::{Model, ModelError};
 use node::journal::Durability;
-use protocol::codec::TRANSFERS_MAX;
-use protocol::{Discovery, Options};
+use protocol::message::TRANSFERS_MAX;
+use protocol::{BalanceOptions, Discovery, Options, PoolOptions, StealOptions};
 use scheduler::{Grid, LocalScheduler, Order, Pass, Span, Strategy, StrategySpec, Submit};
 use workload::prepare::{PrepareOptions, TooWide};
 use workload::slice::Slice;
@@ -55,11 +55,11 @@ const ENSEMBLE_PATIENCE: Duration = Duration::from_secs(60);
 /// An experiment, checked and resolved.
 #[derive(Clone, Debug)]
 pub struct Experiment {
-    /// For reports.
+    /// Name of the experiment, for reports.
     pub name: String,
     /// The seed of everything random.
     pub seed: u64,
-    /// The sites.
+    /// The sites of the experiment.
     pub grid: Arc<Grid>,
     /// Where jobs come from.
     pub source: Source,
@@ -92,7 +92,7 @@ pub struct Experiment {
 /// Where jobs come from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// One log.
+    /// All jobs from one log.
     Trace(PathBuf),
     /// One log per site: (name of the site, log).
     Mix(Vec<(String, PathBuf)>),
@@ -101,7 +101,7 @@ pub enum Source {
 /// How time passes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Clock {
-    /// By events.
+    /// From event to event, without waiting.
     Virtual,
     /// By the wall clock, times this factor.
     Scaled(f64),
@@ -170,7 +170,7 @@ pub struct RunOptions {
 /// Which results are written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outputs {
-    /// Where to.
+    /// The directory that results go to.
     pub dir: PathBuf,
     /// Whether the user says where; else each driver has a default of its own.
     pub named: bool,
@@ -499,18 +499,18 @@ fn protocol_options(
         }
     }
     let batch = given.batch.unwrap_or(defaults.batch);
-    let window = given.window.unwrap_or(defaults.window);
+    let window = given.window.unwrap_or(defaults.steal.window);
     if batch == 0 || batch > TRANSFERS_MAX {
         return Err(wrong("protocol.batch")(format!("{batch} is not from 1 to {TRANSFERS_MAX}")));
     }
     if window == 0 {
         return Err(wrong("protocol.window")("a thief needs at least 1 request".into()));
     }
-    let tries = given.tries.unwrap_or(defaults.tries);
+    let tries = given.tries.unwrap_or(defaults.balance.tries);
     if tries == 0 {
         return Err(wrong("protocol.tries")("a site turns to at least 1 other before it waits".into()));
     }
-    let gossip = optional_span("protocol.gossip", &given.gossip)?.unwrap_or(defaults.gossip);
+    let gossip = optional_span("protocol.gossip", &given.gossip)?.unwrap_or(defaults.balance.gossip);
     if gossip <= Span::ZERO {
         return Err(wrong("protocol.gossip")("the time between gossip must be positive".into()));
     }
@@ -529,17 +529,18 @@ fn protocol_options(
         suspect_after: presence.suspect_after,
         lease: presence.lease,
         discovery,
-        window,
+        steal: StealOptions { window, eager: given.eager.unwrap_or(defaults.steal.eager) },
+        pool: PoolOptions { refresh },
+        balance: BalanceOptions {
+            tries,
+            gossip,
+            gossip_fanout: given.gossip_fanout.unwrap_or(defaults.balance.gossip_fanout),
+        },
         batch,
-        eager: given.eager.unwrap_or(defaults.eager),
         bounces_max: given.bounces_max.unwrap_or(defaults.bounces_max),
         retry,
         recall: optional_span("protocol.recall", &given.recall)?,
-        refresh,
         unanswered_max: given.unanswered_max.unwrap_or(defaults.unanswered_max).max(1),
-        tries,
-        gossip,
-        gossip_fanout: given.gossip_fanout.unwrap_or(defaults.gossip_fanout),
         margin,
         message_events: written.outputs.message_events.unwrap_or(true),
     })

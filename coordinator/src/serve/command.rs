@@ -5,18 +5,19 @@ use std::sync::Arc;
 
 use clap::Args;
 use node::telemetry::LogArgs;
-use scheduler::{Event, Grid, JobSpec, Threshold, Time, TimedJob};
+use outputs::orders::Given;
+use outputs::{DirectoryError, EVENTS, JobRow, ResultDirectory};
+use scheduler::{Event, Grid, JobSpec, Labels, Threshold, Time, TimedJob};
 use workload::limits::{Exceeded, Limit};
 
 use super::live::{About, AboutSite, Live};
 use super::replay::Replay;
 use super::{Place, Server};
-use crate::directory::{DirectoryError, EVENTS, JobRow, ResultDirectory};
-use crate::drive::Interrupt;
-use crate::drive::run::LOGGED;
+use crate::audit::Audit;
 use crate::exit;
+use crate::interrupt::Interrupt;
 use crate::limits;
-use crate::orders::Given;
+use crate::terminal::LOGGED;
 
 /// Show a run that has ended as a page in the browser, event by event.
 ///
@@ -72,7 +73,7 @@ pub fn command(args: &ServeArgs) -> anyhow::Result<u8> {
             return Ok(exit::INPUT);
         }
     };
-    crate::drive::say(&format!("open http://{} (Ctrl-C stops)\n", server.address()))?;
+    crate::terminal::say(&format!("open http://{} (Ctrl-C stops)\n", server.address()))?;
     replay.play(&run.events, &run.orders, &server.shown, || run.live(), || interrupt.is_set());
     Ok(exit::DONE)
 }
@@ -89,7 +90,7 @@ struct Run {
 
 impl Run {
     fn read(path: &Path) -> Result<Run, DirectoryError> {
-        let directory = ResultDirectory::open(path)?;
+        let directory = ResultDirectory::open(path, limits::of_results())?;
         let manifest = directory.manifest();
         let wrong = |reason: String| DirectoryError::Content { path: path.join("manifest.json"), reason };
         let sites = manifest.sites.iter().map(|site| (site.name.clone(), site.processors));
@@ -114,8 +115,9 @@ impl Run {
         Ok(Run { about, grid, threshold, jobs, orders, events })
     }
 
-    fn live(&self) -> Live {
-        Live::new(self.about.clone(), &self.grid, self.threshold, &self.jobs)
+    fn live(&self) -> (Live, Audit) {
+        let live = Live::new(self.about.clone(), &self.grid, self.threshold, &self.jobs);
+        (live, Audit::new(&self.grid, &self.jobs))
     }
 }
 
@@ -140,7 +142,7 @@ fn job(row: &JobRow) -> TimedJob {
         submit: row.submit,
         processors: row.processors,
         requested: row.requested,
-        user: -1,
+        labels: Labels::UNKNOWN,
         origin: row.origin,
         payload: 0,
     };

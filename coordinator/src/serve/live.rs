@@ -8,12 +8,12 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use analysis::SoFar;
 use node::control::api::Status;
 use node::fleet::Limit;
+use outputs::orders::{Given, Order};
 use protocol::journal::restarts_of;
 use scheduler::{Event, EventKind, Grid, JobId, SiteId, Span, Threshold, Time, TimedJob};
 use serde::Serialize;
 
-use crate::drive::run::audit::{Audit, Check};
-use crate::orders::{Given, Order};
+use crate::audit::Check;
 
 /// Transfers that are kept for those who have not seen them yet.
 const MOVES_KEPT: usize = 200;
@@ -28,9 +28,9 @@ const CLASSES: usize = 3;
 /// What is known before the run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct About {
-    /// The experiment.
+    /// Name of the experiment.
     pub name: String,
-    /// The strategy.
+    /// Name of the strategy.
     pub strategy: String,
     /// The links in words.
     pub network: String,
@@ -48,12 +48,12 @@ pub struct About {
     pub replay: bool,
 }
 
-/// A site.
+/// A site as the page shows it from the start.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct AboutSite {
-    /// Its name.
+    /// Name of the site in the experiment.
     pub name: String,
-    /// Its size.
+    /// How many processors it has.
     pub processors: u32,
 }
 
@@ -102,7 +102,8 @@ pub struct Live {
     said: u64,
     links: Vec<Link>,
     events: u64,
-    audit: Audit,
+    /// By check, in the order of [`Check::ALL`].
+    failed_checks: [u64; Check::ALL.len()],
     failed: bool,
     /// Directed links that are cut, as nodes say; those of sites that are away as ordered.
     cuts: BTreeSet<(usize, usize)>,
@@ -122,9 +123,9 @@ pub struct Figures {
     pub jobs: [u64; 4],
     /// [`SoFar::ratio`].
     pub ratio: Option<f64>,
-    /// Its denominator.
+    /// The denominator of the ratio: a lower bound from the jobs so far.
     pub bound: Span,
-    /// Trace time.
+    /// Trace time of the latest event or look.
     pub now: Time,
     /// Events of sites and of drivers that were taken over.
     pub events: u64,
@@ -230,7 +231,7 @@ impl Live {
             said: 0,
             links: Vec::new(),
             events: 0,
-            audit: Audit::new(grid, jobs),
+            failed_checks: [0; Check::ALL.len()],
             failed: false,
             cuts: BTreeSet::new(),
             limits: BTreeMap::new(),
@@ -310,9 +311,13 @@ impl Live {
         self.limits.extend(limits.map(|(limit, hits)| (limit.name(), hits)));
     }
 
+    /// So often did each check of [`crate::audit::Audit`] fail so far.
+    pub fn judge(&mut self, failed: [u64; Check::ALL.len()]) {
+        self.failed_checks = failed;
+    }
+
     /// An order was carried out.
     pub fn ordered(&mut self, given: &Given) {
-        given.job.iter().for_each(|job| self.audit.add(job));
         self.jobs.extend(given.job.map(|job| (job.spec.id, job)));
         match given.order {
             Order::Cut(ends) => self.cuts.extend(ends.ways().map(|(from, to)| (from.index(), to.index()))),
@@ -324,7 +329,7 @@ impl Live {
         self.say(format!("by order: {}", given.done));
     }
 
-    /// Something happened.
+    /// Takes over an event of a site or of a driver.
     pub fn observe(&mut self, event: &Event) {
         let Event { at, site, kind } = *event;
         let here = site.index();
@@ -333,7 +338,6 @@ impl Live {
         }
         self.pass(at);
         self.events += 1;
-        self.audit.observe(event);
         match kind {
             EventKind::Submitted { job, .. } => {
                 if let Some(known) = self.jobs.get(&job) {
@@ -497,7 +501,7 @@ impl Live {
             bound: self.so_far.bound(),
             now: self.now,
             events: self.events,
-            failed_checks: self.audit.failed().collect(),
+            failed_checks: Check::ALL.into_iter().zip(self.failed_checks).collect(),
             sites: [there, self.sites.len() as u64 - there],
             limits: self.limits.clone(),
         }
@@ -576,7 +580,7 @@ mod tests {
 
     use links::Model;
     use scheduler::event::{BeginCause, EndCause};
-    use scheduler::{JobSpec, StrategySpec};
+    use scheduler::{JobSpec, Labels, StrategySpec};
     use simulator::{Simulation, SimulationConfig};
 
     use super::*;
@@ -590,7 +594,7 @@ mod tests {
                 submit: Time::from_secs((id * 2) as i64),
                 processors: 1 + (drawn / 50 % u64::from(widest)) as u32,
                 requested: run_time,
-                user: -1,
+                labels: Labels::UNKNOWN,
                 origin: SiteId(1),
                 payload: 0,
             };

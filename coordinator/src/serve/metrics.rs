@@ -16,7 +16,7 @@ use scheduler::{Span, Time};
 use super::Shown;
 use super::live::{About, Figures, Live, Phase};
 use super::orders::Fate;
-use crate::drive::run::audit::Check;
+use crate::audit::Check;
 
 const STATES: [&str; 5] = ["preparing", "running", "paused", "ended", "failed"];
 const JOBS: [&str; 4] = ["waiting", "running", "ended", "given_up"];

@@ -7,7 +7,7 @@
 //! | `GET /about` | what does not change: sites, strategy ([`live::About`]); 204 until it is known |
 //! | `GET /live` | server-sent events: `frame` ([`live::Frame`]), `links`, `replay` |
 //! | `GET /bars?from=N&limit=M` | the schedule so far, bar by bar ([`live::Bar`]) |
-//! | `POST /orders/NAME` | an order to the run, for those who show the token ([`orders`]); answers [`crate::orders::Given`] |
+//! | `POST /orders/NAME` | an order to the run, for those who show the token ([`orders`]); answers [`outputs::orders::Given`] |
 //! | `POST /replay` | how a run that has ended is shown ([`replay::Order`]); only where one is |
 //! | `GET /healthz` | 200 while the coordinator is there |
 //! | `GET /metrics` | the run in numbers, for Prometheus ([`metrics`]) |

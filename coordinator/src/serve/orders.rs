@@ -19,11 +19,11 @@ use node::control::Token;
 use node::control::api::Failure;
 use node::http;
 use node::http::hosts::Hosts;
+use outputs::orders::{Given, Order};
 use serde_json::{Map, Value};
 use tokio::sync::{mpsc, oneshot};
 
 use super::{Place, Shown};
-use crate::orders::{Given, Order};
 
 /// Orders on their way to the run; further ones are refused until it has looked.
 pub const ORDERS_WAITING_MAX: usize = 16;

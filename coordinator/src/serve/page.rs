@@ -14,11 +14,11 @@ use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use node::http::{self, Visitor, Work};
+use report::page::STYLE;
 use serde::Deserialize;
 
 use super::live::{About, Bar};
 use super::{Shown, replay};
-use crate::report::page::STYLE;
 
 /// How often those who look on are told what is new.
 const FRAME_EVERY: Duration = Duration::from_millis(200);

@@ -3,12 +3,13 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use outputs::orders::Given;
 use scheduler::{Event, Time};
 use serde::{Deserialize, Serialize};
 
 use super::Shown;
 use super::live::{Live, Phase};
-use crate::orders::Given;
+use crate::audit::Audit;
 
 /// How often the picture moves on.
 const STEP: Duration = Duration::from_millis(50);
@@ -126,31 +127,43 @@ impl Replay {
         State { playing, speed: clock.speed, at }
     }
 
-    /// Moves the picture on until told to stop. `new` is the picture before the first event.
+    /// Moves the picture on until told to stop. `new` is the picture before the first event, and who judges them.
     pub fn play(
         &self,
         events: &[Event],
         orders: &[Given],
         shown: &Shown,
-        new: impl Fn() -> Live,
+        new: impl Fn() -> (Live, Audit),
         stop: impl Fn() -> bool,
     ) {
         let (mut next, mut next_order) = (0, 0);
         let mut reached = self.first;
-        shown.set_live(new());
+        let begin = || {
+            let (live, audit) = new();
+            shown.set_live(live);
+            audit
+        };
+        let mut audit = begin();
         while !stop() {
             let now = self.clock().now(self.last);
             if now < reached {
                 // Back: from the beginning on.
-                shown.set_live(new());
+                audit = begin();
                 (next, next_order) = (0, 0);
             }
             reached = now;
             let until = events[next..].partition_point(|event| event.at <= now) + next;
             let ordered = orders[next_order..].partition_point(|given| given.at <= now) + next_order;
             shown.change(|live| {
-                orders[next_order..ordered].iter().for_each(|given| live.ordered(given));
-                events[next..until].iter().for_each(|event| live.observe(event));
+                for given in &orders[next_order..ordered] {
+                    given.job.iter().for_each(|job| audit.add(job));
+                    live.ordered(given);
+                }
+                for event in &events[next..until] {
+                    audit.observe(event);
+                    live.observe(event);
+                }
+                live.judge(audit.failed());
                 live.pass(now);
                 live.enter(if now >= self.last { Phase::Ended } else { Phase::Running });
             });

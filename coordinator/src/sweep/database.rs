@@ -14,60 +14,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use outputs::sweep::{Cell, Row, Rows};
 use rusqlite::types::{Value as Sql, ValueRef};
 use rusqlite::{Connection, OpenFlags, params_from_iter};
 
 use super::file::{Plain, Plan, PlannedRun};
-use crate::report::quantity::grouped;
 
 /// The format of the file. A program reads only its own.
 const FORMAT: &str = "1";
 /// Columns that every row has.
 pub const FIXED: [&str; 5] = ["digest", "position", "status", "error", "wall_s"];
-
-/// A number or a text in a row.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Cell {
-    /// Nothing.
-    Null,
-    /// A whole number.
-    Integer(i64),
-    /// Any other number.
-    Real(f64),
-    /// A text.
-    Text(String),
-}
-
-impl Cell {
-    /// The number, if it is one.
-    pub fn number(&self) -> Option<f64> {
-        match self {
-            Cell::Integer(value) => Some(*value as f64),
-            Cell::Real(value) => Some(*value),
-            Cell::Null | Cell::Text(_) => None,
-        }
-    }
-
-    fn sql(self) -> Sql {
-        match self {
-            Cell::Null => Sql::Null,
-            Cell::Integer(value) => Sql::Integer(value),
-            Cell::Real(value) => Sql::Real(value),
-            Cell::Text(text) => Sql::Text(text),
-        }
-    }
-}
-
-impl std::fmt::Display for Cell {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Cell::Null => Ok(()),
-            Cell::Integer(value) => write!(f, "{value}"),
-            Cell::Real(value) => write!(f, "{value}"),
-            Cell::Text(text) => f.write_str(text),
-        }
-    }
-}
 
 /// The measured numbers of a run by name of the column.
 pub type Measures = BTreeMap<String, Cell>;
@@ -97,61 +53,6 @@ impl Role {
             Role::Metric => "metric",
         }
     }
-}
-
-/// All rows of a sweep, read at once.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Rows {
-    /// Name of the sweep.
-    pub name: String,
-    /// Text of the sweep file.
-    pub text: String,
-    /// The version that made the file.
-    pub version: String,
-    /// The command that made it.
-    pub command: String,
-    /// How many runs the sweep file has; unknown in databases of before this was noted.
-    pub planned: Option<usize>,
-    /// Names of the parameters.
-    pub parameters: Vec<String>,
-    /// Names of the metrics.
-    pub metrics: Vec<String>,
-    /// The rows by position.
-    pub rows: Vec<Row>,
-}
-
-impl Rows {
-    /// How many runs of the sweep file have no row yet, if there are any: the sweep is still running, or was stopped.
-    pub fn missing(&self) -> Option<usize> {
-        self.planned.map(|planned| planned.saturating_sub(self.rows.len())).filter(|&missing| missing > 0)
-    }
-
-    /// The same in words.
-    pub fn missing_note(&self) -> Option<String> {
-        let missing = self.missing()?;
-        Some(format!(
-            "{} of {} runs of the sweep are not there yet",
-            grouped(missing as u64),
-            grouped((missing + self.rows.len()) as u64)
-        ))
-    }
-}
-
-/// One run.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Row {
-    /// Number in the sweep.
-    pub position: i64,
-    /// Whether it was measured.
-    pub done: bool,
-    /// Why not.
-    pub error: Option<String>,
-    /// Wall time of its simulation and measurement, in seconds.
-    pub wall_s: f64,
-    /// Values of the parameters, in their order.
-    pub parameters: Vec<Cell>,
-    /// Values of the metrics, in their order.
-    pub metrics: Vec<Cell>,
 }
 
 /// An open database.
@@ -286,11 +187,11 @@ impl Database {
             let mut values = Vec::from(fixed);
             for (path, value) in &run.values {
                 names.push(quoted(path));
-                values.push(parameter(value).sql());
+                values.push(sql(parameter(value)));
             }
             for (name, value) in measures {
                 names.push(quoted(name));
-                values.push(value.clone().sql());
+                values.push(sql(value.clone()));
             }
             let places = vec!["?"; names.len()].join(", ");
             let statement = format!("INSERT OR REPLACE INTO runs ({}) VALUES ({places})", names.join(", "));
@@ -390,5 +291,14 @@ fn parameter(value: &toml::Value) -> Cell {
         toml::Value::Integer(value) => Cell::Integer(*value),
         toml::Value::Float(value) => Cell::Real(*value),
         other => Cell::Text(Plain(other).to_string()),
+    }
+}
+
+fn sql(cell: Cell) -> Sql {
+    match cell {
+        Cell::Null => Sql::Null,
+        Cell::Integer(value) => Sql::Integer(value),
+        Cell::Real(value) => Sql::Real(value),
+        Cell::Text(text) => Sql::Text(text),
     }
 }

@@ -9,6 +9,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use links::preset::Preset;
+use report::sweep::WrittenReport;
 use serde::Deserialize;
 use sha2::{Digest as _, Sha256};
 use toml::{Table, Value};
@@ -41,20 +42,6 @@ pub struct WrittenSweep {
     pub keep: Vec<Table>,
     /// How the report reads the sweep.
     pub report: WrittenReport,
-}
-
-/// `[report]`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct WrittenReport {
-    /// The parameter along the horizontal axis.
-    pub x: Option<String>,
-    /// Parameters that only repeat a run, such as weeks and seeds.
-    pub replicates: Option<Vec<String>>,
-    /// Parameters each of whose values gets plots of its own.
-    pub panels: Option<Vec<String>>,
-    /// The strategy that others are compared with.
-    pub baseline: Option<String>,
 }
 
 /// What is run, one entry a run.
@@ -95,7 +82,7 @@ pub enum SweepError {
     /// It cannot be read.
     #[error("read {}: {source}; check the path", path.display())]
     Read {
-        /// The file.
+        /// The file that was given.
         path: PathBuf,
         /// What the system said.
         source: std::io::Error,
@@ -103,7 +90,7 @@ pub enum SweepError {
     /// It is not what was expected.
     #[error("read {}: {source}", path.display())]
     Parse {
-        /// The file.
+        /// The file that was given.
         path: PathBuf,
         /// Where and what.
         source: Box<toml::de::Error>,
@@ -111,7 +98,7 @@ pub enum SweepError {
     /// A value means nothing.
     #[error("understand {place}: {reason}")]
     Value {
-        /// The key.
+        /// The key of the value, with its table.
         place: String,
         /// What is wrong and what to write.
         reason: String,
@@ -119,11 +106,11 @@ pub enum SweepError {
     /// A combination of values is no experiment.
     #[error("set up run {position} ({values}): {reason}")]
     Run {
-        /// Its number.
+        /// Number of the run in the sweep.
         position: usize,
-        /// Its values.
+        /// Values of its parameters, in words.
         values: String,
-        /// Why not.
+        /// What is wrong with the experiment.
         reason: String,
     },
 }

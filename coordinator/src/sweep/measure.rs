@@ -5,20 +5,22 @@
 
 use analysis::outcome::Traffic;
 use analysis::{Attribution, Bounds, Deficiency, Metrics, Setting, theory};
+use outputs::Status;
+use outputs::sweep::Cell;
 use scheduler::{Grid, Span, TimedJob};
 use serde::Serialize;
 use serde_json::Value;
 use simulator::Checks;
 
-use super::database::{Cell, Measures};
-use crate::drive::{self, Interrupt, simulate};
+use super::database::Measures;
+use crate::drive::{self, simulate};
 use crate::experiment::Experiment;
 use crate::experiment::jobs::Jobs;
-use crate::outputs::Status;
+use crate::interrupt::Interrupt;
 
 /// A workload and what depends on it alone.
 pub struct Prepared {
-    /// The jobs.
+    /// All jobs of the workload, in queue order.
     pub jobs: Jobs,
     /// Lower bounds on the makespan of any schedule of them.
     pub bounds: Bounds,

@@ -9,6 +9,7 @@ pub mod file;
 pub mod measure;
 pub mod pool;
 mod progress;
+pub mod report;
 pub mod roles;
 pub mod worker;
 
@@ -18,11 +19,12 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
+use ::report::quantity::grouped;
 use anyhow::Context;
 
-use crate::drive::{Interrupt, command_line, say};
 use crate::exit;
-use crate::report::quantity::grouped;
+use crate::interrupt::Interrupt;
+use crate::terminal::{command_line, say};
 use database::{Database, Ending};
 use file::Plan;
 use pool::Workers;
@@ -212,7 +214,7 @@ fn run(
                 database.write(run, &end.ending, end.wall_s)?;
                 match end.ending {
                     Ending::Done(measures) => {
-                        let number = |name: &str| measures.get(name).and_then(database::Cell::number);
+                        let number = |name: &str| measures.get(name).and_then(outputs::sweep::Cell::number);
                         summary.done += 1;
                         summary.jobs += number("jobs").unwrap_or(0.0) as u64;
                         summary.violated += usize::from(number("violated") == Some(1.0));

@@ -11,7 +11,9 @@ use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-use super::database::{Cell, Ending};
+use outputs::sweep::Cell;
+
+use super::database::Ending;
 use super::file::PlannedRun;
 use super::worker::{Answer, Order};
 
@@ -22,7 +24,7 @@ const LAST_WORDS: usize = 2000;
 pub struct Ended {
     /// Its place in the plan.
     pub index: usize,
-    /// How.
+    /// What was measured, or why nothing was.
     pub ending: Ending,
     /// How long it took.
     pub wall_s: f64,
@@ -30,7 +32,7 @@ pub struct Ended {
 
 /// Runs that nobody works on yet.
 struct Pending {
-    /// Untouched batches.
+    /// Batches that no worker has begun.
     batches: VecDeque<VecDeque<usize>>,
     /// The rest of the batch that each worker is at.
     at: Vec<VecDeque<usize>>,

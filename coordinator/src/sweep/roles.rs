@@ -1,6 +1,8 @@
 //! Whether `[report]` of a sweep file speaks of what the sweep has, asked before hours of runs and not after them.
 
-use super::file::{Plain, PlannedRun, SweepError, WrittenReport};
+use report::sweep::{WrittenReport, no_parameter};
+
+use super::file::{Plain, PlannedRun, SweepError};
 
 /// The parameter that names strategies.
 const STRATEGY: &str = "strategy.name";
@@ -39,12 +41,4 @@ pub fn check(report: &WrittenReport, parameters: &[String], runs: &[PlannedRun])
     }
     let reason = format!("no run has the strategy {baseline:?}; there are {}", strategies.join("; "));
     Err(wrong("baseline", reason))
-}
-
-/// Says that a name is no parameter, and which names are.
-pub fn no_parameter(name: &str, parameters: &[String]) -> String {
-    if parameters.is_empty() {
-        return format!("{name:?} is no parameter of the sweep, which has none; see [parameters]");
-    }
-    format!("{name:?} is no parameter of the sweep; there are {}", parameters.join(", "))
 }

@@ -9,9 +9,10 @@ use std::sync::mpsc;
 use std::time::Instant;
 
 use anyhow::Context;
+use outputs::sweep::Cell;
 use serde::{Deserialize, Serialize};
 
-use super::database::{Cell, Measures};
+use super::database::Measures;
 use super::file;
 use super::measure::{Prepared, measure};
 use crate::experiment::Experiment;
@@ -23,7 +24,7 @@ use crate::{drive, exit};
 pub struct Order {
     /// The number of the run.
     pub position: usize,
-    /// The experiment.
+    /// The experiment as a file would have it, with the values of this run.
     pub experiment: toml::Table,
     /// Where its full results go, if they are wanted.
     pub keep: Option<PathBuf>,

@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 
 use claims::{CLAIMS, Checked, Claim, Scale, Verdict};
+use outputs::table::Table;
+use report::Format;
 
-use crate::drive::say;
 use crate::exit;
-use crate::report::Format;
-use crate::report::table::Table;
+use crate::terminal::say;
 
 /// Test claims of theory by running the simulator, and print a verdict for each.
 ///
@@ -105,7 +105,7 @@ fn choose(names: &[String]) -> Result<Vec<&'static Claim>, String> {
 fn table(checked: &[Checked]) -> Table {
     let mut table = Table::new(["", "verdict", "runs", "claim"]).with_left(1).with_left(3);
     for one in checked {
-        let runs = crate::report::quantity::grouped(one.found.runs);
+        let runs = report::quantity::grouped(one.found.runs);
         table.push([one.name.to_string(), one.found.verdict.name().to_string(), runs, one.claim.clone()]);
     }
     table

@@ -1,8 +1,9 @@
 //! The theory of a grid as tables, for a terminal and as Markdown.
 
+use outputs::table::Table;
+use report::quantity::{grouped, number};
+
 use super::Theory;
-use crate::report::quantity::{grouped, number};
-use crate::report::table::Table;
 
 /// Homes shown; all are in the JSON. Arbitrary, what fits a screen.
 const HOMES_SHOWN: usize = 24;

@@ -114,7 +114,7 @@ pub(super) struct SliceArgs {
 }
 
 impl SliceArgs {
-    /// The slice.
+    /// The part of the log that these switches ask for.
     pub(super) fn slice(&self) -> Slice {
         let time = |secs: Option<i32>| secs.map(|secs| Span::from_secs(i64::from(secs)));
         Slice {

@@ -20,7 +20,7 @@ fn questions(message: &Message) {
     for transfer in message.transfers() {
         assert!(payload >= transfer.job.payload, "the payload of a message is at least that of each job");
     }
-    assert!(message.transfers().len() <= protocol::codec::TRANSFERS_MAX);
+    assert!(message.transfers().len() <= protocol::message::TRANSFERS_MAX);
     let _: bool = message.wakes();
     let _ = message.kind();
 }

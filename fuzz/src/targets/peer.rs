@@ -9,11 +9,14 @@ use std::sync::Arc;
 
 use protocol::codec::{decode, encode};
 use protocol::message::{
-    Board, Digest, Epoch, Listing, Offer, OfferId, QueueState, Release, Report, Rest, Transfer, Void,
+    BalanceMessage, Board, Digest, Epoch, HandOverMessage, Listing, MembershipMessage, Offer, OfferId,
+    PoolMessage, QueueState, Release, Report, Rest, StealMessage, Transfer, Void,
 };
-use protocol::{Discovery, Durable, Input, Message, Options, Output, Peer, PeerConfig};
+use protocol::{
+    Discovery, Durable, Input, Message, Options, Output, Peer, PeerConfig, PoolOptions, StealOptions,
+};
 use scheduler::exchange::{Entered, WaitingJob};
-use scheduler::{Grid, JobId, JobSpec, LocalScheduler, Pass, SiteId, Span, StrategySpec, Time};
+use scheduler::{Grid, JobId, JobSpec, Labels, LocalScheduler, Pass, SiteId, Span, StrategySpec, Time};
 
 /// Grids, by sizes.
 const GRIDS: [&[u32]; 5] = [&[4, 8, 16], &[1, 2, 3, 4], &[8, 8], &[2], &[3, 100, 4096, 1 << 20]];
@@ -130,7 +133,7 @@ impl Bytes<'_> {
             processors: self.narrow(),
             submit: Time::from_micros(self.micros()),
             requested: Span::from_micros(self.micros()),
-            user: -1,
+            labels: Labels::UNKNOWN,
             origin: SiteId(self.narrow()),
             payload: self.number(),
         }
@@ -206,52 +209,83 @@ impl Bytes<'_> {
     }
 
     fn message(&mut self) -> Message {
-        match self.byte() % 24 {
-            0 => Message::Request { seq: self.number(), offer: self.offer(), seen: self.number() },
-            1 => Message::NoWork { seq: self.number(), state: self.state() },
-            2 => Message::Grant {
+        let byte = self.byte();
+        // Kinds that came later than the others take two values, so that nearly all inputs from before say what they said.
+        match byte {
+            254 => {
+                return Message::Balance(BalanceMessage::Request { seq: self.number(), free: self.narrow() });
+            }
+            255 => return Message::Balance(BalanceMessage::Seen { seq: self.number() }),
+            _ => {}
+        }
+        match byte % 24 {
+            0 => Message::Steal(StealMessage::Request {
+                seq: self.number(),
+                offer: self.offer(),
+                seen: self.number(),
+            }),
+            1 => Message::Steal(StealMessage::NoWork { seq: self.number(), state: self.state() }),
+            2 => Message::Steal(StealMessage::Grant {
                 transfers: self.list(Self::transfer),
                 answers: self.maybe(),
                 state: self.state(),
                 floor: self.number(),
-            },
-            3 => Message::Reply { accepted: self.list(Self::number), declined: self.list(Self::number) },
-            4 => Message::Notice { state: self.state() },
-            5 => Message::Seen { version: self.number(), keep: self.flag(), offer: self.offer() },
-            6 => Message::Withdraw { version: self.number() },
-            7 => Message::Route { transfers: self.list(Self::transfer), floor: self.number() },
-            8 => Message::Recall { number: self.number(), floor: self.number() },
-            9 => Message::Floor { floor: self.number() },
-            10 => Message::Board { board: self.board(), epoch: self.epoch(), ask: self.flag() },
-            11 => Message::Host { epoch: self.epoch() },
-            12 => Message::Assign { offer: self.offer_id(), to: SiteId(self.narrow()), epoch: self.epoch() },
-            13 => Message::Claim { offer: self.offer_id(), claim: self.number() },
-            14 => Message::Deny { offer: self.offer_id(), claim: self.number() },
-            15 => Message::Award {
+            }),
+            3 => Message::HandOver(HandOverMessage::Reply {
+                accepted: self.list(Self::number),
+                declined: self.list(Self::number),
+            }),
+            4 => Message::Steal(StealMessage::Notice { state: self.state() }),
+            5 => Message::Steal(StealMessage::Seen {
+                version: self.number(),
+                keep: self.flag(),
+                offer: self.offer(),
+            }),
+            6 => Message::Steal(StealMessage::Withdraw { version: self.number() }),
+            7 => Message::HandOver(HandOverMessage::Route {
+                transfers: self.list(Self::transfer),
+                floor: self.number(),
+            }),
+            8 => Message::HandOver(HandOverMessage::Recall { number: self.number(), floor: self.number() }),
+            9 => Message::HandOver(HandOverMessage::Floor { floor: self.number() }),
+            10 => Message::Pool(PoolMessage::Board {
+                board: self.board(),
+                epoch: self.epoch(),
+                ask: self.flag(),
+            }),
+            11 => Message::Pool(PoolMessage::Host { epoch: self.epoch() }),
+            12 => Message::Pool(PoolMessage::Assign {
+                offer: self.offer_id(),
+                to: SiteId(self.narrow()),
+                epoch: self.epoch(),
+            }),
+            13 => Message::Pool(PoolMessage::Claim { offer: self.offer_id(), claim: self.number() }),
+            14 => Message::Pool(PoolMessage::Deny { offer: self.offer_id(), claim: self.number() }),
+            15 => Message::Pool(PoolMessage::Award {
                 transfer: self.transfer(),
                 version: self.number(),
                 claim: self.maybe(),
                 floor: self.number(),
-            },
-            16 => Message::Refuse { seq: self.number(), digest: self.digest() },
-            17 => Message::Give {
+            }),
+            16 => Message::Balance(BalanceMessage::Refuse { seq: self.number(), digest: self.digest() }),
+            17 => Message::Balance(BalanceMessage::Give {
                 transfers: self.list(Self::transfer),
                 answers: self.maybe(),
                 digest: self.digest(),
                 floor: self.number(),
-            },
-            18 => Message::Watch { seq: self.number(), width: self.narrow() },
-            19 => Message::News { seq: self.number(), digest: self.digest() },
-            20 => Message::Gossip { digests: self.list(Self::digest) },
-            21 => Message::Beat {
+            }),
+            18 => Message::Balance(BalanceMessage::Watch { seq: self.number(), width: self.narrow() }),
+            19 => Message::Balance(BalanceMessage::News { seq: self.number(), digest: self.digest() }),
+            20 => Message::Balance(BalanceMessage::Gossip { digests: self.list(Self::digest) }),
+            21 => Message::Membership(MembershipMessage::Beat {
                 life: self.narrow(),
                 leaving: self.flag(),
                 first: self.number(),
                 voids: self.list(|bytes| Void { job: JobId(bytes.number()), epoch: bytes.narrow() }),
                 known: self.number(),
-            },
-            22 => Message::Reports { reports: self.list(Self::report) },
-            _ => Message::Noted { reports: self.list(Self::report) },
+            }),
+            22 => Message::Membership(MembershipMessage::Reports { reports: self.list(Self::report) }),
+            _ => Message::Membership(MembershipMessage::Noted { reports: self.list(Self::report) }),
         }
     }
 }
@@ -270,17 +304,16 @@ fn configuration(bytes: &mut Bytes<'_>) -> PeerConfig {
     let (period, period_max) = (second, Span::from_secs(8));
     let options = Options {
         discovery: if on(0) { Discovery::Polling { period, period_max } } else { Discovery::Standing },
-        eager: on(1),
+        steal: StealOptions { eager: on(1), window: 1 + usize::from(limits & 1) },
         retry: on(2).then_some(second),
         recall: on(3).then_some(Span::from_secs(3)),
-        refresh: on(4).then_some(Span::from_secs(10)),
+        pool: PoolOptions { refresh: on(4).then_some(Span::from_secs(10)) },
         margin: on(5).then_some(second),
         message_events: on(6),
         heartbeat: (members & 1 == 1).then_some(Span::from_secs(5)),
         suspect_after: Span::from_secs(12),
         lease: (members & 2 == 2).then_some(Span::from_secs(30)),
         journal: members & 4 == 4,
-        window: 1 + usize::from(limits & 1),
         batch: 1 + usize::from(limits >> 1 & 3),
         bounces_max: u32::from(limits >> 3 & 3),
         unanswered_max: 1 + usize::from(limits >> 5),
@@ -416,25 +449,48 @@ impl World {
         let floor = bytes.number();
         let message = match message {
             _ if bytes.byte().is_multiple_of(4) => message,
-            Message::Request { seq, .. } if bytes.flag() => Message::NoWork { seq, state },
-            Message::Request { seq, .. } => {
+            Message::Steal(StealMessage::Request { seq, .. }) if bytes.flag() => {
+                Message::Steal(StealMessage::NoWork { seq, state })
+            }
+            Message::Steal(StealMessage::Request { seq, .. }) => {
                 let transfers = bytes.list(Bytes::transfer);
-                Message::Grant { transfers, answers: Some(seq), state, floor }
+                Message::Steal(StealMessage::Grant { transfers, answers: Some(seq), state, floor })
             }
-            Message::Notice { state } => {
-                Message::Seen { version: state.version, keep: bytes.flag(), offer: bytes.offer() }
+            Message::Balance(BalanceMessage::Request { seq, .. }) if bytes.flag() => {
+                Message::Balance(BalanceMessage::Refuse { seq, digest: bytes.digest() })
             }
-            Message::Claim { offer, claim } if bytes.flag() => Message::Deny { offer, claim },
-            Message::Claim { offer: OfferId { version, .. }, claim } => {
-                Message::Award { transfer: bytes.transfer(), version, claim: Some(claim), floor }
+            Message::Balance(BalanceMessage::Request { seq, .. }) => {
+                let (transfers, digest) = (bytes.list(Bytes::transfer), bytes.digest());
+                Message::Balance(BalanceMessage::Give { transfers, answers: Some(seq), digest, floor })
             }
-            Message::Board { board, .. } => {
+            Message::Balance(BalanceMessage::Watch { seq, .. }) => {
+                Message::Balance(BalanceMessage::News { seq, digest: bytes.digest() })
+            }
+            Message::Steal(StealMessage::Notice { state }) => Message::Steal(StealMessage::Seen {
+                version: state.version,
+                keep: bytes.flag(),
+                offer: bytes.offer(),
+            }),
+            Message::Pool(PoolMessage::Claim { offer, claim }) if bytes.flag() => {
+                Message::Pool(PoolMessage::Deny { offer, claim })
+            }
+            Message::Pool(PoolMessage::Claim { offer: OfferId { version, .. }, claim }) => {
+                Message::Pool(PoolMessage::Award {
+                    transfer: bytes.transfer(),
+                    version,
+                    claim: Some(claim),
+                    floor,
+                })
+            }
+            Message::Pool(PoolMessage::Board { board, .. }) => {
                 let offer = board.offered.first()?.job.id;
                 let offer = OfferId { job: offer, version: board.offered.first()?.version };
-                Message::Assign { offer, to: SiteId(bytes.narrow()), epoch: bytes.epoch() }
+                Message::Pool(PoolMessage::Assign { offer, to: SiteId(bytes.narrow()), epoch: bytes.epoch() })
             }
-            _ if bytes.flag() => Message::Reply { accepted: numbers, declined: Vec::new() },
-            _ => Message::Reply { accepted: Vec::new(), declined: numbers },
+            _ if bytes.flag() => {
+                Message::HandOver(HandOverMessage::Reply { accepted: numbers, declined: Vec::new() })
+            }
+            _ => Message::HandOver(HandOverMessage::Reply { accepted: Vec::new(), declined: numbers }),
         };
         Some(Input::Message { from: to, message })
     }
@@ -448,7 +504,7 @@ impl World {
             submit: self.now,
             processors: 1 + bytes.narrow() % config.grid.widest(),
             requested: Span::from_secs(1 + i64::from(bytes.byte())),
-            user: 1,
+            labels: Labels::UNKNOWN,
             origin: config.site,
             payload: 0,
         }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
 use rustix::process::{Pid, Signal, kill_process};
-use scheduler::{EventKind, JobId, JobSpec, SiteId, Span, Time, TimedJob};
+use scheduler::{EventKind, JobId, JobSpec, Labels, SiteId, Span, Time, TimedJob};
 
 use crate::config::{NodeConfig, SiteEntry};
 use crate::fleet::Fleet;
@@ -35,7 +35,7 @@ const POLL: Duration = Duration::from_millis(20);
 /// How nodes are started, and where they keep files.
 #[derive(Clone, Debug)]
 pub struct Place {
-    /// The program.
+    /// The program that runs as a node.
     pub program: PathBuf,
     /// Arguments before those of the node.
     pub arguments: Vec<String>,
@@ -276,7 +276,8 @@ fn short_job(id: u64, rate: u32) -> TimedJob {
 
 fn job(id: u64, origin: SiteId, processors: u32, submit: Time, run_time: Span) -> TimedJob {
     let requested = run_time.max(Span::from_secs(1));
-    let spec = JobSpec { id: JobId(id), submit, processors, requested, user: -1, origin, payload: 0 };
+    let spec =
+        JobSpec { id: JobId(id), submit, processors, requested, labels: Labels::UNKNOWN, origin, payload: 0 };
     TimedJob { spec, run_time }
 }
 

@@ -10,9 +10,9 @@ use crate::config::PeerAddress;
 /// The one line a node prints when it is up.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReadyLine {
-    /// The site.
+    /// The site that the node is.
     pub site: SiteId,
-    /// Its name.
+    /// Name of the site in the grid.
     pub name: String,
     /// What stands after `/p2p/` in its addresses.
     pub peer_id: String,
@@ -86,7 +86,7 @@ impl RoundTrips {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Adoption {
-    /// The job.
+    /// The job with its true run time.
     pub job: TimedJob,
     /// The epoch under which it is owned from then on; copies of older ones are void unless they run.
     pub epoch: u32,
@@ -104,7 +104,7 @@ impl Adoption {
 /// Why an order was refused.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
-    /// For people.
+    /// The reason in words.
     pub reason: String,
     /// Of a node that is busy: how many jobs it has room for. The same order may be given again later.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -128,9 +128,9 @@ pub enum Phase {
 /// A node as of now.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Status {
-    /// The site.
+    /// The site that the node is.
     pub site: SiteId,
-    /// Its name.
+    /// Name of the site in the grid.
     pub name: String,
     /// Where in its life.
     pub phase: Phase,
@@ -146,7 +146,7 @@ pub struct Status {
     pub trace_time_us: i64,
     /// Processors of the site.
     pub processors: u32,
-    /// Idle processors.
+    /// Processors that execute nothing.
     pub idle: u32,
     /// Jobs whose first owner the site was.
     pub submitted: u64,
@@ -191,9 +191,9 @@ impl Status {
 pub struct Outstanding {
     /// Jobs held until their submission.
     pub arrivals: usize,
-    /// Waiting jobs.
+    /// Jobs that wait here.
     pub waiting: usize,
-    /// Running jobs.
+    /// Jobs that execute here.
     pub running: usize,
     /// Jobs granted to other sites that have not answered.
     pub leaving: usize,
@@ -212,7 +212,7 @@ pub struct Outstanding {
 pub struct LinkStatus {
     /// The other site.
     pub site: SiteId,
-    /// Its name.
+    /// Name of the other site.
     pub name: String,
     /// Whether it can be reached.
     pub connected: bool,
@@ -241,9 +241,9 @@ pub struct LinkStatus {
 /// microseconds of trace time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MeasuredDelay {
-    /// Messages.
+    /// How many messages were measured.
     pub count: u64,
-    /// Mean.
+    /// Mean delay over all of them.
     pub mean_us: i64,
     /// Mean of what of it was injected.
     #[serde(default)]
@@ -257,9 +257,9 @@ pub struct MeasuredDelay {
     /// Median, to about 2 %.
     #[serde(default)]
     pub median_us: i64,
-    /// Shortest.
+    /// The shortest delay.
     pub min_us: i64,
-    /// Longest.
+    /// The longest delay.
     pub max_us: i64,
     /// Messages that were overtaken by a later one.
     pub overtaken: u64,

@@ -27,7 +27,7 @@ pub enum TokenError {
     /// Reading or writing failed.
     #[error("token file {}: {error}; make one with `stealgrid key token FILE`", .path.display())]
     File {
-        /// The file.
+        /// The file of the token.
         path: PathBuf,
         /// What the system said.
         error: io::Error,
@@ -39,7 +39,7 @@ pub enum TokenError {
         .path.display()
     )]
     Corrupt {
-        /// The file.
+        /// The file of the token.
         path: PathBuf,
     },
 }

@@ -40,8 +40,8 @@ fn lost_by(config: &NodeConfig) -> u32 {
     config.new_life.map_or(0, |new| new.journals_lost)
 }
 
-/// Where the journal of a node is kept that was the so-many-th to be lost: in the data directory, which may be where a file
-/// system is mounted.
+/// Where a lost journal of a node is kept, by its number among those lost: in the data directory, which may be where a
+/// file system is mounted.
 fn aside(dir: &Path, number: u32) -> PathBuf {
     dir.join(format!("lost-{number}"))
 }

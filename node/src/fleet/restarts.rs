@@ -43,7 +43,7 @@ impl Limit {
         }
     }
 
-    /// How often.
+    /// The largest count that this limit allows.
     pub fn most(self) -> u32 {
         match self {
             Limit::Restarts => RESTARTS_MAX,

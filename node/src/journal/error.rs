@@ -14,7 +14,7 @@ pub enum JournalError {
         .dir.display()
     )]
     InUse {
-        /// The directory.
+        /// The data directory.
         dir: PathBuf,
     },
     /// There is none to look at.
@@ -23,7 +23,7 @@ pub enum JournalError {
         .dir.display()
     )]
     None {
-        /// The directory.
+        /// The directory that was given.
         dir: PathBuf,
     },
     /// It is about something else.
@@ -33,13 +33,13 @@ pub enum JournalError {
         .dir.display()
     )]
     Foreign {
-        /// The directory.
+        /// The data directory.
         dir: PathBuf,
-        /// What differs.
+        /// What the two differ in, as a noun: the run, the site, the grid.
         what: &'static str,
         /// As written in the directory.
         theirs: String,
-        /// As configured.
+        /// As this node is configured.
         ours: String,
     },
     /// What it says cannot be.
@@ -48,19 +48,19 @@ pub enum JournalError {
         .path.display()
     )]
     Damaged {
-        /// The file.
+        /// The journal file.
         path: PathBuf,
         /// What is wrong.
         what: String,
     },
-    /// No room.
+    /// The disk is full, or the journal has reached `journal_bytes_max`.
     #[error(
         "no room for the journal {}: {reason}; the node stops before anything is sent that is not written down. \
          Make room (or raise journal_bytes_max) and start it again: it goes on where it was",
         .path.display()
     )]
     Full {
-        /// The file.
+        /// The journal file.
         path: PathBuf,
         /// What the library said.
         reason: String,
@@ -76,7 +76,7 @@ pub enum JournalError {
     /// Anything else that the library says.
     #[error("the journal {}: {reason}", .path.display())]
     Store {
-        /// The file.
+        /// The journal file.
         path: PathBuf,
         /// What the library said.
         reason: String,

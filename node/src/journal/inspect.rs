@@ -23,7 +23,7 @@ use crate::incarnation::lost_before;
 pub struct Checked {
     /// Readable rows by kind, in words.
     pub readable: Vec<(&'static str, u64)>,
-    /// Readable events.
+    /// How many events can be read.
     pub events: u64,
     /// Everything that is wrong; nothing in a good journal.
     pub damage: Vec<String>,

@@ -41,7 +41,7 @@ use crate::config::PeerAddress;
 use crate::metrics::Totals;
 
 /// The version of what is in the file.
-pub const FORMAT: u32 = 3;
+pub const FORMAT: u32 = 4;
 
 /// Bytes of changes that are gathered before they are brought into the rows: of some 150,000 jobs, which a start reads
 /// in a fraction of a second. What comes and goes meanwhile never is a row.
@@ -72,7 +72,7 @@ pub struct About {
     pub format: u32,
     /// The name of the run.
     pub run: String,
-    /// The site.
+    /// The site that the journal is of.
     pub site: SiteId,
     /// Names and processors of all sites.
     pub grid: Vec<(String, u32)>,

@@ -63,7 +63,7 @@ impl Kind {
         Kind::ALL.into_iter().find(|kind| i64::from(*kind as u8) == number)
     }
 
-    /// For people.
+    /// What rows of this kind are, in words for `stealgrid journal`.
     pub(super) fn name(self) -> &'static str {
         match self {
             Kind::Single => "settings",

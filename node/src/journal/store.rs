@@ -66,7 +66,7 @@ pub(super) struct Store {
     damage: Vec<String>,
 }
 
-/// What is written at once.
+/// What one transaction writes: all of it, or nothing.
 pub(super) struct Commit<'a> {
     /// See [`super::changes`].
     pub(super) changes: &'a [u8],

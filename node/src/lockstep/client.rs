@@ -19,10 +19,10 @@ const READ_BYTES: usize = 16 * 1024;
 /// Why a node cannot be kept in lockstep.
 #[derive(Debug, thiserror::Error)]
 pub enum LinkError {
-    /// The connection.
+    /// The connection for orders failed.
     #[error("the connection for orders failed: {0}")]
     Io(#[from] io::Error),
-    /// It ended.
+    /// The node closed the connection for orders.
     #[error("it closed the connection for orders")]
     Closed,
     /// The node does not want it.

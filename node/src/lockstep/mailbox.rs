@@ -11,7 +11,7 @@ use crate::frame::Frame;
 /// Why a message is not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum MailboxError {
-    /// No room.
+    /// So many messages wait already, and that is the limit.
     #[error("more than {0} messages wait until they are due (delay_line_max)")]
     Full(usize),
     /// It came before.

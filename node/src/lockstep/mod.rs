@@ -12,7 +12,7 @@
 //! ```
 //!
 //! Orders travel over a connection of their own: `POST /control/lockstep` on the control interface with
-//! `Upgrade: stealgrid-lockstep/2`, then frames of [`wire`]. [`Client`] is the coordinator's end. It needs the
+//! `Upgrade: stealgrid-lockstep/3`, then frames of [`wire`]. [`Client`] is the coordinator's end. It needs the
 //! token, like every order.
 
 mod client;
@@ -30,7 +30,7 @@ pub use client::{Client, LinkError};
 pub(crate) use mailbox::Mailbox;
 
 /// What both ends must name to talk in lockstep; the number changes with the layout of orders and replies.
-pub const UPGRADE: &str = "stealgrid-lockstep/2";
+pub const UPGRADE: &str = "stealgrid-lockstep/3";
 
 /// What the coordinator orders. Every order is answered by one [`Reply`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,7 +39,7 @@ pub enum Order {
     Begin(Terms),
     /// Tell the peer this, one after the other.
     Tell {
-        /// The instant.
+        /// The instant of trace time at which the peer is told.
         now: Time,
         /// What the node must know beforehand.
         notes: Vec<Note>,
@@ -119,18 +119,18 @@ pub enum Note {
     },
     /// To the site where a job is submitted: how long it will run.
     RunTime {
-        /// The job.
+        /// The job that is submitted.
         job: JobId,
-        /// Not negative.
+        /// Its true run time, not negative.
         run_time: Span,
     },
     /// To its receiver: a message will be due so many times, where that is not once.
     Copies {
-        /// The sender.
+        /// The site that sent the message.
         from: SiteId,
-        /// Its number.
+        /// Number of the message on this directed link, from 1.
         number: u64,
-        /// How often.
+        /// How often it will be due; 0 if it is lost.
         copies: u8,
     },
 }
@@ -138,7 +138,7 @@ pub enum Note {
 /// A message that is due, as far as the coordinator must know it: its number on this directed link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Due {
-    /// From 1.
+    /// Number of the message on this directed link, from 1.
     pub number: u64,
 }
 
@@ -181,8 +181,8 @@ pub struct Posted {
 
 #[cfg(test)]
 mod tests {
-    use scheduler::JobSpec;
     use scheduler::event::MessageKind;
+    use scheduler::{JobSpec, Labels};
 
     use super::*;
 
@@ -194,7 +194,7 @@ mod tests {
             submit: Time::ZERO,
             processors: 2,
             requested: Span::from_secs(9),
-            user: -1,
+            labels: Labels::UNKNOWN,
             origin: SiteId(1),
             payload: 0,
         };

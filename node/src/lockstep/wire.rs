@@ -91,7 +91,7 @@ mod tests {
 
     use protocol::{Input, Output};
     use scheduler::event::MessageKind;
-    use scheduler::{EventKind, JobId, JobSpec, SiteId, Span, Time};
+    use scheduler::{EventKind, JobId, JobSpec, Labels, SiteId, Span, Time};
 
     use super::super::{Answer, Due, Note, Order, Posted, Reply, Terms};
     use super::*;
@@ -102,7 +102,7 @@ mod tests {
             submit: Time::ZERO,
             processors: 2,
             requested: Span::from_secs(9),
-            user: 1,
+            labels: Labels::UNKNOWN,
             origin: SiteId(1),
             payload: 0,
         }

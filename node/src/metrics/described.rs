@@ -24,7 +24,7 @@ const OPEN: [(&str, &str); 7] = [
 /// A metric, as a reader of the documentation wants it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Described {
-    /// The name.
+    /// Name of the metric, with its prefix.
     pub name: String,
     /// `counter`, `gauge` or `histogram`.
     pub kind: &'static str,

@@ -34,7 +34,7 @@ pub enum Limit {
 }
 
 impl Limit {
-    /// All limits.
+    /// Every limit, in the order of the enum.
     pub const ALL: [Limit; 13] = [
         Limit::Outbox,
         Limit::Inbox,

@@ -1,8 +1,8 @@
 //! The page after fixed lists of events.
 
 use protocol::handover::{Custody, Ledger, Record};
-use scheduler::Steal;
 use scheduler::event::{DeclineReason, GrantCause, RefusalReason};
+use scheduler::{Labels, Steal};
 
 use super::*;
 
@@ -15,7 +15,7 @@ fn job(id: u64, processors: u32) -> JobSpec {
         submit: Time::from_secs(10),
         processors,
         requested: Span::from_secs(60),
-        user: -1,
+        labels: Labels::UNKNOWN,
         origin: ONE,
         payload: 0,
     }

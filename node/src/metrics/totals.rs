@@ -222,7 +222,7 @@ impl Metrics {
 #[cfg(test)]
 mod tests {
     use scheduler::event::MessageKind;
-    use scheduler::{Event, EventKind, Grid, JobSpec, Span, Strategy, Time};
+    use scheduler::{Event, EventKind, Grid, JobSpec, Labels, Span, Strategy, Time};
 
     use super::*;
 
@@ -236,7 +236,7 @@ mod tests {
             submit: Time::ZERO,
             processors: 3,
             requested: Span::from_secs(60),
-            user: -1,
+            labels: Labels::UNKNOWN,
             origin: SiteId(1),
             payload: 0,
         }

@@ -17,7 +17,7 @@ const PROTOCOL: StreamProtocol = StreamProtocol::new("/doors/1");
 pub enum Piece {
     /// The byte that answers a frame.
     Answer(u8),
-    /// A frame.
+    /// The bytes of a whole frame.
     Frame(Vec<u8>),
 }
 

@@ -26,7 +26,7 @@ pub enum GridKeyError {
     /// Reading or writing failed.
     #[error("grid key {}: {error}; make one with `stealgrid key new FILE`", .path.display())]
     File {
-        /// The file.
+        /// The file of the key.
         path: PathBuf,
         /// What the system said.
         error: io::Error,
@@ -38,7 +38,7 @@ pub enum GridKeyError {
         .path.display()
     )]
     Corrupt {
-        /// The file.
+        /// The file of the key.
         path: PathBuf,
     },
 }

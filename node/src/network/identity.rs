@@ -26,7 +26,7 @@ pub enum IdentityError {
     /// Reading or writing failed.
     #[error("identity file {}: {error}", .path.display())]
     File {
-        /// The file.
+        /// The file of the key.
         path: PathBuf,
         /// What the system said.
         error: std::io::Error,
@@ -37,7 +37,7 @@ pub enum IdentityError {
         .path.display()
     )]
     Corrupt {
-        /// The file.
+        /// The file of the key.
         path: PathBuf,
         /// What is wrong with it.
         reason: String,

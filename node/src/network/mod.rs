@@ -76,7 +76,7 @@ pub enum Discovery {
 pub struct NetworkConfig {
     /// Name of the run; nodes of other runs are ignored.
     pub run: String,
-    /// This site.
+    /// The site that this node is.
     pub site: SiteId,
     /// Processors of all sites, in the order of the experiment.
     pub processors: Vec<u32>,
@@ -129,7 +129,7 @@ pub enum NetworkError {
     /// The identity of a site makes no sense.
     #[error("member {site}={peer_id}: {reason}")]
     Member {
-        /// The site.
+        /// The site that was named.
         site: SiteId,
         /// What was given.
         peer_id: String,
@@ -139,7 +139,7 @@ pub enum NetworkError {
     /// The listener does not come up.
     #[error("listen on {address}: {error}; choose a free port, or 0 for any")]
     Listen {
-        /// The address.
+        /// The address that was to be listened on.
         address: String,
         /// What the system said.
         error: std::io::Error,
@@ -150,17 +150,17 @@ pub enum NetworkError {
          name it with --member, or give all nodes the same identity seed"
     )]
     PeerUnknown {
-        /// The site.
+        /// The site that listens there.
         site: SiteId,
-        /// Its address.
+        /// Its address, without a peer id.
         address: String,
     },
     /// The address names another key than the site has.
     #[error("peer {site}={address}: the list of identities gives this site the peer id {expected}")]
     PeerMismatch {
-        /// The site.
+        /// The site that listens there.
         site: SiteId,
-        /// Its address.
+        /// Its address, with the wrong peer id.
         address: String,
         /// The peer id that belongs to the site.
         expected: String,
@@ -179,11 +179,11 @@ pub enum NetworkError {
 /// A frame to be sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outgoing {
-    /// The receiver.
+    /// The site that it is for.
     pub to: SiteId,
     /// What the frame is, to say so if it is lost.
     pub kind: MessageKind,
-    /// The frame.
+    /// The frame as it goes over the wire.
     pub bytes: Vec<u8>,
 }
 
@@ -192,16 +192,16 @@ pub struct Outgoing {
 pub enum Arrival {
     /// A frame from a node that has proved to be this site.
     Frame {
-        /// The sender.
+        /// The site that sent it.
         from: SiteId,
         /// In which life the sender introduced itself.
         incarnation: u64,
-        /// The frame.
+        /// The frame as it came over the wire.
         bytes: Vec<u8>,
     },
     /// A frame of ours was not acknowledged. The other node may have it nevertheless.
     Lost {
-        /// The receiver.
+        /// The site that it was for.
         to: SiteId,
         /// What the frame was.
         kind: MessageKind,

@@ -25,7 +25,7 @@ impl<S> Patient<S> {
         Patient { socket, patience, waits: None }
     }
 
-    /// What is to be told of an attempt to write.
+    /// Passes on the result of a write, or `TimedOut` if none was possible for the whole patience.
     fn watch<T>(&mut self, cx: &mut Context<'_>, attempt: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if attempt.is_ready() {
             self.waits = None;

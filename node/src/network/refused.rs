@@ -20,7 +20,7 @@ pub enum RefusedConnection {
 }
 
 impl RefusedConnection {
-    /// All reasons.
+    /// Every reason, in the order of the enum.
     pub const ALL: [RefusedConnection; 6] = [
         RefusedConnection::Handshake,
         RefusedConnection::Identity,
@@ -57,7 +57,7 @@ pub enum Offence {
 }
 
 impl Offence {
-    /// All kinds.
+    /// Every kind, in the order of the enum.
     pub const ALL: [Offence; 4] = [Offence::Garbage, Offence::Ends, Offence::Stream, Offence::Rate];
 
     /// The name in metrics.
@@ -117,7 +117,7 @@ impl Counts {
         self.offences[offence as usize].load(Ordering::Relaxed)
     }
 
-    /// Bans.
+    /// How often a node was banned.
     pub(crate) fn bans(&self) -> u64 {
         self.bans.load(Ordering::Relaxed)
     }

@@ -15,7 +15,7 @@ use super::NetworkCounters;
 /// Why a connection with streams ends.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum StreamsError<E> {
-    /// Too many.
+    /// More streams are open than this limit allows.
     #[error("more than {0} streams on one connection (limits.streams_per_connection)")]
     TooMany(usize),
     /// What the multiplexer says.

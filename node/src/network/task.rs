@@ -74,10 +74,12 @@ struct Peer {
     requests: Rate,
     /// To be disconnected as soon as the refusal is on its way.
     refused: bool,
+    /// It came before it was on the list.
+    stranger: bool,
 }
 
 impl Peer {
-    /// Nobody yet.
+    /// A node that is not connected and has not said which site it is.
     fn new(config: &NetworkConfig) -> Peer {
         let now = Instant::now();
         Peer {
@@ -93,6 +95,7 @@ impl Peer {
             frames: Rate::new(config.limits.frames_per_second, now),
             requests: Rate::new(config.limits.requests_per_second, now),
             refused: false,
+            stranger: false,
         }
     }
 }
@@ -437,7 +440,8 @@ impl NetworkTask {
         } else if !peer.refused {
             self.on_closed_early(peer_id);
         }
-        if peer.refused {
+        let listed_since = peer.stranger && self.listed(peer_id).is_some();
+        if peer.refused && !listed_since {
             self.dials.on_refused(peer_id, Instant::now());
         } else {
             self.dials.on_disconnected(peer_id, Instant::now());

@@ -32,7 +32,7 @@ pub struct Asking {
 pub enum Answer {
     /// Ask again in a moment.
     Wait {
-        /// What for.
+        /// What it waits for, in words for a log.
         reason: String,
     },
     /// Be this site. Files that the configuration names are the node's own to choose.

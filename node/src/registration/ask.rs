@@ -16,7 +16,7 @@ use crate::secret_file;
 
 /// Between two questions.
 const ASK_EVERY: Duration = Duration::from_millis(250);
-/// One question.
+/// Wall time until a question without an answer is given up.
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// The default of `--register-patience`: containers start in any order, and images may be loaded first.
 pub const PATIENCE: Duration = Duration::from_secs(120);
@@ -46,7 +46,7 @@ pub enum RegisterError {
     /// No coordinator, or none that makes sense.
     #[error("register at {url}: {reason}")]
     Unreachable {
-        /// Where.
+        /// Address of the coordinator.
         url: String,
         /// What went wrong last.
         reason: String,
@@ -54,9 +54,9 @@ pub enum RegisterError {
     /// It said no.
     #[error("register at {url}: the coordinator refused: {reason}")]
     Refused {
-        /// Where.
+        /// Address of the coordinator.
         url: String,
-        /// Its reason.
+        /// Why the coordinator refused, in its words.
         reason: String,
     },
     /// The experiment wants what this node does not have.
@@ -158,9 +158,9 @@ impl Accepted {
 
 /// Why a request has no answer.
 enum Trouble {
-    /// Ask again.
+    /// No answer, or not one that says no: asking again may help.
     Silent(String),
-    /// Do not.
+    /// The coordinator says no: asking again is of no use.
     Refused(String),
 }
 

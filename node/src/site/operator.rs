@@ -20,9 +20,9 @@ pub(crate) enum Unready {
     /// A job that no site of the grid can execute.
     #[error("job {job} needs {processors} processors; the widest site has {widest}")]
     Width {
-        /// The job.
+        /// The job that is too wide.
         job: JobId,
-        /// Its width.
+        /// Processors that it needs.
         processors: u32,
         /// Processors of the widest site.
         widest: u32,

@@ -32,12 +32,12 @@ enum What {
 }
 
 impl JobSpans {
-    /// None yet.
+    /// No spans; `run` is the name of the run in them.
     pub(crate) fn new(run: &str) -> JobSpans {
         JobSpans { run: run.to_string(), open: BTreeMap::new() }
     }
 
-    /// Something happened.
+    /// Opens and closes spans as this event says.
     pub(crate) fn follow(&mut self, event: &Event) {
         if !tracing::enabled!(target: TARGET, Level::DEBUG) {
             return;

@@ -8,12 +8,13 @@ mod jobs;
 #[cfg(feature = "otel")]
 mod otel;
 
-use std::io::IsTerminal as _;
+use std::io::{IsTerminal as _, Write as _};
 
 use clap::{Args, ValueEnum};
+use tracing_subscriber::Layer as _;
+use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
-use tracing_subscriber::{EnvFilter, Layer as _};
 
 pub(crate) use self::jobs::JobSpans;
 
@@ -50,7 +51,7 @@ impl LogArgs {
     /// # Errors
     /// If spans are to be exported and cannot be.
     pub fn start(self, default: &str) -> anyhow::Result<Telemetry> {
-        let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(default));
+        let filter = filter(std::env::var("RUST_LOG").ok().as_deref(), default);
         // Told that a line could not be written, it would say so on the same stderr, and panic when that fails, too.
         let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).log_internal_errors(false);
         let lines = match self.log_format.unwrap_or_default() {
@@ -72,10 +73,65 @@ impl LogArgs {
     }
 }
 
+/// What is logged by what was asked for: a level, and levels of modules, with commas between. What cannot be read is said
+/// on stderr, and the default holds.
+fn filter(asked: Option<&str>, default: &str) -> Targets {
+    let parse = |text: &str| {
+        let parts: Vec<&str> = text.split(',').map(str::trim).filter(|part| !part.is_empty()).collect();
+        // A word that is no level would be a module of which everything is logged, and of all others nothing.
+        let is_level =
+            |part: &&str| !part.contains('[') && part.contains('=') || part.parse::<LevelFilter>().is_ok();
+        match parts.iter().find(|part| !is_level(part)) {
+            Some(part) => Err(format!(
+                "{part:?} is no level (error, warn, info, debug, trace, off) and no MODULE=level"
+            )),
+            None => parts.join(",").parse::<Targets>().map_err(|error| error.to_string()),
+        }
+    };
+    let asked = asked.filter(|text| !text.trim().is_empty()).and_then(|text| match parse(text) {
+        Ok(targets) => Some(targets),
+        Err(reason) => {
+            // Nobody can be asked to look at a log that does not work.
+            let _ = writeln!(std::io::stderr(), "note: RUST_LOG is not followed: {reason}");
+            None
+        }
+    });
+    asked.unwrap_or_else(|| parse(default).unwrap_or_default())
+}
+
 /// Keep it as long as the process works.
 #[must_use = "spans are exported until it is dropped"]
 #[derive(Debug)]
 pub struct Telemetry {
     #[cfg(feature = "otel")]
     _export: Option<otel::Export>,
+}
+
+#[cfg(test)]
+mod tests {
+    use tracing::Level;
+
+    use super::*;
+
+    #[test]
+    fn levels_are_read_with_or_without_modules_and_what_is_neither_is_not_followed() {
+        let says = |asked: Option<&str>, module: &str, level: Level| {
+            filter(asked, "info").would_enable(module, &level)
+        };
+        for asked in [
+            None,
+            Some(""),
+            Some("inof"),
+            Some("a=debug=x"),
+            Some("node[span]=debug"),
+            Some("info,"),
+            Some("info"),
+        ] {
+            assert!(says(asked, "node::site", Level::INFO), "{asked:?}");
+            assert!(!says(asked, "node::site", Level::DEBUG), "{asked:?}");
+        }
+        let asked = Some("warn, stealgrid::jobs=debug");
+        assert!(says(asked, "stealgrid::jobs", Level::DEBUG));
+        assert!(!says(asked, "node::site", Level::INFO));
+    }
 }

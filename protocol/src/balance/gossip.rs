@@ -5,17 +5,17 @@
 
 use scheduler::{Span, Time};
 
+use super::BalanceTimer;
 use super::Balancer;
-use crate::codec::DIGESTS_MAX;
+use super::message::DIGESTS_MAX;
 use crate::engine::Engine;
-use crate::message::{Digest, Message};
-use crate::timers::Timer;
+use crate::message::{BalanceMessage, Digest};
 
 impl Engine<Balancer> {
     /// Sees to it that what is new will be passed on.
     pub(super) fn arm_gossip(&mut self, now: Time) {
         if !self.family.rules.victim.needs_gossip()
-            || self.core.timers.is_set(Timer::Gossip)
+            || self.timers.is_set(BalanceTimer::Gossip)
             || self.core.config.grid.len() == 1
         {
             return;
@@ -23,14 +23,14 @@ impl Engine<Balancer> {
         let said = self.digest().version;
         let balancer = &mut self.family;
         if said > balancer.gossiped || !balancer.news.is_empty() {
-            self.core.timers.set(Timer::Gossip, now, self.core.config.options.gossip);
+            self.timers.set(BalanceTimer::Gossip, now, self.core.config.options.balance.gossip);
         }
     }
 
     /// Passes on what is new, the newest first if it is too much.
     pub(super) fn pass_on(&mut self, now: Time) {
         let own = self.digest();
-        let fanout = self.core.config.options.gossip_fanout;
+        let fanout = self.core.config.options.balance.gossip_fanout;
         let sites = self.core.config.grid.len();
         let me = self.core.rank;
         let balancer = &mut self.family;
@@ -55,7 +55,7 @@ impl Engine<Balancer> {
             }
         }
         for target in targets {
-            self.core.send(target, Message::Gossip { digests: digests.clone() });
+            self.core.send(target, BalanceMessage::Gossip { digests: digests.clone() });
         }
     }
 

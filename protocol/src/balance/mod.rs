@@ -12,6 +12,8 @@
 mod choose;
 mod gossip;
 mod index;
+pub(crate) mod message;
+pub(crate) mod options;
 mod pull;
 mod push;
 mod watch;
@@ -30,8 +32,8 @@ use crate::core::Core;
 use crate::engine::Engine;
 use crate::engine::Family;
 use crate::margin::Worth;
-use crate::message::{Digest, Message, Transfer};
-use crate::timers::Timer;
+use crate::message::{BalanceMessage, Digest, Transfer};
+use crate::timers::Alarm;
 
 use index::Index;
 use pull::{Asked, Served};
@@ -51,7 +53,7 @@ pub(crate) struct Balancer {
     /// The rank of this site.
     me: usize,
     rng: ChaCha8Rng,
-    /// Waiting jobs.
+    /// Jobs that wait here, in queue order.
     own: WaitingList,
     search: Search,
     /// Sites that were turned to in this search.
@@ -123,14 +125,36 @@ fn area(job: &JobSpec) -> u128 {
     u128::from(job.processors) * u128::try_from(job.requested.as_micros()).unwrap_or(0)
 }
 
+/// What a site under a baseline waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum BalanceTimer {
+    /// A request to the site of this rank is unanswered.
+    Request(usize),
+    /// The sleep before the search begins again.
+    Poll,
+    /// What the site of this rank was asked to watch for has not come.
+    Watch(usize),
+    /// Pass on what changed.
+    Gossip,
+}
+
+impl Alarm for BalanceTimer {
+    fn repeats(&self) -> bool {
+        !matches!(self, BalanceTimer::Poll)
+    }
+}
+
 impl Family for Balancer {
+    type Message = BalanceMessage;
+    type Timer = BalanceTimer;
+
     fn of(config: &PeerConfig, first: u64) -> Balancer {
         let Strategy::Balance(rules) = config.strategy else { panic!("a baseline") };
-        assert!(config.options.tries >= 1, "a site turns to somebody before it rests");
+        assert!(config.options.balance.tries >= 1, "a site turns to somebody before it rests");
         if let Discovery::Polling { period, .. } = config.options.discovery {
             assert!(period > Span::ZERO, "a site that polls sleeps between searches");
         }
-        assert!(config.options.gossip > Span::ZERO, "gossip takes time");
+        assert!(config.options.balance.gossip > Span::ZERO, "gossip takes time");
         let mut rng = ChaCha8Rng::seed_from_u64(config.seed);
         rng.set_stream(FIRST_STREAM + config.grid.rank(config.site) as u64);
         let mut balancer = Balancer {
@@ -198,62 +222,58 @@ impl Family for Balancer {
         Some(*job)
     }
 
-    fn heard(engine: &mut Engine<Balancer>, now: Time, rank: usize, message: Message) {
+    fn heard(engine: &mut Engine<Balancer>, now: Time, rank: usize, message: BalanceMessage) {
         let from = engine.core.site_at(rank);
         match message {
-            Message::Request { seq, offer, .. } => engine.on_ask(now, rank, seq, offer.free),
-            Message::Refuse { seq, digest } => engine.on_refuse(now, rank, seq, digest),
-            Message::Give { transfers, answers, digest, floor } => {
+            BalanceMessage::Request { seq, free } => engine.on_ask(now, rank, seq, free),
+            BalanceMessage::Refuse { seq, digest } => engine.on_refuse(now, rank, seq, digest),
+            BalanceMessage::Give { transfers, answers, digest, floor } => {
                 engine.core.on_floor(from, floor);
                 engine.on_give(now, rank, &transfers, answers, digest);
             }
-            Message::Watch { seq, width } => engine.on_watch(now, rank, seq, width),
-            Message::News { seq, digest } => engine.on_news(now, rank, seq, digest),
-            Message::Seen { .. } => engine.tell_watchers(now),
-            Message::Gossip { digests } => engine.on_gossip(now, rank, &digests),
-            message => engine.core.ignore(from, &message),
+            BalanceMessage::Watch { seq, width } => engine.on_watch(now, rank, seq, width),
+            BalanceMessage::News { seq, digest } => engine.on_news(now, rank, seq, digest),
+            BalanceMessage::Seen { .. } => engine.tell_watchers(now),
+            BalanceMessage::Gossip { digests } => engine.on_gossip(now, rank, &digests),
         }
     }
 
-    fn is_lawful(core: &Core, rank: usize, message: &Message) -> bool {
+    fn is_lawful(core: &Core, rank: usize, message: &BalanceMessage) -> bool {
         match message {
-            Message::Request { seq, offer, seen } => {
-                are_counts(&[*seq, *seen]) && core.may_offer(rank, offer)
+            BalanceMessage::Request { seq, free } => {
+                are_counts(&[*seq]) && *free <= core.config.grid.sizes()[rank]
             }
-            Message::Seen { version, offer, .. } => are_counts(&[*version]) && core.may_offer(rank, offer),
-            Message::Refuse { seq, digest } | Message::News { seq, digest } => {
+            BalanceMessage::Refuse { seq, digest } | BalanceMessage::News { seq, digest } => {
                 are_counts(&[*seq]) && is_digest(digest)
             }
-            Message::Give { transfers, answers, digest, floor } => {
+            BalanceMessage::Give { transfers, answers, digest, floor } => {
                 are_counts(&[answers.unwrap_or(0), *floor])
                     && is_digest(digest)
                     && core.may_move(rank, transfers)
             }
-            Message::Watch { seq, .. } => are_counts(&[*seq]),
-            Message::Gossip { digests } => digests.iter().all(is_digest),
-            _ => false,
+            BalanceMessage::Watch { seq, .. } | BalanceMessage::Seen { seq } => are_counts(&[*seq]),
+            BalanceMessage::Gossip { digests } => digests.iter().all(is_digest),
         }
     }
 
-    fn fired(engine: &mut Engine<Balancer>, now: Time, timer: Timer) {
+    fn fired(engine: &mut Engine<Balancer>, now: Time, timer: BalanceTimer) {
         match timer {
-            Timer::Request(victim) => {
-                engine.core.timers.again(timer, now);
+            BalanceTimer::Request(victim) => {
+                engine.timers.again(timer, now);
                 engine.repeat_ask(victim);
             }
-            Timer::Watch(rank) => {
-                engine.core.timers.again(timer, now);
+            BalanceTimer::Watch(rank) => {
+                engine.timers.again(timer, now);
                 engine.repeat_watch(rank);
             }
-            Timer::Poll => {
-                engine.core.timers.cancel(timer);
+            BalanceTimer::Poll => {
+                engine.timers.cancel(timer);
                 engine.wakes();
             }
-            Timer::Gossip => {
-                engine.core.timers.cancel(timer);
+            BalanceTimer::Gossip => {
+                engine.timers.cancel(timer);
                 engine.pass_on(now);
             }
-            _ => unreachable!("{timer:?} is set by others"),
         }
     }
 
@@ -269,10 +289,15 @@ impl Family for Balancer {
         }
     }
 
-    fn repeat(engine: &mut Engine<Balancer>, now: Time, to: usize, transfer: &Transfer) -> Option<Message> {
+    fn repeat(
+        engine: &mut Engine<Balancer>,
+        now: Time,
+        to: usize,
+        transfer: &Transfer,
+    ) -> Option<BalanceMessage> {
         let digest = engine.digest_for(now, to);
         let floor = engine.core.ledger.floor_to(engine.core.site_at(to));
-        Some(Message::Give { transfers: vec![*transfer], answers: None, digest, floor })
+        Some(BalanceMessage::Give { transfers: vec![*transfer], answers: None, digest, floor })
     }
 
     fn replied(
@@ -398,7 +423,7 @@ impl Engine<Balancer> {
         balancer.search = Search::Resting;
         if let (Some(sleep), Discovery::Polling { period_max, .. }) = (balancer.sleep, polling) {
             balancer.sleep = Some(sleep.saturating_mul(2).min(period_max));
-            self.core.timers.set(Timer::Poll, now, sleep);
+            self.timers.set(BalanceTimer::Poll, now, sleep);
         }
     }
 
@@ -422,7 +447,7 @@ impl Engine<Balancer> {
 
     /// Begins a search if none is under way, and counts what it may still be refused. None if it rests.
     fn searching(&mut self) -> Option<usize> {
-        let tries = self.core.config.options.tries.min(self.core.config.grid.len() - 1);
+        let tries = self.core.config.options.balance.tries.min(self.core.config.grid.len() - 1);
         let balancer = &mut self.family;
         match balancer.search {
             Search::Content => {

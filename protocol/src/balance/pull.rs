@@ -4,15 +4,15 @@ use scheduler::event::{MessageKind, RefusalReason};
 use scheduler::waiting::Widths;
 use scheduler::{Amount, EventKind, JobSpec, Time};
 
+use super::BalanceTimer;
 use super::{Balancer, Search};
-use crate::codec::TRANSFERS_MAX;
 use crate::core::{Answers, Reason};
 use crate::engine::Engine;
 use crate::handover::{Answer, Arrival};
 use crate::journal::Place;
 use crate::margin::Worth;
-use crate::message::{Digest, Message, Offer, Transfer};
-use crate::timers::Timer;
+use crate::message::jobs::TRANSFERS_MAX;
+use crate::message::{BalanceMessage, Digest, Transfer};
 
 /// The request that is not answered.
 #[derive(Clone, Copy, Debug)]
@@ -72,16 +72,14 @@ impl Engine<Balancer> {
         balancer.asked = Some(Asked { victim, seq, free, sent_once: Some(now) });
         let view_age = balancer.known.get(&victim).map(|known| now.since(known.at));
         if let Some(retry) = self.core.config.options.retry {
-            self.core.timers.set(Timer::Request(victim), now, retry);
+            self.timers.set(BalanceTimer::Request(victim), now, retry);
         }
         self.core.event(EventKind::Requested { victim: site, seq, offer: free, view_age });
         self.send_ask(victim, seq, free, false);
     }
 
     fn send_ask(&mut self, victim: usize, seq: u64, free: u32, retry: bool) {
-        let seen = self.core.ledger.seen(self.core.site_at(victim));
-        let offer = Offer { free, stand: false, releases: Vec::new() };
-        self.core.send_again(victim, Message::Request { seq, offer, seen }, retry);
+        self.core.send_again(victim, BalanceMessage::Request { seq, free }, retry);
     }
 
     /// Repeats a request that was not answered.
@@ -92,7 +90,7 @@ impl Engine<Balancer> {
                 let (seq, free) = (asked.seq, asked.free);
                 self.send_ask(victim, seq, free, true);
             }
-            _ => self.core.timers.cancel(Timer::Request(victim)),
+            _ => self.timers.cancel(BalanceTimer::Request(victim)),
         }
     }
 
@@ -101,7 +99,7 @@ impl Engine<Balancer> {
         let balancer = &mut self.family;
         let asked = balancer.asked.take_if(|asked| asked.victim == victim).is_some();
         if asked {
-            self.core.timers.cancel(Timer::Request(victim));
+            self.timers.cancel(BalanceTimer::Request(victim));
         }
         asked
     }
@@ -135,7 +133,7 @@ impl Engine<Balancer> {
             self.family.served.insert(thief, Served { seq, granted: None });
             self.core.event(EventKind::Refused { thief: site, seq, reason });
             let digest = self.digest_for(now, thief);
-            return self.core.send(thief, Message::Refuse { seq, digest });
+            return self.core.send(thief, BalanceMessage::Refuse { seq, digest });
         }
         let transfers = self.grant_all(now, thief, jobs, Reason::serving(Some(seq)));
         let granted =
@@ -221,7 +219,7 @@ impl Engine<Balancer> {
         let batch = self.core.config.options.batch.min(TRANSFERS_MAX);
         for (place, part) in transfers.chunks(batch).enumerate() {
             let answers = if place == 0 { answers } else { None };
-            self.core.send(to, Message::Give { transfers: part.to_vec(), answers, digest, floor });
+            self.core.send(to, BalanceMessage::Give { transfers: part.to_vec(), answers, digest, floor });
         }
     }
 
@@ -236,7 +234,7 @@ impl Engine<Balancer> {
         };
         if transfers.is_empty() {
             let digest = self.digest_for(now, thief);
-            return self.core.send(thief, Message::Refuse { seq: record.seq, digest });
+            return self.core.send(thief, BalanceMessage::Refuse { seq: record.seq, digest });
         }
         self.give(now, thief, transfers, Some(record.seq));
     }
@@ -247,7 +245,7 @@ impl Engine<Balancer> {
         if answers {
             self.refused();
         } else {
-            self.core.ignore(self.core.site_at(victim), &Message::Refuse { seq, digest });
+            self.core.ignore(self.core.site_at(victim), MessageKind::Refuse);
         }
     }
 
@@ -256,7 +254,7 @@ impl Engine<Balancer> {
         let asked = self.family.asked.filter(|asked| (asked.victim, asked.seq) == (victim, seq));
         let Some(asked) = asked else { return false };
         self.family.asked = None;
-        self.core.timers.cancel(Timer::Request(victim));
+        self.timers.cancel(BalanceTimer::Request(victim));
         if let Some(sent) = asked.sent_once {
             self.core.round_trips.measured(victim, now.since(sent));
         }

@@ -7,11 +7,11 @@ use scheduler::{Amount, Time};
 use std::collections::BTreeSet;
 
 use super::{Balancer, Search};
-use crate::codec::TRANSFERS_MAX;
 use crate::core::Reason;
 use crate::engine::Engine;
 use crate::handover::Answer;
 use crate::message::Transfer;
+use crate::message::jobs::TRANSFERS_MAX;
 
 /// Jobs that were given away and not all answered.
 #[derive(Clone, Debug)]

@@ -5,13 +5,14 @@
 //! links that lose messages a watch is repeated until news comes, so nothing here needs an answer of its own.
 
 use scheduler::Time;
+use scheduler::event::MessageKind;
 use scheduler::waiting::Widths;
 
+use super::BalanceTimer;
 use super::{Balancer, Search};
 use crate::canary::Canary;
 use crate::engine::Engine;
-use crate::message::{Digest, Message, Offer};
-use crate::timers::Timer;
+use crate::message::{BalanceMessage, Digest};
 
 /// What another site watches for this one.
 #[derive(Clone, Copy, Debug)]
@@ -75,18 +76,18 @@ impl Engine<Balancer> {
         let seq = watched.seq;
         self.family.reindex(rank);
         if let Some(retry) = self.core.config.options.retry {
-            self.core.timers.set(Timer::Watch(rank), now, retry);
+            self.timers.set(BalanceTimer::Watch(rank), now, retry);
         }
-        self.core.send(rank, Message::Watch { seq, width });
+        self.core.send(rank, BalanceMessage::Watch { seq, width });
     }
 
     /// Repeats a watch of which no news has come.
     pub(super) fn repeat_watch(&mut self, rank: usize) {
         match self.family.watched.get(&rank) {
             Some(&Watched { seq, width: Some(width) }) => {
-                self.core.send_again(rank, Message::Watch { seq, width }, true);
+                self.core.send_again(rank, BalanceMessage::Watch { seq, width }, true);
             }
-            _ => self.core.timers.cancel(Timer::Watch(rank)),
+            _ => self.timers.cancel(BalanceTimer::Watch(rank)),
         }
     }
 
@@ -94,7 +95,7 @@ impl Engine<Balancer> {
         let balancer = &mut self.family;
         let known = balancer.watchers.get(&from);
         if known.is_some_and(|watcher| watcher.seq > seq) {
-            return self.core.ignore(self.core.site_at(from), &Message::Watch { seq, width });
+            return self.core.ignore(self.core.site_at(from), MessageKind::Watch);
         }
         let since = match known {
             Some(watcher) if watcher.width.is_some() => watcher.since,
@@ -143,7 +144,7 @@ impl Engine<Balancer> {
             watcher.width = None;
             let seq = watcher.seq;
             let digest = self.digest_for(now, rank);
-            self.core.send(rank, Message::News { seq, digest });
+            self.core.send(rank, BalanceMessage::News { seq, digest });
         }
     }
 
@@ -154,13 +155,13 @@ impl Engine<Balancer> {
         {
             watched.width = None;
             self.family.reindex(from);
-            self.core.timers.cancel(Timer::Watch(from));
+            self.timers.cancel(BalanceTimer::Watch(from));
         }
         if self.core.fresh {
             self.turn(now);
         }
         if !self.uses(now, from, digest) {
-            self.core.send(from, Message::Seen { version: seq, keep: false, offer: Offer::default() });
+            self.core.send(from, BalanceMessage::Seen { seq });
         }
     }
 

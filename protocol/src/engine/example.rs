@@ -8,8 +8,9 @@ use scheduler::{EventKind, Grid, JobId, JobSpec, LocalScheduler, Pass, SiteId, S
 use super::{Engine, Family, Site, Wishes};
 use crate::config::{Options, PeerConfig};
 use crate::fixtures::job;
-use crate::message::{Message, Transfer};
+use crate::message::{HandOverMessage, Message, Silence, Transfer};
 use crate::ports::{Input, Output};
+use crate::timers::Never;
 
 // docs: the smallest family
 #[derive(Clone, Debug)]
@@ -18,6 +19,9 @@ struct Plain {
 }
 
 impl Family for Plain {
+    type Message = Silence;
+    type Timer = Never;
+
     fn of(_config: &PeerConfig, _first: u64) -> Plain {
         Plain { queue: VecDeque::new() }
     }
@@ -42,7 +46,7 @@ impl Family for Plain {
         engine.family.queue.remove(place)
     }
 
-    fn repeat(_: &mut Engine<Plain>, _now: Time, _to: usize, _transfer: &Transfer) -> Option<Message> {
+    fn repeat(_: &mut Engine<Plain>, _now: Time, _to: usize, _transfer: &Transfer) -> Option<Silence> {
         None // It grants nothing: jobs leave by routes, which the engine repeats.
     }
 }
@@ -83,8 +87,12 @@ fn the_smallest_family_executes_what_fits_and_sends_home_what_never_will() {
         assert!(started(&tell(&mut engine, Input::Submitted(job(id, processors)))).is_empty());
     }
     let sent = tell(&mut engine, Input::Submitted(job(4, 8)));
-    let routes =
-        |output: &Output| matches!(output, Output::Send { to: SiteId(2), message: Message::Route { .. } });
+    let routes = |output: &Output| {
+        matches!(
+            output,
+            Output::Send { to: SiteId(2), message: Message::HandOver(HandOverMessage::Route { .. }) }
+        )
+    };
     assert!(sent.iter().any(routes), "{sent:?}");
     assert_eq!((started(&tell(&mut engine, Input::Turn)), Site::waiting(&engine)), (vec![1], 2));
     tell(&mut engine, Input::Completed(JobId(1)));

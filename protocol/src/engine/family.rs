@@ -13,14 +13,20 @@ use super::Engine;
 use crate::config::PeerConfig;
 use crate::core::Core;
 use crate::journal::Place;
-use crate::message::{Message, Transfer};
-use crate::timers::Timer;
+use crate::message::part::Part as _;
+use crate::message::{Speech, Transfer};
+use crate::timers::Alarm;
 
 /// A family of strategies: the state that it adds to a site, and what it does at each step of the control flow.
 ///
 /// Steps get the whole engine, because what a family does may lead to another step: a transfer that it takes may show that
 /// a job was taken over, which takes a copy out of its queue. What has a default need not be said.
 pub(crate) trait Family: Clone + Debug + Send + Sync + Sized + 'static {
+    /// What sites of this family say to each other, beside what all say.
+    type Message: Speech;
+    /// What a site of this family waits for, beside what all do.
+    type Timer: Alarm;
+
     /// An empty queue, of a site that begins. What it numbers begins after `first`.
     ///
     /// # Panics
@@ -44,19 +50,19 @@ pub(crate) trait Family: Clone + Debug + Send + Sync + Sized + 'static {
     /// Takes a waiting job out of the queue. None if it is not in it.
     fn take(engine: &mut Engine<Self>, job: &JobSpec) -> Option<JobSpec>;
 
-    /// A message that only this family speaks of, of the site of this rank; lawful by [`Family::is_lawful`].
-    fn heard(engine: &mut Engine<Self>, _now: Time, rank: usize, message: Message) {
-        engine.core.ignore(engine.core.site_at(rank), &message);
+    /// The site of this rank said something that is lawful by [`Family::is_lawful`].
+    fn heard(engine: &mut Engine<Self>, _now: Time, rank: usize, message: Self::Message) {
+        engine.core.ignore(engine.core.site_at(rank), message.kind());
     }
 
-    /// Whether a correct peer of that rank can have said this. What another family says is not lawful.
-    fn is_lawful(_core: &Core, _rank: usize, _message: &Message) -> bool {
+    /// Whether a correct peer of that rank can have said this. What another family says never is.
+    fn is_lawful(_core: &Core, _rank: usize, _message: &Self::Message) -> bool {
         false
     }
 
     /// A timer that this family has set is due.
-    fn fired(engine: &mut Engine<Self>, _now: Time, timer: Timer) {
-        engine.core.timers.cancel(timer);
+    fn fired(engine: &mut Engine<Self>, _now: Time, timer: Self::Timer) {
+        engine.timers.cancel(timer);
     }
 
     /// The rank of the site that is to have a job which was submitted here, or waits here because nobody was wide enough;
@@ -116,7 +122,7 @@ pub(crate) trait Family: Clone + Debug + Send + Sync + Sized + 'static {
 
     /// The message of an unanswered transfer that is no route. None if it is forgotten what it was for: then the job is
     /// recalled.
-    fn repeat(engine: &mut Engine<Self>, now: Time, to: usize, transfer: &Transfer) -> Option<Message>;
+    fn repeat(engine: &mut Engine<Self>, now: Time, to: usize, transfer: &Transfer) -> Option<Self::Message>;
 
     /// The receiver accepted a transfer, or declined one whose job came back by another way.
     fn settled(_engine: &mut Engine<Self>, _transfer: &Transfer) {}
@@ -171,7 +177,7 @@ pub(crate) trait Family: Clone + Debug + Send + Sync + Sized + 'static {
 
     /// Whether no answer is outstanding and no message of this family may have to be repeated.
     fn is_quiet(engine: &Engine<Self>) -> bool {
-        !engine.core.timers.any_retry()
+        !engine.timers.any_retry()
     }
 
     /// Panics if the state contradicts itself or the core.

@@ -17,39 +17,51 @@ use crate::engine::Family;
 use crate::handover::{Arrival, Custody};
 use crate::membership::Report;
 use crate::membership::may_live;
-use crate::message::{Message, Offer, Transfer};
+use crate::message::{HandOverMessage, MembershipMessage, Message, Offer, Speech as _, Transfer};
 
 impl<F: Family> Engine<F> {
     /// Whether a correct peer, of that rank, can have said this.
     pub(crate) fn is_lawful(&self, other: usize, message: &Message) -> bool {
+        match message {
+            Message::HandOver(message) => self.may_hand_over(other, message),
+            Message::Membership(message) => self.core.may_report(message),
+            message => F::Message::seen_in(message).is_some_and(|said| F::is_lawful(&self.core, other, said)),
+        }
+    }
+
+    fn may_hand_over(&self, other: usize, message: &HandOverMessage) -> bool {
         let core = &self.core;
         match message {
             // Numbers that were never given are looked up and not found.
-            Message::Reply { .. } => true,
-            Message::Route { transfers, floor } => {
+            HandOverMessage::Reply { .. } => true,
+            HandOverMessage::Route { transfers, floor } => {
                 let is_ours = |transfer: &Transfer| F::takes_routed(core, &transfer.job);
                 are_counts(&[*floor]) && core.may_move(other, transfers) && transfers.iter().all(is_ours)
             }
-            Message::Recall { number, floor } => are_counts(&[*number, *floor]),
-            Message::Floor { floor } => are_counts(&[*floor]),
-            Message::Beat { life, first, known, voids, .. } => {
-                may_live(*life)
-                    && are_counts(&[*first, *known])
-                    && voids.iter().all(|void| void.epoch <= EPOCH_MAX)
-            }
-            Message::Reports { reports } => {
-                let me = core.config.site;
-                let is_site = |report: &Report| report.guardian == me && core.is_site(report.holder);
-                reports.iter().all(|report| is_site(report) && report.epoch <= EPOCH_MAX)
-            }
-            // Only what the guardian itself says of a job is looked at.
-            Message::Noted { .. } => true,
-            message => F::is_lawful(core, other, message),
+            HandOverMessage::Recall { number, floor } => are_counts(&[*number, *floor]),
+            HandOverMessage::Floor { floor } => are_counts(&[*floor]),
         }
     }
 }
 
 impl Core {
+    fn may_report(&self, message: &MembershipMessage) -> bool {
+        match message {
+            MembershipMessage::Beat { life, first, known, voids, .. } => {
+                may_live(*life)
+                    && are_counts(&[*first, *known])
+                    && voids.iter().all(|void| void.epoch <= EPOCH_MAX)
+            }
+            MembershipMessage::Reports { reports } => {
+                let me = self.config.site;
+                let is_site = |report: &Report| report.guardian == me && self.is_site(report.holder);
+                reports.iter().all(|report| is_site(report) && report.epoch <= EPOCH_MAX)
+            }
+            // Only what the guardian itself says of a job is looked at.
+            MembershipMessage::Noted { .. } => true,
+        }
+    }
+
     /// Whether these jobs can change their owner to this site: each is a job, and none of those that come for the
     /// first time is here or was here after the sender had it.
     pub(crate) fn may_move(&self, other: usize, transfers: &[Transfer]) -> bool {
@@ -120,8 +132,8 @@ mod tests {
     use crate::config::{Options, PeerConfig};
     use crate::fixtures::job;
     use crate::journal::Durable;
+    use crate::message::{BalanceMessage, PoolMessage, QueueState, Rest, StealMessage};
     use crate::message::{Board, Digest, Epoch, Release};
-    use crate::message::{QueueState, Rest};
     use crate::peer::{Input, Output, Peer};
 
     const STATE: QueueState = QueueState { version: 1, rest: Rest::Empty, lead: 0 };
@@ -145,11 +157,11 @@ mod tests {
     }
 
     fn grant(transfers: Vec<Transfer>) -> Message {
-        Message::Grant { transfers, answers: None, state: STATE, floor: 1 }
+        StealMessage::Grant { transfers, answers: None, state: STATE, floor: 1 }.into()
     }
 
     fn route(transfers: Vec<Transfer>) -> Message {
-        Message::Route { transfers, floor: 1 }
+        HandOverMessage::Route { transfers, floor: 1 }.into()
     }
 
     fn tell(peer: &mut Peer, input: Input) -> Vec<Output> {
@@ -221,7 +233,7 @@ mod tests {
         hear(&mut peer, Input::Submitted(job(1, 2)));
         let wider = Transfer { epoch: 10, ..transfer(1, job(1, 16)) };
         let digest = Digest { site: SiteId(1), version: 1, age: Span::ZERO, work: 0, narrowest: 0, idle: 0 };
-        let message = Message::Give { transfers: vec![wider], answers: None, digest, floor: 1 };
+        let message = BalanceMessage::Give { transfers: vec![wider], answers: None, digest, floor: 1 }.into();
         hear(&mut peer, Input::Message { from: SiteId(1), message });
 
         assert_eq!(peer.free(), 6);
@@ -260,7 +272,8 @@ mod tests {
     fn a_job_that_came_back_is_not_taken_back_once_more() {
         let mut peer = peer("st:50");
         tell(&mut peer, Input::Submitted(job(1, 8)));
-        let request = Message::Request { seq: 1, offer: Offer { free: 16, ..Offer::default() }, seen: 0 };
+        let request =
+            StealMessage::Request { seq: 1, offer: Offer { free: 16, ..Offer::default() }, seen: 0 }.into();
         // The turn of site 2 would start the job: another one has to keep it waiting.
         let outputs = hear(&mut peer, 1, grant(vec![transfer(1, job(2, 1))]));
         assert_eq!(starts(&outputs), 0, "own work waits");
@@ -277,7 +290,7 @@ mod tests {
         hear(&mut peer, 1, grant(vec![back]));
         assert!(peer.core().is_here(JobId(3)));
 
-        let declined = Message::Reply { accepted: Vec::new(), declined: vec![left.number] };
+        let declined = HandOverMessage::Reply { accepted: Vec::new(), declined: vec![left.number] }.into();
         let outputs = hear(&mut peer, 3, declined);
 
         assert!(outputs.contains(&ignored(3, MessageKind::Reply)[0]), "{outputs:?}");
@@ -294,7 +307,7 @@ mod tests {
         hear(&mut peer, 1, grant(vec![transfer(1, job(2, 1))]));
         tell(&mut peer, Input::Submitted(job(3, 8)));
         let offer = Offer { free: 16, ..Offer::default() };
-        hear(&mut peer, 3, Message::Request { seq: 1, offer, seen: 0 });
+        hear(&mut peer, 3, StealMessage::Request { seq: 1, offer, seen: 0 }.into());
         assert_eq!(peer.ledger().transfers_out().count(), 1);
         let ended = Report {
             job: JobId(3),
@@ -305,12 +318,12 @@ mod tests {
             done: true,
         };
 
-        hear(&mut peer, 3, Message::Noted { reports: vec![ended] });
+        hear(&mut peer, 3, MembershipMessage::Noted { reports: vec![ended] }.into());
 
         assert_eq!(peer.ledger().transfers_out().count(), 1, "the transfer is still to be answered");
         let late = Report { guardian: SiteId(2), epoch: EPOCH_MAX + 1, ..ended };
         assert_eq!(
-            hear(&mut peer, 3, Message::Reports { reports: vec![late] }),
+            hear(&mut peer, 3, MembershipMessage::Reports { reports: vec![late] }.into()),
             ignored(3, MessageKind::Reports)
         );
     }
@@ -326,8 +339,8 @@ mod tests {
     fn boards_count_from_one() {
         let mut peer = peer("pool:easy");
         let epoch = Epoch { counter: 1, site: SiteId(2) };
-        hear(&mut peer, 1, Message::Host { epoch });
-        let message = Message::Board { board: Board::default(), epoch, ask: false };
+        hear(&mut peer, 1, PoolMessage::Host { epoch }.into());
+        let message = PoolMessage::Board { board: Board::default(), epoch, ask: false }.into();
         assert_eq!(hear(&mut peer, 1, message), ignored(1, MessageKind::Board));
     }
 
@@ -341,7 +354,7 @@ mod tests {
             narrowest: 0,
             idle: 0,
         };
-        let message = Message::Gossip { digests: vec![digest] };
+        let message = BalanceMessage::Gossip { digests: vec![digest] }.into();
         assert_eq!(hear(&mut peer("steal:loaded"), 1, message), ignored(1, MessageKind::Gossip));
         let long = JobSpec { requested: Span::from_micros(i64::MAX), ..job(1, 8) };
         let message = route(vec![transfer(1, long)]);
@@ -352,7 +365,7 @@ mod tests {
     fn offers_of_more_than_the_site_has_are_ignored() {
         let releases = vec![Release { at: Time::ZERO, processors: u32::MAX }; 2];
         for offer in [Offer { free: 17, ..Offer::default() }, Offer { free: 1, stand: true, releases }] {
-            let message = Message::Request { seq: 1, offer, seen: 0 };
+            let message = StealMessage::Request { seq: 1, offer, seen: 0 }.into();
             assert_eq!(hear(&mut peer("st:50"), 3, message), ignored(3, MessageKind::Request));
         }
     }

@@ -23,15 +23,24 @@ use crate::config::PeerConfig;
 use crate::core::Core;
 use crate::handover::Custody;
 use crate::journal::{Durable, Fact, Place};
-use crate::message::Message;
+use crate::message::{Message, Speech};
 use crate::ports::{Input, Output};
-use crate::timers::Timer;
+use crate::timers::{Timer, Timers};
 
 /// The state machine of one site under a family of strategies.
 #[derive(Clone, Debug)]
-pub(crate) struct Engine<F> {
+pub(crate) struct Engine<F: Family> {
     pub(crate) core: Core,
     pub(crate) family: F,
+    /// What this family waits for.
+    pub(crate) timers: Timers<F::Timer>,
+}
+
+/// A timer that fires. Of two at one time the family's goes first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Due<T> {
+    Own(T),
+    Core(Timer),
 }
 
 /// What a site wants of its driver.
@@ -101,7 +110,7 @@ impl<F: Family> Site for Engine<F> {
         // A site that leaves starts nothing, and one that must hear of others first has nothing to do until then.
         let may_start = !self.core.is_leaving() && !self.core.must_ask_first();
         let planned = if may_start { self.family.wake_at() } else { None };
-        wishes.timeout = [self.core.timers.next(), planned].into_iter().flatten().min();
+        wishes.timeout = [self.core.timers.next(), self.timers.next(), planned].into_iter().flatten().min();
         wishes.settle = self.family.wants_settle();
     }
 
@@ -132,7 +141,7 @@ impl<F: Family> Site for Engine<F> {
     fn is_quiet(&self) -> bool {
         let grid = &self.core.config.grid;
         let reports = self.core.membership.as_ref().map_or(0, |membership| membership.reports_due(grid));
-        reports == 0 && self.core.ledger.is_settled() && F::is_quiet(self)
+        reports == 0 && self.core.ledger.is_settled() && !self.core.timers.any_retry() && F::is_quiet(self)
     }
 
     fn has_left(&self) -> bool {
@@ -169,12 +178,12 @@ impl<F: Family> Site for Engine<F> {
 }
 
 impl<F: Family> Engine<F> {
-    /// A site with an empty queue that believes every other queue empty, in its so-manieth life.
+    /// A site with an empty queue that believes every other queue empty. `life` is the number of its process.
     pub(crate) fn at_rest(config: PeerConfig, life: u32, first: u64) -> Engine<F> {
-        assert!(config.options.window >= 1, "a thief needs one request");
+        assert!(config.options.steal.window >= 1, "a thief needs one request");
         assert!(config.options.batch >= 1, "a grant holds a job");
         let family = F::of(&config, first);
-        Engine { core: Core::at_rest(config, life), family }
+        Engine { core: Core::at_rest(config, life), family, timers: Timers::default() }
     }
 
     /// Jobs that wait here.
@@ -249,33 +258,22 @@ impl<F: Family> Engine<F> {
         if core.config.options.message_events {
             core.event(EventKind::Received { from, message: message.kind() });
         }
+        let kind = message.kind();
         if from.0 == 0 || from.index() >= core.config.grid.len() || from == core.config.site {
-            return core.ignore(from, &message);
+            return core.ignore(from, kind);
         }
         let other = core.config.grid.rank(from);
         if !self.is_lawful(other, &message) && !self.core.has(Canary::LiesBelieved) {
-            return self.core.ignore(from, &message);
+            return self.core.ignore(from, kind);
         }
         self.heard_of(now, other);
         match message {
-            Message::Reply { accepted, declined } => self.on_reply(now, other, &accepted, &declined),
-            Message::Route { transfers, floor } => {
-                self.core.on_floor(from, floor);
-                self.on_route(now, other, &transfers);
-            }
-            Message::Recall { number, floor } => {
-                self.core.on_floor(from, floor);
-                self.on_recall(other, number);
-            }
-            Message::Floor { floor } => self.core.on_floor(from, floor),
-            Message::Beat { life, leaving, first, voids, known } => {
-                if self.on_journal(now, other, life) {
-                    self.on_beat(now, other, leaving, first, &voids, known);
-                }
-            }
-            Message::Reports { reports } => self.on_reports(now, other, reports),
-            Message::Noted { reports } => self.on_noted(now, other, &reports),
-            message => F::heard(self, now, other, message),
+            Message::HandOver(message) => self.on_hand_over(now, other, message),
+            Message::Membership(message) => self.on_membership(now, other, message),
+            message => match F::Message::of(message) {
+                Some(message) => F::heard(self, now, other, message),
+                None => self.core.ignore(from, kind),
+            },
         }
     }
 
@@ -293,10 +291,16 @@ impl<F: Family> Engine<F> {
     }
 
     fn on_timeout(&mut self, now: Time) {
-        for timer in self.core.timers.due(now) {
+        let own = self.timers.due(now).into_iter().map(|(at, timer)| (at, Due::Own(timer)));
+        let core = self.core.timers.due(now).into_iter().map(|(at, timer)| (at, Due::Core(timer)));
+        let mut due: Vec<(Time, Due<F::Timer>)> = own.chain(core).collect();
+        due.sort_unstable();
+        for (_, due) in due {
             // An earlier one of this batch may have canceled it.
-            if self.core.timers.is_set(timer) {
-                self.on_timer(now, timer);
+            match due {
+                Due::Own(timer) if self.timers.is_set(timer) => F::fired(self, now, timer),
+                Due::Core(timer) if self.core.timers.is_set(timer) => self.on_timer(now, timer),
+                Due::Own(_) | Due::Core(_) => {}
             }
         }
     }
@@ -308,7 +312,6 @@ impl<F: Family> Engine<F> {
                 self.repeat_transfer(now, to, number);
             }
             Timer::Beat => self.beat(now),
-            timer => F::fired(self, now, timer),
         }
     }
 }

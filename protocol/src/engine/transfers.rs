@@ -11,10 +11,26 @@ use crate::engine::Engine;
 use crate::engine::Family;
 use crate::handover::{Answer, Arrival, Custody};
 use crate::journal::Place;
-use crate::message::{Message, Transfer};
+use crate::message::{HandOverMessage, Message, Transfer};
 use crate::timers::Timer;
 
 impl<F: Family> Engine<F> {
+    pub(crate) fn on_hand_over(&mut self, now: Time, other: usize, message: HandOverMessage) {
+        let from = self.core.site_at(other);
+        match message {
+            HandOverMessage::Reply { accepted, declined } => self.on_reply(now, other, &accepted, &declined),
+            HandOverMessage::Route { transfers, floor } => {
+                self.core.on_floor(from, floor);
+                self.on_route(now, other, &transfers);
+            }
+            HandOverMessage::Recall { number, floor } => {
+                self.core.on_floor(from, floor);
+                self.on_recall(other, number);
+            }
+            HandOverMessage::Floor { floor } => self.core.on_floor(from, floor),
+        }
+    }
+
     /// Jobs come that this site must take.
     pub(crate) fn on_route(&mut self, now: Time, from: usize, transfers: &[Transfer]) {
         let site = self.core.site_at(from);
@@ -102,10 +118,10 @@ impl<F: Family> Engine<F> {
         let age = core.timers.age(Timer::Transfer(to, number), now);
         let recalls = core.config.options.recall.is_some_and(|limit| age.is_some_and(|age| age >= limit));
         let message = if core.routed.contains(&(to, number)) {
-            Message::Route { transfers: vec![transfer], floor }
+            HandOverMessage::Route { transfers: vec![transfer], floor }.into()
         } else {
             let again = if recalls { None } else { F::repeat(self, now, to, &transfer) };
-            again.unwrap_or(Message::Recall { number, floor })
+            again.map_or_else(|| HandOverMessage::Recall { number, floor }.into(), Into::<Message>::into)
         };
         self.core.send_again(to, message, true);
     }

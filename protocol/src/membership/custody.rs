@@ -21,16 +21,16 @@
 use scheduler::{EventKind, JobId, JobSpec, SiteId, Time};
 
 use super::Presence;
+use super::message::REPORTS_MAX;
 use super::operator::EPOCHS_PER_ADOPTION;
 use crate::bounds::EPOCH_MAX;
 use crate::canary::Canary;
-use crate::codec::REPORTS_MAX;
 use crate::core::Core;
 use crate::engine::Engine;
 use crate::engine::Family;
 use crate::handover::{Answer, Custody, Record};
 use crate::journal::{Fact, Place, Ward};
-use crate::message::{Message, Report, Transfer, Void};
+use crate::message::{MembershipMessage, Report, Transfer, Void};
 use crate::numbers::{JOURNALS_MAX, journal_of};
 use crate::timers::Timer;
 
@@ -125,7 +125,7 @@ impl Core {
         self.write(Fact::Reports(report));
         self.members().reports.insert(report.job, report);
         let guardian = self.config.grid.rank(report.guardian);
-        self.send(guardian, Message::Reports { reports: vec![report] });
+        self.send(guardian, MembershipMessage::Reports { reports: vec![report] });
     }
 
     /// Repeats to a site what it must know of its jobs.
@@ -140,7 +140,7 @@ impl Core {
             .copied()
             .collect();
         if !reports.is_empty() {
-            self.send_again(rank, Message::Reports { reports }, true);
+            self.send_again(rank, MembershipMessage::Reports { reports }, true);
         }
     }
 
@@ -257,7 +257,7 @@ impl<F: Family> Engine<F> {
             }
         }
         let reports = reports.into_iter().chain(over).collect();
-        self.core.send(rank, Message::Noted { reports });
+        self.core.send(rank, MembershipMessage::Noted { reports });
     }
 
     /// A job has ended, or went on from where it is reported: answers to the transfer by which it came or left there,

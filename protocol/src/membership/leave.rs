@@ -8,7 +8,7 @@ use crate::core::Core;
 use crate::engine::Engine;
 use crate::engine::Family;
 use crate::membership::Presence;
-use crate::message::Message;
+use crate::message::HandOverMessage;
 
 impl Core {
     /// Whether this site leaves.
@@ -34,7 +34,7 @@ impl Core {
     pub(super) fn tell_floor(&mut self, rank: usize) {
         let floor = self.ledger.floor_to(self.site_at(rank));
         if floor > 1 {
-            self.send(rank, Message::Floor { floor });
+            self.send(rank, HandOverMessage::Floor { floor });
         }
     }
 

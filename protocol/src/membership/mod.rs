@@ -12,6 +12,7 @@
 mod custody;
 mod leave;
 mod loss;
+pub(crate) mod message;
 pub mod operator;
 pub(crate) mod state;
 
@@ -19,16 +20,16 @@ use scheduler::{EventKind, JobSpec, Span, Time};
 
 pub use self::custody::next_epoch;
 pub(crate) use self::loss::may_live;
+pub use self::message::{REPORTS_MAX, VOIDS_MAX};
 pub(crate) use self::state::Membership;
 pub use self::state::Presence;
 use crate::canary::Canary;
-pub use crate::codec::{REPORTS_MAX, VOIDS_MAX};
 use crate::core::Core;
 use crate::engine::Engine;
 use crate::engine::Family;
 pub use crate::journal::Ward;
 pub use crate::message::Report;
-use crate::message::{Message, Void};
+use crate::message::{MembershipMessage, Void};
 use crate::timers::Timer;
 
 impl Core {
@@ -83,7 +84,7 @@ impl Core {
         let first = first.min(membership.taken_over.len());
         let voids = membership.taken_over[first..].iter().take(VOIDS_MAX).copied().collect();
         let (leaving, known) = (membership.leaving, membership.sites[rank].known);
-        self.send(rank, Message::Beat { life, leaving, first: first as u64, voids, known });
+        self.send(rank, MembershipMessage::Beat { life, leaving, first: first as u64, voids, known });
     }
 
     /// Whether this site must hear of others before it starts anything: while it was away they may have taken over
@@ -226,6 +227,18 @@ impl<F: Family> Engine<F> {
         }
         F::gone(self, rank);
         self.take_over_from(now, rank);
+    }
+
+    pub(crate) fn on_membership(&mut self, now: Time, other: usize, message: MembershipMessage) {
+        match message {
+            MembershipMessage::Beat { life, leaving, first, voids, known } => {
+                if self.on_journal(now, other, life) {
+                    self.on_beat(now, other, leaving, first, &voids, known);
+                }
+            }
+            MembershipMessage::Reports { reports } => self.on_reports(now, other, reports),
+            MembershipMessage::Noted { reports } => self.on_noted(now, other, &reports),
+        }
     }
 
     /// A site says that it is there.

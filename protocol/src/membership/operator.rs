@@ -33,7 +33,7 @@ pub const EPOCHS_PER_ADOPTION: u32 = 1 << 16;
 /// What to tell a site by [`crate::Input::Adopt`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Adoption {
-    /// The job.
+    /// The job as the newest journal that knows it has it.
     pub job: JobSpec,
     /// Its epoch from now on.
     pub epoch: u32,

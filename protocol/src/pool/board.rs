@@ -24,14 +24,14 @@ pub const SEEN_MAX: usize = 256;
 pub struct Epoch {
     /// Counts the hosts.
     pub counter: u64,
-    /// The host.
+    /// The site that is host.
     pub site: SiteId,
 }
 
 /// One offer of a job by its owner. A job that comes back is offered under the next version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct OfferId {
-    /// The job.
+    /// The job that its owner offers.
     pub job: JobId,
     /// Counts the offers of this job by this owner, from 1.
     pub version: u64,
@@ -40,7 +40,7 @@ pub struct OfferId {
 /// An offer as a board lists it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Listing {
-    /// The job.
+    /// The job as others need it to decide.
     pub job: WaitingJob,
     /// As in [`OfferId`].
     pub version: u64,

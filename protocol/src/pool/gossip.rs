@@ -7,13 +7,13 @@ use scheduler::event::{MessageKind, ReleaseReason};
 use scheduler::exchange::{SiteView, WaitingJob};
 use scheduler::{EventKind, Time};
 
+use super::PoolTimer;
 use super::board::OfferId;
 use super::known::KnownOffer;
 use super::{CLAIM_REFRESHES, Exchange, Role};
 use crate::canary::Canary;
 use crate::engine::Engine;
-use crate::message::Message;
-use crate::timers::Timer;
+use crate::message::PoolMessage;
 
 /// The claims of a site.
 #[derive(Clone, Debug)]
@@ -102,7 +102,7 @@ impl Engine<Exchange> {
         let end = now.saturating_add(job.requested);
         gossip.claims.insert(number, Claim { offer: id, owner, job, since: now, end });
         if let Some(retry) = self.core.config.options.retry {
-            self.core.timers.set(Timer::Claim(number), now, retry);
+            self.timers.set(PoolTimer::Claim(number), now, retry);
         }
         let owner_site = self.core.site_at(owner);
         self.core.event(EventKind::Claimed {
@@ -111,7 +111,7 @@ impl Engine<Exchange> {
             claim: number,
             processors: job.processors,
         });
-        self.core.send(owner, Message::Claim { offer: id, claim: number });
+        self.core.send(owner, PoolMessage::Claim { offer: id, claim: number });
     }
 
     /// Ends a claim and frees its processors; whether there was such a claim.
@@ -132,7 +132,7 @@ impl Engine<Exchange> {
         let exchange = &mut self.family;
         exchange.vacate(claim.end, claim.job.processors);
         exchange.unsettled = true;
-        self.core.timers.cancel(Timer::Claim(number));
+        self.timers.cancel(PoolTimer::Claim(number));
         let processors = claim.job.processors;
         let held = now.since(claim.since);
         self.core.event(EventKind::Released { job: offer.job, claim: number, processors, held, reason });
@@ -152,19 +152,19 @@ impl Engine<Exchange> {
 
     /// No answer to a claim: ask again, or give it up.
     pub(super) fn repeat_claim(&mut self, now: Time, number: u64) {
-        let timer = Timer::Claim(number);
+        let timer = PoolTimer::Claim(number);
         let Some(&claim) = self.gossip().and_then(|gossip| gossip.claims.get(&number)) else {
-            return self.core.timers.cancel(timer);
+            return self.timers.cancel(timer);
         };
         let patience =
-            self.core.config.options.refresh.map(|refresh| refresh.saturating_mul(CLAIM_REFRESHES));
-        let age = self.core.timers.age(timer, now);
+            self.core.config.options.pool.refresh.map(|refresh| refresh.saturating_mul(CLAIM_REFRESHES));
+        let age = self.timers.age(timer, now);
         if patience.is_some_and(|patience| age.is_some_and(|age| age >= patience)) {
             self.release_claim(now, claim.owner, claim.offer, number, ReleaseReason::Dropped);
             self.family.known.include(claim.offer);
             self.core.fresh = true;
         } else {
-            let message = Message::Claim { offer: claim.offer, claim: number };
+            let message = PoolMessage::Claim { offer: claim.offer, claim: number };
             self.core.send_again(claim.owner, message, true);
         }
     }

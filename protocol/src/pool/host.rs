@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 
+use scheduler::event::MessageKind;
 use scheduler::exchange::SiteView;
 use scheduler::{EventKind, JobId, SiteId, Span, Time};
 
@@ -14,7 +15,7 @@ use super::known::Known;
 use super::{Exchange, Role, has_passed};
 use crate::canary::Canary;
 use crate::engine::Engine;
-use crate::message::Message;
+use crate::message::PoolMessage;
 
 /// What a site knows of the host and, if it is the host, of its assignments.
 #[derive(Clone, Debug)]
@@ -150,7 +151,7 @@ impl Engine<Exchange> {
                 self.assigned(now, line.offer.id(), line.to);
             } else {
                 let to = self.core.site_at(line.to);
-                self.core.send(line.offer.owner, Message::Assign { offer: line.offer.id(), to, epoch });
+                self.core.send(line.offer.owner, PoolMessage::Assign { offer: line.offer.id(), to, epoch });
             }
         }
     }
@@ -169,7 +170,7 @@ impl Engine<Exchange> {
         if self.is_newer(epoch, mine) {
             self.follow(now, epoch);
         } else if self.is_newer(mine, epoch) {
-            self.core.send(other, Message::Host { epoch: mine });
+            self.core.send(other, PoolMessage::Host { epoch: mine });
         }
         self.hosted().epoch.site == site
     }
@@ -177,14 +178,14 @@ impl Engine<Exchange> {
     /// A site says who is host.
     pub(super) fn on_host(&mut self, now: Time, other: usize, epoch: Epoch) {
         if matches!(self.family.role, Role::Gossip(_)) || !self.is_valid(epoch) {
-            return self.core.ignore(self.core.site_at(other), &Message::Host { epoch });
+            return self.core.ignore(self.core.site_at(other), MessageKind::Host);
         }
         let mine = self.epoch();
         if self.is_newer(epoch, mine) {
             return self.follow(now, epoch);
         }
         if self.is_newer(mine, epoch) {
-            return self.core.send(other, Message::Host { epoch: mine });
+            return self.core.send(other, PoolMessage::Host { epoch: mine });
         }
         if epoch.site == self.core.site_at(other) && epoch.site == mine.site {
             self.family.sign = now;
@@ -258,7 +259,7 @@ impl Engine<Exchange> {
     fn announce(&mut self, _now: Time) {
         let epoch = self.epoch();
         for other in self.core.others() {
-            self.core.send_again(other, Message::Host { epoch }, true);
+            self.core.send_again(other, PoolMessage::Host { epoch }, true);
         }
     }
 

@@ -32,7 +32,7 @@ pub(super) struct Line {
     pub(super) offer: KnownOffer,
 }
 
-/// All boards.
+/// What one site knows of the boards of all others, and the queue that follows.
 #[derive(Clone, Debug)]
 pub(super) struct Known {
     /// Whose knowledge it is. What this site offers itself nobody else knows better.
@@ -215,7 +215,7 @@ impl Known {
         lines
     }
 
-    /// Walks everything.
+    /// Panics if the queue, the counts of widths and the offers contradict each other.
     pub(super) fn check_invariants(&self) {
         let queued = self.offers.values().filter(|offer| offer.queued).count();
         assert_eq!(queued, self.queue.len(), "the queue holds what is listed and may be decided on");

@@ -22,6 +22,8 @@ pub mod board;
 mod gossip;
 mod host;
 mod known;
+pub(crate) mod message;
+pub(crate) mod options;
 mod owner;
 mod taker;
 
@@ -41,14 +43,14 @@ use crate::config::PeerConfig;
 use crate::core::Core;
 use crate::engine::Engine;
 use crate::engine::Family;
-use crate::message::{Message, Release, Transfer};
-use crate::timers::Timer;
+use crate::message::{PoolMessage, Release, Transfer};
+use crate::timers::Alarm;
 
-/// After so many [`crate::Options::refresh`] without a sign a site is left out of decisions, a host is replaced, and
+/// After so many [`crate::PoolOptions::refresh`] without a sign a site is left out of decisions, a host is replaced, and
 /// an assignment that nobody confirmed is forgotten.
 pub const SILENCE_REFRESHES: i64 = 3;
 
-/// After so many [`crate::Options::refresh`] without an answer a claim is given up.
+/// After so many [`crate::PoolOptions::refresh`] without an answer a claim is given up.
 pub const CLAIM_REFRESHES: i64 = 5;
 
 /// The part of a peer that exchanges jobs through a global queue.
@@ -167,7 +169,25 @@ impl Exchange {
     }
 }
 
+/// What a site of a global queue waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum PoolTimer {
+    /// A claim to an offered job is unanswered.
+    Claim(u64),
+    /// Repeat the board, as long as something waits in the global queue.
+    Refresh,
+}
+
+impl Alarm for PoolTimer {
+    fn repeats(&self) -> bool {
+        true
+    }
+}
+
 impl Family for Exchange {
+    type Message = PoolMessage;
+    type Timer = PoolTimer;
+
     fn of(config: &PeerConfig, first: u64) -> Exchange {
         let Strategy::Pool(rules) = config.strategy else { panic!("a global queue") };
         let grid = &config.grid;
@@ -213,7 +233,7 @@ impl Family for Exchange {
 
     /// The site serves its own queue and offers what is left.
     fn turn(engine: &mut Engine<Exchange>, now: Time) {
-        let Engine { core, family: exchange } = engine;
+        let Engine { core, family: exchange, .. } = engine;
         if exchange.own.is_empty() {
             return;
         }
@@ -244,47 +264,44 @@ impl Family for Exchange {
         engine.pool_forget(job.id)
     }
 
-    fn heard(engine: &mut Engine<Exchange>, now: Time, rank: usize, message: Message) {
+    fn heard(engine: &mut Engine<Exchange>, now: Time, rank: usize, message: PoolMessage) {
         engine.family.known.sites[rank].at = now;
         let from = engine.core.site_at(rank);
         match message {
-            Message::Board { board, epoch, ask } => engine.on_board(now, rank, board, epoch, ask),
-            Message::Host { epoch } => engine.on_host(now, rank, epoch),
-            Message::Assign { offer, to, epoch } => engine.on_assign(now, rank, offer, to, epoch),
-            Message::Claim { offer, claim } => engine.on_claim(now, rank, offer, claim),
-            Message::Deny { offer, claim } => engine.on_deny(now, rank, offer, claim),
-            Message::Award { transfer, version, claim, floor } => {
+            PoolMessage::Board { board, epoch, ask } => engine.on_board(now, rank, board, epoch, ask),
+            PoolMessage::Host { epoch } => engine.on_host(now, rank, epoch),
+            PoolMessage::Assign { offer, to, epoch } => engine.on_assign(now, rank, offer, to, epoch),
+            PoolMessage::Claim { offer, claim } => engine.on_claim(now, rank, offer, claim),
+            PoolMessage::Deny { offer, claim } => engine.on_deny(now, rank, offer, claim),
+            PoolMessage::Award { transfer, version, claim, floor } => {
                 engine.core.on_floor(from, floor);
                 engine.on_award(now, rank, transfer, version, claim);
             }
-            message => engine.core.ignore(from, &message),
         }
     }
 
-    fn is_lawful(core: &Core, rank: usize, message: &Message) -> bool {
+    fn is_lawful(core: &Core, rank: usize, message: &PoolMessage) -> bool {
         match message {
-            Message::Board { board, epoch, .. } => may_tell(core, board) && is_epoch(*epoch),
-            Message::Host { epoch } => is_epoch(*epoch),
-            Message::Assign { offer, epoch, .. } => are_counts(&[offer.version]) && is_epoch(*epoch),
-            Message::Claim { offer, claim } | Message::Deny { offer, claim } => {
+            PoolMessage::Board { board, epoch, .. } => may_tell(core, board) && is_epoch(*epoch),
+            PoolMessage::Host { epoch } => is_epoch(*epoch),
+            PoolMessage::Assign { offer, epoch, .. } => are_counts(&[offer.version]) && is_epoch(*epoch),
+            PoolMessage::Claim { offer, claim } | PoolMessage::Deny { offer, claim } => {
                 are_counts(&[offer.version, *claim])
             }
-            Message::Award { transfer, version, claim, floor } => {
+            PoolMessage::Award { transfer, version, claim, floor } => {
                 are_counts(&[*version, claim.unwrap_or(0), *floor])
                     && core.may_move(rank, std::slice::from_ref(transfer))
             }
-            _ => false,
         }
     }
 
-    fn fired(engine: &mut Engine<Exchange>, now: Time, timer: Timer) {
+    fn fired(engine: &mut Engine<Exchange>, now: Time, timer: PoolTimer) {
         match timer {
-            Timer::Claim(number) => {
-                engine.core.timers.again(timer, now);
+            PoolTimer::Claim(number) => {
+                engine.timers.again(timer, now);
                 engine.repeat_claim(now, number);
             }
-            Timer::Refresh => engine.pool_refresh(now),
-            _ => unreachable!("{timer:?} is set by others"),
+            PoolTimer::Refresh => engine.pool_refresh(now),
         }
     }
 
@@ -320,7 +337,12 @@ impl Family for Exchange {
         engine.pool_after(now);
     }
 
-    fn repeat(engine: &mut Engine<Exchange>, _now: Time, to: usize, transfer: &Transfer) -> Option<Message> {
+    fn repeat(
+        engine: &mut Engine<Exchange>,
+        _now: Time,
+        to: usize,
+        transfer: &Transfer,
+    ) -> Option<PoolMessage> {
         // An award names an offer, which a crash makes the owner forget: then it takes the job back.
         engine.pool_award(to, transfer.number)
     }
@@ -371,11 +393,11 @@ impl Family for Exchange {
             Role::Hosted(_) => false,
             Role::Gossip(gossip) => gossip.any_claims(),
         };
-        !claims && !engine.core.timers.any_retry()
+        !claims && !engine.timers.any_retry()
     }
 
     fn check(engine: &Engine<Exchange>) {
-        let Engine { core, family: exchange } = engine;
+        let Engine { core, family: exchange, .. } = engine;
         let reserved = match &exchange.role {
             Role::Gossip(gossip) => gossip.reserved(),
             Role::Hosted(_) => 0,
@@ -456,14 +478,14 @@ impl Engine<Exchange> {
         if !self.core.fresh {
             self.pool_publish();
         }
-        let Some(refresh) = self.core.config.options.refresh else { return };
+        let Some(refresh) = self.core.config.options.pool.refresh else { return };
         let site = self.core.config.site;
-        match (self.family.has_cause(site), self.core.timers.is_set(Timer::Refresh)) {
+        match (self.family.has_cause(site), self.timers.is_set(PoolTimer::Refresh)) {
             (true, false) => {
                 self.family.sign = now;
-                self.core.timers.set(Timer::Refresh, now, refresh);
+                self.timers.set(PoolTimer::Refresh, now, refresh);
             }
-            (false, true) => self.core.timers.cancel(Timer::Refresh),
+            (false, true) => self.timers.cancel(PoolTimer::Refresh),
             _ => {}
         }
     }
@@ -509,12 +531,12 @@ impl Engine<Exchange> {
                 let host = hosted.epoch.site;
                 if host != self.core.config.site {
                     let host = self.core.config.grid.rank(host);
-                    self.core.send(host, Message::Board { board, epoch, ask: false });
+                    self.core.send(host, PoolMessage::Board { board, epoch, ask: false });
                 }
             }
             Role::Gossip(_) => {
                 for other in self.core.others() {
-                    self.core.send(other, Message::Board { board: board.clone(), epoch, ask: false });
+                    self.core.send(other, PoolMessage::Board { board: board.clone(), epoch, ask: false });
                 }
             }
         }
@@ -527,7 +549,7 @@ impl Engine<Exchange> {
         exchange.whole_at = now;
         let board = exchange.whole_board();
         let epoch = self.epoch();
-        self.core.send_again(to, Message::Board { board, epoch, ask }, true);
+        self.core.send_again(to, PoolMessage::Board { board, epoch, ask }, true);
     }
 
     /// Takes over what a board says of offers, the own one included.
@@ -544,7 +566,7 @@ impl Engine<Exchange> {
         if !self.hear_epoch(now, other, epoch) {
             return;
         }
-        let refreshes = self.core.config.options.refresh.is_some();
+        let refreshes = self.core.config.options.pool.refresh.is_some();
         let away = !self.core.is_reachable(other);
         let exchange = &mut self.family;
         exchange.known.set_silent(other, away);
@@ -570,15 +592,15 @@ impl Engine<Exchange> {
     /// Asks a site for all of its board.
     fn ask_whole(&mut self, now: Time, other: usize) {
         match self.family.role {
-            Role::Hosted(Hosted { epoch, .. }) => self.core.send(other, Message::Host { epoch }),
+            Role::Hosted(Hosted { epoch, .. }) => self.core.send(other, PoolMessage::Host { epoch }),
             Role::Gossip(_) => self.send_whole(now, other, true),
         }
     }
 
-    /// [`crate::Options::refresh`] is over: repeat what may have been lost, and look who is silent.
+    /// [`crate::PoolOptions::refresh`] is over: repeat what may have been lost, and look who is silent.
     pub(super) fn pool_refresh(&mut self, now: Time) {
-        let Some(refresh) = self.core.config.options.refresh else { return };
-        self.core.timers.set(Timer::Refresh, now, refresh);
+        let Some(refresh) = self.core.config.options.pool.refresh else { return };
+        self.timers.set(PoolTimer::Refresh, now, refresh);
         let patience = refresh.saturating_mul(SILENCE_REFRESHES);
         let (site, others) = (self.core.config.site, self.core.others());
         if self.family.decides(site) {

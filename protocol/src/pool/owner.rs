@@ -1,5 +1,6 @@
 //! The owner of an offered job promises it to one taker, and to nobody else until that one has answered.
 
+use scheduler::event::MessageKind;
 use scheduler::exchange::{Entered, WaitingJob};
 use scheduler::{EventKind, SiteId, Time};
 
@@ -7,14 +8,14 @@ use super::board::{Epoch, Listing, OfferId};
 use super::{Exchange, Role};
 use crate::core::Reason;
 use crate::engine::Engine;
-use crate::message::{Message, Transfer};
+use crate::message::{PoolMessage, Transfer};
 
 /// An offer that was promised to a taker which has not answered.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Promise {
     /// The rank of the taker.
     pub(super) to: usize,
-    /// The transfer.
+    /// Number of the transfer that carries the job to the taker.
     pub(super) number: u64,
     listing: Listing,
     claim: Option<u64>,
@@ -55,10 +56,9 @@ impl Engine<Exchange> {
 
     /// A host decided where an offer goes.
     pub(super) fn on_assign(&mut self, now: Time, other: usize, offer: OfferId, to: SiteId, epoch: Epoch) {
-        let message = Message::Assign { offer, to, epoch };
         let hosted = matches!(self.family.role, Role::Hosted(_));
         if !hosted || to.0 == 0 || to.index() >= self.core.config.grid.len() {
-            return self.core.ignore(self.core.site_at(other), &message);
+            return self.core.ignore(self.core.site_at(other), MessageKind::Assign);
         }
         // Whoever assigns is obeyed: two hosts at a time do no harm, because this site arbitrates.
         self.hear_epoch(now, other, epoch);
@@ -69,7 +69,7 @@ impl Engine<Exchange> {
         // What waits here may have been taken over; the host assigns again after a while.
         let must_wait = to == self.core.config.site && self.core.must_ask_first();
         if must_wait || !self.is_offered(offer) {
-            return self.core.ignore(self.core.site_at(other), &message);
+            return self.core.ignore(self.core.site_at(other), MessageKind::Assign);
         }
         let to = self.core.config.grid.rank(to);
         self.assigned(now, offer, to);
@@ -114,7 +114,7 @@ impl Engine<Exchange> {
         }
         let claimant = self.core.site_at(other);
         self.core.event(EventKind::Denied { job: offer.job, claimant, claim });
-        self.core.send(other, Message::Deny { offer, claim });
+        self.core.send(other, PoolMessage::Deny { offer, claim });
     }
 
     /// Promises an offer to a taker, and tells it.
@@ -130,13 +130,13 @@ impl Engine<Exchange> {
     }
 
     /// The message of an unanswered transfer. `None` if it was answered.
-    pub(super) fn pool_award(&mut self, to: usize, number: u64) -> Option<Message> {
+    pub(super) fn pool_award(&mut self, to: usize, number: u64) -> Option<PoolMessage> {
         let site = self.core.site_at(to);
         let transfer = *self.core.ledger.out(site, number)?;
         let floor = self.core.ledger.floor_to(site);
         let promise = self.family.promised.get(&transfer.job.id)?;
         let (version, claim) = (promise.listing.version, promise.claim);
-        Some(Message::Award { transfer, version, claim, floor })
+        Some(PoolMessage::Award { transfer, version, claim, floor })
     }
 
     /// A taker declined: the job is offered anew.

@@ -4,6 +4,8 @@
 //! Asking is in `thief.rs`, being asked in `victim.rs`, which jobs a machine may take in `lists.rs`.
 
 mod lists;
+pub(crate) mod message;
+pub(crate) mod options;
 mod thief;
 mod victim;
 
@@ -22,8 +24,9 @@ use crate::engine::Engine;
 use crate::engine::Family;
 use crate::journal::Place;
 use crate::margin::Worth;
-use crate::message::{Message, Offer, Release, Transfer};
-use crate::timers::Timer;
+use crate::message::part::Part as _;
+use crate::message::{Offer, Release, StealMessage, Transfer};
+use crate::timers::Alarm;
 
 /// The queue of a site that steals, and what it knows and told of others.
 #[derive(Clone, Debug)]
@@ -44,7 +47,29 @@ pub(crate) struct Stealing {
     version: u64,
 }
 
+/// What a site that steals waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum StealTimer {
+    /// A request to the victim of this rank is unanswered.
+    Request(usize),
+    /// A notice to the thief of this rank was not seen.
+    Notice(usize),
+    /// The sleep between two rounds of polling.
+    Poll,
+    /// Serve standing requests, once nothing else happens at this instant.
+    Serve,
+}
+
+impl Alarm for StealTimer {
+    fn repeats(&self) -> bool {
+        matches!(self, StealTimer::Request(_) | StealTimer::Notice(_))
+    }
+}
+
 impl Family for Stealing {
+    type Message = StealMessage;
+    type Timer = StealTimer;
+
     fn of(config: &PeerConfig, first: u64) -> Stealing {
         let rank = config.grid.rank(config.site);
         Stealing {
@@ -90,62 +115,62 @@ impl Family for Stealing {
         stealing.own.remove(job.processors, job.key())
     }
 
-    fn heard(engine: &mut Engine<Stealing>, now: Time, rank: usize, message: Message) {
+    fn heard(engine: &mut Engine<Stealing>, now: Time, rank: usize, message: StealMessage) {
         let (from, smaller) = (engine.core.site_at(rank), rank < engine.core.rank);
         match message {
-            Message::Grant { transfers, answers, state, floor } if smaller => {
+            StealMessage::Grant { transfers, answers, state, floor } if smaller => {
                 engine.core.on_floor(from, floor);
                 engine.on_grant(now, rank, &transfers, answers, state);
             }
-            Message::NoWork { seq, state } if smaller => engine.on_no_work(now, rank, seq, state),
-            Message::Notice { state } if smaller => engine.on_notice(now, rank, state),
-            Message::Request { seq, offer, seen } if !smaller => {
+            StealMessage::NoWork { seq, state } if smaller => engine.on_no_work(now, rank, seq, state),
+            StealMessage::Notice { state } if smaller => engine.on_notice(now, rank, state),
+            StealMessage::Request { seq, offer, seen } if !smaller => {
                 engine.on_request(now, rank, seq, offer, seen);
             }
-            Message::Seen { version, keep, offer } if !smaller => {
+            StealMessage::Seen { version, keep, offer } if !smaller => {
                 engine.on_seen(now, rank, version, keep, offer);
             }
-            Message::Withdraw { version } if !smaller => engine.on_withdraw(rank, version),
+            StealMessage::Withdraw { version } if !smaller => engine.on_withdraw(rank, version),
             // From a site that has no business saying so.
-            message => engine.core.ignore(from, &message),
+            message => engine.core.ignore(from, message.kind()),
         }
     }
 
-    fn is_lawful(core: &Core, rank: usize, message: &Message) -> bool {
+    fn is_lawful(core: &Core, rank: usize, message: &StealMessage) -> bool {
         match message {
-            Message::Request { seq, offer, seen } => {
+            StealMessage::Request { seq, offer, seen } => {
                 are_counts(&[*seq, *seen]) && core.may_offer(rank, offer)
             }
-            Message::NoWork { seq, state } => are_counts(&[*seq, state.version]),
-            Message::Grant { transfers, answers, state, floor } => {
+            StealMessage::NoWork { seq, state } => are_counts(&[*seq, state.version]),
+            StealMessage::Grant { transfers, answers, state, floor } => {
                 are_counts(&[answers.unwrap_or(0), state.version, *floor]) && core.may_move(rank, transfers)
             }
-            Message::Notice { state } => are_counts(&[state.version]),
-            Message::Seen { version, offer, .. } => are_counts(&[*version]) && core.may_offer(rank, offer),
-            Message::Withdraw { version } => are_counts(&[*version]),
-            _ => false,
+            StealMessage::Notice { state } => are_counts(&[state.version]),
+            StealMessage::Seen { version, offer, .. } => {
+                are_counts(&[*version]) && core.may_offer(rank, offer)
+            }
+            StealMessage::Withdraw { version } => are_counts(&[*version]),
         }
     }
 
-    fn fired(engine: &mut Engine<Stealing>, now: Time, timer: Timer) {
+    fn fired(engine: &mut Engine<Stealing>, now: Time, timer: StealTimer) {
         match timer {
-            Timer::Request(victim) => {
-                engine.core.timers.again(timer, now);
+            StealTimer::Request(victim) => {
+                engine.timers.again(timer, now);
                 engine.repeat_request(victim);
             }
-            Timer::Notice(thief) => {
-                engine.core.timers.again(timer, now);
+            StealTimer::Notice(thief) => {
+                engine.timers.again(timer, now);
                 engine.repeat_notice(thief);
             }
-            Timer::Poll => {
-                engine.core.timers.cancel(timer);
+            StealTimer::Poll => {
+                engine.timers.cancel(timer);
                 engine.poll_round_due();
             }
-            Timer::Serve => {
-                engine.core.timers.cancel(timer);
+            StealTimer::Serve => {
+                engine.timers.cancel(timer);
                 engine.serve_standing(now);
             }
-            _ => unreachable!("{timer:?} is set by others"),
         }
     }
 
@@ -167,11 +192,16 @@ impl Family for Stealing {
         engine.publish(now);
     }
 
-    fn repeat(engine: &mut Engine<Stealing>, _now: Time, to: usize, transfer: &Transfer) -> Option<Message> {
+    fn repeat(
+        engine: &mut Engine<Stealing>,
+        _now: Time,
+        to: usize,
+        transfer: &Transfer,
+    ) -> Option<StealMessage> {
         // What was told with the first copy may be lost as well.
         let state = engine.told(to);
         let floor = engine.core.ledger.floor_to(engine.core.site_at(to));
-        Some(Message::Grant { transfers: vec![*transfer], answers: None, state, floor })
+        Some(StealMessage::Grant { transfers: vec![*transfer], answers: None, state, floor })
     }
 
     fn returned(engine: &mut Engine<Stealing>, now: Time, rank: usize, transfer: &Transfer) {
@@ -239,16 +269,16 @@ impl Family for Stealing {
         if rank < engine.core.rank {
             engine.give_up_request(now, rank);
         } else {
-            engine.core.timers.cancel(Timer::Notice(rank));
+            engine.timers.cancel(StealTimer::Notice(rank));
         }
     }
 
     fn is_quiet(engine: &Engine<Stealing>) -> bool {
         // A site that polls always has a question open.
-        let (stealing, timers) = (&engine.family, &engine.core.timers);
+        let (stealing, timers) = (&engine.family, &engine.timers);
         stealing.polling.is_some()
             || (!timers.any_retry()
-                && !timers.is_set(Timer::Serve)
+                && !timers.is_set(StealTimer::Serve)
                 && stealing.views.iter().all(|view| !view.is_asked()))
     }
 
@@ -326,7 +356,7 @@ impl Engine<Stealing> {
     /// An offer of these processors.
     fn offer(&self, now: Time, free: u32, stand: bool) -> Offer {
         let mut releases = if free > 0 { self.releases(now) } else { Vec::new() };
-        releases.truncate(crate::codec::RELEASES_MAX);
+        releases.truncate(message::RELEASES_MAX);
         Offer { free, stand, releases }
     }
 

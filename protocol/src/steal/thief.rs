@@ -6,6 +6,7 @@
 use scheduler::event::{DeclineReason, MessageKind};
 use scheduler::{EventKind, JobSpec, Span, Time};
 
+use super::StealTimer;
 use super::Stealing;
 use super::lists::Lists;
 use crate::canary::Canary;
@@ -14,8 +15,7 @@ use crate::core::Answers;
 use crate::engine::Engine;
 use crate::handover::{Answer, Arrival};
 use crate::journal::Place;
-use crate::message::{Message, Offer, QueueState, Rest, Transfer};
-use crate::timers::Timer;
+use crate::message::{Offer, QueueState, Rest, StealMessage, Transfer};
 
 /// What a site believes of a smaller site.
 #[derive(Clone, Debug, Default)]
@@ -200,7 +200,7 @@ impl Engine<Stealing> {
 
     fn request_if_useful(&mut self, now: Time, victim: usize, stand: bool) {
         let asked = self.family.views.iter().filter(|view| view.is_asked()).count();
-        if self.family.views[victim].is_asked() || asked >= self.core.config.options.window {
+        if self.family.views[victim].is_asked() || asked >= self.core.config.options.steal.window {
             return;
         }
         let free = self.core.free - self.offered();
@@ -233,7 +233,7 @@ impl Engine<Stealing> {
         view.asked =
             Some(Asked { seq, offer: offer.clone(), changes: self.core.changes, sent_once: Some(now) });
         if let Some(retry) = self.core.config.options.retry {
-            self.core.timers.set(Timer::Request(victim), now, retry);
+            self.timers.set(StealTimer::Request(victim), now, retry);
         }
         let view_age = self.view_age(now, victim);
         self.core.event(EventKind::Requested {
@@ -242,7 +242,7 @@ impl Engine<Stealing> {
             offer: free,
             view_age,
         });
-        self.core.send(victim, Message::Request { seq, offer, seen });
+        self.core.send(victim, StealMessage::Request { seq, offer, seen });
     }
 
     /// How old the newest news of a victim is, as far as this site can tell.
@@ -256,7 +256,7 @@ impl Engine<Stealing> {
         if let Some(asked) = &mut self.family.views[victim].asked {
             asked.sent_once = None;
             let (seq, offer) = (asked.seq, asked.offer.clone());
-            self.core.send_again(victim, Message::Request { seq, offer, seen }, true);
+            self.core.send_again(victim, StealMessage::Request { seq, offer, seen }, true);
         }
     }
 
@@ -267,7 +267,7 @@ impl Engine<Stealing> {
             if !view.is_asked() {
                 view.forget();
             }
-            self.core.send(victim, Message::Withdraw { version });
+            self.core.send(victim, StealMessage::Withdraw { version });
         }
     }
 
@@ -388,7 +388,7 @@ impl Engine<Stealing> {
         if let Some(sent) = self.family.views[victim].asked.take().and_then(|asked| asked.sent_once) {
             self.core.round_trips.measured(victim, now.since(sent));
         }
-        self.core.timers.cancel(Timer::Request(victim));
+        self.timers.cancel(StealTimer::Request(victim));
         let jobs = u32::try_from(jobs).expect("grants are short");
         self.core.event(EventKind::Answered { victim: self.core.site_at(victim), seq, jobs });
         true
@@ -428,7 +428,7 @@ impl Engine<Stealing> {
             }
         }
         let offer = self.offer(now, free, free > 0);
-        self.core.send(victim, Message::Seen { version: state.version, keep, offer });
+        self.core.send(victim, StealMessage::Seen { version: state.version, keep, offer });
         if self.core.has(Canary::AskOnNotice) {
             self.ask(now);
         }
@@ -436,7 +436,7 @@ impl Engine<Stealing> {
 
     fn ask_in_rounds(&mut self, now: Time) {
         if self.core.rank == 0
-            || self.core.timers.is_set(Timer::Poll)
+            || self.timers.is_set(StealTimer::Poll)
             || self.family.views.iter().any(View::is_asked)
         {
             return;
@@ -483,7 +483,7 @@ impl Engine<Stealing> {
         polling.next = None;
         let sleep = polling.sleep;
         polling.sleep = sleep.saturating_mul(2).min(polling.period_max);
-        self.core.timers.set(Timer::Poll, now, sleep);
+        self.timers.set(StealTimer::Poll, now, sleep);
     }
 
     /// A smaller site is not there: its answer is not waited for.
@@ -494,7 +494,7 @@ impl Engine<Stealing> {
         let asked = self.family.views[victim].asked.take();
         self.family.views[victim].forget();
         if asked.is_some() {
-            self.core.timers.cancel(Timer::Request(victim));
+            self.timers.cancel(StealTimer::Request(victim));
             if self.family.polling.is_some() {
                 self.continue_round(now, victim, None);
             }

@@ -6,14 +6,14 @@
 use scheduler::event::{MessageKind, RefusalReason};
 use scheduler::{EventKind, Selection, Span, Time};
 
+use super::StealTimer;
 use super::Stealing;
 use super::lists::{Lists, add_release, place};
 use crate::canary::Canary;
 use crate::core::Reason;
 use crate::engine::Engine;
 use crate::margin::Worth;
-use crate::message::{Message, Offer, QueueState, Release, Rest, Transfer};
-use crate::timers::Timer;
+use crate::message::{Offer, QueueState, Release, Rest, StealMessage, Transfer};
 
 /// What this site last told a larger site, and what that site offered.
 #[derive(Clone, Debug, Default)]
@@ -121,14 +121,14 @@ impl Engine<Stealing> {
             return self.ask_again(thief, granted.seq);
         }
         let (state, floor) = (self.told(thief), self.core.ledger.floor_to(site));
-        self.core.send(thief, Message::Grant { transfers, answers: Some(granted.seq), state, floor });
+        self.core.send(thief, StealMessage::Grant { transfers, answers: Some(granted.seq), state, floor });
     }
 
     /// Ends a request whose answer got lost. What the thief offered then may no longer be true, so it is not refused
     /// but told to ask anew.
     fn ask_again(&mut self, thief: usize, seq: u64) {
         let state = QueueState { rest: Rest::More, ..self.told(thief) };
-        self.core.send(thief, Message::NoWork { seq, state });
+        self.core.send(thief, StealMessage::NoWork { seq, state });
     }
 
     /// Picks jobs for a thief and sends them, or says that there are none if it asked.
@@ -202,11 +202,11 @@ impl Engine<Stealing> {
         stand: bool,
         cut: bool,
     ) {
-        let (polling, eager) = (self.family.polling.is_some(), self.core.config.options.eager);
+        let (polling, eager) = (self.family.polling.is_some(), self.core.config.options.steal.eager);
         let state = self.next_state(thief, cut);
         // Orders that steal first need every change of the leading class, so they are never left in silence.
         let need = if self.family.lists.stolen_first() { self.need(thief) } else { None };
-        self.core.timers.cancel(Timer::Notice(thief));
+        self.timers.cancel(StealTimer::Notice(thief));
         let record = self.record(thief);
         record.version = state.version;
         record.lead = state.lead;
@@ -222,8 +222,8 @@ impl Engine<Stealing> {
         }
         let floor = self.core.ledger.floor_to(self.core.site_at(thief));
         let message = match (transfers.is_empty(), answers) {
-            (true, Some(seq)) => Message::NoWork { seq, state },
-            _ => Message::Grant { transfers, answers, state, floor },
+            (true, Some(seq)) => StealMessage::NoWork { seq, state },
+            _ => StealMessage::Grant { transfers, answers, state, floor },
         };
         self.core.send(thief, message);
     }
@@ -296,7 +296,7 @@ impl Engine<Stealing> {
         if !self.core.is_reachable(thief) {
             return;
         }
-        let eager = self.core.config.options.eager;
+        let eager = self.core.config.options.steal.eager;
         let empty = self.family.own.is_empty();
         let record = &self.family.records[thief - self.core.rank - 1];
         let (mode, told, lead, nudged) = (record.mode, record.told, record.lead, record.nudged);
@@ -321,8 +321,8 @@ impl Engine<Stealing> {
             Mode::Watching => serve && eager,
             Mode::Silent => false,
         };
-        if served && !empty && !self.core.timers.is_set(Timer::Serve) && self.can_pick(now, thief, free) {
-            self.core.timers.set(Timer::Serve, now, Span::ZERO);
+        if served && !empty && !self.timers.is_set(StealTimer::Serve) && self.can_pick(now, thief, free) {
+            self.timers.set(StealTimer::Serve, now, Span::ZERO);
         }
         if notify {
             self.notify(now, thief);
@@ -334,7 +334,7 @@ impl Engine<Stealing> {
             return;
         }
         let state = self.next_state(thief, false);
-        let eager = self.core.config.options.eager;
+        let eager = self.core.config.options.steal.eager;
         let record = self.record(thief);
         if record.mode == Mode::Watching && !eager {
             record.serve = false;
@@ -347,16 +347,16 @@ impl Engine<Stealing> {
             Rest::Empty | Rest::More => None,
         };
         if let Some(retry) = self.core.config.options.retry {
-            self.core.timers.set(Timer::Notice(thief), now, retry);
+            self.timers.set(StealTimer::Notice(thief), now, retry);
         }
-        self.core.send(thief, Message::Notice { state });
+        self.core.send(thief, StealMessage::Notice { state });
     }
 
     pub(super) fn repeat_notice(&mut self, thief: usize) {
         let record = self.record(thief);
         let rest = record.told.map_or(Rest::Empty, Rest::Need);
         let state = QueueState { version: record.version, rest, lead: record.lead };
-        self.core.send_again(thief, Message::Notice { state }, true);
+        self.core.send_again(thief, StealMessage::Notice { state }, true);
     }
 
     /// What a thief was told last, to tell it again.
@@ -373,7 +373,7 @@ impl Engine<Stealing> {
     /// Serves thieves that left an offer, once nothing else happens at this instant.
     pub(super) fn serve_standing(&mut self, now: Time) {
         for thief in self.core.rank + 1..self.core.config.grid.len() {
-            let eager = self.core.config.options.eager;
+            let eager = self.core.config.options.steal.eager;
             let record = self.record(thief);
             let served = match record.mode {
                 Mode::Standing | Mode::Pending => record.serve,
@@ -406,7 +406,7 @@ impl Engine<Stealing> {
             record.free = offer.free;
             self.remember_releases(thief, offer.releases);
         }
-        self.core.timers.cancel(Timer::Notice(thief));
+        self.timers.cancel(StealTimer::Notice(thief));
         self.publish_to(now, thief);
     }
 

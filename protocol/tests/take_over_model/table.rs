@@ -8,7 +8,7 @@ use protocol::journal::{Kept, Place};
 use protocol::membership::next_epoch;
 use protocol::membership::operator::{Adoption, EPOCHS_PER_ADOPTION, adoptions};
 use protocol::message::Transfer;
-use scheduler::{JobId, JobSpec, SiteId, Span, Time};
+use scheduler::{JobId, JobSpec, Labels, SiteId, Span, Time};
 
 use crate::{Grid, Mistake};
 
@@ -192,7 +192,7 @@ pub(crate) fn job() -> JobSpec {
         submit: Time::ZERO,
         processors: 1,
         requested: Span::from_secs(1),
-        user: 1,
+        labels: Labels::UNKNOWN,
         origin: id(0),
         payload: 0,
     }

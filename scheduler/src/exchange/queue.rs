@@ -16,11 +16,11 @@ use crate::time::{Span, Time};
 /// A waiting job as sites tell each other of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct WaitingJob {
-    /// The job.
+    /// Id of the job; its owner has the rest.
     pub id: JobId,
     /// Submission time r_j.
     pub submit: Time,
-    /// Its width.
+    /// Width size_j in processors.
     pub processors: u32,
     /// Requested time p'_j.
     pub requested: Span,

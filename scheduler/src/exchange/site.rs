@@ -10,7 +10,7 @@ use crate::time::Time;
 pub struct SiteView {
     /// All processors s_i.
     pub processors: u32,
-    /// Idle processors.
+    /// Processors that nothing executes on now.
     pub free: u32,
     /// When the others come free. FCFS and LIST do not ask.
     pub releases: Releases,

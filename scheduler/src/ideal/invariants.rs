@@ -28,7 +28,7 @@ use crate::time::{Span, Time};
 /// The truth at one moment, as an observer of all sites sees it.
 #[derive(Clone, Debug)]
 pub struct State {
-    /// When.
+    /// The instant, in trace time, that all the rest is true of.
     pub now: Time,
     /// Waiting jobs by the rank of the home where they wait, in queue order.
     pub waiting: Vec<Vec<JobSpec>>,
@@ -48,9 +48,9 @@ pub struct State {
 pub struct Terms {
     grid: Grid,
     steal: Steal,
-    /// First submission.
+    /// The first submission: start bounds count from it, and offline the certificate.
     r_first: Time,
-    /// Last submission.
+    /// The last submission: online the certificate counts from it.
     r_last: Time,
     /// Longest run time.
     p_max: Span,
@@ -61,74 +61,74 @@ pub struct Terms {
 /// Which invariant does not hold, and where. Ranks count from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Violation {
-    /// I1.
+    /// I1, exclusivity: every job is in exactly one place, and where it may be.
     #[error("I1 exclusivity: job {job} is not in exactly one place, or not where it may be")]
     Exclusivity {
-        /// The job.
+        /// The job that is in no place, in several, or in a wrong one.
         job: JobId,
     },
-    /// I2.
+    /// I2, chain: every list is part of A, of B or of the list below it.
     #[error("I2 chain: the list of rank {rank} is part of neither A, B nor the list below")]
     Chain {
-        /// The site.
+        /// Rank of the site whose list is part of none.
         rank: usize,
     },
-    /// I3.
+    /// I3, prefix: a list is empty exactly if no job waits whose home has this rank or a lower one.
     #[error("I3 prefix: the list of rank {rank} is empty although it has a job to take, or the reverse")]
     Prefix {
-        /// The site.
+        /// Rank of the site whose list is wrong.
         rank: usize,
     },
-    /// I4.
+    /// I4, homogeneous: a list has only big jobs or only small ones.
     #[error("I4 homogeneous: the list of rank {rank} mixes big and small jobs")]
     Homogeneous {
-        /// The site.
+        /// Rank of the site whose list mixes them.
         rank: usize,
     },
-    /// I5.
+    /// I5, phase: no list is of small jobs while a job waits that is big for its site.
     #[error("I5 phase: rank {rank} is at small jobs while the big job {job} waits")]
     Phase {
-        /// The site.
+        /// Rank of the site that is at small jobs.
         rank: usize,
         /// The big job.
         job: JobId,
     },
-    /// I6.
+    /// I6, greedy: after a decision nothing is left in a list that fits the idle processors.
     #[error("I6 greedy: job {job} of the list of rank {rank} fits and was not started")]
     Greedy {
-        /// The site.
+        /// Rank of the site with room for the job.
         rank: usize,
-        /// The job.
+        /// The job that fits and was not started.
         job: JobId,
     },
-    /// I7.
+    /// I7, busy: a site with a non-empty list has a larger share of busy processors than its threshold says.
     #[error("I7 busy: rank {rank} has only {busy} busy processors with a non-empty list")]
     Busy {
-        /// The site.
+        /// Rank of the site with too few busy processors.
         rank: usize,
         /// Its busy processors.
         busy: u32,
     },
-    /// I8.
+    /// I8, root: no job starts at a site while one of a home between waits.
     #[error("I8 root: job {job} started at rank {rank} while job {waiting} of a home between waits")]
     Root {
         /// The job that started.
         job: JobId,
-        /// Where.
+        /// Rank of the site where it started.
         rank: usize,
         /// The job that waits.
         waiting: JobId,
     },
-    /// I9.
+    /// I9, start bound: a job starts no later than the work of its home and above allows.
     #[error("I9 start bound: job {job} started later than the work of its home and above allows")]
     StartBound {
-        /// The job.
+        /// The job that started too late.
         job: JobId,
     },
-    /// I10.
+    /// I10, certificate: the last job ends no later than the work allows.
     #[error("I10 certificate: the last job ended at {last_end} s, later than the work allows")]
     Certificate {
-        /// C_max.
+        /// C_max: when the last job ended, in trace time.
         last_end: Time,
     },
 }

@@ -25,7 +25,7 @@ pub struct PoolExchange {
     grid: Grid,
     pool: Pool,
     submit: Submit,
-    /// By rank.
+    /// What each site has and keeps, in the order of rank.
     sites: Vec<SiteView>,
     /// The queue of each site; its kept job is in it too.
     own: Vec<JobQueue>,
@@ -83,7 +83,7 @@ impl PoolExchange {
         &self.own[rank]
     }
 
-    /// The pool.
+    /// The jobs in the pool G that no site has started.
     pub fn shared(&self) -> &JobQueue {
         &self.shared
     }

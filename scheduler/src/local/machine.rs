@@ -25,7 +25,7 @@ pub(super) struct End {
 
 impl Entry for End {
     type Key = (Time, JobId);
-    /// Processors freed.
+    /// Processors that the jobs of a group free together.
     type Summary = u32;
 
     fn key(&self) -> (Time, JobId) {

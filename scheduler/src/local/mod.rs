@@ -67,11 +67,7 @@ pub struct LocalQueue {
 
 impl LocalQueue {
     /// An idle site.
-    ///
-    /// # Panics
-    /// If it has no processors.
     pub fn new(scheduler: LocalScheduler, pass: Pass, processors: u32) -> Self {
-        assert!(processors > 0, "a site has processors");
         let in_order = |overtaking| Box::new(InOrder::new(overtaking));
         let rule: Box<dyn QueueRule> = match scheduler {
             LocalScheduler::Fcfs => in_order(Overtaking::Never),

@@ -21,7 +21,7 @@ use crate::time::Time;
 /// When a job would start and end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlannedJob {
-    /// The job.
+    /// The waiting job that is planned.
     pub job: JobId,
     /// Its planned start, now or later.
     pub start: Time,

@@ -56,7 +56,7 @@ pub(super) trait QueueRule: Debug + Send + Sync {
     /// If a structure contradicts another, or the machine.
     fn check_invariants(&self, now: Option<Time>, machine: &Machine);
 
-    /// A copy.
+    /// A clone of the rule with its queue, as trait objects cannot derive one.
     fn boxed(&self) -> Box<dyn QueueRule>;
 }
 

@@ -18,7 +18,7 @@ pub enum VictimRule {
 /// How much changes owner at once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Amount {
-    /// One job.
+    /// One waiting job per answer or push.
     One,
     /// Half of the waiting jobs, rounded up.
     Half,

@@ -89,7 +89,7 @@ impl Strategy {
 /// A strategy, and whether its ideal reference runs instead of the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StrategySpec {
-    /// The strategy.
+    /// How jobs find a site.
     pub strategy: Strategy,
     /// Global view, no messages.
     pub ideal: bool,
@@ -130,7 +130,7 @@ pub enum LocalScheduler {
 }
 
 impl LocalScheduler {
-    /// All six.
+    /// Every local scheduler, in the order of the enum.
     pub const ALL: [LocalScheduler; 6] = [
         LocalScheduler::Fcfs,
         LocalScheduler::Easy,

@@ -31,7 +31,7 @@ pub enum Via {
 pub enum OfferRule {
     /// The first job.
     Head,
-    /// All jobs.
+    /// All waiting jobs; the site keeps none.
     All,
     /// All jobs but the first, which the site keeps.
     AllButHead,
@@ -70,7 +70,7 @@ pub enum PoolOrder {
 /// What a job wider than a site is to that site's view of the pool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum TooWide {
-    /// Not there.
+    /// The site looks past it, as if it were not in the pool.
     #[default]
     Skip,
     /// There, and in the way. Exists in the ideal only.

@@ -7,7 +7,8 @@
 use proptest::prelude::*;
 use scheduler::ideal::definition;
 use scheduler::{
-    Grid, JobId, JobSpec, Order, Policy, Selection, SiteId, Span, Start, Steal, Threshold, Time, TimedJob,
+    Grid, JobId, JobSpec, Labels, Order, Policy, Selection, SiteId, Span, Start, Steal, Threshold, Time,
+    TimedJob,
 };
 
 /// One job's fate: id, site, start and end in seconds.
@@ -30,7 +31,7 @@ pub(crate) fn job(id: u64, width: u32, run: i64, requested: i64, submit: i64) ->
             submit: Time::from_secs(submit),
             processors: width,
             requested: Span::from_secs(requested.max(1)),
-            user: 1,
+            labels: Labels::UNKNOWN,
             origin: SiteId(1),
             payload: 0,
         },

@@ -1,11 +1,16 @@
-//! What is going to happen, and in which order at one instant.
+//! What is going to happen beside jobs and messages, and in which order at one instant.
 
-use protocol::Message;
-use scheduler::{JobId, SiteId, Time};
+use scheduler::event::BeginCause;
+use scheduler::{JobId, Time};
+
+use super::scenario::Mistake;
+use super::schedule::Fault;
+use super::site::Stay;
+use super::watch::Broken;
+use super::world::World;
 
 /// Something that is going to happen.
-#[derive(Clone, Debug)]
-#[expect(clippy::large_enum_variant, reason = "most of what comes are messages, the largest")]
+#[derive(Clone, Copy, Debug)]
 pub(super) enum Coming {
     Heal,
     Fault(usize),
@@ -25,66 +30,82 @@ pub(super) enum Coming {
         rank: usize,
         process: u32,
     },
-    Executed(Executed),
+    /// A user brings a job; on the agenda only while nobody takes it.
     Submitted(usize),
-    Message {
-        from: SiteId,
-        to: usize,
-        message: Message,
-    },
 }
 
 /// A job that a process of a site executed to its end.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Executed {
+pub(crate) struct Executed {
     pub(super) rank: usize,
     pub(super) process: u32,
     pub(super) job: JobId,
 }
 
 impl Coming {
-    /// The order at one instant. A site that decides at each event hears of submissions first.
-    pub(super) fn class(&self, per_event: bool) -> u8 {
+    /// The order at one instant.
+    pub(super) fn class(self) -> u8 {
         match self {
             Coming::Heal => 0,
-            Coming::Fault(_)
-            | Coming::Operator
-            | Coming::Attach
-            | Coming::Restart { .. }
-            | Coming::Resume { .. } => 1,
             Coming::Written { .. } => 2,
-            Coming::Executed(_) if per_event => 4,
-            Coming::Executed(_) => 3,
-            Coming::Submitted(_) if per_event => 3,
-            Coming::Submitted(_) => 4,
-            Coming::Message { .. } => 5,
+            _ => 1,
         }
     }
 }
 
-/// Something that is going to happen, by time, class and number.
-#[derive(Debug)]
-pub(super) struct Due {
-    pub(super) key: (Time, u8, u64),
-    pub(super) what: Coming,
-}
-
-impl PartialEq for Due {
-    fn eq(&self, other: &Self) -> bool {
-        self.key == other.key
+impl World<'_> {
+    /// What is known from the start.
+    pub(super) fn plan(&mut self) {
+        let scenario = self.scenario;
+        if let Some(healed) = scenario.healed {
+            self.expect(healed, Coming::Heal);
+        }
+        for (place, fault) in scenario.faults.iter().enumerate() {
+            if let Fault::Crash { at, .. }
+            | Fault::Pause { at, .. }
+            | Fault::Leave { at, .. }
+            | Fault::Join { at, .. }
+            | Fault::Step { at, .. }
+            | Fault::LostDisk { at, .. }
+            | Fault::Coordinator { at, .. }
+            | Fault::Liar { at, .. } = fault
+            {
+                self.expect(*at, Coming::Fault(place));
+            }
+            if let Fault::Join { site, .. } = fault {
+                self.sites[scenario.grid.rank(*site)].stay = Stay::Absent;
+            }
+        }
     }
-}
 
-impl Eq for Due {}
-
-impl PartialOrd for Due {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
+    pub(super) fn expect(&mut self, at: Time, what: Coming) {
+        let number = self.timeline.number();
+        self.agenda.insert((at, what.class(), number), what);
     }
-}
 
-impl Ord for Due {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        self.key.cmp(&other.key)
+    pub(super) fn happen(&mut self, what: Coming) -> Result<(), Broken> {
+        if self.coordinator.is_away() && self.needs_coordinator(&what) {
+            self.coordinator.postponed.push(what);
+            return Ok(());
+        }
+        match what {
+            Coming::Attach => self.attach(),
+            Coming::Heal => self.heal(),
+            Coming::Fault(place) => self.strike(place),
+            Coming::Operator => self.operate(),
+            Coming::Restart { rank, process } if self.sites[rank].process == process => {
+                self.begin(rank, Some(BeginCause::Restart))
+            }
+            Coming::Resume { rank, process } if self.sites[rank].process == process => self.resume(rank),
+            Coming::Written { rank, process } if self.sites[rank].process == process => self.release(rank),
+            Coming::Restart { .. } | Coming::Resume { .. } | Coming::Written { .. } => Ok(()),
+            Coming::Submitted(place) => {
+                let job = self.scenario.jobs[place].spec;
+                if self.mistake != Some(Mistake::SubmitEarly) || job.submit <= self.now() {
+                    self.watch.submitted(job.id);
+                }
+                self.submit(job)
+            }
+        }
     }
 }

@@ -4,7 +4,7 @@
 //! It notes what it decides before it tells anybody: which site is to adopt which job under which epoch, and to which site
 //! a job is brought. What a site answered while nobody listened, it answers again.
 
-use scheduler::{Event, JobId, Span, Time};
+use scheduler::{JobId, Span, Time};
 
 use super::agenda::Coming;
 use super::scenario::Mistake;
@@ -57,7 +57,7 @@ impl World<'_> {
         self.coordinator.away = true;
         self.coordinator.armed = None;
         self.tally.coordinators += 1;
-        self.expect(self.now.saturating_add(down), Coming::Attach);
+        self.expect(self.now().saturating_add(down), Coming::Attach);
     }
 
     /// Before an order: whether the coordinator is still there to give it.
@@ -73,7 +73,7 @@ impl World<'_> {
     }
 
     /// Another coordinator goes on.
-    pub(super) fn attach(&mut self, sink: &mut dyn FnMut(&Event)) -> Result<(), Broken> {
+    pub(super) fn attach(&mut self) -> Result<(), Broken> {
         self.coordinator.armed = None;
         if !std::mem::take(&mut self.coordinator.away) {
             return Ok(());
@@ -93,18 +93,18 @@ impl World<'_> {
                 self.adopted.insert(job, epoch);
             }
             // It is told again all the same: who noted that it was told may have ended before the answer.
-            self.remind(rank, sink)?;
+            self.remind(rank)?;
             for (job, _) in adopted {
                 self.sites[rank].adopting.remove(&job);
             }
             let users: Vec<_> = self.sites[rank].users.values().copied().collect();
             for job in users {
-                self.hand_over(rank, job, sink)?;
+                self.hand_over(rank, job)?;
             }
         }
         for what in std::mem::take(&mut self.coordinator.postponed) {
-            self.happen(what, sink)?;
+            self.happen(what)?;
         }
-        self.operate(sink)
+        self.operate()
     }
 }

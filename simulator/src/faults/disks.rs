@@ -2,7 +2,7 @@
 
 use protocol::Durable;
 use protocol::journal::LIVES_PER_JOURNAL;
-use scheduler::{Event, Span, Time};
+use scheduler::{Span, Time};
 
 use super::agenda::Coming;
 use super::schedule::Fault;
@@ -17,7 +17,7 @@ impl World<'_> {
         }
         let here = self.scenario.grid.at_rank(rank);
         let full = self.scenario.faults.iter().filter_map(|fault| match *fault {
-            Fault::FullDisk { site, at, until } if site == here && at <= self.now && self.now < until => {
+            Fault::FullDisk { site, at, until } if site == here && at <= self.now() && self.now() < until => {
                 Some(until)
             }
             _ => None,
@@ -26,28 +26,18 @@ impl World<'_> {
     }
 
     /// A write fails: the process ends, and nothing of the call has happened. It begins again once there is room.
-    pub(super) fn runs_full(
-        &mut self,
-        rank: usize,
-        room: Time,
-        sink: &mut dyn FnMut(&Event),
-    ) -> Result<(), Broken> {
+    pub(super) fn runs_full(&mut self, rank: usize, room: Time) -> Result<(), Broken> {
         self.tally.disks_full += 1;
-        self.crash(rank, Some(room.since(self.now)), 0, sink)
+        self.crash(rank, Some(room.since(self.now())), 0)
     }
 
     /// A disk is lost, and the process with it. What was there, others take over, or the operator has them adopt it.
-    pub(super) fn lose_disk(
-        &mut self,
-        rank: usize,
-        down: Span,
-        sink: &mut dyn FnMut(&Event),
-    ) -> Result<(), Broken> {
+    pub(super) fn lose_disk(&mut self, rank: usize, down: Span) -> Result<(), Broken> {
         if !self.sites[rank].is_member() || self.sites[rank].disk.is_new() {
             return Ok(());
         }
         if self.sites[rank].peer.is_some() {
-            self.crash(rank, Some(down), 0, sink)?;
+            self.crash(rank, Some(down), 0)?;
         }
         let site = &mut self.sites[rank];
         site.losses += 1;
@@ -60,8 +50,8 @@ impl World<'_> {
         }
         self.tally.disks_lost += 1;
         self.watch.lost(&self.scenario.grid, |rank| &self.sites[rank].disk);
-        self.expect(self.now.saturating_add(self.patience()), Coming::Operator);
-        self.coordinator.losses.push(self.now);
+        self.expect(self.now().saturating_add(self.patience()), Coming::Operator);
+        self.coordinator.losses.push(self.now());
         self.check_disks()
     }
 }

@@ -8,6 +8,7 @@ use scheduler::{JobId, JobSpec, Order, Selection, Strategy};
 use super::site::{Site, Stay};
 use super::watch::{Broken, Check};
 use super::world::World;
+use crate::instant::polls;
 
 impl World<'_> {
     /// Every job has ended, nobody waits for an answer, and all that is left is asking in vain.
@@ -15,12 +16,8 @@ impl World<'_> {
         if self.liar.is_some() {
             return self.is_over_with_a_liar();
         }
-        let options = &self.scenario.options;
-        // Baselines repeat what they have others watch for until there is news.
-        let watches = matches!(self.scenario.strategy, Strategy::Balance(_)) && options.retry.is_some();
-        let polls =
-            watches || options.heartbeat.is_some() || matches!(options.discovery, Discovery::Polling { .. });
-        let silent = polls || self.under_way == 0;
+        let polls = polls(self.scenario.strategy, &self.scenario.options);
+        let silent = polls || self.timeline.under_way() == 0;
         let at_rest = silent && !self.watch.executes() && self.members().all(|site| self.is_quiet(site));
         if !at_rest || self.operator_acts() || (self.scenario.healed.is_some() && !(polls && self.healed)) {
             return false;
@@ -214,7 +211,7 @@ impl World<'_> {
             && options.discovery == Discovery::Standing
             && options.margin.is_none()
             && options.heartbeat.is_none();
-        if !proved || self.under_way > 0 || !self.sites.iter().all(Site::is_quiet) {
+        if !proved || self.timeline.under_way() > 0 || !self.sites.iter().all(Site::is_quiet) {
             return Ok(());
         }
         let peers: Vec<&Peer> = self.sites.iter().filter_map(|site| site.peer.as_ref()).collect();

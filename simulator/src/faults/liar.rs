@@ -5,7 +5,10 @@
 //! liar was never given and has never named are as safe as ever.
 
 use protocol::journal::{JOURNALS_MAX, LIVES_PER_JOURNAL};
-use protocol::message::{Message, QueueState, Rest, Transfer, Void};
+use protocol::message::{
+    BalanceMessage, HandOverMessage, MembershipMessage, Message, PoolMessage, QueueState, Rest, StealMessage,
+    Transfer, Void,
+};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use scheduler::{Grid, JobId, SiteId};
@@ -93,69 +96,80 @@ impl Liar {
         }
         let mut message = message;
         match &mut message {
-            Message::Reply { accepted, declined } => match rng.random_range(0..4) {
-                0 => std::mem::swap(accepted, declined),
-                1 => accepted.push(rng.random_range(1..20)),
-                2 => declined.push(rng.random_range(1..20)),
-                _ => declined.extend(accepted.iter().copied()),
-            },
-            Message::Grant { transfers, state, floor, .. } => {
+            Message::HandOver(HandOverMessage::Reply { accepted, declined }) => {
+                match rng.random_range(0..4) {
+                    0 => std::mem::swap(accepted, declined),
+                    1 => accepted.push(rng.random_range(1..20)),
+                    2 => declined.push(rng.random_range(1..20)),
+                    _ => declined.extend(accepted.iter().copied()),
+                }
+            }
+            Message::Steal(StealMessage::Grant { transfers, state, floor, .. }) => {
                 bend(rng, transfers, jobs, sites);
                 *state = any_state(rng, *state);
                 *floor += rng.random_range(0..3);
             }
-            Message::Route { transfers, floor } | Message::Give { transfers, floor, .. } => {
+            Message::HandOver(HandOverMessage::Route { transfers, floor })
+            | Message::Balance(BalanceMessage::Give { transfers, floor, .. }) => {
                 bend(rng, transfers, jobs, sites);
                 *floor += rng.random_range(0..3);
             }
-            Message::Award { transfer, version, floor, .. } => {
+            Message::Pool(PoolMessage::Award { transfer, version, floor, .. }) => {
                 bend(rng, std::slice::from_mut(transfer), jobs, sites);
                 *version += rng.random_range(0..2);
                 *floor += rng.random_range(0..3);
             }
-            Message::Request { seq, offer, seen } => {
+            Message::Steal(StealMessage::Request { seq, offer, seen }) => {
                 *seq += rng.random_range(0..3);
                 offer.free = rng.random_range(0..=offer.free.saturating_add(1));
                 *seen = rng.random_range(0..20);
             }
-            Message::NoWork { state, .. } | Message::Notice { state } => *state = any_state(rng, *state),
-            Message::Seen { version, keep, .. } => {
+            Message::Steal(StealMessage::NoWork { state, .. })
+            | Message::Steal(StealMessage::Notice { state }) => *state = any_state(rng, *state),
+            Message::Steal(StealMessage::Seen { version, keep, .. }) => {
                 *version += rng.random_range(0..4);
                 *keep = rng.random_bool(0.5);
             }
-            Message::Withdraw { version } => *version += rng.random_range(0..4),
-            Message::Recall { number, floor } => {
+            Message::Balance(BalanceMessage::Request { seq, free }) => {
+                *seq += rng.random_range(0..3);
+                *free = rng.random_range(0..=free.saturating_add(1));
+            }
+            Message::Balance(BalanceMessage::Seen { seq }) => *seq += rng.random_range(0..4),
+            Message::Steal(StealMessage::Withdraw { version }) => *version += rng.random_range(0..4),
+            Message::HandOver(HandOverMessage::Recall { number, floor }) => {
                 *number += rng.random_range(0..3);
                 *floor += rng.random_range(0..3);
             }
-            Message::Floor { floor } => *floor += rng.random_range(0..5),
-            Message::Board { board, ask, .. } => {
+            Message::HandOver(HandOverMessage::Floor { floor }) => *floor += rng.random_range(0..5),
+            Message::Pool(PoolMessage::Board { board, ask, .. }) => {
                 board.free = rng.random_range(0..=board.free.saturating_add(4));
                 board.offered.truncate(rng.random_range(0..=board.offered.len()));
                 *ask = rng.random_bool(0.5);
             }
-            Message::Host { epoch } => epoch.counter += rng.random_range(0..2),
-            Message::Assign { offer, to, .. } => {
+            Message::Pool(PoolMessage::Host { epoch }) => epoch.counter += rng.random_range(0..2),
+            Message::Pool(PoolMessage::Assign { offer, to, .. }) => {
                 offer.version += rng.random_range(0..2);
                 *to = any_site(rng, sites);
             }
-            Message::Claim { offer, claim } | Message::Deny { offer, claim } => {
+            Message::Pool(PoolMessage::Claim { offer, claim })
+            | Message::Pool(PoolMessage::Deny { offer, claim }) => {
                 offer.version += rng.random_range(0..2);
                 *claim += rng.random_range(0..2);
             }
-            Message::Refuse { digest, .. } | Message::News { digest, .. } => {
+            Message::Balance(BalanceMessage::Refuse { digest, .. })
+            | Message::Balance(BalanceMessage::News { digest, .. }) => {
                 digest.idle = rng.random_range(0..30);
                 digest.work = rng.random_range(0..100_000);
             }
-            Message::Watch { width, .. } => *width = rng.random_range(0..30),
-            Message::Gossip { digests } => {
+            Message::Balance(BalanceMessage::Watch { width, .. }) => *width = rng.random_range(0..30),
+            Message::Balance(BalanceMessage::Gossip { digests }) => {
                 for digest in digests {
                     digest.site = any_site(rng, sites);
                     digest.version += rng.random_range(0..5);
                     digest.idle = rng.random_range(0..30);
                 }
             }
-            Message::Beat { life, leaving, first, voids, known } => {
+            Message::Membership(MembershipMessage::Beat { life, leaving, first, voids, known }) => {
                 if rng.random_bool(0.1) {
                     *life = rng.random_range(0..JOURNALS_MAX) * LIVES_PER_JOURNAL;
                 }
@@ -167,7 +181,8 @@ impl Liar {
                     voids.push(Void { job: any_job(rng, jobs), epoch });
                 }
             }
-            Message::Reports { reports } | Message::Noted { reports } => {
+            Message::Membership(MembershipMessage::Reports { reports })
+            | Message::Membership(MembershipMessage::Noted { reports }) => {
                 for report in reports {
                     report.done = rng.random_bool(0.5);
                     report.holder = any_site(rng, sites);
@@ -218,16 +233,21 @@ fn any_job(rng: &mut ChaCha8Rng, jobs: u64) -> JobId {
 fn named(message: &Message) -> Vec<JobId> {
     let mut jobs: Vec<JobId> = message.transfers().iter().map(|transfer| transfer.job.id).collect();
     match message {
-        Message::Beat { voids, .. } => jobs.extend(voids.iter().map(|void| void.job)),
-        Message::Reports { reports } | Message::Noted { reports } => {
+        Message::Membership(MembershipMessage::Beat { voids, .. }) => {
+            jobs.extend(voids.iter().map(|void| void.job))
+        }
+        Message::Membership(MembershipMessage::Reports { reports })
+        | Message::Membership(MembershipMessage::Noted { reports }) => {
             jobs.extend(reports.iter().map(|report| report.job));
         }
-        Message::Board { board, .. } => {
+        Message::Pool(PoolMessage::Board { board, .. }) => {
             jobs.extend(board.kept.iter().map(|job| job.id));
             jobs.extend(board.offered.iter().map(|listing| listing.job.id));
             jobs.extend(board.withdrawn.iter().chain(&board.seen).map(|offer| offer.job));
         }
-        Message::Assign { offer, .. } | Message::Claim { offer, .. } | Message::Deny { offer, .. } => {
+        Message::Pool(PoolMessage::Assign { offer, .. })
+        | Message::Pool(PoolMessage::Claim { offer, .. })
+        | Message::Pool(PoolMessage::Deny { offer, .. }) => {
             jobs.push(offer.job);
         }
         _ => {}

@@ -1,7 +1,7 @@
 //! Peers on machines that crash, stop, write slowly, have wrong clocks, and talk over links that lose.
 //!
-//! [`world`] is a driver of its own beside [`crate::simulation`]: it drives each site as a node does, one call, one
-//! write, then the other outputs, and may end a site between any two of these steps. [`schedule`] says what goes
+//! [`world`] goes through instants as [`crate::simulation`] does, with an agenda of faults before all else. It calls each
+//! site as a node does, one call, one write, then the other outputs, and may end it between any two of these steps. [`schedule`] says what goes
 //! wrong, [`watch`] what is asserted after each call. With the same scenario it does the same, whatever else is done.
 
 mod agenda;
@@ -17,6 +17,7 @@ pub mod schedule;
 mod site;
 pub mod watch;
 pub mod world;
+mod writing;
 
 pub use clock::Clock;
 pub use scenario::{Limits, Mistake, Scenario, Tally};

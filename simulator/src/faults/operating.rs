@@ -5,13 +5,14 @@ use std::collections::BTreeMap;
 use protocol::membership::operator::{adoptions_after_losses, missing, successor};
 use protocol::{Durable, Input};
 use scheduler::event::{BeginCause, EndCause};
-use scheduler::{Event, EventKind, JobId, JobSpec, SiteId, Span, Time};
+use scheduler::{EventKind, JobId, JobSpec, SiteId, Span, Time};
 
 use super::agenda::Coming;
 use super::scenario::Mistake;
 use super::site::Stay;
 use super::watch::{Broken, Check};
 use super::world::World;
+use crate::instant::Driver as _;
 
 impl World<'_> {
     /// How long until users and the operator give a dead site up.
@@ -22,9 +23,9 @@ impl World<'_> {
 
     /// Whether the operator still has something to do for a site that died.
     pub(super) fn operator_acts(&self) -> bool {
-        let waits = |stay| matches!(stay, Stay::Dead(at) if at.saturating_add(self.patience()) >= self.now);
+        let waits = |stay| matches!(stay, Stay::Dead(at) if at.saturating_add(self.patience()) >= self.now());
         let anybody = self.sites.iter().any(|site| site.is_member());
-        let pending = |&lost: &Time| lost.saturating_add(self.patience()) >= self.now;
+        let pending = |&lost: &Time| lost.saturating_add(self.patience()) >= self.now();
         if self.coordinator.is_away() || (anybody && self.coordinator.losses.iter().any(pending)) {
             return true;
         }
@@ -34,45 +35,45 @@ impl World<'_> {
     /// A process will never begin again.
     pub(super) fn dies(&mut self, rank: usize) {
         if self.sites[rank].is_member() {
-            self.sites[rank].stay = Stay::Dead(self.now);
+            self.sites[rank].stay = Stay::Dead(self.now());
             self.tally.deaths += 1;
-            self.expect(self.now.saturating_add(self.patience()), Coming::Operator);
+            self.expect(self.now().saturating_add(self.patience()), Coming::Operator);
         }
     }
 
-    pub(super) fn leave(&mut self, rank: usize, sink: &mut dyn FnMut(&Event)) -> Result<(), Broken> {
+    pub(super) fn leave(&mut self, rank: usize) -> Result<(), Broken> {
         if self.sites[rank].stay != Stay::Member {
             return Ok(());
         }
         self.sites[rank].stay = Stay::Leaving;
-        self.say(rank, EventKind::Dismissed {}, sink);
-        self.tell(rank, Input::Leave, true, sink)
+        self.say(rank, EventKind::Dismissed {});
+        self.tell(rank, Input::Leave)
     }
 
-    pub(super) fn join(&mut self, rank: usize, sink: &mut dyn FnMut(&Event)) -> Result<(), Broken> {
+    pub(super) fn join(&mut self, rank: usize) -> Result<(), Broken> {
         if self.sites[rank].stay != Stay::Absent {
             return Ok(());
         }
         self.sites[rank].stay = Stay::Member;
         self.tally.joined += 1;
-        self.begin(rank, Some(BeginCause::Join), sink)?;
-        self.move_users(sink)
+        self.begin(rank, Some(BeginCause::Join))?;
+        self.move_users()
     }
 
     /// A site that began again is told what it may not remember.
-    pub(super) fn remind(&mut self, rank: usize, sink: &mut dyn FnMut(&Event)) -> Result<(), Broken> {
+    pub(super) fn remind(&mut self, rank: usize) -> Result<(), Broken> {
         if self.sites[rank].stay == Stay::Leaving {
-            self.tell(rank, Input::Leave, true, sink)?;
+            self.tell(rank, Input::Leave)?;
         }
         let adopting: Vec<(JobSpec, u32)> = self.sites[rank].adopting.values().copied().collect();
         for (job, epoch) in adopting {
-            self.tell(rank, Input::Adopt { job, epoch }, true, sink)?;
+            self.tell(rank, Input::Adopt { job, epoch })?;
         }
         Ok(())
     }
 
     /// Processes end of sites that have left. They must leave nothing behind.
-    pub(super) fn stop_who_left(&mut self, sink: &mut dyn FnMut(&Event)) -> Result<(), Broken> {
+    pub(super) fn stop_who_left(&mut self) -> Result<(), Broken> {
         let mut any = false;
         for rank in 0..self.sites.len() {
             let site = &self.sites[rank];
@@ -97,22 +98,22 @@ impl World<'_> {
                 return self.broken(Check::Left, what);
             }
             self.end_process(rank);
-            self.say(rank, EventKind::Ended { how: EndCause::Leave }, sink);
+            self.say(rank, EventKind::Ended { how: EndCause::Leave });
             self.sites[rank].stay = Stay::Left;
             self.tally.left += 1;
             any = true;
         }
-        if any { self.move_users(sink) } else { Ok(()) }
+        if any { self.move_users() } else { Ok(()) }
     }
 
     /// A user brings a job: where it belongs, or to who stands in for a site that is not there.
-    pub(super) fn submit(&mut self, job: JobSpec, sink: &mut dyn FnMut(&Event)) -> Result<(), Broken> {
+    pub(super) fn submit(&mut self, job: JobSpec) -> Result<(), Broken> {
         let scenario = self.scenario;
         let rank = scenario.submit.rank(&scenario.grid, scenario.strategy, &job);
-        self.bring(rank.expect("scenarios have no job that is wider than the widest site"), job, sink)
+        self.bring(rank.expect("scenarios have no job that is wider than the widest site"), job)
     }
 
-    fn bring(&mut self, rank: usize, job: JobSpec, sink: &mut dyn FnMut(&Event)) -> Result<(), Broken> {
+    fn bring(&mut self, rank: usize, job: JobSpec) -> Result<(), Broken> {
         let grid = self.scenario.grid.clone();
         let stays = |site: SiteId| self.sites[grid.rank(site)].stay == Stay::Member;
         let to = match stays(grid.at_rank(rank)) {
@@ -121,16 +122,11 @@ impl World<'_> {
             false => successor(&grid, grid.at_rank(rank), &job, stays).map_or(rank, |site| grid.rank(site)),
         };
         self.sites[to].users.insert(job.id, job);
-        if self.gives_order() { self.hand_over(to, job, sink) } else { Ok(()) }
+        if self.gives_order() { self.hand_over(to, job) } else { Ok(()) }
     }
 
     /// A site is handed a job, unless it says that it has had it.
-    pub(super) fn hand_over(
-        &mut self,
-        rank: usize,
-        job: JobSpec,
-        sink: &mut dyn FnMut(&Event),
-    ) -> Result<(), Broken> {
+    pub(super) fn hand_over(&mut self, rank: usize, job: JobSpec) -> Result<(), Broken> {
         if self.liar.as_ref().is_some_and(|liar| liar.is_at(&self.scenario.grid, rank)) {
             self.watch.taint(job.id);
         }
@@ -138,11 +134,11 @@ impl World<'_> {
             self.sites[rank].users.remove(&job.id);
             return Ok(());
         }
-        self.tell(rank, Input::Submitted(job), true, sink)
+        self.tell(rank, Input::Submitted(job))
     }
 
     /// Users whose site is not one any more turn to others.
-    fn move_users(&mut self, sink: &mut dyn FnMut(&Event)) -> Result<(), Broken> {
+    fn move_users(&mut self) -> Result<(), Broken> {
         for rank in 0..self.sites.len() {
             if self.sites[rank].is_member() {
                 continue;
@@ -152,18 +148,18 @@ impl World<'_> {
                 if self.sites[rank].handed.contains(&job.id) {
                     continue;
                 }
-                self.bring(rank, job, sink)?;
+                self.bring(rank, job)?;
             }
         }
         Ok(())
     }
 
     /// The operator looks who died so long ago that nobody waits any more.
-    pub(super) fn operate(&mut self, sink: &mut dyn FnMut(&Event)) -> Result<(), Broken> {
+    pub(super) fn operate(&mut self) -> Result<(), Broken> {
         if self.coordinator.is_away() {
             return Ok(());
         }
-        self.move_users(sink)?;
+        self.move_users()?;
         if self.scenario.options.lease.is_none() {
             return Ok(());
         }
@@ -173,7 +169,7 @@ impl World<'_> {
                 site.adopting.clear();
             }
         }
-        let lost = |died: Time| died.saturating_add(patience) <= self.now;
+        let lost = |died: Time| died.saturating_add(patience) <= self.now();
         let dead: BTreeMap<SiteId, &Durable> = (0..self.sites.len())
             .filter(|&rank| matches!(self.sites[rank].stay, Stay::Dead(at) if lost(at)))
             .map(|rank| (grid.at_rank(rank), &self.sites[rank].disk))
@@ -182,7 +178,7 @@ impl World<'_> {
         let is_told = |job: JobId| self.sites.iter().any(|site| site.adopting.contains_key(&job));
         let has_lost = |site: SiteId| self.sites[grid.rank(site)].losses > 0;
         let mut list = adoptions_after_losses(&grid, &dead, &self.adopted, is_there, has_lost);
-        let lost_long_ago = |&at: &Time| at.saturating_add(patience) <= self.now;
+        let lost_long_ago = |&at: &Time| at.saturating_add(patience) <= self.now();
         if self.coordinator.losses.iter().any(lost_long_ago)
             && self.mistake != Some(Mistake::MissingForgotten)
         {
@@ -208,7 +204,7 @@ impl World<'_> {
             if !self.gives_order() {
                 return Ok(());
             }
-            self.tell(rank, Input::Adopt { job, epoch }, true, sink)?;
+            self.tell(rank, Input::Adopt { job, epoch })?;
         }
         Ok(())
     }

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use protocol::journal::Kept;
 use protocol::{Durable, Fact, Input, Interrupted, Peer, PeerConfig};
 use scheduler::event::{BeginCause, EndCause};
-use scheduler::{Event, EventKind, JobSpec, Span, Time};
+use scheduler::{EventKind, JobSpec, Span, Time};
 
 use super::agenda::Coming;
 use super::scenario::Mistake;
@@ -13,20 +13,21 @@ use super::schedule::Fault;
 use super::site::Armed;
 use super::watch::{Broken, Check};
 use super::world::World;
+use crate::instant::Driver as _;
 
 impl World<'_> {
-    pub(super) fn strike(&mut self, place: usize, sink: &mut dyn FnMut(&Event)) -> Result<(), Broken> {
+    pub(super) fn strike(&mut self, place: usize) -> Result<(), Broken> {
         match self.scenario.faults[place] {
             Fault::Crash { site, down, written_percent, torn, .. } => {
                 let rank = self.scenario.grid.rank(site);
                 match torn {
                     Some(torn) => self.sites[rank].armed = Some(Armed { torn, down, written_percent }),
                     None if self.sites[rank].peer.is_some() => {
-                        self.crash(rank, down, written_percent, sink)?;
+                        self.crash(rank, down, written_percent)?;
                     }
                     // It is down: then it stays so.
                     None if down.is_none() && self.sites[rank].is_member() => {
-                        self.say(rank, EventKind::Ended { how: EndCause::Death }, sink);
+                        self.say(rank, EventKind::Ended { how: EndCause::Death });
                         self.dies(rank);
                     }
                     None => {}
@@ -40,13 +41,13 @@ impl World<'_> {
                     site.paused = true;
                     let process = site.process;
                     self.set_wake(rank);
-                    self.say(rank, EventKind::Ended { how: EndCause::Pause }, sink);
-                    self.expect(self.now.saturating_add(lasts), Coming::Resume { rank, process });
+                    self.say(rank, EventKind::Ended { how: EndCause::Pause });
+                    self.expect(self.now().saturating_add(lasts), Coming::Resume { rank, process });
                 }
                 Ok(())
             }
-            Fault::Leave { site, .. } => self.leave(self.scenario.grid.rank(site), sink),
-            Fault::Join { site, .. } => self.join(self.scenario.grid.rank(site), sink),
+            Fault::Leave { site, .. } => self.leave(self.scenario.grid.rank(site)),
+            Fault::Join { site, .. } => self.join(self.scenario.grid.rank(site)),
             // These are looked up where they matter.
             Fault::Cut(_)
             | Fault::Noise(_)
@@ -66,7 +67,7 @@ impl World<'_> {
                 self.set_wake(rank);
                 Ok(())
             }
-            Fault::LostDisk { site, down, .. } => self.lose_disk(self.scenario.grid.rank(site), down, sink),
+            Fault::LostDisk { site, down, .. } => self.lose_disk(self.scenario.grid.rank(site), down),
             Fault::Coordinator { down, torn, .. } => {
                 self.strike_coordinator(down, torn);
                 Ok(())
@@ -84,7 +85,6 @@ impl World<'_> {
         rank: usize,
         down: Option<Span>,
         written_percent: u8,
-        sink: &mut dyn FnMut(&Event),
     ) -> Result<(), Broken> {
         let calls = std::mem::take(&mut self.sites[rank].writing);
         let written = calls.len() * usize::from(written_percent) / 100;
@@ -96,10 +96,10 @@ impl World<'_> {
         self.tally.crashes += 1;
         let missed = self.end_process(rank);
         let how = if down.is_some() { EndCause::Crash } else { EndCause::Death };
-        self.say(rank, EventKind::Ended { how }, sink);
+        self.say(rank, EventKind::Ended { how });
         for missed in missed {
             if let Input::Message { from, message } = missed {
-                self.lose(from, rank, &message, sink);
+                self.lose(from, rank, &message);
             }
         }
         if self.mistake != Some(Mistake::JobsOutliveProcess) {
@@ -107,7 +107,7 @@ impl World<'_> {
         }
         match down {
             Some(down) => {
-                let at = if self.healed { self.now } else { self.now.saturating_add(down) };
+                let at = if self.healed { self.now() } else { self.now().saturating_add(down) };
                 let process = self.sites[rank].process;
                 self.expect(at, Coming::Restart { rank, process });
             }
@@ -126,24 +126,19 @@ impl World<'_> {
         site.ahead = site.disk.clone();
         let missed = std::mem::take(&mut site.missed);
         self.set_wake(rank);
-        self.restless.remove(&rank);
-        self.unsettled.remove(&rank);
+        self.timeline.restless.remove(&rank);
+        self.timeline.unsettled.remove(&rank);
         missed
     }
 
     /// A process begins, with what is on disk; its users come again with what is not.
     /// `how` is none for those that are there from the start.
-    pub(super) fn begin(
-        &mut self,
-        rank: usize,
-        how: Option<BeginCause>,
-        sink: &mut dyn FnMut(&Event),
-    ) -> Result<(), Broken> {
+    pub(super) fn begin(&mut self, rank: usize, how: Option<BeginCause>) -> Result<(), Broken> {
         if self.sites[rank].peer.is_some() || !self.sites[rank].is_member() {
             return Ok(());
         }
         if let Some(how) = how {
-            self.say(rank, EventKind::Begun { how }, sink);
+            self.say(rank, EventKind::Begun { how });
         }
         let site = &mut self.sites[rank];
         site.clock.offset += std::mem::take(&mut site.set_back);
@@ -167,18 +162,18 @@ impl World<'_> {
             return self.broken(Check::Restart, format!("site {} refuses its journal: {what}", config.site));
         }
         let peer = match is_lost && self.mistake != Some(Mistake::LossForgotten) {
-            true => self.reborn(config, self.sites[rank].losses, self.sites[rank].clock.shows(self.now)),
-            false => self.restored(config, &before, self.sites[rank].clock.shows(self.now)),
+            true => self.reborn(config, self.sites[rank].losses, self.sites[rank].clock.shows(self.now())),
+            false => self.restored(config, &before, self.sites[rank].clock.shows(self.now())),
         };
         self.sites[rank].peer = Some(peer);
-        self.restless.insert(rank);
-        self.carry_out(rank, sink)?;
+        self.timeline.restless.insert(rank);
+        self.carry_out(rank)?;
         self.check_restart(rank, &before)?;
         let users: Vec<JobSpec> = self.sites[rank].users.values().copied().collect();
         for job in users {
-            self.hand_over(rank, job, sink)?;
+            self.hand_over(rank, job)?;
         }
-        self.remind(rank, sink)
+        self.remind(rank)
     }
 
     fn reborn(&self, config: PeerConfig, losses: u32, now: Time) -> Peer {
@@ -221,29 +216,29 @@ impl World<'_> {
         Ok(())
     }
 
-    pub(super) fn resume(&mut self, rank: usize, sink: &mut dyn FnMut(&Event)) -> Result<(), Broken> {
+    pub(super) fn resume(&mut self, rank: usize) -> Result<(), Broken> {
         if !self.sites[rank].paused {
             return Ok(());
         }
         self.sites[rank].paused = false;
-        self.say(rank, EventKind::Begun { how: BeginCause::Resume }, sink);
-        self.release(rank, sink)?;
+        self.say(rank, EventKind::Begun { how: BeginCause::Resume });
+        self.release(rank)?;
         self.set_wake(rank);
-        self.restless.insert(rank);
+        self.timeline.restless.insert(rank);
         for input in std::mem::take(&mut self.sites[rank].missed) {
-            self.tell(rank, input, true, sink)?;
+            self.tell(rank, input)?;
         }
         Ok(())
     }
 
-    pub(super) fn heal(&mut self, sink: &mut dyn FnMut(&Event)) -> Result<(), Broken> {
+    pub(super) fn heal(&mut self) -> Result<(), Broken> {
         self.healed = true;
-        self.attach(sink)?;
+        self.attach()?;
         for rank in 0..self.sites.len() {
             self.sites[rank].armed = None;
-            self.resume(rank, sink)?;
-            self.join(rank, sink)?;
-            self.begin(rank, Some(BeginCause::Restart), sink)?;
+            self.resume(rank)?;
+            self.join(rank)?;
+            self.begin(rank, Some(BeginCause::Restart))?;
         }
         Ok(())
     }

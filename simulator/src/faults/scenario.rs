@@ -11,7 +11,7 @@ use super::schedule::Fault;
 /// Everything that a run depends on.
 #[derive(Clone, Debug)]
 pub struct Scenario {
-    /// All sites.
+    /// The sites that take part, also those that join late or die.
     pub grid: Arc<Grid>,
     /// All jobs, in queue order.
     pub jobs: Vec<TimedJob>,
@@ -77,7 +77,7 @@ pub struct Tally {
     pub calls: u64,
     /// Events that peers recorded.
     pub events: u64,
-    /// Messages sent.
+    /// Messages that peers sent, also those that were lost.
     pub messages: u64,
     /// Messages lost on links or because their receiver was down.
     pub messages_lost: u64,
@@ -107,13 +107,13 @@ pub struct Tally {
     pub disks_full: u64,
     /// Coordinators that ended.
     pub coordinators: u64,
-    /// Lies told.
+    /// Messages that the liar changed, replaced or kept back.
     pub lies: u64,
     /// Jobs that executed when their process ended.
     pub interrupted: u64,
     /// Jobs that changed owner.
     pub moved: u64,
-    /// Jobs.
+    /// Jobs that were submitted.
     pub jobs: u64,
     /// True time times sites, in microseconds.
     pub site_time_us: u64,

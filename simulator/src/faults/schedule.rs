@@ -10,9 +10,9 @@ use serde::Serialize;
 pub enum Fault {
     /// The process of a site ends, with the jobs that it executes. Messages to it are lost; users wait with theirs.
     Crash {
-        /// Where.
+        /// The site whose process ends.
         site: SiteId,
-        /// When.
+        /// True time when it ends.
         at: Time,
         /// How long until it begins again; none if it never does. Then the operator acts after the lease.
         down: Option<Span>,
@@ -23,25 +23,25 @@ pub enum Fault {
     },
     /// A site stands still for a while, as by SIGSTOP. What happens to it meanwhile it finds when it goes on.
     Pause {
-        /// Where.
+        /// The site that stands still.
         site: SiteId,
-        /// When.
+        /// When it stops, in true time.
         at: Time,
-        /// How long.
+        /// How long until it goes on.
         lasts: Span,
     },
     /// The operator has a site give its jobs away. Its process ends for good when it has nothing left.
     Leave {
-        /// Where.
+        /// The site that is to leave.
         site: SiteId,
-        /// When.
+        /// When it is told, in true time.
         at: Time,
     },
     /// A site is not there from the start: its process begins for the first time.
     Join {
-        /// Where.
+        /// The site that joins.
         site: SiteId,
-        /// When.
+        /// When its process begins, in true time.
         at: Time,
     },
     /// Some links are cut.
@@ -50,7 +50,7 @@ pub enum Fault {
     Noise(Properties),
     /// A site's clock is wrong all the time.
     Clock {
-        /// Where.
+        /// The site whose clock is wrong.
         site: SiteId,
         /// What it shows at time zero.
         offset: Span,
@@ -60,27 +60,27 @@ pub enum Fault {
     /// A site's clock is set anew: from then on it shows more, or less, than it would. A process whose clock is set back
     /// does not see that, as its time never runs backwards; the next one does.
     Step {
-        /// Where.
+        /// The site whose clock is set.
         site: SiteId,
-        /// When.
+        /// When it is set, in true time.
         at: Time,
         /// By how much.
         by: Span,
     },
     /// A disk has no room: the process ends at the first write, and each that begins until there is room again.
     FullDisk {
-        /// Where.
+        /// The site whose disk is full.
         site: SiteId,
         /// From then on.
         at: Time,
-        /// Until then.
+        /// The first instant, in true time, when there is room again.
         until: Time,
     },
     /// A disk is lost and with it all that the site knew. It comes back, see [`protocol::membership`].
     LostDisk {
-        /// Where.
+        /// The site whose disk is lost.
         site: SiteId,
-        /// When.
+        /// When it is lost, in true time.
         at: Time,
         /// How long until it begins again.
         down: Span,
@@ -88,7 +88,7 @@ pub enum Fault {
     /// Whoever hands jobs over and plays the operator ends, in the middle of what it does next or at that instant. Nobody
     /// begins processes again, brings jobs or gives orders until another goes on with what it had noted.
     Coordinator {
-        /// When.
+        /// When it ends, in true time.
         at: Time,
         /// How long until another goes on.
         down: Span,
@@ -97,7 +97,7 @@ pub enum Fault {
     },
     /// What a site says is not what it means.
     Liar {
-        /// Where.
+        /// The site whose messages are changed.
         site: SiteId,
         /// From then on, until all is healed.
         at: Time,
@@ -106,11 +106,11 @@ pub enum Fault {
     },
     /// What a site writes takes its time, and everything else that it wants done waits for it.
     SlowDisk {
-        /// Where.
+        /// The site whose disk is slow.
         site: SiteId,
         /// From then on.
         at: Time,
-        /// Until then.
+        /// The first instant, in true time, when it is fast again.
         until: Time,
         /// How long a write takes.
         takes: Span,

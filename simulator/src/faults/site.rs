@@ -39,7 +39,7 @@ pub(super) enum Stay {
     Dead(Time),
 }
 
-/// One site.
+/// A site as the driver has it: its clock, its peer while it is up, and its disk.
 #[derive(Clone, Debug)]
 pub(super) struct Site {
     pub(super) clock: Clock,
@@ -68,8 +68,6 @@ pub(super) struct Site {
     /// Jobs that the operator lets it adopt, with their epochs, until that is durable.
     pub(super) adopting: BTreeMap<JobId, (JobSpec, u32)>,
     pub(super) armed: Option<Armed>,
-    /// When the peer wants to be woken, in true time.
-    pub(super) wake: Option<Time>,
 }
 
 impl Site {
@@ -90,7 +88,6 @@ impl Site {
             losses: 0,
             adopting: BTreeMap::new(),
             armed: None,
-            wake: None,
         }
     }
 

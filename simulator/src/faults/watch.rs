@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use protocol::handover::{Answer, Arrival};
-use protocol::message::{Offer, OfferId};
+use protocol::message::{BalanceMessage, Offer, OfferId, PoolMessage, StealMessage};
 use protocol::{Durable, Fact, Message};
 use scheduler::{Grid, JobId, JobSpec, SiteId, Time};
 
@@ -44,7 +44,7 @@ pub enum Check {
 }
 
 impl Check {
-    /// All.
+    /// Every check, in the order of the enum.
     pub const ALL: [Check; 15] = [
         Check::SingleStart,
         Check::Early,
@@ -89,9 +89,9 @@ impl Check {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{} at {at}: {what}", check.name())]
 pub struct Broken {
-    /// Which.
+    /// The check that does not hold.
     pub check: Check,
-    /// True time.
+    /// When it was seen, in true time: not by the clock of a site.
     pub at: Time,
     /// What was seen.
     pub what: String,
@@ -504,10 +504,14 @@ impl Watch {
             self.means(at, (from, to, 0, transfer.number), Meaning::Transfer(transfer.job.id))?;
         }
         match message {
-            Message::Request { seq, offer, .. } => {
+            Message::Steal(StealMessage::Request { seq, offer, .. }) => {
                 self.means(at, (from, to, 1, *seq), Meaning::Request(offer.clone()))
             }
-            Message::Claim { offer, claim } => {
+            Message::Balance(BalanceMessage::Request { seq, free }) => {
+                let offer = Offer { free: *free, ..Offer::default() };
+                self.means(at, (from, to, 1, *seq), Meaning::Request(offer))
+            }
+            Message::Pool(PoolMessage::Claim { offer, claim }) => {
                 self.means(at, (from, from, 2, *claim), Meaning::Claim(*offer))
             }
             _ => Ok(()),

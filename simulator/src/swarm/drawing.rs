@@ -6,14 +6,14 @@ use std::sync::Arc;
 use links::model::Between;
 use links::{Cut, Jitter, Model, Properties};
 use protocol::config::Interrupted;
-use protocol::{Discovery, Options};
+use protocol::{BalanceOptions, Discovery, Options, PoolOptions};
 use rand::seq::IndexedRandom;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use scheduler::strategy::{OfferRule, PoolAlgorithm, PoolOrder, SiteOrder, Via};
 use scheduler::{
-    Amount, Balance, Grid, Initiative, JobId, JobSpec, LocalScheduler, Order, Pass, Pool, Selection, SiteId,
-    Span, Steal, Strategy, Submit, Threshold, Time, TimedJob, VictimRule,
+    Amount, Balance, Grid, Initiative, JobId, JobSpec, Labels, LocalScheduler, Order, Pass, Pool, Selection,
+    SiteId, Span, Steal, Strategy, Submit, Threshold, Time, TimedJob, VictimRule,
 };
 
 use super::widening::{Parts, widen};
@@ -156,7 +156,7 @@ fn jobs(rng: &mut ChaCha8Rng, grid: &Grid, horizon: Time) -> Vec<TimedJob> {
                 submit: Time::from_micros(rng.random_range(0..=horizon.as_micros())),
                 processors: rng.random_range(1..=widest),
                 requested: run_time.saturating_mul(factor).max(Span::from_secs(1)),
-                user: 1,
+                labels: Labels::UNKNOWN,
                 origin,
                 payload: 0,
             };
@@ -188,8 +188,11 @@ fn options(rng: &mut ChaCha8Rng, strategy: Strategy, longest: Span) -> Options {
     let retry = round_trip + micros(rng, Span::ZERO, Span::from_secs(20));
     let mut options = Options {
         retry: Some(retry),
-        refresh: Some(round_trip.saturating_mul(rng.random_range(1..=10))),
-        gossip: Span::from_secs(rng.random_range(5..=60)),
+        pool: PoolOptions { refresh: Some(round_trip.saturating_mul(rng.random_range(1..=10))) },
+        balance: BalanceOptions {
+            gossip: Span::from_secs(rng.random_range(5..=60)),
+            ..BalanceOptions::default()
+        },
         journal: true,
         message_events: false,
         ..Options::default()
@@ -200,14 +203,14 @@ fn options(rng: &mut ChaCha8Rng, strategy: Strategy, longest: Span) -> Options {
     if rng.random_bool(0.5) {
         return options;
     }
-    options.window = rng.random_range(1..=2);
+    options.steal.window = rng.random_range(1..=2);
     options.batch = [1, 2, 4, 1024][rng.random_range(0..4usize)];
-    options.eager = rng.random_bool(0.5);
+    options.steal.eager = rng.random_bool(0.5);
     options.bounces_max = rng.random_range(0..4);
     options.recall = rng.random_bool(0.5).then(|| retry.saturating_mul(rng.random_range(1..=4)));
     options.unanswered_max = [1, 2, 5, 1024][rng.random_range(0..4usize)];
-    options.tries = rng.random_range(1..=4);
-    options.gossip_fanout = rng.random_range(1..=3);
+    options.balance.tries = rng.random_range(1..=4);
+    options.balance.gossip_fanout = rng.random_range(1..=3);
     options.margin = rng.random_bool(0.3).then(|| Span::from_secs(rng.random_range(0..60)));
     if rng.random_bool(0.25) && !matches!(strategy, Strategy::Pool(_)) {
         let period = Span::from_secs(rng.random_range(2..10));

@@ -84,8 +84,8 @@ fn limits(scenario: &Scenario) -> Limits {
     let submitted = scenario.jobs.last().map_or(Time::ZERO, |job| job.spec.submit);
     let options = &scenario.options;
     let patience = options.retry.unwrap_or(Span::ZERO).saturating_mul(64)
-        + options.refresh.unwrap_or(Span::ZERO).saturating_mul(10)
-        + options.gossip;
+        + options.pool.refresh.unwrap_or(Span::ZERO).saturating_mul(10)
+        + options.balance.gossip;
     let healed = scenario.healed.unwrap_or(submitted);
     // Every job may be taken over more than once, each time after a lease.
     let (takes, runs) = match options.heartbeat {

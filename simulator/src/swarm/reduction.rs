@@ -58,7 +58,7 @@ impl Reduction {
         &PLAIN
     }
 
-    /// Takes away.
+    /// The scenario less the faults, jobs and sites that this takes away, and with what it names made plain.
     pub fn apply(&self, mut scenario: Scenario) -> Scenario {
         if let Some(kept) = &self.faults {
             let mut place = 0;
@@ -139,13 +139,16 @@ fn make_plain(scenario: &mut Scenario, name: &str) {
         "batch" => options.batch = defaults.batch,
         "bounces" => options.bounces_max = defaults.bounces_max,
         "discovery" => options.discovery = defaults.discovery,
-        "eager" => options.eager = defaults.eager,
+        "eager" => options.steal.eager = defaults.steal.eager,
         "estimates" => {
             for job in &mut scenario.jobs {
                 job.spec.requested = job.run_time.max(Span::from_secs(1));
             }
         }
-        "gossip" => (options.gossip, options.gossip_fanout) = (defaults.gossip, defaults.gossip_fanout),
+        "gossip" => {
+            (options.balance.gossip, options.balance.gossip_fanout) =
+                (defaults.balance.gossip, defaults.balance.gossip_fanout)
+        }
         "interrupted" => options.interrupted = defaults.interrupted,
         "margin" => options.margin = defaults.margin,
         "membership" => {
@@ -163,9 +166,9 @@ fn make_plain(scenario: &mut Scenario, name: &str) {
         "network" => scenario.network = Model::constant(Span::from_micros(1_000)),
         "recall" => options.recall = defaults.recall,
         "submit" => (scenario.submit, scenario.pass) = (Submit::default(), Pass::default()),
-        "tries" => options.tries = defaults.tries,
+        "tries" => options.balance.tries = defaults.balance.tries,
         "unanswered" => options.unanswered_max = defaults.unanswered_max,
-        "window" => options.window = defaults.window,
+        "window" => options.steal.window = defaults.steal.window,
         _ => unreachable!("parsed names are known"),
     }
 }

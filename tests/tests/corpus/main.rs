@@ -13,10 +13,10 @@ use std::sync::Arc;
 
 use links::model::Probability;
 use links::{Model, Properties};
-use protocol::{Discovery, Options};
+use protocol::{BalanceOptions, Discovery, Options, PoolOptions, StealOptions};
 use scheduler::{
-    Event, Grid, JobId, JobSpec, LocalScheduler, Pass, SiteId, Span, Strategy, StrategySpec, Submit, Time,
-    TimedJob,
+    Event, Grid, JobId, JobSpec, Labels, LocalScheduler, Pass, SiteId, Span, Strategy, StrategySpec, Submit,
+    Time, TimedJob,
 };
 use sha2::{Digest as _, Sha256};
 use simulator::swarm::{self, Parts, Trial};
@@ -111,7 +111,7 @@ fn jobs() -> Vec<TimedJob> {
                 submit: at,
                 processors: [1, 1, 2, 3, 4, 5, 9, 16][(number >> 5) as usize % 8],
                 requested,
-                user: (number % 7) as i32,
+                labels: Labels { user: (number % 7) as i32, ..Labels::UNKNOWN },
                 origin: SiteId(1 + (number % 5) as u32),
                 payload: (number % 3) * 1_000_000,
             },
@@ -127,15 +127,24 @@ fn networks() -> Vec<(&'static str, Model, Options)> {
     let seen = Options { message_events: true, ..Options::default() };
     let losing =
         Properties { loss: Probability::new(0.1).unwrap(), ..Properties::unreliable(0.1, 0.05, minute) };
-    let repeats =
-        Options { retry: Some(minute.saturating_mul(10)), refresh: Some(minute.saturating_mul(20)), ..seen };
+    let repeats = Options {
+        retry: Some(minute.saturating_mul(10)),
+        pool: PoolOptions { refresh: Some(minute.saturating_mul(20)) },
+        ..seen
+    };
     vec![
         ("free", Model::ZERO, seen),
         ("minute", Model::constant(minute), seen),
         (
             "minute-windows",
             Model::constant(minute),
-            Options { window: 3, batch: 4, eager: true, tries: 2, margin: Some(minute), ..seen },
+            Options {
+                steal: StealOptions { window: 3, eager: true },
+                balance: BalanceOptions { tries: 2, ..seen.balance },
+                batch: 4,
+                margin: Some(minute),
+                ..seen
+            },
         ),
         ("minute-losing", Model::constant(minute).with(losing), repeats),
     ]
@@ -166,10 +175,8 @@ fn plain() -> Vec<(String, Log)> {
             && !steal.order.stolen_first()
         {
             let (_, model, options) = networks().swap_remove(1);
-            let polls = Options {
-                discovery: Discovery::Polling { period: minute, period_max: minute.saturating_mul(8) },
-                ..options
-            };
+            let mut polls = options;
+            polls.discovery = Discovery::Polling { period: minute, period_max: minute.saturating_mul(8) };
             let polling = SimulationConfig {
                 network: model,
                 options: polls,

@@ -37,7 +37,7 @@ pub(super) struct Parameters {
 }
 
 impl Parameters {
-    /// Batch jobs.
+    /// The parameters of batch jobs on a machine of so many processors.
     pub(super) fn batch(processors: u32) -> Parameters {
         let machine = f64::from(processors).log2();
         Parameters {

@@ -114,7 +114,7 @@ pub struct PrepareReport {
 /// One row of a [`PrepareReport`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct RuleCount {
-    /// The rule.
+    /// The rule that was used.
     pub rule: Rule,
     /// Jobs it was used on.
     pub count: u64,

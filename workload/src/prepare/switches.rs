@@ -13,7 +13,7 @@ use crate::record::Record;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{switch} is `{value}`; use one of: {choices}")]
 pub struct SwitchError {
-    /// The switch.
+    /// Name of the switch.
     pub switch: &'static str,
     /// What was given.
     pub value: String,
@@ -140,7 +140,7 @@ pub enum Overrun {
     Kill,
     /// The estimate becomes the run time.
     Extend,
-    /// Runs on.
+    /// The job runs on past its estimate, and both numbers stay.
     AsIs,
 }
 
@@ -266,9 +266,9 @@ pub struct Filters {
 }
 
 impl Filters {
-    /// No filter.
+    /// The set that drops nothing.
     pub const NONE: Filters = Filters { on: [false; Filter::ALL.len()] };
-    /// Every filter.
+    /// The set of all filters.
     pub const ALL: Filters = Filters { on: [true; Filter::ALL.len()] };
 
     /// The set with one more filter.

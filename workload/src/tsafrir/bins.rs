@@ -45,7 +45,7 @@ const SHIFTS: [i64; 6] = [30, -30, 20, -20, 10, -10];
 /// One estimate that some jobs share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bin {
-    /// The estimate.
+    /// The estimate in seconds.
     pub seconds: i64,
     /// Jobs that have it.
     pub jobs: usize,

@@ -2,7 +2,7 @@
 
 use crate::draw::Draw;
 
-/// Popular values.
+/// How many values are popular, by the model.
 pub(super) const HEAD: usize = 20;
 /// Share of the jobs that choose one of them.
 pub(super) const HEAD_SHARE: f64 = 0.89;

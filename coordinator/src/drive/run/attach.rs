@@ -13,23 +13,26 @@ use node::fleet::{Adopted, Fleet};
 use node::journal::inspect::Remains;
 use node::spawn::SpawnOrder;
 use node::telemetry::LogArgs;
+use outputs::Status;
+use outputs::orders::injected;
+use report::Format;
 use scheduler::{EventKind, JobId, SiteId, TimedJob};
 
 use super::calibration::Calibration;
-use super::orders::Orders;
+use super::course::{Course, drive};
+use super::nodes::{Failure, node_arguments, node_program};
+use super::orders::{self, Orders};
 use super::outages::Outages;
-use super::plan::Plan;
+use super::plan::{self, Plan};
 use super::record::Record;
-use super::{Course, Failure, LOGGED, RunArgs, drive, node_arguments, node_program, simulated, understood};
-use crate::cli::Cli;
+use super::{RunArgs, understood};
 use crate::drive::own::{self, NotFree};
-use crate::drive::{Interrupt, Sink, builder, conclude_as};
+use crate::drive::{Sink, builder, conclude_as};
 use crate::exit;
 use crate::experiment::jobs::Jobs;
 use crate::experiment::{Clock, Experiment};
-use crate::orders::injected;
-use crate::outputs::Status;
-use crate::report::Format;
+use crate::interrupt::Interrupt;
+use crate::terminal::LOGGED;
 
 /// Go on with a run whose coordinator was killed, with the nodes that it has left and the journals of the others
 ///
@@ -53,6 +56,18 @@ pub struct AttachArgs {
     /// How the summary is printed: terminal, markdown, json, csv
     #[arg(long, value_name = "FORMAT", default_value = "terminal")]
     pub format: Format,
+}
+
+/// The command line of a run that can be gone on with.
+#[derive(clap::Parser)]
+struct Line {
+    #[command(subcommand)]
+    command: Typed,
+}
+
+#[derive(clap::Subcommand)]
+enum Typed {
+    Run(Box<RunArgs>),
 }
 
 /// Runs the command.
@@ -101,7 +116,7 @@ pub fn command(args: &AttachArgs) -> anyhow::Result<u8> {
     }
     let known = jobs;
     let jobs = known.with(injected(&record.orders).collect());
-    let clock = record.orders.iter().rev().find_map(|given| given.clock).unwrap_or(record.start);
+    let clock = orders::clock(&record.orders, record.start);
     let (Adopted { fleet, remains, forgotten, .. }, warnings) =
         match take_over(&experiment, &jobs, &plan, &record, &clock, run.log) {
             Ok(taken) => taken,
@@ -121,7 +136,7 @@ pub fn command(args: &AttachArgs) -> anyhow::Result<u8> {
         plan: &plan,
         jobs: &jobs,
         warnings: [vec![times(record.attached)], warnings].concat(),
-        simulated: &|| simulated(&experiment, &known, &interrupt),
+        simulated: &|| plan::simulated(&experiment, &known, &interrupt),
         interrupt: &interrupt,
         server: None,
         source: run.scrape.source(&experiment.name),
@@ -133,8 +148,7 @@ pub fn command(args: &AttachArgs) -> anyhow::Result<u8> {
     let tolerance = experiment.run.calibration_tolerance;
     let calibration =
         Calibration::new(&record.calibration, &experiment.network, plan.origin, plan.factor, tolerance);
-    ended.lines.insert(0, calibration.line(&experiment.grid));
-    ended.calibration = Some(calibration.table(&experiment.grid));
+    calibration.tell(&experiment.grid, &mut ended);
     let command = record.command.clone();
     let complete = ended.status == Status::Complete;
     let code = conclude_as(command, &experiment, &jobs, sink, ended, &interrupt, args.format)?;
@@ -144,13 +158,12 @@ pub fn command(args: &AttachArgs) -> anyhow::Result<u8> {
 
 /// What was run, as its command line says; the exit code if that is impossible.
 fn load(record: &Record) -> Result<(RunArgs, Experiment, Jobs), u8> {
-    let run = Cli::try_parse_from(&record.arguments).ok().and_then(Cli::into_run);
-    let Some(run) = run else {
+    let Ok(Line { command: Typed::Run(run) }) = Line::try_parse_from(&record.arguments) else {
         eprintln!("error: failed to understand the command line of the run: {}", record.command);
         return Err(exit::INPUT);
     };
     let (experiment, jobs) = understood(&run, record.experiment.as_deref())?;
-    Ok((run, experiment, jobs))
+    Ok((*run, experiment, jobs))
 }
 
 /// Takes over the nodes and tells them what they have not been told; also what sites that never come back have left, and

@@ -11,11 +11,12 @@ use std::path::Path;
 use anyhow::Context as _;
 use links::Model;
 use node::control::api::Calibration as Measured;
+use outputs::csv_cell;
+use outputs::table::Table;
+use report::Format;
 use scheduler::{Grid, SiteId, Span, Time};
 
-use crate::outputs::csv_cell;
-use crate::report::Format;
-use crate::report::table::Table;
+use crate::drive::Ended;
 
 /// Round trips per directed link.
 pub const ROUNDS: usize = 15;
@@ -40,7 +41,7 @@ struct Pair {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Calibration {
     factor: f64,
-    /// In percent.
+    /// How much of a configured delay the network may add, in percent.
     tolerance: f64,
     pairs: Vec<Pair>,
     /// Links on which not every round trip came back.
@@ -209,6 +210,12 @@ impl Calibration {
         }
         let verdict = if self.within(worst) { "within" } else { "OUTSIDE" };
         format!("{links}, {verdict} the tolerance of {} %", self.tolerance)
+    }
+
+    /// Adds the line and the table to what is known of the run.
+    pub fn tell(&self, grid: &Grid, ended: &mut Ended) {
+        ended.lines.insert(0, self.line(grid));
+        ended.calibration = Some(self.table(grid));
     }
 
     /// Why the run should not be: links that are silent, or out of tolerance.

@@ -9,11 +9,11 @@ use std::path::Path;
 use anyhow::Context as _;
 use links::Model;
 use node::control::api::{MeasuredDelay, Status};
+use outputs::compared::Added;
+use outputs::csv_cell;
 use scheduler::{Grid, SiteId, Span, Time};
-use serde::{Deserialize, Serialize};
 
 use crate::experiment::jobs::Jobs;
-use crate::outputs::csv_cell;
 
 /// The intrinsic part of delays matters above this share of the injected delay, or of a job's mean run time.
 /// Arbitrary; below it both are hard to tell from noise in any metric.
@@ -30,15 +30,6 @@ struct Link {
     measured: Option<MeasuredDelay>,
     /// On the wall clock.
     rtt: Option<u64>,
-}
-
-/// What came on top of the injected delays, in trace time, over all messages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Added {
-    /// The mean.
-    pub mean: Span,
-    /// The most.
-    pub max: Span,
 }
 
 /// All directed links of a run.
@@ -184,7 +175,7 @@ fn slower(factor: f64, share: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use scheduler::{JobId, JobSpec, TimedJob};
+    use scheduler::{JobId, JobSpec, Labels, TimedJob};
 
     use super::*;
 
@@ -221,7 +212,7 @@ mod tests {
             submit: Time::ZERO,
             processors: 1,
             requested: Span::from_secs(run_time),
-            user: -1,
+            labels: Labels::UNKNOWN,
             origin: SiteId(1),
             payload: 0,
         };

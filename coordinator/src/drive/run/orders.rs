@@ -11,17 +11,18 @@ use node::Fleet;
 use node::clock::StartOrder;
 use node::control::api::{LinksOrder, Phase, Status};
 use node::fleet::{FleetError, Whereabouts, start_order};
-use scheduler::{Grid, JobId, JobSpec, SiteId, Span, Time, TimedJob};
+use outputs::orders::{Ends, Given, Inject, Kill, Nothing, Order, Pace, injected};
+use scheduler::{Grid, JobId, JobSpec, Labels, SiteId, Span, Time, TimedJob};
 use tokio::sync::mpsc::Receiver;
 use tokio::sync::oneshot;
 
 use super::outages::{Killing, Outages, Witness};
 use super::past::Past;
 use super::plan::{Plan, trace_span};
-use crate::drive::Interrupt;
 use crate::drive::own::RECORD;
 use crate::experiment::Experiment;
-use crate::orders::{Ends, Given, Inject, Kill, Nothing, Order, site_of};
+use crate::interrupt::Interrupt;
+use crate::orders::site_of;
 use crate::serve::orders::Asked;
 
 /// Orders of one run that are kept; further ones are refused.
@@ -35,8 +36,6 @@ const RESUME_LEAD_PER_NODE: Duration = Duration::from_millis(10);
 /// How often a run that is held looks for orders, and at its nodes.
 const HOLD_POLL: Duration = Duration::from_millis(20);
 const HOLD_LOOK: Duration = Duration::from_secs(1);
-/// The user of an injected job.
-const NOBODY: i32 = -1;
 /// The longest run time of an injected job, in seconds of trace time: far more than that of any in published logs.
 const RUN_TIME_MAX_S: f64 = 1e7;
 
@@ -66,7 +65,7 @@ enum Task {
         job: TimedJob,
         entry: SiteId,
     },
-    /// Or mended.
+    /// Cuts a link, or mends it.
     Cut {
         ends: Ends,
         cut: bool,
@@ -84,6 +83,19 @@ impl Task {
     }
 }
 
+/// How clocks go after these orders, if they were started by that one.
+pub fn clock(given: &[Given], start: StartOrder) -> StartOrder {
+    given.iter().rev().find_map(|given| given.clock).map_or(start, |pace| {
+        let Pace { unix_micros, factor, trace_origin_us } = pace;
+        StartOrder { unix_micros, factor, trace_origin_us }
+    })
+}
+
+fn pace(clock: StartOrder) -> Pace {
+    let StartOrder { unix_micros, factor, trace_origin_us } = clock;
+    Pace { unix_micros, factor, trace_origin_us }
+}
+
 /// Why an order is refused that could not be kept.
 fn unkept(error: &io::Error) -> String {
     format!(
@@ -96,7 +108,7 @@ fn unkept(error: &io::Error) -> String {
 pub struct Stage<'a> {
     /// What is run.
     pub plan: &'a Plan,
-    /// The nodes.
+    /// The nodes that orders are carried out at.
     pub fleet: &'a mut Fleet,
     /// What happens to them.
     pub outages: &'a mut Outages,
@@ -112,7 +124,7 @@ impl Orders {
         start: StartOrder,
     ) -> Orders {
         let last = jobs.iter().map(|job| job.spec.id.0).max().unwrap_or(0);
-        let clock = given.iter().rev().find_map(|given| given.clock).unwrap_or(start);
+        let clock = clock(&given, start);
         let mut orders = Orders {
             come,
             given: Vec::new(),
@@ -283,7 +295,7 @@ impl Orders {
         let clock = StartOrder::halted_at(stage.plan.factor, at);
         let done = "trace time was stopped at all sites".to_string();
         let given = Given::new(at, Order::Pause(Nothing {}), done);
-        Ok((Given { clock: Some(clock), ..given }, Task::Pause))
+        Ok((Given { clock: Some(pace(clock)), ..given }, Task::Pause))
     }
 
     /// Stops the clock of every node. They stand within some milliseconds of each other, and go on together from where the
@@ -302,7 +314,7 @@ impl Orders {
         }
         self.clock = StartOrder::halted_at(stage.plan.factor, at);
         stage.outages.set_clock(self.clock);
-        Given { at, clock: Some(self.clock), apart: self.apart(), ..given }
+        Given { at, clock: Some(pace(self.clock)), apart: self.apart(), ..given }
     }
 
     /// A clock was stopped there.
@@ -330,7 +342,7 @@ impl Orders {
         let at = self.clock.at(SystemTime::now());
         let clock = start_order(stage.plan.factor, at, lead);
         let given = Given::new(at, Order::Resume(Nothing {}), "trace time goes on".to_string());
-        Ok((Given { clock: Some(clock), ..given }, Task::Resume(clock)))
+        Ok((Given { clock: Some(pace(clock)), ..given }, Task::Resume(clock)))
     }
 
     fn resume(&mut self, clock: StartOrder, stage: &mut Stage<'_>) {
@@ -515,7 +527,7 @@ fn job(grid: &Grid, inject: Inject, id: u64) -> Result<TimedJob, String> {
         submit: Time::ZERO,
         processors,
         requested,
-        user: NOBODY,
+        labels: Labels::UNKNOWN,
         origin,
         payload: 0,
     };
@@ -579,21 +591,21 @@ pub fn hold(
 /// Of sites that were killed see [`Outages::is_empty`].
 pub fn ordered(experiment: &Experiment, plan: &Plan, given: &[Given], end: Time) -> Option<Experiment> {
     let cuts = crate::orders::cuts(given, end);
-    if cuts.is_empty() && crate::orders::injected(given).next().is_none() {
+    if cuts.is_empty() && injected(given).next().is_none() {
         return None;
     }
     let mut ordered = experiment.clone();
     ordered.network.cuts.extend(cuts);
     // As the nodes have it: it decides the schedule where messages are lost.
     ordered.options.retry = plan.options().retry;
-    ordered.options.refresh = plan.options().refresh;
+    ordered.options.pool.refresh = plan.options().pool.refresh;
     Some(ordered)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::drive::run::{plan, simulated};
+    use crate::drive::run::plan;
 
     const INJECT: Inject = Inject { processors: 3, run_time_s: 1.5, requested_s: None, site: None };
 
@@ -629,7 +641,7 @@ mod tests {
         let ordered = ordered(&experiment, &planned, &given, end).unwrap();
 
         assert_eq!(ordered.network.cuts.iter().map(|cut| cut.until).collect::<Vec<_>>(), [end]);
-        assert!(simulated(&ordered, &plan::tests::jobs(), &Interrupt::default()).unwrap().is_some());
+        assert!(plan::simulated(&ordered, &plan::tests::jobs(), &Interrupt::default()).unwrap().is_some());
         assert!(super::ordered(&experiment, &planned, &given, start).is_none(), "cut after the last event");
     }
 

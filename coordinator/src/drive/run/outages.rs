@@ -13,6 +13,7 @@ use node::clock::StartOrder;
 use node::control::api::Adoption;
 use node::fleet::{FleetError, Whereabouts};
 use node::journal::inspect::Remains;
+use outputs::orders::Given;
 use protocol::membership::operator;
 use scheduler::event::{BeginCause, EndCause};
 use scheduler::{Event, EventKind, Grid, JobId, JobSpec, SiteId, Span, Time, TimedJob};
@@ -21,7 +22,6 @@ use super::past::{Deed, Late, Loss, Parted, Past, Step};
 use super::plan::{Plan, wall_span};
 use crate::experiment::faults::{Fault, What};
 use crate::experiment::jobs::Jobs;
-use crate::orders::Given;
 
 /// How long a node of a site that has left may take to end before it is killed.
 const STOP_PATIENCE: Duration = Duration::from_secs(5);
@@ -734,7 +734,7 @@ impl Outages {
         self.grid.site(site).name.clone()
     }
 
-    /// Trace time.
+    /// Trace time now, by the wall clock and the start order.
     pub fn now(&self) -> Time {
         self.start.at(SystemTime::now())
     }

@@ -53,12 +53,12 @@ impl Deed {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Step {
-    /// When.
+    /// When it is due, in trace time.
     #[serde(rename = "at_us")]
     pub at: Time,
-    /// To whom.
+    /// The site that it is done to.
     pub site: SiteId,
-    /// What.
+    /// What is done to the site.
     pub deed: Deed,
 }
 
@@ -66,9 +66,9 @@ pub struct Step {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Parted {
-    /// Which.
+    /// The site that is gone.
     pub site: SiteId,
-    /// Since when.
+    /// Since when it is gone, in trace time.
     #[serde(rename = "at_us")]
     pub at: Time,
     /// Who was there at that time: where its users went follows from it.
@@ -86,7 +86,7 @@ pub struct Parted {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Loss {
-    /// Whose.
+    /// The site that lost it.
     pub site: SiteId,
     /// When that was found.
     #[serde(rename = "at_us")]
@@ -99,7 +99,7 @@ pub struct Loss {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Late {
-    /// The site.
+    /// Name of the site.
     pub site: String,
     /// What was planned.
     pub step: Step,
@@ -242,7 +242,7 @@ impl Past {
 
 #[cfg(test)]
 mod tests {
-    use scheduler::Span;
+    use scheduler::{Labels, Span};
 
     use super::*;
 
@@ -259,7 +259,7 @@ mod tests {
             submit: Time::ZERO,
             processors: 1,
             requested: Span::from_secs(1),
-            user: -1,
+            labels: Labels::UNKNOWN,
             origin: SiteId(1),
             payload: 0,
         };
@@ -282,7 +282,7 @@ mod tests {
             submit: Time::from_secs(submit),
             processors: 1,
             requested: Span::from_secs(1),
-            user: -1,
+            labels: Labels::UNKNOWN,
             origin: SiteId(1),
             payload: 0,
         };

@@ -9,13 +9,18 @@ use links::Model;
 use node::NodeConfig;
 use node::config::{IdentitySource, SiteEntry};
 use node::network::Discovery;
+use outputs::Status;
 use protocol::PeerConfig;
 use protocol::membership::operator;
 use scheduler::{Grid, SiteId, Span, Submit, Time, TimedJob};
+use simulator::Checks;
 
+use crate::drive::builder;
+use crate::drive::simulate::simulate;
 use crate::experiment::faults::{Fault, What};
 use crate::experiment::jobs::Jobs;
 use crate::experiment::{Clock, Experiment, FACTOR_MAX, Identity, NodeDiscovery, refresh_default};
+use crate::interrupt::Interrupt;
 
 /// How long a run takes on the wall clock if no factor is given: short enough to wait for it.
 const WALL_DEFAULT: Duration = Duration::from_secs(40);
@@ -136,8 +141,9 @@ impl Plan {
             given => given.unwrap_or(retry_min),
         };
         let refresh_min = refresh_default(largest).max(retry.saturating_mul(REFRESH_RETRIES));
-        let refresh = experiment.options.refresh.map_or(refresh_min, |given| given.max(retry_min));
-        let options = protocol::Options { retry: Some(retry), refresh: Some(refresh), ..experiment.options };
+        let refresh = experiment.options.pool.refresh.map_or(refresh_min, |given| given.max(retry_min));
+        let pool = protocol::PoolOptions { refresh: Some(refresh) };
+        let options = protocol::Options { retry: Some(retry), pool, ..experiment.options };
         let options = patient(options, factor, &mut notes);
         let nodes: Vec<NodeConfig> =
             (0..experiment.grid.len()).map(|index| node(experiment, index, options)).collect();
@@ -162,7 +168,7 @@ impl Plan {
         })
     }
 
-    /// All sites.
+    /// The sites of the run.
     pub fn grid(&self) -> Arc<Grid> {
         Arc::clone(&self.peer.grid)
     }
@@ -308,13 +314,29 @@ fn run_name(name: &str) -> String {
     if name.is_empty() { "run".to_string() } else { name }
 }
 
+/// The same experiment in virtual time: what the run is planned by and compared with. `None` if interrupted.
+///
+/// # Errors
+/// If the simulation fails.
+pub fn simulated(
+    experiment: &Experiment,
+    jobs: &Jobs,
+    interrupt: &Interrupt,
+) -> anyhow::Result<Option<Outcome>> {
+    let mut builder = builder(experiment, jobs);
+    let ended = simulate(experiment, jobs, Checks::Cheap, interrupt, &mut |event| builder.observe(event))?;
+    if let Some(violation) = ended.violation {
+        anyhow::bail!("failed to simulate the experiment beforehand: {violation}");
+    }
+    Ok((ended.status == Status::Complete).then(|| builder.finish()))
+}
+
 #[cfg(test)]
 pub(crate) mod tests {
     use proptest::prelude::*;
-    use scheduler::{JobId, JobSpec};
+    use scheduler::{JobId, JobSpec, Labels};
 
     use super::*;
-    use crate::drive::builder;
     use crate::experiment::file::Written;
 
     /// Two sites and one job of 100 s, submitted at 3600 s.
@@ -341,7 +363,7 @@ pub(crate) mod tests {
             submit: Time::from_secs(3600),
             processors: 1,
             requested: Span::from_secs(100),
-            user: -1,
+            labels: Labels::UNKNOWN,
             origin: SiteId(1),
             payload: 0,
         };

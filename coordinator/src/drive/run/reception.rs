@@ -15,10 +15,10 @@ use scheduler::Grid;
 use tokio::sync::mpsc::Receiver;
 
 use super::plan::Plan;
-use crate::drive::Interrupt;
 use crate::drive::own::ORDERS_TOKEN;
 use crate::experiment::faults::What;
 use crate::experiment::{Clock, Experiment, Identity, NodeDiscovery};
+use crate::interrupt::Interrupt;
 use crate::serve::orders::{Asked, Desk as OrderDesk};
 use crate::serve::{Place, Server, Target};
 

@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 
 use node::clock::StartOrder;
 use node::control::api::Calibration;
+use outputs::orders::Given;
+use outputs::replace;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
@@ -18,11 +20,9 @@ use crate::drive::own::RECORD;
 use crate::experiment::Experiment;
 use crate::experiment::jobs::Jobs;
 use crate::limits;
-use crate::orders::Given;
-use crate::outputs::replace;
 
 /// The version of what is in the file.
-const FORMAT: u32 = 3;
+const FORMAT: u32 = 4;
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// What is known of a run whose clocks are started.
@@ -81,7 +81,7 @@ pub enum RecordError {
     /// Another program wrote it.
     #[error("its run was started by stealgrid {theirs}, and this is {VERSION}; use that version")]
     Version {
-        /// Its version.
+        /// The version that started the run.
         theirs: String,
     },
     /// The nodes know their files by path.
@@ -144,7 +144,7 @@ impl Record {
     /// # Errors
     /// If it cannot be written.
     pub fn write(&self) -> io::Result<()> {
-        replace::write_durably(&self.dir.join(RECORD), |file| {
+        replace::write_durably(&self.dir.join(RECORD), node::private::create, |file| {
             serde_json::to_writer_pretty(&mut *file, self)?;
             writeln!(file)
         })
@@ -281,7 +281,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mut record = record(folder.path());
         record.write().unwrap();
-        let order = crate::orders::Order::Pause(crate::orders::Nothing {});
+        let order = outputs::orders::Order::Pause(outputs::orders::Nothing {});
         let given = Given::new(scheduler::Time::ZERO, order, "done".to_string());
         let past = Past { ordered: true, ..Past::default() };
         let temporary = folder.path().join(format!("{RECORD}.tmp"));

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use node::Fleet;
 use node::control::api::{Outstanding, Phase, Status};
 use node::fleet::{FleetError, Limit, Restarted, Whereabouts};
+use outputs::orders::Given;
 use scheduler::event::EndCause;
 use scheduler::{Event, EventKind, JobId, SiteId};
 
@@ -17,9 +18,8 @@ use super::orders::{Orders, Stage};
 use super::outages::{Outages, Witness};
 use super::past::Past;
 use super::plan::Plan;
-use crate::drive::Interrupt;
 use crate::drive::progress::Progress;
-use crate::orders::Given;
+use crate::interrupt::Interrupt;
 
 /// How often nodes are asked. Each question takes a node some tenths of a millisecond, in which it does nothing
 /// else, so not more often than a user would want to look.
@@ -50,7 +50,7 @@ pub enum Ending {
     },
     /// Nothing happened for too long, and nothing was to come.
     Stalled {
-        /// How long.
+        /// How long nothing had happened, on the wall clock.
         patience: Duration,
         /// What is left, site by site.
         outstanding: Vec<String>,
@@ -183,10 +183,12 @@ impl<'a> Watch<'a> {
                 Err(_) if self.interrupt.is_set() => return Ok(Ending::Interrupted { completed }),
                 Err(error) => {
                     let since = *failing.get_or_insert_with(Instant::now);
-                    match self.copes_with(&error, since, fleet, onlooker)? {
-                        true => continue,
-                        false => return Err(error),
+                    let copes = self.copes_with(&error, since, fleet, onlooker)?;
+                    if copes && since.elapsed() < self.stall {
+                        continue;
                     }
+                    // What cannot be started again may be tried for ever while no look gets through.
+                    return if copes { Ok(self.stalled(fleet)) } else { Err(error) };
                 }
             }
             self.merge.release(fleet.known_until(), &mut |event| onlooker.event(event));

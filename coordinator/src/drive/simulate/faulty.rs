@@ -1,15 +1,15 @@
 //! An experiment with `[[faults]]` in virtual time, on the driver that knows crashes, as `stealgrid swarm` uses it.
 
+use outputs::Status;
 use protocol::Options;
 use scheduler::{Event, Time};
 use simulator::Checks;
 use simulator::faults::{self, Check, Limits, Scenario, World};
 
-use super::super::Interrupt;
 use crate::experiment::Experiment;
 use crate::experiment::faults::{Fault, What};
 use crate::experiment::jobs::Jobs;
-use crate::outputs::Status;
+use crate::interrupt::Interrupt;
 
 /// Runs the peers of all sites; how it ended, and what must not happen if it did.
 pub(super) fn run(

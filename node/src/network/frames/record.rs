@@ -33,7 +33,7 @@ const HEAD: usize = 5;
 pub(in crate::network) enum Record {
     /// What became of the oldest frame that was not answered.
     Answer(Answer),
-    /// A frame.
+    /// The bytes of a whole frame.
     Frame(Vec<u8>),
 }
 

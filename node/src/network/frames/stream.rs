@@ -72,7 +72,7 @@ pub(in crate::network) enum Report {
 pub(in crate::network) enum Fault {
     /// A frame that is too long.
     Oversize,
-    /// Anything else.
+    /// Any other breach: an unknown record, an answer to nothing, or answers that are not taken.
     Other,
 }
 

@@ -107,7 +107,7 @@ impl NetworkTask {
         let now = Instant::now();
         if self.listed(peer_id).is_none() {
             if let Some(peer) = self.peers.get_mut(&peer_id) {
-                peer.refused = true;
+                (peer.refused, peer.stranger) = (true, true);
             }
             self.refuse(
                 RefusedConnection::Identity,
@@ -119,7 +119,7 @@ impl NetworkTask {
         self.newcomers.push_back((now + INTRODUCTION_TIMEOUT, peer_id, connection));
     }
 
-    /// Disconnects the newcomer that had its time and is still nobody.
+    /// Disconnects the newcomer whose time is over, unless it has said which site it is.
     pub(super) fn disconnect_silent(&mut self) {
         let Some((_, peer_id, connection)) = self.newcomers.pop_front() else { return };
         let silent = self.peers.get(&peer_id).is_some_and(|peer| {

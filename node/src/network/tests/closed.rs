@@ -45,6 +45,28 @@ async fn an_identity_that_is_not_on_the_list_is_refused_on_both_sides() {
     shutdown(vec![one, unlisted]).await;
 }
 
+/// Nodes that register are told of each other one after the other: one may dial another that has not heard of it yet,
+/// and is put on the list before the refusal has ended the connection.
+#[tokio::test]
+async fn who_is_listed_while_it_is_refused_is_dialed_soon() {
+    let of_site = |site| NetworkConfig { identity_seed: None, ..config(site) };
+    let one = Network::start(of_site(1)).await.unwrap();
+    let two = Network::start(of_site(2)).await.unwrap();
+    let tell = async |node: &Network, other: &Network, site: u32| {
+        let id = Identity::derived("test", 1, SiteId(site)).peer_id();
+        node.handle().connect(vec![(SiteId(site), format!("{}/p2p/{id}", address(other)))]).await.unwrap();
+    };
+    tell(&two, &one, 1).await;
+    until(&two, |state| problem(state, 1).contains("its identity is not on the list")).await;
+
+    tell(&one, &two, 2).await;
+
+    // Who is refused for good tries again after half a minute.
+    let connected = until(&one, |state| state.links.get(&SiteId(2)).is_some_and(|link| link.connected));
+    tokio::time::timeout(Duration::from_secs(20), connected).await.expect("it is dialed before that");
+    shutdown(vec![one, two]).await;
+}
+
 #[tokio::test]
 async fn wrong_lists_are_refused_with_the_remedy() {
     let (own, other) = (Identity::derived("test", 1, SiteId(1)), Identity::derived("else", 1, SiteId(1)));

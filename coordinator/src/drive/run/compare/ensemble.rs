@@ -19,12 +19,13 @@ use rand_chacha::ChaCha8Rng;
 use scheduler::{Span, Time};
 use simulator::{Checks, Lateness, Simulation};
 
+use crate::drive::builder;
 use crate::drive::run::calibration::FLOOR;
 use crate::drive::run::plan::{Plan, trace_span};
 use crate::drive::simulate::configuration;
-use crate::drive::{Interrupt, builder};
 use crate::experiment::Experiment;
 use crate::experiment::jobs::Jobs;
+use crate::interrupt::Interrupt;
 
 /// How late messages and timers may be where no delay is configured, in wall time: on an idle machine both are below a
 /// millisecond in the mean. Arbitrary.
@@ -71,14 +72,15 @@ impl Allowed {
 /// How late one simulation is in the mean.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Late {
-    /// Its messages.
+    /// How late its messages are, on top of the injected delays.
     pub messages: Span,
     /// Its sites, at noticing that a job ends or is submitted.
     pub sites: Span,
 }
 
 impl Late {
-    /// Of the so-many-th of so many: every share of what is allowed comes once for messages, and by chance for sites.
+    /// How late simulation number `index` of `count` is: every share of what is allowed comes once for messages, and by
+    /// chance for sites.
     pub fn drawn(allowed: Allowed, index: usize, count: usize, seed: u64) -> Late {
         let mut rng = stream(seed);
         let share = |share: f64| Span::from_micros((allowed.mean.as_micros() as f64 * share) as i64);
@@ -122,7 +124,7 @@ impl<'a> Ensemble<'a> {
         let allowed = Allowed::of(&experiment, plan.origin, plan.factor);
         let told = plan.options();
         experiment.options.retry = told.retry;
-        experiment.options.refresh = told.refresh;
+        experiment.options.pool.refresh = told.pool.refresh;
         experiment.options.heartbeat = told.heartbeat;
         experiment.options.suspect_after = told.suspect_after;
         experiment.options.lease = told.lease;

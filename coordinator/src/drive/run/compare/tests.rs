@@ -1,3 +1,5 @@
+use outputs::compared::{Added, Lateness};
+
 use super::*;
 
 const FACTOR: f64 = 8000.0;
@@ -44,8 +46,8 @@ fn compared(verdict: Verdict, run: f64) -> Compared {
 
 #[test]
 fn a_run_that_was_later_than_allowed_is_not_measured_and_says_what_was_late() {
-    assert_eq!(on_time().too_late(allowed(), FACTOR), None);
-    assert_eq!(Kept { added: None, ..on_time() }.too_late(allowed(), FACTOR), None);
+    assert_eq!(too_late(&on_time(), allowed(), FACTOR), None);
+    assert_eq!(too_late(&Kept { added: None, ..on_time() }, allowed(), FACTOR), None);
     let cases = [
         (
             Kept { added: added(31, 40), ..on_time() },
@@ -56,7 +58,7 @@ fn a_run_that_was_later_than_allowed_is_not_measured_and_says_what_was_late() {
         (Kept { completions: late(10, 400), ..on_time() }, "300.0 s (37.50 ms) are allowed"),
     ];
     for (kept, expected) in cases {
-        let reason = kept.too_late(allowed(), FACTOR).unwrap();
+        let reason = too_late(&kept, allowed(), FACTOR).unwrap();
         assert!(reason.contains(expected), "{reason}");
     }
 }

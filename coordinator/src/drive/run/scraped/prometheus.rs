@@ -12,7 +12,7 @@ use scheduler::Grid;
 use serde::Deserialize;
 
 use super::{EVENTS, Page, events, key};
-use crate::drive::Interrupt;
+use crate::interrupt::Interrupt;
 
 /// How often the server is asked.
 const ASK_EVERY: Duration = Duration::from_millis(500);

@@ -13,21 +13,23 @@ use std::time::{Duration, Instant};
 use node::fleet::{Fleet, FleetError};
 use node::lockstep::Client;
 use node::telemetry::LogArgs;
+use outputs::Status;
+use report::Format;
 use scheduler::EventKind;
 use simulator::{Checks, Simulation, Violation};
 
 use self::remote_peers::{Common, RemotePeers};
 use self::twin::Twin;
 use super::links::Links;
-use super::{STOP_PATIENCE, plan, start};
+use super::nodes::{STOP_PATIENCE, start};
+use super::plan;
 use crate::drive::own::Driver;
 use crate::drive::progress::Progress;
 use crate::drive::simulate::configuration;
-use crate::drive::{Ended, Interrupt, Sink, conclude};
+use crate::drive::{Ended, Sink, conclude};
 use crate::experiment::jobs::Jobs;
 use crate::experiment::{Clock, Experiment};
-use crate::outputs::Status;
-use crate::report::Format;
+use crate::interrupt::Interrupt;
 
 /// Runs an experiment in lockstep, from the start of the nodes to the results.
 ///
@@ -45,10 +47,7 @@ pub fn command(
     let mut sink = Sink::new(experiment, jobs, Driver::RunVirtual)?;
     let fleet = match start(experiment, &nodes, log, interrupt) {
         Ok(fleet) => fleet,
-        Err(failure) => {
-            eprintln!("error: {}", failure.reason);
-            return Ok(failure.code);
-        }
+        Err(failure) => return Ok(failure.say()),
     };
     let ended = drive(experiment, jobs, fleet, &mut sink, interrupt)?;
     conclude(experiment, jobs, sink, ended, interrupt, format)

@@ -16,7 +16,7 @@ use scheduler::{Grid, JobIndex, SiteId, Time, TimedJob};
 use simulator::host::Standing;
 use simulator::{Carried, Host, Violation};
 
-use crate::drive::Interrupt;
+use crate::interrupt::Interrupt;
 
 /// A message between two nodes, as far as the loop must know it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,9 +43,9 @@ impl Carried for Token {
 /// What all nodes of a run are told, and what their answers are checked against.
 #[derive(Clone, Copy)]
 pub struct Common<'a> {
-    /// All sites.
+    /// The sites that the nodes are.
     pub grid: &'a Grid,
-    /// All jobs.
+    /// Every job of the run, with its true run time.
     pub jobs: &'a [TimedJob],
     /// Whether events of single messages are wanted.
     pub message_events: bool,
@@ -55,7 +55,7 @@ pub struct Common<'a> {
     pub interrupt: &'a Interrupt,
 }
 
-/// One node.
+/// The connection to one node, and what it must be told next.
 struct Remote {
     client: Client,
     /// What it has to know before it is told anything.
@@ -69,7 +69,7 @@ struct Remote {
 pub struct RemotePeers<'a> {
     common: Common<'a>,
     index: JobIndex,
-    /// By rank.
+    /// One node per site, in the order of rank.
     remotes: Vec<Remote>,
     orders: u64,
     /// The instant of the last order.

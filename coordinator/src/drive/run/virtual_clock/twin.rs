@@ -66,7 +66,7 @@ pub struct Twin<'a> {
 /// A run and its simulation had the same events, and the same bytes of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identical {
-    /// How many.
+    /// How many events each of the two had.
     pub events: u64,
     /// SHA-256 of their lines, in hexadecimal digits.
     pub digest: String,

@@ -1,0 +1,59 @@
+//! Strategies under free communication: which ideal policy stands for which strategy.
+
+use scheduler::ideal::{CommonPool, GreedySteal, PoolExchange, StatelessSteal};
+use scheduler::local::LocalGrid;
+use scheduler::{Event, Grid, LocalScheduler, Pass, Strategy, StrategySpec, Submit, TimedJob};
+use simulator::reference::{ReferenceError, Summary, run_while};
+
+/// A run of the ideal of a strategy.
+#[derive(Clone, Copy, Debug)]
+pub struct Ideal<'a> {
+    /// The strategy whose ideal reference runs.
+    pub spec: StrategySpec,
+    /// Of local queues.
+    pub local: LocalScheduler,
+    /// When local queues are gone through.
+    pub pass: Pass,
+    /// Where jobs enter a pool.
+    pub submit: Submit,
+    /// The sites that the jobs run at.
+    pub grid: &'a Grid,
+    /// In the order of submission.
+    pub jobs: &'a [TimedJob],
+}
+
+impl Ideal<'_> {
+    /// Until `stop` says so before an instant; the summary then counts fewer jobs than there are.
+    ///
+    /// # Errors
+    /// If the workload does not fit the grid or is not sorted.
+    ///
+    /// # Panics
+    /// If the strategy has no ideal.
+    pub fn run_while(
+        &self,
+        sink: &mut impl FnMut(Event),
+        stop: impl Fn() -> bool,
+    ) -> Result<Summary, ReferenceError> {
+        let Ideal { spec, grid, jobs, submit, .. } = *self;
+        let pass = Pass::Batch;
+        match spec.strategy {
+            Strategy::Local => {
+                let mut policy = LocalGrid::new(grid.clone(), self.local, self.pass);
+                run_while(&mut policy, jobs, grid, self.pass, sink, stop)
+            }
+            Strategy::Steal(steal) => {
+                let mut policy = StatelessSteal::new(grid, steal).with_fetch(spec.fetch);
+                run_while(&mut policy, jobs, grid, pass, sink, stop)
+            }
+            Strategy::StealGreedy(steal) => {
+                run_while(&mut GreedySteal::new(grid, steal), jobs, grid, pass, sink, stop)
+            }
+            Strategy::Pool(pool) => {
+                run_while(&mut PoolExchange::new(grid, pool, submit), jobs, grid, pass, sink, stop)
+            }
+            Strategy::CommonPool => run_while(&mut CommonPool::new(grid), jobs, grid, pass, sink, stop),
+            Strategy::Balance(_) => unreachable!("the name of a strategy says that it has no reference"),
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! The ideal reference of a strategy, under free communication in virtual time.
+
+use analysis::Outcome;
+use anyhow::bail;
+use claims::ideal::Ideal;
+use outputs::Status;
+use scheduler::{Event, Strategy, StrategySpec};
+
+use super::builder;
+use crate::experiment::Experiment;
+use crate::experiment::jobs::Jobs;
+use crate::interrupt::Interrupt;
+
+/// Runs the ideal of a strategy.
+///
+/// # Errors
+/// If the reference refuses the workload.
+pub fn run(
+    experiment: &Experiment,
+    spec: StrategySpec,
+    jobs: &Jobs,
+    interrupt: &Interrupt,
+    sink: &mut impl FnMut(&Event),
+) -> anyhow::Result<Status> {
+    let Experiment { local, pass, submit, .. } = *experiment;
+    let ideal = Ideal { spec, local, pass, submit, grid: &experiment.grid, jobs: &jobs.jobs };
+    match ideal.run_while(&mut |event| sink(&event), || interrupt.is_set()) {
+        Ok(summary) if summary.jobs == jobs.jobs.len() => Ok(Status::Complete),
+        Ok(summary) => Ok(Status::Partial(format!("interrupted after {} jobs", summary.jobs))),
+        Err(error) => bail!("failed to run the reference: {error}"),
+    }
+}
+
+/// The ideal run of the same jobs, where it says something that the run itself does not.
+///
+/// # Errors
+/// If the reference refuses the workload.
+pub fn beside(
+    experiment: &Experiment,
+    jobs: &Jobs,
+    complete: bool,
+    interrupt: &Interrupt,
+) -> anyhow::Result<Option<Outcome>> {
+    let pointless = experiment.strategy.is_free()
+        || matches!(experiment.strategy.strategy, Strategy::Local | Strategy::Balance(_));
+    if !experiment.outputs.ideal || pointless || !complete {
+        return Ok(None);
+    }
+    let mut builder = builder(experiment, jobs);
+    let free = experiment.strategy.freed();
+    let status = run(experiment, free, jobs, interrupt, &mut |event| builder.observe(event))?;
+    Ok((status == Status::Complete).then(|| builder.finish()))
+}

@@ -1,0 +1,133 @@
+//! `stealgrid report`: what a sweep says, as a page with plots and tables, and as files of plots.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use report::sweep::{Figure, PRODUCT, Study, WrittenReport, figures, html, missing_note};
+
+use super::database;
+use super::file::WrittenSweep;
+use crate::terminal::{command_line, say};
+use crate::{exit, optional};
+
+/// Show the results of a sweep: every metric against the delay, crossovers, causes, ranks
+///
+/// Writes index.html, a page that needs nothing else. Plots are part of it and can be saved there; --plots writes them as
+/// files, too. What plays which part is said in the section report of the sweep file, or by flags.
+///
+/// Exit codes: 0 done, 2 usage, 3 unreadable input.
+#[derive(Clone, Debug, clap::Args)]
+pub struct ReportArgs {
+    /// Database of a sweep
+    #[arg(value_name = "SWEEP.db")]
+    pub database: PathBuf,
+
+    /// Folder of the page
+    #[arg(long, value_name = "DIR")]
+    pub out: PathBuf,
+
+    /// Also write each plot as a file: svg, png, or both; png needs a program that was built with it: --features png, or full
+    #[arg(long, value_enum, value_name = "KIND,…", value_delimiter = ',')]
+    pub plots: Vec<PlotFile>,
+
+    /// Parameter along the horizontal axis [default: that of the file, else network.delay]
+    #[arg(long, value_name = "PARAMETER")]
+    pub x: Option<String>,
+
+    /// Strategy that others are compared with [default: that of the file, else local]
+    #[arg(long, value_name = "NAME")]
+    pub baseline: Option<String>,
+}
+
+/// Kinds of files of plots.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum PlotFile {
+    /// Scalable Vector Graphics.
+    Svg,
+    /// Portable Network Graphics, twice the size of the page.
+    Png,
+}
+
+impl PlotFile {
+    /// Of the name of such a file.
+    fn ending(self) -> &'static str {
+        match self {
+            PlotFile::Svg => "svg",
+            PlotFile::Png => "png",
+        }
+    }
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// If a file cannot be written.
+pub fn command(args: &ReportArgs) -> anyhow::Result<u8> {
+    if args.plots.contains(&PlotFile::Png)
+        && let Err(reason) = optional::check(cfg!(feature = "png"), "PNG", "png", "write --plots svg")
+    {
+        eprintln!("error: {reason}");
+        return Ok(exit::USAGE);
+    }
+    let study = match read(args) {
+        Ok(study) => study,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            return Ok(exit::INPUT);
+        }
+    };
+    if let Some(note) = missing_note(&study.rows) {
+        eprintln!("note: {note}: points are means over the repetitions that are");
+    }
+    let figures = figures(&study);
+    std::fs::create_dir_all(&args.out).with_context(|| format!("failed to make {}", args.out.display()))?;
+    let index = args.out.join("index.html");
+    let plots: Vec<(&Figure, PlotFile, PathBuf)> = figures
+        .iter()
+        .flat_map(|figure| args.plots.iter().map(move |kind| (figure, *kind)))
+        .map(|(figure, kind)| (figure, kind, args.out.join(format!("{}.{}", figure.id, kind.ending()))))
+        .collect();
+    if !is_page(&index)
+        && let Some(foreign) =
+            plots.iter().map(|(_, _, path)| path).chain([&index]).find(|path| path.exists())
+    {
+        eprintln!(
+            "error: {} is there already, and not of a report; move it away, or give --out another folder",
+            foreign.display()
+        );
+        return Ok(exit::INPUT);
+    }
+    write(&index, html(&study, &figures, &command_line()).as_bytes())?;
+    for (figure, kind, path) in &plots {
+        match kind {
+            PlotFile::Svg => write(path, figure.standalone().as_bytes())?,
+            #[cfg(feature = "png")]
+            PlotFile::Png => write(path, &figure.png()?)?,
+            #[cfg(not(feature = "png"))]
+            PlotFile::Png => unreachable!("refused before"),
+        }
+    }
+    say(&format!("report: {}\n", index.display()))?;
+    Ok(exit::DONE)
+}
+
+/// Whether a file is a page that this command wrote: its folder may be written into again.
+fn is_page(path: &Path) -> bool {
+    std::fs::read(path).is_ok_and(|page| String::from_utf8_lossy(&page).contains(PRODUCT))
+}
+
+fn write(path: &Path, content: &[u8]) -> anyhow::Result<()> {
+    std::fs::write(path, content).with_context(|| format!("failed to write {}", path.display()))
+}
+
+fn read(args: &ReportArgs) -> anyhow::Result<Study> {
+    let rows = database::read(&args.database)?;
+    let written: WrittenSweep =
+        toml::from_str(&rows.text).context("failed to read the sweep file in the database")?;
+    let wishes = WrittenReport {
+        x: args.x.clone().or(written.report.x),
+        baseline: args.baseline.clone().or(written.report.baseline),
+        ..written.report
+    };
+    Study::new(rows, &wishes).map_err(|error| anyhow::anyhow!("failed to {error}"))
+}

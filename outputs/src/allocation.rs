@@ -1,0 +1,303 @@
+//! Which processors each job ran on: the lowest free ones of its site when it started.
+//!
+//! Sites number their processors; the grid numbers them all, each site after the one before it in the order of
+//! the experiment. Schedulers count processors and do not choose them, so they are chosen here, by replaying the
+//! starts and ends of an outcome, those of executions that a crash interrupted included. At one instant ends come before starts, as in every driver.
+
+use analysis::faults::Attempt;
+use analysis::{JobOutcome, Outcome};
+use scheduler::{SiteId, Time};
+
+/// Processors from `first` to `last`, both included, in the numbering of the grid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Interval {
+    /// The lowest processor, counted from 0 over all sites.
+    pub first: u32,
+    /// The highest processor, counted as `first`.
+    pub last: u32,
+}
+
+impl Interval {
+    /// How many processors these are.
+    pub fn len(self) -> u32 {
+        self.last - self.first + 1
+    }
+
+    /// Never true: an interval has a processor.
+    pub fn is_empty(self) -> bool {
+        false
+    }
+}
+
+/// The processors of every job that started.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Allocation {
+    intervals: Vec<Interval>,
+    /// Per job of the outcome, and then per execution that does not count, where its intervals begin and end.
+    ranges: Vec<(u32, u32)>,
+    /// Jobs of the outcome.
+    jobs: usize,
+    /// Number of the first processor of each site, in the order of the experiment.
+    offsets: Vec<u32>,
+    /// Jobs that were started although too few processors of their site were free.
+    overcommitted: usize,
+}
+
+impl Allocation {
+    /// Replays an outcome.
+    pub fn of(outcome: &Outcome) -> Allocation {
+        let mut offsets = Vec::with_capacity(outcome.grid.len());
+        let mut next = 0u32;
+        for site in outcome.grid.sites() {
+            offsets.push(next);
+            next += site.processors;
+        }
+        let holds = Hold::all(outcome);
+        let mut starts: Vec<(i64, u32)> = Vec::with_capacity(holds.len());
+        let mut ends: Vec<(i64, u32)> = Vec::with_capacity(holds.len());
+        for (hold, index) in holds.iter().zip(0..) {
+            if let Some(Hold { start, end, .. }) = hold {
+                starts.push((start.as_micros(), index));
+                // A job of no length holds nothing past its start; it never enters the list of ends.
+                if let Some(end) = end.filter(|end| end > start) {
+                    ends.push((end.as_micros(), index));
+                }
+            }
+        }
+        starts.sort_unstable();
+        ends.sort_unstable();
+        let mut replay = Replay {
+            free: outcome.grid.sites().iter().map(|site| Processors::all_free(site.processors)).collect(),
+            allocation: Allocation {
+                intervals: Vec::with_capacity(starts.len() * 2),
+                ranges: vec![(0, 0); holds.len()],
+                jobs: outcome.jobs.len(),
+                offsets,
+                overcommitted: 0,
+            },
+        };
+        let mut ended = ends.into_iter().peekable();
+        for (at, index) in starts {
+            while let Some((_, done)) = ended.next_if(|&(end, _)| end <= at) {
+                if let Some(hold) = holds[done as usize] {
+                    replay.release(hold, done as usize);
+                }
+            }
+            let Some(hold) = holds[index as usize] else { continue };
+            replay.take(hold, index as usize);
+            if hold.end == Some(hold.start) {
+                replay.release(hold, index as usize);
+            }
+        }
+        replay.allocation
+    }
+
+    /// The processors of the job in this row of the outcome, ascending; none if it did not start.
+    pub fn of_job(&self, row: usize) -> &[Interval] {
+        let (from, to) = self.ranges[row];
+        &self.intervals[from as usize..to as usize]
+    }
+
+    /// The processors of an execution that is not the one that counts, by its place in [`analysis::Faults::attempts`].
+    pub fn of_attempt(&self, place: usize) -> &[Interval] {
+        self.of_job(self.jobs + place)
+    }
+
+    /// The number of the first processor of a site.
+    pub fn offset(&self, site: SiteId) -> u32 {
+        self.offsets[site.index()]
+    }
+
+    /// Jobs without processors, because their site had too few free: an error of the run.
+    pub fn overcommitted(&self) -> usize {
+        self.overcommitted
+    }
+}
+
+/// Processors held from a start to an end.
+#[derive(Clone, Copy)]
+struct Hold {
+    site: SiteId,
+    processors: u32,
+    start: Time,
+    end: Option<Time>,
+}
+
+impl Hold {
+    /// Those of the jobs that started, in the order of rows, and then those of executions that do not count.
+    fn all(outcome: &Outcome) -> Vec<Option<Hold>> {
+        let of_job = |job: &JobOutcome| {
+            let (start, site) = job.start.zip(job.site)?;
+            Some(Hold { site, processors: job.processors, start, end: job.end })
+        };
+        let of_attempt = |attempt: &Attempt| {
+            let Attempt { site, processors, start, at_most, .. } = *attempt;
+            Some(Hold { site, processors, start, end: Some(at_most) })
+        };
+        let attempts = outcome.faults.attempts.iter().map(of_attempt);
+        outcome.jobs.iter().map(of_job).chain(attempts).collect()
+    }
+}
+
+struct Replay {
+    free: Vec<Processors>,
+    allocation: Allocation,
+}
+
+impl Replay {
+    fn take(&mut self, hold: Hold, row: usize) {
+        let site = hold.site.index();
+        let Allocation { intervals, ranges, offsets, overcommitted, .. } = &mut self.allocation;
+        let from = intervals.len();
+        if self.free[site].take(hold.processors, offsets[site], intervals) {
+            let place = |index: usize| u32::try_from(index).expect("fewer intervals than u32::MAX");
+            ranges[row] = (place(from), place(intervals.len()));
+        } else {
+            *overcommitted += 1;
+        }
+    }
+
+    fn release(&mut self, hold: Hold, row: usize) {
+        let site = hold.site.index();
+        let (from, to) = self.allocation.ranges[row];
+        let offset = self.allocation.offsets[site];
+        for interval in &self.allocation.intervals[from as usize..to as usize] {
+            self.free[site].release(interval.first - offset, interval.last - offset);
+        }
+    }
+}
+
+/// The free processors of one site, one bit each.
+struct Processors {
+    words: Vec<u64>,
+    free: u32,
+    /// No word before this one has a free processor.
+    lowest: usize,
+}
+
+impl Processors {
+    fn all_free(processors: u32) -> Processors {
+        let mut site = Processors { words: vec![0; processors.div_ceil(64) as usize], free: 0, lowest: 0 };
+        if processors > 0 {
+            site.release(0, processors - 1);
+        }
+        site
+    }
+
+    /// Appends the lowest free processors and marks them busy. Changes nothing and returns false if too few are
+    /// free.
+    fn take(&mut self, processors: u32, offset: u32, intervals: &mut Vec<Interval>) -> bool {
+        if processors > self.free {
+            return false;
+        }
+        let begin = intervals.len();
+        let mut needed = processors;
+        let mut word = self.lowest;
+        while needed > 0 {
+            let bits = self.words[word];
+            if bits == 0 {
+                word += 1;
+                continue;
+            }
+            let start = bits.trailing_zeros();
+            let run = (bits >> start).trailing_ones().min(needed);
+            self.words[word] &= !(mask(run) << start);
+            needed -= run;
+            let first = offset + word as u32 * 64 + start;
+            match intervals[begin..].last_mut() {
+                Some(previous) if previous.last + 1 == first => previous.last += run,
+                _ => intervals.push(Interval { first, last: first + run - 1 }),
+            }
+        }
+        self.lowest = word;
+        self.free -= processors;
+        true
+    }
+
+    fn release(&mut self, first: u32, last: u32) {
+        let mut processor = first;
+        while processor <= last {
+            let (word, start) = ((processor / 64) as usize, processor % 64);
+            let run = (64 - start).min(last - processor + 1);
+            self.words[word] |= mask(run) << start;
+            processor += run;
+        }
+        self.free += last - first + 1;
+        self.lowest = self.lowest.min((first / 64) as usize);
+    }
+}
+
+/// The lowest `ones` bits.
+fn mask(ones: u32) -> u64 {
+    if ones == 64 { u64::MAX } else { (1 << ones) - 1 }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::fixtures::outcome;
+
+    #[test]
+    fn lowest_free_processors_are_taken_and_split() {
+        let jobs = [
+            (0, 2, 9, 2, 0),
+            (0, 1, 3, 2, 0),
+            (0, 1, 9, 2, 0),
+            (3, 2, 4, 2, 3),
+            (0, 2, 0, 1, 0),
+            (0, 2, 5, 1, 0),
+        ];
+        let allocation = Allocation::of(&outcome(&[2, 5], &jobs));
+
+        let of = |row| allocation.of_job(row).iter().map(|i| (i.first, i.last)).collect::<Vec<_>>();
+        assert_eq!(of(0), [(2, 3)]);
+        assert_eq!(of(1), [(4, 4)]);
+        assert_eq!(of(2), [(5, 5)]);
+        assert_eq!(of(3), [(4, 4), (6, 6)]);
+        assert_eq!((of(4), of(5)), (vec![(0, 1)], vec![(0, 1)]));
+        assert_eq!(allocation.overcommitted(), 0);
+    }
+
+    #[test]
+    fn a_job_too_many_is_counted_and_gets_nothing() {
+        let allocation = Allocation::of(&outcome(&[4], &[(0, 3, 5, 1, 0), (0, 2, 5, 1, 1), (0, 1, 5, 1, 1)]));
+        assert_eq!(allocation.overcommitted(), 1);
+        assert!(allocation.of_job(1).is_empty());
+        assert_eq!(allocation.of_job(2), [Interval { first: 3, last: 3 }]);
+    }
+
+    proptest! {
+        /// The naive twin searches a vector of busy flags.
+        #[test]
+        fn equals_a_search_over_flags(
+            steps in prop::collection::vec((1u32..150, any::<bool>()), 1..60),
+            size in 1u32..200,
+        ) {
+            let mut fast = Processors::all_free(size);
+            let mut busy = vec![false; size as usize];
+            let mut held: Vec<Vec<Interval>> = Vec::new();
+            for (width, release) in steps {
+                if release && !held.is_empty() {
+                    for interval in held.remove(width as usize % held.len()) {
+                        fast.release(interval.first, interval.last);
+                        busy[interval.first as usize..=interval.last as usize].fill(false);
+                    }
+                    continue;
+                }
+                let free: Vec<u32> = (0..size).filter(|&p| !busy[p as usize]).take(width as usize).collect();
+                let mut intervals = Vec::new();
+                let taken = fast.take(width, 0, &mut intervals);
+                prop_assert_eq!(taken, free.len() == width as usize);
+                if taken {
+                    let listed: Vec<u32> = intervals.iter().flat_map(|i| i.first..=i.last).collect();
+                    prop_assert_eq!(&listed, &free);
+                    prop_assert!(intervals.windows(2).all(|pair| pair[0].last + 1 < pair[1].first));
+                    for processor in listed { busy[processor as usize] = true; }
+                    held.push(intervals);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! A result directory read back: what [`crate::write_all`] writes, for commands that look at runs that are over.
+//!
+//! Only what is asked for is read. Rows and events come one at a time, so a directory can be larger than memory.
+
+use std::fs::File;
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
+
+use serde::de::DeserializeOwned;
+use workload::limits::{Document, Exceeded, Limits};
+
+use crate::errors::DirectoryError;
+use crate::event_log::EventReader;
+use crate::jobs_csv::JobRows;
+use crate::manifest::Manifest;
+
+/// The name of the event log in a directory.
+pub const EVENTS: &str = "events.jsonl.zst";
+
+/// The results of one run.
+#[derive(Clone, Debug)]
+pub struct ResultDirectory {
+    path: PathBuf,
+    limits: Limits,
+    manifest: Manifest,
+}
+
+impl ResultDirectory {
+    /// Opens a directory and reads its manifest.
+    ///
+    /// # Errors
+    /// If there is no manifest, as in a directory whose run was killed, or it cannot be understood.
+    pub fn open(path: &Path, limits: Limits) -> Result<ResultDirectory, DirectoryError> {
+        let manifest = read_json(&path.join("manifest.json"), &limits)?;
+        Ok(ResultDirectory { path: path.to_path_buf(), limits, manifest })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What was run.
+    pub fn manifest(&self) -> &Manifest {
+        &self.manifest
+    }
+
+    /// The document of `metrics.json`.
+    ///
+    /// # Errors
+    /// If it is missing or no JSON.
+    pub fn metrics(&self) -> Result<serde_json::Value, DirectoryError> {
+        read_json(&self.path.join("metrics.json"), &self.limits)
+    }
+
+    /// The rows of `jobs.csv`.
+    ///
+    /// # Errors
+    /// If it is missing, or a column is.
+    pub fn jobs(&self) -> Result<JobRows, DirectoryError> {
+        JobRows::open(&self.path.join("jobs.csv"), self.limits)
+    }
+
+    /// Whether there is an event log.
+    pub fn has_events(&self) -> bool {
+        self.path.join(EVENTS).exists()
+    }
+
+    /// The events, in the order of the log.
+    ///
+    /// # Errors
+    /// If there is no log, or it cannot be read.
+    pub fn events(&self) -> Result<EventReader, DirectoryError> {
+        let path = self.path.join(EVENTS);
+        if !path.exists() {
+            return Err(DirectoryError::NoEvents { path, command: self.manifest.command.clone() });
+        }
+        Ok(EventReader::open(&path, self.limits)?)
+    }
+}
+
+fn read_json<T: DeserializeOwned>(path: &Path, limits: &Limits) -> Result<T, DirectoryError> {
+    let file =
+        File::open(path).map_err(|source| DirectoryError::Open { path: path.to_path_buf(), source })?;
+    serde_json::from_reader(BufReader::new(Document::new(file, limits.document))).map_err(|error| {
+        let (path, reason) = (path.to_path_buf(), error.to_string());
+        match error.is_io().then(|| Exceeded::of(&error.into())).flatten() {
+            Some(exceeded) => DirectoryError::Limit { path, exceeded },
+            None => DirectoryError::Content { path, reason },
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures::{about, folder, outcome};
+    use crate::{JobRow, Options, RunResult, write_all};
+    use scheduler::{Class, SiteId};
+
+    fn written(test: &str) -> (PathBuf, RunResult) {
+        let jobs = [(0, 2, 10, 1, 0), (3, 2, 6, 2, 5), (4, 9, 1, 0, 0)];
+        let result = RunResult::new(about(), outcome(&[2, 4], &jobs), None);
+        let path = folder(test);
+        write_all(&path, &result, Options::default()).unwrap();
+        (path, result)
+    }
+
+    #[test]
+    fn what_was_written_is_read_back() {
+        let (path, result) = written("directory");
+        let directory = ResultDirectory::open(&path, Limits::default()).unwrap();
+        assert_eq!(directory.manifest().strategy, "ideal/st:50");
+        assert_eq!(directory.manifest().site_name(SiteId(2)), "site2");
+        assert_eq!(directory.metrics().unwrap()["metrics"]["makespan_s"], 11.0);
+
+        let rows: Vec<JobRow> = directory.jobs().unwrap().map(Result::unwrap).collect();
+        assert_eq!(rows.len(), 3);
+        for (row, job) in rows.iter().zip(&result.outcome.jobs) {
+            assert_eq!((row.job, row.submit, row.start, row.end), (job.id, job.submit, job.start, job.end));
+            assert_eq!((row.site, row.home, row.processors), (job.site, job.home, job.processors));
+        }
+        assert_eq!(rows[2].state, "0 REJECTED");
+        assert_eq!((rows[0].class, rows[2].class), (Some(Class::A), None));
+    }
+
+    #[test]
+    fn errors_say_where_and_what_to_do() {
+        let (path, _) = written("directory_wrong");
+        let directory = ResultDirectory::open(&path, Limits::default()).unwrap();
+        let error = directory.events().err().unwrap().to_string();
+        assert!(error.contains("without --no-events") && error.contains("stealgrid simulate"), "{error}");
+
+        let text = std::fs::read_to_string(path.join("jobs.csv")).unwrap();
+        let rows = |text: &str| {
+            std::fs::write(path.join("jobs.csv"), text).unwrap();
+            directory.jobs().and_then(Iterator::collect::<Result<Vec<JobRow>, DirectoryError>>)
+        };
+        let wrong = |text: &str| rows(text).unwrap_err().to_string();
+        assert!(wrong(&text[..text.len() - 1]).contains("line 4: the last row is cut off"));
+        assert!(wrong(&text.replace(",3.000000,", ",3s,")).contains("line 3: submission_time is \"3s\""));
+        assert!(wrong(&text.replace("exec_site", "ran_at")).contains("no column exec_site"));
+        let error = ResultDirectory::open(Path::new("/no/such"), Limits::default()).unwrap_err().to_string();
+        assert!(error.contains("is /no/such the result directory of a run?"), "{error}");
+    }
+}

@@ -1,0 +1,245 @@
+//! `events.jsonl.zst`: one event a line as JSON, compressed with zstd, written while the run goes on.
+//!
+//! What was logged is on disk at the latest [`FLUSH_EVERY`] events later, also if the program is killed, and
+//! whole when the log is finished or dropped. `zstdcat events.jsonl.zst` shows it.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use scheduler::Event;
+use workload::limits::{Exceeded, Limits, read_line};
+use workload::source::decompress;
+
+/// Bytes of lines that are handed to the compressor at once; arbitrary, a few hundred lines.
+const PIECE: usize = 1 << 16;
+/// Events between two flushes to the file: a second or less of simulation, and small cost in size.
+const FLUSH_EVERY: u64 = 1 << 18;
+/// Higher levels cost more time than a simulation takes and save a few percent.
+const LEVEL: i32 = 1;
+
+/// A log that events are appended to.
+pub struct EventLog {
+    path: PathBuf,
+    lines: Vec<u8>,
+    written: u64,
+    /// `None` after the log was finished.
+    encoder: Option<zstd::Encoder<'static, BufWriter<File>>>,
+}
+
+/// Why events could not be written or read.
+#[derive(Debug, thiserror::Error)]
+pub enum EventLogError {
+    /// The file could not be written.
+    #[error("write {}: {source}; is the disk full?", path.display())]
+    Write {
+        /// The log that could not be written.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The file could not be read, or ends in the middle: the run was killed.
+    #[error("read {}: line {line}: {source}; was it cut off? Repeat the run", path.display())]
+    Read {
+        /// The log that could not be read.
+        path: PathBuf,
+        /// The line, from 1.
+        line: u64,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// It costs more than a file may, unless somebody says so.
+    #[error("read {}: {exceeded}", path.display())]
+    Limit {
+        /// The log that costs too much.
+        path: PathBuf,
+        /// Which limit it is over, and where.
+        exceeded: Exceeded,
+    },
+    /// A line is no event.
+    #[error("read {}: line {line}: {source}; was it written by another version?", path.display())]
+    Malformed {
+        /// The log with that line.
+        path: PathBuf,
+        /// The line, from 1.
+        line: u64,
+        /// What is wrong.
+        source: serde_json::Error,
+    },
+}
+
+impl EventLog {
+    /// Starts a log, replacing a file of that name.
+    ///
+    /// # Errors
+    /// If the file cannot be created.
+    pub fn create(path: &Path) -> Result<EventLog, EventLogError> {
+        let wrap = |source| EventLogError::Write { path: path.to_path_buf(), source };
+        let file = BufWriter::new(File::create(path).map_err(wrap)?);
+        let encoder = zstd::Encoder::new(file, LEVEL).map_err(wrap)?;
+        let lines = Vec::with_capacity(PIECE + 1024);
+        Ok(EventLog { path: path.to_path_buf(), lines, written: 0, encoder: Some(encoder) })
+    }
+
+    /// Appends one event.
+    ///
+    /// # Errors
+    /// If the disk does not take it.
+    pub fn write(&mut self, event: &Event) -> Result<(), EventLogError> {
+        serde_json::to_writer(&mut self.lines, event).expect("an event is plain data");
+        self.lines.push(b'\n');
+        self.written += 1;
+        let flush = self.written.is_multiple_of(FLUSH_EVERY);
+        if flush || self.lines.len() >= PIECE {
+            self.hand_over(flush)
+                .map_err(|source| EventLogError::Write { path: self.path.clone(), source })?;
+        }
+        Ok(())
+    }
+
+    /// How many events were appended.
+    pub fn written(&self) -> u64 {
+        self.written
+    }
+
+    /// Completes the file.
+    ///
+    /// # Errors
+    /// If the disk does not take the rest.
+    pub fn finish(mut self) -> Result<(), EventLogError> {
+        self.complete().map_err(|source| EventLogError::Write { path: self.path.clone(), source })
+    }
+
+    fn hand_over(&mut self, flush: bool) -> io::Result<()> {
+        let encoder = self.encoder.as_mut().expect("the log is open until it is finished");
+        encoder.write_all(&self.lines)?;
+        self.lines.clear();
+        if flush { encoder.flush() } else { Ok(()) }
+    }
+
+    fn complete(&mut self) -> io::Result<()> {
+        if self.encoder.is_none() {
+            return Ok(());
+        }
+        self.hand_over(false)?;
+        match self.encoder.take() {
+            Some(encoder) => encoder.finish()?.flush(),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Drop for EventLog {
+    fn drop(&mut self) {
+        if let Err(error) = self.complete() {
+            // Nobody is left to return it to; `finish` is the way to learn of it.
+            let _ = writeln!(io::stderr(), "warning: {} is incomplete: {error}", self.path.display());
+        }
+    }
+}
+
+/// Reads a log back, event by event.
+pub struct EventReader {
+    path: PathBuf,
+    line: u64,
+    limits: Limits,
+    text: Vec<u8>,
+    lines: Box<dyn BufRead>,
+}
+
+impl EventReader {
+    /// Opens a log that may cost so much.
+    ///
+    /// # Errors
+    /// If there is no such file or its first bytes cannot be read.
+    pub fn open(path: &Path, limits: Limits) -> Result<EventReader, EventLogError> {
+        let wrap = |source| EventLogError::Read { path: path.to_path_buf(), line: 1, source };
+        let lines = File::open(path).and_then(|file| decompress(file, &limits)).map_err(wrap)?;
+        Ok(EventReader { path: path.to_path_buf(), line: 0, limits, text: Vec::new(), lines })
+    }
+}
+
+impl Iterator for EventReader {
+    type Item = Result<Event, EventLogError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.line += 1;
+        let (path, line) = (&self.path, self.line);
+        match read_line(&mut self.lines, &mut self.text, self.limits.line) {
+            Ok(0) => None,
+            Ok(_) => {
+                let event = serde_json::from_slice(&self.text);
+                Some(event.map_err(|source| EventLogError::Malformed { path: path.clone(), line, source }))
+            }
+            Err(source) => Some(Err(match Exceeded::of(&source) {
+                Some(exceeded) => {
+                    EventLogError::Limit { path: path.clone(), exceeded: Exceeded { line, ..exceeded } }
+                }
+                None => EventLogError::Read { path: path.clone(), line, source },
+            })),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures::folder;
+    use scheduler::{EventKind, JobId, SiteId, Time};
+
+    fn event(number: u64) -> Event {
+        let kind = EventKind::Started { job: JobId(number), processors: 2, hops: 0 };
+        Event { at: Time::from_secs(number as i64), site: SiteId(1), kind }
+    }
+
+    #[test]
+    fn events_are_read_back_as_written() {
+        let path = folder("event_log").join("events.jsonl.zst");
+        let mut log = EventLog::create(&path).unwrap();
+        let events: Vec<Event> = (0..3000).map(event).collect();
+        for event in &events {
+            log.write(event).unwrap();
+        }
+        log.finish().unwrap();
+
+        let read: Vec<Event> =
+            EventReader::open(&path, Limits::default()).unwrap().map(Result::unwrap).collect();
+        assert_eq!(read, events);
+    }
+
+    #[test]
+    fn a_dropped_log_is_whole() {
+        let path = folder("event_log_dropped").join("events.jsonl.zst");
+        let mut log = EventLog::create(&path).unwrap();
+        log.write(&event(1)).unwrap();
+        drop(log);
+        assert_eq!(EventReader::open(&path, Limits::default()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn logs_of_older_releases_can_be_read() {
+        let granted = r#"{"at":5,"site":1,"kind":{"granted":{"job":7,"to":2,"transfer":3,"hops":1}}}"#;
+        let requested = r#"{"at":4,"site":2,"kind":{"requested":{"victim":1,"seq":2,"offer":8}}}"#;
+        let read = |line| serde_json::from_str::<Event>(line).unwrap().kind;
+        let cause = scheduler::event::GrantCause::Unknown;
+        assert_eq!(
+            read(granted),
+            EventKind::Granted { job: JobId(7), to: SiteId(2), transfer: 3, hops: 1, cause, request: 0 }
+        );
+        assert_eq!(
+            read(requested),
+            EventKind::Requested { victim: SiteId(1), seq: 2, offer: 8, view_age: None }
+        );
+    }
+
+    #[test]
+    fn a_wrong_line_is_named() {
+        let path = folder("event_log_wrong").join("events.jsonl.zst");
+        let mut encoder = zstd::Encoder::new(File::create(&path).unwrap(), 1).unwrap();
+        encoder.write_all(b"{\"at\":1}\n").unwrap();
+        encoder.finish().unwrap();
+        let error =
+            EventReader::open(&path, Limits::default()).unwrap().next().unwrap().unwrap_err().to_string();
+        assert!(error.contains("line 1"), "{error}");
+    }
+}

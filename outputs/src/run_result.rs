@@ -1,0 +1,200 @@
+//! Everything that is known about one run: the input of all writers and reports.
+
+use analysis::theory::{self, Comparison, Setting, Verdict};
+use analysis::{
+    Agreement, Attribution, Bounds, Federation, JobState, Metrics, Migrations, Outcome, Price, Steals,
+};
+use scheduler::{StrategySpec, Submit};
+use serde::{Deserialize, Serialize};
+
+use crate::compared::Compared;
+use crate::missed::Missed;
+use crate::orders::{self, Given};
+use crate::scraped::Scraped;
+use crate::table::Table;
+
+/// Differences to the ideal that are kept by name.
+const DIFFERENCES_KEPT: usize = 20;
+
+/// What was run, in words that can be shown and repeated.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunAbout {
+    /// The name of the experiment, or of its file.
+    pub experiment: String,
+    /// The workload: file names or the name of a model.
+    pub workload: String,
+    /// The strategy that was run, ideal or not.
+    pub strategy: StrategySpec,
+    /// Where jobs were submitted.
+    pub submit: Submit,
+    /// The scheduler of each site's own queue, where the strategy has one.
+    pub local: Option<String>,
+    /// `simulate` or `run`.
+    pub driver: String,
+    /// `virtual` or `scaled:K`.
+    pub clock: String,
+    /// Delays and faults, such as `constant 20ms, loss 1%`.
+    pub network: String,
+    /// Whether no message took time or was lost. True for ideal strategies.
+    pub free_messages: bool,
+    /// The seed of all randomness.
+    pub seed: u64,
+    /// A command line that repeats the run.
+    pub command: String,
+    /// Whether the run reached its end.
+    pub status: Status,
+    /// What the driver says of the run, a line each: how real delays were, how it compares with its simulation.
+    pub lines: Vec<String>,
+    /// How configured delays compare with what the network adds, if that was measured.
+    pub calibration: Option<Table>,
+    /// The run beside its simulations, if it was compared.
+    pub compared: Option<Compared>,
+    /// Whether what was scraped of the nodes is what their events say, if there were nodes that count.
+    pub scraped: Option<Scraped>,
+    /// Orders that were given during the run.
+    pub orders: Vec<Given>,
+    /// Faults of the experiment that never happened.
+    pub missed: Vec<Missed>,
+    /// What the reader should know before trusting the numbers.
+    pub warnings: Vec<String>,
+}
+
+/// Whether a run reached its end.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "status", content = "reason")]
+pub enum Status {
+    /// Every job that could run has ended.
+    Complete,
+    /// It stopped before, for this reason. Metrics are over the jobs that ended.
+    Partial(String),
+}
+
+impl Status {
+    /// The word in files, without a reason.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Status::Complete => "complete",
+            Status::Partial(_) => "partial",
+        }
+    }
+}
+
+/// The same workload under free communication.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ideal {
+    /// Its metrics, with ratios to its own bounds.
+    pub metrics: Metrics,
+    /// The run beside it, job by job: run first, ideal second.
+    pub agreement: Agreement,
+}
+
+/// What steals cost.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StealCost {
+    /// The same as one figure each.
+    pub price: Price,
+    /// What they come from, for curves.
+    pub steals: Steals,
+}
+
+/// A run, measured and compared.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunResult {
+    /// What was run.
+    pub about: RunAbout,
+    /// One row per job.
+    pub outcome: Outcome,
+    /// Lower bounds on the makespan.
+    pub bounds: Bounds,
+    /// All metrics of the run, with ratios to the bounds.
+    pub metrics: Metrics,
+    /// Which site ran whose jobs.
+    pub migrations: Migrations,
+    /// What the run meant for the users and the owners of each site.
+    pub federation: Federation,
+    /// What steals cost, if sites exchanged jobs by messages.
+    pub steals: Option<StealCost>,
+    /// What is proved, and whether it held.
+    pub theory: Vec<Comparison>,
+    /// The ideal run, if there was one.
+    pub ideal: Option<Ideal>,
+    /// Where the delay went; `None` for a partial run and one without jobs.
+    pub attribution: Option<Attribution>,
+}
+
+impl RunResult {
+    /// Measures a run and compares it with theory, and with the ideal run of the same workload if given.
+    ///
+    /// A run that is called complete while jobs are left is partial, and says so.
+    pub fn new(mut about: RunAbout, outcome: Outcome, ideal: Option<&Outcome>) -> RunResult {
+        if outcome.contradictions.total() > 0 {
+            about.warnings.push(format!(
+                "{} events contradict each other ({:?}); the numbers below cannot be trusted",
+                outcome.contradictions.total(),
+                outcome.contradictions
+            ));
+        }
+        if about.status == Status::Complete && !outcome.is_complete() {
+            let over = outcome.count(JobState::Rejected) + outcome.count(JobState::Killed);
+            let left = outcome.jobs.len() - outcome.finished().count() - over;
+            about.status = Status::Partial(format!("{left} jobs did not end"));
+        }
+        let bounds = Bounds::of(&outcome);
+        let setting = Setting { strategy: about.strategy, free_messages: about.free_messages };
+        RunResult {
+            metrics: Metrics::of(&outcome, &bounds),
+            migrations: Migrations::of(&outcome),
+            federation: Federation::of(&outcome, about.submit),
+            steals: None,
+            theory: theory::compare(&outcome, &bounds, setting),
+            ideal: ideal.map(|ideal| Ideal {
+                metrics: Metrics::of(ideal, &Bounds::of(ideal)),
+                agreement: Agreement::between(&outcome, ideal, DIFFERENCES_KEPT),
+            }),
+            about,
+            outcome,
+            bounds,
+            attribution: None,
+        }
+    }
+
+    /// Adds where the delay went, and holds the run against the certificate that follows.
+    #[must_use]
+    pub fn with_attribution(mut self, attribution: Option<Attribution>) -> RunResult {
+        if let Some(attribution) = &attribution {
+            let makespan = self.outcome.makespan();
+            self.theory.extend(attribution.comparisons(&self.outcome.grid, makespan, &self.bounds));
+        } else if self.outcome.faults.disturbed() {
+            self.about.lines.push(
+                "where the delay went is not told of a run in which sites were away or jobs were taken over"
+                    .to_string(),
+            );
+        } else if orders::injected(&self.about.orders).next().is_some() {
+            let line = "where the delay went is not told of a run into which jobs were injected by order";
+            self.about.lines.push(line.to_string());
+        } else if self.is_complete() && self.outcome.finished().next().is_some() {
+            self.about
+                .warnings
+                .push("the events do not say where the delay went: some start or end is missing".to_string());
+        }
+        self.attribution = attribution;
+        self
+    }
+
+    /// Adds what steals cost. `ideal` is the run that waits are compared with.
+    pub fn with_steals(mut self, steals: Steals, ideal: Option<&Outcome>) -> RunResult {
+        let price = steals.price(&self.outcome, ideal);
+        self.steals = price.map(|price| StealCost { price, steals });
+        self
+    }
+
+    /// The judgment of all theory at once.
+    pub fn verdict(&self) -> Verdict {
+        theory::overall(&self.theory)
+    }
+
+    /// Whether the run reached its end.
+    pub fn is_complete(&self) -> bool {
+        self.about.status == Status::Complete
+    }
+}

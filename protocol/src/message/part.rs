@@ -1,0 +1,23 @@
+//! What every part of what is said can tell of itself.
+
+use scheduler::event::MessageKind;
+
+use crate::message::jobs::Transfer;
+
+/// The messages of one layer: of the hand-over, of the membership, or of one family.
+pub(crate) trait Part {
+    /// The kind, for events and metrics.
+    fn kind(&self) -> MessageKind;
+
+    /// Whether its receiver may have something to decide after it.
+    fn wakes(&self) -> bool {
+        true
+    }
+
+    /// The jobs that change owner with this message.
+    fn transfers(&self) -> &[Transfer];
+
+    /// How many entries its longest list has, and the most that it may have. A list without a limit here would be
+    /// bounded by the length of a frame only.
+    fn longest(&self) -> (usize, usize);
+}

@@ -1,0 +1,18 @@
+//! Switches and limits of job stealing.
+
+use serde::{Deserialize, Serialize};
+
+/// Switches and limits of job stealing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StealOptions {
+    /// Outstanding requests of one thief, to different victims. At least 1.
+    pub window: usize,
+    /// Serve thieves that believe the queue empty, too. Saves two delays on an idle grid, costs declines.
+    pub eager: bool,
+}
+
+impl Default for StealOptions {
+    fn default() -> StealOptions {
+        StealOptions { window: 1, eager: false }
+    }
+}

@@ -1,0 +1,333 @@
+//! The numbers that a summary and the page show, and the sentences that judge a run.
+
+use analysis::federation::Waits;
+use analysis::theory::{Comparison, Quantity, Relation};
+use analysis::{JobState, Metrics, Verdict};
+use outputs::table::Table;
+use outputs::{RunResult, Status};
+use scheduler::{Strategy, Submit};
+
+use super::quantity::{change, grouped, number, percent, seconds};
+
+/// Up to this many sites a matrix is shown; above, the pairs with most jobs.
+const MATRIX_SITES: usize = 16;
+/// Pairs shown in place of a matrix; arbitrary, what fits a screen beside the rest.
+const PAIRS_SHOWN: usize = 12;
+
+/// One number of the run, beside the ideal's.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Figure {
+    /// What it is.
+    pub name: &'static str,
+    /// Value of the run, as text for a table.
+    pub measured: String,
+    /// The ideal's, as shown.
+    pub ideal: Option<String>,
+    /// How much the measured is above the ideal's.
+    pub change: Option<String>,
+}
+
+/// The key figures of a run, the most important first.
+pub fn key_figures(result: &RunResult) -> Vec<Figure> {
+    let ideal = result.ideal.as_ref().map(|ideal| &ideal.metrics);
+    let figure = |name, value: &dyn Fn(&Metrics) -> Option<f64>, show: &dyn Fn(f64) -> String| {
+        let text = |metrics| value(metrics).map_or("-".into(), show);
+        let change = |metrics| {
+            let (measured, ideal) = (value(&result.metrics), value(metrics));
+            measured.zip(ideal).map_or("-".into(), |(measured, ideal)| change(measured, ideal))
+        };
+        Figure { name, measured: text(&result.metrics), ideal: ideal.map(text), change: ideal.map(change) }
+    };
+    let ratio = |value: f64| format!("{value:.4}");
+    let mut figures = vec![
+        figure("makespan", &|m| Some(m.makespan_s), &seconds),
+        figure("competitive ratio, best bound", &|m| m.ratio_best, &ratio),
+        figure("competitive ratio, thesis bound", &|m| m.ratio_thesis, &ratio),
+        figure("bounded slowdown, mean", &|m| Some(m.bounded_slowdown_mean), &number),
+        figure("wait, mean", &|m| Some(m.wait_mean_s), &seconds),
+        figure("wait, longest", &|m| Some(m.wait_max_s), &seconds),
+        figure("turnaround, mean", &|m| Some(m.turnaround_mean_s), &seconds),
+        figure("turnaround by work (AWRT)", &|m| m.awrt_s, &seconds),
+        figure("utilization", &|m| Some(m.utilization), &percent),
+        figure("throughput, jobs an hour", &|m| Some(m.throughput_per_s * 3600.0), &number),
+        figure("stolen jobs", &|m| Some(m.stolen_jobs as f64), &|n| grouped(n as u64)),
+        figure("stolen share of jobs", &|m| Some(m.stolen_share), &percent),
+        figure("stolen share of work", &|m| Some(m.stolen_work_share), &percent),
+        figure("steal delay, mean", &|m| Some(m.steal_delay_mean_s), &seconds),
+        figure("messages", &|m| Some(m.messages as f64), &|n| grouped(n as u64)),
+        figure("messages per job", &|m| Some(m.messages_per_job), &number),
+        figure("messages per stolen job", &|m| m.messages_per_stolen_job, &number),
+    ];
+    // Where jobs are submitted at home, stolen and away from home are the same, and nobody has an origin.
+    if result.about.submit == Submit::Origin {
+        let place = figures.iter().position(|figure| figure.name.starts_with("steal delay"));
+        let away = [
+            figure("share of jobs away from home", &|m| Some(m.away_from_home_share), &percent),
+            figure("share of jobs away from origin", &|m| m.away_from_origin_share, &percent),
+        ];
+        let place = place.expect("it was just written");
+        figures.splice(place..place, away);
+    }
+    figures
+}
+
+/// The key figures as a table, with the ideal's if there is one.
+pub fn figures_table(result: &RunResult) -> Table {
+    let figures = key_figures(result);
+    if result.ideal.is_none() {
+        let mut table = Table::new(["", "measured"]);
+        for figure in figures {
+            table.push([figure.name.to_string(), figure.measured]);
+        }
+        return table;
+    }
+    let mut table = Table::new(["", "measured", "ideal", "change"]);
+    for figure in figures {
+        let ideal = figure.ideal.unwrap_or_default();
+        table.push([figure.name.to_string(), figure.measured, ideal, figure.change.unwrap_or_default()]);
+    }
+    table
+}
+
+/// From when the key figures count, and where in the trace that is.
+pub fn counted_line(result: &RunResult) -> String {
+    format!(
+        "Makespan, utilization, throughput, ratios and bounds count from the first submission, at {} of the trace.",
+        seconds(result.metrics.first_submission_s)
+    )
+}
+
+/// Who ran whose jobs: a matrix by rank of size, or the greatest flows if there are many sites.
+pub fn migrations_table(result: &RunResult) -> Table {
+    let grid = &result.outcome.grid;
+    let by_rank = || (0..grid.len()).map(|rank| grid.site(grid.at_rank(rank)));
+    if grid.len() > MATRIX_SITES {
+        let mut pairs: Vec<_> = result.migrations.stolen().collect();
+        pairs.sort_by_key(|pair| (std::cmp::Reverse(pair.jobs), pair.home, pair.site));
+        let mut table = Table::new(["home site", "ran at", "jobs", "share", "share of work"]).with_left(1);
+        for pair in pairs.into_iter().take(PAIRS_SHOWN) {
+            let name = |site| grid.site(site).name.clone();
+            let shares = [percent(pair.jobs_share), percent(pair.work_share)];
+            table.push([name(pair.home), name(pair.site), grouped(pair.jobs)].into_iter().chain(shares));
+        }
+        return table;
+    }
+    let header = ["home \\ ran at".to_string()]
+        .into_iter()
+        .chain(by_rank().map(|site| site.name.clone()))
+        .chain(["jobs".into(), "stolen".into(), "of its work".into()]);
+    let mut table = Table::new(header);
+    for home in by_rank() {
+        let all = result.migrations.home(home.id);
+        let own = result.migrations.cell(home.id, home.id);
+        let share = |own: f64, all: f64| if all > 0.0 { percent(1.0 - own / all) } else { "-".into() };
+        let cells = by_rank().map(|site| match result.migrations.cell(home.id, site.id).jobs {
+            0 => ".".into(),
+            jobs => grouped(jobs),
+        });
+        let ends =
+            [grouped(all.jobs), share(own.jobs as f64, all.jobs as f64), share(own.work_s(), all.work_s())];
+        table.push([home.name.clone()].into_iter().chain(cells).chain(ends));
+    }
+    table
+}
+
+/// Who waited longest, where jobs are exchanged through a pool: nothing protects a job of the pool, and a mean
+/// does not show it.
+pub fn starvation_line(result: &RunResult) -> Option<String> {
+    if !matches!(result.about.strategy.strategy, Strategy::Pool(_)) {
+        return None;
+    }
+    let federation = &result.federation;
+    let of = |waits: &Waits| {
+        let (longest, job) = (waits.wait_max_s?, waits.longest?);
+        Some(format!("{} (job {job}), mean {}", seconds(longest), seconds(waits.wait_mean_s?)))
+    };
+    let longest = of(&federation.all)?;
+    let others =
+        [("run elsewhere", &federation.moved), ("wider than their site", &federation.wider_than_site)];
+    let others = others
+        .into_iter()
+        .filter_map(|(which, waits)| Some(format!("; {} jobs {which}: {}", grouped(waits.jobs), of(waits)?)));
+    let inversions = result.metrics.fcfs_inversions.map(|count| {
+        format!(
+            "; {} jobs started though an older one would have fit there (FCFS inversions)",
+            grouped(count)
+        )
+    });
+    Some(format!("longest wait {longest}{}{}", others.collect::<String>(), inversions.unwrap_or_default()))
+}
+
+/// What is proved beside what was measured.
+pub fn theory_table(result: &RunResult) -> Table {
+    let mut table =
+        Table::new(["", "measured", "", "proved", "verdict", "formula"]).with_left(4).with_left(5);
+    for comparison in &result.theory {
+        let (measured, limit) = comparison_values(comparison);
+        table.push([
+            comparison.name.clone(),
+            measured,
+            relation_sign(comparison).into(),
+            limit,
+            verdict_words(comparison),
+            comparison.formula.clone(),
+        ]);
+    }
+    table
+}
+
+/// The two numbers of a comparison as shown.
+pub fn comparison_values(comparison: &Comparison) -> (String, String) {
+    let show = |value: Option<f64>| match (value, comparison.quantity) {
+        (None, _) => "-".into(),
+        (Some(value), Quantity::Ratio) => format!("{value:.4}"),
+        (Some(value), Quantity::Seconds) => format!("{} s", number(value)),
+    };
+    (show(comparison.measured), show(comparison.limit))
+}
+
+/// `<=` or `>=`, as it should be.
+pub fn relation_sign(comparison: &Comparison) -> &'static str {
+    match (comparison.limit, comparison.relation) {
+        (None, _) => "",
+        (Some(_), Relation::AtMost) => "<=",
+        (Some(_), Relation::AtLeast) => ">=",
+    }
+}
+
+/// A verdict in a few words.
+pub fn verdict_words(comparison: &Comparison) -> String {
+    match (&comparison.verdict, comparison.within) {
+        (Verdict::Holds, _) => "holds".into(),
+        (Verdict::Violated, _) => "VIOLATED".into(),
+        (Verdict::NotApplicable { reason }, Some(true)) => format!("within, not proved: {reason}"),
+        (Verdict::NotApplicable { reason }, Some(false)) => format!("outside, not proved: {reason}"),
+        (Verdict::NotApplicable { reason }, None) => format!("nothing proved: {reason}"),
+    }
+}
+
+/// The run in one sentence.
+pub fn verdict_line(result: &RunResult) -> String {
+    if let Some(broken) = result.theory.iter().find(|comparison| comparison.verdict == Verdict::Violated) {
+        let (measured, limit) = comparison_values(broken);
+        let sign = if broken.relation == Relation::AtMost { "above" } else { "below" };
+        return format!("VIOLATED: {} {measured} is {sign} the proved {limit}", broken.name);
+    }
+    if let Status::Partial(reason) = &result.about.status {
+        return format!("PARTIAL: {reason}; the numbers cover the jobs that ended");
+    }
+    let Some(ratio) = result.theory.first() else { return "nothing was compared".into() };
+    let (measured, limit) = comparison_values(ratio);
+    match (&ratio.verdict, ratio.within) {
+        (Verdict::Holds, _) => format!("HOLDS: competitive ratio {measured}, proved at most {limit}"),
+        (Verdict::NotApplicable { reason }, Some(true)) => format!(
+            "WITHIN: competitive ratio {measured} is within the {limit} that is proved for free messages; {reason}"
+        ),
+        (Verdict::NotApplicable { reason }, Some(false)) => format!(
+            "OUTSIDE: competitive ratio {measured} is above the {limit} that is proved for free messages; {reason}"
+        ),
+        _ => format!("NO CEILING: competitive ratio {measured}; {}", verdict_words(ratio)),
+    }
+}
+
+/// How the run differs from the ideal, in one sentence.
+pub fn ideal_line(result: &RunResult) -> Option<String> {
+    let agreement = &result.ideal.as_ref()?.agreement;
+    if agreement.identical() {
+        return Some("identical to the ideal schedule, job for job".into());
+    }
+    let differing = (agreement.compared - agreement.same) as u64;
+    let first = agreement.first_differences.first().map_or(String::new(), |difference| {
+        let place = |placement: Option<analysis::compare::Placement>| {
+            placement.map_or("never started".into(), |p| format!("site {} at {} s", p.site, p.start))
+        };
+        let (left, right) = (place(difference.left), place(difference.right));
+        format!("; first job {}: {left}, ideal {right}", difference.job)
+    });
+    Some(format!(
+        "{} of {} jobs start at another time or site than in the ideal{first}",
+        grouped(differing),
+        grouped(agreement.compared as u64),
+    ))
+}
+
+/// Where the delay went, in one line: why processors that the bound counts on were idle.
+pub fn delay_line(result: &RunResult) -> Option<String> {
+    let attribution = result.attribution.as_ref()?;
+    let home = &result.outcome.grid.site(attribution.k).name;
+    let window = format!(
+        "while job {} of home {home} waited, {} s to {} s",
+        attribution.job,
+        number(attribution.from.as_secs_f64()),
+        number(attribution.until.as_secs_f64())
+    );
+    if attribution.from == attribution.until {
+        return Some(format!("nowhere: job {}, which ends last, started at once", attribution.job));
+    }
+    if attribution.total == 0.0 {
+        return Some(format!("nowhere: no processor that the bound counts on was idle {window}"));
+    }
+    let mut causes: Vec<(&str, f64)> =
+        attribution.causes().into_iter().filter(|&(_, value)| value > 0.0).collect();
+    causes.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let causes: Vec<String> = causes
+        .into_iter()
+        .map(|(name, value)| format!("{name} {}", percent(value / attribution.total)))
+        .collect();
+    Some(format!("{} of {} processor-seconds {window}", causes.join(", "), number(attribution.total)))
+}
+
+/// The deficiency by cause as a table.
+pub fn delay_table(result: &RunResult) -> Option<Table> {
+    let attribution = result.attribution.as_ref()?;
+    let mut table =
+        Table::new(["idle because", "processor-seconds", "share", "of the work", "meaning"]).with_left(4);
+    let share = |value: f64, of: f64| if of > 0.0 { percent(value / of) } else { "-".into() };
+    for (name, value) in attribution.causes() {
+        table.push([
+            name.to_string(),
+            number(value),
+            share(value, attribution.total),
+            share(value, attribution.work),
+            cause_meaning(name).to_string(),
+        ]);
+    }
+    table.push([
+        "all".to_string(),
+        number(attribution.total),
+        share(attribution.total, attribution.total),
+        share(attribution.total, attribution.work),
+        String::new(),
+    ]);
+    Some(table)
+}
+
+/// A cause in a sentence.
+pub fn cause_meaning(cause: &str) -> &'static str {
+    match cause {
+        "foreign" => "ran jobs of smaller homes than that of the job that ends last",
+        "lost" => "a message between site and victim was lost and not yet repeated",
+        "in transit" => "processors on offer, or jobs between sites",
+        "drain" => "nothing that the site may take fits; the ideal waits, too",
+        _ => "a job that the ideal would start fits, and nothing was under way",
+    }
+}
+
+/// How many jobs are in which state, in words.
+pub fn jobs_line(result: &RunResult) -> String {
+    let outcome = &result.outcome;
+    let words = [
+        (JobState::Completed, "completed"),
+        (JobState::WalltimeReached, "cut at their estimate"),
+        (JobState::Killed, "killed"),
+        (JobState::Running, "running"),
+        (JobState::Waiting, "waiting"),
+        (JobState::Pending, "not submitted"),
+        (JobState::Rejected, "rejected"),
+    ];
+    let counts = words.into_iter().filter_map(|(state, word)| {
+        let count = outcome.count(state);
+        (count > 0).then(|| format!("{} {word}", grouped(count as u64)))
+    });
+    format!("{} jobs: {}", grouped(outcome.jobs.len() as u64), counts.collect::<Vec<_>>().join(", "))
+}

@@ -1,0 +1,230 @@
+//! What the drawings of the page need, as one JSON object of plain integer lists.
+//!
+//! Bars are written as `start, length, lowest processor, processors, kind, job` one after another, start and job
+//! as differences to the bar before; times in milliseconds from the origin of the run, the first submission, which is
+//! itself given in trace time: the page shows that. Kind is 0 own A, 1 own B, 2
+//! stolen A, 3 stolen B. Executions that do not count have lists of their own: `start, length at least, length at
+//! most, lowest processor, processors, kind, job`, kind 0 interrupted, 1 end unknown, 2 repeated. Of too many jobs those with most work are kept: what cannot be seen goes first.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+use analysis::faults::{AttemptEnd, Done};
+use analysis::series::{self, Steps};
+use analysis::{JobOutcome, Outcome};
+use outputs::{Allocation, RunResult};
+use scheduler::event::EndCause;
+use scheduler::{Class, SiteId, Time};
+use serde::Serialize;
+
+/// Bars a browser draws without delay, and which make a page of about half a megabyte.
+const BARS: usize = 20_000;
+/// Steps per curve: twice the pixels of a curve on a wide screen would show no more.
+const POINTS: usize = 600;
+
+#[derive(Serialize)]
+struct Data {
+    /// Trace time of the origin in milliseconds.
+    origin: i64,
+    /// Length of the run in milliseconds.
+    length: i64,
+    /// Jobs that started at a site shown.
+    jobs: usize,
+    /// Of those, jobs that have a bar.
+    shown: usize,
+    sites: Vec<SiteData>,
+}
+
+#[derive(Serialize)]
+struct SiteData {
+    name: String,
+    id: SiteId,
+    processors: u32,
+    utilization: f64,
+    bars: Vec<i64>,
+    /// Executions that do not count, not as differences.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    attempts: Vec<[i64; 7]>,
+    /// From when to when the site was away, and why: 0 down, 1 down at most, 2 stood still, 3 not there yet, 4 left.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    away: Vec<[i64; 3]>,
+    busy: Curve,
+    waiting_a: Curve,
+    waiting_b: Curve,
+}
+
+/// A step function: times in milliseconds as differences, values.
+#[derive(Serialize)]
+struct Curve {
+    t: Vec<i64>,
+    v: Vec<f64>,
+}
+
+/// Writes the object; safe inside a script element.
+pub(super) fn write(
+    file: &mut dyn Write,
+    result: &RunResult,
+    allocation: &Allocation,
+    sites_drawn: usize,
+) -> io::Result<()> {
+    let outcome = &result.outcome;
+    let shown = series::busiest(outcome, sites_drawn);
+    let mut rows: BTreeMap<SiteId, Vec<usize>> = shown.iter().map(|&site| (site, Vec::new())).collect();
+    for (row, job) in outcome.jobs.iter().enumerate() {
+        if let Some(rows) = job.site.and_then(|site| rows.get_mut(&site)) {
+            rows.push(row);
+        }
+    }
+    let jobs = rows.values().map(Vec::len).sum();
+    let least = least_work(outcome, rows.values().flatten().copied());
+    let curves = series::of_sites(outcome, &shown, POINTS);
+    let mut data = Data {
+        origin: outcome.origin.since(Time::ZERO).as_micros() / 1000,
+        length: millis(outcome, outcome.until),
+        jobs,
+        shown: 0,
+        sites: Vec::with_capacity(shown.len()),
+    };
+    for ((site, rows), series) in rows.into_iter().zip(curves) {
+        let mut bars = Bars::new(outcome, allocation, allocation.offset(site));
+        for row in rows {
+            if area(outcome, &outcome.jobs[row]) >= least {
+                bars.push(row);
+                data.shown += 1;
+            }
+        }
+        let metrics = &result.metrics.sites[site.index()];
+        data.sites.push(SiteData {
+            name: metrics.name.clone(),
+            id: site,
+            processors: metrics.processors,
+            utilization: metrics.utilization,
+            bars: bars.numbers,
+            attempts: attempts(outcome, allocation, site),
+            away: away(outcome, site),
+            busy: curve(outcome, &series.busy),
+            waiting_a: curve(outcome, &series.waiting_a),
+            waiting_b: curve(outcome, &series.waiting_b),
+        });
+    }
+    // In JSON a "<" occurs in strings only, where it may be escaped: no name can then end the script element.
+    let text = serde_json::to_string(&data)?.replace('<', "\\u003c");
+    file.write_all(text.as_bytes())
+}
+
+/// The executions at a site that do not count. A job on several separate intervals gets one for each.
+fn attempts(outcome: &Outcome, allocation: &Allocation, site: SiteId) -> Vec<[i64; 7]> {
+    let mut found = Vec::new();
+    for (place, attempt) in outcome.faults.attempts.iter().enumerate() {
+        if attempt.site != site || found.len() >= BARS {
+            continue;
+        }
+        let start = millis(outcome, attempt.start);
+        let [least, most] = [attempt.at_least, attempt.at_most].map(|time| millis(outcome, time) - start);
+        let kind = match attempt.end {
+            AttemptEnd::Interrupted => 0,
+            AttemptEnd::Unknown => 1,
+            AttemptEnd::Repeated => 2,
+        };
+        let job = i64::try_from(attempt.job.0).unwrap_or(i64::MAX);
+        for interval in allocation.of_attempt(place) {
+            let first = i64::from(interval.first - allocation.offset(site));
+            found.push([start, least, most, first, i64::from(interval.len()), kind, job]);
+        }
+    }
+    found
+}
+
+fn away(outcome: &Outcome, site: SiteId) -> Vec<[i64; 3]> {
+    let faults = &outcome.faults;
+    let row = |from: Option<Time>, to: Option<Time>, why: i64| {
+        let [from, to] = [from.unwrap_or(outcome.origin), to.unwrap_or(outcome.until)];
+        [millis(outcome, from), millis(outcome, to), why]
+    };
+    let of_site = faults.downtimes.iter().filter(|down| down.site == site);
+    let mut found: Vec<_> =
+        of_site.map(|down| row(down.from, down.to, i64::from(!down.is_exact()))).collect();
+    let mut deeds =
+        faults.deeds.iter().filter(|deed| deed.site == site && deed.what != Done::Dismissed).peekable();
+    while let Some(deed) = deeds.next() {
+        let until = deeds.peek().map(|next| next.at);
+        match deed.what {
+            Done::Ended(EndCause::Pause) => found.push(row(Some(deed.at), until, 2)),
+            Done::Ended(EndCause::Absent) => found.push(row(Some(deed.at), until, 3)),
+            Done::Ended(EndCause::Leave) => found.push(row(Some(deed.at), until, 4)),
+            _ => {}
+        }
+    }
+    found
+}
+
+/// The bars of one site, each as differences to the one before.
+struct Bars<'a> {
+    outcome: &'a Outcome,
+    allocation: &'a Allocation,
+    offset: u32,
+    numbers: Vec<i64>,
+    last: (i64, i64),
+}
+
+impl<'a> Bars<'a> {
+    fn new(outcome: &'a Outcome, allocation: &'a Allocation, offset: u32) -> Bars<'a> {
+        Bars { outcome, allocation, offset, numbers: Vec::new(), last: (0, 0) }
+    }
+
+    /// A job on several separate intervals gets one bar for each.
+    fn push(&mut self, row: usize) {
+        let job = &self.outcome.jobs[row];
+        let Some(start) = job.start else { return };
+        let from = millis(self.outcome, start);
+        let to = millis(self.outcome, job.end.unwrap_or(self.outcome.until));
+        let id = i64::try_from(job.id.0).unwrap_or(i64::MAX);
+        let kind = i64::from(job.class == Class::B) + 2 * i64::from(job.stolen());
+        for interval in self.allocation.of_job(row) {
+            self.numbers.extend([
+                from - self.last.0,
+                to - from,
+                i64::from(interval.first - self.offset),
+                i64::from(interval.len()),
+                kind,
+                id - self.last.1,
+            ]);
+            self.last = (from, id);
+        }
+    }
+}
+
+/// Processor-microseconds until the end or the last event.
+fn area(outcome: &Outcome, job: &JobOutcome) -> i128 {
+    let Some(start) = job.start else { return 0 };
+    let end = job.end.unwrap_or(outcome.until);
+    i128::from(end.since(start).as_micros()) * i128::from(job.processors)
+}
+
+/// The work that a job must have to be shown.
+fn least_work(outcome: &Outcome, rows: impl Iterator<Item = usize>) -> i128 {
+    let mut work: Vec<i128> = rows.map(|row| area(outcome, &outcome.jobs[row])).collect();
+    if work.len() <= BARS {
+        return 0;
+    }
+    let place = work.len() - BARS;
+    let (_, &mut border, _) = work.select_nth_unstable(place);
+    // Strictly more than the border if as many jobs have just this much work that the limit would break.
+    if work.iter().filter(|&&area| area >= border).count() > BARS { border + 1 } else { border }
+}
+
+fn millis(outcome: &Outcome, at: Time) -> i64 {
+    at.since(outcome.origin).as_micros() / 1000
+}
+
+fn curve(outcome: &Outcome, steps: &Steps) -> Curve {
+    let mut last = 0;
+    let differences = steps.times.iter().map(|&at| {
+        let now = millis(outcome, at);
+        let difference = now - last;
+        last = now;
+        difference
+    });
+    let t = differences.collect();
+    Curve { t, v: steps.values.iter().map(|value| (value * 100.0).round() / 100.0).collect() }
+}

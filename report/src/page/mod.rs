@@ -1,0 +1,496 @@
+//! `report.html`: a run as one page that needs nothing else, neither a network nor other files.
+//!
+//! The head, the tables and the text are HTML made here; `data` embeds what the drawings need as compact JSON, and
+//! `page.js` draws it on canvases. Numbers come from [`super::figures`], so that page and terminal agree.
+
+mod data;
+mod faults;
+pub(crate) mod html;
+mod steals;
+
+use std::io::{self, Write};
+
+use analysis::Verdict;
+use outputs::table::Table;
+use outputs::{Allocation, RunResult};
+
+use crate::figures::{
+    cause_meaning, comparison_values, counted_line, delay_line, ideal_line, jobs_line, key_figures,
+    relation_sign, starvation_line, verdict_line, verdict_words,
+};
+use crate::orders::orders_lines;
+use crate::quantity::{self, grouped, number, percent};
+use html::escape;
+
+/// Of all pages.
+pub const STYLE: &str = include_str!("page.css");
+const SCRIPT: &str = include_str!("page.js");
+/// Sites shown with drawings of their own; a page with more cannot be read. The busiest are kept.
+const SITES_DRAWN: usize = 24;
+/// Sites up to which the matrix of migrations is a table.
+const MATRIX_SITES: usize = 40;
+/// Rows of the table of sites; all are in `metrics.json`.
+const SITES_LISTED: usize = 160;
+/// Rows shown in place of the matrix.
+const FLOWS_SHOWN: usize = 60;
+
+/// Writes the page.
+///
+/// # Errors
+/// If `file` cannot be written.
+pub fn write(file: &mut dyn Write, result: &RunResult, allocation: &Allocation) -> io::Result<()> {
+    let title = escape(&result.about.experiment);
+    writeln!(
+        file,
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <title>{title} - Stealgrid</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>"
+    )?;
+    write_head(file, result, allocation)?;
+    write_figures(file, result)?;
+    write_theory(file, result)?;
+    write_delay(file, result)?;
+    if let Some(table) = &result.about.calibration {
+        calibration(file, table)?;
+    }
+    write_drawings(file, result)?;
+    faults::write(file, result)?;
+    steals::write(file, result)?;
+    write_migrations(file, result)?;
+    write_sites(file, result)?;
+    write_making(file, result)?;
+    write!(file, "</main>\n<script type=\"application/json\" id=\"run\">")?;
+    data::write(file, result, allocation, SITES_DRAWN)?;
+    writeln!(file, "</script>\n<script>\n{SCRIPT}</script>\n</body>\n</html>")
+}
+
+fn write_head(file: &mut dyn Write, result: &RunResult, allocation: &Allocation) -> io::Result<()> {
+    let about = &result.about;
+    let grid = &result.outcome.grid;
+    let class = match verdict_line(result).split([' ', ':']).next() {
+        Some("HOLDS") => "good",
+        Some("VIOLATED" | "OUTSIDE") => "bad",
+        _ => "open",
+    };
+    writeln!(file, "<header>\n<p class=\"product\">Stealgrid {}</p>", env!("CARGO_PKG_VERSION"))?;
+    writeln!(file, "<h1>{}</h1>", escape(&about.experiment))?;
+    writeln!(
+        file,
+        "<p class=\"about\"><b>{}</b> on {} sites with {} processors; {}; {}, clock {}, seed {}</p>",
+        escape(&about.strategy.to_string()),
+        grouped(grid.len() as u64),
+        grouped(grid.processors()),
+        escape(&about.network),
+        escape(&about.driver),
+        escape(&about.clock),
+        about.seed
+    )?;
+    writeln!(file, "<p class=\"about\">{}: {}</p>", escape(&about.workload), escape(&jobs_line(result)))?;
+    writeln!(file, "<p class=\"verdict {class}\">{}</p>", escape(&verdict_line(result)))?;
+    if let Some(line) = ideal_line(result) {
+        writeln!(file, "<p class=\"ideal\">Against the ideal: {}.</p>", escape(&line))?;
+    }
+    if let Some(line) = starvation_line(result) {
+        writeln!(file, "<p class=\"about\">Pool: {}.</p>", escape(&line))?;
+    }
+    for line in &about.lines {
+        writeln!(file, "<p class=\"about\">{}</p>", escape(line))?;
+    }
+    if let Some((first, orders)) = orders_lines(result).split_first() {
+        writeln!(file, "<div class=\"warning\"><b>{}</b><ul>", escape(first))?;
+        for order in orders {
+            writeln!(file, "<li>{}</li>", escape(order))?;
+        }
+        writeln!(file, "</ul></div>")?;
+    }
+    for warning in &about.warnings {
+        writeln!(file, "<p class=\"warning\">{}</p>", escape(warning))?;
+    }
+    if allocation.overcommitted() > 0 {
+        writeln!(
+            file,
+            "<p class=\"warning\">{} jobs started at a site with too few free processors: the run is wrong. They have no \
+             bar below.</p>",
+            grouped(allocation.overcommitted() as u64)
+        )?;
+    }
+    writeln!(file, "</header>")
+}
+
+fn write_figures(file: &mut dyn Write, result: &RunResult) -> io::Result<()> {
+    writeln!(file, "<section class=\"cards\" aria-label=\"Key figures\">")?;
+    for figure in key_figures(result) {
+        let (main, detail) = match figure.measured.split_once(" (") {
+            Some((main, detail)) => (main, detail.trim_end_matches(')')),
+            None => (figure.measured.as_str(), ""),
+        };
+        write!(
+            file,
+            "<div class=\"card\"><span class=\"name\">{}</span><span class=\"value\">{}</span>",
+            escape(figure.name),
+            escape(main)
+        )?;
+        if !detail.is_empty() {
+            write!(file, "<span class=\"detail\">{}</span>", escape(detail))?;
+        }
+        if let (Some(ideal), Some(change)) = (figure.ideal, figure.change) {
+            let ideal = ideal.split(" (").next().unwrap_or_default();
+            let change = if change == "-" { String::new() } else { format!(" ({})", escape(&change)) };
+            write!(file, "<span class=\"detail\">ideal {}{change}</span>", escape(ideal))?;
+        }
+        writeln!(file, "</div>")?;
+    }
+    writeln!(file, "</section>\n<p class=\"note\">{}</p>", escape(&counted_line(result)))
+}
+
+/// Configured delays beside what the network adds to them.
+fn calibration(file: &mut dyn Write, table: &Table) -> io::Result<()> {
+    writeln!(
+        file,
+        "<section>\n<h2>Links before the run</h2>\n<details>\n<summary>{} links. Effective delay = configured + \
+         half of the median round trip × K</summary>",
+        table.cells().1.len()
+    )?;
+    table_html(file, table)?;
+    writeln!(file, "</details>\n</section>")
+}
+
+/// A table of text, as HTML.
+fn table_html(file: &mut dyn Write, table: &Table) -> io::Result<()> {
+    writeln!(file, "<div class=\"scroll\"><table>")?;
+    let (header, rows) = table.cells();
+    for (row, tag) in std::iter::once((header, "th")).chain(rows.iter().map(|row| (row.as_slice(), "td"))) {
+        write!(file, "<tr>")?;
+        for (column, cell) in row.iter().enumerate() {
+            let class = if column == 0 { "" } else { " class=\"n\"" };
+            write!(file, "<{tag}{class}>{}</{tag}>", escape(cell))?;
+        }
+        writeln!(file, "</tr>")?;
+    }
+    writeln!(file, "</table></div>")
+}
+
+fn write_theory(file: &mut dyn Write, result: &RunResult) -> io::Result<()> {
+    writeln!(
+        file,
+        "<section>\n<h2>Measured and proved</h2>\n<div class=\"scroll\"><table class=\"text\">\n<tr><th>Relation</th>\
+         <th class=\"n\">Measured</th><th></th><th class=\"n\">Proved</th><th>Verdict</th><th>Formula and source</th></tr>"
+    )?;
+    for comparison in &result.theory {
+        let (measured, limit) = comparison_values(comparison);
+        let class = match &comparison.verdict {
+            Verdict::Holds => "good",
+            Verdict::Violated => "bad",
+            Verdict::NotApplicable { .. } => "open",
+        };
+        let sign = match relation_sign(comparison) {
+            "<=" => "\u{2264}",
+            ">=" => "\u{2265}",
+            other => other,
+        };
+        let assumption = match comparison.assumption.as_str() {
+            "" => String::new(),
+            text => format!("<br><small>assumes {}</small>", escape(text)),
+        };
+        let source = match comparison.source.as_str() {
+            "" => String::new(),
+            text => format!("<br><small>{}</small>", escape(text)),
+        };
+        writeln!(
+            file,
+            "<tr><td>{}{assumption}</td><td class=\"n\">{}</td><td>{sign}</td><td class=\"n\">{}</td>\
+             <td class=\"{class}\">{}</td><td><code>{}</code>{source}</td></tr>",
+            escape(&comparison.name),
+            escape(&measured),
+            escape(&limit),
+            escape(&verdict_words(comparison)),
+            escape(&comparison.formula),
+        )?;
+    }
+    writeln!(file, "</table></div>")?;
+    let bounds = &result.bounds;
+    writeln!(
+        file,
+        "<p class=\"note\">Lower bounds on the makespan, counted from the first submission as it is: time {} s, area {} s (from the start: {} s; of the thesis: \
+         {} s), count {} s. Verdicts use the bound that the proofs use, the greater of time and area from the start.\
+         </p>\n</section>",
+        number(bounds.time.as_secs_f64()),
+        number(bounds.area.as_secs_f64()),
+        number(bounds.area_start.as_secs_f64()),
+        number(bounds.area_thesis.as_secs_f64()),
+        number(bounds.count.as_secs_f64())
+    )
+}
+
+/// Why processors that the certificate counts on were idle: a bar and a table.
+fn write_delay(file: &mut dyn Write, result: &RunResult) -> io::Result<()> {
+    let (Some(attribution), Some(line)) = (&result.attribution, delay_line(result)) else { return Ok(()) };
+    writeln!(
+        file,
+        "<section>\n<h2>Where the delay went</h2>\n<p class=\"note\">{}. The bound counts on {} % of the sites from {} \
+         up.</p>",
+        escape(&line),
+        attribution.beta_percent,
+        escape(&result.outcome.grid.site(attribution.k).name)
+    )?;
+    if attribution.total <= 0.0 {
+        return writeln!(file, "</section>");
+    }
+    let causes = attribution.causes();
+    write!(file, "<div class=\"stack\" role=\"img\" aria-label=\"{}\">", escape(&line))?;
+    for (place, (name, value)) in causes.into_iter().enumerate() {
+        let share = value / attribution.total;
+        if share > 0.0 {
+            let title = format!("{name} {}", percent(share));
+            write!(
+                file,
+                "<span class=\"cause{place}\" style=\"width:{:.4}%\" title=\"{title}\"></span>",
+                100.0 * share
+            )?;
+        }
+    }
+    writeln!(
+        file,
+        "</div>\n<div class=\"scroll\"><table>\n<tr><th>idle because</th><th class=\"n\">processor-seconds</th>\
+         <th class=\"n\">share</th><th>meaning</th></tr>"
+    )?;
+    for (place, (name, value)) in causes.into_iter().enumerate() {
+        writeln!(
+            file,
+            "<tr><td><span class=\"key cause{place}\"></span> {name}</td><td class=\"n\">{}</td><td class=\"n\">{}</td>\
+             <td>{}</td></tr>",
+            number(value),
+            percent(value / attribution.total),
+            cause_meaning(name)
+        )?;
+    }
+    writeln!(
+        file,
+        "<tr><td>all</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td>{} of the work that counts</td></tr>\n\
+         </table></div>\n</section>",
+        number(attribution.total),
+        percent(1.0),
+        percent(attribution.total / attribution.work.max(f64::MIN_POSITIVE))
+    )
+}
+
+fn write_drawings(file: &mut dyn Write, result: &RunResult) -> io::Result<()> {
+    let sites = result.outcome.grid.len();
+    let note = if sites > SITES_DRAWN {
+        format!(" The {SITES_DRAWN} busiest of {} sites are shown.", grouped(sites as u64))
+    } else {
+        String::new()
+    };
+    writeln!(
+        file,
+        "<section>\n<h2>Schedule</h2>\n<p class=\"note\">Wheel or +/- to zoom, drag to move, double click for the whole \
+         run; the drawings below follow.{note} <span id=\"thinned\"></span></p>\n\
+         <p class=\"legend\"><span class=\"key own-a\"></span>own, big (A) <span class=\"key own-b\"></span>own, small (B) \
+         <span class=\"key stolen-a\"></span>stolen, big (A) <span class=\"key stolen-b\"></span>stolen, small (B)\
+         <span class=\"buttons\"><button id=\"in\" title=\"zoom in\">+</button>\
+         <button id=\"out\" title=\"zoom out\">\u{2212}</button><button id=\"all\">whole run</button></span></p>\n\
+         {}<canvas id=\"gantt\" aria-label=\"Gantt chart, one band per site\"></canvas>\n</section>\n\
+         <section>\n<h2>Utilization over time</h2>\n<canvas id=\"busy\" aria-label=\"Busy processors per site\"></canvas>\n\
+         </section>\n<section>\n<h2>Waiting jobs over time</h2>\n\
+         <p class=\"legend\"><span class=\"key own-a\"></span>big at home (A) <span class=\"key own-b\"></span>small at home \
+         (B); by home site, stacked, each site to its own \
+         scale; means over intervals where the run is long</p>\n<canvas id=\"queue\" aria-label=\"Waiting jobs per site\"></canvas>\n</section>\n\
+         <div id=\"tip\" hidden></div>\n<noscript><p class=\"warning\">The drawings need JavaScript; all tables do \
+         without.</p></noscript>",
+        faults::legend(result)
+    )
+}
+
+fn write_migrations(file: &mut dyn Write, result: &RunResult) -> io::Result<()> {
+    let grid = &result.outcome.grid;
+    writeln!(file, "<section>\n<h2>Who ran whose jobs</h2>")?;
+    if grid.len() > MATRIX_SITES {
+        return write_flows(file, result);
+    }
+    writeln!(
+        file,
+        "<p class=\"note\">Rows are home sites, columns executing sites, both by size. Above: jobs; below: share of the \
+         work of the home site. Color: share of the jobs of the home site.</p>\n\
+         <div class=\"scroll\"><table class=\"matrix\">\n<tr><th>home</th>"
+    )?;
+    let by_rank = || (0..grid.len()).map(|rank| grid.site(grid.at_rank(rank)));
+    for site in by_rank() {
+        write!(file, "<th class=\"n\">{}<br><small>{}</small></th>", escape(&site.name), site.processors)?;
+    }
+    writeln!(file, "<th class=\"n\">jobs</th><th class=\"n\">stolen</th></tr>")?;
+    for home in by_rank() {
+        let all = result.migrations.home(home.id);
+        write!(file, "<tr><th>{}</th>", escape(&home.name))?;
+        for site in by_rank() {
+            let cell = result.migrations.cell(home.id, site.id);
+            if cell.jobs == 0 {
+                write!(file, "<td class=\"n none\">\u{b7}</td>")?;
+                continue;
+            }
+            let share = cell.jobs as f64 / all.jobs as f64;
+            let work = if all.work > 0 { cell.work as f64 / all.work as f64 } else { 0.0 };
+            let kind = if home.id == site.id { "own" } else { "stolen" };
+            write!(
+                file,
+                "<td class=\"n heat {kind}\" style=\"--share:{share:.3}\">{}<br><small>{}</small></td>",
+                grouped(cell.jobs),
+                percent(work)
+            )?;
+        }
+        let own = result.migrations.cell(home.id, home.id).jobs;
+        let stolen = if all.jobs == 0 { "-".into() } else { percent(1.0 - own as f64 / all.jobs as f64) };
+        writeln!(file, "<td class=\"n\">{}</td><td class=\"n\">{stolen}</td></tr>", grouped(all.jobs))?;
+    }
+    writeln!(file, "</table></div>\n</section>")
+}
+
+fn write_flows(file: &mut dyn Write, result: &RunResult) -> io::Result<()> {
+    let grid = &result.outcome.grid;
+    let mut pairs: Vec<_> = result.migrations.stolen().collect();
+    pairs.sort_by_key(|pair| (std::cmp::Reverse(pair.jobs), pair.home, pair.site));
+    writeln!(
+        file,
+        "<p class=\"note\">The {} greatest of {} flows between {} sites.</p>\n<div class=\"scroll\"><table>\n<tr><th>home</th>\
+         <th>ran at</th><th class=\"n\">jobs</th><th class=\"n\">share</th><th class=\"n\">share of work</th></tr>",
+        pairs.len().min(FLOWS_SHOWN),
+        grouped(pairs.len() as u64),
+        grouped(grid.len() as u64)
+    )?;
+    for pair in pairs.into_iter().take(FLOWS_SHOWN) {
+        writeln!(
+            file,
+            "<tr><td>{}</td><td>{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td></tr>",
+            escape(&grid.site(pair.home).name),
+            escape(&grid.site(pair.site).name),
+            grouped(pair.jobs),
+            percent(pair.jobs_share),
+            percent(pair.work_share)
+        )?;
+    }
+    writeln!(file, "</table></div>\n</section>")
+}
+
+fn write_sites(file: &mut dyn Write, result: &RunResult) -> io::Result<()> {
+    writeln!(
+        file,
+        "<section>\n<h2>Sites</h2>\n<div class=\"scroll\"><table>\n<tr><th>site</th><th class=\"n\">processors</th>\
+         <th class=\"n\">utilization</th><th class=\"n\">own A</th><th class=\"n\">own B</th><th class=\"n\">stolen A</th>\
+         <th class=\"n\">stolen B</th><th class=\"n\">given away</th><th class=\"n\">stolen share of its work</th>\
+         <th class=\"n\">mean wait of home jobs</th></tr>"
+    )?;
+    for site in result.metrics.sites.iter().take(SITES_LISTED) {
+        let stolen = site.stolen_a.work + site.stolen_b.work;
+        let executed = stolen + site.own_a.work + site.own_b.work;
+        let share = if executed > 0.0 { percent(stolen / executed) } else { "-".into() };
+        write!(
+            file,
+            "<tr><td>{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td>",
+            escape(&site.name),
+            grouped(u64::from(site.processors)),
+            percent(site.utilization)
+        )?;
+        for part in [site.own_a, site.own_b, site.stolen_a, site.stolen_b, site.given] {
+            write!(file, "<td class=\"n\">{}</td>", grouped(part.jobs))?;
+        }
+        writeln!(
+            file,
+            "<td class=\"n\">{share}</td><td class=\"n\">{} s</td></tr>",
+            number(site.wait_mean_s)
+        )?;
+    }
+    writeln!(file, "</table></div>")?;
+    let left = result.metrics.sites.len().saturating_sub(SITES_LISTED);
+    if left > 0 {
+        writeln!(file, "<p class=\"note\">{} more sites are in metrics.json.</p>", grouped(left as u64))?;
+    }
+    writeln!(file, "</section>")
+}
+
+fn write_making(file: &mut dyn Write, result: &RunResult) -> io::Result<()> {
+    let about = &result.about;
+    writeln!(
+        file,
+        "<section>\n<h2>How this was made</h2>\n<pre>{}</pre>\n<p class=\"note\">Stealgrid {}, seed {}. {} \
+         Every number is in <code>metrics.json</code>, every job in <code>jobs.csv</code> beside this page, and every \
+         event in <code>events.jsonl.zst</code> if it was written.</p>\n</section>",
+        escape(&about.command),
+        env!("CARGO_PKG_VERSION"),
+        about.seed,
+        if about.driver == "simulate" {
+            "The same seed, experiment and version give the same numbers."
+        } else {
+            "Processes and the wall clock give other numbers each time."
+        }
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use outputs::fixtures::{about, outcome};
+
+    fn page(result: &RunResult) -> String {
+        let mut file = Vec::new();
+        write(&mut file, result, &Allocation::of(&result.outcome)).unwrap();
+        String::from_utf8(file).unwrap()
+    }
+
+    fn data_of(page: &str) -> serde_json::Value {
+        let from = page.find("id=\"run\">").unwrap() + "id=\"run\">".len();
+        let to = from + page[from..].find("</script>").unwrap();
+        serde_json::from_str(&page[from..to]).unwrap()
+    }
+
+    #[test]
+    fn the_page_needs_nothing_from_elsewhere() {
+        let result = RunResult::new(about(), outcome(&[2, 4], &[(0, 2, 10, 1, 0), (0, 1, 6, 2, 0)]), None);
+        let page = page(&result);
+        for outside in ["http://", "https://", "src=", "href=", "@import", "url("] {
+            assert!(!page.contains(outside), "{outside}");
+        }
+        assert!(page.contains("HOLDS: competitive ratio 1.0000"));
+    }
+
+    #[test]
+    fn names_cannot_break_out_of_the_page() {
+        let mut about = about();
+        about.experiment = "<b>&\"</script><script>alert(1)</script>".into();
+        let mut run = outcome(&[2], &[(0, 2, 10, 1, 0)]);
+        run.grid = scheduler::Grid::new([("</script><i>".to_string(), 2)]).unwrap();
+        let page = page(&RunResult::new(about, run, None));
+        assert!(!page.contains("<b>&"), "escaped");
+        assert!(!page.contains("<script>alert"), "escaped");
+        assert!(!page.contains("</script><i>"), "escaped in the data");
+        assert_eq!(data_of(&page)["sites"][0]["name"], "</script><i>");
+    }
+
+    #[test]
+    fn drawings_get_every_job_of_a_small_run() {
+        let jobs = [(0, 2, 10, 1, 0), (0, 1, 6, 2, 0), (3, 3, 5, 2, 3)];
+        let result = RunResult::new(about(), outcome(&[2, 4], &jobs), None);
+        let data = data_of(&page(&result));
+        assert_eq!(data["shown"], 3);
+        assert_eq!(data["jobs"], 3);
+        let first = &data["sites"][0]["bars"];
+        // Start and length in milliseconds, lowest processor, processors, kind, job: differences to the bar before.
+        assert_eq!(*first, serde_json::json!([0, 10000, 0, 2, 0, 1]));
+    }
+
+    #[test]
+    fn a_site_that_ran_more_than_it_can_hold_is_reported() {
+        let impossible = outcome(&[2], &[(0, 2, 10, 1, 0), (0, 2, 10, 1, 5)]);
+        let page = page(&RunResult::new(about(), impossible, None));
+        assert!(page.contains("1 jobs started at a site with too few free processors"));
+        assert!(page.contains("VIOLATED: lower bound 15.00 s is below the proved 20.00 s"));
+    }
+
+    #[test]
+    fn a_run_with_too_many_jobs_shows_those_with_most_work() {
+        let jobs: Vec<_> = (0..30_000).map(|n| (n, 1, 1 + (n % 2), 1, n * 2)).collect();
+        let result = RunResult::new(about(), outcome(&[1], &jobs), None);
+        let data = data_of(&page(&result));
+        assert_eq!(data["jobs"], 30_000);
+        assert!(data["shown"].as_u64().unwrap() <= 20_000);
+        assert!(data["shown"].as_u64().unwrap() >= 15_000);
+    }
+}

@@ -1,0 +1,185 @@
+//! The section on steals: how long each phase took, who stole, and the numbers.
+//!
+//! The drawings are SVG made here, so that they need no script and print well.
+
+use std::io::{self, Write};
+
+use analysis::spread::Spread;
+use outputs::{RunResult, StealCost};
+use scheduler::Span;
+
+use super::html::escape;
+use super::quantity::{grouped, percent};
+use super::table_html;
+use crate::steals::{steals_lines, steals_table};
+
+/// Size of the drawings, in their own units.
+const WIDTH: f64 = 560.0;
+const HEIGHT: f64 = 220.0;
+/// Room for labels.
+const LEFT: f64 = 46.0;
+const RIGHT: f64 = 40.0;
+const BOTTOM: f64 = 26.0;
+const TOP: f64 = 10.0;
+/// Points of a curve.
+const POINTS: usize = 160;
+/// Bars of thieves; the others are left out.
+const THIEVES: usize = 24;
+/// Colors of the phases, as in the style sheet, and the widths of their lines, so that none hides another.
+const COLORS: [&str; 3] = ["own-a", "stolen-a", "own-b"];
+const WIDTHS: [f64; 3] = [6.0, 3.5, 1.5];
+
+/// Writes the section; nothing without exchange.
+pub(super) fn write(file: &mut dyn Write, result: &RunResult) -> io::Result<()> {
+    let Some(exchange) = &result.steals else { return Ok(()) };
+    writeln!(file, "<section>\n<h2>What a steal costs</h2>")?;
+    for line in steals_lines(result) {
+        writeln!(file, "<p class=\"note\">{}.</p>", escape(&line))?;
+    }
+    writeln!(file, "<div class=\"pair\">")?;
+    write_phases(file, exchange)?;
+    write_thieves(file, result, exchange)?;
+    writeln!(file, "</div>")?;
+    if let Some(table) = steals_table(result) {
+        table_html(file, &table)?;
+    }
+    writeln!(file, "</section>")
+}
+
+/// The share of steals whose phase took at most as long, over a logarithmic axis.
+fn write_phases(file: &mut dyn Write, exchange: &StealCost) -> io::Result<()> {
+    let phases = exchange.steals.phases();
+    let most = phases.iter().filter_map(|(_, spread)| spread.extremes()).map(|(_, max)| max).max();
+    let most = most.unwrap_or(Span::ZERO).as_secs_f64().max(1.0);
+    let least = phases.iter().filter_map(|(_, spread)| smallest_positive(spread)).fold(most, f64::min);
+    // Whole powers of ten around all values that are not 0.
+    let (from, to) = (least.log10().floor(), most.log10().ceil().max(least.log10().floor() + 1.0));
+    let x = |seconds: f64| LEFT + (seconds.log10() - from) / (to - from) * (WIDTH - LEFT - RIGHT);
+    let y = |share: f64| TOP + (1.0 - share) * (HEIGHT - TOP - BOTTOM);
+    writeln!(
+        file,
+        "<figure>\n<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"Phases of steals\">"
+    )?;
+    for share in [0.0, 0.5, 1.0] {
+        let at = y(share);
+        writeln!(
+            file,
+            "<line class=\"grid\" x1=\"{LEFT}\" x2=\"{}\" y1=\"{at:.1}\" y2=\"{at:.1}\"/>",
+            WIDTH - RIGHT
+        )?;
+        let label = format!("{:.0} %", share * 100.0);
+        writeln!(
+            file,
+            "<text x=\"{}\" y=\"{:.1}\" text-anchor=\"end\">{label}</text>",
+            LEFT - 6.0,
+            at + 4.0
+        )?;
+    }
+    let mut power = from;
+    while power <= to {
+        let seconds = 10f64.powf(power);
+        let at = x(seconds);
+        writeln!(
+            file,
+            "<line class=\"grid\" x1=\"{at:.1}\" x2=\"{at:.1}\" y1=\"{TOP}\" y2=\"{:.1}\"/>\
+             <text x=\"{at:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>",
+            HEIGHT - BOTTOM,
+            HEIGHT - 8.0,
+            duration(seconds)
+        )?;
+        power += 1.0;
+    }
+    let lines = phases.iter().zip(COLORS).zip(WIDTHS);
+    for (((_, spread), color), width) in lines.filter(|(((_, spread), _), _)| !spread.is_empty()) {
+        let seconds: Vec<f64> =
+            (0..=POINTS).map(|point| 10f64.powf(from + (to - from) * point as f64 / POINTS as f64)).collect();
+        let limits: Vec<Span> =
+            seconds.iter().map(|seconds| Span::from_micros((seconds * 1e6).round() as i64)).collect();
+        let mut points = String::new();
+        let mut last = None;
+        for (seconds, share) in seconds.iter().zip(spread.shares_up_to(&limits)) {
+            if let Some(last) = last.filter(|last| *last != share) {
+                points += &format!("{:.1},{:.1} ", x(*seconds), y(last));
+            }
+            points += &format!("{:.1},{:.1} ", x(*seconds), y(share));
+            last = Some(share);
+        }
+        writeln!(
+            file,
+            "<polyline style=\"stroke:var(--{color});stroke-width:{width}\" points=\"{}\"/>",
+            points.trim_end()
+        )?;
+    }
+    writeln!(
+        file,
+        "</svg>\n<figcaption>Share of steals whose phase took at most as long; times on a logarithmic scale, zeros left of it. \
+         "
+    )?;
+    for ((name, spread), color) in phases.iter().zip(COLORS) {
+        let none = if spread.is_empty() { " (none)" } else { "" };
+        write!(file, "<span class=\"key {color}\"></span> {name}{none} ")?;
+    }
+    writeln!(file, "</figcaption>\n</figure>")
+}
+
+fn smallest_positive(spread: &Spread) -> Option<f64> {
+    let (min, max) = spread.extremes()?;
+    if min > Span::ZERO {
+        return Some(min.as_secs_f64());
+    }
+    // Zeros are left of every axis; the first value that is none is found by halving the share.
+    let first = (0..=100).find_map(|percent| spread.quantile(percent).filter(|&value| value > Span::ZERO));
+    first.or((max > Span::ZERO).then_some(max)).map(Span::as_secs_f64)
+}
+
+fn duration(seconds: f64) -> String {
+    match seconds {
+        s if s < 1e-3 => format!("{:.0} µs", s * 1e6),
+        s if s < 1.0 => format!("{:.0} ms", s * 1e3),
+        s => format!("{} s", grouped(s.round() as u64)),
+    }
+}
+
+/// Stolen work and steals of each thief, the greatest first.
+fn write_thieves(file: &mut dyn Write, result: &RunResult, exchange: &StealCost) -> io::Result<()> {
+    let mut thieves: Vec<_> = exchange.price.thieves.iter().filter(|thief| thief.steals > 0).collect();
+    thieves.sort_by(|a, b| b.work_share.total_cmp(&a.work_share).then(a.site.cmp(&b.site)));
+    let left_out = thieves.len().saturating_sub(THIEVES);
+    thieves.truncate(THIEVES);
+    let most = thieves.iter().map(|thief| thief.work_share.max(thief.steals_share)).fold(0.01, f64::max);
+    let row = ((HEIGHT - TOP) / thieves.len().max(1) as f64).clamp(14.0, 30.0);
+    let height = (TOP + row * thieves.len() as f64).max(40.0);
+    let (left, right) = (96.0, 110.0);
+    writeln!(
+        file,
+        "<figure>\n<svg viewBox=\"0 0 {WIDTH} {height:.1}\" role=\"img\" aria-label=\"Thieves\">"
+    )?;
+    for (place, thief) in thieves.iter().enumerate() {
+        let top = TOP + row * place as f64;
+        let length = |share: f64| share / most * (WIDTH - left - right);
+        let bar = (row - 4.0) / 2.0;
+        writeln!(
+            file,
+            "<text x=\"{}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>\
+             <rect x=\"{left}\" y=\"{top:.1}\" width=\"{:.1}\" height=\"{bar:.1}\" style=\"fill:var(--stolen-a)\"/>\
+             <rect x=\"{left}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{bar:.1}\" style=\"fill:var(--stolen-b)\"/>\
+             <text x=\"{:.1}\" y=\"{:.1}\">{} / {}</text>",
+            left - 8.0,
+            top + row / 2.0 + 2.0,
+            escape(&result.outcome.grid.site(thief.site).name),
+            length(thief.work_share),
+            top + bar,
+            length(thief.steals_share),
+            left + length(thief.work_share.max(thief.steals_share)) + 6.0,
+            top + row / 2.0 + 2.0,
+            percent(thief.work_share),
+            percent(thief.steals_share),
+        )?;
+    }
+    writeln!(
+        file,
+        "</svg>\n<figcaption>Who stole: <span class=\"key stolen-a\"></span> share of the stolen work, <span class=\"key \
+         stolen-b\"></span> share of the steals.{}</figcaption>\n</figure>",
+        if left_out > 0 { format!(" {left_out} more sites stole less.") } else { String::new() }
+    )
+}

@@ -1,0 +1,54 @@
+//! The metrics that the report shows, in words.
+
+/// A metric with what a reader should know of it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Metric {
+    /// Column of the database.
+    pub(super) column: &'static str,
+    /// The title of its plot.
+    pub(super) title: &'static str,
+    /// Its vertical axis.
+    pub(super) label: &'static str,
+    /// Whether its values are times.
+    pub(super) is_time: bool,
+}
+
+const fn metric(column: &'static str, title: &'static str, label: &'static str, is_time: bool) -> Metric {
+    Metric { column, title, label, is_time }
+}
+
+/// In the order of the report.
+pub(super) const SHOWN: [Metric; 15] = [
+    metric("ratio_best", "Competitive ratio", "makespan / best lower bound", false),
+    metric("wait_mean_s", "Mean wait", "mean wait of a job", true),
+    metric("bounded_slowdown_mean", "Bounded slowdown, mean", "mean bounded slowdown", false),
+    metric("bounded_slowdown_max", "Bounded slowdown, greatest", "greatest bounded slowdown", false),
+    metric("wait_max_s", "Longest wait", "longest wait of a job", true),
+    metric("awrt_s", "Average weighted response time", "response time weighted by work", true),
+    metric(
+        "turnaround_by_work_mean",
+        "Turnaround weighted by work",
+        "processor-seconds times seconds",
+        false,
+    ),
+    metric("makespan_s", "Makespan", "makespan", true),
+    metric("utilization", "Utilization", "work / (makespan x processors)", false),
+    metric("stolen_share", "Stolen jobs", "share of the jobs", false),
+    metric("away_from_home_share", "Jobs that ran away from home", "share of the jobs", false),
+    metric("steal_delay_mean_s", "Time under way between sites", "mean of stolen jobs", true),
+    metric("messages_per_job", "Messages", "messages per job", false),
+    metric("declines", "Granted jobs that were declined", "jobs a run", false),
+    metric("deficiency_total_s", "Deficiency", "time that the makespan may be longer for it", true),
+];
+
+/// Metrics by which strategies are ranked; less is better.
+pub(super) const RANKED: [Metric; 3] = [SHOWN[0], SHOWN[1], SHOWN[2]];
+
+/// Parts of the deficiency from below, and their columns.
+pub(super) const CAUSES: [(&str, &str); 5] = [
+    ("drain: nothing fits", "deficiency_drain_s"),
+    ("foreign work", "deficiency_foreign_s"),
+    ("in transit", "deficiency_in_transit_s"),
+    ("blind: work unknown", "deficiency_blind_s"),
+    ("lost messages", "deficiency_lost_s"),
+];

@@ -1,0 +1,227 @@
+//! The page of a sweep: plots, tables and how to make it again, in one file that needs nothing else.
+
+use std::fmt::Write as _;
+
+use super::chart;
+use super::figures::Figure;
+use super::study::{Study, missing_note};
+use super::tables::{self, Table};
+use crate::page::STYLE;
+use crate::page::html::escape;
+use crate::quantity::{clock, grouped};
+
+const SWEEP_STYLE: &str = include_str!("page.css");
+const SCRIPT: &str = include_str!("page.js");
+
+/// By what a page of ours is known.
+pub const PRODUCT: &str = "<header>\n<p class=\"product\">Stealgrid ";
+
+/// A whole file; `command` is what makes it again.
+pub fn html(study: &Study, figures: &[Figure], command: &str) -> String {
+    let mut page = format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <title>{} - Stealgrid</title>\n<style>\n{STYLE}{SWEEP_STYLE}{}</style>\n</head>\n<body>\n<main>\n",
+        escape(&study.rows.name),
+        chart::STYLE
+    );
+    head(&mut page, study);
+    draw(&mut page, figures.iter().filter(|figure| figure.panel.is_none()));
+    for (index, panel) in study.panels.iter().enumerate() {
+        if !panel.title.is_empty() {
+            let _ = writeln!(page, "<h2 class=\"panel\">{}</h2>", escape(&panel.title));
+        }
+        let here = |figure: &&Figure| figure.panel == Some(index);
+        let tables = tables::all(study, index);
+        for table in tables.iter().filter(|table| !table.is_detail).take(2) {
+            write_table(&mut page, table);
+        }
+        draw(&mut page, figures.iter().filter(here).filter(|figure| !figure.is_detail));
+        for table in tables.iter().filter(|table| !table.is_detail).skip(2) {
+            write_table(&mut page, table);
+        }
+        for table in tables.iter().filter(|table| table.is_detail) {
+            write_table(&mut page, table);
+        }
+        let details: Vec<&Figure> = figures.iter().filter(here).filter(|figure| figure.is_detail).collect();
+        if !details.is_empty() {
+            let _ = writeln!(page, "<details>\n<summary>{} more metrics</summary>", details.len());
+            draw(&mut page, details.into_iter());
+            page += "</details>\n";
+        }
+    }
+    making(&mut page, study, command);
+    let style = serde_json::to_string(&chart::light_style()).expect("a text").replace("</", "<\\/");
+    let _ =
+        write!(page, "</main>\n<script>\nconst plotStyle = {style};\n{SCRIPT}</script>\n</body>\n</html>\n");
+    page
+}
+
+fn head(page: &mut String, study: &Study) {
+    let rows = &study.rows;
+    let done = rows.rows.iter().filter(|row| row.done).count();
+    let (failed, reason) = study.failed();
+    let _ = writeln!(page, "{PRODUCT}{}</p>\n<h1>{}</h1>", env!("CARGO_PKG_VERSION"), escape(&rows.name));
+    let repeated = if study.replicates.is_empty() {
+        "no repetitions".to_string()
+    } else {
+        let most = (0..study.panels.len()).map(|panel| study.repetitions(panel)).max().unwrap_or(0);
+        format!("up to {most} repetitions over {}", study.replicates.join(", "))
+    };
+    let jobs = rows.metrics.iter().position(|name| name == "jobs");
+    let total: f64 =
+        jobs.map_or(0.0, |jobs| rows.rows.iter().filter_map(|row| row.metrics[jobs].number()).sum());
+    let wall: f64 = rows.rows.iter().map(|row| row.wall_s).sum();
+    let _ = writeln!(
+        page,
+        "<p class=\"about\"><b>{}</b> runs of {} jobs in all: {} strategies by {} values of {}, {}; compared with <b>{}</b></p>\
+         \n<p class=\"about\">{} of processor time to simulate and measure</p>",
+        grouped(done as u64),
+        grouped(total as u64),
+        study.series.len(),
+        study.points.len(),
+        escape(&study.x),
+        escape(&repeated),
+        escape(&study.series[study.baseline]),
+        clock(wall)
+    );
+    if failed > 0 {
+        let _ = writeln!(
+            page,
+            "<p class=\"warning\">{failed} of the runs failed and are missing below, the first because: {}</p>",
+            escape(reason.unwrap_or("unknown"))
+        );
+    }
+    if let Some(note) = missing_note(rows) {
+        let _ = writeln!(
+            page,
+            "<p class=\"warning\">{note}. Points are means over the repetitions that are, which may be others for \
+             another strategy or delay.</p>"
+        );
+    }
+    for column in ["violated", "certificate_holds"] {
+        let bad = if column == "violated" { 1.0 } else { 0.0 };
+        let Some(index) = rows.metrics.iter().position(|name| name == column) else { continue };
+        let count = rows.rows.iter().filter(|row| row.metrics[index].number() == Some(bad)).count();
+        if count > 0 {
+            let _ = writeln!(
+                page,
+                "<p class=\"warning\">{count} runs contradict what is proved: see column {column} of the export.</p>"
+            );
+        }
+    }
+    page.push_str("</header>\n");
+}
+
+fn draw<'a>(page: &mut String, figures: impl Iterator<Item = &'a Figure>) {
+    for figure in figures {
+        let _ = writeln!(
+            page,
+            "<figure id=\"{0}\">\n<div class=\"scroll\">{1}</div>\n<figcaption><span>{2}</span><span class=\"buttons\"><button \
+             data-save=\"svg\">SVG</button><button data-save=\"png\">PNG</button></span></figcaption>\n</figure>",
+            escape(&figure.id),
+            figure.svg,
+            escape(&figure.note)
+        );
+    }
+}
+
+fn write_table(page: &mut String, table: &Table) {
+    let _ = if table.is_detail {
+        writeln!(page, "<details>\n<summary>{}</summary>", escape(&table.title))
+    } else {
+        writeln!(page, "<section>\n<h2>{}</h2>", escape(&table.title))
+    };
+    let _ =
+        write!(page, "<p class=\"note\">{}</p>\n<div class=\"scroll\"><table>\n<tr>", escape(&table.note));
+    for (column, name) in table.header.iter().enumerate() {
+        let class = if column == 0 { "" } else { " class=\"n\"" };
+        let _ = write!(page, "<th{class}>{}</th>", escape(name));
+    }
+    page.push_str("</tr>\n");
+    for row in &table.rows {
+        page.push_str("<tr>");
+        for (column, cell) in row.iter().enumerate() {
+            let class = if column == 0 { "" } else { " class=\"n\"" };
+            let _ = write!(page, "<td{class}>{}</td>", escape(cell));
+        }
+        page.push_str("</tr>\n");
+    }
+    page.push_str(if table.is_detail {
+        "</table></div>\n</details>\n"
+    } else {
+        "</table></div>\n</section>\n"
+    });
+}
+
+fn making(page: &mut String, study: &Study, command: &str) {
+    let rows = &study.rows;
+    let _ = writeln!(
+        page,
+        "<section>\n<h2>How this was made</h2>\n<pre>{}\n{}</pre>\n<p class=\"note\">The results come from Stealgrid {}, this \
+         page from {}. The same sweep file, logs and version give the same numbers, but for wall times. Intervals are \
+         percentiles of 2,000 bootstrap means with seed 1.</p>\n<details>\n<summary>The sweep file</summary>\n<pre>{}</pre>\n\
+         </details>\n</section>",
+        escape(&rows.command),
+        escape(command),
+        escape(&rows.version),
+        env!("CARGO_PKG_VERSION"),
+        escape(&rows.text)
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::sweep::figures;
+    use crate::sweep::study::tests::two_strategies;
+
+    use super::*;
+
+    #[test]
+    fn the_page_needs_nothing_from_elsewhere() {
+        let study = two_strategies();
+        let page = html(&study, &figures::all(&study), "stealgrid report test.db --out out");
+
+        let names_a_namespace = page.replace("http://www.w3.org/2000/svg", "");
+        for outside in ["http://", "https://", " src=", "@import", "url("] {
+            assert!(!names_a_namespace.contains(outside), "{outside}");
+        }
+        assert!(page.contains("stealgrid report test.db --out out"));
+        assert!(page.contains("stealgrid sweep test.toml"));
+    }
+
+    #[test]
+    fn names_cannot_break_out_of_the_page() {
+        let mut study = two_strategies();
+        study.rows.name = "</title><script>alert(1)</script>".to_string();
+        study.rows.text = "</pre><script>alert(2)</script>".to_string();
+        study.series[1] = "</text><script>alert(3)</script>".to_string();
+
+        let page = html(&study, &figures::all(&study), "</pre><script>alert(4)</script>");
+
+        assert!(!page.contains("<script>alert"));
+    }
+
+    #[test]
+    fn every_plot_is_on_the_page() {
+        let study = two_strategies();
+        let figures = figures::all(&study);
+        let page = html(&study, &figures, "");
+
+        assert!(figures.len() >= 5, "{}", figures.len());
+        for figure in &figures {
+            assert!(page.contains(&format!("<figure id=\"{}\">", figure.id)));
+        }
+    }
+
+    #[cfg(feature = "png")]
+    #[test]
+    fn every_plot_becomes_a_picture() {
+        for figure in figures::all(&two_strategies()) {
+            let picture = figure.png().unwrap();
+            assert!(picture.starts_with(b"\x89PNG"));
+            let bytes = picture.len();
+            assert!(bytes > 10_000, "{}: {bytes} bytes are too few for a plot with text", figure.id);
+        }
+    }
+}

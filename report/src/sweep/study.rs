@@ -1,0 +1,572 @@
+//! The rows of a sweep in the order that questions are asked: for each panel and strategy, along an axis, over
+//! repetitions.
+//!
+//! The sweep file's `[report]` says which parameter plays which part. Without it, the axis is the delay, weeks and seeds
+//! are repetitions, and all other parameters together name the strategy.
+
+use std::collections::BTreeMap;
+
+use analysis::statistics::{Bootstrap, Crossover, Interval, Ratio, Summary, crossovers};
+use outputs::sweep::{Cell, Row, Rows};
+use serde::Deserialize;
+
+use super::axis::{short, span};
+use crate::quantity::grouped;
+
+/// The parameter along the axis, if nothing else is said.
+const X: &str = "network.delay";
+/// Parameters that repeat a run, if nothing else is said.
+const REPLICATES: [&str; 5] = ["seed", "workload.week", "workload.from", "workload.until", "workload.days"];
+/// The strategy others are compared with, if nothing else is said and it is there.
+const BASELINE: &str = "local";
+
+/// `[report]`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct WrittenReport {
+    /// The parameter along the horizontal axis.
+    pub x: Option<String>,
+    /// Parameters that only repeat a run, such as weeks and seeds.
+    pub replicates: Option<Vec<String>>,
+    /// Parameters each of whose values gets plots of its own.
+    pub panels: Option<Vec<String>>,
+    /// The strategy that others are compared with.
+    pub baseline: Option<String>,
+}
+
+/// A sweep, read for a report.
+#[derive(Clone, Debug)]
+pub struct Study {
+    /// As they were read.
+    pub rows: Rows,
+    /// The parameter along the axis.
+    pub(super) x: String,
+    /// Its values, ascending, and how they are written.
+    pub(super) points: Vec<(f64, String)>,
+    /// Whether the axis is a time in seconds.
+    pub(super) is_time: bool,
+    /// The parameters that repeat.
+    pub(super) replicates: Vec<String>,
+    /// Names of the strategies, in the order of the sweep.
+    pub(super) series: Vec<String>,
+    /// Place of the strategy that others are compared with.
+    pub(super) baseline: usize,
+    pub(super) panels: Vec<Panel>,
+    bootstrap: Bootstrap,
+}
+
+/// All rows with the same values of the panel parameters.
+#[derive(Clone, Debug)]
+pub(super) struct Panel {
+    /// Those values; empty if there is one panel only.
+    pub(super) title: String,
+    /// Rows by series, point and repetition.
+    cells: Vec<Vec<BTreeMap<String, usize>>>,
+}
+
+/// Why a database cannot be shown. Reads after "failed to".
+#[derive(Debug, thiserror::Error)]
+#[error("show {what}: {reason}")]
+pub struct StudyError {
+    what: String,
+    reason: String,
+}
+
+/// Says that a name is no parameter, and which names are.
+pub fn no_parameter(name: &str, parameters: &[String]) -> String {
+    if parameters.is_empty() {
+        return format!("{name:?} is no parameter of the sweep, which has none; see [parameters]");
+    }
+    format!("{name:?} is no parameter of the sweep; there are {}", parameters.join(", "))
+}
+
+/// How many runs of a sweep have no row yet, in words; `None` if all have.
+pub fn missing_note(rows: &Rows) -> Option<String> {
+    let missing = rows.missing()?;
+    Some(format!(
+        "{} of {} runs of the sweep are not there yet",
+        grouped(missing as u64),
+        grouped((missing + rows.rows.len()) as u64)
+    ))
+}
+
+impl Study {
+    /// Sorts the rows.
+    ///
+    /// # Errors
+    /// If `wishes` name what the rows have not, or nothing was measured yet.
+    pub fn new(rows: Rows, wishes: &WrittenReport) -> Result<Study, StudyError> {
+        let wrong =
+            |what: &str, reason: &str| StudyError { what: what.to_string(), reason: reason.to_string() };
+        for name in [&wishes.x]
+            .into_iter()
+            .flatten()
+            .chain(wishes.replicates.iter().flatten())
+            .chain(wishes.panels.iter().flatten())
+        {
+            if !rows.parameters.contains(name) {
+                return Err(wrong("the sweep", &no_parameter(name, &rows.parameters)));
+            }
+        }
+        if !rows.rows.iter().any(|row| row.done) {
+            return Err(wrong("the sweep", "no run is done yet"));
+        }
+        let varies = |name: &String| {
+            let index = rows.parameters.iter().position(|other| other == name);
+            index.is_some_and(|index| {
+                let first = &rows.rows[0].parameters[index];
+                rows.rows.iter().any(|row| row.parameters[index] != *first)
+            })
+        };
+        let varying: Vec<String> = rows.parameters.iter().filter(|name| varies(name)).cloned().collect();
+        let x = match &wishes.x {
+            Some(x) => x.clone(),
+            None => chosen_axis(&rows, &varying).ok_or_else(|| {
+                wrong("the sweep", "no parameter with numbers varies; name one with x in [report]")
+            })?,
+        };
+        let replicates: Vec<String> = match &wishes.replicates {
+            Some(names) => names.clone(),
+            None => varying
+                .iter()
+                .filter(|name| **name != x && REPLICATES.contains(&name.as_str()))
+                .cloned()
+                .collect(),
+        };
+        let panels = wishes.panels.clone().unwrap_or_default();
+        let named: Vec<String> = varying
+            .iter()
+            .filter(|name| **name != x && !replicates.contains(name) && !panels.contains(name))
+            .cloned()
+            .collect();
+        let columns = Columns::new(&rows, &x, &replicates, &panels, &named);
+        let (points, is_time) = columns.points(&rows);
+        let mut series: Vec<String> = Vec::new();
+        let mut titles: Vec<String> = Vec::new();
+        let mut found: Vec<Panel> = Vec::new();
+        let mut placed = Vec::new();
+        for (index, row) in rows.rows.iter().enumerate().filter(|(_, row)| row.done) {
+            let name = columns.series(row);
+            let title = columns.title(row);
+            let place = |names: &mut Vec<String>, name: String| {
+                names.iter().position(|other| *other == name).unwrap_or_else(|| {
+                    names.push(name);
+                    names.len() - 1
+                })
+            };
+            let (series, panel) = (place(&mut series, name), place(&mut titles, title));
+            let value = columns.x_value(row);
+            let point = points.iter().position(|(x, words)| {
+                value.map_or(*words == row.parameters[columns.x].to_string(), |value| value == *x)
+            });
+            placed.push((
+                panel,
+                series,
+                point.expect("every value is a point"),
+                columns.replicate(row),
+                index,
+            ));
+        }
+        for title in titles {
+            found.push(Panel { title, cells: vec![vec![BTreeMap::new(); points.len()]; series.len()] });
+        }
+        for (panel, series, point, replicate, index) in placed {
+            if let Some(other) = found[panel].cells[series][point].insert(replicate, index) {
+                let (one, two) = (rows.rows[other].position, rows.rows[index].position);
+                let reason =
+                    format!("they cannot be told apart at {x}; name other panels or another x in [report]");
+                return Err(wrong(&format!("runs {one} and {two}"), &reason));
+            }
+        }
+        let wanted = wishes.baseline.as_deref().unwrap_or(BASELINE);
+        let is_wanted = |name: &String| name == wanted || name.split(", ").next() == Some(wanted);
+        let baseline = match series.iter().position(is_wanted) {
+            Some(place) => place,
+            None if wishes.baseline.is_some() => {
+                return Err(wrong(
+                    wanted,
+                    &format!("no strategy has this name; there are {}", series.join("; ")),
+                ));
+            }
+            None => 0,
+        };
+        Ok(Study {
+            rows,
+            x,
+            points,
+            is_time,
+            replicates,
+            series,
+            baseline,
+            panels: found,
+            bootstrap: Bootstrap::default(),
+        })
+    }
+
+    /// Names of the metrics with a number in some row.
+    pub(super) fn metrics(&self) -> Vec<String> {
+        let has = |index: usize| self.rows.rows.iter().any(|row| row.metrics[index].number().is_some());
+        (0..self.rows.metrics.len())
+            .filter(|&index| has(index))
+            .map(|index| self.rows.metrics[index].clone())
+            .collect()
+    }
+
+    /// The values of a metric by repetition; runs without one are missing.
+    pub(super) fn values(
+        &self,
+        panel: usize,
+        series: usize,
+        point: usize,
+        metric: &str,
+    ) -> BTreeMap<&str, f64> {
+        let Some(column) = self.rows.metrics.iter().position(|name| name == metric) else {
+            return BTreeMap::new();
+        };
+        let cell = &self.panels[panel].cells[series][point];
+        cell.iter()
+            .filter_map(|(key, &row)| Some((key.as_str(), self.rows.rows[row].metrics[column].number()?)))
+            .collect()
+    }
+
+    /// The values in brief.
+    pub(super) fn summary(&self, panel: usize, series: usize, point: usize, metric: &str) -> Option<Summary> {
+        let values: Vec<f64> = self.values(panel, series, point, metric).into_values().collect();
+        self.bootstrap.summary(&values)
+    }
+
+    /// The mean of a metric.
+    pub(super) fn mean(&self, panel: usize, series: usize, point: usize, metric: &str) -> Option<f64> {
+        let values: Vec<f64> = self.values(panel, series, point, metric).into_values().collect();
+        analysis::statistics::mean(&values)
+    }
+
+    /// The paired difference of a strategy to another at a point.
+    pub(super) fn difference(
+        &self,
+        panel: usize,
+        pair: (usize, usize),
+        point: usize,
+        metric: &str,
+    ) -> Option<Summary> {
+        let left = self.values(panel, pair.0, point, metric);
+        let right = self.values(panel, pair.1, point, metric);
+        self.bootstrap.paired(&left, &right)
+    }
+
+    /// The mean of a strategy over that of another at a point, by pairs.
+    pub(super) fn ratio(
+        &self,
+        panel: usize,
+        pair: (usize, usize),
+        point: usize,
+        metric: &str,
+    ) -> Option<Ratio> {
+        let left = self.values(panel, pair.0, point, metric);
+        let right = self.values(panel, pair.1, point, metric);
+        self.bootstrap.paired_ratio(&left, &right)
+    }
+
+    /// How a strategy compares with another along the axis.
+    pub(super) fn duel(&self, panel: usize, pair: (usize, usize), metric: &str) -> Duel {
+        let mut means = Vec::new();
+        let mut first_lost = None;
+        let mut ever_won = false;
+        for (point, (x, words)) in self.points.iter().enumerate() {
+            let Some(summary) = self.difference(panel, pair, point, metric) else { continue };
+            means.push((*x, summary.mean));
+            let certain = summary.interval.unwrap_or(Interval { low: summary.mean, high: summary.mean });
+            if certain.high < 0.0 {
+                ever_won = true;
+                first_lost = None;
+            } else if first_lost.is_none() {
+                first_lost = Some(words.clone());
+            }
+        }
+        Duel { crossovers: crossovers(&means), ever_won, lost_from: first_lost, means }
+    }
+
+    /// Mean of a metric over all runs of a panel, for what depends on the workload alone.
+    pub(super) fn over_workloads(&self, panel: usize, metric: &str) -> Option<f64> {
+        let values: Vec<f64> = (0..self.series.len())
+            .flat_map(|series| (0..self.points.len()).map(move |point| (series, point)))
+            .flat_map(|(series, point)| self.values(panel, series, point, metric).into_values())
+            .collect();
+        analysis::statistics::mean(&values)
+    }
+
+    /// How many repetitions the fullest cell of a panel has.
+    pub(super) fn repetitions(&self, panel: usize) -> usize {
+        self.panels[panel].cells.iter().flatten().map(BTreeMap::len).max().unwrap_or(0)
+    }
+
+    /// How many runs failed, and one of the reasons.
+    pub(super) fn failed(&self) -> (usize, Option<&str>) {
+        let failed = || self.rows.rows.iter().filter(|row| !row.done);
+        (failed().count(), failed().find_map(|row| row.error.as_deref()))
+    }
+
+    /// The horizontal axis in words.
+    pub(super) fn x_label(&self) -> String {
+        match self.x.as_str() {
+            X => "one-way delay of a message".to_string(),
+            other => other.to_string(),
+        }
+    }
+}
+
+/// How a strategy compares with another along the axis; less is better.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Duel {
+    /// Where the mean difference changes its sign.
+    pub(super) crossovers: Vec<Crossover>,
+    /// Whether it is better with certainty anywhere: the whole interval is below zero.
+    pub(super) ever_won: bool,
+    /// The first point from which on it is nowhere better with certainty.
+    pub(super) lost_from: Option<String>,
+    /// The mean differences.
+    pub(super) means: Vec<(f64, f64)>,
+}
+
+/// A value of a parameter as a number: one, a time in seconds, or the length of a list such as the sizes of sites.
+fn as_number(cell: &Cell) -> Option<(f64, bool)> {
+    match cell {
+        Cell::Text(text) if text.starts_with('[') => {
+            let list: Vec<serde_json::Value> = serde_json::from_str(text).ok()?;
+            Some((list.len() as f64, false))
+        }
+        Cell::Text(text) => {
+            humantime::parse_duration(text).ok().map(|duration| (duration.as_secs_f64(), true))
+        }
+        other => other.number().map(|number| (number, false)),
+    }
+}
+
+fn chosen_axis(rows: &Rows, varying: &[String]) -> Option<String> {
+    if let Some(delay) = varying.iter().find(|name| *name == X) {
+        return Some(delay.clone());
+    }
+    let numbers = |name: &&String| {
+        let index = rows.parameters.iter().position(|other| other == *name);
+        index.is_some_and(|index| rows.rows.iter().all(|row| as_number(&row.parameters[index]).is_some()))
+    };
+    let is_axis = |name: &&String| !REPLICATES.contains(&name.as_str());
+    varying.iter().filter(is_axis).find(numbers).or_else(|| varying.first()).cloned()
+}
+
+/// Which columns of the parameters play which part.
+struct Columns {
+    x: usize,
+    replicates: Vec<usize>,
+    panels: Vec<(usize, String)>,
+    named: Vec<(usize, String)>,
+}
+
+impl Columns {
+    fn new(rows: &Rows, x: &str, replicates: &[String], panels: &[String], named: &[String]) -> Columns {
+        let place = |name: &str| {
+            rows.parameters.iter().position(|other| other == name).expect("callers name parameters")
+        };
+        let mut named: Vec<(usize, String)> = named.iter().map(|name| (place(name), name.clone())).collect();
+        // The strategy's own name comes first.
+        named.sort_by_key(|(_, name)| name != "strategy.name");
+        Columns {
+            x: place(x),
+            replicates: replicates.iter().map(|name| place(name)).collect(),
+            panels: panels.iter().map(|name| (place(name), name.clone())).collect(),
+            named,
+        }
+    }
+
+    fn x_value(&self, row: &Row) -> Option<f64> {
+        as_number(&row.parameters[self.x]).map(|(value, _)| value)
+    }
+
+    /// The points of the axis, and whether they are times. Texts that are no numbers are numbered.
+    fn points(&self, rows: &Rows) -> (Vec<(f64, String)>, bool) {
+        let cells = || rows.rows.iter().map(|row| &row.parameters[self.x]);
+        let is_time = cells().all(|cell| as_number(cell).is_some_and(|(_, is_time)| is_time));
+        let mut points: Vec<(f64, String)> = Vec::new();
+        for cell in cells() {
+            let point = match as_number(cell) {
+                Some((value, _)) if is_time => (value, span(value)),
+                Some((value, _)) => (value, short(value)),
+                None => (points.len() as f64 + 1.0, cell.to_string()),
+            };
+            let known = |other: &(f64, String)| {
+                if as_number(cell).is_some() { other.0 == point.0 } else { other.1 == point.1 }
+            };
+            if !points.iter().any(known) {
+                points.push(point);
+            }
+        }
+        points.sort_by(|a, b| a.0.total_cmp(&b.0));
+        (points, is_time)
+    }
+
+    fn series(&self, row: &Row) -> String {
+        let part = |(index, name): &(usize, String)| {
+            let cell = &row.parameters[*index];
+            match name.as_str() {
+                "strategy.name" => Some(cell.to_string()),
+                _ if *cell == Cell::Null => None,
+                _ => Some(format!("{} {cell}", name.rsplit('.').next().unwrap_or(name))),
+            }
+        };
+        let parts: Vec<String> = self.named.iter().filter_map(part).collect();
+        if parts.is_empty() { "all runs".to_string() } else { parts.join(", ") }
+    }
+
+    fn title(&self, row: &Row) -> String {
+        let parts: Vec<String> =
+            self.panels.iter().map(|(index, name)| format!("{name} = {}", row.parameters[*index])).collect();
+        parts.join(", ")
+    }
+
+    fn replicate(&self, row: &Row) -> String {
+        let parts: Vec<String> =
+            self.replicates.iter().map(|&index| row.parameters[index].to_string()).collect();
+        parts.join(" ")
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// Rows of strategies by delay and week: `value(strategy, delay, week)` is the mean wait.
+    pub(in crate::sweep) fn rows(
+        strategies: &[&str],
+        delays: &[&str],
+        weeks: i64,
+        value: impl Fn(&str, f64, i64) -> f64,
+    ) -> Rows {
+        let mut rows = Vec::new();
+        for delay in delays {
+            for strategy in strategies {
+                for week in 1..=weeks {
+                    let seconds = humantime::parse_duration(delay).unwrap().as_secs_f64();
+                    let text = |text: &str| Cell::Text(text.to_string());
+                    let wait = value(strategy, seconds, week);
+                    rows.push(Row {
+                        position: rows.len() as i64 + 1,
+                        done: true,
+                        error: None,
+                        wall_s: 0.1,
+                        parameters: vec![text(delay), text(strategy), Cell::Integer(week)],
+                        metrics: vec![
+                            Cell::Integer(100),
+                            Cell::Real(1.0 + wait / 1000.0),
+                            Cell::Real(wait),
+                            Cell::Real(1.0 + wait / 10.0),
+                            Cell::Real(50.0),
+                        ],
+                    });
+                }
+            }
+        }
+        Rows {
+            name: "test".to_string(),
+            text: String::new(),
+            planned: Some(rows.len()),
+            version: "0".to_string(),
+            command: "stealgrid sweep test.toml".to_string(),
+            parameters: ["network.delay", "strategy.name", "workload.week"].map(str::to_string).to_vec(),
+            metrics: ["jobs", "ratio_best", "wait_mean_s", "bounded_slowdown_mean", "run_time_by_size_s"]
+                .map(str::to_string)
+                .to_vec(),
+            rows,
+        }
+    }
+
+    /// Stealing waits 10 s and twice the delay, no exchange 100 s; weeks differ by 1,000 s.
+    pub(in crate::sweep) fn two_strategies() -> Study {
+        let rows = rows(&["local", "st:50"], &["0s", "10s", "1m", "10m"], 8, |strategy, delay, week| {
+            let own = if strategy == "local" { 100.0 } else { 10.0 + 2.0 * delay };
+            own + 1000.0 * week as f64
+        });
+        Study::new(rows, &WrittenReport::default()).unwrap()
+    }
+
+    #[test]
+    fn parameters_play_their_parts_without_being_told() {
+        let study = two_strategies();
+
+        assert_eq!(study.x, "network.delay");
+        assert_eq!(
+            study.points.iter().map(|(_, words)| words.as_str()).collect::<Vec<_>>(),
+            ["0", "10 s", "1 min", "10 min"]
+        );
+        assert_eq!(study.series, ["local", "st:50"]);
+        assert_eq!((study.baseline, study.replicates.as_slice()), (0, &["workload.week".to_string()][..]));
+        assert_eq!(study.repetitions(0), 8);
+        assert_eq!(study.mean(0, 1, 2, "wait_mean_s"), Some(130.0 + 4500.0));
+    }
+
+    #[test]
+    fn differences_of_pairs_are_certain_where_means_are_not() {
+        let study = two_strategies();
+
+        let difference = study.difference(0, (1, 0), 0, "wait_mean_s").unwrap();
+        assert!((difference.mean + 90.0).abs() < 1e-9);
+        assert!(difference.interval.unwrap().high < -89.0, "weeks cancel");
+        let own = study.summary(0, 1, 0, "wait_mean_s").unwrap().interval.unwrap();
+        assert!(own.high - own.low > 1000.0, "weeks differ");
+
+        let duel = study.duel(0, (1, 0), "wait_mean_s");
+        // 10 + 2 d = 100 at d = 45 s; between 10 s and 1 min the means go from -70 to 30.
+        assert_eq!(duel.crossovers.len(), 1);
+        let at = duel.crossovers[0].at();
+        assert!((10.0..60.0).contains(&at), "{at}");
+        assert_eq!((duel.ever_won, duel.lost_from.as_deref()), (true, Some("1 min")));
+    }
+
+    #[test]
+    fn wishes_are_followed_or_refused() {
+        let rows = || rows(&["local", "st:50", "st:25"], &["0s", "1s"], 2, |_, delay, _| delay);
+        let wishes = WrittenReport {
+            x: Some("workload.week".to_string()),
+            panels: Some(vec!["network.delay".to_string()]),
+            replicates: Some(Vec::new()),
+            baseline: Some("st:25".to_string()),
+        };
+
+        let study = Study::new(rows(), &wishes).unwrap();
+        assert_eq!(study.points.len(), 2);
+        assert!(!study.is_time);
+        assert_eq!(study.panels.len(), 2);
+        assert_eq!(study.panels[1].title, "network.delay = 1s");
+        assert_eq!(study.baseline, 2);
+
+        let unknown = WrittenReport { x: Some("seed".to_string()), ..WrittenReport::default() };
+        let error = Study::new(rows(), &unknown).unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "show the sweep: \"seed\" is no parameter of the sweep; there are network.delay, strategy.name, workload.week"
+        );
+        let nobody = WrittenReport { baseline: Some("st:10".to_string()), ..WrittenReport::default() };
+        let error = Study::new(rows(), &nobody).unwrap_err().to_string();
+        assert!(error.contains("there are local; st:50; st:25"), "{error}");
+    }
+
+    #[test]
+    fn failed_runs_are_counted_and_left_out() {
+        let mut rows = rows(&["local"], &["0s", "1s"], 3, |_, _, _| 1.0);
+        rows.rows[0] = Row {
+            done: false,
+            error: Some("why".to_string()),
+            metrics: vec![Cell::Null; 5],
+            ..rows.rows[0].clone()
+        };
+
+        let study = Study::new(rows.clone(), &WrittenReport::default()).unwrap();
+
+        assert_eq!(study.failed(), (1, Some("why")));
+        assert_eq!(study.values(0, 0, 0, "wait_mean_s").len(), 2);
+        for row in &mut rows.rows {
+            row.done = false;
+        }
+        let error = Study::new(rows, &WrittenReport::default()).unwrap_err().to_string();
+        assert_eq!(error, "show the sweep: no run is done yet");
+    }
+}

@@ -1,0 +1,348 @@
+//! What the report says in tables: where advantages end, who degrades first, who ranks where, and all numbers.
+
+use analysis::statistics::{Crossover, crossovers};
+
+use super::axis::span;
+use super::metric::{Metric, RANKED, SHOWN};
+use super::study::Study;
+use crate::quantity::{number, percent};
+
+/// A table of texts; the first column is left, the others right.
+#[derive(Clone, Debug)]
+pub(super) struct Table {
+    pub(super) title: String,
+    pub(super) note: String,
+    pub(super) header: Vec<String>,
+    pub(super) rows: Vec<Vec<String>>,
+    /// Shown only on demand.
+    pub(super) is_detail: bool,
+}
+
+/// All tables of a panel.
+pub(super) fn all(study: &Study, panel: usize) -> Vec<Table> {
+    let mut tables = vec![advantages(study, panel), degradations(study, panel), ranks(study, panel)];
+    for metric in &RANKED[..2] {
+        tables.push(pairs(study, panel, metric));
+    }
+    tables.push(numbers(study, panel));
+    tables
+}
+
+fn place(study: &Study, crossover: &Crossover) -> String {
+    let words = |x: f64| {
+        let point = study.points.iter().find(|(value, _)| *value == x);
+        point.map_or_else(|| number(x), |(_, words)| words.clone())
+    };
+    let at = if study.is_time { rounded(crossover.at()) } else { number(crossover.at()) };
+    format!("{at} ({} to {})", words(crossover.before.0), words(crossover.after.0))
+}
+
+/// A time with two digits: more would pretend.
+fn rounded(seconds: f64) -> String {
+    if seconds <= 0.0 {
+        return span(seconds);
+    }
+    let unit = [86_400.0, 3600.0, 60.0].into_iter().find(|unit| seconds >= 2.0 * unit);
+    let unit = unit.unwrap_or(if seconds >= 0.9995 { 1.0 } else { 1e-3 });
+    let value = seconds / unit;
+    let digits = 10f64.powf(value.log10().floor() - 1.0);
+    let value = (value / digits).round() * digits;
+    let name = match unit {
+        86_400.0 => "d",
+        3600.0 => "h",
+        60.0 => "min",
+        1.0 => "s",
+        _ => "ms",
+    };
+    format!("{} {name}", super::axis::short(value))
+}
+
+/// Where each strategy loses its advantage over the baseline.
+fn advantages(study: &Study, panel: usize) -> Table {
+    let baseline = &study.series[study.baseline];
+    let mut header = vec!["strategy".to_string()];
+    for metric in &RANKED {
+        header.push(metric.title.to_string());
+        header.push("lost from".to_string());
+    }
+    let rows = (0..study.series.len()).filter(|&series| series != study.baseline).map(|series| {
+        let mut row = vec![study.series[series].clone()];
+        for metric in &RANKED {
+            let duel = study.duel(panel, (series, study.baseline), metric.column);
+            let better = duel.means.first().is_some_and(|(_, mean)| *mean < 0.0);
+            let words: Vec<String> =
+                duel.crossovers.iter().map(|crossover| place(study, crossover)).collect();
+            row.push(match (words.is_empty(), duel.means.is_empty()) {
+                (_, true) => "-".to_string(),
+                (false, _) => words.join("; "),
+                (true, _) if duel.means.iter().all(|(_, mean)| *mean == 0.0) => "no difference".to_string(),
+                (true, _) if better => "better throughout".to_string(),
+                (true, _) => "never better".to_string(),
+            });
+            row.push(match (duel.ever_won, duel.lost_from) {
+                (false, _) => "never certain".to_string(),
+                (true, Some(from)) => from,
+                (true, None) => "nowhere".to_string(),
+            });
+        }
+        row
+    });
+    Table {
+        title: format!("At which delay each strategy loses its advantage over {baseline}"),
+        note: "First number: where the mean paired difference changes its sign, between the two measured delays in \
+               brackets. \u{201c}Lost from\u{201d}: the first measured delay from which on the 95 % interval of the difference \
+               nowhere lies below zero."
+            .to_string(),
+        header,
+        rows: rows.collect(),
+        is_detail: false,
+    }
+}
+
+/// Growths at which a metric counts as degraded.
+const GROWTHS: [(Metric, f64, &str); 4] = [
+    (RANKED[1], 1.1, "mean wait +10 %"),
+    (RANKED[1], 2.0, "mean wait doubled"),
+    (RANKED[2], 2.0, "slowdown doubled"),
+    (RANKED[0], 1.02, "ratio +2 %"),
+];
+
+/// Who degrades first against itself.
+fn degradations(study: &Study, panel: usize) -> Table {
+    let first = &study.points[0].1;
+    let rows = (0..study.series.len()).map(|series| {
+        let mut row = vec![study.series[series].clone()];
+        for (metric, factor, _) in &GROWTHS {
+            let base = study.mean(panel, series, 0, metric.column);
+            let excess: Vec<(f64, f64)> = study
+                .points
+                .iter()
+                .enumerate()
+                .filter_map(|(point, (x, _))| {
+                    let mean = study.mean(panel, series, point, metric.column)?;
+                    Some((*x, mean / base.filter(|base| *base > 0.0)? - factor))
+                })
+                .collect();
+            // A list may be better with a delay than without: only the last crossing says where growth begins.
+            let last = crossovers(&excess).into_iter().next_back();
+            row.push(match last.filter(|crossover| crossover.after.1 > 0.0) {
+                Some(crossover) => place(study, &crossover),
+                None if excess.is_empty() => "-".to_string(),
+                None => "not reached".to_string(),
+            });
+        }
+        row
+    });
+    Table {
+        title: "Who degrades first".to_string(),
+        note: format!(
+            "The delay from which on the mean of a metric stays so far above its value at delay {first}."
+        ),
+        header: std::iter::once("strategy".to_string())
+            .chain(GROWTHS.iter().map(|(_, _, words)| words.to_string()))
+            .collect(),
+        rows: rows.collect(),
+        is_detail: false,
+    }
+}
+
+/// Degradation in percent over the best, and ranks, at every point.
+fn ranks(study: &Study, panel: usize) -> Table {
+    let mut rows: Vec<Vec<String>> = study.series.iter().map(|name| vec![name.clone()]).collect();
+    let mut order: Vec<f64> = vec![f64::INFINITY; study.series.len()];
+    for point in 0..study.points.len() {
+        let by_metric: Vec<Vec<Option<f64>>> = RANKED
+            .iter()
+            .map(|metric| {
+                let means: Vec<Option<f64>> = (0..study.series.len())
+                    .map(|series| study.mean(panel, series, point, metric.column))
+                    .collect();
+                let best = means.iter().flatten().copied().fold(f64::INFINITY, f64::min);
+                means
+                    .iter()
+                    .map(|mean| mean.filter(|_| best > 0.0).map(|mean| 100.0 * (mean / best - 1.0)))
+                    .collect()
+            })
+            .collect();
+        let total = |series: usize| -> Option<f64> {
+            let parts: Option<Vec<f64>> = by_metric.iter().map(|metric| metric[series]).collect();
+            analysis::statistics::mean(&parts?)
+        };
+        let totals: Vec<Option<f64>> = (0..study.series.len()).map(total).collect();
+        let rank = |values: &[Option<f64>], series: usize| {
+            values[series].map(|own| 1 + values.iter().flatten().filter(|other| **other < own - 1e-9).count())
+        };
+        for (series, row) in rows.iter_mut().enumerate() {
+            let Some(own) = totals[series] else {
+                row.push("-".to_string());
+                continue;
+            };
+            let each: Vec<String> = by_metric
+                .iter()
+                .map(|metric| rank(metric, series).map_or("-".to_string(), |rank| rank.to_string()))
+                .collect();
+            let place = rank(&totals, series).unwrap_or(0);
+            if point == 0 {
+                order[series] = own;
+            }
+            row.push(format!("{place} ({} %; {})", number(own), each.join("/")));
+        }
+    }
+    let mut places: Vec<usize> = (0..rows.len()).collect();
+    places.sort_by(|&a, &b| order[a].total_cmp(&order[b]));
+    let names: Vec<&str> = RANKED.iter().map(|metric| metric.title).collect();
+    Table {
+        title: "Degradation and ranks".to_string(),
+        note: format!(
+            "Rank by the mean degradation, 100 (metric / best - 1) of the means over repetitions, averaged over {}; in \
+             brackets that mean and the rank by each of the three. Waits and slowdowns decide it: their degradations are far \
+             greater than those of the ratio.",
+            names.join(", ").to_lowercase()
+        ),
+        header: std::iter::once("strategy".to_string())
+            .chain(study.points.iter().map(|(_, words)| words.clone()))
+            .collect(),
+        rows: places.into_iter().map(|place| rows[place].clone()).collect(),
+        is_detail: false,
+    }
+}
+
+/// Crossovers of every pair of strategies.
+fn pairs(study: &Study, panel: usize, metric: &Metric) -> Table {
+    let count = study.series.len();
+    let rows = (0..count).map(|left| {
+        let mut row = vec![study.series[left].clone()];
+        for right in 0..count {
+            if left == right {
+                row.push("\u{b7}".to_string());
+                continue;
+            }
+            let duel = study.duel(panel, (left, right), metric.column);
+            let words: Vec<String> = duel
+                .crossovers
+                .iter()
+                .map(|crossover| {
+                    let sign = if crossover.before.1 < 0.0 { "until" } else { "from" };
+                    let at = crossover.at();
+                    format!("{sign} {}", if study.is_time { rounded(at) } else { number(at) })
+                })
+                .collect();
+            let mean = duel.means.first().map_or(0.0, |(_, mean)| *mean);
+            row.push(match words.is_empty() {
+                false => words.join(", "),
+                true if duel.means.iter().all(|(_, mean)| *mean == 0.0) => "=".to_string(),
+                true if mean < 0.0 => "always".to_string(),
+                true => "never".to_string(),
+            });
+        }
+        row
+    });
+    Table {
+        title: format!("{}: at which delays the row is better than the column", metric.title),
+        note: "By the mean of paired differences, without a test of significance.".to_string(),
+        header: std::iter::once("row better than".to_string()).chain(study.series.iter().cloned()).collect(),
+        rows: rows.collect(),
+        is_detail: true,
+    }
+}
+
+/// Means and half widths of intervals.
+fn numbers(study: &Study, panel: usize) -> Table {
+    let present = study.metrics();
+    let shown: Vec<&Metric> = SHOWN.iter().filter(|m| present.iter().any(|name| name == m.column)).collect();
+    let mut rows = Vec::new();
+    for (series, name) in study.series.iter().enumerate() {
+        for (point, (_, words)) in study.points.iter().enumerate() {
+            let count = study.values(panel, series, point, "jobs").len();
+            if count == 0 {
+                continue;
+            }
+            let mut row = vec![name.clone(), words.clone(), count.to_string()];
+            for metric in &shown {
+                let summary = study.summary(panel, series, point, metric.column);
+                row.push(summary.map_or("-".to_string(), |summary| {
+                    let show = |value: f64| {
+                        if metric.column.ends_with("share") || metric.column == "utilization" {
+                            percent(value)
+                        } else if metric.column.starts_with("ratio") {
+                            format!("{value:.4}")
+                        } else {
+                            number(value)
+                        }
+                    };
+                    let half = summary.interval.map(|interval| (interval.high - interval.low) / 2.0);
+                    half.map_or(show(summary.mean), |half| {
+                        format!("{} \u{b1} {}", show(summary.mean), show(half))
+                    })
+                }));
+            }
+            rows.push(row);
+        }
+    }
+    let header = ["strategy", study.x.as_str(), "runs"].map(str::to_string).into_iter();
+    Table {
+        title: "All numbers".to_string(),
+        note: "Mean over the repetitions and half the width of its 95 % interval; times in seconds. All columns of all \
+               runs: stealgrid export."
+            .to_string(),
+        header: header.chain(shown.iter().map(|metric| metric.column.to_string())).collect(),
+        rows,
+        is_detail: true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sweep::study::tests::two_strategies;
+
+    fn table(title: &str) -> Table {
+        let study = two_strategies();
+        all(&study, 0).into_iter().find(|table| table.title.starts_with(title)).unwrap()
+    }
+
+    #[test]
+    fn the_end_of_an_advantage_is_named() {
+        let table = table("At which delay");
+
+        assert_eq!(table.rows.len(), 1);
+        assert_eq!(table.rows[0][0], "st:50");
+        // Linear in log d from (10 s, -70) to (1 min, 30): 10 * 6^0.7 s.
+        assert_eq!(&table.rows[0][3..5], ["35 s (10 s to 1 min)", "1 min"]);
+    }
+
+    #[test]
+    fn times_are_rounded_to_what_is_known() {
+        let rounded = [0.0, 0.004_567, 0.9996, 1.23, 45.6, 100.0, 150.0, 9000.0, 200_000.0].map(rounded);
+        assert_eq!(rounded, ["0", "4.6 ms", "1 s", "1.2 s", "46 s", "100 s", "2.5 min", "2.5 h", "2.3 d"]);
+    }
+
+    #[test]
+    fn ranks_change_where_means_cross() {
+        let table = table("Degradation and ranks");
+
+        assert_eq!(table.rows[0][0], "st:50", "the best without delay comes first");
+        assert!(table.rows[0][1].starts_with("1 (0 %; 1/1/1)"), "{:?}", table.rows);
+        assert!(table.rows[1][1].starts_with("2 ("), "{:?}", table.rows);
+        assert!(table.rows[1][4].starts_with("1 (0 %; 1/1/1)"), "{:?}", table.rows);
+    }
+
+    #[test]
+    fn degradation_is_measured_against_oneself() {
+        let table = table("Who degrades first");
+
+        let of = |name: &str| table.rows.iter().find(|row| row[0] == name).unwrap();
+        assert_eq!(of("local")[1], "not reached");
+        // 4,510 s without delay; +10 % is 451 s more, at a delay of 225 s.
+        assert!(of("st:50")[1].ends_with("(1 min to 10 min)"), "{:?}", of("st:50"));
+    }
+
+    #[test]
+    fn every_number_is_in_the_last_table() {
+        let table = table("All numbers");
+
+        assert_eq!(table.rows.len(), 8);
+        assert_eq!(table.rows[4][..3], ["st:50", "0", "8"]);
+        assert!(table.rows[4][4].starts_with("4,510 \u{b1} "), "{:?}", table.rows[4]);
+    }
+}
