@@ -1,5 +1,6 @@
-//! What the tests of several crates share: where the real workload logs are.
+//! What the tests of several crates share: where the real workload logs are, and how a check says that it was skipped.
 
+use std::fmt::Display;
 use std::io::Write as _;
 use std::path::PathBuf;
 
@@ -12,13 +13,20 @@ pub fn shared(file: &str) -> Option<PathBuf> {
     if path.exists() {
         Some(path)
     } else {
-        // Not `eprintln`: the test harness hides that of tests that pass, and a skipped check must be seen.
-        writeln!(
-            std::io::stderr(),
-            "SKIPPED: {} is not there; set STEALGRID_SHARED to the folder that holds {file}",
+        skipped(format_args!(
+            "{} is not there; set STEALGRID_SHARED to the folder that holds {file}",
             path.display()
-        )
-        .expect("tests have a stderr");
+        ));
         None
     }
+}
+
+/// Says that a check was skipped and why, in a line that `.ci/run` counts. Lines that say "not there" are about logs; where
+/// the logs are, none may be skipped.
+///
+/// # Panics
+/// If there is no stderr.
+pub fn skipped(why: impl Display) {
+    // Not `eprintln`: the test harness hides that of tests that pass, and a skipped check must be seen.
+    writeln!(std::io::stderr(), "SKIPPED: {why}").expect("tests have a stderr");
 }

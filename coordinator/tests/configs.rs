@@ -29,7 +29,7 @@ fn every_file_is_an_experiment_whose_jobs_can_be_read() {
         if let Source::Mix(logs) = &experiment.source
             && logs.iter().any(|(_, log)| !log.exists())
         {
-            eprintln!("SKIPPED: the logs of {} are not there", path.display());
+            stealgrid_tests::skipped(format_args!("the logs of {} are not there", path.display()));
             continue;
         }
         let jobs = jobs::read(&experiment).unwrap_or_else(|error| panic!("{}: {error}", path.display()));

@@ -194,7 +194,9 @@ impl Disk {
         if mounted.as_ref().is_ok_and(|mounted| mounted.status.success()) {
             return Some(Disk { dir });
         }
-        eprintln!("SKIPPED: a full disk cannot be had here, as nothing may be mounted: {mounted:?}");
+        stealgrid_tests::skipped(format_args!(
+            "no full disk can be had, as nothing may be mounted: {mounted:?}"
+        ));
         None
     }
 

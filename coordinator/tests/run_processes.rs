@@ -211,7 +211,7 @@ fn nodes_find_each_other_by_mdns_or_the_run_says_who_misses_whom() {
     let network = "ip link add here type veth peer name there";
     let can = Command::new("unshare").args(["-n", "sh", "-c", network]).output();
     if !can.as_ref().is_ok_and(|output| output.status.success()) {
-        eprintln!("SKIPPED: mDNS needs root, unshare, ip and veth interfaces: {can:?}");
+        stealgrid_tests::skipped(format_args!("mDNS needs root, unshare, ip and veth interfaces: {can:?}"));
         return;
     }
     let folder = tempfile::tempdir().unwrap();

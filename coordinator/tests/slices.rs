@@ -6,7 +6,6 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
 
 use std::fs;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -20,7 +19,7 @@ const DAY: f64 = 86_400.0;
 #[test]
 fn the_numbers_of_a_real_week_are_those_of_its_jobs() {
     let log = "traces/KTH-SP2-1996-2.1-cln.swf.gz";
-    let Some(log) = shared(log) else { return };
+    let Some(log) = stealgrid_tests::shared(log) else { return };
     let folder = tempfile::tempdir().unwrap();
     for week in ["1", "20", "40"] {
         let slice = ["--sites", "25,25,50,100", "--strategy", "local", "--week", week];
@@ -303,19 +302,4 @@ fn path(path: &Path) -> &str {
 
 fn shipped() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../configs/traces/seven-sites.swf")
-}
-
-/// A real log beside the project or where `STEALGRID_SHARED` says; said loudly if it is not there.
-fn shared(file: &str) -> Option<PathBuf> {
-    let root = std::env::var_os("STEALGRID_SHARED")
-        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared"), PathBuf::from);
-    let path = root.join(file);
-    if path.exists() {
-        return Some(path);
-    }
-    // Not `eprintln`: the test harness hides that of tests that pass, and a skipped check must be seen.
-    let hint = "set STEALGRID_SHARED to the folder that holds";
-    writeln!(std::io::stderr(), "SKIPPED: {} is not there; {hint} {file}", path.display())
-        .expect("tests have a stderr");
-    None
 }

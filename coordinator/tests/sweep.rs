@@ -374,7 +374,7 @@ fn every_shipped_sweep_can_be_planned() {
         match Plan::load(&path, None) {
             Ok(plan) => planned += usize::from(plan.runs.len() > 1),
             Err(error) if error.to_string().contains("is not there; check the path") => {
-                eprintln!("SKIPPED: the logs of {} are not there", path.display());
+                stealgrid_tests::skipped(format_args!("the logs of {} are not there", path.display()));
             }
             Err(error) => panic!("{}: {error}", path.display()),
         }

@@ -2,26 +2,12 @@
 
 /// Appends a whole number.
 pub(super) fn push_integer(line: &mut Vec<u8>, value: u64) {
-    let mut digits = [0u8; 20];
-    let mut place = digits.len();
-    let mut rest = value;
-    loop {
-        place -= 1;
-        digits[place] = b'0' + (rest % 10) as u8;
-        rest /= 10;
-        if rest == 0 {
-            break;
-        }
-    }
-    line.extend_from_slice(&digits[place..]);
+    line.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
 }
 
 /// Appends a whole number with its sign.
 pub(super) fn push_signed(line: &mut Vec<u8>, value: i64) {
-    if value < 0 {
-        line.push(b'-');
-    }
-    push_integer(line, value.unsigned_abs());
+    line.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
 }
 
 /// Appends millionths as a decimal number with six digits after the point: what C prints with `%f`.
