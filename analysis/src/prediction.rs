@@ -176,15 +176,16 @@ pub struct WorkStealing {
     pub area: f64,
     /// W/p + 16.12 λ log2(W/2λ) + 3λ, on the mean makespan (Gast, Khatiri, Trystram, Wagner 2018).
     pub bound: f64,
-    /// W/p + c λ log2(W/λ), c measured for this p.
+    /// W/p + c λ log2(W/λ), c of [`CONSTANTS`] for this p.
     pub estimate: f64,
-    /// c, interpolated between the measured p; 3.8 is its published mid value.
+    /// c, interpolated between the p of [`CONSTANTS`]; 3.8 is its published mid value.
     pub constant: f64,
     /// W / (c λ log2(W/λ)): no number of processors is faster.
     pub speedup_max: f64,
 }
 
-/// The overhead constant by number of processors, means of 20 runs with W/λ = 10^6 and 2·10^5.
+/// The overhead constant by number of processors: means of 20 runs with W/λ = 10^6 and 2·10^5 that were made elsewhere.
+/// Claim Q10 measures those of 16, 64 and 128 with smaller W/λ (docs/CLAIMS.md).
 pub const CONSTANTS: [(f64, f64); 8] = [
     (8.0, 1.84),
     (16.0, 2.51),
