@@ -4,8 +4,10 @@ use std::sync::Arc;
 
 use scheduler::{Class, Grid, Span, TimedJob};
 
+use crate::cells::{Group, Of, Question, Says, Unit, ask};
 use crate::runs::{Instance, ideal, job, named};
-use crate::{Found, Parameters, Verdict};
+use crate::tally::Tally;
+use crate::{Found, Parameters};
 
 /// One site of 2q processors where big jobs block small ones, q = 11 + 15 c; the optimum is at most n + 1.
 fn stress(c: i64) -> (Instance, f64) {
@@ -36,65 +38,84 @@ fn harmonic(m: u32) -> (Instance, i64) {
     (Instance { grid: Arc::new(Grid::of_sizes(&sizes).expect("they have processors")), jobs }, length)
 }
 
-/// Q8: `family` are the c of the stress family, `expected` its ratios, `processors` the m of the harmonic family.
-pub(crate) fn bad_families_are_as_bad_as_known(parameters: &Parameters) -> Found {
-    let (mut runs, mut wrong, mut figures) = (0, 0, Vec::new());
+/// Q8: `family` are the c of the stress family, `expected` its ratios, `processors` the m of the harmonic family. Wrong:
+/// stealing needs as long as the list on the harmonic family.
+pub(crate) fn bad_families_are_as_bad_as_known(parameters: &Parameters, wrong: bool) -> Found {
+    let (mut tally, mut figures) = (Tally::default(), Vec::new());
     for (&c, &expected) in parameters.family.iter().zip(&parameters.expected) {
         let (instance, optimum) = stress(c);
         let ratio = ideal(&instance, named("ideal/st:50")).outcome.makespan().as_secs_f64() / optimum;
-        runs += 1;
-        wrong += u64::from((ratio - expected).abs() > parameters.tolerance[0]);
-        figures.push(format!("stress c = {c}: ratio {ratio:.3}, expected {expected}"));
+        tally.runs += 1;
+        let figure = format!("stress c = {c}: ratio {ratio:.3}, expected {expected}");
+        if (ratio - expected).abs() > parameters.tolerance[0] {
+            tally.violated(|| figure.clone());
+        }
+        figures.push(figure);
     }
     for &m in &parameters.processors {
         let (instance, length) = harmonic(m);
         let list = ideal(&instance, named("ideal/common-pool")).outcome.makespan();
         let steal = ideal(&instance, named("ideal/st:50")).outcome.makespan();
-        let expected: i64 = (1..=i64::from(m)).map(|part| length / part).sum();
-        runs += 2;
-        wrong += u64::from(list != Span::from_secs(expected)) + u64::from(steal != Span::from_secs(length));
-        figures.push(format!(
-            "harmonic m = {m}: list {list} s, expected {expected}; stealing {steal} s, expected {length}"
-        ));
+        let listed: i64 = (1..=i64::from(m)).map(|part| length / part).sum();
+        let stolen = if wrong { listed } else { length };
+        tally.runs += 2;
+        let figure = format!(
+            "harmonic m = {m}: list {list} s, expected {listed}; stealing {steal} s, expected {stolen}"
+        );
+        if list != Span::from_secs(listed) || steal != Span::from_secs(stolen) {
+            tally.violated(|| figure.clone());
+        }
+        figures.push(figure);
     }
-    Found { verdict: Verdict::unless(wrong), runs, figures }
+    tally.found("runs", figures)
 }
 
-/// Q19: over `sites`, equal at the start, shares of big and small work by site.
-pub(crate) fn equal_sites_shift_from_small_to_big(parameters: &Parameters) -> Found {
+/// Q19: over `sites`, equal at the start, shares of big and small work by site. Wrong: from the last site to the first.
+pub(crate) fn equal_sites_shift_from_small_to_big(parameters: &Parameters, wrong: bool) -> Found {
     let smallest = parameters.sites.iter().min().copied().unwrap_or(0);
-    let equal: Vec<usize> =
+    let mut equal: Vec<usize> =
         (0..parameters.sites.len()).filter(|&site| parameters.sites[site] == smallest).collect();
-    let (mut runs, mut figures, mut monotone, mut cases) = (0, Vec::new(), 0, 0);
-    for &load in &parameters.loads {
-        let mut work = vec![[0.0_f64; 2]; equal.len()];
-        for seed in 1..=parameters.seeds {
-            let measured =
-                ideal(&Instance::model(&parameters.sites, parameters.jobs, load, seed), named("ideal/st:50"));
-            runs += 1;
-            for row in measured.outcome.finished() {
-                let Some(place) =
-                    row.site.and_then(|site| equal.iter().position(|&other| other == site.index()))
-                else {
-                    continue;
-                };
-                work[place][usize::from(row.class == Class::B)] += row.work() as f64;
-            }
-        }
-        let total = |class: usize| work.iter().map(|site| site[class]).sum::<f64>().max(1.0);
-        let shares =
-            |class: usize| -> Vec<f64> { work.iter().map(|site| site[class] / total(class)).collect() };
-        let (big, small) = (shares(0), shares(1));
-        cases += 2;
-        monotone += usize::from(big.is_sorted()) + usize::from(small.iter().rev().is_sorted());
-        let show = |shares: &[f64]| {
-            shares.iter().map(|share| format!("{:.1} %", 100.0 * share)).collect::<Vec<_>>().join(", ")
-        };
-        let when = if load > 0.0 { format!("load {load}") } else { "all at the start".into() };
-        figures.push(format!("{when}: A work {}; B work {}", show(&big), show(&small)));
+    if wrong {
+        equal.reverse();
     }
-    let verdict = if monotone == cases { Verdict::Holds } else { Verdict::Fails };
-    figures
-        .insert(0, format!("{monotone} of {cases} series over the {} equal sites are monotone", equal.len()));
-    Found { verdict, runs, figures }
+    let equal = &equal;
+    let groups = parameters.loads.iter().map(|&load| {
+        let when = if load > 0.0 { format!("load {load}") } else { "all at the start".into() };
+        let steps = equal.len() - 1;
+        // The columns: differences between neighbors of big work, then of small work.
+        let questions = (0..2 * steps).map(|column| {
+            let (class, step) = (["A", "B"][column / steps], column % steps);
+            let margin = if class == "A" { Says::Above(0.0) } else { Says::Below(0.0) };
+            Question {
+                name: format!("{when}, share of {class} work, site {} less site {}", step + 2, step + 1),
+                of: Of::Mean(column),
+                unit: Unit::Percent,
+                says: Some(margin),
+            }
+        });
+        Group {
+            questions: questions.collect(),
+            measure: Box::new(move |seed| {
+                let instance = Instance::model(&parameters.sites, parameters.jobs, load, seed);
+                let measured = ideal(&instance, named("ideal/st:50"));
+                let mut work = vec![[0.0_f64; 2]; equal.len()];
+                for row in measured.outcome.finished() {
+                    let place =
+                        row.site.and_then(|site| equal.iter().position(|&other| other == site.index()));
+                    if let Some(place) = place {
+                        work[place][usize::from(row.class == Class::B)] += row.work() as f64;
+                    }
+                }
+                let steps = |class: usize| {
+                    let total = work.iter().map(|site| site[class]).sum::<f64>().max(1.0);
+                    work.windows(2)
+                        .map(move |pair| 100.0 * (pair[1][class] - pair[0][class]) / total)
+                        .collect::<Vec<_>>()
+                };
+                [steps(0), steps(1)].concat()
+            }),
+            runs: 1,
+        }
+    });
+    ask(parameters, groups.collect())
 }

@@ -1,33 +1,69 @@
 //! Claims that two things are the same, schedule for schedule.
 
-use scheduler::ideal::{StatefulSteal, StatelessSteal};
+use scheduler::ideal::{StatefulSteal, StatelessSteal, definition};
 use scheduler::{
-    Event, EventKind, JobId, Order, Pass, Policy, Selection, SiteId, Steal, Strategy, Threshold, Time,
+    Event, EventKind, JobId, JobSpec, Order, Pass, Policy, Selection, SiteId, Steal, Strategy, Threshold,
+    Time,
 };
 use simulator::reference;
 
 use crate::runs::{Instance, Network, named, peers};
-use crate::{Found, Parameters, Verdict};
+use crate::tally::Tally;
+use crate::{Found, Parameters};
 
-/// Q6: strategies that differ in a switch without effect start the same jobs at the same times.
-pub(crate) fn switches_that_are_the_same(parameters: &Parameters) -> Found {
-    let (mut runs, mut differ, mut figures) = (0, 0, Vec::new());
-    for pair in parameters.strategies.chunks_exact(2) {
-        let mut of_pair = 0;
-        for seed in 0..parameters.instances {
-            let instance = Instance::random(parameters, seed, seed % 2 == 0);
-            for &delay in &parameters.delays_s {
-                let starts = |name: &str| {
-                    peers(&instance, named(name).strategy, &Network::delayed(delay)).map(|run| run.starts)
-                };
-                runs += 2;
-                of_pair += u64::from(starts(&pair[0]) != starts(&pair[1]));
+/// Orders of classes that are said to give the same lists, and pairs that do not.
+const SAME: [(Order, Order); 2] = [(Order::Ahb, Order::Abh), (Order::Hba, Order::Bha)];
+const OTHER: [(Order, Order); 2] = [(Order::Ahb, Order::Bah), (Order::Hba, Order::Hab)];
+
+/// Q6: ST0 and ST100 start the same jobs at the same times, and the orders AHB and ABH, HBA and BHA give the same lists
+/// by their definition as sets. Wrong: ST50 in place of ST100, BAH and HAB in place of ABH and BHA.
+///
+/// Peers and fast forms know of an order only what is the same for both of a pair, so that running those would compare a
+/// thing with itself; that they follow the definition is tested in `scheduler`.
+pub(crate) fn switches_that_are_the_same(parameters: &Parameters, wrong: bool) -> Found {
+    let second = if wrong { "st:50" } else { "st:100" };
+    let schedules = Tally::over(0..parameters.instances, |seed| {
+        let instance = Instance::random(parameters, seed, seed % 2 == 0);
+        let mut tally = Tally::default();
+        for &delay in &parameters.delays_s {
+            let starts = |name: &str| {
+                peers(&instance, named(name).strategy, &Network::delayed(delay)).map(|run| run.starts)
+            };
+            tally.runs += 2;
+            if starts("st:0") != starts(second) {
+                tally.violated(|| format!("st:0 and {second}, d = {delay} s, seed {seed}"));
             }
         }
-        differ += of_pair;
-        figures.push(format!("{} and {}: {of_pair} schedules differ", pair[0], pair[1]));
-    }
-    Found { verdict: Verdict::unless(differ), runs, figures }
+        tally
+    });
+    let lists = Tally::over(0..parameters.instances, |seed| {
+        let instance = Instance::random(parameters, seed, true);
+        let mut tally = Tally::default();
+        // What waits at some time: from each job on, those whose number has a bit of the seed.
+        for from in 0..instance.jobs.len() {
+            let waiting: Vec<JobSpec> = instance.jobs[from..]
+                .iter()
+                .map(|job| job.spec)
+                .filter(|job| (job.id.0.wrapping_mul(seed | 1) >> 3) % 4 != 0)
+                .collect();
+            for &percent in &parameters.thresholds {
+                let threshold = Threshold::new(percent).expect("a percentage");
+                for (one, other) in if wrong { OTHER } else { SAME } {
+                    let lists = |order| definition::lists(&instance.grid, threshold, order, &waiting);
+                    tally.runs += 1;
+                    if lists(one) != lists(other) {
+                        tally.violated(|| format!("{} and {}, seed {seed}", one.name(), other.name()));
+                    }
+                }
+            }
+        }
+        tally
+    });
+    let figures = vec![
+        format!("st:0 and {second}: {} schedules differ in {} runs", schedules.violations, schedules.runs),
+        format!("lists: {} of {} sets of waiting jobs have others", lists.violations, lists.runs),
+    ];
+    schedules.and(lists).found("runs and sets", figures)
 }
 
 type Starts = Vec<(JobId, Time, SiteId)>;
@@ -45,30 +81,34 @@ fn starts(instance: &Instance, policy: &mut impl Policy) -> Starts {
     starts
 }
 
-/// Q7: the forms in which the algorithm is written start the same jobs at the same times.
-pub(crate) fn forms_of_the_algorithm_are_the_same(parameters: &Parameters) -> Found {
-    let (mut runs, mut stateful, mut protocol) = (0, 0, 0);
-    for seed in 0..parameters.instances {
+/// Q7: the forms in which the algorithm is written start the same jobs at the same times. Wrong: the stateful form and the
+/// peers have half the threshold.
+pub(crate) fn forms_of_the_algorithm_are_the_same(parameters: &Parameters, wrong: bool) -> Found {
+    let tally = Tally::over(0..parameters.instances, |seed| {
         let offline = seed % 2 == 0;
         let instance = Instance::random(parameters, seed, offline);
+        let mut tally = Tally::default();
         for &percent in &parameters.thresholds {
-            let threshold = Threshold::new(percent).expect("a percentage");
-            let steal = Steal { threshold, order: Order::Ahb, select: Selection::FirstFit };
+            let of = |percent: u8| {
+                let threshold = Threshold::new(percent).expect("a percentage");
+                Steal { threshold, order: Order::Ahb, select: Selection::FirstFit }
+            };
+            let (steal, other) = (of(percent), of(if wrong { percent / 2 } else { percent }));
             let expected = starts(&instance, &mut StatelessSteal::new(&instance.grid, steal));
             if offline {
-                let found =
-                    starts(&instance, &mut StatefulSteal::new(&instance.grid, threshold, steal.select));
-                stateful += u64::from(found != expected);
-                runs += 1;
+                let mut stateful = StatefulSteal::new(&instance.grid, other.threshold, other.select);
+                tally.runs += 1;
+                if starts(&instance, &mut stateful) != expected {
+                    tally.violated(|| format!("stateful form, st:{percent}, seed {seed}"));
+                }
             }
-            let found = peers(&instance, Strategy::Steal(steal), &Network::delayed(0.0));
-            protocol += u64::from(found.map(|run| run.starts) != Ok(expected));
-            runs += 2;
+            let found = peers(&instance, Strategy::Steal(other), &Network::delayed(0.0));
+            tally.runs += 2;
+            if found.map(|run| run.starts) != Ok(expected) {
+                tally.violated(|| format!("peers without delay, st:{percent}, seed {seed}"));
+            }
         }
-    }
-    let figures = vec![
-        format!("stateful form: {stateful} schedules differ"),
-        format!("peers without delay: {protocol} schedules differ"),
-    ];
-    Found { verdict: Verdict::unless(stateful + protocol), runs, figures }
+        tally
+    });
+    tally.found("runs", Vec::new())
 }

@@ -1,11 +1,14 @@
 //! Claims that no instance may contradict: what is proved of the ideal, and of any run.
 
-use scheduler::ideal::StatelessSteal;
-use scheduler::{Pass, Span, Steal, Strategy, StrategySpec, Submit, Threshold};
+use analysis::theory::fetch::{FetchBounds, FetchSetting, Suffix};
+use scheduler::ideal::{GreedySteal, StatelessSteal};
+use scheduler::{EventKind, Pass, Policy, Span, Steal, Strategy, StrategySpec, Submit, Threshold};
 use simulator::Checks;
 use simulator::reference::{self, Checker};
 
-use crate::runs::{Instance, Network, ideal, named, peers, span};
+use crate::cells::{Group, Of, Question, Says, Unit, ask};
+use crate::runs::{Instance, Network, ideal, ideal_attributed, named, peers, peers_seen_by, span};
+use crate::tally::Tally;
 use crate::{Found, Parameters, Verdict};
 
 fn steal(percent: u8) -> Steal {
@@ -16,156 +19,229 @@ fn spec(percent: u8) -> StrategySpec {
     StrategySpec { strategy: Strategy::Steal(steal(percent)), ideal: true, fetch: Span::ZERO }
 }
 
-/// Every random instance, offline and online.
-fn instances(parameters: &Parameters) -> impl Iterator<Item = (bool, Instance)> + '_ {
-    (0..parameters.instances).map(|seed| {
+/// Every random instance, even seeds offline and odd ones over time.
+fn over_instances(parameters: &Parameters, one: impl Fn(u64, bool, &Instance) -> Tally + Sync) -> Tally {
+    Tally::over(0..parameters.instances, |seed| {
         let offline = seed % 2 == 0;
-        (offline, Instance::random(parameters, seed, offline))
+        one(seed, offline, &Instance::random(parameters, seed, offline))
     })
 }
 
-/// The violations found, how many runs, and a figure that says so.
-fn violations(count: u64, runs: u64, what: &str, mut figures: Vec<String>) -> Found {
-    figures.insert(0, format!("{count} violations in {runs} {what}"));
-    Found { verdict: Verdict::unless(count), runs, figures }
-}
-
-/// Q1: the proved invariants of the ideal hold after every instant.
-pub(crate) fn ideal_keeps_its_invariants(parameters: &Parameters) -> Found {
-    let (mut runs, mut found, mut first) = (0, 0, None);
-    for (_, instance) in instances(parameters) {
-        for &percent in &parameters.thresholds {
-            let (grid, jobs) = (&*instance.grid, &instance.jobs);
-            let mut checker = Checker::new(grid, steal(percent), jobs);
-            let mut policy = StatelessSteal::new(grid, steal(percent));
-            let summary =
-                reference::run_observed(&mut policy, jobs, grid, Pass::Batch, &mut |_| {}, &mut checker)
-                    .expect("the workload fits the grid");
-            let broken = checker.finish(&summary);
-            runs += 1;
-            found += broken.len() as u64;
-            first = first
-                .or_else(|| broken.first().map(|(at, violation)| format!("first: at {at} s, {violation}")));
-        }
+/// Q1: the proved invariants of the ideal hold after every instant. Wrong: it steals from any smaller site.
+pub(crate) fn ideal_keeps_its_invariants(parameters: &Parameters, wrong: bool) -> Found {
+    fn violations(policy: &mut impl Policy, instance: &Instance, percent: u8) -> Vec<String> {
+        let (grid, jobs) = (&*instance.grid, &instance.jobs);
+        let mut checker = Checker::new(grid, steal(percent), jobs);
+        let summary = reference::run_observed(policy, jobs, grid, Pass::Batch, &mut |_| {}, &mut checker)
+            .expect("the workload fits the grid");
+        checker.finish(&summary).iter().map(|(at, violation)| format!("at {at} s, {violation}")).collect()
     }
-    violations(found, runs, "runs, checked after every instant", first.into_iter().collect())
+    let tally = over_instances(parameters, |_, _, instance| {
+        let mut tally = Tally::default();
+        for &percent in &parameters.thresholds {
+            let grid = &*instance.grid;
+            let broken = if wrong {
+                violations(&mut GreedySteal::new(grid, steal(percent)), instance, percent)
+            } else {
+                violations(&mut StatelessSteal::new(grid, steal(percent)), instance, percent)
+            };
+            tally.runs += 1;
+            broken.into_iter().for_each(|broken| tally.violated(|| broken));
+        }
+        tally
+    });
+    tally.found("runs, checked after every instant", Vec::new())
 }
 
-/// Q2: the ratio of the ideal stays below its proved ceiling, offline and online.
-pub(crate) fn ideal_keeps_its_ceilings(parameters: &Parameters) -> Found {
-    let (mut runs, mut found, mut worst) = (0, 0, [0.0_f64; 2]);
-    for (offline, instance) in instances(parameters) {
+/// Q2: the ratio of the ideal stays below its proved ceiling, offline and online. Wrong: the ceiling is half of it.
+pub(crate) fn ideal_keeps_its_ceilings(parameters: &Parameters, wrong: bool) -> Found {
+    let tally = over_instances(parameters, |_, offline, instance| {
+        let mut tally = Tally::default();
         for &percent in &parameters.thresholds {
-            let measured = ideal(&instance, spec(percent));
-            let ceiling = analysis::theory::ceiling(&Strategy::Steal(steal(percent)), offline)
+            let proved = analysis::theory::ceiling(&Strategy::Steal(steal(percent)), offline)
                 .expect("thresholds between 0 and 100 have one");
-            let share = measured.ratio() / ceiling;
-            runs += 1;
-            found += u64::from(share >= 1.0);
-            let worst = &mut worst[usize::from(!offline)];
-            *worst = worst.max(share);
+            let ceiling = if wrong { proved / 2.0 } else { proved };
+            let ratio = ideal(instance, spec(percent)).ratio();
+            tally.runs += 1;
+            tally.near(usize::from(!offline), ratio / ceiling);
+            if ratio >= ceiling {
+                tally
+                    .violated(|| format!("st:{percent}: a ratio of {ratio:.3}, the ceiling is {ceiling:.3}"));
+            }
         }
-    }
-    let figure = format!("closest to the ceiling: {:.3} of it offline, {:.3} online", worst[0], worst[1]);
-    violations(found, runs, "runs", vec![figure])
+        tally
+    });
+    let [offline, online] = tally.closest;
+    tally.found(
+        "runs",
+        vec![format!("closest to the ceiling: {offline:.3} of it offline, {online:.3} online")],
+    )
 }
 
-/// Q3: with all jobs at the start, the deficiency V_k of the ideal is 0.
-pub(crate) fn ideal_offline_has_no_deficiency(parameters: &Parameters) -> Found {
-    let (mut runs, mut found) = (0, 0);
-    for seed in 0..parameters.instances {
-        let instance = Instance::random(parameters, seed, true);
+/// Q3: with all jobs at the start, the deficiency V_k of the ideal is 0. Wrong: jobs come over time.
+pub(crate) fn ideal_offline_has_no_deficiency(parameters: &Parameters, wrong: bool) -> Found {
+    let tally = Tally::over(0..parameters.instances, |seed| {
+        let instance = Instance::random(parameters, seed, !wrong);
+        let mut tally = Tally::default();
         for &percent in &parameters.thresholds {
-            let attribution = ideal(&instance, spec(percent)).attribution.expect("every job ended");
-            runs += 1;
-            found += u64::from(attribution.exact().total() != 0);
+            let attribution =
+                ideal_attributed(&instance, spec(percent)).attribution.expect("every job ended");
+            tally.runs += 1;
+            if attribution.exact().total() != 0 {
+                tally.violated(|| format!("st:{percent}: {} processor-seconds", attribution.total));
+            }
         }
-    }
-    violations(found, runs, "runs with all jobs at the start", Vec::new())
+        tally
+    });
+    tally.found("runs with all jobs at the start", Vec::new())
 }
 
-/// Q4: the certificate holds in runs of peers, with delay and loss.
-pub(crate) fn the_certificate_holds(parameters: &Parameters) -> Found {
-    let (mut runs, mut found, mut closest, mut broken) = (0, 0, 0.0_f64, Vec::new());
-    for (_, instance) in instances(parameters) {
+/// Q4: the certificate holds in runs of peers, with delay and loss. Wrong: its bound is without V_k.
+pub(crate) fn the_certificate_holds(parameters: &Parameters, wrong: bool) -> Found {
+    let tally = over_instances(parameters, |seed, _, instance| {
+        let mut tally = Tally::default();
         for name in &parameters.strategies {
             for &delay in &parameters.delays_s {
                 for &loss in &parameters.loss {
                     let mut network = Network::delayed(delay).unreliable(loss, loss / 2.0, delay / 2.0);
-                    network.seed = runs;
+                    network.seed = 1_000 * seed + tally.runs;
                     network.submit = Submit::Home;
-                    runs += 1;
-                    let measured = match peers(&instance, named(name).strategy, &network) {
+                    network.attribute = true;
+                    tally.runs += 1;
+                    let measured = match peers(instance, named(name).strategy, &network) {
                         Ok(measured) => measured,
                         Err(violation) => {
-                            found += 1;
-                            broken.push(format!("{name}, delay {delay} s, loss {loss}: {violation}"));
+                            tally.violated(|| format!("{name}, delay {delay} s, loss {loss}: {violation}"));
                             continue;
                         }
                     };
                     let attribution = measured.attribution.expect("every job ended");
-                    let exact = attribution.exact();
-                    let sums = exact.foreign + exact.lost + exact.in_transit + exact.drain + exact.blind;
-                    found += u64::from(!attribution.certificate.holds || sums != exact.total());
-                    let bound = attribution.certificate.bound.as_secs_f64();
+                    let mut bound = attribution.certificate.bound.as_secs_f64();
+                    let mut holds = attribution.certificate.holds;
+                    let makespan = measured.outcome.makespan().as_secs_f64();
+                    if wrong {
+                        let above = &instance.grid.sizes()[instance.grid.rank(attribution.k)..];
+                        let counted: f64 = above.iter().map(|&size| f64::from(size)).sum();
+                        bound -= 100.0 * attribution.total / (f64::from(attribution.beta_percent) * counted);
+                        holds &= makespan <= bound;
+                    }
+                    if !holds {
+                        tally.violated(|| {
+                            format!("{name}, delay {delay} s, loss {loss}: {makespan} s, the bound is {bound:.3} s")
+                        });
+                    }
                     if bound > 0.0 {
-                        closest = closest.max(measured.outcome.makespan().as_secs_f64() / bound);
+                        tally.near(0, makespan / bound);
                     }
                 }
             }
         }
-    }
-    broken.truncate(3);
-    let mut figures = vec![format!("closest: the makespan is {closest:.3} of the bound")];
-    figures.extend(broken);
-    violations(found, runs, "runs of peers", figures)
+        tally
+    });
+    let closest = tally.closest[0];
+    tally.found("runs of peers", vec![format!("closest: the makespan is {closest:.3} of the bound")])
 }
 
-/// Q5: the ideal that fetches jobs keeps the bounds proved for its fetch time.
-pub(crate) fn fetching_keeps_its_bounds(parameters: &Parameters) -> Found {
-    let (mut runs, mut found, mut closest) = (0, 0, 0.0_f64);
-    for (offline, instance) in instances(parameters) {
+/// Q5: the ideal that fetches jobs keeps the bounds proved for its fetch time, and its ratio grows by no more than they
+/// do, on average. Wrong: bounds without the fetch time, a slope of a tenth.
+pub(crate) fn fetching_keeps_its_bounds(parameters: &Parameters, wrong: bool) -> Found {
+    let tally = over_instances(parameters, |_, offline, instance| {
+        let mut tally = Tally::default();
         for &percent in &parameters.thresholds {
             for &delay in &parameters.delays_s {
                 let delta = span(delay);
-                let measured = ideal(&instance, StrategySpec { fetch: delta, ..spec(percent) });
+                let measured = ideal(instance, StrategySpec { fetch: delta, ..spec(percent) });
                 let beta = steal(percent).threshold.beta_percent();
+                let counted = if wrong { Span::ZERO } else { delta };
                 let relations = analysis::theory::fetch::comparisons(
                     &measured.outcome,
                     &measured.bounds,
-                    delta,
+                    counted,
                     beta,
                     true,
                 );
-                runs += 1;
-                found += relations.iter().filter(|relation| relation.within == Some(false)).count() as u64;
+                tally.runs += 1;
+                for relation in relations.iter().filter(|relation| relation.within == Some(false)) {
+                    tally.violated(|| format!("st:{percent}, fetched in {delay} s: {}", relation.name));
+                }
                 // The bound on the makespan is the one that is sharp.
                 if let (true, Some(is), Some(limit)) = (offline, relations[0].measured, relations[0].limit) {
-                    closest = closest.max(is / limit);
+                    tally.near(0, is / limit);
                 }
             }
         }
-    }
-    violations(
-        found,
-        runs,
-        "runs",
-        vec![format!("closest: the makespan is {closest:.3} of its bound offline")],
-    )
+        tally
+    });
+    let closest = tally.closest[0];
+    let kept =
+        tally.found("runs", vec![format!("closest: the makespan is {closest:.3} of its bound offline")]);
+    let slopes = ask(parameters, slopes(parameters, wrong));
+    let verdict = match (kept.verdict, slopes.verdict) {
+        (Verdict::Holds, verdict) => verdict,
+        (verdict, _) => verdict,
+    };
+    let figures = kept.figures.into_iter().chain(slopes.figures).collect();
+    Found { verdict, runs: kept.runs + slopes.runs, cells: slopes.cells, figures }
 }
 
-/// Q20: every job starts exactly once, whatever the network does.
-pub(crate) fn jobs_start_exactly_once(parameters: &Parameters) -> Found {
-    let (mut runs, mut found, mut broken) = (0, 0, Vec::new());
-    for (_, instance) in instances(parameters) {
+/// By how much the ratio grew, in parts of what the bound allows it: offline, for each threshold and fetch time.
+fn slopes(parameters: &Parameters, wrong: bool) -> Vec<Group<'_>> {
+    let cells = parameters
+        .thresholds
+        .iter()
+        .flat_map(|&percent| parameters.delays_s.iter().map(move |&delay| (percent, delay)));
+    cells
+        .map(|(percent, delay)| Group {
+            questions: vec![Question {
+                name: format!("st:{percent}, fetched in {delay} s, growth over the slope of the bound"),
+                of: Of::Mean(0),
+                unit: Unit::Number,
+                says: Some(Says::Below(if wrong { 0.1 } else { 1.0 })),
+            }],
+            // Instances of their own: those of the bounds have seeds from 0 on.
+            measure: Box::new(move |seed| {
+                let instance = Instance::random(parameters, 2_000_000 + seed, true);
+                let at = |fetch| ideal(&instance, StrategySpec { fetch, ..spec(percent) });
+                let (free, fetched) = (at(Span::ZERO), at(span(delay)));
+                let bound = |delta| {
+                    let setting = FetchSetting {
+                        delta,
+                        beta_percent: steal(percent).threshold.beta_percent(),
+                        offline: true,
+                        longest: Span::ZERO,
+                        last: Span::ZERO,
+                        bound: fetched.bounds.proof,
+                    };
+                    FetchBounds::of(setting, &Suffix::all(&fetched.outcome)).ratio.unwrap_or(0.0)
+                };
+                let allowed = bound(span(delay)) - bound(Span::ZERO);
+                vec![(fetched.ratio() - free.ratio()) / allowed.max(f64::MIN_POSITIVE)]
+            }),
+            runs: 2,
+        })
+        .collect()
+}
+
+/// Q20: every job starts exactly once, whatever the network does. Wrong: the first start is told twice.
+pub(crate) fn jobs_start_exactly_once(parameters: &Parameters, wrong: bool) -> Found {
+    let tally = over_instances(parameters, |seed, _, instance| {
+        let mut tally = Tally::default();
         for name in &parameters.strategies {
             for &delay in &parameters.delays_s {
                 for &loss in &parameters.loss {
                     let mut network = Network::delayed(delay).unreliable(loss, loss, 2.0 * delay);
-                    network.seed = runs;
+                    network.seed = 1_000 * seed + tally.runs;
                     network.checks = Checks::Full;
-                    runs += 1;
-                    let wrong = match peers(&instance, named(name).strategy, &network) {
+                    tally.runs += 1;
+                    let mut again = wrong;
+                    let seen = peers_seen_by(instance, named(name).strategy, &network, |event, take| {
+                        take(event);
+                        if again && matches!(event.kind, EventKind::Started { .. }) {
+                            again = false;
+                            take(event);
+                        }
+                    });
+                    let reason = match seen {
                         Ok(measured) => {
                             let contradictions = measured.outcome.contradictions.total();
                             let once = measured.outcome.is_complete() && contradictions == 0;
@@ -173,14 +249,13 @@ pub(crate) fn jobs_start_exactly_once(parameters: &Parameters) -> Found {
                         }
                         Err(violation) => Some(violation.to_string()),
                     };
-                    if let Some(wrong) = wrong {
-                        found += 1;
-                        broken.push(format!("{name}, delay {delay} s, loss {loss}: {wrong}"));
+                    if let Some(reason) = reason {
+                        tally.violated(|| format!("{name}, delay {delay} s, loss {loss}: {reason}"));
                     }
                 }
             }
         }
-    }
-    broken.truncate(3);
-    violations(found, runs, "runs, owners checked after every step", broken)
+        tally
+    });
+    tally.found("runs, owners checked after every step", Vec::new())
 }

@@ -71,20 +71,34 @@ pub struct Parameters {
     pub jobs: usize,
     /// Offered loads; 0 for all jobs at the start.
     pub loads: Vec<f64>,
-    /// Seeds, from 1 on.
+    /// Seeds at the first look, from 1 on; all of them where nothing is looked at twice.
     pub seeds: u64,
+    /// Seeds at the last look; they are doubled until a cell is settled.
+    pub seeds_max: u64,
     /// Names of strategies.
     pub strategies: Vec<String>,
     /// Sites of one processor each.
     pub processors: Vec<u32>,
     /// Unit tasks per processor.
     pub tasks_per_processor: u64,
+    /// How many times as many tasks the larger workload has.
+    pub growth: u64,
     /// Sizes of a family.
     pub family: Vec<i64>,
     /// What is expected, by family, processors or strategy.
     pub expected: Vec<f64>,
     /// How far off it may be, in the same unit.
     pub tolerance: Vec<f64>,
-    /// A relative difference that counts as none.
-    pub equivalence: f64,
+    /// A difference of the ratio, or of the first measure, that counts as none, in percent.
+    pub margin: f64,
+    /// The same of the mean wait, in percent.
+    pub margin_wait: f64,
+    /// The same of the variance of the ratio, in percent.
+    pub margin_variance: f64,
+    /// Delays at which means are reported and nothing is claimed, in seconds.
+    pub reported_delays_s: Vec<f64>,
+    /// How often news is passed on, in seconds; 0 for the default.
+    pub gossip_s: f64,
+    /// (seconds between news, tries) from the most messages to the fewest: what the side that sends more is cut down to.
+    pub budgets: Vec<(f64, usize)>,
 }

@@ -95,10 +95,12 @@ pub struct Network {
     pub submit: Submit,
     /// Of network and peers.
     pub seed: u64,
-    /// Jobs in one answer.
-    pub batch: usize,
+    /// Of the peers; repetitions of messages are set by the model.
+    pub options: Options,
     /// What is asserted.
     pub checks: Checks,
+    /// Whether [`Measured::attribution`] is wanted, which takes longer than the run.
+    pub attribute: bool,
 }
 
 impl Network {
@@ -108,8 +110,9 @@ impl Network {
             model: Model::constant(span(delay_s)),
             submit: Submit::Home,
             seed: 1,
-            batch: Options::default().batch,
+            options: Options::default(),
             checks: Checks::Cheap,
+            attribute: false,
         }
     }
 
@@ -135,7 +138,7 @@ pub struct Measured {
     pub bounds: Bounds,
     /// All metrics of the run.
     pub metrics: Metrics,
-    /// Where processor time was lost; `None` if not every job ended.
+    /// Where processor time was lost; `None` if not every job ended, or it was not asked for.
     pub attribution: Option<Attribution>,
     /// (job, start, site) in queue order.
     pub starts: Vec<(JobId, Time, SiteId)>,
@@ -154,16 +157,16 @@ impl Measured {
 
 struct Recorder {
     builder: OutcomeBuilder,
-    deficiency: Deficiency,
+    deficiency: Option<Deficiency>,
     starts: Vec<(JobId, Time, SiteId)>,
     requests: Vec<Time>,
 }
 
 impl Recorder {
-    fn new(instance: &Instance, strategy: &Strategy) -> Recorder {
+    fn new(instance: &Instance, strategy: &Strategy, attribute: bool) -> Recorder {
         Recorder {
             builder: OutcomeBuilder::new(&instance.grid, strategy.threshold(), &instance.jobs),
-            deficiency: Deficiency::new(&instance.grid, strategy, &instance.jobs),
+            deficiency: attribute.then(|| Deficiency::new(&instance.grid, strategy, &instance.jobs)),
             starts: Vec::new(),
             requests: Vec::new(),
         }
@@ -171,7 +174,9 @@ impl Recorder {
 
     fn take(&mut self, event: &Event) {
         self.builder.observe(event);
-        self.deficiency.observe(event);
+        if let Some(deficiency) = &mut self.deficiency {
+            deficiency.observe(event);
+        }
         match event.kind {
             EventKind::Started { job, .. } => self.starts.push((job, event.at, event.site)),
             EventKind::Requested { .. } => self.requests.push(event.at),
@@ -188,7 +193,7 @@ impl Recorder {
             metrics,
             bounds,
             outcome,
-            attribution: self.deficiency.finish(),
+            attribution: self.deficiency.and_then(Deficiency::finish),
             starts: self.starts,
             requests: self.requests,
             messages,
@@ -209,8 +214,20 @@ pub fn named(name: &str) -> StrategySpec {
 /// # Panics
 /// If the strategy has none.
 pub fn ideal(instance: &Instance, spec: StrategySpec) -> Measured {
+    ideal_of(instance, spec, false)
+}
+
+/// The ideal of a strategy, with [`Measured::attribution`].
+///
+/// # Panics
+/// If the strategy has none.
+pub fn ideal_attributed(instance: &Instance, spec: StrategySpec) -> Measured {
+    ideal_of(instance, spec, true)
+}
+
+fn ideal_of(instance: &Instance, spec: StrategySpec, attribute: bool) -> Measured {
     let (grid, jobs) = (&*instance.grid, &instance.jobs);
-    let mut recorder = Recorder::new(instance, &spec.strategy);
+    let mut recorder = Recorder::new(instance, &spec.strategy, attribute);
     let (local, pass, submit) = (Default::default(), Pass::Batch, Submit::Origin);
     let ideal = Ideal { spec, local, pass, submit, grid, jobs };
     let done = ideal.run_while(&mut |event| recorder.take(&event), || false);
@@ -224,30 +241,48 @@ const EVENTS_PER_JOB: u64 = 20_000;
 /// Peers over a network.
 ///
 /// # Errors
-/// The first violation of a check, or that a run talks for ever.
+/// The first violation of a check.
+///
+/// # Panics
+/// If the grid never falls silent.
 pub fn peers(instance: &Instance, strategy: Strategy, network: &Network) -> Result<Measured, Violation> {
+    peers_seen_by(instance, strategy, network, |event, take| take(event))
+}
+
+/// The same through the eyes of an observer, who passes on what is to be measured.
+///
+/// # Errors
+/// As [`peers`].
+///
+/// # Panics
+/// As [`peers`].
+pub(crate) fn peers_seen_by(
+    instance: &Instance,
+    strategy: Strategy,
+    network: &Network,
+    mut see: impl FnMut(&Event, &mut dyn FnMut(&Event)),
+) -> Result<Measured, Violation> {
     let mut config = SimulationConfig::new(instance.grid.clone(), strategy);
     let lossy = !network.model.is_lossless();
     let round_trip = network.model.largest() + network.model.largest();
     config.options = Options {
-        batch: network.batch,
         retry: lossy.then(|| round_trip.max(Span::from_secs(1))),
         pool: PoolOptions {
             refresh: lossy.then(|| Span::from_micros(10 * round_trip.as_micros()).max(Span::from_secs(10))),
         },
         message_events: false,
-        ..Options::default()
+        ..network.options.clone()
     };
     config.network = network.model.clone();
     config.submit = network.submit;
     config.seed = network.seed;
     config.checks = network.checks;
-    let mut recorder = Recorder::new(instance, &strategy);
+    let mut recorder = Recorder::new(instance, &strategy, network.attribute);
     let mut left = EVENTS_PER_JOB * (instance.jobs.len() as u64 + instance.grid.len() as u64);
     let mut simulation = Simulation::new(config, &instance.jobs);
     while simulation.advance(&mut |event: &Event| {
         left = left.saturating_sub(1);
-        recorder.take(event);
+        see(event, &mut |event| recorder.take(event));
     })? {
         // An instant counts, too: messages alone leave no events here.
         left = left.saturating_sub(1);
@@ -257,10 +292,7 @@ pub fn peers(instance: &Instance, strategy: Strategy, network: &Network) -> Resu
     Ok(recorder.finish(messages))
 }
 
-/// Mean and half of the 95 % interval of differences paired by seed, by the normal approximation.
-pub fn paired(differences: &[f64]) -> (f64, f64) {
-    let n = differences.len() as f64;
-    let mean = differences.iter().sum::<f64>() / n.max(1.0);
-    let square = differences.iter().map(|value| (value - mean).powi(2)).sum::<f64>();
-    if differences.len() < 2 { (mean, f64::INFINITY) } else { (mean, 1.96 * (square / (n - 1.0) / n).sqrt()) }
+/// The logarithm of a value over a reference, both at least `floor`, so that an idle grid does not count for all others.
+pub fn change(value: f64, reference: f64, floor: f64) -> f64 {
+    (value.max(floor) / reference.max(floor)).ln()
 }

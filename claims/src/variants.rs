@@ -3,134 +3,201 @@
 use std::sync::Arc;
 
 use links::Model;
+use protocol::BalanceOptions;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use scheduler::{Grid, JobId, JobSpec, Labels, SiteId, Span, Submit, Time, TimedJob};
 
-use crate::runs::{Instance, Measured, Network, named, paired, peers, span};
-use crate::{Found, Parameters, Verdict};
+use crate::cells::{Group, Of, Question, Says, Unit, ask};
+use crate::runs::{Instance, Measured, Network, change, named, peers, span};
+use crate::{Found, Parameters};
+
+/// Mean waits below this are as good as none, in seconds.
+const WAIT_FLOOR_S: f64 = 1.0;
 
 fn run(instance: &Instance, strategy: &str, network: &Network) -> Measured {
     peers(instance, named(strategy).strategy, network)
         .unwrap_or_else(|violation| panic!("{strategy}: {violation}; nothing is lost here"))
 }
 
-/// Where a difference in percent lies, as an interval against a margin.
-fn against(mean: f64, half: f64, margin: f64) -> &'static str {
-    if mean - half > margin {
-        "higher"
-    } else if mean + half < -margin {
-        "lower"
-    } else if mean + half <= margin && mean - half >= -margin {
-        "the same"
-    } else {
-        "open"
+/// By how much a mean wait is above another, as a logarithm.
+fn wait_change(one: &Measured, other: &Measured) -> f64 {
+    change(one.metrics.wait_mean_s, other.metrics.wait_mean_s, WAIT_FLOOR_S)
+}
+
+fn model(parameters: &Parameters, load: f64, seed: u64) -> Instance {
+    Instance::model(&parameters.sites, parameters.jobs, load, seed)
+}
+
+/// Every load with every delay, and whether something is claimed there.
+fn settings(parameters: &Parameters) -> impl Iterator<Item = (f64, f64, bool)> + '_ {
+    let claimed = parameters.delays_s.iter().map(|&delay| (delay, true));
+    let reported = parameters.reported_delays_s.iter().map(|&delay| (delay, false));
+    let delays: Vec<(f64, bool)> = claimed.chain(reported).collect();
+    parameters
+        .loads
+        .iter()
+        .flat_map(move |&load| delays.clone().into_iter().map(move |(delay, claimed)| (load, delay, claimed)))
+}
+
+/// Q13: `strategies[0]` is ST50, the others have one queue. Wrong: the last one is the reference.
+pub(crate) fn one_queue_is_no_worse(parameters: &Parameters, wrong: bool) -> Found {
+    let mut strategies = parameters.strategies.clone();
+    if wrong {
+        strategies.reverse();
     }
-}
-
-/// How much a value is above another, in percent.
-fn above(value: f64, reference: f64) -> f64 {
-    100.0 * (value / reference.max(1e-9) - 1.0)
-}
-
-/// Q13: `strategies[0]` is ST50, the others have one queue.
-pub(crate) fn one_queue_is_no_worse(parameters: &Parameters) -> Found {
-    let (mut runs, mut figures, mut worse, mut open) = (0, Vec::new(), 0, 0);
-    for &load in &parameters.loads {
-        for &delay in &parameters.delays_s {
-            let network = Network::delayed(delay);
-            let all: Vec<Vec<Measured>> = parameters
-                .strategies
-                .iter()
-                .map(|name| {
-                    (1..=parameters.seeds)
-                        .map(|seed| {
-                            let instance = Instance::model(&parameters.sites, parameters.jobs, load, seed);
-                            run(&instance, name, &network)
-                        })
-                        .collect()
-                })
-                .collect();
-            runs += parameters.seeds * parameters.strategies.len() as u64;
-            for (name, one) in parameters.strategies.iter().zip(&all).skip(1) {
-                let pairs = || one.iter().zip(&all[0]);
-                let ratios: Vec<f64> = pairs().map(|(a, b)| above(a.ratio(), b.ratio())).collect();
-                let waits: Vec<f64> = pairs()
-                    .map(|(a, b)| above(a.metrics.wait_mean_s.max(1.0), b.metrics.wait_mean_s.max(1.0)))
-                    .collect();
-                let deviation = |runs: &[Measured]| {
-                    let ratios: Vec<f64> = runs.iter().map(Measured::ratio).collect();
-                    let mean = ratios.iter().sum::<f64>() / ratios.len() as f64;
-                    (ratios.iter().map(|ratio| (ratio - mean).powi(2)).sum::<f64>()
-                        / (ratios.len() as f64 - 1.0).max(1.0))
-                    .sqrt()
-                };
-                let ((ratio, ratio_half), (wait, wait_half)) = (paired(&ratios), paired(&waits));
-                if delay == 0.0 {
-                    worse += u64::from(ratio - ratio_half > 0.0) + u64::from(wait - wait_half > 0.0);
-                    open += u64::from(ratio + ratio_half > 0.0 && ratio - ratio_half <= 0.0);
-                }
-                figures.push(format!(
-                    "load {load}, d = {delay} s, {name} against {}: ratio {ratio:+.2} +- {ratio_half:.2} %, wait {wait:+.1} +- \
-                     {wait_half:.1} %, sd of ratio {:.4} against {:.4}",
-                    parameters.strategies[0],
-                    deviation(one),
-                    deviation(&all[0])
-                ));
-            }
-        }
-    }
-    figures
-        .insert(0, format!("without delay, {worse} means are significantly worse, {open} ratios are open"));
-    let verdict = match (worse, open) {
-        (0, 0) => Verdict::Holds,
-        (0, _) => Verdict::Inconclusive,
-        _ => Verdict::Fails,
-    };
-    Found { verdict, runs, figures }
-}
-
-/// Q14: all `strategies` against the first, with a margin of `equivalence`.
-pub(crate) fn order_and_fit_do_not_matter(parameters: &Parameters) -> Found {
-    let (mut runs, mut figures, mut differ, mut open) = (0, Vec::new(), 0, 0);
-    let margin = 100.0 * parameters.equivalence;
-    for &load in &parameters.loads {
-        for &delay in &parameters.delays_s {
-            let network = Network::delayed(delay);
-            let ratios = |name: &str| -> Vec<f64> {
-                (1..=parameters.seeds)
-                    .map(|seed| {
-                        let instance = Instance::model(&parameters.sites, parameters.jobs, load, seed);
-                        run(&instance, name, &network).ratio()
-                    })
-                    .collect()
+    let strategies = &strategies;
+    let groups = settings(parameters).map(|(load, delay, claimed)| {
+        // Columns: the ratio of each, then changes of ratio and wait of each but the first.
+        let count = strategies.len();
+        let questions = (1..count).flat_map(|one| {
+            let question = |what: &str, of, unit, margin| Question {
+                name: format!(
+                    "load {load}, d = {delay} s, {} against {}, {what}",
+                    strategies[one], strategies[0]
+                ),
+                of,
+                unit,
+                says: claimed.then_some(Says::Below(margin)),
             };
-            let first = ratios(&parameters.strategies[0]);
-            runs += parameters.seeds * parameters.strategies.len() as u64;
-            for name in &parameters.strategies[1..] {
-                let differences: Vec<f64> =
-                    ratios(name).iter().zip(&first).map(|(a, b)| above(*a, *b)).collect();
-                let (mean, half) = paired(&differences);
-                let word = against(mean, half, margin);
-                differ += u64::from(matches!(word, "higher" | "lower"));
-                open += u64::from(word == "open");
-                figures.push(format!(
-                    "load {load}, d = {delay} s, {name}: ratio {mean:+.2} +- {half:.2} % against {}: {word}",
-                    parameters.strategies[0]
-                ));
-            }
+            [
+                question("ratio", Of::Mean(count + 2 * (one - 1)), Unit::Change, parameters.margin),
+                question("mean wait", Of::Mean(count + 2 * one - 1), Unit::Change, parameters.margin_wait),
+                question(
+                    "variance of the ratio",
+                    Of::Spread(one, 0),
+                    Unit::Percent,
+                    parameters.margin_variance,
+                ),
+            ]
+        });
+        Group {
+            questions: questions.collect(),
+            measure: Box::new(move |seed| {
+                let (instance, network) = (model(parameters, load, seed), Network::delayed(delay));
+                let all: Vec<Measured> =
+                    strategies.iter().map(|name| run(&instance, name, &network)).collect();
+                let ratios = all.iter().map(Measured::ratio);
+                let changes = all[1..]
+                    .iter()
+                    .flat_map(|one| [change(one.ratio(), all[0].ratio(), 0.0), wait_change(one, &all[0])]);
+                ratios.chain(changes).collect()
+            }),
+            runs: count as u64,
         }
-    }
-    figures.insert(0, format!("{differ} differences of more than {margin} %, {open} open"));
-    let verdict = match (differ, open) {
-        (0, 0) => Verdict::Holds,
-        (0, _) => Verdict::Inconclusive,
-        _ => Verdict::Fails,
-    };
-    Found { verdict, runs, figures }
+    });
+    ask(parameters, groups.collect())
 }
 
-/// Two clusters of sites: `delays_s[0]` inside, `delay` between.
+/// Q14: all `strategies` against the first, with a margin. Wrong: nothing is stolen.
+pub(crate) fn order_and_fit_do_not_matter(parameters: &Parameters, wrong: bool) -> Found {
+    let mut strategies = parameters.strategies.clone();
+    if wrong {
+        strategies[1..].fill("local".into());
+    }
+    let strategies = &strategies;
+    let groups = settings(parameters).map(|(load, delay, _)| Group {
+        questions: strategies[1..]
+            .iter()
+            .enumerate()
+            .map(|(column, name)| Question {
+                name: format!("load {load}, d = {delay} s, {name} against {}, ratio", strategies[0]),
+                of: Of::Mean(column),
+                unit: Unit::Change,
+                says: Some(Says::Within(parameters.margin)),
+            })
+            .collect(),
+        measure: Box::new(move |seed| {
+            let (instance, network) = (model(parameters, load, seed), Network::delayed(delay));
+            let ratio = |name: &String| run(&instance, name, &network).ratio();
+            let first = ratio(&strategies[0]);
+            strategies[1..].iter().map(|name| change(ratio(name), first, 0.0)).collect()
+        }),
+        runs: strategies.len() as u64,
+    });
+    ask(parameters, groups.collect())
+}
+
+/// Two strategies on the same jobs, and what each may spend on messages.
+struct Duel<'a> {
+    parameters: &'a Parameters,
+    strategies: [String; 2],
+    instance: Box<dyn Fn(u64) -> Instance + Sync + 'a>,
+    network: Network,
+    options: [BalanceOptions; 2],
+}
+
+/// Pilots have seeds of their own, so that no budget is chosen by the runs that are judged.
+const PILOTS: std::ops::Range<u64> = 1_000_000..1_000_008;
+
+impl Duel<'_> {
+    fn measure(&self, which: usize, seed: u64, options: BalanceOptions) -> Measured {
+        let mut network = self.network.clone();
+        network.seed = seed;
+        network.options.balance = options;
+        run(&(self.instance)(seed), &self.strategies[which], &network)
+    }
+
+    fn pilot(&self, which: usize, options: BalanceOptions) -> f64 {
+        PILOTS.map(|seed| self.measure(which, seed, options).messages as f64).sum()
+    }
+
+    /// Cuts the side that sends more down to the first budget with which it no longer does, or to the least there is.
+    fn with_equal_budgets(mut self) -> Self {
+        let sent = [self.pilot(0, self.options[0]), self.pilot(1, self.options[1])];
+        let more = usize::from(sent[1] > sent[0]);
+        for &(gossip, tries) in &self.parameters.budgets {
+            let options = BalanceOptions { gossip: span(gossip), tries, ..self.options[more] };
+            self.options[more] = options;
+            if self.pilot(more, options) <= sent[1 - more] {
+                break;
+            }
+        }
+        self
+    }
+
+    /// The wait of the first against that of the second, and its messages, which are only reported.
+    fn group<'a>(self, place: String, says: Says) -> Group<'a>
+    where
+        Self: 'a,
+    {
+        let name = |which: usize| {
+            let (strategy, options) = (&self.strategies[which], self.options[which]);
+            let whole = options_of(self.parameters);
+            let news = format!(", news every {} s", options.gossip.as_secs_f64());
+            let news = if options.gossip == whole.gossip { "" } else { &news };
+            if options == whole {
+                strategy.clone()
+            } else {
+                format!("{strategy} (tries {}{news})", options.tries)
+            }
+        };
+        let place = format!("{place}, {} against {}", name(0), name(1));
+        let question = |what: &str, column, says| Question {
+            name: format!("{place}, {what}"),
+            of: Of::Mean(column),
+            unit: Unit::Change,
+            says,
+        };
+        let questions = vec![question("mean wait", 0, Some(says)), question("messages", 1, None)];
+        let measure = move |seed| {
+            let [one, other] = [0, 1].map(|which| self.measure(which, seed, self.options[which]));
+            vec![wait_change(&one, &other), change(one.messages as f64, other.messages as f64, 1.0)]
+        };
+        Group { questions, measure: Box::new(measure), runs: 2 }
+    }
+}
+
+fn options_of(parameters: &Parameters) -> BalanceOptions {
+    let default = BalanceOptions::default();
+    if parameters.gossip_s > 0.0 {
+        BalanceOptions { gossip: span(parameters.gossip_s), ..default }
+    } else {
+        default
+    }
+}
+
+/// Two clusters of sites: `inside` between sites of one, `between` from one to the other.
 fn clusters(sites: usize, inside: Span, between: Span) -> Model {
     let of = |from: usize, to: usize| match (from == to, (from < sites / 2) == (to < sites / 2)) {
         (true, _) => Span::ZERO,
@@ -140,42 +207,24 @@ fn clusters(sites: usize, inside: Span, between: Span) -> Model {
     Model::matrix((0..sites).map(|from| (0..sites).map(|to| of(from, to)).collect()).collect())
 }
 
-/// Q15: `strategies` are by load, then by distance; between clusters `delays_s`, inside a hundredth of it.
-pub(crate) fn load_beats_distance(parameters: &Parameters) -> Found {
-    let (mut runs, mut figures, mut words) = (0, Vec::new(), Vec::new());
-    for &load in &parameters.loads {
-        for &delay in &parameters.delays_s {
-            let (mut waits, mut messages) = (Vec::new(), Vec::new());
-            for seed in 1..=parameters.seeds {
-                let instance = Instance::model(&parameters.sites, parameters.jobs, load, seed);
-                let mut network = Network::delayed(0.0);
-                network.model = clusters(parameters.sites.len(), span(delay / 100.0), span(delay));
-                network.submit = Submit::Origin;
-                network.seed = seed;
-                let by_load = run(&instance, &parameters.strategies[0], &network);
-                let by_distance = run(&instance, &parameters.strategies[1], &network);
-                runs += 2;
-                waits.push(above(
-                    by_load.metrics.wait_mean_s.max(1.0),
-                    by_distance.metrics.wait_mean_s.max(1.0),
-                ));
-                messages.push(above(by_load.messages as f64, by_distance.messages as f64));
-            }
-            let ((wait, half), (sent, _)) = (paired(&waits), paired(&messages));
-            words.push(against(wait, half, 0.0));
-            figures.push(format!(
-                "load {load}, {delay} s between clusters: mean wait by load {wait:+.1} +- {half:.1} % of by distance, \
-                 messages {sent:+.0} %"
-            ));
-        }
-    }
-    figures.push("message budgets were not made equal".into());
-    let verdict = match (words.contains(&"higher"), words.iter().all(|&word| word == "lower")) {
-        (true, _) => Verdict::Fails,
-        (_, true) => Verdict::Holds,
-        _ => Verdict::Inconclusive,
-    };
-    Found { verdict, runs, figures }
+/// Q15: `strategies` are by load, then by distance, with as many messages; between clusters `delays_s`, inside a hundredth
+/// of it. Wrong: the first steals nothing.
+pub(crate) fn load_beats_distance(parameters: &Parameters, wrong: bool) -> Found {
+    let groups = settings(parameters).map(|(load, delay, _)| {
+        let mut network = Network::delayed(0.0);
+        network.model = clusters(parameters.sites.len(), span(delay / 100.0), span(delay));
+        network.submit = Submit::Origin;
+        let first = if wrong { "local" } else { &parameters.strategies[0] };
+        let duel = Duel {
+            parameters,
+            strategies: [first.to_string(), parameters.strategies[1].clone()],
+            instance: Box::new(move |seed| model(parameters, load, seed)),
+            network,
+            options: [options_of(parameters); 2],
+        };
+        duel.with_equal_budgets().group(format!("load {load}, {delay} s between clusters"), Says::Below(0.0))
+    });
+    ask(parameters, groups.collect())
 }
 
 /// Jobs of one processor, exponential run times of mean `mean` seconds, Poisson arrivals of the same rate everywhere.
@@ -207,140 +256,102 @@ fn exponential(sites: usize, jobs: usize, load: f64, mean: f64, seed: u64) -> In
 /// Mean run time in the experiments with exponential jobs, in seconds; delays are in the same unit.
 const MEAN_S: f64 = 100.0;
 
-/// Mean waits of both `strategies` at a load and delay, in percent: the first above the second.
-fn waits(parameters: &Parameters, load: f64, delay: f64) -> (f64, f64, f64) {
-    let (mut waits, mut messages) = (Vec::new(), Vec::new());
-    for seed in 1..=parameters.seeds {
-        let instance = exponential(parameters.sites.len(), parameters.jobs, load, MEAN_S, seed);
-        let mut network = Network::delayed(delay);
-        network.submit = Submit::Origin;
-        network.seed = seed;
-        let first = run(&instance, &parameters.strategies[0], &network);
-        let second = run(&instance, &parameters.strategies[1], &network);
-        waits.push(above(first.metrics.wait_mean_s.max(0.01), second.metrics.wait_mean_s.max(0.01)));
-        messages.push(above(first.messages as f64, second.messages as f64));
+/// Two strategies on sites of one processor with exponential jobs.
+fn duel_of_exponential(parameters: &Parameters, strategies: [String; 2], load: f64, delay: f64) -> Duel<'_> {
+    let mut network = Network::delayed(delay);
+    network.submit = Submit::Origin;
+    let sites = parameters.sites.len();
+    Duel {
+        parameters,
+        strategies,
+        instance: Box::new(move |seed| exponential(sites, parameters.jobs, load, MEAN_S, seed)),
+        network,
+        options: [options_of(parameters); 2],
     }
-    let (wait, half) = paired(&waits);
-    (wait, half, paired(&messages).0)
 }
 
-/// Q16: `strategies` are the globally least or most loaded, then two choices; `delays_s` make news old.
-pub(crate) fn two_choices_stand_old_news(parameters: &Parameters) -> Found {
-    let (mut runs, mut figures, mut old) = (0, Vec::new(), Vec::new());
-    for &load in &parameters.loads {
-        for &delay in &parameters.delays_s {
-            let (wait, half, sent) = waits(parameters, load, delay);
-            runs += 2 * parameters.seeds;
-            let word = against(wait, half, 0.0);
-            if delay >= 0.5 * MEAN_S {
-                old.push(word);
-            }
-            figures.push(format!(
-                "load {load}, d = {:.2} service times: {} waits {wait:+.1} +- {half:.1} % against {}: {word}; messages \
-                 {sent:+.0} %",
-                delay / MEAN_S,
-                parameters.strategies[0],
-                parameters.strategies[1]
-            ));
+/// Q16: `strategies` are the globally least or most loaded, then two choices; `delays_s` make news old. Wrong: both are
+/// two choices.
+pub(crate) fn two_choices_stand_old_news(parameters: &Parameters, wrong: bool) -> Found {
+    let groups = settings(parameters).map(|(load, delay, _)| {
+        let second = parameters.strategies[1].clone();
+        let first = if wrong { second.clone() } else { parameters.strategies[0].clone() };
+        // Fresh news must not make it worse already, else it does not become so.
+        let old = delay >= 0.5 * MEAN_S;
+        let says = if old { Says::Above(parameters.margin) } else { Says::Below(parameters.margin) };
+        duel_of_exponential(parameters, [first, second], load, delay)
+            .group(format!("load {load}, d = {} service times", delay / MEAN_S), says)
+    });
+    ask(parameters, groups.collect())
+}
+
+/// Q17: `strategies` are push, then pull, with as many messages; `expected[0]` is the load of the crossover. Wrong: pull,
+/// then push.
+pub(crate) fn push_or_pull_by_load(parameters: &Parameters, wrong: bool) -> Found {
+    let groups = settings(parameters).map(|(load, delay, _)| {
+        let mut strategies = [parameters.strategies[0].clone(), parameters.strategies[1].clone()];
+        if wrong {
+            strategies.reverse();
         }
-    }
-    let verdict = if old.contains(&"higher") {
-        Verdict::Holds
-    } else if old.contains(&"open") || old.is_empty() {
-        Verdict::Inconclusive
-    } else {
-        Verdict::Fails
-    };
-    Found { verdict, runs, figures }
+        let says = if load < parameters.expected[0] { Says::Below(0.0) } else { Says::Above(0.0) };
+        duel_of_exponential(parameters, strategies, load, delay)
+            .with_equal_budgets()
+            .group(format!("load {load}, d = {delay} s"), says)
+    });
+    ask(parameters, groups.collect())
 }
 
-/// Q17: `strategies` are push, then pull; `expected[0]` is the load of the crossover.
-pub(crate) fn push_or_pull_by_load(parameters: &Parameters) -> Found {
-    let (mut runs, mut figures, mut signs) = (0, Vec::new(), Vec::new());
-    for &delay in &parameters.delays_s {
-        for &load in &parameters.loads {
-            let (wait, half, sent) = waits(parameters, load, delay);
-            runs += 2 * parameters.seeds;
-            signs.push((load, against(wait, half, 0.0)));
-            figures.push(format!(
-                "d = {delay} s, load {load}: push waits {wait:+.1} +- {half:.1} % against pull, messages {sent:+.0} %"
-            ));
-        }
+/// Q18: `strategies[0]` is a pool, `strategies[1]` local queues; mean waits of the users of each site. Wrong: the other way
+/// round.
+pub(crate) fn every_site_gains_from_a_pool(parameters: &Parameters, wrong: bool) -> Found {
+    let mut strategies = [&parameters.strategies[0], &parameters.strategies[1]];
+    if wrong {
+        strategies.reverse();
     }
-    figures.push("message budgets were not made equal".into());
-    let wrong = signs
-        .iter()
-        .any(|&(load, word)| word == if load < parameters.expected[0] { "higher" } else { "lower" });
-    let right = signs
-        .iter()
-        .all(|&(load, word)| word == if load < parameters.expected[0] { "lower" } else { "higher" });
-    let verdict = match (wrong, right) {
-        (true, _) => Verdict::Fails,
-        (_, true) => Verdict::Holds,
-        _ => Verdict::Inconclusive,
-    };
-    Found { verdict, runs, figures }
-}
-
-/// Q18: `strategies[0]` is a pool, `strategies[1]` local queues; mean waits of the users of each site.
-pub(crate) fn every_site_gains_from_a_pool(parameters: &Parameters) -> Found {
-    let (mut runs, mut figures, mut loses_free, mut first_loss) = (0, Vec::new(), 0, None);
-    for &load in &parameters.loads {
-        for &delay in &parameters.delays_s {
-            let sites = parameters.sites.len();
-            let mut sums = vec![[0.0_f64; 3]; sites];
-            for seed in 1..=parameters.seeds {
-                let instance = Instance::model(&parameters.sites, parameters.jobs, load, seed);
-                for (column, name) in parameters.strategies.iter().take(2).enumerate() {
-                    let mut network = Network::delayed(delay);
-                    network.submit = Submit::Origin;
-                    network.seed = seed;
-                    let measured = run(&instance, name, &network);
-                    runs += 1;
-                    for row in measured.outcome.finished() {
-                        let sum = &mut sums[row.origin.index()];
-                        sum[column] += row.wait().map_or(0.0, Span::as_secs_f64);
-                        sum[2] += 0.5;
-                    }
+    let groups = settings(parameters).map(|(load, delay, claimed)| Group {
+        questions: parameters
+            .sites
+            .iter()
+            .enumerate()
+            .map(|(site, processors)| Question {
+                name: format!(
+                    "load {load}, d = {delay} s, users of site {} of {processors}, mean wait, {} against {}",
+                    site + 1,
+                    strategies[0],
+                    strategies[1]
+                ),
+                of: Of::Mean(site),
+                unit: Unit::Change,
+                says: claimed.then_some(Says::Below(0.0)),
+            })
+            .collect(),
+        measure: Box::new(move |seed| {
+            let instance = model(parameters, load, seed);
+            let mut network = Network::delayed(delay);
+            network.submit = Submit::Origin;
+            network.seed = seed;
+            let waits = strategies.map(|name| {
+                let mut sums = vec![(0.0_f64, 0_u32); parameters.sites.len()];
+                for row in run(&instance, name, &network).outcome.finished() {
+                    let sum = &mut sums[row.origin.index()];
+                    sum.0 += row.wait().map_or(0.0, Span::as_secs_f64);
+                    sum.1 += 1;
                 }
-            }
-            let losers: Vec<String> = (0..sites)
-                .filter(|&site| sums[site][0] > sums[site][1])
-                .map(|site| {
-                    let mean = |column: usize| sums[site][column] / sums[site][2].max(1.0);
-                    format!(
-                        "site {} of {}: {:.0} s against {:.0} s alone",
-                        site + 1,
-                        parameters.sites[site],
-                        mean(0),
-                        mean(1)
-                    )
-                })
-                .collect();
-            if delay == 0.0 {
-                loses_free += losers.len();
-            } else if !losers.is_empty() && first_loss.is_none() {
-                first_loss = Some(delay);
-            }
-            figures.push(if losers.is_empty() {
-                format!("load {load}, d = {delay} s: the users of every site wait less")
-            } else {
-                format!(
-                    "load {load}, d = {delay} s: {} of {sites} sites lose; {}",
-                    losers.len(),
-                    losers.join("; ")
-                )
+                sums.into_iter().map(|(wait, jobs)| wait / f64::from(jobs.max(1))).collect::<Vec<_>>()
             });
-        }
-    }
-    figures.insert(
-        0,
-        match first_loss {
-            Some(delay) => {
-                format!("{loses_free} sites lose without delay; with delay the first at d* <= {delay} s")
-            }
-            None => format!("{loses_free} sites lose without delay, and none at the delays tried"),
-        },
-    );
-    Found { verdict: Verdict::unless(loses_free as u64), runs, figures }
+            waits[0].iter().zip(&waits[1]).map(|(one, other)| change(*one, *other, WAIT_FLOOR_S)).collect()
+        }),
+        runs: 2,
+    });
+    let mut found = ask(parameters, groups.collect());
+    let loses = |delay: f64| {
+        let of = format!("d = {delay} s, ");
+        found.cells.iter().any(|cell| cell.name.contains(&of) && cell.low > 0.0)
+    };
+    let delays = parameters.delays_s.iter().chain(&parameters.reported_delays_s);
+    found.figures.push(match delays.copied().find(|&delay| loses(delay)) {
+        Some(delay) => format!("the least delay with a site whose interval is above 0 is {delay} s"),
+        None => "no delay has a site whose interval is above 0".into(),
+    });
+    found
 }

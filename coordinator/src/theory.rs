@@ -22,7 +22,7 @@ use crate::terminal::say;
 
 /// Say what is proved and expected of a grid, a workload and a delay, and what each statement assumes.
 ///
-/// Takes an experiment as `simulate` does, or `--sites` alone. Nothing is written. `theory check` tests claims by runs.
+/// Takes an experiment as `simulate` does, or `--sites` alone. Nothing is written. `theory check` tests claims by runs, `theory show` prints what it stored.
 ///
 /// Exit codes: 0 done, 2 usage, 3 unreadable input.
 #[derive(Clone, Debug, clap::Args)]
@@ -41,6 +41,7 @@ pub struct TheoryArgs {
 #[derive(Clone, Debug, clap::Subcommand)]
 enum Action {
     Check(check::CheckArgs),
+    Show(check::ShowArgs),
 }
 
 /// Everything that is said.
@@ -141,8 +142,10 @@ const JOBS_RUN: usize = 200_000;
 /// # Errors
 /// If something fails that should not.
 pub fn command(args: &TheoryArgs) -> anyhow::Result<u8> {
-    if let Some(Action::Check(args)) = &args.action {
-        return check::command(args);
+    match &args.action {
+        Some(Action::Check(args)) => return check::command(args),
+        Some(Action::Show(args)) => return check::show(args),
+        None => {}
     }
     let args = &args.experiment;
     if args.format == Format::Csv {

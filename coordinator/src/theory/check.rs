@@ -1,19 +1,23 @@
-//! `stealgrid theory check`: claims tested by runs, and a table of verdicts.
+//! `stealgrid theory check`: claims tested by runs, a verdict for each, and what is kept of them.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use claims::cells::Word;
 use claims::{CLAIMS, Checked, Claim, Scale, Verdict};
 use outputs::table::Table;
 use report::Format;
+use serde::{Deserialize, Serialize};
 
 use crate::exit;
 use crate::terminal::say;
 
 /// Test claims of theory by running the simulator, and print a verdict for each.
 ///
-/// The parameters (grids, seeds, delays, counts) are in configs/theory/ and built in.
+/// The parameters (grids, seeds, delays, counts, margins) are in configs/theory/ and built in. Claims about means are
+/// judged cell by cell, with seeds added until a cell is settled.
 ///
-/// Exit codes: 0 done, 2 usage, 3 unreadable parameters, 5 a proved claim fails (Q1 to Q8 and Q20).
+/// Exit codes: 0 done, 2 usage, 3 unreadable input, 5 a proved claim fails, a canary is not refuted, or a verdict is
+/// another than that of `--against`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct CheckArgs {
     /// Which claims: Q1 to Q20, or all
@@ -24,25 +28,81 @@ pub struct CheckArgs {
     #[arg(long)]
     quick: bool,
 
+    /// As many runs as a verdict needs that is quoted, in minutes (the default)
+    #[arg(long, conflicts_with = "quick")]
+    full: bool,
+
+    /// The same experiments, each with a mistake built in, which must be refuted
+    #[arg(long, conflicts_with_all = ["out", "against"])]
+    canaries: bool,
+
     /// A folder with files q01.toml and so on, in place of the parameters that are built in
     #[arg(long, value_name = "DIR")]
     parameters: Option<PathBuf>,
+
+    /// A file for everything that was found, as JSON; `theory show` reads it
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+
+    /// The commit of this program, for the file
+    #[arg(long, value_name = "COMMIT", requires = "out")]
+    commit: Option<String>,
+
+    /// A file of `--out`, whose verdicts must come out again, cell by cell
+    #[arg(long, value_name = "FILE")]
+    against: Option<PathBuf>,
 
     /// How the result is printed: terminal, markdown, json
     #[arg(long, default_value = "terminal")]
     format: Format,
 }
 
-/// Claims that are proved, or that say the program does what it is to do.
-const PROVED: [&str; 9] = ["Q1", "Q2", "Q3", "Q4", "Q5", "Q6", "Q7", "Q8", "Q20"];
+/// Print what a check has stored: verdicts, and the means of every cell.
+///
+/// Exit codes: 0 done, 2 usage, 3 unreadable input.
+#[derive(Clone, Debug, clap::Args)]
+pub struct ShowArgs {
+    /// A file of `theory check --out`
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
 
-/// Runs the command.
+    /// The table of verdicts alone
+    #[arg(long)]
+    summary: bool,
+
+    /// How the result is printed: terminal, markdown, json
+    #[arg(long, default_value = "terminal")]
+    format: Format,
+}
+
+/// Everything that was found, and how.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Stored {
+    /// The command.
+    command: String,
+    /// The commit of the program that ran.
+    commit: Option<String>,
+    /// When it ended, in UTC.
+    at: String,
+    /// How long it took, in seconds.
+    took_s: f64,
+    /// In the order in which they ran.
+    claims: Vec<Checked>,
+}
+
+fn only_read_by_people(format: Format) -> bool {
+    if format == Format::Csv {
+        eprintln!("error: verdicts are printed as terminal, markdown or json");
+    }
+    format != Format::Csv
+}
+
+/// Runs `theory check`.
 ///
 /// # Errors
-/// If the result cannot be printed.
+/// If the result cannot be printed or written.
 pub fn command(args: &CheckArgs) -> anyhow::Result<u8> {
-    if args.format == Format::Csv {
-        eprintln!("error: verdicts are printed as terminal, markdown or json");
+    if !only_read_by_people(args.format) {
         return Ok(exit::USAGE);
     }
     let chosen = match choose(&args.claims) {
@@ -52,41 +112,126 @@ pub fn command(args: &CheckArgs) -> anyhow::Result<u8> {
             return Ok(exit::USAGE);
         }
     };
+    let before = match args.against.as_deref().map(read).transpose() {
+        Ok(before) => before,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            return Ok(exit::INPUT);
+        }
+    };
     let scale = if args.quick { Scale::Quick } else { Scale::Full };
+    let begun = std::time::Instant::now();
     let mut checked = Vec::new();
-    for claim in chosen {
-        let text = match &args.parameters {
-            None => None,
-            Some(folder) => {
-                let number: u32 = claim.name[1..].parse()?;
-                let path = folder.join(format!("q{number:02}.toml"));
-                match crate::limits::read_text(&path, crate::limits::EXPERIMENT) {
-                    Ok(text) => Some(text),
-                    Err(error) => {
-                        eprintln!("error: failed to read {}: {error}", path.display());
-                        return Ok(exit::INPUT);
-                    }
-                }
+    for claim in &chosen {
+        let text = match args.parameters.as_deref().map(|folder| parameters(folder, claim)).transpose() {
+            Ok(text) => text,
+            Err(error) => {
+                eprintln!("error: {error:#}");
+                return Ok(exit::INPUT);
             }
         };
-        eprintln!("{} …", claim.name);
-        match claim.check(scale, text.as_deref()) {
-            Ok(found) => checked.push(found),
+        let from = begun.elapsed();
+        let found = match args.canaries {
+            true => claim.check_canary(scale, text.as_deref()),
+            false => claim.check(scale, text.as_deref()),
+        };
+        match found {
+            Ok(found) => {
+                let took = (begun.elapsed() - from).as_secs_f64();
+                eprintln!("{}: {} after {took:.1} s", claim.name, found.found.verdict.name());
+                checked.push(found);
+            }
             Err(error) => {
                 eprintln!("error: failed to {error}");
                 return Ok(exit::INPUT);
             }
         }
     }
-    say(&match args.format {
+    if let Some(path) = &args.out {
+        let scale = if args.quick { "--quick" } else { "--full" };
+        let stored = Stored {
+            command: format!("stealgrid theory check {scale} {}", args.claims.join(" ")),
+            commit: args.commit.clone(),
+            at: humantime::format_rfc3339_seconds(std::time::SystemTime::now()).to_string(),
+            took_s: begun.elapsed().as_secs_f64().round(),
+            claims: checked.clone(),
+        };
+        std::fs::write(path, serde_json::to_string_pretty(&stored)? + "\n")
+            .map_err(|error| anyhow::anyhow!("failed to write {}: {error}", path.display()))?;
+    }
+    let text = match args.format {
         Format::Json => serde_json::to_string_pretty(&checked)? + "\n",
-        Format::Markdown => table(&checked).markdown() + "\n" + &figures(&checked, "- "),
-        Format::Terminal | Format::Csv => table(&checked).text() + "\n" + &figures(&checked, "  "),
+        format if args.canaries => printed(&canaries(&checked), format),
+        format => printed(&verdicts(&checked), format) + "\n" + &details(&checked, format),
+    };
+    say(&text)?;
+    let mut code = exit::DONE;
+    if args.canaries {
+        for deaf in checked.iter().filter(|checked| checked.found.verdict != Verdict::Fails) {
+            eprintln!("error: {} does not notice that {}", deaf.name, deaf.canary);
+            code = exit::OUT_OF_TOLERANCE;
+        }
+        return Ok(code);
+    }
+    for (claim, found) in chosen.iter().zip(&checked) {
+        if claim.proved && found.found.verdict == Verdict::Fails {
+            eprintln!("error: {} is proved, and fails: a mistake in the program or in the proof", claim.name);
+            code = exit::OUT_OF_TOLERANCE;
+        }
+    }
+    for difference in before.iter().flat_map(|before| differences(before, &checked)) {
+        eprintln!("error: {difference}");
+        code = exit::OUT_OF_TOLERANCE;
+    }
+    Ok(code)
+}
+
+/// Runs `theory show`.
+///
+/// # Errors
+/// If the result cannot be printed.
+pub fn show(args: &ShowArgs) -> anyhow::Result<u8> {
+    if !only_read_by_people(args.format) {
+        return Ok(exit::USAGE);
+    }
+    let stored = match read(&args.file) {
+        Ok(stored) => stored,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            return Ok(exit::INPUT);
+        }
+    };
+    say(&match (args.format, args.summary) {
+        (Format::Json, _) => serde_json::to_string_pretty(&stored)? + "\n",
+        (format, true) => printed(&summary(&stored.claims), format),
+        (format, false) => {
+            let commit = stored
+                .commit
+                .as_deref()
+                .map_or("an unknown commit".into(), |commit| format!("commit {commit}"));
+            format!("`{}`, {commit}, {}, {:.0} s.\n\n", stored.command, stored.at, stored.took_s)
+                + &details(&stored.claims, format)
+        }
     })?;
-    let broken = checked
-        .iter()
-        .any(|checked| checked.found.verdict == Verdict::Fails && PROVED.contains(&checked.name));
-    Ok(if broken { exit::OUT_OF_TOLERANCE } else { exit::DONE })
+    Ok(exit::DONE)
+}
+
+fn parameters(folder: &Path, claim: &Claim) -> anyhow::Result<String> {
+    let number: u32 = claim.name[1..].parse()?;
+    let path = folder.join(format!("q{number:02}.toml"));
+    crate::limits::read_text(&path, crate::limits::EXPERIMENT)
+        .map_err(|error| anyhow::anyhow!("failed to read {}: {error}", path.display()))
+}
+
+fn read(path: &Path) -> anyhow::Result<Stored> {
+    let text = crate::limits::read_text(path, crate::limits::EXPERIMENT)
+        .map_err(|error| anyhow::anyhow!("failed to read {}: {error}", path.display()))?;
+    serde_json::from_str(&text).map_err(|error| {
+        anyhow::anyhow!(
+            "failed to read {}: {error}; it must be a file of `theory check --out`",
+            path.display()
+        )
+    })
 }
 
 /// The claims of these names, or the name that there is not.
@@ -102,24 +247,131 @@ fn choose(names: &[String]) -> Result<Vec<&'static Claim>, String> {
         .collect()
 }
 
-fn table(checked: &[Checked]) -> Table {
+/// What came out otherwise than it is stored: verdicts, and words of cells. Figures may differ in their last digits from
+/// machine to machine.
+fn differences(before: &Stored, now: &[Checked]) -> Vec<String> {
+    let mut differences = Vec::new();
+    for found in now {
+        let name = &found.name;
+        let Some(old) = before.claims.iter().find(|old| old.name == *name) else {
+            differences.push(format!("{name} is not stored; store the check again"));
+            continue;
+        };
+        if old.found.verdict != found.found.verdict {
+            let (old, new) = (old.found.verdict.name(), found.found.verdict.name());
+            differences.push(format!("{name} {new}, and what is stored says {old}"));
+        }
+        if old.found.cells.len() != found.found.cells.len() {
+            differences.push(format!("{name} has other cells than what is stored; store the check again"));
+            continue;
+        }
+        for (old, new) in old.found.cells.iter().zip(&found.found.cells) {
+            if (&old.name, &old.says, old.word) != (&new.name, &new.says, new.word) {
+                differences.push(format!("{name}: {}, and what is stored says {}", new.line(), old.line()));
+            }
+        }
+    }
+    differences
+}
+
+fn printed(table: &Table, format: Format) -> String {
+    if format == Format::Markdown { table.markdown() } else { table.text() }
+}
+
+fn verdicts(checked: &[Checked]) -> Table {
     let mut table = Table::new(["", "verdict", "runs", "claim"]).with_left(1).with_left(3);
     for one in checked {
         let runs = report::quantity::grouped(one.found.runs);
-        table.push([one.name.to_string(), one.found.verdict.name().to_string(), runs, one.claim.clone()]);
+        table.push([one.name.clone(), one.found.verdict.name().to_string(), runs, one.claim.clone()]);
     }
     table
 }
 
-fn figures(checked: &[Checked], bullet: &str) -> String {
+/// The table of docs/THEORY.md.
+fn summary(checked: &[Checked]) -> Table {
+    let mut table = Table::new(["", "claim", "verdict", "runs", "figures", "its canary: refuted if"])
+        .with_left(1)
+        .with_left(2)
+        .with_left(4)
+        .with_left(5);
+    for one in checked {
+        table.push([
+            one.name.clone(),
+            one.claim.clone(),
+            one.found.verdict.name().to_string(),
+            report::quantity::grouped(one.found.runs),
+            one.found.figures.join("; "),
+            one.canary.clone(),
+        ]);
+    }
+    table
+}
+
+fn canaries(checked: &[Checked]) -> Table {
+    let mut table = Table::new(["", "mistake", "is refuted", "runs"]).with_left(1).with_left(2);
+    for one in checked {
+        let refuted = if one.found.verdict == Verdict::Fails { "yes" } else { "NO" };
+        table.push([
+            one.name.clone(),
+            one.canary.clone(),
+            refuted.to_string(),
+            report::quantity::grouped(one.found.runs),
+        ]);
+    }
+    table
+}
+
+/// Every claim with its figures and its cells.
+fn details(checked: &[Checked], format: Format) -> String {
+    let markdown = format == Format::Markdown;
+    let bullet = if markdown { "- " } else { "  " };
     let mut text = String::new();
     for one in checked {
-        text += &format!("{} fails if there is {}\n", one.name, one.fails_if);
+        let verdict = one.found.verdict.name();
+        text += &match markdown {
+            true => {
+                format!("## {} {verdict}\n{} Fails if there is {}.\n\n", one.name, one.claim, one.fails_if)
+            }
+            false => format!("{} {verdict}; fails if there is {}\n", one.name, one.fails_if),
+        };
         for figure in &one.found.figures {
             text += &format!("{bullet}{figure}\n");
         }
+        if !one.found.cells.is_empty() {
+            text += if markdown { "\n" } else { "" };
+            let table = cells(one);
+            let lines = printed(&table, format);
+            text.extend(lines.lines().map(|line| format!("{}{line}\n", if markdown { "" } else { "  " })));
+        }
+        text += if markdown { "\n" } else { "" };
     }
-    text
+    text.truncate(text.trim_end().len());
+    text + "\n"
+}
+
+fn cells(one: &Checked) -> Table {
+    let header = ["", "mean", "95 % interval", "seeds", "claimed", "is", "p, opposite", "p, claimed"];
+    let mut table = Table::new(header).with_left(4).with_left(5);
+    for cell in &one.found.cells {
+        let chance = |chance: f64| match cell.word {
+            Word::Reported => String::new(),
+            _ if chance < 1e-4 => "< 0.0001".into(),
+            _ => format!("{chance:.4}"),
+        };
+        let word = if cell.word == Word::Reported { "" } else { cell.word.name() };
+        let (mean, interval) = cell.figures();
+        table.push([
+            cell.name.clone(),
+            mean,
+            interval,
+            cell.seeds.to_string(),
+            cell.says.clone(),
+            word.to_string(),
+            chance(cell.chance_if_wrong),
+            chance(cell.chance_if_right),
+        ]);
+    }
+    table
 }
 
 #[cfg(test)]
@@ -135,5 +387,42 @@ mod tests {
         assert_eq!(names(&["q3", "Q1"]), Ok(vec!["Q3", "Q1"]));
         assert_eq!(names(&["all"]).unwrap().len(), CLAIMS.len());
         assert_eq!(names(&["Q99"]), Err("Q99".into()));
+    }
+
+    fn stored(names: &[&str]) -> Stored {
+        let claims = choose(&names.iter().map(|name| (*name).to_string()).collect::<Vec<_>>()).unwrap();
+        let claims = claims.iter().map(|claim| claim.check(Scale::Quick, None).unwrap()).collect();
+        Stored {
+            command: "stealgrid theory check".into(),
+            commit: None,
+            at: String::new(),
+            took_s: 1.0,
+            claims,
+        }
+    }
+
+    #[test]
+    fn what_is_stored_is_read_back_and_is_no_difference() {
+        let before = stored(&["Q3", "Q18"]);
+        let text = serde_json::to_string_pretty(&before).unwrap();
+        let read: Stored = serde_json::from_str(&text).unwrap();
+        assert_eq!(read.claims, before.claims);
+        assert_eq!(differences(&read, &before.claims), [""; 0]);
+    }
+
+    #[test]
+    fn another_verdict_another_word_and_another_claim_are_told() {
+        let now = stored(&["Q3", "Q18"]);
+        let mut before = now.clone();
+        before.claims[0].found.verdict = Verdict::Inconclusive;
+        let cell = &mut before.claims[1].found.cells[0];
+        cell.word = if cell.word == Word::Open { Word::Supported } else { Word::Open };
+        let found = differences(&before, &now.claims);
+        assert_eq!(found.len(), 2, "{found:?}");
+        assert!(found[0].contains("Q3 holds, and what is stored says inconclusive"), "{found:?}");
+        before.claims.remove(0);
+        before.claims[0].found.cells.clear();
+        let found = differences(&before, &now.claims);
+        assert!(found[0].contains("Q3 is not stored") && found[1].contains("other cells"), "{found:?}");
     }
 }
