@@ -231,8 +231,7 @@ struct Asked<'a> {
 impl Asked<'_> {
     fn measure(&mut self, until: u64) {
         let measure = &self.group.measure;
-        let rows: Vec<Vec<f64>> =
-            (self.seeds + 1..=until).into_par_iter().map(|seed| measure(seed)).collect();
+        let rows: Vec<Vec<f64>> = (self.seeds + 1..=until).into_par_iter().map(measure).collect();
         for row in rows {
             self.columns.resize(row.len(), Vec::new());
             self.columns.iter_mut().zip(row).for_each(|(column, value)| column.push(value));

@@ -20,7 +20,10 @@ fn spec(percent: u8) -> StrategySpec {
 }
 
 /// Every random instance, even seeds offline and odd ones over time.
-fn over_instances(parameters: &Parameters, one: impl Fn(u64, bool, &Instance) -> Tally + Sync) -> Tally {
+fn over_instances(
+    parameters: &Parameters,
+    one: impl Fn(u64, bool, &Instance) -> Tally + Send + Sync,
+) -> Tally {
     Tally::over(0..parameters.instances, |seed| {
         let offline = seed % 2 == 0;
         one(seed, offline, &Instance::random(parameters, seed, offline))

@@ -271,7 +271,7 @@ pub(crate) fn peers_seen_by(
             refresh: lossy.then(|| Span::from_micros(10 * round_trip.as_micros()).max(Span::from_secs(10))),
         },
         message_events: false,
-        ..network.options.clone()
+        ..network.options
     };
     config.network = network.model.clone();
     config.submit = network.submit;

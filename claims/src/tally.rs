@@ -24,8 +24,8 @@ pub(crate) struct Tally {
 
 impl Tally {
     /// Sums over seeds, in their order.
-    pub(crate) fn over(seeds: Range<u64>, one: impl Fn(u64) -> Tally + Sync) -> Tally {
-        let all: Vec<Tally> = seeds.into_par_iter().map(|seed| one(seed)).collect();
+    pub(crate) fn over(seeds: Range<u64>, one: impl Fn(u64) -> Tally + Send + Sync) -> Tally {
+        let all: Vec<Tally> = seeds.into_par_iter().map(one).collect();
         all.into_iter().fold(Tally::default(), Tally::and)
     }
 
