@@ -21,8 +21,8 @@ pub fn shared(file: &str) -> Option<PathBuf> {
     }
 }
 
-/// Says that a check was skipped and why, in a line that `.ci/run` counts. Lines that say "not there" are about logs; where
-/// the logs are, none may be skipped.
+/// Says that a check was skipped and why, in a line that `.ci/run` counts. Those of [`shared`] are
+/// failures there where the folder is.
 ///
 /// # Panics
 /// If there is no stderr.
