@@ -465,6 +465,7 @@ mod tests {
                 "lease",
                 "margin",
                 "message_events",
+                "prefetch",
                 "recall",
                 "refresh",
                 "retry",

@@ -7,7 +7,7 @@ use links::{Model, Properties};
 use proptest::prelude::*;
 use protocol::{BalanceOptions, Options};
 use scheduler::{
-    Amount, Balance, Event, EventKind, Grid, Initiative, JobId, JobSpec, Labels, SiteId, Span,
+    Amount, Balance, Event, EventKind, Grid, Initiative, JobId, JobSpec, Labels, Selection, SiteId, Span,
     Strategy as Scheduling, StrategySpec, Submit, Time, TimedJob, VictimRule,
 };
 use simulator::{Checks, Simulation, SimulationConfig};
@@ -205,11 +205,13 @@ fn a_job_too_wide_for_its_site_goes_home() {
 
 fn balance() -> impl Strategy<Value = Balance> {
     const AMOUNTS: [Amount; 3] = [Amount::One, Amount::Half, Amount::Fit];
-    (prop::sample::select(&VictimRule::ALL[..]), prop::sample::select(&AMOUNTS[..]), any::<bool>()).prop_map(
-        |(victim, amount, push)| Balance {
+    let victim = prop::sample::select(&VictimRule::ALL[..]);
+    (victim, prop::sample::select(&AMOUNTS[..]), any::<bool>(), any::<bool>()).prop_map(
+        |(victim, amount, push, easy)| Balance {
             victim,
             amount,
             initiative: if push { Initiative::Push } else { Initiative::Pull },
+            select: if easy { Selection::Easy } else { Selection::FirstFit },
         },
     )
 }
@@ -238,14 +240,14 @@ const INSTANTS_MAX: u32 = 20_000;
 const EVENTS_MAX: u32 = 100_000;
 
 /// Why a run is wrong, if it is.
-fn problem(mut simulation: Simulation<'_>, lossless: bool) -> Option<String> {
+fn problem(mut simulation: Simulation<'_>, select: Selection, lossless: bool) -> Option<String> {
     for _ in 0..INSTANTS_MAX {
         let Some(next) = simulation.next_instant() else {
             return simulation.finish().err().map(|violation| violation.to_string());
         };
         // Whatever was sent has arrived, and nobody is going to say anything.
         let silent = lossless && next > simulation.now().saturating_add(DELAY + JITTER);
-        if silent && let Some(overlooked) = overlooked(&simulation) {
+        if silent && let Some(overlooked) = overlooked(&simulation, select) {
             return Some(overlooked);
         }
         if let Err(violation) = simulation.advance(&mut |_| {}) {
@@ -255,11 +257,12 @@ fn problem(mut simulation: Simulation<'_>, lossless: bool) -> Option<String> {
     Some("the grid never falls silent".to_string())
 }
 
-/// A site with idle processors for a job that waits elsewhere.
-fn overlooked(simulation: &Simulation<'_>) -> Option<String> {
+/// A site with idle processors for a job that waits elsewhere. Under EASY those of a site where jobs wait may be reserved.
+fn overlooked(simulation: &Simulation<'_>, select: Selection) -> Option<String> {
     let peers = simulation.peers();
     let waiting = || peers.iter().flat_map(|peer| peer.own().iter());
-    peers.iter().find_map(|peer| {
+    let may_take = |peer: &&protocol::Peer| select == Selection::FirstFit || peer.own().is_empty();
+    peers.iter().filter(may_take).find_map(|peer| {
         let job = waiting().find(|job| job.processors <= peer.free())?;
         let now = simulation.now();
         Some(format!("at {now}: site {} has room for job {}, which waits", peer.site(), job.id))
@@ -296,7 +299,7 @@ proptest! {
             ..Options::default()
         };
         let config = bad_network(&sizes, balance, options, 0.0, seed);
-        prop_assert_eq!(problem(Simulation::new(config, &jobs), true), None);
+        prop_assert_eq!(problem(Simulation::new(config, &jobs), balance.select, true), None);
     }
 
     /// Nothing starts twice or late: with free messages and any rule, who has room for a waiting job gets it at once.
@@ -317,9 +320,84 @@ proptest! {
             assert!(events < EVENTS_MAX, "an instant never ends: {event:?}");
         };
         while simulation.advance(&mut count).map_err(|violation| TestCaseError::fail(violation.to_string()))? {
-            prop_assert_eq!(overlooked(&simulation), None);
+            prop_assert_eq!(overlooked(&simulation, balance.select), None);
         }
     }
+}
+
+/// Starts of all jobs on one site, with estimates so many times too long as the job's number says.
+fn starts(strategy: &str, processors: u32, jobs: &[TimedJob]) -> Vec<(Time, JobId)> {
+    let mut jobs = jobs.to_vec();
+    for job in &mut jobs {
+        job.spec.processors = job.spec.processors.min(processors);
+        job.spec.origin = SiteId(1);
+        job.spec.requested = job.run_time.saturating_mul(1 + (job.spec.id.0 % 4) as i64);
+    }
+    let mut starts = Vec::new();
+    let mut note = |event: &Event| {
+        if let EventKind::Started { job, .. } = event.kind {
+            starts.push((event.at, job));
+        }
+    };
+    let config = config(&[processors], strategy, Options::default());
+    Simulation::new(config, &jobs).run(&mut note).expect("no violation");
+    starts.sort_unstable();
+    starts
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(500))]
+
+    /// EASY of the baselines and that of `local` are two programs. Where there is nobody to exchange with, they agree.
+    #[test]
+    fn alone_a_site_is_a_local_queue((sizes, jobs) in workload(), push in any::<bool>()) {
+        let mode = if push { ",mode=push" } else { "" };
+        let alone = starts(&format!("steal:random,select=easy{mode}"), sizes[0], &jobs);
+        prop_assert_eq!(alone, starts("local", sizes[0], &jobs));
+    }
+}
+
+/// The test above rejects a site that starts whatever fits.
+#[test]
+fn alone_a_site_without_reservations_is_no_easy_queue() {
+    use proptest::strategy::ValueTree;
+    let mut runner = proptest::test_runner::TestRunner::deterministic();
+    let different = (0..400)
+        .filter(|_| {
+            let (sizes, jobs) = workload().new_tree(&mut runner).expect("a workload").current();
+            starts("steal:random", sizes[0], &jobs) != starts("local", sizes[0], &jobs)
+        })
+        .count();
+    println!("{different} of 400 workloads tell LIST from EASY");
+    assert!(different > 40, "{different} of 400");
+}
+
+/// Site 2 runs a job of 3 until 100 by its estimate and has a reservation for one of 4, so a job that is stolen may need one
+/// processor at most.
+const RESERVED: &str = "1:3,100,0,2 2:4,10,1,2 3:2,100,2,1 4:1,50,3,1 5:2,50,3,1";
+
+#[test]
+fn a_reservation_keeps_room_from_stolen_jobs() {
+    let of = |strategy| transcript(config(&[2, 4], strategy, Options::default()), RESERVED);
+    let list = of("steal:random");
+    assert!(list.contains("M2 starts 4"), "{list}");
+    let easy = of("steal:random,select=easy");
+    // Extra beside the reservation for job 2 is nothing: it needs the whole site.
+    assert!(!easy.contains("M2 starts 4") && !easy.contains("M1 grants 4"), "{easy}");
+    assert!(easy.contains("100 M2 starts 2"), "{easy}");
+}
+
+/// A pushed job that has to wait a little is kept with a margin: sending it back would take longer.
+#[test]
+fn with_a_margin_a_pushed_job_waits_where_it_came() {
+    // Site 1 is busy until 100. Job 3 leaves it for site 2, which job 2 reaches first, for 2 s.
+    let jobs = "1:2,100,0,1 2:4,4,1,2 3:2,10,1,1";
+    let declined = transcript(config(&[2, 4], "steal:loaded,mode=push", Options::default()), jobs);
+    assert!(declined.contains("M2 declines 3"), "{declined}");
+    let mut weighed = config(&[2, 4], "steal:loaded,mode=push", Options::default());
+    weighed.options.margin = Some(Span::from_secs(3));
+    let kept = transcript(weighed, jobs);
+    assert!(!kept.contains("declines") && kept.contains("5 M2 starts 3"), "{kept}");
 }
 
 #[cfg(feature = "canary")]
@@ -348,7 +426,7 @@ mod canaries {
                     Some(canary) => simulation.with_canary(canary),
                     None => simulation,
                 };
-                let checked = || problem(simulation, loss == 0.0);
+                let checked = || problem(simulation, balance.select, loss == 0.0);
                 // A peer that contradicts itself stops by its own assertions.
                 std::panic::catch_unwind(std::panic::AssertUnwindSafe(checked))
                     .unwrap_or_else(|_| Some("a peer stopped".to_string()))

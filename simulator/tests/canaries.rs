@@ -162,7 +162,7 @@ fn bad_network(seed: u64) -> (SimulationConfig, Vec<TimedJob>) {
     if rng.random_bool(0.5) {
         let (window, batch, eager) = (rng.random_range(1..3), rng.random_range(1..5), rng.random_bool(0.5));
         config.options = Options {
-            steal: StealOptions { window, eager },
+            steal: StealOptions { window, eager, prefetch: None },
             batch,
             bounces_max: rng.random_range(0..4),
             recall: rng.random_bool(0.5).then(|| Span::from_secs(40)),

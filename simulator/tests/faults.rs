@@ -28,11 +28,13 @@ fn scheduling() -> impl Strategy<Value = Scheduling> {
 
 fn balance() -> impl Strategy<Value = Balance> {
     const AMOUNTS: [Amount; 3] = [Amount::One, Amount::Half, Amount::Fit];
-    (prop::sample::select(&VictimRule::ALL[..]), prop::sample::select(&AMOUNTS[..]), any::<bool>()).prop_map(
-        |(victim, amount, push)| Balance {
+    let victim = prop::sample::select(&VictimRule::ALL[..]);
+    (victim, prop::sample::select(&AMOUNTS[..]), any::<bool>(), any::<bool>()).prop_map(
+        |(victim, amount, push, easy)| Balance {
             victim,
             amount,
             initiative: if push { Initiative::Push } else { Initiative::Pull },
+            select: if easy { Selection::Easy } else { Selection::FirstFit },
         },
     )
 }
@@ -77,25 +79,27 @@ fn options() -> impl Strategy<Value = Options> {
         any::<bool>(),
         0u32..4,
         any::<bool>(),
-        (1usize..4, 5i64..50, prop::option::of(0i64..40)),
+        (1usize..4, 5i64..50, prop::option::of(0i64..40), prop::option::of(0i64..40)),
     )
-        .prop_map(|(discovery, window, batch, eager, bounces_max, recall, (tries, gossip, margin))| {
-            Options {
-                discovery,
-                steal: StealOptions { window, eager },
-                balance: BalanceOptions {
-                    tries,
-                    gossip: Span::from_secs(gossip),
-                    ..BalanceOptions::default()
-                },
-                batch,
-                bounces_max,
-                retry: Some(Span::from_secs(30)),
-                recall: recall.then(|| Span::from_secs(90)),
-                margin: margin.map(Span::from_secs),
-                ..Options::default()
-            }
-        })
+        .prop_map(
+            |(discovery, window, batch, eager, bounces_max, recall, (tries, gossip, margin, prefetch))| {
+                Options {
+                    discovery,
+                    steal: StealOptions { window, eager, prefetch: prefetch.map(Span::from_secs) },
+                    balance: BalanceOptions {
+                        tries,
+                        gossip: Span::from_secs(gossip),
+                        ..BalanceOptions::default()
+                    },
+                    batch,
+                    bounces_max,
+                    retry: Some(Span::from_secs(30)),
+                    recall: recall.then(|| Span::from_secs(90)),
+                    margin: margin.map(Span::from_secs),
+                    ..Options::default()
+                }
+            },
+        )
 }
 
 fn config(

@@ -59,7 +59,7 @@ fn what_is_forgotten_at_a_restart_is_noticed() {
     peers(Canary::JobsForgotten, &[Agreement, Restart], 100);
     peers(Canary::RoutesForgotten, &[Agreement], 500);
     peers(Canary::NumbersBeginAgain, &[Numbers], 500);
-    peers(Canary::KilledRunAgain, &[SingleStart], 2_000);
+    peers(Canary::KilledRunAgain, &[SingleStart], 10_000);
 }
 
 #[test]

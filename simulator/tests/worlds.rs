@@ -11,7 +11,7 @@ use scheduler::{
 use simulator::faults::{Broken, Check, Fault, Limits, Scenario, Tally, World};
 use simulator::{Simulation, SimulationConfig};
 
-const STRATEGIES: [&str; 14] = [
+const STRATEGIES: [&str; 16] = [
     "st:50",
     "st:30,order=hab",
     "st-greedy:50",
@@ -26,6 +26,8 @@ const STRATEGIES: [&str; 14] = [
     "steal:two-choices",
     "steal:random,mode=push",
     "steal:loaded,mode=push,amount=half",
+    "steal:random,select=easy",
+    "steal:two-choices,mode=push,select=easy",
 ];
 
 /// Sixty jobs in bursts; some begin and end at one instant, some need no time.

@@ -138,7 +138,7 @@ fn options() -> impl Strategy<Value = Options> {
     (discovery, 1usize..3, any::<bool>(), 0u32..4, any::<bool>(), any::<bool>()).prop_map(
         |(discovery, window, eager, bounces_max, recall, message_events)| Options {
             discovery,
-            steal: StealOptions { window, eager },
+            steal: StealOptions { window, eager, prefetch: None },
             bounces_max,
             retry: Some(Span::from_secs(40)),
             recall: recall.then(|| Span::from_secs(90)),

@@ -98,7 +98,7 @@ fn scheduling() -> impl Strategy<Value = Scheduling> {
 fn options() -> impl Strategy<Value = Options> {
     let batch = prop_oneof![Just(1usize), Just(2), Just(1024)];
     (1usize..3, batch, any::<bool>(), any::<bool>()).prop_map(|(window, batch, eager, retry)| Options {
-        steal: StealOptions { window, eager },
+        steal: StealOptions { window, eager, prefetch: None },
         batch,
         retry: retry.then(|| Span::from_secs(30)),
         message_events: false,

@@ -136,6 +136,8 @@ pub struct WrittenProtocol {
     pub poll_max: Option<String>,
     /// Outstanding requests of one thief.
     pub window: Option<usize>,
+    /// Processors that are idle within this time, by estimates, count when a thief asks.
+    pub prefetch: Option<String>,
     /// Jobs in one grant.
     pub batch: Option<usize>,
     /// Serve thieves that believe the queue empty, too.

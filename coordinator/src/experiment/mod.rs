@@ -529,7 +529,11 @@ fn protocol_options(
         suspect_after: presence.suspect_after,
         lease: presence.lease,
         discovery,
-        steal: StealOptions { window, eager: given.eager.unwrap_or(defaults.steal.eager) },
+        steal: StealOptions {
+            window,
+            eager: given.eager.unwrap_or(defaults.steal.eager),
+            prefetch: optional_span("protocol.prefetch", &given.prefetch)?,
+        },
         pool: PoolOptions { refresh },
         balance: BalanceOptions {
             tries,

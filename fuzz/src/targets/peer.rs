@@ -21,7 +21,7 @@ use scheduler::{Grid, JobId, JobSpec, Labels, LocalScheduler, Pass, SiteId, Span
 /// Grids, by sizes.
 const GRIDS: [&[u32]; 5] = [&[4, 8, 16], &[1, 2, 3, 4], &[8, 8], &[2], &[3, 100, 4096, 1 << 20]];
 /// Strategies, by name.
-pub(crate) const STRATEGIES: [&str; 14] = [
+pub(crate) const STRATEGIES: [&str; 16] = [
     "st:50",
     "st:0",
     "st-greedy:50",
@@ -36,6 +36,8 @@ pub(crate) const STRATEGIES: [&str; 14] = [
     "pool:list",
     "steal:random",
     "steal:two-choices",
+    "steal:random,select=easy",
+    "steal:loaded,mode=push,select=easy",
 ];
 /// Inputs of one program, at most: arbitrary; longer programs find nothing that shorter ones do not.
 const INPUTS_MAX: usize = 400;
@@ -304,7 +306,11 @@ fn configuration(bytes: &mut Bytes<'_>) -> PeerConfig {
     let (period, period_max) = (second, Span::from_secs(8));
     let options = Options {
         discovery: if on(0) { Discovery::Polling { period, period_max } } else { Discovery::Standing },
-        steal: StealOptions { eager: on(1), window: 1 + usize::from(limits & 1) },
+        steal: StealOptions {
+            eager: on(1),
+            window: 1 + usize::from(limits & 1),
+            prefetch: (members & 8 == 8).then(|| Span::from_secs(30)),
+        },
         retry: on(2).then_some(second),
         recall: on(3).then_some(Span::from_secs(3)),
         pool: PoolOptions { refresh: on(4).then_some(Span::from_secs(10)) },

@@ -1,6 +1,6 @@
 //! The classic baselines: any site may give waiting jobs to any other that is wide enough.
 //!
-//! Each site starts what fits in queue order (LIST). A site that *pulls* asks for work when processors are idle and
+//! Each site starts what fits in queue order (LIST), or what EASY backfilling lets start (`start.rs`). A site that *pulls* asks for work when processors are idle and
 //! none of its own jobs fits them; one that *pushes* gives jobs away that cannot start at once. Whom it turns to is
 //! in [`choose`], asking and serving in `pull.rs`, giving away in `push.rs`. After enough refusals in a row a site
 //! rests and has others *watch* for it (`watch.rs`), or sleeps and tries again if it polls. What sites know of each
@@ -16,6 +16,7 @@ pub(crate) mod message;
 pub(crate) mod options;
 mod pull;
 mod push;
+mod start;
 mod watch;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -62,6 +63,8 @@ pub(crate) struct Balancer {
     sleep: Option<Span>,
     /// Waiting work of this site, in processor-microseconds by estimates.
     work: u128,
+    /// Processors that are left beside the job with a reservation, as of the last turn; no limit if there is none.
+    extra: u32,
     /// What this site said of itself last.
     said: Option<Digest>,
     /// What others said of themselves last.
@@ -171,6 +174,7 @@ impl Family for Balancer {
                 Discovery::Polling { period, .. } => Some(period),
             },
             work: 0,
+            extra: u32::MAX,
             said: None,
             known: BTreeMap::new(),
             news: BTreeSet::new(),
@@ -194,12 +198,7 @@ impl Family for Balancer {
 
     /// Starts what fits, tells who watches, and looks for work or for room.
     fn turn(engine: &mut Engine<Balancer>, now: Time) {
-        while engine.core.free > 0
-            && let Some(&job) = engine.family.own.first(Widths::up_to(engine.core.free))
-        {
-            engine.family.remove(&job);
-            engine.core.start(now, job);
-        }
+        engine.start_own(now);
         engine.tell_watchers(now);
         if engine.family.pulls() {
             engine.look_for_work(now);
@@ -339,7 +338,7 @@ impl Engine<Balancer> {
     /// What this site says of itself.
     fn digest(&mut self) -> Digest {
         let site = self.core.site();
-        let idle = self.core.free;
+        let idle = self.room();
         let narrowest = self.family.own.narrowest(Widths::ALL).unwrap_or(0);
         let balancer = &mut self.family;
         let work = u64::try_from(balancer.work.div_ceil(1_000_000)).unwrap_or(u64::MAX);

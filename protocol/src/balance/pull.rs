@@ -37,7 +37,7 @@ impl Engine<Balancer> {
         if self.core.config.grid.len() == 1 {
             return;
         }
-        if self.core.free == 0 {
+        if self.room() == 0 {
             self.family.search = Search::Content;
             return;
         }
@@ -52,7 +52,7 @@ impl Engine<Balancer> {
             }
         }
         if self.family.sleep.is_none() {
-            let free = self.core.free;
+            let free = self.room();
             let away = self.core.unreachable();
             match self.family.index.first_promising(free, &away) {
                 Some(victim) => self.ask_for_work(now, victim),
@@ -62,7 +62,7 @@ impl Engine<Balancer> {
     }
 
     pub(super) fn ask_for_work(&mut self, now: Time, victim: usize) {
-        let free = self.core.free;
+        let free = self.room();
         let site = self.core.site_at(victim);
         let balancer = &mut self.family;
         balancer.tried.insert(victim);

@@ -2,7 +2,7 @@
 
 use scheduler::event::{DeclineReason, GrantCause};
 use scheduler::waiting::Widths;
-use scheduler::{Amount, Time};
+use scheduler::{Amount, JobSpec, Time};
 
 use std::collections::BTreeSet;
 
@@ -168,9 +168,21 @@ impl Engine<Balancer> {
 
     /// The idle processors that pushed jobs may take. A half goes into the queue if one of its jobs fits.
     pub(super) fn room_for_pushed(&mut self, transfers: &[Transfer]) -> bool {
-        let free = self.core.free;
+        let free = self.room();
         let halves = self.family.rules.amount == Amount::Half;
         halves && transfers.iter().any(|transfer| transfer.job.processors <= free)
+    }
+
+    /// With a margin: whether a pushed job that has to wait would start here, by the estimate of `margin.rs`, before the
+    /// margin and the time to send it back and get it again are over. Declining it would cost more than keeping it.
+    fn starts_before_it_is_back(&mut self, now: Time, from: usize, job: JobSpec) -> bool {
+        if self.core.config.options.margin.is_none() || job.processors > self.core.processors() {
+            return false;
+        }
+        self.family.insert(job);
+        let late = self.worth(now, from).holds(&job);
+        self.family.remove(&job);
+        !late
     }
 
     /// A site that asked takes what comes; one that did not takes what can start at once, or the half of which one
@@ -188,11 +200,15 @@ impl Engine<Balancer> {
             self.take_in(from, transfer);
             return Answer::Accepted;
         }
-        if job.processors <= self.core.free {
-            // Nothing that waits here fits, so the job is the first that does.
+        if job.processors <= self.room() {
+            // Nothing that waits here may start, so the job is the first that does.
             self.take_in(from, transfer);
-            self.family.remove(&job);
-            self.core.start(now, job);
+            self.family.extra = self.family.extra.saturating_sub(job.processors);
+            self.take_and_start(now, job);
+            return Answer::Accepted;
+        }
+        if self.starts_before_it_is_back(now, from, job) {
+            self.take_in(from, transfer);
             return Answer::Accepted;
         }
         let reason =

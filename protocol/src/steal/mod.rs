@@ -45,6 +45,8 @@ pub(crate) struct Stealing {
     records: Vec<ThiefRecord>,
     releases_offered: BTreeMap<usize, Vec<Release>>,
     version: u64,
+    /// When the next job of those that execute ends soon enough for [`StealOptions::prefetch`], as of the last turn.
+    soon: Option<Time>,
 }
 
 /// What a site that steals waits for.
@@ -82,6 +84,7 @@ impl Family for Stealing {
             records: vec![ThiefRecord::default(); config.grid.len() - rank - 1],
             releases_offered: BTreeMap::new(),
             version: first,
+            soon: None,
         }
     }
 
@@ -97,6 +100,11 @@ impl Family for Stealing {
         }
         engine.publish(now);
         engine.ask(now);
+        engine.family.soon = engine.next_soon(now);
+    }
+
+    fn wake_at(&self) -> Option<Time> {
+        self.soon
     }
 
     fn jobs(&self) -> impl Iterator<Item = &JobSpec> {
@@ -333,12 +341,34 @@ impl Engine<Stealing> {
         }
     }
 
-    /// Idle processors, own queue empty, nothing held: the site would take work.
-    fn is_hungry(&self) -> bool {
+    /// Processors to offer, own queue empty: the site would take work.
+    fn is_hungry(&self, now: Time) -> bool {
         let stealing = &self.family;
-        self.core.free > 0
-            && stealing.held.is_empty()
-            && (stealing.own.is_empty() || stealing.lists.stolen_first())
+        self.spare(now) > 0 && self.may_fetch() && (stealing.own.is_empty() || stealing.lists.stolen_first())
+    }
+
+    /// Whether what is held does not forbid to take more: it is there by prefetching, or nothing is held.
+    fn may_fetch(&self) -> bool {
+        self.family.held.is_empty() || self.core.config.options.steal.prefetch.is_some()
+    }
+
+    /// Processors that a job from elsewhere may count on: those that are idle, and with prefetching those that will be soon,
+    /// less what is held for them.
+    fn spare(&self, now: Time) -> u32 {
+        let Some(prefetch) = self.core.config.options.steal.prefetch else { return self.core.free };
+        let limit = now.saturating_add(prefetch);
+        let soon: u32 =
+            self.core.releases_of_running().filter(|&(end, _)| end <= limit).map(|(_, width)| width).sum();
+        let held: u32 = self.family.held.iter().map(|job| job.processors).sum();
+        (self.core.free + soon).saturating_sub(held)
+    }
+
+    /// When more processors will count, if nothing else happens.
+    fn next_soon(&self, now: Time) -> Option<Time> {
+        let prefetch = self.core.config.options.steal.prefetch?;
+        let limit = now.saturating_add(prefetch);
+        let later = self.core.releases_of_running().map(|(end, _)| end).filter(|&end| end > limit);
+        later.min().map(|end| end - prefetch)
     }
 
     /// Estimated ends of running jobs, ascending, if the selection needs them.

@@ -124,10 +124,10 @@ impl Engine<Stealing> {
         if self.family.lists.stolen_first() {
             return self.ask_before_own_work(now);
         }
-        if !self.family.held.is_empty() || !self.family.own.is_empty() {
+        if !self.may_fetch() || !self.family.own.is_empty() {
             return self.withdraw_standing();
         }
-        if self.core.free == 0 {
+        if self.spare(now) == 0 {
             return;
         }
         match self.family.lists {
@@ -203,7 +203,7 @@ impl Engine<Stealing> {
         if self.family.views[victim].is_asked() || asked >= self.core.config.options.steal.window {
             return;
         }
-        let free = self.core.free - self.offered();
+        let free = self.spare(now) - self.offered(now);
         let again = |refused: Refused| refused.changes == self.core.changes && free <= refused.free;
         if free == 0 || self.family.views[victim].refused_at.is_some_and(again) {
             return;
@@ -217,11 +217,11 @@ impl Engine<Stealing> {
     }
 
     /// Processors offered in requests that are not answered.
-    fn offered(&self) -> u32 {
+    fn offered(&self, now: Time) -> u32 {
         let offered: u32 =
             self.family.views.iter().filter_map(|view| Some(view.asked.as_ref()?.offer.free)).sum();
         // Own work may have started on offered processors since.
-        offered.min(self.core.free)
+        offered.min(self.spare(now))
     }
 
     pub(super) fn request(&mut self, now: Time, victim: usize, free: u32, stand: bool) {
@@ -322,15 +322,14 @@ impl Engine<Stealing> {
         }
         let firm = transfer.bounces >= self.core.config.options.bounces_max;
         let fits = job.processors <= self.core.free;
-        let reason = if !self.family.held.is_empty()
-            || (!self.family.own.is_empty() && !self.family.lists.stolen_first())
-        {
-            Some(DeclineReason::OwnWork)
-        } else if !fits {
-            Some(DeclineReason::DoesNotFit)
-        } else {
-            None
-        };
+        let reason =
+            if !self.may_fetch() || (!self.family.own.is_empty() && !self.family.lists.stolen_first()) {
+                Some(DeclineReason::OwnWork)
+            } else if job.processors > self.spare(now) {
+                Some(DeclineReason::DoesNotFit)
+            } else {
+                None
+            };
         if let Some(reason) = reason
             && !(firm && job.processors <= self.core.processors())
         {
@@ -412,7 +411,7 @@ impl Engine<Stealing> {
             self.core
                 .event(EventKind::Ignored { from: self.core.site_at(victim), message: MessageKind::Notice });
         }
-        let keep = stolen_first || (self.is_hungry() && self.family.views[victim].known != Known::Unknown);
+        let keep = stolen_first || (self.is_hungry(now) && self.family.views[victim].known != Known::Unknown);
         let mut free = 0;
         if !keep && self.family.views[victim].known != Known::Empty {
             self.family.views[victim].forget();
@@ -424,7 +423,7 @@ impl Engine<Stealing> {
                     self.withdraw_standing();
                 }
                 self.family.standing_at = Some(victim);
-                free = self.core.free - self.offered();
+                free = self.spare(now) - self.offered(now);
             }
         }
         let offer = self.offer(now, free, free > 0);
@@ -441,7 +440,7 @@ impl Engine<Stealing> {
         {
             return;
         }
-        if !self.is_hungry() {
+        if !self.is_hungry(now) {
             if let Some(polling) = &mut self.family.polling {
                 polling.next = None;
             }

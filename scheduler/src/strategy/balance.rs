@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::class::Selection;
+
 /// Which other site is asked for work, or given it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum VictimRule {
@@ -46,6 +48,8 @@ pub struct Balance {
     pub amount: Amount,
     /// Who takes the initiative.
     pub initiative: Initiative,
+    /// What starts at a site: the first that fits (LIST), or what EASY backfilling lets start.
+    pub select: Selection,
 }
 
 impl VictimRule {
@@ -85,7 +89,12 @@ impl Balance {
             .into_iter()
             .find(|rule| rule.name() == argument)
             .ok_or_else(|| format!("unknown victim {argument:?}; use {}", VictimRule::strategies()))?;
-        Ok(Balance { victim, amount: Amount::default(), initiative: Initiative::default() })
+        Ok(Balance {
+            victim,
+            amount: Amount::default(),
+            initiative: Initiative::default(),
+            select: Selection::FirstFit,
+        })
     }
 
     /// Sets one switch.
@@ -98,7 +107,10 @@ impl Balance {
             ("mode", "pull") => self.initiative = Initiative::Pull,
             ("mode", "push") => self.initiative = Initiative::Push,
             ("mode", _) => return Err(format!("unknown mode {value:?}; use pull or push")),
-            _ => return Err(format!("unknown option {key:?}; steal has amount and mode")),
+            ("select", "first-fit") => self.select = Selection::FirstFit,
+            ("select", "easy") => self.select = Selection::Easy,
+            ("select", _) => return Err(format!("unknown select {value:?}; use first-fit or easy")),
+            _ => return Err(format!("unknown option {key:?}; steal has amount, mode and select")),
         }
         Ok(())
     }
@@ -112,9 +124,12 @@ impl std::fmt::Display for Balance {
             Amount::Half => f.write_str(",amount=half")?,
             Amount::Fit => {}
         }
-        match self.initiative {
-            Initiative::Push => f.write_str(",mode=push"),
-            Initiative::Pull => Ok(()),
+        if self.initiative == Initiative::Push {
+            f.write_str(",mode=push")?;
         }
+        if self.select == Selection::Easy {
+            f.write_str(",select=easy")?;
+        }
+        Ok(())
     }
 }

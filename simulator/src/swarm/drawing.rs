@@ -42,6 +42,7 @@ fn small(seed: u64) -> Scenario {
     let mut options = options(&mut stream(6), strategy, longest);
     let (mut faults, healed) = faults(&mut stream(7), &grid, horizon, longest);
     membership(&mut stream(9), &grid, &mut options, &mut faults, healed, longest);
+    let strategy = newer(&mut stream(10), strategy, &mut options);
     let mut rng = stream(8);
     Scenario {
         strategy: for_discovery(strategy, options.discovery),
@@ -127,6 +128,22 @@ fn balance(rng: &mut ChaCha8Rng) -> Balance {
         victim: VICTIMS[rng.random_range(0..VICTIMS.len())],
         amount: [Amount::One, Amount::Half, Amount::Fit][rng.random_range(0..3usize)],
         initiative: if rng.random_bool(0.5) { Initiative::Pull } else { Initiative::Push },
+        select: Selection::FirstFit,
+    }
+}
+
+/// Switches that came after the first release with any, by a stream of their own: seeds that do not draw them stay what they
+/// were.
+fn newer(rng: &mut ChaCha8Rng, strategy: Strategy, options: &mut Options) -> Strategy {
+    match strategy {
+        Strategy::Balance(balance) if rng.random_bool(0.3) => {
+            Strategy::Balance(Balance { select: Selection::Easy, ..balance })
+        }
+        Strategy::Steal(_) | Strategy::StealGreedy(_) if rng.random_bool(0.2) => {
+            options.steal.prefetch = Some(micros(rng, Span::ZERO, Span::from_secs(60)));
+            strategy
+        }
+        _ => strategy,
     }
 }
 

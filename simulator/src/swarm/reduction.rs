@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use links::model::{Base, Between};
 use links::{Cut, Model};
-use protocol::Options;
+use protocol::{Options, StealOptions};
 use scheduler::{Grid, Pass, SiteId, Span, Submit};
 
 use crate::faults::{Fault, Scenario};
@@ -168,7 +168,7 @@ fn make_plain(scenario: &mut Scenario, name: &str) {
         "submit" => (scenario.submit, scenario.pass) = (Submit::default(), Pass::default()),
         "tries" => options.balance.tries = defaults.balance.tries,
         "unanswered" => options.unanswered_max = defaults.unanswered_max,
-        "window" => options.steal.window = defaults.steal.window,
+        "window" => options.steal = StealOptions { eager: options.steal.eager, ..defaults.steal },
         _ => unreachable!("parsed names are known"),
     }
 }

@@ -28,7 +28,7 @@ const SEEDS: u64 = 600;
 const JOBS: u64 = 60;
 
 /// Of each family and each option that has a name, at least one.
-const STRATEGIES: [&str; 30] = [
+const STRATEGIES: [&str; 32] = [
     "local",
     "common-pool",
     "st:0",
@@ -59,6 +59,8 @@ const STRATEGIES: [&str; 30] = [
     "steal:two-choices",
     "steal:random,mode=push",
     "steal:loaded,amount=half",
+    "steal:random,select=easy",
+    "steal:loaded,mode=push,select=easy",
 ];
 
 /// A digest of events, each as a line of the event log.
@@ -139,10 +141,18 @@ fn networks() -> Vec<(&'static str, Model, Options)> {
             "minute-windows",
             Model::constant(minute),
             Options {
-                steal: StealOptions { window: 3, eager: true },
+                steal: StealOptions { window: 3, eager: true, prefetch: None },
                 balance: BalanceOptions { tries: 2, ..seen.balance },
                 batch: 4,
                 margin: Some(minute),
+                ..seen
+            },
+        ),
+        (
+            "minute-fetching",
+            Model::constant(minute),
+            Options {
+                steal: StealOptions { prefetch: Some(minute.saturating_mul(10)), ..StealOptions::default() },
                 ..seen
             },
         ),
