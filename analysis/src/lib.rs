@@ -52,6 +52,7 @@ pub mod series;
 pub mod so_far;
 pub mod spread;
 pub mod statistics;
+pub mod steady;
 pub mod steals;
 pub mod theory;
 
@@ -66,5 +67,6 @@ pub use metrics::Metrics;
 pub use migrations::Migrations;
 pub use outcome::{JobOutcome, JobState, Outcome, OutcomeBuilder};
 pub use so_far::SoFar;
+pub use steady::Steady;
 pub use steals::{Price, Steal, Steals};
 pub use theory::{Comparison, Setting, Verdict};

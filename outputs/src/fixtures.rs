@@ -34,6 +34,7 @@ pub fn about() -> RunAbout {
         network: "no delay".into(),
         free_messages: true,
         seed: 7,
+        cut: analysis::steady::Cut::default(),
         command: "stealgrid simulate two-sites.toml --seed 7".into(),
         status: Status::Complete,
         calibration: None,

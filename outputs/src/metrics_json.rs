@@ -9,7 +9,7 @@ use analysis::faults::{JobFaults, SiteFaults, Totals};
 use analysis::migrations::Migration;
 use analysis::outcome::{Contradictions, MessageCounts};
 use analysis::{
-    Agreement, Attribution, Bounds, Comparison, Faults, Federation, Metrics, Price, RanTwice, Verdict,
+    Agreement, Attribution, Bounds, Comparison, Faults, Federation, Metrics, Price, RanTwice, Steady, Verdict,
 };
 use scheduler::JobId;
 use scheduler::event::MessageKind;
@@ -30,6 +30,7 @@ struct Document<'a> {
     status: &'a Status,
     verdict: Verdict,
     metrics: &'a Metrics,
+    steady: &'a Steady,
     bounds: BoundsInSeconds,
     theory: &'a [Comparison],
     deficiency: Option<DeficiencyPart>,
@@ -202,6 +203,7 @@ pub fn write(file: &mut dyn Write, result: &RunResult) -> io::Result<()> {
         status: &result.about.status,
         verdict: result.verdict(),
         metrics: &result.metrics,
+        steady: &result.steady,
         bounds: BoundsInSeconds::from(&result.bounds),
         theory: &result.theory,
         deficiency: result.attribution.as_ref().map(DeficiencyPart::from),

@@ -1,8 +1,9 @@
 //! Everything that is known about one run: the input of all writers and reports.
 
+use analysis::steady::Cut;
 use analysis::theory::{self, Comparison, Setting, Verdict};
 use analysis::{
-    Agreement, Attribution, Bounds, Federation, JobState, Metrics, Migrations, Outcome, Price, Steals,
+    Agreement, Attribution, Bounds, Federation, JobState, Metrics, Migrations, Outcome, Price, Steady, Steals,
 };
 use scheduler::{StrategySpec, Submit};
 use serde::{Deserialize, Serialize};
@@ -39,6 +40,8 @@ pub struct RunAbout {
     pub free_messages: bool,
     /// The seed of all randomness.
     pub seed: u64,
+    /// What the steady metrics leave out.
+    pub cut: Cut,
     /// A command line that repeats the run.
     pub command: String,
     /// Whether the run reached its end.
@@ -108,6 +111,8 @@ pub struct RunResult {
     pub bounds: Bounds,
     /// All metrics of the run, with ratios to the bounds.
     pub metrics: Metrics,
+    /// Metrics of the jobs between warm-up and cool-down.
+    pub steady: Steady,
     /// Which site ran whose jobs.
     pub migrations: Migrations,
     /// What the run meant for the users and the owners of each site.
@@ -143,6 +148,7 @@ impl RunResult {
         let setting = Setting { strategy: about.strategy, free_messages: about.free_messages };
         RunResult {
             metrics: Metrics::of(&outcome, &bounds),
+            steady: Steady::of(&outcome, about.cut),
             migrations: Migrations::of(&outcome),
             federation: Federation::of(&outcome, about.submit),
             steals: None,

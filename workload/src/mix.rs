@@ -49,13 +49,15 @@ pub struct MixOptions {
     pub clock: Clock,
     /// The week, 1 for each log's first full one. `None` takes all weeks from the first full one on.
     pub week: Option<i64>,
+    /// How many weeks from that one on.
+    pub weeks: i64,
     /// The weekdays. Default: Monday to Friday.
     pub weekdays: Weekdays,
 }
 
 impl Default for MixOptions {
     fn default() -> Self {
-        MixOptions { clock: Clock::default(), week: None, weekdays: Weekdays::WORKING }
+        MixOptions { clock: Clock::default(), week: None, weeks: 1, weekdays: Weekdays::WORKING }
     }
 }
 
@@ -151,7 +153,10 @@ fn calendar(log: &Log, options: &MixOptions) -> Result<Calendar, SwitchError> {
 /// The job at its place in the common weeks, `None` if it is not in the chosen ones.
 fn placed(job: &TimedJob, log: &Log, calendar: &Calendar, options: &MixOptions) -> Option<TimedJob> {
     let place = calendar.place(job.spec.submit.since(Time::ZERO));
-    let in_week = options.week.map_or(place.week >= 1, |week| week == place.week);
+    let in_week = match options.week {
+        Some(week) => (week..week.saturating_add(options.weeks)).contains(&place.week),
+        None => place.week >= 1,
+    };
     if !in_week || !options.weekdays.contains(place.day) {
         return None;
     }

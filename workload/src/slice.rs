@@ -19,6 +19,8 @@ pub struct Slice {
     pub until: Option<Span>,
     /// Submitted in this week of the log, 1 for its first full week, Monday to Sunday.
     pub week: Option<i64>,
+    /// So many weeks from that one on. Default: one.
+    pub weeks: Option<u32>,
     /// Submitted on one of these weekdays.
     pub weekdays: Option<Weekdays>,
     /// The zone of weeks and weekdays. Default: the log's.
@@ -59,6 +61,11 @@ pub enum SliceError {
 }
 
 impl Slice {
+    /// How many weeks are taken from [`Slice::week`] on.
+    pub fn weeks(&self) -> i64 {
+        i64::from(self.weeks.unwrap_or(1))
+    }
+
     /// Drops what is not in the slice and counts the times of the rest from the start of its window, which the header's
     /// clock follows. Unknown submit times, which are negative, stay.
     ///
@@ -73,7 +80,7 @@ impl Slice {
             if let Some(week) = self.week {
                 let weeks = || trace.records.iter().map(|record| calendar.place(record.submit).week);
                 if let Some((first, last)) = weeks().min().zip(weeks().max())
-                    && !weeks().any(|found| found == week)
+                    && !weeks().any(|found| (week..week.saturating_add(self.weeks())).contains(&found))
                 {
                     return Err(SliceError::Week { week, first, last });
                 }
@@ -82,7 +89,10 @@ impl Slice {
             trace.records.retain(|record| {
                 let place = calendar.place(record.submit);
                 let on_day = self.weekdays.is_none_or(|days| days.contains(place.day));
-                on_day && self.week.is_none_or(|week| week == place.week)
+                on_day
+                    && self
+                        .week
+                        .is_none_or(|week| (week..week.saturating_add(self.weeks())).contains(&place.week))
             });
         }
         if let Some(from) = self.from {

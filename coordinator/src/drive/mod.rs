@@ -274,6 +274,7 @@ pub fn record(
         network: experiment.network(),
         free_messages: experiment.free_messages() && ended.clock == Clock::Virtual.to_string(),
         seed: experiment.seed,
+        cut: experiment.steady,
         command,
         status: ended.status,
         lines: ended.lines,

@@ -26,6 +26,8 @@ pub struct Written {
     pub workload: WrittenWorkload,
     /// How jobs find a site.
     pub strategy: WrittenStrategy,
+    /// Which jobs the steady metrics are of.
+    pub measure: WrittenMeasure,
     /// `[network]`: what links do to messages.
     pub network: links::Written,
     /// Switches and limits of the protocol.
@@ -72,6 +74,8 @@ pub struct WrittenWorkload {
     pub days: Option<String>,
     /// Which week of the log or mix, 1 for the first full one.
     pub week: Option<i64>,
+    /// So many weeks from that one on.
+    pub weeks: Option<u32>,
     /// The time zone that weeks and weekdays are counted in.
     pub zone: Option<String>,
     /// Only jobs submitted at this time of the log or later, such as `"36h"`.
@@ -98,6 +102,8 @@ pub struct WrittenWorkload {
     pub payload: Option<u64>,
     /// How many times faster jobs come than in the log.
     pub load_factor: Option<f64>,
+    /// Jobs come so much faster or slower that their work is this share of the capacity.
+    pub load: Option<f64>,
 }
 
 /// One entry of `[[workload.logs]]`.
@@ -122,6 +128,16 @@ pub struct WrittenStrategy {
     pub pass: Option<String>,
     /// `home` or `origin`.
     pub submit: Option<String>,
+}
+
+/// `[measure]`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct WrittenMeasure {
+    /// The share of the time of submissions that is left out at its beginning.
+    pub warm_up: Option<f64>,
+    /// The same at its end.
+    pub cool_down: Option<f64>,
 }
 
 /// `[protocol]`.

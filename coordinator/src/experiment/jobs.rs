@@ -68,6 +68,9 @@ pub enum JobsError {
         /// The first job with which the sum is too large.
         job: scheduler::JobId,
     },
+    /// A load was asked for that no factor reaches.
+    #[error("scale to a load: all jobs come at once, or none has work; leave out workload.load")]
+    NoLoad,
     /// An origin that the grid does not have.
     #[error(
         "place job {job}: its origin is site {origin}, the grid has {sites} sites; use --origin site:1 or another grid"
@@ -154,9 +157,13 @@ impl Reader {
             }
             return Err(JobsError::Nothing(jobs.workload));
         }
-        if experiment.load_factor != 1.0 {
-            hasten(&mut jobs.jobs, experiment.load_factor);
-            jobs.notes.push(format!("submit times are divided by {}", experiment.load_factor));
+        let factor = match experiment.load {
+            Some(load) => factor_to(load, experiment, &jobs.jobs).ok_or(JobsError::NoLoad)?,
+            None => experiment.load_factor,
+        };
+        if factor != 1.0 {
+            hasten(&mut jobs.jobs, factor);
+            jobs.notes.push(format!("submit times are divided by {factor}"));
         }
         refuse_too_long(&jobs.jobs)?;
         for job in &jobs.jobs {
@@ -209,6 +216,7 @@ impl Reader {
         let options = MixOptions {
             clock: slice.zone.clone().map_or(defaults.clock, Clock::Shared),
             week: slice.week,
+            weeks: slice.weeks(),
             weekdays: slice.weekdays.unwrap_or(defaults.weekdays),
         };
         let mixed = workload::mix::mix(logs, &options)
@@ -244,6 +252,16 @@ fn keep<T>(kept: &mut VecDeque<T>, most: usize, new: T) {
         kept.pop_front();
     }
     kept.push_back(new);
+}
+
+/// The factor by which jobs must come faster to offer this load: work over the time from the first submission to the last
+/// times all processors. `None` if they come at once or have no work.
+fn factor_to(load: f64, experiment: &Experiment, jobs: &[TimedJob]) -> Option<f64> {
+    let work: f64 = jobs.iter().map(|job| f64::from(job.spec.processors) * job.run_time.as_secs_f64()).sum();
+    let times = || jobs.iter().map(|job| job.spec.submit);
+    let span = times().max()?.since(times().min()?).as_secs_f64();
+    let offered = work / (span * experiment.grid.processors() as f64);
+    (offered.is_finite() && offered > 0.0).then(|| load / offered)
 }
 
 /// Divides submit times by a factor.

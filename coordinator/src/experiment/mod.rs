@@ -15,6 +15,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use analysis::steady::Cut;
 use links::{Model, ModelError};
 use node::journal::Durability;
 use protocol::message::TRANSFERS_MAX;
@@ -24,7 +25,7 @@ use workload::prepare::{PrepareOptions, TooWide};
 use workload::slice::Slice;
 
 use faults::Fault;
-use file::Written;
+use file::{Written, WrittenWorkload};
 
 /// A trace-time factor above which the wall clock's millisecond timers are coarser than most jobs.
 pub const FACTOR_MAX: f64 = 1_000_000.0;
@@ -69,6 +70,10 @@ pub struct Experiment {
     pub prepare: PrepareOptions,
     /// How many times faster jobs come than in the log: submit times are divided by it.
     pub load_factor: f64,
+    /// Submit times are scaled so that the work offered is this share of the capacity.
+    pub load: Option<f64>,
+    /// Which jobs the steady metrics are of.
+    pub steady: Cut,
     /// How jobs find a site.
     pub strategy: StrategySpec,
     /// The scheduler of local queues.
@@ -263,6 +268,8 @@ impl Experiment {
             slice: slice(written)?,
             prepare: prepare(written)?,
             load_factor: load_factor(written)?,
+            load: load(written)?,
+            steady: steady(written)?,
             strategy,
             local: parse("--local (strategy.local)", &written.strategy.local, LocalScheduler::default())?,
             pass: parse("--pass (strategy.pass)", &written.strategy.pass, Pass::default())?,
@@ -378,6 +385,7 @@ fn slice(written: &Written) -> Result<Slice, ExperimentError> {
         from: optional_span("--from (workload.from)", &workload.from)?,
         until: optional_span("--until (workload.until)", &workload.until)?,
         week: workload.week,
+        weeks: weeks(written)?,
         weekdays,
         zone,
         count: workload.count,
@@ -414,6 +422,52 @@ fn load_factor(written: &Written) -> Result<f64, ExperimentError> {
         factor if LOAD_FACTORS.contains(&factor) => Ok(factor),
         factor => Err(wrong("workload.load_factor")(format!("{factor} is not from 0.001 to 1000"))),
     }
+}
+
+/// Weeks of a part of a log: a year of them.
+const WEEKS: std::ops::RangeInclusive<u32> = 1..=53;
+
+fn weeks(written: &Written) -> Result<Option<u32>, ExperimentError> {
+    let WrittenWorkload { week, weeks, .. } = written.workload;
+    match weeks {
+        Some(_) if week.is_none() => {
+            Err(wrong("workload.weeks")("so many weeks from which one on? set workload.week".to_string()))
+        }
+        Some(count) if !WEEKS.contains(&count) => {
+            Err(wrong("workload.weeks")(format!("{count} is not from 1 to 53")))
+        }
+        weeks => Ok(weeks),
+    }
+}
+
+/// Offered loads, as shares of the capacity.
+const LOADS: std::ops::RangeInclusive<f64> = 0.01..=10.0;
+
+fn load(written: &Written) -> Result<Option<f64>, ExperimentError> {
+    match written.workload.load {
+        Some(_) if written.workload.load_factor.is_some() => {
+            Err(wrong("workload.load")("workload.load_factor is set, too; leave out one of them".to_string()))
+        }
+        Some(load) if !LOADS.contains(&load) => {
+            Err(wrong("workload.load")(format!("{load} is not from 0.01 to 10, shares of the capacity")))
+        }
+        load => Ok(load),
+    }
+}
+
+fn steady(written: &Written) -> Result<Cut, ExperimentError> {
+    let defaults = Cut::default();
+    let share = |key: &'static str, value: Option<f64>, default: f64| match value.unwrap_or(default) {
+        share if (0.0..1.0).contains(&share) => Ok(share),
+        share => Err(wrong(key)(format!("{share} is not a share, from 0 to below 1"))),
+    };
+    let warm_up = share("measure.warm_up", written.measure.warm_up, defaults.warm_up)?;
+    let cool_down = share("measure.cool_down", written.measure.cool_down, defaults.cool_down)?;
+    if warm_up + cool_down >= 1.0 {
+        let reason = format!("{warm_up} and {cool_down} leave nothing between them");
+        return Err(wrong("measure.warm_up and measure.cool_down")(reason));
+    }
+    Ok(Cut { warm_up, cool_down })
 }
 
 fn network(written: &Written, grid: &Grid) -> Result<Model, ExperimentError> {

@@ -240,12 +240,13 @@ pub fn resolve(experiment: &Table) -> Result<Experiment, String> {
 /// Tells workloads apart. The jobs of two experiments with the same key are the same.
 pub fn workload_key(experiment: &Experiment) -> String {
     format!(
-        "{:?} {:?} {:?} {:?} {}",
+        "{:?} {:?} {:?} {:?} {} {:?}",
         experiment.source,
         experiment.slice,
         experiment.prepare,
         experiment.grid.sites(),
-        experiment.load_factor
+        experiment.load_factor,
+        experiment.load
     )
 }
 

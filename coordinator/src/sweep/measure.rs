@@ -4,7 +4,7 @@
 //! left out.
 
 use analysis::outcome::Traffic;
-use analysis::{Attribution, Bounds, Deficiency, Metrics, Setting, theory};
+use analysis::{Attribution, Bounds, Deficiency, Metrics, Setting, Steady, theory};
 use outputs::Status;
 use outputs::sweep::Cell;
 use scheduler::{Grid, Span, TimedJob};
@@ -88,6 +88,7 @@ pub fn measure(experiment: &Experiment, prepared: &Prepared) -> Result<Measures,
     let comparisons = theory::compare(&outcome, bounds, setting);
     let mut measures = Measures::new();
     put(&mut measures, "", &metrics);
+    put_steady(&mut measures, &Steady::of(&outcome, experiment.steady));
     for (name, bound) in [
         ("bound_time_s", bounds.time),
         ("bound_area_s", bounds.area),
@@ -115,6 +116,26 @@ pub fn measure(experiment: &Experiment, prepared: &Prepared) -> Result<Measures,
         put_attribution(&mut measures, &experiment.grid, &attribution);
     }
     Ok(measures)
+}
+
+/// Grids with more sites than this have no columns for single sites.
+const SITES_MAX: usize = 16;
+
+/// The jobs between warm-up and cool-down, and what users of each site got of a grid with few.
+fn put_steady(measures: &mut Measures, steady: &Steady) {
+    put(measures, "steady_", steady);
+    if steady.sites.len() > SITES_MAX {
+        return;
+    }
+    for site in &steady.sites {
+        let name: String =
+            site.name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
+        for (what, value) in
+            [("wait_mean_s", site.wait_mean_s), ("bounded_slowdown_mean", site.bounded_slowdown_mean)]
+        {
+            measures.insert(format!("steady_site_{name}_{what}"), value.map_or(Cell::Null, Cell::Real));
+        }
+    }
 }
 
 /// The deficiency as the time that it may add to the makespan, V_k / (beta S_k), in whole and by cause.

@@ -121,6 +121,7 @@ impl SliceArgs {
             from: time(self.from),
             until: time(self.until),
             week: self.week,
+            weeks: None,
             weekdays: self.weekdays,
             zone: self.zone.clone(),
             count: self.count,
