@@ -25,7 +25,7 @@ use workload::prepare::{PrepareOptions, TooWide};
 use workload::slice::Slice;
 
 use faults::Fault;
-use file::{Written, WrittenWorkload};
+use file::Written;
 
 /// A trace-time factor above which the wall clock's millisecond timers are coarser than most jobs.
 pub const FACTOR_MAX: f64 = 1_000_000.0;
@@ -384,7 +384,7 @@ fn slice(written: &Written) -> Result<Slice, ExperimentError> {
     Ok(Slice {
         from: optional_span("--from (workload.from)", &workload.from)?,
         until: optional_span("--until (workload.until)", &workload.until)?,
-        week: workload.week,
+        week: workload.week.or(workload.weeks.map(|_| 1)),
         weeks: weeks(written)?,
         weekdays,
         zone,
@@ -428,11 +428,7 @@ fn load_factor(written: &Written) -> Result<f64, ExperimentError> {
 const WEEKS: std::ops::RangeInclusive<u32> = 1..=53;
 
 fn weeks(written: &Written) -> Result<Option<u32>, ExperimentError> {
-    let WrittenWorkload { week, weeks, .. } = written.workload;
-    match weeks {
-        Some(_) if week.is_none() => {
-            Err(wrong("workload.weeks")("so many weeks from which one on? set workload.week".to_string()))
-        }
+    match written.workload.weeks {
         Some(count) if !WEEKS.contains(&count) => {
             Err(wrong("workload.weeks")(format!("{count} is not from 1 to 53")))
         }
