@@ -33,6 +33,7 @@
 //! assert_eq!(bounds.best, Span::from_secs(10));
 //! ```
 
+mod asking;
 pub mod bounds;
 pub mod compare;
 pub mod deficiency;

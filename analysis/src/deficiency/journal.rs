@@ -76,7 +76,7 @@ pub(super) enum Phase {
 #[derive(Clone, Debug)]
 pub(super) struct State {
     pub(super) phases: Vec<Phase>,
-    /// Processors offered in requests without answer, by (thief, victim).
+    /// Processors offered in requests without answer for which no job was granted, by (thief, victim).
     pub(super) asked: BTreeMap<(u32, u32), u32>,
     /// Processors reserved by claims, by site.
     pub(super) claimed: BTreeMap<u32, u64>,

@@ -7,12 +7,12 @@ use scheduler::{Order, Threshold};
 
 /// The list of one site: a range of widths of one home's waiting jobs, never empty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct List {
+pub(crate) struct List {
     /// The home, by size.
-    pub(super) home: usize,
-    widths: Widths,
+    pub(crate) home: usize,
+    pub(crate) widths: Widths,
     /// The narrowest job of the list.
-    pub(super) narrowest: u32,
+    pub(crate) narrowest: u32,
 }
 
 /// How many jobs of each width wait at one home.
@@ -61,7 +61,7 @@ impl Lanes {
 /// Sites of one size have one list, and homes are the first sites of their sizes, so all is kept by size. A home's jobs
 /// are in the lists of a stretch of sizes from its own on, and only those are made anew when its widths change.
 #[derive(Clone, Debug)]
-pub(super) struct Lists {
+pub(crate) struct Lists {
     /// Waiting jobs by the size of their homes, in ascending order of size.
     homes: Vec<Lanes>,
     borders: Vec<u32>,
@@ -75,7 +75,7 @@ pub(super) struct Lists {
 
 impl Lists {
     /// Nothing waits. `sizes` ascend strictly.
-    pub(super) fn new(sizes: &[u32], threshold: Threshold, order: Order) -> Lists {
+    pub(crate) fn new(sizes: &[u32], threshold: Threshold, order: Order) -> Lists {
         Lists {
             homes: vec![Lanes::default(); sizes.len()],
             borders: sizes.iter().map(|&size| threshold.widest_small(size)).collect(),
@@ -86,13 +86,13 @@ impl Lists {
         }
     }
 
-    pub(super) fn insert(&mut self, size: usize, width: u32) {
+    pub(crate) fn insert(&mut self, size: usize, width: u32) {
         if self.homes[size].insert(width) {
             self.note(size);
         }
     }
 
-    pub(super) fn remove(&mut self, size: usize, width: u32) {
+    pub(crate) fn remove(&mut self, size: usize, width: u32) {
         if self.homes[size].remove(width) {
             self.note(size);
         }
@@ -106,12 +106,12 @@ impl Lists {
     }
 
     /// The list of all sites of a size, as of the last [`Lists::refresh`].
-    pub(super) fn of(&self, size: usize) -> Option<List> {
+    pub(crate) fn of(&self, size: usize) -> Option<List> {
         self.lists[size]
     }
 
     /// Makes lists anew, and tells of each that is another one.
-    pub(super) fn refresh(&mut self, mut differs: impl FnMut(usize)) {
+    pub(crate) fn refresh(&mut self, mut differs: impl FnMut(usize)) {
         if self.changed.is_empty() {
             return;
         }

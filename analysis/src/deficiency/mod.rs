@@ -13,14 +13,16 @@
 //! once the last end is known, `replay` goes through the window with the true queues and asks for each idle
 //! processor why it is idle. `journal` is what is kept, `lists` the true lists, `rate` the deficiency at an instant.
 //!
-//! The sums are integers: hundredths of a processor-microsecond.
+//! The sums are integers: hundredths of a processor-microsecond. Where several causes hold of one processor, the first
+//! takes it; `split` says how far that matters.
 
 mod journal;
-mod lists;
+pub(crate) mod lists;
 #[cfg(test)]
 mod naive;
 mod rate;
 mod replay;
+mod split;
 #[cfg(test)]
 mod tests;
 mod verdict;
@@ -30,9 +32,12 @@ use serde::{Deserialize, Serialize};
 use scheduler::event::{DeclineReason, MessageKind};
 use scheduler::{Event, EventKind, Grid, JobId, SiteId, Span, Strategy, Time, TimedJob};
 
+use crate::asking::Asking;
 use crate::outcome::first_submission;
 use journal::{Entry, Job, Journal, Note};
 use replay::{Replay, Rules};
+pub use split::Split;
+use split::{CAUSES, Ranges};
 
 /// Keeps what is needed of the events of a run to say where the delay went.
 ///
@@ -42,6 +47,7 @@ pub struct Deficiency {
     grid: Grid,
     rules: Rules,
     journal: Journal,
+    asking: Asking,
     /// From where the makespan is counted: the first submission, as in [`crate::Outcome::origin`].
     origin: Time,
     /// The end that is latest so far, and the place of its job; of equal ends the one observed last.
@@ -76,15 +82,22 @@ pub struct Attribution {
     pub foreign: f64,
     /// A message between the site and its root was lost and not yet repaired.
     pub lost: f64,
-    /// Processors were on offer, or jobs that may run there were reserved or between sites.
-    pub in_transit: f64,
+    /// Jobs that may run there were granted and on their way, on their way back, or reserved.
+    pub travelling: f64,
+    /// Processors were on offer in requests without answer or reserved by claims, and no job was granted for them.
+    pub asked: f64,
     /// Nothing that the site may take fits; the ideal waits here, too.
     pub drain: f64,
     /// A job that the ideal would start fits, and nothing was under way.
     pub blind: f64,
+    /// The least of each cause, in processor-seconds and the order of [`Attribution::causes`]: what no other cause
+    /// could take, whichever took first.
+    pub least: [f64; CAUSES],
+    /// The greatest of each cause: what it takes if it takes first.
+    pub greatest: [f64; CAUSES],
     /// The causes as whole numbers; not in files, where they would not fit.
     #[serde(skip)]
-    exact: Split,
+    exact: Ranges,
 }
 
 /// The bound on the makespan that follows from W_k and V_k.
@@ -92,72 +105,48 @@ pub struct Attribution {
 pub struct Certificate {
     /// r_j + p_j + (W_k + V_k) / (beta S_k), since the origin of the run, rounded up.
     pub bound: Span,
-    /// Whether the makespan is not above it, no more work was done than there is, and nothing runs for ever. It is a
-    /// theorem about sums of the same events, so a mistake of the program if not.
+    /// Whether the makespan is not above it, no more work was done than there is, nothing runs for ever, and each cause
+    /// is between its least and its greatest. It is a theorem about sums of the same events, so a mistake of the program
+    /// if not.
     pub holds: bool,
     /// The bound less the makespan.
     pub slack: Span,
-}
-
-/// A deficiency by cause, in hundredths of a processor-microsecond.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Split {
-    /// See [`Attribution::foreign`].
-    pub foreign: i128,
-    /// See [`Attribution::lost`].
-    pub lost: i128,
-    /// See [`Attribution::in_transit`].
-    pub in_transit: i128,
-    /// See [`Attribution::drain`].
-    pub drain: i128,
-    /// See [`Attribution::blind`].
-    pub blind: i128,
-}
-
-impl Split {
-    /// The sum of all causes.
-    pub fn total(self) -> i128 {
-        self.foreign + self.lost + self.in_transit + self.drain + self.blind
-    }
-
-    /// This much of each cause times `factor`.
-    fn times(self, factor: i128) -> Split {
-        Split {
-            foreign: self.foreign * factor,
-            lost: self.lost * factor,
-            in_transit: self.in_transit * factor,
-            drain: self.drain * factor,
-            blind: self.blind * factor,
-        }
-    }
-
-    fn add(&mut self, other: Split) {
-        self.foreign += other.foreign;
-        self.lost += other.lost;
-        self.in_transit += other.in_transit;
-        self.drain += other.drain;
-        self.blind += other.blind;
-    }
 }
 
 /// What [`Split`] counts, per processor-second.
 const PER_PROCESSOR_SECOND: f64 = 1e8;
 
 impl Attribution {
-    /// The five causes with their names, in processor-seconds; they add up to [`Attribution::total`].
-    pub fn causes(&self) -> [(&'static str, f64); 5] {
+    /// The causes with their names, in processor-seconds; they add up to [`Attribution::total`].
+    pub fn causes(&self) -> [(&'static str, f64); CAUSES] {
         [
             ("foreign", self.foreign),
             ("lost", self.lost),
-            ("in transit", self.in_transit),
+            ("travelling", self.travelling),
+            ("asked", self.asked),
             ("drain", self.drain),
             ("blind", self.blind),
         ]
     }
 
-    /// The same as whole numbers, whose sum is exact.
+    /// What was granted, on its way or on offer: travelling and asked, in processor-seconds.
+    pub fn in_transit(&self) -> f64 {
+        self.travelling + self.asked
+    }
+
+    /// The causes as whole numbers, whose sum is exact.
     pub fn exact(&self) -> Split {
-        self.exact
+        self.exact.chosen
+    }
+
+    /// The least of each cause, as whole numbers.
+    pub fn exact_least(&self) -> Split {
+        self.exact.least
+    }
+
+    /// The greatest of each cause, as whole numbers.
+    pub fn exact_greatest(&self) -> Split {
+        self.exact.greatest
     }
 
     /// What the certificate says of the ratio to a lower bound of at least r_j + p_j and W_k / S_k:
@@ -204,6 +193,7 @@ impl Deficiency {
             ended: 0,
             feasible: jobs.iter().filter(|job| job.home != journal::NOWHERE).count(),
             journal: Journal::new(workload, jobs),
+            asking: Asking::default(),
         }
     }
 
@@ -229,8 +219,13 @@ impl Deficiency {
                 }
                 place.map(Note::Completed)
             }
-            EventKind::Granted { job, to, .. } => {
-                self.journal.place(job).map(|job| Note::Granted { job, to: rank(to) })
+            EventKind::Granted { job, to, request, .. } => {
+                let to = rank(to);
+                let place = self.journal.place(job);
+                if let Some(place) = place {
+                    self.used_up(event.at, site, to, request, place);
+                }
+                place.map(|job| Note::Granted { job, to })
             }
             EventKind::Accepted { job, from, .. } => {
                 self.arrived(event.at, rank(from), site, MessageKind::Recall);
@@ -250,14 +245,25 @@ impl Deficiency {
                 self.journal.note_loss(event.at, mended);
                 self.journal.place(job).map(Note::Returned)
             }
-            EventKind::Requested { victim, offer, .. } => Some(Note::Asked { victim: rank(victim), offer }),
-            EventKind::Answered { victim, .. } => {
+            EventKind::Requested { victim, seq, offer, .. } => {
+                let victim = rank(victim);
+                self.asking.request(site, victim, seq, offer);
+                Some(Note::Asked { victim, offer })
+            }
+            EventKind::Answered { victim, seq, .. } => {
                 let victim = rank(victim);
                 self.arrived(event.at, victim, site, MessageKind::Grant);
-                Some(Note::Answered { victim })
+                self.asking.answer(site, victim, seq).then_some(Note::Answered { victim })
             }
-            EventKind::Claimed { processors, .. } => Some(Note::Claimed(processors)),
-            EventKind::Released { processors, .. } => Some(Note::Released(processors)),
+            EventKind::Claimed { job, claim, processors, .. } => {
+                if let Some(before) = self.asking.claim(site, claim, job, processors) {
+                    self.journal.push(Entry { at: event.at, site, what: Note::Released(before.processors) });
+                }
+                Some(Note::Claimed(processors))
+            }
+            EventKind::Released { claim, .. } => {
+                self.asking.release(site, claim).map(|reserved| Note::Released(reserved.processors))
+            }
             EventKind::Lost { to, message } => {
                 let broken = self.journal.losses.lost(site, rank(to), message);
                 self.journal.note_loss(event.at, broken);
@@ -271,6 +277,18 @@ impl Deficiency {
         };
         if let Some(what) = what {
             self.journal.push(Entry { at: event.at, site, what });
+        }
+    }
+
+    /// A job is granted: what was on offer for it, or claimed, no longer is.
+    fn used_up(&mut self, at: Time, victim: u32, thief: u32, request: u64, place: u32) {
+        let (id, processors) =
+            (self.journal.ids[place as usize], self.journal.jobs[place as usize].processors);
+        if let Some(offer) = self.asking.grant(thief, victim, request, processors) {
+            self.journal.push(Entry { at, site: thief, what: Note::Asked { victim, offer } });
+        }
+        if let Some(reserved) = self.asking.award(thief, id) {
+            self.journal.push(Entry { at, site: thief, what: Note::Released(reserved.processors) });
         }
     }
 
@@ -305,19 +323,20 @@ impl Deficiency {
         let (k, id) = (job.home as usize, journal.ids[place]);
         let start = journal.started[place];
         let replayed = Replay::new(&grid, &rules, &journal, k).run(job.submit, start);
-        let exact = replayed.split;
+        let exact = replayed.ranges;
+        let split = exact.chosen;
 
         let work: i128 = work[k..].iter().sum();
         let sums = Sums {
             waited: start.since(job.submit),
             work,
-            deficiency: exact.total(),
+            deficiency: split.total(),
             capacity: i128::from(rules.beta_percent) * i128::from(grid.suffix_processors(k)),
         };
         let bound = job.submit.since(origin) + end.since(start) + sums.wait_max();
         let certificate = Certificate {
             bound,
-            holds: sums.hold() && replayed.done <= work && running == 0,
+            holds: sums.hold() && replayed.done <= work && running == 0 && exact.hold(),
             slack: bound - end.since(origin),
         };
         let seconds = |hundredths: i128| hundredths as f64 / PER_PROCESSOR_SECOND;
@@ -329,12 +348,15 @@ impl Deficiency {
             until: start.since(origin),
             certificate,
             work: work as f64 / 1e6,
-            total: seconds(exact.total()),
-            foreign: seconds(exact.foreign),
-            lost: seconds(exact.lost),
-            in_transit: seconds(exact.in_transit),
-            drain: seconds(exact.drain),
-            blind: seconds(exact.blind),
+            total: seconds(split.total()),
+            foreign: seconds(split.foreign),
+            lost: seconds(split.lost),
+            travelling: seconds(split.travelling),
+            asked: seconds(split.asked),
+            drain: seconds(split.drain),
+            blind: seconds(split.blind),
+            least: exact.least.causes().map(seconds),
+            greatest: exact.greatest.causes().map(seconds),
             exact,
         })
     }

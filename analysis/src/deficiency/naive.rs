@@ -1,13 +1,14 @@
-//! The naive twin of the replay: counts everything anew at every instant, by walking all jobs, links and sites.
+//! The naive twin of the replay: counts everything anew at every instant, by walking all jobs, links and sites, and lets
+//! the causes take in every order.
 
 use proptest::prelude::*;
 use scheduler::waiting::Widths;
 use scheduler::{Grid, JobId, Order, Span, StrategySpec, Time, TimedJob};
 
-use super::Split;
 use super::journal::{Entry, Job, Journal, NOWHERE, Note, Phase, State};
 use super::rate::Site;
 use super::replay::{Replay, Replayed, Rules};
+use super::split::{CAUSES, EXPLAINING, Ranges, Rate};
 use crate::fixtures::timed_job;
 
 /// What the window holds.
@@ -33,7 +34,9 @@ fn replay(grid: &Grid, rules: &Rules, journal: &Journal, k: usize, from: Time, u
 fn integrate(sum: &mut Replayed, instant: &Instant<'_>, span: Span) {
     let span = i128::from(span.as_micros());
     if span > 0 {
-        sum.split.add(instant.rate().times(span));
+        for rate in instant.rates() {
+            sum.ranges.add(&rate, span);
+        }
         let busy: u64 = instant.sites[instant.k..].iter().map(|site| site.busy).sum();
         sum.done += i128::from(busy) * span;
     }
@@ -97,9 +100,10 @@ impl<'a> Instant<'a> {
         Instant { rules, state, sizes: grid.sizes(), k, sites, reserved, waiting }
     }
 
-    fn rate(&self) -> Split {
+    /// That of each site.
+    fn rates(&self) -> Vec<Rate> {
         let beta = u64::from(self.rules.beta_percent);
-        let mut rate = Split::default();
+        let mut rates = Vec::new();
         let mut reserved = 0;
         let mut list = None;
         for rank in 0..self.sites.len() {
@@ -109,26 +113,19 @@ impl<'a> Instant<'a> {
             }
             reserved += self.reserved[rank];
             let (size, site) = (u64::from(self.sizes[rank]), self.sites[rank]);
-            let mut left = i128::from((beta * size).saturating_sub(100 * site.busy));
-            let mut take = |most: u64| {
-                let taken = left.min(100 * i128::from(most));
-                left -= taken;
-                taken
-            };
-            rate.foreign += take(site.foreign);
-            if site.broken > 0 && self.is_cut_off(rank, list.map(|list| list.home)) {
-                rate.lost += take(size);
-            }
-            let under_way = site.offered + site.foreign_granted + reserved;
-            rate.in_transit += take(if list.is_none() { size } else { under_way });
-            let idle = size.saturating_sub(site.busy + site.foreign + site.granted);
-            if list.is_some_and(|list| u64::from(list.narrowest) <= idle) {
-                rate.blind += take(size);
-            } else {
-                rate.drain += take(size);
-            }
+            let short = (beta * size).saturating_sub(100 * site.busy) as i64;
+            let at_work = site.busy + site.foreign;
+            let idle = size.saturating_sub(at_work);
+            let free = size.saturating_sub(at_work + site.granted);
+            let fits = list.is_some_and(|list| u64::from(list.narrowest) <= free);
+            let is_lost = site.broken > 0 && self.is_cut_off(rank, list.map(|list| list.home));
+            let under_way = if list.is_none() { size } else { site.foreign_granted + reserved };
+            let drain = if list.is_some() && !fits { size } else { 0 };
+            let of_idle = [if is_lost { size } else { 0 }, under_way, site.offered, drain];
+            let [lost, travelling, asked, drain] = of_idle.map(|most| 100 * most.min(idle) as i64);
+            rates.push(in_every_order(short, [100 * site.foreign as i64, lost, travelling, asked, drain]));
         }
-        rate
+        rates
     }
 
     /// docs/THEORY.md, "The lists".
@@ -160,6 +157,41 @@ impl<'a> Instant<'a> {
             }
             _ => true,
         }
+    }
+}
+
+/// What each cause takes in the order of `Split`, and the least and most in any.
+fn in_every_order(short: i64, explained: [i64; EXPLAINING]) -> Rate {
+    let mut orders = vec![vec![]];
+    for place in 0..EXPLAINING {
+        orders = orders
+            .iter()
+            .flat_map(|order: &Vec<usize>| {
+                (0..=order.len()).map(move |at| {
+                    let mut longer = order.clone();
+                    longer.insert(at, place);
+                    longer
+                })
+            })
+            .collect();
+    }
+    assert_eq!(orders.len(), 120);
+    let takes = |order: &Vec<usize>| {
+        let mut taken = [0; CAUSES];
+        let mut left = short;
+        for &cause in order {
+            taken[cause] = left.min(explained[cause]);
+            left -= taken[cause];
+        }
+        taken[EXPLAINING] = left;
+        taken
+    };
+    let all: Vec<[i64; CAUSES]> = orders.iter().map(takes).collect();
+    let over = |cause: usize| all.iter().map(move |taken| taken[cause]);
+    Rate {
+        chosen: takes(&(0..EXPLAINING).collect()),
+        least: std::array::from_fn(|cause| over(cause).min().expect("there are orders")),
+        greatest: std::array::from_fn(|cause| over(cause).max().expect("there are orders")),
     }
 }
 
@@ -241,5 +273,45 @@ proptest! {
         let (from, until) = (Time::from_secs(from), Time::from_secs(from + length));
         let found = Replay::new(&grid, &rules, &journal, k).run(from, until);
         prop_assert_eq!(found, replay(&grid, &rules, &journal, k, from, until));
+        prop_assert!(found.ranges.hold(), "{:?}", found.ranges);
     }
+}
+
+/// Site 1 of 4 has two jobs as wide as itself; site 2 of 4 asks for work, and is refused.
+#[test]
+fn canary_a_replay_that_misses_an_answer_is_not_its_twin() {
+    let grid = Grid::of_sizes(&[4, 4]).expect("sizes are positive");
+    let rules = Rules::of(&"st:50".parse::<StrategySpec>().expect("a strategy").strategy);
+    let workload: Vec<TimedJob> = (1..=2).map(|id| timed_job(id, 0, 4, 10)).collect();
+    let jobs = (0..2).map(|_| Job { submit: Time::ZERO, processors: 4, home: 0 }).collect();
+    let mut journal = Journal::new(&workload, jobs);
+    for (at, site, what) in [
+        (0, 0, Note::Submitted(0)),
+        (0, 0, Note::Submitted(1)),
+        (0, 0, Note::Started(0)),
+        (1, 1, Note::Asked { victim: 0, offer: 3 }),
+        (4, 1, Note::Answered { victim: 0 }),
+    ] {
+        journal.push(Entry { at: Time::from_secs(at), site, what });
+    }
+    let (from, until) = (Time::ZERO, Time::from_secs(10));
+    let twin = replay(&grid, &rules, &journal, 0, from, until);
+    let sound = Replay::new(&grid, &rules, &journal, 0);
+    let mut broken = Replay::new(&grid, &rules, &journal, 0);
+    broken.misses_answers = true;
+    assert_eq!(sound.run(from, until), twin);
+    assert_ne!(broken.run(from, until), twin);
+}
+
+#[test]
+fn canary_a_range_that_forgets_an_overlap_is_not_that_of_all_orders() {
+    let explained = [4, 0, 0, 8, 0];
+    let orders = in_every_order(10, explained);
+    assert_eq!(Rate::of(10, explained), orders);
+    // As if nothing else could explain what a cause explains.
+    let broken = Rate { least: orders.chosen, ..orders };
+    assert_ne!(broken, orders);
+    let mut sum = Ranges::default();
+    sum.add(&orders, 1);
+    assert!(sum.hold());
 }

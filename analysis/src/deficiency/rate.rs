@@ -6,9 +6,9 @@
 
 use std::collections::BTreeSet;
 
-use super::Split;
 use super::journal::State;
 use super::lists::Lists;
+use super::split::Rate;
 
 /// One site at an instant, in processors.
 #[derive(Clone, Copy, Debug, Default)]
@@ -17,7 +17,7 @@ pub(super) struct Site {
     pub(super) busy: u64,
     /// Running jobs of smaller homes.
     pub(super) foreign: u64,
-    /// Offered in requests without answer, or reserved by claims.
+    /// Offered in requests without answer, or reserved by claims, and no job was granted for them.
     pub(super) offered: u64,
     /// On the way here.
     pub(super) granted: u64,
@@ -27,44 +27,26 @@ pub(super) struct Site {
     pub(super) broken: u32,
 }
 
-/// Deficiency per microsecond, in hundredths of a processor. As [`Split`], in numbers of half the length: all
-/// processors of a grid make less than 2^53.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Rate {
-    foreign: i64,
-    lost: i64,
-    in_transit: i64,
-    drain: i64,
-    blind: i64,
-}
-
-impl Rate {
-    fn add(&mut self, other: Rate, sign: i64) {
-        self.foreign += sign * other.foreign;
-        self.lost += sign * other.lost;
-        self.in_transit += sign * other.in_transit;
-        self.drain += sign * other.drain;
-        self.blind += sign * other.blind;
-    }
-}
-
-/// What a site adds to the sums of its size, in hundredths of a processor.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// What the causes of a site's deficiency depend on, besides what its size shares; in hundredths of a processor. In
+/// order of `idle`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct Share {
-    foreign: i64,
-    /// The deficiency without what foreign jobs explain.
+    /// Processors that run nothing. No cause but foreign jobs explains more.
+    idle: i64,
+    /// The deficiency. If there is none, nothing else matters.
     short: i64,
-    /// Of that, what its own offers and foreign jobs on their way here do not explain.
-    open: i64,
+    foreign: i64,
+    offered: i64,
+    /// Of foreign jobs on their way here.
+    granted: i64,
     /// Processors that a job of the list could have.
-    idle: u64,
+    free: u64,
 }
 
-/// Sites of equal `open` and `idle`.
+/// Sites that are alike.
 #[derive(Clone, Copy, Debug)]
 struct Group {
-    open: i64,
-    idle: u64,
+    share: Share,
     sites: i64,
 }
 
@@ -77,10 +59,7 @@ struct Class {
     /// Processors of waiting jobs of this home that are in nobody's list, and of all homes from k to this.
     reserved: u64,
     reserved_up_to: u64,
-    /// Sums of the sites without a broken link.
-    foreign: i64,
-    short: i64,
-    /// Of the sites without a broken link that have something open, by (open, idle).
+    /// Of the sites without a broken link that are short of work, ascending.
     groups: Vec<Group>,
     /// Ranks of sites with a broken link.
     broken: BTreeSet<usize>,
@@ -90,27 +69,24 @@ struct Class {
 
 impl Class {
     fn count(&mut self, share: Share, sign: i64) {
-        self.foreign += sign * share.foreign;
-        self.short += sign * share.short;
-        if share.open == 0 {
+        if share.short == 0 {
             return;
         }
-        let Share { open, idle, .. } = share;
-        match self.groups.binary_search_by_key(&(open, idle), |group| (group.open, group.idle)) {
+        match self.groups.binary_search_by_key(&share, |group| group.share) {
             Ok(place) => {
                 self.groups[place].sites += sign;
                 if self.groups[place].sites == 0 {
                     self.groups.remove(place);
                 }
             }
-            Err(place) => self.groups.insert(place, Group { open, idle, sites: sign }),
+            Err(place) => self.groups.insert(place, Group { share, sites: sign }),
         }
     }
 
     /// Whether it matters that this many processors are reserved instead of so many.
     fn depends_on_reserved(&self, one: u64, other: u64) -> bool {
         let explained = hundredths(one.min(other));
-        !self.broken.is_empty() || self.groups.last().is_some_and(|group| group.open > explained)
+        !self.broken.is_empty() || self.groups.last().is_some_and(|group| group.share.idle > explained)
     }
 }
 
@@ -152,8 +128,6 @@ impl Rates {
                     first: rank,
                     reserved: 0,
                     reserved_up_to: 0,
-                    foreign: 0,
-                    short: 0,
                     groups: Vec::new(),
                     broken: BTreeSet::new(),
                     rate: Rate::default(),
@@ -211,7 +185,7 @@ impl Rates {
     }
 
     /// The deficiency per microsecond, in hundredths of a processor.
-    pub(super) fn refresh(&mut self, state: &State, lists: &mut Lists) -> Split {
+    pub(super) fn refresh(&mut self, state: &State, lists: &mut Lists) -> &Rate {
         lists.refresh(|class| self.mark(class));
         while let Some(rank) = self.touched.pop() {
             self.is_touched[rank] = false;
@@ -222,18 +196,11 @@ impl Rates {
             let rate = self.rate_of(class, state, lists);
             let class = &mut self.classes[class];
             class.is_stale = false;
-            self.rate.add(class.rate, -1);
-            self.rate.add(rate, 1);
+            self.rate.add(&class.rate, -1);
+            self.rate.add(&rate, 1);
             class.rate = rate;
         }
-        let Rate { foreign, lost, in_transit, drain, blind } = self.rate;
-        Split {
-            foreign: foreign.into(),
-            lost: lost.into(),
-            in_transit: in_transit.into(),
-            drain: drain.into(),
-            blind: blind.into(),
-        }
+        &self.rate
     }
 
     fn mark(&mut self, class: usize) {
@@ -250,7 +217,7 @@ impl Rates {
         let (site, before) = (self.sites[rank], self.shares[rank]);
         let class = &mut self.classes[place];
         let was_broken = class.broken.contains(&rank);
-        let after = share(self.beta_percent, class.size, &site);
+        let after = Share::of(self.beta_percent, class.size, &site);
         if !was_broken && site.broken == 0 && before == after {
             return;
         }
@@ -286,34 +253,16 @@ impl Rates {
     fn rate_of(&self, place: usize, state: &State, lists: &Lists) -> Rate {
         let class = &self.classes[place];
         let list = lists.of(place);
-        let mut rate = Rate { foreign: class.foreign, ..Rate::default() };
-        match list {
-            // Nothing waits in any list that these sites may take from: the job that ends last is itself between sites.
-            None => rate.in_transit = class.short,
-            Some(list) => {
-                let explained = hundredths(class.reserved_up_to);
-                let from = class.groups.partition_point(|group| group.open <= explained);
-                for group in &class.groups[from..] {
-                    let left = group.sites * (group.open - explained);
-                    *cause(&mut rate, u64::from(list.narrowest) <= group.idle) += left;
-                }
-                rate.in_transit = class.short - rate.blind - rate.drain;
-            }
+        let reserved = hundredths(class.reserved_up_to);
+        let narrowest = list.map(|list| u64::from(list.narrowest));
+        let mut rate = Rate::default();
+        for group in &class.groups {
+            rate.add(&group.share.causes(narrowest, reserved, false), group.sites);
         }
         let root = list.map(|list| self.classes[list.home].first);
         for &rank in &class.broken {
-            let share = self.shares[rank];
-            rate.foreign += share.foreign;
-            if self.is_cut_off(state, rank, root) {
-                rate.lost += share.short;
-                continue;
-            }
-            let left = match list {
-                None => 0,
-                Some(_) => (share.open - hundredths(class.reserved_up_to)).max(0),
-            };
-            rate.in_transit += share.short - left;
-            *cause(&mut rate, list.is_some_and(|list| u64::from(list.narrowest) <= share.idle)) += left;
+            let cut_off = self.is_cut_off(state, rank, root);
+            rate.add(&self.shares[rank].causes(narrowest, reserved, cut_off), 1);
         }
         rate
     }
@@ -331,19 +280,32 @@ impl Rates {
     }
 }
 
-/// Why processors are idle that nothing else explains: a job fits, or none does.
-fn cause(rate: &mut Rate, fits: bool) -> &mut i64 {
-    if fits { &mut rate.blind } else { &mut rate.drain }
-}
+impl Share {
+    fn of(beta_percent: u64, size: u64, site: &Site) -> Share {
+        let short = (beta_percent * size).saturating_sub(100 * site.busy) as i64;
+        if short == 0 {
+            return Share::default();
+        }
+        let at_work = site.busy + site.foreign;
+        Share {
+            idle: hundredths(size.saturating_sub(at_work)),
+            short,
+            foreign: hundredths(site.foreign),
+            offered: hundredths(site.offered),
+            granted: hundredths(site.foreign_granted),
+            free: size.saturating_sub(at_work + site.granted),
+        }
+    }
 
-fn share(beta_percent: u64, size: u64, site: &Site) -> Share {
-    let deficiency = (beta_percent * size).saturating_sub(100 * site.busy) as i64;
-    let foreign = deficiency.min(hundredths(site.foreign));
-    let short = deficiency - foreign;
-    Share {
-        foreign,
-        short,
-        open: (short - hundredths(site.offered + site.foreign_granted)).max(0),
-        idle: size.saturating_sub(site.busy + site.foreign + site.granted),
+    /// Why its processors were not busy, with the narrowest job of the site's list, what is reserved of the jobs that may
+    /// run there, and whether the site is cut off from its root.
+    fn causes(&self, narrowest: Option<u64>, reserved: i64, cut_off: bool) -> Rate {
+        let all_if = |applies: bool| if applies { self.idle } else { 0 };
+        let under_way = (self.granted + reserved).min(self.idle);
+        // Nothing waits in any list that this site may take from: the job that ends last is itself between sites.
+        let travelling = if narrowest.is_none() { self.idle } else { under_way };
+        let drains = narrowest.is_some_and(|narrowest| narrowest > self.free);
+        let asked = self.offered.min(self.idle);
+        Rate::of(self.short, [self.foreign, all_if(cut_off), travelling, asked, all_if(drains)])
     }
 }

@@ -3,10 +3,11 @@
 
 use scheduler::{Grid, Order, Strategy, Threshold, Time};
 
+use super::beta_percent;
 use super::journal::{Change, Entry, Job, Journal, NOWHERE, Phase, State};
 use super::lists::Lists;
 use super::rate::Rates;
-use super::{Split, beta_percent};
+use super::split::Ranges;
 
 /// What the causes depend on besides the events.
 #[derive(Clone, Copy, Debug)]
@@ -32,7 +33,7 @@ impl Rules {
 /// What the window held.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Replayed {
-    pub(super) split: Split,
+    pub(super) ranges: Ranges,
     /// Work of jobs of home k or above done at sites k or above, in processor-microseconds.
     pub(super) done: i128,
 }
@@ -47,6 +48,9 @@ pub(super) struct Replay<'a> {
     rates: Rates,
     /// Processors at work on jobs of home k or above.
     busy: u64,
+    /// A mistake that the twin must notice: what was offered stays on offer.
+    #[cfg(test)]
+    pub(super) misses_answers: bool,
 }
 
 impl<'a> Replay<'a> {
@@ -61,6 +65,8 @@ impl<'a> Replay<'a> {
             lists: Lists::new(&rates.sizes(), rules.threshold, rules.order),
             rates,
             busy: 0,
+            #[cfg(test)]
+            misses_answers: false,
         };
         for place in 0..journal.jobs.len() {
             replay.count(place, replay.state.phases[place], true);
@@ -102,7 +108,7 @@ impl<'a> Replay<'a> {
         if span <= 0 {
             return;
         }
-        sum.split.add(self.rates.refresh(&self.state, &mut self.lists).times(span));
+        sum.ranges.add(self.rates.refresh(&self.state, &mut self.lists), span);
         sum.done += i128::from(self.busy) * span;
     }
 
@@ -113,6 +119,8 @@ impl<'a> Replay<'a> {
                 self.count(place, before, false);
                 self.count(place, after, true);
             }
+            #[cfg(test)]
+            Change::Offered { before, after, .. } if self.misses_answers && after < before => {}
             Change::Offered { site, before, after } => {
                 let offered = &mut self.rates.site(site as usize).offered;
                 *offered = *offered - before + after;

@@ -66,8 +66,8 @@ fn answered(at: i64) -> Event {
     event(at, 2, EventKind::Answered { victim: SiteId(1), seq: 1, jobs: 1 })
 }
 
-/// Causes in processor-seconds: foreign, lost, in transit, drain, blind.
-fn causes(attribution: &Attribution) -> [f64; 5] {
+/// Causes in processor-seconds: foreign, lost, travelling, asked, drain, blind.
+fn causes(attribution: &Attribution) -> [f64; 6] {
     attribution.causes().map(|(_, value)| value)
 }
 
@@ -75,7 +75,7 @@ fn causes(attribution: &Attribution) -> [f64; 5] {
 fn a_site_that_does_not_know_is_blind() {
     let found = steal(6, &[]);
     // Two of four processors of site 2 count, for 6 s.
-    assert_eq!(causes(&found), [0.0, 0.0, 0.0, 0.0, 12.0]);
+    assert_eq!(causes(&found), [0.0, 0.0, 0.0, 0.0, 0.0, 12.0]);
     assert_eq!((found.job, found.k, found.total), (JobId(2), SiteId(1), 12.0));
     // 0 + 10 + (80 + 12) / (8/2) = 33.
     assert_eq!(found.certificate.bound, Span::from_secs(33));
@@ -86,19 +86,52 @@ fn a_site_that_does_not_know_is_blind() {
 }
 
 #[test]
-fn a_request_and_its_grant_are_in_transit() {
+fn a_request_has_asked_until_its_grant_travels() {
     let found = steal(6, &[requested(1, 4), granted(3, 2), answered(6), accepted(6, 2)]);
-    assert_eq!(causes(&found), [0.0, 0.0, 10.0, 0.0, 2.0]);
+    assert_eq!(causes(&found), [0.0, 0.0, 6.0, 4.0, 0.0, 2.0]);
+    // While the job travels its offer is used up.
+    assert_eq!((found.least, found.greatest), (causes(&found), causes(&found)));
+}
+
+#[test]
+fn what_a_grant_leaves_of_an_offer_stays_on_offer() {
+    // Two sites of 8, of which beta counts on 4 each. Site 2 offers 8 and gets one job of 3.
+    let jobs = [timed_job(1, 0, 8, 10), timed_job(2, 0, 3, 10), timed_job(3, 0, 3, 5)];
+    let mut events = submitted(1, &jobs);
+    events.extend([started(0, 1, 1, 8), requested(0, 8), granted(2, 2), answered(4), accepted(4, 2)]);
+    events.extend([started(4, 2, 2, 3), completed(10, 1, 1), completed(14, 2, 2)]);
+    events.extend([started(14, 1, 3, 3), completed(19, 1, 3)]);
+    let found = attribution(&[8, 8], &jobs, &events);
+    // Site 2 is short of 4 for 4 s, from 2 s on of 3 for job 2; then of 1, and site 1 of 4 from 10 s on.
+    assert_eq!(causes(&found), [0.0, 0.0, 6.0, 10.0, 0.0, 26.0]);
+    assert_eq!(found.in_transit(), 16.0);
+    assert_eq!(found.greatest[3], 16.0);
+}
+
+#[test]
+fn two_causes_of_one_processor_are_a_range() {
+    // A job of 8 processors waits for a small one, and the site has asked another for work meanwhile.
+    let jobs = [timed_job(1, 0, 1, 10), timed_job(2, 1, 8, 2)];
+    let mut events = submitted(2, &jobs);
+    let asks = EventKind::Requested { victim: SiteId(1), seq: 1, offer: 7, view_age: None };
+    events.extend([event(4, 2, asks), started(0, 2, 1, 1), completed(10, 2, 1)]);
+    events.extend([started(10, 2, 2, 8), completed(12, 2, 2)]);
+    events.sort_by_key(|event| event.at);
+    let found = attribution(&[1, 8], &jobs, &events);
+    // 3 processors from 1 s to 10 s; from 4 s on they were on offer, too. Job 1 is of the home below.
+    assert_eq!(causes(&found), [9.0, 0.0, 0.0, 18.0, 9.0, 0.0]);
+    assert_eq!(found.least, [0.0, 0.0, 0.0, 0.0, 9.0, 0.0]);
+    assert_eq!(found.greatest, [9.0, 0.0, 0.0, 24.0, 36.0, 0.0]);
 }
 
 #[test]
 fn an_offer_explains_no_more_than_it_offers() {
     let found = steal(6, &[requested(0, 1), answered(6)]);
-    assert_eq!(causes(&found), [0.0, 0.0, 6.0, 0.0, 6.0]);
+    assert_eq!(causes(&found), [0.0, 0.0, 0.0, 6.0, 0.0, 6.0]);
 }
 
 #[test]
-fn processors_reserved_by_a_claim_are_in_transit_until_it_ends() {
+fn processors_reserved_by_a_claim_are_asked_until_it_ends() {
     let (job, claim, processors) = (JobId(2), 1, 4);
     let reason = ReleaseReason::Denied;
     let found = steal(
@@ -108,7 +141,23 @@ fn processors_reserved_by_a_claim_are_in_transit_until_it_ends() {
             event(4, 2, EventKind::Released { job, claim, processors, held: Span::from_secs(3), reason }),
         ],
     );
-    assert_eq!(causes(&found), [0.0, 0.0, 6.0, 0.0, 6.0]);
+    assert_eq!(causes(&found), [0.0, 0.0, 0.0, 6.0, 0.0, 6.0]);
+}
+
+#[test]
+fn a_claim_has_asked_until_its_job_travels() {
+    let (job, claim, processors) = (JobId(2), 1, 4);
+    let reason = ReleaseReason::Granted;
+    let found = steal(
+        6,
+        &[
+            event(1, 2, EventKind::Claimed { job, owner: SiteId(1), claim, processors }),
+            granted(4, 2),
+            accepted(6, 2),
+            event(6, 2, EventKind::Released { job, claim, processors, held: Span::from_secs(5), reason }),
+        ],
+    );
+    assert_eq!(causes(&found), [0.0, 0.0, 4.0, 6.0, 0.0, 2.0]);
 }
 
 #[test]
@@ -125,7 +174,9 @@ fn a_lost_request_is_lost_until_a_repetition_arrives() {
             accepted(9, 2),
         ],
     );
-    assert_eq!(causes(&found), [0.0, 10.0, 8.0, 0.0, 0.0]);
+    assert_eq!(causes(&found), [0.0, 10.0, 8.0, 0.0, 0.0, 0.0]);
+    // The request is on offer while it is lost, and its offer is used up when the job travels.
+    assert_eq!(found.greatest[3], 10.0);
 }
 
 #[test]
@@ -142,11 +193,11 @@ fn a_lost_grant_is_repaired_by_its_repetition() {
             accepted(9, 2),
         ],
     );
-    assert_eq!(causes(&found), [0.0, 16.0, 2.0, 0.0, 0.0]);
+    assert_eq!(causes(&found), [0.0, 16.0, 0.0, 2.0, 0.0, 0.0]);
 }
 
 #[test]
-fn a_declined_job_is_in_transit_until_it_is_back() {
+fn a_declined_job_travels_until_it_is_back() {
     let jobs = [timed_job(1, 0, 4, 3), timed_job(2, 0, 4, 10)];
     let mut events = submitted(1, &jobs);
     let job = JobId(2);
@@ -165,7 +216,7 @@ fn a_declined_job_is_in_transit_until_it_is_back() {
     ]);
     let found = attribution(&[4, 4], &jobs, &events);
     // Site 2 is idle for 7 s and site 1 from 3 s on; the job is in nobody's list until 5 s.
-    assert_eq!(causes(&found), [0.0, 0.0, 14.0, 0.0, 8.0]);
+    assert_eq!(causes(&found), [0.0, 0.0, 14.0, 0.0, 0.0, 8.0]);
 }
 
 #[test]
@@ -177,7 +228,7 @@ fn work_of_smaller_homes_is_foreign() {
     events.extend([started(0, 2, 1, 2), completed(10, 2, 1), started(10, 2, 2, 3), completed(20, 2, 2)]);
     let found = attribution(&[2, 4], &jobs, &events);
     // beta s_2 = 2 for 10 s, both taken by job 1.
-    assert_eq!(causes(&found), [20.0, 0.0, 0.0, 0.0, 0.0]);
+    assert_eq!(causes(&found), [20.0, 0.0, 0.0, 0.0, 0.0, 0.0]);
     assert_eq!(found.k, SiteId(2));
 }
 
@@ -189,7 +240,7 @@ fn a_site_that_waits_for_small_jobs_to_end_drains() {
     events.sort_by_key(|event| event.at);
     let found = attribution(&[8], &jobs, &events);
     // 4 - 1 processors from 1 s to 10 s.
-    assert_eq!(causes(&found), [0.0, 0.0, 0.0, 27.0, 0.0]);
+    assert_eq!(causes(&found), [0.0, 0.0, 0.0, 0.0, 27.0, 0.0]);
     assert_eq!((found.from, found.until), (Span::from_secs(1), Span::from_secs(10)));
 }
 
