@@ -56,6 +56,20 @@ impl Asking {
         Some(request.left)
     }
 
+    /// Processors on offer in the open request of a thief.
+    pub(crate) fn on_offer(&self, thief: u32, victim: u32) -> u32 {
+        self.requests.get(&(thief, victim)).map_or(0, |request| request.left)
+    }
+
+    /// Job and processors of the claims of a site whose jobs were not granted.
+    #[cfg(test)]
+    pub(crate) fn claims_of(&self, site: u32) -> impl Iterator<Item = Reserved> {
+        let claims = self.claims.range((site, 0)..=(site, u64::MAX)).map(|(_, claim)| *claim);
+        claims
+            .filter(|claim| claim.processors > 0)
+            .map(|Claim { job, processors }| Reserved { job, processors })
+    }
+
     /// A site claims a job; what it reserved before under the same number.
     pub(crate) fn claim(&mut self, site: u32, number: u64, job: JobId, processors: u32) -> Option<Reserved> {
         let before = self.release(site, number);

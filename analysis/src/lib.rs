@@ -56,6 +56,7 @@ pub mod statistics;
 pub mod steady;
 pub mod steals;
 pub mod theory;
+pub mod waits;
 
 pub use bounds::Bounds;
 pub use compare::Agreement;
@@ -71,3 +72,4 @@ pub use so_far::SoFar;
 pub use steady::Steady;
 pub use steals::{Price, Steal, Steals};
 pub use theory::{Comparison, Setting, Verdict};
+pub use waits::{WaitCauses, Waits};

@@ -1,0 +1,353 @@
+//! Waiting jobs by situation and width, and which causes are true of each such group.
+//!
+//! Jobs of one width in one situation wait for the same, so causes are of groups. A group is looked at anew only after
+//! something changed that it depends on: room for its width somewhere, a request to its site, a list that held it. Its
+//! waits are summed up when its causes or its number of jobs change. Facts of one instant are taken together.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use scheduler::Time;
+
+use super::rules::Rules;
+use super::sums::{Cause, Causes, Sums, class_of};
+use super::world::{Phase, Situation, World};
+
+/// Jobs that wait for the same.
+#[derive(Clone, Copy, Debug)]
+struct Group {
+    situation: Situation,
+    width: u32,
+    jobs: u32,
+    /// From when on the waits are not summed up.
+    since: Time,
+    causes: Causes,
+    is_stale: bool,
+}
+
+/// Sums of jobs and of processors.
+#[derive(Clone, Debug, Default)]
+pub(super) struct WidthSums {
+    pub(super) jobs: u64,
+    pub(super) by_job: Sums,
+    pub(super) by_processor: Sums,
+}
+
+/// All groups, as of the last refresh.
+#[derive(Clone, Debug)]
+pub(super) struct Groups {
+    rules: Rules,
+    /// Of all sites, by rank.
+    sizes: Vec<u32>,
+    groups: Vec<Group>,
+    ids: BTreeMap<(Situation, u32), u32>,
+    /// By width; all of them, those without jobs, too.
+    by_width: BTreeMap<u32, Vec<u32>>,
+    /// Groups that wait at each site.
+    waiting_at: Vec<Vec<u32>>,
+    /// Groups on the way to each site.
+    travelling_to: Vec<Vec<u32>>,
+    stale: Vec<u32>,
+    /// The group of each job, and whether the log had the job yet.
+    group_of: Vec<Option<u32>>,
+    is_seen: Vec<bool>,
+    /// Free processors of each site, below zero if more is on its way than fits, and all sites in the order of that.
+    free: Vec<i64>,
+    ranked: BTreeSet<(i64, u32)>,
+    /// Processors on offer that were counted, by victim and thief. Zeros are not kept.
+    offers: BTreeMap<(u32, u32), u32>,
+    /// By class of width, see `class_of`.
+    sums: Vec<WidthSums>,
+    /// Mistakes that tests must notice.
+    #[cfg(test)]
+    pub(super) mistake: Option<Mistake>,
+}
+
+/// Mistakes that tests must notice.
+#[cfg(test)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mistake {
+    /// Groups are not looked at anew when room comes up.
+    RoomUnnoticed,
+    /// The wait before the last change of a group is forgotten.
+    WaitForgotten,
+    /// Processors that are kept for a job count as room for others.
+    ReservedIsRoom,
+}
+
+impl Groups {
+    pub(super) fn new(rules: Rules, world: &World, sizes: &[u32]) -> Groups {
+        let sites = sizes.len() as u32;
+        let widest = sizes.last().copied().unwrap_or(0);
+        let free: Vec<i64> = (0..sites).map(|site| world.free(site)).collect();
+        Groups {
+            rules,
+            sizes: sizes.to_vec(),
+            groups: Vec::new(),
+            ids: BTreeMap::new(),
+            by_width: BTreeMap::new(),
+            waiting_at: vec![Vec::new(); sites as usize],
+            travelling_to: vec![Vec::new(); sites as usize],
+            stale: Vec::new(),
+            group_of: vec![None; world.jobs.len()],
+            is_seen: vec![false; world.jobs.len()],
+            ranked: (0..sites).map(|site| (free[site as usize], site)).collect(),
+            free,
+            offers: BTreeMap::new(),
+            sums: vec![WidthSums::default(); class_of(widest) + 1],
+            #[cfg(test)]
+            mistake: None,
+        }
+    }
+
+    /// The sums of all that was summed up, by class of width.
+    pub(super) fn sums(&self) -> &[WidthSums] {
+        &self.sums
+    }
+
+    /// Takes in what changed at this instant.
+    pub(super) fn refresh(&mut self, world: &mut World, now: Time) {
+        let mut changes = std::mem::take(&mut world.changes);
+        for place in changes.jobs.drain(..) {
+            self.move_job(world, place, now);
+        }
+        for site in changes.sites.drain(..) {
+            self.change_room(site, self.free_of(world, site));
+        }
+        for (thief, victim) in changes.requests.drain(..) {
+            self.change_offer(thief, victim, world.asking.on_offer(thief, victim));
+        }
+        world.changes = changes;
+        self.change_lists();
+        while let Some(id) = self.stale.pop() {
+            let group = self.groups[id as usize];
+            let causes = if group.jobs == 0 { group.causes } else { self.causes(&group) };
+            self.groups[id as usize].is_stale = false;
+            if causes != group.causes {
+                self.settle(id, now);
+                self.groups[id as usize].causes = causes;
+            }
+        }
+    }
+
+    fn home_of(&self, width: u32) -> u32 {
+        self.sizes.partition_point(|&size| size < width) as u32
+    }
+
+    /// What keeps a job from a site that has room for it.
+    fn cause_of(&self, taker: u32, site: u32, width: u32, at_home: bool, offered: bool) -> Cause {
+        if !self.rules.allow(taker, site, width, at_home, offered) {
+            Cause::Barred
+        } else if matches!(self.rules, Rules::Offered) {
+            Cause::Offered
+        } else if self.offers.get(&(site, taker)).is_some_and(|&offer| offer >= width) {
+            Cause::Asked
+        } else {
+            Cause::Blind
+        }
+    }
+
+    fn free_of(&self, world: &World, site: u32) -> i64 {
+        #[cfg(test)]
+        if self.mistake == Some(Mistake::ReservedIsRoom) {
+            return world.idle(site);
+        }
+        world.free(site)
+    }
+
+    fn move_job(&mut self, world: &World, place: u32, now: Time) {
+        let job = &world.jobs[place as usize];
+        let situation = job.situation();
+        let before = self.group_of[place as usize];
+        if job.phase != Phase::Ahead && !std::mem::replace(&mut self.is_seen[place as usize], true) {
+            // Submitted, and not in the log until now.
+            let late = i128::from(now.since(job.submit).as_micros());
+            self.add(job.processors, 1, Causes::of(&[Cause::Travelling]), late);
+            self.sums[class_of(job.processors)].jobs += 1;
+        }
+        let old = before.map(|id| self.groups[id as usize].situation);
+        if old == situation {
+            return;
+        }
+        if let Some(id) = before {
+            self.leave(id, now);
+        }
+        let after = situation.map(|situation| self.group(situation, job.processors, now));
+        if let Some(id) = after {
+            self.settle(id, now);
+            self.groups[id as usize].jobs += 1;
+            self.mark(id);
+        }
+        self.group_of[place as usize] = after;
+        let at_home =
+            |situation| matches!(situation, Some(Situation::Waiting { site, .. }) if site == job.home);
+        if at_home(old) != at_home(situation)
+            && self.rules.waits(job.home, job.processors, at_home(situation))
+        {
+            // Whether this site may take from others has changed.
+            self.mark_widths(0, self.free[job.home as usize]);
+        }
+    }
+
+    fn leave(&mut self, id: u32, now: Time) {
+        #[cfg(test)]
+        if self.mistake == Some(Mistake::WaitForgotten) {
+            self.groups[id as usize].jobs -= 1;
+            return;
+        }
+        self.settle(id, now);
+        self.groups[id as usize].jobs -= 1;
+    }
+
+    /// The number of a group, which there is from now on.
+    fn group(&mut self, situation: Situation, width: u32, now: Time) -> u32 {
+        let Groups { ids, groups, by_width, waiting_at, travelling_to, .. } = self;
+        *ids.entry((situation, width)).or_insert_with(|| {
+            let id = groups.len() as u32;
+            groups.push(Group {
+                situation,
+                width,
+                jobs: 0,
+                since: now,
+                causes: Causes::NONE,
+                is_stale: false,
+            });
+            by_width.entry(width).or_default().push(id);
+            match situation {
+                Situation::Waiting { site, .. } => waiting_at[site as usize].push(id),
+                Situation::Travelling { to } => travelling_to[to as usize].push(id),
+                Situation::Back => {}
+            }
+            id
+        })
+    }
+
+    fn change_room(&mut self, site: u32, after: i64) {
+        let before = std::mem::replace(&mut self.free[site as usize], after);
+        if before == after {
+            return;
+        }
+        self.ranked.remove(&(before, site));
+        self.ranked.insert((after, site));
+        #[cfg(test)]
+        if self.mistake == Some(Mistake::RoomUnnoticed) {
+            return;
+        }
+        self.mark_widths(before.min(after), before.max(after));
+        if (before < 0) != (after < 0) {
+            for place in 0..self.travelling_to[site as usize].len() {
+                self.mark(self.travelling_to[site as usize][place]);
+            }
+        }
+    }
+
+    fn change_offer(&mut self, thief: u32, victim: u32, after: u32) {
+        let before = if after > 0 {
+            self.offers.insert((victim, thief), after)
+        } else {
+            self.offers.remove(&(victim, thief))
+        };
+        let before = before.unwrap_or(0);
+        self.mark_waiting(victim, before.min(after), before.max(after));
+    }
+
+    fn change_lists(&mut self) {
+        let mut reached = Vec::new();
+        if let Rules::Lists(listed) = &mut self.rules {
+            listed.refresh(|home, widths| reached.push((home, widths)));
+        }
+        for (home, widths) in reached {
+            self.mark_waiting(home, widths.above, widths.at_most);
+        }
+    }
+
+    /// All groups of these widths.
+    fn mark_widths(&mut self, above: i64, at_most: i64) {
+        let bound = |end: i64| u32::try_from(end.max(0)).unwrap_or(u32::MAX);
+        let (above, at_most) = (bound(above), bound(at_most));
+        if above >= at_most {
+            return;
+        }
+        let Groups { by_width, groups, stale, .. } = self;
+        for (_, ids) in by_width.range(above + 1..=at_most) {
+            ids.iter().for_each(|&id| mark(groups, stale, id));
+        }
+    }
+
+    /// The groups of these widths that wait at a site.
+    fn mark_waiting(&mut self, site: u32, above: u32, at_most: u32) {
+        let Groups { waiting_at, groups, stale, .. } = self;
+        for &id in &waiting_at[site as usize] {
+            let width = groups[id as usize].width;
+            if above < width && width <= at_most {
+                mark(groups, stale, id);
+            }
+        }
+    }
+
+    fn mark(&mut self, id: u32) {
+        mark(&mut self.groups, &mut self.stale, id);
+    }
+
+    /// Sums up what a group waited.
+    fn settle(&mut self, id: u32, now: Time) {
+        let group = &mut self.groups[id as usize];
+        let micros = i128::from(now.since(group.since).as_micros());
+        group.since = now;
+        let Group { width, jobs, causes, .. } = *group;
+        if jobs > 0 && micros > 0 {
+            self.add(width, jobs, causes, micros);
+        }
+    }
+
+    fn add(&mut self, width: u32, jobs: u32, causes: Causes, micros: i128) {
+        let sums = &mut self.sums[class_of(width)];
+        let sum = i128::from(jobs) * micros;
+        sums.by_job.add(causes, sum);
+        sums.by_processor.add(causes, i128::from(width) * sum);
+    }
+
+    /// All that is true of the jobs of a group.
+    fn causes(&self, group: &Group) -> Causes {
+        let width = i64::from(group.width);
+        let has_room = || self.ranked.range((width, 0)..).map(|&(_, site)| site);
+        match group.situation {
+            Situation::Waiting { site, offered, claimed } => {
+                let mut causes = Causes::NONE;
+                if self.free[site as usize] >= width {
+                    causes = causes.with(Cause::Queue);
+                }
+                if claimed {
+                    causes = causes.with(Cause::Asked);
+                }
+                let at_home = self.home_of(group.width) == site;
+                let possible = self.rules.possible(at_home, offered);
+                for taker in has_room().filter(|&taker| taker != site) {
+                    causes = causes.with(self.cause_of(taker, site, group.width, at_home, offered));
+                    if causes.has_all(possible) {
+                        break;
+                    }
+                }
+                if causes == Causes::NONE { causes.with(Cause::Full) } else { causes }
+            }
+            Situation::Travelling { to } => {
+                // Its own processors are reserved there.
+                let fits = self.free[to as usize] >= 0 || has_room().any(|site| site != to);
+                between_sites(fits)
+            }
+            Situation::Back => between_sites(has_room().next().is_some()),
+        }
+    }
+}
+
+fn mark(groups: &mut [Group], stale: &mut Vec<u32>, id: u32) {
+    let group = &mut groups[id as usize];
+    if group.jobs > 0 && !group.is_stale {
+        group.is_stale = true;
+        stale.push(id);
+    }
+}
+
+fn between_sites(fits: bool) -> Causes {
+    let causes = Causes::of(&[Cause::Travelling]);
+    if fits { causes } else { causes.with(Cause::Full) }
+}

@@ -1,0 +1,304 @@
+//! The naive twin: at every instant it looks at every waiting job, every site and every open request anew.
+
+use proptest::prelude::*;
+use scheduler::event::{DeclineReason, GrantCause, ReleaseReason};
+use scheduler::{
+    Event, EventKind, Grid, JobId, SiteId, Span, Steal, Strategy as Scheduling, StrategySpec, Time, TimedJob,
+};
+
+use super::groups::Mistake;
+use super::sums::{Cause, Causes, Sums, class_of};
+use super::world::{Job, NOWHERE, Phase, World};
+use super::{WaitCauses, Waits};
+use crate::fixtures::timed_job;
+
+/// By class of width: sums of jobs, and of processors.
+type Found = Vec<[Sums; 2]>;
+
+fn add(found: &mut Found, width: u32, causes: Causes, micros: i128) {
+    let sums = &mut found[class_of(width)];
+    sums[0].add(causes, micros);
+    sums[1].add(causes, micros * i128::from(width));
+}
+
+/// Everything summed up as the definition says.
+fn twin(grid: &Grid, strategy: &Scheduling, jobs: &[TimedJob], events: &[Event]) -> Found {
+    let mut found: Found = (0..=class_of(grid.widest())).map(|_| Default::default()).collect();
+    let mut world = World::new(grid, jobs);
+    let mut now = Time::from_micros(i64::MIN);
+    for event in events {
+        if event.at > now {
+            let span = event.at.as_micros().saturating_sub(now.as_micros());
+            for job in world.jobs.iter().filter(|job| job.situation().is_some()) {
+                let causes = Instant::of(grid, strategy, &world).causes(job);
+                add(&mut found, job.processors, causes, i128::from(span));
+            }
+            now = event.at;
+        }
+        let ahead: Vec<bool> = world.jobs.iter().map(|job| job.phase == Phase::Ahead).collect();
+        world.observe(event);
+        for (job, ahead) in world.jobs.iter().zip(ahead) {
+            if ahead && job.phase != Phase::Ahead {
+                let late = i128::from(now.since(job.submit).as_micros());
+                add(&mut found, job.processors, Causes::of(&[Cause::Travelling]), late);
+            }
+        }
+    }
+    found
+}
+
+struct Instant<'a> {
+    grid: &'a Grid,
+    strategy: &'a Scheduling,
+    world: &'a World,
+    /// Processors that run nothing and are kept for nobody, by site.
+    free: Vec<i64>,
+}
+
+impl<'a> Instant<'a> {
+    fn of(grid: &'a Grid, strategy: &'a Scheduling, world: &'a World) -> Instant<'a> {
+        let mut free: Vec<i64> = grid.sizes().iter().map(|&size| i64::from(size)).collect();
+        for job in world.jobs.iter().filter(|job| job.home != NOWHERE) {
+            if let Phase::Running(site) | Phase::Travelling(site) = job.phase {
+                free[site as usize] -= i64::from(job.processors);
+            }
+        }
+        for (site, free) in free.iter_mut().enumerate() {
+            for claim in world.asking.claims_of(site as u32) {
+                *free -= i64::from(claim.processors);
+            }
+        }
+        Instant { grid, strategy, world, free }
+    }
+
+    /// All that is true of a job that waits.
+    fn causes(&self, job: &Job) -> Causes {
+        let width = i64::from(job.processors);
+        let sites = 0..self.free.len();
+        let mut causes = Causes::NONE;
+        match job.phase {
+            Phase::Waiting(site) => {
+                let at = site as usize;
+                if self.free[at] >= width {
+                    causes = causes.with(Cause::Queue);
+                }
+                if job.claims > 0 {
+                    causes = causes.with(Cause::Asked);
+                }
+                for taker in sites.filter(|&taker| taker != at && self.free[taker] >= width) {
+                    causes = causes.with(if !self.allow(taker, at, job) {
+                        Cause::Barred
+                    } else if matches!(self.strategy, Scheduling::Pool(_)) {
+                        Cause::Offered
+                    } else if self.world.asking.on_offer(taker as u32, site) >= job.processors {
+                        Cause::Asked
+                    } else {
+                        Cause::Blind
+                    });
+                }
+                if causes == Causes::NONE { causes.with(Cause::Full) } else { causes }
+            }
+            Phase::Travelling(to) => {
+                causes = causes.with(Cause::Travelling);
+                let own = |site: usize| if site == to as usize { width } else { 0 };
+                let fits = sites.into_iter().any(|site| self.free[site] + own(site) >= width);
+                if fits { causes } else { causes.with(Cause::Full) }
+            }
+            Phase::Back => {
+                causes = causes.with(Cause::Travelling);
+                let fits = sites.into_iter().any(|site| self.free[site] >= width);
+                if fits { causes } else { causes.with(Cause::Full) }
+            }
+            Phase::Ahead | Phase::Running(_) | Phase::Ended => unreachable!("it waits"),
+        }
+    }
+
+    fn allow(&self, taker: usize, site: usize, job: &Job) -> bool {
+        let at_home = job.home as usize == site;
+        match self.strategy {
+            Scheduling::Local => false,
+            Scheduling::Steal(steal) => {
+                at_home && self.list(steal, taker).iter().any(|listed| std::ptr::eq(*listed, job))
+            }
+            Scheduling::StealGreedy(_) => at_home && site < taker && self.at_home(taker).is_empty(),
+            Scheduling::CommonPool => at_home,
+            Scheduling::Pool(_) => job.offered,
+            Scheduling::Balance(_) => true,
+        }
+    }
+
+    /// Jobs that wait at their home.
+    fn at_home(&self, site: usize) -> Vec<&Job> {
+        let waits = |job: &&Job| job.home as usize == site && job.phase == Phase::Waiting(job.home);
+        self.world.jobs.iter().filter(waits).collect()
+    }
+
+    /// docs/THEORY.md, "The lists", as it is defined there.
+    fn list(&self, steal: &Steal, rank: usize) -> Vec<&Job> {
+        let below = if rank == 0 { Vec::new() } else { self.list(steal, rank - 1) };
+        let is_big = |job: &&Job| steal.threshold.is_big(job.processors, self.grid.sizes()[rank]);
+        let (big, small): (Vec<&Job>, Vec<&Job>) = self.at_home(rank).into_iter().partition(is_big);
+        let stolen: Vec<&Job> = below.iter().copied().filter(is_big).collect();
+        let mut sets = if steal.order.small_first() { vec![small, big] } else { vec![big, small] };
+        sets.insert(if steal.order.stolen_first() { 0 } else { 2 }, stolen);
+        sets.push(below);
+        sets.into_iter().find(|set| !set.is_empty()).unwrap_or_default()
+    }
+}
+
+/// What is found by groups, with a mistake perhaps.
+fn groups(
+    (grid, strategy): (&Grid, &Scheduling),
+    jobs: &[TimedJob],
+    events: &[Event],
+    mistake: Option<Mistake>,
+) -> (Found, Option<WaitCauses>) {
+    let mut waits = Waits::new(grid, strategy, jobs);
+    waits.groups.mistake = mistake;
+    events.iter().for_each(|event| waits.observe(event));
+    waits.groups.refresh(&mut waits.world, waits.now);
+    let sums = waits.groups.sums().iter();
+    let found = sums.map(|sums| [sums.by_job.clone(), sums.by_processor.clone()]).collect();
+    (found, waits.finish())
+}
+
+/// Of every family.
+const STRATEGIES: [&str; 11] = [
+    "local",
+    "st:50",
+    "st:25",
+    "st:80,order=hab",
+    "st:50,order=bah",
+    "st-greedy:50",
+    "common-pool",
+    "pool:easy",
+    "pool:list,via=gossip",
+    "steal:random",
+    "steal:loaded,mode=push",
+];
+
+fn strategies() -> Vec<Scheduling> {
+    let named = |name: &&str| name.parse::<StrategySpec>().expect("a strategy of this test").strategy;
+    STRATEGIES.iter().map(named).collect()
+}
+
+/// Anything that can happen, sensible or not: job, site and another site are places.
+fn kind(what: u8, job: u64, other: SiteId, number: u64, processors: u32) -> EventKind {
+    let job = JobId(job);
+    let (transfer, seq, claim, victim) = (number, number, number, other);
+    match what {
+        0..=4 => EventKind::Submitted { job, processors: 1, requested: Span::from_secs(9), origin: other },
+        5..=8 => EventKind::Started { job, processors: 1, hops: 0 },
+        9..=12 => EventKind::Completed { job, processors: 1 },
+        13..=16 => {
+            let cause = GrantCause::Request;
+            EventKind::Granted { job, to: other, transfer, hops: 1, cause, request: number }
+        }
+        17 | 18 => EventKind::Accepted { job, from: other, transfer, firm: false },
+        19 => EventKind::Declined { job, from: other, transfer, reason: DeclineReason::OwnWork },
+        20 => EventKind::Returned { job, by: other, transfer, bounces: 1 },
+        21..=23 => EventKind::Requested { victim, seq, offer: processors, view_age: None },
+        24 => EventKind::Answered { victim, seq, jobs: 1 },
+        25 | 26 => EventKind::Offered { job, version: 1 },
+        27 => EventKind::Withdrawn { job, version: 1 },
+        28 | 29 => EventKind::Claimed { job, owner: other, claim, processors },
+        _ => EventKind::Released { job, claim, processors, held: Span::ZERO, reason: ReleaseReason::Denied },
+    }
+}
+
+fn sizes() -> impl Strategy<Value = Vec<u32>> {
+    prop_oneof![
+        prop::collection::vec(prop::sample::select(&[2u32, 4, 9][..]), 1..7),
+        prop::collection::vec(1u32..20, 1..6),
+    ]
+}
+
+/// Sizes of sites, jobs, and events after which all have started.
+pub(super) fn case() -> impl Strategy<Value = (Grid, Vec<TimedJob>, Vec<Event>)> {
+    (sizes(), 1u64..16).prop_flat_map(|(sizes, jobs)| {
+        let (count, widest) = (sizes.len() as u32, *sizes.iter().max().expect("there is a site"));
+        // One job may be wider than every site.
+        let job = (0i64..20, 1..=widest + 1);
+        let step = (0i64..3, 1..=count, 0u8..31, 1..=jobs, 1..=count, 0u64..3, 1u32..9);
+        (prop::collection::vec(job, jobs as usize), prop::collection::vec(step, 1..120)).prop_map(
+            move |(jobs, steps)| {
+                let grid = Grid::of_sizes(&sizes).expect("sizes are positive");
+                let jobs: Vec<TimedJob> =
+                    (1..).zip(jobs).map(|(id, (submit, width))| timed_job(id, submit, width, 10)).collect();
+                let mut now = 0;
+                let mut events: Vec<Event> = steps
+                    .into_iter()
+                    .map(|(step, site, what, job, other, number, processors)| {
+                        now += step;
+                        let kind = kind(what, job, SiteId(other), number, processors);
+                        Event { at: Time::from_secs(now), site: SiteId(site), kind }
+                    })
+                    .collect();
+                for job in &jobs {
+                    now += 1;
+                    let kind = EventKind::Started { job: job.spec.id, processors: 1, hops: 0 };
+                    events.push(Event { at: Time::from_secs(now), site: SiteId(1), kind });
+                }
+                (grid, jobs, events)
+            },
+        )
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn groups_equal_the_naive_twin(
+        (grid, jobs, events) in case(),
+        strategy in prop::sample::select(strategies()),
+    ) {
+        let (found, causes) = groups((&grid, &strategy), &jobs, &events, None);
+        prop_assert_eq!(found, twin(&grid, &strategy, &jobs, &events));
+        prop_assert!(causes.expect("every job started").holds);
+    }
+}
+
+#[test]
+fn every_cause_occurs_in_random_runs_alone_and_with_others() {
+    let mut sums = [[0; super::CAUSES]; 2];
+    for (grid, jobs, events, strategy) in some_cases() {
+        let causes = groups((&grid, &strategy), &jobs, &events, None).1.expect("every job started");
+        for cause in 0..super::CAUSES {
+            sums[0][cause] += causes.exact().least[cause];
+            sums[1][cause] += causes.exact().greatest[cause] - causes.exact().least[cause];
+        }
+    }
+    assert!(sums.iter().flatten().all(|&sum| sum != 0), "{sums:?}");
+}
+
+fn some_cases() -> Vec<(Grid, Vec<TimedJob>, Vec<Event>, Scheduling)> {
+    use proptest::strategy::ValueTree;
+    use proptest::test_runner::TestRunner;
+    let mut runner = TestRunner::deterministic();
+    let mut next = |strategy| {
+        let (grid, jobs, events) = case().new_tree(&mut runner).expect("a case").current();
+        (grid, jobs, events, strategy)
+    };
+    strategies().into_iter().cycle().take(150).map(&mut next).collect()
+}
+
+/// Which mistakes are noticed in some of many random runs: by the twin, and by the identity.
+fn noticed(mistake: Option<Mistake>) -> (bool, bool) {
+    let (mut by_twin, mut by_identity) = (false, false);
+    for (grid, jobs, events, strategy) in some_cases() {
+        let (found, causes) = groups((&grid, &strategy), &jobs, &events, mistake);
+        by_twin |= found != twin(&grid, &strategy, &jobs, &events);
+        by_identity |= !causes.expect("every job started").holds;
+    }
+    (by_twin, by_identity)
+}
+
+#[test]
+fn canary_mistakes_are_noticed() {
+    assert_eq!(noticed(None), (false, false));
+    // A wait that is not counted breaks the sum; a wrong cause does not, and the twin sees both.
+    assert_eq!(noticed(Some(Mistake::WaitForgotten)), (true, true));
+    assert_eq!(noticed(Some(Mistake::RoomUnnoticed)), (true, false));
+    assert_eq!(noticed(Some(Mistake::ReservedIsRoom)), (true, false));
+}

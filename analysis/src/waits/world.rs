@@ -1,0 +1,243 @@
+//! Where every job is, what every site has, and who asked whom: from events alone, whatever a site knew of it.
+//!
+//! What may go on where is a matter of `rules`, what it says of a waiting job of `groups`.
+
+use scheduler::{Event, EventKind, Grid, JobId, JobIndex, SiteId, Time, TimedJob};
+
+use crate::asking::{Asking, Reserved};
+
+/// The home of a job that no site can hold.
+pub(super) const NOWHERE: u32 = u32::MAX;
+
+/// What must be known of a job. Sites are ranks.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Job {
+    pub(super) submit: Time,
+    pub(super) processors: u32,
+    pub(super) home: u32,
+    pub(super) phase: Phase,
+    /// Whether it is in the global queue.
+    pub(super) offered: bool,
+    /// Sites that claimed it and to which it was not granted.
+    pub(super) claims: u32,
+}
+
+/// Where a job is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// Not in the log yet.
+    Ahead,
+    /// In the queue of this site, or in its custody.
+    Waiting(u32),
+    /// On its way to this site.
+    Travelling(u32),
+    /// Declined, and on its way back.
+    Back,
+    Running(u32),
+    Ended,
+}
+
+/// What a job that waits waits in. Jobs of one width in one situation wait for the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Situation {
+    Waiting { site: u32, offered: bool, claimed: bool },
+    Travelling { to: u32 },
+    Back,
+}
+
+impl Job {
+    /// `None` before the log has it, and from its start on.
+    pub(super) fn situation(&self) -> Option<Situation> {
+        match self.phase {
+            Phase::Waiting(site) => {
+                Some(Situation::Waiting { site, offered: self.offered, claimed: self.claims > 0 })
+            }
+            Phase::Travelling(to) => Some(Situation::Travelling { to }),
+            Phase::Back => Some(Situation::Back),
+            Phase::Ahead | Phase::Running(_) | Phase::Ended => None,
+        }
+    }
+}
+
+/// What changed since somebody looked; may name a thing twice, or one that is as it was. Whoever looks clears it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Changes {
+    /// Places of jobs in another situation.
+    pub(super) jobs: Vec<u32>,
+    /// Sites with other idle or reserved processors.
+    pub(super) sites: Vec<u32>,
+    /// Thief and victim of requests.
+    pub(super) requests: Vec<(u32, u32)>,
+}
+
+/// The state of the grid.
+#[derive(Clone, Debug)]
+pub(super) struct World {
+    grid: Grid,
+    index: JobIndex,
+    pub(super) jobs: Vec<Job>,
+    /// By site: processors less those of running jobs.
+    idle: Vec<i64>,
+    /// By site: processors that jobs on their way there need, or that claims keep for jobs which were not granted.
+    reserved: Vec<i64>,
+    pub(super) asking: Asking,
+    pub(super) changes: Changes,
+    /// Whether processors were not there, or executions were lost or repeated.
+    pub(super) disturbed: bool,
+}
+
+impl World {
+    pub(super) fn new(grid: &Grid, workload: &[TimedJob]) -> World {
+        let job = |job: &TimedJob| Job {
+            submit: job.spec.submit,
+            processors: job.spec.processors,
+            home: grid.home_rank(job.spec.processors).map_or(NOWHERE, |rank| rank as u32),
+            phase: Phase::Ahead,
+            offered: false,
+            claims: 0,
+        };
+        World {
+            index: JobIndex::new(workload),
+            jobs: workload.iter().map(job).collect(),
+            idle: grid.sizes().iter().map(|&size| i64::from(size)).collect(),
+            reserved: vec![0; grid.len()],
+            asking: Asking::default(),
+            changes: Changes::default(),
+            disturbed: false,
+            grid: grid.clone(),
+        }
+    }
+
+    /// Processors that run nothing.
+    #[cfg(test)]
+    pub(super) fn idle(&self, site: u32) -> i64 {
+        self.idle[site as usize]
+    }
+
+    /// Processors of a site that another job could have. Below zero if more is on its way than fits.
+    pub(super) fn free(&self, site: u32) -> i64 {
+        self.idle[site as usize] - self.reserved[site as usize]
+    }
+
+    /// The place of a job that some site can hold.
+    pub(super) fn place(&self, job: JobId) -> Option<u32> {
+        let place = self.index.get(job)?;
+        (self.jobs[place].home != NOWHERE).then_some(place as u32)
+    }
+
+    /// Takes one event into account.
+    pub(super) fn observe(&mut self, event: &Event) {
+        let site = self.rank(event.site);
+        match event.kind {
+            EventKind::Submitted { job, .. } => self.moves(job, Phase::Waiting(site), true),
+            EventKind::Accepted { job, .. } | EventKind::Returned { job, .. } => {
+                self.moves(job, Phase::Waiting(site), false);
+            }
+            EventKind::Granted { job, to, request, .. } => self.granted(job, site, self.rank(to), request),
+            EventKind::Declined { job, .. } => self.moves(job, Phase::Back, false),
+            EventKind::Started { job, .. } => self.moves(job, Phase::Running(site), false),
+            EventKind::Completed { job, .. } => {
+                let runs_here = |place: u32| self.jobs[place as usize].phase == Phase::Running(site);
+                if self.place(job).is_some_and(runs_here) {
+                    self.moves(job, Phase::Ended, false);
+                }
+            }
+            EventKind::Offered { job, .. } => self.change(job, |job| job.offered = true),
+            EventKind::Withdrawn { job, .. } => self.change(job, |job| job.offered = false),
+            EventKind::Claimed { job, claim, processors, .. } => {
+                let before = self.asking.claim(site, claim, job, processors);
+                self.unreserve(site, before);
+                self.reserve(site, i64::from(processors));
+                self.change(job, |job| job.claims += 1);
+            }
+            EventKind::Released { claim, .. } => {
+                let before = self.asking.release(site, claim);
+                self.unreserve(site, before);
+            }
+            EventKind::Requested { victim, seq, offer, .. } => {
+                let victim = self.rank(victim);
+                self.asking.request(site, victim, seq, offer);
+                self.changes.requests.push((site, victim));
+            }
+            EventKind::Answered { victim, seq, .. } => {
+                let victim = self.rank(victim);
+                self.asking.answer(site, victim, seq);
+                self.changes.requests.push((site, victim));
+            }
+            EventKind::Interrupted { .. }
+            | EventKind::Recovered { .. }
+            | EventKind::TookOver { .. }
+            | EventKind::Superseded { .. }
+            | EventKind::Gone { .. }
+            | EventKind::Left { .. }
+            | EventKind::Dismissed {}
+            | EventKind::Ended { .. }
+            | EventKind::Begun { .. } => self.disturbed = true,
+            _ => {}
+        }
+    }
+
+    fn rank(&self, site: SiteId) -> u32 {
+        self.grid.rank(site) as u32
+    }
+
+    fn granted(&mut self, job: JobId, victim: u32, thief: u32, request: u64) {
+        let Some(place) = self.place(job) else { return };
+        let processors = self.jobs[place as usize].processors;
+        if self.asking.grant(thief, victim, request, processors).is_some() {
+            self.changes.requests.push((thief, victim));
+        }
+        let awarded = self.asking.award(thief, job);
+        self.unreserve(thief, awarded);
+        self.moves(job, Phase::Travelling(thief), false);
+    }
+
+    /// A job goes into another phase, if that may be. `first` if it is new to the grid.
+    fn moves(&mut self, job: JobId, after: Phase, first: bool) {
+        let Some(place) = self.place(job) else { return };
+        let Job { phase: before, processors, .. } = self.jobs[place as usize];
+        let allowed = match before {
+            Phase::Ended => false,
+            Phase::Running(_) => after == Phase::Ended,
+            Phase::Ahead => true,
+            Phase::Waiting(_) | Phase::Travelling(_) | Phase::Back => !first,
+        };
+        if !allowed {
+            return;
+        }
+        for (phase, sign) in [(before, -1), (after, 1)] {
+            match phase {
+                Phase::Travelling(to) => self.reserve(to, sign * i64::from(processors)),
+                Phase::Running(site) => {
+                    self.idle[site as usize] -= sign * i64::from(processors);
+                    self.changes.sites.push(site);
+                }
+                _ => {}
+            }
+        }
+        let job = &mut self.jobs[place as usize];
+        job.phase = after;
+        job.offered &= matches!(after, Phase::Waiting(_));
+        self.changes.jobs.push(place);
+    }
+
+    fn change(&mut self, job: JobId, change: impl FnOnce(&mut Job)) {
+        if let Some(place) = self.place(job) {
+            change(&mut self.jobs[place as usize]);
+            self.changes.jobs.push(place);
+        }
+    }
+
+    fn reserve(&mut self, site: u32, processors: i64) {
+        self.reserved[site as usize] += processors;
+        self.changes.sites.push(site);
+    }
+
+    /// A claim keeps nothing any more.
+    fn unreserve(&mut self, site: u32, reserved: Option<Reserved>) {
+        if let Some(Reserved { job, processors }) = reserved {
+            self.reserve(site, -i64::from(processors));
+            self.change(job, |job| job.claims = job.claims.saturating_sub(1));
+        }
+    }
+}
