@@ -9,7 +9,7 @@ use scheduler::{
 use super::groups::Mistake;
 use super::sums::{Cause, Causes, Sums, class_of};
 use super::world::{Job, NOWHERE, Phase, World};
-use super::{WaitCauses, Waits};
+use super::{Ranges, WaitCauses, Waits};
 use crate::fixtures::timed_job;
 
 /// By class of width: sums of jobs, and of processors.
@@ -261,15 +261,17 @@ proptest! {
 
 #[test]
 fn every_cause_occurs_in_random_runs_alone_and_with_others() {
-    let mut sums = [[0; super::CAUSES]; 2];
+    let (mut alone, mut with_others) = ([0; super::CAUSES], [0; super::CAUSES]);
     for (grid, jobs, events, strategy) in some_cases() {
         let causes = groups((&grid, &strategy), &jobs, &events, None).1.expect("every job started");
-        for cause in 0..super::CAUSES {
-            sums[0][cause] += causes.exact().least[cause];
-            sums[1][cause] += causes.exact().greatest[cause] - causes.exact().least[cause];
-        }
+        let Ranges { least, greatest, .. } = causes.exact();
+        alone.iter_mut().zip(least).for_each(|(sum, least)| *sum += least);
+        with_others
+            .iter_mut()
+            .zip(least.iter().zip(greatest))
+            .for_each(|(sum, (least, greatest))| *sum += greatest - least);
     }
-    assert!(sums.iter().flatten().all(|&sum| sum != 0), "{sums:?}");
+    assert!(alone.iter().chain(&with_others).all(|&sum| sum != 0), "{alone:?} {with_others:?}");
 }
 
 fn some_cases() -> Vec<(Grid, Vec<TimedJob>, Vec<Event>, Scheduling)> {
