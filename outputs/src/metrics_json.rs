@@ -93,14 +93,21 @@ struct DeficiencyPart {
     total: f64,
     foreign: f64,
     lost: f64,
+    /// Travelling and asked.
     in_transit: f64,
+    travelling: f64,
+    asked: f64,
     drain: f64,
     blind: f64,
+    /// The same causes by name, at the least and at the most that they are in any order.
+    least: BTreeMap<&'static str, f64>,
+    greatest: BTreeMap<&'static str, f64>,
 }
 
 impl From<&Attribution> for DeficiencyPart {
     fn from(attribution: &Attribution) -> DeficiencyPart {
         let certificate = attribution.certificate;
+        let names = attribution.causes().map(|(name, _)| name);
         DeficiencyPart {
             job: attribution.job.0,
             home: attribution.k.0,
@@ -114,9 +121,13 @@ impl From<&Attribution> for DeficiencyPart {
             total: attribution.total,
             foreign: attribution.foreign,
             lost: attribution.lost,
-            in_transit: attribution.in_transit,
+            in_transit: attribution.in_transit(),
+            travelling: attribution.travelling,
+            asked: attribution.asked,
             drain: attribution.drain,
             blind: attribution.blind,
+            least: names.into_iter().zip(attribution.least).collect(),
+            greatest: names.into_iter().zip(attribution.greatest).collect(),
         }
     }
 }

@@ -6,7 +6,7 @@ use scheduler::{Strategy, StrategySpec};
 use super::axis::{LOG_FROM, short};
 use super::calibration;
 use super::chart::{self, BarChart, Line, LineChart, Pane, Theory};
-use super::metric::{CAUSES, Metric, RANKED, SHOWN};
+use super::metric::{CAUSES, Metric, RANKED, SHOWN, WAITS, is_range};
 use super::study::Study;
 
 /// A plot with its text.
@@ -79,14 +79,19 @@ pub fn all(study: &Study) -> Vec<Figure> {
         for metric in RANKED.iter().filter(|metric| has(metric.column)) {
             figures.extend(differences(study, panel, metric));
         }
-        if has(CAUSES[0].1) {
+        // Databases of older releases have other parts.
+        if CAUSES.iter().all(|(_, column)| has(column)) {
             figures.extend(causes(study, panel));
         }
+        if WAITS.iter().all(|(_, column)| has(column)) {
+            figures.extend(waits(study, panel));
+        }
         let is_shown = |name: &String| SHOWN.iter().any(|metric| metric.column == name);
-        let is_cause = |name: &String| CAUSES.iter().any(|(_, column)| column == name);
+        let is_cause = |name: &String| CAUSES.iter().chain(&WAITS).any(|(_, column)| column == name);
         let others = present
             .iter()
-            .filter(|name| !is_shown(name) && !is_cause(name) && !GIVEN.contains(&name.as_str()));
+            .filter(|name| !is_shown(name) && !is_cause(name) && !is_range(name))
+            .filter(|name| !GIVEN.contains(&name.as_str()));
         for name in others.take(DETAILS_MAX) {
             figures.extend(detail(study, panel, name));
         }
@@ -297,10 +302,49 @@ fn differences(study: &Study, panel: usize, metric: &Metric) -> Option<Figure> {
 
 /// Where the delay went, as stacks.
 fn causes(study: &Study, panel: usize) -> Option<Figure> {
+    let note = "Processors that the bound on the makespan counts on and that were not busy while the job that ends last \
+                waited, by cause (docs/THEORY, deficiency). How much that is in all is in the plot above; no bar where that \
+                job did not wait.";
+    let title = "Where the delay went: causes of the deficiency";
+    let (chart, any) =
+        stacks(study, panel, title, "share of the deficiency, mean of the repetitions", &CAUSES);
+    any.then(|| Figure {
+        id: id(study, panel, "causes"),
+        panel: Some(panel),
+        is_detail: false,
+        svg: chart.svg(),
+        note: note.to_string(),
+    })
+}
+
+/// Where the waits went, as stacks.
+fn waits(study: &Study, panel: usize) -> Option<Figure> {
+    let note = "The waits of all jobs, by what was true of the grid while they waited (docs/THEORY, where the waits went). \
+                How long they are is in the plot of the mean wait. Of several things that are true the first counts: the \
+                columns wait_*_least_s and wait_*_greatest_s say how far that matters.";
+    let title = "Where the waits went";
+    let (chart, any) = stacks(study, panel, title, "share of the waits, mean of the repetitions", &WAITS);
+    any.then(|| Figure {
+        id: id(study, panel, "waits"),
+        panel: Some(panel),
+        is_detail: false,
+        svg: chart.svg(),
+        note: note.to_string(),
+    })
+}
+
+/// Stacks of parts, given by names and columns, and whether any is not zero.
+fn stacks(
+    study: &Study,
+    panel: usize,
+    title: &str,
+    y_label: &str,
+    parts: &[(&str, &str)],
+) -> (BarChart, bool) {
     let panes: Vec<Pane> = (0..study.series.len())
         .map(|series| {
             let stack = |point| {
-                CAUSES
+                parts
                     .iter()
                     .map(|(_, column)| study.mean(panel, series, point, column).unwrap_or(0.0).max(0.0))
                     .collect()
@@ -309,25 +353,13 @@ fn causes(study: &Study, panel: usize) -> Option<Figure> {
             Pane { name: study.series[series].clone(), stacks }
         })
         .collect();
-    if panes.iter().flat_map(|pane| &pane.stacks).flatten().all(|part| *part == 0.0) {
-        return None;
-    }
+    let any = panes.iter().flat_map(|pane| &pane.stacks).flatten().any(|part| *part != 0.0);
     let chart = BarChart {
-        title: titled(study, panel, "Where the delay went: causes of the deficiency"),
-        y_label: "share of the deficiency, mean of the repetitions".to_string(),
+        title: titled(study, panel, title),
+        y_label: y_label.to_string(),
         x: study.points.iter().map(|(_, words)| words.clone()).collect(),
-        parts: CAUSES.iter().map(|(name, _)| name.to_string()).collect(),
+        parts: parts.iter().map(|(name, _)| name.to_string()).collect(),
         panes,
     };
-    let note = "Processors that the bound on the makespan counts on and that were not busy while the job that ends last \
-                waited, by cause (docs/THEORY, deficiency). How much that is in all is in the plot above; no bar where that \
-                job did not wait."
-        .to_string();
-    Some(Figure {
-        id: id(study, panel, "causes"),
-        panel: Some(panel),
-        is_detail: false,
-        svg: chart.svg(),
-        note,
-    })
+    (chart, any)
 }

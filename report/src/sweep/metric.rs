@@ -45,10 +45,27 @@ pub(super) const SHOWN: [Metric; 15] = [
 pub(super) const RANKED: [Metric; 3] = [SHOWN[0], SHOWN[1], SHOWN[2]];
 
 /// Parts of the deficiency from below, and their columns.
-pub(super) const CAUSES: [(&str, &str); 5] = [
+pub(super) const CAUSES: [(&str, &str); 6] = [
     ("drain: nothing fits", "deficiency_drain_s"),
     ("foreign work", "deficiency_foreign_s"),
-    ("in transit", "deficiency_in_transit_s"),
+    ("travelling", "deficiency_travelling_s"),
+    ("asked", "deficiency_asked_s"),
     ("blind: work unknown", "deficiency_blind_s"),
     ("lost messages", "deficiency_lost_s"),
 ];
+
+/// Parts of the mean wait from below, and their columns.
+pub(super) const WAITS: [(&str, &str); 7] = [
+    ("full: no room", "wait_full_s"),
+    ("barred by rules", "wait_barred_s"),
+    ("own queue", "wait_queue_s"),
+    ("travelling", "wait_travelling_s"),
+    ("asked", "wait_asked_s"),
+    ("blind", "wait_blind_s"),
+    ("offered", "wait_offered_s"),
+];
+
+/// Whether a column only says how far another depends on the order of causes.
+pub(super) fn is_range(column: &str) -> bool {
+    column.ends_with("_least_s") || column.ends_with("_greatest_s")
+}
