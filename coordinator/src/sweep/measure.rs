@@ -4,7 +4,7 @@
 //! left out.
 
 use analysis::outcome::Traffic;
-use analysis::{Attribution, Bounds, Deficiency, Metrics, Setting, Steady, theory};
+use analysis::{Attribution, Bounds, Deficiency, Metrics, Setting, Steady, WaitCauses, Waits, theory};
 use outputs::Status;
 use outputs::sweep::Cell;
 use scheduler::{Grid, Span, TimedJob};
@@ -66,9 +66,11 @@ pub fn measure(experiment: &Experiment, prepared: &Prepared) -> Result<Measures,
     let jobs = &prepared.jobs;
     let mut builder = drive::builder(experiment, jobs);
     let mut deficiency = Deficiency::new(&experiment.grid, &experiment.strategy.strategy, &jobs.jobs);
+    let mut waits = Waits::new(&experiment.grid, &experiment.strategy.strategy, &jobs.jobs);
     let ended = simulate::simulate(experiment, jobs, Checks::Cheap, &Interrupt::default(), &mut |event| {
         builder.observe(event);
         deficiency.observe(event);
+        waits.observe(event);
     })
     .map_err(|error| format!("{error:#}"))?;
     if let Some(violation) = ended.violation {
@@ -115,6 +117,12 @@ pub fn measure(experiment: &Experiment, prepared: &Prepared) -> Result<Measures,
     if let Some(attribution) = deficiency.finish() {
         put_attribution(&mut measures, &experiment.grid, &attribution);
     }
+    if let Some(waits) = waits.finish() {
+        if !waits.holds {
+            return Err(format!("the causes of waits do not add up to the waits: {:?}", waits.exact()));
+        }
+        put_waits(&mut measures, &waits);
+    }
     Ok(measures)
 }
 
@@ -142,16 +150,28 @@ fn put_steady(measures: &mut Measures, steady: &Steady) {
 fn put_attribution(measures: &mut Measures, grid: &Grid, attribution: &Attribution) {
     let processors = grid.suffix_processors(grid.rank(attribution.k)) as f64;
     let counted_on = processors * f64::from(attribution.beta_percent) / 100.0;
-    let mut put = |cause: &str, deficiency: f64| {
-        let name = format!("deficiency_{}_s", cause.replace(' ', "_"));
-        measures.insert(name, Cell::Real(deficiency / counted_on));
+    let mut put = |name: &str, deficiency: f64| {
+        measures.insert(format!("deficiency_{name}_s"), Cell::Real(deficiency / counted_on));
     };
     put("total", attribution.total);
-    for (cause, deficiency) in attribution.causes() {
+    for (place, (cause, deficiency)) in attribution.causes().into_iter().enumerate() {
         put(cause, deficiency);
+        put(&format!("{cause}_least"), attribution.least[place]);
+        put(&format!("{cause}_greatest"), attribution.greatest[place]);
     }
     let holds = i64::from(attribution.certificate.holds);
     measures.insert("certificate_holds".to_string(), Cell::Integer(holds));
+}
+
+/// The mean wait by cause, in seconds per job; with the least and the greatest that it is in any order of causes.
+fn put_waits(measures: &mut Measures, waits: &WaitCauses) {
+    let jobs = waits.jobs.max(1) as f64;
+    for part in &waits.causes {
+        let name = part.cause.name();
+        measures.insert(format!("wait_{name}_s"), Cell::Real(part.wait_s / jobs));
+        measures.insert(format!("wait_{name}_least_s"), Cell::Real(part.least_s / jobs));
+        measures.insert(format!("wait_{name}_greatest_s"), Cell::Real(part.greatest_s / jobs));
+    }
 }
 
 fn seconds(span: Span) -> Cell {
