@@ -1,4 +1,8 @@
 //! The results of a sweep: one row a run, with its parameters and what was measured.
+//!
+//! A driver fills a database with them; [`stored`] is the small file that can lie beside a document.
+
+pub mod stored;
 
 /// A number or a text in a row.
 #[derive(Clone, Debug, PartialEq)]
@@ -46,6 +50,8 @@ pub struct Rows {
     pub version: String,
     /// The command that made it.
     pub command: String,
+    /// The commit of the program that made it, where somebody said so.
+    pub commit: Option<String>,
     /// How many runs the sweep file has; unknown in databases of before this was noted.
     pub planned: Option<usize>,
     /// Names of the parameters.

@@ -264,6 +264,7 @@ fn read_rows(connection: &Connection) -> anyhow::Result<Rows> {
         text: about("sweep")?,
         version: about("version")?,
         command: about("command")?,
+        commit: None,
         parameters,
         metrics,
         rows,

@@ -471,6 +471,7 @@ pub(super) mod tests {
             planned: Some(rows.len()),
             version: "0".to_string(),
             command: "stealgrid sweep test.toml".to_string(),
+            commit: None,
             parameters: ["network.delay", "strategy.name", "workload.week"].map(str::to_string).to_vec(),
             metrics: ["jobs", "ratio_best", "wait_mean_s", "bounded_slowdown_mean", "run_time_by_size_s"]
                 .map(str::to_string)
