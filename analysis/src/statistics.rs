@@ -6,6 +6,15 @@
 //! they are too narrow, as every interval from few values is.
 //!
 //! All randomness comes from a seed: the same values in the same order give the same interval.
+//!
+//! [`CrossoverInterval`] says where an advantage ends, [`sign_flip`] whether a difference could be chance, and [`holm`]
+//! what is left of that if one asks often.
+
+mod crossing;
+mod permutation;
+
+pub use crossing::{Advantage, CrossoverInterval};
+pub use permutation::{holm, sign_flip};
 
 use std::collections::BTreeMap;
 

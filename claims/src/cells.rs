@@ -11,6 +11,7 @@
 //! in at most that share of checks, however many looks and cells it has, as far as means are normal. Intervals are those of
 //! one mean, 95 %, without correction.
 
+use analysis::statistics::holm;
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF, StudentsT};
@@ -292,19 +293,6 @@ fn looks(first: u64, last: u64) -> Vec<u64> {
         .collect();
     looks.push(last.max(first));
     looks
-}
-
-/// Chances corrected for how many there are (Holm 1979), in the order given.
-fn holm(chances: &[f64]) -> Vec<f64> {
-    let mut order: Vec<usize> = (0..chances.len()).collect();
-    order.sort_by(|&a, &b| chances[a].total_cmp(&chances[b]));
-    let mut corrected = vec![1.0; chances.len()];
-    let mut least = 0.0_f64;
-    for (place, &index) in order.iter().enumerate() {
-        least = least.max((chances.len() - place) as f64 * chances[index]).min(1.0);
-        corrected[index] = least;
-    }
-    corrected
 }
 
 /// Measures until every cell is settled, or the seeds are used up.

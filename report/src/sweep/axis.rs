@@ -5,7 +5,7 @@
 
 /// How values become places.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Scale {
+pub(crate) enum Scale {
     /// Evenly from the first to the second.
     Linear(f64, f64),
     /// By logarithm from the first to the second; with a place for zero in front if the flag is set.
@@ -17,7 +17,7 @@ const ZERO_SHARE: f64 = 0.07;
 /// Ticks that an axis may have.
 const TICKS_MAX: usize = 7;
 /// A range of more than this factor is shown by logarithm.
-pub(super) const LOG_FROM: f64 = 20.0;
+pub(crate) const LOG_FROM: f64 = 20.0;
 
 /// Times that people think in, in seconds: from 1 ms over 1, 10 and 30 s, minutes and hours, to days.
 const ROUND_TIMES: [f64; 18] = [
@@ -41,9 +41,12 @@ const ROUND_TIMES: [f64; 18] = [
     2_592_000.0,
 ];
 
+/// Units of times above seconds, the longest first.
+pub(crate) const UNITS: [(f64, &str); 3] = [(86_400.0, "d"), (3600.0, "h"), (60.0, "min")];
+
 impl Scale {
     /// The scale that shows these values best: by logarithm if they span more than a factor.
-    pub(super) fn of(values: impl Iterator<Item = f64> + Clone, log_from: f64) -> Scale {
+    pub(crate) fn of(values: impl Iterator<Item = f64> + Clone, log_from: f64) -> Scale {
         let finite = values.filter(|value| value.is_finite());
         let low = finite.clone().fold(f64::INFINITY, f64::min);
         let high = finite.clone().fold(f64::NEG_INFINITY, f64::max);
@@ -60,7 +63,7 @@ impl Scale {
     }
 
     /// An axis of points that are not negative: by logarithm, with a place for zero if there is one.
-    pub(super) fn of_axis(points: &[f64]) -> Scale {
+    pub(crate) fn of_axis(points: &[f64]) -> Scale {
         let positive = || points.iter().copied().filter(|&point| point > 0.0);
         let least = positive().fold(f64::INFINITY, f64::min);
         let most = positive().fold(0.0, f64::max);
@@ -75,7 +78,7 @@ impl Scale {
     }
 
     /// Where a value lies, from 0 to 1; `None` if it has no place.
-    pub(super) fn place(&self, value: f64) -> Option<f64> {
+    pub(crate) fn place(&self, value: f64) -> Option<f64> {
         match *self {
             Scale::Linear(low, high) => {
                 let share = if high > low { (value - low) / (high - low) } else { 0.5 };
@@ -96,12 +99,12 @@ impl Scale {
     }
 
     /// Where the break between zero and the rest is.
-    pub(super) fn gap(&self) -> Option<f64> {
+    pub(crate) fn gap(&self) -> Option<f64> {
         matches!(self, Scale::Log(_, _, true)).then_some(ZERO_SHARE / 2.0)
     }
 
     /// Values along the axis that are round as times.
-    pub(super) fn time_ticks(&self) -> Vec<f64> {
+    pub(crate) fn time_ticks(&self) -> Vec<f64> {
         let (low, high, zero) = match *self {
             Scale::Linear(low, high) => {
                 let unit = [86_400.0, 3600.0, 60.0].into_iter().find(|unit| high - low >= 3.0 * unit);
@@ -121,7 +124,7 @@ impl Scale {
     }
 
     /// Round values along the axis.
-    pub(super) fn ticks(&self) -> Vec<f64> {
+    pub(crate) fn ticks(&self) -> Vec<f64> {
         match *self {
             Scale::Linear(low, high) => linear_ticks(low, high),
             Scale::Log(low, high, zero) => {
@@ -166,7 +169,7 @@ fn log_ticks(low: f64, high: f64) -> Vec<f64> {
 }
 
 /// A number as short as it can be read beside an axis.
-pub(super) fn short(value: f64) -> String {
+pub(crate) fn short(value: f64) -> String {
     let magnitude = value.abs();
     let trim = |text: String| {
         if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_string() } else { text }
@@ -187,7 +190,7 @@ pub(super) fn short(value: f64) -> String {
 }
 
 /// A span of time as it is written in files: 1 s, 5 min, 4 h.
-pub(super) fn span(seconds: f64) -> String {
+pub(crate) fn span(seconds: f64) -> String {
     let whole = |unit: f64| (seconds / unit).fract().abs() < 1e-9;
     if seconds == 0.0 {
         "0".into()
@@ -202,6 +205,24 @@ pub(super) fn span(seconds: f64) -> String {
     } else {
         format!("{} ms", short(seconds * 1e3))
     }
+}
+
+/// A time with two digits, as more would pretend, and its unit.
+pub(crate) fn rounded_parts(seconds: f64) -> (String, &'static str) {
+    if seconds <= 0.0 {
+        return (short(seconds), "s");
+    }
+    let unit = UNITS.into_iter().find(|(unit, _)| seconds >= 2.0 * unit);
+    let (unit, name) = unit.unwrap_or(if seconds >= 0.9995 { (1.0, "s") } else { (1e-3, "ms") });
+    let value = seconds / unit;
+    let digits = 10f64.powf(value.log10().floor() - 1.0);
+    (short((value / digits).round() * digits), name)
+}
+
+/// The same in words.
+pub(crate) fn rounded(seconds: f64) -> String {
+    let (value, unit) = rounded_parts(seconds);
+    if value == "0" { value } else { format!("{value} {unit}") }
 }
 
 #[cfg(test)]
@@ -236,6 +257,12 @@ mod tests {
             let ticks = Scale::Log(low, high, false).ticks();
             assert!((1..=14).contains(&ticks.len()), "{low} to {high}: {ticks:?}");
         }
+    }
+
+    #[test]
+    fn times_are_rounded_to_what_is_known() {
+        let rounded = [0.0, 0.004_567, 0.9996, 1.23, 45.6, 100.0, 150.0, 9000.0, 200_000.0].map(rounded);
+        assert_eq!(rounded, ["0", "4.6 ms", "1 s", "1.2 s", "46 s", "100 s", "2.5 min", "2.5 h", "2.3 d"]);
     }
 
     #[test]

@@ -11,7 +11,7 @@ use super::axis::{Scale, short, span};
 use crate::page::html::escape;
 
 /// Colors and strokes of plots, with variables for the page's look.
-pub(super) const STYLE: &str = include_str!("plot.css");
+pub(crate) const STYLE: &str = include_str!("plot.css");
 /// The variables of [`STYLE`] in the light look.
 const LIGHT: [(&str, &str); 17] = [
     ("--paper", "#ffffff"),
@@ -40,42 +40,42 @@ const DASHES: usize = 4;
 
 /// One line of a plot.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Line {
+pub(crate) struct Line {
     /// As the legend has it.
-    pub(super) name: String,
+    pub(crate) name: String,
     /// (x, y, interval of y); a point without a value is left out, and the line is broken there.
-    pub(super) points: Vec<(f64, Option<f64>, Option<Interval>)>,
+    pub(crate) points: Vec<(f64, Option<f64>, Option<Interval>)>,
     /// Marks on the horizontal axis.
-    pub(super) marks: Vec<f64>,
+    pub(crate) marks: Vec<f64>,
     /// Place among the colors.
-    pub(super) color: usize,
+    pub(crate) color: usize,
 }
 
 /// A line that nobody measured.
 #[derive(Clone, Debug)]
-pub(super) struct Theory {
+pub(crate) struct Theory {
     /// As the legend has it.
-    pub(super) name: String,
+    pub(crate) name: String,
     /// Its points in the units of the axes.
-    pub(super) points: Vec<(f64, f64)>,
+    pub(crate) points: Vec<(f64, f64)>,
 }
 
 /// Lines against an axis.
 #[derive(Clone, Debug)]
-pub(super) struct LineChart {
-    pub(super) title: String,
-    pub(super) x_label: String,
-    pub(super) y_label: String,
+pub(crate) struct LineChart {
+    pub(crate) title: String,
+    pub(crate) x_label: String,
+    pub(crate) y_label: String,
     /// Points of the horizontal axis, and how they are written.
-    pub(super) x: Vec<(f64, String)>,
+    pub(crate) x: Vec<(f64, String)>,
     /// If given: the axis on top, whose values are those below divided by this.
-    pub(super) x_per: Option<(f64, String)>,
-    pub(super) lines: Vec<Line>,
-    pub(super) theory: Vec<Theory>,
+    pub(crate) x_per: Option<(f64, String)>,
+    pub(crate) lines: Vec<Line>,
+    pub(crate) theory: Vec<Theory>,
     /// Whether the values are times in seconds.
-    pub(super) y_is_time: bool,
+    pub(crate) y_is_time: bool,
     /// Values that span more than this factor are shown by logarithm.
-    pub(super) log_from: f64,
+    pub(crate) log_from: f64,
 }
 
 const WIDTH: f64 = 900.0;
@@ -120,7 +120,7 @@ fn picture(width: f64, height: f64, title: &str, content: &str) -> String {
 }
 
 /// A picture that needs no page: with its colors, in the light look.
-pub(super) fn standalone(svg: &str) -> String {
+pub(crate) fn standalone(svg: &str) -> String {
     let style = light_style();
     svg.replacen("role=\"img\"", "role=\"img\" font-family=\"DejaVu Sans, Verdana, sans-serif\"", 1).replacen(
         ">\n",
@@ -130,7 +130,7 @@ pub(super) fn standalone(svg: &str) -> String {
 }
 
 /// [`STYLE`] with the light colors in place of variables.
-pub(super) fn light_style() -> String {
+pub(crate) fn light_style() -> String {
     // The longest names first: --s1 is the beginning of --s10.
     LIGHT
         .iter()
@@ -140,7 +140,7 @@ pub(super) fn light_style() -> String {
 
 impl LineChart {
     /// The plot as SVG.
-    pub(super) fn svg(&self) -> String {
+    pub(crate) fn svg(&self) -> String {
         let frame =
             Frame { left: LEFT, top: TOP, width: WIDTH - LEFT - RIGHT, height: HEIGHT - TOP - BOTTOM };
         let xs: Vec<f64> = self.x.iter().map(|(x, _)| *x).collect();
@@ -392,24 +392,24 @@ fn marker(color: usize, x: f64, y: f64) -> String {
 
 /// Stacks of parts against an axis, one drawing for each of several things.
 #[derive(Clone, Debug)]
-pub(super) struct BarChart {
-    pub(super) title: String,
-    pub(super) y_label: String,
+pub(crate) struct BarChart {
+    pub(crate) title: String,
+    pub(crate) y_label: String,
     /// What is written below the stacks.
-    pub(super) x: Vec<String>,
+    pub(crate) x: Vec<String>,
     /// Names of the parts, from below.
-    pub(super) parts: Vec<String>,
+    pub(crate) parts: Vec<String>,
     /// One drawing each.
-    pub(super) panes: Vec<Pane>,
+    pub(crate) panes: Vec<Pane>,
 }
 
 /// One drawing of stacks.
 #[derive(Clone, Debug)]
-pub(super) struct Pane {
+pub(crate) struct Pane {
     /// Title above the drawing.
-    pub(super) name: String,
+    pub(crate) name: String,
     /// For each place the size of each part. Drawn as shares of their sum.
-    pub(super) stacks: Vec<Vec<f64>>,
+    pub(crate) stacks: Vec<Vec<f64>>,
 }
 
 /// Drawings in a row.
@@ -420,7 +420,7 @@ const PANE_TOP: f64 = 84.0;
 
 impl BarChart {
     /// The plot as SVG.
-    pub(super) fn svg(&self) -> String {
+    pub(crate) fn svg(&self) -> String {
         let across = PANES_ACROSS.min(self.panes.len().max(1));
         let pane_width = (WIDTH - 14.0) / across as f64;
         let mut svg = String::new();

@@ -2,15 +2,15 @@
 
 /// A metric with what a reader should know of it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Metric {
+pub(crate) struct Metric {
     /// Column of the database.
-    pub(super) column: &'static str,
+    pub(crate) column: &'static str,
     /// The title of its plot.
-    pub(super) title: &'static str,
+    pub(crate) title: &'static str,
     /// Its vertical axis.
-    pub(super) label: &'static str,
+    pub(crate) label: &'static str,
     /// Whether its values are times.
-    pub(super) is_time: bool,
+    pub(crate) is_time: bool,
 }
 
 const fn metric(column: &'static str, title: &'static str, label: &'static str, is_time: bool) -> Metric {
@@ -18,7 +18,7 @@ const fn metric(column: &'static str, title: &'static str, label: &'static str, 
 }
 
 /// In the order of the report.
-pub(super) const SHOWN: [Metric; 15] = [
+pub(crate) const SHOWN: [Metric; 15] = [
     metric("ratio_best", "Competitive ratio", "makespan / best lower bound", false),
     metric("wait_mean_s", "Mean wait", "mean wait of a job", true),
     metric("bounded_slowdown_mean", "Bounded slowdown, mean", "mean bounded slowdown", false),
@@ -42,10 +42,10 @@ pub(super) const SHOWN: [Metric; 15] = [
 ];
 
 /// Metrics by which strategies are ranked; less is better.
-pub(super) const RANKED: [Metric; 3] = [SHOWN[0], SHOWN[1], SHOWN[2]];
+pub(crate) const RANKED: [Metric; 3] = [SHOWN[0], SHOWN[1], SHOWN[2]];
 
 /// Parts of the deficiency from below, and their columns.
-pub(super) const CAUSES: [(&str, &str); 6] = [
+pub(crate) const CAUSES: [(&str, &str); 6] = [
     ("drain: nothing fits", "deficiency_drain_s"),
     ("foreign work", "deficiency_foreign_s"),
     ("travelling", "deficiency_travelling_s"),

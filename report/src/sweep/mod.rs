@@ -3,15 +3,15 @@
 //! `study` sorts the rows, `figures` chooses the plots, `chart` and `axis` draw them, `tables` answers in
 //! words, and `page` puts all of it on one page that needs nothing else.
 
-mod axis;
+pub(crate) mod axis;
 mod calibration;
-mod chart;
+pub(crate) mod chart;
 mod figures;
-mod metric;
+pub(crate) mod metric;
 mod page;
 #[cfg(feature = "png")]
 mod png;
-mod study;
+pub(crate) mod study;
 mod tables;
 
 pub use figures::{Figure, all as figures};

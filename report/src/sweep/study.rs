@@ -40,28 +40,30 @@ pub struct Study {
     /// As they were read.
     pub rows: Rows,
     /// The parameter along the axis.
-    pub(super) x: String,
+    pub(crate) x: String,
     /// Its values, ascending, and how they are written.
-    pub(super) points: Vec<(f64, String)>,
+    pub(crate) points: Vec<(f64, String)>,
     /// Whether the axis is a time in seconds.
-    pub(super) is_time: bool,
+    pub(crate) is_time: bool,
     /// The parameters that repeat.
-    pub(super) replicates: Vec<String>,
+    pub(crate) replicates: Vec<String>,
     /// Names of the strategies, in the order of the sweep.
-    pub(super) series: Vec<String>,
+    pub(crate) series: Vec<String>,
     /// Place of the strategy that others are compared with.
-    pub(super) baseline: usize,
-    pub(super) panels: Vec<Panel>,
-    bootstrap: Bootstrap,
+    pub(crate) baseline: usize,
+    pub(crate) panels: Vec<Panel>,
+    /// Parameters that name strategies, by place, that of `strategy.name` first.
+    pub(crate) named: Vec<usize>,
+    pub(crate) bootstrap: Bootstrap,
 }
 
 /// All rows with the same values of the panel parameters.
 #[derive(Clone, Debug)]
-pub(super) struct Panel {
+pub(crate) struct Panel {
     /// Those values; empty if there is one panel only.
-    pub(super) title: String,
+    pub(crate) title: String,
     /// Rows by series, point and repetition.
-    cells: Vec<Vec<BTreeMap<String, usize>>>,
+    pub(crate) cells: Vec<Vec<BTreeMap<String, usize>>>,
 }
 
 /// Why a database cannot be shown. Reads after "failed to".
@@ -191,6 +193,7 @@ impl Study {
             None => 0,
         };
         Ok(Study {
+            named: columns.named.iter().map(|(index, _)| *index).collect(),
             rows,
             x,
             points,
@@ -204,7 +207,7 @@ impl Study {
     }
 
     /// Names of the metrics with a number in some row.
-    pub(super) fn metrics(&self) -> Vec<String> {
+    pub(crate) fn metrics(&self) -> Vec<String> {
         let has = |index: usize| self.rows.rows.iter().any(|row| row.metrics[index].number().is_some());
         (0..self.rows.metrics.len())
             .filter(|&index| has(index))
@@ -213,7 +216,7 @@ impl Study {
     }
 
     /// The values of a metric by repetition; runs without one are missing.
-    pub(super) fn values(
+    pub(crate) fn values(
         &self,
         panel: usize,
         series: usize,
@@ -230,19 +233,19 @@ impl Study {
     }
 
     /// The values in brief.
-    pub(super) fn summary(&self, panel: usize, series: usize, point: usize, metric: &str) -> Option<Summary> {
+    pub(crate) fn summary(&self, panel: usize, series: usize, point: usize, metric: &str) -> Option<Summary> {
         let values: Vec<f64> = self.values(panel, series, point, metric).into_values().collect();
         self.bootstrap.summary(&values)
     }
 
     /// The mean of a metric.
-    pub(super) fn mean(&self, panel: usize, series: usize, point: usize, metric: &str) -> Option<f64> {
+    pub(crate) fn mean(&self, panel: usize, series: usize, point: usize, metric: &str) -> Option<f64> {
         let values: Vec<f64> = self.values(panel, series, point, metric).into_values().collect();
         analysis::statistics::mean(&values)
     }
 
     /// The paired difference of a strategy to another at a point.
-    pub(super) fn difference(
+    pub(crate) fn difference(
         &self,
         panel: usize,
         pair: (usize, usize),
@@ -255,7 +258,7 @@ impl Study {
     }
 
     /// The mean of a strategy over that of another at a point, by pairs.
-    pub(super) fn ratio(
+    pub(crate) fn ratio(
         &self,
         panel: usize,
         pair: (usize, usize),
@@ -268,7 +271,7 @@ impl Study {
     }
 
     /// How a strategy compares with another along the axis.
-    pub(super) fn duel(&self, panel: usize, pair: (usize, usize), metric: &str) -> Duel {
+    pub(crate) fn duel(&self, panel: usize, pair: (usize, usize), metric: &str) -> Duel {
         let mut means = Vec::new();
         let mut first_lost = None;
         let mut ever_won = false;
@@ -287,7 +290,7 @@ impl Study {
     }
 
     /// Mean of a metric over all runs of a panel, for what depends on the workload alone.
-    pub(super) fn over_workloads(&self, panel: usize, metric: &str) -> Option<f64> {
+    pub(crate) fn over_workloads(&self, panel: usize, metric: &str) -> Option<f64> {
         let values: Vec<f64> = (0..self.series.len())
             .flat_map(|series| (0..self.points.len()).map(move |point| (series, point)))
             .flat_map(|(series, point)| self.values(panel, series, point, metric).into_values())
@@ -296,18 +299,18 @@ impl Study {
     }
 
     /// How many repetitions the fullest cell of a panel has.
-    pub(super) fn repetitions(&self, panel: usize) -> usize {
+    pub(crate) fn repetitions(&self, panel: usize) -> usize {
         self.panels[panel].cells.iter().flatten().map(BTreeMap::len).max().unwrap_or(0)
     }
 
     /// How many runs failed, and one of the reasons.
-    pub(super) fn failed(&self) -> (usize, Option<&str>) {
+    pub(crate) fn failed(&self) -> (usize, Option<&str>) {
         let failed = || self.rows.rows.iter().filter(|row| !row.done);
         (failed().count(), failed().find_map(|row| row.error.as_deref()))
     }
 
     /// The horizontal axis in words.
-    pub(super) fn x_label(&self) -> String {
+    pub(crate) fn x_label(&self) -> String {
         match self.x.as_str() {
             X => "one-way delay of a message".to_string(),
             other => other.to_string(),
@@ -317,19 +320,19 @@ impl Study {
 
 /// How a strategy compares with another along the axis; less is better.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Duel {
+pub(crate) struct Duel {
     /// Where the mean difference changes its sign.
-    pub(super) crossovers: Vec<Crossover>,
+    pub(crate) crossovers: Vec<Crossover>,
     /// Whether it is better with certainty anywhere: the whole interval is below zero.
-    pub(super) ever_won: bool,
+    pub(crate) ever_won: bool,
     /// The first point from which on it is nowhere better with certainty.
-    pub(super) lost_from: Option<String>,
+    pub(crate) lost_from: Option<String>,
     /// The mean differences.
-    pub(super) means: Vec<(f64, f64)>,
+    pub(crate) means: Vec<(f64, f64)>,
 }
 
 /// A value of a parameter as a number: one, a time in seconds, or the length of a list such as the sizes of sites.
-fn as_number(cell: &Cell) -> Option<(f64, bool)> {
+pub(crate) fn as_number(cell: &Cell) -> Option<(f64, bool)> {
     match cell {
         Cell::Text(text) if text.starts_with('[') => {
             let list: Vec<serde_json::Value> = serde_json::from_str(text).ok()?;
@@ -340,6 +343,17 @@ fn as_number(cell: &Cell) -> Option<(f64, bool)> {
         }
         other => other.number().map(|number| (number, false)),
     }
+}
+
+/// What a strategy is called by the parameters that tell it from others.
+pub(crate) fn series_name<'a>(named: impl Iterator<Item = (&'a str, &'a Cell)>) -> String {
+    let part = |(name, cell): (&str, &Cell)| match name {
+        "strategy.name" => Some(cell.to_string()),
+        _ if *cell == Cell::Null => None,
+        _ => Some(format!("{} {cell}", name.rsplit('.').next().unwrap_or(name))),
+    };
+    let parts: Vec<String> = named.filter_map(part).collect();
+    if parts.is_empty() { "all runs".to_string() } else { parts.join(", ") }
 }
 
 fn chosen_axis(rows: &Rows, varying: &[String]) -> Option<String> {
@@ -405,16 +419,7 @@ impl Columns {
     }
 
     fn series(&self, row: &Row) -> String {
-        let part = |(index, name): &(usize, String)| {
-            let cell = &row.parameters[*index];
-            match name.as_str() {
-                "strategy.name" => Some(cell.to_string()),
-                _ if *cell == Cell::Null => None,
-                _ => Some(format!("{} {cell}", name.rsplit('.').next().unwrap_or(name))),
-            }
-        };
-        let parts: Vec<String> = self.named.iter().filter_map(part).collect();
-        if parts.is_empty() { "all runs".to_string() } else { parts.join(", ") }
+        series_name(self.named.iter().map(|(index, name)| (name.as_str(), &row.parameters[*index])))
     }
 
     fn title(&self, row: &Row) -> String {

@@ -2,7 +2,7 @@
 
 use analysis::statistics::{Crossover, crossovers};
 
-use super::axis::span;
+use super::axis::rounded;
 use super::metric::{Metric, RANKED, SHOWN};
 use super::study::Study;
 use crate::quantity::{number, percent};
@@ -35,26 +35,6 @@ fn place(study: &Study, crossover: &Crossover) -> String {
     };
     let at = if study.is_time { rounded(crossover.at()) } else { number(crossover.at()) };
     format!("{at} ({} to {})", words(crossover.before.0), words(crossover.after.0))
-}
-
-/// A time with two digits: more would pretend.
-fn rounded(seconds: f64) -> String {
-    if seconds <= 0.0 {
-        return span(seconds);
-    }
-    let unit = [86_400.0, 3600.0, 60.0].into_iter().find(|unit| seconds >= 2.0 * unit);
-    let unit = unit.unwrap_or(if seconds >= 0.9995 { 1.0 } else { 1e-3 });
-    let value = seconds / unit;
-    let digits = 10f64.powf(value.log10().floor() - 1.0);
-    let value = (value / digits).round() * digits;
-    let name = match unit {
-        86_400.0 => "d",
-        3600.0 => "h",
-        60.0 => "min",
-        1.0 => "s",
-        _ => "ms",
-    };
-    format!("{} {name}", super::axis::short(value))
 }
 
 /// Where each strategy loses its advantage over the baseline.
@@ -309,12 +289,6 @@ mod tests {
         assert_eq!(table.rows[0][0], "st:50");
         // Linear in log d from (10 s, -70) to (1 min, 30): 10 * 6^0.7 s.
         assert_eq!(&table.rows[0][3..5], ["35 s (10 s to 1 min)", "1 min"]);
-    }
-
-    #[test]
-    fn times_are_rounded_to_what_is_known() {
-        let rounded = [0.0, 0.004_567, 0.9996, 1.23, 45.6, 100.0, 150.0, 9000.0, 200_000.0].map(rounded);
-        assert_eq!(rounded, ["0", "4.6 ms", "1 s", "1.2 s", "46 s", "100 s", "2.5 min", "2.5 h", "2.3 d"]);
     }
 
     #[test]
