@@ -38,6 +38,7 @@ enum Command {
     Sweep(sweep::SweepArgs),
     Report(sweep::report::ReportArgs),
     Export(sweep::export::ExportArgs),
+    Study(sweep::study::StudyArgs),
     Journal(journal::JournalArgs),
     /// Run what stdin says; `sweep` starts one for each core
     #[command(hide = true)]
@@ -72,6 +73,7 @@ pub fn main() -> ExitCode {
         Command::Sweep(args) => sweep::command(&args),
         Command::Report(args) => sweep::report::command(&args),
         Command::Export(args) => sweep::export::command(&args),
+        Command::Study(args) => sweep::study::command(&args),
         Command::Journal(args) => journal::run(&args),
         Command::SweepWorker => sweep::worker::run(),
         Command::Bench(args) => bench::run(&args),

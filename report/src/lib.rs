@@ -2,7 +2,7 @@
 //!
 //! Nothing is measured here; all numbers come from a [`RunResult`] or the rows of a sweep. [`summary`] is what a command
 //! prints at its end, [`page`] is `report.html`; [`figures`] chooses the numbers that both show. [`sweep`] is the page
-//! of many runs.
+//! of many runs, [`study`] a document whose figures come from such runs.
 
 pub mod faults;
 pub mod figures;
@@ -10,6 +10,7 @@ pub mod orders;
 pub mod page;
 pub mod quantity;
 pub mod steals;
+pub mod study;
 pub mod summary;
 pub mod sweep;
 

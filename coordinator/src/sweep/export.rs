@@ -1,4 +1,4 @@
-//! `stealgrid export`: the rows of a sweep as CSV or Parquet, for other tools.
+//! `stealgrid export`: the rows of a sweep as CSV or Parquet for other tools, or as a small file to keep.
 //!
 //! One row a run, in the order of the sweep: its number, its parameters, how it ended, then every metric. A column is
 //! whole numbers, other numbers or texts throughout; what is missing is empty in CSV and null in Parquet.
@@ -12,20 +12,21 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use outputs::csv_cell;
-use outputs::sweep::{Cell, Row, Rows};
+use outputs::sweep::{Cell, Row, Rows, stored};
 use report::sweep::missing_note;
 
-use super::database;
+use super::source;
 use crate::{exit, optional};
 
-/// Write the rows of a sweep as CSV or Parquet
+/// Write the rows of a sweep as CSV or Parquet, or as a small file to keep beside a document
 ///
-/// Parquet needs a program that was built with it: --features parquet, or full.
+/// Parquet needs a program that was built with it: --features parquet, or full. The format study is CSV with a head that
+/// says where it comes from, compressed with zstd; `stealgrid report` and `stealgrid study` read it as they read a database.
 ///
 /// Exit codes: 0 done, 2 usage, 3 unreadable input.
 #[derive(Clone, Debug, clap::Args)]
 pub struct ExportArgs {
-    /// Database of a sweep
+    /// Database of a sweep, or such a file of the format study
     #[arg(value_name = "SWEEP.db")]
     pub database: PathBuf,
 
@@ -36,7 +37,22 @@ pub struct ExportArgs {
     /// Where to
     #[arg(long, value_name = "FILE")]
     pub out: PathBuf,
+
+    /// Metrics to write; `*` stands for anything [default: all]
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
+    pub columns: Vec<String>,
+
+    /// Format study: significant digits of numbers that are not whole [default: 6]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=17))]
+    pub digits: Option<u8>,
+
+    /// Format study: the commit of the program that ran the sweep
+    #[arg(long, value_name = "HASH")]
+    pub commit: Option<String>,
 }
+
+/// Digits of stored numbers, if nothing else is said: far below what repetitions differ by.
+const DIGITS: u8 = 6;
 
 /// Formats of tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -45,6 +61,8 @@ pub enum Format {
     Csv,
     /// Apache Parquet, compressed with Snappy.
     Parquet,
+    /// What `report` and `study` read, compressed with zstd.
+    Study,
 }
 
 /// Runs the command.
@@ -59,7 +77,11 @@ pub fn command(args: &ExportArgs) -> anyhow::Result<u8> {
         eprintln!("error: {reason}");
         return Ok(exit::USAGE);
     }
-    let rows = match database::read(&args.database) {
+    if args.format != Format::Study && (args.digits.is_some() || args.commit.is_some()) {
+        eprintln!("error: --digits and --commit are for --format study");
+        return Ok(exit::USAGE);
+    }
+    let rows = match source::read(&args.database).and_then(|rows| chosen(rows, &args.columns)) {
         Ok(rows) => rows,
         Err(error) => {
             eprintln!("error: {error:#}");
@@ -69,9 +91,19 @@ pub fn command(args: &ExportArgs) -> anyhow::Result<u8> {
     if let Some(note) = missing_note(&rows) {
         eprintln!("note: {note}");
     }
+    if args.format == Format::Study {
+        let commit = args.commit.clone().or(rows.commit.clone());
+        if commit.is_none() {
+            eprintln!("note: the file does not say which program made it; --commit says it");
+        }
+        let digits = usize::from(args.digits.unwrap_or(DIGITS));
+        stored::write(&args.out, &Rows { commit, ..rows }, digits)
+            .with_context(|| format!("failed to write {}", args.out.display()))?;
+        return Ok(exit::DONE);
+    }
     let table = Table::of(rows);
     let write = match args.format {
-        Format::Csv => write_csv,
+        Format::Csv | Format::Study => write_csv,
         #[cfg(feature = "parquet")]
         Format::Parquet => parquet_file::write,
         #[cfg(not(feature = "parquet"))]
@@ -79,6 +111,40 @@ pub fn command(args: &ExportArgs) -> anyhow::Result<u8> {
     };
     write(&args.out, &table).with_context(|| format!("failed to write {}", args.out.display()))?;
     Ok(exit::DONE)
+}
+
+/// The rows with those metrics that were asked for.
+fn chosen(rows: Rows, columns: &[String]) -> anyhow::Result<Rows> {
+    if columns.is_empty() {
+        return Ok(rows);
+    }
+    let is_named = |name: &str, column: &str| match column.split_once('*') {
+        None => name == column,
+        Some((begin, end)) => {
+            name.len() >= begin.len() + end.len() && name.starts_with(begin) && name.ends_with(end)
+        }
+    };
+    let none = |column: &&String| !rows.metrics.iter().any(|name| is_named(name, column));
+    if let Some(unknown) = columns.iter().find(none) {
+        anyhow::bail!("failed to find the column {unknown:?}; there are {}", rows.metrics.join(", "));
+    }
+    let kept: Vec<bool> =
+        rows.metrics.iter().map(|name| columns.iter().any(|column| is_named(name, column))).collect();
+    let only = |cells: Vec<Cell>| {
+        cells.into_iter().zip(&kept).filter(|(_, kept)| **kept).map(|(cell, _)| cell).collect()
+    };
+    let chosen = |row: Row| Row { metrics: only(row.metrics), ..row };
+    Ok(Rows {
+        metrics: rows
+            .metrics
+            .iter()
+            .zip(&kept)
+            .filter(|(_, kept)| **kept)
+            .map(|(name, _)| name.clone())
+            .collect(),
+        rows: rows.rows.into_iter().map(chosen).collect(),
+        ..rows
+    })
 }
 
 /// Columns of equal length.

@@ -1,7 +1,8 @@
 //! `stealgrid sweep`: many simulations from one file, on all cores, into one database.
 //!
 //! [`mod@file`] says what is run, [`pool`] who runs it, [`worker`] is the process that does, [`measure`] what is kept of a
-//! run, and [`database`] where. Reports read the database; see [`export`].
+//! run, and [`database`] where. Reports read the database, or what [`export`] made
+//! of it for a repository ([`source`]); [`study`] makes documents of it.
 
 pub mod database;
 pub mod export;
@@ -11,6 +12,8 @@ pub mod pool;
 mod progress;
 pub mod report;
 pub mod roles;
+pub mod source;
+pub mod study;
 pub mod worker;
 
 use std::fs::{File, TryLockError};

@@ -5,8 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use report::sweep::{Figure, PRODUCT, Study, WrittenReport, figures, html, missing_note};
 
-use super::database;
-use super::file::WrittenSweep;
+use super::source;
 use crate::terminal::{command_line, say};
 use crate::{exit, optional};
 
@@ -18,7 +17,7 @@ use crate::{exit, optional};
 /// Exit codes: 0 done, 2 usage, 3 unreadable input.
 #[derive(Clone, Debug, clap::Args)]
 pub struct ReportArgs {
-    /// Database of a sweep
+    /// Database of a sweep, or a file that `stealgrid export --format study` wrote
     #[arg(value_name = "SWEEP.db")]
     pub database: PathBuf,
 
@@ -121,13 +120,12 @@ fn write(path: &Path, content: &[u8]) -> anyhow::Result<()> {
 }
 
 fn read(args: &ReportArgs) -> anyhow::Result<Study> {
-    let rows = database::read(&args.database)?;
-    let written: WrittenSweep =
-        toml::from_str(&rows.text).context("failed to read the sweep file in the database")?;
+    let rows = source::read(&args.database)?;
+    let written = source::wishes(&rows)?;
     let wishes = WrittenReport {
-        x: args.x.clone().or(written.report.x),
-        baseline: args.baseline.clone().or(written.report.baseline),
-        ..written.report
+        x: args.x.clone().or(written.x),
+        baseline: args.baseline.clone().or(written.baseline),
+        ..written
     };
     Study::new(rows, &wishes).map_err(|error| anyhow::anyhow!("failed to {error}"))
 }

@@ -35,6 +35,8 @@ const LIGHT: [(&str, &str); 17] = [
 /// Colors before they repeat; markers and dashes go on.
 const COLORS: usize = 12;
 const MARKERS: usize = 6;
+/// Colors of the parts of a stack.
+pub(crate) const PARTS: usize = 8;
 /// Dashes of lines that nobody measured.
 const DASHES: usize = 4;
 

@@ -1,0 +1,38 @@
+//! The rows of a sweep, from its database or from a file that was stored beside a document: which it is shows its content.
+
+use std::path::Path;
+
+use anyhow::Context;
+use outputs::sweep::{Rows, stored};
+use report::sweep::WrittenReport;
+
+use super::database;
+use crate::limits;
+
+/// Reads all rows.
+///
+/// # Errors
+/// If the file cannot be read, or is neither.
+pub fn read(path: &Path) -> anyhow::Result<Rows> {
+    let is_stored = stored::is_stored(path)
+        .with_context(|| format!("failed to read {}; check the path", path.display()))?;
+    if is_stored {
+        return stored::read(path, &limits::of_logs()).map_err(|error| anyhow::anyhow!("failed to {error}"));
+    }
+    database::read(path)
+}
+
+/// How the sweep file says that its rows are shown.
+///
+/// # Errors
+/// If the text of the sweep file cannot be read.
+pub fn wishes(rows: &Rows) -> anyhow::Result<WrittenReport> {
+    // The other keys may be those of another version, which matters to nobody who only reads.
+    #[derive(serde::Deserialize)]
+    struct Written {
+        #[serde(default)]
+        report: WrittenReport,
+    }
+    let written: Written = toml::from_str(&rows.text).context("failed to read the sweep file of the rows")?;
+    Ok(written.report)
+}

@@ -1,0 +1,203 @@
+//! A page of a study, made of a template and stored sweeps: each figure in it comes from the data.
+//!
+//! [`Template`] is taken apart by `template`, `prose` refuses figures that were written by hand, `expression` reads what
+//! stands between braces, and `data` finds the rows that it speaks of. `inline`, `table` and `plot` answer, `words`
+//! says how numbers are written. The language is described in docs/SWEEPS.md.
+
+mod data;
+mod expression;
+mod inline;
+mod plot;
+mod prose;
+mod table;
+mod template;
+mod words;
+
+use std::collections::BTreeMap;
+
+use analysis::statistics::holm;
+use outputs::sweep::Rows;
+
+pub use template::Template;
+
+use crate::sweep::study::WrittenReport;
+use data::Data;
+use expression::Expression;
+use template::{Family, Piece};
+
+/// A difference is told from chance if its corrected chance is at most this.
+const LEVEL: f64 = 0.05;
+
+/// By what a page of ours is known.
+pub const MADE: &str = "<!-- Made of ";
+
+/// Why there is no page. Reads after a file's name and a colon.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}: {reason}")]
+pub struct PageError {
+    /// Line of the template, from 1.
+    line: usize,
+    /// What is wrong, and what to do.
+    reason: String,
+}
+
+impl PageError {
+    fn new(line: usize, reason: &str) -> PageError {
+        PageError { line, reason: reason.to_string() }
+    }
+}
+
+/// A page and its plots.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Page {
+    /// Markdown.
+    pub text: String,
+    /// File names and content of the plots, for the folder of images.
+    pub plots: Vec<(String, String)>,
+}
+
+/// Rows of a sweep, and how they are read.
+#[derive(Clone, Debug)]
+pub struct Source {
+    /// The rows.
+    pub rows: Rows,
+    /// Which parameter plays which part.
+    pub wishes: WrittenReport,
+}
+
+/// Makes the page. `name` is the file name of the template, and `sources` are its data by name.
+///
+/// # Errors
+/// If an expression means nothing, or selects nothing or more than it may.
+pub fn make(template: &Template, name: &str, sources: BTreeMap<String, Source>) -> Result<Page, PageError> {
+    let mut data = BTreeMap::new();
+    for (key, source) in sources {
+        let sorted = Data::new(source.rows, &source.wishes, &template.head.series)
+            .map_err(|error| PageError::new(1, &format!("data {key}: failed to {error}")))?;
+        data.insert(key, sorted);
+    }
+    let stem = name.split('.').next().unwrap_or(name);
+    let mut maker = Maker {
+        data,
+        metrics: &template.head.metrics,
+        series: &template.head.series,
+        images: &template.head.images,
+        prefix: stem,
+        family: template.head.family,
+        gathering: template.head.family == Family::Page,
+        chances: BTreeMap::new(),
+        plots: Vec::new(),
+    };
+    if maker.gathering {
+        maker.text(template, true)?;
+        let chances = std::mem::take(&mut maker.chances);
+        let corrected = holm(&chances.values().copied().collect::<Vec<_>>());
+        maker.chances = chances.into_keys().zip(corrected).collect();
+        maker.gathering = false;
+    }
+    let mut text = maker.text(template, false)?;
+    // Below the title, where it stands in nobody's way.
+    let made = format!("{MADE}{name} by `stealgrid study`: change that, and make the page again. -->\n");
+    let place = text.find('\n').map_or(text.len(), |place| place + 1);
+    text.insert_str(place, &format!("\n{made}"));
+    Ok(Page { text, plots: maker.plots })
+}
+
+/// What expressions are answered with.
+struct Maker<'a> {
+    data: BTreeMap<String, Data>,
+    /// What metrics are called.
+    metrics: &'a BTreeMap<String, String>,
+    /// What series are called.
+    series: &'a BTreeMap<String, String>,
+    images: &'a str,
+    prefix: &'a str,
+    family: Family,
+    /// Whether chances of the whole page are being gathered.
+    gathering: bool,
+    /// Of the whole page: as they are while they are gathered, then corrected.
+    chances: BTreeMap<String, f64>,
+    plots: Vec<(String, String)>,
+}
+
+impl Maker<'_> {
+    /// The page, or only what its tables compare.
+    fn text(&mut self, template: &Template, tables_only: bool) -> Result<String, PageError> {
+        let mut page = String::new();
+        for piece in &template.pieces {
+            match piece {
+                Piece::Text(text) => page += text,
+                Piece::Expression(text, line) => {
+                    let made = Expression::parse(text).and_then(|found| {
+                        if tables_only && found.verb != "table" {
+                            Ok(String::new())
+                        } else {
+                            self.answer(found)
+                        }
+                    });
+                    page += &made.map_err(|reason| {
+                        PageError::new(*line, &format!("{{{{{}}}}}: {reason}", text.trim()))
+                    })?;
+                }
+            }
+        }
+        Ok(page)
+    }
+
+    fn answer(&mut self, expression: Expression) -> Result<String, String> {
+        match expression.verb.as_str() {
+            "table" => table::table(self, expression),
+            "plot" => plot::plot(self, expression),
+            _ => inline::inline(self, expression),
+        }
+    }
+
+    /// The data that an expression speaks of.
+    fn data_of(&self, expression: &mut Expression) -> Result<&Data, String> {
+        let names = || self.data.keys().cloned().collect::<Vec<_>>().join(", ");
+        match (expression.take("data"), self.data.len()) {
+            (Some(name), _) => {
+                self.data.get(&name).ok_or_else(|| format!("no data are {name:?}; there are {}", names()))
+            }
+            (None, 1) => self.data.values().next().ok_or_else(|| "there are no data".to_string()),
+            (None, _) => Err(format!("it needs data=; there are {}", names())),
+        }
+    }
+
+    /// A metric in words.
+    fn metric(&self, name: &str) -> String {
+        self.metrics.get(name).cloned().unwrap_or_else(|| words::metric(name))
+    }
+
+    /// A series in words.
+    fn data_label(&self, name: &str) -> String {
+        self.series.get(name).cloned().unwrap_or_else(|| name.to_string())
+    }
+
+    /// Which of some comparisons are told from chance. They are known by name, so that one that is in two tables is one.
+    fn told(&mut self, compared: &[Option<(String, f64)>]) -> Vec<bool> {
+        let of = |corrected: &dyn Fn(&str) -> Option<f64>| {
+            let is_told = |one: &Option<(String, f64)>| {
+                one.as_ref().and_then(|(name, _)| corrected(name)).is_some_and(|chance| chance <= LEVEL)
+            };
+            compared.iter().map(is_told).collect()
+        };
+        match self.family {
+            Family::Page if self.gathering => {
+                self.chances.extend(compared.iter().flatten().cloned());
+                vec![false; compared.len()]
+            }
+            Family::Page => of(&|name| self.chances.get(name).copied()),
+            Family::Table => {
+                let chances: BTreeMap<&str, f64> =
+                    compared.iter().flatten().map(|(name, chance)| (name.as_str(), *chance)).collect();
+                let corrected = holm(&chances.values().copied().collect::<Vec<_>>());
+                let corrected: BTreeMap<&str, f64> = chances.into_keys().zip(corrected).collect();
+                of(&|name| corrected.get(name).copied())
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

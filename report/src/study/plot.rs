@@ -1,0 +1,198 @@
+//! Plots of a page: files beside it, with a link in the text.
+
+use analysis::statistics::Interval;
+
+use super::Maker;
+use super::data::{Data, Selection};
+use super::expression::Expression;
+use super::prose::foreign_figure;
+use crate::sweep::axis::LOG_FROM;
+use crate::sweep::chart::{self, BarChart, Line, LineChart, PARTS, Pane, Theory};
+
+/// What a plot is asked for.
+struct Asked {
+    metrics: Vec<(String, String)>,
+    series: Option<Vec<String>>,
+    against: Option<String>,
+    selection: Selection,
+}
+
+/// Makes the plot that an expression asks for, and returns the link to it.
+pub(super) fn plot(maker: &mut Maker, mut expression: Expression) -> Result<String, String> {
+    let data = maker.data_of(&mut expression)?;
+    let kind = expression.word().ok_or("a plot is of values, changes or parts")?;
+    let id = expression.need("id")?;
+    if !id.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-') {
+        return Err(format!("id={id} is no name of a file; write small letters, digits and -"));
+    }
+    let title = expression.take("title");
+    let mut metrics = Vec::new();
+    let wanted = match (expression.list("metric"), expression.list("metrics")) {
+        (Some(list), None) | (None, Some(list)) => list,
+        _ => return Err("it needs metric=, or metrics= for parts".to_string()),
+    };
+    for name in wanted {
+        for (column, part) in data.metrics(&name)? {
+            let words = if part == column {
+                maker.metric(&column)
+            } else {
+                maker.metrics.get(&column).cloned().unwrap_or(part)
+            };
+            metrics.push((column, words));
+        }
+    }
+    let (series, against) = (expression.list("series"), expression.take("against"));
+    let pairs = expression.rest()?;
+    if let Some(title) = &title {
+        let known: String = pairs
+            .iter()
+            .flat_map(|(_, values)| values)
+            .chain(&series.clone().unwrap_or_default())
+            .cloned()
+            .collect::<Vec<_>>()
+            .join(" ");
+        if let Some(figure) = foreign_figure(title, &known) {
+            return Err(format!(
+                "the title has a figure, {figure}, that no parameter has; figures come from the data"
+            ));
+        }
+    }
+    let fixed: Vec<String> = pairs
+        .iter()
+        .filter(|(key, values)| values.len() == 1 && !data.parameter(key).is_ok_and(|place| data.is_x(place)))
+        .map(|(key, values)| {
+            format!("{} {}", data.parameter(key).map_or(key.as_str(), |place| data.short(place)), values[0])
+        })
+        .collect();
+    let asked = Asked { metrics, series, against, selection: data.selection(pairs)? };
+    let words = match (&kind[..], &asked.against) {
+        ("changes", Some(against)) => format!("{} against {}", asked.metrics[0].1, maker.data_label(against)),
+        ("parts", _) => "Parts".to_string(),
+        _ => asked.metrics[0].1.clone(),
+    };
+    let title = title.unwrap_or_else(|| std::iter::once(words).chain(fixed).collect::<Vec<_>>().join(", "));
+    if kind != "parts" && asked.metrics.len() != 1 {
+        return Err(format!("a plot of {kind} is of one metric"));
+    }
+    let svg = match kind.as_str() {
+        "values" | "changes" => lines(maker, data, &asked, &kind, &title)?,
+        "parts" => parts(data, &asked, &title)?,
+        other => return Err(format!("a plot is of values, changes or parts, not of {other:?}")),
+    };
+    let file = format!("{}-{id}.svg", maker.prefix);
+    if maker.plots.iter().any(|(name, _)| *name == file) {
+        return Err(format!("id={id} is there twice"));
+    }
+    let link = format!("![{}]({}/{file})", title.replace(['[', ']'], ""), maker.images);
+    maker.plots.push((file, chart::standalone(&svg)));
+    Ok(link)
+}
+
+fn groups(data: &Data, asked: &Asked) -> Result<Vec<usize>, String> {
+    let groups = match &asked.series {
+        None => data.groups(&asked.selection),
+        Some(names) => {
+            names.iter().map(|name| data.group(&asked.selection, Some(name))).collect::<Result<_, _>>()?
+        }
+    };
+    let mut names: Vec<String> = groups.iter().map(|&group| data.label(group, &asked.selection)).collect();
+    names.sort_unstable();
+    match names.windows(2).find(|pair| pair[0] == pair[1]) {
+        Some(pair) => Err(format!("several series are {:?}; fix what tells them apart", pair[0])),
+        None if groups.is_empty() => Err("nothing is selected".to_string()),
+        None => Ok(groups),
+    }
+}
+
+fn lines(maker: &Maker, data: &Data, asked: &Asked, kind: &str, title: &str) -> Result<String, String> {
+    let (column, words) = &asked.metrics[0];
+    let metric = data.metric(column)?;
+    let selection = &asked.selection;
+    let points = data.points(selection);
+    let is_change = kind == "changes";
+    let mut found = Vec::new();
+    let mut baseline = None;
+    for group in groups(data, asked)? {
+        let other = match &asked.against {
+            None if is_change => return Err("it needs against=".to_string()),
+            None => None,
+            Some(against) => Some(data.against(selection, group, against)?),
+        };
+        baseline = baseline.or(other);
+        if is_change && other == Some(group) {
+            continue;
+        }
+        let at = |point: &usize| -> (f64, Option<f64>, Option<Interval>) {
+            let x = data.study.points[*point].0;
+            let values = data.measured(selection, group, *point, metric);
+            if let (true, Some(other)) = (is_change, other) {
+                let right = data.measured(selection, other, *point, metric);
+                let ratio = data.study.bootstrap.paired_ratio(&values, &right);
+                return (x, ratio.map(|ratio| ratio.ratio), ratio.and_then(|ratio| ratio.interval));
+            }
+            let summary = data.study.bootstrap.summary(&values.into_values().collect::<Vec<_>>());
+            (x, summary.map(|summary| summary.mean), summary.and_then(|summary| summary.interval))
+        };
+        let mut line = Line {
+            name: data.label(group, selection),
+            points: points.iter().map(at).collect(),
+            marks: Vec::new(),
+            color: data.color(group),
+        };
+        if let Some(other) = other.filter(|other| *other != group) {
+            let crossing =
+                data.study.bootstrap.crossover_interval(&data.differences(selection, (group, other), metric));
+            line.marks.extend(crossing.map(|found| found.advantage.end()).filter(|end| end.is_finite()));
+        }
+        found.push(line);
+    }
+    if found.iter().flat_map(|line| &line.points).all(|(_, y, _)| y.is_none()) {
+        return Err("there are no values to plot".to_string());
+    }
+    let mut chart = LineChart {
+        title: title.to_string(),
+        x_label: data.study.x_label(),
+        y_label: words.clone(),
+        x: points.iter().map(|&point| data.study.points[point].clone()).collect(),
+        x_per: None,
+        lines: found,
+        theory: Vec::new(),
+        y_is_time: !is_change && column.ends_with("_s"),
+        log_from: LOG_FROM,
+    };
+    if let (true, Some(other)) = (is_change, baseline) {
+        let name = maker.data_label(&data.label(other, &Selection::default()));
+        chart.y_label = format!("{words}, mean over that of {name}");
+        let across = points.iter().map(|&point| (data.study.points[point].0, 1.0)).collect();
+        chart.theory.push(Theory { name: format!("as {name}"), points: across });
+    }
+    Ok(chart.svg())
+}
+
+/// Stacks of several metrics as shares of their sum, one drawing for each series.
+fn parts(data: &Data, asked: &Asked, title: &str) -> Result<String, String> {
+    if asked.metrics.len() > PARTS {
+        return Err(format!("there are colors for {PARTS} parts, not for {}", asked.metrics.len()));
+    }
+    if asked.against.is_some() {
+        return Err("parts are compared with nothing".to_string());
+    }
+    let points = data.points(&asked.selection);
+    let columns: Vec<usize> =
+        asked.metrics.iter().map(|(column, _)| data.metric(column)).collect::<Result<_, _>>()?;
+    let panes = groups(data, asked)?.into_iter().map(|group| {
+        let part = |point: usize, column: usize| {
+            data.mean(&asked.selection, group, point, column).unwrap_or(0.0).max(0.0)
+        };
+        let stack = |&point: &usize| columns.iter().map(|&column| part(point, column)).collect();
+        Pane { name: data.label(group, &asked.selection), stacks: points.iter().map(stack).collect() }
+    });
+    let chart = BarChart {
+        title: title.to_string(),
+        y_label: "share of the sum, means of the repetitions".to_string(),
+        x: points.iter().map(|&point| data.study.points[point].1.clone()).collect(),
+        parts: asked.metrics.iter().map(|(_, words)| words.clone()).collect(),
+        panes: panes.collect(),
+    };
+    Ok(chart.svg())
+}
