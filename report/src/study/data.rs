@@ -282,9 +282,11 @@ impl Data {
         if groups.is_empty() {
             return "nothing is selected".to_string();
         }
-        let with_panel = |group: &usize| match self.study.panels[self.groups[*group].panel].title.as_str() {
-            "" => self.name(*group, selection),
-            title => format!("{} ({title})", self.name(*group, selection)),
+        let panel = |group: &usize| self.groups[*group].panel;
+        let several = groups.iter().any(|group| panel(group) != panel(&groups[0]));
+        let with_panel = |group: &usize| {
+            let name = self.name(*group, selection);
+            if several { format!("{name} ({})", self.study.panels[panel(group)].title) } else { name }
         };
         format!("there are {}", groups.iter().map(with_panel).collect::<Vec<_>>().join("; "))
     }
