@@ -108,7 +108,7 @@ fn options() -> impl Strategy<Value = Options> {
     (discovery, 1usize..3, any::<bool>(), 0u32..4, any::<bool>(), any::<bool>()).prop_map(
         |(discovery, window, eager, bounces_max, recall, message_events)| Options {
             discovery,
-            steal: StealOptions { window, eager },
+            steal: StealOptions { window, eager, prefetch: None },
             bounces_max,
             retry: Some(Span::from_secs(40)),
             recall: recall.then(|| Span::from_secs(90)),
@@ -229,7 +229,7 @@ fn ideal(grid: &Grid, strategy: Scheduling, jobs: &[TimedJob]) -> Vec<Event> {
 
 /// Six jobs as wide as either of two sites, all at the first, messages of 2 s.
 fn delayed() -> (Arc<Grid>, Vec<TimedJob>, Vec<Event>) {
-    let grid = Arc::new(Grid::of_sizes(&[4, 4]).unwrap());
+    let grid = Arc::new(Grid::of_sizes(&[4, 4]).expect("a grid"));
     let jobs: Vec<TimedJob> = (1..=6)
         .map(|id| TimedJob {
             spec: JobSpec {
