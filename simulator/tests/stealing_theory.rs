@@ -100,24 +100,3 @@ fn without_latency_there_is_no_overhead_to_explain() {
     let measured = run(16, 2_000, 0, 1);
     assert!((measured.makespan - 125.0).abs() <= 1.0, "{measured:?}");
 }
-
-#[test]
-#[ignore = "minutes in a release build; prints the constants"]
-fn constants() {
-    for (tasks, latency) in [(100_000, 10), (1_000_000, 10), (1_000_000, 50)] {
-        for processors in [8, 16, 32, 64, 128, 256] {
-            let runs: Vec<(f64, f64)> = (1..=20)
-                .map(|seed| overhead(run(processors, tasks, latency, seed), processors, tasks, latency))
-                .collect();
-            let count = runs.len() as f64;
-            let mean = runs.iter().map(|run| run.0).sum::<f64>() / count;
-            let variance = runs.iter().map(|run| (run.0 - mean).powi(2)).sum::<f64>() / (count - 1.0);
-            let missed = runs.iter().map(|run| run.1.abs()).fold(0.0, f64::max);
-            println!(
-                "W {tasks}, lambda {latency}, p {processors}: {mean:.2}, standard error {:.2}; \
-                 the identity is missed by at most {missed:.2} lambda",
-                (variance / count).sqrt()
-            );
-        }
-    }
-}
