@@ -193,3 +193,38 @@ fn no_job_means_no_bound() {
     let grid = Grid::of_sizes(&[4]).unwrap();
     assert_eq!(Bounds::of_jobs(&grid, &mut []), Bounds::default());
 }
+
+/// Turns an instance, jobs and sizes, into another.
+type Slip<'a> = &'a dyn Fn(&mut Vec<BoundJob>, &mut Vec<u32>);
+
+/// Twins that differ from the definition in one place each are told apart on the instances that are drawn.
+#[test]
+fn canary_a_bound_with_a_slip_is_not_its_twin() {
+    use proptest::strategy::ValueTree;
+    use proptest::test_runner::TestRunner;
+    const INSTANCES: usize = 256;
+    let mut runner = TestRunner::deterministic();
+    let drawn: Vec<(Vec<u32>, Vec<BoundJob>)> =
+        (0..INSTANCES).map(|_| instances(0..40).new_tree(&mut runner).unwrap().current()).collect();
+    let noticed = |slip: Slip<'_>| {
+        let differs = |(sizes, jobs): &&(Vec<u32>, Vec<BoundJob>)| {
+            let (mut jobs, mut other_jobs, mut other_sizes) = (jobs.clone(), jobs.clone(), sizes.clone());
+            slip(&mut other_jobs, &mut other_sizes);
+            let grid = Grid::of_sizes(sizes).unwrap();
+            Bounds::of_jobs(&grid, &mut jobs) != naive(&Grid::of_sizes(&other_sizes).unwrap(), &other_jobs)
+        };
+        drawn.iter().filter(differs).count()
+    };
+    assert_eq!(noticed(&|_, _| {}), 0);
+    let slips: [(&str, Slip<'_>); 4] = [
+        ("releases are forgotten", &|jobs, _| jobs.iter_mut().for_each(|job| job.release = Span::ZERO)),
+        ("the last job is forgotten", &|jobs, _| jobs.truncate(jobs.len().saturating_sub(1))),
+        ("widths are forgotten", &|jobs, _| jobs.iter_mut().for_each(|job| job.processors = 1)),
+        ("the widest site has one processor more", &|_, sizes| *sizes.iter_mut().max().unwrap() += 1),
+    ];
+    for (what, slip) in slips {
+        let noticed = noticed(slip);
+        println!("{what}: noticed in {noticed} of {INSTANCES} instances");
+        assert!(noticed > INSTANCES / 10, "{what}: noticed in {noticed} of {INSTANCES} instances");
+    }
+}

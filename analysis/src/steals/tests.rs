@@ -124,7 +124,6 @@ fn phases_of_a_known_transcript_are_those_worked_out_by_hand() {
     assert_eq!((price.concentration.herfindahl, price.concentration.gini), (1.0, 0.5));
 }
 
-/// The canary: one acceptance is missing, and the rows no longer add up.
 #[test]
 fn a_job_that_starts_again_is_one_job() {
     let mut events = transcript();
@@ -146,6 +145,7 @@ fn a_job_that_starts_again_is_one_job() {
     assert_eq!((price.jobs_by_hops, price.jobs_by_bounces), (vec![4, 3], vec![6, 1]));
 }
 
+/// The canary: one acceptance is missing, and the rows no longer add up.
 #[test]
 fn a_lost_acceptance_is_noticed() {
     let mut events = transcript();
