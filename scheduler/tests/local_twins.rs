@@ -7,6 +7,8 @@ mod naive;
 
 use naive::Conservative;
 use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::TestRunner;
 use scheduler::local::{LocalQueue, replay};
 use scheduler::{JobId, JobSpec, Labels, LocalScheduler, Pass, SiteId, Span, Time, TimedJob};
 
@@ -58,6 +60,36 @@ proptest! {
                 let batch = starts(scheduler, Pass::Batch, &exact);
                 prop_assert_eq!(batch, starts(scheduler, Pass::PerEvent, &exact), "{:?}", scheduler);
             }
+        }
+    }
+}
+
+/// On the logs that are drawn, the twin of another scheduler or of the other order within an instant is told apart.
+#[test]
+fn canary_the_twin_of_another_scheduler_or_order_is_noticed() {
+    const LOGS: usize = 120;
+    let mut runner = TestRunner::deterministic();
+    let drawn: Vec<Vec<TimedJob>> =
+        (0..LOGS).map(|_| logs(60).new_tree(&mut runner).expect("a log").current()).collect();
+    let twin = |scheduler, pass, jobs: &[TimedJob]| match scheduler {
+        LocalScheduler::Conservative => naive::conservative(Conservative::Compress, pass, SITE, jobs),
+        LocalScheduler::ConservativeReplan => naive::conservative(Conservative::Replan, pass, SITE, jobs),
+        other => naive::in_order(other, pass, SITE, jobs),
+    };
+    let differing = |one: (LocalScheduler, Pass), other: (LocalScheduler, Pass)| {
+        let differs = |jobs: &&Vec<TimedJob>| starts(one.0, one.1, jobs) != twin(other.0, other.1, jobs);
+        let differing = drawn.iter().filter(differs).count();
+        println!("{one:?} against the twin of {other:?}: {differing} of {LOGS} logs differ");
+        differing
+    };
+    for one in LocalScheduler::ALL {
+        assert_eq!(differing((one, Pass::Batch), (one, Pass::Batch)), 0);
+        for other in LocalScheduler::ALL.into_iter().filter(|&other| other != one) {
+            assert!(differing((one, Pass::Batch), (other, Pass::Batch)) > 0, "{one:?} passes for {other:?}");
+        }
+        // In order nothing overtakes, and what arrives together starts together.
+        if !matches!(one, LocalScheduler::Fcfs) {
+            assert!(differing((one, Pass::Batch), (one, Pass::PerEvent)) > 0, "{one:?} has one order");
         }
     }
 }
