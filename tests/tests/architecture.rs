@@ -85,22 +85,33 @@ fn every_member_of_the_workspace_has_a_rule() {
 
 #[test]
 fn dependencies_point_one_way() {
-    for (folder, inside, outside) in ALLOWED {
-        for name in dependencies(&manifest(folder)) {
-            match (name.strip_prefix("stealgrid-"), outside) {
-                (Some(crate_of_ours), _) => {
-                    assert!(inside.contains(&crate_of_ours), "{folder} must not depend on {crate_of_ours}");
-                }
-                (None, Some(outside)) => {
-                    assert!(
-                        outside.contains(&name.as_str()),
-                        "{folder} is pure and must not depend on {name}; if it is pure too, say so here"
-                    );
-                }
-                (None, None) => {}
-            }
-        }
+    for (folder, ..) in ALLOWED {
+        let forbidden = forbidden(folder, &manifest(folder));
+        assert!(
+            forbidden.is_empty(),
+            "{folder} must not depend on {forbidden:?}; if it is pure and a crate of others is, too, say so here"
+        );
     }
+}
+
+/// Dependencies of a crate with this manifest that its rule does not allow.
+fn forbidden(folder: &str, manifest: &toml::Table) -> Vec<String> {
+    let (_, inside, outside) = ALLOWED.into_iter().find(|rule| rule.0 == folder).expect("a rule");
+    let is_forbidden = |name: &String| match (name.strip_prefix("stealgrid-"), outside) {
+        (Some(crate_of_ours), _) => !inside.contains(&crate_of_ours),
+        (None, Some(outside)) => !outside.contains(&name.as_str()),
+        (None, None) => false,
+    };
+    dependencies(manifest).into_iter().filter(is_forbidden).collect()
+}
+
+#[test]
+fn canary_a_dependency_that_points_the_other_way_or_is_not_pure_is_noticed() {
+    let manifest = "[dependencies]\nstealgrid-scheduler = \"0.1\"\nstealgrid-simulator = \"0.1\"\nrand = \"0\"\ntokio = \"1\"\n\
+                    [target.'cfg(unix)'.dependencies]\nlibc = \"0.2\"\n[build-dependencies]\ncc = \"1\"\n";
+    let manifest = manifest.parse().unwrap();
+    assert_eq!(forbidden("protocol", &manifest), ["cc", "libc", "stealgrid-simulator", "tokio"]);
+    assert_eq!(forbidden("workload", &manifest), ["stealgrid-simulator"]);
 }
 
 #[test]

@@ -20,10 +20,21 @@ fn paths(page: &str) -> Vec<&str> {
 fn every_file_that_the_page_names_is_there() {
     let page = read("docs/EXTENDING.md");
     let prose: String = page.split("```").step_by(2).collect();
-    let named = paths(&prose);
-    assert!(named.len() > 15, "{named:?}");
-    let gone: Vec<&&str> = named.iter().filter(|path| !root().join(path).exists()).collect();
+    assert!(paths(&prose).len() > 15, "{:?}", paths(&prose));
+    let gone = gone(&prose);
     assert!(gone.is_empty(), "these files are named and are not there: {gone:?}");
+}
+
+/// What is named and is not there.
+fn gone(prose: &str) -> Vec<&str> {
+    paths(prose).into_iter().filter(|path| !root().join(path).exists()).collect()
+}
+
+#[test]
+fn canary_a_file_that_is_not_there_is_noticed() {
+    let prose =
+        "A rule is in `scheduler/src/local/rule.rs` and `scheduler/src/local/no_rule.rs`, as `a b/c` says.";
+    assert_eq!(gone(prose), ["scheduler/src/local/no_rule.rs"]);
 }
 
 #[test]

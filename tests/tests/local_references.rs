@@ -15,6 +15,9 @@ const LOG: &str = "traces/KTH-SP2-1996-2.1-cln.swf.gz";
 const PROCESSORS: u32 = 100;
 const JOBS: usize = 28_467;
 
+/// A job and its start.
+type Begins = (JobId, Time);
+
 #[test]
 fn fcfs_batch_starts_every_job_when_simgrid_does() {
     compare(LocalScheduler::Fcfs, Pass::Batch, Estimate::User, "simgrid-kth-sp2-fcfs");
@@ -67,9 +70,39 @@ fn fcfs_per_event_starts_every_job_when_simgrid_does() {
     compare(LocalScheduler::Fcfs, Pass::PerEvent, Estimate::User, "simgrid-kth-sp2-fcfs");
 }
 
+/// Another scheduler than the one of the reference, or the other order of events within an instant, is told apart.
+#[test]
+fn canary_another_scheduler_or_order_is_not_the_reference() {
+    for (scheduler, pass, estimate, reference) in [
+        (LocalScheduler::List, Pass::Batch, Estimate::User, "simgrid-kth-sp2-fcfs"),
+        (LocalScheduler::EasyBestFit, Pass::Batch, Estimate::User, "simgrid-kth-sp2-easy"),
+        (LocalScheduler::ConservativeReplan, Pass::Batch, Estimate::User, "simgrid-kth-sp2-cons"),
+        (LocalScheduler::Conservative, Pass::Batch, Estimate::User, "simgrid-kth-sp2-consreplan"),
+        (LocalScheduler::Easy, Pass::Batch, Estimate::User, "pyss-kth-sp2-easy"),
+        (LocalScheduler::Conservative, Pass::Batch, Estimate::User, "pyss-kth-sp2-cons"),
+        (LocalScheduler::Easy, Pass::Batch, Estimate::User, "pyss-kth-sp2-exact-easy"),
+        (LocalScheduler::Conservative, Pass::Batch, Estimate::User, "pyss-kth-sp2-exact-cons"),
+    ] {
+        let Some((same, _)) = matching(scheduler, pass, estimate, reference) else { return };
+        println!("{scheduler:?} {pass:?}: {same} of {JOBS} starts are those of {reference}");
+        assert!(same < JOBS, "{scheduler:?} {pass:?} passes for {reference}");
+    }
+}
+
 fn compare(scheduler: LocalScheduler, pass: Pass, estimate: Estimate, reference: &str) {
-    let Some(log) = shared(LOG) else { return };
-    let Some(reference) = shared(&format!("references/{reference}.csv.gz")) else { return };
+    let Some((same, first)) = matching(scheduler, pass, estimate, reference) else { return };
+    assert_eq!(same, JOBS, "{scheduler:?} {pass:?}: first difference (ours, theirs) {first:?}");
+}
+
+/// How many jobs start when those of the reference do, and the first that does not, of both. `None` without the files.
+fn matching(
+    scheduler: LocalScheduler,
+    pass: Pass,
+    estimate: Estimate,
+    reference: &str,
+) -> Option<(usize, Option<[Begins; 2]>)> {
+    let log = shared(LOG)?;
+    let reference = shared(&format!("references/{reference}.csv.gz"))?;
     let jobs = normalized(&log, estimate);
     assert_eq!(jobs.len(), JOBS, "the log is the one that the references were made of");
 
@@ -80,7 +113,7 @@ fn compare(scheduler: LocalScheduler, pass: Pass, estimate: Estimate, reference:
     assert_eq!(expected.len(), JOBS);
     let same = starts.iter().zip(&expected).filter(|(ours, theirs)| ours == theirs).count();
     let first = starts.iter().zip(&expected).filter(|(ours, theirs)| ours != theirs).min_by_key(|(_, t)| t.1);
-    assert_eq!(same, JOBS, "{scheduler:?} {pass:?}: first difference (ours, theirs) {first:?}");
+    Some((same, first.map(|(ours, theirs)| [*ours, *theirs])))
 }
 
 /// The log as the references have it: size as allocated, no job past its estimate, nothing without a run time
@@ -97,11 +130,11 @@ fn normalized(log: &Path, estimate: Estimate) -> Vec<TimedJob> {
 }
 
 /// (job, start) of a schedule, ascending.
-fn reference_starts(path: &Path) -> Vec<(JobId, Time)> {
+fn reference_starts(path: &Path) -> Vec<Begins> {
     let text = unpacked(path);
     let mut lines = text.lines();
     assert_eq!(lines.next(), Some("job_id,submit,start,end"));
-    let mut starts: Vec<(JobId, Time)> = lines
+    let mut starts: Vec<Begins> = lines
         .map(|line| {
             let field: Vec<i64> = line.split(',').map(|text| text.parse().expect("a whole number")).collect();
             (JobId(field[0].cast_unsigned()), Time::from_secs(field[2]))
