@@ -403,7 +403,7 @@ mod canary {
     }
 
     impl Canary {
-        /// `STEALGRID_CANARY` is `drop`, `swap`, `garble`, or not set.
+        /// `STEALGRID_CANARY` is `drop`, `swap`, something else, or not set.
         pub(super) fn from_environment() -> Canary {
             Canary { mistake: std::env::var("STEALGRID_CANARY").ok(), ..Canary::default() }
         }
