@@ -1,4 +1,5 @@
-//! What the tests of several crates share: where the real workload logs are, and how a check says that it was skipped.
+//! What the tests of several crates share: where the real workload logs are, how a check says that it was skipped, and
+//! the tables of documents.
 
 use std::fmt::Display;
 use std::io::Write as _;
@@ -29,4 +30,28 @@ pub fn shared(file: &str) -> Option<PathBuf> {
 pub fn skipped(why: impl Display) {
     // Not `eprintln`: the test harness hides that of tests that pass, and a skipped check must be seen.
     writeln!(std::io::stderr(), "SKIPPED: {why}").expect("tests have a stderr");
+}
+
+/// The rows of all tables of a page with these columns, cell by cell.
+pub fn rows<'a>(page: &'a str, header: &[&str]) -> Vec<Vec<&'a str>> {
+    let mut rows = Vec::new();
+    let mut inside = false;
+    for line in page.lines() {
+        let Some(cells) = line.strip_prefix('|').and_then(|line| line.trim_end().strip_suffix('|')) else {
+            inside = false;
+            continue;
+        };
+        let cells: Vec<&str> = cells.split('|').map(str::trim).collect();
+        if cells == header {
+            inside = true;
+        } else if inside && !cells[0].starts_with("---") {
+            rows.push(cells);
+        }
+    }
+    rows
+}
+
+/// What is in code quotes.
+pub fn quoted(text: &str) -> impl Iterator<Item = &str> {
+    text.split('`').skip(1).step_by(2)
 }
