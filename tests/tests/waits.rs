@@ -16,7 +16,7 @@ use scheduler::{
 use simulator::{Checks, Simulation, SimulationConfig, reference};
 
 /// Of every family.
-const STRATEGIES: [&str; 16] = [
+const STRATEGIES: [&str; 18] = [
     "local",
     "st:50",
     "st:25,select=best-fit",
@@ -33,6 +33,8 @@ const STRATEGIES: [&str; 16] = [
     "steal:nearest,amount=half",
     "steal:loaded,mode=push",
     "steal:random,mode=push",
+    "steal:random,select=easy",
+    "steal:loaded,mode=push,select=easy",
 ];
 
 fn named(name: &str) -> Scheduling {

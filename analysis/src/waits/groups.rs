@@ -186,6 +186,20 @@ impl Groups {
             // Whether this site may take from others has changed.
             self.mark_widths(0, self.free[job.home as usize]);
         }
+        let waits_at = |situation| match situation {
+            Some(Situation::Waiting { site, .. }) => Some(site),
+            _ => None,
+        };
+        let (from, to) = (waits_at(old), waits_at(situation));
+        if from != to {
+            for (site, begins) in [(from, false), (to, true)] {
+                if let Some(site) = site
+                    && self.rules.queues(site, begins)
+                {
+                    self.mark_widths(0, self.free[site as usize]);
+                }
+            }
+        }
     }
 
     fn leave(&mut self, id: u32, now: Time) {

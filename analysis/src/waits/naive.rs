@@ -123,6 +123,10 @@ impl<'a> Instant<'a> {
             Scheduling::StealGreedy(_) => at_home && site < taker && self.at_home(taker).is_empty(),
             Scheduling::CommonPool => at_home,
             Scheduling::Pool(_) => job.offered,
+            Scheduling::Balance(rules) if rules.select == scheduler::Selection::Easy => {
+                let waits = |job: &Job| job.phase == Phase::Waiting(taker as u32);
+                !self.world.jobs.iter().any(waits)
+            }
             Scheduling::Balance(_) => true,
         }
     }
@@ -163,7 +167,7 @@ fn groups(
 }
 
 /// Of every family.
-const STRATEGIES: [&str; 11] = [
+const STRATEGIES: [&str; 12] = [
     "local",
     "st:50",
     "st:25",
@@ -175,6 +179,7 @@ const STRATEGIES: [&str; 11] = [
     "pool:list,via=gossip",
     "steal:random",
     "steal:loaded,mode=push",
+    "steal:random,select=easy",
 ];
 
 fn strategies() -> Vec<Scheduling> {

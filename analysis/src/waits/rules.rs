@@ -4,7 +4,7 @@
 //! a global queue, margins.
 
 use scheduler::waiting::Widths;
-use scheduler::{Grid, Order, Strategy, Threshold};
+use scheduler::{Grid, Order, Selection, Strategy, Threshold};
 
 use super::sums::{Cause, Causes};
 use crate::deficiency::lists::{List, Lists};
@@ -27,6 +27,11 @@ pub(super) enum Rules {
     Offered,
     /// Any site takes from any.
     Any,
+    /// A site where no job waits takes from any. Where one waits, idle processors may be reserved for it (EASY).
+    Reserved {
+        /// How many jobs wait at each site.
+        waiting: Vec<u32>,
+    },
 }
 
 #[derive(Clone, Debug)]
@@ -50,6 +55,9 @@ impl Rules {
             Strategy::StealGreedy(_) => Rules::Greedy { at_home: vec![0; grid.len()] },
             Strategy::CommonPool => Rules::Common,
             Strategy::Pool(_) => Rules::Offered,
+            Strategy::Balance(rules) if rules.select == Selection::Easy => {
+                Rules::Reserved { waiting: vec![0; grid.len()] }
+            }
             Strategy::Balance(_) => Rules::Any,
         }
     }
@@ -64,6 +72,7 @@ impl Rules {
             Rules::Common => at_home,
             Rules::Offered => offered,
             Rules::Any => true,
+            Rules::Reserved { waiting } => waiting[taker as usize] == 0,
         }
     }
 
@@ -77,7 +86,16 @@ impl Rules {
             Rules::Offered if offered => &[Cause::Offered],
             Rules::Offered => &[Cause::Barred],
             Rules::Any => &[Cause::Asked, Cause::Blind],
+            Rules::Reserved { .. } => &[Cause::Barred, Cause::Asked, Cause::Blind],
         })
+    }
+
+    /// A job begins or ends to wait at a site, its home or not; whether that changes what the site may take.
+    pub(super) fn queues(&mut self, site: u32, begins: bool) -> bool {
+        let Rules::Reserved { waiting } = self else { return false };
+        let count = &mut waiting[site as usize];
+        *count = if begins { *count + 1 } else { *count - 1 };
+        *count == u32::from(begins)
     }
 
     /// A job begins or ends to wait at its home; whether that made the queue there begin or end.
