@@ -160,3 +160,125 @@ fn the_tables_of_claims_are_those_of_their_data() {
         "docs/CLAIMS.md is not made of docs/data/theory.json: STEALGRID_DOCS=write makes it"
     );
 }
+
+/// What makes the page of a template, and where the page and its plots should be.
+struct Made {
+    folder: tempfile::TempDir,
+    template: PathBuf,
+}
+
+impl Made {
+    fn of(template: &Path) -> Made {
+        let folder = tempfile::tempdir().unwrap();
+        let done = std::process::Command::new(env!("CARGO_BIN_EXE_stealgrid"))
+            .arg("study")
+            .arg(template)
+            .arg("--out")
+            .arg(folder.path().join("page.md"))
+            .output()
+            .unwrap();
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+        Made { folder, template: template.to_path_buf() }
+    }
+
+    /// Files that are others than those made, by name: the page, its plots, and plots that nobody makes any more.
+    fn differences(&self) -> Vec<String> {
+        let text = std::fs::read_to_string(&self.template).unwrap();
+        let head = report::study::Template::parse(&text).unwrap();
+        let page = self.template.parent().unwrap().join(head.page().unwrap());
+        let images = page.parent().unwrap().join(head.images());
+        let made = self.folder.path().join(head.images());
+        let name = self.template.file_name().unwrap().to_string_lossy().into_owned();
+        let begin = format!("{}-", name.split('.').next().unwrap());
+        let plots = |folder: &Path| -> Vec<String> {
+            let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
+            let names = entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned());
+            names.filter(|name| name.starts_with(&begin) && name.ends_with(".svg")).collect()
+        };
+        let mut pairs = vec![(page, self.folder.path().join("page.md"))];
+        let names: std::collections::BTreeSet<String> =
+            plots(&images).into_iter().chain(plots(&made)).collect();
+        pairs.extend(names.iter().map(|name| (images.join(name), made.join(name))));
+        let differ = |pair: &&(PathBuf, PathBuf)| std::fs::read(&pair.0).ok() != std::fs::read(&pair.1).ok();
+        pairs.iter().filter(differ).map(|(there, _)| there.display().to_string()).collect()
+    }
+}
+
+/// Every page of docs/studies is made of its data, byte for byte. `STEALGRID_DOCS=write` makes them.
+#[test]
+fn the_pages_of_studies_are_those_of_their_data() {
+    let Ok(entries) = std::fs::read_dir(root().join("docs/studies")) else { return };
+    for path in entries.map(|entry| entry.unwrap().path()) {
+        if !path.to_string_lossy().ends_with(".md.in") {
+            continue;
+        }
+        if std::env::var_os("STEALGRID_DOCS").is_some_and(|what| what == "write") {
+            let done = std::process::Command::new(env!("CARGO_BIN_EXE_stealgrid"))
+                .args(["study", "--replace"])
+                .arg(&path)
+                .output()
+                .unwrap();
+            assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+        }
+        let differences = Made::of(&path).differences();
+        assert!(
+            differences.is_empty(),
+            "not made of {}: {differences:?}; STEALGRID_DOCS=write makes pages and plots (and leaves those that are no longer \
+             made, which are to be deleted)",
+            path.display()
+        );
+    }
+}
+
+#[test]
+fn canary_a_changed_digit_of_a_page_is_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let studies = folder.path().join("studies");
+    std::fs::create_dir(&studies).unwrap();
+    let text = std::fs::read_to_string(root().join("configs/sweeps/small.toml")).unwrap();
+    let row = |position: i64| outputs::sweep::Row {
+        position,
+        done: true,
+        error: None,
+        wall_s: 1.0,
+        parameters: vec![
+            outputs::sweep::Cell::Text(format!("{position}s")),
+            outputs::sweep::Cell::Integer(1),
+        ],
+        metrics: vec![outputs::sweep::Cell::Real(1234.0 * position as f64)],
+    };
+    let rows = outputs::sweep::Rows {
+        name: "two".to_string(),
+        text: text.split("[report]").next().unwrap().to_string(),
+        version: "0".to_string(),
+        command: "stealgrid sweep two.toml".to_string(),
+        commit: None,
+        planned: Some(2),
+        parameters: vec!["network.delay".to_string(), "seed".to_string()],
+        metrics: vec!["wait_mean_s".to_string()],
+        rows: vec![row(1), row(2)],
+    };
+    outputs::sweep::stored::write(&studies.join("two.csv.zst"), &rows, 6).unwrap();
+    let template = studies.join("two.md.in");
+    let body = "# Two\n\n{{value metric=wait_mean_s delay=2s unit=s}}\n\n{{plot values metric=wait_mean_s id=wait}}\n";
+    std::fs::write(
+        &template,
+        format!("+++\npage = \"../TWO.md\"\n[data]\ntwo = \"two.csv.zst\"\n+++\n{body}"),
+    )
+    .unwrap();
+    let made = Made::of(&template);
+    let (page, plot) = (folder.path().join("TWO.md"), folder.path().join("images/two-wait.svg"));
+    std::fs::create_dir(folder.path().join("images")).unwrap();
+    std::fs::copy(made.folder.path().join("page.md"), &page).unwrap();
+    std::fs::copy(made.folder.path().join("images/two-wait.svg"), &plot).unwrap();
+    assert_eq!(made.differences(), Vec::<String>::new());
+
+    let text = std::fs::read_to_string(&page).unwrap();
+    std::fs::write(&page, text.replace("2,468 s", "2,469 s")).unwrap();
+    assert_eq!(made.differences().len(), 1, "a digit of the page");
+    std::fs::write(&page, text).unwrap();
+    let drawn = std::fs::read_to_string(&plot).unwrap();
+    std::fs::write(&plot, drawn + " ").unwrap();
+    std::fs::write(folder.path().join("images/two-old.svg"), "").unwrap();
+    assert_eq!(made.differences().len(), 2, "a plot, and one that nobody makes");
+}
