@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 use analysis::statistics::{mean, paired_differences};
 use outputs::sweep::{Cell, Rows};
 
-use crate::sweep::study::{Study, WrittenReport, as_number, series_name};
+use crate::sweep::columns::{as_number, series_name};
+use crate::sweep::study::{Study, WrittenReport};
 
 /// A data file, read and sorted.
 pub(super) struct Data {

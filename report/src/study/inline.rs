@@ -5,6 +5,7 @@ use super::data::{Data, Selection};
 use super::expression::Expression;
 use super::words::{self, Style};
 use crate::quantity::grouped;
+use crate::sweep::advantage;
 
 /// Digits of factors, if nothing else is said.
 const FACTOR_DIGITS: usize = 2;
@@ -110,7 +111,7 @@ pub(super) fn crossover_words(
 ) -> Option<String> {
     let found = data.study.bootstrap.crossover_interval(&data.differences(selection, pair, metric))?;
     let last = data.points(selection).last().map(|&point| data.study.points[point].1.as_str());
-    Some(words::crossover(&found, data.study.is_time, last.unwrap_or_default(), with_interval))
+    Some(advantage::words(&found, data.study.is_time, last.unwrap_or_default(), with_interval))
 }
 
 /// The least and the greatest of what is selected: means, or changes against a series.

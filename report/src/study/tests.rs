@@ -373,7 +373,7 @@ fn a_family_is_a_table_or_the_page() {
     let single = table("window 4");
     let several = table("window 4")
         + &table("window 1")
-        + &"{{table changes metric=wait_mean_s load=0.5 against=local}}\n";
+        + "{{table changes metric=wait_mean_s load=0.5 against=local}}\n";
 
     let bold = |family: &str, body: &str| {
         made_of(noisy(), &format!("family = \"{family}\""), body).unwrap().text.matches("**").count() / 2

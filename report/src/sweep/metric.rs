@@ -17,11 +17,31 @@ const fn metric(column: &'static str, title: &'static str, label: &'static str, 
     Metric { column, title, label, is_time }
 }
 
-/// In the order of the report.
-pub(crate) const SHOWN: [Metric; 15] = [
+/// In the order of the report; those of the steady part are there where a sweep measures it.
+pub(crate) const SHOWN: [Metric; 20] = [
     metric("ratio_best", "Competitive ratio", "makespan / best lower bound", false),
     metric("wait_mean_s", "Mean wait", "mean wait of a job", true),
     metric("bounded_slowdown_mean", "Bounded slowdown, mean", "mean bounded slowdown", false),
+    metric("steady_wait_mean_s", "Mean wait, steady", "mean wait of jobs of the steady part", true),
+    metric(
+        "steady_bounded_slowdown_mean",
+        "Bounded slowdown, mean, steady",
+        "mean bounded slowdown, steady part",
+        false,
+    ),
+    metric(
+        "steady_awrt_s",
+        "Average weighted response time, steady",
+        "response time weighted by work, steady part",
+        true,
+    ),
+    metric("steady_wait_max_s", "Longest wait, steady", "longest wait of a job of the steady part", true),
+    metric(
+        "steady_wide_wait_mean_s",
+        "Mean wait of wide jobs, steady",
+        "mean wait of wide jobs, steady part",
+        true,
+    ),
     metric("bounded_slowdown_max", "Bounded slowdown, greatest", "greatest bounded slowdown", false),
     metric("wait_max_s", "Longest wait", "longest wait of a job", true),
     metric("awrt_s", "Average weighted response time", "response time weighted by work", true),

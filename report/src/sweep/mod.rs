@@ -1,11 +1,13 @@
 //! What a sweep says, as a page with plots and tables.
 //!
-//! `study` sorts the rows, `figures` chooses the plots, `chart` and `axis` draw them, `tables` answers in
-//! words, and `page` puts all of it on one page that needs nothing else.
+//! `study` sorts the rows by the parts that `columns` give to parameters, `figures` chooses the plots, `chart` and `axis`
+//! draw them, `tables` answers in words, and `page` puts all of it on one page that needs nothing else.
 
+pub(crate) mod advantage;
 pub(crate) mod axis;
 mod calibration;
 pub(crate) mod chart;
+pub(crate) mod columns;
 mod figures;
 pub(crate) mod metric;
 mod page;

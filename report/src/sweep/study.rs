@@ -6,17 +6,16 @@
 
 use std::collections::BTreeMap;
 
-use analysis::statistics::{Bootstrap, Crossover, Interval, Ratio, Summary, crossovers};
-use outputs::sweep::{Cell, Row, Rows};
+use analysis::statistics::{
+    Bootstrap, Crossover, CrossoverInterval, Interval, Ratio, Summary, crossovers, paired_differences,
+    sign_flip,
+};
+use outputs::sweep::Rows;
 use serde::Deserialize;
 
-use super::axis::{short, span};
+use super::columns::{Columns, REPLICATES, X, chosen_axis};
 use crate::quantity::grouped;
 
-/// The parameter along the axis, if nothing else is said.
-const X: &str = "network.delay";
-/// Parameters that repeat a run, if nothing else is said.
-const REPLICATES: [&str; 5] = ["seed", "workload.week", "workload.from", "workload.until", "workload.days"];
 /// The strategy others are compared with, if nothing else is said and it is there.
 const BASELINE: &str = "local";
 
@@ -289,6 +288,35 @@ impl Study {
         Duel { crossovers: crossovers(&means), ever_won, lost_from: first_lost, means }
     }
 
+    /// Where the advantage of a strategy over another ends along the axis, and how sure that is.
+    pub(crate) fn advantage(
+        &self,
+        panel: usize,
+        pair: (usize, usize),
+        metric: &str,
+    ) -> Option<CrossoverInterval> {
+        let at = |(point, (x, _)): (usize, &(f64, String))| {
+            let right = self.values(panel, pair.1, point, metric);
+            let left = self.values(panel, pair.0, point, metric).into_iter();
+            (*x, left.filter_map(|(key, value)| Some((key, value - right.get(key)?))).collect())
+        };
+        let axis: Vec<(f64, BTreeMap<&str, f64>)> = self.points.iter().enumerate().map(at).collect();
+        self.bootstrap.crossover_interval(&axis)
+    }
+
+    /// The chance of the paired difference at a point if signs were chance.
+    pub(crate) fn chance(
+        &self,
+        panel: usize,
+        pair: (usize, usize),
+        point: usize,
+        metric: &str,
+    ) -> Option<f64> {
+        let left = self.values(panel, pair.0, point, metric);
+        let right = self.values(panel, pair.1, point, metric);
+        sign_flip(&paired_differences(&left, &right), self.bootstrap.seed)
+    }
+
     /// Mean of a metric over all runs of a panel, for what depends on the workload alone.
     pub(crate) fn over_workloads(&self, panel: usize, metric: &str) -> Option<f64> {
         let values: Vec<f64> = (0..self.series.len())
@@ -331,112 +359,10 @@ pub(crate) struct Duel {
     pub(crate) means: Vec<(f64, f64)>,
 }
 
-/// A value of a parameter as a number: one, a time in seconds, or the length of a list such as the sizes of sites.
-pub(crate) fn as_number(cell: &Cell) -> Option<(f64, bool)> {
-    match cell {
-        Cell::Text(text) if text.starts_with('[') => {
-            let list: Vec<serde_json::Value> = serde_json::from_str(text).ok()?;
-            Some((list.len() as f64, false))
-        }
-        Cell::Text(text) => {
-            humantime::parse_duration(text).ok().map(|duration| (duration.as_secs_f64(), true))
-        }
-        other => other.number().map(|number| (number, false)),
-    }
-}
-
-/// What a strategy is called by the parameters that tell it from others.
-pub(crate) fn series_name<'a>(named: impl Iterator<Item = (&'a str, &'a Cell)>) -> String {
-    let part = |(name, cell): (&str, &Cell)| match name {
-        "strategy.name" => Some(cell.to_string()),
-        _ if *cell == Cell::Null => None,
-        _ => Some(format!("{} {cell}", name.rsplit('.').next().unwrap_or(name))),
-    };
-    let parts: Vec<String> = named.filter_map(part).collect();
-    if parts.is_empty() { "all runs".to_string() } else { parts.join(", ") }
-}
-
-fn chosen_axis(rows: &Rows, varying: &[String]) -> Option<String> {
-    if let Some(delay) = varying.iter().find(|name| *name == X) {
-        return Some(delay.clone());
-    }
-    let numbers = |name: &&String| {
-        let index = rows.parameters.iter().position(|other| other == *name);
-        index.is_some_and(|index| rows.rows.iter().all(|row| as_number(&row.parameters[index]).is_some()))
-    };
-    let is_axis = |name: &&String| !REPLICATES.contains(&name.as_str());
-    varying.iter().filter(is_axis).find(numbers).or_else(|| varying.first()).cloned()
-}
-
-/// Which columns of the parameters play which part.
-struct Columns {
-    x: usize,
-    replicates: Vec<usize>,
-    panels: Vec<(usize, String)>,
-    named: Vec<(usize, String)>,
-}
-
-impl Columns {
-    fn new(rows: &Rows, x: &str, replicates: &[String], panels: &[String], named: &[String]) -> Columns {
-        let place = |name: &str| {
-            rows.parameters.iter().position(|other| other == name).expect("callers name parameters")
-        };
-        let mut named: Vec<(usize, String)> = named.iter().map(|name| (place(name), name.clone())).collect();
-        // The strategy's own name comes first.
-        named.sort_by_key(|(_, name)| name != "strategy.name");
-        Columns {
-            x: place(x),
-            replicates: replicates.iter().map(|name| place(name)).collect(),
-            panels: panels.iter().map(|name| (place(name), name.clone())).collect(),
-            named,
-        }
-    }
-
-    fn x_value(&self, row: &Row) -> Option<f64> {
-        as_number(&row.parameters[self.x]).map(|(value, _)| value)
-    }
-
-    /// The points of the axis, and whether they are times. Texts that are no numbers are numbered.
-    fn points(&self, rows: &Rows) -> (Vec<(f64, String)>, bool) {
-        let cells = || rows.rows.iter().map(|row| &row.parameters[self.x]);
-        let is_time = cells().all(|cell| as_number(cell).is_some_and(|(_, is_time)| is_time));
-        let mut points: Vec<(f64, String)> = Vec::new();
-        for cell in cells() {
-            let point = match as_number(cell) {
-                Some((value, _)) if is_time => (value, span(value)),
-                Some((value, _)) => (value, short(value)),
-                None => (points.len() as f64 + 1.0, cell.to_string()),
-            };
-            let known = |other: &(f64, String)| {
-                if as_number(cell).is_some() { other.0 == point.0 } else { other.1 == point.1 }
-            };
-            if !points.iter().any(known) {
-                points.push(point);
-            }
-        }
-        points.sort_by(|a, b| a.0.total_cmp(&b.0));
-        (points, is_time)
-    }
-
-    fn series(&self, row: &Row) -> String {
-        series_name(self.named.iter().map(|(index, name)| (name.as_str(), &row.parameters[*index])))
-    }
-
-    fn title(&self, row: &Row) -> String {
-        let parts: Vec<String> =
-            self.panels.iter().map(|(index, name)| format!("{name} = {}", row.parameters[*index])).collect();
-        parts.join(", ")
-    }
-
-    fn replicate(&self, row: &Row) -> String {
-        let parts: Vec<String> =
-            self.replicates.iter().map(|&index| row.parameters[index].to_string()).collect();
-        parts.join(" ")
-    }
-}
-
 #[cfg(test)]
 pub(super) mod tests {
+    use outputs::sweep::{Cell, Row};
+
     use super::*;
 
     /// Rows of strategies by delay and week: `value(strategy, delay, week)` is the mean wait.

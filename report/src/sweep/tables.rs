@@ -1,7 +1,8 @@
 //! What the report says in tables: where advantages end, who degrades first, who ranks where, and all numbers.
 
-use analysis::statistics::{Crossover, crossovers};
+use analysis::statistics::{Advantage, Crossover, crossovers, holm};
 
+use super::advantage;
 use super::axis::rounded;
 use super::metric::{Metric, RANKED, SHOWN};
 use super::study::Study;
@@ -20,7 +21,12 @@ pub(super) struct Table {
 
 /// All tables of a panel.
 pub(super) fn all(study: &Study, panel: usize) -> Vec<Table> {
-    let mut tables = vec![advantages(study, panel), degradations(study, panel), ranks(study, panel)];
+    let mut tables = vec![advantages(study, panel), degradations(study, panel)];
+    let present = study.metrics();
+    let compared = COMPARED.iter().filter(|column| present.iter().any(|name| name == *column));
+    let compared = compared.filter_map(|column| SHOWN.iter().find(|metric| metric.column == *column));
+    tables.extend(compared.map(|metric| changes(study, panel, metric)));
+    tables.push(ranks(study, panel));
     for metric in &RANKED[..2] {
         tables.push(pairs(study, panel, metric));
     }
@@ -33,8 +39,11 @@ fn place(study: &Study, crossover: &Crossover) -> String {
         let point = study.points.iter().find(|(value, _)| *value == x);
         point.map_or_else(|| number(x), |(_, words)| words.clone())
     };
-    let at = if study.is_time { rounded(crossover.at()) } else { number(crossover.at()) };
-    format!("{at} ({} to {})", words(crossover.before.0), words(crossover.after.0))
+    format!("{} ({} to {})", at(study, crossover), words(crossover.before.0), words(crossover.after.0))
+}
+
+fn at(study: &Study, crossover: &Crossover) -> String {
+    if study.is_time { rounded(crossover.at()) } else { number(crossover.at()) }
 }
 
 /// Where each strategy loses its advantage over the baseline.
@@ -48,16 +57,25 @@ fn advantages(study: &Study, panel: usize) -> Table {
     let rows = (0..study.series.len()).filter(|&series| series != study.baseline).map(|series| {
         let mut row = vec![study.series[series].clone()];
         for metric in &RANKED {
-            let duel = study.duel(panel, (series, study.baseline), metric.column);
-            let better = duel.means.first().is_some_and(|(_, mean)| *mean < 0.0);
-            let words: Vec<String> =
-                duel.crossovers.iter().map(|crossover| place(study, crossover)).collect();
-            row.push(match (words.is_empty(), duel.means.is_empty()) {
-                (_, true) => "-".to_string(),
-                (false, _) => words.join("; "),
-                (true, _) if duel.means.iter().all(|(_, mean)| *mean == 0.0) => "no difference".to_string(),
-                (true, _) if better => "better throughout".to_string(),
-                (true, _) => "never better".to_string(),
+            let pair = (series, study.baseline);
+            let duel = study.duel(panel, pair, metric.column);
+            let last = study.points.last().map_or("", |(_, words)| words.as_str());
+            row.push(match study.advantage(panel, pair, metric.column) {
+                None => "-".to_string(),
+                Some(found) => {
+                    let words = advantage::words(&found, study.is_time, last, true);
+                    let others = |other: &&Crossover| match found.advantage {
+                        Advantage::Lost(first) | Advantage::Gained(first) => **other != first,
+                        _ => false,
+                    };
+                    let others: Vec<String> =
+                        duel.crossovers.iter().filter(others).map(|other| at(study, other)).collect();
+                    if others.is_empty() {
+                        words
+                    } else {
+                        format!("{words}; changes also at {}", others.join(", "))
+                    }
+                }
             });
             row.push(match (duel.ever_won, duel.lost_from) {
                 (false, _) => "never certain".to_string(),
@@ -69,11 +87,59 @@ fn advantages(study: &Study, panel: usize) -> Table {
     });
     Table {
         title: format!("At which delay each strategy loses its advantage over {baseline}"),
-        note: "First number: where the mean paired difference changes its sign, between the two measured delays in \
-               brackets. \u{201c}Lost from\u{201d}: the first measured delay from which on the 95 % interval of the difference \
-               nowhere lies below zero."
+        note: "First number: where the mean paired difference first goes from better to worse; in brackets its 95 % interval \
+               over draws of repetitions, in which an advantage may also never be there, or last beyond the last delay. \
+               \u{201c}Lost from\u{201d}: the first measured delay from which on the 95 % interval of the difference nowhere lies \
+               below zero."
             .to_string(),
         header,
+        rows: rows.collect(),
+        is_detail: false,
+    }
+}
+
+/// Metrics whose changes against the baseline are in a table.
+const COMPARED: [&str; 5] = [
+    "wait_mean_s",
+    "bounded_slowdown_mean",
+    "steady_wait_mean_s",
+    "steady_bounded_slowdown_mean",
+    "steady_awrt_s",
+];
+/// A difference is told from chance if its corrected chance is at most this.
+const LEVEL: f64 = 0.05;
+
+/// How far each strategy is from the baseline at every point, and which of these differences could be chance.
+fn changes(study: &Study, panel: usize, metric: &Metric) -> Table {
+    let baseline = &study.series[study.baseline];
+    let others: Vec<usize> = (0..study.series.len()).filter(|&series| series != study.baseline).collect();
+    let cells =
+        || others.iter().flat_map(|&series| (0..study.points.len()).map(move |point| (series, point)));
+    let chances: Vec<Option<f64>> = cells()
+        .map(|(series, point)| study.chance(panel, (series, study.baseline), point, metric.column))
+        .collect();
+    let mut corrected = holm(&chances.iter().flatten().copied().collect::<Vec<_>>()).into_iter();
+    let told: Vec<bool> = chances
+        .iter()
+        .map(|chance| chance.and_then(|_| corrected.next()).is_some_and(|chance| chance <= LEVEL))
+        .collect();
+    let text = |((series, point), told): ((usize, usize), bool)| {
+        let ratio = study.ratio(panel, (series, study.baseline), point, metric.column);
+        let mark = if told { " *" } else { "" };
+        ratio.map_or("-".to_string(), |ratio| format!("{:+.1} %{mark}", 100.0 * (ratio.ratio - 1.0)))
+    };
+    let texts: Vec<String> = cells().zip(told).map(text).collect();
+    let rows = others.iter().zip(texts.chunks(study.points.len())).map(|(&series, texts)| {
+        std::iter::once(study.series[series].clone()).chain(texts.iter().cloned()).collect()
+    });
+    Table {
+        title: format!("{} against {baseline}", metric.title),
+        note: "Change of the mean over the same repetitions. A star: the paired difference is told from chance at 5 %, by \
+               flips of its sign, two-sided, with Holm's correction over all cells of the table."
+            .to_string(),
+        header: std::iter::once("strategy".to_string())
+            .chain(study.points.iter().map(|(_, words)| words.clone()))
+            .collect(),
         rows: rows.collect(),
         is_detail: false,
     }
@@ -203,8 +269,7 @@ fn pairs(study: &Study, panel: usize, metric: &Metric) -> Table {
                 .iter()
                 .map(|crossover| {
                     let sign = if crossover.before.1 < 0.0 { "until" } else { "from" };
-                    let at = crossover.at();
-                    format!("{sign} {}", if study.is_time { rounded(at) } else { number(at) })
+                    format!("{sign} {}", at(study, crossover))
                 })
                 .collect();
             let mean = duel.means.first().map_or(0.0, |(_, mean)| *mean);
@@ -274,7 +339,8 @@ fn numbers(study: &Study, panel: usize) -> Table {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sweep::study::tests::two_strategies;
+    use crate::sweep::study::WrittenReport;
+    use crate::sweep::study::tests::{rows, two_strategies};
 
     fn table(title: &str) -> Table {
         let study = two_strategies();
@@ -287,8 +353,45 @@ mod tests {
 
         assert_eq!(table.rows.len(), 1);
         assert_eq!(table.rows[0][0], "st:50");
-        // Linear in log d from (10 s, -70) to (1 min, 30): 10 * 6^0.7 s.
-        assert_eq!(&table.rows[0][3..5], ["35 s (10 s to 1 min)", "1 min"]);
+        // Linear in log d from (10 s, -70) to (1 min, 30): 10 * 6^0.7 s, in every week.
+        assert_eq!(&table.rows[0][3..5], ["35 s", "1 min"]);
+    }
+
+    #[test]
+    fn the_end_of_an_advantage_has_the_interval_of_its_weeks() {
+        let rows = rows(&["local", "st:50"], &["0s", "10s", "1m", "10m"], 8, |strategy, delay, week| {
+            let own =
+                if strategy == "local" { 100.0 } else { 10.0 + 2.0 * delay + 20.0 * (week % 3 - 1) as f64 };
+            own + 1000.0 * week as f64
+        });
+        let study = Study::new(rows, &WrittenReport::default()).unwrap();
+
+        let words = &advantages(&study, 0).rows[0][3];
+
+        // One week more than less has 20 s more: (10 s, -67.5), (1 min, 32.5).
+        assert_eq!(words, "34 s (28 to 40)");
+    }
+
+    #[test]
+    fn differences_that_are_told_from_chance_have_a_star() {
+        let changes = table("Mean wait against local");
+
+        assert_eq!(changes.rows.len(), 1);
+        // The least chance of 8 weeks is 2 in 256, times 4 cells.
+        assert_eq!(changes.rows[0], ["st:50", "-2.0 % *", "-1.5 % *", "+0.7 % *", "+24.1 % *"]);
+        let few =
+            rows(
+                &["local", "st:50"],
+                &["0s", "10s"],
+                4,
+                |strategy, _, _| if strategy == "local" { 100.0 } else { 90.0 },
+            );
+        let few = changes_of(&Study::new(few, &WrittenReport::default()).unwrap());
+        assert_eq!(few.rows[0], ["st:50", "-10.0 %", "-10.0 %"], "2 in 16 is no news");
+    }
+
+    fn changes_of(study: &Study) -> Table {
+        all(study, 0).into_iter().find(|table| table.title.starts_with("Mean wait against")).unwrap()
     }
 
     #[test]
