@@ -407,9 +407,11 @@ fn corner_of(maker: &Maker, asked: &Asked, along: &[&Along]) -> Result<String, S
     let against = asked.against.as_deref().map(|against| maker.data_label(against));
     let has_metrics = along.iter().any(|along| matches!(along, Along::Metrics(_)));
     if has_metrics {
-        return Ok(against
-            .filter(|_| asked.kind != Kind::Values)
-            .map_or(String::new(), |name| format!("against {name}")));
+        return Ok(match (asked.kind, against) {
+            (Kind::Changes, Some(name)) => format!("against {name}"),
+            (Kind::Crossovers, Some(name)) => format!("advantage over {name} lost at"),
+            _ => String::new(),
+        });
     }
     let (column, words) = &asked.metrics[0];
     let unit = Style::of(column, asked.unit.as_deref(), asked.digits, "s")?.unit();
