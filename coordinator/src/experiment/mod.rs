@@ -441,7 +441,7 @@ const LOADS: std::ops::RangeInclusive<f64> = 0.01..=10.0;
 
 fn load(written: &Written) -> Result<Option<f64>, ExperimentError> {
     match written.workload.load {
-        Some(_) if written.workload.load_factor.is_some() => {
+        Some(_) if written.workload.load_factor.is_some_and(|factor| factor != 1.0) => {
             Err(wrong("workload.load")("workload.load_factor is set, too; leave out one of them".to_string()))
         }
         Some(load) if !LOADS.contains(&load) => {

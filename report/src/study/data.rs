@@ -249,8 +249,8 @@ impl Data {
         selection.0.iter().filter(|(parameter, _)| self.replicates.contains(parameter)).collect()
     }
 
-    /// The place of a series among all, for its color.
-    pub(super) fn color(&self, group: usize) -> usize {
+    /// The place of its series among all.
+    pub(super) fn series_of(&self, group: usize) -> usize {
         self.groups[group].series
     }
 

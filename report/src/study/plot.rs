@@ -137,7 +137,8 @@ fn lines(maker: &Maker, data: &Data, asked: &Asked, kind: &str, title: &str) -> 
             name: data.label(group, selection),
             points: points.iter().map(at).collect(),
             marks: Vec::new(),
-            color: data.color(group),
+            // By place in the plot: there are fewer colors than a sweep may have series.
+            color: found.len(),
         };
         if let Some(other) = other.filter(|other| *other != group) {
             let crossing =

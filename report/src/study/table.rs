@@ -254,7 +254,7 @@ fn named(data: &Data, asked: &Asked, rows: Along, columns: Along) -> (Along, Alo
         for group in data.groups(place) {
             let name = data.name(group, place);
             if !baseline(group) && seen.insert(name.clone()) {
-                names.push((data.color(group), name));
+                names.push((data.series_of(group), name));
             }
         }
     }
