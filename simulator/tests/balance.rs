@@ -387,6 +387,29 @@ fn a_reservation_keeps_room_from_stolen_jobs() {
     assert!(easy.contains("100 M2 starts 2"), "{easy}");
 }
 
+/// Site 2 keeps a pushed job of 6 processors, for which a job of 3 will have ended at 12. Another of 3 came with it and would
+/// hold it up for long.
+#[test]
+fn what_comes_with_a_kept_job_respects_its_reservation() {
+    let jobs = "1:1,1000,0,2 2:3,500,0,2 3:3,12,0,2 4:8,100,0,1 5:6,10,1,1 6:3,300,1,1";
+    let mut config = config(&[8, 10], "steal:loaded,mode=push,select=easy", Options::default());
+    config.options.margin = Some(Span::from_secs(20));
+    let text = transcript(config, jobs);
+    assert!(text.contains("12 M2 starts 5") && text.contains("22 M2 starts 6"), "{text}");
+}
+
+/// Site 2 has 4 processors idle, and 13 from 100 on. It fetches a job of 8 and one of 4; the second can start.
+#[test]
+fn what_was_fetched_early_holds_up_nobody() {
+    let jobs = "1:9,100,0,2 2:8,300,0,1 3:8,10,1,1 4:4,10,2,1";
+    let mut config = config(&[8, 13], "st:0", Options::default());
+    config.options.steal.prefetch = Some(Span::from_secs(200));
+    let text = transcript(config, jobs);
+    assert!(text.contains("100 M2 starts 3"), "{text}");
+    let at = text.lines().find(|line| line.ends_with("M2 starts 4")).expect("it is stolen");
+    assert!(at.split(' ').next().expect("a time").parse::<f64>().expect("seconds") < 20.0, "{text}");
+}
+
 /// A pushed job that has to wait a little is kept with a margin: sending it back would take longer.
 #[test]
 fn with_a_margin_a_pushed_job_waits_where_it_came() {

@@ -20,7 +20,7 @@ use links::{Model, ModelError};
 use node::journal::Durability;
 use protocol::message::TRANSFERS_MAX;
 use protocol::{BalanceOptions, Discovery, Options, PoolOptions, StealOptions};
-use scheduler::{Grid, LocalScheduler, Order, Pass, Span, Strategy, StrategySpec, Submit};
+use scheduler::{Grid, LocalScheduler, Order, Pass, Selection, Span, Strategy, StrategySpec, Submit};
 use workload::prepare::{PrepareOptions, TooWide};
 use workload::slice::Slice;
 
@@ -571,6 +571,18 @@ fn protocol_options(
         let reason = format!("{strategy} gives no job to another site that asks; leave the margin out");
         return Err(wrong("--margin (protocol.margin)")(reason));
     }
+    let prefetch = optional_span("protocol.prefetch", &given.prefetch)?;
+    if let (Some(_), Strategy::Steal(steal)) = (prefetch, strategy.strategy)
+        && steal.select == Selection::Easy
+    {
+        let reason = "select=easy is told itself which processors come free; leave prefetch out".into();
+        return Err(wrong("protocol.prefetch")(reason));
+    }
+    if prefetch.is_some() && discovery != Discovery::Standing {
+        let reason =
+            "a site that polls offers what is idle; use discovery = standing, or leave prefetch out".into();
+        return Err(wrong("protocol.prefetch")(reason));
+    }
     Ok(Options {
         // Set by who starts the nodes.
         journal: false,
@@ -579,11 +591,7 @@ fn protocol_options(
         suspect_after: presence.suspect_after,
         lease: presence.lease,
         discovery,
-        steal: StealOptions {
-            window,
-            eager: given.eager.unwrap_or(defaults.steal.eager),
-            prefetch: optional_span("protocol.prefetch", &given.prefetch)?,
-        },
+        steal: StealOptions { window, eager: given.eager.unwrap_or(defaults.steal.eager), prefetch },
         pool: PoolOptions { refresh },
         balance: BalanceOptions {
             tries,

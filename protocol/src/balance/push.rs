@@ -209,6 +209,8 @@ impl Engine<Balancer> {
         }
         if self.starts_before_it_is_back(now, from, job) {
             self.take_in(from, transfer);
+            // What came with it must not start where this one has its reservation.
+            self.reserve(now);
             return Answer::Accepted;
         }
         let reason =

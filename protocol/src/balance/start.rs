@@ -21,6 +21,18 @@ impl Engine<Balancer> {
         }
     }
 
+    /// Counts anew what is left beside the first job that waits, once another may be the first.
+    pub(super) fn reserve(&mut self, now: Time) {
+        self.family.extra = u32::MAX;
+        if self.family.rules.select == Selection::Easy
+            && let Some(head) = self.family.own.first(Widths::ALL).map(|head| head.processors)
+            && head > self.core.free
+            && let Some((_, extra)) = self.shadow(now, head)
+        {
+            self.family.extra = extra;
+        }
+    }
+
     /// The processors that a job from elsewhere may start on.
     pub(super) fn room(&self) -> u32 {
         self.core.free.min(self.family.extra)

@@ -301,8 +301,13 @@ impl Family for Stealing {
 
 impl Engine<Stealing> {
     fn start_held(&mut self, now: Time) {
-        while self.family.held.front().is_some_and(|job| job.processors <= self.core.free) {
-            let job = self.family.held.pop_front().expect("just looked");
+        // What was fetched early may be overtaken by what fits; what was granted firmly may not.
+        let overtaking = self.core.config.options.steal.prefetch.is_some();
+        let most = if overtaking { usize::MAX } else { 1 };
+        loop {
+            let free = self.core.free;
+            let fits = self.family.held.iter().take(most).position(|job| job.processors <= free);
+            let Some(job) = fits.and_then(|place| self.family.held.remove(place)) else { return };
             self.core.start(now, job);
         }
     }

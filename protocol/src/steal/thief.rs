@@ -338,7 +338,7 @@ impl Engine<Stealing> {
         self.core.apply(self.core.ledger.answer(from, number, Answer::Accepted));
         self.keep_custody(transfer, Place::Held);
         self.core.event(EventKind::Accepted { job: job.id, from, transfer: number, firm: reason.is_some() });
-        if fits && self.family.held.is_empty() {
+        if fits && self.may_fetch() {
             self.core.start(now, job);
         } else {
             self.family.held.push_back(job);
