@@ -22,7 +22,7 @@ pub struct Cut {
 }
 
 impl Default for Cut {
-    /// A fifth at either end: of two weeks, nearly three days, longer than most jobs of most logs.
+    /// A fifth at either end: of two weeks nearly three days, longer than most jobs of most logs.
     fn default() -> Cut {
         Cut { warm_up: 0.2, cool_down: 0.2 }
     }
@@ -49,7 +49,7 @@ pub struct Steady {
     pub jobs: usize,
     /// Mean wait.
     pub wait_mean_s: f64,
-    /// The wait that 99 % of the jobs do not exceed.
+    /// The 99 % quantile of the waits, with linear interpolation between neighbors.
     pub wait_p99_s: f64,
     /// The longest wait.
     pub wait_max_s: f64,
