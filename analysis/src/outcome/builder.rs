@@ -23,6 +23,8 @@ pub struct OutcomeBuilder {
     rows: JobIndex,
     /// When, why and to which site each job that is between two sites was granted.
     under_way: BTreeMap<JobId, (Time, GrantCause, SiteId)>,
+    /// When and where each job that has not started was last accepted.
+    accepted: BTreeMap<JobId, (Time, SiteId)>,
     inversions: Inversions,
     faults: FaultsBuilder,
     /// The first submission of a job that some site can hold.
@@ -51,6 +53,7 @@ impl OutcomeBuilder {
             outcome,
             rows: JobIndex::new(workload),
             under_way: BTreeMap::new(),
+            accepted: BTreeMap::new(),
             inversions: Inversions::new(grid, workload),
             faults: FaultsBuilder::new(grid),
             first,
@@ -101,6 +104,7 @@ impl OutcomeBuilder {
             }
             EventKind::Started { job, hops, .. } => {
                 self.under_way.remove(&job);
+                let accepted = self.accepted.remove(&job).filter(|&(_, site)| site == event.site);
                 if self.faults.job(job).is_some() {
                     return self.execute(job, |executions| executions.start(event.site, event.at, hops));
                 }
@@ -111,6 +115,7 @@ impl OutcomeBuilder {
                         row.start = Some(event.at);
                         row.site = Some(event.site);
                         row.hops = hops;
+                        row.start_delay = accepted.map_or(Span::ZERO, |(at, _)| event.at.since(at));
                     }
                     JobState::Rejected => self.outcome.contradictions.rejected_seen += 1,
                     _ => self.outcome.contradictions.repeated_starts += 1,
@@ -171,6 +176,7 @@ impl OutcomeBuilder {
             }
             EventKind::Accepted { job, .. } => {
                 let granted = self.under_way.remove(&job);
+                self.accepted.insert(job, (event.at, event.site));
                 if let (Some((granted, cause, _)), Some(row)) = (granted, self.row(job)) {
                     row.steal_delay += event.at.since(granted);
                     if cause == GrantCause::Route {
@@ -280,6 +286,7 @@ fn pending(grid: &Grid, threshold: Threshold, job: &TimedJob) -> JobOutcome {
         requested: job.spec.requested,
         run_time: job.run_time,
         steal_delay: Span::ZERO,
+        start_delay: Span::ZERO,
         processors: job.spec.processors,
         hops: 0,
         origin: job.spec.origin,
@@ -397,7 +404,7 @@ mod tests {
         let row = outcome.jobs[0];
         assert_eq!((row.home, row.site, row.hops), (Some(SiteId(1)), Some(SiteId(2)), 1));
         assert_eq!(row.class, Class::A);
-        assert_eq!(row.steal_delay, Span::from_secs(2));
+        assert_eq!((row.steal_delay, row.start_delay), (Span::from_secs(2), Span::from_secs(1)));
         assert_eq!(row.wait(), Some(Span::from_secs(6)));
         assert!(row.stolen());
         assert!(outcome.is_complete());

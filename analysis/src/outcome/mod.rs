@@ -83,6 +83,9 @@ pub struct JobOutcome {
     pub run_time: Span,
     /// Time under way between sites: for every hop, from the grant to its acceptance.
     pub steal_delay: Span,
+    /// From when the site where it started last accepted it to its start: more than nothing if it did not fit at once. Nothing for
+    /// jobs that never moved, and those that a fault touched.
+    pub start_delay: Span,
     /// Width size_j in processors.
     pub processors: u32,
     /// Changes of site.

@@ -34,6 +34,7 @@ fn figures(all: f64) -> Figures {
         messages_per_job: all,
         requests_per_job: all,
         stolen_jobs: all,
+        start_delay_p95_s: Some(all),
     }
 }
 
