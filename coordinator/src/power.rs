@@ -5,7 +5,7 @@
 //! simulations that each is held against are drawn anew from a pool of twice as many; the pool is the same for all, so that
 //! rows near the margin depend on it, and another seed shows how much.
 
-use analysis::ensemble::{NAMES, place_among, place_by};
+use analysis::ensemble::{MEANS, NAMES, place_among, place_by};
 use analysis::{Figures, Outcome};
 use anyhow::{Context as _, bail};
 use links::Model;
@@ -13,7 +13,7 @@ use outputs::table::Table;
 use rand::{RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 use report::Format;
-use scheduler::{Span, StrategySpec};
+use scheduler::{SiteId, Span, StrategySpec};
 use serde::Serialize;
 
 use crate::drive::run::compare::ensemble::{Allowed, Ensemble, Late, Missing};
@@ -26,8 +26,11 @@ use crate::experiment::{Clock, Experiment};
 use crate::interrupt::Interrupt;
 use crate::terminal::say;
 
+/// How late a site says that jobs start in runs of that kind: a fifth of the delays of the quick start, so that no wait shows it.
+const STARTS_LATE: Span = Span::from_secs(60);
+
 /// Say how often a real run of an experiment would be called different from its simulations: the right one, and wrong
-/// ones with other delays and other strategies.
+/// ones with other delays, with other strategies, and with a site that starts jobs a minute late.
 ///
 /// Nothing is started and nothing is written. A table of few differences for wrong runs says that the comparison of
 /// `stealgrid run` means little for this experiment.
@@ -76,6 +79,8 @@ struct Row {
     as_far_out: usize,
     /// The same by the makespan alone.
     as_far_out_by_makespan: usize,
+    /// The same by means and counts, without figures of distributions.
+    as_far_out_by_means: usize,
     /// Which figure lies furthest out.
     furthest: &'static str,
 }
@@ -87,6 +92,7 @@ struct Kind {
     runs: usize,
     different: usize,
     different_by_makespan: usize,
+    different_by_means: usize,
     /// The figure that most often lies furthest out, of those that are different.
     furthest: Option<&'static str>,
 }
@@ -150,13 +156,15 @@ enum Timing {
     Drawn,
     /// All by this share of what is allowed in the mean.
     Share(f64),
+    /// As simulations of an ensemble are, and one site says that jobs start so much later than they do.
+    StartsLate(SiteId, Span),
 }
 
 impl Timing {
     /// How late simulation number `index` of `count` is.
     fn late(self, allowed: Allowed, index: usize, count: usize, seed: u64) -> Late {
         match self {
-            Timing::Drawn => Late::drawn(allowed, index, count, seed),
+            Timing::Drawn | Timing::StartsLate(..) => Late::drawn(allowed, index, count, seed),
             Timing::Share(share) => {
                 let mean = Span::from_micros((allowed.mean.as_micros() as f64 * share) as i64);
                 Late { messages: mean, sites: mean }
@@ -191,7 +199,10 @@ impl Bench<'_> {
         let first = self.next;
         self.next += count as u64;
         let late = |index, seed| timing.late(self.allowed, index, count, seed);
-        let ensemble = Ensemble::new(&experiment, &plan, self.jobs);
+        let mut ensemble = Ensemble::new(&experiment, &plan, self.jobs);
+        if let Timing::StartsLate(site, late) = timing {
+            ensemble = ensemble.with_starts_late(site, late);
+        }
         match ensemble.simulate_each(count, first, late, None, self.interrupt) {
             Ok(figures) => Ok(Some(
                 figures
@@ -234,6 +245,11 @@ fn rows(
     }
     for &strategy in strategies {
         kinds.push((strategy.to_string(), Experiment { strategy, ..experiment.clone() }, Timing::Drawn));
+    }
+    // The widest, where most jobs run: there it would show best.
+    if let Some(site) = experiment.grid.sites().iter().max_by_key(|site| site.processors) {
+        let name = format!("starts of {} {STARTS_LATE} s late", site.name);
+        kinds.push((name, experiment.clone(), Timing::StartsLate(site.id, STARTS_LATE)));
     }
     let count = experiment.run.ensemble;
     let mut bench = Bench { jobs, plan, planned, allowed, next: 1, interrupt };
@@ -286,6 +302,7 @@ fn judged(kind: String, seed: u64, late_s: f64, figures: Figures, pool: &[Figure
         figures,
         as_far_out: placed.as_far_out,
         as_far_out_by_makespan: place_by(&figures, &ensemble, &[0]).as_far_out,
+        as_far_out_by_means: place_by(&figures, &ensemble, &(0..MEANS).collect::<Vec<usize>>()).as_far_out,
         furthest,
     }
 }
@@ -301,6 +318,7 @@ fn kinds(rows: &[Row]) -> Vec<Kind> {
             runs: chunk.len(),
             different: different.len(),
             different_by_makespan: chunk.iter().filter(|row| row.as_far_out_by_makespan == 0).count(),
+            different_by_means: chunk.iter().filter(|row| row.as_far_out_by_means == 0).count(),
             furthest: NAMES.into_iter().filter(|name| named(name) > 0).max_by_key(|name| named(name)),
         });
     }
@@ -309,14 +327,20 @@ fn kinds(rows: &[Row]) -> Vec<Kind> {
 
 fn csv(rows: &[Row]) -> String {
     let mut text =
-        "kind,seed,late_s,as_far_out,as_far_out_by_makespan,makespan_s,wait_mean_s,wait_by_size_mean,steal_delay_mean_s,\
-                    messages_per_job,requests_per_job,stolen_jobs,furthest\n"
+        "kind,seed,late_s,as_far_out,as_far_out_by_makespan,as_far_out_by_means,makespan_s,wait_mean_s,wait_by_size_mean,steal_delay_mean_s,\
+                    messages_per_job,requests_per_job,stolen_jobs,start_delay_p95_s,furthest\n"
             .to_string();
     for row in rows {
-        let [makespan, wait, width, delay, messages, requests, stolen] = row.figures.values();
+        let [makespan, wait, width, delay, messages, requests, stolen, start_delay] = row.figures.values();
         text += &format!(
-            "\"{}\",{},{:.3},{},{},{makespan:.1},{wait:.1},{width:.1},{delay:.3},{messages:.4},{requests:.4},{stolen:.0},\"{}\"\n",
-            row.kind, row.seed, row.late_s, row.as_far_out, row.as_far_out_by_makespan, row.furthest
+            "\"{}\",{},{:.3},{},{},{},{makespan:.1},{wait:.1},{width:.1},{delay:.3},{messages:.4},{requests:.4},{stolen:.0},{start_delay:.3},\"{}\"\n",
+            row.kind,
+            row.seed,
+            row.late_s,
+            row.as_far_out,
+            row.as_far_out_by_makespan,
+            row.as_far_out_by_means,
+            row.furthest
         );
     }
     text
@@ -328,9 +352,10 @@ fn table(kinds: &[Kind], count: usize) -> Table {
         "runs".to_string(),
         format!("called different, of {count} simulations"),
         "by the makespan alone".to_string(),
+        "without the start delay".to_string(),
         "furthest out, mostly".to_string(),
     ];
-    let mut table = Table::new(header).with_left(1).with_left(4);
+    let mut table = Table::new(header).with_left(1).with_left(5);
     for kind in kinds {
         let share = |count: usize| format!("{:.1} %", 100.0 * count as f64 / kind.runs as f64);
         table.push([
@@ -338,6 +363,7 @@ fn table(kinds: &[Kind], count: usize) -> Table {
             kind.runs.to_string(),
             share(kind.different),
             share(kind.different_by_makespan),
+            share(kind.different_by_means),
             kind.furthest.map_or("", |name| name.trim_end_matches(", s")).to_string(),
         ]);
     }
@@ -434,6 +460,8 @@ mod tests {
                 messages_per_job: figure(4),
                 requests_per_job: figure(5),
                 stolen_jobs: figure(6),
+                // Not measured then.
+                start_delay_p95_s: None,
             };
             let differs = place_among(&figures, &pool).differs();
             judged[usize::from(differs)] += 1;
@@ -470,6 +498,50 @@ mod tests {
         assert!(called.count() <= 2);
     }
 
+    /// What every figure but that of the distribution says is that of a correct run, to the last digit.
+    #[test]
+    fn canary_a_distribution_that_is_off_while_all_means_agree_is_found() {
+        let (experiment, jobs) = quickstart();
+        let planned = simulated(&experiment, &jobs, &Interrupt::default()).unwrap().unwrap();
+        let plan = Plan::new(&experiment, &jobs, &planned).unwrap();
+        let pool = Ensemble::new(&experiment, &plan, &jobs).simulate(&Interrupt::default()).unwrap();
+        let right = Figures::of(&planned);
+        assert_eq!(right.start_delay_p95_s, Some(0.0));
+        // A twentieth of the stolen jobs and some more begin later, and those after them sooner.
+        let wrong = Figures { start_delay_p95_s: Some(1.0), ..right };
+        assert!(!place_among(&right, &pool).differs());
+        assert!(!place_by(&wrong, &pool, &(0..MEANS).collect::<Vec<usize>>()).differs());
+        let placed = place_among(&wrong, &pool);
+        assert!(placed.differs(), "{placed:?}");
+        assert_eq!(placed.beyond()[0].name, "start delay, s");
+    }
+
+    /// The delays that the outcome keeps of each job are those of the steals, which are taken by other code.
+    #[test]
+    fn start_delays_are_those_of_the_steals() {
+        let (experiment, jobs) = quickstart();
+        let (mut builder, mut steals) = (builder(&experiment, &jobs), analysis::Steals::default());
+        let mut starts = std::collections::BTreeMap::new();
+        let mut simulation = Simulation::new(configuration(&experiment, Checks::Cheap), &jobs.jobs);
+        let mut sink = |event: &scheduler::Event| {
+            let mut event = *event;
+            if let scheduler::EventKind::Started { job, .. } = event.kind {
+                event.at = event.at + Span::from_secs(job.0 as i64 % 100);
+            }
+            builder.observe(&event);
+            steals.observe(&event, &mut |steal| {
+                starts.insert(steal.job, steal.start());
+            });
+        };
+        while simulation.advance(&mut sink).unwrap() {}
+        let outcome = builder.finish();
+        let stolen: Vec<_> = outcome.jobs.iter().filter(|job| job.stolen()).collect();
+        assert!(stolen.len() > 1000);
+        for job in stolen {
+            assert_eq!(Some(job.start_delay), starts[&job.id], "{:?}", job.id);
+        }
+    }
+
     /// The rates of docs/COMPARISON.md on fewer runs. Seeds are fixed, so this always does the same.
     #[test]
     fn wrong_delays_and_strategies_are_found_on_the_quick_start_and_right_runs_pass() {
@@ -482,7 +554,7 @@ mod tests {
             rows(&experiment, &jobs, RUNS, &delays, &strategies, &Interrupt::default()).unwrap().unwrap();
 
         let kinds = kinds(&rows);
-        assert_eq!(kinds.len(), 10);
+        assert_eq!(kinds.len(), 11);
         let right: Vec<Row> = rows.iter().filter(|row| row.kind == "right").cloned().collect();
         for kind in kinds {
             assert_eq!(kind.runs, RUNS);
@@ -492,6 +564,14 @@ mod tests {
                 continue;
             }
             assert!(kind.different >= RUNS * 95 / 100, "{kind:?}");
+            if kind.kind == "starts of pine 60 s late" {
+                // The canary: no mean sees it, so a comparison by means alone would let it pass.
+                assert!(kind.different_by_means <= 2, "{kind:?}");
+                assert_eq!(kind.furthest, Some("start delay, s"));
+                continue;
+            }
+            // What a distribution adds takes nothing away.
+            assert!(kind.different >= kind.different_by_means, "{kind:?}");
             if kind.kind == "delay × 2" {
                 // The makespan sees about half of these.
                 continue;

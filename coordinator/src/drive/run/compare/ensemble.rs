@@ -16,7 +16,7 @@ use analysis::Figures;
 use links::Jitter;
 use rand::{RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
-use scheduler::{Span, Time};
+use scheduler::{Event, EventKind, SiteId, Span, Time};
 use simulator::{Checks, Lateness, Simulation};
 
 use crate::drive::builder;
@@ -115,6 +115,7 @@ pub struct Ensemble<'a> {
     experiment: Experiment,
     jobs: &'a Jobs,
     allowed: Allowed,
+    starts_late: Option<(SiteId, Span)>,
 }
 
 impl<'a> Ensemble<'a> {
@@ -128,7 +129,12 @@ impl<'a> Ensemble<'a> {
         experiment.options.heartbeat = told.heartbeat;
         experiment.options.suspect_after = told.suspect_after;
         experiment.options.lease = told.lease;
-        Ensemble { experiment, jobs, allowed }
+        Ensemble { experiment, jobs, allowed, starts_late: None }
+    }
+
+    /// With a mistake that a comparison should find: one site says that jobs started and ended so much later than they did.
+    pub fn with_starts_late(self, site: SiteId, late: Span) -> Ensemble<'a> {
+        Ensemble { starts_late: Some((site, late)), ..self }
     }
 
     /// How late its simulations are.
@@ -217,6 +223,15 @@ impl<'a> Ensemble<'a> {
         }
     }
 
+    /// What the site says of what happened.
+    fn said(&self, event: &Event) -> Event {
+        let of_job = matches!(event.kind, EventKind::Started { .. } | EventKind::Completed { .. });
+        match self.starts_late {
+            Some((site, late)) if of_job && event.site == site => Event { at: event.at + late, ..*event },
+            _ => *event,
+        }
+    }
+
     /// One simulation; `None` if it was stopped.
     fn one(&self, seed: u64, late: Late, stop: &Interrupt) -> Result<Option<Figures>, String> {
         let mut configuration = configuration(&self.experiment, Checks::Cheap);
@@ -227,7 +242,7 @@ impl<'a> Ensemble<'a> {
         configuration.late = Some(Lateness { most: late.sites.saturating_mul(2), seed });
         let mut builder = builder(&self.experiment, self.jobs);
         let mut simulation = Simulation::new(configuration, &self.jobs.jobs);
-        let mut sink = |event: &scheduler::Event| builder.observe(event);
+        let mut sink = |event: &Event| builder.observe(&self.said(event));
         loop {
             if stop.is_set() {
                 return Ok(None);
