@@ -526,7 +526,7 @@ mod tests {
         let mut sink = |event: &scheduler::Event| {
             let mut event = *event;
             if let scheduler::EventKind::Started { job, .. } = event.kind {
-                event.at = event.at + Span::from_secs(job.0 as i64 % 100);
+                event.at += Span::from_secs(job.0 as i64 % 100);
             }
             builder.observe(&event);
             steals.observe(&event, &mut |steal| {
