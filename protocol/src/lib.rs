@@ -29,6 +29,7 @@ mod numbers;
 pub mod peer;
 pub mod pool;
 mod ports;
+mod reservation;
 mod round_trips;
 mod soundness;
 mod steal;

@@ -10,6 +10,7 @@ use scheduler::{JobSpec, QueueKey, Selection, Span, Time};
 
 use super::Balancer;
 use crate::engine::Engine;
+use crate::reservation;
 
 impl Engine<Balancer> {
     /// Starts jobs that wait here.
@@ -21,16 +22,20 @@ impl Engine<Balancer> {
         }
     }
 
-    /// Counts anew what is left beside the first job that waits, once another may be the first.
-    pub(super) fn reserve(&mut self, now: Time) {
+    /// Reserves for the first job that waits, if it does not fit: how long those may be that overtake it on more than is left
+    /// beside it. None if nothing is reserved, also where it never fits: it is wider than this site, waits for another, and
+    /// holds up nobody here.
+    pub(super) fn reserve(&mut self, now: Time) -> Option<Span> {
         self.family.extra = u32::MAX;
-        if self.family.rules.select == Selection::Easy
-            && let Some(head) = self.family.own.first(Widths::ALL).map(|head| head.processors)
-            && head > self.core.free
-            && let Some((_, extra)) = self.shadow(now, head)
-        {
-            self.family.extra = extra;
+        let head = self.family.own.first(Widths::ALL)?.processors;
+        if self.family.rules.select != Selection::Easy || head <= self.core.free {
+            return None;
         }
+        let mut ends: Vec<(Time, u32)> = self.core.releases_of_running().collect();
+        ends.sort_unstable();
+        let (shadow, extra) = reservation::shadow(head, self.core.free, now, ends)?;
+        self.family.extra = extra;
+        Some(shadow.since(now))
     }
 
     /// The processors that a job from elsewhere may start on.
@@ -47,22 +52,15 @@ impl Engine<Balancer> {
     }
 
     fn start_easy(&mut self, now: Time) {
-        let head = loop {
-            let Some(&head) = self.family.own.first(Widths::ALL) else { return };
-            if head.processors > self.core.free {
-                break head;
-            }
+        while let Some(&head) = self.family.own.first(Widths::ALL)
+            && head.processors <= self.core.free
+        {
             self.take_and_start(now, head);
-        };
+        }
         if self.core.free == 0 {
             return;
         }
-        let Some((shadow, extra)) = self.shadow(now, head.processors) else {
-            // It is wider than this site, waits for another, and holds up nobody here.
-            return self.start_first_fit(now);
-        };
-        self.family.extra = extra;
-        let slack = shadow.since(now);
+        let Some(slack) = self.reserve(now) else { return self.start_first_fit(now) };
         let mut last = None;
         while let Some(job) = self.next_backfill(slack, last) {
             last = Some(job.key());
@@ -82,25 +80,6 @@ impl Engine<Balancer> {
         let wide = Widths { above: narrow.at_most, at_most: free };
         let before = self.family.own.first_where(wide, |job| job.requested <= slack && later(job));
         [beside, before].into_iter().flatten().min_by_key(|job| job.key()).copied()
-    }
-
-    /// Shadow time of a head that does not fit, and the processors that it leaves over then. None if it never fits.
-    fn shadow(&self, now: Time, head: u32) -> Option<(Time, u32)> {
-        let mut ends: Vec<(Time, u32)> =
-            self.core.releases_of_running().map(|(end, width)| (end.max(now), width)).collect();
-        ends.sort_unstable();
-        let mut available = self.core.free;
-        let mut reached: Option<Time> = None;
-        for (end, width) in ends {
-            if reached.is_some_and(|shadow| end > shadow) {
-                break;
-            }
-            available += width;
-            if reached.is_none() && available >= head {
-                reached = Some(end);
-            }
-        }
-        reached.map(|shadow| (shadow, available - head))
     }
 
     /// Takes a job out of the queue and starts it.

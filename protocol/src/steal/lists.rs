@@ -9,6 +9,7 @@ use scheduler::{Grid, JobSpec, Order, QueueKey, Selection, Span, Strategy, Thres
 
 use crate::margin::Worth;
 use crate::message::Release;
+use crate::reservation;
 
 /// The rules by which a queue is split into lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -205,21 +206,10 @@ fn fits_before(job: &JobSpec, now: Time, shadow: Time, extra: u32) -> bool {
     now.saturating_add(job.requested) <= shadow || job.processors <= extra
 }
 
-/// Shadow time of a head that does not fit, and the processors it leaves over then. A running job past its
-/// estimate is taken to end now. If the machine is too small for the head, it never blocks anything.
+/// The reservation of a head that does not fit. If the machine is too small for the head, it never blocks anything.
 fn shadow(head: u32, free: u32, now: Time, releases: &[Release]) -> (Time, u32) {
-    let mut available = free;
-    let mut ends = releases.iter().map(|release| (release.at.max(now), release.processors)).peekable();
-    while let Some((at, processors)) = ends.next() {
-        available += processors;
-        while let Some((_, also)) = ends.next_if(|&(next, _)| next == at) {
-            available += also;
-        }
-        if available >= head {
-            return (at, available - head);
-        }
-    }
-    (Time::MAX, free)
+    let ends = releases.iter().map(|release| (release.at, release.processors));
+    reservation::shadow(head, free, now, ends).unwrap_or((Time::MAX, free))
 }
 
 /// The job's place in its list, for taking it out.
