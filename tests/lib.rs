@@ -3,7 +3,7 @@
 
 use std::fmt::Display;
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The folder of real workload logs and reference schedules beside the project, or the one that
 /// `STEALGRID_SHARED` names. `None`, said loudly on stderr with the file's name, if `file` is not there.
@@ -30,6 +30,29 @@ pub fn shared(file: &str) -> Option<PathBuf> {
 pub fn skipped(why: impl Display) {
     // Not `eprintln`: the test harness hides that of tests that pass, and a skipped check must be seen.
     writeln!(std::io::stderr(), "SKIPPED: {why}").expect("tests have a stderr");
+}
+
+/// All Rust files below folders of the project, relative to its root, in order.
+///
+/// # Panics
+/// If a folder cannot be read.
+pub fn rust_files<P: AsRef<Path>>(folders: impl IntoIterator<Item = P>) -> Vec<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let mut folders: Vec<PathBuf> = folders.into_iter().map(|folder| folder.as_ref().to_path_buf()).collect();
+    let mut found = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(root.join(&folder)).expect("a folder of the project") {
+            let entry = entry.expect("an entry of a folder");
+            let path = folder.join(entry.file_name());
+            if entry.file_type().expect("a file or a folder").is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|end| end == "rs") {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    found
 }
 
 /// The rows of all tables of a page with these columns, cell by cell.

@@ -7,6 +7,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use stealgrid_tests::rust_files;
+
 /// A folder, crates of the workspace that it may depend on, and others where the list is closed.
 type Rule = (&'static str, &'static [&'static str], Option<&'static [&'static str]>);
 
@@ -135,25 +137,13 @@ fn one_module_knows_how_messages_become_bytes() {
 
 /// Files below a folder that name a word in code, not in comments.
 fn mentions(folder: &str, word: &str) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    let mut folders = vec![PathBuf::from(folder)];
-    while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(root().join(&folder)).unwrap() {
-            let entry = entry.unwrap();
-            let path = folder.join(entry.file_name());
-            if entry.file_type().unwrap().is_dir() {
-                folders.push(path);
-            } else if path.extension().is_some_and(|end| end == "rs") {
-                let text = std::fs::read_to_string(root().join(&path)).unwrap();
-                let code = |line: &str| !line.trim_start().starts_with("//");
-                if text.lines().any(|line| code(line) && line.contains(word)) {
-                    found.push(path);
-                }
-            }
-        }
-    }
-    found.sort();
-    found
+    let code = |line: &str| !line.trim_start().starts_with("//");
+    let mut files = rust_files([folder]);
+    files.retain(|path| {
+        let text = std::fs::read_to_string(root().join(path)).unwrap();
+        text.lines().any(|line| code(line) && line.contains(word))
+    });
+    files
 }
 
 /// Files of a crate and those of the same crate that each one uses, outside its tests.

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use claims::CLAIMS;
-use stealgrid_tests::{quoted, rows};
+use stealgrid_tests::{quoted, rows, rust_files};
 
 const HEADER: [&str; 5] = ["check", "would catch", "mistake built in", "how often", "test"];
 
@@ -74,22 +74,11 @@ fn read(path: &str) -> String {
 fn sources() -> Vec<(String, String)> {
     let workspace: toml::Table = read("Cargo.toml").parse().unwrap();
     let members = workspace["workspace"]["members"].as_array().unwrap();
-    let mut folders: Vec<PathBuf> =
-        members.iter().map(|member| PathBuf::from(member.as_str().unwrap())).collect();
-    let mut found = Vec::new();
-    while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(root().join(&folder)).unwrap() {
-            let entry = entry.unwrap();
-            let path = folder.join(entry.file_name());
-            if entry.file_type().unwrap().is_dir() {
-                folders.push(path);
-            } else if path.extension().is_some_and(|end| end == "rs") {
-                let name = path.to_str().unwrap().to_string();
-                found.push((name.clone(), read(&name)));
-            }
-        }
-    }
-    found
+    rust_files(members.iter().map(|member| member.as_str().unwrap()))
+        .into_iter()
+        .map(|path| path.to_str().unwrap().to_string())
+        .map(|name| (name.clone(), read(&name)))
+        .collect()
 }
 
 /// The variants of an enum, as rustfmt writes them: a level deeper than the enum.

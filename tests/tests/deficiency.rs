@@ -1,18 +1,17 @@
 //! The certificate of the makespan holds whatever the strategy and the network, its causes add up, and ideal
 //! stealing of jobs that are all there at the start has no deficiency at all.
 
-use std::sync::Arc;
+mod runs;
 
 use analysis::{Attribution, Bounds, Deficiency, OutcomeBuilder};
 use links::{Model, Properties};
 use proptest::prelude::*;
-use protocol::{Discovery, Options, PoolOptions, StealOptions};
-use scheduler::ideal::{CommonPool, GreedySteal, StatelessSteal};
+use runs::{delayed, for_discovery, ideal, named, options, simulate, workload};
 use scheduler::{
-    Event, Grid, JobId, JobSpec, Labels, LocalScheduler, Order, Pass, Selection, SiteId, Span, Steal,
-    Strategy as Scheduling, StrategySpec, Submit, Threshold, Time, TimedJob,
+    Event, Grid, LocalScheduler, Order, Selection, Span, Steal, Strategy as Scheduling, Submit, Threshold,
+    TimedJob,
 };
-use simulator::{Checks, Simulation, SimulationConfig, reference};
+use simulator::{Checks, SimulationConfig};
 
 /// What a run came to, and its makespan and the bound that proofs use.
 struct Judged {
@@ -59,22 +58,6 @@ fn check(grid: &Grid, judged: &Judged) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-fn ideal(grid: &Grid, strategy: Scheduling, jobs: &[TimedJob]) -> Vec<Event> {
-    let mut events = Vec::new();
-    let mut sink = |event: Event| events.push(event);
-    let done = match strategy {
-        Scheduling::Steal(steal) => {
-            reference::run(&mut StatelessSteal::new(grid, steal), jobs, grid, Pass::Batch, &mut sink)
-        }
-        Scheduling::StealGreedy(steal) => {
-            reference::run(&mut GreedySteal::new(grid, steal), jobs, grid, Pass::Batch, &mut sink)
-        }
-        _ => reference::run(&mut CommonPool::new(grid), jobs, grid, Pass::Batch, &mut sink),
-    };
-    done.expect("the workload is sound");
-    events
-}
-
 fn steal() -> impl Strategy<Value = Steal> {
     (0u8..=100, prop::sample::select(&Order::ALL[..]), prop::sample::select(&Selection::ALL[..])).prop_map(
         |(percent, order, select)| Steal {
@@ -103,58 +86,6 @@ fn scheduling() -> impl Strategy<Value = Scheduling> {
 const POOLS: [&str; 5] =
     ["pool:fcfs", "pool:easy", "pool:list", "pool:list,via=gossip", "pool:easy,offer=all,via=gossip"];
 
-fn named(name: &str) -> Scheduling {
-    name.parse::<StrategySpec>().expect("a strategy of this test").strategy
-}
-
-fn workload(online: bool) -> impl Strategy<Value = (Arc<Grid>, Vec<TimedJob>)> {
-    let job = (0i64..40, any::<prop::sample::Index>(), 0u32..9, 0i64..30, any::<prop::sample::Index>());
-    let sizes = prop::collection::vec(1u32..17, 1..=7);
-    (sizes, prop::collection::vec(job, 1..=40)).prop_map(move |(sizes, jobs)| {
-        let grid = Arc::new(Grid::of_sizes(&sizes).expect("a grid"));
-        let mut jobs: Vec<TimedJob> = jobs
-            .into_iter()
-            .zip(1..)
-            .map(|((submit, size, less, run, origin), id)| TimedJob {
-                spec: JobSpec {
-                    id: JobId(id),
-                    submit: Time::from_secs(if online { submit } else { 0 }),
-                    processors: sizes[size.index(sizes.len())].saturating_sub(less).max(1),
-                    requested: Span::from_secs(run.max(1)),
-                    labels: Labels::UNKNOWN,
-                    origin: SiteId(1 + origin.index(sizes.len()) as u32),
-                    payload: 0,
-                },
-                run_time: Span::from_secs(run),
-            })
-            .collect();
-        jobs.sort_by_key(|job| job.spec.key());
-        (grid, jobs)
-    })
-}
-
-fn options() -> impl Strategy<Value = Options> {
-    let discovery = prop_oneof![
-        3 => Just(Discovery::Standing),
-        1 => Just(Discovery::Polling { period: Span::from_secs(5), period_max: Span::from_secs(40) }),
-    ];
-    (discovery, 1usize..3, any::<bool>(), 0u32..4, any::<bool>(), any::<bool>()).prop_map(
-        |(discovery, window, eager, bounces_max, recall, message_events)| Options {
-            discovery,
-            steal: StealOptions { window, eager, prefetch: None },
-            bounces_max,
-            retry: Some(Span::from_secs(40)),
-            recall: recall.then(|| Span::from_secs(90)),
-            pool: PoolOptions { refresh: Some(Span::from_secs(120)) },
-            message_events,
-            ..Options::default()
-        },
-    )
-}
-
-/// Far more than any run of so few jobs needs; a run that makes more talks for ever.
-const EVENTS_MAX: usize = 100_000;
-
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1500))]
 
@@ -170,13 +101,7 @@ proptest! {
         jitter in 0i64..10,
         seed in 0u64..1000,
     ) {
-        // Polling has no order that asks before own work starts.
-        let strategy = match (strategy, options.discovery) {
-            (Scheduling::Steal(steal), Discovery::Polling { .. }) if steal.order.stolen_first() => {
-                Scheduling::Steal(Steal { order: Order::Ahb, ..steal })
-            }
-            _ => strategy,
-        };
+        let strategy = for_discovery(strategy, options.discovery);
         let mut config = SimulationConfig::new(grid.clone(), strategy);
         config.options = options;
         config.local = local;
@@ -185,13 +110,7 @@ proptest! {
         config.network.properties = Properties::unreliable(loss, loss / 2.0, Span::from_secs(jitter));
         config.checks = Checks::Cheap;
         config.seed = seed;
-        let mut events = Vec::new();
-        let mut sink = |event: &Event| {
-            events.push(*event);
-            assert!(events.len() < EVENTS_MAX, "the grid never falls silent: {event:?}");
-        };
-        Simulation::new(config, &jobs).run(&mut sink).expect("no violation");
-        let judged = judge(&grid, strategy, &jobs, &events);
+        let judged = judge(&grid, strategy, &jobs, &simulate(config, &jobs));
         check(&grid, &judged)?;
         if loss == 0.0 {
             prop_assert_eq!(judged.attribution.exact().lost, 0);
@@ -241,28 +160,9 @@ proptest! {
 /// The check of the test above sees a deficiency if there is one.
 #[test]
 fn canary_delay_makes_a_deficiency_that_is_asked_or_travels_or_blind() {
-    let grid = Arc::new(Grid::of_sizes(&[4, 4]).unwrap());
-    let jobs: Vec<TimedJob> = (1..=6)
-        .map(|id| TimedJob {
-            spec: JobSpec {
-                id: JobId(id),
-                submit: Time::ZERO,
-                processors: 4,
-                requested: Span::from_secs(10),
-                labels: Labels::UNKNOWN,
-                origin: SiteId(1),
-                payload: 0,
-            },
-            run_time: Span::from_secs(10),
-        })
-        .collect();
-    let strategy = Scheduling::Steal(Steal::with_threshold(Threshold::HALF));
-    let mut config = SimulationConfig::new(grid.clone(), strategy);
-    config.network = Model::constant(Span::from_secs(2));
-    let mut events = Vec::new();
-    Simulation::new(config, &jobs).run(&mut |event: &Event| events.push(*event)).expect("no violation");
+    let (grid, jobs, events) = delayed();
 
-    let found = judge(&grid, strategy, &jobs, &events).attribution;
+    let found = judge(&grid, named("st:50"), &jobs, &events).attribution;
 
     // Notice, request and grant take 2 s each; then each of the two further steals waits for a request and a grant.
     assert!(found.certificate.holds);
