@@ -302,6 +302,18 @@ impl Data {
         }
     }
 
+    /// The series of these names, in their order; without names, all that are selected.
+    pub(super) fn named_groups(
+        &self,
+        selection: &Selection,
+        names: Option<&[String]>,
+    ) -> Result<Vec<usize>, String> {
+        match names {
+            None => Ok(self.groups(selection)),
+            Some(names) => names.iter().map(|name| self.group(selection, Some(name))).collect(),
+        }
+    }
+
     /// The series that another is compared with: in the same panel, and where it lacks a parameter that is fixed, or
     /// has another value of it, by its whole name.
     pub(super) fn against(&self, selection: &Selection, group: usize, wanted: &str) -> Result<usize, String> {
@@ -357,8 +369,7 @@ impl Data {
         point: usize,
     ) -> impl Iterator<Item = (&'a str, usize)> + 'a {
         let Group { panel, series, .. } = self.groups[group];
-        let fixed: Vec<_> =
-            selection.0.iter().filter(|(parameter, _)| self.replicates.contains(parameter)).collect();
+        let fixed = self.repetitions(selection);
         let is_selected = move |row: usize| {
             let cells = &self.study.rows.rows[row].parameters;
             fixed.iter().all(|(parameter, wanted)| wanted.iter().any(|text| is(&cells[**parameter], text)))

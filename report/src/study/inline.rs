@@ -12,7 +12,7 @@ const FACTOR_DIGITS: usize = 2;
 
 /// Answers everything that is no table and no plot.
 pub(super) fn inline(maker: &Maker, mut expression: Expression) -> Result<String, String> {
-    let data = maker.data_of(&mut expression)?;
+    let (_, data) = maker.data_of(&mut expression)?;
     match expression.verb.as_str() {
         "value" => value(data, expression),
         "ratio" => ratio(data, expression),
@@ -120,12 +120,7 @@ fn range(data: &Data, mut expression: Expression) -> Result<String, String> {
     let (series, against) = (expression.list("series"), expression.take("against"));
     let times = expression.has("times");
     let selection = data.selection(expression.rest()?)?;
-    let groups = match series {
-        None => data.groups(&selection),
-        Some(names) => {
-            names.iter().map(|name| data.group(&selection, Some(name))).collect::<Result<_, _>>()?
-        }
-    };
+    let groups = data.named_groups(&selection, series.as_deref())?;
     let mut found: Vec<f64> = Vec::new();
     for &group in &groups {
         let other = against.as_deref().map(|name| data.against(&selection, group, name)).transpose()?;

@@ -152,16 +152,44 @@ impl Maker<'_> {
         }
     }
 
-    /// The data that an expression speaks of.
-    fn data_of(&self, expression: &mut Expression) -> Result<&Data, String> {
+    /// The data that an expression speaks of, and their name.
+    fn data_of(&self, expression: &mut Expression) -> Result<(&str, &Data), String> {
         let names = || self.data.keys().cloned().collect::<Vec<_>>().join(", ");
         match (expression.take("data"), self.data.len()) {
-            (Some(name), _) => {
-                self.data.get(&name).ok_or_else(|| format!("no data are {name:?}; there are {}", names()))
-            }
-            (None, 1) => self.data.values().next().ok_or_else(|| "there are no data".to_string()),
+            (Some(name), _) => self
+                .data
+                .get_key_value(&name)
+                .ok_or_else(|| format!("no data are {name:?}; there are {}", names())),
+            (None, 1) => self.data.iter().next().ok_or_else(|| "there are no data".to_string()),
             (None, _) => Err(format!("it needs data=; there are {}", names())),
         }
+        .map(|(name, data)| (name.as_str(), data))
+    }
+
+    /// The metrics that an expression asks for, with what they are called; `several` says what more than one is for.
+    fn metrics_of(
+        &self,
+        data: &Data,
+        expression: &mut Expression,
+        several: &str,
+    ) -> Result<Vec<(String, String)>, String> {
+        let wanted = match (expression.list("metric"), expression.list("metrics")) {
+            (Some(list), None) | (None, Some(list)) => list,
+            _ => return Err(format!("it needs metric=, or metrics= {several}")),
+        };
+        let mut metrics = Vec::new();
+        for name in wanted {
+            for (column, part) in data.metrics(&name)? {
+                // What stands for a star is enough of a name beside the others.
+                let words = if part == column {
+                    self.metric(&column)
+                } else {
+                    self.metrics.get(&column).cloned().unwrap_or(part)
+                };
+                metrics.push((column, words));
+            }
+        }
+        Ok(metrics)
     }
 
     /// A metric in words.

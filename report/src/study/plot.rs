@@ -19,28 +19,14 @@ struct Asked {
 
 /// Makes the plot that an expression asks for, and returns the link to it.
 pub(super) fn plot(maker: &mut Maker, mut expression: Expression) -> Result<String, String> {
-    let data = maker.data_of(&mut expression)?;
+    let (_, data) = maker.data_of(&mut expression)?;
     let kind = expression.word().ok_or("a plot is of values, changes or parts")?;
     let id = expression.need("id")?;
     if !id.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-') {
         return Err(format!("id={id} is no name of a file; write small letters, digits and -"));
     }
     let title = expression.take("title");
-    let mut metrics = Vec::new();
-    let wanted = match (expression.list("metric"), expression.list("metrics")) {
-        (Some(list), None) | (None, Some(list)) => list,
-        _ => return Err("it needs metric=, or metrics= for parts".to_string()),
-    };
-    for name in wanted {
-        for (column, part) in data.metrics(&name)? {
-            let words = if part == column {
-                maker.metric(&column)
-            } else {
-                maker.metrics.get(&column).cloned().unwrap_or(part)
-            };
-            metrics.push((column, words));
-        }
-    }
+    let metrics = maker.metrics_of(data, &mut expression, "for parts")?;
     let (series, against) = (expression.list("series"), expression.take("against"));
     let pairs = expression.rest()?;
     if let Some(title) = &title {
@@ -89,12 +75,7 @@ pub(super) fn plot(maker: &mut Maker, mut expression: Expression) -> Result<Stri
 }
 
 fn groups(data: &Data, asked: &Asked) -> Result<Vec<usize>, String> {
-    let groups = match &asked.series {
-        None => data.groups(&asked.selection),
-        Some(names) => {
-            names.iter().map(|name| data.group(&asked.selection, Some(name))).collect::<Result<_, _>>()?
-        }
-    };
+    let groups = data.named_groups(&asked.selection, asked.series.as_deref())?;
     let mut names: Vec<String> = groups.iter().map(|&group| data.label(group, &asked.selection)).collect();
     names.sort_unstable();
     match names.windows(2).find(|pair| pair[0] == pair[1]) {

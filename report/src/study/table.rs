@@ -79,17 +79,7 @@ struct Found {
 
 /// The table that an expression asks for.
 pub(super) fn table(maker: &mut Maker, mut expression: Expression) -> Result<String, String> {
-    let data_name = expression.take("data");
-    if let Some(name) = &data_name
-        && !maker.data.contains_key(name)
-    {
-        let names: Vec<&str> = maker.data.keys().map(String::as_str).collect();
-        return Err(format!("no data are {name:?}; there are {}", names.join(", ")));
-    }
-    let data = match &data_name {
-        Some(name) => &maker.data[name],
-        None => maker.data_of(&mut expression)?,
-    };
+    let (data_name, data) = maker.data_of(&mut expression)?;
     let (rows, columns) = (expression.take("rows"), expression.take("columns"));
     let (corner, plain) = (expression.take("corner"), expression.has("plain"));
     let asked = asked(maker, data, &mut expression)?;
@@ -124,7 +114,7 @@ pub(super) fn table(maker: &mut Maker, mut expression: Expression) -> Result<Str
                     }
                 }
             }
-            line.push(match cell(data, data_name.as_deref().unwrap_or_default(), &asked, &place) {
+            line.push(match cell(data, data_name, &asked, &place) {
                 Ok(found) => found,
                 Err(Missing::Nothing(error)) => {
                     last_error = error;
@@ -185,22 +175,7 @@ fn asked(maker: &Maker, data: &Data, expression: &mut Expression) -> Result<Aske
         Some("best") => Kind::Best,
         _ => return Err("a table is of values, changes, crossovers, ranks or best".to_string()),
     };
-    let mut metrics = Vec::new();
-    let wanted = match (expression.list("metric"), expression.list("metrics")) {
-        (Some(list), None) | (None, Some(list)) => list,
-        _ => return Err("it needs metric=, or metrics= with several".to_string()),
-    };
-    for name in wanted {
-        for (column, part) in data.metrics(&name)? {
-            // What stands for a star is enough of a name beside the others.
-            let words = if part == column {
-                maker.metric(&column)
-            } else {
-                maker.metrics.get(&column).cloned().unwrap_or(part)
-            };
-            metrics.push((column, words));
-        }
-    }
+    let metrics = maker.metrics_of(data, expression, "with several")?;
     let against = expression.take("against");
     if against.is_none() && matches!(kind, Kind::Changes | Kind::Crossovers) {
         return Err("it needs against=".to_string());
