@@ -5,7 +5,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use scheduler::job::SLOWDOWN_BOUND;
 use scheduler::{Class, SiteId, Span, Submit};
 
 use crate::bounds::Bounds;
@@ -247,7 +246,7 @@ impl Sums {
         let run_time = job.service().as_secs_f64();
         let size = i128::from(job.processors);
         let turnaround_s = turnaround.as_secs_f64();
-        let bounded = turnaround_s / run_time.max(SLOWDOWN_BOUND.as_secs_f64());
+        let bounded = job.bounded_slowdown().expect("a finished job has ended");
         self.finished += 1;
         self.wait += i128::from(wait.as_micros());
         self.wait_max = self.wait_max.max(wait);

@@ -6,7 +6,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use scheduler::job::SLOWDOWN_BOUND;
 use scheduler::{Grid, SiteId, Span, Time};
 
 use crate::outcome::{JobOutcome, Outcome};
@@ -97,7 +96,12 @@ impl Steady {
             jobs.iter().filter(|job| is_wide(&outcome.grid, job)).map(|job| wait(job)).collect();
         let work: f64 = jobs.iter().map(|job| job.work() as f64).sum();
         let weighted: f64 = jobs.iter().map(|job| job.work() as f64 * turnaround(job)).sum();
-        let sites: Vec<SteadySite> = outcome.grid.sites().iter().map(|site| of_site(site, &jobs)).collect();
+        let mut by_site: Vec<Vec<&JobOutcome>> = vec![Vec::new(); outcome.grid.len()];
+        for job in &jobs {
+            by_site[job.origin.index()].push(job);
+        }
+        let sites: Vec<SteadySite> =
+            outcome.grid.sites().iter().zip(&by_site).map(|(site, own)| of_site(site, own)).collect();
         let slowdowns: Vec<f64> = sites.iter().filter_map(|site| site.bounded_slowdown_mean).collect();
         let wait_mean_s = mean(&waits).unwrap_or(0.0);
         waits.sort_unstable_by(f64::total_cmp);
@@ -118,15 +122,14 @@ impl Steady {
     }
 }
 
-fn of_site(site: &scheduler::Site, jobs: &[&JobOutcome]) -> SteadySite {
-    let own: Vec<&JobOutcome> = jobs.iter().filter(|job| job.origin == site.id).copied().collect();
+fn of_site(site: &scheduler::Site, own: &[&JobOutcome]) -> SteadySite {
     let waits: Vec<f64> = own.iter().map(|job| wait(job)).collect();
     SteadySite {
         site: site.id,
         name: site.name.clone(),
         jobs: own.len(),
         wait_mean_s: mean(&waits),
-        bounded_slowdown_mean: mean_slowdown(&own),
+        bounded_slowdown_mean: mean_slowdown(own),
     }
 }
 
@@ -144,10 +147,7 @@ fn turnaround(job: &JobOutcome) -> f64 {
 }
 
 fn mean_slowdown(jobs: &[&JobOutcome]) -> Option<f64> {
-    let bounded = |job: &&JobOutcome| {
-        let run_time = job.service().as_secs_f64().max(SLOWDOWN_BOUND.as_secs_f64());
-        (turnaround(job) / run_time).max(1.0)
-    };
+    let bounded = |job: &&JobOutcome| job.bounded_slowdown().expect("a finished job has ended").max(1.0);
     mean(&jobs.iter().map(bounded).collect::<Vec<f64>>())
 }
 

@@ -151,6 +151,11 @@ pub struct WeekTime {
 }
 
 impl WeekTime {
+    /// Whether it is in one of so many weeks from `first` on.
+    pub fn is_within(&self, first: i64, weeks: i64) -> bool {
+        (first..first.saturating_add(weeks)).contains(&self.week)
+    }
+
     /// Time on the clock since the Monday of week `first`, at midnight, with all days 24 hours long.
     pub fn since_monday_of(&self, first: i64) -> Span {
         let days = (self.week - first) * WEEK + self.day as i64;

@@ -154,7 +154,7 @@ fn calendar(log: &Log, options: &MixOptions) -> Result<Calendar, SwitchError> {
 fn placed(job: &TimedJob, log: &Log, calendar: &Calendar, options: &MixOptions) -> Option<TimedJob> {
     let place = calendar.place(job.spec.submit.since(Time::ZERO));
     let in_week = match options.week {
-        Some(week) => (week..week.saturating_add(options.weeks)).contains(&place.week),
+        Some(week) => place.is_within(week, options.weeks),
         None => place.week >= 1,
     };
     if !in_week || !options.weekdays.contains(place.day) {

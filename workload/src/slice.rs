@@ -78,9 +78,10 @@ impl Slice {
         if self.week.is_some() || self.weekdays.is_some() {
             let calendar = Calendar::new(&trace.header, self.zone.as_ref())?;
             if let Some(week) = self.week {
-                let weeks = || trace.records.iter().map(|record| calendar.place(record.submit).week);
+                let places = || trace.records.iter().map(|record| calendar.place(record.submit));
+                let weeks = || places().map(|place| place.week);
                 if let Some((first, last)) = weeks().min().zip(weeks().max())
-                    && !weeks().any(|found| (week..week.saturating_add(self.weeks())).contains(&found))
+                    && !places().any(|place| place.is_within(week, self.weeks()))
                 {
                     return Err(SliceError::Week { week, first, last });
                 }
@@ -89,10 +90,7 @@ impl Slice {
             trace.records.retain(|record| {
                 let place = calendar.place(record.submit);
                 let on_day = self.weekdays.is_none_or(|days| days.contains(place.day));
-                on_day
-                    && self
-                        .week
-                        .is_none_or(|week| (week..week.saturating_add(self.weeks())).contains(&place.week))
+                on_day && self.week.is_none_or(|week| place.is_within(week, self.weeks()))
             });
         }
         if let Some(from) = self.from {

@@ -10,7 +10,7 @@ use scheduler::event::MessageKind;
 use scheduler::{JobId, JobIndex, Span, Time, TimedJob};
 
 /// The home of a job that no site can hold.
-pub(super) const NOWHERE: u32 = u32::MAX;
+pub(crate) const NOWHERE: u32 = u32::MAX;
 
 /// What must be known of a job.
 #[derive(Clone, Copy, Debug)]

@@ -34,6 +34,7 @@ use scheduler::{Event, EventKind, Grid, JobId, SiteId, Span, Strategy, Time, Tim
 
 use crate::asking::Asking;
 use crate::outcome::first_submission;
+pub(crate) use journal::NOWHERE;
 use journal::{Entry, Job, Journal, Note};
 use replay::{Replay, Rules};
 pub use split::Split;
@@ -180,7 +181,7 @@ impl Deficiency {
             .map(|job| Job {
                 submit: job.spec.submit,
                 processors: job.spec.processors,
-                home: grid.home_rank(job.spec.processors).map_or(journal::NOWHERE, |rank| rank as u32),
+                home: grid.home_rank(job.spec.processors).map_or(NOWHERE, |rank| rank as u32),
             })
             .collect();
         Deficiency {
@@ -191,7 +192,7 @@ impl Deficiency {
             work: vec![0; grid.len()],
             running: 0,
             ended: 0,
-            feasible: jobs.iter().filter(|job| job.home != journal::NOWHERE).count(),
+            feasible: jobs.iter().filter(|job| job.home != NOWHERE).count(),
             journal: Journal::new(workload, jobs),
             asking: Asking::default(),
         }

@@ -8,6 +8,7 @@ mod traffic;
 
 use serde::{Deserialize, Serialize};
 
+use scheduler::job::SLOWDOWN_BOUND;
 use scheduler::{Class, Grid, JobId, Labels, SiteId, Span, Submit, Threshold, Time, TimedJob};
 
 use crate::faults::Faults;
@@ -126,6 +127,13 @@ impl JobOutcome {
     /// Time from submission to end, `None` before its end.
     pub fn turnaround(&self) -> Option<Span> {
         Some(self.end?.since(self.submit))
+    }
+
+    /// Turnaround over max(10 s, run time), SD_b of the thesis (Quezada Pina 2012, Eq. 2); the usual bounded slowdown is the
+    /// greater of it and 1 (Feitelson et al. 1997). `None` before its end.
+    pub fn bounded_slowdown(&self) -> Option<f64> {
+        let run_time = self.service().as_secs_f64().max(SLOWDOWN_BOUND.as_secs_f64());
+        Some(self.turnaround()?.as_secs_f64() / run_time)
     }
 
     /// Processor time used, in processor-microseconds; 0 before its end.

@@ -129,7 +129,7 @@ impl Waits {
             now: Time::from_micros(i64::MIN),
             waited: [0; 2],
             started: vec![false; workload.len()],
-            missing: world.jobs.iter().filter(|job| job.home != world::NOWHERE).count(),
+            missing: world.jobs.iter().filter(|job| job.home != crate::deficiency::NOWHERE).count(),
             world,
         }
     }

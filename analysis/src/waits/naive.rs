@@ -8,8 +8,9 @@ use scheduler::{
 
 use super::groups::Mistake;
 use super::sums::{Cause, Causes, Sums, class_of};
-use super::world::{Job, NOWHERE, Phase, World};
+use super::world::{Job, Phase, World};
 use super::{Ranges, WaitCauses, Waits};
+use crate::deficiency::NOWHERE;
 use crate::fixtures::timed_job;
 
 /// By class of width: sums of jobs, and of processors.

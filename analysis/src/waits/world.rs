@@ -5,9 +5,7 @@
 use scheduler::{Event, EventKind, Grid, JobId, JobIndex, SiteId, Time, TimedJob};
 
 use crate::asking::{Asking, Reserved};
-
-/// The home of a job that no site can hold.
-pub(super) const NOWHERE: u32 = u32::MAX;
+use crate::deficiency::NOWHERE;
 
 /// What must be known of a job. Sites are ranks.
 #[derive(Clone, Copy, Debug)]
