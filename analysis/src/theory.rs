@@ -165,6 +165,7 @@ fn guarantee(strategy: &Strategy, offline: bool) -> Result<(Steal, Guarantee), S
         Strategy::CommonPool => return Err("one list for all sites has no constant ratio".into()),
         Strategy::Pool(_) => return Err("exchange through a global queue has no proved ratio".into()),
         Strategy::Balance(_) => return Err("the classic baselines have no proved ratio here".into()),
+        Strategy::Broker(_) => return Err("no ratio of brokers is proved for jobs that arrive here".into()),
         Strategy::Local => return Err("jobs that never change sites have no constant ratio".into()),
     };
     let beta_percent = i128::from(steal.threshold.beta_percent());

@@ -1,6 +1,6 @@
 //! Strategies under free communication: which ideal policy stands for which strategy.
 
-use scheduler::ideal::{CommonPool, GreedySteal, PoolExchange, StatelessSteal};
+use scheduler::ideal::{Brokered, CommonPool, GreedySteal, PoolExchange, StatelessSteal};
 use scheduler::local::LocalGrid;
 use scheduler::{Event, Grid, LocalScheduler, Pass, Strategy, StrategySpec, Submit, TimedJob};
 use simulator::reference::{ReferenceError, Summary, run_while};
@@ -18,6 +18,8 @@ pub struct Ideal<'a> {
     pub submit: Submit,
     /// The sites that the jobs run at.
     pub grid: &'a Grid,
+    /// Of what strategies decide at random.
+    pub seed: u64,
     /// In the order of submission.
     pub jobs: &'a [TimedJob],
 }
@@ -53,6 +55,10 @@ impl Ideal<'_> {
                 run_while(&mut PoolExchange::new(grid, pool, submit), jobs, grid, pass, sink, stop)
             }
             Strategy::CommonPool => run_while(&mut CommonPool::new(grid), jobs, grid, pass, sink, stop),
+            Strategy::Broker(rules) => {
+                let mut policy = Brokered::new(grid, rules, self.local, self.pass, self.seed);
+                run_while(&mut policy, jobs, grid, self.pass, sink, stop)
+            }
             Strategy::Balance(_) => unreachable!("the name of a strategy says that it has no reference"),
         }
     }

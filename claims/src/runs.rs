@@ -229,7 +229,7 @@ fn ideal_of(instance: &Instance, spec: StrategySpec, attribute: bool) -> Measure
     let (grid, jobs) = (&*instance.grid, &instance.jobs);
     let mut recorder = Recorder::new(instance, &spec.strategy, attribute);
     let (local, pass, submit) = (Default::default(), Pass::Batch, Submit::Origin);
-    let ideal = Ideal { spec, local, pass, submit, grid, jobs };
+    let ideal = Ideal { spec, local, pass, submit, grid, seed: 1, jobs };
     let done = ideal.run_while(&mut |event| recorder.take(&event), || false);
     done.expect("the workload fits the grid");
     recorder.finish(0)

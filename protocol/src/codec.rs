@@ -8,7 +8,7 @@ use bincode::Options;
 use crate::message::Message;
 
 /// First byte of every frame.
-pub const WIRE_VERSION: u8 = 4;
+pub const WIRE_VERSION: u8 = 5;
 
 /// Longest frame accepted or made, in bytes.
 pub const FRAME_MAX: usize = 256 * 1024;
@@ -81,8 +81,9 @@ mod tests {
     use scheduler::exchange::WaitingJob;
 
     use crate::message::{
-        BalanceMessage, Board, Digest, Epoch, HandOverMessage, Listing, MembershipMessage, Offer, OfferId,
-        PoolMessage, QueueState, Release, Report, Rest, StealMessage, Transfer, Void,
+        BalanceMessage, Board, BrokerMessage, CHANGES_MAX, Change, Digest, Epoch, HandOverMessage, Listing,
+        MembershipMessage, Offer, OfferId, PoolMessage, QueueState, Release, Report, Rest, StealMessage,
+        Transfer, Void,
     };
 
     fn transfer(number: u64) -> Transfer {
@@ -155,6 +156,21 @@ mod tests {
             }),
             Message::Membership(MembershipMessage::Reports { reports: vec![REPORT] }),
             Message::Membership(MembershipMessage::Noted { reports: vec![REPORT, REPORT] }),
+            Message::Broker(BrokerMessage::State { epoch: 3, first: 4, changes: changes(), probe: 6 }),
+            Message::Broker(BrokerMessage::Known { epoch: 3, next: 9 }),
+            Message::Broker(BrokerMessage::Probe { probe: 6 }),
+            Message::Broker(BrokerMessage::Anew { count: 1 }),
+        ]
+    }
+
+    fn changes() -> Vec<Change> {
+        let (at, job) = (Time::from_micros(1), transfer(1).job);
+        vec![
+            Change::Joined { at, job },
+            Change::Decided { at, started: vec![job.id] },
+            Change::Ended { at, job: job.id },
+            Change::Left { at, job: job.id },
+            Change::Runs { at, job, since: at },
         ]
     }
 
@@ -188,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn golden_bytes_of_version_4() {
+    fn golden_bytes_of_version_5() {
         let request = Message::Steal(StealMessage::Request {
             seq: 2,
             offer: Offer { free: 3, stand: true, releases: Vec::new() },
@@ -197,7 +213,7 @@ mod tests {
         assert_eq!(
             encode(&request),
             [
-                4, // version
+                5, // version
                 2, 0, 0, 0, 0, 0, 0, 0, // part, kind
                 2, 0, 0, 0, 0, 0, 0, 0, // seq
                 3, 0, 0, 0, 1, // free, stand
@@ -207,7 +223,7 @@ mod tests {
         );
         assert_eq!(
             encode(&Message::HandOver(HandOverMessage::Floor { floor: 8 })),
-            [4, 0, 0, 0, 0, 3, 0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0]
+            [5, 0, 0, 0, 0, 3, 0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0]
         );
     }
 
@@ -217,7 +233,7 @@ mod tests {
         assert_eq!(
             encode(&assign),
             [
-                4, 3, 0, 0, 0, 2, 0, 0, 0, // version, part, kind
+                5, 3, 0, 0, 0, 2, 0, 0, 0, // version, part, kind
                 7, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, // job, version of the offer
                 1, 0, 0, 0, // to
                 2, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, // epoch: counter, site
@@ -227,7 +243,7 @@ mod tests {
         assert_eq!(
             encode(&Message::Pool(PoolMessage::Board { board: withdrawn, epoch: EPOCH, ask: false })),
             [
-                4, 3, 0, 0, 0, 0, 0, 0, 0, // version, part, kind
+                5, 3, 0, 0, 0, 0, 0, 0, 0, // version, part, kind
                 5, 0, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 0, // revision, whole, free, nothing kept
                 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, // nothing busy, nothing idle
                 0, 0, 0, 0, 0, 0, 0, 0, // nothing offered
@@ -249,7 +265,7 @@ mod tests {
             244, 1, 0, 0, 0, 0, 0, 0, // work
             2, 0, 0, 0, 1, 0, 0, 0, // narrowest, idle
         ];
-        let head = |kind: u8, rest: &[u8]| [&[4, 4, 0, 0, 0, kind, 0, 0, 0], rest].concat();
+        let head = |kind: u8, rest: &[u8]| [&[5, 4, 0, 0, 0, kind, 0, 0, 0], rest].concat();
         let seq = [4, 0, 0, 0, 0, 0, 0, 0];
         let refuse = head(1, &[&seq[..], &digest[..]].concat());
         assert_eq!(encode(&Message::Balance(BalanceMessage::Refuse { seq: 4, digest: DIGEST })), refuse);
@@ -270,6 +286,35 @@ mod tests {
     }
 
     #[test]
+    fn golden_bytes_of_brokers() {
+        let head = |kind: u8, rest: &[u8]| [&[5, 5, 0, 0, 0, kind, 0, 0, 0], rest].concat();
+        let one = [1, 0, 0, 0, 0, 0, 0, 0];
+        let six = [6, 0, 0, 0, 0, 0, 0, 0];
+        let seven = [7, 0, 0, 0, 0, 0, 0, 0];
+        let at = Time::from_micros(1);
+        let changes = vec![
+            Change::Decided { at, started: vec![JobId(7)] },
+            Change::Ended { at, job: JobId(7) },
+            Change::Left { at, job: JobId(7) },
+        ];
+        let state = [
+            &one[..], // epoch
+            &[0; 8],  // first
+            &[3, 0, 0, 0, 0, 0, 0, 0],
+            &[&[1, 0, 0, 0][..], &one, &one, &seven].concat(), // decided: at, one started
+            &[&[2, 0, 0, 0][..], &one, &seven].concat(),
+            &[&[3, 0, 0, 0][..], &one, &seven].concat(),
+            &six, // probe
+        ];
+        let message = Message::Broker(BrokerMessage::State { epoch: 1, first: 0, changes, probe: 6 });
+        assert_eq!(encode(&message), head(0, &state.concat()));
+        let known = Message::Broker(BrokerMessage::Known { epoch: 1, next: 6 });
+        assert_eq!(encode(&known), head(1, &[one, six].concat()));
+        assert_eq!(encode(&Message::Broker(BrokerMessage::Probe { probe: 6 })), head(2, &six));
+        assert_eq!(encode(&Message::Broker(BrokerMessage::Anew { count: 1 })), head(3, &one));
+    }
+
+    #[test]
     fn golden_bytes_of_the_membership() {
         let beat = Message::Membership(MembershipMessage::Beat {
             life: 1,
@@ -281,7 +326,7 @@ mod tests {
         assert_eq!(
             encode(&beat),
             [
-                4, 1, 0, 0, 0, 0, 0, 0, 0, // version, part, kind
+                5, 1, 0, 0, 0, 0, 0, 0, 0, // version, part, kind
                 1, 0, 0, 0, 1, 3, 0, 0, 0, 0, 0, 0, 0, // life, leaving, first
                 1, 0, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, // one job, its epoch
                 2, 0, 0, 0, 0, 0, 0, 0, // known
@@ -292,7 +337,7 @@ mod tests {
             7, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, // job, guardian
             1, 0, 0, 0, 3, 0, 0, 0, 2, 0, 0, 0, 1, // epoch, moves, holder, done
         ];
-        let head = |kind: u8| [&[4, 1, 0, 0, 0, kind, 0, 0, 0][..], &report[..]].concat();
+        let head = |kind: u8| [&[5, 1, 0, 0, 0, kind, 0, 0, 0][..], &report[..]].concat();
         assert_eq!(
             encode(&Message::Membership(MembershipMessage::Reports { reports: vec![REPORT] })),
             head(1)
@@ -304,12 +349,12 @@ mod tests {
     fn hostile_frames_are_refused() {
         assert_eq!(decode(&[]), Err(CodecError::Empty));
         assert_eq!(decode(&[1, 0]), Err(CodecError::Version(1)));
-        assert_eq!(decode(&vec![4; FRAME_MAX + 1]), Err(CodecError::TooLong(FRAME_MAX + 1)));
+        assert_eq!(decode(&vec![WIRE_VERSION; FRAME_MAX + 1]), Err(CodecError::TooLong(FRAME_MAX + 1)));
         let mut trailing = encode(&Message::HandOver(HandOverMessage::Floor { floor: 8 }));
         trailing.push(0);
         assert!(matches!(decode(&trailing), Err(CodecError::Malformed(_))));
         // A list that claims 2^40 entries in a short frame.
-        let mut long = vec![4, 0, 0, 0, 0, 0, 0, 0, 0];
+        let mut long = vec![WIRE_VERSION, 0, 0, 0, 0, 0, 0, 0, 0];
         long.extend((1u64 << 40).to_le_bytes());
         assert!(matches!(decode(&long), Err(CodecError::Malformed(_))));
         let many = Message::HandOver(HandOverMessage::Reply {
@@ -319,6 +364,11 @@ mod tests {
         assert_eq!(decode(&encode(&many)), Err(CodecError::TooMany(REPLIES_MAX + 1)));
         let gossip = Message::Balance(BalanceMessage::Gossip { digests: vec![DIGEST; DIGESTS_MAX + 1] });
         assert_eq!(decode(&encode(&gossip)), Err(CodecError::TooMany(DIGESTS_MAX + 1)));
+        // What a decision started counts, too: lists in a list.
+        let decided = Change::Decided { at: Time::ZERO, started: vec![JobId(1); CHANGES_MAX / 2] };
+        let changes = vec![decided; 2];
+        let state = Message::Broker(BrokerMessage::State { epoch: 1, first: 0, changes, probe: 0 });
+        assert_eq!(decode(&encode(&state)), Err(CodecError::TooMany(CHANGES_MAX + 2)));
     }
 
     #[test]

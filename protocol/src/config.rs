@@ -6,6 +6,7 @@ use scheduler::{Grid, LocalScheduler, Pass, SiteId, Span, Strategy};
 use serde::{Deserialize, Serialize};
 
 use crate::balance::options::BalanceOptions;
+use crate::broker::options::BrokerOptions;
 use crate::message::jobs::TRANSFERS_MAX;
 use crate::pool::options::PoolOptions;
 use crate::steal::options::StealOptions;
@@ -59,6 +60,9 @@ pub struct Options {
     /// Of the baselines.
     #[serde(flatten)]
     pub balance: BalanceOptions,
+    /// Of brokers.
+    #[serde(flatten)]
+    pub broker: BrokerOptions,
     /// Jobs in one grant, at most [`TRANSFERS_MAX`].
     pub batch: usize,
     /// After this many declines a job is granted firmly: the receiver must take it.
@@ -118,6 +122,7 @@ impl Default for Options {
             steal: StealOptions::default(),
             pool: PoolOptions::default(),
             balance: BalanceOptions::default(),
+            broker: BrokerOptions::default(),
             batch: TRANSFERS_MAX,
             bounces_max: 2,
             retry: None,

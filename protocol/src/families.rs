@@ -3,6 +3,7 @@
 use scheduler::Strategy;
 
 use crate::balance::Balancer;
+use crate::broker::Brokering;
 use crate::config::PeerConfig;
 use crate::engine::{Engine, Site};
 use crate::local::Local;
@@ -18,5 +19,6 @@ pub(crate) fn begin(config: PeerConfig, life: u32, first: u64) -> Box<dyn Site> 
         }
         Strategy::Pool(_) => Box::new(Engine::<Exchange>::at_rest(config, life, first)),
         Strategy::Balance(_) => Box::new(Engine::<Balancer>::at_rest(config, life, first)),
+        Strategy::Broker(_) => Box::new(Engine::<Brokering>::at_rest(config, life, first)),
     }
 }

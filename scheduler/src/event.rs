@@ -537,11 +537,19 @@ pub enum MessageKind {
     Reports,
     /// That was noted.
     Noted,
+    /// What happened at a site, to a broker.
+    State,
+    /// What happened is known.
+    Known,
+    /// Tell me what happened.
+    Probe,
+    /// Tell me all, from the beginning.
+    Anew,
 }
 
 impl MessageKind {
     /// All kinds, in the order of their definition.
-    pub const ALL: [MessageKind; 24] = [
+    pub const ALL: [MessageKind; 28] = [
         MessageKind::Request,
         MessageKind::NoWork,
         MessageKind::Grant,
@@ -566,6 +574,10 @@ impl MessageKind {
         MessageKind::Beat,
         MessageKind::Reports,
         MessageKind::Noted,
+        MessageKind::State,
+        MessageKind::Known,
+        MessageKind::Probe,
+        MessageKind::Anew,
     ];
 
     /// The name in files and metric labels.
@@ -595,6 +607,10 @@ impl MessageKind {
             MessageKind::Beat => "beat",
             MessageKind::Reports => "reports",
             MessageKind::Noted => "noted",
+            MessageKind::State => "state",
+            MessageKind::Known => "known",
+            MessageKind::Probe => "probe",
+            MessageKind::Anew => "anew",
         }
     }
 }

@@ -160,6 +160,17 @@ impl Grid {
         self.rank[id.index()]
     }
 
+    /// How many members have no processors; their ranks come before all others.
+    pub fn brokers(&self) -> usize {
+        self.sizes.partition_point(|&size| size == 0)
+    }
+
+    /// The rank of the broker that users of a site turn to: the brokers take the sites in turn, in the order of the
+    /// experiment. `None` if there is no broker.
+    pub fn broker_of(&self, site: SiteId) -> Option<usize> {
+        site.index().checked_rem(self.brokers())
+    }
+
     /// The rank of the home of a job this wide: the smallest site, first by id, that can hold it.
     /// `None` if no site can.
     pub fn home_rank(&self, processors: u32) -> Option<usize> {

@@ -5,6 +5,7 @@
 //! job classes A, B and H, [`waiting`] for the list a site keeps, and [`policy`] for
 //! the seam between a scheduler and what drives it.
 
+pub mod allocation;
 pub mod class;
 pub mod event;
 pub mod exchange;
@@ -27,7 +28,7 @@ pub use job::{JobId, JobSpec, Labels, QueueKey, TimedJob};
 pub use job_index::JobIndex;
 pub use policy::{Policy, Start};
 pub use strategy::{
-    Amount, Balance, Initiative, LocalScheduler, Pass, Pool, Steal, Strategy, StrategySpec, Submit,
-    VictimRule,
+    Amount, Balance, Broker, BrokerRule, Initiative, LocalScheduler, Pass, Pool, Steal, Strategy,
+    StrategySpec, Submit, VictimRule,
 };
 pub use time::{Span, Time};

@@ -48,7 +48,8 @@ pub(super) struct Listed {
 impl Rules {
     pub(super) fn of(strategy: &Strategy, grid: &Grid) -> Rules {
         match strategy {
-            Strategy::Local => Rules::Stay,
+            // A job that a broker has given to a site stays there.
+            Strategy::Local | Strategy::Broker(_) => Rules::Stay,
             Strategy::Steal(steal) => {
                 Rules::Lists(Box::new(Listed::new(grid.sizes(), steal.threshold, steal.order)))
             }

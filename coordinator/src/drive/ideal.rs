@@ -22,8 +22,8 @@ pub fn run(
     interrupt: &Interrupt,
     sink: &mut impl FnMut(&Event),
 ) -> anyhow::Result<Status> {
-    let Experiment { local, pass, submit, .. } = *experiment;
-    let ideal = Ideal { spec, local, pass, submit, grid: &experiment.grid, jobs: &jobs.jobs };
+    let Experiment { local, pass, submit, seed, .. } = *experiment;
+    let ideal = Ideal { spec, local, pass, submit, grid: &experiment.grid, seed, jobs: &jobs.jobs };
     match ideal.run_while(&mut |event| sink(&event), || interrupt.is_set()) {
         Ok(summary) if summary.jobs == jobs.jobs.len() => Ok(Status::Complete),
         Ok(summary) => Ok(Status::Partial(format!("interrupted after {} jobs", summary.jobs))),

@@ -19,7 +19,7 @@ use analysis::steady::Cut;
 use links::{Model, ModelError};
 use node::journal::Durability;
 use protocol::message::TRANSFERS_MAX;
-use protocol::{BalanceOptions, Discovery, Options, PoolOptions, StealOptions};
+use protocol::{BalanceOptions, BrokerOptions, Discovery, Options, PoolOptions, StealOptions};
 use scheduler::{Grid, LocalScheduler, Order, Pass, Selection, Span, Strategy, StrategySpec, Submit};
 use workload::prepare::{PrepareOptions, TooWide};
 use workload::slice::Slice;
@@ -598,6 +598,7 @@ fn protocol_options(
             gossip,
             gossip_fanout: given.gossip_fanout.unwrap_or(defaults.balance.gossip_fanout),
         },
+        broker: BrokerOptions::default(),
         batch,
         bounces_max: given.bounces_max.unwrap_or(defaults.bounces_max),
         retry,

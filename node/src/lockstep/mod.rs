@@ -12,7 +12,7 @@
 //! ```
 //!
 //! Orders travel over a connection of their own: `POST /control/lockstep` on the control interface with
-//! `Upgrade: stealgrid-lockstep/3`, then frames of [`wire`]. [`Client`] is the coordinator's end. It needs the
+//! `Upgrade: stealgrid-lockstep/4`, then frames of [`wire`]. [`Client`] is the coordinator's end. It needs the
 //! token, like every order.
 
 mod client;
@@ -30,7 +30,7 @@ pub use client::{Client, LinkError};
 pub(crate) use mailbox::Mailbox;
 
 /// What both ends must name to talk in lockstep; the number changes with the layout of orders and replies.
-pub const UPGRADE: &str = "stealgrid-lockstep/3";
+pub const UPGRADE: &str = "stealgrid-lockstep/4";
 
 /// What the coordinator orders. Every order is answered by one [`Reply`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

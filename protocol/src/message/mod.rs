@@ -17,6 +17,7 @@ pub use self::hand_over::{HandOverMessage, REPLIES_MAX};
 pub use self::jobs::{Report, TRANSFERS_MAX, Transfer, Void};
 pub use self::processors::Release;
 pub use crate::balance::message::{BalanceMessage, DIGESTS_MAX, Digest};
+pub use crate::broker::message::{BrokerMessage, CHANGES_MAX, Change};
 pub use crate::membership::message::MembershipMessage;
 pub use crate::pool::board::{Board, Epoch, Listing, OfferId};
 pub use crate::pool::message::PoolMessage;
@@ -119,6 +120,8 @@ parts! {
     Pool(PoolMessage),
     /// How sites of the baselines pull and push jobs.
     Balance(BalanceMessage),
+    /// What brokers know of sites.
+    Broker(BrokerMessage),
 }
 
 impl Message {

@@ -5,6 +5,7 @@
 //! starts nothing. Start with [`StatelessSteal`] for ST_x; [`definition`] is the same thing said with sets and
 //! [`invariants`] what must hold after every instant. The protocol with messages lives in another crate.
 
+mod broker;
 pub mod closed_form;
 mod common_pool;
 pub mod definition;
@@ -17,6 +18,7 @@ mod select;
 mod stateful;
 mod stateless;
 
+pub use broker::Brokered;
 pub use common_pool::CommonPool;
 pub use greedy::GreedySteal;
 pub use homes::View;

@@ -137,15 +137,24 @@ impl QueueRule for Conservative {
         self.broken = true;
     }
 
-    /// All are planned anew at the next pass: those that come behind it now may have to make room.
-    fn set_turn(&mut self, job: JobId, turn: u64) -> bool {
-        let planned = self.planned.iter_mut().map(|planned| &mut planned.job);
-        let Some(waiting) = self.arrived.iter_mut().chain(planned).find(|waiting| waiting.id == job) else {
-            return false;
+    /// All are planned anew at the next pass: those that come behind it may have to make room, if it comes back with
+    /// another turn.
+    fn take(&mut self, job: JobId) -> Option<Waiting> {
+        let taken = match self.arrived.iter().position(|waiting| waiting.id == job) {
+            Some(place) => self.arrived.remove(place),
+            None => {
+                let place = self.planned.iter().position(|planned| planned.job.id == job)?;
+                let planned = self.planned.remove(place);
+                self.agenda.remove(&(planned.start, planned.sequence));
+                planned.job
+            }
         };
-        waiting.turn = turn;
         self.broken = true;
-        true
+        Some(taken)
+    }
+
+    fn disturbed(&mut self) {
+        self.broken = true;
     }
 
     fn last_place(&self) -> Option<Place> {

@@ -68,11 +68,10 @@ impl QueueRule for InOrder {
         }
     }
 
-    fn set_turn(&mut self, job: JobId, turn: u64) -> bool {
-        let Some(waiting) = self.backlog.find(job) else { return false };
+    fn take(&mut self, job: JobId) -> Option<Waiting> {
+        let waiting = self.backlog.find(job)?;
         self.remove(waiting.place());
-        self.insert(Waiting { turn, ..waiting });
-        true
+        Some(waiting)
     }
 
     fn last_place(&self) -> Option<Place> {

@@ -215,6 +215,18 @@ impl Machine {
         std::mem::take(&mut self.promises)
     }
 
+    /// A job executes that nobody chose here.
+    ///
+    /// # Panics
+    /// If it does not fit.
+    pub(super) fn take_over(&mut self, since: Time, job: &JobSpec) {
+        assert!(job.processors <= self.free - self.promised, "job {} fits beside what runs", job.id);
+        self.free -= job.processors;
+        self.ends.insert(end_of(since, job));
+        let before = self.running.insert(job.id, end_of(since, job));
+        assert!(before.is_none(), "job {} runs once", job.id);
+    }
+
     /// Frees the processors of a job that ended.
     ///
     /// # Panics

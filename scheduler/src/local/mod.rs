@@ -108,7 +108,25 @@ impl LocalQueue {
     /// If time runs backwards.
     pub fn set_turn(&mut self, now: Time, job: JobId, turn: u64) -> bool {
         self.advance(now);
-        self.rule.set_turn(job, turn)
+        let Some(waiting) = self.rule.take(job) else { return false };
+        self.rule.insert(Waiting { turn, ..waiting });
+        true
+    }
+
+    /// Tells of a job that executes here already, since a time in the past: for whoever looks at a site from elsewhere.
+    ///
+    /// # Panics
+    /// If it does not fit beside what runs, or if time runs backwards.
+    pub fn take_over(&mut self, now: Time, job: JobSpec, since: Time) {
+        self.advance(now);
+        self.machine.take_over(since, &job);
+        self.rule.disturbed();
+    }
+
+    /// Takes a waiting job out of the queue. `None` if it does not wait, or was chosen to start at this instant. Conservative
+    /// backfilling plans all jobs anew for it. Costs O(waiting).
+    pub fn withdraw(&mut self, job: JobId) -> Option<JobSpec> {
+        self.rule.take(job).map(|waiting| waiting.job)
     }
 
     /// Tells that a running job ended: its processors are free.

@@ -13,10 +13,11 @@ use std::collections::BinaryHeap;
 use super::LocalQueue;
 use super::backlog::Limits;
 use super::chunked::Entry;
+use super::machine::End;
 use super::turn::{Place, Waiting};
 use crate::job::{JobId, JobSpec};
-use crate::strategy::Pass;
-use crate::time::Time;
+use crate::strategy::{Overrun, Pass};
+use crate::time::{Span, Time};
 
 /// When a job would start and end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +41,10 @@ impl PlannedJob {
 pub struct Plan {
     now: Time,
     jobs: Vec<PlannedJob>,
+    /// When the last of the running jobs would end.
+    running_until: Option<Time>,
+    /// When a job ends that is past its estimate.
+    overdue: Time,
     /// The queue at the instant of the plan, before it decides.
     queue: LocalQueue,
     /// The last waiting job in queue order.
@@ -71,6 +76,11 @@ impl Plan {
         self.jobs.iter().map(|planned| planned.end).max()
     }
 
+    /// When everything that waits or runs would have ended; none if there is nothing.
+    pub fn idle_from(&self) -> Option<Time> {
+        self.end().max(self.running_until)
+    }
+
     /// When a job would start that joins the queue now, without a turn. Costs O(waiting) if it comes behind all others in queue order
     /// under FCFS, LIST and EASY; otherwise as much as a plan.
     ///
@@ -99,7 +109,7 @@ impl Plan {
         let mut queue = self.queue.clone();
         queue.submit_in_turn(self.now, job.job, job.turn);
         let mut start = None;
-        play(queue, self.now, |_, at, started| {
+        play(queue, self.now, self.overdue, |_, at, started| {
             start = started.iter().any(|other| other.id == job.id).then_some(at);
             start.is_none()
         });
@@ -116,15 +126,39 @@ impl LocalQueue {
     /// # Panics
     /// If time runs backwards.
     pub fn plan(&self, now: Time) -> Plan {
+        self.plan_with(now, Overrun::Now)
+    }
+
+    /// The same, with the end of a job past its estimate as told.
+    ///
+    /// # Panics
+    /// If time runs backwards.
+    pub fn plan_with(&self, now: Time, overrun: Overrun) -> Plan {
+        let overdue = match overrun {
+            Overrun::Now => now,
+            Overrun::Next => now.saturating_add(Span::from_micros(1)),
+        };
         let mut queue = self.clone();
         queue.machine.set_pass(Pass::Batch);
         queue.advance(now);
-        for end in self.machine.running_ends().filter(|end| end.at <= now) {
-            queue.complete(now, end.job);
+        let running_until = self.machine.running_ends().map(|end| end.at).max();
+        let running_until = running_until.map(|end| if end <= now { overdue } else { end });
+        if overdue == now {
+            for end in self.machine.running_ends().filter(|end| end.at <= now) {
+                queue.complete(now, end.job);
+            }
         }
         let last = queue.last_place();
-        let mut plan = Plan { now, jobs: Vec::new(), queue: queue.clone(), last, left: Vec::new() };
-        play(queue, now, |queue, at, started| {
+        let mut plan = Plan {
+            now,
+            jobs: Vec::new(),
+            running_until,
+            overdue,
+            queue: queue.clone(),
+            last,
+            left: Vec::new(),
+        };
+        play(queue, now, overdue, |queue, at, started| {
             for job in started {
                 plan.jobs.push(PlannedJob::at(at, job));
             }
@@ -137,10 +171,15 @@ impl LocalQueue {
 
 /// Plays a queue on from an instant by estimates, until everything has ended or `decided` says that it is enough. It is
 /// told of each decision, and what starts by it.
-fn play(mut queue: LocalQueue, now: Time, mut decided: impl FnMut(&LocalQueue, Time, &[JobSpec]) -> bool) {
-    let running = queue.machine.running_ends();
+fn play(
+    mut queue: LocalQueue,
+    now: Time,
+    overdue: Time,
+    mut decided: impl FnMut(&LocalQueue, Time, &[JobSpec]) -> bool,
+) {
+    let end_of = |end: &End| if end.at <= now { overdue } else { end.at };
     let mut ends: BinaryHeap<Reverse<(Time, JobId)>> =
-        running.map(|end| Reverse((end.at.max(now), end.job))).collect();
+        queue.machine.running_ends().map(|end| Reverse((end_of(end), end.job))).collect();
     let (mut at, mut starts) = (now, Vec::new());
     loop {
         while let Some(&Reverse((end, job))) = ends.peek()

@@ -45,11 +45,9 @@ impl QueueRule for Replan {
         self.jobs.insert(job);
     }
 
-    fn set_turn(&mut self, job: JobId, turn: u64) -> bool {
-        let Some(waiting) = self.jobs.iter().find(|waiting| waiting.id == job).copied() else { return false };
-        self.jobs.remove(waiting.place());
-        self.insert(Waiting { turn, ..waiting });
-        true
+    fn take(&mut self, job: JobId) -> Option<Waiting> {
+        let waiting = self.jobs.iter().find(|waiting| waiting.id == job).copied()?;
+        self.jobs.remove(waiting.place())
     }
 
     fn last_place(&self) -> Option<Place> {

@@ -19,8 +19,11 @@ pub(super) trait QueueRule: Debug + Send + Sync {
         self.insert(job);
     }
 
-    /// Gives a job another turn; false if it does not wait.
-    fn set_turn(&mut self, job: JobId, turn: u64) -> bool;
+    /// Takes a job out of the queue; none if it does not wait.
+    fn take(&mut self, job: JobId) -> Option<Waiting>;
+
+    /// A job executes that the queue never chose.
+    fn disturbed(&mut self) {}
 
     /// A job ended; it had been estimated to end then.
     fn completed(&mut self, _now: Time, _estimated: End) {}

@@ -8,10 +8,15 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 mod balance;
+mod broker;
 mod fetch;
 mod pool;
 
 pub use balance::{Amount, Balance, Initiative, VictimRule};
+pub use broker::{
+    ArrivingLoad, Broker, BrokerRule, Completion, Count, Cut, Fraction, IdleSince, Overrun, OwnWait, Plan,
+    Population, RunningWork,
+};
 pub use pool::{Discipline, OfferRule, Pool, PoolAlgorithm, PoolOrder, SiteOrder, TooWide, Via};
 
 use crate::class::{Order, Selection, Threshold};
@@ -71,6 +76,8 @@ pub enum Strategy {
     Pool(Pool),
     /// A classic baseline: work moves between any two sites.
     Balance(Balance),
+    /// A broker allocates each job to a site (Quezada Pina 2012).
+    Broker(Broker),
 }
 
 impl Strategy {
@@ -79,9 +86,11 @@ impl Strategy {
     pub fn threshold(&self) -> Threshold {
         match self {
             Strategy::Steal(steal) | Strategy::StealGreedy(steal) => steal.threshold,
-            Strategy::Local | Strategy::CommonPool | Strategy::Pool(_) | Strategy::Balance(_) => {
-                Threshold::HALF
-            }
+            Strategy::Local
+            | Strategy::CommonPool
+            | Strategy::Pool(_)
+            | Strategy::Balance(_)
+            | Strategy::Broker(_) => Threshold::HALF,
         }
     }
 }
@@ -197,6 +206,7 @@ impl Submit {
     pub fn rank(self, grid: &Grid, strategy: Strategy, job: &JobSpec) -> Option<usize> {
         let home = grid.home_rank(job.processors)?;
         Some(match (self, strategy) {
+            (_, Strategy::Broker(_)) => grid.broker_of(job.origin).unwrap_or(home),
             (Submit::Origin, _) => grid.rank(job.origin),
             (Submit::Home, Strategy::CommonPool) => 0,
             (Submit::Home, _) => home,
@@ -225,8 +235,8 @@ pub struct StrategyError {
 /// What can be written, for errors.
 fn names() -> String {
     format!(
-        "use local, st:X, st-greedy:X (X in percent, 0 to 100), common-pool, pool:fcfs, pool:easy, pool:list, {}, options \
-         as in st:50,order=bah,select=easy, and the prefix ideal/ for the reference",
+        "use local, st:X, st-greedy:X (X in percent, 0 to 100), common-pool, pool:fcfs, pool:easy, pool:list, {}, \
+         broker:RULE, options as in st:50,order=bah,select=easy, and the prefix ideal/ for the reference",
         VictimRule::strategies()
     )
 }
@@ -252,6 +262,7 @@ impl FromStr for StrategySpec {
                 Strategy::Steal(steal) | Strategy::StealGreedy(steal) => steal.set(key, value),
                 Strategy::Pool(pool) => pool.set(key, value),
                 Strategy::Balance(balance) => balance.set(key, value),
+                Strategy::Broker(broker) => broker.set(key, value),
                 Strategy::Local | Strategy::CommonPool => {
                     Err(format!("unknown option {option:?}; {}", names()))
                 }
@@ -277,6 +288,10 @@ impl FromStr for StrategySpec {
             Strategy::Steal(steal) if fetch > Span::ZERO && steal.select == Selection::Easy => Err(fail(
                 "reservations know nothing of fetch; select first-fit, best-fit or head".to_string(),
             )),
+            Strategy::Broker(broker) if broker.meaningless().is_some() => {
+                let key = broker.meaningless().unwrap_or_default();
+                Err(fail(format!("{key} means nothing to {}; leave it out", broker.rule.name())))
+            }
             strategy => Ok(StrategySpec { strategy, ideal, fetch }),
         }
     }
@@ -298,6 +313,8 @@ fn named(head: &str) -> Result<Strategy, String> {
         ("pool", Some(algorithm)) => Pool::parse(algorithm).map(Strategy::Pool),
         ("pool", None) => Err("an algorithm is missing, as in pool:easy".to_string()),
         ("steal", Some(victim)) => Balance::parse(victim).map(Strategy::Balance),
+        ("broker", Some(rule)) => Broker::parse(rule).map(Strategy::Broker),
+        ("broker", None) => Err("a rule is missing, as in broker:mpl".to_string()),
         ("steal", None) => Err("a victim is missing, as in steal:random".to_string()),
         _ => Err(format!("unknown name; {}", names())),
     }
@@ -310,6 +327,7 @@ impl fmt::Display for Strategy {
             Strategy::CommonPool => return f.write_str("common-pool"),
             Strategy::Pool(pool) => return pool.fmt(f),
             Strategy::Balance(balance) => return balance.fmt(f),
+            Strategy::Broker(broker) => return broker.fmt(f),
             Strategy::Steal(steal) => ("st", steal),
             Strategy::StealGreedy(steal) => ("st-greedy", steal),
         };
@@ -379,6 +397,10 @@ mod tests {
             "ideal/pool:list,offer=head,discipline=interleaved,too-wide=block",
             "steal:random",
             "steal:two-choices,amount=half,mode=push",
+            "broker:mpl",
+            "ideal/broker:mct,a=0.5,cut=gt,mct=job-after,plan=open-loop,overrun-plan=next",
+            "broker:mwwt-s,a=1/3,mwt-j=without,mwt-pop=system",
+            "broker:lbal-s,count=waiting,lbal=literal,plan=open-loop-all",
         ] {
             let spec: StrategySpec = text.parse().unwrap();
             assert_eq!(spec.to_string(), text);
@@ -399,6 +421,12 @@ mod tests {
             ("ideal/st-greedy:50,fetch=1s", "unknown option"),
             ("local:5", "takes no threshold"),
             ("steal", "a victim is missing"),
+            ("broker", "a rule is missing"),
+            ("broker:best", "use random or round-robin or ml"),
+            ("broker:mpl,a=1.5", "write 0.5 or 1/3"),
+            ("broker:mpl,mct=job-after", "means nothing to mpl"),
+            ("broker:mpl,cut=gt", "cut means nothing"),
+            ("broker:mct,colour=red", "unknown option"),
             ("steal:best", "unknown victim"),
             ("steal:random,amount=2", "use one, half or fit"),
             ("ideal/steal:random", "has no ideal reference"),

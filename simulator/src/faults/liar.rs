@@ -6,12 +6,12 @@
 
 use protocol::journal::{JOURNALS_MAX, LIVES_PER_JOURNAL};
 use protocol::message::{
-    BalanceMessage, HandOverMessage, MembershipMessage, Message, PoolMessage, QueueState, Rest, StealMessage,
-    Transfer, Void,
+    BalanceMessage, BrokerMessage, Change, HandOverMessage, MembershipMessage, Message, PoolMessage,
+    QueueState, Rest, StealMessage, Transfer, Void,
 };
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use scheduler::{Grid, JobId, SiteId};
+use scheduler::{Grid, JobId, SiteId, Span};
 
 use super::world::World;
 
@@ -169,6 +169,20 @@ impl Liar {
                     digest.idle = rng.random_range(0..30);
                 }
             }
+            Message::Broker(BrokerMessage::State { epoch, first, changes, probe }) => {
+                *epoch += rng.random_range(0..2);
+                *first += rng.random_range(0..3);
+                *probe = rng.random_range(0..20);
+                for change in changes {
+                    bend_change(rng, change, jobs);
+                }
+            }
+            Message::Broker(BrokerMessage::Known { epoch, next }) => {
+                *epoch += rng.random_range(0..2);
+                *next += rng.random_range(0..4);
+            }
+            Message::Broker(BrokerMessage::Probe { probe }) => *probe += rng.random_range(0..4),
+            Message::Broker(BrokerMessage::Anew { count }) => *count += rng.random_range(0..4),
             Message::Membership(MembershipMessage::Beat { life, leaving, first, voids, known }) => {
                 if rng.random_bool(0.1) {
                     *life = rng.random_range(0..JOURNALS_MAX) * LIVES_PER_JOURNAL;
@@ -211,6 +225,22 @@ fn bend(rng: &mut ChaCha8Rng, transfers: &mut [Transfer], jobs: u64, sites: usiz
     }
 }
 
+/// Says something else of what happened at a site.
+fn bend_change(rng: &mut ChaCha8Rng, change: &mut Change, jobs: u64) {
+    match change {
+        Change::Joined { job, .. } | Change::Runs { job, .. } => match rng.random_range(0..3) {
+            0 => job.id = any_job(rng, jobs),
+            1 => job.processors = rng.random_range(0..30),
+            _ => job.requested = Span::from_secs(rng.random_range(0..100_000)),
+        },
+        Change::Decided { started, .. } => started.push(any_job(rng, jobs)),
+        Change::Ended { at, job } | Change::Left { at, job } => {
+            *job = any_job(rng, jobs);
+            *at += Span::from_secs(rng.random_range(-100..100_000));
+        }
+    }
+}
+
 fn any_state(rng: &mut ChaCha8Rng, state: QueueState) -> QueueState {
     let rest = match rng.random_range(0..3) {
         0 => Rest::Empty,
@@ -239,6 +269,15 @@ fn named(message: &Message) -> Vec<JobId> {
         Message::Membership(MembershipMessage::Reports { reports })
         | Message::Membership(MembershipMessage::Noted { reports }) => {
             jobs.extend(reports.iter().map(|report| report.job));
+        }
+        Message::Broker(BrokerMessage::State { changes, .. }) => {
+            for change in changes {
+                match change {
+                    Change::Joined { job, .. } | Change::Runs { job, .. } => jobs.push(job.id),
+                    Change::Decided { started, .. } => jobs.extend(started),
+                    Change::Ended { job, .. } | Change::Left { job, .. } => jobs.push(*job),
+                }
+            }
         }
         Message::Pool(PoolMessage::Board { board, .. }) => {
             jobs.extend(board.kept.iter().map(|job| job.id));

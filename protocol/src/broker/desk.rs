@@ -1,0 +1,298 @@
+//! A broker: the jobs that wait for its decision, what it knows of sites, and how it decides.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use rand::{RngExt as _, SeedableRng as _};
+use rand_chacha::ChaCha8Rng;
+use scheduler::allocation::{Allocator, Book, Site, admissible};
+use scheduler::{Broker, Grid, JobId, JobSpec, QueueKey, Time};
+
+use super::message::{BrokerMessage, Change};
+use super::options::{Pending, Reporting};
+use super::view::View;
+use super::{BrokerTimer, Brokering};
+use crate::config::PeerConfig;
+use crate::core::Core;
+use crate::engine::Engine;
+
+/// Brokers draw whom they probe from streams of their own, after those of what they choose.
+const FIRST_STREAM: u64 = (1 << 33) + (1 << 32);
+
+/// A broker's desk.
+#[derive(Clone, Debug)]
+pub(crate) struct Desk {
+    grid: Arc<Grid>,
+    allocator: Allocator,
+    rng: ChaCha8Rng,
+    /// By rank of the site, from the first that has processors.
+    views: Vec<View>,
+    inbox: BTreeMap<QueueKey, Waiting>,
+    /// Counts requests for new rows.
+    anew: u64,
+    /// Jobs that an earlier life had sent, with the places of their sites: they may have arrived and ended unheard of.
+    earlier: BTreeMap<JobId, usize>,
+}
+
+/// A job that waits for the decision.
+#[derive(Clone, Debug)]
+struct Waiting {
+    job: JobSpec,
+    /// The places of the sites that were probed for it, with the numbers of the probes. None before.
+    probes: Option<Vec<(usize, u64)>>,
+}
+
+impl Desk {
+    pub(super) fn new(config: &PeerConfig, rules: Broker, first: u64) -> Desk {
+        let grid = config.grid.clone();
+        let (local, pass, number) = (config.local, config.pass, grid.rank(config.site) as u64);
+        let sizes = &grid.sizes()[grid.brokers()..];
+        let has_queue = rules.plans() && rules.needs_reports();
+        let view = |&size: &u32| View::new(Book::new(local, pass, size, has_queue), first);
+        let mut rng = ChaCha8Rng::seed_from_u64(config.seed);
+        rng.set_stream(FIRST_STREAM + number);
+        Desk {
+            allocator: Allocator::new(rules, sizes, local, pass, config.seed, number),
+            rng,
+            views: sizes.iter().map(view).collect(),
+            inbox: BTreeMap::new(),
+            anew: first,
+            earlier: BTreeMap::new(),
+            grid,
+        }
+    }
+
+    pub(super) fn jobs(&self) -> impl Iterator<Item = &JobSpec> {
+        self.inbox.values().map(|waiting| &waiting.job)
+    }
+
+    pub(super) fn waiting(&self) -> usize {
+        self.inbox.len()
+    }
+
+    pub(super) fn take_in(&mut self, job: JobSpec) {
+        self.inbox.insert(job.key(), Waiting { job, probes: None });
+    }
+
+    pub(super) fn take_out(&mut self, job: &JobSpec) -> Option<JobSpec> {
+        self.inbox.remove(&job.key()).map(|waiting| waiting.job)
+    }
+
+    fn view(&mut self, rank: usize) -> Option<&mut View> {
+        let place = rank.checked_sub(self.grid.brokers())?;
+        self.views.get_mut(place)
+    }
+
+    /// The places of so many of the sites that may get the job and are there.
+    fn draw(&mut self, job: &JobSpec, count: usize, is_present: impl Fn(usize) -> bool) -> Vec<usize> {
+        let present: Vec<usize> = (0..self.views.len()).filter(|&place| is_present(place)).collect();
+        let sizes: Vec<u32> = present.iter().map(|&place| self.views[place].book.processors()).collect();
+        let rules = self.allocator.rules();
+        let range = admissible(&sizes, job.processors, rules.admissible, rules.cut);
+        let mut left = present[range].to_vec();
+        let mut drawn = BTreeSet::new();
+        while drawn.len() < count && !left.is_empty() {
+            drawn.insert(left.swap_remove(self.rng.random_range(0..left.len())));
+        }
+        drawn.into_iter().collect()
+    }
+
+    /// Whether all that were probed for a job have answered, or are not there any more.
+    fn is_answered(&self, waiting: &Waiting, is_present: impl Fn(usize) -> bool) -> bool {
+        let Some(probes) = &waiting.probes else { return false };
+        probes.iter().all(|&(place, probe)| self.views[place].answered >= probe || !is_present(place))
+    }
+}
+
+/// Whether jobs can be sent to a site.
+fn is_there(core: &Core, rank: usize) -> bool {
+    !core.absent.contains(&rank) && core.is_reachable(rank)
+}
+
+impl Engine<Brokering> {
+    fn desk(&mut self) -> Option<&mut Desk> {
+        match &mut self.family {
+            Brokering::Desk(desk) => Some(desk),
+            Brokering::Site(_) => None,
+        }
+    }
+
+    /// Gives every job that waits to a site, in queue order, if what must be known for it is.
+    pub(super) fn allocate_all(&mut self, now: Time) {
+        let probes = match self.core.config.options.broker.report {
+            Reporting::Probe(count) => Some(count),
+            Reporting::Change | Reporting::Every(_) => None,
+        };
+        let keys: Vec<QueueKey> =
+            self.desk().map(|desk| desk.inbox.keys().copied().collect()).unwrap_or_default();
+        for key in keys {
+            if let Some(count) = probes
+                && !self.has_probed(now, key, count)
+            {
+                continue;
+            }
+            self.allocate(now, key);
+        }
+    }
+
+    /// Whether the sites that are probed for a job have answered; asks them if they were not asked.
+    fn has_probed(&mut self, now: Time, key: QueueKey, count: usize) -> bool {
+        let Engine { core, family: Brokering::Desk(desk), timers } = self else { return false };
+        let brokers = core.config.grid.brokers();
+        let is_present = |place: usize| is_there(core, brokers + place);
+        let Some(waiting) = desk.inbox.get(&key) else { return false };
+        if waiting.probes.is_some() {
+            return desk.is_answered(waiting, is_present);
+        }
+        if !desk.allocator.rules().needs_reports() {
+            return true;
+        }
+        let job = waiting.job;
+        let drawn = desk.draw(&job, count, is_present);
+        let mut probes = Vec::new();
+        for place in drawn {
+            let view = &mut desk.views[place];
+            view.probe += 1;
+            probes.push((place, view.probe));
+            core.send(brokers + place, BrokerMessage::Probe { probe: view.probe });
+            if let Some(retry) = core.config.options.retry {
+                timers.set(BrokerTimer::Probe(brokers + place), now, retry);
+            }
+        }
+        let is_alone = probes.is_empty();
+        if let Some(waiting) = desk.inbox.get_mut(&key) {
+            waiting.probes = Some(probes);
+        }
+        is_alone
+    }
+
+    /// Decides where a job goes, and sends it there.
+    fn allocate(&mut self, now: Time, key: QueueKey) {
+        let Engine { core, family: Brokering::Desk(desk), .. } = self else { return };
+        let brokers = core.config.grid.brokers();
+        let Some(Waiting { job, probes }) = desk.inbox.get(&key).cloned() else { return };
+        let is_candidate = |place: usize| {
+            let probed = probes.as_ref().is_none_or(|probes| probes.iter().any(|&(other, _)| other == place));
+            probed && is_there(core, brokers + place)
+        };
+        let sites: Vec<Site<'_>> = desk
+            .views
+            .iter()
+            .enumerate()
+            .map(|(place, view)| Site { book: &view.book, is_present: is_candidate(place) })
+            .collect();
+        let Some(place) = desk.allocator.choose(now, &job, &sites) else {
+            // Nobody who was probed is there any more, or wide enough.
+            if let Some(waiting) = desk.inbox.get_mut(&key) {
+                waiting.probes = None;
+            }
+            return;
+        };
+        desk.inbox.remove(&key);
+        if core.config.options.broker.pending == Pending::Count && desk.allocator.rules().needs_reports() {
+            desk.views[place].book.expects(job);
+        }
+        let custody = core.custody_of(job.id);
+        core.route(now, brokers + place, job, custody);
+    }
+
+    pub(super) fn on_state(&mut self, rank: usize, epoch: u64, first: u64, changes: Vec<Change>, probe: u64) {
+        let acknowledges = self.core.config.options.retry.is_some();
+        let Some(view) = self.desk().and_then(|desk| desk.view(rank)) else { return };
+        let (epoch, next) = view.hear(epoch, first, changes);
+        view.answered = view.answered.max(probe.min(view.probe));
+        let (is_awaited, is_answered) = (view.is_awaited, view.answered == view.probe);
+        if !is_awaited {
+            self.timers.cancel(BrokerTimer::Anew(rank));
+        }
+        if is_answered {
+            self.timers.cancel(BrokerTimer::Probe(rank));
+        }
+        if acknowledges {
+            self.core.send(rank, BrokerMessage::Known { epoch, next });
+        }
+    }
+
+    pub(super) fn probe_again(&mut self, rank: usize) {
+        let Some(view) = self.desk().and_then(|desk| desk.view(rank)) else { return };
+        let probe = view.probe;
+        self.core.send_again(rank, BrokerMessage::Probe { probe }, true);
+    }
+
+    /// This broker begins again and knows nothing.
+    pub(super) fn ask_all_anew(&mut self, now: Time) {
+        let Engine { core, family: Brokering::Desk(desk), timers } = self else { return };
+        if !desk.allocator.rules().needs_reports() {
+            return;
+        }
+        desk.anew += 1;
+        let counts = core.config.options.broker.pending == Pending::Count;
+        let brokers = core.config.grid.brokers();
+        for transfer in core.ledger.transfers_out() {
+            // What may be there, and what may be on its way.
+            let place = core.config.grid.rank(transfer.0).checked_sub(brokers);
+            if let Some(place) = place.filter(|_| counts) {
+                desk.views[place].book.expects(transfer.1.job);
+                desk.earlier.insert(transfer.1.job.id, place);
+            }
+        }
+        for (place, view) in desk.views.iter_mut().enumerate() {
+            view.is_awaited = true;
+            core.send(brokers + place, BrokerMessage::Anew { count: desk.anew });
+            if let Some(retry) = core.config.options.retry {
+                timers.set(BrokerTimer::Anew(brokers + place), now, retry);
+            }
+        }
+    }
+
+    pub(super) fn ask_anew(&mut self, rank: usize) {
+        let Some(desk) = self.desk() else { return };
+        let count = desk.anew;
+        self.core.send_again(rank, BrokerMessage::Anew { count }, true);
+    }
+
+    /// A site has the job: it told of it, or will, unless that was before this broker began again.
+    pub(super) fn has_arrived(&mut self, job: JobId) {
+        let Some(desk) = self.desk() else { return };
+        if let Some(place) = desk.earlier.remove(&job) {
+            desk.views[place].book.expects_no_more(job);
+        }
+    }
+
+    /// A job that this broker had sent to a site is not on its way there any more.
+    pub(super) fn is_not_coming(&mut self, rank: usize, job: JobId) {
+        if let Some(view) = self.desk().and_then(|desk| desk.view(rank)) {
+            view.book.expects_no_more(job);
+        }
+    }
+
+    /// A site does not answer, and is not waited for.
+    pub(super) fn expects_no_answer(&mut self, rank: usize) {
+        for timer in [BrokerTimer::Probe(rank), BrokerTimer::Known(rank), BrokerTimer::Anew(rank)] {
+            self.timers.cancel(timer);
+        }
+        self.core.fresh = true;
+    }
+
+    /// A site is heard of again, which was not waited for.
+    pub(super) fn goes_on_with(&mut self, now: Time, rank: usize) {
+        let Some(retry) = self.core.config.options.retry else { return };
+        let Some(view) = self.desk().and_then(|desk| desk.view(rank)) else { return };
+        let (awaits_row, awaits_answer) = (view.is_awaited, view.answered < view.probe);
+        if awaits_row {
+            self.ask_anew(rank);
+            self.timers.set(BrokerTimer::Anew(rank), now, retry);
+        }
+        if awaits_answer {
+            self.probe_again(rank);
+            self.timers.set(BrokerTimer::Probe(rank), now, retry);
+        }
+    }
+
+    /// A site is gone, with all that it had.
+    pub(super) fn forgets(&mut self, rank: usize) {
+        if let Some(view) = self.desk().and_then(|desk| desk.view(rank)) {
+            view.book.clear();
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! What sites and brokers say to each other.
+//!
+//! A site tells each broker what happened there as one row of changes, numbered from 0. A new row, of a higher epoch, begins
+//! with what the site has. So a broker knows from the numbers whether it missed something, and needs no more than the
+//! newest row, whichever of the two began again.
+
+use scheduler::event::MessageKind;
+use scheduler::{JobId, JobSpec, Time};
+use serde::{Deserialize, Serialize};
+
+use crate::message::jobs::Transfer;
+use crate::message::part::Part;
+
+/// Most changes in one message, with the jobs that decisions started; more go in several.
+pub const CHANGES_MAX: usize = 1024;
+
+/// Something that happened at a site, by its clock.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Change {
+    /// A job joined the queue.
+    Joined {
+        /// When.
+        at: Time,
+        /// The job that waits from then on.
+        job: JobSpec,
+    },
+    /// The site decided, and started these jobs.
+    Decided {
+        /// When.
+        at: Time,
+        /// In the order of the decisions.
+        started: Vec<JobId>,
+    },
+    /// A job ended.
+    Ended {
+        /// When.
+        at: Time,
+        /// The job that has freed its processors.
+        job: JobId,
+    },
+    /// A job went to another site before it started.
+    Left {
+        /// When.
+        at: Time,
+        /// The job that does not wait here any more.
+        job: JobId,
+    },
+    /// A job executes, as a row begins.
+    Runs {
+        /// When the row began.
+        at: Time,
+        /// The job that executes.
+        job: JobSpec,
+        /// Since when.
+        since: Time,
+    },
+}
+
+impl Change {
+    /// When it happened.
+    pub(super) fn at(&self) -> Time {
+        match self {
+            Change::Joined { at, .. }
+            | Change::Decided { at, .. }
+            | Change::Ended { at, .. }
+            | Change::Left { at, .. }
+            | Change::Runs { at, .. } => *at,
+        }
+    }
+
+    /// How many entries of lists it is: itself, and the jobs that a decision started.
+    pub(super) fn entries(&self) -> usize {
+        match self {
+            Change::Decided { started, .. } => 1 + started.len(),
+            Change::Joined { .. } | Change::Ended { .. } | Change::Left { .. } | Change::Runs { .. } => 1,
+        }
+    }
+}
+
+/// Reports of sites, and what brokers ask of them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum BrokerMessage {
+    /// Site to broker: this happened here.
+    State {
+        /// Of the row; the highest counts.
+        epoch: u64,
+        /// Number of the first of these changes in the row.
+        first: u64,
+        /// What happened, in order.
+        changes: Vec<Change>,
+        /// Number of the probe that this answers, 0 for none.
+        probe: u64,
+    },
+    /// Broker to site: these changes have arrived, and all before.
+    Known {
+        /// Of the row.
+        epoch: u64,
+        /// Number of the change after them.
+        next: u64,
+    },
+    /// Broker to site: tell me what happened since you told me last.
+    Probe {
+        /// Counts the probes of this broker to this site, from 1.
+        probe: u64,
+    },
+    /// Broker to site: I know nothing of you. Begin a new row.
+    Anew {
+        /// Counts how often this broker asked for it; repeated until it is heard.
+        count: u64,
+    },
+}
+
+impl PartialOrd for BrokerMessage {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for BrokerMessage {
+    /// By what tells two messages of one sender apart.
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        fn key(message: &BrokerMessage) -> (u8, u64, u64, u64, usize) {
+            match message {
+                BrokerMessage::State { epoch, first, changes, probe } => {
+                    (0, *epoch, *first, *probe, changes.len())
+                }
+                BrokerMessage::Known { epoch, next } => (1, *epoch, *next, 0, 0),
+                BrokerMessage::Probe { probe } => (2, *probe, 0, 0, 0),
+                BrokerMessage::Anew { count } => (3, *count, 0, 0, 0),
+            }
+        }
+        key(self).cmp(&key(other))
+    }
+}
+
+impl Part for BrokerMessage {
+    fn kind(&self) -> MessageKind {
+        match self {
+            BrokerMessage::State { .. } => MessageKind::State,
+            BrokerMessage::Known { .. } => MessageKind::Known,
+            BrokerMessage::Probe { .. } => MessageKind::Probe,
+            BrokerMessage::Anew { .. } => MessageKind::Anew,
+        }
+    }
+
+    /// Only what a job waits for has a decision made.
+    fn wakes(&self) -> bool {
+        matches!(self, BrokerMessage::State { probe: 1.., .. })
+    }
+
+    fn transfers(&self) -> &[Transfer] {
+        &[]
+    }
+
+    fn longest(&self) -> (usize, usize) {
+        match self {
+            BrokerMessage::State { changes, .. } => (changes.iter().map(Change::entries).sum(), CHANGES_MAX),
+            BrokerMessage::Known { .. } | BrokerMessage::Probe { .. } | BrokerMessage::Anew { .. } => (0, 0),
+        }
+    }
+}

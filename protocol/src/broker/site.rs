@@ -1,0 +1,274 @@
+//! A site under brokers: its local queue, and what it tells each broker of it.
+
+use std::collections::BTreeMap;
+
+use scheduler::local::LocalQueue;
+use scheduler::{Broker, JobId, JobSpec, Span, Time};
+
+use super::log::Log;
+use super::message::{CHANGES_MAX, Change};
+use super::options::Reporting;
+use super::{BrokerTimer, Brokering};
+use crate::config::PeerConfig;
+use crate::core::Core;
+use crate::engine::Engine;
+
+/// The queue of a site, and a row of changes for each broker.
+#[derive(Clone, Debug)]
+pub(crate) struct Reporter {
+    queue: LocalQueue,
+    waiting: BTreeMap<JobId, JobSpec>,
+    /// What executes, and since when.
+    running: BTreeMap<JobId, (JobSpec, Time)>,
+    /// By rank of the broker. None if brokers decide without reports.
+    logs: Vec<Log>,
+    /// Something happened since the last decision that was told.
+    is_undecided: bool,
+    /// Something happened that brokers are told of before the next turn.
+    is_urgent: bool,
+    /// Of the latest fact or decision.
+    now: Time,
+}
+
+impl Reporter {
+    pub(super) fn new(config: &PeerConfig, rules: Broker, first: u64) -> Reporter {
+        let processors = config.grid.site(config.site).processors;
+        let brokers = if rules.needs_reports() { config.grid.brokers() } else { 0 };
+        Reporter {
+            queue: LocalQueue::new(config.local, config.pass, processors),
+            waiting: BTreeMap::new(),
+            running: BTreeMap::new(),
+            // A row of a later life is newer than all of an earlier one.
+            logs: vec![Log::new(first + 1); brokers],
+            is_undecided: false,
+            is_urgent: false,
+            now: Time::from_micros(i64::MIN),
+        }
+    }
+
+    pub(super) fn jobs(&self) -> impl Iterator<Item = &JobSpec> {
+        self.waiting.values()
+    }
+
+    pub(super) fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
+    pub(super) fn free(&self) -> u32 {
+        self.queue.free()
+    }
+
+    pub(super) fn wake_at(&self) -> Option<Time> {
+        self.queue.wake_at()
+    }
+
+    fn tell(&mut self, change: &Change) {
+        for log in &mut self.logs {
+            log.push(change.clone());
+        }
+    }
+
+    /// What a new row begins with.
+    fn all(&self, now: Time) -> Vec<Change> {
+        let running = self.running.values();
+        let running = running.map(|&(job, since)| Change::Runs { at: now, job, since });
+        running.chain(self.waiting.values().map(|&job| Change::Joined { at: now, job })).collect()
+    }
+
+    pub(super) fn withdraw(&mut self, job: &JobSpec) -> Option<JobSpec> {
+        self.queue.withdraw(job.id)?;
+        self.tell(&Change::Left { at: self.now, job: job.id });
+        self.is_undecided = true;
+        self.is_urgent = true;
+        self.waiting.remove(&job.id)
+    }
+
+    fn has_news(&self) -> bool {
+        self.logs.iter().any(Log::has_news)
+    }
+}
+
+/// How long it is to the next of the times that are a period apart, of which each site has its own.
+fn until_report(core: &Core, now: Time, period: Span) -> Span {
+    let grid = &core.config.grid;
+    let (place, sites) = (core.rank - grid.brokers(), grid.len() - grid.brokers());
+    let period = period.as_micros();
+    let offset = i128::from(period) * place as i128 / sites as i128;
+    let since = (i128::from(now.as_micros()) - offset).rem_euclid(i128::from(period));
+    Span::from_micros(period - i64::try_from(since).expect("less than the period"))
+}
+
+impl Engine<Brokering> {
+    fn reporter(&mut self) -> Option<&mut Reporter> {
+        match &mut self.family {
+            Brokering::Site(site) => Some(site),
+            Brokering::Desk(_) => None,
+        }
+    }
+
+    /// A job joins the queue of this site.
+    pub(super) fn queue_up(&mut self, now: Time, job: JobSpec) {
+        // Whoever sent it here knows: it is told of with the decision that follows, unless there are others to know.
+        let is_own = self.core.custody_of(job.id).hops == 0;
+        let Some(site) = self.reporter() else { return };
+        site.now = now;
+        site.queue.submit(now, job);
+        site.waiting.insert(job.id, job);
+        site.tell(&Change::Joined { at: now, job });
+        site.is_undecided = true;
+        site.is_urgent |= is_own || site.logs.len() > 1;
+    }
+
+    /// Starts what the local scheduler starts.
+    pub(super) fn start_own(&mut self, now: Time) {
+        let Some(site) = self.reporter() else { return };
+        let mut starts = Vec::new();
+        site.now = now;
+        site.queue.decide(now, &mut starts);
+        for job in &starts {
+            site.waiting.remove(&job.id);
+            site.running.insert(job.id, (*job, now));
+        }
+        if site.is_undecided || !starts.is_empty() {
+            site.is_undecided = false;
+            site.is_urgent = true;
+            let mut started = starts.iter().map(|job| job.id);
+            loop {
+                let started: Vec<JobId> = started.by_ref().take(CHANGES_MAX - 1).collect();
+                let is_last = started.len() < CHANGES_MAX - 1;
+                site.tell(&Change::Decided { at: now, started });
+                if is_last {
+                    break;
+                }
+            }
+        }
+        for job in starts {
+            self.core.start(now, job);
+        }
+    }
+
+    pub(super) fn own_ended(&mut self, now: Time, job: JobId) {
+        let Some(site) = self.reporter() else { return };
+        site.now = now;
+        site.queue.complete(now, job);
+        site.running.remove(&job);
+        site.tell(&Change::Ended { at: now, job });
+        site.is_undecided = true;
+        site.is_urgent = true;
+    }
+
+    /// Reports what happened, or sees to it that it will be.
+    pub(super) fn report_if_due(&mut self, now: Time) {
+        let report = self.core.config.options.broker.report;
+        let Some(site) = self.reporter() else { return };
+        let is_urgent = std::mem::take(&mut site.is_urgent);
+        if !site.has_news() {
+            return;
+        }
+        match report {
+            Reporting::Change if is_urgent => self.report(now),
+            Reporting::Every(period) if !self.timers.is_set(BrokerTimer::Report) => {
+                self.timers.set(BrokerTimer::Report, now, until_report(&self.core, now, period));
+            }
+            Reporting::Change | Reporting::Every(_) | Reporting::Probe(_) => {}
+        }
+    }
+
+    /// Tells all brokers what they were never told.
+    pub(super) fn report(&mut self, now: Time) {
+        for broker in 0..self.core.config.grid.brokers() {
+            self.report_to(now, broker);
+        }
+    }
+
+    fn report_to(&mut self, now: Time, broker: usize) {
+        let retry = self.core.config.options.retry;
+        let Some(log) = self.reporter().and_then(|site| site.logs.get_mut(broker)) else { return };
+        let messages = log.news(retry.is_some());
+        let waits = log.is_waiting();
+        for message in messages {
+            self.core.send(broker, message);
+        }
+        if let Some(retry) = retry.filter(|_| waits && !self.timers.is_set(BrokerTimer::Known(broker))) {
+            self.timers.set(BrokerTimer::Known(broker), now, retry);
+        }
+    }
+
+    pub(super) fn report_again(&mut self, broker: usize) {
+        let Some(log) = self.reporter().and_then(|site| site.logs.get_mut(broker)) else { return };
+        for message in log.again() {
+            self.core.send_again(broker, message, true);
+        }
+    }
+
+    pub(super) fn on_known(&mut self, now: Time, broker: usize, epoch: u64, next: u64) {
+        let Some(log) = self.reporter().and_then(|site| site.logs.get_mut(broker)) else { return };
+        log.known(epoch, next);
+        let waits = log.is_waiting();
+        self.timers.cancel(BrokerTimer::Known(broker));
+        if let Some(retry) = self.core.config.options.retry.filter(|_| waits) {
+            self.timers.set(BrokerTimer::Known(broker), now, retry);
+        }
+    }
+
+    /// A broker is heard of again, which was not waited for.
+    pub(super) fn reports_on(&mut self, now: Time, broker: usize) {
+        let Some(log) = self.reporter().and_then(|site| site.logs.get(broker)) else { return };
+        let waits = log.is_waiting();
+        if let Some(retry) = self.core.config.options.retry.filter(|_| waits) {
+            self.report_again(broker);
+            self.timers.set(BrokerTimer::Known(broker), now, retry);
+        }
+    }
+
+    pub(super) fn on_probe(&mut self, now: Time, broker: usize, probe: u64) {
+        let Some(log) = self.reporter().and_then(|site| site.logs.get_mut(broker)) else { return };
+        log.probe = log.probe.max(probe);
+        self.report_to(now, broker);
+    }
+
+    pub(super) fn on_anew(&mut self, now: Time, broker: usize, count: u64) {
+        let Some(site) = self.reporter() else { return };
+        let all = site.all(now);
+        let Some(log) = site.logs.get_mut(broker) else { return };
+        if count > log.anew {
+            log.anew = count;
+            log.begin_anew(all.into_iter());
+        }
+        self.report_to(now, broker);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use scheduler::{Grid, LocalScheduler, Pass, SiteId, StrategySpec};
+
+    use super::*;
+    use crate::config::Options;
+
+    #[test]
+    fn times_of_reports_are_spread_over_the_period() {
+        let names = (1..=4).map(|number| (format!("site{number}"), 4));
+        let grid = Arc::new(Grid::with_brokers(names, ["broker".to_string()]).expect("names differ"));
+        let strategy = "broker:mpl".parse::<StrategySpec>().expect("a name").strategy;
+        let next = |site: u32, now: i64| {
+            let config = PeerConfig {
+                site: SiteId(site),
+                grid: grid.clone(),
+                strategy,
+                local: LocalScheduler::Easy,
+                pass: Pass::Batch,
+                options: Options::default(),
+                seed: 1,
+            };
+            let now = Time::from_secs(now);
+            (now + until_report(&Core::at_rest(config, 0), now, Span::from_secs(60))).as_secs_f64()
+        };
+        assert_eq!([1, 2, 3, 4].map(|site| next(site, 0)), [60.0, 15.0, 30.0, 45.0]);
+        assert_eq!([1, 2, 3, 4].map(|site| next(site, 100)), [120.0, 135.0, 150.0, 105.0]);
+        assert_eq!(next(2, 75), 135.0, "the next, not this one");
+        assert_eq!(next(2, -75), -45.0);
+    }
+}

@@ -1,0 +1,124 @@
+//! What a broker knows of one site: the newest row of changes that the site tells, as far as it is complete.
+
+use std::collections::BTreeMap;
+
+use scheduler::Time;
+use scheduler::allocation::Book;
+
+use super::message::Change;
+
+/// Reports that came before an earlier one, which a broker keeps. Of more the site must tell again.
+const EARLY_MAX: usize = 256;
+
+/// One site as its broker sees it.
+#[derive(Clone, Debug)]
+pub(super) struct View {
+    pub(super) book: Book,
+    epoch: u64,
+    /// Number of the change that comes next.
+    next: u64,
+    /// Changes that came too early, by the number of the first.
+    early: BTreeMap<u64, Vec<Change>>,
+    /// When the site last said what it has, by its own clock.
+    pub(super) as_of: Option<Time>,
+    /// Counts probes.
+    pub(super) probe: u64,
+    /// The newest probe that was answered.
+    pub(super) answered: u64,
+    /// The row was asked for, and nothing was heard since.
+    pub(super) is_awaited: bool,
+}
+
+impl View {
+    pub(super) fn new(book: Book, first: u64) -> View {
+        View {
+            book,
+            epoch: 0,
+            next: 0,
+            early: BTreeMap::new(),
+            as_of: None,
+            probe: first,
+            answered: first,
+            is_awaited: false,
+        }
+    }
+
+    /// Notes what a site reports. Returns what is known of which row now.
+    pub(super) fn hear(&mut self, epoch: u64, first: u64, changes: Vec<Change>) -> (u64, u64) {
+        if epoch > self.epoch {
+            self.epoch = epoch;
+            self.next = 0;
+            self.early.clear();
+            self.book.clear();
+        }
+        if epoch < self.epoch {
+            return (self.epoch, self.next);
+        }
+        self.is_awaited = false;
+        if first > self.next {
+            if self.early.len() < EARLY_MAX {
+                self.early.insert(first, changes);
+            }
+            return (self.epoch, self.next);
+        }
+        self.note(first, &changes);
+        while let Some((first, changes)) = self.early.pop_first() {
+            if first > self.next {
+                self.early.insert(first, changes);
+                break;
+            }
+            self.note(first, &changes);
+        }
+        (self.epoch, self.next)
+    }
+
+    /// Those of the changes that were not known.
+    fn note(&mut self, first: u64, changes: &[Change]) {
+        let known = usize::try_from(self.next - first).unwrap_or(usize::MAX);
+        for change in changes.iter().skip(known) {
+            self.next += 1;
+            self.as_of = self.as_of.max(Some(change.at()));
+            let book = &mut self.book;
+            match change {
+                Change::Joined { at, job } => book.joined(*at, *job),
+                Change::Decided { at, started } => book.decided(*at, started),
+                Change::Ended { at, job } => book.ended(*at, *job),
+                Change::Left { at, job } => book.left(*at, *job),
+                Change::Runs { at, job, since } => book.runs(*at, *job, *since),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use scheduler::strategy::Count;
+    use scheduler::{JobId, JobSpec, Labels, LocalScheduler, Pass, SiteId, Span};
+
+    use super::*;
+
+    fn joined(id: u64) -> Change {
+        let job = JobSpec {
+            id: JobId(id),
+            submit: Time::ZERO,
+            processors: 1,
+            requested: Span::from_secs(10),
+            labels: Labels::UNKNOWN,
+            origin: SiteId(1),
+            payload: 0,
+        };
+        Change::Joined { at: Time::ZERO, job }
+    }
+
+    #[test]
+    fn a_row_is_known_as_far_as_it_is_complete() {
+        let mut view = View::new(Book::new(LocalScheduler::Easy, Pass::Batch, 4, true), 0);
+        assert_eq!(view.hear(5, 1, vec![joined(2)]), (5, 0), "the first is missing");
+        assert_eq!(view.hear(5, 0, vec![joined(1)]), (5, 2));
+        assert_eq!(view.hear(5, 0, vec![joined(1), joined(2), joined(3)]), (5, 3), "two are known");
+        assert_eq!(view.book.load(Count::All).jobs, 3);
+        assert_eq!(view.hear(4, 0, vec![joined(7)]), (5, 3), "an older row");
+        assert_eq!(view.hear(6, 0, vec![joined(9)]), (6, 1), "a newer one replaces it");
+        assert_eq!(view.book.load(Count::All).jobs, 1);
+    }
+}

@@ -1,0 +1,346 @@
+//! What is known of one site: the jobs that it has, what they ask for, and how it would go on.
+
+use std::collections::BTreeMap;
+
+use crate::job::{JobId, JobSpec};
+use crate::local::{LocalQueue, Plan};
+use crate::strategy::{Count, LocalScheduler, Overrun, Pass};
+use crate::time::Time;
+
+/// What some jobs ask for together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Load {
+    /// How many they are.
+    pub jobs: u64,
+    /// Their processors.
+    pub processors: u64,
+    /// Their processors times what they requested, in processor-microseconds.
+    pub work: i128,
+}
+
+impl Load {
+    fn add(&mut self, job: &JobSpec) {
+        self.jobs += 1;
+        self.processors += u64::from(job.processors);
+        self.work += work_of(job);
+    }
+
+    fn subtract(&mut self, job: &JobSpec) {
+        self.jobs -= 1;
+        self.processors -= u64::from(job.processors);
+        self.work -= work_of(job);
+    }
+}
+
+fn work_of(job: &JobSpec) -> i128 {
+    i128::from(job.processors) * i128::from(job.requested.as_micros())
+}
+
+/// Waits of some jobs, in microseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Waits {
+    pub(super) jobs: i128,
+    pub(super) sum: i128,
+    /// Each times the processors of its job.
+    pub(super) by_size: i128,
+}
+
+impl Waits {
+    pub(super) fn add(&mut self, job: &JobSpec, start: Time) {
+        self.jobs += 1;
+        self.sum += wait_of(job, start);
+        self.by_size += wait_of(job, start) * i128::from(job.processors);
+    }
+
+    fn subtract(&mut self, job: &JobSpec, start: Time) {
+        self.jobs -= 1;
+        self.sum -= wait_of(job, start);
+        self.by_size -= wait_of(job, start) * i128::from(job.processors);
+    }
+}
+
+fn wait_of(job: &JobSpec, start: Time) -> i128 {
+    i128::from(start.as_micros()) - i128::from(job.submit.as_micros())
+}
+
+/// A job of the site.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Held {
+    pub(super) job: JobSpec,
+    /// When it began to execute, if it does.
+    pub(super) since: Option<Time>,
+}
+
+/// The jobs of one site, as far as the keeper of the book was told. Time never goes back in it.
+#[derive(Clone, Debug)]
+pub struct Book {
+    all: Load,
+    waiting: Load,
+    /// Jobs that are on their way to the site.
+    expected: BTreeMap<JobId, JobSpec>,
+    processors: u32,
+    scheduler: LocalScheduler,
+    pass: Pass,
+    /// A queue that is told what the site's is told; none if nobody plans by it.
+    queue: Option<LocalQueue>,
+    held: BTreeMap<JobId, Held>,
+    /// Of all jobs that ever started.
+    ever: Waits,
+    /// Of those that execute.
+    running: Waits,
+    last_end: Option<Time>,
+    now: Time,
+}
+
+impl Book {
+    /// An idle site. Without a queue nothing can be planned.
+    pub fn new(scheduler: LocalScheduler, pass: Pass, processors: u32, has_queue: bool) -> Book {
+        Book {
+            all: Load::default(),
+            waiting: Load::default(),
+            expected: BTreeMap::new(),
+            processors,
+            scheduler,
+            pass,
+            queue: has_queue.then(|| LocalQueue::new(scheduler, pass, processors)),
+            held: BTreeMap::new(),
+            ever: Waits::default(),
+            running: Waits::default(),
+            last_end: None,
+            now: Time::from_micros(i64::MIN),
+        }
+    }
+
+    /// Processors of the site.
+    pub fn processors(&self) -> u32 {
+        self.processors
+    }
+
+    /// What its jobs ask for, those included that are on their way.
+    pub fn load(&self, count: Count) -> Load {
+        match count {
+            Count::All => self.all,
+            Count::Waiting => self.waiting,
+        }
+    }
+
+    /// Jobs that wait there or are on their way.
+    pub fn waiting(&self) -> u64 {
+        self.waiting.jobs
+    }
+
+    /// Jobs on their way to it.
+    pub fn expected(&self) -> impl Iterator<Item = &JobSpec> {
+        self.expected.values()
+    }
+
+    /// Whether the job is there, as far as was told.
+    pub fn has(&self, job: JobId) -> bool {
+        self.held.contains_key(&job)
+    }
+
+    /// When a scheduler decides even if nothing happens; see [`LocalQueue::wake_at`].
+    pub fn wake_at(&self) -> Option<Time> {
+        self.queue.as_ref().and_then(LocalQueue::wake_at)
+    }
+
+    /// A job is on its way there.
+    pub fn expects(&mut self, job: JobSpec) {
+        if self.expected.insert(job.id, job).is_none() {
+            self.all.add(&job);
+            self.waiting.add(&job);
+        }
+    }
+
+    /// A job that was on its way is not, or not any more.
+    pub fn expects_no_more(&mut self, job: JobId) {
+        if let Some(job) = self.expected.remove(&job) {
+            self.all.subtract(&job);
+            self.waiting.subtract(&job);
+        }
+    }
+
+    /// A job waits there. Nothing if it does already.
+    ///
+    /// # Panics
+    /// If it is wider than the site or has no width.
+    pub fn joined(&mut self, now: Time, job: JobSpec) {
+        self.expects_no_more(job.id);
+        if self.held.contains_key(&job.id) {
+            return;
+        }
+        self.advance(now);
+        if let Some(queue) = &mut self.queue {
+            queue.submit(self.now, job);
+        }
+        self.held.insert(job.id, Held { job, since: None });
+        self.all.add(&job);
+        self.waiting.add(&job);
+    }
+
+    /// A job executes there since a time in the past. Nothing if it is known, or cannot fit beside what executes.
+    pub fn runs(&mut self, now: Time, job: JobSpec, since: Time) {
+        self.expects_no_more(job.id);
+        if self.held.contains_key(&job.id) || !self.has_room(&job) {
+            return;
+        }
+        self.advance(now);
+        if let Some(queue) = &mut self.queue {
+            queue.take_over(self.now, job, since);
+        }
+        self.held.insert(job.id, Held { job, since: Some(since) });
+        self.all.add(&job);
+        self.ever.add(&job, since);
+        self.running.add(&job, since);
+    }
+
+    /// Lets the site decide, and appends what starts.
+    ///
+    /// # Panics
+    /// If the book has no queue.
+    pub fn decide(&mut self, now: Time, starts: &mut Vec<JobSpec>) {
+        self.advance(now);
+        let before = starts.len();
+        self.queue.as_mut().expect("a queue decides").decide(self.now, starts);
+        for job in &starts[before..] {
+            self.has_started(job.id, self.now);
+        }
+    }
+
+    /// The site has decided, and these jobs have started. A queue that would have started others is made anew.
+    pub fn decided(&mut self, now: Time, started: &[JobId]) {
+        self.advance(now);
+        let mut starts = Vec::new();
+        if let Some(queue) = &mut self.queue {
+            queue.decide(self.now, &mut starts);
+        }
+        for &job in started {
+            self.has_started(job, self.now);
+        }
+        let agrees = starts.len() == started.len() && starts.iter().all(|job| started.contains(&job.id));
+        if self.queue.is_some() && !agrees {
+            self.queue_anew();
+        }
+    }
+
+    /// Whoever tells of a site may be wrong: what cannot execute there waits on.
+    fn has_started(&mut self, job: JobId, now: Time) {
+        let Some(Held { job, since: None }) = self.held.get(&job).copied() else { return };
+        if self.has_room(&job) {
+            self.held.insert(job.id, Held { job, since: Some(now) });
+            self.waiting.subtract(&job);
+            self.ever.add(&job, now);
+            self.running.add(&job, now);
+        }
+    }
+
+    fn has_room(&self, job: &JobSpec) -> bool {
+        let busy = self.all.processors - self.waiting.processors;
+        busy + u64::from(job.processors) <= u64::from(self.processors)
+    }
+
+    /// A job has ended there.
+    pub fn ended(&mut self, now: Time, job: JobId) {
+        self.advance(now);
+        self.last_end = self.last_end.max(Some(now));
+        let runs = self.held.get(&job).is_some_and(|held| held.since.is_some());
+        if !runs {
+            return self.left(now, job);
+        }
+        if let Some(queue) = &mut self.queue {
+            queue.complete(self.now, job);
+        }
+        self.forget(job);
+    }
+
+    /// A job is not there any more.
+    pub fn left(&mut self, now: Time, job: JobId) {
+        self.advance(now);
+        let withdrawn = self.queue.as_mut().and_then(|queue| queue.withdraw(job)).is_some();
+        if self.forget(job) && self.queue.is_some() && !withdrawn {
+            self.queue_anew();
+        }
+    }
+
+    fn forget(&mut self, job: JobId) -> bool {
+        let Some(held) = self.held.remove(&job) else { return false };
+        self.all.subtract(&held.job);
+        match held.since {
+            Some(since) => self.running.subtract(&held.job, since),
+            None => self.waiting.subtract(&held.job),
+        }
+        true
+    }
+
+    /// Nothing is there that was told; what is on its way is still.
+    pub fn clear(&mut self) {
+        let held: Vec<JobId> = self.held.keys().copied().collect();
+        for job in held {
+            self.forget(job);
+        }
+        if self.queue.is_some() {
+            self.queue_anew();
+        }
+    }
+
+    fn queue_anew(&mut self) {
+        let mut queue = LocalQueue::new(self.scheduler, self.pass, self.processors);
+        for held in self.held.values() {
+            match held.since {
+                Some(since) => queue.take_over(self.now, held.job, since),
+                None => queue.submit(self.now, held.job),
+            }
+        }
+        self.queue = Some(queue);
+    }
+
+    fn advance(&mut self, now: Time) {
+        self.now = self.now.max(now);
+    }
+
+    /// How the site would go on from now by estimates with what it has, what is on its way, and an arriving job.
+    ///
+    /// # Panics
+    /// If the book has no queue, or the arriving job is wider than the site.
+    pub fn plan(&self, now: Time, overrun: Overrun, arriving: Option<&JobSpec>) -> Plan {
+        let queue = self.queue.as_ref().expect("a queue plans");
+        let now = self.now.max(now);
+        if self.expected.is_empty() && arriving.is_none() {
+            return queue.plan_with(now, overrun);
+        }
+        let mut queue = queue.clone();
+        for job in self.expected.values().chain(arriving) {
+            queue.submit(now, *job);
+        }
+        queue.plan_with(now, overrun)
+    }
+
+    /// Work of waiting jobs, and what is left of those that execute, in processor-microseconds.
+    pub(super) fn remaining_work(&self, now: Time) -> i128 {
+        let running = self.held.values().filter_map(|held| {
+            let end = held.since?.saturating_add(held.job.requested);
+            let left = i128::from(end.as_micros()) - i128::from(now.as_micros());
+            Some(left.max(0) * i128::from(held.job.processors))
+        });
+        self.waiting.work + running.sum::<i128>()
+    }
+
+    /// A job that waits there or is on its way.
+    pub(super) fn waiting_job(&self, job: JobId) -> Option<&JobSpec> {
+        self.held.get(&job).map(|held| &held.job).or_else(|| self.expected.get(&job))
+    }
+
+    /// Waits of all that ever started.
+    pub(super) fn waits_ever(&self) -> Waits {
+        self.ever
+    }
+
+    /// Waits of what executes.
+    pub(super) fn waits_of_running(&self) -> Waits {
+        self.running
+    }
+
+    pub(super) fn last_end(&self) -> Option<Time> {
+        self.last_end
+    }
+}

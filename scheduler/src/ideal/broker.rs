@@ -1,0 +1,129 @@
+//! A broker that knows the true state of every site, and sites that get their jobs at once.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::allocation::{Allocator, Book, Site};
+use crate::grid::Grid;
+use crate::job::{JobId, JobSpec, QueueKey};
+use crate::policy::{Policy, Start};
+use crate::strategy::{Broker, LocalScheduler, Pass};
+use crate::time::Time;
+
+/// Two-level scheduling without messages (Quezada Pina 2012, §3.3).
+///
+/// At one instant: completions; then each broker in turn allocates the jobs that arrived at it, one by one in queue order,
+/// at once and for good; then each site decides once.
+#[derive(Clone, Debug)]
+pub struct Brokered {
+    grid: Grid,
+    /// Of the broker that users of each site turn to; one if the grid has none.
+    allocators: Vec<Allocator>,
+    /// By rank, from the first that has processors.
+    books: Vec<Book>,
+    /// By the number of the broker.
+    arrived: BTreeMap<(usize, QueueKey), JobSpec>,
+    /// Places of running jobs.
+    running: BTreeMap<JobId, usize>,
+    /// Places of sites with a fact that no decision has seen.
+    dirty: BTreeSet<usize>,
+    timers: BTreeSet<(Time, usize)>,
+    timer: Vec<Option<Time>>,
+    waiting: usize,
+    starts: Vec<JobSpec>,
+}
+
+impl Brokered {
+    /// Idle sites, all under one kind of scheduler. Each broker of the grid draws random numbers of its own from the seed.
+    pub fn new(grid: &Grid, rules: Broker, scheduler: LocalScheduler, pass: Pass, seed: u64) -> Brokered {
+        let brokers = grid.brokers();
+        let sizes = &grid.sizes()[brokers..];
+        let allocator = |number| Allocator::new(rules, sizes, scheduler, pass, seed, number);
+        Brokered {
+            allocators: (0..brokers.max(1) as u64).map(allocator).collect(),
+            books: sizes.iter().map(|&size| Book::new(scheduler, pass, size, true)).collect(),
+            arrived: BTreeMap::new(),
+            running: BTreeMap::new(),
+            dirty: BTreeSet::new(),
+            timers: BTreeSet::new(),
+            timer: vec![None; sizes.len()],
+            waiting: 0,
+            starts: Vec::new(),
+            grid: grid.clone(),
+        }
+    }
+
+    fn allocate(&mut self, now: Time, broker: usize, job: JobSpec) {
+        let sites: Vec<Site<'_>> = self.books.iter().map(|book| Site { book, is_present: true }).collect();
+        let place = self.allocators[broker].choose(now, &job, &sites);
+        let place = place.unwrap_or_else(|| panic!("job {} is wider than every site", job.id));
+        self.books[place].joined(now, job);
+        self.dirty.insert(place);
+    }
+
+    fn set_timer(&mut self, place: usize) {
+        let wake_at = self.books[place].wake_at();
+        let before = std::mem::replace(&mut self.timer[place], wake_at);
+        if before != wake_at {
+            if let Some(time) = before {
+                self.timers.remove(&(time, place));
+            }
+            if let Some(time) = wake_at {
+                self.timers.insert((time, place));
+            }
+        }
+    }
+}
+
+impl Policy for Brokered {
+    fn submitted(&mut self, _now: Time, job: JobSpec) {
+        let broker = self.grid.broker_of(job.origin).unwrap_or(0);
+        let before = self.arrived.insert((broker, job.key()), job);
+        assert!(before.is_none(), "job {} is submitted once", job.id);
+        self.waiting += 1;
+    }
+
+    /// # Panics
+    /// If the job does not run.
+    fn completed(&mut self, now: Time, job: JobId) {
+        let place = self.running.remove(&job);
+        let place = place.unwrap_or_else(|| panic!("job {job} ended and does not run"));
+        self.books[place].ended(now, job);
+        self.dirty.insert(place);
+    }
+
+    /// # Panics
+    /// If a job is wider than every site.
+    fn decide(&mut self, now: Time, starts: &mut Vec<Start>) {
+        while let Some(((broker, _), job)) = self.arrived.pop_first() {
+            self.allocate(now, broker, job);
+        }
+        while let Some(&(_, place)) = self.timers.first().filter(|(time, _)| *time <= now) {
+            self.timers.pop_first();
+            self.timer[place] = None;
+            self.dirty.insert(place);
+        }
+        let brokers = self.grid.brokers();
+        for place in std::mem::take(&mut self.dirty) {
+            self.books[place].decide(now, &mut self.starts);
+            for job in self.starts.drain(..) {
+                self.running.insert(job.id, place);
+                self.waiting -= 1;
+                starts.push(Start { job, site: self.grid.at_rank(brokers + place) });
+            }
+            self.set_timer(place);
+        }
+    }
+
+    fn entry(&self, grid: &Grid, job: &JobSpec) -> Option<crate::grid::SiteId> {
+        let home = grid.home(job.processors)?;
+        Some(grid.broker_of(job.origin).map_or(home, |rank| grid.at_rank(rank)))
+    }
+
+    fn wake_at(&self) -> Option<Time> {
+        self.timers.first().map(|&(time, _)| time)
+    }
+
+    fn waiting(&self) -> usize {
+        self.waiting
+    }
+}

@@ -1,0 +1,409 @@
+//! The switches of two-level scheduling: a broker allocates each job to a site, whose local scheduler starts it
+//! (Quezada Pina 2012, §3.3).
+//!
+//! Each switch is one reading of a place where the published text leaves several; the first of each is the default. What
+//! they do is in [`crate::allocation`].
+
+use serde::{Deserialize, Serialize};
+
+/// Declares what a switch may be: the names that users write, the default first.
+macro_rules! switch {
+    ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $text:literal,)* }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+        pub enum $name {
+            $($(#[$variant_doc])* $variant,)*
+        }
+
+        impl $name {
+            /// All of them, the default first.
+            pub const ALL: &[$name] = &[$($name::$variant,)*];
+
+            /// As users write it.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $($name::$variant => $text,)*
+                }
+            }
+
+            fn parse(key: &str, text: &str) -> Result<$name, String> {
+                let named = $name::ALL.iter().find(|one| one.name() == text);
+                let names: Vec<&str> = $name::ALL.iter().map(|one| one.name()).collect();
+                named.copied().ok_or_else(|| format!("unknown {key} {text:?}; use {}", names.join(" or ")))
+            }
+        }
+
+        impl Default for $name {
+            fn default() -> $name {
+                $name::ALL[0]
+            }
+        }
+    };
+}
+
+switch! {
+    /// What a broker makes least, over the sites that it may choose.
+    BrokerRule {
+        /// Nothing: any of them, at random.
+        Random = "random",
+        /// Nothing: the sites in turn.
+        RoundRobin = "round-robin",
+        /// ML: jobs.
+        Jobs = "ml",
+        /// MLp: jobs per processor.
+        JobsPerProcessor = "mlp",
+        /// MPL: requested processors per processor.
+        ParallelLoad = "mpl",
+        /// LBal_S: the deviation of the parallel load over all sites, with the job at the site.
+        BalancedLoad = "lbal-s",
+        /// MLB: requested work per processor.
+        LowerBound = "mlb",
+        /// MCT: when everything of the site would have ended.
+        CompletionTime = "mct",
+        /// MST: when the job would start.
+        StartTime = "mst",
+        /// MWT: the mean wait of the jobs of the site.
+        MeanWait = "mwt",
+        /// MWWT_S: their mean wait times their processors.
+        WeightedWait = "mwwt-s",
+    }
+}
+
+switch! {
+    /// The last site that is admissible, where the fraction falls on a border between two.
+    Cut {
+        /// The first at which the fraction is reached, as printed.
+        AtLeast = "ge",
+        /// The first at which it is exceeded.
+        Above = "gt",
+        /// As `ge`, and all sites of that one's size.
+        SizeClass = "class",
+    }
+}
+
+switch! {
+    /// Which jobs of a site its load counts.
+    Count {
+        /// Those that wait and those that run.
+        All = "all",
+        /// Those that wait.
+        Waiting = "waiting",
+    }
+}
+
+switch! {
+    /// How often the arriving job counts at a site whose balance is asked for.
+    ArrivingLoad {
+        /// Once.
+        Once = "once",
+        /// Once for each job that is there, as printed.
+        PerJob = "literal",
+    }
+}
+
+switch! {
+    /// What of a running job MLB counts.
+    RunningWork {
+        /// All that it requested.
+        Full = "full",
+        /// What is left of it.
+        Remaining = "remaining",
+    }
+}
+
+switch! {
+    /// What MCT calls completion.
+    Completion {
+        /// When all that the site has would have ended, without the arriving job.
+        SiteBefore = "site-before",
+        /// The same with it.
+        SiteAfter = "site-after",
+        /// When the arriving job would have ended.
+        JobAfter = "job-after",
+    }
+}
+
+switch! {
+    /// When a site without jobs has completed everything, to MCT.
+    IdleSince {
+        /// Now.
+        Now = "now",
+        /// When its last job ended.
+        LastEnd = "last",
+    }
+}
+
+switch! {
+    /// Whether MWT and MWWT_S count the wait of the arriving job.
+    OwnWait {
+        /// They do.
+        With = "with",
+        /// They do not.
+        Without = "without",
+    }
+}
+
+switch! {
+    /// Over which jobs MWT and MWWT_S take the mean.
+    Population {
+        /// All that the site ever got.
+        Ever = "ever",
+        /// Those that wait or run.
+        System = "system",
+    }
+}
+
+switch! {
+    /// What the broker's plan of a site is.
+    Plan {
+        /// What the site would do with what it has, each job ending as estimated.
+        Resynchronised = "resync",
+        /// What it would have done since the beginning if every job had ended as estimated: reports correct nothing.
+        OpenLoop = "open-loop",
+        /// The same, and loads are counted in it, too.
+        OpenLoopAll = "open-loop-all",
+    }
+}
+
+switch! {
+    /// When a job ends, to a plan, that runs past its estimate.
+    Overrun {
+        /// Now.
+        Now = "now",
+        /// At the next instant.
+        Next = "next",
+    }
+}
+
+/// A fraction of a grid's processors, in lowest terms: 0 < a ≤ 1, exactly.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fraction {
+    numerator: u32,
+    denominator: u32,
+}
+
+impl Fraction {
+    /// All of it.
+    pub const ONE: Fraction = Fraction { numerator: 1, denominator: 1 };
+
+    /// Such a fraction; none if it is not above 0 and at most 1.
+    pub fn new(numerator: u32, denominator: u32) -> Option<Fraction> {
+        let proper = numerator > 0 && numerator <= denominator;
+        let divisor = greatest_common_divisor(numerator, denominator);
+        proper.then(|| Fraction { numerator: numerator / divisor, denominator: denominator / divisor })
+    }
+
+    /// Compares a part of a whole with this fraction of it.
+    pub fn compare(self, part: u64, whole: u64) -> std::cmp::Ordering {
+        let part = u128::from(part) * u128::from(self.denominator);
+        part.cmp(&(u128::from(whole) * u128::from(self.numerator)))
+    }
+
+    /// As a decimal fraction of at most six digits, or a quotient.
+    fn parse(text: &str) -> Result<Fraction, String> {
+        let wrong = || format!("a={text:?} is no fraction above 0 and at most 1; write 0.5 or 1/3");
+        let fraction = match (text.split_once('/'), text.split_once('.')) {
+            (Some((numerator, denominator)), _) => Fraction::new(
+                numerator.parse().map_err(|_| wrong())?,
+                denominator.parse().map_err(|_| wrong())?,
+            ),
+            (None, Some((whole, digits))) if digits.len() <= 6 => {
+                let denominator = 10_u32.pow(u32::try_from(digits.len()).map_err(|_| wrong())?);
+                let whole: u32 = whole.parse().map_err(|_| wrong())?;
+                let rest: u32 = digits.parse().map_err(|_| wrong())?;
+                let numerator = whole.checked_mul(denominator).and_then(|whole| whole.checked_add(rest));
+                Fraction::new(numerator.ok_or_else(wrong)?, denominator)
+            }
+            (None, None) => Fraction::new(text.parse().map_err(|_| wrong())?, 1),
+            (None, Some(_)) => None,
+        };
+        fraction.ok_or_else(wrong)
+    }
+}
+
+fn greatest_common_divisor(a: u32, b: u32) -> u32 {
+    if b == 0 { a.max(1) } else { greatest_common_divisor(b, a % b) }
+}
+
+impl std::fmt::Display for Fraction {
+    /// A decimal fraction if six digits say it exactly.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if self.numerator == self.denominator {
+            return f.write_str("1");
+        }
+        for digits in 1..=6_usize {
+            let tens = 10_u64.pow(u32::try_from(digits).unwrap_or(6));
+            let scaled = u64::from(self.numerator) * tens;
+            if scaled.is_multiple_of(u64::from(self.denominator)) {
+                return write!(f, "0.{:0digits$}", scaled / u64::from(self.denominator));
+            }
+        }
+        write!(f, "{}/{}", self.numerator, self.denominator)
+    }
+}
+
+/// All switches of a broker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Broker {
+    /// What it makes least.
+    pub rule: BrokerRule,
+    /// The part a of the processors of sites wide enough, from the smallest on, that are admissible.
+    pub admissible: Fraction,
+    /// Where exactly it ends.
+    pub cut: Cut,
+    /// Which jobs are load, to ML, MLp, MPL, LBal_S and MLB.
+    pub count: Count,
+    /// The arriving job, to LBal_S.
+    pub arriving: ArrivingLoad,
+    /// What runs, to MLB.
+    pub running: RunningWork,
+    /// What MCT calls completion.
+    pub completion: Completion,
+    /// What MCT thinks of idle sites.
+    pub idle: IdleSince,
+    /// The arriving job, to MWT and MWWT_S.
+    pub own_wait: OwnWait,
+    /// The jobs that these take the mean over.
+    pub population: Population,
+    /// How plans follow what happens.
+    pub plan: Plan,
+    /// What plans think of jobs past their estimates.
+    pub overrun: Overrun,
+}
+
+impl Broker {
+    /// A rule with the default of each switch.
+    pub fn new(rule: BrokerRule) -> Broker {
+        Broker {
+            rule,
+            admissible: Fraction::ONE,
+            cut: Cut::default(),
+            count: Count::default(),
+            arriving: ArrivingLoad::default(),
+            running: RunningWork::default(),
+            completion: Completion::default(),
+            idle: IdleSince::default(),
+            own_wait: OwnWait::default(),
+            population: Population::default(),
+            plan: Plan::default(),
+            overrun: Overrun::default(),
+        }
+    }
+
+    /// Whether it decides by plans of sites.
+    pub fn plans(&self) -> bool {
+        use BrokerRule::{CompletionTime, MeanWait, StartTime, WeightedWait};
+        matches!(self.rule, CompletionTime | StartTime | MeanWait | WeightedWait)
+    }
+
+    /// Whether it must know what sites do: what else it decides by it knows itself.
+    pub fn needs_reports(&self) -> bool {
+        match self.rule {
+            BrokerRule::Random | BrokerRule::RoundRobin => false,
+            _ if self.plan == Plan::OpenLoopAll => false,
+            _ => self.plan == Plan::Resynchronised || !self.plans(),
+        }
+    }
+
+    pub(super) fn parse(argument: &str) -> Result<Broker, String> {
+        BrokerRule::parse("broker", argument).map(Broker::new)
+    }
+
+    /// Sets one switch.
+    pub(super) fn set(&mut self, key: &str, value: &str) -> Result<(), String> {
+        match key {
+            "a" => self.admissible = Fraction::parse(value)?,
+            "cut" => self.cut = Cut::parse(key, value)?,
+            "count" => self.count = Count::parse(key, value)?,
+            "lbal" => self.arriving = ArrivingLoad::parse(key, value)?,
+            "mlb" => self.running = RunningWork::parse(key, value)?,
+            "mct" => self.completion = Completion::parse(key, value)?,
+            "mct-idle" => self.idle = IdleSince::parse(key, value)?,
+            "mwt-j" => self.own_wait = OwnWait::parse(key, value)?,
+            "mwt-pop" => self.population = Population::parse(key, value)?,
+            "plan" => self.plan = Plan::parse(key, value)?,
+            "overrun-plan" => self.overrun = Overrun::parse(key, value)?,
+            _ => {
+                return Err(format!(
+                    "unknown option {key:?}; a broker has a, cut, count, lbal, mlb, mct, mct-idle, mwt-j, mwt-pop, plan, \
+                     overrun-plan"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// A switch that was set and means nothing to the rule, if there is one.
+    pub(super) fn meaningless(&self) -> Option<&'static str> {
+        use BrokerRule::{
+            BalancedLoad, CompletionTime, Jobs, JobsPerProcessor, LowerBound, MeanWait, ParallelLoad,
+            WeightedWait,
+        };
+        let default = Broker::new(self.rule);
+        let loads = matches!(self.rule, Jobs | JobsPerProcessor | ParallelLoad | BalancedLoad | LowerBound);
+        let waits = matches!(self.rule, MeanWait | WeightedWait);
+        let set = [
+            ("cut", self.cut != default.cut, self.admissible != Fraction::ONE),
+            ("count", self.count != default.count, loads),
+            ("lbal", self.arriving != default.arriving, self.rule == BalancedLoad),
+            ("mlb", self.running != default.running, self.rule == LowerBound),
+            ("mct", self.completion != default.completion, self.rule == CompletionTime),
+            ("mct-idle", self.idle != default.idle, self.rule == CompletionTime),
+            ("mwt-j", self.own_wait != default.own_wait, waits),
+            ("mwt-pop", self.population != default.population, waits),
+            ("plan", self.plan == Plan::OpenLoop, self.plans()),
+            ("plan", self.plan == Plan::OpenLoopAll, self.plans() || loads),
+            ("overrun-plan", self.overrun != default.overrun, self.plans()),
+        ];
+        set.into_iter().find(|&(_, is_set, counts)| is_set && !counts).map(|(key, ..)| key)
+    }
+}
+
+impl std::fmt::Display for Broker {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "broker:{}", self.rule.name())?;
+        if self.admissible != Fraction::ONE {
+            write!(f, ",a={}", self.admissible)?;
+        }
+        let default = Broker::new(self.rule);
+        let switches = [
+            ("cut", self.cut != default.cut, self.cut.name()),
+            ("count", self.count != default.count, self.count.name()),
+            ("lbal", self.arriving != default.arriving, self.arriving.name()),
+            ("mlb", self.running != default.running, self.running.name()),
+            ("mct", self.completion != default.completion, self.completion.name()),
+            ("mct-idle", self.idle != default.idle, self.idle.name()),
+            ("mwt-j", self.own_wait != default.own_wait, self.own_wait.name()),
+            ("mwt-pop", self.population != default.population, self.population.name()),
+            ("plan", self.plan != default.plan, self.plan.name()),
+            ("overrun-plan", self.overrun != default.overrun, self.overrun.name()),
+        ];
+        for (key, is_set, name) in switches {
+            if is_set {
+                write!(f, ",{key}={name}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cmp::Ordering;
+
+    use super::*;
+
+    #[test]
+    fn fractions_are_exact() {
+        for (text, shown) in
+            [("0.5", "0.5"), ("0.10", "0.1"), ("1/3", "1/3"), ("1", "1"), ("3/12", "0.25"), ("1.0", "1")]
+        {
+            assert_eq!(Fraction::parse(text).unwrap().to_string(), shown);
+        }
+        for text in ["0", "0.0", "1.5", "2/1", "-0.5", "x", "1/0", "0.1234567", ".", "0.5x"] {
+            assert!(Fraction::parse(text).is_err(), "{text}");
+        }
+        // As floating-point numbers 0.1 × 30 is above 3.
+        assert_eq!(Fraction::parse("0.1").unwrap().compare(3, 30), Ordering::Equal);
+    }
+}
