@@ -107,7 +107,7 @@ pub struct Metrics {
     /// `None` if no job was on offer.
     #[serde(default)]
     pub fcfs_inversions: Option<u64>,
-    /// One row per site, in the order of the experiment.
+    /// One row per site with processors, in the order of the experiment.
     pub sites: Vec<SiteMetrics>,
 }
 
@@ -326,7 +326,8 @@ fn site_metrics(outcome: &Outcome, makespan_s: f64) -> Vec<SiteMetrics> {
             },
         }
     };
-    outcome.grid.sites().iter().zip(sums).map(row).collect()
+    let rows = outcome.grid.sites().iter().zip(sums);
+    rows.filter(|(site, _)| site.processors > 0).map(row).collect()
 }
 
 #[cfg(test)]

@@ -31,7 +31,7 @@ pub struct SiteSeries {
 
 /// The functions of every site, each with at most `points` steps, in the order of the experiment.
 pub fn per_site(outcome: &Outcome, points: usize) -> Vec<SiteSeries> {
-    let sites: Vec<SiteId> = outcome.grid.sites().iter().map(|site| site.id).collect();
+    let sites: Vec<SiteId> = outcome.grid.machines().map(|site| site.id).collect();
     of_sites(outcome, &sites, points)
 }
 
@@ -77,6 +77,7 @@ pub fn busiest(outcome: &Outcome, limit: usize) -> Vec<SiteId> {
             work[site.index()].0 += job.work();
         }
     }
+    work.retain(|&(_, site)| outcome.grid.site(site).processors > 0);
     work.sort_by_key(|&(work, site)| (std::cmp::Reverse(work), site));
     let mut sites: Vec<SiteId> = work.into_iter().take(limit).map(|(_, site)| site).collect();
     sites.sort_unstable();

@@ -100,8 +100,14 @@ impl Steady {
         for job in &jobs {
             by_site[job.origin.index()].push(job);
         }
-        let sites: Vec<SteadySite> =
-            outcome.grid.sites().iter().zip(&by_site).map(|(site, own)| of_site(site, own)).collect();
+        let sites: Vec<SteadySite> = outcome
+            .grid
+            .sites()
+            .iter()
+            .zip(&by_site)
+            .filter(|(site, _)| site.processors > 0)
+            .map(|(site, own)| of_site(site, own))
+            .collect();
         let slowdowns: Vec<f64> = sites.iter().filter_map(|site| site.bounded_slowdown_mean).collect();
         let wait_mean_s = mean(&waits).unwrap_or(0.0);
         waits.sort_unstable_by(f64::total_cmp);

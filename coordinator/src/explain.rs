@@ -117,8 +117,8 @@ impl Explained {
         let manifest = directory.manifest();
         let wrong =
             |reason: String| ExplainError::Manifest { path: args.directory.join("manifest.json"), reason };
-        let sites = manifest.sites.iter().map(|site| (site.name.clone(), site.processors));
-        let grid = Grid::new(sites).map_err(|error| wrong(error.to_string()))?;
+        let sites = manifest.sites.iter().map(|site| (site.name.clone(), site.processors, None));
+        let grid = Grid::of_members(sites).map_err(|error| wrong(error.to_string()))?;
         let threshold = Threshold::new(manifest.threshold_percent)
             .ok_or_else(|| wrong(format!("the threshold is {} %", manifest.threshold_percent)))?;
         let strategy: Option<StrategySpec> = manifest.strategy.parse().ok();

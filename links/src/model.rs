@@ -3,7 +3,7 @@
 //! A delay is the link's base delay, plus its jitter, plus the time that the payload occupies the link. Integers
 //! and exact decimals throughout, so that a model survives JSON unchanged and two can be compared.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use scheduler::{SiteId, Span, Time};
 use serde::{Deserialize, Serialize};
@@ -283,6 +283,10 @@ pub struct Model {
     /// What a network underneath adds to every message, for simulations that are compared with real runs.
     #[serde(default)]
     pub added: Jitter,
+    /// Members that are in the place of a site: they have its links, and messages between them and the site are free. Base
+    /// delays are of the others, whose numbers come first.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub beside: BTreeMap<SiteId, SiteId>,
 }
 
 impl Default for Model {
@@ -303,6 +307,7 @@ impl Model {
             rules: Vec::new(),
             cuts: Vec::new(),
             added: Jitter::NONE,
+            beside: BTreeMap::new(),
         }
     }
 
@@ -318,6 +323,10 @@ impl Model {
 
     /// A directed link at some time, partitions aside.
     pub fn link(&self, at: Time, from: SiteId, to: SiteId) -> Link {
+        let (from, to) = (self.place(from), self.place(to));
+        if from == to && !self.beside.is_empty() {
+            return Link { delay: Span::ZERO, properties: Properties::NONE };
+        }
         let mut link = Link { delay: self.base.between(from, to), properties: self.properties };
         for rule in self.rules.iter().filter(|rule| rule.is_about(at, from, to)) {
             rule.apply(&mut link);
@@ -325,17 +334,27 @@ impl Model {
         link
     }
 
-    /// Whether every message takes its base delay, so that no message needs to be counted.
-    pub fn is_plain(&self) -> bool {
+    /// In whose place a member is.
+    fn place(&self, member: SiteId) -> SiteId {
+        self.beside.get(&member).copied().unwrap_or(member)
+    }
+
+    /// Whether every message takes the base delay between its places.
+    fn only_delays(&self) -> bool {
         self.properties == Properties::NONE
             && self.rules.is_empty()
             && self.cuts.is_empty()
             && self.added == Jitter::NONE
     }
 
+    /// Whether every message takes its base delay, so that no message needs to be counted.
+    pub fn is_plain(&self) -> bool {
+        self.only_delays() && self.beside.is_empty()
+    }
+
     /// Whether every message arrives once, at the instant it is sent.
     pub fn is_free(&self) -> bool {
-        self.is_plain() && self.base.largest() == Span::ZERO
+        self.only_delays() && self.base.largest() == Span::ZERO
     }
 
     /// Whether every message arrives exactly once, and in the order of sending.
@@ -388,6 +407,7 @@ impl Model {
     }
 
     pub(crate) fn cuts(&self, from: SiteId, to: SiteId, sent: Time, arrival: Time) -> bool {
+        let (from, to) = (self.place(from), self.place(to));
         self.cuts.iter().any(|cut| cut.takes(from, to, sent, arrival))
     }
 
@@ -396,6 +416,16 @@ impl Model {
     /// # Errors
     /// What does not fit, in words.
     pub fn check(&self, sites: usize) -> Result<(), String> {
+        let strange = |&(member, site): &(&SiteId, &SiteId)| {
+            let numbered = |id: &SiteId| (1..=sites).contains(&(id.0 as usize));
+            !numbered(member) || !numbered(site) || self.beside.contains_key(site)
+        };
+        if let Some((member, site)) = self.beside.iter().find(strange) {
+            return Err(format!(
+                "member {member} is in the place of {site}, which is no site; the grid has {sites}"
+            ));
+        }
+        let sites = sites - self.beside.len();
         if let Some(given) = self.base.sites()
             && given != sites
         {

@@ -276,7 +276,9 @@ impl Resolver<'_> {
     fn matrix(&self, rows: &[Vec<String>], round_trip: bool) -> Result<Base, String> {
         let sites = self.sites.len();
         if rows.len() != sites || rows.iter().any(|row| row.len() != sites) {
-            return Err(format!("the matrix must have {sites} rows of {sites} delays, one per site"));
+            return Err(format!(
+                "the matrix must have {sites} rows of {sites} delays, one per site, and one per broker that is at no site"
+            ));
         }
         let one_way = |span: Span| match round_trip {
             true => Span::from_micros(span.as_micros() / 2),

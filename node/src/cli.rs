@@ -288,10 +288,13 @@ impl NodeArgs {
 
 /// The named network or the one in a file, for these sites.
 fn network(name: &str, grid: &[SiteEntry]) -> anyhow::Result<links::Model> {
-    let names: Vec<&str> = grid.iter().map(|site| site.name.as_str()).collect();
+    let names: Vec<&str> =
+        grid.iter().filter(|site| site.beside.is_none()).map(|site| site.name.as_str()).collect();
     let read = |path: &Path| std::fs::read_to_string(path).map_err(|error| error.to_string());
     let written = links::Written { model: Some(name.to_string()), ..links::Written::default() };
-    written.resolve(&names, &read).context("--network")
+    let model = written.resolve(&names, &read).context("--network")?;
+    let beside = (1..).zip(grid).filter_map(|(number, site)| Some((SiteId(number), site.beside?))).collect();
+    Ok(links::Model { beside, ..model })
 }
 
 fn replace<T: Clone>(target: &mut T, value: &Option<T>) {
@@ -470,7 +473,7 @@ fn fail(error: &anyhow::Error, code: u8) -> ExitCode {
     ExitCode::from(code)
 }
 
-/// Sites from `2,8`, from `a=2,b=8`, or from a file that has one of these forms, commas or line ends between.
+/// Sites from `2,8`, from `a=2,b=8`, brokers as `c=0` or `c=0@b`, or from a file that has one of these forms, commas or line ends between.
 fn parse_grid(text: &str) -> anyhow::Result<Vec<SiteEntry>> {
     let is_list = text.chars().next().is_some_and(|c| c.is_ascii_digit()) || text.contains('=');
     if is_list {
@@ -484,7 +487,8 @@ fn parse_grid(text: &str) -> anyhow::Result<Vec<SiteEntry>> {
 fn parse_sites(text: &str) -> anyhow::Result<Vec<SiteEntry>> {
     let parts =
         text.lines().map(|line| line.split('#').next().unwrap_or_default()).flat_map(|line| line.split(','));
-    parts
+    let mut beside = Vec::new();
+    let mut sites = parts
         .map(str::trim)
         .filter(|part| !part.is_empty())
         .enumerate()
@@ -493,12 +497,25 @@ fn parse_sites(text: &str) -> anyhow::Result<Vec<SiteEntry>> {
                 Some((name, processors)) => (name.trim().to_string(), processors.trim()),
                 None => (format!("site{}", index + 1), part),
             };
-            let processors = processors
-                .parse()
-                .with_context(|| format!("site {part:?}: write its processors, as in 8 or name=8"))?;
-            Ok(SiteEntry { name, processors })
+            let (processors, site) = match processors.split_once('@') {
+                Some((processors, site)) => (processors, Some(site.to_string())),
+                None => (processors, None),
+            };
+            beside.push(site);
+            let processors = processors.parse().with_context(|| {
+                format!("site {part:?}: write its processors, as in 8 or name=8, or a broker as name=0 or name=0@SITE")
+            })?;
+            Ok(SiteEntry { name, processors, beside: None })
         })
-        .collect()
+        .collect::<anyhow::Result<Vec<SiteEntry>>>()?;
+    for (index, site) in beside.into_iter().enumerate() {
+        let Some(site) = site else { continue };
+        let place = sites.iter().position(|entry| entry.name == site);
+        let place =
+            place.with_context(|| format!("broker {}: there is no site {site}", sites[index].name))?;
+        sites[index].beside = Some(SiteId::from_index(place));
+    }
+    Ok(sites)
 }
 
 fn parse_peer(text: &str) -> Result<PeerAddress, String> {
@@ -583,7 +600,7 @@ mod tests {
         ])
         .unwrap();
         assert_eq!(config.site, SiteId(2));
-        assert_eq!(config.grid[1], SiteEntry { name: "b".to_string(), processors: 8 });
+        assert_eq!(config.grid[1], SiteEntry { name: "b".to_string(), processors: 8, beside: None });
         assert_eq!(config.network, links::Model::constant(Span::from_micros(1_500_000)));
         assert_eq!(config.identity, IdentitySource::Seed(9));
         assert_eq!(config.peers[0].address, "/ip4/10.0.0.1/tcp/4001");

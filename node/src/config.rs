@@ -145,8 +145,11 @@ pub struct Member {
 pub struct SiteEntry {
     /// For people and metrics.
     pub name: String,
-    /// How many it has.
+    /// How many it has; 0 for a broker.
     pub processors: u32,
+    /// The site that a broker is beside.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub beside: Option<SiteId>,
 }
 
 /// Where another site listens.
@@ -331,7 +334,8 @@ impl NodeConfig {
     /// # Errors
     /// The first thing that does not.
     pub fn check(&self) -> Result<PeerConfig, ConfigError> {
-        let grid = Grid::new(self.grid.iter().map(|site| (site.name.clone(), site.processors)))?;
+        let grid =
+            Grid::of_members(self.grid.iter().map(|site| (site.name.clone(), site.processors, site.beside)))?;
         if self.site.0 == 0 || self.site.index() >= grid.len() {
             return Err(ConfigError::Site { site: self.site.0, sites: grid.len() });
         }
@@ -441,7 +445,7 @@ mod tests {
     use super::*;
 
     fn config() -> NodeConfig {
-        let site = |name: &str, processors| SiteEntry { name: name.to_string(), processors };
+        let site = |name: &str, processors| SiteEntry { name: name.to_string(), processors, beside: None };
         NodeConfig::new(SiteId(1), vec![site("a", 2), site("b", 8)])
     }
 

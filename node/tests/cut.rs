@@ -350,6 +350,7 @@ fn config(folder: &Path, site: SiteId) -> NodeConfig {
     let entry = |(index, processors): (usize, &u32)| SiteEntry {
         name: format!("site{}", index + 1),
         processors: *processors,
+        beside: None,
     };
     let mut config = NodeConfig::new(site, PROCESSORS.iter().enumerate().map(entry).collect());
     config.listen = format!("/ip4/10.78.0.{site}/tcp/0");

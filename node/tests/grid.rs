@@ -574,7 +574,8 @@ fn refused(client: &mut Client, order: &Order) -> String {
 }
 
 fn config(site: u32, processors: &[u32]) -> NodeConfig {
-    let entry = |(index, &processors)| SiteEntry { name: format!("site{}", index + 1), processors };
+    let entry =
+        |(index, &processors)| SiteEntry { name: format!("site{}", index + 1), processors, beside: None };
     let mut config = NodeConfig::new(SiteId(site), processors.iter().enumerate().map(entry).collect());
     config.options.retry = Some(Span::from_secs(200));
     config

@@ -579,7 +579,7 @@ impl Alone {
 }
 
 fn entry(name: &str, processors: u32) -> SiteEntry {
-    SiteEntry { name: name.to_string(), processors }
+    SiteEntry { name: name.to_string(), processors, beside: None }
 }
 
 fn port(process: &NodeProcess) -> u16 {

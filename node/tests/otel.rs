@@ -147,7 +147,8 @@ fn order(folder: &Path, endpoint: &str) -> SpawnOrder {
 }
 
 fn config() -> NodeConfig {
-    let entry = |(name, processors): (&str, u32)| SiteEntry { name: name.to_string(), processors };
+    let entry =
+        |(name, processors): (&str, u32)| SiteEntry { name: name.to_string(), processors, beside: None };
     NodeConfig::new(SiteId(1), [("one", 1), ("two", 2)].map(entry).into())
 }
 

@@ -218,7 +218,7 @@ fn an_identity_in_a_file_is_the_same_after_a_restart() {
 }
 
 fn config(site: u32) -> NodeConfig {
-    let entry = |name: &str, processors| SiteEntry { name: name.to_string(), processors };
+    let entry = |name: &str, processors| SiteEntry { name: name.to_string(), processors, beside: None };
     NodeConfig::new(SiteId(site), vec![entry("one", 2), entry("two", 8)])
 }
 

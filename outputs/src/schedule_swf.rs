@@ -29,7 +29,7 @@ fn header(result: &RunResult) -> Header {
     let grid = &result.outcome.grid;
     let mut header = Header::default();
     header.push_pair("Version", "2.2");
-    header.push_pair("Computer", &line(&format!("simulated grid of {} sites", grid.len())));
+    header.push_pair("Computer", &line(&format!("simulated grid of {} sites", grid.machines().count())));
     header.push_pair("MaxJobs", &result.metrics.finished.to_string());
     header.push_pair("MaxProcs", &grid.processors().to_string());
     header.push_pair(
@@ -43,7 +43,7 @@ fn header(result: &RunResult) -> Header {
             about.seed
         )),
     );
-    header.declare_sites(grid.sites());
+    header.declare_sites(grid.machines());
     header
 }
 

@@ -63,7 +63,7 @@ pub fn write_all(directory: &Path, result: &RunResult, options: Options) -> Resu
         let rows = jobs_csv::Rows::new(result, &allocation, options.rejected_rows);
         write("jobs.csv", &|file| rows.write(file, None))?;
         if options.jobs_per_site {
-            for site in result.outcome.grid.sites() {
+            for site in result.outcome.grid.machines() {
                 let folder = directory.join(format!("site{}", site.id));
                 std::fs::create_dir_all(&folder).map_err(WriteError::at(&folder))?;
                 write(&format!("site{}/jobs.csv", site.id), &|file| rows.write(file, Some(site.id)))?;

@@ -100,7 +100,7 @@ pub fn counted_line(result: &RunResult) -> String {
 /// Who ran whose jobs: a matrix by rank of size, or the greatest flows if there are many sites.
 pub fn migrations_table(result: &RunResult) -> Table {
     let grid = &result.outcome.grid;
-    let by_rank = || (0..grid.len()).map(|rank| grid.site(grid.at_rank(rank)));
+    let by_rank = || (grid.brokers()..grid.len()).map(|rank| grid.site(grid.at_rank(rank)));
     if grid.len() > MATRIX_SITES {
         let mut pairs: Vec<_> = result.migrations.stolen().collect();
         pairs.sort_by_key(|pair| (std::cmp::Reverse(pair.jobs), pair.home, pair.site));

@@ -160,7 +160,14 @@ pub(super) fn heading(result: &RunResult) -> Vec<(&'static str, String)> {
     vec![
         ("experiment", about.experiment.clone()),
         ("workload", format!("{}; {}", about.workload, jobs_line(result))),
-        ("grid", format!("{} sites, {} processors", grouped(grid.len() as u64), grouped(grid.processors()))),
+        (
+            "grid",
+            format!(
+                "{} sites, {} processors",
+                grouped(grid.machines().count() as u64),
+                grouped(grid.processors())
+            ),
+        ),
         ("strategy", format!("{}{local}", about.strategy)),
         ("network", about.network.clone()),
         (

@@ -42,6 +42,9 @@ pub struct Site {
     pub name: String,
     /// Identical processors m_i; 0 for a member that executes nothing.
     pub processors: u32,
+    /// The site whose place in the network a member without processors shares.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub beside: Option<SiteId>,
 }
 
 /// All members of a run, with their ranks. Those without processors have the lowest: no job has its home there.
@@ -55,6 +58,8 @@ pub struct Grid {
     sizes: Vec<u32>,
     /// Rank by `id.index()`.
     rank: Vec<usize>,
+    /// The rank of the broker of each site's users, by `id.index()`; empty without brokers.
+    desks: Vec<usize>,
 }
 
 /// Why a list of sites is not a grid.
@@ -67,8 +72,11 @@ pub enum GridError {
     #[error("site {0} has no processors; give it at least 1")]
     NoProcessors(String),
     /// Two sites of one name.
-    #[error("two sites are named {0}; rename one")]
+    #[error("two members are named {0}; rename one")]
     DuplicateName(String),
+    /// A broker beside what is no site.
+    #[error("broker {0} is at no site of the grid; name one of them")]
+    NoSite(String),
 }
 
 impl Grid {
@@ -80,31 +88,49 @@ impl Grid {
         Grid::with_brokers(sites, [])
     }
 
-    /// The same with members that have no processors, named in this order; their ids follow those of the sites.
+    /// The same with members that have no processors: their names, and the sites that they are beside. Their ids follow
+    /// those of the sites, in this order.
     ///
     /// # Errors
-    /// As [`Grid::new`].
+    /// As [`Grid::new`], and if a broker is beside what is no site.
     pub fn with_brokers(
         sites: impl IntoIterator<Item = (String, u32)>,
-        brokers: impl IntoIterator<Item = String>,
+        brokers: impl IntoIterator<Item = (String, Option<SiteId>)>,
     ) -> Result<Grid, GridError> {
-        let mut members: Vec<(String, u32)> = sites.into_iter().collect();
-        if members.is_empty() {
-            return Err(GridError::Empty);
-        }
-        if let Some((name, _)) = members.iter().find(|(_, processors)| *processors == 0) {
+        let sites: Vec<(String, u32)> = sites.into_iter().collect();
+        if let Some((name, _)) = sites.iter().find(|(_, processors)| *processors == 0) {
             return Err(GridError::NoProcessors(name.clone()));
         }
-        members.extend(brokers.into_iter().map(|name| (name, 0)));
-        let sites: Vec<Site> = members
-            .into_iter()
-            .enumerate()
-            .map(|(index, (name, processors))| Site { id: SiteId::from_index(index), name, processors })
-            .collect();
+        let sites = sites.into_iter().map(|(name, processors)| (name, processors, None));
+        Grid::of_members(sites.chain(brokers.into_iter().map(|(name, beside)| (name, 0, beside))))
+    }
+
+    /// A grid of members as another grid lists them: name, processors, and beside which site they are.
+    ///
+    /// # Errors
+    /// If there is no site, two members share a name, or one is beside what is no site.
+    pub fn of_members(
+        members: impl IntoIterator<Item = (String, u32, Option<SiteId>)>,
+    ) -> Result<Grid, GridError> {
+        let member = |(index, (name, processors, beside))| {
+            let id = SiteId::from_index(index);
+            Site { id, name, processors, beside }
+        };
+        let sites: Vec<Site> = members.into_iter().enumerate().map(member).collect();
+        if sites.iter().all(|site| site.processors == 0) {
+            return Err(GridError::Empty);
+        }
         let mut names = std::collections::BTreeSet::new();
         for site in &sites {
             if !names.insert(&site.name) {
                 return Err(GridError::DuplicateName(site.name.clone()));
+            }
+            let is_site = |id: SiteId| {
+                let place = (id.0 as usize).checked_sub(1);
+                place.and_then(|place| sites.get(place)).is_some_and(|site| site.processors > 0)
+            };
+            if site.beside.is_some_and(|id| site.processors > 0 || !is_site(id)) {
+                return Err(GridError::NoSite(site.name.clone()));
             }
         }
         let mut ranked: Vec<SiteId> = sites.iter().map(|site| site.id).collect();
@@ -114,7 +140,8 @@ impl Grid {
             rank[id.index()] = place;
         }
         let sizes = ranked.iter().map(|id| sites[id.index()].processors).collect();
-        Ok(Grid { sites, ranked, sizes, rank })
+        let desks = desks(&sites, &rank);
+        Ok(Grid { sites, ranked, sizes, rank, desks })
     }
 
     /// A grid of sites named `site1`, `site2`, … with these processors.
@@ -160,15 +187,20 @@ impl Grid {
         self.rank[id.index()]
     }
 
+    /// The members that have processors, in the order of the experiment.
+    pub fn machines(&self) -> impl Iterator<Item = &Site> {
+        self.sites.iter().filter(|site| site.processors > 0)
+    }
+
     /// How many members have no processors; their ranks come before all others.
     pub fn brokers(&self) -> usize {
         self.sizes.partition_point(|&size| size == 0)
     }
 
-    /// The rank of the broker that users of a site turn to: the brokers take the sites in turn, in the order of the
-    /// experiment. `None` if there is no broker.
+    /// The rank of the broker that users of a site turn to: the one beside it; else those that are beside no site, or if
+    /// there are none all, in turn, in the order of the experiment. `None` if there is no broker.
     pub fn broker_of(&self, site: SiteId) -> Option<usize> {
-        site.index().checked_rem(self.brokers())
+        self.desks.get(site.index()).copied()
     }
 
     /// The rank of the home of a job this wide: the smallest site, first by id, that can hold it.
@@ -199,9 +231,48 @@ impl Grid {
     }
 }
 
+/// The rank of the broker of each site's users.
+fn desks(sites: &[Site], rank: &[usize]) -> Vec<usize> {
+    let brokers = || sites.iter().filter(|site| site.processors == 0);
+    let rank_of = |site: &Site| rank[site.id.index()];
+    let mut shared: Vec<usize> = brokers().filter(|broker| broker.beside.is_none()).map(rank_of).collect();
+    if shared.is_empty() {
+        shared = brokers().map(rank_of).collect();
+    }
+    if shared.is_empty() {
+        return Vec::new();
+    }
+    let desk = |site: &Site| {
+        let own = brokers().find(|broker| broker.beside == Some(site.id)).map(rank_of);
+        own.unwrap_or_else(|| shared[site.id.index() % shared.len()])
+    };
+    sites.iter().map(desk).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn users_turn_to_the_broker_beside_their_site_or_to_the_others_in_turn() {
+        let sites = || (1..=3).map(|number| (format!("site{number}"), 4));
+        let desk = |beside: &[Option<u32>]| {
+            let names = beside.iter().zip(1..);
+            let brokers = names.map(|(beside, number)| (format!("broker{number}"), beside.map(SiteId)));
+            let grid = Grid::with_brokers(sites(), brokers).expect("a grid");
+            (1..=3).map(|site| grid.broker_of(SiteId(site))).collect::<Vec<_>>()
+        };
+        assert_eq!(desk(&[]), [None, None, None]);
+        assert_eq!(desk(&[None]), [Some(0), Some(0), Some(0)]);
+        assert_eq!(desk(&[None, None]), [Some(0), Some(1), Some(0)]);
+        assert_eq!(desk(&[Some(3), Some(2), Some(1)]), [Some(2), Some(1), Some(0)]);
+        assert_eq!(desk(&[Some(2), None]), [Some(1), Some(0), Some(1)]);
+        assert_eq!(desk(&[Some(2)]), [Some(0), Some(0), Some(0)]);
+        for beside in [0, 4, 5] {
+            let nowhere = Grid::with_brokers(sites(), [("x".to_string(), Some(SiteId(beside)))]);
+            assert_eq!(nowhere, Err(GridError::NoSite("x".into())));
+        }
+    }
 
     #[test]
     fn ranks_follow_size_then_id() {
@@ -221,7 +292,9 @@ mod tests {
 
     #[test]
     fn members_without_processors_come_first_and_are_nobodys_home() {
-        let names = |names: &[&str]| names.iter().map(|name| (*name).to_string()).collect::<Vec<_>>();
+        let names = |names: &[&str]| {
+            names.iter().map(|name| ((*name).to_string(), None)).collect::<Vec<(String, Option<SiteId>)>>()
+        };
         let grid = Grid::with_brokers([("a".into(), 8), ("b".into(), 2)], names(&["x", "y"])).unwrap();
         assert_eq!(grid.sizes(), [0, 0, 2, 8]);
         assert_eq!((grid.rank(SiteId(3)), grid.rank(SiteId(4))), (0, 1));

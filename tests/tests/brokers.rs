@@ -86,7 +86,7 @@ fn workload() -> impl Strategy<Value = (Arc<Grid>, Vec<TimedJob>)> {
     (sizes, 1usize..4, any::<bool>(), prop::collection::vec(job, 1..=40)).prop_map(
         |(sizes, brokers, online, jobs)| {
             let names = sizes.iter().enumerate().map(|(place, &size)| (format!("site{}", place + 1), size));
-            let brokers = (1..=brokers).map(|number| format!("broker{number}"));
+            let brokers = (1..=brokers).map(|number| (format!("broker{number}"), None));
             let grid = Arc::new(Grid::with_brokers(names, brokers).expect("names differ"));
             let mut jobs: Vec<TimedJob> = jobs
                 .into_iter()
@@ -132,7 +132,7 @@ proptest! {
 fn what_a_broker_does_not_know_shows() {
     let sizes = [4, 8, 8, 16];
     let names = sizes.iter().enumerate().map(|(place, &size)| (format!("site{}", place + 1), size));
-    let grid = Arc::new(Grid::with_brokers(names, ["broker".to_string()]).expect("names differ"));
+    let grid = Arc::new(Grid::with_brokers(names, [("broker".to_string(), None)]).expect("names differ"));
     let jobs: Vec<TimedJob> = (0..400_u64)
         .map(|number| {
             let run_time = Span::from_secs(20 + (number * 7919 % 97) as i64);
@@ -172,7 +172,9 @@ fn what_a_broker_does_not_know_shows() {
 fn jobs_run_once_whatever_links_do() {
     let sizes = [4, 8, 16];
     let names = sizes.iter().enumerate().map(|(place, &size)| (format!("site{}", place + 1), size));
-    let grid = Arc::new(Grid::with_brokers(names, ["one", "two"].map(String::from)).expect("names differ"));
+    let grid = Arc::new(
+        Grid::with_brokers(names, ["one", "two"].map(|name| (name.to_string(), None))).expect("names differ"),
+    );
     let jobs: Vec<TimedJob> = (0..300_u64)
         .map(|number| {
             let run_time = Span::from_secs(1 + (number * 7919 % 97) as i64);

@@ -29,7 +29,7 @@ const STRATEGIES: [&str; 13] = [
 
 fn grid(brokers: usize) -> Arc<Grid> {
     let sites = SIZES.iter().zip(1..).map(|(&size, number): (_, u32)| (format!("site{number}"), size));
-    let brokers = (1..=brokers).map(|number| format!("broker{number}"));
+    let brokers = (1..=brokers).map(|number| (format!("broker{number}"), None));
     Arc::new(Grid::with_brokers(sites, brokers).expect("names differ"))
 }
 

@@ -75,14 +75,15 @@ impl Header {
     }
 
     /// Declares the sites of a grid: as partitions, where jobs run, and as queues, where they are submitted.
-    pub fn declare_sites(&mut self, sites: &[Site]) {
+    pub fn declare_sites<'a>(&mut self, sites: impl IntoIterator<Item = &'a Site>) {
+        let sites: Vec<&Site> = sites.into_iter().collect();
         let number = |value: usize| value.to_string();
         self.push_pair("MaxQueues", &number(sites.len()));
-        for site in sites {
+        for site in &sites {
             self.push_pair("Queue", &format!("{} {}", site.id, site.name));
         }
         self.push_pair("MaxPartitions", &number(sites.len()));
-        for site in sites {
+        for site in &sites {
             self.push_pair("Partition", &format!("{} {} {}", site.id, site.name, site.processors));
         }
     }

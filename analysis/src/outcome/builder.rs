@@ -108,9 +108,16 @@ impl OutcomeBuilder {
                 if self.faults.job(job).is_some() {
                     return self.execute(job, |executions| executions.start(event.site, event.at, hops));
                 }
+                // A reference of brokers says where a job starts, and no transfers.
+                let was_at_a_broker = |site: SiteId| self.outcome.grid.site(site).processors == 0;
+                let found = self.rows.get(job).and_then(|row| self.outcome.jobs.get(row));
+                let by_a_broker = found.and_then(|row| row.arrived).is_some_and(was_at_a_broker);
                 let Some(row) = self.row(job) else { return };
                 match row.state {
                     JobState::Pending | JobState::Waiting => {
+                        if by_a_broker {
+                            row.arrived = Some(event.site);
+                        }
                         row.state = JobState::Running;
                         row.start = Some(event.at);
                         row.site = Some(event.site);

@@ -18,7 +18,7 @@ use outputs::scraped::Scraped;
 use outputs::table::Table;
 use outputs::{self, EventLog, RunAbout, RunResult, Status, StealsCsv};
 use report::{self, Format};
-use scheduler::{Event, Strategy, TimedJob};
+use scheduler::{Event, TimedJob};
 
 use self::own::{Claim, Driver};
 use crate::exit;
@@ -267,7 +267,7 @@ pub fn record(
         workload: jobs.workload.clone(),
         strategy: experiment.strategy,
         submit: experiment.submit,
-        local: (experiment.strategy.strategy == Strategy::Local)
+        local: (experiment.strategy.strategy.has_local_queues())
             .then(|| format!("{} ({} passes)", experiment.local.name(), experiment.pass.name())),
         driver: ended.driver.to_string(),
         clock: ended.clock.clone(),

@@ -97,7 +97,7 @@ pub fn load_by(args: &ExperimentArgs, text: Option<&str>) -> Result<(Experiment,
     experiment.outputs.replace = args.replace;
     let jobs = jobs::read(&experiment).map_err(|error| complain(&error, exit::INPUT))?;
     let local = experiment.strategy.strategy == Strategy::Local;
-    if !local && (args.local.is_some() || args.pass.is_some()) {
+    if !experiment.strategy.strategy.has_local_queues() && (args.local.is_some() || args.pass.is_some()) {
         eprintln!("note: {} has no local schedulers: --local and --pass change nothing", experiment.strategy);
     }
     if (local || experiment.strategy.ideal) && args.delay.is_some() {

@@ -38,6 +38,8 @@ pub struct Written {
     pub node: WrittenNode,
     /// What happens to sites.
     pub faults: Vec<WrittenFault>,
+    /// Who allocates jobs to sites under a broker.
+    pub brokers: Vec<WrittenBroker>,
     /// Which results are written.
     pub outputs: WrittenOutputs,
 }
@@ -50,6 +52,28 @@ pub struct WrittenGrid {
     pub sizes: Option<Vec<u32>>,
     /// Or sites with names.
     pub sites: Option<Vec<WrittenSite>>,
+    /// How many brokers, or `each` for one beside each site; in place of `[[brokers]]`.
+    pub brokers: Option<WrittenBrokers>,
+}
+
+/// `grid.brokers`.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(untagged)]
+pub enum WrittenBrokers {
+    /// So many, beside no site.
+    Count(usize),
+    /// `each`, or a number.
+    Named(String),
+}
+
+/// One entry of `[[brokers]]`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct WrittenBroker {
+    /// Its name; `broker`, or `broker` and the name of its site.
+    pub name: Option<String>,
+    /// The site that it is beside, by name.
+    pub at: Option<String>,
 }
 
 /// One entry of `[[grid.sites]]`.
@@ -176,6 +200,10 @@ pub struct WrittenProtocol {
     pub gossip: Option<String>,
     /// To how many sites each time.
     pub gossip_fanout: Option<usize>,
+    /// When sites tell brokers what happened: `change`, `every:T` or `probe:D`.
+    pub report: Option<String>,
+    /// What brokers think of jobs on their way: `count` or `ignore`.
+    pub pending: Option<String>,
     /// How often a site says that it is there, in trace time.
     pub heartbeat: Option<String>,
     /// Silence after which a site is suspected, in trace time.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::ExperimentError;
-use super::file::{FileError, Written};
+use super::file::{FileError, Written, WrittenBrokers};
 use crate::exit;
 
 /// What to run.
@@ -19,6 +19,10 @@ pub struct ExperimentArgs {
     #[arg(long, value_name = "P,P,…", value_parser = sizes, env = "STEALGRID_SIZES", help_heading = "Grid and workload")]
     // In full, so that clap takes it for one value.
     pub sites: Option<std::vec::Vec<u32>>,
+
+    /// Brokers under a strategy broker:X: how many, or each: one beside each site [default: 1]
+    #[arg(long, value_name = "N|each", help_heading = "Grid and workload")]
+    pub brokers: Option<String>,
 
     /// Workload log: SWF, GWF or Batsim JSON, plain, gzip or zstd
     #[arg(long, value_name = "FILE", help_heading = "Grid and workload")]
@@ -68,8 +72,9 @@ pub struct ExperimentArgs {
     #[arg(long, value_name = "RULE", help_heading = "Grid and workload")]
     pub origin: Option<String>,
 
-    /// local, st:X, st-greedy:X, common-pool, pool:fcfs|easy|list, steal:random|nearest|loaded|two-choices;
-    /// options as in st:50,order=bah or pool:easy,via=gossip; prefix ideal/ for the reference without messages
+    /// local, st:X, st-greedy:X, common-pool, pool:fcfs|easy|list, steal:random|nearest|loaded|two-choices,
+    /// broker:random|round-robin|ml|mlp|mpl|lbal-s|mlb|mct|mst|mwt|mwwt-s; options as in st:50,order=bah or
+    /// broker:mct,a=0.5; prefix ideal/ for the reference without messages
     /// [default: st:50]
     #[arg(long, value_name = "NAME", help_heading = "Scheduling")]
     pub strategy: Option<String>,
@@ -103,6 +108,10 @@ pub struct ExperimentArgs {
     /// Give a job away only if it starts elsewhere earlier by more than this and the round trip, as in 5m
     #[arg(long, value_name = "TIME", help_heading = "Network")]
     pub margin: Option<String>,
+
+    /// When sites tell brokers what happened: change, every:T, probe:D [default: change]
+    #[arg(long, value_name = "RULE", help_heading = "Network")]
+    pub report: Option<String>,
 
     /// Seed of everything random [default: 1]
     #[arg(long, value_name = "N", help_heading = "Run")]
@@ -152,6 +161,8 @@ impl ExperimentArgs {
         let typed = match error.flag() {
             // Without a file, a flag is what is missing.
             Some("--sites") => self.sites.is_some() || self.experiment.is_none(),
+            Some("--brokers") => self.brokers.is_some(),
+            Some("--report") => self.report.is_some(),
             Some("--trace") => self.trace.is_some() || self.experiment.is_none(),
             Some("--days") => self.days.is_some(),
             Some("--from") => self.from.is_some(),
@@ -235,6 +246,11 @@ impl ExperimentArgs {
         }
         change(&mut written.protocol.discovery, &self.discovery);
         change(&mut written.protocol.margin, &self.margin);
+        change(&mut written.protocol.report, &self.report);
+        if let Some(brokers) = &self.brokers {
+            written.grid.brokers = Some(WrittenBrokers::Named(brokers.clone()));
+            written.brokers.clear();
+        }
         change(&mut written.seed, &self.seed);
         change(&mut written.run.clock, &self.clock);
         change(&mut written.outputs.dir, &self.out);

@@ -126,7 +126,7 @@ impl PreparedLogs {
             notes.extend(repair_notes(&trace));
             let prepared = workload::prepare(&trace, &experiment.prepare, widest)?;
             notes.extend(prepare_notes(&prepared.report).into_iter().map(|note| format!("{site}: {note}")));
-            let id = experiment.grid.sites().iter().find(|other| other.name == *site).map(|site| site.id);
+            let id = experiment.grid.machines().find(|other| other.name == *site).map(|site| site.id);
             logs.push(Log { name: trace.name.clone(), header: trace.header, jobs: prepared.jobs, site: id });
             names.push(path.file_name().map_or(trace.name, |name| name.to_string_lossy().into_owned()));
         }
@@ -168,8 +168,9 @@ impl Reader {
         refuse_too_long(&jobs.jobs)?;
         for job in &jobs.jobs {
             let origin = job.spec.origin;
-            if origin.0 == 0 || origin.index() >= experiment.grid.len() {
-                return Err(JobsError::Origin { job: job.spec.id, origin, sites: experiment.grid.len() });
+            let sites = experiment.grid.machines().count();
+            if origin.0 == 0 || origin.index() >= sites {
+                return Err(JobsError::Origin { job: job.spec.id, origin, sites });
             }
         }
         Ok(jobs)

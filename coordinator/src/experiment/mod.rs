@@ -3,6 +3,7 @@
 //! Everything is checked here, before anything runs. A wrong value is reported with its place in the file or its
 //! flag, what was expected, and what to write. Jobs are read by [`jobs`].
 
+mod brokers;
 pub mod faults;
 pub mod file;
 pub mod flags;
@@ -19,7 +20,7 @@ use analysis::steady::Cut;
 use links::{Model, ModelError};
 use node::journal::Durability;
 use protocol::message::TRANSFERS_MAX;
-use protocol::{BalanceOptions, BrokerOptions, Discovery, Options, PoolOptions, StealOptions};
+use protocol::{BalanceOptions, Discovery, Options, PoolOptions, StealOptions};
 use scheduler::{Grid, LocalScheduler, Order, Pass, Selection, Span, Strategy, StrategySpec, Submit};
 use workload::prepare::{PrepareOptions, TooWide};
 use workload::slice::Slice;
@@ -244,13 +245,13 @@ impl Experiment {
     /// # Errors
     /// The first value that means nothing or contradicts another.
     pub fn resolve(written: &Written) -> Result<Experiment, ExperimentError> {
-        let grid = Arc::new(grid(written)?);
         let strategy: StrategySpec = match &written.strategy.name {
             Some(name) => {
                 name.parse().map_err(|error| wrong("--strategy (strategy.name)")(format!("{error}")))?
             }
             None => "st:50".parse().expect("a strategy's name"),
         };
+        let grid = Arc::new(grid(written, &strategy)?);
         let network = network(written, &grid)?;
         let run = run_options(written)?;
         let faults = faults::resolve(written, &grid, &strategy)?;
@@ -272,7 +273,7 @@ impl Experiment {
             steady: steady(written)?,
             strategy,
             local: parse("--local (strategy.local)", &written.strategy.local, LocalScheduler::default())?,
-            pass: parse("--pass (strategy.pass)", &written.strategy.pass, Pass::default())?,
+            pass: pass(written, &strategy)?,
             submit: parse("--submit (strategy.submit)", &written.strategy.submit, Submit::default())?,
             network,
             options,
@@ -299,7 +300,8 @@ impl Experiment {
             || self.strategy.strategy == Strategy::Local
             || (self.network.is_free()
                 && self.options.discovery == Discovery::Standing
-                && self.options.margin.is_none())
+                && self.options.margin.is_none()
+                && brokers::know_at_once(&self.strategy, &self.options.broker))
     }
 
     /// The links in words, for reports.
@@ -331,7 +333,7 @@ fn name_of_a_file(name: &str) -> Result<(), String> {
     ))
 }
 
-fn grid(written: &Written) -> Result<Grid, ExperimentError> {
+fn grid(written: &Written, strategy: &StrategySpec) -> Result<Grid, ExperimentError> {
     let wrong = wrong("--sites ([grid])");
     let grid = match (&written.grid.sizes, &written.grid.sites) {
         (Some(_), Some(_)) => return Err(wrong("both grid.sizes and grid.sites are given; keep one".into())),
@@ -344,6 +346,7 @@ fn grid(written: &Written) -> Result<Grid, ExperimentError> {
         (None, Some(sites)) => Grid::new(sites.iter().map(|site| (site.name.clone(), site.processors))),
     };
     let grid = grid.map_err(|error| wrong(error.to_string()))?;
+    let grid = brokers::join(written, strategy, grid)?;
     for site in grid.sites() {
         name_of_a_file(&site.name).map_err(|reason| wrong(format!("site {:?} {reason}", site.name)))?;
     }
@@ -360,7 +363,7 @@ fn source(written: &Written, grid: &Grid) -> Result<Source, ExperimentError> {
         (Some(trace), None) => Ok(Source::Trace(trace.clone())),
         (None, Some(logs)) => {
             for log in logs {
-                if !grid.sites().iter().any(|site| site.name == log.site) {
+                if !grid.machines().any(|site| site.name == log.site) {
                     return Err(wrong(format!("a log is for site {:?}, which is not in the grid", log.site)));
                 }
             }
@@ -412,6 +415,16 @@ fn prepare(written: &Written) -> Result<PrepareOptions, ExperimentError> {
         },
         payload: workload.payload.unwrap_or(defaults.payload),
     })
+}
+
+fn pass(written: &Written, strategy: &StrategySpec) -> Result<Pass, ExperimentError> {
+    let place = "--pass (strategy.pass)";
+    match parse(place, &written.strategy.pass, Pass::default())? {
+        Pass::PerEvent if matches!(strategy.strategy, Strategy::Broker(_)) => {
+            Err(wrong(place)("sites under brokers decide once per instant; write batch".to_string()))
+        }
+        pass => Ok(pass),
+    }
 }
 
 /// Beyond these factors all jobs come at once, or never.
@@ -467,11 +480,12 @@ fn steady(written: &Written) -> Result<Cut, ExperimentError> {
 }
 
 fn network(written: &Written, grid: &Grid) -> Result<Model, ExperimentError> {
-    let names: Vec<&str> = grid.sites().iter().map(|site| site.name.as_str()).collect();
+    let placed = grid.sites().iter().filter(|site| site.beside.is_none());
+    let names: Vec<&str> = placed.map(|site| site.name.as_str()).collect();
     let read = |path: &Path| {
         crate::limits::read_text(path, crate::limits::EXPERIMENT).map_err(|error| error.to_string())
     };
-    written.network.resolve(&names, &read).map_err(|ModelError { place, reason }| {
+    let model = written.network.resolve(&names, &read).map_err(|ModelError { place, reason }| {
         let place = match place.as_str() {
             "delay" => Cow::Borrowed("--delay (network.delay)"),
             "model" => Cow::Borrowed("--network (network.model)"),
@@ -482,7 +496,9 @@ fn network(written: &Written, grid: &Grid) -> Result<Model, ExperimentError> {
             key => Cow::Owned(format!("network.{key}")),
         };
         ExperimentError { place, reason }
-    })
+    })?;
+    let beside = grid.sites().iter().filter_map(|site| Some((site.id, site.beside?))).collect();
+    Ok(Model { beside, ..model })
 }
 
 /// How many times the longest way there and back a site waits before it repeats a message.
@@ -566,9 +582,10 @@ fn protocol_options(
     }
     let presence = faults::presence(given, longest)?;
     let margin = optional_span("--margin (protocol.margin)", &given.margin)?;
-    let (local, pool) = (Strategy::Local, matches!(strategy.strategy, Strategy::Pool(_)));
+    let (local, pool) =
+        (Strategy::Local, matches!(strategy.strategy, Strategy::Pool(_) | Strategy::Broker(_)));
     if margin.is_some() && (strategy.ideal || strategy.strategy == local || pool) {
-        let reason = format!("{strategy} gives no job to another site that asks; leave the margin out");
+        let reason = format!("under {strategy} no site asks another for jobs; leave the margin out");
         return Err(wrong("--margin (protocol.margin)")(reason));
     }
     let prefetch = optional_span("protocol.prefetch", &given.prefetch)?;
@@ -598,7 +615,7 @@ fn protocol_options(
             gossip,
             gossip_fanout: given.gossip_fanout.unwrap_or(defaults.balance.gossip_fanout),
         },
-        broker: BrokerOptions::default(),
+        broker: brokers::options(given)?,
         batch,
         bounces_max: given.bounces_max.unwrap_or(defaults.bounces_max),
         retry,

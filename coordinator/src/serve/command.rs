@@ -93,8 +93,8 @@ impl Run {
         let directory = ResultDirectory::open(path, limits::of_results())?;
         let manifest = directory.manifest();
         let wrong = |reason: String| DirectoryError::Content { path: path.join("manifest.json"), reason };
-        let sites = manifest.sites.iter().map(|site| (site.name.clone(), site.processors));
-        let grid = Grid::new(sites).map_err(|error| wrong(error.to_string()))?;
+        let sites = manifest.sites.iter().map(|site| (site.name.clone(), site.processors, None));
+        let grid = Grid::of_members(sites).map_err(|error| wrong(error.to_string()))?;
         let threshold = Threshold::new(manifest.threshold_percent)
             .ok_or_else(|| wrong(format!("threshold_percent is {}", manifest.threshold_percent)))?;
         let events = kept(&directory)?;

@@ -244,7 +244,7 @@ pub fn workload_key(experiment: &Experiment) -> String {
         experiment.source,
         experiment.slice,
         experiment.prepare,
-        experiment.grid.sites(),
+        experiment.grid.machines().collect::<Vec<_>>(),
         experiment.load_factor,
         experiment.load
     )

@@ -104,7 +104,8 @@ pub fn measure(experiment: &Experiment, prepared: &Prepared) -> Result<Measures,
     measures.insert("run_time_by_size_s".to_string(), Cell::Real(prepared.run_time_by_size_s));
     measures.insert("run_time_by_size_min_s".to_string(), Cell::Real(prepared.run_time_by_size_min_s));
     measures.insert("delay_s".to_string(), seconds(experiment.network.largest()));
-    let (sites, processors) = (experiment.grid.len() as i64, experiment.grid.processors() as i64);
+    let (sites, processors) =
+        (experiment.grid.machines().count() as i64, experiment.grid.processors() as i64);
     measures.insert("sites".to_string(), Cell::Integer(sites));
     measures.insert("processors".to_string(), Cell::Integer(processors));
     measures.insert("free_messages".to_string(), Cell::Integer(i64::from(free_messages)));

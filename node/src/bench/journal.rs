@@ -256,6 +256,7 @@ pub(super) fn config(folder: &Path, site: u32, durability: Option<Durability>) -
     let entry = |(index, processors): (usize, &u32)| SiteEntry {
         name: format!("site{}", index + 1),
         processors: *processors,
+        beside: None,
     };
     let mut config = NodeConfig::new(SiteId(site), PROCESSORS.iter().enumerate().map(entry).collect());
     // Two seconds on the wall clock: ample for an answer.

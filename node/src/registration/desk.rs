@@ -278,7 +278,8 @@ mod tests {
     }
 
     fn config(site: u32) -> NodeConfig {
-        let grid = (1..=3).map(|number| SiteEntry { name: format!("site{number}"), processors: 8 });
+        let grid =
+            (1..=3).map(|number| SiteEntry { name: format!("site{number}"), processors: 8, beside: None });
         NodeConfig::new(SiteId(site), grid.collect())
     }
 

@@ -251,7 +251,7 @@ mod tests {
     #[test]
     fn times_of_reports_are_spread_over_the_period() {
         let names = (1..=4).map(|number| (format!("site{number}"), 4));
-        let grid = Arc::new(Grid::with_brokers(names, ["broker".to_string()]).expect("names differ"));
+        let grid = Arc::new(Grid::with_brokers(names, [("broker".to_string(), None)]).expect("names differ"));
         let strategy = "broker:mpl".parse::<StrategySpec>().expect("a name").strategy;
         let next = |site: u32, now: i64| {
             let config = PeerConfig {

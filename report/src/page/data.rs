@@ -93,7 +93,8 @@ pub(super) fn write(
                 data.shown += 1;
             }
         }
-        let metrics = &result.metrics.sites[site.index()];
+        let metrics = result.metrics.sites.iter().find(|metrics| metrics.site == site);
+        let metrics = metrics.expect("a site that is drawn has processors");
         data.sites.push(SiteData {
             name: metrics.name.clone(),
             id: site,

@@ -78,7 +78,7 @@ fn write_head(file: &mut dyn Write, result: &RunResult, allocation: &Allocation)
         file,
         "<p class=\"about\"><b>{}</b> on {} sites with {} processors; {}; {}, clock {}, seed {}</p>",
         escape(&about.strategy.to_string()),
-        grouped(grid.len() as u64),
+        grouped(grid.machines().count() as u64),
         grouped(grid.processors()),
         escape(&about.network),
         escape(&about.driver),
@@ -275,7 +275,7 @@ fn write_delay(file: &mut dyn Write, result: &RunResult) -> io::Result<()> {
 }
 
 fn write_drawings(file: &mut dyn Write, result: &RunResult) -> io::Result<()> {
-    let sites = result.outcome.grid.len();
+    let sites = result.outcome.grid.machines().count();
     let note = if sites > SITES_DRAWN {
         format!(" The {SITES_DRAWN} busiest of {} sites are shown.", grouped(sites as u64))
     } else {
@@ -313,7 +313,7 @@ fn write_migrations(file: &mut dyn Write, result: &RunResult) -> io::Result<()> 
          work of the home site. Color: share of the jobs of the home site.</p>\n\
          <div class=\"scroll\"><table class=\"matrix\">\n<tr><th>home</th>"
     )?;
-    let by_rank = || (0..grid.len()).map(|rank| grid.site(grid.at_rank(rank)));
+    let by_rank = || (grid.brokers()..grid.len()).map(|rank| grid.site(grid.at_rank(rank)));
     for site in by_rank() {
         write!(file, "<th class=\"n\">{}<br><small>{}</small></th>", escape(&site.name), site.processors)?;
     }
@@ -354,7 +354,7 @@ fn write_flows(file: &mut dyn Write, result: &RunResult) -> io::Result<()> {
          <th>ran at</th><th class=\"n\">jobs</th><th class=\"n\">share</th><th class=\"n\">share of work</th></tr>",
         pairs.len().min(FLOWS_SHOWN),
         grouped(pairs.len() as u64),
-        grouped(grid.len() as u64)
+        grouped(grid.machines().count() as u64)
     )?;
     for pair in pairs.into_iter().take(FLOWS_SHOWN) {
         writeln!(

@@ -81,6 +81,11 @@ pub enum Strategy {
 }
 
 impl Strategy {
+    /// Whether each site starts what it has by a scheduler of its own choice.
+    pub fn has_local_queues(&self) -> bool {
+        matches!(self, Strategy::Local | Strategy::Broker(_))
+    }
+
     /// The border between big and small jobs by which classes A, B and H are told apart in metrics and bounds;
     /// one half for strategies that have none.
     pub fn threshold(&self) -> Threshold {

@@ -265,7 +265,11 @@ pub fn nodes_in_lockstep(experiment: &Experiment) -> Vec<NodeConfig> {
 fn node(experiment: &Experiment, index: usize, options: protocol::Options) -> NodeConfig {
     let site = SiteId::from_index(index);
     let sites = experiment.grid.sites();
-    let entry = |site: &scheduler::Site| SiteEntry { name: site.name.clone(), processors: site.processors };
+    let entry = |site: &scheduler::Site| SiteEntry {
+        name: site.name.clone(),
+        processors: site.processors,
+        beside: None,
+    };
     let port = if experiment.run.port == 0 { 0 } else { usize::from(experiment.run.port) + index };
     let mut config = NodeConfig::new(site, sites.iter().map(entry).collect());
     config.run = run_name(&experiment.name);

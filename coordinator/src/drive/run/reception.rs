@@ -232,8 +232,9 @@ impl Reception {
     /// The sizes of as many sites as there are nodes, if the grid has another number.
     pub fn sizes(&self, grid: &Grid, nodes: usize) -> Option<Vec<u32>> {
         let count = self.sites.unwrap_or(nodes);
-        let sizes = grid.sites().iter().map(|site| site.processors);
-        (count != grid.len()).then(|| sizes.cycle().take(count).collect())
+        let sizes: Vec<u32> = grid.machines().map(|site| site.processors).collect();
+        (count != grid.len())
+            .then(|| sizes.into_iter().cycle().take(count.saturating_sub(grid.brokers()).max(1)).collect())
     }
 
     /// Where they come to.

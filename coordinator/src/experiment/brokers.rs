@@ -1,0 +1,118 @@
+//! Brokers of an experiment: who they are, and what they know.
+//!
+//! They are members of the grid under a strategy `broker:…` only, so that one file serves all strategies. Without a word
+//! about them there is one, beside no site.
+
+use protocol::{BrokerOptions, Pending, Reporting};
+use scheduler::{Grid, SiteId, Span, Strategy, StrategySpec};
+
+use super::file::{Written, WrittenBroker, WrittenBrokers, WrittenProtocol};
+use super::{ExperimentError, name_of_a_file, span, wrong};
+
+/// Most brokers that are beside no site: more than any site needs, and few enough to list.
+const SHARED_MAX: usize = 1000;
+
+/// The grid with its brokers, those beside no site first.
+pub(super) fn join(written: &Written, strategy: &StrategySpec, grid: Grid) -> Result<Grid, ExperimentError> {
+    let given = brokers(written, &grid)?;
+    if !matches!(strategy.strategy, Strategy::Broker(_)) {
+        return Ok(grid);
+    }
+    let (beside, shared): (Vec<_>, Vec<_>) = given.into_iter().partition(|(_, beside)| beside.is_some());
+    let sites = grid.sites().iter().map(|site| (site.name.clone(), site.processors));
+    let joined = Grid::with_brokers(sites, shared.into_iter().chain(beside));
+    joined.map_err(|error| wrong("[[brokers]]")(error.to_string()))
+}
+
+fn brokers(written: &Written, grid: &Grid) -> Result<Vec<(String, Option<SiteId>)>, ExperimentError> {
+    let wrong_count = wrong("--brokers (grid.brokers)");
+    match &written.grid.brokers {
+        Some(_) if !written.brokers.is_empty() => {
+            Err(wrong_count("[[brokers]] are given, too; keep one of the two".to_string()))
+        }
+        Some(WrittenBrokers::Named(each)) if each == "each" => {
+            Ok(grid.sites().iter().map(|site| (format!("broker-{}", site.name), Some(site.id))).collect())
+        }
+        Some(given) => {
+            let count = match given {
+                WrittenBrokers::Count(count) => Some(*count),
+                WrittenBrokers::Named(text) => text.parse().ok(),
+            };
+            match count {
+                Some(1) => Ok(vec![("broker".to_string(), None)]),
+                Some(count) if (2..=SHARED_MAX).contains(&count) => {
+                    Ok((1..=count).map(|number| (format!("broker{number}"), None)).collect())
+                }
+                _ => Err(wrong_count(format!("write each, or a number from 1 to {SHARED_MAX}"))),
+            }
+        }
+        None if written.brokers.is_empty() => Ok(vec![("broker".to_string(), None)]),
+        None => written.brokers.iter().zip(1..).map(|(broker, entry)| one(broker, entry, grid)).collect(),
+    }
+}
+
+fn one(
+    broker: &WrittenBroker,
+    entry: usize,
+    grid: &Grid,
+) -> Result<(String, Option<SiteId>), ExperimentError> {
+    let wrong = wrong(format!("brokers[{entry}]"));
+    let beside = match &broker.at {
+        None => None,
+        Some(at) => {
+            let site = grid.sites().iter().find(|site| site.name == *at);
+            let names = || grid.sites().iter().map(|site| site.name.as_str()).collect::<Vec<_>>().join(", ");
+            Some(site.ok_or_else(|| wrong(format!("{at:?} is no site; the grid has {}", names())))?)
+        }
+    };
+    let name = match (&broker.name, beside) {
+        (Some(name), _) => name.clone(),
+        (None, Some(site)) => format!("broker-{}", site.name),
+        (None, None) => "broker".to_string(),
+    };
+    name_of_a_file(&name).map_err(|reason| wrong(format!("{name:?} {reason}")))?;
+    Ok((name, beside.map(|site| site.id)))
+}
+
+/// What they know, and when.
+pub(super) fn options(given: &WrittenProtocol) -> Result<BrokerOptions, ExperimentError> {
+    let place = "--report (protocol.report)";
+    let report = given.report.as_deref();
+    let (rule, argument) = report.map_or(("change", None), |text| match text.split_once(':') {
+        Some((rule, argument)) => (rule, Some(argument)),
+        None => (text, None),
+    });
+    let report = match (rule, argument) {
+        ("change", None) => Reporting::Change,
+        ("every", Some(period)) => match span(place, period)? {
+            period if period > Span::ZERO => Reporting::Every(period),
+            _ => return Err(wrong(place)("reports are some time apart; write every:60s".to_string())),
+        },
+        ("probe", Some(count)) => match count.parse() {
+            Ok(count) if count > 0 => Reporting::Probe(count),
+            _ => return Err(wrong(place)(format!("{count:?} is no number of sites; write probe:2"))),
+        },
+        _ => {
+            let reason =
+                format!("unknown rule {:?}; use change, every:60s or probe:2", report.unwrap_or_default());
+            return Err(wrong(place)(reason));
+        }
+    };
+    let pending = match given.pending.as_deref() {
+        None | Some("count") => Pending::Count,
+        Some("ignore") => Pending::Ignore,
+        Some(other) => {
+            let reason = format!("unknown rule {other:?}; use count or ignore");
+            return Err(wrong("protocol.pending")(reason));
+        }
+    };
+    Ok(BrokerOptions { report, pending })
+}
+
+/// Whether a broker whose messages take no time knows the true state of the sites whenever it decides.
+pub(super) fn know_at_once(strategy: &StrategySpec, options: &BrokerOptions) -> bool {
+    match strategy.strategy {
+        Strategy::Broker(rules) if rules.needs_reports() => *options == BrokerOptions::default(),
+        _ => true,
+    }
+}
