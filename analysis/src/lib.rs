@@ -36,6 +36,7 @@
 mod asking;
 pub mod bounds;
 pub mod compare;
+pub mod decisions;
 pub mod deficiency;
 pub mod ensemble;
 pub mod executions;
@@ -60,6 +61,7 @@ pub mod waits;
 
 pub use bounds::Bounds;
 pub use compare::Agreement;
+pub use decisions::{DecisionCost, Decisions};
 pub use deficiency::{Attribution, Deficiency};
 pub use ensemble::{Figures, Placed};
 pub use executions::Executions;

@@ -199,6 +199,15 @@ impl Metrics {
                 self.place(job, None);
                 self.granted.insert((to, transfer), event.at);
             }
+            EventKind::Allocated { as_of, .. } => {
+                if let Some(as_of) = as_of {
+                    self.series.view_age.observe(event.at.since(as_of).as_secs_f64());
+                }
+            }
+            EventKind::Accepted { job, from, .. } if self.grid.site(from).processors == 0 => {
+                self.series.allocated.inc();
+                self.place(job, Some("queued"));
+            }
             EventKind::Accepted { job, .. } => {
                 let stolen = self.known.get(&job).is_none_or(|known| known.class == "H");
                 if stolen { &self.series.stolen } else { &self.series.routed_in }.inc();

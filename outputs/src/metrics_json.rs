@@ -9,7 +9,8 @@ use analysis::faults::{JobFaults, SiteFaults, Totals};
 use analysis::migrations::Migration;
 use analysis::outcome::{Contradictions, MessageCounts};
 use analysis::{
-    Agreement, Attribution, Bounds, Comparison, Faults, Federation, Metrics, Price, RanTwice, Steady, Verdict,
+    Agreement, Attribution, Bounds, Comparison, DecisionCost, Faults, Federation, Metrics, Price, RanTwice,
+    Steady, Verdict,
 };
 use scheduler::JobId;
 use scheduler::event::MessageKind;
@@ -40,6 +41,8 @@ struct Document<'a> {
     requests: Requests,
     exchange: Exchange,
     steals: Option<&'a Price>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    decisions: Option<&'a DecisionCost>,
     contradictions: Contradictions,
     #[serde(skip_serializing_if = "Option::is_none")]
     faults: Option<FaultsPart<'a>>,
@@ -249,6 +252,7 @@ pub fn write(file: &mut dyn Write, result: &RunResult) -> io::Result<()> {
             fcfs_inversions: result.outcome.fcfs_inversions,
         },
         steals: result.steals.as_ref().map(|steals| &steals.price),
+        decisions: result.decisions.as_ref(),
         contradictions: result.outcome.contradictions,
         faults: FaultsPart::of(&result.outcome.faults, &result.about.missed),
         ideal: result.ideal.as_ref().map(|ideal| IdealPart {

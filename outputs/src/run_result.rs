@@ -3,7 +3,8 @@
 use analysis::steady::Cut;
 use analysis::theory::{self, Comparison, Setting, Verdict};
 use analysis::{
-    Agreement, Attribution, Bounds, Federation, JobState, Metrics, Migrations, Outcome, Price, Steady, Steals,
+    Agreement, Attribution, Bounds, DecisionCost, Federation, JobState, Metrics, Migrations, Outcome, Price,
+    Steady, Steals,
 };
 use scheduler::{StrategySpec, Submit};
 use serde::{Deserialize, Serialize};
@@ -119,6 +120,8 @@ pub struct RunResult {
     pub federation: Federation,
     /// What steals cost, if sites exchanged jobs by messages.
     pub steals: Option<StealCost>,
+    /// What old views did to the decisions of brokers, if there were any.
+    pub decisions: Option<DecisionCost>,
     /// What is proved, and whether it held.
     pub theory: Vec<Comparison>,
     /// The ideal run, if there was one.
@@ -152,6 +155,7 @@ impl RunResult {
             migrations: Migrations::of(&outcome),
             federation: Federation::of(&outcome, about.submit),
             steals: None,
+            decisions: None,
             theory: theory::compare(&outcome, &bounds, setting),
             ideal: ideal.map(|ideal| Ideal {
                 metrics: Metrics::of(ideal, &Bounds::of(ideal)),
@@ -187,9 +191,18 @@ impl RunResult {
         self
     }
 
+    /// Adds what old views did to the decisions of brokers.
+    #[must_use]
+    pub fn with_decisions(mut self, decisions: Option<DecisionCost>) -> RunResult {
+        self.decisions = decisions;
+        self
+    }
+
     /// Adds what steals cost. `ideal` is the run that waits are compared with.
     pub fn with_steals(mut self, steals: Steals, ideal: Option<&Outcome>) -> RunResult {
         let price = steals.price(&self.outcome, ideal);
+        // Jobs that brokers send are no steals.
+        let price = price.filter(|price| self.decisions.is_none() || price.steals > 0);
         self.steals = price.map(|price| StealCost { price, steals });
         self
     }

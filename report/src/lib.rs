@@ -4,6 +4,7 @@
 //! prints at its end, [`page`] is `report.html`; [`figures`] chooses the numbers that both show. [`sweep`] is the page
 //! of many runs, [`study`] a document whose figures come from such runs.
 
+pub mod decisions;
 pub mod faults;
 pub mod figures;
 pub mod orders;

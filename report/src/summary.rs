@@ -4,6 +4,7 @@
 
 use outputs::{RunResult, csv_cell};
 
+use super::decisions::{decisions_lines, decisions_table};
 use super::faults::{self, faults_lines, jobs_table, sites_table};
 use super::figures::{
     counted_line, delay_line, delay_table, figures_table, ideal_line, jobs_line, migrations_table,
@@ -24,6 +25,11 @@ pub fn terminal(result: &RunResult) -> String {
     text.push_str(&format!("{}\n", counted_line(result)));
     text.push_str(&format!("\n{}\n", migrations_title(result)));
     text.push_str(&migrations_table(result).text());
+    if let Some(table) = decisions_table(result) {
+        text.push_str("\nWhat brokers knew\n");
+        text.push_str(&table.text());
+        decisions_lines(result).iter().for_each(|line| text.push_str(&format!("{line}\n")));
+    }
     if let Some(table) = steals_table(result) {
         text.push_str("\nWhat a steal costs\n");
         text.push_str(&table.text());
@@ -83,6 +89,12 @@ pub fn markdown(result: &RunResult) -> String {
     text.push_str(&format!("\n{}\n", counted_line(result)));
     text.push_str(&format!("\n### {}\n\n", migrations_title(result)));
     text.push_str(&migrations_table(result).markdown());
+    if let Some(table) = decisions_table(result) {
+        text.push_str("\n### What brokers knew\n\n");
+        text.push_str(&table.markdown());
+        text.push('\n');
+        decisions_lines(result).iter().for_each(|line| text.push_str(&format!("- {line}\n")));
+    }
     if let Some(table) = steals_table(result) {
         text.push_str("\n### What a steal costs\n\n");
         text.push_str(&table.markdown());

@@ -68,6 +68,15 @@ pub enum EventKind {
         #[serde(default)]
         request: u64,
     },
+    /// A broker chose a site for a job.
+    Allocated {
+        /// The job that was waiting here.
+        job: JobId,
+        /// The site that it is sent to.
+        to: SiteId,
+        /// When the newest thing happened that the broker knew of that site, by the site's clock; none if it knew nothing.
+        as_of: Option<Time>,
+    },
     /// The site became the owner of a job that was granted to it.
     Accepted {
         /// The job that waits or starts here from now on.

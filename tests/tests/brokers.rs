@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use analysis::Decisions;
 use links::Model;
 use proptest::prelude::*;
 use protocol::{BrokerOptions, Options, Pending, Reporting};
@@ -133,21 +134,7 @@ fn what_a_broker_does_not_know_shows() {
     let sizes = [4, 8, 8, 16];
     let names = sizes.iter().enumerate().map(|(place, &size)| (format!("site{}", place + 1), size));
     let grid = Arc::new(Grid::with_brokers(names, [("broker".to_string(), None)]).expect("names differ"));
-    let jobs: Vec<TimedJob> = (0..400_u64)
-        .map(|number| {
-            let run_time = Span::from_secs(20 + (number * 7919 % 97) as i64);
-            let spec = JobSpec {
-                id: JobId(number + 1),
-                submit: Time::from_secs((number / 3 * 7) as i64),
-                processors: 1 + (number * 31 % 11) as u32,
-                requested: run_time.saturating_mul(2),
-                labels: Labels::UNKNOWN,
-                origin: SiteId(1),
-                payload: 0,
-            };
-            TimedJob { spec, run_time }
-        })
-        .collect();
+    let jobs = steady_jobs(400, 11);
     let late = BrokerOptions { report: Reporting::Every(Span::from_secs(300)), ..BrokerOptions::default() };
     let blind = BrokerOptions { pending: Pending::Ignore, ..BrokerOptions::default() };
     let probing = BrokerOptions { report: Reporting::Probe(2), ..BrokerOptions::default() };
@@ -165,6 +152,61 @@ fn what_a_broker_does_not_know_shows() {
             assert_ne!(run(options), expected, "{name} {rule:?}");
         }
     }
+}
+
+/// What is said of old views: nothing is amiss where none is old, and the true state decides as the protocol does; with
+/// reports that are late it decides otherwise, and jobs lose by it.
+#[test]
+fn decisions_by_the_true_state_are_those_of_a_broker_without_delay() {
+    let sizes = [4, 8, 8, 16];
+    let names = sizes.iter().enumerate().map(|(place, &size)| (format!("site{}", place + 1), size));
+    let brokers = ["one", "two"].map(|name| (name.to_string(), None));
+    let grid = Arc::new(Grid::with_brokers(names, brokers).expect("names differ"));
+    let jobs = steady_jobs(400, 11);
+    let cost = |rule, local, report| {
+        let strategy = Scheduling::Broker(Broker::new(rule));
+        let broker = BrokerOptions { report, ..BrokerOptions::default() };
+        let config = config(&grid, Broker::new(rule), local, Options { broker, ..Options::default() });
+        let mut decisions = Decisions::new(&grid, &strategy, local, &jobs, 1);
+        Simulation::new(config, &jobs)
+            .run(&mut |event: &Event| decisions.observe(event))
+            .unwrap_or_else(|violation| panic!("{violation}"));
+        decisions.finish().expect("brokers decided")
+    };
+    for &rule in BrokerRule::ALL {
+        let by_state = !matches!(rule, BrokerRule::Random | BrokerRule::RoundRobin);
+        for local in LocalScheduler::ALL {
+            let now = cost(rule, local, Reporting::Change);
+            assert_eq!((now.decisions, now.compared), (400, if by_state { 400 } else { 0 }), "{rule:?}");
+            assert_eq!(
+                (now.otherwise_share, now.stale_share, now.lost_max_s),
+                (0.0, 0.0, 0.0),
+                "{rule:?} {local:?}"
+            );
+        }
+        if by_state {
+            let late = cost(rule, LocalScheduler::Easy, Reporting::Every(Span::from_secs(600)));
+            assert!(late.otherwise_share > 0.05 && late.stale_share > 0.5, "{rule:?}: {late:?}");
+            assert!(late.unseen_mean > 1.0 && late.view_age_s.mean > 100.0, "{rule:?}: {late:?}");
+        }
+    }
+}
+
+fn steady_jobs(count: u64, widest: u64) -> Vec<TimedJob> {
+    let job = |number: u64| {
+        let run_time = Span::from_secs(20 + (number * 7919 % 97) as i64);
+        let spec = JobSpec {
+            id: JobId(number + 1),
+            submit: Time::from_secs((number / 3 * 7) as i64),
+            processors: 1 + (number * 31 % widest) as u32,
+            requested: run_time.saturating_mul(2),
+            labels: Labels::UNKNOWN,
+            origin: SiteId(1 + (number % 3) as u32),
+            payload: 0,
+        };
+        TimedJob { spec, run_time }
+    };
+    (0..count).map(job).collect()
 }
 
 /// Messages that take time, are lost, copied and overtake each other: every job runs once, wherever.

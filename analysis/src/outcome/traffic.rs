@@ -145,6 +145,7 @@ impl Traffic {
             EventKind::Ignored { message, .. } => self.messages[message as usize].ignored += 1,
             EventKind::Lost { message, .. } => self.messages[message as usize].lost += 1,
             EventKind::Submitted { .. }
+            | EventKind::Allocated { .. }
             | EventKind::Started { .. }
             | EventKind::Completed { .. }
             | EventKind::Settled { .. }

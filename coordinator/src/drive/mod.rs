@@ -10,7 +10,7 @@ pub mod run;
 pub mod simulate;
 
 use analysis::theory::Verdict;
-use analysis::{Attribution, Deficiency, Outcome, OutcomeBuilder, Steals};
+use analysis::{Attribution, DecisionCost, Decisions, Deficiency, Outcome, OutcomeBuilder, Steals};
 use anyhow::Context;
 use outputs::compared::{self, Compared};
 use outputs::orders::Given;
@@ -32,6 +32,7 @@ use crate::terminal::{command_line, say};
 pub struct Sink {
     builder: OutcomeBuilder,
     deficiency: Deficiency,
+    decisions: Decisions,
     steals: Steals,
     rows: StealsCsv,
     log: Option<EventLog>,
@@ -70,6 +71,7 @@ impl Sink {
         Ok(Sink {
             builder: builder(experiment, jobs),
             deficiency,
+            decisions: decisions(experiment, jobs),
             steals: Steals::default(),
             rows: StealsCsv::new(&dir.join(outputs::STEALS)),
             log,
@@ -91,6 +93,7 @@ impl Sink {
         }
         self.builder.observe(event);
         self.deficiency.observe(event);
+        self.decisions.observe(event);
         let rows = &mut self.rows;
         self.steals.observe(event, &mut |steal| rows.write(steal));
         if let Some(log) = &mut self.log
@@ -132,7 +135,8 @@ impl Sink {
         // know jobs of orders.
         let untold = outcome.faults.disturbed() || self.injected;
         let attribution = if untold { None } else { self.deficiency.finish() };
-        Measured { outcome, attribution, steals: self.steals, warnings, claim: self.claim }
+        let decisions = if untold { None } else { self.decisions.finish() };
+        Measured { outcome, attribution, decisions, steals: self.steals, warnings, claim: self.claim }
     }
 }
 
@@ -140,11 +144,18 @@ impl Sink {
 struct Measured {
     outcome: Outcome,
     attribution: Option<Attribution>,
+    decisions: Option<DecisionCost>,
     steals: Steals,
     /// What could not be written.
     warnings: Vec<String>,
     /// Held until the results are written.
     claim: Claim,
+}
+
+/// What follows the decisions of brokers in a run of these jobs.
+pub fn decisions(experiment: &Experiment, jobs: &Jobs) -> Decisions {
+    let strategy = &experiment.strategy.strategy;
+    Decisions::new(&experiment.grid, strategy, experiment.local, &jobs.jobs, experiment.decisions)
 }
 
 /// Measures runs of these jobs; classes are told by the strategy's threshold, one half if it has none.
@@ -251,7 +262,7 @@ pub fn record(
     interrupt: &Interrupt,
     command: String,
 ) -> anyhow::Result<(RunResult, Option<String>)> {
-    let Measured { outcome, attribution, steals, warnings: unwritten, claim } = sink.finish();
+    let Measured { outcome, attribution, decisions, steals, warnings: unwritten, claim } = sink.finish();
     let mut warnings = ended.warnings;
     warnings.extend(unwritten);
     let complete = ended.status == Status::Complete;
@@ -287,6 +298,7 @@ pub fn record(
     };
     let result = RunResult::new(about, outcome, ideal.as_ref())
         .with_attribution(attribution)
+        .with_decisions(decisions)
         .with_steals(steals, ideal.as_ref());
     let options = outputs::Options {
         jobs_per_site: experiment.outputs.per_site,

@@ -162,6 +162,8 @@ pub struct WrittenMeasure {
     pub warm_up: Option<f64>,
     /// The same at its end.
     pub cool_down: Option<f64>,
+    /// Every so many-th decision of brokers is held against the true state; none if 0.
+    pub decisions: Option<u64>,
 }
 
 /// `[protocol]`.

@@ -75,6 +75,8 @@ pub struct Experiment {
     pub load: Option<f64>,
     /// Which jobs the steady metrics are of.
     pub steady: Cut,
+    /// Every so many-th decision of brokers is held against the true state; none if 0.
+    pub decisions: u64,
     /// How jobs find a site.
     pub strategy: StrategySpec,
     /// The scheduler of local queues.
@@ -271,6 +273,7 @@ impl Experiment {
             load_factor: load_factor(written)?,
             load: load(written)?,
             steady: steady(written)?,
+            decisions: written.measure.decisions.unwrap_or(1),
             strategy,
             local: parse("--local (strategy.local)", &written.strategy.local, LocalScheduler::default())?,
             pass: pass(written, &strategy)?,

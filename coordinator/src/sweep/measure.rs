@@ -66,10 +66,12 @@ pub fn measure(experiment: &Experiment, prepared: &Prepared) -> Result<Measures,
     let jobs = &prepared.jobs;
     let mut builder = drive::builder(experiment, jobs);
     let mut deficiency = Deficiency::new(&experiment.grid, &experiment.strategy.strategy, &jobs.jobs);
+    let mut decisions = drive::decisions(experiment, jobs);
     let mut waits = Waits::new(&experiment.grid, &experiment.strategy.strategy, &jobs.jobs);
     let ended = simulate::simulate(experiment, jobs, Checks::Cheap, &Interrupt::default(), &mut |event| {
         builder.observe(event);
         deficiency.observe(event);
+        decisions.observe(event);
         waits.observe(event);
     })
     .map_err(|error| format!("{error:#}"))?;
@@ -115,6 +117,13 @@ pub fn measure(experiment: &Experiment, prepared: &Prepared) -> Result<Measures,
     let violated = theory::overall(&comparisons) == analysis::Verdict::Violated;
     measures.insert("violated".to_string(), Cell::Integer(i64::from(violated)));
     put_traffic(&mut measures, &outcome.traffic);
+    if let Some(cost) = decisions.finish() {
+        put(&mut measures, "decisions_", &cost);
+        for (name, spread) in [("view_age", &cost.view_age_s), ("stale", &cost.stale_s)] {
+            measures.insert(format!("decisions_{name}_mean_s"), Cell::Real(spread.mean));
+            measures.insert(format!("decisions_{name}_p90_s"), Cell::Real(spread.p90));
+        }
+    }
     if let Some(attribution) = deficiency.finish() {
         put_attribution(&mut measures, &experiment.grid, &attribution);
     }

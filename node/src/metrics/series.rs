@@ -76,6 +76,8 @@ pub(super) struct Series {
     pub(super) wait: Distribution,
     pub(super) slowdown: Distribution,
     pub(super) handover: Distribution,
+    pub(super) allocated: IntCounter,
+    pub(super) view_age: Distribution,
     pub(super) messages: IntCounterVec,
     pub(super) messages_at: Cells<IntCounter, { MessageKind::ALL.len() }, { DIRECTIONS.len() }>,
     pub(super) bytes_at: Cells<IntCounter, { MessageKind::ALL.len() }, { CARRIED.len() }>,
@@ -218,6 +220,12 @@ impl Series {
             ),
             granted: counter("stealgrid_jobs_granted_total", "Jobs given away, repeated after each decline."),
             stolen: counter("stealgrid_jobs_stolen_total", "Jobs taken over from another site's queue."),
+            allocated: counter("stealgrid_jobs_allocated_total", "Jobs taken over from a broker."),
+            view_age: distribution(
+                "stealgrid_broker_view_age_seconds",
+                "How long ago the newest thing had happened that a broker knew of the site it chose, in trace time.",
+                &WAIT_BUCKETS,
+            ),
             routed_in: counter(
                 "stealgrid_jobs_routed_total",
                 "Jobs taken over at home that were submitted elsewhere.",

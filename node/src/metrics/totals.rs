@@ -190,7 +190,7 @@ impl Metrics {
         self.show_processors();
     }
 
-    fn of_events(&self) -> [&IntCounter; 11] {
+    fn of_events(&self) -> [&IntCounter; 12] {
         [
             &self.series.submitted,
             &self.series.started,
@@ -199,6 +199,7 @@ impl Metrics {
             &self.series.granted,
             &self.series.stolen,
             &self.series.routed_in,
+            &self.series.allocated,
             &self.series.returned,
             &self.series.taken_over,
             &self.series.stranded_total,
@@ -213,9 +214,9 @@ impl Metrics {
         [interrupted, declined, steal_requests, messages, retries, membership, superseded]
     }
 
-    fn histograms_of_events(&self) -> [&Distribution; 4] {
-        let Series { wait, slowdown, steal_rtt, handover, .. } = &self.series;
-        [wait, slowdown, steal_rtt, handover]
+    fn histograms_of_events(&self) -> [&Distribution; 5] {
+        let Series { wait, slowdown, steal_rtt, handover, view_age, .. } = &self.series;
+        [wait, slowdown, steal_rtt, handover, view_age]
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rand::{RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 use scheduler::allocation::{Allocator, Book, Site, admissible};
-use scheduler::{Broker, Grid, JobId, JobSpec, QueueKey, Time};
+use scheduler::{Broker, EventKind, Grid, JobId, JobSpec, QueueKey, Time};
 
 use super::message::{BrokerMessage, Change};
 use super::options::{Pending, Reporting};
@@ -189,6 +189,12 @@ impl Engine<Brokering> {
             return;
         };
         desk.inbox.remove(&key);
+        let kind = EventKind::Allocated {
+            job: job.id,
+            to: core.site_at(brokers + place),
+            as_of: desk.views[place].as_of,
+        };
+        core.event(kind);
         if core.config.options.broker.pending == Pending::Count && desk.allocator.rules().needs_reports() {
             desk.views[place].book.expects(job);
         }

@@ -14,6 +14,7 @@ use analysis::Verdict;
 use outputs::table::Table;
 use outputs::{Allocation, RunResult};
 
+use crate::decisions::{decisions_lines, decisions_table};
 use crate::figures::{
     cause_meaning, comparison_values, counted_line, delay_line, ideal_line, jobs_line, key_figures,
     relation_sign, starvation_line, verdict_line, verdict_words,
@@ -55,6 +56,7 @@ pub fn write(file: &mut dyn Write, result: &RunResult, allocation: &Allocation) 
     }
     write_drawings(file, result)?;
     faults::write(file, result)?;
+    write_decisions(file, result)?;
     steals::write(file, result)?;
     write_migrations(file, result)?;
     write_sites(file, result)?;
@@ -299,6 +301,17 @@ fn write_drawings(file: &mut dyn Write, result: &RunResult) -> io::Result<()> {
          without.</p></noscript>",
         faults::legend(result)
     )
+}
+
+/// What old views did to brokers; nothing without any.
+fn write_decisions(file: &mut dyn Write, result: &RunResult) -> io::Result<()> {
+    let Some(table) = decisions_table(result) else { return Ok(()) };
+    writeln!(file, "<section>\n<h2>What brokers knew</h2>")?;
+    for line in decisions_lines(result) {
+        writeln!(file, "<p class=\"note\">{}.</p>", escape(&line))?;
+    }
+    table_html(file, &table)?;
+    writeln!(file, "</section>")
 }
 
 fn write_migrations(file: &mut dyn Write, result: &RunResult) -> io::Result<()> {

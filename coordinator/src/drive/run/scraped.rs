@@ -128,6 +128,8 @@ enum Series {
     /// Jobs taken over from another site's queue, and at home after they were submitted elsewhere.
     Stolen,
     Routed,
+    /// Jobs taken over from a broker.
+    Allocated,
     /// Requests for work that brought a job.
     Answered,
     Waits,
@@ -135,7 +137,7 @@ enum Series {
 }
 
 impl Series {
-    const ALL: [Series; 10] = [
+    const ALL: [Series; 11] = [
         Series::Submitted,
         Series::Started,
         Series::Finished,
@@ -143,6 +145,7 @@ impl Series {
         Series::Returned,
         Series::Stolen,
         Series::Routed,
+        Series::Allocated,
         Series::Answered,
         Series::Waits,
         Series::Slowdowns,
@@ -157,6 +160,7 @@ impl Series {
             Series::Returned => "stealgrid_jobs_returned_total",
             Series::Stolen => "stealgrid_jobs_stolen_total",
             Series::Routed => "stealgrid_jobs_routed_total",
+            Series::Allocated => "stealgrid_jobs_allocated_total",
             Series::Answered => "stealgrid_steal_requests_total{outcome=granted}",
             Series::Waits => "stealgrid_job_wait_seconds_count",
             Series::Slowdowns => "stealgrid_job_bounded_slowdown_count",
@@ -333,6 +337,9 @@ impl Comparison {
             }
             EventKind::Granted { .. } => logged.count(Series::Granted),
             EventKind::Returned { .. } => logged.count(Series::Returned),
+            EventKind::Accepted { from, .. } if self.grid.site(from).processors == 0 => {
+                logged.count(Series::Allocated);
+            }
             EventKind::Accepted { job, .. } => {
                 let home = known(job).and_then(|spec| self.grid.home(spec.processors));
                 logged.count(if home == Some(site) { Series::Routed } else { Series::Stolen });
