@@ -113,6 +113,9 @@ impl Truth {
     }
 
     fn choose(&mut self, now: Time, job: &JobSpec) -> Option<usize> {
+        if let Some(overrun) = self.rules.looks_at_plans() {
+            self.books.iter_mut().for_each(|book| book.prepare(now, overrun));
+        }
         let sites: Vec<Site<'_>> = self.books.iter().map(|book| Site { book, is_present: true }).collect();
         self.allocator.choose(now, job, &sites)
     }

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use naive::Conservative;
 use proptest::prelude::*;
 use scheduler::local::{LocalQueue, Plan, replay};
+use scheduler::strategy::Overrun;
 use scheduler::{JobId, JobSpec, Labels, LocalScheduler, Pass, SiteId, Span, Time, TimedJob};
 
 const SITE: u32 = 8;
@@ -59,6 +60,48 @@ proptest! {
             }
         }
     }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    /// A plan that is moved is the plan of the later instant, also where jobs are past their estimates.
+    #[test]
+    fn a_plan_moves_to_a_later_instant_or_is_made_anew(
+        jobs in logs(50, -8), now in 0i64..60, later in 0i64..40, width in 1..=SITE, requested in 1i64..20,
+    ) {
+        let now = Time::from_secs(2 * now + 1);
+        let then = now + Span::from_secs(later);
+        for scheduler in LocalScheduler::ALL {
+            for overrun in [Overrun::Now, Overrun::Next] {
+                let (queue, _) = until(scheduler, Pass::Batch, &jobs, now);
+                let mut moved = queue.plan_with(now, overrun);
+                if !moved.move_to(then) {
+                    continue;
+                }
+                let anew = queue.plan_with(then, overrun);
+                prop_assert_eq!((moved.jobs(), moved.idle_from()), (anew.jobs(), anew.idle_from()), "{:?}", scheduler);
+                let job = spec(LAST, then, width, 2 * requested);
+                prop_assert_eq!(moved.with(&job), anew.with(&job), "{:?}", scheduler);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_plan_moves_until_something_is_due() {
+    let mut queue = LocalQueue::new(LocalScheduler::Easy, Pass::Batch, 4);
+    queue.submit(Time::ZERO, spec(JobId(1), Time::ZERO, 3, 10));
+    queue.submit(Time::ZERO, spec(JobId(2), Time::ZERO, 4, 5));
+    let mut undecided = queue.plan(Time::ZERO);
+    assert!(!undecided.move_to(Time::from_secs(1)), "the first would have started");
+    queue.decide(Time::ZERO, &mut Vec::new());
+    let mut plan = queue.plan(Time::ZERO);
+    assert!(plan.move_to(Time::from_secs(9)));
+    // It would have ended in time at 0 s, and does not at 9 s.
+    let short = spec(LAST, Time::from_secs(9), 1, 8);
+    assert_eq!(plan.with(&short).start, Time::from_secs(15));
+    assert!(!plan.move_to(Time::from_secs(10)) && !plan.move_to(Time::from_secs(8)));
 }
 
 #[test]

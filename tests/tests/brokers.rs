@@ -64,6 +64,7 @@ fn rules() -> impl Strategy<Value = Broker> {
     (one_of(BrokerRule::ALL), a, one_of(Cut::ALL), loads, plans, modes).prop_map(
         |(rule, (part, whole), cut, loads, plans, (plan, overrun))| Broker {
             admissible: Fraction::new(part, whole).expect("a fraction"),
+            follows: part == 3,
             cut,
             count: loads.0,
             arriving: loads.1,

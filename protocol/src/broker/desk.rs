@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rand::{RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
-use scheduler::allocation::{Allocator, Book, Site, admissible};
+use scheduler::allocation::{Allocator, Book, Site};
 use scheduler::{Broker, EventKind, Grid, JobId, JobSpec, QueueKey, Time};
 
 use super::message::{BrokerMessage, Change};
@@ -86,9 +86,7 @@ impl Desk {
     /// The places of so many of the sites that may get the job and are there.
     fn draw(&mut self, job: &JobSpec, count: usize, is_present: impl Fn(usize) -> bool) -> Vec<usize> {
         let present: Vec<usize> = (0..self.views.len()).filter(|&place| is_present(place)).collect();
-        let sizes: Vec<u32> = present.iter().map(|&place| self.views[place].book.processors()).collect();
-        let rules = self.allocator.rules();
-        let range = admissible(&sizes, job.processors, rules.admissible, rules.cut);
+        let range = self.allocator.admissible(job, present.iter().map(|&place| &self.views[place].book));
         let mut left = present[range].to_vec();
         let mut drawn = BTreeSet::new();
         while drawn.len() < count && !left.is_empty() {
@@ -175,6 +173,9 @@ impl Engine<Brokering> {
             let probed = probes.as_ref().is_none_or(|probes| probes.iter().any(|&(other, _)| other == place));
             probed && is_there(core, brokers + place)
         };
+        if let Some(overrun) = desk.allocator.rules().looks_at_plans() {
+            desk.views.iter_mut().for_each(|view| view.book.prepare(now, overrun));
+        }
         let sites: Vec<Site<'_>> = desk
             .views
             .iter()

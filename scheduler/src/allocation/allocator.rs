@@ -10,9 +10,9 @@ use super::admissible::admissible;
 use super::balance::{Balance, Candidate};
 use super::book::{Book, Waits};
 use super::calendar::Calendar;
+use super::follow::admissible_part;
 use super::fraction::Quotient;
 use crate::job::JobSpec;
-use crate::local::Plan as SitePlan;
 use crate::strategy::{
     ArrivingLoad, Broker, BrokerRule, Completion, IdleSince, LocalScheduler, OwnWait, Pass, Plan, Population,
     RunningWork,
@@ -94,10 +94,23 @@ impl Allocator {
     /// The sites that count, and which of them are admissible.
     fn candidates(&self, job: &JobSpec, sites: &[Site<'_>]) -> (Places, Range<usize>) {
         let places = Places::of(sites);
-        let sizes: Vec<u32> =
-            (0..places.len()).map(|index| sites[places.at(index)].book.processors()).collect();
-        let range = admissible(&sizes, job.processors, self.rules.admissible, self.rules.cut);
+        let books = (0..places.len()).map(|index| sites[places.at(index)].book);
+        let range = self.admissible(job, books);
         (places, range)
+    }
+
+    /// The places of the admissible ones of these sites, which ascend in size.
+    pub fn admissible<'a>(
+        &self,
+        job: &JobSpec,
+        books: impl Iterator<Item = &'a Book> + Clone,
+    ) -> Range<usize> {
+        let sizes: Vec<u32> = books.clone().map(Book::processors).collect();
+        let a = match self.rules.follows {
+            true => admissible_part(&sizes, job.processors, books.map(Book::executed)),
+            false => self.rules.admissible,
+        };
+        admissible(&sizes, job.processors, a, self.rules.cut)
     }
 
     fn next_in_turn(&mut self, places: &Places, range: Range<usize>) -> Option<usize> {
@@ -205,7 +218,7 @@ impl Allocator {
             OwnWait::With => Some(job),
             OwnWait::Without => None,
         };
-        let plan: SitePlan = book.plan(now, self.rules.overrun, arriving);
+        let plan = book.plan(now, self.rules.overrun, arriving);
         for planned in plan.jobs() {
             let waiting = book.waiting_job(planned.job).unwrap_or(job);
             waits.add(waiting, planned.start);

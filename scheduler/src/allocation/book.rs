@@ -1,7 +1,9 @@
 //! What is known of one site: the jobs that it has, what they ask for, and how it would go on.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use super::follow::Executed;
 use crate::job::{JobId, JobSpec};
 use crate::local::{LocalQueue, Plan};
 use crate::strategy::{Count, LocalScheduler, Overrun, Pass};
@@ -89,7 +91,11 @@ pub struct Book {
     /// Of those that execute.
     running: Waits,
     last_end: Option<Time>,
+    /// What it has executed lately.
+    executed: Executed,
     now: Time,
+    /// Of what it has and what is on its way, while nothing happens.
+    planned: Option<(Overrun, Plan)>,
 }
 
 impl Book {
@@ -107,7 +113,9 @@ impl Book {
             ever: Waits::default(),
             running: Waits::default(),
             last_end: None,
+            executed: Executed::default(),
             now: Time::from_micros(i64::MIN),
+            planned: None,
         }
     }
 
@@ -146,6 +154,7 @@ impl Book {
 
     /// A job is on its way there.
     pub fn expects(&mut self, job: JobSpec) {
+        self.planned = None;
         if self.expected.insert(job.id, job).is_none() {
             self.all.add(&job);
             self.waiting.add(&job);
@@ -154,6 +163,7 @@ impl Book {
 
     /// A job that was on its way is not, or not any more.
     pub fn expects_no_more(&mut self, job: JobId) {
+        self.planned = None;
         if let Some(job) = self.expected.remove(&job) {
             self.all.subtract(&job);
             self.waiting.subtract(&job);
@@ -165,6 +175,7 @@ impl Book {
     /// # Panics
     /// If it is wider than the site or has no width.
     pub fn joined(&mut self, now: Time, job: JobSpec) {
+        self.planned = None;
         self.expects_no_more(job.id);
         if self.held.contains_key(&job.id) {
             return;
@@ -180,6 +191,7 @@ impl Book {
 
     /// A job executes there since a time in the past. Nothing if it is known, or cannot fit beside what executes.
     pub fn runs(&mut self, now: Time, job: JobSpec, since: Time) {
+        self.planned = None;
         self.expects_no_more(job.id);
         if self.held.contains_key(&job.id) || !self.has_room(&job) {
             return;
@@ -199,6 +211,7 @@ impl Book {
     /// # Panics
     /// If the book has no queue.
     pub fn decide(&mut self, now: Time, starts: &mut Vec<JobSpec>) {
+        self.planned = None;
         self.advance(now);
         let before = starts.len();
         self.queue.as_mut().expect("a queue decides").decide(self.now, starts);
@@ -209,6 +222,7 @@ impl Book {
 
     /// The site has decided, and these jobs have started. A queue that would have started others is made anew.
     pub fn decided(&mut self, now: Time, started: &[JobId]) {
+        self.planned = None;
         self.advance(now);
         let mut starts = Vec::new();
         if let Some(queue) = &mut self.queue {
@@ -241,12 +255,13 @@ impl Book {
 
     /// A job has ended there.
     pub fn ended(&mut self, now: Time, job: JobId) {
+        self.planned = None;
         self.advance(now);
         self.last_end = self.last_end.max(Some(now));
-        let runs = self.held.get(&job).is_some_and(|held| held.since.is_some());
-        if !runs {
+        let Some(Held { job: spec, since: Some(since) }) = self.held.get(&job).copied() else {
             return self.left(now, job);
-        }
+        };
+        self.executed.ended(self.now, &spec, since);
         if let Some(queue) = &mut self.queue {
             queue.complete(self.now, job);
         }
@@ -255,6 +270,7 @@ impl Book {
 
     /// A job is not there any more.
     pub fn left(&mut self, now: Time, job: JobId) {
+        self.planned = None;
         self.advance(now);
         let withdrawn = self.queue.as_mut().and_then(|queue| queue.withdraw(job)).is_some();
         if self.forget(job) && self.queue.is_some() && !withdrawn {
@@ -274,6 +290,7 @@ impl Book {
 
     /// Nothing is there that was told; what is on its way is still.
     pub fn clear(&mut self) {
+        self.planned = None;
         let held: Vec<JobId> = self.held.keys().copied().collect();
         for job in held {
             self.forget(job);
@@ -298,13 +315,35 @@ impl Book {
         self.now = self.now.max(now);
     }
 
+    /// Makes the plan of what the site has that decisions of this instant look at. Costs little where nothing happened since
+    /// the last one.
+    ///
+    /// # Panics
+    /// If the book has no queue.
+    pub fn prepare(&mut self, now: Time, overrun: Overrun) {
+        let now = self.now.max(now);
+        let holds = self.planned.as_mut().is_some_and(|(rule, plan)| *rule == overrun && plan.move_to(now));
+        if !holds {
+            self.planned = Some((overrun, self.planned_anew(now, overrun, None)));
+        }
+    }
+
     /// How the site would go on from now by estimates with what it has, what is on its way, and an arriving job.
     ///
     /// # Panics
     /// If the book has no queue, or the arriving job is wider than the site.
-    pub fn plan(&self, now: Time, overrun: Overrun, arriving: Option<&JobSpec>) -> Plan {
-        let queue = self.queue.as_ref().expect("a queue plans");
+    pub fn plan(&self, now: Time, overrun: Overrun, arriving: Option<&JobSpec>) -> Cow<'_, Plan> {
         let now = self.now.max(now);
+        match &self.planned {
+            Some((rule, plan)) if arriving.is_none() && *rule == overrun && plan.now() == now => {
+                Cow::Borrowed(plan)
+            }
+            _ => Cow::Owned(self.planned_anew(now, overrun, arriving)),
+        }
+    }
+
+    fn planned_anew(&self, now: Time, overrun: Overrun, arriving: Option<&JobSpec>) -> Plan {
+        let queue = self.queue.as_ref().expect("a queue plans");
         if self.expected.is_empty() && arriving.is_none() {
             return queue.plan_with(now, overrun);
         }
@@ -338,6 +377,11 @@ impl Book {
     /// Waits of what executes.
     pub(super) fn waits_of_running(&self) -> Waits {
         self.running
+    }
+
+    /// Work that it has executed lately.
+    pub(super) fn executed(&self) -> &Executed {
+        &self.executed
     }
 
     pub(super) fn last_end(&self) -> Option<Time> {

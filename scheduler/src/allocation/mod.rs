@@ -12,6 +12,7 @@ mod allocator;
 mod balance;
 mod book;
 mod calendar;
+pub mod follow;
 mod fraction;
 
 pub use admissible::admissible;

@@ -53,6 +53,9 @@ impl Brokered {
     }
 
     fn allocate(&mut self, now: Time, broker: usize, job: JobSpec) {
+        if let Some(overrun) = self.allocators[broker].rules().looks_at_plans() {
+            self.books.iter_mut().for_each(|book| book.prepare(now, overrun));
+        }
         let sites: Vec<Site<'_>> = self.books.iter().map(|book| Site { book, is_present: true }).collect();
         let place = self.allocators[broker].choose(now, &job, &sites);
         let place = place.unwrap_or_else(|| panic!("job {} is wider than every site", job.id));

@@ -45,6 +45,8 @@ pub struct Plan {
     running_until: Option<Time>,
     /// When a job ends that is past its estimate.
     overdue: Time,
+    /// When a running job would end, or a waiting one start, first of all.
+    next: Time,
     /// The queue at the instant of the plan, before it decides.
     queue: LocalQueue,
     /// The last waiting job in queue order.
@@ -59,6 +61,24 @@ impl Plan {
     /// The instant that it was made for.
     pub fn now(&self) -> Time {
         self.now
+    }
+
+    /// Makes it the plan of a later instant, for a site at which nothing happened since. False if time alone would have
+    /// changed something, by estimates: then it must be made anew. No rule starts later what it did not start before,
+    /// unless processors come free.
+    pub fn move_to(&mut self, now: Time) -> bool {
+        if now == self.now {
+            return true;
+        }
+        if now < self.now || now >= self.next {
+            return false;
+        }
+        self.overdue = self.overdue + now.since(self.now);
+        self.now = now;
+        if let Some(first) = self.left.first_mut() {
+            first.now = now;
+        }
+        true
     }
 
     /// Every waiting job, in the order of planned starts.
@@ -149,11 +169,13 @@ impl LocalQueue {
             }
         }
         let last = queue.last_place();
+        let next = self.machine.running_ends().map(|end| end.at).min().unwrap_or(Time::MAX);
         let mut plan = Plan {
             now,
             jobs: Vec::new(),
             running_until,
             overdue,
+            next,
             queue: queue.clone(),
             last,
             left: Vec::new(),
@@ -165,6 +187,9 @@ impl LocalQueue {
             plan.left.extend(queue.rule.left(at, queue.machine.free()));
             true
         });
+        if let Some(first) = plan.jobs.first() {
+            plan.next = plan.next.min(first.start);
+        }
         plan
     }
 }

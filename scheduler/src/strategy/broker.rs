@@ -201,7 +201,7 @@ impl Fraction {
 
     /// As a decimal fraction of at most six digits, or a quotient.
     fn parse(text: &str) -> Result<Fraction, String> {
-        let wrong = || format!("a={text:?} is no fraction above 0 and at most 1; write 0.5 or 1/3");
+        let wrong = || format!("a={text:?} is no fraction above 0 and at most 1; write 0.5, 1/3 or auto");
         let fraction = match (text.split_once('/'), text.split_once('.')) {
             (Some((numerator, denominator)), _) => Fraction::new(
                 numerator.parse().map_err(|_| wrong())?,
@@ -249,6 +249,8 @@ pub struct Broker {
     pub rule: BrokerRule,
     /// The part a of the processors of sites wide enough, from the smallest on, that are admissible.
     pub admissible: Fraction,
+    /// Whether that part follows what was executed lately in its place ([`crate::allocation::follow`]).
+    pub follows: bool,
     /// Where exactly it ends.
     pub cut: Cut,
     /// Which jobs are load, to ML, MLp, MPL, LBal_S and MLB.
@@ -277,6 +279,7 @@ impl Broker {
         Broker {
             rule,
             admissible: Fraction::ONE,
+            follows: false,
             cut: Cut::default(),
             count: Count::default(),
             arriving: ArrivingLoad::default(),
@@ -296,9 +299,20 @@ impl Broker {
         matches!(self.rule, CompletionTime | StartTime | MeanWait | WeightedWait)
     }
 
+    /// How jobs past their estimates are planned, if it decides by plans of what sites have without the arriving job.
+    pub fn looks_at_plans(&self) -> Option<Overrun> {
+        let with_job = match self.rule {
+            BrokerRule::MeanWait | BrokerRule::WeightedWait => self.own_wait == OwnWait::With,
+            BrokerRule::CompletionTime => self.completion == Completion::SiteAfter,
+            _ => false,
+        };
+        (self.plans() && !with_job && self.plan == Plan::Resynchronised).then_some(self.overrun)
+    }
+
     /// Whether it must know what sites do: what else it decides by it knows itself.
     pub fn needs_reports(&self) -> bool {
         match self.rule {
+            _ if self.follows => true,
             BrokerRule::Random | BrokerRule::RoundRobin => false,
             _ if self.plan == Plan::OpenLoopAll => false,
             _ => self.plan == Plan::Resynchronised || !self.plans(),
@@ -312,7 +326,8 @@ impl Broker {
     /// Sets one switch.
     pub(super) fn set(&mut self, key: &str, value: &str) -> Result<(), String> {
         match key {
-            "a" => self.admissible = Fraction::parse(value)?,
+            "a" if value == "auto" => (self.admissible, self.follows) = (Fraction::ONE, true),
+            "a" => (self.admissible, self.follows) = (Fraction::parse(value)?, false),
             "cut" => self.cut = Cut::parse(key, value)?,
             "count" => self.count = Count::parse(key, value)?,
             "lbal" => self.arriving = ArrivingLoad::parse(key, value)?,
@@ -343,7 +358,7 @@ impl Broker {
         let loads = matches!(self.rule, Jobs | JobsPerProcessor | ParallelLoad | BalancedLoad | LowerBound);
         let waits = matches!(self.rule, MeanWait | WeightedWait);
         let set = [
-            ("cut", self.cut != default.cut, self.admissible != Fraction::ONE),
+            ("cut", self.cut != default.cut, self.follows || self.admissible != Fraction::ONE),
             ("count", self.count != default.count, loads),
             ("lbal", self.arriving != default.arriving, self.rule == BalancedLoad),
             ("mlb", self.running != default.running, self.rule == LowerBound),
@@ -362,7 +377,9 @@ impl Broker {
 impl std::fmt::Display for Broker {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "broker:{}", self.rule.name())?;
-        if self.admissible != Fraction::ONE {
+        if self.follows {
+            f.write_str(",a=auto")?;
+        } else if self.admissible != Fraction::ONE {
             write!(f, ",a={}", self.admissible)?;
         }
         let default = Broker::new(self.rule);

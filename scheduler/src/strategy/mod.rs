@@ -404,6 +404,7 @@ mod tests {
             "steal:two-choices,amount=half,mode=push",
             "broker:mpl",
             "ideal/broker:mct,a=0.5,cut=gt,mct=job-after,plan=open-loop,overrun-plan=next",
+            "broker:mlp,a=auto,cut=class",
             "broker:mwwt-s,a=1/3,mwt-j=without,mwt-pop=system",
             "broker:lbal-s,count=waiting,lbal=literal,plan=open-loop-all",
         ] {
@@ -428,7 +429,7 @@ mod tests {
             ("steal", "a victim is missing"),
             ("broker", "a rule is missing"),
             ("broker:best", "use random or round-robin or ml"),
-            ("broker:mpl,a=1.5", "write 0.5 or 1/3"),
+            ("broker:mpl,a=1.5", "write 0.5, 1/3 or auto"),
             ("broker:mpl,mct=job-after", "means nothing to mpl"),
             ("broker:mpl,cut=gt", "cut means nothing"),
             ("broker:mct,colour=red", "unknown option"),
