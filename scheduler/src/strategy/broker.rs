@@ -193,6 +193,16 @@ impl Fraction {
         proper.then(|| Fraction { numerator: numerator / divisor, denominator: denominator / divisor })
     }
 
+    /// Above the line, in lowest terms.
+    pub fn numerator(self) -> u32 {
+        self.numerator
+    }
+
+    /// Below the line, in lowest terms.
+    pub fn denominator(self) -> u32 {
+        self.denominator
+    }
+
     /// Compares a part of a whole with this fraction of it.
     pub fn compare(self, part: u64, whole: u64) -> std::cmp::Ordering {
         let part = u128::from(part) * u128::from(self.denominator);
@@ -420,7 +430,7 @@ mod tests {
         for text in ["0", "0.0", "1.5", "2/1", "-0.5", "x", "1/0", "0.1234567", ".", "0.5x"] {
             assert!(Fraction::parse(text).is_err(), "{text}");
         }
-        // As floating-point numbers 0.1 × 30 is above 3.
-        assert_eq!(Fraction::parse("0.1").unwrap().compare(3, 30), Ordering::Equal);
+        // As floating-point numbers 0.55 × 100 is above 55.
+        assert_eq!(Fraction::parse("0.55").unwrap().compare(55, 100), Ordering::Equal);
     }
 }
