@@ -9,17 +9,20 @@
 //! others     none: stolen work goes before own work, so a site may starve the jobs only it can hold
 //! ```
 //!
+//! Of brokers, [`brokers`] has what is proved.
+//!
 //! The theorems assume that messages are free and instantaneous. With delays the same numbers are printed, as the
 //! distance to the ideal, but a run above them contradicts nothing. The ratio is never taken to the bound of the
 //! thesis ([`Bounds::thesis`]): against that one even a correct schedule may exceed the ceiling.
 
 use serde::{Deserialize, Serialize};
 
-use scheduler::{Order, Span, Steal, Strategy, StrategySpec};
+use scheduler::{LocalScheduler, Order, Span, Steal, Strategy, StrategySpec};
 
 use crate::bounds::Bounds;
 use crate::outcome::{JobState, Outcome};
 
+pub mod brokers;
 pub mod fetch;
 
 /// What a run must be known for before a theorem may be held against it.
@@ -27,6 +30,8 @@ pub mod fetch;
 pub struct Setting {
     /// The strategy that the run used.
     pub strategy: StrategySpec,
+    /// The scheduler of each site, where sites have one.
+    pub local: LocalScheduler,
     /// Whether no message took time or was lost. True for ideal strategies.
     pub free_messages: bool,
 }
@@ -103,7 +108,10 @@ pub fn compare(outcome: &Outcome, bounds: &Bounds, setting: Setting) -> Vec<Comp
         complete: outcome.is_complete(),
         setting,
     };
-    let mut comparisons = vec![competitive_ratio(&run, bounds)];
+    let mut comparisons = match &setting.strategy.strategy {
+        Strategy::Broker(broker) => brokers::comparisons(&run, bounds, outcome, broker),
+        _ => vec![competitive_ratio(&run, bounds)],
+    };
     comparisons.extend(certificate(&run, bounds, outcome));
     comparisons.extend(fetched(&run, bounds, outcome));
     comparisons.push(lower_bound(&run, bounds));
@@ -165,7 +173,7 @@ fn guarantee(strategy: &Strategy, offline: bool) -> Result<(Steal, Guarantee), S
         Strategy::CommonPool => return Err("one list for all sites has no constant ratio".into()),
         Strategy::Pool(_) => return Err("exchange through a global queue has no proved ratio".into()),
         Strategy::Balance(_) => return Err("the classic baselines have no proved ratio here".into()),
-        Strategy::Broker(_) => return Err("no ratio of brokers is proved for jobs that arrive here".into()),
+        Strategy::Broker(_) => return Err("brokers have ceilings of their own".into()),
         Strategy::Local => return Err("jobs that never change sites have no constant ratio".into()),
     };
     let beta_percent = i128::from(steal.threshold.beta_percent());
@@ -184,11 +192,16 @@ fn guarantee(strategy: &Strategy, offline: bool) -> Result<(Steal, Guarantee), S
     Ok((*steal, Guarantee { units, beta_percent }))
 }
 
-/// The proved ratio of a strategy with free messages, or why there is none.
+/// The proved ratio of a strategy with free messages, or why there is none; for brokers that of any jobs with exact
+/// estimates.
 ///
 /// # Errors
 /// The reason, as a clause.
-pub fn ceiling(strategy: &Strategy, offline: bool) -> Result<f64, String> {
+pub fn ceiling(strategy: &Strategy, local: LocalScheduler, offline: bool) -> Result<f64, String> {
+    if let Strategy::Broker(broker) = strategy {
+        let facts = brokers::Facts { offline, ..brokers::Facts::default() };
+        return brokers::guarantee(broker, local, facts).map(|guarantee| guarantee.ratio());
+    }
     let (_, Guarantee { units, beta_percent }) = guarantee(strategy, offline)?;
     Ok(units as f64 + 100.0 / beta_percent as f64)
 }
@@ -306,7 +319,7 @@ mod tests {
     use crate::fixtures;
 
     fn setting(strategy: &str) -> Setting {
-        Setting { strategy: strategy.parse().unwrap(), free_messages: true }
+        Setting { strategy: strategy.parse().unwrap(), local: LocalScheduler::Easy, free_messages: true }
     }
 
     /// One job of 10 s that starts `late` seconds late on a site of its size.

@@ -2,7 +2,9 @@
 
 use analysis::theory::fetch::{FetchBounds, FetchSetting, Suffix};
 use scheduler::ideal::{GreedySteal, StatelessSteal};
-use scheduler::{EventKind, Pass, Policy, Span, Steal, Strategy, StrategySpec, Submit, Threshold};
+use scheduler::{
+    EventKind, LocalScheduler, Pass, Policy, Span, Steal, Strategy, StrategySpec, Submit, Threshold,
+};
 use simulator::Checks;
 use simulator::reference::{self, Checker};
 
@@ -61,8 +63,9 @@ pub(crate) fn ideal_keeps_its_ceilings(parameters: &Parameters, wrong: bool) -> 
     let tally = over_instances(parameters, |_, offline, instance| {
         let mut tally = Tally::default();
         for &percent in &parameters.thresholds {
-            let proved = analysis::theory::ceiling(&Strategy::Steal(steal(percent)), offline)
-                .expect("thresholds between 0 and 100 have one");
+            let proved =
+                analysis::theory::ceiling(&Strategy::Steal(steal(percent)), LocalScheduler::Easy, offline)
+                    .expect("thresholds between 0 and 100 have one");
             let ceiling = if wrong { proved / 2.0 } else { proved };
             let ratio = ideal(instance, spec(percent)).ratio();
             tally.runs += 1;

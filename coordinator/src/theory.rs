@@ -2,16 +2,20 @@
 //!
 //! Numbers come from [`analysis::prediction`] and [`analysis::theory::fetch`]; `show` lays them out.
 
+mod brokers;
 pub mod check;
 mod show;
 
 use analysis::prediction::{self, HomeSums, LittleCap, Protocol, WorkStealing};
+use analysis::theory::brokers::{Facts, guarantee};
 use analysis::theory::fetch::{FetchBounds, FetchSetting, Suffix};
 use analysis::{Bounds, OutcomeBuilder};
 use anyhow::bail;
 use report::Format;
 use scheduler::ideal::StatelessSteal;
-use scheduler::{Grid, Order, Pass, Selection, Span, Steal, Strategy, StrategySpec, Threshold, TimedJob};
+use scheduler::{
+    Grid, LocalScheduler, Order, Pass, Selection, Span, Steal, Strategy, StrategySpec, Threshold, TimedJob,
+};
 use serde::Serialize;
 use simulator::reference;
 
@@ -19,6 +23,7 @@ use crate::drive::simulate;
 use crate::exit;
 use crate::experiment::flags::ExperimentArgs;
 use crate::terminal::say;
+use brokers::BrokerPart;
 
 /// Say what is proved and expected of a grid, a workload and a delay, and what each statement assumes.
 ///
@@ -54,6 +59,7 @@ struct Theory {
     delay_s: f64,
     homes: Vec<HomeSums>,
     ceilings: Ceilings,
+    brokers: Option<BrokerPart>,
     protocols: Vec<ProtocolRow>,
     unavoidable: Option<Unavoidable>,
     little: Vec<LittleCap>,
@@ -166,7 +172,8 @@ pub fn command(args: &TheoryArgs) -> anyhow::Result<u8> {
             Err(code) => return Ok(code),
         };
         let delay = experiment.network.largest();
-        Theory::of(&experiment.grid, experiment.strategy, delay, Some((&jobs.workload, &jobs.jobs)))?
+        let workload = Some((&jobs.workload, &jobs.jobs));
+        Theory::of(&experiment.grid, experiment.strategy, experiment.local, delay, workload)?
     };
     say(&match args.format {
         Format::Json => serde_json::to_string_pretty(&theory)? + "\n",
@@ -196,13 +203,18 @@ fn of_sizes(args: &ExperimentArgs) -> Result<Theory, String> {
         }
         None => Span::ZERO,
     };
-    Theory::of(&grid, strategy, delay, None).map_err(|error| error.to_string())
+    let local = match &args.local {
+        Some(name) => name.parse().map_err(|error| format!("read --local: {error}"))?,
+        None => LocalScheduler::default(),
+    };
+    Theory::of(&grid, strategy, local, delay, None).map_err(|error| error.to_string())
 }
 
 impl Theory {
     fn of(
         grid: &Grid,
         spec: StrategySpec,
+        local: LocalScheduler,
         delay: Span,
         workload: Option<(&String, &Vec<TimedJob>)>,
     ) -> anyhow::Result<Theory> {
@@ -213,7 +225,7 @@ impl Theory {
         let work_per_job = prediction::work_per_job(jobs);
         let homes = prediction::home_sums(grid, jobs, beta);
         let weighted = homes.iter().filter_map(|home| home.weighted_run_time_s).reduce(f64::min);
-        let ceilings = Ceilings::of(&spec.strategy);
+        let ceilings = Ceilings::of(&spec.strategy, local, grid, jobs);
         let (_, _, offline) = prediction::extent(grid, jobs);
         let rows = Protocol::all(grid.len()).into_iter().map(|protocol| {
             let delta = Span::from_micros(delay.as_micros().saturating_mul(i64::from(protocol.delays())));
@@ -242,14 +254,21 @@ impl Theory {
             work_stealing: stealing(grid, jobs, delay_s),
             workload: workload.map(|(name, jobs)| WorkloadPart::of(grid, name, jobs, work_per_job, weighted)),
             homes,
+            brokers: BrokerPart::of(&spec.strategy, local, grid, jobs),
             ceilings,
         })
     }
 }
 
 impl Ceilings {
-    fn of(strategy: &Strategy) -> Ceilings {
-        let of = |offline| analysis::theory::ceiling(strategy, offline);
+    fn of(strategy: &Strategy, local: LocalScheduler, grid: &Grid, jobs: &[TimedJob]) -> Ceilings {
+        let of = |offline| match strategy {
+            Strategy::Broker(broker) => {
+                let facts = Facts { offline, ..brokers::facts(grid, jobs) };
+                guarantee(broker, local, facts).map(|guarantee| guarantee.ratio())
+            }
+            _ => analysis::theory::ceiling(strategy, local, offline),
+        };
         match (of(true), of(false)) {
             (Ok(offline), Ok(online)) => {
                 Ceilings { offline: Some(offline), online: Some(online), reason: None }
@@ -379,7 +398,30 @@ mod tests {
         let name = "four jobs".to_string();
         let jobs = (!workload.is_empty()).then_some((&name, &workload));
         let grid = Grid::of_sizes(sizes).unwrap();
-        Theory::of(&grid, "st:50".parse().unwrap(), Span::from_secs(delay), jobs).unwrap()
+        let local = LocalScheduler::default();
+        Theory::of(&grid, "st:50".parse().unwrap(), local, Span::from_secs(delay), jobs).unwrap()
+    }
+
+    #[test]
+    fn a_broker_gets_the_theorems_and_what_they_assume() {
+        let grid = Grid::of_sizes(&[2, 8]).unwrap();
+        let (workload, _) = run(&[2, 8], &[(0, 2, 10, 1, 0), (0, 1, 10, 1, 0)]);
+        let name = "two jobs".to_string();
+        let found = |strategy: &str, local, jobs| {
+            Theory::of(&grid, strategy.parse().unwrap(), local, Span::ZERO, jobs).unwrap()
+        };
+        let (list, easy) = (LocalScheduler::List, LocalScheduler::Easy);
+        let alone = found("broker:mlb,a=0.5", list, None);
+        assert_eq!((alone.ceilings.offline, alone.ceilings.online), (Some(9.0), Some(11.0)));
+        let text = show::terminal(&alone);
+        for expected in ["11.67", "sites under list", "Theorems of brokers"] {
+            assert!(text.contains(expected), "{expected}\n{text}");
+        }
+        // Both jobs fit the smallest site.
+        let narrow = found("broker:mlb", list, Some((&name, &workload)));
+        assert_eq!((narrow.ceilings.offline, narrow.ceilings.online), (Some(3.0), Some(5.0)));
+        let refused = found("broker:mlb,a=0.5", easy, None);
+        assert!(refused.ceilings.reason.unwrap().contains("under easy"));
     }
 
     #[test]

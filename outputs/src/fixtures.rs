@@ -6,7 +6,8 @@ use std::path::PathBuf;
 
 use analysis::{Outcome, OutcomeBuilder};
 use scheduler::{
-    Event, EventKind, Grid, JobId, JobSpec, Labels, SiteId, Span, Submit, Threshold, Time, TimedJob,
+    Event, EventKind, Grid, JobId, JobSpec, Labels, LocalScheduler, SiteId, Span, Submit, Threshold, Time,
+    TimedJob,
 };
 
 use crate::run_result::{RunAbout, Status};
@@ -29,6 +30,7 @@ pub fn about() -> RunAbout {
         strategy: "ideal/st:50".parse().unwrap(),
         submit: Submit::default(),
         local: None,
+        scheduler: LocalScheduler::default(),
         driver: "simulate".into(),
         clock: "virtual".into(),
         network: "no delay".into(),

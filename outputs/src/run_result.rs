@@ -6,7 +6,7 @@ use analysis::{
     Agreement, Attribution, Bounds, DecisionCost, Federation, JobState, Metrics, Migrations, Outcome, Price,
     Steady, Steals,
 };
-use scheduler::{StrategySpec, Submit};
+use scheduler::{LocalScheduler, StrategySpec, Submit};
 use serde::{Deserialize, Serialize};
 
 use crate::compared::Compared;
@@ -31,6 +31,8 @@ pub struct RunAbout {
     pub submit: Submit,
     /// The scheduler of each site's own queue, where the strategy has one.
     pub local: Option<String>,
+    /// The scheduler of each site, where sites have one.
+    pub scheduler: LocalScheduler,
     /// `simulate` or `run`.
     pub driver: String,
     /// `virtual` or `scaled:K`.
@@ -148,7 +150,8 @@ impl RunResult {
             about.status = Status::Partial(format!("{left} jobs did not end"));
         }
         let bounds = Bounds::of(&outcome);
-        let setting = Setting { strategy: about.strategy, free_messages: about.free_messages };
+        let setting =
+            Setting { strategy: about.strategy, local: about.scheduler, free_messages: about.free_messages };
         RunResult {
             metrics: Metrics::of(&outcome, &bounds),
             steady: Steady::of(&outcome, about.cut),

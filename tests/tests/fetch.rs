@@ -9,8 +9,8 @@ use claims::runs::job;
 use proptest::prelude::*;
 use scheduler::ideal::StatelessSteal;
 use scheduler::{
-    Event, EventKind, Grid, JobId, Pass, SiteId, Span, Steal, Strategy as Scheme, StrategySpec, Threshold,
-    Time, TimedJob,
+    Event, EventKind, Grid, JobId, LocalScheduler, Pass, SiteId, Span, Steal, Strategy as Scheme,
+    StrategySpec, Threshold, Time, TimedJob,
 };
 use simulator::reference;
 
@@ -87,7 +87,7 @@ proptest! {
                 prop_assert_eq!(found.contradictions.total(), 0);
 
                 let bounds = Bounds::of(&found);
-                let setting = Setting { strategy, free_messages: true };
+                let setting = Setting { strategy, local: LocalScheduler::Easy, free_messages: true };
                 let fetched: Vec<_> = theory::compare(&found, &bounds, setting)
                     .into_iter()
                     .filter(|comparison| comparison.name.contains("fetched"))
@@ -147,7 +147,11 @@ fn canary_a_longer_fetch_than_stated_breaks_the_bounds() {
     let Scheme::Steal(steal) = strategy.strategy else { unreachable!() };
     let events = run(&grid, &jobs, steal, Span::from_secs(200));
     let found = outcome(&grid, &jobs, steal.threshold, &events);
-    let comparisons = theory::compare(&found, &Bounds::of(&found), Setting { strategy, free_messages: true });
+    let comparisons = theory::compare(
+        &found,
+        &Bounds::of(&found),
+        Setting { strategy, local: LocalScheduler::Easy, free_messages: true },
+    );
     let violated = comparisons.iter().filter(|comparison| comparison.verdict == Verdict::Violated).count();
     assert_eq!(violated, 3, "{comparisons:?}");
 }

@@ -280,6 +280,7 @@ pub fn record(
         submit: experiment.submit,
         local: (experiment.strategy.strategy.has_local_queues())
             .then(|| format!("{} ({} passes)", experiment.local.name(), experiment.pass.name())),
+        scheduler: experiment.local,
         driver: ended.driver.to_string(),
         clock: ended.clock.clone(),
         network: experiment.network(),

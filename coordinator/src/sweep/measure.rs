@@ -88,7 +88,7 @@ pub fn measure(experiment: &Experiment, prepared: &Prepared) -> Result<Measures,
     let bounds = &prepared.bounds;
     let metrics = Metrics::of(&outcome, bounds);
     let free_messages = experiment.free_messages();
-    let setting = Setting { strategy: experiment.strategy, free_messages };
+    let setting = Setting { strategy: experiment.strategy, local: experiment.local, free_messages };
     let comparisons = theory::compare(&outcome, bounds, setting);
     let mut measures = Measures::new();
     put(&mut measures, "", &metrics);

@@ -64,6 +64,10 @@ fn parts(theory: &Theory) -> Vec<Part> {
     let mut parts = Vec::new();
     parts.extend(lower_bounds(theory));
     parts.push(ceilings(theory));
+    parts.extend(theory.brokers.as_ref().map(|part| {
+        let (table, note) = part.table();
+        Part { title: "Theorems of brokers", table, note }
+    }));
     parts.push(fetch(theory));
     parts.push(certificate(theory));
     parts.extend(unavoidable(theory));
@@ -101,9 +105,10 @@ fn ceilings(theory: &Theory) -> Part {
     let mut table = Table::new(["jobs", "ratio at most"]);
     table.push(["all at the start".to_string(), ratio(theory.ceilings.offline)]);
     table.push(["over time".to_string(), ratio(theory.ceilings.online)]);
-    let note = match &theory.ceilings.reason {
-        Some(reason) => format!("Nothing is proved: {reason}."),
-        None => format!(
+    let note = match (&theory.ceilings.reason, &theory.brokers) {
+        (Some(reason), _) => format!("Nothing is proved: {reason}."),
+        (None, Some(part)) => part.assumption(),
+        (None, None) => format!(
             "Of the makespan to the bound of the proofs; beta = {}. Assumes free and instantaneous messages.",
             theory.beta
         ),
