@@ -23,8 +23,9 @@ fn stress(c: i64) -> (Instance, f64) {
     (Instance { grid, jobs }, (n + 1) as f64)
 }
 
-/// Sites of m + 1 to 2 m processors, T unit jobs of each size, T divisible by 1 to m.
-fn harmonic(m: u32) -> (Instance, i64) {
+/// Sites of n + 1 to n + m processors, T unit jobs of each size, T divisible by 1 to m. With n at least m no two jobs share a
+/// site.
+pub(crate) fn harmonic(m: u32, n: u32) -> (Instance, i64) {
     let gcd = |mut a: i64, mut b: i64| {
         while b > 0 {
             (a, b) = (b, a % b);
@@ -32,7 +33,7 @@ fn harmonic(m: u32) -> (Instance, i64) {
         a
     };
     let length = (1..=i64::from(m)).fold(1, |all, next| all / gcd(all, next) * next);
-    let sizes: Vec<u32> = (1..=m).map(|site| m + site).collect();
+    let sizes: Vec<u32> = (1..=m).map(|site| n + site).collect();
     let widths = sizes.iter().flat_map(|&size| std::iter::repeat_n(size, length as usize));
     let jobs: Vec<TimedJob> = widths.zip(1..).map(|(width, id)| job(id, 0, width, 1)).collect();
     (Instance { grid: Arc::new(Grid::of_sizes(&sizes).expect("they have processors")), jobs }, length)
@@ -53,7 +54,7 @@ pub(crate) fn bad_families_are_as_bad_as_known(parameters: &Parameters, wrong: b
         figures.push(figure);
     }
     for &m in &parameters.processors {
-        let (instance, length) = harmonic(m);
+        let (instance, length) = harmonic(m, m);
         let list = ideal(&instance, named("ideal/common-pool")).outcome.makespan();
         let steal = ideal(&instance, named("ideal/st:50")).outcome.makespan();
         let listed: i64 = (1..=i64::from(m)).map(|part| length / part).sum();

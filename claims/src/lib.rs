@@ -10,6 +10,7 @@
 //! Start with [`CLAIMS`]. Claims about means are judged in [`cells`], those about every instance by counting violations.
 //! Instances and runs are made in [`runs`]; the claims are grouped by what they are about.
 
+mod brokers;
 pub mod cells;
 mod communication;
 mod families;
@@ -207,6 +208,13 @@ pub const CLAIMS: &[Claim] = &[
         "the sites from the last to the first"
     ),
     claim!("Q20", "q20.toml", true, invariants::jobs_start_exactly_once, "the first start is told twice"),
+    claim!(
+        "Q21",
+        "q21.toml",
+        true,
+        brokers::theorems_hold_and_families_have_none,
+        "sites start whatever fits where jobs alternate, and certificates count no work"
+    ),
 ];
 
 impl Claim {

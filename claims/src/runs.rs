@@ -8,8 +8,8 @@ use protocol::{Options, PoolOptions};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use scheduler::{
-    Event, EventKind, Grid, JobId, JobSpec, Labels, Pass, SiteId, Span, Strategy, StrategySpec, Submit, Time,
-    TimedJob,
+    Event, EventKind, Grid, JobId, JobSpec, Labels, LocalScheduler, Pass, SiteId, Span, Strategy,
+    StrategySpec, Submit, Time, TimedJob,
 };
 use simulator::{Checks, Simulation, SimulationConfig, Violation};
 use workload::generate::{EstimateModel, Generate, Streams, generate};
@@ -214,7 +214,15 @@ pub fn named(name: &str) -> StrategySpec {
 /// # Panics
 /// If the strategy has none.
 pub fn ideal(instance: &Instance, spec: StrategySpec) -> Measured {
-    ideal_of(instance, spec, false)
+    ideal_of(instance, spec, LocalScheduler::default(), false)
+}
+
+/// The ideal of a strategy with these local schedulers.
+///
+/// # Panics
+/// If the strategy has none.
+pub fn ideal_under(instance: &Instance, spec: StrategySpec, local: LocalScheduler) -> Measured {
+    ideal_of(instance, spec, local, false)
 }
 
 /// The ideal of a strategy, with [`Measured::attribution`].
@@ -222,13 +230,13 @@ pub fn ideal(instance: &Instance, spec: StrategySpec) -> Measured {
 /// # Panics
 /// If the strategy has none.
 pub fn ideal_attributed(instance: &Instance, spec: StrategySpec) -> Measured {
-    ideal_of(instance, spec, true)
+    ideal_of(instance, spec, LocalScheduler::default(), true)
 }
 
-fn ideal_of(instance: &Instance, spec: StrategySpec, attribute: bool) -> Measured {
+fn ideal_of(instance: &Instance, spec: StrategySpec, local: LocalScheduler, attribute: bool) -> Measured {
     let (grid, jobs) = (&*instance.grid, &instance.jobs);
     let mut recorder = Recorder::new(instance, &spec.strategy, attribute);
-    let (local, pass, submit) = (Default::default(), Pass::Batch, Submit::Origin);
+    let (pass, submit) = (Pass::Batch, Submit::Origin);
     let ideal = Ideal { spec, local, pass, submit, grid, seed: 1, jobs };
     let done = ideal.run_while(&mut |event| recorder.take(&event), || false);
     done.expect("the workload fits the grid");

@@ -20,7 +20,7 @@ use crate::terminal::say;
 /// another than that of `--against`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct CheckArgs {
-    /// Which claims: Q1 to Q20, or all
+    /// Which claims: Q1 to Q21, or all
     #[arg(value_name = "CLAIM", default_value = "all")]
     claims: Vec<String>,
 
