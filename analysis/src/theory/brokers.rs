@@ -104,6 +104,9 @@ fn factor(broker: &Broker, local: LocalScheduler, one_width: bool) -> Result<i12
             local.name()
         ));
     }
+    if broker.follows {
+        return Err("nothing is proved for a part that follows the load; write a = 0.5".into());
+    }
     match (broker.rule, broker.plan, broker.completion) {
         (BrokerRule::LowerBound, Plan::OpenLoopAll, _)
         | (BrokerRule::CompletionTime, Plan::OpenLoop | Plan::OpenLoopAll, _) => {
