@@ -177,7 +177,7 @@ fn the_worked_vector_has_its_values() {
     assert_eq!(per_processor(&|book| load(book).work as f64 / 1e6), [5.0, 6.0, 17.0], "MLB");
     let seconds = |times: Vec<Time>| times.into_iter().map(ideal_twin::seconds).collect::<Vec<_>>();
     let plans = |job: Option<&JobSpec>| {
-        books.iter().map(|book| book.plan(Time::ZERO, Overrun::Now, job)).collect::<Vec<_>>()
+        books.iter().map(|book| book.plan(Time::ZERO, Overrun::Now, job).into_owned()).collect::<Vec<_>>()
     };
     let (before, after) = (plans(None), plans(Some(&arriving)));
     let idle = |plans: &[scheduler::local::Plan]| {
