@@ -50,6 +50,7 @@ pub mod metrics;
 pub mod migrations;
 pub mod outcome;
 pub mod prediction;
+pub mod ranking;
 pub mod series;
 pub mod so_far;
 pub mod spread;
