@@ -27,7 +27,7 @@ fn every_file_is_an_experiment_whose_jobs_can_be_read() {
     for path in paths.iter().filter(|path| path.extension().is_some_and(|end| end == "toml")) {
         let experiment = resolve(path);
         if let Source::Mix(logs) = &experiment.source
-            && logs.iter().any(|(_, log)| !log.exists())
+            && logs.iter().any(|log| !log.trace.exists())
         {
             stealgrid_tests::skipped(format_args!("the logs of {} are not there", path.display()));
             continue;

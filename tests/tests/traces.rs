@@ -151,7 +151,13 @@ fn a_mix_of_real_logs_fills_the_weekdays_of_one_week() {
     for (name, site) in names.into_iter().zip(1..) {
         let Some(trace) = log(name) else { return };
         let jobs = prepare(&trace, &PrepareOptions::default(), trace.processors()).unwrap().jobs;
-        logs.push(Log { name: name.to_string(), header: trace.header, jobs, site: Some(SiteId(site)) });
+        logs.push(Log {
+            name: name.to_string(),
+            header: trace.header,
+            jobs,
+            site: Some(SiteId(site)),
+            first_week: 1,
+        });
     }
     let options = MixOptions { week: Some(3), ..MixOptions::default() };
 

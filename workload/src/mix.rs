@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use scheduler::{JobId, Labels, SiteId, Time, TimedJob};
 
-use crate::calendar::{Calendar, Weekdays, Zone};
+use crate::calendar::{Calendar, WeekTime, Weekdays, Zone};
 use crate::header::Header;
 use crate::prepare::SwitchError;
 
@@ -24,6 +24,8 @@ pub struct Log {
     /// The site where all of them are submitted; `None` keeps the origins that preparation found, for a log
     /// of several machines.
     pub site: Option<SiteId>,
+    /// The week of the log that is week 1 of the mix, 1 for its first full one: a long log has workloads for several sites.
+    pub first_week: i64,
 }
 
 /// Which clock says what weekday and hour a submission has.
@@ -135,7 +137,7 @@ pub fn weeks(logs: &[Log], options: &MixOptions) -> Result<Option<(i64, i64)>, S
     for log in logs {
         let calendar = calendar(log, options)?;
         for job in &log.jobs {
-            let week = calendar.place(job.spec.submit.since(Time::ZERO)).week;
+            let week = place(job, log, &calendar).week;
             found = Some(found.map_or((week, week), |(first, last)| (first.min(week), last.max(week))));
         }
     }
@@ -150,9 +152,15 @@ fn calendar(log: &Log, options: &MixOptions) -> Result<Calendar, SwitchError> {
     Calendar::new(&log.header, zone)
 }
 
+/// Where a job is in the weeks of the mix.
+fn place(job: &TimedJob, log: &Log, calendar: &Calendar) -> WeekTime {
+    let place = calendar.place(job.spec.submit.since(Time::ZERO));
+    WeekTime { week: place.week - (log.first_week - 1), ..place }
+}
+
 /// The job at its place in the common weeks, `None` if it is not in the chosen ones.
 fn placed(job: &TimedJob, log: &Log, calendar: &Calendar, options: &MixOptions) -> Option<TimedJob> {
-    let place = calendar.place(job.spec.submit.since(Time::ZERO));
+    let place = place(job, log, calendar);
     let in_week = match options.week {
         Some(week) => place.is_within(week, options.weeks),
         None => place.week >= 1,
@@ -217,7 +225,7 @@ mod tests {
             run_time: Span::from_secs(5),
         };
         let jobs = (100..).zip(submits).map(job).collect();
-        Log { name: name.to_string(), header, jobs, site: Some(SiteId(site)) }
+        Log { name: name.to_string(), header, jobs, site: Some(SiteId(site)), first_week: 1 }
     }
 
     fn submits(mixed: &Mixed) -> Vec<(u64, u32, i64)> {
@@ -257,6 +265,23 @@ mod tests {
 
         // 09:00 in Stockholm is 07:00 in Greenwich is midnight in GMT-7; Pacific summer time is GMT-7.
         assert_eq!(submits(&mixed), [(1, 1, DAY), (2, 2, DAY + 9 * HOUR)]);
+    }
+
+    /// The same log twice, a week apart: what one has in week 1 the other has in week 2, and is gone before week 1.
+    #[test]
+    fn a_later_part_of_a_log_is_a_log_of_its_own() {
+        let [log, _] = two_logs();
+        let later = Log { first_week: 2, site: Some(SiteId(3)), ..log.clone() };
+        let tuesday_at_nine = DAY + 9 * HOUR;
+        let options = |week| MixOptions { clock: Clock::Local, week, ..MixOptions::default() };
+
+        let logs = [log, later];
+        let both = mix(&logs, &options(None)).unwrap();
+
+        assert_eq!(submits(&both), [(1, 1, 5), (2, 3, tuesday_at_nine), (3, 1, 7 * DAY + tuesday_at_nine)]);
+        assert_eq!(mix(&logs, &options(Some(1))).unwrap().taken, [1, 1]);
+        assert_eq!(mix(&logs, &options(Some(2))).unwrap().taken, [1, 0]);
+        assert_eq!(weeks(&logs, &options(None)).unwrap(), Some((0, 2)));
     }
 
     #[test]

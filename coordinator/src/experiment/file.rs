@@ -138,6 +138,8 @@ pub struct WrittenLog {
     pub site: String,
     /// The log, relative to the experiment file.
     pub trace: PathBuf,
+    /// The week of the log that is week 1 of the mix; 1 if missing, its first full one.
+    pub first_week: Option<u32>,
 }
 
 /// `[strategy]`.

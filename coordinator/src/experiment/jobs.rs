@@ -10,7 +10,7 @@ use workload::prepare::{PrepareError, PrepareOptions, PrepareReport};
 use workload::slice::SliceError;
 use workload::{Trace, TraceError};
 
-use super::{Experiment, Source};
+use super::{Experiment, SiteLog, Source};
 use crate::limits;
 
 /// The jobs that are replayed.
@@ -108,7 +108,7 @@ pub struct Reader {
 /// All logs of a mix, before weeks and days are chosen.
 #[derive(Debug)]
 struct PreparedLogs {
-    sites: Vec<(String, PathBuf)>,
+    sites: Vec<SiteLog>,
     prepare: PrepareOptions,
     grid: Arc<Grid>,
     logs: Vec<Log>,
@@ -118,16 +118,22 @@ struct PreparedLogs {
 }
 
 impl PreparedLogs {
-    fn read(experiment: &Experiment, sites: &[(String, PathBuf)]) -> Result<PreparedLogs, JobsError> {
+    fn read(experiment: &Experiment, sites: &[SiteLog]) -> Result<PreparedLogs, JobsError> {
         let widest = experiment.grid.widest();
         let (mut logs, mut notes, mut names) = (Vec::new(), Vec::new(), Vec::new());
-        for (site, path) in sites {
+        for SiteLog { site, trace: path, first_week } in sites {
             let trace = workload::read_within(path, &limits::of_logs())?;
             notes.extend(repair_notes(&trace));
             let prepared = workload::prepare(&trace, &experiment.prepare, widest)?;
             notes.extend(prepare_notes(&prepared.report).into_iter().map(|note| format!("{site}: {note}")));
             let id = experiment.grid.machines().find(|other| other.name == *site).map(|site| site.id);
-            logs.push(Log { name: trace.name.clone(), header: trace.header, jobs: prepared.jobs, site: id });
+            logs.push(Log {
+                name: trace.name.clone(),
+                header: trace.header,
+                jobs: prepared.jobs,
+                site: id,
+                first_week: *first_week,
+            });
             names.push(path.file_name().map_or(trace.name, |name| name.to_string_lossy().into_owned()));
         }
         Ok(PreparedLogs {
@@ -202,7 +208,7 @@ impl Reader {
     }
 
     /// One log per site, laid over each other by week; `slice.week`, `slice.weekdays` and `slice.zone` choose which.
-    fn mix(&mut self, experiment: &Experiment, sites: &[(String, PathBuf)]) -> Result<Jobs, JobsError> {
+    fn mix(&mut self, experiment: &Experiment, sites: &[SiteLog]) -> Result<Jobs, JobsError> {
         let same = |kept: &PreparedLogs| {
             kept.sites == sites && kept.prepare == experiment.prepare && kept.grid == experiment.grid
         };

@@ -26,7 +26,7 @@ use workload::prepare::{PrepareOptions, TooWide};
 use workload::slice::Slice;
 
 use faults::Fault;
-use file::Written;
+use file::{Written, WrittenLog};
 
 /// A trace-time factor above which the wall clock's millisecond timers are coarser than most jobs.
 pub const FACTOR_MAX: f64 = 1_000_000.0;
@@ -102,8 +102,19 @@ pub struct Experiment {
 pub enum Source {
     /// All jobs from one log.
     Trace(PathBuf),
-    /// One log per site: (name of the site, log).
-    Mix(Vec<(String, PathBuf)>),
+    /// Logs of sites, laid over each other by week.
+    Mix(Vec<SiteLog>),
+}
+
+/// A log, or a part of one, whose jobs the users of a site submit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SiteLog {
+    /// Name of the site.
+    pub site: String,
+    /// The log.
+    pub trace: PathBuf,
+    /// The week of the log that is week 1 of the mix.
+    pub first_week: i64,
 }
 
 /// How time passes.
@@ -369,8 +380,16 @@ fn source(written: &Written, grid: &Grid) -> Result<Source, ExperimentError> {
                 if !grid.machines().any(|site| site.name == log.site) {
                     return Err(wrong(format!("a log is for site {:?}, which is not in the grid", log.site)));
                 }
+                if log.first_week.is_some_and(|week| week < 1) {
+                    return Err(wrong(format!("first_week of the log for {:?} is less than 1", log.site)));
+                }
             }
-            Ok(Source::Mix(logs.iter().map(|log| (log.site.clone(), log.trace.clone())).collect()))
+            let of = |log: &WrittenLog| SiteLog {
+                site: log.site.clone(),
+                trace: log.trace.clone(),
+                first_week: log.first_week.map_or(1, i64::from),
+            };
+            Ok(Source::Mix(logs.iter().map(of).collect()))
         }
     }
 }

@@ -213,7 +213,7 @@ fn planned(
     let resolved = resolve(&experiment).map_err(&wrong)?;
     let missing = match &resolved.source {
         Source::Trace(path) => (!path.exists()).then_some(path),
-        Source::Mix(logs) => logs.iter().map(|(_, path)| path).find(|path| !path.exists()),
+        Source::Mix(logs) => logs.iter().map(|log| &log.trace).find(|path| !path.exists()),
     };
     if let Some(missing) = missing {
         return Err(wrong(format!(
