@@ -70,6 +70,11 @@ impl Measured {
         self.values.first().map_or(0, Vec::len)
     }
 
+    /// The mean of each strategy over experiments.
+    pub fn means(&self) -> Vec<f64> {
+        self.values.iter().filter_map(|row| mean(row)).collect()
+    }
+
     /// The values of all strategies in one experiment.
     fn of_experiment(&self, experiment: usize) -> Vec<f64> {
         self.values.iter().map(|row| row[experiment]).collect()

@@ -90,6 +90,16 @@ fn read(args: &StudyArgs) -> anyhow::Result<(Template, Page)> {
     let template =
         Template::parse(&text).map_err(|error| anyhow::anyhow!("failed to understand {shown}: {error}"))?;
     let folder = args.template.parent().unwrap_or(Path::new(""));
+    let template = match template.published().map(|file| folder.join(file)) {
+        None => template,
+        Some(path) => {
+            let text = limits::read_text(&path, limits::EXPERIMENT)
+                .with_context(|| format!("failed to read {}; check published in {shown}", path.display()))?;
+            template
+                .with_published(&text)
+                .map_err(|error| anyhow::anyhow!("failed to understand {}: {error}", path.display()))?
+        }
+    };
     let mut sources = BTreeMap::new();
     for (name, file, wishes) in template.data() {
         let given = args.data.iter().find(|(other, _)| other == name);
@@ -100,6 +110,7 @@ fn read(args: &StudyArgs) -> anyhow::Result<(Template, Page)> {
             replicates: wishes.replicates.or(written.replicates),
             panels: wishes.panels.or(written.panels),
             baseline: wishes.baseline.or(written.baseline),
+            ranking: wishes.ranking.or(written.ranking),
         };
         sources.insert(name.to_string(), Source { rows, wishes });
     }

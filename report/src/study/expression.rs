@@ -86,6 +86,12 @@ impl Expression {
         place.map(|place| self.words.remove(place)).is_some()
     }
 
+    /// Takes the next word if it is this one.
+    pub(super) fn begins_with(&mut self, word: &str) -> bool {
+        let begins = self.words.first().is_some_and(|first| first == word);
+        begins.then(|| self.words.remove(0)).is_some()
+    }
+
     /// The next word.
     pub(super) fn word(&mut self) -> Option<String> {
         (!self.words.is_empty()).then(|| self.words.remove(0))

@@ -24,7 +24,7 @@ pub(super) fn inline(maker: &Maker, mut expression: Expression) -> Result<String
         "commit" | "command" | "version" | "sweep" => about(data, expression),
         other => Err(format!(
             "{other:?} is no verb; there are value, ratio, difference, crossover, range, best, count, commit, command, \
-             version, sweep, table and plot"
+             version, sweep, measured, printed, agreement, table and plot"
         )),
     }
 }

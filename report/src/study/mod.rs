@@ -1,14 +1,17 @@
 //! A page of a study, made of a template and stored sweeps: each figure in it comes from the data.
 //!
 //! [`Template`] is taken apart by `template`, `prose` refuses figures that were written by hand, `expression` reads what
-//! stands between braces, and `data` finds the rows that it speaks of. `inline`, `table` and `plot` answer, `words`
-//! says how numbers are written. The language is described in docs/SWEEPS.md.
+//! stands between braces, and `data` finds the rows that it speaks of. `inline`, `table` and `plot` answer, `ranked`
+//! ranks, `published` reads tables that others printed and `beside` puts ours beside them; `words` says how numbers are written. The language is described in docs/SWEEPS.md.
 
+mod beside;
 mod data;
 mod expression;
 mod inline;
 mod plot;
 mod prose;
+mod published;
+mod ranked;
 mod table;
 mod template;
 mod words;
@@ -23,6 +26,7 @@ pub use template::Template;
 use crate::sweep::study::WrittenReport;
 use data::Data;
 use expression::Expression;
+use published::Published;
 use template::{Family, Piece};
 
 /// A difference is told from chance if its corrected chance is at most this.
@@ -87,6 +91,7 @@ pub fn make(template: &Template, name: &str, sources: BTreeMap<String, Source>) 
         gathering: template.head.family == Family::Page,
         chances: BTreeMap::new(),
         plots: Vec::new(),
+        published: template.published.as_ref(),
     };
     if maker.gathering {
         maker.text(template, true)?;
@@ -118,6 +123,8 @@ struct Maker<'a> {
     /// Of the whole page: as they are while they are gathered, then corrected.
     chances: BTreeMap<String, f64>,
     plots: Vec<(String, String)>,
+    /// Printed tables that ours stand beside.
+    published: Option<&'a Published>,
 }
 
 impl Maker<'_> {
@@ -144,10 +151,17 @@ impl Maker<'_> {
         Ok(page)
     }
 
-    fn answer(&mut self, expression: Expression) -> Result<String, String> {
-        match expression.verb.as_str() {
-            "table" => table::table(self, expression),
-            "plot" => plot::plot(self, expression),
+    fn answer(&mut self, mut expression: Expression) -> Result<String, String> {
+        let is_table = expression.verb == "table";
+        let kinds = ["degradation", "published", "agreement"];
+        let kind = kinds.into_iter().find(|kind| is_table && expression.begins_with(kind));
+        match (expression.verb.as_str(), kind) {
+            (_, Some("degradation")) => ranked::table(self, expression),
+            (_, Some("published")) => beside::published(self, expression),
+            (_, Some(_)) => beside::agreement(self, expression),
+            ("table", None) => table::table(self, expression),
+            ("plot", None) => plot::plot(self, expression),
+            ("measured" | "printed" | "agreement", None) => beside::inline(self, expression),
             _ => inline::inline(self, expression),
         }
     }

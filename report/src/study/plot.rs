@@ -6,6 +6,7 @@ use super::Maker;
 use super::data::{Data, Selection};
 use super::expression::Expression;
 use super::prose::foreign_figure;
+use super::ranked;
 use crate::sweep::axis::LOG_FROM;
 use crate::sweep::chart::{self, BarChart, Line, LineChart, PARTS, Pane, Theory};
 
@@ -20,7 +21,7 @@ struct Asked {
 /// Makes the plot that an expression asks for, and returns the link to it.
 pub(super) fn plot(maker: &mut Maker, mut expression: Expression) -> Result<String, String> {
     let (_, data) = maker.data_of(&mut expression)?;
-    let kind = expression.word().ok_or("a plot is of values, changes or parts")?;
+    let kind = expression.word().ok_or("a plot is of values, changes, parts, ranks or profile")?;
     let id = expression.need("id")?;
     if !id.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-') {
         return Err(format!("id={id} is no name of a file; write small letters, digits and -"));
@@ -54,16 +55,23 @@ pub(super) fn plot(maker: &mut Maker, mut expression: Expression) -> Result<Stri
     let words = match (&kind[..], &asked.against) {
         ("changes", Some(against)) => format!("{} against {}", asked.metrics[0].1, maker.data_label(against)),
         ("parts", _) => "Parts".to_string(),
+        ("ranks", _) => "Ranks".to_string(),
         _ => asked.metrics[0].1.clone(),
     };
     let title = title.unwrap_or_else(|| std::iter::once(words).chain(fixed).collect::<Vec<_>>().join(", "));
-    if kind != "parts" && asked.metrics.len() != 1 {
+    if kind != "parts" && kind != "ranks" && asked.metrics.len() != 1 {
         return Err(format!("a plot of {kind} is of one metric"));
     }
     let svg = match kind.as_str() {
         "values" | "changes" => lines(maker, data, &asked, &kind, &title)?,
         "parts" => parts(data, &asked, &title)?,
-        other => return Err(format!("a plot is of values, changes or parts, not of {other:?}")),
+        "ranks" | "profile" => {
+            let (metrics, series) = (&asked.metrics, asked.series.as_deref());
+            ranked::plot(data, &kind, metrics, series, &asked.selection, &title)?
+        }
+        other => {
+            return Err(format!("a plot is of values, changes, parts, ranks or profile, not of {other:?}"));
+        }
     };
     let file = format!("{}-{id}.svg", maker.prefix);
     if maker.plots.iter().any(|(name, _)| *name == file) {

@@ -167,14 +167,18 @@ pub(super) fn table(maker: &mut Maker, mut expression: Expression) -> Result<Str
 }
 
 fn asked(maker: &Maker, data: &Data, expression: &mut Expression) -> Result<Asked, String> {
-    let kind = match expression.word().as_deref() {
-        Some("values") => Kind::Values,
-        Some("changes") => Kind::Changes,
-        Some("crossovers") => Kind::Crossovers,
-        Some("ranks") => Kind::Ranks,
-        Some("best") => Kind::Best,
-        _ => return Err("a table is of values, changes, crossovers, ranks or best".to_string()),
-    };
+    let kind =
+        match expression.word().as_deref() {
+            Some("values") => Kind::Values,
+            Some("changes") => Kind::Changes,
+            Some("crossovers") => Kind::Crossovers,
+            Some("ranks") => Kind::Ranks,
+            Some("best") => Kind::Best,
+            _ => return Err(
+                "a table is of values, changes, crossovers, ranks, best, degradation, published or agreement"
+                    .to_string(),
+            ),
+        };
     let metrics = maker.metrics_of(data, expression, "with several")?;
     let against = expression.take("against");
     if against.is_none() && matches!(kind, Kind::Changes | Kind::Crossovers) {

@@ -16,6 +16,7 @@ use serde::Deserialize;
 
 use super::PageError;
 use super::prose;
+use super::published::Published;
 use crate::sweep::study::WrittenReport;
 
 /// The line before and after the head.
@@ -28,6 +29,7 @@ const CLOSE: &str = "}}";
 pub struct Template {
     pub(super) head: Head,
     pub(super) pieces: Vec<Piece>,
+    pub(super) published: Option<Published>,
 }
 
 /// The head as it is written.
@@ -46,6 +48,8 @@ pub(super) struct Head {
     #[serde(default)]
     pub(super) family: Family,
     data: BTreeMap<String, Source>,
+    /// A file of printed tables that ours stand beside, relative to the template.
+    published: Option<String>,
     /// What series are called on the page.
     #[serde(default)]
     pub(super) series: BTreeMap<String, String>,
@@ -124,7 +128,22 @@ impl Template {
         }
         let pieces = pieces(body, head_lines)?;
         prose::check(&hidden(&pieces), head_lines, &head.allow)?;
-        Ok(Template { head, pieces })
+        Ok(Template { head, pieces, published: None })
+    }
+
+    /// The file of printed tables, relative to the template, if the head names one.
+    pub fn published(&self) -> Option<&str> {
+        self.head.published.as_deref()
+    }
+
+    /// The same with the content of that file.
+    ///
+    /// # Errors
+    /// If it is no such file.
+    pub fn with_published(self, text: &str) -> Result<Template, PageError> {
+        let found = Published::parse(text);
+        let wrong = |reason: String| PageError::new(1, &format!("the file of printed tables: {reason}"));
+        Ok(Template { published: Some(found.map_err(wrong)?), ..self })
     }
 
     /// Names of the data, the file of each relative to the template, and wishes of how it is read.
@@ -133,7 +152,11 @@ impl Template {
             Source::File(file) => (name.as_str(), file.as_str(), WrittenReport::default()),
             Source::Parts(Parts { file, x, replicates, panels }) => {
                 let (x, replicates, panels) = (x.clone(), replicates.clone(), panels.clone());
-                (name.as_str(), file.as_str(), WrittenReport { x, replicates, panels, baseline: None })
+                (
+                    name.as_str(),
+                    file.as_str(),
+                    WrittenReport { x, replicates, panels, ..WrittenReport::default() },
+                )
             }
         })
     }

@@ -387,3 +387,111 @@ fn a_family_is_a_table_or_the_page() {
         made_of(noisy(), "family = \"page\"", &format!("{{{{count comparisons}}}}\n\n{several}")).unwrap();
     assert!(counted.text.contains("\n14\n"), "one is in two tables: {}", counted.text);
 }
+
+/// Two grids with a strategy each way, printed as percents.
+const PRINTED: &str = r#"
+source = "somebody"
+[strategies]
+Local = "local"
+List = "local, local list"
+Four = "st:50, window 4"
+[before]
+List = "Local"
+Four = "Local"
+[[tables]]
+id = "1"
+columns = ["Local", "List", "Four"]
+rows = [
+    { name = "wait", data = ["d"], metrics = ["wait_mean_s"], values = [2, 1, 0] },
+    { name = "turned", data = ["d"], metrics = ["wait_mean_s"], values = [0, 1, 2.5] },
+    { name = "rank", what = "rank", data = ["d", "d"], metrics = ["wait_mean_s"], values = [3, 2, 1] },
+]
+[[tables]]
+id = "2"
+columns = ["List", "Four"]
+reference = ["Local"]
+rows = [
+    { name = "gain", what = "improvement", data = ["d"], metrics = ["wait_mean_s", "site_a_wait_s"], values = [-0.5, 20] },
+    { name = "first", what = "improvement-rank", data = ["d"], metrics = ["wait_mean_s"], values = [2, 1] },
+]
+"#;
+
+/// A page with printed tables, of rows at one point and one load.
+fn beside(body: &str, printed: &str) -> Result<String, String> {
+    let mut one = rows();
+    one.rows.retain(|row| row.parameters[0].to_string() == "0s" && row.parameters[4].to_string() == "1");
+    let text = format!("+++\npublished = \"p.toml\"\n[data]\nd = \"d.csv.zst\"\n+++\n# Title\n{body}\n");
+    let template = Template::parse(&text).map_err(|error| error.to_string())?;
+    assert_eq!(template.published(), Some("p.toml"));
+    let template = template.with_published(printed).map_err(|error| error.to_string())?;
+    let wishes = WrittenReport { x: Some("network.delay".to_string()), ..WrittenReport::default() };
+    let sources = BTreeMap::from([("d".to_string(), Source { rows: one, wishes })]);
+    let page = make(&template, "test.md.in", sources).map_err(|error| error.to_string())?;
+    let text = page.text.split_once("again. -->\n").ok_or("no line says who made it")?.1.to_string();
+    Ok(text.strip_suffix('\n').unwrap_or(&text).to_string())
+}
+
+#[test]
+fn ours_stand_above_what_was_printed_with_how_far_both_agree() {
+    // Waits 4,602, 4,582 and 4,512 s: 2.0 and 1.6 percent above the best, in every week.
+    let table = beside("{{table published id=1}}", PRINTED).unwrap();
+    let lines: Vec<&str> = table.lines().collect();
+    assert_eq!(lines[0], "| table 1 | Local | List | Four | \u{3c4} |");
+    assert_eq!(lines[2], "| wait | **2.0** | **1.6** | 0.0 | 1.00 |");
+    assert_eq!(lines[3], "| printed | 2 | 1 | 0 |  |");
+    assert_eq!(lines[4], "| turned | **2.0** | **1.6** | 0.0 | -1.00 |");
+    assert_eq!(lines[5], "| printed | 0 | 1 | 2.5 |  |");
+    assert_eq!(lines[6], "| rank | 3 | 2 | 1 | 1.00 |");
+
+    let agreement = beside("{{table agreement id=\"1; 2\"}}", PRINTED).unwrap();
+    assert!(agreement.contains("| 1: turned | -1.00 | -1.00 | Four | Local |"), "{agreement}");
+    assert!(agreement.contains("| 2: gain | 1.00 | 1.00 | Four | Four |"), "{agreement}");
+
+    let inline = "{{measured id=1 row=wait column=List}} {{printed id=1 row=turned column=Four}} \
+                  {{agreement id=1 row=turned}} {{agreement id=1 row=* spearman}} {{agreement id=2 row=gain signs}}";
+    assert_eq!(beside(inline, PRINTED).unwrap(), "1.6 2.5 -1.00 0.33 1 of 2");
+}
+
+#[test]
+fn canary_a_printed_table_that_does_not_fit_is_refused() {
+    for (from, to, reason) in [
+        ("values = [2, 1, 0]", "values = [2, 1]", "2 values for 3 columns"),
+        (
+            "columns = [\"Local\", \"List\", \"Four\"]",
+            "columns = [\"Local\", \"List\", \"Five\"]",
+            "not in [strategies]",
+        ),
+        ("List = \"Local\"\n", "", "\"List\" is not in [before]"),
+        (
+            "data = [\"d\"], metrics = [\"wait_mean_s\"], values = [2",
+            "data = [], metrics = [\"wait_mean_s\"], values = [2",
+            "needs data",
+        ),
+        ("local, local list", "local, local none", "no series is"),
+    ] {
+        let changed = PRINTED.replacen(from, to, 1);
+        assert_ne!(changed, PRINTED, "{from}");
+        let error = beside("{{table published id=1}}", &changed).unwrap_err();
+        assert!(error.contains(reason), "{error}");
+    }
+    assert!(beside("{{table published id=3}}", PRINTED).unwrap_err().contains("there are 1, 2"));
+    assert!(refused("{{table published id=1}}").contains("names no file of printed tables"));
+}
+
+#[test]
+fn strategies_are_ranked_by_degradation() {
+    let table = beside("{{table degradation metrics=\"wait_mean_s; site_a_wait_s\"}}", PRINTED).unwrap();
+    let lines: Vec<&str> = table.lines().collect();
+    assert!(lines[0].starts_with("| degradation, % | rank | mean |"), "{table}");
+    // Stealing halves the wait of one site, where the others have twice that.
+    assert!(lines[2].starts_with("| st:50, window 1 | 1 | 0 | 0 | 0 |"), "{table}");
+    assert!(lines[4].starts_with("| local, local list | 3 | **52.33** | 1.551 | 103.1 |"), "{table}");
+    let page =
+        beside("{{plot ranks metrics=wait_mean_s id=r}}\n{{plot profile metric=wait_mean_s id=p}}", PRINTED);
+    assert!(page.unwrap().contains("images/test-p.svg"));
+    assert!(
+        beside("{{plot profile metrics=\"wait_mean_s; jobs\" id=p}}", PRINTED)
+            .unwrap_err()
+            .contains("of one metric")
+    );
+}

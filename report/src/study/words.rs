@@ -116,7 +116,7 @@ pub(super) fn significant(value: f64, digits: usize) -> String {
 }
 
 /// A number with so many decimals and grouped thousands.
-fn fixed(value: f64, decimals: usize) -> String {
+pub(super) fn fixed(value: f64, decimals: usize) -> String {
     let text = format!("{value:.decimals$}");
     let (sign, text) = text.strip_prefix('-').map_or(("", text.as_str()), |text| ("-", text));
     let (whole, part) = text.split_once('.').unwrap_or((text, ""));

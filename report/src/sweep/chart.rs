@@ -80,7 +80,7 @@ pub(crate) struct LineChart {
     pub(crate) log_from: f64,
 }
 
-const WIDTH: f64 = 900.0;
+pub(super) const WIDTH: f64 = 900.0;
 const HEIGHT: f64 = 440.0;
 const LEFT: f64 = 72.0;
 const RIGHT: f64 = 235.0;
@@ -94,25 +94,25 @@ const LETTER: f64 = 6.4;
 const TICK_GAP: f64 = 5.0;
 
 /// A rectangle to draw in.
-struct Frame {
-    left: f64,
-    top: f64,
-    width: f64,
-    height: f64,
+pub(super) struct Frame {
+    pub(super) left: f64,
+    pub(super) top: f64,
+    pub(super) width: f64,
+    pub(super) height: f64,
 }
 
 impl Frame {
-    fn x(&self, share: f64) -> f64 {
+    pub(super) fn x(&self, share: f64) -> f64 {
         self.left + share * self.width
     }
 
-    fn y(&self, share: f64) -> f64 {
+    pub(super) fn y(&self, share: f64) -> f64 {
         self.top + (1.0 - share) * self.height
     }
 }
 
 /// The whole picture around its content.
-fn picture(width: f64, height: f64, title: &str, content: &str) -> String {
+pub(super) fn picture(width: f64, height: f64, title: &str, content: &str) -> String {
     format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"plot\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" \
          height=\"{height}\" role=\"img\" aria-label=\"{0}\">\n<rect class=\"sheet\" width=\"{width}\" \
@@ -292,7 +292,7 @@ impl LineChart {
                 marker(line.color, x + 13.0, y),
                 x + 33.0,
                 y + 4.0,
-                escape(&cut(&line.name))
+                escape(&cut(&line.name, LEGEND_LETTERS))
             );
             y += LEGEND_STEP;
         }
@@ -303,7 +303,7 @@ impl LineChart {
                 index % DASHES,
                 x + 33.0,
                 y + 4.0,
-                escape(&cut(&line.name))
+                escape(&cut(&line.name, LEGEND_LETTERS))
             );
             y += LEGEND_STEP;
         }
@@ -313,11 +313,12 @@ impl LineChart {
 /// Letters of a name that the legend has room for.
 const LEGEND_LETTERS: usize = 27;
 
-fn cut(name: &str) -> String {
-    if name.chars().count() <= LEGEND_LETTERS {
+/// As much of a name as there is room for.
+pub(super) fn cut(name: &str, letters: usize) -> String {
+    if name.chars().count() <= letters {
         return name.to_string();
     }
-    name.chars().take(LEGEND_LETTERS - 1).chain(['\u{2026}']).collect()
+    name.chars().take(letters - 1).chain(['\u{2026}']).collect()
 }
 
 /// Two strokes across the axis.
@@ -376,12 +377,12 @@ fn draw_band(svg: &mut String, line: &Line, frame: &Frame, x_scale: &Scale, y_sc
 }
 
 /// The classes of the color, marker and dash of a line.
-fn class(color: usize) -> String {
+pub(super) fn class(color: usize) -> String {
     format!("c{} d{}", color % COLORS, (color / 2) % 3)
 }
 
 /// The outline of a marker: circle, square, triangle, diamond, triangle down, cross.
-fn marker(color: usize, x: f64, y: f64) -> String {
+pub(super) fn marker(color: usize, x: f64, y: f64) -> String {
     match color % MARKERS {
         0 => format!("M{:.1},{y:.1} a4,4 0 1,0 8,0 a4,4 0 1,0 -8,0 z", x - 4.0),
         1 => format!("M{:.1},{:.1} h7.4 v7.4 h-7.4 z", x - 3.7, y - 3.7),
@@ -457,7 +458,7 @@ impl BarChart {
             "<text class=\"key\" x=\"{:.1}\" y=\"{:.1}\">{}</text>",
             frame.left,
             frame.top - 6.0,
-            escape(&cut(name))
+            escape(&cut(name, LEGEND_LETTERS))
         );
         for percent in [0.0, 50.0, 100.0] {
             let y = frame.y(percent / 100.0);

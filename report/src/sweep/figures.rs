@@ -7,6 +7,7 @@ use super::axis::{LOG_FROM, short};
 use super::calibration;
 use super::chart::{self, BarChart, Line, LineChart, Pane, Theory};
 use super::metric::{CAUSES, Metric, RANKED, SHOWN, WAITS, is_range};
+use super::ranking;
 use super::study::Study;
 
 /// A plot with its text.
@@ -25,6 +26,11 @@ pub struct Figure {
 }
 
 impl Figure {
+    /// Whether it belongs to the section that ranks strategies.
+    pub(super) fn is_ranking(&self) -> bool {
+        self.id.starts_with(ranking::PREFIX)
+    }
+
     /// The plot as a file of its own.
     pub fn standalone(&self) -> String {
         chart::standalone(&self.svg)
@@ -73,6 +79,7 @@ pub fn all(study: &Study) -> Vec<Figure> {
     let has = |name: &str| present.iter().any(|other| other == name);
     for panel in 0..study.panels.len() {
         figures.extend(theory(study, panel));
+        figures.extend(ranking::section(study, panel).figures);
         for metric in SHOWN.iter().filter(|metric| has(metric.column)) {
             figures.extend(of_metric(study, panel, metric));
         }
@@ -99,7 +106,7 @@ pub fn all(study: &Study) -> Vec<Figure> {
     figures
 }
 
-fn id(study: &Study, panel: usize, name: &str) -> String {
+pub(super) fn id(study: &Study, panel: usize, name: &str) -> String {
     let clean = |text: &str| -> String {
         text.chars().map(|c| if c.is_ascii_alphanumeric() || c == '.' { c } else { '-' }).collect()
     };

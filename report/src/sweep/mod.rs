@@ -1,7 +1,7 @@
 //! What a sweep says, as a page with plots and tables.
 //!
 //! `study` sorts the rows by the parts that `columns` give to parameters, `figures` chooses the plots, `chart` and `axis`
-//! draw them, `tables` answers in words, and `page` puts all of it on one page that needs nothing else.
+//! draw them, `ranking` and `rank_chart` rank strategies, `tables` answers in words, and `page` puts all of it on one page that needs nothing else.
 
 pub(crate) mod advantage;
 pub(crate) mod axis;
@@ -13,6 +13,8 @@ pub(crate) mod metric;
 mod page;
 #[cfg(feature = "png")]
 mod png;
+pub(crate) mod rank_chart;
+pub(crate) mod ranking;
 pub(crate) mod study;
 mod tables;
 

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use super::chart;
 use super::figures::Figure;
+use super::ranking;
 use super::study::{Study, missing_note};
 use super::tables::{self, Table};
 use crate::page::STYLE;
@@ -33,10 +34,20 @@ pub fn html(study: &Study, figures: &[Figure], command: &str) -> String {
         }
         let here = |figure: &&Figure| figure.panel == Some(index);
         let tables = tables::all(study, index);
+        let ranking = ranking::section(study, index).tables;
         for table in tables.iter().filter(|table| !table.is_detail).take(2) {
             write_table(&mut page, table);
         }
-        draw(&mut page, figures.iter().filter(here).filter(|figure| !figure.is_detail));
+        let is_main = |figure: &&Figure| !figure.is_detail && !figure.is_ranking();
+        draw(&mut page, figures.iter().filter(here).filter(is_main));
+        for table in ranking.iter().filter(|table| !table.is_detail) {
+            write_table(&mut page, table);
+        }
+        let is_ranking = |figure: &&Figure| figure.is_ranking();
+        draw(&mut page, figures.iter().filter(here).filter(is_ranking));
+        for table in ranking.iter().filter(|table| table.is_detail) {
+            write_table(&mut page, table);
+        }
         for table in tables.iter().filter(|table| !table.is_detail).skip(2) {
             write_table(&mut page, table);
         }

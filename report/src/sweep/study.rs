@@ -31,6 +31,8 @@ pub struct WrittenReport {
     pub panels: Option<Vec<String>>,
     /// The strategy that others are compared with.
     pub baseline: Option<String>,
+    /// The metrics that strategies are ranked by.
+    pub ranking: Option<Vec<String>>,
 }
 
 /// A sweep, read for a report.
@@ -54,6 +56,8 @@ pub struct Study {
     /// Parameters that name strategies, by place, that of `strategy.name` first.
     pub(crate) named: Vec<usize>,
     pub(crate) bootstrap: Bootstrap,
+    /// The metrics that strategies are ranked by.
+    pub(crate) ranking: Vec<String>,
 }
 
 /// All rows with the same values of the panel parameters.
@@ -191,7 +195,11 @@ impl Study {
             }
             None => 0,
         };
+        let present = with_numbers(&rows);
+        let ranking = super::ranking::metrics(wishes.ranking.as_deref(), &present)
+            .map_err(|reason| wrong("the ranking", &reason))?;
         Ok(Study {
+            ranking,
             named: columns.named.iter().map(|(index, _)| *index).collect(),
             rows,
             x,
@@ -207,11 +215,7 @@ impl Study {
 
     /// Names of the metrics with a number in some row.
     pub(crate) fn metrics(&self) -> Vec<String> {
-        let has = |index: usize| self.rows.rows.iter().any(|row| row.metrics[index].number().is_some());
-        (0..self.rows.metrics.len())
-            .filter(|&index| has(index))
-            .map(|index| self.rows.metrics[index].clone())
-            .collect()
+        with_numbers(&self.rows)
     }
 
     /// The values of a metric by repetition; runs without one are missing.
@@ -346,6 +350,12 @@ impl Study {
     }
 }
 
+/// Names of the metrics with a number in some row.
+fn with_numbers(rows: &Rows) -> Vec<String> {
+    let has = |index: &usize| rows.rows.iter().any(|row| row.metrics[*index].number().is_some());
+    (0..rows.metrics.len()).filter(has).map(|index| rows.metrics[index].clone()).collect()
+}
+
 /// How a strategy compares with another along the axis; less is better.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Duel {
@@ -461,6 +471,7 @@ pub(super) mod tests {
             panels: Some(vec!["network.delay".to_string()]),
             replicates: Some(Vec::new()),
             baseline: Some("st:25".to_string()),
+            ranking: None,
         };
 
         let study = Study::new(rows(), &wishes).unwrap();
