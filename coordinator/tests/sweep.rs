@@ -369,7 +369,8 @@ fn what_the_program_was_built_without_is_said() {
 #[test]
 fn every_shipped_sweep_can_be_planned() {
     let mut planned = 0;
-    for entry in std::fs::read_dir(configs().join("sweeps")).unwrap() {
+    let folders = ["sweeps", "thesis"].map(|folder| std::fs::read_dir(configs().join(folder)).unwrap());
+    for entry in folders.into_iter().flatten() {
         let path = entry.unwrap().path();
         match Plan::load(&path, None) {
             Ok(plan) => planned += usize::from(plan.runs.len() > 1),

@@ -79,7 +79,7 @@ pub fn all(study: &Study) -> Vec<Figure> {
     let has = |name: &str| present.iter().any(|other| other == name);
     for panel in 0..study.panels.len() {
         figures.extend(theory(study, panel));
-        figures.extend(ranking::section(study, panel).figures);
+        figures.extend(ranking::figures(study, panel));
         for metric in SHOWN.iter().filter(|metric| has(metric.column)) {
             figures.extend(of_metric(study, panel, metric));
         }

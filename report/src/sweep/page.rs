@@ -34,7 +34,7 @@ pub fn html(study: &Study, figures: &[Figure], command: &str) -> String {
         }
         let here = |figure: &&Figure| figure.panel == Some(index);
         let tables = tables::all(study, index);
-        let ranking = ranking::section(study, index).tables;
+        let ranking = ranking::tables(study, index);
         for table in tables.iter().filter(|table| !table.is_detail).take(2) {
             write_table(&mut page, table);
         }

@@ -35,9 +35,9 @@ pub(crate) struct RankChart {
 const ROW: f64 = 19.0;
 const TOP: f64 = 46.0;
 /// Room for names.
-const NAMES: f64 = 250.0;
+const NAMES: f64 = 290.0;
 /// Letters of a name that there is room for.
-const LETTERS: usize = 36;
+const LETTERS: usize = 42;
 
 impl RankChart {
     /// The plot as SVG.
@@ -117,7 +117,7 @@ const FACTOR_MIN: f64 = 1.01;
 impl ProfileChart {
     /// The plot as SVG.
     pub(crate) fn svg(&self) -> String {
-        let frame = Frame { left: 60.0, top: TOP, width: WIDTH - 60.0 - 265.0, height: HEIGHT - TOP - 52.0 };
+        let frame = Frame { left: 60.0, top: TOP, width: WIDTH - 60.0 - 330.0, height: HEIGHT - TOP - 52.0 };
         let factors = self.lines.iter().flat_map(|(_, profile)| profile.factors().iter().copied());
         let most = factors.filter(|factor| factor.is_finite()).fold(FACTOR_MIN, f64::max).min(FACTOR_MAX);
         // The logarithm of a factor has its 0 where the best is.
@@ -167,7 +167,7 @@ impl ProfileChart {
                 escape(&words),
                 x + 32.0,
                 y + 4.0,
-                escape(&cut(name, LETTERS - 6))
+                escape(&cut(name, LETTERS))
             );
         }
         let _ = writeln!(

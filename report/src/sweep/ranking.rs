@@ -104,6 +104,11 @@ fn at(study: &Study, panel: usize, point: usize) -> Option<Common> {
 
 /// A metric in words.
 fn title(column: &str) -> String {
+    match column {
+        "ratio_thesis" => return "Competitive ratio of the thesis".to_string(),
+        "bounded_slowdown_thesis_mean" => return "Bounded slowdown of the thesis".to_string(),
+        _ => {}
+    }
     let known = |metric: &&Metric| metric.column == column;
     SHOWN
         .iter()
@@ -137,26 +142,23 @@ fn where_of(study: &Study, point: usize) -> String {
     format!(" at {} = {}", study.x.rsplit('.').next().unwrap_or(&study.x), study.points[point].1)
 }
 
-/// Everything of the section for a panel: a table for each point of the axis, and plots of the first one.
-pub(super) struct Section {
-    pub(super) tables: Vec<Table>,
-    pub(super) figures: Vec<Figure>,
+/// The tables of the section, one for each point of the axis at which there is something to rank.
+pub(super) fn tables(study: &Study, panel: usize) -> Vec<Table> {
+    let ranked = |point| {
+        let common = at(study, panel, point).filter(|common| common.strategies.len() > 1)?;
+        let ranking = Ranking::of(&common.metrics, &draws(study.bootstrap));
+        Some(table(study, point, &common, &ranking))
+    };
+    (0..study.points.len()).filter_map(ranked).collect()
 }
 
-/// The section of a panel; empty if there is nothing to rank.
-pub(super) fn section(study: &Study, panel: usize) -> Section {
-    let mut section = Section { tables: Vec::new(), figures: Vec::new() };
-    for point in 0..study.points.len() {
-        let Some(common) = at(study, panel, point).filter(|common| common.strategies.len() > 1) else {
-            continue;
-        };
-        let ranking = Ranking::of(&common.metrics, &draws(study.bootstrap));
-        section.tables.push(table(study, point, &common, &ranking));
-        if section.tables.len() == 1 {
-            section.figures = figures(study, panel, point, &common, &ranking);
-        }
-    }
-    section
+/// The plots of the section, of the first point at which there is something to rank.
+pub(super) fn figures(study: &Study, panel: usize) -> Vec<Figure> {
+    let ranked = |point| Some((point, at(study, panel, point).filter(|common| common.strategies.len() > 1)?));
+    let Some((point, common)) = (0..study.points.len()).find_map(ranked) else { return Vec::new() };
+    // Plots show no chances.
+    let ranking = Ranking::of(&common.metrics, &Bootstrap { resamples: 0, ..study.bootstrap });
+    figures_of(study, panel, point, &common, &ranking)
 }
 
 fn table(study: &Study, point: usize, common: &Common, ranking: &Ranking) -> Table {
@@ -197,7 +199,7 @@ fn table(study: &Study, point: usize, common: &Common, ranking: &Ranking) -> Tab
     }
 }
 
-fn figures(study: &Study, panel: usize, point: usize, common: &Common, ranking: &Ranking) -> Vec<Figure> {
+fn figures_of(study: &Study, panel: usize, point: usize, common: &Common, ranking: &Ranking) -> Vec<Figure> {
     let order = order(ranking);
     let name = |place: usize| study.series[common.strategies[place]].clone();
     let suffix = match study.panels[panel].title.as_str() {
@@ -252,19 +254,19 @@ mod tests {
     #[test]
     fn the_best_comes_first_and_the_other_is_told_from_it() {
         let study = two_strategies();
-        let section = section(&study, 0);
+        let (tables, figures) = (tables(&study, 0), figures(&study, 0));
 
-        assert_eq!(section.tables.len(), 4, "one for each delay");
-        let rows = &section.tables[0].rows;
+        assert_eq!(tables.len(), 4, "one for each delay");
+        let rows = &tables[0].rows;
         // Waits 4,510 s and 4,600 s; ratios 5.51 and 5.6; slowdowns 452 and 461.
         assert_eq!(rows[0][..3], ["st:50", "1", "0"]);
         assert_eq!(rows[1][..2], ["local", "2"]);
         assert!(rows[1][2].ends_with(" *"), "{rows:?}");
         assert_eq!(rows[0].last().unwrap(), "1 (1 to 1)");
-        assert_eq!(section.tables[3].rows[0][0], "local");
-        assert!(section.tables[3].is_detail && !section.tables[0].is_detail);
-        assert_eq!(section.figures.len(), 4);
-        assert!(section.figures[0].svg.contains("st:50"));
+        assert_eq!(tables[3].rows[0][0], "local");
+        assert!(tables[3].is_detail && !tables[0].is_detail);
+        assert_eq!(figures.len(), 4);
+        assert!(figures[0].svg.contains("st:50"));
     }
 
     #[test]
