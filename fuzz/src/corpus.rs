@@ -215,18 +215,27 @@ fn configs() -> Vec<Seed> {
 /// One program for each strategy, at the middle site of three: jobs are submitted, start and end, and every kind of
 /// message comes from either neighbor.
 fn programs() -> Vec<Seed> {
-    let all = crate::targets::STRATEGIES.iter().zip(0u8..);
-    all.map(|(name, strategy)| {
-        let mut program = vec![0, 1, strategy, 0, 0b0101_0100, 0xff, strategy % 8];
-        for round in 0..24u8 {
-            program.extend([7, round, 9, 7, 3, 1, 10, 12]);
-            // A message of each kind, from site 1 or 3, with small numbers.
-            program.extend([0, 1 + 2 * (round & 1), round]);
-            program.extend((0..24).map(|place: u8| (place * 5 + round) % 7));
-            program.extend([6, 0, 1, 1, 1, 1, 10, 14, 5, 9, 0, 13]);
-        }
-        let name = name.chars().map(|c| if c.is_alphanumeric() { c } else { '-' }).collect();
-        (name, program)
-    })
-    .collect()
+    let all = crate::targets::STRATEGIES.iter().zip(0u8..).map(|(name, strategy)| (name, 1, strategy));
+    // At a site and at a broker, in turn.
+    let sites = [1, 4].into_iter().cycle();
+    let brokers = crate::targets::BROKERS.iter().zip(sites).zip(crate::targets::BROKERS_FROM..);
+    let brokers = brokers.map(|((name, site), strategy)| (name, site, strategy));
+    all.chain(brokers)
+        .map(|(name, site, strategy)| {
+            let mut program = vec![0, site, strategy, 0, 0b0101_0100, 0xff, strategy % 8];
+            for round in 0..24u8 {
+                program.extend([7, round, 9, 7, 3, 1, 10, 12]);
+                // A message of each kind, from site 1 or 3, with small numbers.
+                program.extend([0, 1 + 2 * (round & 1), round]);
+                program.extend((0..24).map(|place: u8| (place * 5 + round) % 7));
+                if strategy >= crate::targets::BROKERS_FROM {
+                    program.extend([0, if site == 1 { 4 } else { 1 }, 250 + round % 4]);
+                    program.extend((0..24).map(|place: u8| (place * 5 + round) % 7));
+                }
+                program.extend([6, 0, 1, 1, 1, 1, 10, 14, 5, 9, 0, 13]);
+            }
+            let name = name.chars().map(|c| if c.is_alphanumeric() { c } else { '-' }).collect();
+            (name, program)
+        })
+        .collect()
 }

@@ -78,4 +78,12 @@ pub enum Canary {
     LongGone,
     /// What others say is not compared with what a correct peer can say.
     LiesBelieved,
+    /// A broker that begins again has forgotten what waited for its decision.
+    InboxForgotten,
+    /// A site does not tell brokers that a job ended.
+    EndUntold,
+    /// A broker says that it knows what came before an earlier change, and has not got that.
+    KnownTooEarly,
+    /// A broker gives jobs to sites that are gone.
+    DecidesForGone,
 }

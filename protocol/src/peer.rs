@@ -18,7 +18,7 @@
 use std::sync::LazyLock;
 
 use scheduler::waiting::WaitingList;
-use scheduler::{JobId, JobSpec, SiteId, Submit, Time};
+use scheduler::{JobId, JobSpec, SiteId, Strategy, Submit, Time};
 
 #[cfg(feature = "canary")]
 use crate::canary::Canary;
@@ -224,6 +224,17 @@ impl Peer {
         self.site.is_quiet()
     }
 
+    /// What a broker believes that sites have, by their ranks: jobs that are there or on their way, and whether they
+    /// execute. Of sites whose state it has asked for and not heard, nothing. For observers.
+    pub fn books(&self) -> Vec<(usize, Vec<(JobId, bool)>)> {
+        self.site.books()
+    }
+
+    /// Whether the broker of this rank has noted all that this site is to tell it. For observers.
+    pub fn has_told(&self, broker: usize) -> bool {
+        self.site.has_told(broker)
+    }
+
     /// Walks the whole state and panics if it contradicts itself.
     pub fn check_invariants(&self) {
         assert!(self.wishes.outputs.is_empty(), "drivers drain outputs after every input");
@@ -232,9 +243,13 @@ impl Peer {
 }
 
 impl PeerConfig {
-    /// The rank of the site that first owns a job: its home by size, or the host of the common pool.
+    /// The rank of the site that first owns a job: its home by size, or the host of the common pool. Brokers own jobs
+    /// before any site does; their home is by size, too.
     /// `None` if no site is wide enough.
     pub fn home_rank(&self, job: &JobSpec) -> Option<usize> {
-        Submit::Home.rank(&self.grid, self.strategy, job)
+        match self.strategy {
+            Strategy::Broker(_) => self.grid.home_rank(job.processors),
+            _ => Submit::Home.rank(&self.grid, self.strategy, job),
+        }
     }
 }

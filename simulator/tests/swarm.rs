@@ -36,7 +36,7 @@ fn seeds_that_failed_once_pass() {
 
 #[test]
 fn the_first_seeds_pass_every_check() {
-    let (tally, failed) = runs(1, 400);
+    let (tally, failed) = runs(1, 400, Parts::Usual);
     assert_eq!(failed, BTreeMap::new());
     // The faults are there.
     assert!(tally.deaths > 20 && tally.left > 20 && tally.joined > 10, "{tally:?}");
@@ -46,9 +46,27 @@ fn the_first_seeds_pass_every_check() {
 }
 
 #[test]
+fn the_first_seeds_with_brokers_pass_every_check() {
+    let (tally, failed) = runs(1, 400, Parts::With(Part::Brokers));
+    assert_eq!(failed, BTreeMap::new());
+    assert!(tally.deaths > 50 && tally.left > 20 && tally.joined > 20, "{tally:?}");
+    assert!(tally.taken_over > 50 && tally.adopted > 20, "{tally:?}");
+    assert!(tally.crashes > 100 && tally.torn > 50, "{tally:?}");
+    assert!(tally.moved > 5_000 && tally.messages_lost > 1_000, "{tally:?}");
+}
+
+#[test]
+#[ignore = "long: minutes"]
+fn very_many_seeds_with_brokers_pass_every_check() {
+    let (tally, failed) = runs(1, 20_000, Parts::With(Part::Brokers));
+    println!("{tally:?}");
+    assert_eq!(failed, BTreeMap::new());
+}
+
+#[test]
 #[ignore = "long: minutes"]
 fn very_many_seeds_pass_every_check() {
-    let (tally, failed) = runs(1, 50_000);
+    let (tally, failed) = runs(1, 50_000, Parts::Usual);
     println!("{tally:?}");
     assert_eq!(failed, BTreeMap::new());
 }
@@ -56,7 +74,7 @@ fn very_many_seeds_pass_every_check() {
 #[test]
 #[ignore = "long: minutes"]
 fn very_many_more_seeds_pass_every_check() {
-    let (tally, failed) = runs(50_001, 50_000);
+    let (tally, failed) = runs(50_001, 50_000, Parts::Usual);
     println!("{tally:?}");
     assert_eq!(failed, BTreeMap::new());
 }
@@ -77,11 +95,11 @@ fn one_seed_is_one_run() {
 }
 
 /// What so many seeds did, and which failed by which check.
-fn runs(from: u64, number: u64) -> (Tally, BTreeMap<Check, Vec<u64>>) {
+fn runs(from: u64, number: u64, parts: Parts) -> (Tally, BTreeMap<Check, Vec<u64>>) {
     let mut tally = Tally::default();
     let mut failed: BTreeMap<Check, Vec<u64>> = BTreeMap::new();
     for seed in from..from + number {
-        match swarm::run(seed, &Reduction::default(), Trial::default()) {
+        match swarm::run(seed, &Reduction::default(), Trial { parts, ..Trial::default() }) {
             Ok(done) => tally.add(&done),
             Err(broken) => {
                 println!("seed {seed}: {broken}");

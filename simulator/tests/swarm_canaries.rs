@@ -148,6 +148,20 @@ fn mistakes_about_time_are_noticed() {
     only_wide_peers(Canary::NoTimeNoRoom, &[Capacity], 500);
 }
 
+fn with_brokers(canary: Canary, deep: bool, checks: &[Check], seeds: u64) {
+    let trial = Trial { canary: Some(canary), deep, parts: Parts::With(Part::Brokers), ..Trial::default() };
+    found(&format!("{canary:?} with brokers, deep {deep}"), trial, checks, seeds);
+}
+
+#[test]
+fn mistakes_of_brokers_are_noticed() {
+    with_brokers(Canary::InboxForgotten, false, &[Restart, Agreement], 500);
+    with_brokers(Canary::InboxForgotten, true, &[Lost, Unfinished], 500);
+    with_brokers(Canary::EndUntold, false, &[Views], 100);
+    with_brokers(Canary::KnownTooEarly, false, &[Views], 500);
+    with_brokers(Canary::DecidesForGone, false, &Check::ALL, 500);
+}
+
 /// What small shares of the seeds have is drawn in each of them, to need fewer.
 fn only_with(part: Part, canary: Canary, checks: &[Check], seeds: u64) {
     let trial = Trial { canary: Some(canary), parts: Parts::With(part), ..Trial::default() };

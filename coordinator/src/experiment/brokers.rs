@@ -3,7 +3,7 @@
 //! They are members of the grid under a strategy `broker:…` only, so that one file serves all strategies. Without a word
 //! about them there is one, beside no site.
 
-use protocol::{BrokerOptions, Pending, Reporting};
+use protocol::{BrokerOptions, Failover, Pending, Reporting};
 use scheduler::{Grid, SiteId, Span, Strategy, StrategySpec};
 
 use super::file::{Written, WrittenBroker, WrittenBrokers, WrittenProtocol};
@@ -106,13 +106,23 @@ pub(super) fn options(given: &WrittenProtocol) -> Result<BrokerOptions, Experime
             return Err(wrong("protocol.pending")(reason));
         }
     };
-    Ok(BrokerOptions { report, pending })
+    let failover = match given.failover.as_deref() {
+        None | Some("next") => Failover::Next,
+        Some("local") => Failover::Local,
+        Some(other) => {
+            let reason = format!("unknown rule {other:?}; use next or local");
+            return Err(wrong("protocol.failover")(reason));
+        }
+    };
+    Ok(BrokerOptions { report, pending, failover })
 }
 
 /// Whether a broker whose messages take no time knows the true state of the sites whenever it decides.
 pub(super) fn know_at_once(strategy: &StrategySpec, options: &BrokerOptions) -> bool {
     match strategy.strategy {
-        Strategy::Broker(rules) if rules.needs_reports() => *options == BrokerOptions::default(),
+        Strategy::Broker(rules) if rules.needs_reports() => {
+            (options.report, options.pending) == (Reporting::default(), Pending::default())
+        }
         _ => true,
     }
 }

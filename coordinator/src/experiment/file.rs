@@ -208,6 +208,8 @@ pub struct WrittenProtocol {
     pub report: Option<String>,
     /// What brokers think of jobs on their way: `count` or `ignore`.
     pub pending: Option<String>,
+    /// Who stands in for a broker that never comes back: `next` or `local`.
+    pub failover: Option<String>,
     /// How often a site says that it is there, in trace time.
     pub heartbeat: Option<String>,
     /// Silence after which a site is suspected, in trace time.

@@ -21,7 +21,7 @@ pub use restore::restore;
 pub use swf::swf;
 
 pub(crate) use config::FILE;
-pub(crate) use peer::STRATEGIES;
+pub(crate) use peer::{BROKERS, BROKERS_FROM, STRATEGIES};
 
 /// One reader under arbitrary input.
 #[derive(Clone, Copy)]

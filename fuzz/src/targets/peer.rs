@@ -9,11 +9,12 @@ use std::sync::Arc;
 
 use protocol::codec::{decode, encode};
 use protocol::message::{
-    BalanceMessage, Board, Digest, Epoch, HandOverMessage, Listing, MembershipMessage, Offer, OfferId,
-    PoolMessage, QueueState, Release, Report, Rest, StealMessage, Transfer, Void,
+    BalanceMessage, Board, BrokerMessage, Change, Digest, Epoch, HandOverMessage, Listing, MembershipMessage,
+    Offer, OfferId, PoolMessage, QueueState, Release, Report, Rest, StealMessage, Transfer, Void,
 };
 use protocol::{
-    Discovery, Durable, Input, Message, Options, Output, Peer, PeerConfig, PoolOptions, StealOptions,
+    BrokerOptions, Discovery, Durable, Failover, Input, Message, Options, Output, Peer, PeerConfig, Pending,
+    PoolOptions, Reporting, StealOptions,
 };
 use scheduler::exchange::{Entered, WaitingJob};
 use scheduler::{Grid, JobId, JobSpec, Labels, LocalScheduler, Pass, SiteId, Span, StrategySpec, Time};
@@ -39,6 +40,17 @@ pub(crate) const STRATEGIES: [&str; 16] = [
     "steal:random,select=easy",
     "steal:loaded,mode=push,select=easy",
 ];
+/// Strategies with brokers, by name: the last values of the byte, so that nearly all inputs from before say what they said.
+pub(crate) const BROKERS: [&str; 6] = [
+    "broker:mpl",
+    "broker:mct",
+    "broker:mwwt-s,mwt-pop=system",
+    "broker:lbal-s,a=0.5",
+    "broker:mst,plan=open-loop",
+    "broker:random",
+];
+/// The value of the byte that is the first of them.
+pub(crate) const BROKERS_FROM: u8 = u8::MAX - BROKERS.len() as u8 + 1;
 /// Inputs of one program, at most: arbitrary; longer programs find nothing that shorter ones do not.
 const INPUTS_MAX: usize = 400;
 /// Rounds of work after a crash: arbitrary, some timeouts.
@@ -210,6 +222,31 @@ impl Bytes<'_> {
         if self.flag() { Some(self.number()) } else { None }
     }
 
+    fn change(&mut self) -> Change {
+        let at = Time::from_micros(self.micros());
+        match self.byte() % 5 {
+            0 => Change::Joined { at, job: self.job() },
+            1 => Change::Decided { at, started: self.list(|bytes| JobId(bytes.number())) },
+            2 => Change::Ended { at, job: JobId(self.number()) },
+            3 => Change::Left { at, job: JobId(self.number()) },
+            _ => Change::Runs { at, job: self.job(), since: Time::from_micros(self.micros()) },
+        }
+    }
+
+    fn broker_message(&mut self, byte: u8) -> BrokerMessage {
+        match byte {
+            250 => BrokerMessage::State {
+                epoch: self.number(),
+                first: self.number(),
+                changes: self.list(Self::change),
+                probe: self.number(),
+            },
+            251 => BrokerMessage::Known { epoch: self.number(), next: self.number() },
+            252 => BrokerMessage::Probe { probe: self.number() },
+            _ => BrokerMessage::Anew { count: self.number() },
+        }
+    }
+
     fn message(&mut self) -> Message {
         let byte = self.byte();
         // Kinds that came later than the others take two values, so that nearly all inputs from before say what they said.
@@ -218,6 +255,7 @@ impl Bytes<'_> {
                 return Message::Balance(BalanceMessage::Request { seq: self.number(), free: self.narrow() });
             }
             255 => return Message::Balance(BalanceMessage::Seen { seq: self.number() }),
+            250..=253 => return Message::Broker(self.broker_message(byte)),
             _ => {}
         }
         match byte % 24 {
@@ -295,9 +333,15 @@ impl Bytes<'_> {
 /// The grid, the strategy and the options that a program begins with.
 fn configuration(bytes: &mut Bytes<'_>) -> PeerConfig {
     let sizes = GRIDS[usize::from(bytes.byte()) % GRIDS.len()];
-    let grid = Grid::of_sizes(sizes).expect("sizes of a grid");
-    let site = SiteId::from_index(usize::from(bytes.byte()) % sizes.len());
-    let name = STRATEGIES[usize::from(bytes.byte()) % STRATEGIES.len()];
+    let (site, strategy) = (usize::from(bytes.byte()), bytes.byte());
+    let (name, grid) = match strategy.checked_sub(BROKERS_FROM) {
+        Some(place) => (BROKERS[usize::from(place)], with_brokers(sizes)),
+        None => {
+            let name = STRATEGIES[usize::from(strategy) % STRATEGIES.len()];
+            (name, Grid::of_sizes(sizes).expect("sizes of a grid"))
+        }
+    };
+    let site = SiteId::from_index(site % grid.len());
     let strategy = name.parse::<StrategySpec>().expect("the name of a strategy").strategy;
     let local = LocalScheduler::ALL[usize::from(bytes.byte()) % LocalScheduler::ALL.len()];
     let (switches, limits, members) = (bytes.byte(), bytes.byte(), bytes.byte());
@@ -313,6 +357,7 @@ fn configuration(bytes: &mut Bytes<'_>) -> PeerConfig {
         },
         retry: on(2).then_some(second),
         recall: on(3).then_some(Span::from_secs(3)),
+        broker: broker_options(limits),
         pool: PoolOptions { refresh: on(4).then_some(Span::from_secs(10)) },
         margin: on(5).then_some(second),
         message_events: on(6),
@@ -328,6 +373,25 @@ fn configuration(bytes: &mut Bytes<'_>) -> PeerConfig {
     let grid = Arc::new(grid);
     let pass = if on(7) { Pass::PerEvent } else { Pass::Batch };
     PeerConfig { site, grid, strategy, local, pass, options, seed: 1 }
+}
+
+/// A grid with two brokers, of which one is beside the first site.
+fn with_brokers(sizes: &[u32]) -> Grid {
+    let sites = sizes.iter().enumerate().map(|(place, &size)| (format!("site{}", place + 1), size));
+    let brokers = [("broker1".to_string(), None), ("broker2".to_string(), Some(SiteId(1)))];
+    Grid::with_brokers(sites, brokers).expect("names differ")
+}
+
+/// What brokers know.
+fn broker_options(switches: u8) -> BrokerOptions {
+    let report = match switches & 3 {
+        0 => Reporting::Every(Span::from_secs(10)),
+        1 => Reporting::Probe(2),
+        _ => Reporting::Change,
+    };
+    let pending = if switches & 4 == 4 { Pending::Ignore } else { Pending::Count };
+    let failover = if switches & 8 == 8 { Failover::Local } else { Failover::Next };
+    BrokerOptions { report, pending, failover }
 }
 
 /// The same of bytes.
@@ -455,6 +519,14 @@ impl World {
         let floor = bytes.number();
         let message = match message {
             _ if bytes.byte().is_multiple_of(4) => message,
+            Message::Broker(BrokerMessage::Probe { probe }) => {
+                let (epoch, first, changes) = (bytes.number(), bytes.number(), bytes.list(Bytes::change));
+                Message::Broker(BrokerMessage::State { epoch, first, changes, probe })
+            }
+            Message::Broker(BrokerMessage::State { epoch, first, changes, .. }) => {
+                let next = first.saturating_add(changes.len() as u64);
+                Message::Broker(BrokerMessage::Known { epoch, next })
+            }
             Message::Steal(StealMessage::Request { seq, .. }) if bytes.flag() => {
                 Message::Steal(StealMessage::NoWork { seq, state })
             }

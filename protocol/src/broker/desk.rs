@@ -12,6 +12,7 @@ use super::message::{BrokerMessage, Change};
 use super::options::{Pending, Reporting};
 use super::view::View;
 use super::{BrokerTimer, Brokering};
+use crate::canary::Canary;
 use crate::config::PeerConfig;
 use crate::core::Core;
 use crate::engine::Engine;
@@ -78,6 +79,20 @@ impl Desk {
         self.inbox.remove(&job.key()).map(|waiting| waiting.job)
     }
 
+    /// What it believes to be where, by rank of the site: jobs there or on their way, and whether they execute. Nothing of
+    /// sites of which it awaits a row.
+    pub(super) fn books(&self) -> Vec<(usize, Vec<(JobId, bool)>)> {
+        let brokers = self.grid.brokers();
+        let known = self.views.iter().enumerate().filter(|(_, view)| !view.is_awaited);
+        known
+            .map(|(place, view)| {
+                let held = view.book.held().map(|(job, since)| (job, since.is_some()));
+                let expected = view.book.expected().map(|job| (job.id, false));
+                (brokers + place, held.chain(expected).collect())
+            })
+            .collect()
+    }
+
     fn view(&mut self, rank: usize) -> Option<&mut View> {
         let place = rank.checked_sub(self.grid.brokers())?;
         self.views.get_mut(place)
@@ -104,7 +119,7 @@ impl Desk {
 
 /// Whether jobs can be sent to a site.
 fn is_there(core: &Core, rank: usize) -> bool {
-    !core.absent.contains(&rank) && core.is_reachable(rank)
+    core.has(Canary::DecidesForGone) || (!core.absent.contains(&rank) && core.is_reachable(rank))
 }
 
 impl Engine<Brokering> {
@@ -197,7 +212,11 @@ impl Engine<Brokering> {
         };
         core.event(kind);
         if core.config.options.broker.pending == Pending::Count && desk.allocator.rules().needs_reports() {
-            desk.views[place].book.expects(job);
+            // What is there already arrives in vain.
+            let book = &mut desk.views[place].book;
+            if !book.has(job.id) {
+                book.expects(job);
+            }
         }
         let custody = core.custody_of(job.id);
         core.route(now, brokers + place, job, custody);
@@ -205,10 +224,16 @@ impl Engine<Brokering> {
 
     pub(super) fn on_state(&mut self, rank: usize, epoch: u64, first: u64, changes: Vec<Change>, probe: u64) {
         let acknowledges = self.core.config.options.retry.is_some();
+        let too_early = self.core.has(Canary::KnownTooEarly).then_some(first + changes.len() as u64);
         let Some(view) = self.desk().and_then(|desk| desk.view(rank)) else { return };
+        let before = view.epoch;
         let (epoch, next) = view.hear(epoch, first, changes);
+        let next = too_early.map_or(next, |known| known.max(next));
         view.answered = view.answered.max(probe.min(view.probe));
         let (is_awaited, is_answered) = (view.is_awaited, view.answered == view.probe);
+        if epoch > before {
+            self.looks_for_expected(rank);
+        }
         if !is_awaited {
             self.timers.cancel(BrokerTimer::Anew(rank));
         }
@@ -217,6 +242,24 @@ impl Engine<Brokering> {
         }
         if acknowledges {
             self.core.send(rank, BrokerMessage::Known { epoch, next });
+        }
+    }
+
+    /// A site has begun a new row. What it has taken is in it, or ended unheard of; of what it may have taken, its answer
+    /// will say.
+    fn looks_for_expected(&mut self, rank: usize) {
+        let Engine { core, family: Brokering::Desk(desk), .. } = self else { return };
+        let site = core.site_at(rank);
+        let out = core.ledger.transfers_out().filter(|(to, _)| *to == site);
+        let out: BTreeSet<JobId> = out.map(|(_, transfer)| transfer.job.id).collect();
+        let place = rank - desk.grid.brokers();
+        let book = &mut desk.views[place].book;
+        let expected: Vec<JobId> = book.expected().map(|job| job.id).collect();
+        for job in expected {
+            match out.contains(&job) {
+                true => drop(desk.earlier.insert(job, place)),
+                false => book.expects_no_more(job),
+            }
         }
     }
 
@@ -268,7 +311,9 @@ impl Engine<Brokering> {
 
     /// A job that this broker had sent to a site is not on its way there any more.
     pub(super) fn is_not_coming(&mut self, rank: usize, job: JobId) {
-        if let Some(view) = self.desk().and_then(|desk| desk.view(rank)) {
+        let Some(desk) = self.desk() else { return };
+        desk.earlier.remove(&job);
+        if let Some(view) = desk.view(rank) {
             view.book.expects_no_more(job);
         }
     }
@@ -283,23 +328,138 @@ impl Engine<Brokering> {
 
     /// A site is heard of again, which was not waited for.
     pub(super) fn goes_on_with(&mut self, now: Time, rank: usize) {
-        let Some(retry) = self.core.config.options.retry else { return };
+        let retry = self.core.config.options.retry;
         let Some(view) = self.desk().and_then(|desk| desk.view(rank)) else { return };
         let (awaits_row, awaits_answer) = (view.is_awaited, view.answered < view.probe);
         if awaits_row {
             self.ask_anew(rank);
-            self.timers.set(BrokerTimer::Anew(rank), now, retry);
         }
         if awaits_answer {
             self.probe_again(rank);
-            self.timers.set(BrokerTimer::Probe(rank), now, retry);
+        }
+        let timers = [(awaits_row, BrokerTimer::Anew(rank)), (awaits_answer, BrokerTimer::Probe(rank))];
+        for (_, timer) in timers.into_iter().filter(|(awaits, _)| *awaits) {
+            if let Some(retry) = retry {
+                self.timers.set(timer, now, retry);
+            }
         }
     }
 
     /// A site is gone, with all that it had.
     pub(super) fn forgets(&mut self, rank: usize) {
-        if let Some(view) = self.desk().and_then(|desk| desk.view(rank)) {
-            view.book.clear();
+        let Some(desk) = self.desk().filter(|desk| desk.allocator.rules().needs_reports()) else { return };
+        desk.anew += 1;
+        if let Some(view) = desk.view(rank) {
+            view.forget();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use scheduler::{Labels, LocalScheduler, Pass, SiteId, Span, StrategySpec};
+
+    use super::*;
+    use crate::broker::options::BrokerOptions;
+    use crate::config::Options;
+    use crate::message::HandOverMessage;
+    use crate::{Durable, Input, Message, Output, Peer};
+
+    fn config(pending: Pending) -> PeerConfig {
+        let sites = [("a".to_string(), 4), ("b".to_string(), 8)];
+        let grid = Grid::with_brokers(sites, [("broker".to_string(), None)]).expect("a grid");
+        let second = Span::from_secs(1);
+        PeerConfig {
+            site: SiteId(3),
+            grid: Arc::new(grid),
+            strategy: "broker:mpl".parse::<StrategySpec>().expect("a name").strategy,
+            local: LocalScheduler::Easy,
+            pass: Pass::Batch,
+            options: Options {
+                journal: true,
+                retry: Some(second),
+                heartbeat: Some(second),
+                suspect_after: second.saturating_mul(10),
+                lease: Some(second.saturating_mul(100)),
+                broker: BrokerOptions { pending, ..BrokerOptions::default() },
+                ..Options::default()
+            },
+            seed: 1,
+        }
+    }
+
+    fn write(peer: &mut Peer, disk: &mut Durable) {
+        while let Some(output) = peer.poll_output() {
+            if let Output::Write(fact) = output {
+                disk.apply(&fact);
+            }
+        }
+    }
+
+    /// A broker sends two jobs to sites of which it hears nothing any more, and is killed.
+    fn begun_again(pending: Pending) -> (Peer, Durable) {
+        let config = config(pending);
+        let mut disk = Durable::default();
+        let mut peer = Peer::restore(config.clone(), &disk, Time::ZERO);
+        let job = |id, processors| JobSpec {
+            id: JobId(id),
+            submit: Time::ZERO,
+            processors,
+            requested: Span::from_secs(60),
+            labels: Labels::UNKNOWN,
+            origin: SiteId(1),
+            payload: 0,
+        };
+        for job in [job(1, 4), job(2, 8)] {
+            peer.handle(Time::ZERO, Input::Submitted(job));
+            write(&mut peer, &mut disk);
+        }
+        peer.handle(Time::ZERO, Input::Turn);
+        write(&mut peer, &mut disk);
+        // Nobody is heard of: the third waits here.
+        peer.handle(Time::from_secs(50), Input::Timeout);
+        write(&mut peer, &mut disk);
+        peer.handle(Time::from_secs(50), Input::Submitted(job(3, 2)));
+        peer.handle(Time::from_secs(50), Input::Turn);
+        write(&mut peer, &mut disk);
+        let mut again = Peer::restore(config, &disk, Time::from_secs(60));
+        write(&mut again, &mut disk);
+        (again, disk)
+    }
+
+    fn begins_a_row(peer: &mut Peer, disk: &mut Durable, site: u32) {
+        let changes = vec![Change::Decided { at: Time::from_secs(60), started: Vec::new() }];
+        let state = BrokerMessage::State { epoch: 1, first: 0, changes, probe: 0 };
+        peer.handle(
+            Time::from_secs(60),
+            Input::Message { from: SiteId(site), message: Message::Broker(state) },
+        );
+        write(peer, disk);
+    }
+
+    #[test]
+    fn what_waited_and_what_is_on_its_way_is_known_after_a_crash() {
+        let (mut peer, mut disk) = begun_again(Pending::Count);
+        assert_eq!((peer.waiting(), peer.ledger().transfers_out().count()), (1, 2));
+        assert_eq!(peer.agrees_with(&disk), Ok(()));
+        assert_eq!(peer.books(), [], "it knows nothing of sites");
+        begins_a_row(&mut peer, &mut disk, 1);
+        begins_a_row(&mut peer, &mut disk, 2);
+        assert_eq!(peer.books(), [(1, vec![(JobId(1), false)]), (2, vec![(JobId(2), false)])]);
+        // It arrived before the row began, and has ended since: nothing more is said of it.
+        let reply = HandOverMessage::Reply { accepted: vec![1], declined: Vec::new() };
+        peer.handle(
+            Time::from_secs(61),
+            Input::Message { from: SiteId(1), message: Message::HandOver(reply) },
+        );
+        write(&mut peer, &mut disk);
+        assert_eq!(peer.books(), [(1, vec![]), (2, vec![(JobId(2), false)])]);
+    }
+
+    #[test]
+    fn canary_a_broker_that_counts_nothing_knows_nothing_of_what_is_on_its_way() {
+        let (mut peer, mut disk) = begun_again(Pending::Ignore);
+        begins_a_row(&mut peer, &mut disk, 1);
+        assert_eq!(peer.books(), [(1, vec![])]);
     }
 }

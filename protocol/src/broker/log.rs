@@ -18,11 +18,13 @@ pub(super) struct Log {
     pub(super) probe: u64,
     /// The newest request for a new row.
     pub(super) anew: u64,
+    /// The broker is not heard of: it is told nothing, and all anew when it is.
+    pub(super) is_silent: bool,
 }
 
 impl Log {
     pub(super) fn new(epoch: u64) -> Log {
-        Log { epoch, base: 0, kept: VecDeque::new(), sent: 0, probe: 0, anew: 0 }
+        Log { epoch, base: 0, kept: VecDeque::new(), sent: 0, probe: 0, anew: 0, is_silent: false }
     }
 
     /// Begins a new row with these changes.
@@ -31,8 +33,15 @@ impl Log {
             Log { kept: changes.collect(), probe: self.probe, anew: self.anew, ..Log::new(self.epoch + 1) };
     }
 
+    /// Keeps nothing more for the broker.
+    pub(super) fn silence(&mut self) {
+        *self = Log { probe: self.probe, anew: self.anew, is_silent: true, ..Log::new(self.epoch + 1) };
+    }
+
     pub(super) fn push(&mut self, change: Change) {
-        self.kept.push_back(change);
+        if !self.is_silent {
+            self.kept.push_back(change);
+        }
     }
 
     /// Whether something was never sent.

@@ -21,12 +21,14 @@ use scheduler::{JobId, JobSpec, Span, Strategy, Time};
 
 use self::desk::Desk;
 use self::message::{BrokerMessage, Change};
-use self::options::Reporting;
+use self::options::{Failover, Reporting};
 use self::site::Reporter;
 use crate::bounds::{are_counts, is_time};
+use crate::canary::Canary;
 use crate::config::PeerConfig;
 use crate::core::Core;
 use crate::engine::{Engine, Family};
+use crate::journal::Place;
 use crate::message::Transfer;
 use crate::timers::Alarm;
 
@@ -152,6 +154,10 @@ impl Family for Brokering {
 
     fn fired(engine: &mut Engine<Brokering>, now: Time, timer: BrokerTimer) {
         match timer {
+            // A broker that leaves decides nothing any more.
+            BrokerTimer::Probe(_) | BrokerTimer::Anew(_) if engine.core.is_leaving() => {
+                engine.timers.cancel(timer);
+            }
             BrokerTimer::Report => {
                 engine.timers.cancel(timer);
                 engine.report(now);
@@ -180,7 +186,19 @@ impl Family for Brokering {
     }
 
     fn takes_routed(core: &Core, job: &JobSpec) -> bool {
+        let options = &core.config.options;
+        // A broker takes what another one had that leaves.
+        let stands_in = core.processors() == 0 && core.membership.is_some();
         job.processors <= core.processors()
+            || (stands_in
+                && options.broker.failover == Failover::Next
+                && job.processors <= core.config.grid.widest())
+    }
+
+    fn put_back(engine: &mut Engine<Brokering>, now: Time, job: JobSpec, _place: Place) {
+        if engine.core.processors() > 0 || !engine.core.has(Canary::InboxForgotten) {
+            engine.enqueue(now, job);
+        }
     }
 
     fn may_queue(core: &Core, job: &JobSpec) -> bool {
@@ -230,8 +248,13 @@ impl Family for Brokering {
         engine.has_arrived(transfer.job.id);
     }
 
+    fn was_in_vain(engine: &mut Engine<Brokering>, transfer: &Transfer) {
+        engine.came_in_vain(transfer.job.id);
+    }
+
     fn resume(engine: &mut Engine<Brokering>, now: Time) {
         engine.ask_all_anew(now);
+        engine.begins_rows(now);
     }
 
     fn met(engine: &mut Engine<Brokering>, now: Time, rank: usize) {
@@ -241,6 +264,7 @@ impl Family for Brokering {
 
     fn lost(engine: &mut Engine<Brokering>, _now: Time, rank: usize) {
         engine.expects_no_answer(rank);
+        engine.falls_silent(rank);
     }
 
     fn gone(engine: &mut Engine<Brokering>, rank: usize) {
@@ -249,6 +273,20 @@ impl Family for Brokering {
 
     fn pooled(&self) -> impl Iterator<Item = JobId> {
         self.jobs().map(|job| job.id)
+    }
+
+    fn books(&self) -> Vec<(usize, Vec<(JobId, bool)>)> {
+        match self {
+            Brokering::Desk(desk) => desk.books(),
+            Brokering::Site(_) => Vec::new(),
+        }
+    }
+
+    fn has_told(&self, broker: usize) -> bool {
+        match self {
+            Brokering::Desk(_) => false,
+            Brokering::Site(site) => site.has_told(broker),
+        }
     }
 
     fn check(engine: &Engine<Brokering>) {

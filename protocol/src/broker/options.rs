@@ -25,7 +25,17 @@ pub enum Pending {
     Ignore,
 }
 
-/// Switches of what brokers know.
+/// Who gets what waits at a broker that is not there any more, and what its users submit from then on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Failover {
+    /// The next broker in the order of ranks that is there, after the last the first. If none is, as [`Failover::Local`].
+    #[default]
+    Next,
+    /// The smallest site wide enough that is there, whose local scheduler queues it.
+    Local,
+}
+
+/// Switches of brokers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BrokerOptions {
     /// When sites report.
@@ -34,4 +44,7 @@ pub struct BrokerOptions {
     /// Jobs on their way.
     #[serde(default)]
     pub pending: Pending,
+    /// Who stands in for a broker.
+    #[serde(default)]
+    pub failover: Failover,
 }

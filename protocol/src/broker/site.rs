@@ -9,6 +9,7 @@ use super::log::Log;
 use super::message::{CHANGES_MAX, Change};
 use super::options::Reporting;
 use super::{BrokerTimer, Brokering};
+use crate::canary::Canary;
 use crate::config::PeerConfig;
 use crate::core::Core;
 use crate::engine::Engine;
@@ -58,8 +59,10 @@ impl Reporter {
         self.queue.free()
     }
 
+    /// When the queue wants a turn by itself. With no processor free it could start nothing, and who executes past its
+    /// estimate would make it ask again and again.
     pub(super) fn wake_at(&self) -> Option<Time> {
-        self.queue.wake_at()
+        self.queue.wake_at().filter(|_| self.queue.free() > 0)
     }
 
     fn tell(&mut self, change: &Change) {
@@ -68,11 +71,12 @@ impl Reporter {
         }
     }
 
-    /// What a new row begins with.
+    /// What a new row begins with. It is never empty: whoever asked for it hears of it.
     fn all(&self, now: Time) -> Vec<Change> {
         let running = self.running.values();
         let running = running.map(|&(job, since)| Change::Runs { at: now, job, since });
-        running.chain(self.waiting.values().map(|&job| Change::Joined { at: now, job })).collect()
+        let waiting = self.waiting.values().map(|&job| Change::Joined { at: now, job });
+        running.chain(waiting).chain([Change::Decided { at: now, started: Vec::new() }]).collect()
     }
 
     pub(super) fn withdraw(&mut self, job: &JobSpec) -> Option<JobSpec> {
@@ -81,6 +85,12 @@ impl Reporter {
         self.is_undecided = true;
         self.is_urgent = true;
         self.waiting.remove(&job.id)
+    }
+
+    /// Whether the broker of this rank was told all, and said so if it must.
+    pub(super) fn has_told(&self, broker: usize) -> bool {
+        let log = self.logs.get(broker);
+        log.is_some_and(|log| !log.is_silent && !log.has_news() && !log.is_waiting())
     }
 
     fn has_news(&self) -> bool {
@@ -148,11 +158,14 @@ impl Engine<Brokering> {
     }
 
     pub(super) fn own_ended(&mut self, now: Time, job: JobId) {
+        let untold = self.core.has(Canary::EndUntold);
         let Some(site) = self.reporter() else { return };
         site.now = now;
         site.queue.complete(now, job);
         site.running.remove(&job);
-        site.tell(&Change::Ended { at: now, job });
+        if !untold {
+            site.tell(&Change::Ended { at: now, job });
+        }
         site.is_undecided = true;
         site.is_urgent = true;
     }
@@ -211,8 +224,38 @@ impl Engine<Brokering> {
         }
     }
 
+    /// A broker is not heard of.
+    pub(super) fn falls_silent(&mut self, broker: usize) {
+        if let Some(log) = self.reporter().and_then(|site| site.logs.get_mut(broker)) {
+            log.silence();
+        }
+    }
+
+    /// This site begins again: a row of its earlier life is over, even if nothing is here.
+    pub(super) fn begins_rows(&mut self, now: Time) {
+        let Some(site) = self.reporter() else { return };
+        site.tell(&Change::Decided { at: now, started: Vec::new() });
+        site.is_urgent = true;
+    }
+
+    /// A job that was on its way here is not coming.
+    pub(super) fn came_in_vain(&mut self, job: JobId) {
+        let is_here = self.core.is_here(job);
+        let Some(site) = self.reporter() else { return };
+        if !is_here {
+            site.tell(&Change::Left { at: site.now, job });
+            site.is_urgent = true;
+        }
+    }
+
     /// A broker is heard of again, which was not waited for.
     pub(super) fn reports_on(&mut self, now: Time, broker: usize) {
+        let Some(site) = self.reporter() else { return };
+        let all = site.all(now);
+        if let Some(log) = site.logs.get_mut(broker).filter(|log| log.is_silent) {
+            log.begin_anew(all.into_iter());
+            return self.report_to(now, broker);
+        }
         let Some(log) = self.reporter().and_then(|site| site.logs.get(broker)) else { return };
         let waits = log.is_waiting();
         if let Some(retry) = self.core.config.options.retry.filter(|_| waits) {
@@ -228,6 +271,10 @@ impl Engine<Brokering> {
     }
 
     pub(super) fn on_anew(&mut self, now: Time, broker: usize, count: u64) {
+        if !self.core.is_reachable(broker) {
+            // It leaves, and decides nothing any more.
+            return;
+        }
         let Some(site) = self.reporter() else { return };
         let all = site.all(now);
         let Some(log) = site.logs.get_mut(broker) else { return };

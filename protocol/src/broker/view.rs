@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use scheduler::Time;
 use scheduler::allocation::Book;
+use scheduler::{JobId, Time};
 
 use super::message::Change;
 
@@ -14,7 +14,7 @@ const EARLY_MAX: usize = 256;
 #[derive(Clone, Debug)]
 pub(super) struct View {
     pub(super) book: Book,
-    epoch: u64,
+    pub(super) epoch: u64,
     /// Number of the change that comes next.
     next: u64,
     /// Changes that came too early, by the number of the first.
@@ -25,7 +25,7 @@ pub(super) struct View {
     pub(super) probe: u64,
     /// The newest probe that was answered.
     pub(super) answered: u64,
-    /// The row was asked for, and nothing was heard since.
+    /// A new row was asked for, or is to be, and none was heard from its beginning.
     pub(super) is_awaited: bool,
 }
 
@@ -54,13 +54,14 @@ impl View {
         if epoch < self.epoch {
             return (self.epoch, self.next);
         }
-        self.is_awaited = false;
         if first > self.next {
             if self.early.len() < EARLY_MAX {
                 self.early.insert(first, changes);
             }
             return (self.epoch, self.next);
         }
+        // All of the row is known, so far. Of one that an earlier life was told the beginning never comes.
+        self.is_awaited = false;
         self.note(first, &changes);
         while let Some((first, changes)) = self.early.pop_first() {
             if first > self.next {
@@ -70,6 +71,21 @@ impl View {
             self.note(first, &changes);
         }
         (self.epoch, self.next)
+    }
+
+    /// The site is gone, with all that it had. Should it come back it begins a new row.
+    pub(super) fn forget(&mut self) {
+        if !self.is_awaited {
+            self.epoch += 1;
+            self.is_awaited = true;
+        }
+        self.next = 0;
+        self.early.clear();
+        self.book.clear();
+        let expected: Vec<JobId> = self.book.expected().map(|job| job.id).collect();
+        for job in expected {
+            self.book.expects_no_more(job);
+        }
     }
 
     /// Those of the changes that were not known.
@@ -93,7 +109,7 @@ impl View {
 #[cfg(test)]
 mod tests {
     use scheduler::strategy::Count;
-    use scheduler::{JobId, JobSpec, Labels, LocalScheduler, Pass, SiteId, Span};
+    use scheduler::{JobSpec, Labels, LocalScheduler, Pass, SiteId, Span};
 
     use super::*;
 

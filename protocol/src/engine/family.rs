@@ -127,6 +127,10 @@ pub(crate) trait Family: Clone + Debug + Send + Sync + Sized + 'static {
     /// The receiver accepted a transfer, or declined one whose job came back by another way.
     fn settled(_engine: &mut Engine<Self>, _transfer: &Transfer) {}
 
+    /// This site took a transfer and has not got its job by it: it brought a copy that is void, or of a job that executes
+    /// here.
+    fn was_in_vain(_engine: &mut Engine<Self>, _transfer: &Transfer) {}
+
     /// The receiver declined: the job is this site's again and waits nowhere.
     fn returned(engine: &mut Engine<Self>, now: Time, _rank: usize, transfer: &Transfer) {
         engine.enqueue(now, transfer.job);
@@ -178,6 +182,17 @@ pub(crate) trait Family: Clone + Debug + Send + Sync + Sized + 'static {
     /// Whether no answer is outstanding and no message of this family may have to be repeated.
     fn is_quiet(engine: &Engine<Self>) -> bool {
         !engine.timers.any_retry()
+    }
+
+    /// What this site believes that others have, by their ranks: jobs, and whether they execute. Of those that it knows
+    /// nothing of, nothing. For observers.
+    fn books(&self) -> Vec<(usize, Vec<(JobId, bool)>)> {
+        Vec::new()
+    }
+
+    /// Whether the site of this rank was told all that it is to know of this one. For observers.
+    fn has_told(&self, _rank: usize) -> bool {
+        false
     }
 
     /// Panics if the state contradicts itself or the core.

@@ -71,6 +71,8 @@ pub(crate) trait Site: Debug + Send + Sync {
     fn has_left(&self) -> bool;
     fn may_queue(&self, job: &JobSpec) -> bool;
     fn may_grant(&self, rank: usize) -> bool;
+    fn books(&self) -> Vec<(usize, Vec<(JobId, bool)>)>;
+    fn has_told(&self, rank: usize) -> bool;
     fn check_invariants(&self);
     fn boxed(&self) -> Box<dyn Site>;
 }
@@ -154,6 +156,14 @@ impl<F: Family> Site for Engine<F> {
 
     fn may_grant(&self, rank: usize) -> bool {
         F::may_grant(&self.core, rank)
+    }
+
+    fn books(&self) -> Vec<(usize, Vec<(JobId, bool)>)> {
+        self.family.books()
+    }
+
+    fn has_told(&self, rank: usize) -> bool {
+        self.family.has_told(rank)
     }
 
     fn check_invariants(&self) {

@@ -67,10 +67,14 @@ impl<F: Family> Engine<F> {
     pub(crate) fn take_known(&mut self, now: Time, from: usize, transfer: &Transfer) -> Option<Answer> {
         let site = self.core.site_at(from);
         self.learn_epoch(transfer);
-        if self.core.is_void(transfer) {
-            return Some(self.core.take_void(site, transfer));
+        let answer = match self.core.is_void(transfer) {
+            true => Some(self.core.take_void(site, transfer)),
+            false => self.merge_running(now, site, transfer).then_some(Answer::Accepted),
+        };
+        if answer.is_some() {
+            F::was_in_vain(self, transfer);
         }
-        self.merge_running(now, site, transfer).then_some(Answer::Accepted)
+        answer
     }
 
     /// A site wants a transfer back unless it was accepted.

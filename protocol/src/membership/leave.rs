@@ -8,6 +8,7 @@ use crate::core::Core;
 use crate::engine::Engine;
 use crate::engine::Family;
 use crate::membership::Presence;
+use crate::membership::operator::next_broker;
 use crate::message::HandOverMessage;
 
 impl Core {
@@ -38,8 +39,14 @@ impl Core {
         }
     }
 
-    /// The site that takes a job when this one cannot: the next larger one that is there, else the smallest.
+    /// The site that takes a job when this one cannot: the next larger one that is there, else the smallest. For a broker
+    /// another one, if brokers stand in for each other.
     fn room_elsewhere(&self, job: &JobSpec) -> Option<usize> {
+        let failover = self.config.options.broker.failover;
+        let broker = next_broker(&self.config.grid, failover, self.rank, |rank| self.is_reachable(rank));
+        if broker.is_some() {
+            return broker;
+        }
         let sizes = self.config.grid.sizes();
         let wide =
             |&rank: &usize| rank != self.rank && sizes[rank] >= job.processors && self.is_reachable(rank);

@@ -23,6 +23,7 @@ use std::collections::BTreeMap;
 
 use scheduler::{Grid, JobId, JobSpec, SiteId};
 
+use crate::broker::options::Failover;
 use crate::handover::{Answer, Arrival};
 use crate::journal::Durable;
 
@@ -53,13 +54,14 @@ pub fn adoptions(
     adopted: &BTreeMap<JobId, u32>,
     is_there: impl Fn(SiteId) -> bool,
 ) -> Vec<Adoption> {
-    adoptions_after_losses(grid, dead, adopted, is_there, |_| false)
+    adoptions_after_losses(grid, Failover::default(), dead, adopted, is_there, |_| false)
 }
 
 /// As [`adoptions`], where some sites have lost a journal: what they were the guardian of before they know nothing of, so
 /// they count as guardians that are not there.
 pub fn adoptions_after_losses(
     grid: &Grid,
+    failover: Failover,
     dead: &BTreeMap<SiteId, &Durable>,
     adopted: &BTreeMap<JobId, u32>,
     is_there: impl Fn(SiteId) -> bool,
@@ -99,7 +101,7 @@ pub fn adoptions_after_losses(
     }
     let adoption = |claim: &Claim| {
         let receiver = claim.receiver.filter(|&to| is_there(to));
-        let to = receiver.or_else(|| successor(grid, claim.site, &claim.job, &is_there))?;
+        let to = receiver.or_else(|| successor(grid, failover, claim.site, &claim.job, &is_there))?;
         let known = newest.get(&claim.job.id).copied().unwrap_or(0).max(claim.epoch);
         Some(Adoption { job: claim.job, epoch: epoch_above(known), to })
     };
@@ -116,6 +118,7 @@ pub fn adoptions_after_losses(
 /// never lost. It goes to another site than `lost` if one is there.
 pub fn missing(
     grid: &Grid,
+    failover: Failover,
     lost: SiteId,
     unended: impl IntoIterator<Item = JobSpec>,
     journals: &BTreeMap<SiteId, &Durable>,
@@ -147,7 +150,8 @@ pub fn missing(
         if held.get(&job.id).is_some_and(|&epoch| epoch >= known) {
             return None;
         }
-        let to = successor(grid, lost, &job, is_other).or_else(|| is_there(lost).then_some(lost))?;
+        let to =
+            successor(grid, failover, lost, &job, is_other).or_else(|| is_there(lost).then_some(lost))?;
         Some(Adoption { job, epoch: epoch_above(known), to })
     };
     unended.into_iter().filter_map(adoption).collect()
@@ -172,17 +176,37 @@ fn epoch_above(known: u32) -> u32 {
     (known / EPOCHS_PER_ADOPTION + 1) * EPOCHS_PER_ADOPTION
 }
 
-/// Who stands in for a site that is not there: the next larger one that is and can hold the job, else the widest.
+/// Who stands in for a site that is not there: the next larger one that is and can hold the job, else the widest; for a
+/// broker another one that is there, if that is how brokers stand in for each other.
 pub fn successor(
     grid: &Grid,
+    failover: Failover,
     site: SiteId,
     job: &JobSpec,
     is_there: impl Fn(SiteId) -> bool,
 ) -> Option<SiteId> {
     let there = |&rank: &usize| is_there(grid.at_rank(rank));
     let holds = |&rank: &usize| grid.sizes()[rank] >= job.processors;
+    let broker = next_broker(grid, failover, grid.rank(site), |rank| is_there(grid.at_rank(rank)));
+    if let Some(broker) = broker {
+        return Some(grid.at_rank(broker));
+    }
     let after = (grid.rank(site)..grid.len()).filter(there).find(holds);
     after.or_else(|| (0..grid.len()).rfind(there)).map(|rank| grid.at_rank(rank))
+}
+
+/// The rank of the broker that stands in for the one of this rank. None for sites, or if sites stand in for brokers.
+pub(crate) fn next_broker(
+    grid: &Grid,
+    failover: Failover,
+    rank: usize,
+    is_there: impl Fn(usize) -> bool,
+) -> Option<usize> {
+    let brokers = grid.brokers();
+    if rank >= brokers || failover == Failover::Local {
+        return None;
+    }
+    (rank + 1..brokers).chain(0..rank).find(|&other| is_there(other))
 }
 
 /// A job that a dead site had.
@@ -270,7 +294,15 @@ mod tests {
         let journals = BTreeMap::from([(SiteId(1), &empty), (SiteId(2), &thief), (SiteId(3), &sender)]);
         let unended = [job(1, 2), job(2, 2), job(3, 2), job(4, 8), job(5, 2)];
         let list = |is_there: fn(SiteId) -> bool| {
-            let list = missing(&grid(), SiteId(1), unended, &journals, &BTreeMap::new(), is_there);
+            let list = missing(
+                &grid(),
+                Failover::default(),
+                SiteId(1),
+                unended,
+                &journals,
+                &BTreeMap::new(),
+                is_there,
+            );
             list.iter().map(|to| (to.job.id.0, to.epoch / EPOCHS_PER_ADOPTION, to.to.0)).collect::<Vec<_>>()
         };
         let without = [(1, 1, 2), (3, 1, 2), (4, 2, 3)];
@@ -284,7 +316,15 @@ mod tests {
         let left = journal(&[owns(job(1, 2), Some(SiteId(2)))]);
         let dead = BTreeMap::from([(SiteId(1), &left)]);
         let list = |has_lost: fn(SiteId) -> bool| {
-            adoptions_after_losses(&grid(), &dead, &BTreeMap::new(), |site| site != SiteId(1), has_lost).len()
+            adoptions_after_losses(
+                &grid(),
+                Failover::default(),
+                &dead,
+                &BTreeMap::new(),
+                |site| site != SiteId(1),
+                has_lost,
+            )
+            .len()
         };
         assert_eq!((list(|_| false), list(|site| site == SiteId(2))), (0, 1));
     }

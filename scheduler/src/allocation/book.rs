@@ -147,6 +147,11 @@ impl Book {
         self.held.contains_key(&job)
     }
 
+    /// The jobs that are there, and since when those that execute do.
+    pub fn held(&self) -> impl Iterator<Item = (JobId, Option<Time>)> {
+        self.held.iter().map(|(&job, held)| (job, held.since))
+    }
+
     /// When a scheduler decides even if nothing happens; see [`LocalQueue::wake_at`].
     pub fn wake_at(&self) -> Option<Time> {
         self.queue.as_ref().and_then(LocalQueue::wake_at)
@@ -268,9 +273,10 @@ impl Book {
         self.forget(job);
     }
 
-    /// A job is not there any more.
+    /// A job is not there any more, nor on its way.
     pub fn left(&mut self, now: Time, job: JobId) {
         self.planned = None;
+        self.expects_no_more(job);
         self.advance(now);
         let withdrawn = self.queue.as_mut().and_then(|queue| queue.withdraw(job)).is_some();
         if self.forget(job) && self.queue.is_some() && !withdrawn {
@@ -348,7 +354,10 @@ impl Book {
             return queue.plan_with(now, overrun);
         }
         let mut queue = queue.clone();
-        for job in self.expected.values().chain(arriving) {
+        // Whoever tells of a site may be wrong, or late: a job that arrives once more is there once.
+        let known = |job: &&JobSpec| self.held.contains_key(&job.id);
+        let arriving = arriving.filter(|job| !self.expected.contains_key(&job.id));
+        for job in self.expected.values().chain(arriving).filter(|job| !known(job)) {
             queue.submit(now, *job);
         }
         queue.plan_with(now, overrun)

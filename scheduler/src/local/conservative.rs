@@ -164,7 +164,8 @@ impl QueueRule for Conservative {
 
     fn completed(&mut self, now: Time, end: End) {
         self.ended = true;
-        if end.at > now {
+        // A plan that is broken is made anew from what runs, and may not know of this job.
+        if end.at > now && !self.broken {
             // What is left of its estimate is free.
             self.profile.release(now, end.at, end.processors);
             self.loosened = true;

@@ -215,6 +215,16 @@ impl Machine {
         std::mem::take(&mut self.promises)
     }
 
+    /// Takes back one promise that was not kept. `None` if the job was promised nothing.
+    pub(super) fn withdraw_promise(&mut self, job: JobId) -> Option<Waiting> {
+        let place = self.promises.iter().position(|waiting| waiting.id == job)?;
+        let waiting = self.promises.remove(place);
+        self.promised -= waiting.processors;
+        let end = self.ends.remove(end_of(self.promised_at, &waiting).key());
+        assert!(end.is_some(), "a promised job has an end");
+        Some(waiting)
+    }
+
     /// A job executes that nobody chose here.
     ///
     /// # Panics

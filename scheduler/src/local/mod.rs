@@ -123,10 +123,15 @@ impl LocalQueue {
         self.rule.disturbed();
     }
 
-    /// Takes a waiting job out of the queue. `None` if it does not wait, or was chosen to start at this instant. Conservative
-    /// backfilling plans all jobs anew for it. Costs O(waiting).
+    /// Takes a waiting job out of the queue, also one that was promised processors which are not free. `None` if it does not
+    /// wait. Conservative backfilling plans all jobs anew for it. Costs O(waiting).
     pub fn withdraw(&mut self, job: JobId) -> Option<JobSpec> {
-        self.rule.take(job).map(|waiting| waiting.job)
+        if let Some(waiting) = self.rule.take(job) {
+            return Some(waiting.job);
+        }
+        let promised = self.machine.withdraw_promise(job)?;
+        self.rule.disturbed();
+        Some(promised.job)
     }
 
     /// Tells that a running job ended: its processors are free.

@@ -1,5 +1,7 @@
 //! When a run is over, and what must hold then.
 
+use std::collections::BTreeSet;
+
 use protocol::{Discovery, Peer, Presence};
 use scheduler::ideal::closed_form;
 use scheduler::waiting::WaitingList;
@@ -194,6 +196,41 @@ impl World<'_> {
             if !waits && !user {
                 let what = format!("job {} is too wide for who is there, and waits nowhere", job.id);
                 return self.broken(Check::Lost, what);
+            }
+        }
+        Ok(())
+    }
+
+    /// Nothing is under way: a broker believes of each site that it hears, and that has told it all, what is true.
+    pub(super) fn check_views(&self) -> Result<(), Broken> {
+        if !matches!(self.scenario.strategy, Strategy::Broker(_))
+            || self.liar.is_some()
+            || self.timeline.under_way() > 0
+            || !self.members().all(Site::is_quiet)
+        {
+            return Ok(());
+        }
+        let grid = &self.scenario.grid;
+        let peer_at = |rank: usize| self.sites[rank].peer.as_ref().filter(|_| self.sites[rank].is_member());
+        for broker in 0..grid.brokers() {
+            let Some(desk) = peer_at(broker) else { continue };
+            for (rank, book) in desk.books() {
+                let Some(site) = peer_at(rank) else { continue };
+                let hears = desk.presence(rank) == Presence::Here && site.presence(broker) == Presence::Here;
+                if !hears || !site.has_told(broker) {
+                    continue;
+                }
+                let running = site.running().map(|job| (job, true));
+                let true_state: BTreeSet<(JobId, bool)> =
+                    running.chain(site.pooled().map(|job| (job, false))).collect();
+                let book: BTreeSet<(JobId, bool)> = book.into_iter().collect();
+                if book != true_state {
+                    let (broker, site) = (grid.at_rank(broker), grid.at_rank(rank));
+                    let what = format!(
+                        "broker {broker} believes that site {site} has {book:?}; it has {true_state:?}"
+                    );
+                    return self.broken(Check::Views, what);
+                }
             }
         }
         Ok(())

@@ -115,11 +115,13 @@ impl World<'_> {
 
     fn bring(&mut self, rank: usize, job: JobSpec) -> Result<(), Broken> {
         let grid = self.scenario.grid.clone();
+        let failover = self.scenario.options.broker.failover;
         let stays = |site: SiteId| self.sites[grid.rank(site)].stay == Stay::Member;
         let to = match stays(grid.at_rank(rank)) {
             true => rank,
             // With nobody there it waits for somebody to come.
-            false => successor(&grid, grid.at_rank(rank), &job, stays).map_or(rank, |site| grid.rank(site)),
+            false => successor(&grid, failover, grid.at_rank(rank), &job, stays)
+                .map_or(rank, |site| grid.rank(site)),
         };
         self.sites[to].users.insert(job.id, job);
         if self.gives_order() { self.hand_over(to, job) } else { Ok(()) }
@@ -164,6 +166,7 @@ impl World<'_> {
             return Ok(());
         }
         let (grid, patience) = (self.scenario.grid.clone(), self.patience());
+        let failover = self.scenario.options.broker.failover;
         for site in &mut self.sites {
             if !site.is_member() {
                 site.adopting.clear();
@@ -177,7 +180,7 @@ impl World<'_> {
         let is_there = |site: SiteId| self.sites[grid.rank(site)].is_member();
         let is_told = |job: JobId| self.sites.iter().any(|site| site.adopting.contains_key(&job));
         let has_lost = |site: SiteId| self.sites[grid.rank(site)].losses > 0;
-        let mut list = adoptions_after_losses(&grid, &dead, &self.adopted, is_there, has_lost);
+        let mut list = adoptions_after_losses(&grid, failover, &dead, &self.adopted, is_there, has_lost);
         let lost_long_ago = |&at: &Time| at.saturating_add(patience) <= self.now();
         if self.coordinator.losses.iter().any(lost_long_ago)
             && self.mistake != Some(Mistake::MissingForgotten)
@@ -190,7 +193,7 @@ impl World<'_> {
             // Who lost it counts for none that is preferred: the jobs are told apart by their epoch.
             let first = (0..self.sites.len()).find(|&rank| self.sites[rank].losses > 0);
             let site = grid.at_rank(first.expect("a disk was lost"));
-            let missing = missing(&grid, site, unended, &journals, &self.adopted, is_there);
+            let missing = missing(&grid, failover, site, unended, &journals, &self.adopted, is_there);
             list.extend(missing);
         }
         list.retain(|adoption| !is_told(adoption.job.id));

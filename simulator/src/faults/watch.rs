@@ -41,11 +41,13 @@ pub enum Check {
     Presence,
     /// A site that has left holds nothing; one that is to leave, does.
     Left,
+    /// Once nothing is under way, brokers know what sites have that have told them all.
+    Views,
 }
 
 impl Check {
     /// Every check, in the order of the enum.
-    pub const ALL: [Check; 15] = [
+    pub const ALL: [Check; 16] = [
         Check::SingleStart,
         Check::Early,
         Check::Capacity,
@@ -61,6 +63,7 @@ impl Check {
         Check::Starvation,
         Check::Presence,
         Check::Left,
+        Check::Views,
     ];
 
     /// Its name in reports.
@@ -81,6 +84,7 @@ impl Check {
             Check::Starvation => "starvation",
             Check::Presence => "presence",
             Check::Left => "left",
+            Check::Views => "views",
         }
     }
 }

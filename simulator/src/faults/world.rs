@@ -161,6 +161,7 @@ impl<'a> World<'a> {
             }
             if self.healed {
                 self.check_starvation()?;
+                self.check_views()?;
             }
             if self.stop.is_some_and(|stop| stop()) {
                 return self.broken(Check::Unfinished, "stopped from outside".to_owned());

@@ -260,7 +260,7 @@ fn faults(rng: &mut ChaCha8Rng, grid: &Grid, horizon: Time, longest: Span) -> (V
     (faults, healed)
 }
 
-fn fault(rng: &mut ChaCha8Rng, grid: &Grid, healed: Time) -> Fault {
+pub(super) fn fault(rng: &mut ChaCha8Rng, grid: &Grid, healed: Time) -> Fault {
     let site = SiteId::from_index(rng.random_range(0..grid.len()));
     let at = Time::from_micros(rng.random_range(0..healed.as_micros()));
     let length = [2, 20, 120][rng.random_range(0..3usize)];
@@ -291,9 +291,20 @@ fn membership(
     healed: Time,
     longest: Span,
 ) {
-    if !rng.random_bool(MEMBERSHIP_SHARE) {
-        return;
+    if rng.random_bool(MEMBERSHIP_SHARE) {
+        members(rng, grid, options, faults, healed, longest);
     }
+}
+
+/// The same in any case.
+pub(super) fn members(
+    rng: &mut ChaCha8Rng,
+    grid: &Grid,
+    options: &mut Options,
+    faults: &mut Vec<Fault>,
+    healed: Time,
+    longest: Span,
+) {
     let heartbeat = micros(rng, Span::from_secs(10), Span::from_secs(40));
     options.heartbeat = Some(heartbeat);
     // Noise doubles the longest delay.

@@ -3,6 +3,7 @@
 //! A seed draws everything (`drawing`); a [`Reduction`] takes things away from what it drew. Both together are one line
 //! that repeats a failure. [`shrink`](fn@shrink) looks for the largest reduction that still fails by the same check.
 
+mod brokers;
 mod drawing;
 mod reduction;
 mod shrinking;

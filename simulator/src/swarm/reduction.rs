@@ -85,9 +85,16 @@ fn keep_sites(scenario: &mut Scenario, kept: &BTreeSet<u32>) {
     let old = scenario.grid.clone();
     let left: Vec<SiteId> =
         (0..old.len()).map(SiteId::from_index).filter(|site| kept.contains(&site.0)).collect();
-    let sizes: Vec<u32> = left.iter().map(|&site| old.site(site).processors).collect();
-    let Ok(grid) = Grid::of_sizes(&sizes) else { return };
     let renamed = |site: SiteId| left.iter().position(|&other| other == site).map(SiteId::from_index);
+    let members = left.iter().enumerate().map(|(place, &site)| {
+        let member = old.site(site);
+        (format!("site{}", place + 1), member.processors, member.beside.and_then(renamed))
+    });
+    let Ok(grid) = Grid::of_members(members) else { return };
+    if grid.brokers() == 0 && old.brokers() > 0 {
+        // Nobody would decide.
+        return;
+    }
     for job in &mut scenario.jobs {
         let origin = job.spec.origin;
         job.spec.origin = renamed(origin).unwrap_or(SiteId::from_index(origin.index() % left.len()));

@@ -9,6 +9,7 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use scheduler::{Grid, JobId, SiteId, Span, Time};
 
+use super::brokers;
 use super::drawing::{between, micros};
 use crate::faults::{Fault, Scenario};
 
@@ -39,6 +40,8 @@ pub enum Part {
     Coordinators,
     /// A site that lies.
     Liars,
+    /// Brokers in place of the strategy that was drawn. In no seed unless asked for: others stay what they are.
+    Brokers,
 }
 
 /// Which parts are added.
@@ -54,8 +57,8 @@ pub enum Parts {
 }
 
 impl Part {
-    /// All, in the order in which they are added.
-    pub const ALL: [Part; 10] = [
+    /// All, in the order in which they are added, but for brokers, which come first.
+    pub const ALL: [Part; 11] = [
         Part::LongFaults,
         Part::LargeGrids,
         Part::UnequalLinks,
@@ -66,6 +69,7 @@ impl Part {
         Part::LostDisks,
         Part::Coordinators,
         Part::Liars,
+        Part::Brokers,
     ];
 
     /// As on the command line.
@@ -81,6 +85,7 @@ impl Part {
             Part::LostDisks => "lost-disks",
             Part::Coordinators => "coordinators",
             Part::Liars => "liars",
+            Part::Brokers => "brokers",
         }
     }
 
@@ -96,6 +101,7 @@ impl Part {
             Part::LostDisks => 0.3,
             Part::Coordinators => 0.12,
             Part::Liars => 0.03,
+            Part::Brokers => 0.0,
         }
     }
 
@@ -111,6 +117,7 @@ impl Part {
             Part::LostDisks => lost_disks(rng, scenario),
             Part::Coordinators => coordinators(rng, scenario),
             Part::Liars => liar(rng, scenario),
+            Part::Brokers => brokers::join(rng, scenario),
         }
     }
 }
@@ -120,9 +127,17 @@ pub(super) fn widen(mut scenario: Scenario, parts: Parts) -> Scenario {
     if parts == Parts::None {
         return scenario;
     }
-    for (number, part) in (0..).zip(Part::ALL) {
-        let mut rng = ChaCha8Rng::seed_from_u64(scenario.seed);
+    let stream = |seed, number: u64| {
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
         rng.set_stream(100 + number);
+        rng
+    };
+    if parts == Parts::With(Part::Brokers) {
+        // First: what the others add strikes brokers, too.
+        Part::Brokers.add(&mut stream(scenario.seed, 10), &mut scenario);
+    }
+    for (number, part) in (0..).zip(Part::ALL).filter(|(_, part)| *part != Part::Brokers) {
+        let mut rng = stream(scenario.seed, number);
         if rng.random_bool(part.share()) || parts == Parts::With(part) {
             part.add(&mut rng, &mut scenario);
         }
@@ -165,7 +180,11 @@ fn large(rng: &mut ChaCha8Rng, scenario: &mut Scenario) {
     let widest = scenario.grid.widest();
     let sites = rng.random_range(9..=SITES_MAX);
     sizes.resize_with(sites, || rng.random_range(1..=widest));
-    scenario.grid = Arc::new(Grid::of_sizes(&sizes).expect("sites with processors are a grid"));
+    let beside = scenario.grid.sites().iter().map(|site| site.beside);
+    let beside = beside.chain(std::iter::repeat(None));
+    let members = sizes.into_iter().zip(beside).enumerate();
+    let members = members.map(|(index, (size, beside))| (format!("site{}", index + 1), size, beside));
+    scenario.grid = Arc::new(Grid::of_members(members).expect("sites with processors are a grid"));
     let few = scenario.jobs.len();
     for _ in few..rng.random_range(few..=JOBS_MAX) {
         let mut job = scenario.jobs[rng.random_range(0..few)];

@@ -13,22 +13,26 @@ use std::sync::Arc;
 
 use links::model::Probability;
 use links::{Model, Properties};
-use protocol::{BalanceOptions, Discovery, Options, PoolOptions, StealOptions};
+use protocol::{
+    BalanceOptions, BrokerOptions, Discovery, Options, Pending, PoolOptions, Reporting, StealOptions,
+};
 use scheduler::{
     Event, Grid, JobId, JobSpec, Labels, LocalScheduler, Pass, SiteId, Span, Strategy, StrategySpec, Submit,
     Time, TimedJob,
 };
 use sha2::{Digest as _, Sha256};
-use simulator::swarm::{self, Parts, Trial};
+use simulator::swarm::{self, Part, Parts, Trial};
 use simulator::{Simulation, SimulationConfig};
 
 /// Seeds of the search for fault schedules.
 const SEEDS: u64 = 600;
+/// The same with brokers in each.
+const BROKER_SEEDS: u64 = 200;
 /// Jobs of a run without faults.
 const JOBS: u64 = 60;
 
 /// Of each family and each option that has a name, at least one.
-const STRATEGIES: [&str; 32] = [
+const STRATEGIES: [&str; 46] = [
     "local",
     "common-pool",
     "st:0",
@@ -61,6 +65,20 @@ const STRATEGIES: [&str; 32] = [
     "steal:loaded,amount=half",
     "steal:random,select=easy",
     "steal:loaded,mode=push,select=easy",
+    "broker:random",
+    "broker:round-robin",
+    "broker:ml",
+    "broker:mlp",
+    "broker:mpl",
+    "broker:lbal-s",
+    "broker:mlb",
+    "broker:mct",
+    "broker:mst",
+    "broker:mwt",
+    "broker:mwwt-s",
+    "broker:mpl,a=0.5",
+    "broker:mct,mct=job-after,plan=open-loop",
+    "broker:mwt,mwt-pop=system,a=0.5",
 ];
 
 /// A digest of events, each as a line of the event log.
@@ -88,6 +106,13 @@ impl Log {
 /// Sites of many widths.
 fn grid() -> Arc<Grid> {
     Arc::new(Grid::of_sizes(&[2, 4, 4, 9, 16]).unwrap())
+}
+
+/// The same with two brokers.
+fn grid_with_brokers() -> Arc<Grid> {
+    let sites = grid().sites().iter().map(|site| (site.name.clone(), site.processors)).collect::<Vec<_>>();
+    let brokers = [("broker1".to_string(), None), ("broker2".to_string(), Some(SiteId(2)))];
+    Arc::new(Grid::with_brokers(sites, brokers).unwrap())
 }
 
 /// Jobs in bursts and alone, narrow and wide, with estimates that are right, too long and too short.
@@ -172,7 +197,11 @@ fn plain() -> Vec<(String, Log)> {
     let mut runs = Vec::new();
     for name in STRATEGIES {
         let strategy = name.parse::<StrategySpec>().unwrap_or_else(|error| panic!("{error}")).strategy;
-        let config = SimulationConfig::new(grid.clone(), strategy);
+        let members = match strategy {
+            Strategy::Broker(_) => grid_with_brokers(),
+            _ => grid.clone(),
+        };
+        let config = SimulationConfig::new(members, strategy);
         for (network, model, options) in networks() {
             let config = SimulationConfig { network: model, options, ..config.clone() };
             runs.push((format!("{name} {network}"), simulate(config, &jobs)));
@@ -195,6 +224,18 @@ fn plain() -> Vec<(String, Log)> {
             runs.push((format!("{name} polling"), simulate(polling, &jobs)));
         }
     }
+    let strategy = "broker:mpl".parse::<StrategySpec>().unwrap().strategy;
+    let broker = BrokerOptions::default();
+    for (name, broker) in [
+        ("every", BrokerOptions { report: Reporting::Every(minute), ..broker }),
+        ("probe", BrokerOptions { report: Reporting::Probe(2), ..broker }),
+        ("ignoring", BrokerOptions { pending: Pending::Ignore, ..broker }),
+    ] {
+        let (_, network, options) = networks().swap_remove(4);
+        let config = SimulationConfig::new(grid_with_brokers(), strategy);
+        let config = SimulationConfig { network, options: Options { broker, ..options }, ..config };
+        runs.push((format!("broker:mpl {name}"), simulate(config, &jobs)));
+    }
     for local in LocalScheduler::ALL {
         for pass in [Pass::Batch, Pass::PerEvent] {
             let config = SimulationConfig::new(grid.clone(), Strategy::Local);
@@ -207,15 +248,18 @@ fn plain() -> Vec<(String, Log)> {
 
 /// Names and logs of runs with faults.
 fn faulty() -> Vec<(String, Log)> {
-    (1..=SEEDS)
-        .map(|seed| {
-            let mut scenario = swarm::draw(seed, Parts::Usual);
+    let usual = (1..=SEEDS).map(|seed| (seed, Parts::Usual, ""));
+    let brokers = (1..=BROKER_SEEDS).map(|seed| (seed, Parts::With(Part::Brokers), "with brokers "));
+    usual
+        .chain(brokers)
+        .map(|(seed, parts, with)| {
+            let mut scenario = swarm::draw(seed, parts);
             scenario.options.message_events = true;
             let mut log = Log::default();
             let tally = swarm::run_scenario(&scenario, Trial::default(), &mut |event| log.observe(event));
             let tally = tally.unwrap_or_else(|broken| panic!("seed {seed}: {broken}"));
             log.hash.update(serde_json::to_string(&tally).unwrap());
-            (format!("seed {seed} {}", scenario.strategy), log)
+            (format!("seed {seed} {with}{}", scenario.strategy), log)
         })
         .collect()
 }

@@ -252,7 +252,7 @@ fn holders(
         remains.iter().map(|(site, remains)| (*site, submitted(remains))).collect();
     let entries: BTreeMap<JobId, SiteId> =
         record.orders.iter().filter_map(|given| Some((given.job?.spec.id, given.entry?))).collect();
-    let grid = plan.grid();
+    let (grid, failover) = (plan.grid(), plan.options().broker.failover);
     let holder = |job: &TimedJob| {
         let id = job.spec.id;
         let meant = entries.get(&id).copied().unwrap_or_else(|| plan.entry(job));
@@ -262,7 +262,7 @@ fn holders(
             // coordinator decided that gave it up.
             None => record.past.may_have_submitted(site, &job.spec),
         };
-        Some((id, record.past.holder(&grid, meant, &job.spec, has)?))
+        Some((id, record.past.holder(&grid, failover, meant, &job.spec, has)?))
     };
     jobs.iter().filter_map(holder).collect()
 }

@@ -14,6 +14,7 @@ use node::control::api::Adoption;
 use node::fleet::{FleetError, Whereabouts};
 use node::journal::inspect::Remains;
 use outputs::orders::Given;
+use protocol::Failover;
 use protocol::membership::operator;
 use scheduler::event::{BeginCause, EndCause};
 use scheduler::{Event, EventKind, Grid, JobId, JobSpec, SiteId, Span, Time, TimedJob};
@@ -68,6 +69,8 @@ pub struct Outages {
     grid: Arc<Grid>,
     run_times: BTreeMap<JobId, Span>,
     lease: Option<Span>,
+    /// Who stands in for brokers.
+    failover: Failover,
     /// Whether sites that end are coped with: they leave journals, and a lease says when these are read.
     may_lose: bool,
     start: StartOrder,
@@ -110,6 +113,7 @@ impl Outages {
             grid: plan.grid(),
             run_times: jobs.jobs.iter().map(|job| (job.spec.id, job.run_time)).collect(),
             lease: plan.options().lease,
+            failover: plan.options().broker.failover,
             may_lose: plan.may_lose(),
             meant: jobs.jobs.iter().map(|job| (job.spec.id, (job.spec, plan.entry(job)))).collect(),
             submitted: BTreeSet::new(),
@@ -267,7 +271,7 @@ impl Outages {
         let stays = |site: SiteId| self.stays(fleet, site);
         match stays(planned) {
             true => Some(planned),
-            false => operator::successor(&self.grid, planned, &job.spec, stays),
+            false => operator::successor(&self.grid, self.failover, planned, &job.spec, stays),
         }
     }
 
@@ -538,7 +542,7 @@ impl Outages {
             self.meant.values().filter(|(job, _)| job.submit > ended && !self.submitted.contains(&job.id));
         let held = to_come.filter(|(job, meant)| {
             let has = |other: SiteId| self.past.may_have_submitted(other, job);
-            self.past.holder(&self.grid, *meant, job, has) == Some(site)
+            self.past.holder(&self.grid, self.failover, *meant, job, has) == Some(site)
         });
         held.map(|(job, _)| self.timed(*job)).collect()
     }
@@ -552,7 +556,7 @@ impl Outages {
         let lost = self.past.lost();
         let may_have = |job: &JobSpec, meant| {
             let has = |site| lost.contains(&site) && self.past.may_have_submitted(site, job);
-            self.past.holder(&self.grid, meant, job, has).is_none()
+            self.past.holder(&self.grid, self.failover, meant, job, has).is_none()
         };
         let jobs = self.meant.values().filter(|(job, _)| !self.over.contains(&job.id));
         let come = jobs.filter(|(job, meant)| self.submitted.contains(&job.id) || may_have(job, *meant));
@@ -566,7 +570,7 @@ impl Outages {
         let there: BTreeSet<SiteId> = others.filter(|other| self.stays(fleet, *other)).collect();
         for job in arrivals {
             let there = |other: SiteId| there.contains(&other);
-            if let Some(to) = operator::successor(&self.grid, site, &job.spec, there) {
+            if let Some(to) = operator::successor(&self.grid, self.failover, site, &job.spec, there) {
                 self.elsewhere.entry(to).or_default().push(job);
             }
         }
@@ -626,8 +630,14 @@ impl Outages {
         let journals = of_over.map(|(&site, remains)| (site, &remains.durable)).collect();
         let there = |site| self.is_there(fleet, site);
         let has_lost = |site| self.past.losses.iter().any(|loss| loss.site == site);
-        let adoptions =
-            operator::adoptions_after_losses(&self.grid, &journals, &self.past.adopted, there, has_lost);
+        let adoptions = operator::adoptions_after_losses(
+            &self.grid,
+            self.failover,
+            &journals,
+            &self.past.adopted,
+            there,
+            has_lost,
+        );
         let Some(mut missing) = self.missing(fleet, &over, witness) else { return false };
         let listed: BTreeSet<JobId> = adoptions.iter().map(|adoption| adoption.job.id).collect();
         missing.retain(|adoption| !listed.contains(&adoption.job.id));
@@ -677,8 +687,15 @@ impl Outages {
         let journals = journals.iter().filter(|(site, _)| !lost.contains(site));
         let journals = journals.map(|(site, durable)| (*site, durable)).collect();
         let there = |site| self.is_there(fleet, site);
-        let mut missing =
-            operator::missing(&self.grid, first, self.unended(), &journals, &self.past.adopted, there);
+        let mut missing = operator::missing(
+            &self.grid,
+            self.failover,
+            first,
+            self.unended(),
+            &journals,
+            &self.past.adopted,
+            there,
+        );
         match self.suspects.take() {
             Some((_, suspects)) => {
                 missing.retain(|adoption| suspects.contains(&adoption.job.id));

@@ -9,6 +9,7 @@ use std::fmt;
 
 use node::control::api::Adoption;
 use node::fleet::Whereabouts;
+use protocol::Failover;
 use protocol::membership::operator;
 use scheduler::event::EndCause;
 use scheduler::{Event, EventKind, Grid, JobId, JobSpec, SiteId, Time};
@@ -218,6 +219,7 @@ impl Past {
     pub fn holder(
         &self,
         grid: &Grid,
+        failover: Failover,
         meant: SiteId,
         job: &JobSpec,
         submitted: impl Fn(SiteId) -> bool,
@@ -226,7 +228,7 @@ impl Past {
         for parted in &self.parted {
             if parted.site == site && !self.has_forgotten(site, job) {
                 let there = |other: SiteId| parted.there.contains(&other);
-                site = operator::successor(grid, site, job, there).filter(|_| !submitted(site))?;
+                site = operator::successor(grid, failover, site, job, there).filter(|_| !submitted(site))?;
             }
         }
         (!self.has_forgotten(site, job)).then_some(site)
@@ -265,7 +267,8 @@ mod tests {
         };
         let past = Past { parted: vec![parted(1, &[2, 3, 4]), parted(2, &[4])], ..Past::default() };
         let holder = |meant: u32, by: &[u32]| {
-            past.holder(&grid, SiteId(meant), &job, |site| by.contains(&site.0)).map(|site| site.0)
+            past.holder(&grid, Failover::default(), SiteId(meant), &job, |site| by.contains(&site.0))
+                .map(|site| site.0)
         };
         assert_eq!(holder(3, &[]), Some(3));
         assert_eq!(holder(1, &[]), Some(4), "site 3 was down when site 2 died");
@@ -289,7 +292,7 @@ mod tests {
         let loss = Loss { site: SiteId(1), at: Time::from_secs(9), settled: false };
         let mut past = Past { losses: vec![loss], ..Past::default() };
         let holder = |past: &Past, meant: u32, submit: i64| {
-            past.holder(&grid, SiteId(meant), &job(submit), |_| false).map(|site| site.0)
+            past.holder(&grid, Failover::default(), SiteId(meant), &job(submit), |_| false).map(|site| site.0)
         };
         assert_eq!(
             [holder(&past, 1, 9), holder(&past, 1, 10), holder(&past, 2, 9)],

@@ -203,7 +203,7 @@ impl Plan {
         if stays(site) {
             return site;
         }
-        operator::successor(grid, site, &job.spec, stays).unwrap_or(site)
+        operator::successor(grid, self.peer.options.broker.failover, site, &job.spec, stays).unwrap_or(site)
     }
 }
 

@@ -1,0 +1,117 @@
+//! Brokers in place of the strategy that a seed drew, and what strikes them.
+
+use std::sync::Arc;
+
+use protocol::{BrokerOptions, Failover, Pending, Reporting};
+use rand::RngExt;
+use rand::seq::IndexedRandom;
+use rand_chacha::ChaCha8Rng;
+use scheduler::strategy::{
+    ArrivingLoad, Completion, Count, Cut, Fraction, IdleSince, Overrun, OwnWait, Plan, Population,
+    RunningWork,
+};
+use scheduler::{Broker, BrokerRule, Grid, SiteId, Span, Strategy};
+
+use super::drawing::{fault, members, micros};
+use crate::faults::{Fault, Scenario};
+
+/// Puts one to three brokers into the grid.
+pub(super) fn join(rng: &mut ChaCha8Rng, scenario: &mut Scenario) {
+    let healed = scenario.healed.expect("what is drawn is healed");
+    let sites = scenario.grid.len();
+    let few = rng.random_range(1..=3usize);
+    let brokers: Vec<(String, Option<SiteId>)> = (1..=few)
+        .map(|number| {
+            let beside = rng.random_bool(0.3).then(|| SiteId::from_index(rng.random_range(0..sites)));
+            (format!("broker{number}"), beside)
+        })
+        .collect();
+    let names = scenario.grid.sites().iter().map(|site| (site.name.clone(), site.processors));
+    scenario.grid = Arc::new(Grid::with_brokers(names, brokers).expect("names differ"));
+    scenario.strategy = Strategy::Broker(rules(rng));
+    scenario.options.broker = options(rng);
+    // Without this most would see nobody die.
+    let longest = scenario.options.retry.unwrap_or(Span::from_secs(30));
+    let grid = scenario.grid.clone();
+    if scenario.options.heartbeat.is_none() && rng.random_bool(0.5) {
+        members(rng, &grid, &mut scenario.options, &mut scenario.faults, healed, longest);
+    }
+    for index in sites..grid.len() {
+        let broker = SiteId::from_index(index);
+        strike(rng, scenario, broker);
+        for _ in 0..rng.random_range(0..=3) {
+            let one = match fault(rng, &grid, healed) {
+                Fault::Crash { at, down, written_percent, torn, .. } => {
+                    Fault::Crash { site: broker, at, down, written_percent, torn }
+                }
+                Fault::Pause { at, lasts, .. } => Fault::Pause { site: broker, at, lasts },
+                Fault::SlowDisk { at, until, takes, .. } => {
+                    Fault::SlowDisk { site: broker, at, until, takes }
+                }
+                other => other,
+            };
+            scenario.faults.push(one);
+        }
+    }
+}
+
+/// Whether it dies, leaves, or comes late, where others see that.
+fn strike(rng: &mut ChaCha8Rng, scenario: &mut Scenario, broker: SiteId) {
+    let healed = scenario.healed.expect("what is drawn is healed");
+    let at = scheduler::Time::from_micros(rng.random_range(0..healed.as_micros()));
+    if scenario.options.heartbeat.is_some() && rng.random_bool(0.15) {
+        scenario.faults.push(Fault::Join { site: broker, at });
+    }
+    if scenario.options.lease.is_none() {
+        return;
+    }
+    match rng.random_range(0..10) {
+        0..3 => scenario.faults.push(Fault::Crash {
+            site: broker,
+            at,
+            down: None,
+            written_percent: rng.random_range(0..=100),
+            torn: None,
+        }),
+        3 => scenario.faults.push(Fault::Leave { site: broker, at }),
+        _ => {}
+    }
+}
+
+fn options(rng: &mut ChaCha8Rng) -> BrokerOptions {
+    let report = match rng.random_range(0..4) {
+        0 => Reporting::Every(micros(rng, Span::from_secs(1), Span::from_secs(120))),
+        1 => Reporting::Probe(rng.random_range(1..=3)),
+        _ => Reporting::Change,
+    };
+    BrokerOptions {
+        report,
+        pending: if rng.random_bool(0.8) { Pending::Count } else { Pending::Ignore },
+        failover: if rng.random_bool(0.6) { Failover::Next } else { Failover::Local },
+    }
+}
+
+fn rules(rng: &mut ChaCha8Rng) -> Broker {
+    fn one_of<T: Copy>(rng: &mut ChaCha8Rng, all: &[T]) -> T {
+        *all.choose(rng).expect("there are some")
+    }
+    let rule = one_of(rng, BrokerRule::ALL);
+    if rng.random_bool(0.4) {
+        return Broker::new(rule);
+    }
+    let (part, whole) = one_of(rng, &[(1, 1), (1, 2), (1, 4), (1, 10)]);
+    Broker {
+        admissible: Fraction::new(part, whole).expect("a fraction"),
+        cut: one_of(rng, Cut::ALL),
+        count: one_of(rng, Count::ALL),
+        arriving: one_of(rng, ArrivingLoad::ALL),
+        running: one_of(rng, RunningWork::ALL),
+        completion: one_of(rng, Completion::ALL),
+        idle: one_of(rng, IdleSince::ALL),
+        own_wait: one_of(rng, OwnWait::ALL),
+        population: one_of(rng, Population::ALL),
+        plan: if rng.random_bool(0.7) { Plan::Resynchronised } else { one_of(rng, Plan::ALL) },
+        overrun: one_of(rng, Overrun::ALL),
+        ..Broker::new(rule)
+    }
+}
