@@ -274,6 +274,35 @@ fn a_node_that_is_killed_before_it_was_told_the_time_is_told_when_it_is_back() {
 }
 
 #[test]
+fn a_broker_that_is_killed_in_the_middle_goes_on_with_its_journal() {
+    let grid = Grid::new("", "[strategy]\nname = \"broker:mpl\"\n");
+    let run = grid.started();
+
+    // The last job is submitted after six seconds.
+    grid.kill_again(&run, "broker", &[1_500, 300, 0, 800]);
+
+    let (status, output) = run.wait();
+    assert_eq!(status.code(), Some(0), "{output}");
+    grid.assert_complete();
+}
+
+#[test]
+fn another_broker_goes_on_for_one_that_never_comes_back() {
+    for (name, failover) in [("next", ""), ("local", "failover = \"local\"\n")] {
+        let brokers = "[[brokers]]\nname = \"broker1\"\n[[brokers]]\nname = \"broker2\"\n";
+        let more = format!("{LEASE}{failover}[strategy]\nname = \"broker:mpl\"\n{brokers}");
+        let grid = Grid::new("restart = false", &more);
+        let run = grid.started();
+        std::thread::sleep(Duration::from_millis(1_500));
+        signal(grid.node(&run, "broker1").unwrap(), Signal::KILL);
+
+        let (status, output) = run.wait();
+        assert_eq!(status.code(), Some(0), "{name}: {output}");
+        grid.assert_complete();
+    }
+}
+
+#[test]
 fn a_coordinator_without_descriptors_starts_a_node_again_when_it_has_some() {
     let grid = Grid::new("", "");
     let run = grid.started();

@@ -45,6 +45,24 @@ fn every_strategy_does_over_every_network_what_the_simulator_does() {
 }
 
 #[test]
+fn brokers_do_what_the_simulator_says() {
+    let strategies = ["broker:mpl", "broker:mct,a=0.5", "broker:mwwt-s"];
+    let reports = ["", "report = \"every:30s\"\n", "report = \"probe:2\"\npending = \"ignore\"\n"];
+    // The matrix is of three sites, and brokers are beside none.
+    let networks = NETWORKS.iter().filter(|(network, _)| !matches!(*network, "matrix" | "polling"));
+    for (number, (network, text)) in networks.enumerate() {
+        for (strategy, report) in strategies.iter().zip(reports) {
+            let folder = tempfile::tempdir().unwrap();
+            let text = format!("{text}[protocol]\n{report}");
+            std::fs::write(folder.path().join("experiment.toml"), text).unwrap();
+            std::fs::write(folder.path().join("jobs.swf"), jobs(number as u64)).unwrap();
+            let args = ["--sites", "4,8,16", "--strategy", strategy, "--brokers", "2", "--seed", "1"];
+            identical(folder.path(), network, &args);
+        }
+    }
+}
+
+#[test]
 fn the_shipped_workload_runs_as_it_is_simulated() {
     let folder = tempfile::tempdir().unwrap();
     let quickstart = concat!(env!("CARGO_MANIFEST_DIR"), "/../configs/quickstart.toml");

@@ -137,4 +137,20 @@ mod tests {
         assert_eq!(view.hear(6, 0, vec![joined(9)]), (6, 1), "a newer one replaces it");
         assert_eq!(view.book.load(Count::All).jobs, 1);
     }
+
+    #[test]
+    fn a_row_without_its_beginning_is_no_answer_and_what_is_gone_needs_a_newer_one() {
+        let mut view = View::new(Book::new(LocalScheduler::Easy, Pass::Batch, 4, true), 0);
+        view.is_awaited = true;
+        view.hear(5, 3, vec![joined(4)]);
+        assert!(view.is_awaited, "an earlier life was told the beginning");
+        view.hear(6, 0, vec![joined(1)]);
+        assert!(!view.is_awaited);
+        view.forget();
+        view.forget();
+        assert_eq!(view.hear(6, 1, vec![joined(2)]), (7, 0), "of a row that is over");
+        assert!(view.is_awaited && !view.book.has(JobId(2)));
+        assert_eq!(view.hear(7, 0, vec![joined(3)]), (7, 1));
+        assert!(!view.is_awaited && view.book.has(JobId(3)));
+    }
 }
