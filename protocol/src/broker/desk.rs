@@ -226,12 +226,13 @@ impl Engine<Brokering> {
         let acknowledges = self.core.config.options.retry.is_some();
         let too_early = self.core.has(Canary::KnownTooEarly).then_some(first + changes.len() as u64);
         let Some(view) = self.desk().and_then(|desk| desk.view(rank)) else { return };
-        let before = view.epoch;
+        let before = (view.epoch, view.is_awaited);
         let (epoch, next) = view.hear(epoch, first, changes);
         let next = too_early.map_or(next, |known| known.max(next));
         view.answered = view.answered.max(probe.min(view.probe));
         let (is_awaited, is_answered) = (view.is_awaited, view.answered == view.probe);
-        if epoch > before {
+        // What was asked for may have the number that it was expected under.
+        if epoch > before.0 || (before.1 && !is_awaited) {
             self.looks_for_expected(rank);
         }
         if !is_awaited {

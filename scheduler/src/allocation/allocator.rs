@@ -169,7 +169,7 @@ impl Allocator {
             }),
             BrokerRule::CompletionTime => by_time(&|index| self.completion(now, job, plan_of(index))),
             BrokerRule::StartTime => {
-                by_time(&|index| plan_of(index).plan(now, rules.overrun, None).with(job).start)
+                by_time(&|index| plan_of(index).plan_for(now, rules.overrun, job.id).with(job).start)
             }
             BrokerRule::MeanWait => by_quotient(&|index| {
                 let waits = self.waits(now, job, plan_of(index));
@@ -204,7 +204,7 @@ impl Allocator {
         match self.rules.completion {
             Completion::SiteBefore => book.plan(now, overrun, None).idle_from().unwrap_or_else(idle),
             Completion::SiteAfter => book.plan(now, overrun, Some(job)).idle_from().unwrap_or_else(idle),
-            Completion::JobAfter => book.plan(now, overrun, None).with(job).end,
+            Completion::JobAfter => book.plan_for(now, overrun, job.id).with(job).end,
         }
     }
 

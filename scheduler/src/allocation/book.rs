@@ -363,6 +363,23 @@ impl Book {
         queue.plan_with(now, overrun)
     }
 
+    /// The same before a job comes that is to be planned beside the others. Whoever tells of the site may be wrong, or late:
+    /// what the book has of that job already counts for nothing.
+    ///
+    /// # Panics
+    /// If the book has no queue.
+    pub fn plan_for(&self, now: Time, overrun: Overrun, coming: JobId) -> Plan {
+        if !self.held.contains_key(&coming) && !self.expected.contains_key(&coming) {
+            return self.plan(now, overrun, None);
+        }
+        let mut without = self.clone();
+        without.expects_no_more(coming);
+        if without.forget(coming) {
+            without.queue_anew();
+        }
+        without.plan(now, overrun, None)
+    }
+
     /// Work of waiting jobs, and what is left of those that execute, in processor-microseconds.
     pub(super) fn remaining_work(&self, now: Time) -> i128 {
         let running = self.held.values().filter_map(|held| {
