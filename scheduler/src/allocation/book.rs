@@ -368,7 +368,7 @@ impl Book {
     ///
     /// # Panics
     /// If the book has no queue.
-    pub fn plan_for(&self, now: Time, overrun: Overrun, coming: JobId) -> Plan {
+    pub fn plan_for(&self, now: Time, overrun: Overrun, coming: JobId) -> Cow<'_, Plan> {
         if !self.held.contains_key(&coming) && !self.expected.contains_key(&coming) {
             return self.plan(now, overrun, None);
         }
@@ -377,7 +377,7 @@ impl Book {
         if without.forget(coming) {
             without.queue_anew();
         }
-        without.plan(now, overrun, None)
+        Cow::Owned(without.planned_anew(now.max(self.now), overrun, None))
     }
 
     /// Work of waiting jobs, and what is left of those that execute, in processor-microseconds.

@@ -53,6 +53,16 @@ pub(super) fn join(rng: &mut ChaCha8Rng, scenario: &mut Scenario) {
             scenario.faults.push(one);
         }
     }
+    follow(rng, scenario);
+}
+
+/// Now and then the part of the processors that is admissible follows the load.
+fn follow(rng: &mut ChaCha8Rng, scenario: &mut Scenario) {
+    if let Strategy::Broker(rules) = &mut scenario.strategy
+        && rng.random_bool(0.1)
+    {
+        *rules = Broker { admissible: Fraction::ONE, follows: true, ..*rules };
+    }
 }
 
 /// Whether it dies, leaves, or comes late, where others see that.
