@@ -218,11 +218,13 @@ fn programs() -> Vec<Seed> {
     let all = crate::targets::STRATEGIES.iter().zip(0u8..).map(|(name, strategy)| (name, 1, strategy));
     // At a site and at a broker, in turn.
     let sites = [1, 4].into_iter().cycle();
-    let brokers = crate::targets::BROKERS.iter().zip(sites).zip(crate::targets::BROKERS_FROM..);
+    let brokers = crate::targets::BROKERS.iter().zip(sites).zip(crate::targets::BROKERS_FROM..=u8::MAX);
     let brokers = brokers.map(|((name, site), strategy)| (name, site, strategy));
     all.chain(brokers)
         .map(|(name, site, strategy)| {
-            let mut program = vec![0, site, strategy, 0, 0b0101_0100, 0xff, strategy % 8];
+            // Brokers that hear in each of three ways, count what is on its way, and stand in for each other.
+            let limits = if strategy < crate::targets::BROKERS_FROM { 0xff } else { 0xf0 | strategy % 3 };
+            let mut program = vec![0, site, strategy, 0, 0b0101_0100, limits, strategy % 8];
             for round in 0..24u8 {
                 program.extend([7, round, 9, 7, 3, 1, 10, 12]);
                 // A message of each kind, from site 1 or 3, with small numbers.

@@ -418,8 +418,10 @@ mod tests {
         peer.handle(Time::ZERO, Input::Turn);
         write(&mut peer, &mut disk);
         // Nobody is heard of: the third waits here.
-        peer.handle(Time::from_secs(50), Input::Timeout);
-        write(&mut peer, &mut disk);
+        for second in 1..=50 {
+            peer.handle(Time::from_secs(second), Input::Timeout);
+            write(&mut peer, &mut disk);
+        }
         peer.handle(Time::from_secs(50), Input::Submitted(job(3, 2)));
         peer.handle(Time::from_secs(50), Input::Turn);
         write(&mut peer, &mut disk);
