@@ -116,7 +116,8 @@ impl Truth {
         if let Some(overrun) = self.rules.looks_at_plans() {
             self.books.iter_mut().for_each(|book| book.prepare(now, overrun));
         }
-        let sites: Vec<Site<'_>> = self.books.iter().map(|book| Site { book, is_present: true }).collect();
+        let sites: Vec<Site<'_>> =
+            self.books.iter().map(|book| Site { book, is_present: true, as_of: Some(now) }).collect();
         self.allocator.choose(now, job, &sites)
     }
 
@@ -291,6 +292,6 @@ impl Decisions {
 /// Whether the true state says which site the rules would choose: not by chance, nor in turn, nor by a plan that nothing
 /// corrects.
 fn has_truth(rules: &Broker) -> bool {
-    let by_state = !matches!(rules.rule, BrokerRule::Random | BrokerRule::RoundRobin);
+    let by_state = !matches!(rules.rule, BrokerRule::Random | BrokerRule::RoundRobin | BrokerRule::External);
     by_state && rules.plan == Plan::Resynchronised
 }

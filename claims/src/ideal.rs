@@ -2,7 +2,7 @@
 
 use scheduler::ideal::{Brokered, CommonPool, GreedySteal, PoolExchange, StatelessSteal};
 use scheduler::local::LocalGrid;
-use scheduler::{Event, Grid, LocalScheduler, Pass, Strategy, StrategySpec, Submit, TimedJob};
+use scheduler::{Event, External, Grid, LocalScheduler, Pass, Strategy, StrategySpec, Submit, TimedJob};
 use simulator::reference::{ReferenceError, Summary, run_while};
 
 /// A run of the ideal of a strategy.
@@ -22,6 +22,8 @@ pub struct Ideal<'a> {
     pub seed: u64,
     /// In the order of submission.
     pub jobs: &'a [TimedJob],
+    /// Who decides elsewhere, if somebody does.
+    pub external: Option<&'a dyn External>,
 }
 
 impl Ideal<'_> {
@@ -42,6 +44,9 @@ impl Ideal<'_> {
         match spec.strategy {
             Strategy::Local => {
                 let mut policy = LocalGrid::new(grid.clone(), self.local, self.pass);
+                if let (Some(external), LocalScheduler::External) = (self.external, self.local) {
+                    policy = policy.with_deciders(|grid, site| external.queue(grid, site));
+                }
                 run_while(&mut policy, jobs, grid, self.pass, sink, stop)
             }
             Strategy::Steal(steal) => {
@@ -57,6 +62,9 @@ impl Ideal<'_> {
             Strategy::CommonPool => run_while(&mut CommonPool::new(grid), jobs, grid, pass, sink, stop),
             Strategy::Broker(rules) => {
                 let mut policy = Brokered::new(grid, rules, self.local, self.pass, self.seed);
+                if let Some(external) = self.external {
+                    policy = policy.with_external(external, self.local);
+                }
                 run_while(&mut policy, jobs, grid, self.pass, sink, stop)
             }
             Strategy::Balance(_) => unreachable!("the name of a strategy says that it has no reference"),

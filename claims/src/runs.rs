@@ -237,7 +237,7 @@ fn ideal_of(instance: &Instance, spec: StrategySpec, local: LocalScheduler, attr
     let (grid, jobs) = (&*instance.grid, &instance.jobs);
     let mut recorder = Recorder::new(instance, &spec.strategy, attribute);
     let (pass, submit) = (Pass::Batch, Submit::Origin);
-    let ideal = Ideal { spec, local, pass, submit, grid, seed: 1, jobs };
+    let ideal = Ideal { spec, local, pass, submit, grid, seed: 1, jobs, external: None };
     let done = ideal.run_while(&mut |event| recorder.take(&event), || false);
     done.expect("the workload fits the grid");
     recorder.finish(0)

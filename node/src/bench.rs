@@ -153,6 +153,7 @@ impl Party {
             pass: Pass::default(),
             options: Options::default(),
             seed: 1,
+            external: None,
         });
         Ok(Party {
             site,

@@ -255,7 +255,8 @@ impl Metrics {
             // Drivers say these of a site, no site does.
             | EventKind::Ended { .. }
             | EventKind::Begun { .. }
-            | EventKind::Dismissed {} => {}
+            | EventKind::Dismissed {}
+            | EventKind::FellBack { .. } => {}
             EventKind::Suspected { peer } => self.believe(peer, "suspected", "suspected"),
             EventKind::Heard { peer, after } => {
                 self.believe(peer, "heard", "here");

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use scheduler::{Grid, LocalScheduler, Pass, SiteId, Span, Strategy};
+use scheduler::local::LocalQueue;
+use scheduler::{External, Grid, LocalScheduler, Pass, SiteId, Span, Strategy};
 use serde::{Deserialize, Serialize};
 
 use crate::balance::options::BalanceOptions;
@@ -28,6 +29,22 @@ pub struct PeerConfig {
     pub options: Options,
     /// The seed of what strategies decide at random. Every peer is told the same and draws from a stream of its own.
     pub seed: u64,
+    /// Who decides elsewhere, if somebody does: for [`scheduler::BrokerRule::External`] and [`LocalScheduler::External`].
+    /// Without, the fallback of the one and EASY for the other.
+    pub external: Option<Arc<dyn External>>,
+}
+
+impl PeerConfig {
+    /// The local queue of the site, idle.
+    pub(crate) fn queue(&self) -> LocalQueue {
+        let processors = self.grid.site(self.site).processors;
+        match (&self.external, self.local) {
+            (Some(external), LocalScheduler::External) => {
+                LocalQueue::external(external.queue(&self.grid, self.site), processors)
+            }
+            _ => LocalQueue::new(self.local, self.pass, processors),
+        }
+    }
 }
 
 /// How a hungry site learns that there is something to steal.

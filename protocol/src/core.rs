@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use scheduler::event::{DeclineReason, GrantCause, MessageKind};
+use scheduler::event::{DeclineReason, FallbackCause, GrantCause, MessageKind};
 use scheduler::{EventKind, JobId, JobSpec, SiteId, Span, Time};
 
 use crate::canary::Canary;
@@ -316,6 +316,13 @@ impl Core {
             self.event(EventKind::Sent { to, message: message.kind(), retry });
         }
         self.outputs.push_back(Output::Send { to, message });
+    }
+
+    /// Says that an external strategy is not asked any more, if it is not.
+    pub(crate) fn fell_back(&mut self, cause: Option<FallbackCause>) {
+        if let Some(cause) = cause {
+            self.event(EventKind::FellBack { cause });
+        }
     }
 
     pub(crate) fn event(&mut self, kind: EventKind) {

@@ -28,12 +28,7 @@ impl Family for Local {
     type Timer = Never;
 
     fn of(config: &PeerConfig, _first: u64) -> Local {
-        let processors = config.grid.site(config.site).processors;
-        Local {
-            queue: LocalQueue::new(config.local, config.pass, processors),
-            waiting: BTreeMap::new(),
-            withdrawn: BTreeSet::new(),
-        }
+        Local { queue: config.queue(), waiting: BTreeMap::new(), withdrawn: BTreeSet::new() }
     }
 
     fn enqueue(engine: &mut Engine<Local>, now: Time, job: JobSpec) {
@@ -52,6 +47,7 @@ impl Family for Local {
         let mut starts = Vec::new();
         loop {
             engine.family.queue.decide(now, &mut starts);
+            engine.core.fell_back(engine.family.queue.failure());
             let mut withdrawn = false;
             for job in starts.drain(..) {
                 let local = &mut engine.family;

@@ -119,6 +119,7 @@ mod tests {
             pass: Pass::Batch,
             options: Options { journal: true, ..Options::default() },
             seed: 1,
+            external: None,
         }
     }
 

@@ -68,6 +68,7 @@ impl World {
             pass: Pass::default(),
             options,
             seed: 1,
+            external: None,
         };
         let mut world = World {
             config,

@@ -314,6 +314,37 @@ pub enum EventKind {
     },
     /// The operator told this site to leave. Emitted by drivers.
     Dismissed {},
+    /// The external strategy of this site is not asked any more; its fallback decides from here on.
+    FellBack {
+        /// Why it is not asked.
+        cause: FallbackCause,
+    },
+}
+
+/// Why an external strategy is not asked any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FallbackCause {
+    /// It could not be started, or said nothing for too long at its start.
+    Start,
+    /// It ended.
+    Died,
+    /// It took longer for a decision than it may.
+    Late,
+    /// It answered what cannot be, or more than it may.
+    Nonsense,
+}
+
+impl FallbackCause {
+    /// The name in files.
+    pub fn name(self) -> &'static str {
+        match self {
+            FallbackCause::Start => "start",
+            FallbackCause::Died => "died",
+            FallbackCause::Late => "late",
+            FallbackCause::Nonsense => "nonsense",
+        }
+    }
 }
 
 /// Why a site is away.

@@ -3,6 +3,7 @@
 //! **Facts change state, `decide` decides.** A driver tells all facts of one instant (completions first, then
 //! submissions), then calls [`Policy::decide`] once. A policy never sees a true run time.
 
+use crate::event::FallbackCause;
 use crate::grid::{Grid, SiteId};
 use crate::job::{JobId, JobSpec};
 use crate::time::{Span, Time};
@@ -26,6 +27,9 @@ pub trait Policy {
 
     /// Appends everything that starts now, in the order of the decisions.
     fn decide(&mut self, now: Time, starts: &mut Vec<Start>);
+
+    /// Tells whose external strategy is not asked any more, each once.
+    fn failures(&mut self, _sink: &mut dyn FnMut(SiteId, FallbackCause)) {}
 
     /// The site that is told of a job first. `None` if no site is wide enough.
     fn entry(&self, grid: &Grid, job: &JobSpec) -> Option<SiteId> {

@@ -220,6 +220,7 @@ mod tests {
             pass: Pass::default(),
             options: Options::default(),
             seed: 1,
+            external: None,
         })
     }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use links::Copies;
 use protocol::{Input, Message, Options, Output, Peer, PeerConfig};
 use scheduler::event::MessageKind;
-use scheduler::{Grid, JobId, LocalScheduler, Pass, Strategy, Time};
+use scheduler::{External, Grid, JobId, LocalScheduler, Pass, Strategy, Time};
 
 use crate::checks::{Violation, conservation};
 
@@ -102,6 +102,7 @@ pub(crate) struct Common<'a> {
     pub(crate) pass: Pass,
     pub(crate) options: Options,
     pub(crate) seed: u64,
+    pub(crate) external: Option<Arc<dyn External>>,
 }
 
 impl Peers {
@@ -115,6 +116,7 @@ impl Peers {
                 pass: common.pass,
                 options: common.options,
                 seed: common.seed,
+                external: common.external.clone(),
             })
         });
         Peers { peers: peers.collect() }

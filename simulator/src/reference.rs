@@ -334,6 +334,10 @@ impl<'a, P: Policy, S: FnMut(Event), O: Observer<P>> Run<'a, P, S, O> {
     fn decide(&mut self, now: Time) {
         let mut starts = std::mem::take(&mut self.starts);
         self.policy.decide(now, &mut starts);
+        let sink = &mut self.sink;
+        self.policy.failures(&mut |site, cause| {
+            sink(Event { at: now, site, kind: EventKind::FellBack { cause } });
+        });
         self.summary.decisions += 1;
         for Start { job, site } in starts.drain(..) {
             let place = self.index.get(job.id).expect("a policy starts jobs of the workload");

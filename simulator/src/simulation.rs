@@ -8,8 +8,8 @@ use std::sync::Arc;
 use links::{Links, Model};
 use protocol::{Input, Options, Output, Peer};
 use scheduler::{
-    Event, EventKind, Grid, JobId, JobIndex, JobSpec, LocalScheduler, Pass, SiteId, Span, Strategy, Submit,
-    Time, TimedJob,
+    Event, EventKind, External, Grid, JobId, JobIndex, JobSpec, LocalScheduler, Pass, SiteId, Span, Strategy,
+    Submit, Time, TimedJob,
 };
 
 use crate::checks::{Checks, Observer, Violation};
@@ -41,6 +41,8 @@ pub struct SimulationConfig {
     pub checks: Checks,
     /// How late ends of jobs and submissions are; `None`: never.
     pub late: Option<Lateness>,
+    /// Who decides elsewhere, if somebody does.
+    pub external: Option<Arc<dyn External>>,
 }
 
 impl SimulationConfig {
@@ -57,6 +59,7 @@ impl SimulationConfig {
             seed: 1,
             checks: Checks::Cheap,
             late: None,
+            external: None,
         }
     }
 }
@@ -117,6 +120,7 @@ impl<'a> Simulation<'a> {
             pass: config.pass,
             options: config.options,
             seed: config.seed,
+            external: config.external.clone(),
         });
         Simulation::over(host, config, jobs)
     }

@@ -165,6 +165,7 @@ impl Net {
                 pass: Pass::default(),
                 options,
                 seed: 1,
+                external: None,
             })
         };
         Net {

@@ -70,6 +70,7 @@ fn scenario(strategy: &str, network: Model, options: Options, submit: Submit) ->
         faults: Vec::new(),
         healed: None,
         seed: 7,
+        external: None,
     }
 }
 

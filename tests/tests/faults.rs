@@ -222,6 +222,7 @@ impl World {
             pass: Pass::default(),
             options,
             seed: 1,
+            external: None,
         };
         let timed = |&(id, processors, seconds): &(u64, u32, i64)| {
             let (submit, origin, run_time) = (Time::ZERO, SiteId(1), Span::from_secs(seconds));

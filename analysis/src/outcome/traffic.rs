@@ -170,7 +170,8 @@ impl Traffic {
             | EventKind::Interrupted { .. }
             | EventKind::Ended { .. }
             | EventKind::Begun { .. }
-            | EventKind::Dismissed {} => {}
+            | EventKind::Dismissed {}
+            | EventKind::FellBack { .. } => {}
         }
     }
 }

@@ -169,6 +169,7 @@ impl World {
             | EventKind::Gone { .. }
             | EventKind::Left { .. }
             | EventKind::Dismissed {}
+            | EventKind::FellBack { .. }
             | EventKind::Ended { .. }
             | EventKind::Begun { .. } => self.disturbed = true,
             _ => {}

@@ -384,6 +384,9 @@ impl Live {
                 self.set_up(site, true);
                 self.say(format!("{} is there ({})", self.name(site), how.name()));
             }
+            EventKind::FellBack { cause } => {
+                self.say(format!("the external strategy of {} failed: {}", self.name(site), cause.name()));
+            }
             EventKind::Dismissed {} => self.say(format!("{} is told to leave", self.name(site))),
             EventKind::Recovered { life, .. } => {
                 self.set_up(site, true);

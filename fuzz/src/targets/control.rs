@@ -122,6 +122,7 @@ fn peer() -> Peer {
         pass: Pass::Batch,
         options,
         seed: 1,
+        external: None,
     })
 }
 

@@ -372,7 +372,7 @@ fn configuration(bytes: &mut Bytes<'_>) -> PeerConfig {
     };
     let grid = Arc::new(grid);
     let pass = if on(7) { Pass::PerEvent } else { Pass::Batch };
-    PeerConfig { site, grid, strategy, local, pass, options, seed: 1 }
+    PeerConfig { site, grid, strategy, local, pass, options, seed: 1, external: None }
 }
 
 /// A grid with two brokers, of which one is beside the first site.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rand::{RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 use scheduler::allocation::{Allocator, Book, Site};
-use scheduler::{Broker, EventKind, Grid, JobId, JobSpec, QueueKey, Time};
+use scheduler::{Broker, BrokerRule, EventKind, Grid, JobId, JobSpec, QueueKey, Time};
 
 use super::message::{BrokerMessage, Change};
 use super::options::{Pending, Reporting};
@@ -52,8 +52,15 @@ impl Desk {
         let view = |&size: &u32| View::new(Book::new(local, pass, size, has_queue), first);
         let mut rng = ChaCha8Rng::seed_from_u64(config.seed);
         rng.set_stream(FIRST_STREAM + number);
+        let allocator = Allocator::new(rules, sizes, local, pass, config.seed, number);
+        let allocator = match &config.external {
+            Some(external) if rules.rule == BrokerRule::External => {
+                allocator.with_decider(external.broker(&grid, number))
+            }
+            _ => allocator,
+        };
         Desk {
-            allocator: Allocator::new(rules, sizes, local, pass, config.seed, number),
+            allocator,
             rng,
             views: sizes.iter().map(view).collect(),
             inbox: BTreeMap::new(),
@@ -195,9 +202,15 @@ impl Engine<Brokering> {
             .views
             .iter()
             .enumerate()
-            .map(|(place, view)| Site { book: &view.book, is_present: is_candidate(place) })
+            .map(|(place, view)| Site {
+                book: &view.book,
+                is_present: is_candidate(place),
+                as_of: view.as_of,
+            })
             .collect();
-        let Some(place) = desk.allocator.choose(now, &job, &sites) else {
+        let chosen = desk.allocator.choose(now, &job, &sites);
+        core.fell_back(desk.allocator.failure());
+        let Some(place) = chosen else {
             // Nobody who was probed is there any more, or wide enough.
             if let Some(waiting) = desk.inbox.get_mut(&key) {
                 waiting.probes = None;

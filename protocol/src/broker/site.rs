@@ -33,10 +33,9 @@ pub(crate) struct Reporter {
 
 impl Reporter {
     pub(super) fn new(config: &PeerConfig, rules: Broker, first: u64) -> Reporter {
-        let processors = config.grid.site(config.site).processors;
         let brokers = if rules.needs_reports() { config.grid.brokers() } else { 0 };
         Reporter {
-            queue: LocalQueue::new(config.local, config.pass, processors),
+            queue: config.queue(),
             waiting: BTreeMap::new(),
             running: BTreeMap::new(),
             // A row of a later life is newer than all of an earlier one.
@@ -135,6 +134,7 @@ impl Engine<Brokering> {
         let mut starts = Vec::new();
         site.now = now;
         site.queue.decide(now, &mut starts);
+        let failure = site.queue.failure();
         for job in &starts {
             site.waiting.remove(&job.id);
             site.running.insert(job.id, (*job, now));
@@ -152,6 +152,7 @@ impl Engine<Brokering> {
                 }
             }
         }
+        self.core.fell_back(failure);
         for job in starts {
             self.core.start(now, job);
         }
@@ -309,6 +310,7 @@ mod tests {
                 pass: Pass::Batch,
                 options: Options::default(),
                 seed: 1,
+                external: None,
             };
             let now = Time::from_secs(now);
             (now + until_report(&Core::at_rest(config, 0), now, Span::from_secs(60))).as_secs_f64()

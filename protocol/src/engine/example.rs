@@ -61,6 +61,7 @@ fn engine(heartbeat: Option<Span>) -> Engine<Plain> {
         pass: Pass::default(),
         options: Options { message_events: false, heartbeat, journal: true, ..Options::default() },
         seed: 1,
+        external: None,
     };
     Engine::at_rest(config, 0, 0)
 }

@@ -149,6 +149,7 @@ mod tests {
             pass: Pass::default(),
             options: Options { message_events: false, ..Options::default() },
             seed: 1,
+            external: None,
         })
     }
 

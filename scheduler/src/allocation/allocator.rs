@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 use std::ops::Range;
+use std::sync::Arc;
 
 use rand::{RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
@@ -10,8 +11,10 @@ use super::admissible::admissible;
 use super::balance::{Balance, Candidate};
 use super::book::{Book, Waits};
 use super::calendar::Calendar;
+use super::decider::{BrokerDecider, Handle, Question};
 use super::follow::admissible_part;
 use super::fraction::Quotient;
+use crate::event::FallbackCause;
 use crate::job::JobSpec;
 use crate::strategy::{
     ArrivingLoad, Broker, BrokerRule, Completion, IdleSince, LocalScheduler, OwnWait, Pass, Plan, Population,
@@ -29,6 +32,8 @@ pub struct Site<'a> {
     pub book: &'a Book,
     /// Whether the site counts: it is there, or believed to be.
     pub is_present: bool,
+    /// When that was so; none if nothing was ever heard of the site.
+    pub as_of: Option<Time>,
 }
 
 /// The rules of one broker, with what it remembers between decisions.
@@ -40,6 +45,10 @@ pub struct Allocator {
     turn: usize,
     /// By place of the site; empty unless plans are open loops.
     calendars: Vec<Calendar>,
+    /// Who decides elsewhere, as long as it does.
+    decider: Handle<dyn BrokerDecider>,
+    /// Why it does not any more, until somebody was told.
+    untold: Option<FallbackCause>,
 }
 
 impl Allocator {
@@ -60,7 +69,17 @@ impl Allocator {
                 sizes.iter().map(|&size| Calendar::new(scheduler, pass, size)).collect()
             }
         };
-        Allocator { rules, rng, turn: 0, calendars }
+        Allocator { rules, rng, turn: 0, calendars, decider: Handle::none(), untold: None }
+    }
+
+    /// The same, asking somebody else for each job. A clone asks nobody, and decides by the fallback.
+    pub fn with_decider(self, decider: Arc<dyn BrokerDecider>) -> Allocator {
+        Allocator { decider: Handle::of(decider), ..self }
+    }
+
+    /// Why whoever decides elsewhere is not asked any more. None if nobody does, or after the first time.
+    pub fn failure(&mut self) -> Option<FallbackCause> {
+        self.untold.take()
     }
 
     /// What it goes by.
@@ -78,7 +97,9 @@ impl Allocator {
             calendar.advance(now);
         }
         let (places, range) = self.candidates(job, sites);
-        let chosen = match self.rules.rule {
+        let asked = self.ask(now, job, sites, &places, range.clone());
+        let chosen = match self.rules.own_rule() {
+            _ if asked.is_some() => asked,
             BrokerRule::Random if range.is_empty() => None,
             BrokerRule::Random => Some(self.rng.random_range(range)),
             BrokerRule::RoundRobin => self.next_in_turn(&places, range),
@@ -89,6 +110,35 @@ impl Allocator {
             calendar.placed(now, *job);
         }
         Some(place)
+    }
+
+    /// What whoever decides elsewhere says, as an index among the sites that count. None if nobody does.
+    fn ask(
+        &mut self,
+        now: Time,
+        job: &JobSpec,
+        sites: &[Site<'_>],
+        places: &Places,
+        range: Range<usize>,
+    ) -> Option<usize> {
+        let decider = self.decider.get().filter(|_| !range.is_empty())?;
+        let admissible: Vec<usize> = range.clone().map(|index| places.at(index)).collect();
+        let question = Question { now, job, sites, admissible: &admissible };
+        let chosen = decider.choose(&question).map_err(|cause| (cause, "there is no answer".to_string()));
+        let index = chosen.and_then(|place| {
+            let index = admissible.iter().position(|&admissible| admissible == place);
+            let reason = || format!("it sends job {} to a site that is not admissible", job.id);
+            index.ok_or_else(|| (FallbackCause::Nonsense, reason()))
+        });
+        match index {
+            Ok(index) => Some(range.start + index),
+            Err((cause, reason)) => {
+                decider.end(&reason);
+                self.decider = Handle::none();
+                self.untold = Some(cause);
+                None
+            }
+        }
     }
 
     /// The sites that count, and which of them are admissible.
@@ -136,8 +186,10 @@ impl Allocator {
         let by_time = |value: &dyn Fn(usize) -> Time| first_least(range.clone(), value, Ord::cmp);
         let by_quotient =
             |value: &dyn Fn(usize) -> Quotient| first_least(range.clone(), value, Quotient::compare);
-        match rules.rule {
-            BrokerRule::Random | BrokerRule::RoundRobin => unreachable!("they compare nothing"),
+        match rules.own_rule() {
+            BrokerRule::Random | BrokerRule::RoundRobin | BrokerRule::External => {
+                unreachable!("they compare nothing")
+            }
             BrokerRule::Jobs => by_quotient(&|index| Quotient::of(load_of(index).jobs.into(), 1)),
             BrokerRule::JobsPerProcessor => {
                 by_quotient(&|index| Quotient::of(load_of(index).jobs.into(), size_of(index)))

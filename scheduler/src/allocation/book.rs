@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use super::follow::Executed;
+use crate::event::FallbackCause;
 use crate::job::{JobId, JobSpec};
 use crate::local::{LocalQueue, Plan};
 use crate::strategy::{Count, LocalScheduler, Overrun, Pass};
@@ -119,6 +120,16 @@ impl Book {
         }
     }
 
+    /// The same with this queue, which is idle: that of the site itself, if whoever keeps the book is the site.
+    pub fn with_queue(self, queue: LocalQueue) -> Book {
+        Book { queue: Some(queue), ..self }
+    }
+
+    /// Why whoever decides for the queue is not asked any more; see [`LocalQueue::failure`].
+    pub fn failure(&mut self) -> Option<FallbackCause> {
+        self.queue.as_mut().and_then(LocalQueue::failure)
+    }
+
     /// Processors of the site.
     pub fn processors(&self) -> u32 {
         self.processors
@@ -135,6 +146,13 @@ impl Book {
     /// Jobs that wait there or are on their way.
     pub fn waiting(&self) -> u64 {
         self.waiting.jobs
+    }
+
+    /// What the jobs ask for that are on their way to it.
+    pub fn pending(&self) -> Load {
+        let mut pending = Load::default();
+        self.expected.values().for_each(|job| pending.add(job));
+        pending
     }
 
     /// Jobs on their way to it.

@@ -12,6 +12,7 @@ mod allocator;
 mod balance;
 mod book;
 mod calendar;
+mod decider;
 pub mod follow;
 mod fraction;
 
@@ -19,3 +20,4 @@ pub use admissible::admissible;
 pub use allocator::{Allocator, Site};
 pub use book::{Book, Load};
 pub use calendar::Calendar;
+pub use decider::{BrokerDecider, Question};

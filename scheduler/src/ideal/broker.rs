@@ -3,10 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::allocation::{Allocator, Book, Site};
-use crate::grid::Grid;
+use crate::event::FallbackCause;
+use crate::external::External;
+use crate::grid::{Grid, SiteId};
 use crate::job::{JobId, JobSpec, QueueKey};
+use crate::local::LocalQueue;
 use crate::policy::{Policy, Start};
-use crate::strategy::{Broker, LocalScheduler, Pass};
+use crate::strategy::{Broker, BrokerRule, LocalScheduler, Pass};
 use crate::time::Time;
 
 /// Two-level scheduling without messages (Quezada Pina 2012, §3.3).
@@ -30,6 +33,8 @@ pub struct Brokered {
     timer: Vec<Option<Time>>,
     waiting: usize,
     starts: Vec<JobSpec>,
+    /// Whether somebody else decides something.
+    is_external: bool,
 }
 
 impl Brokered {
@@ -48,15 +53,38 @@ impl Brokered {
             timer: vec![None; sizes.len()],
             waiting: 0,
             starts: Vec::new(),
+            is_external: false,
             grid: grid.clone(),
         }
+    }
+
+    /// The same with what somebody else decides: where jobs go, if the rule is [`BrokerRule::External`], and what starts at
+    /// sites under [`LocalScheduler::External`].
+    pub fn with_external(mut self, external: &dyn External, local: LocalScheduler) -> Brokered {
+        let brokers = self.grid.brokers();
+        let ask = |(number, allocator): (usize, Allocator)| match allocator.rules().rule {
+            BrokerRule::External => allocator.with_decider(external.broker(&self.grid, number as u64)),
+            _ => allocator,
+        };
+        self.allocators = self.allocators.into_iter().enumerate().map(ask).collect();
+        if local == LocalScheduler::External {
+            let queue = |(place, book): (usize, Book)| {
+                let decider = external.queue(&self.grid, self.grid.at_rank(brokers + place));
+                let processors = book.processors();
+                book.with_queue(LocalQueue::external(decider, processors))
+            };
+            self.books = self.books.into_iter().enumerate().map(queue).collect();
+        }
+        self.is_external = true;
+        self
     }
 
     fn allocate(&mut self, now: Time, broker: usize, job: JobSpec) {
         if let Some(overrun) = self.allocators[broker].rules().looks_at_plans() {
             self.books.iter_mut().for_each(|book| book.prepare(now, overrun));
         }
-        let sites: Vec<Site<'_>> = self.books.iter().map(|book| Site { book, is_present: true }).collect();
+        let sites: Vec<Site<'_>> =
+            self.books.iter().map(|book| Site { book, is_present: true, as_of: Some(now) }).collect();
         let place = self.allocators[broker].choose(now, &job, &sites);
         let place = place.unwrap_or_else(|| panic!("job {} is wider than every site", job.id));
         self.books[place].joined(now, job);
@@ -114,6 +142,23 @@ impl Policy for Brokered {
                 starts.push(Start { job, site: self.grid.at_rank(brokers + place) });
             }
             self.set_timer(place);
+        }
+    }
+
+    /// Of a broker that is no member of the grid the smallest site tells.
+    fn failures(&mut self, sink: &mut dyn FnMut(SiteId, FallbackCause)) {
+        if !self.is_external {
+            return;
+        }
+        for (rank, allocator) in self.allocators.iter_mut().enumerate() {
+            if let Some(cause) = allocator.failure() {
+                sink(self.grid.at_rank(rank), cause);
+            }
+        }
+        for (place, book) in self.books.iter_mut().enumerate() {
+            if let Some(cause) = book.failure() {
+                sink(self.grid.at_rank(self.grid.brokers() + place), cause);
+            }
         }
     }
 

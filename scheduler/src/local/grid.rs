@@ -1,8 +1,11 @@
 //! Every job at its home site under that site's own queue: the ideal reference of the strategy `local`.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use super::LocalQueue;
+use super::decider::QueueDecider;
+use crate::event::FallbackCause;
 use crate::grid::{Grid, SiteId};
 use crate::job::{JobId, JobSpec};
 use crate::policy::{Policy, Start};
@@ -25,6 +28,8 @@ pub struct LocalGrid {
     timer: Vec<Option<Time>>,
     waiting: usize,
     starts: Vec<JobSpec>,
+    /// Whether somebody else decides what starts.
+    is_external: bool,
 }
 
 impl LocalGrid {
@@ -41,7 +46,18 @@ impl LocalGrid {
             timers: BTreeSet::new(),
             waiting: 0,
             starts: Vec::new(),
+            is_external: false,
         }
+    }
+
+    /// The same with queues whose starts somebody else decides, each by a decider of its own.
+    pub fn with_deciders(mut self, decider: impl Fn(&Grid, SiteId) -> Arc<dyn QueueDecider>) -> Self {
+        for site in self.grid.sites() {
+            self.queues[site.id.index()] =
+                LocalQueue::external(decider(&self.grid, site.id), site.processors);
+        }
+        self.is_external = true;
+        self
     }
 
     /// The queue of one site.
@@ -98,6 +114,17 @@ impl Policy for LocalGrid {
                 starts.push(Start { job, site });
             }
             self.set_timer(site);
+        }
+    }
+
+    fn failures(&mut self, sink: &mut dyn FnMut(SiteId, FallbackCause)) {
+        if !self.is_external {
+            return;
+        }
+        for (index, queue) in self.queues.iter_mut().enumerate() {
+            if let Some(cause) = queue.failure() {
+                sink(SiteId::from_index(index), cause);
+            }
         }
     }
 

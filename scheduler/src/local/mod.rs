@@ -27,9 +27,11 @@
 //! and jobs chosen later do not overtake it. If no termination comes (the job runs past its estimate), the
 //! choice is withdrawn at the next instant.
 
+mod asked;
 pub(crate) mod backlog;
 pub(crate) mod chunked;
 mod conservative;
+mod decider;
 mod fill_index;
 pub mod grid;
 mod in_order;
@@ -41,10 +43,12 @@ pub mod replay;
 mod rule;
 mod turn;
 
+pub use decider::{Decision, News, QueueDecider};
 pub use grid::LocalGrid;
 pub use plan::{Plan, PlannedJob};
 pub use replay::replay;
 
+use asked::Asked;
 use conservative::Conservative;
 use in_order::{InOrder, Overtaking};
 use machine::Machine;
@@ -52,9 +56,25 @@ use replan::Replan;
 use rule::QueueRule;
 use turn::{Place, Waiting};
 
+use std::sync::Arc;
+
+use crate::event::FallbackCause;
 use crate::job::{JobId, JobSpec};
 use crate::strategy::{LocalScheduler, Pass};
 use crate::time::Time;
+
+/// What starts by a scheduler.
+fn rule_of(scheduler: LocalScheduler, processors: u32) -> Box<dyn QueueRule> {
+    let in_order = |overtaking| Box::new(InOrder::new(overtaking));
+    match scheduler {
+        LocalScheduler::Fcfs => in_order(Overtaking::Never),
+        LocalScheduler::List => in_order(Overtaking::WhateverFits),
+        LocalScheduler::Easy | LocalScheduler::External => in_order(Overtaking::FirstFit),
+        LocalScheduler::EasyBestFit => in_order(Overtaking::BestFit),
+        LocalScheduler::Conservative => Box::new(Conservative::new(processors)),
+        LocalScheduler::ConservativeReplan => Box::new(Replan::new()),
+    }
+}
 
 /// The waiting and running jobs of one site under its local scheduler.
 #[derive(Clone, Debug)]
@@ -66,18 +86,25 @@ pub struct LocalQueue {
 }
 
 impl LocalQueue {
-    /// An idle site.
+    /// An idle site. Of a scheduler outside of this code nothing is known: it is taken for EASY, as in plans by others.
     pub fn new(scheduler: LocalScheduler, pass: Pass, processors: u32) -> Self {
-        let in_order = |overtaking| Box::new(InOrder::new(overtaking));
-        let rule: Box<dyn QueueRule> = match scheduler {
-            LocalScheduler::Fcfs => in_order(Overtaking::Never),
-            LocalScheduler::List => in_order(Overtaking::WhateverFits),
-            LocalScheduler::Easy => in_order(Overtaking::FirstFit),
-            LocalScheduler::EasyBestFit => in_order(Overtaking::BestFit),
-            LocalScheduler::Conservative => Box::new(Conservative::new(processors)),
-            LocalScheduler::ConservativeReplan => Box::new(Replan::new()),
-        };
-        LocalQueue { machine: Machine::new(pass, processors), rule, now: None }
+        LocalQueue {
+            machine: Machine::new(pass, processors),
+            rule: rule_of(scheduler, processors),
+            now: None,
+        }
+    }
+
+    /// An idle site whose starts somebody else decides, once per instant. Its clones decide by the fallback.
+    pub fn external(decider: Arc<dyn QueueDecider>, processors: u32) -> Self {
+        let fallback = rule_of(decider.fallback(), processors);
+        let rule = Box::new(Asked::new(decider, fallback));
+        LocalQueue { machine: Machine::new(Pass::Batch, processors), rule, now: None }
+    }
+
+    /// Why whoever decides elsewhere is not asked any more. None if nobody does, or after the first time.
+    pub fn failure(&mut self) -> Option<FallbackCause> {
+        self.rule.failure()
     }
 
     /// Tells that a job joined the queue.

@@ -6,6 +6,7 @@ use std::fmt::Debug;
 use super::backlog::Limits;
 use super::machine::{End, Machine};
 use super::turn::{Place, Waiting};
+use crate::event::FallbackCause;
 use crate::job::JobId;
 use crate::time::Time;
 
@@ -39,6 +40,11 @@ pub(super) trait QueueRule: Debug + Send + Sync {
 
     /// When something is to be chosen even if nothing happens.
     fn wake_at(&self) -> Option<Time> {
+        None
+    }
+
+    /// Why somebody who decides elsewhere is not asked any more, if nobody was told yet.
+    fn failure(&mut self) -> Option<FallbackCause> {
         None
     }
 

@@ -66,6 +66,8 @@ switch! {
         MeanWait = "mwt",
         /// MWWT_S: their mean wait times their processors.
         WeightedWait = "mwwt-s",
+        /// Whatever a process of the user makes least, see [`crate::external`].
+        External = "exec",
     }
 }
 
@@ -281,6 +283,13 @@ pub struct Broker {
     pub plan: Plan,
     /// What plans think of jobs past their estimates.
     pub overrun: Overrun,
+    /// What decides once an external rule does not. Means nothing to others.
+    #[serde(default = "default_fallback")]
+    pub fallback: BrokerRule,
+}
+
+fn default_fallback() -> BrokerRule {
+    BrokerRule::ParallelLoad
 }
 
 impl Broker {
@@ -300,18 +309,27 @@ impl Broker {
             population: Population::default(),
             plan: Plan::default(),
             overrun: Overrun::default(),
+            fallback: default_fallback(),
+        }
+    }
+
+    /// The rule of this code that decides: that itself, or the fallback.
+    pub fn own_rule(&self) -> BrokerRule {
+        match self.rule {
+            BrokerRule::External => self.fallback,
+            rule => rule,
         }
     }
 
     /// Whether it decides by plans of sites.
     pub fn plans(&self) -> bool {
         use BrokerRule::{CompletionTime, MeanWait, StartTime, WeightedWait};
-        matches!(self.rule, CompletionTime | StartTime | MeanWait | WeightedWait)
+        matches!(self.own_rule(), CompletionTime | StartTime | MeanWait | WeightedWait)
     }
 
     /// How jobs past their estimates are planned, if it decides by plans of what sites have without the arriving job.
     pub fn looks_at_plans(&self) -> Option<Overrun> {
-        let with_job = match self.rule {
+        let with_job = match self.own_rule() {
             BrokerRule::MeanWait | BrokerRule::WeightedWait => self.own_wait == OwnWait::With,
             BrokerRule::CompletionTime => self.completion == Completion::SiteAfter,
             _ => false,
@@ -324,6 +342,7 @@ impl Broker {
         match self.rule {
             _ if self.follows => true,
             BrokerRule::Random | BrokerRule::RoundRobin => false,
+            BrokerRule::External => true,
             _ if self.plan == Plan::OpenLoopAll => false,
             _ => self.plan == Plan::Resynchronised || !self.plans(),
         }
@@ -348,10 +367,11 @@ impl Broker {
             "mwt-pop" => self.population = Population::parse(key, value)?,
             "plan" => self.plan = Plan::parse(key, value)?,
             "overrun-plan" => self.overrun = Overrun::parse(key, value)?,
+            "fallback" => self.fallback = BrokerRule::parse(key, value)?,
             _ => {
                 return Err(format!(
                     "unknown option {key:?}; a broker has a, cut, count, lbal, mlb, mct, mct-idle, mwt-j, mwt-pop, plan, \
-                     overrun-plan"
+                     overrun-plan, fallback"
                 ));
             }
         }
@@ -365,20 +385,23 @@ impl Broker {
             WeightedWait,
         };
         let default = Broker::new(self.rule);
-        let loads = matches!(self.rule, Jobs | JobsPerProcessor | ParallelLoad | BalancedLoad | LowerBound);
-        let waits = matches!(self.rule, MeanWait | WeightedWait);
+        let rule = self.own_rule();
+        let loads = matches!(rule, Jobs | JobsPerProcessor | ParallelLoad | BalancedLoad | LowerBound);
+        let waits = matches!(rule, MeanWait | WeightedWait);
         let set = [
             ("cut", self.cut != default.cut, self.follows || self.admissible != Fraction::ONE),
             ("count", self.count != default.count, loads),
-            ("lbal", self.arriving != default.arriving, self.rule == BalancedLoad),
-            ("mlb", self.running != default.running, self.rule == LowerBound),
-            ("mct", self.completion != default.completion, self.rule == CompletionTime),
-            ("mct-idle", self.idle != default.idle, self.rule == CompletionTime),
+            ("lbal", self.arriving != default.arriving, rule == BalancedLoad),
+            ("mlb", self.running != default.running, rule == LowerBound),
+            ("mct", self.completion != default.completion, rule == CompletionTime),
+            ("mct-idle", self.idle != default.idle, rule == CompletionTime),
             ("mwt-j", self.own_wait != default.own_wait, waits),
             ("mwt-pop", self.population != default.population, waits),
             ("plan", self.plan == Plan::OpenLoop, self.plans()),
             ("plan", self.plan == Plan::OpenLoopAll, self.plans() || loads),
             ("overrun-plan", self.overrun != default.overrun, self.plans()),
+            ("fallback", self.fallback != default.fallback, self.rule == BrokerRule::External),
+            ("fallback=exec", self.fallback == BrokerRule::External, false),
         ];
         set.into_iter().find(|&(_, is_set, counts)| is_set && !counts).map(|(key, ..)| key)
     }
@@ -404,6 +427,7 @@ impl std::fmt::Display for Broker {
             ("mwt-pop", self.population != default.population, self.population.name()),
             ("plan", self.plan != default.plan, self.plan.name()),
             ("overrun-plan", self.overrun != default.overrun, self.overrun.name()),
+            ("fallback", self.fallback != default.fallback, self.fallback.name()),
         ];
         for (key, is_set, name) in switches {
             if is_set {

@@ -141,10 +141,12 @@ pub enum LocalScheduler {
     ConservativeReplan,
     /// Scan in queue order, start everything that fits.
     List,
+    /// A process of the user decides, see [`crate::external`].
+    External,
 }
 
 impl LocalScheduler {
-    /// Every local scheduler, in the order of the enum.
+    /// Every local scheduler of this code, in the order of the enum.
     pub const ALL: [LocalScheduler; 6] = [
         LocalScheduler::Fcfs,
         LocalScheduler::Easy,
@@ -163,6 +165,7 @@ impl LocalScheduler {
             LocalScheduler::Conservative => "conservative",
             LocalScheduler::ConservativeReplan => "conservative-replan",
             LocalScheduler::List => "list",
+            LocalScheduler::External => "exec",
         }
     }
 }
@@ -361,10 +364,11 @@ impl fmt::Display for StrategySpec {
 impl FromStr for LocalScheduler {
     type Err = String;
     fn from_str(text: &str) -> Result<LocalScheduler, String> {
-        LocalScheduler::ALL.into_iter().find(|local| local.name() == text).ok_or_else(|| {
+        let all = LocalScheduler::ALL.into_iter().chain([LocalScheduler::External]);
+        all.into_iter().find(|local| local.name() == text).ok_or_else(|| {
             format!(
                 "unknown local scheduler {text:?}; use one of fcfs, easy, easy-best-fit, conservative, \
-                 conservative-replan, list"
+                 conservative-replan, list, or exec=COMMAND"
             )
         })
     }

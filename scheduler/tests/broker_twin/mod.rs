@@ -342,7 +342,9 @@ impl TwinBrokered {
         let size_of = |place: usize| i128::from(self.sizes[place]);
         let by = |value: &dyn Fn(usize) -> (i128, i128)| least(&range, slip, value, by_quotient);
         match rules.rule {
-            BrokerRule::Random => unreachable!("the twin draws nothing"),
+            BrokerRule::Random | BrokerRule::External => {
+                unreachable!("the twin draws nothing, and asks nobody")
+            }
             BrokerRule::RoundRobin => {
                 let turn = self.turns.entry(broker).or_default();
                 let chosen = range.iter().copied().find(|place| place >= turn).unwrap_or(range[0]);

@@ -151,6 +151,7 @@ impl World<'_> {
             pass: scenario.pass,
             options: scenario.options,
             seed: scenario.seed,
+            external: scenario.external.clone(),
         };
         let before = self.sites[rank].disk.clone();
         let is_lost = before.is_new() && self.sites[rank].losses > 0;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use links::Model;
 use protocol::Options;
-use scheduler::{Grid, LocalScheduler, Pass, Strategy, Submit, Time, TimedJob};
+use scheduler::{External, Grid, LocalScheduler, Pass, Strategy, Submit, Time, TimedJob};
 
 use super::schedule::Fault;
 
@@ -34,6 +34,8 @@ pub struct Scenario {
     pub healed: Option<Time>,
     /// The seed of what links do and peers draw.
     pub seed: u64,
+    /// Who decides elsewhere, if somebody does. A site that begins again asks somebody new.
+    pub external: Option<Arc<dyn External>>,
 }
 
 /// How long a run may take before it counts as endless.

@@ -54,6 +54,7 @@ fn small(seed: u64) -> Scenario {
         faults,
         healed: Some(healed),
         seed,
+        external: None,
         grid,
         jobs,
     }
