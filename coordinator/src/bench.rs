@@ -1,5 +1,6 @@
 //! `stealgrid bench`: what parts of a run cost on this machine.
 
+mod external;
 mod journal;
 mod metrics;
 mod rounds;
@@ -24,6 +25,10 @@ enum What {
     Steal(StealArgs),
     Journal(journal::JournalBenchArgs),
     Metrics(metrics::MetricsBenchArgs),
+    External(external::ExternalBenchArgs),
+    /// Answer as the fastest command could: the first admissible site, without a look at the rest
+    #[command(hide = true)]
+    ExternalClient,
 }
 
 /// Measure a steal over the loopback interface: from the thief's request until it has started the job.
@@ -53,6 +58,8 @@ pub fn run(args: &BenchArgs) -> anyhow::Result<u8> {
         What::Steal(args) => steal(args),
         What::Journal(args) => journal::run(args),
         What::Metrics(args) => metrics::run(args),
+        What::External(args) => external::run(args),
+        What::ExternalClient => external::client(),
     }
 }
 

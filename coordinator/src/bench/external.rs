@@ -1,0 +1,154 @@
+//! `stealgrid bench external`: decisions per second of a broker that is a command.
+
+use std::io::{BufRead as _, Write as _};
+use std::time::Instant;
+
+use anyhow::Context as _;
+use clap::Args;
+use external::{Command, Settings};
+use scheduler::allocation::{Allocator, Book, Site};
+use scheduler::{
+    Broker, BrokerRule, External as _, Grid, JobId, JobSpec, Labels, LocalScheduler, Pass, SiteId, Span, Time,
+};
+
+use crate::exit;
+
+/// Sites of the grid that is decided about, as in `grid1` of Quezada Pina (2012).
+const SIZES: [u32; 7] = [100, 128, 240, 430, 1024, 1152, 1368];
+
+/// Jobs that each site has meanwhile: the load that is told has some digits.
+const JOBS_PER_SITE: u64 = 100;
+
+/// Measure how many decisions a command makes per second through its pipes, beside the rule MPL in this process.
+///
+/// A decision is a line with a job and seven sites, and a line with the answer. Without --command the fastest that could be
+/// answers: a program that looks for the first site that is admissible and for nothing else. Rates depend on the machine and
+/// on what else it does; the ratio less so. Build with --release.
+///
+/// Exit codes: 0 done, 1 the command failed, 2 usage, 5 there are fewer decisions per second than --rate-min.
+#[derive(Clone, Debug, Args)]
+pub(super) struct ExternalBenchArgs {
+    /// Decisions that are counted, in each of the rounds
+    #[arg(long, value_name = "N", default_value_t = 20_000, value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
+    decisions: u32,
+
+    /// Rounds, of which the median counts
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    rounds: u32,
+
+    /// The command, as behind broker:exec= [default: the fastest client there is]
+    #[arg(long, value_name = "COMMAND")]
+    command: Option<String>,
+
+    /// Fail if the command makes fewer decisions per second
+    #[arg(long, value_name = "RATE")]
+    rate_min: Option<f64>,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// If the command cannot be started, or fails.
+pub(super) fn run(args: &ExternalBenchArgs) -> anyhow::Result<u8> {
+    let command = match &args.command {
+        Some(command) => command.clone(),
+        None => {
+            let program = std::env::current_exe().context("find this program")?;
+            format!("\"{}\" bench external-client", program.display())
+        }
+    };
+    let settings = Settings { broker: Some(Command::parse(&command)?), ..Settings::default() };
+    let grid = Grid::of_sizes(&SIZES).context("make the grid")?;
+    let books: Vec<Book> = SIZES.iter().zip(0..).map(|(&size, place)| book(size, place)).collect();
+    let new = |rule| Allocator::new(Broker::new(rule), &SIZES, LocalScheduler::Easy, Pass::Batch, 1, 0);
+    let mut asked = new(BrokerRule::External).with_decider(settings.broker(&grid, 0));
+    // Its start is not a decision.
+    rate(&mut asked, &books, 1)?;
+    let mut own = new(BrokerRule::ParallelLoad);
+    let (mut through, mut within) = (Vec::new(), Vec::new());
+    for _ in 0..args.rounds {
+        through.push(rate(&mut asked, &books, args.decisions)?);
+        within.push(rate(&mut own, &books, args.decisions)?);
+    }
+    let (through, within) = (median(through), median(within));
+    println!("command                `{command}`");
+    println!("through pipes          {through:>12.0} decisions per second, {:.1} us each", 1e6 / through);
+    println!("broker:mpl in process  {within:>12.0} decisions per second, {:.3} us each", 1e6 / within);
+    println!("ratio                  {:>12.0}", within / through);
+    Ok(match args.rate_min {
+        Some(least) if through < least => exit::OUT_OF_TOLERANCE,
+        _ => exit::DONE,
+    })
+}
+
+fn median(mut rates: Vec<f64>) -> f64 {
+    rates.sort_by(f64::total_cmp);
+    rates[rates.len() / 2]
+}
+
+fn job(id: u64, processors: u32) -> JobSpec {
+    JobSpec {
+        id: JobId(id),
+        submit: Time::from_secs(1),
+        processors,
+        requested: Span::from_secs(3600),
+        labels: Labels::UNKNOWN,
+        origin: SiteId(1),
+        payload: 0,
+    }
+}
+
+fn book(size: u32, place: u64) -> Book {
+    let mut book = Book::new(LocalScheduler::Easy, Pass::Batch, size, false);
+    for number in 0..JOBS_PER_SITE {
+        let id = place * JOBS_PER_SITE + number;
+        book.joined(Time::from_secs(1), job(id, 1 + (id % u64::from(size)) as u32));
+    }
+    book
+}
+
+/// Decisions per second.
+fn rate(allocator: &mut Allocator, books: &[Book], decisions: u32) -> anyhow::Result<f64> {
+    let begun = Instant::now();
+    for number in 0..decisions {
+        let now = Time::from_micros(1_000_000 + i64::from(number));
+        let sites: Vec<Site<'_>> =
+            books.iter().map(|book| Site { book, is_present: true, as_of: Some(now) }).collect();
+        allocator.choose(now, &job(1_000_000 + u64::from(number), 1 + number % 1368), &sites);
+    }
+    let took = begun.elapsed();
+    if let Some(cause) = allocator.failure() {
+        anyhow::bail!("the command failed: {}", cause.name());
+    }
+    Ok(f64::from(decisions) / took.as_secs_f64())
+}
+
+/// Answers each line with the first admissible site.
+///
+/// # Errors
+/// If a line is not what it should be, or cannot be written.
+pub(super) fn client() -> anyhow::Result<u8> {
+    let (mut input, mut output) = (std::io::stdin().lock(), std::io::stdout().lock());
+    let (mut line, mut answer) = (String::new(), String::new());
+    let after = |text: &str, key: &str| text.find(key).map(|place| place + key.len());
+    while input.read_line(&mut line)? > 0 {
+        answer.clear();
+        answer.push_str("{\"events\":[");
+        if let Some(job) = after(&line, "\"job_id\":\"") {
+            let job = line[job..].split('"').next().unwrap_or_default();
+            let upto = line.find("\"admissible\":true").context("no site is admissible")?;
+            let name = line[..upto].rfind("{\"name\":\"").context("a site has no name")?;
+            let name = line[name + "{\"name\":\"".len()..].split('"').next().unwrap_or_default();
+            answer.push_str("{\"type\":\"EXECUTE_JOB\",\"data\":{\"job_id\":\"");
+            answer.push_str(job);
+            answer.push_str("\",\"site\":\"");
+            answer.push_str(name);
+            answer.push_str("\"}}");
+        }
+        answer.push_str("]}\n");
+        output.write_all(answer.as_bytes())?;
+        output.flush()?;
+        line.clear();
+    }
+    Ok(exit::DONE)
+}
