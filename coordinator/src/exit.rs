@@ -15,3 +15,5 @@ pub const OUT_OF_TOLERANCE: u8 = 5;
 /// The run is complete and its results are kept, but this machine could not keep to the injected delays, so that it is
 /// neither right nor wrong; or this was clear before the clocks started, and nothing was run.
 pub const NOT_MEASURED: u8 = 6;
+/// The run is complete and its results are kept, but an external strategy failed, and its fallback decided from then on.
+pub const FELL_BACK: u8 = 7;

@@ -110,6 +110,10 @@ pub fn command(args: &PowerArgs) -> anyhow::Result<u8> {
         eprintln!("error: {refusal}");
         return Ok(exit::USAGE);
     }
+    if !experiment.external.is_none() {
+        eprintln!("error: each simulation would start the commands of the experiment; leave out exec=");
+        return Ok(exit::USAGE);
+    }
     if experiment.run.ensemble == 0 {
         eprintln!("error: run.ensemble is 0, so no run of this experiment is compared; leave it out");
         return Ok(exit::USAGE);

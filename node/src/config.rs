@@ -39,6 +39,9 @@ pub struct NodeConfig {
     /// When the local scheduler decides.
     #[serde(default = "default_pass")]
     pub pass: String,
+    /// Commands of the user that decide, on this machine.
+    #[serde(default, skip_serializing_if = "external::Settings::is_none")]
+    pub external: external::Settings,
     /// The seed of everything random.
     #[serde(default = "default_seed")]
     pub seed: u64,
@@ -301,6 +304,7 @@ impl NodeConfig {
             strategy: default_strategy(),
             local_scheduler: default_local(),
             pass: default_pass(),
+            external: external::Settings::default(),
             seed: default_seed(),
             options: Options::default(),
             network: Model::ZERO,
@@ -388,6 +392,7 @@ impl NodeConfig {
             // Metrics count messages by their events.
             options: Options { message_events: true, journal: self.data_dir.is_some(), ..self.options },
             seed: self.seed,
+            external: self.external.external(),
         })
     }
 

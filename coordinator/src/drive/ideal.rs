@@ -4,7 +4,7 @@ use analysis::Outcome;
 use anyhow::bail;
 use claims::ideal::Ideal;
 use outputs::Status;
-use scheduler::{Event, Strategy, StrategySpec};
+use scheduler::{Event, EventKind, Strategy, StrategySpec};
 
 use super::builder;
 use crate::experiment::Experiment;
@@ -23,7 +23,9 @@ pub fn run(
     sink: &mut impl FnMut(&Event),
 ) -> anyhow::Result<Status> {
     let Experiment { local, pass, submit, seed, .. } = *experiment;
-    let ideal = Ideal { spec, local, pass, submit, grid: &experiment.grid, seed, jobs: &jobs.jobs };
+    let external = experiment.external.external();
+    let external = external.as_deref();
+    let ideal = Ideal { spec, local, pass, submit, grid: &experiment.grid, seed, jobs: &jobs.jobs, external };
     match ideal.run_while(&mut |event| sink(&event), || interrupt.is_set()) {
         Ok(summary) if summary.jobs == jobs.jobs.len() => Ok(Status::Complete),
         Ok(summary) => Ok(Status::Partial(format!("interrupted after {} jobs", summary.jobs))),
@@ -48,6 +50,14 @@ pub fn beside(
     }
     let mut builder = builder(experiment, jobs);
     let free = experiment.strategy.freed();
-    let status = run(experiment, free, jobs, interrupt, &mut |event| builder.observe(event))?;
+    let mut fell_back = false;
+    let status = run(experiment, free, jobs, interrupt, &mut |event| {
+        fell_back |= matches!(event.kind, EventKind::FellBack { .. });
+        builder.observe(event);
+    })?;
+    if fell_back {
+        eprintln!("warning: the run is not compared with the ideal one, whose external strategy failed");
+        return Ok(None);
+    }
     Ok((status == Status::Complete).then(|| builder.finish()))
 }

@@ -18,7 +18,8 @@ use outputs::scraped::Scraped;
 use outputs::table::Table;
 use outputs::{self, EventLog, RunAbout, RunResult, Status, StealsCsv};
 use report::{self, Format};
-use scheduler::{Event, TimedJob};
+use scheduler::event::FallbackCause;
+use scheduler::{Event, EventKind, Grid, SiteId, Time, TimedJob};
 
 use self::own::{Claim, Driver};
 use crate::exit;
@@ -45,6 +46,8 @@ pub struct Sink {
     unclaimed: Option<std::io::Error>,
     /// Whether jobs came that the workload does not have.
     injected: bool,
+    /// Whose external strategy failed, when and how.
+    fell_back: Vec<(Time, SiteId, FallbackCause)>,
 }
 
 impl Sink {
@@ -80,6 +83,7 @@ impl Sink {
             failed: None,
             unclaimed: None,
             injected: false,
+            fell_back: Vec::new(),
         })
     }
 
@@ -90,6 +94,9 @@ impl Sink {
             if let Err(error) = self.claim.begin() {
                 self.unclaimed = Some(error);
             }
+        }
+        if let EventKind::FellBack { cause } = event.kind {
+            self.fell_back.push((event.at, event.site, cause));
         }
         self.builder.observe(event);
         self.deficiency.observe(event);
@@ -111,7 +118,7 @@ impl Sink {
         self.injected = true;
     }
 
-    fn finish(mut self) -> Measured {
+    fn finish(mut self, grid: &Grid) -> Measured {
         let failed = match self.log.map(EventLog::finish) {
             Some(Err(error)) => Some(error),
             _ => self.failed,
@@ -120,6 +127,8 @@ impl Sink {
         self.steals.finish(&mut |steal| rows.write(steal));
         let mut warnings: Vec<String> =
             failed.into_iter().map(|error| format!("the event log is incomplete: {error}")).collect();
+        warnings
+            .extend(self.fell_back.iter().map(|&(at, site, cause)| failed_strategy(grid, at, site, cause)));
         if let Some(error) = self.unclaimed {
             warnings.push(format!("the result directory does not say whose results it has: {error}"));
         }
@@ -138,6 +147,21 @@ impl Sink {
         let decisions = if untold { None } else { self.decisions.finish() };
         Measured { outcome, attribution, decisions, steals: self.steals, warnings, claim: self.claim }
     }
+}
+
+/// That an external strategy failed, in words.
+fn failed_strategy(grid: &Grid, at: Time, site: SiteId, cause: FallbackCause) -> String {
+    let what = match cause {
+        FallbackCause::Start => "could not be started",
+        FallbackCause::Died => "ended",
+        FallbackCause::Late => "took longer for a decision than it may",
+        FallbackCause::Nonsense => "answered what cannot be",
+    };
+    format!(
+        "the external strategy of {} {what} at {at} s: from then on its fallback decided, and no job is lost; why is on \
+         stderr, or in the log of the node",
+        grid.site(site).name
+    )
 }
 
 /// What a sink has measured.
@@ -223,6 +247,7 @@ pub fn conclude_as(
     let out_of_tolerance = ended.out_of_tolerance;
     let verdict = ended.compared.as_ref().map(|compared| &compared.verdict);
     let not_measured = matches!(verdict, Some(compared::Verdict::NotMeasured(_)));
+    let fell_back = !sink.fell_back.is_empty();
     let (result, violation) = record(experiment, jobs, sink, ended, interrupt, command)?;
     let mut summary = report::render(&result, format);
     if format == Format::Terminal {
@@ -244,9 +269,19 @@ pub fn conclude_as(
         exit::OUT_OF_TOLERANCE
     } else if not_measured {
         exit::NOT_MEASURED
+    } else if fell_back {
+        exit::FELL_BACK
     } else {
         exit::DONE
     })
+}
+
+/// The local scheduler, with its command if it is one.
+fn local_name(experiment: &Experiment) -> String {
+    match &experiment.external.queue {
+        Some(queue) => format!("{} `{}`", experiment.local.name(), queue.command),
+        None => experiment.local.name().to_string(),
+    }
 }
 
 /// Measures, compares and writes the result directory; `command` is what repeats the run. Also what failed that should
@@ -262,7 +297,8 @@ pub fn record(
     interrupt: &Interrupt,
     command: String,
 ) -> anyhow::Result<(RunResult, Option<String>)> {
-    let Measured { outcome, attribution, decisions, steals, warnings: unwritten, claim } = sink.finish();
+    let Measured { outcome, attribution, decisions, steals, warnings: unwritten, claim } =
+        sink.finish(&experiment.grid);
     let mut warnings = ended.warnings;
     warnings.extend(unwritten);
     let complete = ended.status == Status::Complete;
@@ -273,13 +309,17 @@ pub fn record(
         violation.get_or_insert(reason);
         None
     });
+    let mut lines = ended.lines;
+    if let Some(command) = &experiment.external.broker {
+        lines.push(format!("brokers decide by `{command}`"));
+    }
     let about = RunAbout {
         experiment: experiment.name.clone(),
         workload: jobs.workload.clone(),
         strategy: experiment.strategy,
         submit: experiment.submit,
         local: (experiment.strategy.strategy.has_local_queues())
-            .then(|| format!("{} ({} passes)", experiment.local.name(), experiment.pass.name())),
+            .then(|| format!("{} ({} passes)", local_name(experiment), experiment.pass.name())),
         scheduler: experiment.local,
         driver: ended.driver.to_string(),
         clock: ended.clock.clone(),
@@ -289,7 +329,7 @@ pub fn record(
         cut: experiment.steady,
         command,
         status: ended.status,
-        lines: ended.lines,
+        lines,
         orders: ended.orders,
         missed: missed(&experiment.faults, &experiment.grid, &outcome.faults.deeds),
         calibration: ended.calibration,

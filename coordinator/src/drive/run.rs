@@ -71,7 +71,7 @@ const START_LEAD_PER_NODE: Duration = Duration::from_millis(10);
 /// Exit codes: 0 done, 2 usage, 3 unreadable input or a port in use, 4 stopped before the end, 5 a proved bound
 /// does not hold, the run is not one that simulations of it could be, or in virtual time an event is not; or what was
 /// scraped is not what the event log says; 6 not measured: the machine could not keep to the configured delays, before
-/// the clocks started (then nothing is run) or during the run.
+/// the clocks started (then nothing is run) or during the run; 7 an external strategy failed and its fallback decided.
 #[derive(Clone, Debug, clap::Args)]
 pub struct RunArgs {
     /// What to run.

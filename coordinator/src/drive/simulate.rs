@@ -17,7 +17,8 @@ use crate::interrupt::Interrupt;
 
 /// Simulate an experiment: the peers of all sites, or the ideal reference, in virtual time.
 ///
-/// Exit codes: 0 done, 2 usage, 3 unreadable input, 4 stopped before the end, 5 a proved bound does not hold.
+/// Exit codes: 0 done, 2 usage, 3 unreadable input, 4 stopped before the end, 5 a proved bound does not hold,
+/// 7 an external strategy failed and its fallback decided.
 #[derive(Clone, Debug, clap::Args)]
 pub struct SimulateArgs {
     /// What to run.
@@ -160,6 +161,7 @@ pub(crate) fn configuration(experiment: &Experiment, checks: Checks) -> Simulati
         seed: experiment.seed,
         checks,
         late: None,
+        external: experiment.external.external(),
     }
 }
 

@@ -26,6 +26,8 @@ pub struct Written {
     pub workload: WrittenWorkload,
     /// How jobs find a site.
     pub strategy: WrittenStrategy,
+    /// What commands of the user may take.
+    pub external: WrittenExternal,
     /// Which jobs the steady metrics are of.
     pub measure: WrittenMeasure,
     /// `[network]`: what links do to messages.
@@ -154,6 +156,18 @@ pub struct WrittenStrategy {
     pub pass: Option<String>,
     /// `home` or `origin`.
     pub submit: Option<String>,
+}
+
+/// `[external]`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct WrittenExternal {
+    /// Wall time for a decision.
+    pub decision: Option<String>,
+    /// Wall time until it is ready.
+    pub start: Option<String>,
+    /// Bytes of a line that it says.
+    pub line_bytes: Option<usize>,
 }
 
 /// `[measure]`.

@@ -4,6 +4,7 @@
 //! flag, what was expected, and what to write. Jobs are read by [`jobs`].
 
 mod brokers;
+pub mod commands;
 pub mod faults;
 pub mod file;
 pub mod flags;
@@ -81,6 +82,8 @@ pub struct Experiment {
     pub strategy: StrategySpec,
     /// The scheduler of local queues.
     pub local: LocalScheduler,
+    /// Commands of the user that decide.
+    pub external: external::Settings,
     /// When local schedulers decide.
     pub pass: Pass,
     /// Where jobs enter the grid.
@@ -258,12 +261,7 @@ impl Experiment {
     /// # Errors
     /// The first value that means nothing or contradicts another.
     pub fn resolve(written: &Written) -> Result<Experiment, ExperimentError> {
-        let strategy: StrategySpec = match &written.strategy.name {
-            Some(name) => {
-                name.parse().map_err(|error| wrong("--strategy (strategy.name)")(format!("{error}")))?
-            }
-            None => "st:50".parse().expect("a strategy's name"),
-        };
+        let (strategy, local, external) = commands::resolve(written)?;
         let grid = Arc::new(grid(written, &strategy)?);
         let network = network(written, &grid)?;
         let run = run_options(written)?;
@@ -286,8 +284,9 @@ impl Experiment {
             steady: steady(written)?,
             decisions: written.measure.decisions.unwrap_or(1),
             strategy,
-            local: parse("--local (strategy.local)", &written.strategy.local, LocalScheduler::default())?,
-            pass: pass(written, &strategy)?,
+            local,
+            external,
+            pass: pass(written, &strategy, local)?,
             submit: parse("--submit (strategy.submit)", &written.strategy.submit, Submit::default())?,
             network,
             options,
@@ -439,11 +438,14 @@ fn prepare(written: &Written) -> Result<PrepareOptions, ExperimentError> {
     })
 }
 
-fn pass(written: &Written, strategy: &StrategySpec) -> Result<Pass, ExperimentError> {
+fn pass(written: &Written, strategy: &StrategySpec, local: LocalScheduler) -> Result<Pass, ExperimentError> {
     let place = "--pass (strategy.pass)";
     match parse(place, &written.strategy.pass, Pass::default())? {
         Pass::PerEvent if matches!(strategy.strategy, Strategy::Broker(_)) => {
             Err(wrong(place)("sites under brokers decide once per instant; write batch".to_string()))
+        }
+        Pass::PerEvent if local == LocalScheduler::External => {
+            Err(wrong(place)("a command decides once per instant; write batch".to_string()))
         }
         pass => Ok(pass),
     }

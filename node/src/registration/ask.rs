@@ -62,6 +62,11 @@ pub enum RegisterError {
     /// The experiment wants what this node does not have.
     #[error("the experiment keeps journals; say where this node can, with --data-dir")]
     NoDataDir,
+    /// Whoever has the token says what the scheduler does, and not which programs are started.
+    #[error(
+        "the experiment has commands that decide, and a node that registers starts no commands of others"
+    )]
+    Commands,
     /// It cannot be made.
     #[error("--data-dir {}: {}", .0.display(), .1)]
     DataDir(PathBuf, std::io::Error),
@@ -202,6 +207,9 @@ impl Application {
 
     /// What the coordinator said, with this node's own places for files.
     fn adopt(&self, mut config: Box<NodeConfig>) -> Result<Box<NodeConfig>, RegisterError> {
+        if !config.external.is_none() {
+            return Err(RegisterError::Commands);
+        }
         if config.data_dir.is_some() {
             let dir = self.data_dir.as_ref().ok_or(RegisterError::NoDataDir)?;
             // Another run has other journals.

@@ -18,6 +18,9 @@ use crate::experiment::Experiment;
 use crate::experiment::jobs::Jobs;
 use crate::interrupt::Interrupt;
 
+/// Why a run whose strategy is a command is not compared.
+const COMMANDS: &str = "each simulation would start the commands of the experiment once more";
+
 /// What was later than allowed, in words; `None` if nothing was.
 fn too_late(kept: &Kept, allowed: Allowed, factor: f64) -> Option<String> {
     let messages = kept.added.map(|added| ("messages", added.mean, added.max));
@@ -74,7 +77,8 @@ impl Question<'_> {
     pub fn answer_by(&self, figures: Figures) -> Compared {
         let ensemble = Ensemble::new(self.experiment, self.plan, self.jobs);
         let allowed = ensemble.allowed();
-        let (placed, verdict) = match self.disturbed {
+        let commands = (!self.experiment.external.is_none()).then_some(COMMANDS);
+        let (placed, verdict) = match self.disturbed.or(commands) {
             Some(reason) => (None, Verdict::NotCompared(reason.to_string())),
             None => match ensemble.simulate(self.interrupt) {
                 Ok(simulations) => {

@@ -276,6 +276,7 @@ fn node(experiment: &Experiment, index: usize, options: protocol::Options) -> No
     config.strategy = experiment.strategy.to_string();
     config.local_scheduler = experiment.local.name().to_string();
     config.pass = experiment.pass.name().to_string();
+    config.external = experiment.external.clone();
     config.options = options;
     config.seed = experiment.seed;
     config.options.interrupted = experiment.run.interrupted;

@@ -185,6 +185,11 @@ pub fn check(experiment: &Experiment) -> Result<(), &'static str> {
     if experiment.run.discovery == NodeDiscovery::Mdns {
         return Err("--nodes register: nodes are introduced to each other; leave out run.discovery");
     }
+    if !experiment.external.is_none() {
+        return Err(
+            "--nodes register: commands are not sent to other machines; leave out exec=, or start the nodes here",
+        );
+    }
     if experiment.run.identity == Identity::Kept {
         return Err("--nodes register: nodes have identities of their own; leave out run.identity");
     }

@@ -47,6 +47,7 @@ fn scenario(experiment: &Experiment, jobs: &Jobs) -> Scenario {
         faults: experiment.faults.iter().map(fault).collect(),
         healed: None,
         seed: experiment.seed,
+        external: experiment.external.external(),
     }
 }
 

@@ -1,0 +1,245 @@
+//! Strategies that are commands: the examples decide as what they are examples of, under every driver, and whatever a command
+//! does, no job is lost.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::Arc;
+
+use external::Settings;
+use scheduler::ideal::Brokered;
+use scheduler::{
+    Broker, BrokerRule, Event, EventKind, Grid, JobId, JobSpec, Labels, LocalScheduler, Pass, SiteId, Span,
+    Strategy, Time, TimedJob,
+};
+use simulator::{Checks, Simulation, SimulationConfig, reference};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_stealgrid");
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize().unwrap()
+}
+
+fn example(name: &str) -> String {
+    format!("python3 \"{}\"", root().join("examples/external").join(name).display())
+}
+
+/// Whether Python can do this; says so if it cannot.
+fn python(code: &str) -> bool {
+    let done = Command::new("python3").args(["-c", code]).output();
+    let can = done.is_ok_and(|output| output.status.success());
+    if !can {
+        eprintln!("SKIPPED: python3 cannot `{code}`");
+    }
+    can
+}
+
+/// Runs a command of `stealgrid` over the shipped log, into `folder`.
+fn stealgrid(command: &str, folder: &Path, arguments: &[&str]) -> Output {
+    let mut program = Command::new(PROGRAM);
+    program.arg(command).args(["--sites", "8,16,24,32,48,64,96", "--trace"]);
+    program.arg(root().join("configs/traces/seven-sites.swf")).args(["--no-page", "--out"]).arg(folder);
+    program.args(arguments).output().unwrap()
+}
+
+/// The jobs of a run that was complete and used no fallback.
+fn jobs(command: &str, arguments: &[&str]) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let output = stealgrid(command, folder.path(), arguments);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{arguments:?}\n{errors}");
+    std::fs::read_to_string(folder.path().join("jobs.csv")).unwrap()
+}
+
+#[test]
+fn mpl_in_python_gives_the_schedule_of_mpl() {
+    if !python("import fractions") {
+        return;
+    }
+    let exec = format!("ideal/broker:exec={}", example("mpl.py"));
+    for options in ["", ",a=0.5"] {
+        let own = jobs("simulate", &["--strategy", &format!("ideal/broker:mpl{options}")]);
+        let python = jobs("simulate", &["--strategy", &format!("{exec}{options}")]);
+        assert_eq!(own, python, "{options}");
+        assert_ne!(own, jobs("simulate", &["--strategy", "ideal/broker:ml"]), "another rule shows");
+    }
+}
+
+#[test]
+fn easy_in_python_gives_the_schedule_of_easy_and_the_same_on_nodes() {
+    if !python("import decimal") {
+        return;
+    }
+    let exec = format!("exec={}", example("easy.py"));
+    let own = jobs("simulate", &["--strategy", "local", "--local", "easy"]);
+    assert_ne!(own, jobs("simulate", &["--strategy", "local", "--local", "fcfs"]), "another scheduler shows");
+    assert_eq!(own, jobs("simulate", &["--strategy", "local", "--local", &exec]));
+    assert_eq!(own, jobs("simulate", &["--strategy", "ideal/local", "--local", &exec]));
+    let few = ["--count", "300", "--strategy", "local", "--local"];
+    let on_nodes = jobs("run", &[&few[..], &[&exec, "--clock", "virtual"]].concat());
+    assert_eq!(on_nodes, jobs("simulate", &[&few[..], &["easy"]].concat()));
+}
+
+#[test]
+fn a_scheduler_of_pybatsim_runs_unchanged_as_the_queue_of_each_site() {
+    if !python("import batsim.batsim, schedulers.easyBackfill, zmq") {
+        return;
+    }
+    let few = ["--count", "500", "--strategy", "local", "--local"];
+    let exec = format!("exec={} fcfs", example("pybatsim_bridge.py"));
+    let exec = exec.replace(" fcfs", " easyBackfill");
+    let pybatsim = jobs("simulate", &[&few[..], &[&exec]].concat());
+    assert_eq!(pybatsim, jobs("simulate", &[&few[..], &[&exec]].concat()), "the same bytes twice");
+    assert_eq!(pybatsim.lines().count(), 501);
+}
+
+/// A grid with two brokers, and jobs of which some end early.
+fn workload() -> (Arc<Grid>, Vec<TimedJob>) {
+    let sizes = [4, 8, 8, 16];
+    let names = sizes.iter().enumerate().map(|(place, &size)| (format!("site{}", place + 1), size));
+    let grid =
+        Arc::new(Grid::with_brokers(names, ["one", "two"].map(|name| (name.to_string(), None))).unwrap());
+    let jobs = (0..400_u64).map(|number| {
+        let run_time = Span::from_secs(20 + (number * 7919 % 97) as i64);
+        let spec = JobSpec {
+            id: JobId(number + 1),
+            submit: Time::from_secs((number / 3 * 7) as i64),
+            processors: 1 + (number * 31 % 11) as u32,
+            requested: run_time.saturating_mul(2),
+            labels: Labels::UNKNOWN,
+            origin: SiteId(1 + (number % 4) as u32),
+            payload: 0,
+        };
+        TimedJob { spec, run_time }
+    });
+    (grid, jobs.collect())
+}
+
+fn starts(events: &[Event]) -> Vec<(JobId, Time, SiteId)> {
+    let start = |event: &Event| match event.kind {
+        EventKind::Started { job, .. } => Some((job, event.at, event.site)),
+        _ => None,
+    };
+    let mut starts: Vec<_> = events.iter().filter_map(start).collect();
+    starts.sort_unstable();
+    starts
+}
+
+fn ideal(grid: &Grid, jobs: &[TimedJob]) -> Vec<Event> {
+    let (rules, local) = (Broker::new(BrokerRule::ParallelLoad), LocalScheduler::Easy);
+    let mut policy = Brokered::new(grid, rules, local, Pass::Batch, 1);
+    let mut events = Vec::new();
+    reference::run(&mut policy, jobs, grid, Pass::Batch, &mut |event| events.push(event)).unwrap();
+    events
+}
+
+fn peers(grid: &Arc<Grid>, jobs: &[TimedJob], broker: &str, queue: Option<&str>) -> Vec<Event> {
+    let fallback = LocalScheduler::Easy;
+    let command = |text: &str| external::Command::parse(text).unwrap();
+    let queue = queue.map(|text| external::QueueSettings { command: command(text), fallback });
+    let settings = Settings { broker: Some(command(broker)), queue, ..Settings::default() };
+    let config = SimulationConfig {
+        local: if settings.queue.is_some() { LocalScheduler::External } else { fallback },
+        external: settings.external(),
+        checks: Checks::Full,
+        ..SimulationConfig::new(grid.clone(), Strategy::Broker(Broker::new(BrokerRule::External)))
+    };
+    let mut events = Vec::new();
+    Simulation::new(config, jobs).run(&mut |event: &Event| events.push(*event)).unwrap();
+    events
+}
+
+#[test]
+fn commands_between_peers_without_delay_give_the_ideal_schedule() {
+    if !python("import fractions, decimal") {
+        return;
+    }
+    let (grid, jobs) = workload();
+    let expected = starts(&ideal(&grid, &jobs));
+    assert_eq!(starts(&peers(&grid, &jobs, &example("mpl.py"), None)), expected);
+    assert_eq!(starts(&peers(&grid, &jobs, &example("mpl.py"), Some(&example("easy.py")))), expected);
+}
+
+#[test]
+fn a_broker_that_breaks_is_replaced_by_its_fallback_and_said_once() {
+    let (grid, jobs) = workload();
+    let events = peers(&grid, &jobs, "cat", None);
+    assert_eq!(starts(&events), starts(&ideal(&grid, &jobs)), "mpl decides from the first job on");
+    let failed: Vec<SiteId> = events
+        .iter()
+        .filter_map(|event| matches!(event.kind, EventKind::FellBack { .. }).then_some(event.site))
+        .collect();
+    assert_eq!(failed, [0, 1].map(|rank| grid.at_rank(rank)));
+}
+
+/// Commands that do what they must not, as shells have them, with what is said of them.
+const BROKEN: [(&str, &str); 6] = [
+    ("sh -c 'exit 3'", "could not be started"),
+    ("sh -c 'read x; echo {}; exit 3'", "ended"),
+    ("sh -c 'read x; echo {}; read x; sleep 60'", "took longer"),
+    ("cat", "answered what cannot be"),
+    ("sh -c 'while read x; do echo {}; echo {}; done'", "answered what cannot be"),
+    ("sh -c 'read x; echo {}; read x; head -c 5000 /dev/zero; sleep 60'", "answered what cannot be"),
+];
+
+#[test]
+fn whatever_a_command_does_no_job_is_lost() {
+    let folder = tempfile::tempdir().unwrap();
+    for (place, (command, expected)) in BROKEN.into_iter().enumerate() {
+        for (kind, name, local) in [
+            ("broker", format!("ideal/broker:exec={command}"), "easy".to_string()),
+            ("queue", "local".to_string(), format!("exec={command},fallback=fcfs")),
+        ] {
+            let file = folder.path().join(format!("{kind}{place}.toml"));
+            let trace = root().join("configs/traces/seven-sites.swf");
+            std::fs::write(
+                &file,
+                format!(
+                    "grid.sizes = [8, 16, 96]\nworkload.trace = {trace:?}\nworkload.count = 200\n\
+                     external = {{ decision = \"300ms\", start = \"5s\", line_bytes = 1024 }}\n\
+                     strategy = {{ name = {name:?}, local = {local:?} }}\n"
+                ),
+            )
+            .unwrap();
+            let out = folder.path().join(format!("{kind}{place}"));
+            let output = Command::new(PROGRAM)
+                .arg("simulate")
+                .arg(&file)
+                .args(["--no-page", "--out"])
+                .arg(&out)
+                .output()
+                .unwrap();
+            let errors = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(output.status.code(), Some(7), "{kind} {command}\n{errors}");
+            assert!(errors.contains("the external strategy of"), "{errors}");
+            let manifest = std::fs::read_to_string(out.join("manifest.json")).unwrap();
+            assert!(manifest.contains(expected), "{kind} {command}: {manifest}\n{errors}");
+            let jobs = std::fs::read_to_string(out.join("jobs.csv")).unwrap();
+            assert_eq!(jobs.lines().count(), 201, "{kind} {command}");
+        }
+    }
+}
+
+#[test]
+fn what_cannot_be_a_command_is_refused_before_anything_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    for (arguments, expected) in [
+        (["--strategy", "ideal/broker:exec"], "a command is missing"),
+        (
+            ["--strategy", "ideal/broker:exec=no-such-program-here x"],
+            "there is no program \"no-such-program-here\"",
+        ),
+    ] {
+        let output = stealgrid("simulate", folder.path(), &arguments);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{errors}");
+        assert!(errors.contains(expected), "{errors}");
+    }
+    let output = stealgrid(
+        "simulate",
+        folder.path(),
+        &["--strategy", "local", "--local", "exec=cat", "--pass", "per-event"],
+    );
+    assert_eq!(output.status.code(), Some(2), "{}", String::from_utf8_lossy(&output.stderr));
+}
