@@ -223,7 +223,7 @@ fn programs() -> Vec<Seed> {
     all.chain(brokers)
         .map(|(name, site, strategy)| {
             // Brokers that hear in each of three ways, count what is on its way, and stand in for each other.
-            let limits = if strategy < crate::targets::BROKERS_FROM { 0xff } else { 0xf0 | strategy % 3 };
+            let limits = if strategy < crate::targets::BROKERS_FROM { 0xff } else { 0xf0 | (strategy % 3) };
             let mut program = vec![0, site, strategy, 0, 0b0101_0100, limits, strategy % 8];
             for round in 0..24u8 {
                 program.extend([7, round, 9, 7, 3, 1, 10, 12]);

@@ -234,6 +234,7 @@ fn config(folder: &Path, site: u32) -> NodeConfig {
     let entry = |(index, processors): (usize, &u32)| SiteEntry {
         name: format!("site{}", index + 1),
         processors: *processors,
+        beside: None,
     };
     let mut config = NodeConfig::new(SiteId(site), PROCESSORS.iter().enumerate().map(entry).collect());
     config.options.retry = Some(Span::from_secs(50));

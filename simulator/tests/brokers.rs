@@ -41,6 +41,7 @@ fn scenario(brokers: usize, failover: Failover) -> Scenario {
     };
     let second = Span::from_secs(1);
     Scenario {
+        external: None,
         grid,
         jobs: (1..=60).map(job).collect(),
         strategy: "broker:mpl".parse::<StrategySpec>().expect("a strategy").strategy,

@@ -399,6 +399,7 @@ mod tests {
                 ..Options::default()
             },
             seed: 1,
+            external: None,
         }
     }
 

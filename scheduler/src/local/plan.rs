@@ -73,7 +73,7 @@ impl Plan {
         if now < self.now || now >= self.next {
             return false;
         }
-        self.overdue = self.overdue + now.since(self.now);
+        self.overdue += now.since(self.now);
         self.now = now;
         if let Some(first) = self.left.first_mut() {
             first.now = now;
