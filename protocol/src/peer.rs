@@ -18,7 +18,7 @@
 use std::sync::LazyLock;
 
 use scheduler::waiting::WaitingList;
-use scheduler::{JobId, JobSpec, SiteId, Strategy, Submit, Time};
+use scheduler::{JobId, JobSpec, SiteId, Submit, Time};
 
 #[cfg(feature = "canary")]
 use crate::canary::Canary;
@@ -247,9 +247,6 @@ impl PeerConfig {
     /// before any site does; their home is by size, too.
     /// `None` if no site is wide enough.
     pub fn home_rank(&self, job: &JobSpec) -> Option<usize> {
-        match self.strategy {
-            Strategy::Broker(_) => self.grid.home_rank(job.processors),
-            _ => Submit::Home.rank(&self.grid, self.strategy, job),
-        }
+        Submit::Home.rank_among_sites(&self.grid, self.strategy, job)
     }
 }

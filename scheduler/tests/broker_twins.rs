@@ -30,7 +30,7 @@ fn pick<T: Copy>(rng: &mut impl Rng, all: &[T]) -> T {
 
 fn rules(rng: &mut impl Rng) -> Broker {
     // Neither chance nor somebody else.
-    let rule = pick(rng, &BrokerRule::ALL[1..BrokerRule::ALL.len() - 1]);
+    let rule = pick(rng, &BrokerRule::BUILT_IN[1..]);
     let (part, whole) = pick(rng, &PARTS);
     Broker {
         admissible: Fraction::new(part, whole).unwrap(),

@@ -61,7 +61,7 @@ fn rules() -> impl Strategy<Value = Broker> {
     let plans =
         (one_of(Completion::ALL), one_of(IdleSince::ALL), one_of(OwnWait::ALL), one_of(Population::ALL));
     let modes = (prop_oneof![3 => Just(Plan::Resynchronised), 1 => one_of(Plan::ALL)], one_of(Overrun::ALL));
-    (one_of(BrokerRule::ALL), a, one_of(Cut::ALL), loads, plans, modes).prop_map(
+    (one_of(BrokerRule::BUILT_IN), a, one_of(Cut::ALL), loads, plans, modes).prop_map(
         |(rule, (part, whole), cut, loads, plans, (plan, overrun))| Broker {
             admissible: Fraction::new(part, whole).expect("a fraction"),
             follows: part == 3,
@@ -174,7 +174,7 @@ fn decisions_by_the_true_state_are_those_of_a_broker_without_delay() {
             .unwrap_or_else(|violation| panic!("{violation}"));
         decisions.finish().expect("brokers decided")
     };
-    for &rule in BrokerRule::ALL {
+    for &rule in BrokerRule::BUILT_IN {
         let by_state = !matches!(rule, BrokerRule::Random | BrokerRule::RoundRobin);
         for local in LocalScheduler::ALL {
             let now = cost(rule, local, Reporting::Change);
@@ -235,7 +235,7 @@ fn jobs_run_once_whatever_links_do() {
         .collect();
     let reports = [Reporting::Change, Reporting::Every(Span::from_secs(45)), Reporting::Probe(2)];
     for (seed, report) in (1..=30).flat_map(|seed| reports.map(|report| (seed, report))) {
-        let rules = Broker::new(BrokerRule::ALL[seed as usize % BrokerRule::ALL.len()]);
+        let rules = Broker::new(BrokerRule::BUILT_IN[seed as usize % BrokerRule::BUILT_IN.len()]);
         let options = Options {
             retry: Some(Span::from_secs(40)),
             broker: BrokerOptions { report, ..BrokerOptions::default() },

@@ -157,7 +157,7 @@ mod tests {
             ("broker:exec,a=0.5", "a command is missing"),
             ("ideal/broker:exec=", "a command is missing"),
             ("broker:exec=x 'y", "not closed"),
-            ("broker:exec=x,a=2", "write 0.5 or 1/3"),
+            ("broker:exec=x,a=2", "write 0.5, 1/3 or auto"),
             ("broker:exec=x,fallback=exec", "fallback=exec means nothing"),
             ("broker:mpl,fallback=mlb", "means nothing to mpl"),
         ] {

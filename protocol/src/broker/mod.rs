@@ -162,6 +162,9 @@ impl Family for Brokering {
                 engine.timers.cancel(timer);
                 engine.report(now);
             }
+            // Nobody sends jobs to a site that leaves, so nobody need know what happens there: a broker that began again
+            // does not even ask.
+            BrokerTimer::Known(_) if engine.core.is_leaving() => engine.timers.cancel(timer),
             BrokerTimer::Known(broker) => {
                 engine.timers.again(timer, now);
                 engine.report_again(broker);

@@ -177,6 +177,11 @@ switch! {
     }
 }
 
+impl BrokerRule {
+    /// Those that this program decides by itself.
+    pub const BUILT_IN: &[BrokerRule] = BrokerRule::ALL.split_at(BrokerRule::ALL.len() - 1).0;
+}
+
 /// A fraction of a grid's processors, in lowest terms: 0 < a ≤ 1, exactly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fraction {

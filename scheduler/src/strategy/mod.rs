@@ -212,9 +212,15 @@ impl Submit {
 
     /// The rank of the site where a job is submitted. `None` if no site is wide enough.
     pub fn rank(self, grid: &Grid, strategy: Strategy, job: &JobSpec) -> Option<usize> {
+        let site = self.rank_among_sites(grid, strategy, job)?;
+        let broker = grid.broker_of(job.origin).filter(|_| matches!(strategy, Strategy::Broker(_)));
+        Some(broker.unwrap_or(site))
+    }
+
+    /// The rank of the site that has a job first if no broker stands before the sites. `None` if no site is wide enough.
+    pub fn rank_among_sites(self, grid: &Grid, strategy: Strategy, job: &JobSpec) -> Option<usize> {
         let home = grid.home_rank(job.processors)?;
         Some(match (self, strategy) {
-            (_, Strategy::Broker(_)) => grid.broker_of(job.origin).unwrap_or(home),
             (Submit::Origin, _) => grid.rank(job.origin),
             (Submit::Home, Strategy::CommonPool) => 0,
             (Submit::Home, _) => home,
