@@ -1,10 +1,10 @@
 //! Admissibility that follows the load: which part of the processors a job may use, from what was executed lately. A thesis
 //! proposed such a rule and had none (Quezada Pina 2012, §6.2); this one is ours.
 //!
-//! A job's *class* are all jobs whose smallest site wide enough is the same. Where the work of narrow classes is a part x of
-//! all work that jobs of this and wider classes had, narrow jobs may use the smallest sites that hold that part of the
-//! processors, and so leave to wider classes the part that those needed. Nothing executed means that nothing is known: all
-//! sites are admissible.
+//! A job's *class* are all jobs whose smallest site wide enough is the same. Where wider classes executed a part x of what all
+//! sites wide enough can execute in the interval, the others may use the smallest sites that hold the part 1 - x of the
+//! processors, and so leave to wider classes as many as those kept busy, on the sites that only they need. Nothing executed
+//! means that nothing is known: all sites are admissible.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -49,8 +49,8 @@ impl Executed {
         }
     }
 
-    fn between(&self, narrowest: u32, widest: u32) -> i128 {
-        self.by_width.range(narrowest..=widest).map(|(_, work)| work).sum()
+    fn wider_than(&self, width: u32) -> i128 {
+        self.by_width.range(width + 1..).map(|(_, work)| work).sum()
     }
 }
 
@@ -58,18 +58,15 @@ impl Executed {
 pub(super) fn admissible_part<'a>(
     sizes: &[u32],
     width: u32,
-    executed: impl Iterator<Item = &'a Executed> + Clone,
+    executed: impl Iterator<Item = &'a Executed>,
 ) -> Fraction {
     let first = sizes.partition_point(|&size| size < width);
     let Some(&home) = sizes.get(first) else { return Fraction::ONE };
-    let below = first.checked_sub(1).map_or(0, |place| sizes[place]);
-    let own: i128 = executed.clone().map(|site| site.between(below + 1, home)).sum();
-    let all: i128 = executed.map(|site| site.between(below + 1, u32::MAX)).sum();
-    if all <= 0 {
-        return Fraction::ONE;
-    }
-    let steps = (own * i128::from(STEPS) + all - 1) / all;
-    let steps = u32::try_from(steps).unwrap_or(STEPS).clamp(LEAST, STEPS);
+    let wider: i128 = executed.map(|site| site.wider_than(home)).sum();
+    let capacity =
+        sizes[first..].iter().map(|&size| i128::from(size)).sum::<i128>() * i128::from(INTERVAL.as_micros());
+    let kept = u32::try_from(wider * i128::from(STEPS) / capacity).unwrap_or(STEPS);
+    let steps = STEPS.saturating_sub(kept).max(LEAST);
     Fraction::new(steps, STEPS).unwrap_or(Fraction::ONE)
 }
 
@@ -92,24 +89,29 @@ mod tests {
     }
 
     #[test]
-    fn narrow_jobs_get_the_part_of_the_processors_that_their_work_had() {
+    fn wider_classes_keep_as_many_processors_as_they_kept_busy() {
         let sizes = [4, 8, 16];
         let mut site = Executed::default();
         let part = |site: &Executed, width| admissible_part(&sizes, width, [site].into_iter()).to_string();
-        assert_eq!(part(&site, 1), "1", "nothing is known");
-        // 30 processor-seconds of narrow work, 70 of wide work.
-        site.ended(Time::from_secs(10), &job(3), Time::ZERO);
-        site.ended(Time::from_secs(12), &job(14), Time::from_secs(7));
-        assert_eq!([4, 8, 16].map(|width| part(&site, width)), ["0.3", "0.1", "1"]);
+        let parts = |site: &Executed| [4, 8, 16].map(|width| part(site, width));
+        assert_eq!(parts(&site), ["1"; 3], "nothing is known");
+        // 7 of 28 processors for a day: a quarter of all, and 7/24 of the sites of 8 and 16.
+        let day = Time::ZERO + INTERVAL;
+        site.ended(day, &job(14), day - Span::from_secs(43_200));
+        assert_eq!(parts(&site), ["0.75", "0.75", "1"], "shares are rounded up to steps");
         assert_eq!(part(&site, 17), "1", "nobody can have it");
-        // A second more of narrow work, and the next step begins.
-        site.ended(Time::from_secs(13), &job(1), Time::from_secs(12));
-        assert_eq!(part(&site, 4), "0.35");
+        // What narrow jobs execute says nothing of what others need.
+        site.ended(day, &job(4), Time::ZERO);
+        assert_eq!(parts(&site), ["0.75", "0.75", "1"]);
+        site.ended(day, &job(8), Time::ZERO);
+        assert_eq!(parts(&site), ["0.5", "0.75", "1"]);
+        // Wider ones that kept everything busy leave the least.
+        site.ended(day, &job(16), Time::ZERO - INTERVAL);
+        assert_eq!(parts(&site), ["0.1", "0.1", "1"]);
         // A day later only what ended since counts.
-        let later = Time::from_secs(13) + INTERVAL;
+        let later = day + INTERVAL + Span::from_secs(1);
         site.ended(later, &job(16), later - Span::from_secs(1));
-        assert_eq!(part(&site, 4), "0.1");
-        site.ended(later + Span::from_secs(1), &job(16), later);
+        assert_eq!(parts(&site), ["1"; 3]);
         assert_eq!(site.by_width.keys().copied().collect::<Vec<_>>(), [16]);
     }
 }
