@@ -3,6 +3,9 @@
 //!
 //! This equality is what lets later differences be blamed on communication alone.
 
+#[path = "runs/drawn.rs"]
+mod drawn;
+
 use std::sync::Arc;
 
 use links::Model;
@@ -107,32 +110,9 @@ fn options() -> impl Strategy<Value = Options> {
     })
 }
 
-/// Widths follow the sizes, so that classes A, B and H all occur; half of the workloads are offline.
 fn workload() -> impl Strategy<Value = (Arc<Grid>, Vec<TimedJob>)> {
-    let index = any::<prop::sample::Index>;
-    let job = (0i64..25, (index(), index()), 0u32..9, 0i64..12, 1i64..4);
-    let sizes = prop::collection::vec(1u32..17, 1..=7);
-    (sizes, any::<bool>(), prop::collection::vec(job, 1..=30)).prop_map(|(sizes, online, jobs)| {
-        let grid = Arc::new(Grid::of_sizes(&sizes).expect("a grid"));
-        let mut jobs: Vec<TimedJob> = jobs
-            .into_iter()
-            .enumerate()
-            .map(|(index, (submit, (size, origin), less, run, factor))| TimedJob {
-                spec: JobSpec {
-                    id: JobId(index as u64 + 1),
-                    submit: Time::from_secs(if online { submit } else { 0 }),
-                    processors: sizes[size.index(sizes.len())].saturating_sub(less).max(1),
-                    requested: Span::from_secs((run * factor).max(1)),
-                    labels: Labels::UNKNOWN,
-                    origin: SiteId::from_index(origin.index(sizes.len())),
-                    payload: 0,
-                },
-                run_time: Span::from_secs(run),
-            })
-            .collect();
-        jobs.sort_by_key(|job| job.spec.key());
-        (grid, jobs)
-    })
+    drawn::workload(30, 1..4, any::<bool>())
+        .prop_map(|(sizes, jobs)| (Arc::new(Grid::of_sizes(&sizes).expect("a grid")), jobs))
 }
 
 proptest! {

@@ -1,5 +1,7 @@
 //! Runs of small grids that tests of several measures are about.
 
+mod drawn;
+
 use std::sync::Arc;
 
 use links::Model;
@@ -19,29 +21,8 @@ pub(crate) fn named(name: &str) -> Scheduling {
 
 /// Grids and jobs; all are there at the start unless `online`.
 pub(crate) fn workload(online: bool) -> impl Strategy<Value = (Arc<Grid>, Vec<TimedJob>)> {
-    let job = (0i64..40, any::<prop::sample::Index>(), 0u32..9, 0i64..30, any::<prop::sample::Index>());
-    let sizes = prop::collection::vec(1u32..17, 1..=7);
-    (sizes, prop::collection::vec(job, 1..=40)).prop_map(move |(sizes, jobs)| {
-        let grid = Arc::new(Grid::of_sizes(&sizes).expect("a grid"));
-        let mut jobs: Vec<TimedJob> = jobs
-            .into_iter()
-            .zip(1..)
-            .map(|((submit, size, less, run, origin), id)| TimedJob {
-                spec: JobSpec {
-                    id: JobId(id),
-                    submit: Time::from_secs(if online { submit } else { 0 }),
-                    processors: sizes[size.index(sizes.len())].saturating_sub(less).max(1),
-                    requested: Span::from_secs(run.max(1)),
-                    labels: Labels::UNKNOWN,
-                    origin: SiteId(1 + origin.index(sizes.len()) as u32),
-                    payload: 0,
-                },
-                run_time: Span::from_secs(run),
-            })
-            .collect();
-        jobs.sort_by_key(|job| job.spec.key());
-        (grid, jobs)
-    })
+    drawn::workload(40, 1..2, Just(online))
+        .prop_map(|(sizes, jobs)| (Arc::new(Grid::of_sizes(&sizes).expect("a grid")), jobs))
 }
 
 /// Switches and limits, with repetitions.
