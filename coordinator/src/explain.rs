@@ -122,7 +122,8 @@ impl Explained {
         let threshold = Threshold::new(manifest.threshold_percent)
             .ok_or_else(|| wrong(format!("the threshold is {} %", manifest.threshold_percent)))?;
         let strategy: Option<StrategySpec> = manifest.strategy.parse().ok();
-        let exchanges = strategy.is_none_or(|spec| !matches!(spec.strategy, Strategy::Local));
+        let exchanges =
+            strategy.is_none_or(|spec| !matches!(spec.strategy, Strategy::Local | Strategy::Broker(_)));
         let mut builder = LifeBuilder::new(&grid, threshold, exchanges, JobId(args.job));
         for event in directory.events()? {
             builder.observe(&event.map_err(DirectoryError::from)?);
@@ -137,7 +138,8 @@ impl Explained {
         };
         // The baselines have no ideal.
         let has_ideal = || format!("ideal/{}", manifest.strategy).parse::<StrategySpec>().is_ok();
-        let referenced = strategy.is_some_and(|spec| !spec.ideal && exchanges) && has_ideal();
+        let referenced =
+            strategy.is_some_and(|spec| !spec.ideal && spec.strategy != Strategy::Local) && has_ideal();
         let ideal_hint = (ideal.is_none() && referenced).then(|| {
             let again = format!("{}-ideal", args.directory.display());
             format!(

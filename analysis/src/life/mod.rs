@@ -103,6 +103,16 @@ pub enum Cause {
         /// The site where the job waits.
         site: SiteId,
     },
+    /// Too few processors are idle at its site, and nothing takes it elsewhere.
+    Stays {
+        /// The site where the job waits.
+        site: SiteId,
+    },
+    /// Its broker has given it to no site yet.
+    Undecided {
+        /// The broker.
+        site: SiteId,
+    },
     /// Enough processors are idle at its site, but the order of the queue, or a job ahead, keeps it.
     QueueOrder {
         /// The site where the job waits.
@@ -292,6 +302,9 @@ impl LifeBuilder {
         if self.stranded {
             return Some(Cause::Stranded { site });
         }
+        if self.is_broker(site) {
+            return Some(Cause::Undecided { site });
+        }
         if let Some(room) = self.claimed {
             return Some(Cause::Claimed { site, room });
         }
@@ -301,7 +314,10 @@ impl LifeBuilder {
         if self.offered {
             return Some(Cause::Offered { site });
         }
-        let Some(room) = self.world.smallest_with_room(processors).filter(|_| self.exchanges) else {
+        if !self.exchanges {
+            return Some(Cause::Stays { site });
+        }
+        let Some(room) = self.world.smallest_with_room(processors) else {
             return Some(Cause::NoProcessors { site });
         };
         Some(if self.world.is_asked(room, site) {
@@ -320,6 +336,17 @@ impl LifeBuilder {
             EventKind::Submitted { job, processors, requested, origin } if job == self.job => {
                 self.submitted(at, site, processors, requested, origin);
             }
+            EventKind::Allocated { job, to, as_of } if job == self.job => {
+                let (broker, to) = (self.name(site), self.name(to));
+                let known = match as_of {
+                    Some(then) => {
+                        let age = at.since(then).max(Span::ZERO);
+                        format!("as it knew it at {} s, {} s ago", then.as_secs_f64(), age.as_secs_f64())
+                    }
+                    None => "of which it had heard nothing".to_string(),
+                };
+                self.step(at, site, format!("{broker} chooses {to}, {known}"));
+            }
             EventKind::Granted { job, to, cause, .. } if job == self.job => {
                 if self.owns(site) {
                     self.place = Place::Transit { from: site, to, repeated: false };
@@ -337,9 +364,9 @@ impl LifeBuilder {
                 }
                 let must = if firm { ", which has to" } else { "" };
                 self.step(at, site, format!("{} takes it{must}", self.name(site)));
-                // A job that came home waits in the queue there.
+                // A job that came home waits in the queue there, and so does one that a broker gave.
                 if self.place == Place::Held(site)
-                    && self.life.as_ref().is_some_and(|life| life.home == Some(site))
+                    && (self.has_brokers() || self.life.as_ref().is_some_and(|life| life.home == Some(site)))
                 {
                     self.place = Place::Waiting(site);
                 }
@@ -561,6 +588,20 @@ impl LifeBuilder {
         let Some(life) = &self.life else { return };
         let (submit, home) = (life.submit, life.home);
         let ahead = self.world.ahead(site, (submit, self.job));
+        let width: u64 = ahead.iter().map(|(_, processors)| u64::from(*processors)).sum();
+        let idle = self.world.idle(site);
+        let of = self.world.grid().site(site).processors;
+        let ahead_of_it = match ahead.len() {
+            0 => "nothing waits ahead of it".to_string(),
+            jobs => format!("{jobs} jobs wait ahead of it for {width} processors"),
+        };
+        if self.is_broker(site) {
+            return self.step(at, site, format!("no site has it yet; {ahead_of_it}"));
+        }
+        if self.has_brokers() {
+            // Classes mean nothing to them.
+            return self.step(at, site, format!("there {idle} of {of} processors are idle; {ahead_of_it}"));
+        }
         let class = match life.class {
             Some(class) if home == Some(site) => class.letter().to_string(),
             _ => "H".to_string(),
@@ -574,11 +615,8 @@ impl LifeBuilder {
                 (true, false) => b += 1,
             }
         }
-        let width: u64 = ahead.iter().map(|(_, processors)| u64::from(*processors)).sum();
-        let idle = self.world.idle(site);
-        let of = self.world.grid().site(site).processors;
         let queue = match ahead.len() {
-            0 => "nothing waits ahead of it".to_string(),
+            0 => ahead_of_it,
             jobs => format!("{jobs} jobs wait ahead of it ({a} A, {b} B, {h} H) for {width} processors"),
         };
         let text = format!("there it is of class {class}; {idle} of {of} processors are idle; {queue}");
@@ -626,6 +664,14 @@ impl LifeBuilder {
         }
     }
 
+    fn is_broker(&self, site: SiteId) -> bool {
+        self.world.grid().site(site).processors == 0
+    }
+
+    fn has_brokers(&self) -> bool {
+        self.world.grid().brokers() > 0
+    }
+
     fn name(&self, site: SiteId) -> String {
         self.world.grid().site(site).name.clone()
     }
@@ -646,6 +692,8 @@ impl Cause {
             Cause::NoProcessors { site } => {
                 format!("too few processors are idle at {} and wherever else it fits", name(site))
             }
+            Cause::Stays { site } => format!("too few processors are idle at {}", name(site)),
+            Cause::Undecided { site } => format!("{} has not given it to a site yet", name(site)),
             Cause::QueueOrder { site } => {
                 format!(
                     "enough processors are idle at {}, but others go first by the rules of its queue",

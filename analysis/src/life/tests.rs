@@ -167,7 +167,7 @@ fn idle_processors_at_home_mean_the_order_of_the_queue() {
         started(7, 1, 3, 1),
     ];
     let life = life(3, false, &events).unwrap();
-    let (order, busy) = (Cause::QueueOrder { site: M1 }, Cause::NoProcessors { site: M1 });
+    let (order, busy) = (Cause::QueueOrder { site: M1 }, Cause::Stays { site: M1 });
     assert_eq!(waits(&life), [(1, 6, order), (6, 7, busy)]);
     assert!(life.steps[1].text.ends_with("1 jobs wait ahead of it (1 A, 0 B, 0 H) for 4 processors"));
 }
@@ -281,4 +281,38 @@ fn a_job_waits_for_a_site_that_is_down_or_stands_still_and_not_for_its_processor
         assert!(told.contains(&step), "{step}: {told:?}");
     }
     assert!(told.iter().all(|step| !step.contains("joins")), "{told:?}");
+}
+
+#[test]
+fn a_broker_says_where_a_job_goes_and_by_which_view() {
+    let sites = [("small".to_string(), 2), ("large".to_string(), 4)];
+    let grid = Grid::with_brokers(sites, [("broker".to_string(), None)]).unwrap();
+    let (large, broker, job) = (M2, SiteId(3), JobId(2));
+    let at_broker = |event: Event| Event { site: broker, ..event };
+    let events = [
+        started(0, 2, 1, 4),
+        at_broker(submitted(5, 2, 3)),
+        at_broker(event(6, 1, EventKind::Allocated { job, to: large, as_of: Some(Time::from_secs(2)) })),
+        at_broker(granted(6, 2, 1)),
+        accepted(8, 2, 1),
+        event(10, 2, EventKind::Completed { job: JobId(1), processors: 4 }),
+        started(10, 2, 2, 3),
+        event(15, 2, EventKind::Completed { job, processors: 3 }),
+    ];
+    let mut builder = LifeBuilder::new(&grid, Threshold::HALF, false, job);
+    events.iter().for_each(|event| builder.observe(event));
+    let life = builder.finish().unwrap();
+
+    assert_eq!(
+        waits(&life),
+        [
+            (5, 6, Cause::Undecided { site: broker }),
+            (6, 8, Cause::InTransit { site: broker, room: large }),
+            (8, 10, Cause::Stays { site: large }),
+        ]
+    );
+    let told: Vec<&str> = life.steps.iter().map(|step| step.text.as_str()).collect();
+    assert_eq!(told[1], "no site has it yet; nothing waits ahead of it");
+    assert_eq!(told[2], "broker chooses large, as it knew it at 2 s, 4 s ago");
+    assert!(told.contains(&"there 0 of 4 processors are idle; nothing waits ahead of it"), "{told:?}");
 }
