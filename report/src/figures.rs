@@ -97,6 +97,11 @@ pub fn counted_line(result: &RunResult) -> String {
     )
 }
 
+/// What jobs were that ran away from home. Brokers give; nobody steals.
+pub fn moved(result: &RunResult) -> &'static str {
+    if result.outcome.grid.brokers() > 0 { "elsewhere" } else { "stolen" }
+}
+
 /// Who ran whose jobs: a matrix by rank of size, or the greatest flows if there are many sites.
 pub fn migrations_table(result: &RunResult) -> Table {
     let grid = &result.outcome.grid;
@@ -115,7 +120,7 @@ pub fn migrations_table(result: &RunResult) -> Table {
     let header = ["home \\ ran at".to_string()]
         .into_iter()
         .chain(by_rank().map(|site| site.name.clone()))
-        .chain(["jobs".into(), "stolen".into(), "of its work".into()]);
+        .chain(["jobs".into(), moved(result).into(), "of its work".into()]);
     let mut table = Table::new(header);
     for home in by_rank() {
         let all = result.migrations.home(home.id);

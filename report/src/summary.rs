@@ -196,7 +196,7 @@ pub(super) fn heading(result: &RunResult) -> Vec<(&'static str, String)> {
 }
 
 fn migrations_title(result: &RunResult) -> &'static str {
-    if result.metrics.stolen_jobs == 0 {
+    if result.metrics.stolen_jobs == 0 && result.outcome.grid.brokers() == 0 {
         "Jobs by home and executing site (none stolen)"
     } else {
         "Jobs by home and executing site"

@@ -90,9 +90,10 @@ impl OutcomeBuilder {
             EventKind::Submitted { job, .. } => {
                 let at_origin = self.outcome.submit == Submit::Origin;
                 let processors = self.outcome.grid.site(event.site).processors;
+                let has_brokers = self.outcome.grid.brokers() > 0;
                 if let Some(row) = self.row(job) {
-                    // A job too wide for its origin has yet to arrive, at its home.
-                    if at_origin && row.processors <= processors {
+                    // A job too wide for its origin has yet to arrive, at its home. Of brokers it does so where it starts.
+                    if has_brokers || at_origin && row.processors <= processors {
                         row.arrived = Some(event.site);
                     }
                     match row.state {

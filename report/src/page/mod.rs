@@ -16,7 +16,7 @@ use outputs::{Allocation, RunResult};
 
 use crate::decisions::{decisions_lines, decisions_table};
 use crate::figures::{
-    cause_meaning, comparison_values, counted_line, delay_line, ideal_line, jobs_line, key_figures,
+    cause_meaning, comparison_values, counted_line, delay_line, ideal_line, jobs_line, key_figures, moved,
     relation_sign, starvation_line, verdict_line, verdict_words,
 };
 use crate::orders::orders_lines;
@@ -330,7 +330,7 @@ fn write_migrations(file: &mut dyn Write, result: &RunResult) -> io::Result<()> 
     for site in by_rank() {
         write!(file, "<th class=\"n\">{}<br><small>{}</small></th>", escape(&site.name), site.processors)?;
     }
-    writeln!(file, "<th class=\"n\">jobs</th><th class=\"n\">stolen</th></tr>")?;
+    writeln!(file, "<th class=\"n\">jobs</th><th class=\"n\">{}</th></tr>", moved(result))?;
     for home in by_rank() {
         let all = result.migrations.home(home.id);
         write!(file, "<tr><th>{}</th>", escape(&home.name))?;
