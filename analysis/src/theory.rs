@@ -34,6 +34,8 @@ pub struct Setting {
     pub local: LocalScheduler,
     /// Whether no message took time or was lost. True for ideal strategies.
     pub free_messages: bool,
+    /// Whether some users submit past the broker.
+    pub local_users: bool,
 }
 
 /// Whether a run respects a proved relation.
@@ -206,25 +208,28 @@ pub fn ceiling(strategy: &Strategy, local: LocalScheduler, offline: bool) -> Res
     Ok(units as f64 + 100.0 / beta_percent as f64)
 }
 
+/// The competitive ratio of a strategy of which nothing is proved, and why.
+fn unproved_ratio(measured: Option<f64>, reason: String) -> Comparison {
+    Comparison {
+        name: "competitive ratio".into(),
+        quantity: Quantity::Ratio,
+        measured,
+        relation: Relation::AtMost,
+        limit: None,
+        formula: "none".into(),
+        assumption: String::new(),
+        source: String::new(),
+        within: None,
+        verdict: Verdict::NotApplicable { reason },
+    }
+}
+
 fn competitive_ratio(run: &Run, bounds: &Bounds) -> Comparison {
     let measured = Bounds::ratio(run.makespan, bounds.proof);
     let proved = guarantee(&run.setting.strategy.strategy, run.offline);
     let (steal, guarantee) = match proved {
         Ok(proved) => proved,
-        Err(reason) => {
-            return Comparison {
-                name: "competitive ratio".into(),
-                quantity: Quantity::Ratio,
-                measured,
-                relation: Relation::AtMost,
-                limit: None,
-                formula: "none".into(),
-                assumption: String::new(),
-                source: String::new(),
-                within: None,
-                verdict: Verdict::NotApplicable { reason },
-            };
-        }
+        Err(reason) => return unproved_ratio(measured, reason),
     };
     // makespan <= (units + 100/beta%) * bound, in integers.
     let Guarantee { units, beta_percent } = guarantee;
@@ -319,7 +324,12 @@ mod tests {
     use crate::fixtures;
 
     fn setting(strategy: &str) -> Setting {
-        Setting { strategy: strategy.parse().unwrap(), local: LocalScheduler::Easy, free_messages: true }
+        Setting {
+            strategy: strategy.parse().unwrap(),
+            local: LocalScheduler::Easy,
+            free_messages: true,
+            local_users: false,
+        }
     }
 
     /// One job of 10 s that starts `late` seconds late on a site of its size.

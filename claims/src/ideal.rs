@@ -2,7 +2,9 @@
 
 use scheduler::ideal::{Brokered, CommonPool, GreedySteal, PoolExchange, StatelessSteal};
 use scheduler::local::LocalGrid;
-use scheduler::{Event, External, Grid, LocalScheduler, Pass, Strategy, StrategySpec, Submit, TimedJob};
+use scheduler::{
+    Event, External, Grid, LocalScheduler, LocalUsers, Pass, Strategy, StrategySpec, Submit, TimedJob,
+};
 use simulator::reference::{ReferenceError, Summary, run_while};
 
 /// A run of the ideal of a strategy.
@@ -16,6 +18,8 @@ pub struct Ideal<'a> {
     pub pass: Pass,
     /// Where jobs enter a pool.
     pub submit: Submit,
+    /// Jobs that their users submit past a broker.
+    pub local_users: &'a LocalUsers,
     /// The sites that the jobs run at.
     pub grid: &'a Grid,
     /// Of what strategies decide at random.
@@ -61,7 +65,8 @@ impl Ideal<'_> {
             }
             Strategy::CommonPool => run_while(&mut CommonPool::new(grid), jobs, grid, pass, sink, stop),
             Strategy::Broker(rules) => {
-                let mut policy = Brokered::new(grid, rules, self.local, self.pass, self.seed);
+                let mut policy = Brokered::new(grid, rules, self.local, self.pass, self.seed)
+                    .with_local_users(self.local_users.clone());
                 if let Some(external) = self.external {
                     policy = policy.with_external(external, self.local);
                 }

@@ -8,7 +8,7 @@ use protocol::{Options, PoolOptions};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use scheduler::{
-    Event, EventKind, Grid, JobId, JobSpec, Labels, LocalScheduler, Pass, SiteId, Span, Strategy,
+    Event, EventKind, Grid, JobId, JobSpec, Labels, LocalScheduler, LocalUsers, Pass, SiteId, Span, Strategy,
     StrategySpec, Submit, Time, TimedJob,
 };
 use simulator::{Checks, Simulation, SimulationConfig, Violation};
@@ -237,7 +237,17 @@ fn ideal_of(instance: &Instance, spec: StrategySpec, local: LocalScheduler, attr
     let (grid, jobs) = (&*instance.grid, &instance.jobs);
     let mut recorder = Recorder::new(instance, &spec.strategy, attribute);
     let (pass, submit) = (Pass::Batch, Submit::Origin);
-    let ideal = Ideal { spec, local, pass, submit, grid, seed: 1, jobs, external: None };
+    let ideal = Ideal {
+        spec,
+        local,
+        pass,
+        submit,
+        local_users: &LocalUsers::default(),
+        grid,
+        seed: 1,
+        jobs,
+        external: None,
+    };
     let done = ideal.run_while(&mut |event| recorder.take(&event), || false);
     done.expect("the workload fits the grid");
     recorder.finish(0)

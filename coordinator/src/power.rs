@@ -381,7 +381,7 @@ mod tests {
 
     use analysis::statistics::{mean, standard_deviation};
     use links::Jitter;
-    use scheduler::{JobId, JobSpec, Labels, SiteId, Time, TimedJob};
+    use scheduler::{JobId, JobSpec, Labels, LocalUsers, SiteId, Time, TimedJob};
     use simulator::{Checks, Lateness, Simulation};
 
     use super::*;
@@ -435,7 +435,7 @@ mod tests {
             }
         }
         jobs.sort_by_key(|job| job.spec.key());
-        Jobs { jobs, workload: "in step".to_string(), notes: Vec::new() }
+        Jobs { jobs, workload: "in step".to_string(), notes: Vec::new(), local_users: LocalUsers::default() }
     }
 
     /// The real runs that docs/COMPARISON.md tells of, judged by the simulations of today.
@@ -488,7 +488,7 @@ mod tests {
 
         // A run in which all of a site and instant is late by the same, as it is on an idle machine.
         let run = |seed: u64| {
-            let mut configuration = configuration(&experiment, Checks::Cheap);
+            let mut configuration = configuration(&experiment, &jobs, Checks::Cheap);
             configuration.seed = seed;
             configuration.late = Some(Lateness { most: Span::from_secs(5), seed });
             let added = Jitter::Uniform { min: Span::ZERO, max: Span::from_secs(5) };
@@ -526,7 +526,7 @@ mod tests {
         let (experiment, jobs) = quickstart();
         let (mut builder, mut steals) = (builder(&experiment, &jobs), analysis::Steals::default());
         let mut starts = std::collections::BTreeMap::new();
-        let mut simulation = Simulation::new(configuration(&experiment, Checks::Cheap), &jobs.jobs);
+        let mut simulation = Simulation::new(configuration(&experiment, &jobs, Checks::Cheap), &jobs.jobs);
         let mut sink = |event: &scheduler::Event| {
             let mut event = *event;
             if let scheduler::EventKind::Started { job, .. } = event.kind {

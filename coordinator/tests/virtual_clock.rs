@@ -63,6 +63,51 @@ fn brokers_do_what_the_simulator_says() {
 }
 
 #[test]
+fn local_users_submit_past_the_broker_and_the_role_has_two_names() {
+    let folder = tempfile::tempdir().unwrap();
+    let log =
+        |site: &str, trace: &str, role: &str| format!("{{ site = \"{site}\", trace = \"{trace}\"{role} }}");
+    let write = |role: &str| {
+        let [first, second] = [log("site1", "a.swf", role), log("site2", "b.swf", "")];
+        let text = format!(
+            "workload.logs = [{first}, {second}]\nworkload.days = \"mon-sun\"\nnetwork.delay = \"7s\"\n"
+        );
+        std::fs::write(folder.path().join("experiment.toml"), text).unwrap();
+    };
+    // Monday 1 July 2002 at noon in Greenwich.
+    let dated = |number| format!("; UnixStartTime: 1025524800\n{}", jobs(number));
+    std::fs::write(folder.path().join("a.swf"), dated(1)).unwrap();
+    std::fs::write(folder.path().join("b.swf"), dated(2)).unwrap();
+    let args = ["--sites", "4,16", "--too-wide", "drop", "--brokers", "1", "--strategy", "broker:mpl"];
+
+    write(", role = \"local\"");
+    identical(folder.path(), "slow", &args);
+    // Of the first log what fits its site went there and stayed; nothing of the second did.
+    let table = read(&folder.path().join("out/jobs.csv"));
+    let mut lines = table.lines().map(|line| line.split(',').collect::<Vec<_>>());
+    let head = lines.next().unwrap();
+    let column = |name: &str| head.iter().position(|cell| *cell == name).unwrap();
+    let (origin, hops, site) = (column("origin_site"), column("hops"), column("exec_site"));
+    let width = column("requested_number_of_resources");
+    let mut past = 0;
+    for line in lines {
+        let is_local = line[origin] == "1" && line[width].parse::<u32>().unwrap() <= 4;
+        past += usize::from(is_local);
+        assert_eq!(line[hops] == "0", is_local, "{line:?}");
+        assert!(!is_local || line[site] == "1", "{line:?}");
+    }
+    assert!(past > 10, "{table}");
+
+    write(", role = \"remote\"");
+    let mut command = Command::new(PROGRAM);
+    command.arg("simulate").arg(folder.path().join("experiment.toml")).args(args);
+    let output = command.output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("unknown role \"remote\"; use grid or local"), "{said}");
+}
+
+#[test]
 fn the_shipped_workload_runs_as_it_is_simulated() {
     let folder = tempfile::tempdir().unwrap();
     let quickstart = concat!(env!("CARGO_MANIFEST_DIR"), "/../configs/quickstart.toml");

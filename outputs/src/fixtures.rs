@@ -29,6 +29,7 @@ pub fn about() -> RunAbout {
         workload: "a,b.swf".into(),
         strategy: "ideal/st:50".parse().unwrap(),
         submit: Submit::default(),
+        local_users: 0,
         local: None,
         scheduler: LocalScheduler::default(),
         driver: "simulate".into(),

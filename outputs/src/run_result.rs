@@ -29,6 +29,8 @@ pub struct RunAbout {
     pub strategy: StrategySpec,
     /// Where jobs were submitted.
     pub submit: Submit,
+    /// How many jobs their users submitted past a broker.
+    pub local_users: usize,
     /// The scheduler of each site's own queue, where the strategy has one.
     pub local: Option<String>,
     /// The scheduler of each site, where sites have one.
@@ -150,8 +152,12 @@ impl RunResult {
             about.status = Status::Partial(format!("{left} jobs did not end"));
         }
         let bounds = Bounds::of(&outcome);
-        let setting =
-            Setting { strategy: about.strategy, local: about.scheduler, free_messages: about.free_messages };
+        let setting = Setting {
+            strategy: about.strategy,
+            local: about.scheduler,
+            free_messages: about.free_messages,
+            local_users: about.local_users > 0,
+        };
         RunResult {
             metrics: Metrics::of(&outcome, &bounds),
             steady: Steady::of(&outcome, about.cut),

@@ -7,6 +7,7 @@
 
 pub mod allocation;
 pub mod class;
+pub mod entry;
 pub mod event;
 pub mod exchange;
 pub mod execution;
@@ -22,6 +23,7 @@ pub mod time;
 pub mod waiting;
 
 pub use class::{Class, Order, Selection, Threshold};
+pub use entry::{LocalUsers, Submit};
 pub use event::{Event, EventKind};
 pub use execution::Execution;
 pub use external::External;
@@ -31,6 +33,6 @@ pub use job_index::JobIndex;
 pub use policy::{Policy, Start};
 pub use strategy::{
     Amount, Balance, Broker, BrokerRule, Initiative, LocalScheduler, Pass, Pool, Steal, Strategy,
-    StrategySpec, Submit, VictimRule,
+    StrategySpec, VictimRule,
 };
 pub use time::{Span, Time};

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use links::{Links, Model};
 use protocol::{Input, Options, Output, Peer};
 use scheduler::{
-    Event, EventKind, External, Grid, JobId, JobIndex, JobSpec, LocalScheduler, Pass, SiteId, Span, Strategy,
-    Submit, Time, TimedJob,
+    Event, EventKind, External, Grid, JobId, JobIndex, JobSpec, LocalScheduler, LocalUsers, Pass, SiteId,
+    Span, Strategy, Submit, Time, TimedJob,
 };
 
 use crate::checks::{Checks, Observer, Violation};
@@ -31,6 +31,8 @@ pub struct SimulationConfig {
     pub pass: Pass,
     /// Where jobs enter the grid.
     pub submit: Submit,
+    /// Jobs that their users submit past a broker.
+    pub local_users: LocalUsers,
     /// Switches and limits of the protocol.
     pub options: Options,
     /// What links do to messages.
@@ -54,6 +56,7 @@ impl SimulationConfig {
             local: LocalScheduler::default(),
             pass: Pass::default(),
             submit: Submit::default(),
+            local_users: LocalUsers::default(),
             options: Options::default(),
             network: Model::ZERO,
             seed: 1,
@@ -373,7 +376,10 @@ impl<H: Host> Driver for Simulation<'_, H> {
 
 /// The rank of the site where a job enters the grid.
 fn entry(config: &SimulationConfig, job: &JobSpec) -> usize {
-    config.submit.rank(&config.grid, config.strategy, job).expect("callers refuse jobs too wide")
+    config
+        .submit
+        .rank(&config.grid, config.strategy, job, &config.local_users)
+        .expect("callers refuse jobs too wide")
 }
 
 /// When jobs arrive at sites that notice late. Each site takes its own in queue order, however late.

@@ -7,8 +7,8 @@ use links::model::Between;
 use links::{Cut, Model};
 use protocol::{BrokerOptions, Failover, Options};
 use scheduler::{
-    EventKind, Grid, JobId, JobSpec, Labels, LocalScheduler, Pass, SiteId, Span, StrategySpec, Submit, Time,
-    TimedJob,
+    EventKind, Grid, JobId, JobSpec, Labels, LocalScheduler, LocalUsers, Pass, SiteId, Span, StrategySpec,
+    Submit, Time, TimedJob,
 };
 use simulator::faults::{Fault, Scenario};
 use simulator::swarm::{self, Trial};
@@ -48,6 +48,7 @@ fn scenario(brokers: usize, failover: Failover) -> Scenario {
         local: LocalScheduler::Easy,
         pass: Pass::Batch,
         submit: Submit::Home,
+        local_users: LocalUsers::default(),
         options: Options {
             retry: Some(second.saturating_mul(5)),
             heartbeat: Some(second.saturating_mul(10)),

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use links::Model;
 use protocol::{Options, PoolOptions};
 use scheduler::{
-    Event, Grid, JobId, JobSpec, Labels, LocalScheduler, Pass, SiteId, Span, StrategySpec, Submit, Time,
-    TimedJob,
+    Event, Grid, JobId, JobSpec, Labels, LocalScheduler, LocalUsers, Pass, SiteId, Span, StrategySpec,
+    Submit, Time, TimedJob,
 };
 use simulator::faults::{Broken, Check, Fault, Limits, Scenario, Tally, World};
 use simulator::{Simulation, SimulationConfig};
@@ -65,6 +65,7 @@ fn scenario(strategy: &str, network: Model, options: Options, submit: Submit) ->
         local: LocalScheduler::default(),
         pass: Pass::Batch,
         submit,
+        local_users: LocalUsers::default(),
         options,
         network,
         faults: Vec::new(),

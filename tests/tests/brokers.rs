@@ -1,6 +1,9 @@
 //! With all delays zero, brokers give each job to the site that the ideal reference gives it to, job for job: over random
 //! grids, every rule and every reading of it, and whole real logs.
 
+#[path = "runs/drawn.rs"]
+mod drawn;
+
 use std::sync::Arc;
 
 use analysis::Decisions;
@@ -13,8 +16,8 @@ use scheduler::strategy::{
     RunningWork,
 };
 use scheduler::{
-    Broker, BrokerRule, Event, EventKind, Grid, JobId, JobSpec, Labels, LocalScheduler, Pass, SiteId, Span,
-    Strategy as Scheduling, Time, TimedJob,
+    Broker, BrokerRule, Event, EventKind, Grid, JobId, JobSpec, Labels, LocalScheduler, LocalUsers, Pass,
+    SiteId, Span, Strategy as Scheduling, StrategySpec, Time, TimedJob,
 };
 use simulator::reference;
 use simulator::{Checks, Simulation, SimulationConfig};
@@ -28,8 +31,11 @@ fn starts_of(event: &Event, starts: &mut Starts) {
 }
 
 fn ideal(grid: &Grid, rules: Broker, local: LocalScheduler, jobs: &[TimedJob]) -> Starts {
+    ideal_with(Brokered::new(grid, rules, local, Pass::Batch, 1), grid, jobs)
+}
+
+fn ideal_with(mut policy: Brokered, grid: &Grid, jobs: &[TimedJob]) -> Starts {
     let mut starts = Vec::new();
-    let mut policy = Brokered::new(grid, rules, local, Pass::Batch, 1);
     let done = reference::run(&mut policy, jobs, grid, Pass::Batch, &mut |event: Event| {
         starts_of(&event, &mut starts)
     });
@@ -80,34 +86,16 @@ fn rules() -> impl Strategy<Value = Broker> {
     )
 }
 
-/// Sites, up to three brokers, and jobs of which some run past their estimates.
-fn workload() -> impl Strategy<Value = (Arc<Grid>, Vec<TimedJob>)> {
-    let index = any::<prop::sample::Index>;
-    let job = (0i64..25, (index(), index()), 0u32..9, 0i64..12, 0i64..4);
-    let sizes = prop::collection::vec(1u32..17, 1..=7);
-    (sizes, 1usize..4, any::<bool>(), prop::collection::vec(job, 1..=40)).prop_map(
-        |(sizes, brokers, online, jobs)| {
+/// Sites, up to three brokers, jobs of which some run past their estimates, and those of local users: often nobody's.
+fn workload() -> impl Strategy<Value = (Arc<Grid>, Vec<TimedJob>, LocalUsers)> {
+    let local = prop_oneof![2 => Just(u64::MAX), 1 => 1u64..5];
+    (drawn::workload(40, 0..4, any::<bool>()), 1usize..4, local).prop_map(
+        |((sizes, jobs), brokers, every)| {
             let names = sizes.iter().enumerate().map(|(place, &size)| (format!("site{}", place + 1), size));
             let brokers = (1..=brokers).map(|number| (format!("broker{number}"), None));
             let grid = Arc::new(Grid::with_brokers(names, brokers).expect("names differ"));
-            let mut jobs: Vec<TimedJob> = jobs
-                .into_iter()
-                .enumerate()
-                .map(|(index, (submit, (size, origin), less, run, factor))| TimedJob {
-                    spec: JobSpec {
-                        id: JobId(index as u64 + 1),
-                        submit: Time::from_secs(if online { submit } else { 0 }),
-                        processors: sizes[size.index(sizes.len())].saturating_sub(less).max(1),
-                        requested: Span::from_secs((run * factor).max(1)),
-                        labels: Labels::UNKNOWN,
-                        origin: SiteId::from_index(origin.index(sizes.len())),
-                        payload: 0,
-                    },
-                    run_time: Span::from_secs(run),
-                })
-                .collect();
-            jobs.sort_by_key(|job| job.spec.key());
-            (grid, jobs)
+            let local = jobs.iter().map(|job| job.spec.id).filter(|id| id.0.is_multiple_of(every)).collect();
+            (grid, jobs, local)
         },
     )
 }
@@ -117,15 +105,60 @@ proptest! {
 
     #[test]
     fn brokers_without_delay_equal_the_ideal(
-        (grid, jobs) in workload(),
+        (grid, jobs, local_users) in workload(),
         rules in rules(),
         local in one_of(&LocalScheduler::ALL),
         retries in any::<bool>(),
     ) {
         let retry = retries.then(|| Span::from_secs(30));
         let options = Options { retry, message_events: false, ..Options::default() };
-        let config = SimulationConfig { checks: Checks::Full, ..config(&grid, rules, local, options) };
-        prop_assert_eq!(protocol(config, &jobs), ideal(&grid, rules, local, &jobs));
+        let config = SimulationConfig {
+            checks: Checks::Full,
+            local_users: local_users.clone(),
+            ..config(&grid, rules, local, options)
+        };
+        let policy = Brokered::new(&grid, rules, local, Pass::Batch, 1).with_local_users(local_users);
+        prop_assert_eq!(protocol(config, &jobs), ideal_with(policy, &grid, &jobs));
+    }
+}
+
+/// Whole logs, each on a grid of its machine and three smaller ones. In the second every third user is a local one.
+#[test]
+fn brokers_without_delay_equal_the_ideal_on_whole_real_logs() {
+    let logs = [
+        ("KTH-SP2-1996-2.1-cln", 100, &["broker:mst", "broker:mct,a=0.5", "broker:mwwt-s"][..]),
+        ("SDSC-SP2-1998-4.2-cln", 128, &["broker:mpl,a=0.5", "broker:mst,a=auto"][..]),
+        ("CTC-SP2-1996-3.1-cln", 338, &["broker:lbal-s", "broker:mlb", "broker:mpl"][..]),
+    ];
+    for (number, (log, processors, strategies)) in logs.into_iter().enumerate() {
+        let Some(path) = stealgrid_tests::shared(&format!("traces/{log}.swf.gz")) else { continue };
+        let trace = workload::read(&path).expect("a log of the archive");
+        let mut jobs = workload::prepare(&trace, &workload::prepare::PrepareOptions::default(), processors)
+            .expect("its jobs are sound")
+            .jobs;
+        let sizes = [processors / 8, processors / 4, processors / 4, processors];
+        let user = |job: &TimedJob| job.spec.labels.user.unsigned_abs() as usize;
+        for job in &mut jobs {
+            job.spec.origin = SiteId::from_index(user(job) % sizes.len());
+        }
+        let is_local = |job: &&TimedJob| number == 1 && user(job).is_multiple_of(3);
+        let local_users: LocalUsers = jobs.iter().filter(is_local).map(|job| job.spec.id).collect();
+        let names = sizes.iter().enumerate().map(|(place, &size)| (format!("site{}", place + 1), size));
+        let brokers = ["one", "two"].map(|name| (name.to_string(), None));
+        let grid = Arc::new(Grid::with_brokers(names, brokers).expect("names differ"));
+        for strategy in strategies {
+            let spec = strategy.parse::<StrategySpec>().expect("a strategy");
+            let Scheduling::Broker(rules) = spec.strategy else { unreachable!("all are brokers") };
+            let options = Options { message_events: false, ..Options::default() };
+            let local = LocalScheduler::Easy;
+            let config = config(&grid, rules, local, options);
+            let config = SimulationConfig { local_users: local_users.clone(), ..config };
+            let policy = Brokered::new(&grid, rules, local, Pass::Batch, 1);
+            let expected = ideal_with(policy.with_local_users(local_users.clone()), &grid, &jobs);
+
+            assert_eq!(expected.len(), jobs.len());
+            assert!(protocol(config, &jobs) == expected, "{log} under {strategy} differs from the ideal");
+        }
     }
 }
 
@@ -152,6 +185,35 @@ fn what_a_broker_does_not_know_shows() {
         for (name, options) in [("late", late), ("blind", blind), ("probing", probing)] {
             assert_ne!(run(options), expected, "{name} {rule:?}");
         }
+    }
+}
+
+/// What local users submit, a broker learns by reports alone: with late ones it decides otherwise than with early ones, and it
+/// moves none of their jobs.
+#[test]
+fn a_broker_sees_only_part_of_the_load_at_once() {
+    let sizes = [12, 12, 12];
+    let names = sizes.iter().enumerate().map(|(place, &size)| (format!("site{}", place + 1), size));
+    let grid = Arc::new(Grid::with_brokers(names, [("broker".to_string(), None)]).expect("names differ"));
+    let jobs = steady_jobs(400, 11);
+    let local_users: LocalUsers = jobs.iter().map(|job| job.spec.id).filter(|id| id.0 % 2 == 0).collect();
+    let (rules, local) = (Broker::new(BrokerRule::ParallelLoad), LocalScheduler::Easy);
+    let run = |report| {
+        let options =
+            Options { broker: BrokerOptions { report, ..BrokerOptions::default() }, ..Options::default() };
+        let config = config(&grid, rules, local, options);
+        protocol(SimulationConfig { local_users: local_users.clone(), ..config }, &jobs)
+    };
+    let policy = Brokered::new(&grid, rules, local, Pass::Batch, 1).with_local_users(local_users.clone());
+    let expected = ideal_with(policy, &grid, &jobs);
+
+    assert_eq!(run(Reporting::Change), expected);
+    let late = run(Reporting::Every(Span::from_secs(300)));
+    assert_ne!(late, expected);
+    assert_ne!(expected, ideal(&grid, rules, local, &jobs), "local users are not the broker's");
+    for (job, _, site) in late {
+        let job = jobs.iter().find(|other| other.spec.id == job).expect("of the workload");
+        assert!(local_users.site(&grid, &job.spec).is_none_or(|rank| grid.at_rank(rank) == site), "{site}");
     }
 }
 

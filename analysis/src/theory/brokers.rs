@@ -17,6 +17,7 @@ use scheduler::allocation::admissible;
 use scheduler::strategy::{Completion, Count, Fraction, Plan};
 use scheduler::{Broker, BrokerRule, LocalScheduler, Span};
 
+use super::unproved_ratio;
 use crate::bounds::Bounds;
 use crate::outcome::{JobOutcome, JobState, Outcome};
 use crate::theory::{Comparison, Quantity, Relation, Run, Verdict};
@@ -155,7 +156,9 @@ pub(super) fn comparisons(run: &Run, bounds: &Bounds, outcome: &Outcome, broker:
     let local = run.setting.local;
     let measured = Bounds::ratio(run.makespan, bounds.proof);
     let judge = |within: bool| {
-        if counted(outcome).all(|job| job.requested == job.service()) {
+        if run.setting.local_users {
+            Verdict::NotApplicable { reason: "local users submit past the broker".into() }
+        } else if counted(outcome).all(|job| job.requested == job.service()) {
             run.judge(within)
         } else {
             Verdict::NotApplicable { reason: "estimates are not exact: not proved here".into() }
@@ -187,15 +190,7 @@ pub(super) fn comparisons(run: &Run, bounds: &Bounds, outcome: &Outcome, broker:
             if guarantee.c == 2 { THEOREMS } else { DERIVED },
             guarantee.is_kept(run.makespan, bounds.proof),
         ),
-        Err(reason) => Comparison {
-            limit: None,
-            formula: "none".into(),
-            assumption: String::new(),
-            source: String::new(),
-            within: None,
-            verdict: Verdict::NotApplicable { reason },
-            ..relation("competitive ratio", Quantity::Ratio, measured, 0.0, String::new(), "", true)
-        },
+        Err(reason) => unproved_ratio(measured, reason),
     };
     let mut comparisons = vec![ratio];
     if let (Ok(c), Some(proof)) = (factor(broker, local, facts.one_width), Proof::of(outcome, broker)) {
@@ -359,7 +354,8 @@ mod tests {
 
     fn judged(outcome: &Outcome, strategy: &str) -> Vec<Comparison> {
         let local = LocalScheduler::List;
-        let setting = Setting { strategy: strategy.parse().unwrap(), local, free_messages: true };
+        let setting =
+            Setting { strategy: strategy.parse().unwrap(), local, free_messages: true, local_users: false };
         compare(outcome, &Bounds::of(outcome), setting)
     }
 

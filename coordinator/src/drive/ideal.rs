@@ -25,7 +25,17 @@ pub fn run(
     let Experiment { local, pass, submit, seed, .. } = *experiment;
     let external = experiment.external.external();
     let external = external.as_deref();
-    let ideal = Ideal { spec, local, pass, submit, grid: &experiment.grid, seed, jobs: &jobs.jobs, external };
+    let ideal = Ideal {
+        spec,
+        local,
+        pass,
+        submit,
+        local_users: &jobs.local_users,
+        grid: &experiment.grid,
+        seed,
+        jobs: &jobs.jobs,
+        external,
+    };
     match ideal.run_while(&mut |event| sink(&event), || interrupt.is_set()) {
         Ok(summary) if summary.jobs == jobs.jobs.len() => Ok(Status::Complete),
         Ok(summary) => Ok(Status::Partial(format!("interrupted after {} jobs", summary.jobs))),

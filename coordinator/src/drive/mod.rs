@@ -313,11 +313,16 @@ pub fn record(
     if let Some(command) = &experiment.external.broker {
         lines.push(format!("brokers decide by `{command}`"));
     }
+    let local_users = jobs.submitted_past_broker(experiment);
+    if local_users > 0 {
+        lines.push(format!("{local_users} jobs are submitted past the broker, by local users"));
+    }
     let about = RunAbout {
         experiment: experiment.name.clone(),
         workload: jobs.workload.clone(),
         strategy: experiment.strategy,
         submit: experiment.submit,
+        local_users,
         local: (experiment.strategy.strategy.has_local_queues())
             .then(|| format!("{} ({} passes)", local_name(experiment), experiment.pass.name())),
         scheduler: experiment.local,

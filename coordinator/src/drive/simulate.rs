@@ -149,13 +149,14 @@ pub fn simulate(
 }
 
 /// The experiment as the simulator's event loop wants it.
-pub(crate) fn configuration(experiment: &Experiment, checks: Checks) -> SimulationConfig {
+pub(crate) fn configuration(experiment: &Experiment, jobs: &Jobs, checks: Checks) -> SimulationConfig {
     SimulationConfig {
         grid: experiment.grid.clone(),
         strategy: experiment.strategy.strategy,
         local: experiment.local,
         pass: experiment.pass,
         submit: experiment.submit,
+        local_users: jobs.local_users.clone(),
         options: experiment.options,
         network: experiment.network.clone(),
         seed: experiment.seed,
@@ -172,7 +173,7 @@ fn peers(
     interrupt: &Interrupt,
     sink: &mut impl FnMut(&Event),
 ) -> (Status, Option<String>) {
-    let mut simulation = Simulation::new(configuration(experiment, checks), &jobs.jobs);
+    let mut simulation = Simulation::new(configuration(experiment, jobs, checks), &jobs.jobs);
     let ended = loop {
         if interrupt.is_set()
             && let Some(at) = simulation.next_instant()

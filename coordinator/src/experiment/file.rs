@@ -142,6 +142,8 @@ pub struct WrittenLog {
     pub trace: PathBuf,
     /// The week of the log that is week 1 of the mix; 1 if missing, its first full one.
     pub first_week: Option<u32>,
+    /// `grid` or `local`; `grid` if missing.
+    pub role: Option<String>,
 }
 
 /// `[strategy]`.

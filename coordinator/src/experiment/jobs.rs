@@ -4,13 +4,13 @@ use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use scheduler::{Grid, SiteId, Span, Time, TimedJob};
+use scheduler::{Grid, JobId, LocalUsers, SiteId, Span, Strategy, Time, TimedJob};
 use workload::mix::{Clock, Log, MixOptions};
 use workload::prepare::{PrepareError, PrepareOptions, PrepareReport};
 use workload::slice::SliceError;
 use workload::{Trace, TraceError};
 
-use super::{Experiment, SiteLog, Source};
+use super::{Experiment, Role, SiteLog, Source};
 use crate::limits;
 
 /// The jobs that are replayed.
@@ -20,11 +20,22 @@ pub struct Jobs {
     pub jobs: Vec<TimedJob>,
     /// What the workload is, for reports.
     pub workload: String,
+    /// Those that their users submit past a broker.
+    pub local_users: LocalUsers,
     /// Everything that was dropped or changed, in words, one rule a line.
     pub notes: Vec<String>,
 }
 
 impl Jobs {
+    /// How many local users submit past the broker; none where there is no broker.
+    pub fn submitted_past_broker(&self, experiment: &Experiment) -> usize {
+        if !matches!(experiment.strategy.strategy, Strategy::Broker(_)) {
+            return 0;
+        }
+        let is_past = |job: &&TimedJob| self.local_users.site(&experiment.grid, &job.spec).is_some();
+        self.jobs.iter().filter(is_past).count()
+    }
+
     /// The same with jobs that came by order.
     #[must_use]
     pub fn with(&self, injected: Vec<TimedJob>) -> Jobs {
@@ -121,7 +132,7 @@ impl PreparedLogs {
     fn read(experiment: &Experiment, sites: &[SiteLog]) -> Result<PreparedLogs, JobsError> {
         let widest = experiment.grid.widest();
         let (mut logs, mut notes, mut names) = (Vec::new(), Vec::new(), Vec::new());
-        for SiteLog { site, trace: path, first_week } in sites {
+        for SiteLog { site, trace: path, first_week, .. } in sites {
             let trace = workload::read_within(path, &limits::of_logs())?;
             notes.extend(repair_notes(&trace));
             let prepared = workload::prepare(&trace, &experiment.prepare, widest)?;
@@ -204,7 +215,12 @@ impl Reader {
         }
         let prepared = workload::prepare(&trace, &experiment.prepare, experiment.grid.widest())?;
         notes.extend(prepare_notes(&prepared.report));
-        Ok(Jobs { jobs: prepared.jobs, workload: path.display().to_string(), notes })
+        Ok(Jobs {
+            jobs: prepared.jobs,
+            workload: path.display().to_string(),
+            local_users: LocalUsers::default(),
+            notes,
+        })
     }
 
     /// One log per site, laid over each other by week; `slice.week`, `slice.weekdays` and `slice.zone` choose which.
@@ -238,6 +254,14 @@ impl Reader {
         for (name, taken) in mixed.names.iter().zip(&mixed.taken) {
             notes.push(format!("{name}: {taken} jobs are in the mix"));
         }
+        let is_local = |source: &workload::mix::Source| sites[source.log as usize].role == Role::Local;
+        let local_users: LocalUsers = mixed
+            .sources
+            .iter()
+            .zip(1..)
+            .filter(|(source, _)| is_local(source))
+            .map(|(_, id)| JobId(id))
+            .collect();
         let within = |job: &TimedJob| {
             slice.from.is_none_or(|from| job.spec.submit >= Time::ZERO + from)
                 && slice.until.is_none_or(|until| job.spec.submit < Time::ZERO + until)
@@ -249,7 +273,12 @@ impl Reader {
                 .for_each(|job| job.spec.submit = Time::ZERO + job.spec.submit.since(Time::ZERO + start));
             notes.push(format!("time 0 is {start} s of the mix, the start of the slice"));
         }
-        Ok(Jobs { jobs, workload: names.join(" + "), notes })
+        let mut jobs = Jobs { jobs, workload: names.join(" + "), local_users, notes };
+        let past = jobs.submitted_past_broker(experiment);
+        if past > 0 {
+            jobs.notes.push(format!("{past} jobs are submitted past the broker, by local users"));
+        }
+        Ok(jobs)
     }
 }
 

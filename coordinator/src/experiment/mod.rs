@@ -118,6 +118,29 @@ pub struct SiteLog {
     pub trace: PathBuf,
     /// The week of the log that is week 1 of the mix.
     pub first_week: i64,
+    /// Whom its users submit to.
+    pub role: Role,
+}
+
+/// Whom users submit their jobs to, where there is a broker.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Role {
+    /// To the broker.
+    #[default]
+    Grid,
+    /// To the queue of their own site, past the broker.
+    Local,
+}
+
+impl FromStr for Role {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Role, String> {
+        match text {
+            "grid" => Ok(Role::Grid),
+            "local" => Ok(Role::Local),
+            _ => Err(format!("unknown role {text:?}; use grid or local")),
+        }
+    }
 }
 
 /// How time passes.
@@ -383,12 +406,16 @@ fn source(written: &Written, grid: &Grid) -> Result<Source, ExperimentError> {
                     return Err(wrong(format!("first_week of the log for {:?} is less than 1", log.site)));
                 }
             }
-            let of = |log: &WrittenLog| SiteLog {
-                site: log.site.clone(),
-                trace: log.trace.clone(),
-                first_week: log.first_week.map_or(1, i64::from),
+            let of = |log: &WrittenLog| {
+                let role = log.role.as_deref().unwrap_or("grid").parse();
+                Ok(SiteLog {
+                    site: log.site.clone(),
+                    trace: log.trace.clone(),
+                    first_week: log.first_week.map_or(1, i64::from),
+                    role: role.map_err(|error| wrong(format!("the log for {:?}: {error}", log.site)))?,
+                })
             };
-            Ok(Source::Mix(logs.iter().map(of).collect()))
+            Ok(Source::Mix(logs.iter().map(of).collect::<Result<_, _>>()?))
         }
     }
 }

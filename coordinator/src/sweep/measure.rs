@@ -88,7 +88,12 @@ pub fn measure(experiment: &Experiment, prepared: &Prepared) -> Result<Measures,
     let bounds = &prepared.bounds;
     let metrics = Metrics::of(&outcome, bounds);
     let free_messages = experiment.free_messages();
-    let setting = Setting { strategy: experiment.strategy, local: experiment.local, free_messages };
+    let setting = Setting {
+        strategy: experiment.strategy,
+        local: experiment.local,
+        free_messages,
+        local_users: jobs.submitted_past_broker(experiment) > 0,
+    };
     let comparisons = theory::compare(&outcome, bounds, setting);
     let mut measures = Measures::new();
     put(&mut measures, "", &metrics);

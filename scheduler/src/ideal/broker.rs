@@ -3,22 +3,25 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::allocation::{Allocator, Book, Site};
+use crate::entry::{LocalUsers, Submit};
 use crate::event::FallbackCause;
 use crate::external::External;
 use crate::grid::{Grid, SiteId};
 use crate::job::{JobId, JobSpec, QueueKey};
 use crate::local::LocalQueue;
 use crate::policy::{Policy, Start};
-use crate::strategy::{Broker, BrokerRule, LocalScheduler, Pass};
+use crate::strategy::{Broker, BrokerRule, LocalScheduler, Pass, Strategy};
 use crate::time::Time;
 
 /// Two-level scheduling without messages (Quezada Pina 2012, §3.3).
 ///
 /// At one instant: completions; then each broker in turn allocates the jobs that arrived at it, one by one in queue order,
-/// at once and for good; then each site decides once.
+/// at once and for good; then each site decides once. Jobs of [local users](Brokered::with_local_users) are in the queue of
+/// their site before brokers allocate.
 #[derive(Clone, Debug)]
 pub struct Brokered {
     grid: Grid,
+    local_users: LocalUsers,
     /// Of the broker that users of each site turn to; one if the grid has none.
     allocators: Vec<Allocator>,
     /// By rank, from the first that has processors.
@@ -54,6 +57,7 @@ impl Brokered {
             waiting: 0,
             starts: Vec::new(),
             is_external: false,
+            local_users: LocalUsers::default(),
             grid: grid.clone(),
         }
     }
@@ -79,6 +83,12 @@ impl Brokered {
         self
     }
 
+    /// The same with users who submit jobs at their own site.
+    #[must_use]
+    pub fn with_local_users(self, local_users: LocalUsers) -> Brokered {
+        Brokered { local_users, ..self }
+    }
+
     fn allocate(&mut self, now: Time, broker: usize, job: JobSpec) {
         if let Some(overrun) = self.allocators[broker].rules().looks_at_plans() {
             self.books.iter_mut().for_each(|book| book.prepare(now, overrun));
@@ -87,6 +97,10 @@ impl Brokered {
             self.books.iter().map(|book| Site { book, is_present: true, as_of: Some(now) }).collect();
         let place = self.allocators[broker].choose(now, &job, &sites);
         let place = place.unwrap_or_else(|| panic!("job {} is wider than every site", job.id));
+        self.join(now, place, job);
+    }
+
+    fn join(&mut self, now: Time, place: usize, job: JobSpec) {
         self.books[place].joined(now, job);
         self.dirty.insert(place);
     }
@@ -106,7 +120,11 @@ impl Brokered {
 }
 
 impl Policy for Brokered {
-    fn submitted(&mut self, _now: Time, job: JobSpec) {
+    fn submitted(&mut self, now: Time, job: JobSpec) {
+        if let Some(rank) = self.local_users.site(&self.grid, &job) {
+            self.waiting += 1;
+            return self.join(now, rank - self.grid.brokers(), job);
+        }
         let broker = self.grid.broker_of(job.origin).unwrap_or(0);
         let before = self.arrived.insert((broker, job.key()), job);
         assert!(before.is_none(), "job {} is submitted once", job.id);
@@ -162,9 +180,9 @@ impl Policy for Brokered {
         }
     }
 
-    fn entry(&self, grid: &Grid, job: &JobSpec) -> Option<crate::grid::SiteId> {
-        let home = grid.home(job.processors)?;
-        Some(grid.broker_of(job.origin).map_or(home, |rank| grid.at_rank(rank)))
+    fn entry(&self, grid: &Grid, job: &JobSpec) -> Option<SiteId> {
+        let strategy = Strategy::Broker(*self.allocators[0].rules());
+        Submit::Home.rank(grid, strategy, job, &self.local_users).map(|rank| grid.at_rank(rank))
     }
 
     fn wake_at(&self) -> Option<Time> {

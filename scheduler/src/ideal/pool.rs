@@ -5,13 +5,14 @@
 
 use std::collections::BTreeMap;
 
+use crate::entry::Submit;
 use crate::exchange::{
     Decision, Entered, JobQueue, OwnTurn, SiteView, WaitingJob, own_phase, own_step, pool_phase, serve,
 };
 use crate::grid::{Grid, SiteId};
 use crate::job::{JobId, JobSpec};
 use crate::policy::{Policy, Start};
-use crate::strategy::{Discipline, Pool, PoolOrder, SiteOrder, Strategy, Submit};
+use crate::strategy::{Discipline, Pool, PoolOrder, SiteOrder, Strategy};
 use crate::time::Time;
 
 /// Sites that offer to one pool what they cannot start, and take from it when they start nothing of their own.
@@ -169,7 +170,7 @@ impl Policy for PoolExchange {
     }
 
     fn entry(&self, grid: &Grid, job: &JobSpec) -> Option<SiteId> {
-        self.submit.rank(grid, Strategy::Pool(self.pool), job).map(|rank| grid.at_rank(rank))
+        self.submit.rank_among_sites(grid, Strategy::Pool(self.pool), job).map(|rank| grid.at_rank(rank))
     }
 
     fn completed(&mut self, _now: Time, job: JobId) {

@@ -20,8 +20,6 @@ pub use broker::{
 pub use pool::{Discipline, OfferRule, Pool, PoolAlgorithm, PoolOrder, SiteOrder, TooWide, Via};
 
 use crate::class::{Order, Selection, Threshold};
-use crate::grid::Grid;
-use crate::job::JobSpec;
 use crate::time::Span;
 
 /// The switches of the stealing algorithm ST_x.
@@ -188,53 +186,6 @@ impl Pass {
             Pass::Batch => "batch",
             Pass::PerEvent => "per-event",
         }
-    }
-}
-
-/// Where jobs enter the grid.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Submit {
-    /// At the smallest site wide enough, as the published model has it; with the common pool at its host.
-    #[default]
-    Home,
-    /// Where the trace says that the user is. Strategies with home sites send the job there and pay the delay.
-    Origin,
-}
-
-impl Submit {
-    /// The name in experiment files.
-    pub fn name(self) -> &'static str {
-        match self {
-            Submit::Home => "home",
-            Submit::Origin => "origin",
-        }
-    }
-
-    /// The rank of the site where a job is submitted. `None` if no site is wide enough.
-    pub fn rank(self, grid: &Grid, strategy: Strategy, job: &JobSpec) -> Option<usize> {
-        let site = self.rank_among_sites(grid, strategy, job)?;
-        let broker = grid.broker_of(job.origin).filter(|_| matches!(strategy, Strategy::Broker(_)));
-        Some(broker.unwrap_or(site))
-    }
-
-    /// The rank of the site that has a job first if no broker stands before the sites. `None` if no site is wide enough.
-    pub fn rank_among_sites(self, grid: &Grid, strategy: Strategy, job: &JobSpec) -> Option<usize> {
-        let home = grid.home_rank(job.processors)?;
-        Some(match (self, strategy) {
-            (Submit::Origin, _) => grid.rank(job.origin),
-            (Submit::Home, Strategy::CommonPool) => 0,
-            (Submit::Home, _) => home,
-        })
-    }
-}
-
-impl FromStr for Submit {
-    type Err = String;
-    fn from_str(text: &str) -> Result<Submit, String> {
-        [Submit::Home, Submit::Origin]
-            .into_iter()
-            .find(|submit| submit.name() == text)
-            .ok_or_else(|| format!("unknown submit {text:?}; use home or origin"))
     }
 }
 

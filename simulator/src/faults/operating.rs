@@ -109,7 +109,7 @@ impl World<'_> {
     /// A user brings a job: where it belongs, or to who stands in for a site that is not there.
     pub(super) fn submit(&mut self, job: JobSpec) -> Result<(), Broken> {
         let scenario = self.scenario;
-        let rank = scenario.submit.rank(&scenario.grid, scenario.strategy, &job);
+        let rank = scenario.submit.rank(&scenario.grid, scenario.strategy, &job, &scenario.local_users);
         self.bring(rank.expect("scenarios have no job that is wider than the widest site"), job)
     }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use links::Model;
 use protocol::Options;
-use scheduler::{External, Grid, LocalScheduler, Pass, Strategy, Submit, Time, TimedJob};
+use scheduler::{External, Grid, LocalScheduler, LocalUsers, Pass, Strategy, Submit, Time, TimedJob};
 
 use super::schedule::Fault;
 
@@ -23,6 +23,8 @@ pub struct Scenario {
     pub pass: Pass,
     /// Where jobs enter the grid.
     pub submit: Submit,
+    /// Jobs that their users submit past a broker.
+    pub local_users: LocalUsers,
     /// Switches and limits of the protocol. With [`Options::journal`]: ends are counted by what is durable.
     pub options: Options,
     /// What links do without faults.

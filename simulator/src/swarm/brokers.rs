@@ -54,6 +54,10 @@ pub(super) fn join(rng: &mut ChaCha8Rng, scenario: &mut Scenario) {
         }
     }
     follow(rng, scenario);
+    if rng.random_bool(0.3) {
+        scenario.local_users =
+            scenario.jobs.iter().map(|job| job.spec.id).filter(|_| rng.random_bool(0.4)).collect();
+    }
 }
 
 /// Now and then the part of the processors that is admissible follows the load.

@@ -12,8 +12,8 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use scheduler::strategy::{OfferRule, PoolAlgorithm, PoolOrder, SiteOrder, Via};
 use scheduler::{
-    Amount, Balance, Grid, Initiative, JobId, JobSpec, Labels, LocalScheduler, Order, Pass, Pool, Selection,
-    SiteId, Span, Steal, Strategy, Submit, Threshold, Time, TimedJob, VictimRule,
+    Amount, Balance, Grid, Initiative, JobId, JobSpec, Labels, LocalScheduler, LocalUsers, Order, Pass, Pool,
+    Selection, SiteId, Span, Steal, Strategy, Submit, Threshold, Time, TimedJob, VictimRule,
 };
 
 use super::widening::{Parts, widen};
@@ -49,6 +49,7 @@ fn small(seed: u64) -> Scenario {
         local: *LocalScheduler::ALL.choose(&mut rng).expect("there are some"),
         pass: if rng.random_bool(0.8) { Pass::Batch } else { Pass::PerEvent },
         submit,
+        local_users: LocalUsers::default(),
         options,
         network,
         faults,

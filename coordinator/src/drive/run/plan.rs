@@ -12,7 +12,7 @@ use node::network::Discovery;
 use outputs::Status;
 use protocol::PeerConfig;
 use protocol::membership::operator;
-use scheduler::{Grid, SiteId, Span, Submit, Time, TimedJob};
+use scheduler::{Grid, LocalUsers, SiteId, Span, Submit, Time, TimedJob};
 use simulator::Checks;
 
 use crate::drive::builder;
@@ -102,6 +102,7 @@ pub struct Plan {
     pub notes: Vec<String>,
     peer: PeerConfig,
     submit: Submit,
+    local_users: LocalUsers,
     faults: Vec<Fault>,
 }
 
@@ -164,6 +165,7 @@ impl Plan {
             notes,
             peer,
             submit: experiment.submit,
+            local_users: jobs.local_users.clone(),
             faults: experiment.faults.clone(),
         })
     }
@@ -191,7 +193,7 @@ impl Plan {
     /// The site where a job is submitted: where it belongs, or who stands in for that if it is not there at that time.
     pub fn entry(&self, job: &TimedJob) -> SiteId {
         let grid = &self.peer.grid;
-        let rank = self.submit.rank(grid, self.peer.strategy, &job.spec);
+        let rank = self.submit.rank(grid, self.peer.strategy, &job.spec, &self.local_users);
         let site = grid.at_rank(rank.expect("jobs wider than the widest site were refused"));
         let stays = |site: SiteId| {
             let mut its = self.faults.iter().filter(|fault| fault.site == site);
@@ -373,7 +375,12 @@ pub(crate) mod tests {
             payload: 0,
         };
         let job = TimedJob { spec, run_time: Span::from_secs(100) };
-        Jobs { jobs: vec![job], workload: String::new(), notes: Vec::new() }
+        Jobs {
+            jobs: vec![job],
+            workload: String::new(),
+            notes: Vec::new(),
+            local_users: LocalUsers::default(),
+        }
     }
 
     #[test]

@@ -42,6 +42,7 @@ fn scenario(experiment: &Experiment, jobs: &Jobs) -> Scenario {
         local: experiment.local,
         pass: experiment.pass,
         submit: experiment.submit,
+        local_users: jobs.local_users.clone(),
         options: Options { journal: true, interrupted: experiment.run.interrupted, ..experiment.options },
         network: experiment.network.clone(),
         faults: experiment.faults.iter().map(fault).collect(),

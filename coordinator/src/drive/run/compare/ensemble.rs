@@ -234,7 +234,7 @@ impl<'a> Ensemble<'a> {
 
     /// One simulation; `None` if it was stopped.
     fn one(&self, seed: u64, late: Late, stop: &Interrupt) -> Result<Option<Figures>, String> {
-        let mut configuration = configuration(&self.experiment, Checks::Cheap);
+        let mut configuration = configuration(&self.experiment, self.jobs, Checks::Cheap);
         configuration.seed = seed;
         configuration.network = configuration
             .network

@@ -84,7 +84,7 @@ fn drive(
     sink: &mut Sink,
     interrupt: &Interrupt,
 ) -> anyhow::Result<Ended> {
-    let config = configuration(experiment, Checks::Cheap);
+    let config = configuration(experiment, jobs, Checks::Cheap);
     let mut twin = Twin::new(config.clone(), &jobs.jobs);
     let common = Common {
         grid: &experiment.grid,
