@@ -74,8 +74,8 @@ fn local_users_submit_past_the_broker_and_the_role_has_two_names() {
         );
         std::fs::write(folder.path().join("experiment.toml"), text).unwrap();
     };
-    // Monday 1 July 2002 at noon in Greenwich.
-    let dated = |number| format!("; UnixStartTime: 1025524800\n{}", jobs(number));
+    // Monday 1 July 2002 at midnight in GMT-7, the clock of mixes: a full week begins.
+    let dated = |number| format!("; UnixStartTime: 1025506800\n{}", jobs(number));
     std::fs::write(folder.path().join("a.swf"), dated(1)).unwrap();
     std::fs::write(folder.path().join("b.swf"), dated(2)).unwrap();
     let args = ["--sites", "4,16", "--too-wide", "drop", "--brokers", "1", "--strategy", "broker:mpl"];
@@ -102,7 +102,7 @@ fn local_users_submit_past_the_broker_and_the_role_has_two_names() {
     let mut command = Command::new(PROGRAM);
     command.arg("simulate").arg(folder.path().join("experiment.toml")).args(args);
     let output = command.output().unwrap();
-    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    assert_eq!(output.status.code(), Some(3), "{output:?}");
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(said.contains("unknown role \"remote\"; use grid or local"), "{said}");
 }
