@@ -1,5 +1,6 @@
 //! `stealgrid bench`: what parts of a run cost on this machine.
 
+mod broker;
 mod external;
 mod journal;
 mod metrics;
@@ -25,6 +26,7 @@ enum What {
     Steal(StealArgs),
     Journal(journal::JournalBenchArgs),
     Metrics(metrics::MetricsBenchArgs),
+    Broker(broker::BrokerBenchArgs),
     External(external::ExternalBenchArgs),
     /// Answer as the fastest command could: the first admissible site, without a look at the rest
     #[command(hide = true)]
@@ -58,6 +60,7 @@ pub fn run(args: &BenchArgs) -> anyhow::Result<u8> {
         What::Steal(args) => steal(args),
         What::Journal(args) => journal::run(args),
         What::Metrics(args) => metrics::run(args),
+        What::Broker(args) => Ok(broker::run(args)),
         What::External(args) => external::run(args),
         What::ExternalClient => external::client(),
     }

@@ -7,17 +7,13 @@ use anyhow::Context as _;
 use clap::Args;
 use external::{Command, Settings};
 use scheduler::allocation::{Allocator, Book, Site};
-use scheduler::{
-    Broker, BrokerRule, External as _, Grid, JobId, JobSpec, Labels, LocalScheduler, Pass, SiteId, Span, Time,
-};
+use scheduler::{Broker, BrokerRule, External as _, Grid, LocalScheduler, Pass, Time};
 
+use super::broker::{SIZES, book, job};
 use crate::exit;
 
-/// Sites of the grid that is decided about, as in `grid1` of Quezada Pina (2012).
-const SIZES: [u32; 7] = [100, 128, 240, 430, 1024, 1152, 1368];
-
 /// Jobs that each site has meanwhile: the load that is told has some digits.
-const JOBS_PER_SITE: u64 = 100;
+const JOBS_PER_SITE: u32 = 100;
 
 /// Measure how many decisions a command makes per second through its pipes, beside the rule MPL in this process.
 ///
@@ -59,7 +55,8 @@ pub(super) fn run(args: &ExternalBenchArgs) -> anyhow::Result<u8> {
     };
     let settings = Settings { broker: Some(Command::parse(&command)?), ..Settings::default() };
     let grid = Grid::of_sizes(&SIZES).context("make the grid")?;
-    let books: Vec<Book> = SIZES.iter().zip(0..).map(|(&size, place)| book(size, place)).collect();
+    let books: Vec<Book> =
+        SIZES.iter().zip(0..).map(|(&size, place)| book(size, place, JOBS_PER_SITE)).collect();
     let new = |rule| Allocator::new(Broker::new(rule), &SIZES, LocalScheduler::Easy, Pass::Batch, 1, 0);
     let mut asked = new(BrokerRule::External).with_decider(settings.broker(&grid, 0));
     // Its start is not a decision.
@@ -84,27 +81,6 @@ pub(super) fn run(args: &ExternalBenchArgs) -> anyhow::Result<u8> {
 fn median(mut rates: Vec<f64>) -> f64 {
     rates.sort_by(f64::total_cmp);
     rates[rates.len() / 2]
-}
-
-fn job(id: u64, processors: u32) -> JobSpec {
-    JobSpec {
-        id: JobId(id),
-        submit: Time::from_secs(1),
-        processors,
-        requested: Span::from_secs(3600),
-        labels: Labels::UNKNOWN,
-        origin: SiteId(1),
-        payload: 0,
-    }
-}
-
-fn book(size: u32, place: u64) -> Book {
-    let mut book = Book::new(LocalScheduler::Easy, Pass::Batch, size, false);
-    for number in 0..JOBS_PER_SITE {
-        let id = place * JOBS_PER_SITE + number;
-        book.joined(Time::from_secs(1), job(id, 1 + (id % u64::from(size)) as u32));
-    }
-    book
 }
 
 /// Decisions per second.
