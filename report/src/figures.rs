@@ -68,6 +68,12 @@ pub fn key_figures(result: &RunResult) -> Vec<Figure> {
         let place = place.expect("it was just written");
         figures.splice(place..place, away);
     }
+    if result.outcome.grid.brokers() > 0 {
+        // Nobody steals.
+        figures.retain(|figure| {
+            !["stolen", "steal delay", "messages per stolen"].iter().any(|of| figure.name.starts_with(of))
+        });
+    }
     figures
 }
 

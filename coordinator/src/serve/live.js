@@ -35,7 +35,9 @@
     document.title = about.name + " - Stealgrid live";
     const all = about.sites.reduce((sum, site) => sum + site.processors, 0);
     const clock = about.factor ? `; ${about.factor} times the wall clock` : "";
-    $("about").textContent = `${about.strategy} on ${about.sites.length} sites with ${grouped(all)} processors; ` +
+    const brokers = about.sites.filter((site) => site.processors === 0).length;
+    const before = brokers === 0 ? "" : brokers === 1 ? " behind a broker" : ` behind ${brokers} brokers`;
+    $("about").textContent = `${about.strategy} on ${about.sites.length - brokers} sites with ${grouped(all)} processors${before}; ` +
       `${about.network}; ${grouped(about.jobs)} jobs${clock}`;
     placeSites();
     const body = $("sites").tBodies[0];
@@ -45,6 +47,8 @@
       head.scope = "row";
       head.textContent = site.name;
       row.append(head);
+      // Those that only decide have a table of their own.
+      row.hidden = site.processors === 0;
       for (let cell = 0; cell < 9; cell++) row.insertCell().className = cell === 1 || cell === 5 ? "" : "n";
       for (const [cell, name] of [[2, "load"], [6, "queue"]]) {
         const bar = document.createElement("div");
@@ -100,7 +104,9 @@
       const group = make("g", $("nodes"));
       const clip = make("clipPath", group, { id: "clip" + index });
       make("rect", clip, { x: x - size, y: y - size, width: 2 * size, height: 2 * size, rx: 6 });
-      make("rect", group, { class: "frame", x: x - size, y: y - size, width: 2 * size, height: 2 * size, rx: 6 });
+      // A broker is round.
+      const rx = site.processors === 0 ? size : 6;
+      make("rect", group, { class: "frame", x: x - size, y: y - size, width: 2 * size, height: 2 * size, rx });
       const fill = make("g", group, { "clip-path": `url(#clip${index})` });
       const bars = ["a", "b", "h"].map((name) => make("rect", fill, { class: name, x: x - size, width: 2 * size, y, height: 0 }));
       make("text", group, { x, y: y + size + 15 }).textContent = site.name;
@@ -127,6 +133,7 @@
     $("makespan").textContent = duration(frame.makespan * 1000);
     $("bound").textContent = duration(frame.bound * 1000);
     frame.sites.forEach(showSite);
+    showBrokers();
     const longest = Math.max(1, ...frame.sites.map((site) => site.waiting.reduce((a, b) => a + b, 0)));
     frame.sites.forEach((site, index) => {
       const bars = $("sites").tBodies[0].rows[index].cells[6].firstChild.children;
@@ -137,6 +144,25 @@
     showWords();
     gantt.grow();
     document.dispatchEvent(new CustomEvent("frame", { detail: frame }));
+  }
+
+  function showBrokers() {
+    const body = $("brokers").querySelector("tbody");
+    $("brokers").hidden = frame.brokers.length === 0;
+    while (body.rows.length < frame.brokers.length) {
+      const row = body.insertRow();
+      row.append(Object.assign(document.createElement("th"), { scope: "row" }));
+      for (let cell = 0; cell < 5; cell++) row.insertCell().className = "n";
+    }
+    frame.brokers.forEach((broker, index) => {
+      const { up, waiting } = frame.sites[broker.site], row = body.rows[index];
+      row.className = up ? "" : "down";
+      const words = [
+        about.sites[broker.site].name + (up ? "" : " (away)"), grouped(waiting.reduce((a, b) => a + b, 0)), grouped(broker.decisions),
+        broker.age === null ? "-" : duration(broker.age * 1000), broker.unseen === null ? "-" : broker.unseen.toFixed(1), grouped(broker.unheard),
+      ];
+      words.forEach((text, cell) => { row.cells[cell].textContent = text; });
+    });
   }
 
   let cutsSeen = "[]";
@@ -170,7 +196,8 @@
     });
     group.setAttribute("class", site.up ? "" : "down");
     const queue = site.waiting.reduce((a, b) => a + b, 0);
-    label.textContent = site.up ? `${site.busy}/${processors}, ${grouped(queue)} wait` : "away";
+    const load = processors === 0 ? "" : `${site.busy}/${processors}, `;
+    label.textContent = site.up ? `${load}${grouped(queue)} wait` : "away";
     const row = $("sites").tBodies[0].rows[index];
     row.className = site.up ? "" : "down";
     row.cells[0].textContent = site.up ? name : name + " (away)";
@@ -232,11 +259,13 @@
 
     function lay() {
       const ratio = devicePixelRatio || 1, width = canvas.clientWidth || 1000;
-      const rest = Math.max(220, Math.min(620, 26 * about.sites.length + 120));
+      const shown = about.sites.filter((site) => site.processors > 0).length;
+      const rest = Math.max(220, Math.min(620, 26 * shown + 120));
       const all = about.sites.reduce((sum, site) => sum + Math.sqrt(site.processors), 0);
       let top = 4;
       bands = about.sites.map((site) => {
-        const height = Math.max(10, ((rest - AXIS - GAP * about.sites.length) * Math.sqrt(site.processors)) / all);
+        if (site.processors === 0) return { top, height: 0, lane: 0 };
+        const height = Math.max(10, ((rest - AXIS - GAP * shown) * Math.sqrt(site.processors)) / all);
         const band = { top, height, lane: height / site.processors };
         top += height + GAP;
         return band;

@@ -13,6 +13,8 @@ use protocol::journal::restarts_of;
 use scheduler::{Event, EventKind, Grid, JobId, SiteId, Span, Threshold, Time, TimedJob};
 use serde::Serialize;
 
+use super::brokers::{BrokersNow, FrameBroker};
+
 use crate::audit::Check;
 
 /// Transfers that are kept for those who have not seen them yet.
@@ -109,6 +111,7 @@ pub struct Live {
     cuts: BTreeSet<(usize, usize)>,
     /// How often each limit on beginnings of nodes was hit.
     limits: BTreeMap<&'static str, u64>,
+    brokers: BrokersNow,
     version: u64,
 }
 
@@ -173,6 +176,7 @@ pub struct Frame {
     makespan: f64,
     bound: f64,
     sites: Vec<FrameSite>,
+    brokers: Vec<FrameBroker>,
     /// How many bars there are; the bars themselves are asked for.
     bars: usize,
     /// The last transfers, and the number of the first of them.
@@ -235,6 +239,7 @@ impl Live {
             failed: false,
             cuts: BTreeSet::new(),
             limits: BTreeMap::new(),
+            brokers: BrokersNow::default(),
             version: 1,
             grid: grid.clone(),
         }
@@ -359,6 +364,7 @@ impl Live {
                 self.moves.push_back((from, here, job.0, millis(at)));
             }
             EventKind::Returned { job, .. } | EventKind::TookOver { job, .. } => self.wait(here, job),
+            EventKind::Allocated { to, as_of, .. } => self.brokers.decided(here, to, at, as_of),
             EventKind::Granted { job, .. } => self.leave(here, job),
             EventKind::Superseded { job, started: false, .. } => self.leave(here, job),
             EventKind::Started { job, processors, .. } => self.start(here, job, processors, at),
@@ -540,6 +546,7 @@ impl Live {
             makespan: self.so_far.makespan(self.now).as_secs_f64(),
             bound: self.so_far.bound().as_secs_f64(),
             sites: self.sites.iter().map(site).collect(),
+            brokers: self.brokers.frame(),
             bars: self.bars.len(),
             moves: self.moves.iter().copied().collect(),
             moves_from: self.moved - self.moves.len() as u64,

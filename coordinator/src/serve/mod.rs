@@ -14,6 +14,7 @@
 //! | `GET /sd` | targets for Prometheus (`http_sd_config`), labelled by site and run |
 //! | `POST /register`, `/register/ready` | nodes that come by themselves, see [`node::registration`] |
 
+mod brokers;
 pub mod command;
 pub mod live;
 pub mod metrics;
