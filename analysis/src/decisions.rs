@@ -32,15 +32,15 @@ pub struct DecisionCost {
     pub stale_s: Distribution,
     /// Decisions that were held against the true state; none if the rule needs no state.
     pub compared: u64,
-    /// Share of these at which the true state would have chosen another site.
-    pub otherwise_share: f64,
+    /// Share of these at which the true state would have chosen another site. None if nothing was compared, as all of these.
+    pub otherwise_share: Option<f64>,
     /// By how much later the job started by plan than where the true state would have sent it: the mean over all that were
     /// compared. Below 0 if views that were old chose better by chance.
-    pub lost_mean_s: f64,
+    pub lost_mean_s: Option<f64>,
     /// The same over those that went elsewhere.
-    pub lost_when_otherwise_s: f64,
+    pub lost_when_otherwise_s: Option<f64>,
     /// The most that one job lost.
-    pub lost_max_s: f64,
+    pub lost_max_s: Option<f64>,
     /// Herding: jobs that brokers had sent to the chosen site since the state that the decision was made by; the mean.
     pub unseen_mean: f64,
     /// The most of them.
@@ -116,8 +116,11 @@ impl Truth {
         if let Some(overrun) = self.rules.looks_at_plans() {
             self.books.iter_mut().for_each(|book| book.prepare(now, overrun));
         }
-        let sites: Vec<Site<'_>> =
-            self.books.iter().map(|book| Site { book, is_present: true, as_of: Some(now) }).collect();
+        let sites: Vec<Site<'_>> = self
+            .books
+            .iter()
+            .map(|book| Site { book, is_present: true, is_candidate: true, as_of: Some(now) })
+            .collect();
         self.allocator.choose(now, job, &sites)
     }
 
@@ -272,6 +275,7 @@ impl Decisions {
     pub fn finish(&self) -> Option<DecisionCost> {
         let rate = |count: f64, of: u64| if of == 0 { 0.0 } else { count / of as f64 };
         let seconds = |micros: i128| micros as f64 / 1e6;
+        let compared = |value: f64| (self.compared > 0).then_some(value);
         (self.decisions > 0).then(|| DecisionCost {
             decisions: self.decisions,
             view_age_s: self.ages.distribution(),
@@ -279,10 +283,10 @@ impl Decisions {
             stale_share: rate(self.stale_count as f64, self.decisions),
             stale_s: self.stale.distribution(),
             compared: self.compared,
-            otherwise_share: rate(self.otherwise as f64, self.compared),
-            lost_mean_s: rate(seconds(self.lost), self.compared),
-            lost_when_otherwise_s: rate(seconds(self.lost), self.otherwise),
-            lost_max_s: seconds(self.lost_max),
+            otherwise_share: compared(rate(self.otherwise as f64, self.compared)),
+            lost_mean_s: compared(rate(seconds(self.lost), self.compared)),
+            lost_when_otherwise_s: compared(rate(seconds(self.lost), self.otherwise)),
+            lost_max_s: compared(seconds(self.lost_max)),
             unseen_mean: rate(self.unseen as f64, self.decisions),
             unseen_max: self.unseen_max,
         })

@@ -148,7 +148,10 @@ impl Run {
         } else if self.setting.strategy.fetch > Span::ZERO {
             Verdict::NotApplicable { reason: "stolen jobs had to be fetched".into() }
         } else if !self.setting.free_messages {
-            Verdict::NotApplicable { reason: "messages took time, were lost or waited for a poll".into() }
+            Verdict::NotApplicable {
+                reason: "messages took time, were lost or waited for a poll, or brokers did not know all"
+                    .into(),
+            }
         } else if within {
             Verdict::Holds
         } else {
@@ -390,7 +393,10 @@ mod tests {
         assert_eq!(ratio.within, Some(false));
         assert_eq!(
             ratio.verdict,
-            Verdict::NotApplicable { reason: "messages took time, were lost or waited for a poll".into() }
+            Verdict::NotApplicable {
+                reason: "messages took time, were lost or waited for a poll, or brokers did not know all"
+                    .into()
+            }
         );
     }
 

@@ -9,7 +9,7 @@ use clap::Args;
 use outputs::table::Table;
 use outputs::{DirectoryError, JobRow, Manifest, ResultDirectory};
 use report::quantity::{clock, number};
-use scheduler::{Grid, JobId, Span, Strategy, StrategySpec, Threshold, Time};
+use scheduler::{BrokerRule, Grid, JobId, Span, Strategy, StrategySpec, Threshold, Time};
 use serde::Serialize;
 
 use crate::exit;
@@ -111,6 +111,11 @@ pub fn command(args: &ExplainArgs) -> anyhow::Result<u8> {
     Ok(exit::DONE)
 }
 
+/// Its name does not say which.
+fn is_a_command(strategy: &Strategy) -> bool {
+    matches!(strategy, Strategy::Broker(broker) if broker.rule == BrokerRule::External)
+}
+
 impl Explained {
     fn of(args: &ExplainArgs) -> Result<Explained, ExplainError> {
         let directory = ResultDirectory::open(&args.directory, limits::of_results())?;
@@ -125,6 +130,9 @@ impl Explained {
         let exchanges =
             strategy.is_none_or(|spec| !matches!(spec.strategy, Strategy::Local | Strategy::Broker(_)));
         let mut builder = LifeBuilder::new(&grid, threshold, exchanges, JobId(args.job));
+        if strategy.is_some_and(|spec| spec.ideal) {
+            builder = builder.of_reference();
+        }
         for event in directory.events()? {
             builder.observe(&event.map_err(DirectoryError::from)?);
         }
@@ -138,8 +146,9 @@ impl Explained {
         };
         // The baselines have no ideal.
         let has_ideal = || format!("ideal/{}", manifest.strategy).parse::<StrategySpec>().is_ok();
-        let referenced =
-            strategy.is_some_and(|spec| !spec.ideal && spec.strategy != Strategy::Local) && has_ideal();
+        let referenced = strategy.is_some_and(|spec| {
+            !spec.ideal && spec.strategy != Strategy::Local && !is_a_command(&spec.strategy)
+        }) && has_ideal();
         let ideal_hint = (ideal.is_none() && referenced).then(|| {
             let again = format!("{}-ideal", args.directory.display());
             format!(

@@ -12,11 +12,14 @@ pub fn decisions_table(result: &RunResult) -> Option<Table> {
     let cost = result.decisions.as_ref()?;
     let mut table = Table::new(["seconds", "count", "mean", "median", "p90", "p99", "longest"]);
     let mut push = |name: &str, spread: &Distribution| {
+        if spread.count == 0 {
+            return;
+        }
         let values = [spread.mean, spread.median, spread.p90, spread.p99, spread.max].map(number);
         table.push([name.to_string(), grouped(spread.count)].into_iter().chain(values));
     };
     push("age of the view of the chosen site", &cost.view_age_s);
-    push("how long it had been wrong", &cost.stale_s);
+    push("how long it had been wrong, 0 if it was right", &cost.stale_s);
     (cost.stale_s.count > 0).then_some(table)
 }
 
@@ -42,16 +45,18 @@ pub fn decisions_lines(result: &RunResult) -> Vec<String> {
 }
 
 fn otherwise(cost: &DecisionCost) -> String {
-    if cost.compared == 0 {
+    let (Some(share), Some(mean), Some(when_otherwise), Some(most)) =
+        (cost.otherwise_share, cost.lost_mean_s, cost.lost_when_otherwise_s, cost.lost_max_s)
+    else {
         return "no decision was held against the true state: the rule does not decide by it, or none was asked for".into();
-    }
+    };
     format!(
         "the true state would have chosen another site in {} of {} decisions; by plans that cost {} s of wait a job in the \
          mean, {} s where it was another site, {} s at most",
-        percent(cost.otherwise_share),
+        percent(share),
         grouped(cost.compared),
-        number(cost.lost_mean_s),
-        number(cost.lost_when_otherwise_s),
-        number(cost.lost_max_s)
+        number(mean),
+        number(when_otherwise),
+        number(most)
     )
 }

@@ -4,14 +4,19 @@ use std::collections::BTreeMap;
 
 use analysis::Price;
 use analysis::spread::Distribution;
-use outputs::RunResult;
 use outputs::table::Table;
+use outputs::{RunResult, StealCost};
 
 use super::quantity::{grouped, number, percent};
 
+/// None under brokers, who give: there, nobody steals.
+fn exchange(result: &RunResult) -> Option<&StealCost> {
+    result.steals.as_ref().filter(|_| result.outcome.grid.brokers() == 0)
+}
+
 /// The phases and ages in a table; `None` without exchange.
 pub fn steals_table(result: &RunResult) -> Option<Table> {
-    let price = &result.steals.as_ref()?.price;
+    let price = &exchange(result)?.price;
     let mut table = Table::new(["seconds", "count", "mean", "median", "p90", "p99", "longest"]);
     let mut push = |name: &str, spread: &Distribution| {
         if spread.count > 0 {
@@ -33,7 +38,7 @@ pub fn steals_table(result: &RunResult) -> Option<Table> {
 
 /// What the table does not say.
 pub fn steals_lines(result: &RunResult) -> Vec<String> {
-    let Some(exchange) = &result.steals else { return Vec::new() };
+    let Some(exchange) = exchange(result) else { return Vec::new() };
     let price = &exchange.price;
     let mut lines = vec![format!(
         "{} steals{}{}",

@@ -130,7 +130,7 @@ fn a_random_broker_draws_each_admissible_site_as_often() {
     let rules = Broker { admissible: Fraction::new(1, 2).unwrap(), ..Broker::new(BrokerRule::Random) };
     let books = books(&sizes, LocalScheduler::Easy);
     let sites: Vec<Site<'_>> =
-        books.iter().map(|book| Site { book, is_present: true, as_of: None }).collect();
+        books.iter().map(|book| Site { book, is_present: true, is_candidate: true, as_of: None }).collect();
     let mut allocator = Allocator::new(rules, &sizes, LocalScheduler::Easy, Pass::Batch, 1, 0);
     let (range, mut drawn) = (admissible(&sizes, 3, rules.admissible, rules.cut), [0; 5]);
     assert_eq!(range, 1..4);
@@ -163,7 +163,7 @@ fn vector() -> (Vec<Book>, JobSpec) {
 fn chosen(books: &[Book], job: &JobSpec, rules: Broker) -> usize {
     let sizes: Vec<u32> = books.iter().map(Book::processors).collect();
     let sites: Vec<Site<'_>> =
-        books.iter().map(|book| Site { book, is_present: true, as_of: None }).collect();
+        books.iter().map(|book| Site { book, is_present: true, is_candidate: true, as_of: None }).collect();
     let mut allocator = Allocator::new(rules, &sizes, LocalScheduler::Easy, Pass::Batch, 1, 0);
     allocator.choose(Time::ZERO, job, &sites).unwrap() + 1
 }

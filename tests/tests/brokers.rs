@@ -182,6 +182,10 @@ fn what_a_broker_does_not_know_shows() {
             |broker| protocol(config(&grid, rules, local, Options { broker, ..Options::default() }), &jobs);
         assert_eq!(run(BrokerOptions::default()), expected);
         assert_eq!(run(all), expected, "who asks all knows all");
+        // Admissibility is told by all sites, not once more by those that were asked.
+        let half = Broker { admissible: Fraction::new(1, 2).expect("a fraction"), ..rules };
+        let options = Options { broker: all, ..Options::default() };
+        assert_eq!(protocol(config(&grid, half, local, options), &jobs), ideal(&grid, half, local, &jobs));
         for (name, options) in [("late", late), ("blind", blind), ("probing", probing)] {
             assert_ne!(run(options), expected, "{name} {rule:?}");
         }
@@ -243,13 +247,16 @@ fn decisions_by_the_true_state_are_those_of_a_broker_without_delay() {
             assert_eq!((now.decisions, now.compared), (400, if by_state { 400 } else { 0 }), "{rule:?}");
             assert_eq!(
                 (now.otherwise_share, now.stale_share, now.lost_max_s),
-                (0.0, 0.0, 0.0),
+                (by_state.then_some(0.0), 0.0, by_state.then_some(0.0)),
                 "{rule:?} {local:?}"
             );
         }
         if by_state {
             let late = cost(rule, LocalScheduler::Easy, Reporting::Every(Span::from_secs(600)));
-            assert!(late.otherwise_share > 0.05 && late.stale_share > 0.5, "{rule:?}: {late:?}");
+            assert!(
+                late.otherwise_share.is_some_and(|share| share > 0.05) && late.stale_share > 0.5,
+                "{rule:?}: {late:?}"
+            );
             assert!(late.unseen_mean > 1.0 && late.view_age_s.mean > 100.0, "{rule:?}: {late:?}");
         }
     }

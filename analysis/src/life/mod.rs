@@ -108,6 +108,11 @@ pub enum Cause {
         /// The site where the job waits.
         site: SiteId,
     },
+    /// It is at the site where it starts, which a reference of brokers does not log before that.
+    Allocated {
+        /// Its broker.
+        site: SiteId,
+    },
     /// Its broker has given it to no site yet.
     Undecided {
         /// The broker.
@@ -218,6 +223,8 @@ pub struct LifeBuilder {
     threshold: Threshold,
     /// Whether sites exchange jobs at all.
     exchanges: bool,
+    /// Whether brokers give jobs away at once and say nothing of it: those of a reference.
+    at_once: bool,
     world: World,
     line: u64,
     now: Time,
@@ -239,6 +246,7 @@ impl LifeBuilder {
             job,
             threshold,
             exchanges,
+            at_once: false,
             world: World::new(grid),
             line: 0,
             now: Time::from_micros(i64::MIN),
@@ -251,6 +259,12 @@ impl LifeBuilder {
             life: None,
             messages_known: false,
         }
+    }
+
+    /// The same of a reference without messages, whose brokers log no decisions.
+    #[must_use]
+    pub fn of_reference(self) -> LifeBuilder {
+        LifeBuilder { at_once: true, ..self }
     }
 
     /// Takes the next event of the log.
@@ -303,7 +317,7 @@ impl LifeBuilder {
             return Some(Cause::Stranded { site });
         }
         if self.is_broker(site) {
-            return Some(Cause::Undecided { site });
+            return Some(if self.at_once { Cause::Allocated { site } } else { Cause::Undecided { site } });
         }
         if let Some(room) = self.claimed {
             return Some(Cause::Claimed { site, room });
@@ -595,6 +609,9 @@ impl LifeBuilder {
             0 => "nothing waits ahead of it".to_string(),
             jobs => format!("{jobs} jobs wait ahead of it for {width} processors"),
         };
+        if self.is_broker(site) && self.at_once {
+            return;
+        }
         if self.is_broker(site) {
             return self.step(at, site, format!("no site has it yet; {ahead_of_it}"));
         }
@@ -693,6 +710,9 @@ impl Cause {
                 format!("too few processors are idle at {} and wherever else it fits", name(site))
             }
             Cause::Stays { site } => format!("too few processors are idle at {}", name(site)),
+            Cause::Allocated { site } => {
+                format!("{} gave it to the site where it starts, and it waits for its turn there", name(site))
+            }
             Cause::Undecided { site } => format!("{} has not given it to a site yet", name(site)),
             Cause::QueueOrder { site } => {
                 format!(

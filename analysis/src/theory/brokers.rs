@@ -99,6 +99,9 @@ pub fn theorem(a: Fraction, tau: Option<(u64, u64)>, offline: bool) -> Option<f6
 
 /// What a ceiling counts work with: c, or why nothing is proved.
 fn factor(broker: &Broker, local: LocalScheduler, one_width: bool) -> Result<i128, String> {
+    if local == LocalScheduler::External {
+        return Err("what an external queue starts, and when, is its own; write local = \"list\"".into());
+    }
     if local != LocalScheduler::List && !one_width {
         return Err(format!(
             "sites under {} may keep jobs of several widths waiting that fit; write local = \"list\"",
@@ -335,6 +338,7 @@ mod tests {
             ("broker:mlb,a=0.5,mlb=remaining", List, any, Some(9.0)),
             ("broker:mlb,a=0.5", Easy, any, None),
             ("broker:mlb,a=0.5", Easy, equal, Some(9.0)),
+            ("broker:mlb,a=0.5", LocalScheduler::External, equal, None),
             ("broker:mlb,a=0.5,count=waiting", List, any, None),
             ("broker:mlb,a=0.5,plan=open-loop-all", List, any, None),
             ("broker:mlb", List, any, None),

@@ -79,8 +79,10 @@ fn decision(rule: BrokerRule, sizes: &[u32], args: &BrokerBenchArgs) -> Duration
         if let Some(overrun) = rules.looks_at_plans() {
             books.iter_mut().for_each(|book| book.prepare(now, overrun));
         }
-        let sites: Vec<Site<'_>> =
-            books.iter().map(|book| Site { book, is_present: true, as_of: Some(now) }).collect();
+        let sites: Vec<Site<'_>> = books
+            .iter()
+            .map(|book| Site { book, is_present: true, is_candidate: true, as_of: Some(now) })
+            .collect();
         let place = allocator.choose(now, &job, &sites);
         spent += begun.elapsed();
         let Some(place) = place else { continue };

@@ -88,8 +88,10 @@ fn rate(allocator: &mut Allocator, books: &[Book], decisions: u32) -> anyhow::Re
     let begun = Instant::now();
     for number in 0..decisions {
         let now = Time::from_micros(1_000_000 + i64::from(number));
-        let sites: Vec<Site<'_>> =
-            books.iter().map(|book| Site { book, is_present: true, as_of: Some(now) }).collect();
+        let sites: Vec<Site<'_>> = books
+            .iter()
+            .map(|book| Site { book, is_present: true, is_candidate: true, as_of: Some(now) })
+            .collect();
         allocator.choose(now, &job(1_000_000 + u64::from(number), 1 + number % 1368), &sites);
     }
     let took = begun.elapsed();

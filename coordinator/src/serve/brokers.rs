@@ -29,7 +29,7 @@ struct BrokerNow {
 
 /// A broker in a frame of the page.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct FrameBroker {
+pub(super) struct FrameBroker {
     /// Its place among the members.
     site: usize,
     /// Jobs that it gave to sites.

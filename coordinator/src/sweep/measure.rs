@@ -7,7 +7,7 @@ use analysis::outcome::Traffic;
 use analysis::{Attribution, Bounds, Deficiency, Metrics, Setting, Steady, WaitCauses, Waits, theory};
 use outputs::Status;
 use outputs::sweep::Cell;
-use scheduler::{Grid, Span, TimedJob};
+use scheduler::{EventKind, Grid, Span, TimedJob};
 use serde::Serialize;
 use serde_json::Value;
 use simulator::Checks;
@@ -68,7 +68,11 @@ pub fn measure(experiment: &Experiment, prepared: &Prepared) -> Result<Measures,
     let mut deficiency = Deficiency::new(&experiment.grid, &experiment.strategy.strategy, &jobs.jobs);
     let mut decisions = drive::decisions(experiment, jobs);
     let mut waits = Waits::new(&experiment.grid, &experiment.strategy.strategy, &jobs.jobs);
+    let mut fell_back = None;
     let ended = simulate::simulate(experiment, jobs, Checks::Cheap, &Interrupt::default(), &mut |event| {
+        if let EventKind::FellBack { cause } = event.kind {
+            fell_back.get_or_insert((event.site, cause));
+        }
         builder.observe(event);
         deficiency.observe(event);
         decisions.observe(event);
@@ -80,6 +84,13 @@ pub fn measure(experiment: &Experiment, prepared: &Prepared) -> Result<Measures,
     }
     if let Status::Partial(reason) = ended.status {
         return Err(reason);
+    }
+    if let Some((site, cause)) = fell_back {
+        let name = &experiment.grid.site(site).name;
+        return Err(format!(
+            "the external strategy of {name} failed: {}; its fallback decided",
+            cause.name()
+        ));
     }
     let outcome = builder.finish();
     if outcome.contradictions.total() > 0 {

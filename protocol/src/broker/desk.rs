@@ -106,9 +106,15 @@ impl Desk {
     }
 
     /// The places of so many of the sites that may get the job and are there.
-    fn draw(&mut self, job: &JobSpec, count: usize, is_present: impl Fn(usize) -> bool) -> Vec<usize> {
+    fn draw(
+        &mut self,
+        now: Time,
+        job: &JobSpec,
+        count: usize,
+        is_present: impl Fn(usize) -> bool,
+    ) -> Vec<usize> {
         let present: Vec<usize> = (0..self.views.len()).filter(|&place| is_present(place)).collect();
-        let range = self.allocator.admissible(job, present.iter().map(|&place| &self.views[place].book));
+        let range = self.allocator.admissible(now, job, present.iter().map(|&place| &self.views[place].book));
         let mut left = present[range].to_vec();
         let mut drawn = BTreeSet::new();
         while drawn.len() < count && !left.is_empty() {
@@ -168,7 +174,7 @@ impl Engine<Brokering> {
             return true;
         }
         let job = waiting.job;
-        let drawn = desk.draw(&job, count, is_present);
+        let drawn = desk.draw(now, &job, count, is_present);
         let mut probes = Vec::new();
         for place in drawn {
             let view = &mut desk.views[place];
@@ -192,8 +198,7 @@ impl Engine<Brokering> {
         let brokers = core.config.grid.brokers();
         let Some(Waiting { job, probes }) = desk.inbox.get(&key).cloned() else { return };
         let is_candidate = |place: usize| {
-            let probed = probes.as_ref().is_none_or(|probes| probes.iter().any(|&(other, _)| other == place));
-            probed && is_there(core, brokers + place)
+            probes.as_ref().is_none_or(|probes| probes.iter().any(|&(other, _)| other == place))
         };
         if let Some(overrun) = desk.allocator.rules().looks_at_plans() {
             desk.views.iter_mut().for_each(|view| view.book.prepare(now, overrun));
@@ -204,7 +209,8 @@ impl Engine<Brokering> {
             .enumerate()
             .map(|(place, view)| Site {
                 book: &view.book,
-                is_present: is_candidate(place),
+                is_present: is_there(core, brokers + place),
+                is_candidate: is_candidate(place),
                 as_of: view.as_of,
             })
             .collect();

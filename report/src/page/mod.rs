@@ -384,11 +384,16 @@ fn write_flows(file: &mut dyn Write, result: &RunResult) -> io::Result<()> {
 }
 
 fn write_sites(file: &mut dyn Write, result: &RunResult) -> io::Result<()> {
+    // Brokers give; nobody steals.
+    let (from, gone) = match result.outcome.grid.brokers() {
+        0 => ("stolen", "given away"),
+        _ => ("others'", "own elsewhere"),
+    };
     writeln!(
         file,
         "<section>\n<h2>Sites</h2>\n<div class=\"scroll\"><table>\n<tr><th>site</th><th class=\"n\">processors</th>\
-         <th class=\"n\">utilization</th><th class=\"n\">own A</th><th class=\"n\">own B</th><th class=\"n\">stolen A</th>\
-         <th class=\"n\">stolen B</th><th class=\"n\">given away</th><th class=\"n\">stolen share of its work</th>\
+         <th class=\"n\">utilization</th><th class=\"n\">own A</th><th class=\"n\">own B</th><th class=\"n\">{from} A</th>\
+         <th class=\"n\">{from} B</th><th class=\"n\">{gone}</th><th class=\"n\">{from} share of its work</th>\
          <th class=\"n\">mean wait of home jobs</th></tr>"
     )?;
     for site in result.metrics.sites.iter().take(SITES_LISTED) {

@@ -32,6 +32,8 @@ pub struct Site<'a> {
     pub book: &'a Book,
     /// Whether the site counts: it is there, or believed to be.
     pub is_present: bool,
+    /// Whether this job may go there, if the site is admissible: of those that were not asked for it nothing is known.
+    pub is_candidate: bool,
     /// When that was so; none if nothing was ever heard of the site.
     pub as_of: Option<Time>,
 }
@@ -96,7 +98,7 @@ impl Allocator {
         for calendar in &mut self.calendars {
             calendar.advance(now);
         }
-        let (places, range) = self.candidates(job, sites);
+        let (places, range) = self.candidates(now, job, sites);
         let asked = self.ask(now, job, sites, &places, range.clone());
         let chosen = match self.rules.own_rule() {
             _ if asked.is_some() => asked,
@@ -142,22 +144,30 @@ impl Allocator {
     }
 
     /// The sites that count, and which of them are admissible.
-    fn candidates(&self, job: &JobSpec, sites: &[Site<'_>]) -> (Places, Range<usize>) {
+    /// What is admissible is told by all sites that are there, whichever of them were asked.
+    fn candidates(&self, now: Time, job: &JobSpec, sites: &[Site<'_>]) -> (Places, Range<usize>) {
         let places = Places::of(sites);
         let books = (0..places.len()).map(|index| sites[places.at(index)].book);
-        let range = self.admissible(job, books);
-        (places, range)
+        let range = self.admissible(now, job, books);
+        if sites.iter().all(|site| site.is_candidate) {
+            return (places, range);
+        }
+        let asked: Vec<usize> =
+            range.map(|index| places.at(index)).filter(|&place| sites[place].is_candidate).collect();
+        let count = asked.len();
+        (Places::Some(asked), 0..count)
     }
 
     /// The places of the admissible ones of these sites, which ascend in size.
     pub fn admissible<'a>(
         &self,
+        now: Time,
         job: &JobSpec,
         books: impl Iterator<Item = &'a Book> + Clone,
     ) -> Range<usize> {
         let sizes: Vec<u32> = books.clone().map(Book::processors).collect();
         let a = match self.rules.follows {
-            true => admissible_part(&sizes, job.processors, books.map(Book::executed)),
+            true => admissible_part(now, &sizes, job.processors, books.map(Book::executed)),
             false => self.rules.admissible,
         };
         admissible(&sizes, job.processors, a, self.rules.cut)

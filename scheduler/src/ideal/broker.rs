@@ -93,8 +93,11 @@ impl Brokered {
         if let Some(overrun) = self.allocators[broker].rules().looks_at_plans() {
             self.books.iter_mut().for_each(|book| book.prepare(now, overrun));
         }
-        let sites: Vec<Site<'_>> =
-            self.books.iter().map(|book| Site { book, is_present: true, as_of: Some(now) }).collect();
+        let sites: Vec<Site<'_>> = self
+            .books
+            .iter()
+            .map(|book| Site { book, is_present: true, is_candidate: true, as_of: Some(now) })
+            .collect();
         let place = self.allocators[broker].choose(now, &job, &sites);
         let place = place.unwrap_or_else(|| panic!("job {} is wider than every site", job.id));
         self.join(now, place, job);
