@@ -153,7 +153,9 @@ impl UsersAt {
 impl Federation {
     /// Measures the finished jobs of a run whose jobs were submitted by this rule.
     pub fn of(outcome: &Outcome, submit: Submit) -> Federation {
-        let users_at = UsersAt::of(submit);
+        // Users turn to the broker of their own site, whatever the home of the job.
+        let has_brokers = outcome.grid.brokers() > 0;
+        let users_at = UsersAt::of(if has_brokers { Submit::Origin } else { submit });
         let mut submitted = vec![Sums::default(); outcome.grid.len()];
         let mut executed = submitted.clone();
         let mut delivered = submitted.clone();
@@ -194,7 +196,7 @@ impl Federation {
         Federation {
             users_at,
             grid: grid.totals(outcome.grid.processors()),
-            sites: outcome.grid.sites().iter().map(row).collect(),
+            sites: outcome.grid.machines().map(row).collect(),
             moved: moved.waits(),
             wider_than_site: wider.waits(),
             all: all.waits(),

@@ -243,3 +243,42 @@ fn what_cannot_be_a_command_is_refused_before_anything_runs() {
     );
     assert_eq!(output.status.code(), Some(2), "{}", String::from_utf8_lossy(&output.stderr));
 }
+
+/// A sweep does not take a run for done that a fallback decided, and what a command leaves behind ends with it.
+#[test]
+fn a_sweep_says_which_commands_failed_and_nothing_outlives_a_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let (left, script) = (folder.path().join("left"), folder.path().join("leave.sh"));
+    let mpl = example("mpl.py");
+    std::fs::write(&script, format!("sleep 300 >/dev/null & echo $! >> '{}'\n{mpl}\n", left.display()))
+        .unwrap();
+    let trace = root().join("configs/traces/seven-sites.swf");
+    let sweep = format!(
+        "[experiment]\ngrid.sizes = [8, 16, 96]\nworkload.trace = {trace:?}\nworkload.count = 50\nworkload.too_wide = \"drop\"\n\
+         [parameters]\n\"strategy.name\" = [\"broker:exec=sh {}\", \"broker:exec=true\"]\n\"network.delay\" = [\"1s\"]\n",
+        script.display()
+    );
+    std::fs::write(folder.path().join("s.toml"), sweep).unwrap();
+    if !python("import fractions") {
+        return;
+    }
+
+    let output = Command::new(PROGRAM)
+        .args(["sweep", "s.toml", "--jobs", "1", "--out", "s.db"])
+        .current_dir(folder.path())
+        .output()
+        .unwrap();
+
+    let said =
+        String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(5), "{said}");
+    assert!(said.contains("1 failed"), "{said}");
+    assert!(said.contains("the external strategy of broker failed"), "{said}");
+    let left = std::fs::read_to_string(left).unwrap();
+    assert!(!left.is_empty());
+    for process in left.lines() {
+        // A zombie has ended, too: whoever adopted it may not have looked yet.
+        let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+        assert!(status.is_empty() || status.contains("State:\tZ"), "{process} goes on: {status}");
+    }
+}

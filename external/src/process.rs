@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use scheduler::Time;
 use scheduler::event::FallbackCause;
 
@@ -280,8 +280,22 @@ impl Running {
         while is_ready(self.output.as_fd(), PollFlags::IN, deadline)
             && self.output.read(&mut rest).is_ok_and(|count| count > 0)
         {}
-        if self.wait(deadline.saturating_duration_since(Instant::now())).is_none() {
-            self.kill();
+        self.let_end(deadline);
+        // What it started and left behind ends with it.
+        self.kill();
+    }
+
+    /// Until it has ended. It is not taken note of yet: as long as it is not, the number of its group is nobody else's.
+    fn let_end(&self, deadline: Instant) {
+        let Some(leader) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) else { return };
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        let mut pause = Duration::from_millis(1);
+        while let Ok(None) = waitid(WaitId::Pid(leader), options) {
+            if Instant::now() >= deadline {
+                return;
+            }
+            std::thread::sleep(pause);
+            pause = (pause * 2).min(Duration::from_millis(20));
         }
     }
 }
