@@ -6,12 +6,12 @@ use std::hint::black_box;
 use std::sync::Arc;
 
 use criterion::{BatchSize, Criterion, SamplingMode, Throughput, criterion_group, criterion_main};
-use scheduler::ideal::{CommonPool, GreedySteal, PoolExchange, StatelessSteal};
+use scheduler::ideal::{Brokered, CommonPool, GreedySteal, PoolExchange, StatelessSteal};
 use scheduler::local::LocalGrid;
 use scheduler::strategy::PoolAlgorithm;
 use scheduler::{
-    Grid, JobId, JobSpec, Labels, LocalScheduler, Order, Pass, Policy, Pool, Selection, SiteId, Span, Steal,
-    Strategy, Submit, Threshold, Time, TimedJob,
+    Broker, BrokerRule, Grid, JobId, JobSpec, Labels, LocalScheduler, Order, Pass, Policy, Pool, Selection,
+    SiteId, Span, Steal, Strategy, Submit, Threshold, Time, TimedJob,
 };
 use simulator::reference::run;
 use simulator::{Simulation, SimulationConfig};
@@ -53,9 +53,24 @@ fn references(criterion: &mut Criterion) {
         ] {
             measure(name, &|| Box::new(PoolExchange::new(&grid, Pool::new(algorithm), Submit::Home)));
         }
-        group.bench_function("st50 protocol", |bencher| bencher.iter(|| simulated(&jobs, &grid)));
+        let with_broker = with_broker(&grid);
+        let mpl = Broker::new(BrokerRule::ParallelLoad);
+        let (seed, easy) = (1, LocalScheduler::Easy);
+        measure("broker mpl", &|| Box::new(Brokered::new(&grid, mpl, easy, Pass::Batch, seed)));
+        let st50 = Strategy::Steal(Steal::with_threshold(Threshold::HALF));
+        for (name, strategy, grid) in
+            [("st50 protocol", st50, &grid), ("broker mpl protocol", Strategy::Broker(mpl), &with_broker)]
+        {
+            group.bench_function(name, |bencher| bencher.iter(|| simulated(&jobs, grid, strategy)));
+        }
         group.finish();
     }
+}
+
+/// The same sites behind a broker.
+fn with_broker(grid: &Grid) -> Grid {
+    let sites = grid.sites().iter().map(|site| (site.name.clone(), site.processors));
+    Grid::with_brokers(sites, [("broker".to_string(), None)]).expect("names differ")
 }
 
 fn whole_run(mut policy: Boxed, jobs: &[TimedJob], grid: &Grid) {
@@ -69,9 +84,8 @@ fn whole_run(mut policy: Boxed, jobs: &[TimedJob], grid: &Grid) {
 }
 
 /// The same jobs through peers and messages without delay.
-fn simulated(jobs: &[TimedJob], grid: &Grid) {
-    let steal = Strategy::Steal(Steal::with_threshold(Threshold::HALF));
-    let config = SimulationConfig::new(Arc::new(grid.clone()), steal);
+fn simulated(jobs: &[TimedJob], grid: &Grid, strategy: Strategy) {
+    let config = SimulationConfig::new(Arc::new(grid.clone()), strategy);
     let mut events = 0u64;
     let totals = Simulation::new(config, jobs).run(&mut |event| {
         black_box(event);
