@@ -7,7 +7,7 @@
 
 use std::collections::BTreeSet;
 
-use scheduler::allocation::{Allocator, Book, Site};
+use scheduler::allocation::{Allocator, Book};
 use scheduler::strategy::Plan;
 use scheduler::{
     Broker, BrokerRule, Event, EventKind, Grid, JobId, JobIndex, JobSpec, LocalScheduler, Pass, SiteId, Span,
@@ -113,15 +113,7 @@ impl Truth {
     }
 
     fn choose(&mut self, now: Time, job: &JobSpec) -> Option<usize> {
-        if let Some(overrun) = self.rules.looks_at_plans() {
-            self.books.iter_mut().for_each(|book| book.prepare(now, overrun));
-        }
-        let sites: Vec<Site<'_>> = self
-            .books
-            .iter()
-            .map(|book| Site { book, is_present: true, is_candidate: true, as_of: Some(now) })
-            .collect();
-        self.allocator.choose(now, job, &sites)
+        self.allocator.choose_knowing(now, job, &mut self.books)
     }
 
     fn start(&self, now: Time, place: usize, job: &JobSpec) -> i128 {

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use scheduler::allocation::{Allocator, Book, Site};
+use scheduler::allocation::{Allocator, Book};
 use scheduler::{Broker, BrokerRule, JobId, JobSpec, Labels, LocalScheduler, Pass, SiteId, Span, Time};
 
 use crate::exit;
@@ -63,8 +63,7 @@ pub(super) fn run(args: &BrokerBenchArgs) -> u8 {
 
 /// The mean time of a decision.
 fn decision(rule: BrokerRule, sizes: &[u32], args: &BrokerBenchArgs) -> Duration {
-    let rules = Broker::new(rule);
-    let mut allocator = Allocator::new(rules, sizes, LocalScheduler::Easy, Pass::Batch, 1, 0);
+    let mut allocator = Allocator::new(Broker::new(rule), sizes, LocalScheduler::Easy, Pass::Batch, 1, 0);
     let start = Time::from_secs(1);
     let mut books: Vec<Book> =
         sizes.iter().zip(0..).map(|(&size, place)| book(size, place, args.jobs)).collect();
@@ -76,14 +75,7 @@ fn decision(rule: BrokerRule, sizes: &[u32], args: &BrokerBenchArgs) -> Duration
         let now = start + Span::from_micros(number as i64);
         let job = job(1 << 32 | number, 1 + (number * 7919 % widest) as u32);
         let begun = Instant::now();
-        if let Some(overrun) = rules.looks_at_plans() {
-            books.iter_mut().for_each(|book| book.prepare(now, overrun));
-        }
-        let sites: Vec<Site<'_>> = books
-            .iter()
-            .map(|book| Site { book, is_present: true, is_candidate: true, as_of: Some(now) })
-            .collect();
-        let place = allocator.choose(now, &job, &sites);
+        let place = allocator.choose_knowing(now, &job, &mut books);
         spent += begun.elapsed();
         let Some(place) = place else { continue };
         books[place].joined(now, job);

@@ -6,7 +6,7 @@ use std::time::Instant;
 use anyhow::Context as _;
 use clap::Args;
 use external::{Command, Settings};
-use scheduler::allocation::{Allocator, Book, Site};
+use scheduler::allocation::{Allocator, Book};
 use scheduler::{Broker, BrokerRule, External as _, Grid, LocalScheduler, Pass, Time};
 
 use super::broker::{SIZES, book, job};
@@ -55,17 +55,17 @@ pub(super) fn run(args: &ExternalBenchArgs) -> anyhow::Result<u8> {
     };
     let settings = Settings { broker: Some(Command::parse(&command)?), ..Settings::default() };
     let grid = Grid::of_sizes(&SIZES).context("make the grid")?;
-    let books: Vec<Book> =
+    let mut books: Vec<Book> =
         SIZES.iter().zip(0..).map(|(&size, place)| book(size, place, JOBS_PER_SITE)).collect();
     let new = |rule| Allocator::new(Broker::new(rule), &SIZES, LocalScheduler::Easy, Pass::Batch, 1, 0);
     let mut asked = new(BrokerRule::External).with_decider(settings.broker(&grid, 0));
     // Its start is not a decision.
-    rate(&mut asked, &books, 1)?;
+    rate(&mut asked, &mut books, 1)?;
     let mut own = new(BrokerRule::ParallelLoad);
     let (mut through, mut within) = (Vec::new(), Vec::new());
     for _ in 0..args.rounds {
-        through.push(rate(&mut asked, &books, args.decisions)?);
-        within.push(rate(&mut own, &books, args.decisions)?);
+        through.push(rate(&mut asked, &mut books, args.decisions)?);
+        within.push(rate(&mut own, &mut books, args.decisions)?);
     }
     let (through, within) = (median(through), median(within));
     println!("command                `{command}`");
@@ -84,15 +84,11 @@ fn median(mut rates: Vec<f64>) -> f64 {
 }
 
 /// Decisions per second.
-fn rate(allocator: &mut Allocator, books: &[Book], decisions: u32) -> anyhow::Result<f64> {
+fn rate(allocator: &mut Allocator, books: &mut [Book], decisions: u32) -> anyhow::Result<f64> {
     let begun = Instant::now();
     for number in 0..decisions {
         let now = Time::from_micros(1_000_000 + i64::from(number));
-        let sites: Vec<Site<'_>> = books
-            .iter()
-            .map(|book| Site { book, is_present: true, is_candidate: true, as_of: Some(now) })
-            .collect();
-        allocator.choose(now, &job(1_000_000 + u64::from(number), 1 + number % 1368), &sites);
+        allocator.choose_knowing(now, &job(1_000_000 + u64::from(number), 1 + number % 1368), books);
     }
     let took = begun.elapsed();
     if let Some(cause) = allocator.failure() {

@@ -114,6 +114,19 @@ impl Allocator {
         Some(place)
     }
 
+    /// The same for whoever knows the true state of every site: a reference.
+    ///
+    /// # Panics
+    /// As [`Allocator::choose`].
+    pub fn choose_knowing(&mut self, now: Time, job: &JobSpec, books: &mut [Book]) -> Option<usize> {
+        if let Some(overrun) = self.rules.looks_at_plans() {
+            books.iter_mut().for_each(|book| book.prepare(now, overrun));
+        }
+        let known = |book| Site { book, is_present: true, is_candidate: true, as_of: Some(now) };
+        let sites: Vec<Site<'_>> = books.iter().map(known).collect();
+        self.choose(now, job, &sites)
+    }
+
     /// What whoever decides elsewhere says, as an index among the sites that count. None if nobody does.
     fn ask(
         &mut self,

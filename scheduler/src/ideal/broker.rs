@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::allocation::{Allocator, Book, Site};
+use crate::allocation::{Allocator, Book};
 use crate::entry::{LocalUsers, Submit};
 use crate::event::FallbackCause;
 use crate::external::External;
@@ -90,15 +90,7 @@ impl Brokered {
     }
 
     fn allocate(&mut self, now: Time, broker: usize, job: JobSpec) {
-        if let Some(overrun) = self.allocators[broker].rules().looks_at_plans() {
-            self.books.iter_mut().for_each(|book| book.prepare(now, overrun));
-        }
-        let sites: Vec<Site<'_>> = self
-            .books
-            .iter()
-            .map(|book| Site { book, is_present: true, is_candidate: true, as_of: Some(now) })
-            .collect();
-        let place = self.allocators[broker].choose(now, &job, &sites);
+        let place = self.allocators[broker].choose_knowing(now, &job, &mut self.books);
         let place = place.unwrap_or_else(|| panic!("job {} is wider than every site", job.id));
         self.join(now, place, job);
     }
