@@ -242,18 +242,7 @@ impl Running {
     }
 
     fn wait(&mut self, patience: Duration) -> Option<std::process::ExitStatus> {
-        let deadline = Instant::now() + patience;
-        let mut pause = Duration::from_millis(1);
-        loop {
-            if let Ok(Some(status)) = self.child.try_wait() {
-                return Some(status);
-            }
-            if Instant::now() >= deadline {
-                return None;
-            }
-            std::thread::sleep(pause);
-            pause = (pause * 2).min(Duration::from_millis(20));
-        }
+        look_until(Instant::now() + patience, || self.child.try_wait().ok().flatten())
     }
 
     /// With whatever it started.
@@ -289,14 +278,21 @@ impl Running {
     fn let_end(&self, deadline: Instant) {
         let Some(leader) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) else { return };
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-        let mut pause = Duration::from_millis(1);
-        while let Ok(None) = waitid(WaitId::Pid(leader), options) {
-            if Instant::now() >= deadline {
-                return;
-            }
-            std::thread::sleep(pause);
-            pause = (pause * 2).min(Duration::from_millis(20));
+        // If it cannot be asked there is nothing to wait for.
+        look_until(deadline, || waitid(WaitId::Pid(leader), options).map_or(Some(()), |end| end.map(drop)));
+    }
+}
+
+/// The first thing that a look finds before the deadline; one is taken in any case.
+fn look_until<T>(deadline: Instant, mut look: impl FnMut() -> Option<T>) -> Option<T> {
+    let mut pause = Duration::from_millis(1);
+    loop {
+        let found = look();
+        if found.is_some() || Instant::now() >= deadline {
+            return found;
         }
+        std::thread::sleep(pause);
+        pause = (pause * 2).min(Duration::from_millis(20));
     }
 }
 
