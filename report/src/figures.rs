@@ -50,29 +50,31 @@ pub fn key_figures(result: &RunResult) -> Vec<Figure> {
         figure("turnaround by work (AWRT)", &|m| m.awrt_s, &seconds),
         figure("utilization", &|m| Some(m.utilization), &percent),
         figure("throughput, jobs an hour", &|m| Some(m.throughput_per_s * 3600.0), &number),
-        figure("stolen jobs", &|m| Some(m.stolen_jobs as f64), &|n| grouped(n as u64)),
-        figure("stolen share of jobs", &|m| Some(m.stolen_share), &percent),
-        figure("stolen share of work", &|m| Some(m.stolen_work_share), &percent),
-        figure("steal delay, mean", &|m| Some(m.steal_delay_mean_s), &seconds),
-        figure("messages", &|m| Some(m.messages as f64), &|n| grouped(n as u64)),
-        figure("messages per job", &|m| Some(m.messages_per_job), &number),
-        figure("messages per stolen job", &|m| m.messages_per_stolen_job, &number),
     ];
+    let has_thieves = has_thieves(result);
+    if has_thieves {
+        figures.extend([
+            figure("stolen jobs", &|m| Some(m.stolen_jobs as f64), &|n| grouped(n as u64)),
+            figure("stolen share of jobs", &|m| Some(m.stolen_share), &percent),
+            figure("stolen share of work", &|m| Some(m.stolen_work_share), &percent),
+        ]);
+    }
     // Where jobs are submitted at home, stolen and away from home are the same, and nobody has an origin.
     if result.about.submit == Submit::Origin {
-        let place = figures.iter().position(|figure| figure.name.starts_with("steal delay"));
-        let away = [
+        figures.extend([
             figure("share of jobs away from home", &|m| Some(m.away_from_home_share), &percent),
             figure("share of jobs away from origin", &|m| m.away_from_origin_share, &percent),
-        ];
-        let place = place.expect("it was just written");
-        figures.splice(place..place, away);
+        ]);
     }
-    if result.outcome.grid.brokers() > 0 {
-        // Nobody steals.
-        figures.retain(|figure| {
-            !["stolen", "steal delay", "messages per stolen"].iter().any(|of| figure.name.starts_with(of))
-        });
+    if has_thieves {
+        figures.push(figure("steal delay, mean", &|m| Some(m.steal_delay_mean_s), &seconds));
+    }
+    figures.extend([
+        figure("messages", &|m| Some(m.messages as f64), &|n| grouped(n as u64)),
+        figure("messages per job", &|m| Some(m.messages_per_job), &number),
+    ]);
+    if has_thieves {
+        figures.push(figure("messages per stolen job", &|m| m.messages_per_stolen_job, &number));
     }
     figures
 }
@@ -103,9 +105,14 @@ pub fn counted_line(result: &RunResult) -> String {
     )
 }
 
-/// What jobs were that ran away from home. Brokers give; nobody steals.
+/// Whether what moves is stolen, as sites exchange jobs: brokers give them.
+pub fn has_thieves(result: &RunResult) -> bool {
+    result.outcome.grid.brokers() == 0
+}
+
+/// What jobs were that ran away from home.
 pub fn moved(result: &RunResult) -> &'static str {
-    if result.outcome.grid.brokers() > 0 { "elsewhere" } else { "stolen" }
+    if has_thieves(result) { "stolen" } else { "elsewhere" }
 }
 
 /// Who ran whose jobs: a matrix by rank of size, or the greatest flows if there are many sites.

@@ -7,11 +7,11 @@ use analysis::spread::Distribution;
 use outputs::table::Table;
 use outputs::{RunResult, StealCost};
 
+use super::figures::has_thieves;
 use super::quantity::{grouped, number, percent};
 
-/// None under brokers, who give: there, nobody steals.
 fn exchange(result: &RunResult) -> Option<&StealCost> {
-    result.steals.as_ref().filter(|_| result.outcome.grid.brokers() == 0)
+    result.steals.as_ref().filter(|_| has_thieves(result))
 }
 
 /// The phases and ages in a table; `None` without exchange.

@@ -7,8 +7,8 @@ use outputs::{RunResult, csv_cell};
 use super::decisions::{decisions_lines, decisions_table};
 use super::faults::{self, faults_lines, jobs_table, sites_table};
 use super::figures::{
-    counted_line, delay_line, delay_table, figures_table, ideal_line, jobs_line, migrations_table,
-    starvation_line, theory_table, verdict_line,
+    counted_line, delay_line, delay_table, figures_table, has_thieves, ideal_line, jobs_line,
+    migrations_table, starvation_line, theory_table, verdict_line,
 };
 use super::orders::orders_lines;
 use super::quantity::grouped;
@@ -196,7 +196,7 @@ pub(super) fn heading(result: &RunResult) -> Vec<(&'static str, String)> {
 }
 
 fn migrations_title(result: &RunResult) -> &'static str {
-    if result.metrics.stolen_jobs == 0 && result.outcome.grid.brokers() == 0 {
+    if result.metrics.stolen_jobs == 0 && has_thieves(result) {
         "Jobs by home and executing site (none stolen)"
     } else {
         "Jobs by home and executing site"

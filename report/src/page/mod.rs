@@ -16,8 +16,8 @@ use outputs::{Allocation, RunResult};
 
 use crate::decisions::{decisions_lines, decisions_table};
 use crate::figures::{
-    cause_meaning, comparison_values, counted_line, delay_line, ideal_line, jobs_line, key_figures, moved,
-    relation_sign, starvation_line, verdict_line, verdict_words,
+    cause_meaning, comparison_values, counted_line, delay_line, has_thieves, ideal_line, jobs_line,
+    key_figures, moved, relation_sign, starvation_line, verdict_line, verdict_words,
 };
 use crate::orders::orders_lines;
 use crate::quantity::{self, grouped, number, percent};
@@ -384,11 +384,8 @@ fn write_flows(file: &mut dyn Write, result: &RunResult) -> io::Result<()> {
 }
 
 fn write_sites(file: &mut dyn Write, result: &RunResult) -> io::Result<()> {
-    // Brokers give; nobody steals.
-    let (from, gone) = match result.outcome.grid.brokers() {
-        0 => ("stolen", "given away"),
-        _ => ("others'", "own elsewhere"),
-    };
+    let (from, gone) =
+        if has_thieves(result) { ("stolen", "given away") } else { ("others'", "own elsewhere") };
     writeln!(
         file,
         "<section>\n<h2>Sites</h2>\n<div class=\"scroll\"><table>\n<tr><th>site</th><th class=\"n\">processors</th>\
