@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use scheduler::{JobId, SiteId, Span, Submit, Time};
+use scheduler::{Grid, JobId, SiteId, Span, Submit, Time};
 
 use crate::outcome::{JobOutcome, Outcome};
 
@@ -134,11 +134,11 @@ pub struct Change {
 }
 
 impl UsersAt {
-    /// Of jobs submitted by this rule.
-    pub fn of(submit: Submit) -> UsersAt {
+    /// Of jobs submitted by this rule. To brokers users turn from their own site, whatever the home of the job.
+    pub fn of(grid: &Grid, submit: Submit) -> UsersAt {
         match submit {
-            Submit::Home => UsersAt::Home,
-            Submit::Origin => UsersAt::Origin,
+            Submit::Home if grid.brokers() == 0 => UsersAt::Home,
+            Submit::Home | Submit::Origin => UsersAt::Origin,
         }
     }
 
@@ -153,9 +153,7 @@ impl UsersAt {
 impl Federation {
     /// Measures the finished jobs of a run whose jobs were submitted by this rule.
     pub fn of(outcome: &Outcome, submit: Submit) -> Federation {
-        // Users turn to the broker of their own site, whatever the home of the job.
-        let has_brokers = outcome.grid.brokers() > 0;
-        let users_at = UsersAt::of(if has_brokers { Submit::Origin } else { submit });
+        let users_at = UsersAt::of(&outcome.grid, submit);
         let mut submitted = vec![Sums::default(); outcome.grid.len()];
         let mut executed = submitted.clone();
         let mut delivered = submitted.clone();
@@ -214,7 +212,7 @@ impl Change {
     /// Compares a site in an exchange with a run of that site alone; `alone` has no other jobs than those of its
     /// users. Jobs are matched by id.
     pub fn between(exchange: &Outcome, alone: &Outcome, site: SiteId, submit: Submit) -> Change {
-        let users_at = UsersAt::of(submit);
+        let users_at = UsersAt::of(&exchange.grid, submit);
         let processors = exchange.grid.site(site).processors;
         let own = exchange.finished().filter(|job| users_at.site(job) == site);
         let (own, wider): (Vec<&JobOutcome>, Vec<&JobOutcome>) =

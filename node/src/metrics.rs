@@ -204,7 +204,7 @@ impl Metrics {
                     self.series.view_age.observe(event.at.since(as_of).as_secs_f64());
                 }
             }
-            EventKind::Accepted { job, from, .. } if self.grid.site(from).processors == 0 => {
+            EventKind::Accepted { job, from, .. } if self.grid.is_broker(from) => {
                 self.series.allocated.inc();
                 self.place(job, Some("queued"));
             }

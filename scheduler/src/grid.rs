@@ -192,6 +192,14 @@ impl Grid {
         self.sites.iter().filter(|site| site.processors > 0)
     }
 
+    /// Whether a member has no processors.
+    ///
+    /// # Panics
+    /// If the grid has no such member.
+    pub fn is_broker(&self, id: SiteId) -> bool {
+        self.site(id).processors == 0
+    }
+
     /// How many members have no processors; their ranks come before all others.
     pub fn brokers(&self) -> usize {
         self.sizes.partition_point(|&size| size == 0)

@@ -316,7 +316,7 @@ impl LifeBuilder {
         if self.stranded {
             return Some(Cause::Stranded { site });
         }
-        if self.is_broker(site) {
+        if self.world.grid().is_broker(site) {
             return Some(if self.at_once { Cause::Allocated { site } } else { Cause::Undecided { site } });
         }
         if let Some(room) = self.claimed {
@@ -600,6 +600,10 @@ impl LifeBuilder {
     /// Says what is ahead of it in the queue.
     fn position(&mut self, at: Time, site: SiteId) {
         let Some(life) = &self.life else { return };
+        let at_broker = self.world.grid().is_broker(site);
+        if at_broker && self.at_once {
+            return;
+        }
         let (submit, home) = (life.submit, life.home);
         let ahead = self.world.ahead(site, (submit, self.job));
         let width: u64 = ahead.iter().map(|(_, processors)| u64::from(*processors)).sum();
@@ -609,10 +613,7 @@ impl LifeBuilder {
             0 => "nothing waits ahead of it".to_string(),
             jobs => format!("{jobs} jobs wait ahead of it for {width} processors"),
         };
-        if self.is_broker(site) && self.at_once {
-            return;
-        }
-        if self.is_broker(site) {
+        if at_broker {
             return self.step(at, site, format!("no site has it yet; {ahead_of_it}"));
         }
         if self.has_brokers() {
@@ -679,10 +680,6 @@ impl LifeBuilder {
         if let Some(life) = &mut self.life {
             life.steps.push(Step { at, line, site, text });
         }
-    }
-
-    fn is_broker(&self, site: SiteId) -> bool {
-        self.world.grid().site(site).processors == 0
     }
 
     fn has_brokers(&self) -> bool {

@@ -110,7 +110,7 @@ impl OutcomeBuilder {
                     return self.execute(job, |executions| executions.start(event.site, event.at, hops));
                 }
                 // A reference of brokers says where a job starts, and no transfers.
-                let was_at_a_broker = |site: SiteId| self.outcome.grid.site(site).processors == 0;
+                let was_at_a_broker = |site: SiteId| self.outcome.grid.is_broker(site);
                 let found = self.rows.get(job).and_then(|row| self.outcome.jobs.get(row));
                 let by_a_broker = found.and_then(|row| row.arrived).is_some_and(was_at_a_broker);
                 let Some(row) = self.row(job) else { return };

@@ -17,10 +17,9 @@ use scheduler::allocation::admissible;
 use scheduler::strategy::{Completion, Count, Fraction, Plan};
 use scheduler::{Broker, BrokerRule, LocalScheduler, Span};
 
-use super::unproved_ratio;
 use crate::bounds::Bounds;
 use crate::outcome::{JobOutcome, JobState, Outcome};
-use crate::theory::{Comparison, Quantity, Relation, Run, Verdict};
+use crate::theory::{Comparison, Quantity, Relation, Run, Verdict, unproved_ratio};
 
 /// What is known of the jobs that a ceiling is for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

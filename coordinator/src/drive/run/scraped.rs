@@ -337,7 +337,7 @@ impl Comparison {
             }
             EventKind::Granted { .. } => logged.count(Series::Granted),
             EventKind::Returned { .. } => logged.count(Series::Returned),
-            EventKind::Accepted { from, .. } if self.grid.site(from).processors == 0 => {
+            EventKind::Accepted { from, .. } if self.grid.is_broker(from) => {
                 logged.count(Series::Allocated);
             }
             EventKind::Accepted { job, .. } => {
