@@ -28,6 +28,7 @@ pub mod explain;
 pub mod interrupt;
 pub mod journal;
 pub mod key;
+mod latest;
 pub mod limits;
 mod optional;
 pub mod orders;

@@ -381,7 +381,7 @@ mod tests {
 
     use analysis::statistics::{mean, standard_deviation};
     use links::Jitter;
-    use scheduler::{JobId, JobSpec, Labels, LocalUsers, SiteId, Time, TimedJob};
+    use scheduler::{JobId, JobSpec, Labels, SiteId, Time, TimedJob};
     use simulator::{Checks, Lateness, Simulation};
 
     use super::*;
@@ -435,7 +435,7 @@ mod tests {
             }
         }
         jobs.sort_by_key(|job| job.spec.key());
-        Jobs { jobs, workload: "in step".to_string(), notes: Vec::new(), local_users: LocalUsers::default() }
+        Jobs { jobs, workload: "in step".to_string(), ..Jobs::default() }
     }
 
     /// The real runs that docs/COMPARISON.md tells of, judged by the simulations of today.

@@ -29,7 +29,7 @@ pub fn about() -> RunAbout {
         workload: "a,b.swf".into(),
         strategy: "ideal/st:50".parse().unwrap(),
         submit: Submit::default(),
-        local_users: 0,
+        local_users: false,
         local: None,
         scheduler: LocalScheduler::default(),
         driver: "simulate".into(),

@@ -29,8 +29,8 @@ pub struct RunAbout {
     pub strategy: StrategySpec,
     /// Where jobs were submitted.
     pub submit: Submit,
-    /// How many jobs their users submitted past a broker.
-    pub local_users: usize,
+    /// Whether some users submitted past the broker.
+    pub local_users: bool,
     /// The scheduler of each site's own queue, where the strategy has one.
     pub local: Option<String>,
     /// The scheduler of each site, where sites have one.
@@ -156,7 +156,7 @@ impl RunResult {
             strategy: about.strategy,
             local: about.scheduler,
             free_messages: about.free_messages,
-            local_users: about.local_users > 0,
+            local_users: about.local_users,
         };
         RunResult {
             metrics: Metrics::of(&outcome, &bounds),

@@ -313,10 +313,9 @@ pub fn record(
     if let Some(command) = &experiment.external.broker {
         lines.push(format!("brokers decide by `{command}`"));
     }
-    let local_users = jobs.submitted_past_broker(experiment);
-    if local_users > 0 {
-        lines.push(format!("{local_users} jobs are submitted past the broker, by local users"));
-    }
+    let past_broker = jobs.past_broker(experiment);
+    let local_users = past_broker.is_some();
+    lines.extend(past_broker);
     let about = RunAbout {
         experiment: experiment.name.clone(),
         workload: jobs.workload.clone(),

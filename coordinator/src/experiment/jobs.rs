@@ -11,10 +11,11 @@ use workload::slice::SliceError;
 use workload::{Trace, TraceError};
 
 use super::{Experiment, Role, SiteLog, Source};
+use crate::latest::keep;
 use crate::limits;
 
 /// The jobs that are replayed.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Jobs {
     /// Ascending by (submit, id).
     pub jobs: Vec<TimedJob>,
@@ -27,13 +28,14 @@ pub struct Jobs {
 }
 
 impl Jobs {
-    /// How many local users submit past the broker; none where there is no broker.
-    pub fn submitted_past_broker(&self, experiment: &Experiment) -> usize {
+    /// That local users submit past the broker, in words; none if nobody does, or there is no broker.
+    pub fn past_broker(&self, experiment: &Experiment) -> Option<String> {
         if !matches!(experiment.strategy.strategy, Strategy::Broker(_)) {
-            return 0;
+            return None;
         }
         let is_past = |job: &&TimedJob| self.local_users.site(&experiment.grid, &job.spec).is_some();
-        self.jobs.iter().filter(is_past).count()
+        let count = self.jobs.iter().filter(is_past).count();
+        (count > 0).then(|| format!("{count} jobs are submitted past the broker, by local users"))
     }
 
     /// The same with jobs that came by order.
@@ -215,12 +217,7 @@ impl Reader {
         }
         let prepared = workload::prepare(&trace, &experiment.prepare, experiment.grid.widest())?;
         notes.extend(prepare_notes(&prepared.report));
-        Ok(Jobs {
-            jobs: prepared.jobs,
-            workload: path.display().to_string(),
-            local_users: LocalUsers::default(),
-            notes,
-        })
+        Ok(Jobs { jobs: prepared.jobs, workload: path.display().to_string(), notes, ..Jobs::default() })
     }
 
     /// One log per site, laid over each other by week; `slice.week`, `slice.weekdays` and `slice.zone` choose which.
@@ -274,20 +271,9 @@ impl Reader {
             notes.push(format!("time 0 is {start} s of the mix, the start of the slice"));
         }
         let mut jobs = Jobs { jobs, workload: names.join(" + "), local_users, notes };
-        let past = jobs.submitted_past_broker(experiment);
-        if past > 0 {
-            jobs.notes.push(format!("{past} jobs are submitted past the broker, by local users"));
-        }
+        jobs.notes.extend(jobs.past_broker(experiment));
         Ok(jobs)
     }
-}
-
-/// Keeps one more, and the last ones only.
-fn keep<T>(kept: &mut VecDeque<T>, most: usize, new: T) {
-    if kept.len() == most {
-        kept.pop_front();
-    }
-    kept.push_back(new);
 }
 
 /// The factor by which jobs must come faster to offer this load: work over the time from the first submission to the last

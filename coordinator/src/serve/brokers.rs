@@ -5,6 +5,8 @@ use std::collections::{BTreeMap, VecDeque};
 use scheduler::{SiteId, Span, Time};
 use serde::Serialize;
 
+use crate::latest::keep;
+
 /// Means are over so many of the latest decisions of a broker.
 const DECISIONS_KEPT: usize = 100;
 
@@ -48,17 +50,11 @@ impl BrokersNow {
         let sent = self.sent.entry(to.index()).or_default();
         let seen = |as_of: Time| sent.len() - sent.partition_point(|&time| time <= as_of);
         let view = as_of.map(|as_of| (at.since(as_of).max(Span::ZERO), seen(as_of)));
-        if sent.len() == SENT_KEPT {
-            sent.pop_front();
-        }
-        sent.push_back(at);
+        keep(sent, SENT_KEPT, at);
         let broker = self.by_place.entry(broker).or_default();
         broker.decisions += 1;
         broker.unheard += u64::from(view.is_none());
-        if broker.latest.len() == DECISIONS_KEPT {
-            broker.latest.pop_front();
-        }
-        broker.latest.push_back(view);
+        keep(&mut broker.latest, DECISIONS_KEPT, view);
     }
 
     /// Those that have decided something.

@@ -14,8 +14,8 @@ use scheduler::{Event, EventKind, Grid, JobId, SiteId, Span, Threshold, Time, Ti
 use serde::Serialize;
 
 use super::brokers::{BrokersNow, FrameBroker};
-
 use crate::audit::Check;
+use crate::latest::keep;
 
 /// Transfers that are kept for those who have not seen them yet.
 const MOVES_KEPT: usize = 200;
@@ -254,10 +254,7 @@ impl Live {
     pub fn say(&mut self, words: String) {
         self.version += 1;
         self.said += 1;
-        if self.words.len() == WORDS_KEPT {
-            self.words.pop_front();
-        }
-        self.words.push_back(words);
+        keep(&mut self.words, WORDS_KEPT, words);
     }
 
     /// The run is there now.
@@ -358,10 +355,7 @@ impl Live {
                     giver.went += 1;
                 }
                 self.moved += 1;
-                if self.moves.len() == MOVES_KEPT {
-                    self.moves.pop_front();
-                }
-                self.moves.push_back((from, here, job.0, millis(at)));
+                keep(&mut self.moves, MOVES_KEPT, (from, here, job.0, millis(at)));
             }
             EventKind::Returned { job, .. } | EventKind::TookOver { job, .. } => self.wait(here, job),
             EventKind::Allocated { to, as_of, .. } => self.brokers.decided(here, to, at, as_of),

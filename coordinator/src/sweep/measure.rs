@@ -103,7 +103,7 @@ pub fn measure(experiment: &Experiment, prepared: &Prepared) -> Result<Measures,
         strategy: experiment.strategy,
         local: experiment.local,
         free_messages,
-        local_users: jobs.submitted_past_broker(experiment) > 0,
+        local_users: jobs.past_broker(experiment).is_some(),
     };
     let comparisons = theory::compare(&outcome, bounds, setting);
     let mut measures = Measures::new();

@@ -175,7 +175,7 @@ fn slower(factor: f64, share: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use scheduler::{JobId, JobSpec, Labels, LocalUsers, TimedJob};
+    use scheduler::{JobId, JobSpec, Labels, TimedJob};
 
     use super::*;
 
@@ -217,12 +217,7 @@ mod tests {
             payload: 0,
         };
         let job = TimedJob { spec, run_time: Span::from_secs(run_time) };
-        Jobs {
-            jobs: vec![job],
-            workload: String::new(),
-            notes: Vec::new(),
-            local_users: LocalUsers::default(),
-        }
+        Jobs { jobs: vec![job], ..Jobs::default() }
     }
 
     #[test]

@@ -375,12 +375,7 @@ pub(crate) mod tests {
             payload: 0,
         };
         let job = TimedJob { spec, run_time: Span::from_secs(100) };
-        Jobs {
-            jobs: vec![job],
-            workload: String::new(),
-            notes: Vec::new(),
-            local_users: LocalUsers::default(),
-        }
+        Jobs { jobs: vec![job], ..Jobs::default() }
     }
 
     #[test]
