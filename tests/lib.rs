@@ -5,6 +5,9 @@ use std::fmt::Display;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
+use scheduler::TimedJob;
+use workload::prepare::PrepareOptions;
+
 /// The folder of real workload logs and reference schedules beside the project, or the one that
 /// `STEALGRID_SHARED` names. `None`, said loudly on stderr with the file's name, if `file` is not there.
 pub fn shared(file: &str) -> Option<PathBuf> {
@@ -20,6 +23,18 @@ pub fn shared(file: &str) -> Option<PathBuf> {
         ));
         None
     }
+}
+
+/// All jobs of a real log of [`shared`], by the name of its file without ending, on a machine of so many processors. `None`,
+/// said loudly, if it is not there.
+///
+/// # Panics
+/// If the log cannot be read, or has jobs that cannot be.
+pub fn real_jobs(log: &str, processors: u32) -> Option<Vec<TimedJob>> {
+    let path = shared(&format!("traces/{log}.swf.gz"))?;
+    let trace = workload::read(&path).expect("a log of the archive");
+    let prepared = workload::prepare(&trace, &PrepareOptions::default(), processors);
+    Some(prepared.expect("its jobs are sound").jobs)
 }
 
 /// Says that a check was skipped and why, in a line that `.ci/run` counts. Those of [`shared`] are

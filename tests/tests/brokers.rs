@@ -86,14 +86,19 @@ fn rules() -> impl Strategy<Value = Broker> {
     )
 }
 
+/// Sites of these sizes behind so many brokers that are beside no site.
+fn behind_brokers(sizes: &[u32], brokers: usize) -> Arc<Grid> {
+    let sites = sizes.iter().zip(1..).map(|(&size, number)| (format!("site{number}"), size));
+    let brokers = (1..=brokers).map(|number| (format!("broker{number}"), None));
+    Arc::new(Grid::with_brokers(sites, brokers).expect("names differ"))
+}
+
 /// Sites, up to three brokers, jobs of which some run past their estimates, and those of local users: often nobody's.
 fn workload() -> impl Strategy<Value = (Arc<Grid>, Vec<TimedJob>, LocalUsers)> {
     let local = prop_oneof![2 => Just(u64::MAX), 1 => 1u64..5];
     (drawn::workload(40, 0..4, any::<bool>()), 1usize..4, local).prop_map(
         |((sizes, jobs), brokers, every)| {
-            let names = sizes.iter().enumerate().map(|(place, &size)| (format!("site{}", place + 1), size));
-            let brokers = (1..=brokers).map(|number| (format!("broker{number}"), None));
-            let grid = Arc::new(Grid::with_brokers(names, brokers).expect("names differ"));
+            let grid = behind_brokers(&sizes, brokers);
             let local = jobs.iter().map(|job| job.spec.id).filter(|id| id.0.is_multiple_of(every)).collect();
             (grid, jobs, local)
         },
@@ -131,11 +136,7 @@ fn brokers_without_delay_equal_the_ideal_on_whole_real_logs() {
         ("CTC-SP2-1996-3.1-cln", 338, &["broker:lbal-s", "broker:mlb", "broker:mpl"][..]),
     ];
     for (number, (log, processors, strategies)) in logs.into_iter().enumerate() {
-        let Some(path) = stealgrid_tests::shared(&format!("traces/{log}.swf.gz")) else { continue };
-        let trace = workload::read(&path).expect("a log of the archive");
-        let mut jobs = workload::prepare(&trace, &workload::prepare::PrepareOptions::default(), processors)
-            .expect("its jobs are sound")
-            .jobs;
+        let Some(mut jobs) = stealgrid_tests::real_jobs(log, processors) else { continue };
         let sizes = [processors / 8, processors / 4, processors / 4, processors];
         let user = |job: &TimedJob| job.spec.labels.user.unsigned_abs() as usize;
         for job in &mut jobs {
@@ -143,9 +144,7 @@ fn brokers_without_delay_equal_the_ideal_on_whole_real_logs() {
         }
         let is_local = |job: &&TimedJob| number == 1 && user(job).is_multiple_of(3);
         let local_users: LocalUsers = jobs.iter().filter(is_local).map(|job| job.spec.id).collect();
-        let names = sizes.iter().enumerate().map(|(place, &size)| (format!("site{}", place + 1), size));
-        let brokers = ["one", "two"].map(|name| (name.to_string(), None));
-        let grid = Arc::new(Grid::with_brokers(names, brokers).expect("names differ"));
+        let grid = behind_brokers(&sizes, 2);
         for strategy in strategies {
             let spec = strategy.parse::<StrategySpec>().expect("a strategy");
             let Scheduling::Broker(rules) = spec.strategy else { unreachable!("all are brokers") };
@@ -166,8 +165,7 @@ fn brokers_without_delay_equal_the_ideal_on_whole_real_logs() {
 #[test]
 fn what_a_broker_does_not_know_shows() {
     let sizes = [4, 8, 8, 16];
-    let names = sizes.iter().enumerate().map(|(place, &size)| (format!("site{}", place + 1), size));
-    let grid = Arc::new(Grid::with_brokers(names, [("broker".to_string(), None)]).expect("names differ"));
+    let grid = behind_brokers(&sizes, 1);
     let jobs = steady_jobs(400, 11);
     let late = BrokerOptions { report: Reporting::Every(Span::from_secs(300)), ..BrokerOptions::default() };
     let blind = BrokerOptions { pending: Pending::Ignore, ..BrokerOptions::default() };
@@ -197,8 +195,7 @@ fn what_a_broker_does_not_know_shows() {
 #[test]
 fn a_broker_sees_only_part_of_the_load_at_once() {
     let sizes = [12, 12, 12];
-    let names = sizes.iter().enumerate().map(|(place, &size)| (format!("site{}", place + 1), size));
-    let grid = Arc::new(Grid::with_brokers(names, [("broker".to_string(), None)]).expect("names differ"));
+    let grid = behind_brokers(&sizes, 1);
     let jobs = steady_jobs(400, 11);
     let local_users: LocalUsers = jobs.iter().map(|job| job.spec.id).filter(|id| id.0 % 2 == 0).collect();
     let (rules, local) = (Broker::new(BrokerRule::ParallelLoad), LocalScheduler::Easy);
@@ -226,9 +223,7 @@ fn a_broker_sees_only_part_of_the_load_at_once() {
 #[test]
 fn decisions_by_the_true_state_are_those_of_a_broker_without_delay() {
     let sizes = [4, 8, 8, 16];
-    let names = sizes.iter().enumerate().map(|(place, &size)| (format!("site{}", place + 1), size));
-    let brokers = ["one", "two"].map(|name| (name.to_string(), None));
-    let grid = Arc::new(Grid::with_brokers(names, brokers).expect("names differ"));
+    let grid = behind_brokers(&sizes, 2);
     let jobs = steady_jobs(400, 11);
     let cost = |rule, local, report| {
         let strategy = Scheduling::Broker(Broker::new(rule));
@@ -283,10 +278,7 @@ fn steady_jobs(count: u64, widest: u64) -> Vec<TimedJob> {
 #[test]
 fn jobs_run_once_whatever_links_do() {
     let sizes = [4, 8, 16];
-    let names = sizes.iter().enumerate().map(|(place, &size)| (format!("site{}", place + 1), size));
-    let grid = Arc::new(
-        Grid::with_brokers(names, ["one", "two"].map(|name| (name.to_string(), None))).expect("names differ"),
-    );
+    let grid = behind_brokers(&sizes, 2);
     let jobs: Vec<TimedJob> = (0..300_u64)
         .map(|number| {
             let run_time = Span::from_secs(1 + (number * 7919 % 97) as i64);

@@ -250,11 +250,7 @@ fn protocol_without_delay_equals_the_ideal_on_whole_real_logs() {
     ];
     let options = Options { message_events: false, ..Options::default() };
     for (log, processors) in LOGS {
-        let Some(path) = stealgrid_tests::shared(&format!("traces/{log}.swf.gz")) else { continue };
-        let trace = workload::read(&path).expect("a log of the archive");
-        let jobs = workload::prepare(&trace, &workload::prepare::PrepareOptions::default(), processors)
-            .expect("its jobs are sound")
-            .jobs;
+        let Some(jobs) = stealgrid_tests::real_jobs(log, processors) else { continue };
         // The whole machine, and three smaller ones beside it.
         let sizes = [processors / 8, processors / 4, processors / 2, processors];
         let grid = Arc::new(Grid::of_sizes(&sizes).expect("a grid"));
@@ -279,11 +275,7 @@ fn exchange_through_a_global_queue_without_delay_equals_the_ideal_on_real_logs()
     ];
     let options = Options { message_events: false, ..Options::default() };
     for (log, algorithm, processors) in logs {
-        let Some(path) = stealgrid_tests::shared(&format!("traces/{log}.swf.gz")) else { continue };
-        let trace = workload::read(&path).expect("a log of the archive");
-        let mut jobs = workload::prepare(&trace, &workload::prepare::PrepareOptions::default(), processors)
-            .expect("its jobs are sound")
-            .jobs;
+        let Some(mut jobs) = stealgrid_tests::real_jobs(log, processors) else { continue };
         let sizes = [processors / 8, processors / 4, processors / 4, processors];
         for job in &mut jobs {
             job.spec.origin = SiteId::from_index(job.spec.labels.user.unsigned_abs() as usize % sizes.len());
