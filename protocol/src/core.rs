@@ -274,6 +274,7 @@ impl Core {
     /// Notes below which number a site asks for no answer any more.
     pub(crate) fn on_floor(&mut self, from: SiteId, floor: u64) {
         if let Some(record) = self.ledger.floor_from(from, floor) {
+            self.ward_heard(from, floor);
             self.apply(record);
         }
     }

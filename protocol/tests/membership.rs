@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use protocol::membership::operator::adoptions;
 use protocol::membership::{Report, next_epoch};
 use protocol::message::{
     BalanceMessage, Digest, HandOverMessage, MembershipMessage, PoolMessage, Transfer, Void,
@@ -581,6 +582,43 @@ fn the_operator_moves_the_jobs_of_a_dead_guardian() {
     assert_eq!(world.completions(1), [1]);
     assert_eq!(world.completions(2), [1]);
     assert!(world.disks[0].jobs.is_empty(), "its copies are void");
+}
+
+/// A job comes home by a route, and executes and ends before its sender can hear that it came; then the sender dies for
+/// good, and whoever plays the operator reads in its journal that the job is out.
+fn after_a_sender_died_for_good(prepare: impl Fn(&mut World)) -> World {
+    let mut world = World::new(&[4, 8], "st:50");
+    world.submit(0, job(1, 8, 50));
+    world.run_until(1);
+    world.crash(0);
+    world.run_until(150);
+    prepare(&mut world);
+    let dead = BTreeMap::from([(SiteId(1), &world.disks[0])]);
+    let adoptions = adoptions(&world.config.grid, &dead, &BTreeMap::new(), |site| site == SiteId(2));
+    let [adoption] = adoptions[..] else { panic!("{adoptions:?}") };
+    assert_eq!(adoption.to, SiteId(2));
+    for _ in 0..2 {
+        world.tell(1, Input::Adopt { job: adoption.job, epoch: adoption.epoch });
+        world.tell(1, Input::Turn);
+    }
+    world.run_until(500);
+    assert_eq!(world.disks[1].voids.get(&JobId(1)), Some(&adoption.epoch), "the adoption is confirmed");
+    assert!(world.disks[1].jobs.is_empty(), "nothing is left to do");
+    world
+}
+
+#[test]
+fn a_job_that_ended_before_its_sender_knew_that_it_came_does_not_run_again() {
+    let world = after_a_sender_died_for_good(|_| {});
+    assert_eq!(world.starts(1), [1]);
+    let taken_over = |kind: &EventKind| matches!(kind, EventKind::TookOver { .. });
+    assert!(!world.events.iter().any(|(.., kind)| taken_over(kind)), "what has ended is not taken over");
+    // Who began again in between has forgotten which job it was: at least once, never lost.
+    let world = after_a_sender_died_for_good(|world| {
+        world.crash(1);
+        world.restart(1);
+    });
+    assert_eq!(world.starts(1), [1, 1]);
 }
 
 #[test]

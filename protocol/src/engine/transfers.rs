@@ -56,6 +56,7 @@ impl<F: Family> Engine<F> {
         }
         self.core.apply(self.core.ledger.answer(site, transfer.number, Answer::Accepted));
         self.keep_custody(transfer, Place::Queue);
+        self.core.ward_came(site, transfer);
         let (job, number) = (transfer.job, transfer.number);
         self.core.event(EventKind::Accepted { job: job.id, from: site, transfer: number, firm: true });
         self.enqueue(now, job);

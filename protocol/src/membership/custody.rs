@@ -105,13 +105,29 @@ impl Core {
         self.runs_with(job.id).map(|processors| JobSpec { processors, ..job })
     }
 
-    /// A job ended here that another site is responsible for.
+    /// A job ended here, or was given up.
     pub(crate) fn ward_done(&mut self, job: JobId, custody: Custody) {
-        if let Some(guardian) = custody.guardian
-            && self.keeps_wards()
-        {
+        if !self.keeps_wards() {
+            return;
+        }
+        if let Some(guardian) = custody.guardian {
             let Custody { epoch, moves, .. } = custody;
             self.report(Report { job, guardian, epoch, moves, holder: self.site(), done: true });
+        }
+        self.members().unheard.ended(job);
+    }
+
+    /// A job came by a route.
+    pub(crate) fn ward_came(&mut self, from: SiteId, transfer: &Transfer) {
+        if self.keeps_wards() && transfer.guardian.is_none() {
+            self.members().unheard.came(transfer.job.id, from, transfer.number);
+        }
+    }
+
+    /// A site asks for answers to its transfers below this number no more.
+    pub(crate) fn ward_heard(&mut self, from: SiteId, floor: u64) {
+        if let Some(membership) = &mut self.membership {
+            membership.unheard.heard(from, floor);
         }
     }
 
@@ -223,6 +239,7 @@ impl<F: Family> Engine<F> {
         let job = job.id;
         self.core.apply(self.core.ledger.answer(from, number, Answer::Accepted));
         self.keep_custody(&transfer, Place::Queue);
+        self.core.ward_came(from, &transfer);
         self.core.write(Fact::Started { job, at: now });
         self.core.event(EventKind::Accepted { job, from, transfer: number, firm: true });
         true
@@ -244,6 +261,7 @@ impl<F: Family> Engine<F> {
             let Some(ward) = ward.filter(|ward| known && report.epoch >= ward.epoch) else { continue };
             if report.done {
                 self.core.ward_back(report.job);
+                self.core.members().unheard.ended(report.job);
                 self.is_over(report);
             } else if (report.epoch, report.moves) > (ward.epoch, ward.moves) {
                 let ward = Ward { epoch: report.epoch, moves: report.moves, holder: report.holder, ..ward };
@@ -352,17 +370,21 @@ impl<F: Family> Engine<F> {
     }
 
     /// Makes a job this site's under an epoch that is newer than any other. A copy that executes here goes on and is of
-    /// that epoch; one that ended here, with nobody left to be told, need not run again.
+    /// that epoch; one that ended, as far as nobody but this site knows, need not run again.
     fn assume(&mut self, now: Time, job: JobSpec, holder: SiteId, epoch: u32) {
         let void = Void { job: job.id, epoch };
-        self.core.event(EventKind::TookOver { job: job.id, holder, epoch });
+        let members = self.core.members();
+        let reported = members.reports.get(&job.id).is_some_and(|report| report.done);
+        let ended = reported || members.unheard.has_ended(job.id);
+        if !ended {
+            self.core.event(EventKind::TookOver { job: job.id, holder, epoch });
+        }
         if !self.core.has(Canary::TakeOverNotWritten) {
             self.core.write(Fact::TookOver(void));
         }
         self.core.members().taken_over.push(void);
         self.core.members().voids.insert(job.id, epoch);
         self.core.ward_back(job.id);
-        let ended = self.core.members().reports.get(&job.id).is_some_and(|report| report.done);
         self.core.forget_report(void);
         let custody = Custody { epoch, ..Custody::default() };
         if let Some(job) = self.core.as_it_runs(job) {

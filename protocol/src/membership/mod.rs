@@ -15,6 +15,7 @@ mod loss;
 pub(crate) mod message;
 pub mod operator;
 pub(crate) mod state;
+mod unheard;
 
 use scheduler::{EventKind, JobSpec, Span, Time};
 

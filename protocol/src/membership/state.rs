@@ -6,6 +6,7 @@ use scheduler::{Grid, JobId, JobSpec, Span, Time};
 
 use crate::config::PeerConfig;
 use crate::journal::{Durable, Ward};
+use crate::membership::unheard::Unheard;
 use crate::message::{Report, Void};
 
 /// What a site knows of the presence of others.
@@ -27,6 +28,8 @@ pub(crate) struct Membership {
     pub(super) voids: BTreeMap<JobId, u32>,
     /// What this site took over, in that order.
     pub(super) taken_over: Vec<Void>,
+    /// Jobs whose senders may not know that they came. In memory only.
+    pub(super) unheard: Unheard,
     /// Ranks of sites that may have taken over jobs that wait here and have not told all since this site woke up, and
     /// since when they told nothing new.
     pub(super) asked: BTreeMap<usize, Time>,
@@ -78,6 +81,7 @@ impl Membership {
             reports: BTreeMap::new(),
             voids: BTreeMap::new(),
             taken_over: Vec::new(),
+            unheard: Unheard::default(),
             asked: BTreeMap::new(),
             stranded: Vec::new(),
         }))
