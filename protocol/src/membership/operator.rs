@@ -16,8 +16,9 @@
 //! on to a site that died before it accepted, the holder takes it over itself (`custody.rs`). What a user brought and
 //! the dead site had not written down yet is not here: users keep it, and bring it to [`successor`].
 //!
-//! A job that runs at a living receiver of a dead site's transfer goes on there under the new epoch. One that ended
-//! there, or that a dead site executed to the end without writing so, runs once more: at least once, never lost.
+//! A job that runs at a living receiver of a dead site's transfer goes on there under the new epoch, and one that ended
+//! there does not run again. One of which the receiver does not remember that, or that a dead site executed to the end
+//! without writing so, runs once more: at least once, never lost.
 
 use std::collections::BTreeMap;
 
