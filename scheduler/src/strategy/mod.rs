@@ -2,6 +2,7 @@
 //!
 //! What was typed is parsed once, here; everything else works on these types.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
@@ -218,10 +219,14 @@ impl FromStr for StrategySpec {
         let mut parts = rest.split(',');
         let mut strategy = named(parts.next().unwrap_or_default()).map_err(fail)?;
         let mut fetch = Span::ZERO;
+        let mut keys = BTreeSet::new();
         for option in parts {
             let Some((key, value)) = option.split_once('=') else {
                 return Err(fail(format!("option {option:?} has no value; {}", names())));
             };
+            if !keys.insert(key) {
+                return Err(fail(format!("{key} is given twice")));
+            }
             match &mut strategy {
                 Strategy::Steal(_) if key == "fetch" => fetch::parse(value).map(|span| fetch = span),
                 Strategy::Steal(steal) | Strategy::StealGreedy(steal) => steal.set(key, value),
@@ -402,6 +407,7 @@ mod tests {
             ("pool:list,via=post", "use hosted or gossip"),
             ("pool:list,too-wide=block", "write ideal/pool:list,too-wide=block"),
             ("local,x", "has no value"),
+            ("broker:mct,a=0.5,cut=gt,a=1", "a is given twice"),
         ] {
             let error = text.parse::<StrategySpec>().unwrap_err().to_string();
             assert!(error.contains(expected), "{error}");
