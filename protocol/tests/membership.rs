@@ -510,7 +510,7 @@ fn a_job_that_was_said_to_be_taken_over_before_it_came_is_here_once() {
             }];
             let message = if strategy.starts_with("pool") {
                 Message::Pool(PoolMessage::Award {
-                    transfer: transfers.remove(0),
+                    transfer: Box::new(transfers.remove(0)),
                     version: 1,
                     claim: None,
                     floor: 1,

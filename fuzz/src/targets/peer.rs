@@ -289,7 +289,7 @@ impl Bytes<'_> {
             8 => Message::HandOver(HandOverMessage::Recall { number: self.number(), floor: self.number() }),
             9 => Message::HandOver(HandOverMessage::Floor { floor: self.number() }),
             10 => Message::Pool(PoolMessage::Board {
-                board: self.board(),
+                board: Box::new(self.board()),
                 epoch: self.epoch(),
                 ask: self.flag(),
             }),
@@ -302,7 +302,7 @@ impl Bytes<'_> {
             13 => Message::Pool(PoolMessage::Claim { offer: self.offer_id(), claim: self.number() }),
             14 => Message::Pool(PoolMessage::Deny { offer: self.offer_id(), claim: self.number() }),
             15 => Message::Pool(PoolMessage::Award {
-                transfer: self.transfer(),
+                transfer: Box::new(self.transfer()),
                 version: self.number(),
                 claim: self.maybe(),
                 floor: self.number(),
@@ -554,7 +554,7 @@ impl World {
             }
             Message::Pool(PoolMessage::Claim { offer: OfferId { version, .. }, claim }) => {
                 Message::Pool(PoolMessage::Award {
-                    transfer: bytes.transfer(),
+                    transfer: Box::new(bytes.transfer()),
                     version,
                     claim: Some(claim),
                     floor,

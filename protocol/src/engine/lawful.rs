@@ -133,7 +133,7 @@ mod tests {
     use crate::fixtures::job;
     use crate::journal::Durable;
     use crate::message::{BalanceMessage, PoolMessage, QueueState, Rest, StealMessage};
-    use crate::message::{Board, Digest, Epoch, Release};
+    use crate::message::{Digest, Epoch, Release};
     use crate::peer::{Input, Output, Peer};
 
     const STATE: QueueState = QueueState { version: 1, rest: Rest::Empty, lead: 0 };
@@ -341,7 +341,7 @@ mod tests {
         let mut peer = peer("pool:easy");
         let epoch = Epoch { counter: 1, site: SiteId(2) };
         hear(&mut peer, 1, PoolMessage::Host { epoch }.into());
-        let message = PoolMessage::Board { board: Board::default(), epoch, ask: false }.into();
+        let message = PoolMessage::Board { board: Box::default(), epoch, ask: false }.into();
         assert_eq!(hear(&mut peer, 1, message), ignored(1, MessageKind::Board));
     }
 

@@ -13,8 +13,8 @@ use crate::pool::board::{BOARD_MAX, Board, Epoch, OfferId};
 pub enum PoolMessage {
     /// Any site to those who decide: my record for the global queue changed.
     Board {
-        /// The record, or what changed of it.
-        board: Board,
+        /// The record, or what changed of it. Apart, so that no other message is as large.
+        board: Box<Board>,
         /// Who is host, as the sender believes.
         epoch: Epoch,
         /// Send me yours, whole.
@@ -51,7 +51,7 @@ pub enum PoolMessage {
     /// Owner to taker: the job is yours and nobody else's, if you can start it now.
     Award {
         /// The job with its transfer number.
-        transfer: Transfer,
+        transfer: Box<Transfer>,
         /// The offer that it was promised by.
         version: u64,
         /// The claim that is granted, none if a host assigned it.
@@ -80,7 +80,7 @@ impl Part for PoolMessage {
 
     fn transfers(&self) -> &[Transfer] {
         match self {
-            PoolMessage::Award { transfer, .. } => std::slice::from_ref(transfer),
+            PoolMessage::Award { transfer, .. } => std::slice::from_ref(&**transfer),
             _ => &[],
         }
     }

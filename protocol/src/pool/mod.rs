@@ -268,14 +268,14 @@ impl Family for Exchange {
         engine.family.known.sites[rank].at = now;
         let from = engine.core.site_at(rank);
         match message {
-            PoolMessage::Board { board, epoch, ask } => engine.on_board(now, rank, board, epoch, ask),
+            PoolMessage::Board { board, epoch, ask } => engine.on_board(now, rank, *board, epoch, ask),
             PoolMessage::Host { epoch } => engine.on_host(now, rank, epoch),
             PoolMessage::Assign { offer, to, epoch } => engine.on_assign(now, rank, offer, to, epoch),
             PoolMessage::Claim { offer, claim } => engine.on_claim(now, rank, offer, claim),
             PoolMessage::Deny { offer, claim } => engine.on_deny(now, rank, offer, claim),
             PoolMessage::Award { transfer, version, claim, floor } => {
                 engine.core.on_floor(from, floor);
-                engine.on_award(now, rank, transfer, version, claim);
+                engine.on_award(now, rank, *transfer, version, claim);
             }
         }
     }
@@ -290,7 +290,7 @@ impl Family for Exchange {
             }
             PoolMessage::Award { transfer, version, claim, floor } => {
                 are_counts(&[*version, claim.unwrap_or(0), *floor])
-                    && core.may_move(rank, std::slice::from_ref(transfer))
+                    && core.may_move(rank, std::slice::from_ref(&**transfer))
             }
         }
     }
@@ -525,6 +525,7 @@ impl Engine<Exchange> {
     }
 
     fn tell_board(&mut self, board: Board) {
+        let board = Box::new(board);
         let epoch = self.epoch();
         match &self.family.role {
             Role::Hosted(hosted) => {
@@ -547,7 +548,7 @@ impl Engine<Exchange> {
         self.pool_publish();
         let exchange = &mut self.family;
         exchange.whole_at = now;
-        let board = exchange.whole_board();
+        let board = Box::new(exchange.whole_board());
         let epoch = self.epoch();
         self.core.send_again(to, PoolMessage::Board { board, epoch, ask }, true);
     }

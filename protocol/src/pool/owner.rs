@@ -132,7 +132,7 @@ impl Engine<Exchange> {
     /// The message of an unanswered transfer. `None` if it was answered.
     pub(super) fn pool_award(&mut self, to: usize, number: u64) -> Option<PoolMessage> {
         let site = self.core.site_at(to);
-        let transfer = *self.core.ledger.out(site, number)?;
+        let transfer = Box::new(*self.core.ledger.out(site, number)?);
         let floor = self.core.ledger.floor_to(site);
         let promise = self.family.promised.get(&transfer.job.id)?;
         let (version, claim) = (promise.listing.version, promise.claim);

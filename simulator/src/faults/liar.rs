@@ -115,7 +115,7 @@ impl Liar {
                 *floor += rng.random_range(0..3);
             }
             Message::Pool(PoolMessage::Award { transfer, version, floor, .. }) => {
-                bend(rng, std::slice::from_mut(transfer), jobs, sites);
+                bend(rng, std::slice::from_mut(&mut **transfer), jobs, sites);
                 *version += rng.random_range(0..2);
                 *floor += rng.random_range(0..3);
             }
