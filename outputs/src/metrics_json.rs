@@ -10,7 +10,7 @@ use analysis::migrations::Migration;
 use analysis::outcome::{Contradictions, MessageCounts};
 use analysis::{
     Agreement, Attribution, Bounds, Comparison, DecisionCost, Faults, Federation, Metrics, Price, RanTwice,
-    Steady, Verdict,
+    Steady, Verdict, WaitCauses,
 };
 use scheduler::JobId;
 use scheduler::event::MessageKind;
@@ -47,6 +47,12 @@ struct Document<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     faults: Option<FaultsPart<'a>>,
     ideal: Option<IdealPart<'a>>,
+    /// Why jobs waited.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    waits: Option<&'a WaitCauses>,
+    /// The same jobs without exchange.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    without_exchange: Option<&'a Metrics>,
     /// The run beside its simulations.
     #[serde(skip_serializing_if = "Option::is_none")]
     compared: Option<&'a Compared>,
@@ -260,6 +266,8 @@ pub fn write(file: &mut dyn Write, result: &RunResult) -> io::Result<()> {
             agreement: &ideal.agreement,
             metrics: &ideal.metrics,
         }),
+        waits: result.waits.as_ref(),
+        without_exchange: result.without_exchange.as_ref().map(|local| &local.metrics),
         compared: result.about.compared.as_ref(),
         scraped: result.about.scraped.as_ref(),
     };

@@ -4,7 +4,7 @@ use analysis::steady::Cut;
 use analysis::theory::{self, Comparison, Setting, Verdict};
 use analysis::{
     Agreement, Attribution, Bounds, DecisionCost, Federation, JobState, Metrics, Migrations, Outcome, Price,
-    Steady, Steals,
+    Service, Steady, Steals, WaitCauses,
 };
 use scheduler::{LocalScheduler, StrategySpec, Submit};
 use serde::{Deserialize, Serialize};
@@ -92,8 +92,19 @@ impl Status {
 pub struct Ideal {
     /// Its metrics, with ratios to its own bounds.
     pub metrics: Metrics,
+    /// How its jobs were served.
+    pub service: Service,
     /// The run beside it, job by job: run first, ideal second.
     pub agreement: Agreement,
+}
+
+/// The same workload with every job at the site where it arrives, which nothing leaves: what exchange is worth.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WithoutExchange {
+    /// Its metrics, with ratios to its own bounds.
+    pub metrics: Metrics,
+    /// How its jobs were served.
+    pub service: Service,
 }
 
 /// What steals cost.
@@ -128,8 +139,14 @@ pub struct RunResult {
     pub decisions: Option<DecisionCost>,
     /// What is proved, and whether it held.
     pub theory: Vec<Comparison>,
+    /// How jobs were served.
+    pub service: Service,
+    /// Why jobs waited; `None` for a run of which that is not known.
+    pub waits: Option<WaitCauses>,
     /// The ideal run, if there was one.
     pub ideal: Option<Ideal>,
+    /// The same jobs under `local`, if that was run.
+    pub without_exchange: Option<WithoutExchange>,
     /// Where the delay went; `None` for a partial run and one without jobs.
     pub attribution: Option<Attribution>,
 }
@@ -168,8 +185,12 @@ impl RunResult {
             theory: theory::compare(&outcome, &bounds, setting),
             ideal: ideal.map(|ideal| Ideal {
                 metrics: Metrics::of(ideal, &Bounds::of(ideal)),
+                service: Service::of(ideal),
                 agreement: Agreement::between(&outcome, ideal, DIFFERENCES_KEPT),
             }),
+            service: Service::of(&outcome),
+            waits: None,
+            without_exchange: None,
             about,
             outcome,
             bounds,
@@ -197,6 +218,23 @@ impl RunResult {
                 .push("the events do not say where the delay went: some start or end is missing".to_string());
         }
         self.attribution = attribution;
+        self
+    }
+
+    /// Adds why jobs waited.
+    #[must_use]
+    pub fn with_waits(mut self, waits: Option<WaitCauses>) -> RunResult {
+        self.waits = waits;
+        self
+    }
+
+    /// Adds the same jobs without any exchange.
+    #[must_use]
+    pub fn with_local(mut self, local: Option<&Outcome>) -> RunResult {
+        self.without_exchange = local.map(|local| WithoutExchange {
+            metrics: Metrics::of(local, &Bounds::of(local)),
+            service: Service::of(local),
+        });
         self
     }
 

@@ -1,10 +1,11 @@
-//! The ideal reference of a strategy, under free communication in virtual time.
+//! What a run is held against: the ideal of its strategy, under free communication, and the same jobs without exchange,
+//! both in virtual time.
 
-use analysis::Outcome;
+use analysis::{Outcome, OutcomeBuilder};
 use anyhow::bail;
 use claims::ideal::Ideal;
 use outputs::Status;
-use scheduler::{Event, EventKind, Strategy, StrategySpec};
+use scheduler::{Event, EventKind, Grid, LocalScheduler, LocalUsers, Span, Strategy, StrategySpec};
 
 use super::builder;
 use crate::experiment::Experiment;
@@ -70,4 +71,40 @@ pub fn beside(
         return Ok(None);
     }
     Ok((status == Status::Complete).then(|| builder.finish()))
+}
+
+/// The same jobs with each at the site where it arrives, which no job leaves; nothing where that is the run itself.
+///
+/// # Errors
+/// If the reference refuses the workload.
+pub fn without_exchange(
+    experiment: &Experiment,
+    jobs: &Jobs,
+    complete: bool,
+    interrupt: &Interrupt,
+) -> anyhow::Result<Option<Outcome>> {
+    let is_it = matches!(experiment.strategy.strategy, Strategy::Local);
+    // A command that decides for queues would be started for runs that nobody asked for.
+    let asks = experiment.local == LocalScheduler::External;
+    if !experiment.outputs.ideal || is_it || asks || !complete {
+        return Ok(None);
+    }
+    let machines = experiment.grid.machines().map(|site| (site.name.clone(), site.processors));
+    let local = Ideal {
+        spec: StrategySpec { strategy: Strategy::Local, ideal: true, fetch: Span::ZERO },
+        local: experiment.local,
+        pass: experiment.pass,
+        submit: experiment.submit,
+        local_users: &LocalUsers::default(),
+        grid: &Grid::new(machines)?,
+        seed: experiment.seed,
+        jobs: &jobs.jobs,
+        external: None,
+    };
+    let threshold = experiment.strategy.strategy.threshold();
+    let mut builder = OutcomeBuilder::new(local.grid, threshold, &jobs.jobs).with_submit(experiment.submit);
+    match local.run_while(&mut |event| builder.observe(&event), || interrupt.is_set()) {
+        Ok(summary) => Ok((summary.jobs == jobs.jobs.len()).then(|| builder.finish())),
+        Err(error) => bail!("failed to run the reference: {error}"),
+    }
 }

@@ -10,7 +10,9 @@ pub mod run;
 pub mod simulate;
 
 use analysis::theory::Verdict;
-use analysis::{Attribution, DecisionCost, Decisions, Deficiency, Outcome, OutcomeBuilder, Steals};
+use analysis::{
+    Attribution, DecisionCost, Decisions, Deficiency, Outcome, OutcomeBuilder, Steals, WaitCauses, Waits,
+};
 use anyhow::Context;
 use outputs::compared::{self, Compared};
 use outputs::orders::Given;
@@ -34,6 +36,7 @@ pub struct Sink {
     builder: OutcomeBuilder,
     deficiency: Deficiency,
     decisions: Decisions,
+    waits: Waits,
     steals: Steals,
     rows: StealsCsv,
     log: Option<EventLog>,
@@ -75,6 +78,7 @@ impl Sink {
             builder: builder(experiment, jobs),
             deficiency,
             decisions: decisions(experiment, jobs),
+            waits: Waits::new(&experiment.grid, &experiment.strategy.strategy, &jobs.jobs),
             steals: Steals::default(),
             rows: StealsCsv::new(&dir.join(outputs::STEALS)),
             log,
@@ -101,6 +105,7 @@ impl Sink {
         self.builder.observe(event);
         self.deficiency.observe(event);
         self.decisions.observe(event);
+        self.waits.observe(event);
         let rows = &mut self.rows;
         self.steals.observe(event, &mut |steal| rows.write(steal));
         if let Some(log) = &mut self.log
@@ -145,7 +150,8 @@ impl Sink {
         let untold = outcome.faults.disturbed() || self.injected;
         let attribution = if untold { None } else { self.deficiency.finish() };
         let decisions = if untold { None } else { self.decisions.finish() };
-        Measured { outcome, attribution, decisions, steals: self.steals, warnings, claim: self.claim }
+        let waits = if untold { None } else { self.waits.finish() };
+        Measured { outcome, attribution, decisions, waits, steals: self.steals, warnings, claim: self.claim }
     }
 }
 
@@ -169,6 +175,7 @@ struct Measured {
     outcome: Outcome,
     attribution: Option<Attribution>,
     decisions: Option<DecisionCost>,
+    waits: Option<WaitCauses>,
     steals: Steals,
     /// What could not be written.
     warnings: Vec<String>,
@@ -297,7 +304,7 @@ pub fn record(
     interrupt: &Interrupt,
     command: String,
 ) -> anyhow::Result<(RunResult, Option<String>)> {
-    let Measured { outcome, attribution, decisions, steals, warnings: unwritten, claim } =
+    let Measured { outcome, attribution, decisions, waits, steals, warnings: unwritten, claim } =
         sink.finish(&experiment.grid);
     let mut warnings = ended.warnings;
     warnings.extend(unwritten);
@@ -307,6 +314,10 @@ pub fn record(
         let reason = format!("the run was not compared with the ideal one: {error:#}");
         warnings.push(reason.clone());
         violation.get_or_insert(reason);
+        None
+    });
+    let local = ideal::without_exchange(experiment, jobs, complete, interrupt).unwrap_or_else(|error| {
+        warnings.push(format!("the run was not compared with one without exchange: {error:#}"));
         None
     });
     let mut lines = ended.lines;
@@ -344,6 +355,8 @@ pub fn record(
     let result = RunResult::new(about, outcome, ideal.as_ref())
         .with_attribution(attribution)
         .with_decisions(decisions)
+        .with_waits(waits)
+        .with_local(local.as_ref())
         .with_steals(steals, ideal.as_ref());
     let options = outputs::Options {
         jobs_per_site: experiment.outputs.per_site,
