@@ -99,8 +99,11 @@ impl Service {
         let mut users: Vec<_> = users.into_iter().collect();
         users.sort_by_key(|(who, values)| (std::cmp::Reverse(values.waits.len()), *who));
         users.truncate(most);
-        let user =
-            |((origin, user), values): ((SiteId, i32), Values)| UserService { origin, user, service: values.service() };
+        let user = |((origin, user), values): ((SiteId, i32), Values)| UserService {
+            origin,
+            user,
+            service: values.service(),
+        };
         (users.into_iter().map(user).collect(), count)
     }
 }
@@ -159,9 +162,7 @@ fn quantile(values: &[f64], part: usize, whole: usize) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use scheduler::{
-        Event, EventKind, Grid, JobId, JobSpec, Labels, Span, Threshold, Time, TimedJob,
-    };
+    use scheduler::{Event, EventKind, Grid, JobId, JobSpec, Labels, Span, Threshold, Time, TimedJob};
 
     use super::*;
     use crate::outcome::OutcomeBuilder;
@@ -210,12 +211,14 @@ mod tests {
     fn groups_hold_each_job_once() {
         let run = outcome(&[(1, 7, 0), (2, 7, 10), (3, 8, 20), (4, 8, 40), (5, 8, 0), (1024, 9, 5)]);
         let widths = Service::by_width(&run);
-        let classes: Vec<_> = widths.iter().map(|class| (class.narrowest, class.widest, class.service.jobs)).collect();
+        let classes: Vec<_> =
+            widths.iter().map(|class| (class.narrowest, class.widest, class.service.jobs)).collect();
         assert_eq!(classes, [(1, 1, 1), (2, 2, 1), (3, 4, 2), (5, 8, 1), (513, 1024, 1)]);
         assert_eq!(widths[2].service.wait_mean_s, 30.0);
         assert_eq!(widths[2].service.wait_p95_s, 40.0);
         let (users, count) = Service::by_user(&run, 2);
-        let users: Vec<_> = users.iter().map(|one| (one.user, one.service.jobs, one.service.wait_max_s)).collect();
+        let users: Vec<_> =
+            users.iter().map(|one| (one.user, one.service.jobs, one.service.wait_max_s)).collect();
         assert_eq!((users, count), (vec![(8, 3, 40.0), (7, 2, 10.0)], 3));
     }
 }

@@ -101,7 +101,12 @@ pub fn messages() -> Vec<Message> {
         Message::Pool(PoolMessage::Assign { offer: OFFER, to: SiteId(3), epoch: EPOCH }),
         Message::Pool(PoolMessage::Claim { offer: OFFER, claim: 4 }),
         Message::Pool(PoolMessage::Deny { offer: OFFER, claim: 4 }),
-        Message::Pool(PoolMessage::Award { transfer: Box::new(TRANSFER), version: 1, claim: Some(4), floor: 3 }),
+        Message::Pool(PoolMessage::Award {
+            transfer: Box::new(TRANSFER),
+            version: 1,
+            claim: Some(4),
+            floor: 3,
+        }),
         Message::Balance(BalanceMessage::Refuse { seq: 3, digest: DIGEST }),
         Message::Balance(BalanceMessage::Give {
             transfers: vec![TRANSFER],

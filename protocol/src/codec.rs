@@ -134,7 +134,12 @@ mod tests {
             Message::Pool(PoolMessage::Assign { offer: OFFER, to: SiteId(3), epoch: EPOCH }),
             Message::Pool(PoolMessage::Claim { offer: OFFER, claim: 4 }),
             Message::Pool(PoolMessage::Deny { offer: OFFER, claim: 4 }),
-            Message::Pool(PoolMessage::Award { transfer: Box::new(transfer(6)), version: 1, claim: Some(4), floor: 3 }),
+            Message::Pool(PoolMessage::Award {
+                transfer: Box::new(transfer(6)),
+                version: 1,
+                claim: Some(4),
+                floor: 3,
+            }),
             Message::Balance(BalanceMessage::Refuse { seq: 3, digest: DIGEST }),
             Message::Balance(BalanceMessage::Give {
                 transfers: vec![transfer(5)],
@@ -241,7 +246,11 @@ mod tests {
         );
         let withdrawn = Board { revision: 5, free: 3, withdrawn: vec![OFFER], ..Board::default() };
         assert_eq!(
-            encode(&Message::Pool(PoolMessage::Board { board: Box::new(withdrawn), epoch: EPOCH, ask: false })),
+            encode(&Message::Pool(PoolMessage::Board {
+                board: Box::new(withdrawn),
+                epoch: EPOCH,
+                ask: false
+            })),
             [
                 5, 3, 0, 0, 0, 0, 0, 0, 0, // version, part, kind
                 5, 0, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 0, // revision, whole, free, nothing kept
@@ -392,7 +401,9 @@ mod tests {
             ..one
         };
         assert!(
-            encode(&Message::Pool(PoolMessage::Board { board: Box::new(board), epoch: EPOCH, ask: true })).len() < FRAME_MAX
+            encode(&Message::Pool(PoolMessage::Board { board: Box::new(board), epoch: EPOCH, ask: true }))
+                .len()
+                < FRAME_MAX
         );
     }
 }

@@ -2,6 +2,7 @@
 
 use analysis::federation::Waits;
 use analysis::theory::{Comparison, Quantity, Relation};
+use analysis::waits::Cause;
 use analysis::{JobState, Metrics, Verdict};
 use outputs::table::Table;
 use outputs::{RunResult, Status};
@@ -267,6 +268,61 @@ pub fn ideal_line(result: &RunResult) -> Option<String> {
         grouped(differing),
         grouped(agreement.compared as u64),
     ))
+}
+
+/// What messages that take time cost, and what exchange is worth: the answer that a run is made for, a sentence each.
+pub fn cost_lines(result: &RunResult) -> Vec<String> {
+    let this = &result.metrics;
+    let mut lines = Vec::new();
+    if let Some(ideal) = &result.ideal {
+        let free = &ideal.metrics;
+        lines.push(if ideal.agreement.identical() {
+            "Messages cost nothing: every job started where and when it would have with free messages.".to_string()
+        } else {
+            let more = this.wait_mean_s - free.wait_mean_s;
+            let sign = if more < 0.0 { "less" } else { "more" };
+            let disturbed = if result.outcome.faults.disturbed() { " and faults" } else { "" };
+            format!(
+                "With messages that take time{disturbed} a job waits {} s {sign} on average than with free ones: {} s in place \
+                 of {} s ({}). The makespan changes by {}, the mean bounded slowdown by {}.",
+                number(more.abs()),
+                number(this.wait_mean_s),
+                number(free.wait_mean_s),
+                change(this.wait_mean_s, free.wait_mean_s),
+                change(this.makespan_s, free.makespan_s),
+                change(this.bounded_slowdown_mean, free.bounded_slowdown_mean)
+            )
+        });
+    }
+    if let Some(local) = &result.without_exchange {
+        let without = local.metrics.wait_mean_s;
+        let difference = (without - this.wait_mean_s).abs();
+        lines.push(if difference < 0.005 {
+            format!("Without any exchange jobs would have waited as long, {} s.", number(without))
+        } else {
+            let worth = if without > this.wait_mean_s { "saves" } else { "costs" };
+            format!(
+                "Without any exchange they would have waited {} s: {} {worth} {} s a job.",
+                number(without),
+                if has_thieves(result) { "exchange" } else { "brokering" },
+                number(difference)
+            )
+        });
+    }
+    lines
+}
+
+/// A cause of waits in a sentence.
+pub fn wait_cause_meaning(cause: Cause) -> &'static str {
+    match cause {
+        Cause::Travelling => "it was between sites, or declined and not yet back",
+        Cause::Queue => "it fitted at its site, and the order of the queue or a reservation kept it",
+        Cause::Asked => "a site with room for it had asked for work, and the answer was under way",
+        Cause::Offered => "it was in the global queue, and another site had room for it",
+        Cause::Blind => "another site had room for it and did not know",
+        Cause::Barred => "another site had room for it and may not take it",
+        Cause::Full => "no site had room for it: no messages could have helped",
+    }
 }
 
 /// Where the delay went, in one line: why processors that the bound counts on were idle.

@@ -163,7 +163,11 @@ class Browser:
     def pale(self):
         """Texts whose contrast with what is behind them is below 4.5, or 3 if they are large (WCAG 2.2, 1.4.3)."""
         return self.run("""(() => {
-            const numbers = (color) => color.match(/[\\d.]+/g).map(Number);
+            // Mixed colours are told as parts of 1: color(srgb 0.9 0.8 0.7).
+            const numbers = (color) => {
+                const parts = color.match(/[\\d.]+/g).map(Number);
+                return color.startsWith("color(") ? parts.map((part, place) => (place < 3 ? 255 * part : part)) : parts;
+            };
             const light = (color) => {
                 const [r, g, b] = color.slice(0, 3).map((part) => part / 255)
                     .map((part) => part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4);

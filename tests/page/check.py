@@ -329,4 +329,5 @@ def main():
     print("the page does what it says")
 
 
-main()
+if __name__ == "__main__":
+    main()

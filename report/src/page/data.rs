@@ -1,24 +1,26 @@
 //! What the drawings of the page need, as one JSON object of plain integer lists.
 //!
-//! Bars are written as `start, length, lowest processor, processors, kind, job` one after another, start and job
-//! as differences to the bar before; times in milliseconds from the origin of the run, the first submission, which is
-//! itself given in trace time: the page shows that. Kind is 0 own A, 1 own B, 2
-//! stolen A, 3 stolen B. Executions that do not count have lists of their own: `start, length at least, length at
-//! most, lowest processor, processors, kind, job`, kind 0 interrupted, 1 end unknown, 2 repeated. Of too many jobs those with most work are kept: what cannot be seen goes first.
+//! Jobs are a table of columns: id as difference to the row before, wait in milliseconds, user, and the numbers of the
+//! sites where it was submitted and which is its home. Bars are written as `start, length, lowest processor, processors, row of the
+//! job` one after another, start and row as differences to the bar before; times in milliseconds from the origin of the
+//! run, the first submission, which is itself given in trace time: the page shows that. Executions that do not count have lists of their own:
+//! `start, length at least, length at most, lowest processor, processors, kind, job`, kind 0 interrupted, 1 end unknown,
+//! 2 repeated. Of too many jobs those with most work are kept; the curves, which are of all, then show the others. Where every
+//! job has a bar the script makes curves of those, exact at every zoom, and none are written.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use analysis::faults::{AttemptEnd, Done};
-use analysis::series::{self, Steps};
+use analysis::series::{self, SiteSeries, Steps};
 use analysis::{JobOutcome, Outcome};
 use outputs::{Allocation, RunResult};
 use scheduler::event::EndCause;
 use scheduler::{Class, SiteId, Time};
 use serde::Serialize;
 
-/// Bars a browser draws without delay, and which make a page of about half a megabyte.
-const BARS: usize = 20_000;
+/// Bars that a browser counts without delay, and which make a page of about six megabytes.
+const BARS: usize = 200_000;
 /// Steps per curve: twice the pixels of a curve on a wide screen would show no more.
 const POINTS: usize = 600;
 
@@ -28,11 +30,44 @@ struct Data {
     origin: i64,
     /// Length of the run in milliseconds.
     length: i64,
+    /// Processors of all sites.
+    processors: u64,
+    /// Utilization of the whole grid.
+    utilization: f64,
     /// Jobs that started at a site shown.
     jobs: usize,
     /// Of those, jobs that have a bar.
     shown: usize,
+    /// Whether bars are all that happened: every job of the run has ended and has one, and nothing else executed.
+    exact: bool,
+    /// Names of all members of the grid, by number.
+    names: Vec<String>,
+    table: Jobs,
+    #[serde(flatten)]
+    grid: Curves,
     sites: Vec<SiteData>,
+}
+
+/// The jobs that have bars, a row each.
+#[derive(Default, Serialize)]
+struct Jobs {
+    id: Vec<i64>,
+    wait: Vec<i64>,
+    user: Vec<i32>,
+    from: Vec<u32>,
+    home: Vec<u32>,
+    /// 0 own A, 1 own B, 2 stolen A, 3 stolen B.
+    kind: Vec<u8>,
+    #[serde(skip)]
+    last: i64,
+}
+
+/// Empty where bars say the same.
+#[derive(Default, Serialize)]
+struct Curves {
+    busy: Curve,
+    waiting_a: Curve,
+    waiting_b: Curve,
 }
 
 #[derive(Serialize)]
@@ -48,13 +83,12 @@ struct SiteData {
     /// From when to when the site was away, and why: 0 down, 1 down at most, 2 stood still, 3 not there yet, 4 left.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     away: Vec<[i64; 3]>,
-    busy: Curve,
-    waiting_a: Curve,
-    waiting_b: Curve,
+    #[serde(flatten)]
+    curves: Curves,
 }
 
 /// A step function: times in milliseconds as differences, values.
-#[derive(Serialize)]
+#[derive(Default, Serialize)]
 struct Curve {
     t: Vec<i64>,
     v: Vec<f64>,
@@ -77,19 +111,33 @@ pub(super) fn write(
     }
     let jobs = rows.values().map(Vec::len).sum();
     let least = least_work(outcome, rows.values().flatten().copied());
-    let curves = series::of_sites(outcome, &shown, POINTS);
+    let ended = outcome.jobs.iter().all(|job| job.home.is_none() || job.end.is_some());
+    let drawn = shown.len() == outcome.grid.machines().count() && least == 0;
+    let exact = ended && drawn && outcome.faults.attempts.is_empty();
+    let series: Vec<SiteSeries> = match exact {
+        true => vec![SiteSeries::default(); shown.len()],
+        false => series::of_sites(outcome, &shown, POINTS),
+    };
+    let grid = if exact { SiteSeries::default() } else { series::whole_grid(outcome, POINTS) };
     let mut data = Data {
         origin: outcome.origin.since(Time::ZERO).as_micros() / 1000,
         length: millis(outcome, outcome.until),
+        processors: outcome.grid.processors(),
+        utilization: result.metrics.utilization,
         jobs,
         shown: 0,
+        exact,
+        names: outcome.grid.sites().iter().map(|site| site.name.clone()).collect(),
+        table: Jobs::default(),
+        grid: curves(outcome, &grid),
         sites: Vec::with_capacity(shown.len()),
     };
-    for ((site, rows), series) in rows.into_iter().zip(curves) {
+    for ((site, rows), series) in rows.into_iter().zip(series) {
         let mut bars = Bars::new(outcome, allocation, allocation.offset(site));
         for row in rows {
             if area(outcome, &outcome.jobs[row]) >= least {
-                bars.push(row);
+                bars.push(row, data.shown);
+                data.table.push(&outcome.jobs[row]);
                 data.shown += 1;
             }
         }
@@ -103,9 +151,7 @@ pub(super) fn write(
             bars: bars.numbers,
             attempts: attempts(outcome, allocation, site),
             away: away(outcome, site),
-            busy: curve(outcome, &series.busy),
-            waiting_a: curve(outcome, &series.waiting_a),
-            waiting_b: curve(outcome, &series.waiting_b),
+            curves: curves(outcome, &series),
         });
     }
     // In JSON a "<" occurs in strings only, where it may be escaped: no name can then end the script element.
@@ -173,25 +219,37 @@ impl<'a> Bars<'a> {
         Bars { outcome, allocation, offset, numbers: Vec::new(), last: (0, 0) }
     }
 
-    /// A job on several separate intervals gets one bar for each.
-    fn push(&mut self, row: usize) {
+    /// A job on several separate intervals gets one bar for each. `place` is its row of the table.
+    fn push(&mut self, row: usize, place: usize) {
         let job = &self.outcome.jobs[row];
         let Some(start) = job.start else { return };
         let from = millis(self.outcome, start);
         let to = millis(self.outcome, job.end.unwrap_or(self.outcome.until));
-        let id = i64::try_from(job.id.0).unwrap_or(i64::MAX);
-        let kind = i64::from(job.class == Class::B) + 2 * i64::from(job.stolen());
+        let place = i64::try_from(place).unwrap_or(i64::MAX);
         for interval in self.allocation.of_job(row) {
             self.numbers.extend([
                 from - self.last.0,
                 to - from,
                 i64::from(interval.first - self.offset),
                 i64::from(interval.len()),
-                kind,
-                id - self.last.1,
+                place - self.last.1,
             ]);
-            self.last = (from, id);
+            self.last = (from, place);
         }
+    }
+}
+
+impl Jobs {
+    fn push(&mut self, job: &JobOutcome) {
+        let id = i64::try_from(job.id.0).unwrap_or(i64::MAX);
+        self.id.push(id - self.last);
+        self.last = id;
+        self.wait.push(job.wait().map_or(0, |wait| wait.as_micros() / 1000));
+        self.user.push(job.labels.user);
+        let number = |site: SiteId| u32::try_from(site.index()).unwrap_or(u32::MAX);
+        self.from.push(number(job.origin));
+        self.home.push(number(job.home.unwrap_or(job.origin)));
+        self.kind.push(u8::from(job.class == Class::B) + 2 * u8::from(job.stolen()));
     }
 }
 
@@ -228,4 +286,12 @@ fn curve(outcome: &Outcome, steps: &Steps) -> Curve {
     });
     let t = differences.collect();
     Curve { t, v: steps.values.iter().map(|value| (value * 100.0).round() / 100.0).collect() }
+}
+
+fn curves(outcome: &Outcome, series: &SiteSeries) -> Curves {
+    Curves {
+        busy: curve(outcome, &series.busy),
+        waiting_a: curve(outcome, &series.waiting_a),
+        waiting_b: curve(outcome, &series.waiting_b),
+    }
 }

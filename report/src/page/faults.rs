@@ -20,7 +20,7 @@ pub(super) fn write(file: &mut dyn Write, result: &RunResult) -> io::Result<()> 
         writeln!(file, "<p class=\"note\">{}.</p>", escape(&line))?;
     }
     if let Some(table) = sites_table(result) {
-        table_html(file, &table)?;
+        table_html(file, "Faults by site", &table)?;
     }
     if let Some(table) = jobs_table(result) {
         let more = match jobs_left_out(result) {
@@ -33,7 +33,7 @@ pub(super) fn write(file: &mut dyn Write, result: &RunResult) -> io::Result<()> 
              first.{more}{}</p>",
             guessed(result)
         )?;
-        table_html(file, &table)?;
+        table_html(file, "Faults by job", &table)?;
     }
     writeln!(file, "</section>")
 }

@@ -41,7 +41,7 @@ pub(super) fn write(file: &mut dyn Write, result: &RunResult) -> io::Result<()> 
     write_thieves(file, result, exchange)?;
     writeln!(file, "</div>")?;
     if let Some(table) = steals_table(result) {
-        table_html(file, &table)?;
+        table_html(file, "What a steal costs", &table)?;
     }
     writeln!(file, "</section>")
 }

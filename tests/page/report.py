@@ -1,0 +1,147 @@
+"""The report of a run in a real browser: what it says first, its drawings of a small and of a large run, the search, and
+drawings as files.
+
+    report.py STEALGRID CHROMIUM FOLDER    pictures go to the folder
+"""
+
+import csv
+import json
+import os
+import subprocess
+import sys
+
+from browser import Browser, until
+from check import look_well
+
+ROOT = os.path.join(os.path.dirname(__file__), "..", "..")
+
+
+def simulate(stealgrid, folder, *arguments):
+    out = os.path.join(folder, "out")
+    subprocess.run([stealgrid, "simulate", *arguments, "--out", out], check=True, stdout=subprocess.DEVNULL,
+                   stderr=subprocess.PIPE)
+    return out
+
+
+def show(browser, out):
+    browser.open("file://" + os.path.abspath(os.path.join(out, "report.html")))
+    assert not browser.problems, "\n".join(browser.problems)
+    outside = [url for url in browser.requests if not url.startswith(("file:", "data:", "about:", "blob:"))]
+    assert not outside, f"the page asks others: {outside}"
+
+
+def text(browser, selector):
+    return browser.run(f"document.querySelector({json.dumps(selector)}).textContent")
+
+
+def colored(browser):
+    """The share of the one band of the schedule that jobs cover. What is idle is pale."""
+    return browser.run("""(() => {
+        const canvas = document.getElementById("gantt"), ratio = window.devicePixelRatio;
+        const [left, top, width, high] = [112, 4, canvas.clientWidth - 122, canvas.clientHeight - 22 - 4 - 6].map((n) => Math.round(n * ratio));
+        const pixels = canvas.getContext("2d").getImageData(left, top, width, high).data;
+        let count = 0;
+        for (let i = 3; i < pixels.length; i += 4) count += pixels[i] > 200;
+        return count / (width * high);
+    })()""")
+
+
+def small(stealgrid, browser, folder):
+    out = simulate(stealgrid, os.path.join(folder, "small"), os.path.join(ROOT, "configs", "quickstart.toml"))
+    metrics = json.load(open(os.path.join(out, "metrics.json")))
+    show(browser, out)
+    look_well(browser, folder, "report")
+
+    print("the first thing it says is what delay cost")
+    story = text(browser, ".story")
+    measured, free = metrics["metrics"]["wait_mean_s"], metrics["ideal"]["metrics"]["wait_mean_s"]
+    for number in [measured - free, measured, free]:
+        assert f"{round(number):,} s" in story, f"{number} is not in: {story}"
+    first = browser.run("document.querySelector('main > section').textContent")
+    assert story in first and "no exchange" in first
+    assert browser.run("document.querySelector('.verdict').compareDocumentPosition(document.querySelector('.cards')) & 2"), \
+        "the verdict of theory comes after the cards"
+
+    print("a job is found, and its wait is that of jobs.csv")
+    row = next(row for row in csv.DictReader(open(os.path.join(out, "jobs.csv"))) if row["job_id"] == "471")
+    browser.fill("#search", "471")
+    browser.key("Enter")
+    found = until("the job is found", lambda: "job 471" in text(browser, "#found") and text(browser, "#found"))
+    wait = round(float(row["waiting_time"]))
+    clock = f"{wait // 3600:02}:{wait // 60 % 60:02}:{wait % 60:02}"
+    assert f"waited {clock}" in found, f"{clock}: {found}"
+    browser.picture(os.path.join(folder, "report-found.png"))
+    browser.fill("#search", "999999")
+    browser.key("Enter")
+    until("no such job", lambda: "no job 999999" in text(browser, "#found"))
+    browser.click("#all")
+
+    print("colours by user and by site")
+    for place, words in [(2, "from aspen"), (1, "a colour for each user"), (0, "own, big (A)")]:
+        browser.run(f"(() => {{ const by = document.getElementById('by'); by.selectedIndex = {place}; "
+                    "by.dispatchEvent(new Event('change')); })()")
+        assert words in text(browser, "#colors"), words
+
+    print("each drawing is saved as an SVG that can be read")
+    browser.run("URL.createObjectURL = (blob) => { window.saved = blob; return 'about:blank'; }; "
+                "HTMLAnchorElement.prototype.click = function () {};")
+    buttons = browser.run("[...document.querySelectorAll('.save button')].filter((b) => b.textContent === 'SVG').length")
+    assert buttons >= 8, buttons
+    for place in range(buttons):
+        said = browser.run(f"""(async () => {{
+            window.saved = null;
+            [...document.querySelectorAll('.save button')].filter((b) => b.textContent === 'SVG')[{place}].onclick();
+            const text = await window.saved.text();
+            const read = new DOMParser().parseFromString(text, 'image/svg+xml');
+            const wrong = read.querySelector('parsererror');
+            return wrong ? wrong.textContent : 'good ' + read.querySelectorAll('rect, path, polyline').length + ' ' +
+                /var\\(/.test(text);
+        }})()""")
+        assert said.startswith("good ") and said.endswith("false") and int(said.split()[1]) > 1, f"drawing {place}: {said}"
+
+    browser.view(390, 844)
+    wide = browser.run("document.documentElement.scrollWidth")
+    assert wide <= 390, f"{wide} pixels wide on a phone"
+    browser.picture(os.path.join(folder, "report-narrow.png"))
+    browser.view(1280, 1000)
+    assert not browser.problems, "\n".join(browser.problems)
+
+
+def large(stealgrid, browser, folder):
+    """More jobs than can be told apart: where there is work, nothing looks idle."""
+    print("a large run shows as much work as there was")
+    work = os.path.join(folder, "large")
+    os.makedirs(work, exist_ok=True)
+    log = os.path.join(work, "log.swf")
+    subprocess.run([stealgrid, "trace", "generate", "--processors", "64", "--jobs", "60000", "--load", "0.6", "--seed", "3",
+                    "--out", log], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    out = simulate(stealgrid, work, "--sites", "64", "--trace", log, "--strategy", "local", "--no-events")
+    used = json.load(open(os.path.join(out, "metrics.json")))["metrics"]["utilization"]
+    show(browser, out)
+    seen = until("it is drawn", lambda: colored(browser))
+    assert abs(seen - used) < 0.02, f"{seen:.3f} of the schedule is covered, and {used:.3f} of the processors were busy"
+    slow = browser.run("""(async () => {
+        const begun = performance.now();
+        document.getElementById("in").onclick();
+        await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+        return performance.now() - begun;
+    })()""")
+    print(f"  60,000 jobs: {100 * seen:.1f} % covered, {100 * used:.1f} % busy; a new view after {slow:.0f} ms")
+    browser.picture(os.path.join(folder, "report-large.png"))
+
+
+def main():
+    stealgrid, chromium, folder = sys.argv[1:4]
+    stealgrid = os.path.abspath(stealgrid)
+    os.makedirs(folder, exist_ok=True)
+    browser = Browser(chromium)
+    try:
+        small(stealgrid, browser, folder)
+        large(stealgrid, browser, folder)
+    finally:
+        browser.close()
+    print("the report is as it should be")
+
+
+if __name__ == "__main__":
+    main()
