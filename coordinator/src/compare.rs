@@ -5,12 +5,14 @@
 
 pub mod jobs;
 pub mod metrics;
+mod page;
 mod show;
 mod with;
 
 use std::path::{Path, PathBuf};
 
 pub use analysis::compare::events::{EventAgreement, EventComparison, Order, Side, streams};
+use anyhow::Context as _;
 use clap::{Args, ValueEnum};
 use outputs::{DirectoryError, EVENTS, Manifest, ResultDirectory, Status};
 use report::Format;
@@ -51,6 +53,10 @@ pub struct CompareArgs {
     /// How event logs must agree: exact, order-per-site, none; not given: exact, if both directories have one
     #[arg(long, value_enum)]
     events: Option<Events>,
+
+    /// Write both runs as one page, with their schedules on one axis
+    #[arg(long, value_name = "FILE.html", conflicts_with = "with")]
+    page: Option<PathBuf>,
 
     /// How the result is printed: terminal, markdown, json, csv (the metrics)
     #[arg(long, default_value = "terminal")]
@@ -121,6 +127,24 @@ pub fn command(args: &CompareArgs) -> anyhow::Result<u8> {
             return Ok(exit::INPUT);
         }
     };
+    if let Some(file) = &args.page {
+        let page = match page::page(&compared) {
+            Ok(page) => page,
+            Err(error) => {
+                eprintln!("error: failed to {error}");
+                return Ok(exit::INPUT);
+            }
+        };
+        if page::is_of_others(file) {
+            eprintln!(
+                "error: {} is no page of this program; it was left as it is, choose another name",
+                file.display()
+            );
+            return Ok(exit::INPUT);
+        }
+        outputs::replace::write(file, |to| to.write_all(page.as_bytes()))
+            .with_context(|| format!("failed to write {}", file.display()))?;
+    }
     say(&compared.render(args.format))?;
     Ok(match compared.verdict {
         Verdict::Identical => exit::DONE,

@@ -189,6 +189,8 @@ pub struct JobRow {
     pub class: Option<Class>,
     /// Changes of site.
     pub hops: u32,
+    /// The processors that it got, in the numbering of the grid; none if that is not known.
+    pub allocated: Vec<Interval>,
 }
 
 /// Reads `jobs.csv` row by row.
@@ -255,7 +257,7 @@ impl JobRows {
             *value = fields.get(place).ok_or_else(|| format!("no field {name}"))?;
         }
         let [job, _, _, submit, width, requested, success, state, start, _, end, ..] = values;
-        let [.., metadata, origin, site, class, hops, _] = values;
+        let [.., allocated, _, metadata, origin, site, class, hops, _] = values;
         let home = metadata.split(';').find_map(|entry| entry.strip_prefix("home="));
         Ok(JobRow {
             job: JobId(whole(job, "job_id")?),
@@ -275,6 +277,7 @@ impl JobRows {
                 _ => return Err(format!("class is {class:?}, not A or B")),
             },
             hops: whole(hops, "hops")?,
+            allocated: intervals(allocated)?,
         })
     }
 }
@@ -295,6 +298,22 @@ impl Iterator for JobRows {
             Err(error) => Some(Err(error)),
         }
     }
+}
+
+/// An interval set as [`push_intervals`] writes it.
+fn intervals(text: &str) -> Result<Vec<Interval>, String> {
+    let one = |part: &str| {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let interval = Interval {
+            first: whole(first, "allocated_resources")?,
+            last: whole(last, "allocated_resources")?,
+        };
+        match interval.first <= interval.last {
+            true => Ok(interval),
+            false => Err(format!("allocated_resources is {text:?}, which ends before it begins")),
+        }
+    };
+    text.split_ascii_whitespace().map(one).collect()
 }
 
 fn given(text: &str) -> Option<&str> {

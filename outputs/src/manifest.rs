@@ -78,6 +78,13 @@ pub struct SiteEntry {
     resource_bounds: [u32; 2],
 }
 
+impl SiteEntry {
+    /// The number of the site's first processor in `allocated_resources`.
+    pub fn first_processor(&self) -> u32 {
+        self.resource_bounds[0]
+    }
+}
+
 impl Manifest {
     /// Of a run whose jobs got these processors.
     pub(crate) fn of(result: &RunResult, allocation: &Allocation) -> Manifest {

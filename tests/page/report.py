@@ -130,6 +130,42 @@ def large(stealgrid, browser, folder):
     browser.picture(os.path.join(folder, "report-large.png"))
 
 
+def two_runs(stealgrid, browser, folder):
+    print("two runs as one page")
+    first = os.path.join(folder, "small", "out")
+    second = simulate(stealgrid, os.path.join(folder, "other"), os.path.join(ROOT, "configs", "quickstart.toml"),
+                      "--delay", "1m")
+    page = os.path.join(folder, "two.html")
+    compare = [stealgrid, "compare", first, second, "--page", page]
+    code = subprocess.run(compare, stdout=subprocess.DEVNULL).returncode
+    assert code == 5, f"other delays make other runs: exit code {code}"
+    browser.open("file://" + os.path.abspath(page))
+    look_well(browser, folder, "two")
+    rows = [{row["job_id"]: row for row in csv.DictReader(open(os.path.join(out, "jobs.csv")))} for out in [first, second]]
+    pairs = [(rows[0][job], rows[1][job]) for job in rows[0]]
+    elsewhere = sum(a["exec_site"] != b["exec_site"] for a, b in pairs)
+    longer = sum(float(a["waiting_time"]) < float(b["waiting_time"]) for a, b in pairs)
+    story = browser.run("[...document.querySelectorAll('.story')].map((p) => p.textContent).join(' ')")
+    for words in [f"{elsewhere:,} at another site", f"{longer:,} wait longer"]:
+        assert words in story, f"{words}: {story}"
+    job = max(rows[0], key=lambda job: abs(float(rows[0][job]["waiting_time"]) - float(rows[1][job]["waiting_time"])))
+    listed = browser.run("document.querySelector('table[aria-label^=\"Jobs whose\"] tr:nth-child(2) td').textContent")
+    assert listed == job, f"job {job} differs most, the page has {listed} first"
+    browser.fill("#search", job)
+    browser.key("Enter")
+    until("the job is found", lambda: f"job {job}," in text(browser, "#found"))
+    browser.picture(os.path.join(folder, "two-found.png"))
+    browser.view(390, 844)
+    wide = browser.run("document.documentElement.scrollWidth")
+    assert wide <= 390, f"{wide} pixels wide on a phone"
+    browser.view(1280, 1000)
+    assert not browser.problems, "\n".join(browser.problems)
+    with open(page, "w") as file:
+        file.write("notes of somebody")
+    code = subprocess.run(compare, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode
+    assert code == 3 and open(page).read() == "notes of somebody", "a file of others was touched"
+
+
 def main():
     stealgrid, chromium, folder = sys.argv[1:4]
     stealgrid = os.path.abspath(stealgrid)
@@ -137,6 +173,7 @@ def main():
     browser = Browser(chromium)
     try:
         small(stealgrid, browser, folder)
+        two_runs(stealgrid, browser, folder)
         large(stealgrid, browser, folder)
     finally:
         browser.close()

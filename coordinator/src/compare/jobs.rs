@@ -284,6 +284,7 @@ mod tests {
             home: Some(SiteId(1)),
             class: None,
             hops: 0,
+            allocated: Vec::new(),
         }
     }
 

@@ -83,6 +83,11 @@ impl MetricRow {
         MetricRow { name: name.to_string(), left, right, difference, degradation }
     }
 
+    /// Whether it differs, or always matters.
+    pub fn is_shown(&self) -> bool {
+        !self.equal() || ALWAYS.contains(&self.name.as_str())
+    }
+
     /// Whether the two runs have the same value.
     pub fn equal(&self) -> bool {
         self.left == self.right
@@ -93,7 +98,7 @@ impl MetricRow {
 pub fn table(rows: &[MetricRow]) -> Table {
     let header = ["metric", "first", "second", "difference", "degradation, first", "degradation, second"];
     let mut table = Table::new(header);
-    for row in rows.iter().filter(|row| !row.equal() || ALWAYS.contains(&row.name.as_str())) {
+    for row in rows.iter().filter(|row| row.is_shown()) {
         let show = |value: Option<f64>| value.map_or("-".to_string(), shown);
         let degradation = |side: usize| match row.degradation {
             Some(degradation) if degradation[side] == 0.0 => "0".to_string(),

@@ -54,7 +54,7 @@ impl Compared {
     }
 
     /// What was found, from the description of the runs to their events.
-    fn lines(&self) -> Vec<String> {
+    pub(super) fn lines(&self) -> Vec<String> {
         let mut lines = Vec::new();
         for (name, left, right) in &self.described_differently {
             lines.push(format!("{name:<11} {left} | {right}"));
@@ -69,7 +69,7 @@ impl Compared {
         lines
     }
 
-    fn verdict_line(&self) -> String {
+    pub(super) fn verdict_line(&self) -> String {
         match self.verdict {
             Verdict::Damaged => "DAMAGED: a directory contradicts itself; see the errors above".to_string(),
             Verdict::Different => "DIFFERENT".to_string(),

@@ -1,7 +1,7 @@
 //! Text made safe for HTML.
 
 /// Text with the five characters that mean something in HTML replaced.
-pub(crate) fn escape(text: &str) -> String {
+pub fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for letter in text.chars() {
         match letter {

@@ -6,7 +6,7 @@
 mod cost;
 mod data;
 mod faults;
-pub(crate) mod html;
+pub mod html;
 mod service;
 mod steals;
 
@@ -27,8 +27,11 @@ use html::escape;
 
 /// Of all pages.
 pub const STYLE: &str = include_str!("page.css");
-const SCRIPTS: [&str; 3] =
-    [include_str!("script/pen.js"), include_str!("script/run.js"), include_str!("script/page.js")];
+/// Means over columns of pixels, and what reads a run; for pages that draw schedules.
+pub const COUNTING: &str = include_str!("script/run.js");
+/// A pen that writes SVG, and buttons that save drawings.
+pub const PEN: &str = include_str!("script/pen.js");
+const SCRIPT: &str = include_str!("script/page.js");
 /// Sites shown with drawings of their own; a page with more cannot be read. The busiest are kept.
 const SITES_DRAWN: usize = 24;
 /// Sites up to which the matrix of migrations is a table.
@@ -70,7 +73,7 @@ pub fn write(file: &mut dyn Write, result: &RunResult, allocation: &Allocation) 
     write_making(file, result)?;
     write!(file, "</main>\n<script type=\"application/json\" id=\"run\">")?;
     data::write(file, result, allocation, SITES_DRAWN)?;
-    writeln!(file, "</script>\n<script>\n{}</script>\n</body>\n</html>", SCRIPTS.concat())
+    writeln!(file, "</script>\n<script>\n{}</script>\n</body>\n</html>", [PEN, COUNTING, SCRIPT].concat())
 }
 
 fn write_head(file: &mut dyn Write, result: &RunResult, allocation: &Allocation) -> io::Result<()> {

@@ -35,20 +35,7 @@
   // Times of the run count from the first submission; what is shown is the time of the trace.
   const inTrace = (ms) => ms + run.origin;
 
-  // On the axis days are enough where all marks are whole days.
-  function mark(ms, step) {
-    if (ms === 0) return "0";
-    if (step % 864e5 === 0) return Math.round(ms / 864e5) + " d";
-    // Seconds say nothing where all marks are whole minutes.
-    return step % 6e4 === 0 ? duration(ms).replace(/:\d\d$/, "") : duration(ms);
-  }
-
-  function duration(ms) {
-    const s = ms / 1000, two = (n) => String(Math.floor(n)).padStart(2, "0");
-    if (s < 60) return (s < 10 ? s.toFixed(2) : s.toFixed(1)) + " s";
-    const day = Math.floor(s / 86400);
-    return (day ? day + " d " : "") + two((s % 86400) / 3600) + ":" + two((s % 3600) / 60) + ":" + two(s % 60);
-  }
+  const { duration, mark } = Ticks;
 
   // Sets a canvas up for the density of the screen, or a pen that writes SVG, and returns it and its plotting area.
   let writing = null;
@@ -75,15 +62,9 @@
     return { pen, width, height, plot, x };
   }
 
-  function niceStep(span, most) {
-    const steps = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 3e4, 6e4, 12e4, 3e5, 6e5, 18e5, 36e5, 72e5,
-      216e5, 432e5, 864e5, 1728e5, 6048e5, 12096e5, 25920e5, 77760e5, 315360e5];
-    return steps.find((step) => span / step <= most) || span / most;
-  }
-
   function drawAxis(area) {
     const { pen, width, height, x } = area;
-    const step = niceStep(view.to - view.from, Math.max(3, Math.min(12, area.plot / 90)));
+    const step = Ticks.step(view.to - view.from, Math.max(3, Math.min(12, area.plot / 90)));
     pen.textAlign = "center";
     // Where the next label may begin; those that would run into the one before are left out.
     let free = 0;
