@@ -19,7 +19,7 @@ use crate::exit;
 
 /// Look at, check, convert and generate workload traces.
 ///
-/// Logs may be SWF, GWF, OpenDC's CSV or Batsim JSON, plain or compressed by gzip or zstd: format and
+/// Logs may be SWF, GWF, OpenDC's CSV, Batsim JSON or dumps of Slurm's sacct (--parsable2 or -p), plain or compressed by gzip or zstd: format and
 /// compression are recognized by content.
 #[derive(Debug, Args)]
 pub struct TraceArgs {
@@ -90,8 +90,9 @@ impl From<io::Error> for Failure {
     }
 }
 
-fn read(path: &Path) -> Result<workload::Trace, Failure> {
-    workload::read_within(path, &crate::limits::of_logs()).map_err(|error| Failure::Input(error.into()))
+fn read(path: &Path, reading: &switches::ReadArgs) -> Result<workload::Trace, Failure> {
+    workload::read_local(path, &crate::limits::of_logs(), reading.times_in.as_ref())
+        .map_err(|error| Failure::Input(error.into()))
 }
 
 /// Calls `write` with the file, or with stdout if there is none.
@@ -203,5 +204,35 @@ mod tests {
             fs::remove_file(out).unwrap();
         }
         fs::remove_file(log).unwrap();
+    }
+
+    /// Half past twelve in New York, and of whom is not said.
+    #[test]
+    fn a_dump_of_slurm_is_converted_in_the_zone_that_is_given_and_without_names() {
+        let dump = temporary(
+            "dump.txt",
+            "JobID|User|Submit|Start|End|ElapsedRaw|NCPUS|State|\n\
+             70|anna|2024-03-01T12:30:00|2024-03-01T12:30:09|2024-03-01T12:31:09|60|4|COMPLETED|\n\
+             70.batch||2024-03-01T12:30:00|2024-03-01T12:30:09|2024-03-01T12:31:09|60|4|COMPLETED|\n",
+        );
+        let out = temporary("dump.swf", "");
+        let zone = ["--times-in", "America/New_York"];
+        let arguments = [&["convert", &dump, "--to", "swf", "--out", &out], &zone[..]].concat();
+
+        assert_eq!(run_line(&arguments), exit::DONE);
+        let named = fs::read_to_string(&out).unwrap();
+        assert_eq!(run_line(&[&arguments[..], &["--anonymize"]].concat()), exit::DONE);
+        let nameless = fs::read_to_string(&out).unwrap();
+
+        let job = "0 9 60 4 -1 -1 -1 -1 -1 1 1 -1 -1 -1 -1 -1 -1\n";
+        assert!(
+            named.contains("; Note: user 1 is anna\n") && named.ends_with(&format!("\n70 {job}")),
+            "{named}"
+        );
+        let header = "; TimeZoneString: America/New_York\n; UnixStartTime: 1709314200\n";
+        assert_eq!(nameless, format!("{header}1 {job}"));
+        assert_eq!(run_line(&["validate", &dump]), exit::DONE);
+        fs::remove_file(dump).unwrap();
+        fs::remove_file(out).unwrap();
     }
 }

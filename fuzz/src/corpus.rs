@@ -135,7 +135,7 @@ fn texts(all: &[(&str, &str)]) -> Vec<Seed> {
     all.iter().map(|(name, text)| ((*name).to_string(), text.as_bytes().to_vec())).collect()
 }
 
-const TRACES: [(&str, &str); 7] = [
+const TRACES: [(&str, &str); 9] = [
     (
         "log.swf",
         "; Version: 2.2\n; MaxProcs: 4\n; UnixStartTime: 800000000\n; TimeZoneString: Europe/Stockholm\n\
@@ -164,6 +164,20 @@ const TRACES: [(&str, &str); 7] = [
 "extra_data": {"site": 2}}, {"id": "w0!2", "subtime": 1.5, "res": 8, "profile": "b"},
 {"id": "third", "subtime": 3, "walltime": 10, "res": 1, "profile": "b", "extra_data": "{\"site\": 1}"}],
 "profiles": {"a": {"type": "DelayProfile", "delay": 3600.0}, "b": {"type": "delay", "delay": 0.25}}}"#,
+    ),
+    (
+        "sacct.txt",
+        "# TimeZoneString: Europe/Stockholm\n\
+         JobID|JobIDRaw|User|Account|Partition|Submit|Start|End|Elapsed|Timelimit|AllocCPUS|State|ReqMem|JobName\n\
+         1|1|a|p|b|2024-03-31T01:30:00|2024-03-31T02:30:00|2024-03-31T03:30:00|1-00:01:00.5|UNLIMITED|4|COMPLETED|4Gc|x\n\
+         1.batch|1.batch||p||Unknown|Unknown|Unknown|00:01:00||4|COMPLETED||batch\n\
+         2_1|3|a|p|b|1709312400|None|2024-03-01T18:00:00Z|00:00:00|01:00|0|CANCELLED by 7|16G|a|b\n\
+         2_[2-9%2]|2|a|p|b|1709312400|Unknown|Unknown|00:00:00|01:00|0|PENDING|16G|a\n",
+    ),
+    (
+        "sacct-p.txt",
+        "JobIDRaw|Submit|ElapsedRaw|NCPUS|ReqCPUS|State|\n5+0|1709312400|60|4|4|FAILED|\n5+1|1709312400|90|2|4|FAILED|\n\
+         5+0|1709312500|60|4|4|COMPLETED|\n",
     ),
 ];
 

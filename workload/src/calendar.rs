@@ -5,8 +5,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use jiff::civil::Weekday;
-use jiff::tz::{Offset, TimeZone};
+use jiff::civil::{DateTime, Weekday};
+use jiff::tz::{AmbiguousOffset, Offset, TimeZone};
 use jiff::{Timestamp, Zoned};
 use scheduler::Span;
 
@@ -30,6 +30,26 @@ impl Zone {
     /// is shifted there in the experiments of Quezada Pina (2012), whose group names it.
     pub fn north_america() -> Zone {
         "GMT-7".parse().expect("an offset within a day")
+    }
+
+    /// The Unix times that a local time may be, in microseconds: the earlier and the later one where clocks are set
+    /// back, twice the time on the clock after the change where they are set forward. The last value says whether it is
+    /// one of these.
+    pub(crate) fn unix_times(&self, local: DateTime) -> Option<(i64, i64, bool)> {
+        let ambiguous = self.zone.to_ambiguous_timestamp(local);
+        let (earlier, later) = match ambiguous.offset() {
+            AmbiguousOffset::Fold { .. } => (ambiguous.earlier().ok()?, ambiguous.later().ok()?),
+            _ => {
+                let time = ambiguous.compatible().ok()?;
+                (time, time)
+            }
+        };
+        Some((earlier.as_microsecond(), later.as_microsecond(), ambiguous.is_ambiguous()))
+    }
+
+    /// Greenwich.
+    pub(crate) fn utc() -> Zone {
+        Zone { name: "UTC".to_string(), zone: TimeZone::UTC }
     }
 
     /// The zone that a header names, else the offset it gives. `None` if it gives neither.

@@ -63,15 +63,20 @@ impl Header {
 
     /// States what Unix time submit time 0 is, in place of what the lines said.
     pub fn set_unix_start_time(&mut self, seconds: i64) {
-        let states_it = |line: &Vec<u8>| {
-            let text = String::from_utf8_lossy(line);
-            let key =
-                text.trim_start_matches([';', '#']).split_once(':').map(|(key, _)| key.trim().to_string());
-            key.is_some_and(|key| key == "UnixStartTime")
-        };
-        self.lines.retain(|line| !states_it(line));
+        self.remove("UnixStartTime");
         self.unix_start_time = None;
         self.push_pair("UnixStartTime", &seconds.to_string());
+    }
+
+    /// States the time zone of the log by its name, in place of what the lines said.
+    pub fn set_time_zone(&mut self, name: &str) {
+        self.remove("TimeZoneString");
+        self.time_zone_name = None;
+        self.push_pair("TimeZoneString", name);
+    }
+
+    fn remove(&mut self, key: &str) {
+        self.lines.retain(|line| key_of(line).as_deref() != Some(key));
     }
 
     /// Declares the sites of a grid: as partitions, where jobs run, and as queues, where they are submitted.
@@ -109,6 +114,12 @@ impl Header {
     pub fn processors(&self) -> Option<u32> {
         self.max_procs.or(self.max_nodes)
     }
+}
+
+/// The key of a comment line `; Key: value`.
+pub(crate) fn key_of(line: &[u8]) -> Option<String> {
+    let text = String::from_utf8_lossy(line);
+    text.trim_start_matches([';', '#']).split_once(':').map(|(key, _)| key.trim().to_string())
 }
 
 /// The first line that states a key wins: later ones are often notes about filters.

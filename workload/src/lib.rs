@@ -14,6 +14,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod anonymize;
 pub mod batsim;
 pub mod calendar;
 mod draw;
@@ -26,6 +27,7 @@ pub mod mix;
 pub mod prepare;
 pub mod record;
 pub mod repair;
+pub mod sacct;
 pub mod slice;
 pub mod source;
 pub mod swf;
@@ -35,5 +37,5 @@ pub mod tsafrir;
 pub use limits::Limits;
 pub use prepare::prepare;
 pub use record::Record;
-pub use source::{read, read_from, read_within};
+pub use source::{read, read_from, read_local, read_within};
 pub use trace::{Format, Trace, TraceError};

@@ -47,11 +47,31 @@ pub enum Repair {
     DependencyIgnored,
     /// A job profile other than a plain delay that still says how long it takes.
     ProfileSimplified,
+    /// A step of a job (`123.batch`); the line was left out.
+    StepIgnored,
+    /// One line for all tasks of an array that have not started; it was left out.
+    ArrayRestIgnored,
+    /// A job that an earlier line has; the later line counts if the earlier one had no end, else it was left out.
+    LineRepeated,
+    /// A component of a heterogeneous job after the first; its processors were added to those of the first.
+    ComponentJoined,
+    /// Another run of a job that was requeued; kept as a job of its own.
+    RunAgain,
+    /// A job without an end when the log was written; its run time was taken as -1.
+    Unfinished,
+    /// A local time that a change of clocks makes happen twice or never.
+    ClockChange,
+    /// A start before the submission, or an end before the start; taken as at the same time.
+    TimesCrossed,
+    /// A state that has no counterpart; the status is unknown.
+    StateUnknown,
+    /// A separator within a name; taken as part of it.
+    SeparatorInName,
 }
 
 impl Repair {
     /// All kinds, in the order of reports.
-    pub const ALL: [Repair; 18] = [
+    pub const ALL: [Repair; 28] = [
         Repair::MissingHeader,
         Repair::ExtraColumns,
         Repair::MissingColumns,
@@ -70,7 +90,22 @@ impl Repair {
         Repair::RanPastEstimate,
         Repair::DependencyIgnored,
         Repair::ProfileSimplified,
+        Repair::StepIgnored,
+        Repair::ArrayRestIgnored,
+        Repair::LineRepeated,
+        Repair::ComponentJoined,
+        Repair::RunAgain,
+        Repair::Unfinished,
+        Repair::ClockChange,
+        Repair::TimesCrossed,
+        Repair::StateUnknown,
+        Repair::SeparatorInName,
     ];
+
+    /// The kinds that stand for a line which is not a job of its own. In formats with a line for each job, jobs and
+    /// these add up to the lines that are neither blank nor of a header.
+    pub const LINES: [Repair; 4] =
+        [Repair::StepIgnored, Repair::ArrayRestIgnored, Repair::LineRepeated, Repair::ComponentJoined];
 }
 
 impl fmt::Display for Repair {
@@ -94,6 +129,16 @@ impl fmt::Display for Repair {
             Repair::RanPastEstimate => "ran past the requested time, kept",
             Repair::DependencyIgnored => "dependencies ignored",
             Repair::ProfileSimplified => "profile taken as a plain delay",
+            Repair::StepIgnored => "steps of jobs, left out",
+            Repair::ArrayRestIgnored => "tasks of an array that never started, in one line, left out",
+            Repair::LineRepeated => "lines of a job that is there already, left out",
+            Repair::ComponentJoined => "components of a heterogeneous job, joined to its first",
+            Repair::RunAgain => "another run of a requeued job, kept as a job",
+            Repair::Unfinished => "not ended when the log was written, run time taken as -1",
+            Repair::ClockChange => "local time that a change of clocks has twice or never",
+            Repair::TimesCrossed => "started before submission or ended before start, taken as at once",
+            Repair::StateUnknown => "state not known, status taken as -1",
+            Repair::SeparatorInName => "separator within a name, taken as part of it",
         })
     }
 }

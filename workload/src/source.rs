@@ -6,9 +6,10 @@ use std::path::Path;
 
 use flate2::bufread::MultiGzDecoder;
 
+use crate::calendar::Zone;
 use crate::limits::{Bounded, Exceeded, Limit, Limits, read_line};
 use crate::trace::{Format, Trace, TraceError};
-use crate::{batsim, gwf, swf};
+use crate::{batsim, gwf, sacct, swf};
 
 /// Bytes read at a time; arbitrary, large enough that calls into the system do not show in a profile.
 const BUFFER: usize = 1 << 17;
@@ -33,10 +34,19 @@ pub fn read(path: impl AsRef<Path>) -> Result<Trace, TraceError> {
 /// # Errors
 /// As [`read`].
 pub fn read_within(path: impl AsRef<Path>, limits: &Limits) -> Result<Trace, TraceError> {
+    read_local(path, limits, None)
+}
+
+/// The same, with the zone of times that the format gives as local ones; `None` for the zone that comments of the file
+/// name, else UTC. Only `sacct` writes such times.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_local(path: impl AsRef<Path>, limits: &Limits, zone: Option<&Zone>) -> Result<Trace, TraceError> {
     let path = path.as_ref();
     let name = path.display().to_string();
     match File::open(path) {
-        Ok(file) => read_from_within(&name, file, limits),
+        Ok(file) => read_bytes(&name, file, limits, zone),
         Err(cause) => Err(TraceError::Io { file: name, cause }),
     }
 }
@@ -55,6 +65,15 @@ pub fn read_from(name: &str, bytes: impl Read) -> Result<Trace, TraceError> {
 /// # Errors
 /// As [`read_from`].
 pub fn read_from_within(name: &str, bytes: impl Read, limits: &Limits) -> Result<Trace, TraceError> {
+    read_bytes(name, bytes, limits, None)
+}
+
+fn read_bytes(
+    name: &str,
+    bytes: impl Read,
+    limits: &Limits,
+    zone: Option<&Zone>,
+) -> Result<Trace, TraceError> {
     let failed = |cause| TraceError::reading(name, 0, cause);
     let mut text = decompress(bytes, limits).map_err(failed)?;
     let (format, head) = detect(&mut text, limits).map_err(failed)?;
@@ -64,6 +83,7 @@ pub fn read_from_within(name: &str, bytes: impl Read, limits: &Limits) -> Result
         Format::Gwf => gwf::read_trace(name, &mut text, limits),
         Format::OpenDc => gwf::read_opendc(name, &mut text, limits),
         Format::Batsim => batsim::read_trace(name, &mut text, limits),
+        Format::Sacct => sacct::read_trace(name, &mut text, limits, zone),
     }?;
     if trace.records.is_empty() {
         let problem = "there is no job in it; is it a workload trace?".to_string();
@@ -123,6 +143,7 @@ fn format_of(line: &[u8]) -> Option<Format> {
     match line.first()? {
         b'{' => Some(Format::Batsim),
         b';' => Some(Format::Swf),
+        _ if sacct::is_header(line) => Some(Format::Sacct),
         _ if gwf::is_opendc_header(line) => Some(Format::OpenDc),
         _ if gwf::is_header(line) => Some(Format::Gwf),
         b'#' => None,
@@ -174,6 +195,8 @@ mod tests {
         assert_eq!(format("# JobID\tSubmitTime\tWaitTime"), Some(Format::Gwf));
         assert_eq!(format("# a comment"), None);
         assert_eq!(format("WorkflowID, JobID, SubmitTime, RunTime"), Some(Format::OpenDc));
+        assert_eq!(format("JobID|User|State"), Some(Format::Sacct));
+        assert_eq!(format("User|JobIDRaw|State|"), Some(Format::Sacct));
         assert_eq!(format("  {\"nb_res\": 4,"), Some(Format::Batsim));
     }
 
@@ -250,6 +273,7 @@ mod tests {
             LOG,
             "# JobID\tSubmitTime\tWaitTime\tRunTime\tNProcs\n",
             "WorkflowID,JobID,SubmitTime,RunTime,NProcs,ReqNProcs,Dependencies\n",
+            "JobID|Submit|Elapsed|State|NCPUS\n",
         ] {
             let text = Cursor::new(beginning).chain(endless(b"7", GIB));
             let exceeded = refused(text, &limits);

@@ -25,6 +25,8 @@ pub enum Format {
     OpenDc,
     /// Batsim's JSON workload.
     Batsim,
+    /// What Slurm's `sacct` prints with `--parsable2` or `-p`: named columns with `|` between.
+    Sacct,
 }
 
 impl std::fmt::Display for Format {
@@ -34,6 +36,7 @@ impl std::fmt::Display for Format {
             Format::Gwf => "gwf",
             Format::OpenDc => "opendc",
             Format::Batsim => "batsim",
+            Format::Sacct => "sacct",
         })
     }
 }

@@ -24,7 +24,7 @@ pub struct ExperimentArgs {
     #[arg(long, value_name = "N|each", help_heading = "Grid and workload")]
     pub brokers: Option<String>,
 
-    /// Workload log: SWF, GWF or Batsim JSON, plain, gzip or zstd
+    /// Workload log: SWF, GWF, Batsim JSON or sacct, plain, gzip or zstd
     #[arg(long, value_name = "FILE", help_heading = "Grid and workload")]
     pub trace: Option<PathBuf>,
 

@@ -352,7 +352,7 @@ impl Experiment {
 /// `KTH-SP2-1996-2.1-cln` of `KTH-SP2-1996-2.1-cln.swf.gz`.
 fn without_endings(file: &str) -> &str {
     let mut name = file;
-    for ending in [".gz", ".zst", ".swf", ".gwf", ".json", ".csv"] {
+    for ending in [".gz", ".zst", ".swf", ".gwf", ".json", ".csv", ".txt"] {
         name = name.strip_suffix(ending).unwrap_or(name);
     }
     if name.is_empty() { "run" } else { name }

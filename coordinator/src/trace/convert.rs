@@ -7,9 +7,10 @@ use clap::{Args, ValueEnum};
 use scheduler::Span;
 use workload::batsim::{self, Version};
 use workload::prepare::{Prepared, prepared_records};
-use workload::{Trace, gwf, swf};
+use workload::{Format, Trace, gwf, swf};
 
-use super::switches::{PrepareArgs, SliceArgs, summary};
+use super::info::awkward_text;
+use super::switches::{PrepareArgs, ReadArgs, SliceArgs, summary};
 use super::validate::report_text;
 use super::{Failure, read, write_to};
 use crate::exit;
@@ -27,6 +28,14 @@ pub(super) struct ConvertArgs {
     /// File to write; stdout if not given
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
+
+    /// Number jobs, users, groups, executables, queues and partitions by first appearance, and leave out all comments but
+    /// those on machine and clock
+    #[arg(long, visible_alias = "anonymise")]
+    anonymize: bool,
+
+    #[command(flatten)]
+    reading: ReadArgs,
 
     #[command(flatten)]
     slice: SliceArgs,
@@ -54,7 +63,18 @@ enum Target {
 
 /// Runs the command. What was dropped is said on stderr.
 pub(super) fn run(args: &ConvertArgs) -> Result<u8, Failure> {
-    let mut trace = read(&args.file)?;
+    let mut trace = read(&args.file, &args.reading)?;
+    if trace.format == Format::Sacct {
+        // Lines of a dump that are no jobs are many: what became of them should not have to be asked for.
+        eprintln!(
+            "{} jobs read{}",
+            trace.records.len(),
+            awkward_text(&trace.repairs.iter().collect::<Vec<_>>())
+        );
+    }
+    if args.anonymize {
+        trace.anonymize();
+    }
     let sliced = args.slice.slice().apply(&mut trace);
     let sliced = sliced.with_context(|| format!("slice {}", args.file.display())).map_err(Failure::Input)?;
     if sliced.dropped > 0 {

@@ -11,6 +11,7 @@ use workload::Trace;
 use workload::calendar::{Calendar, Zone};
 use workload::repair::RepairCount;
 
+use super::switches::ReadArgs;
 use super::{Failure, Output, print, print_json, read};
 use crate::exit;
 
@@ -19,6 +20,9 @@ use crate::exit;
 pub(super) struct InfoArgs {
     /// The log
     file: PathBuf,
+
+    #[command(flatten)]
+    reading: ReadArgs,
 
     /// How to write the result
     #[arg(long, value_enum, default_value = "terminal")]
@@ -59,7 +63,7 @@ struct SizeClass {
 
 /// Runs the command.
 pub(super) fn run(args: &InfoArgs) -> Result<u8, Failure> {
-    let trace = read(&args.file)?;
+    let trace = read(&args.file, &args.reading)?;
     let info = Info::of(&trace).map_err(Failure::Input)?;
     match args.format {
         Output::Terminal => print(&info.to_text())?,

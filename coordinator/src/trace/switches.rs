@@ -6,6 +6,15 @@ use workload::calendar::{Weekdays, Zone};
 use workload::prepare::{Estimate, Filters, Origin, Overrun, PrepareOptions, Size, TooWide};
 use workload::slice::Slice;
 
+/// How a log is read.
+#[derive(Debug, Args)]
+pub(super) struct ReadArgs {
+    /// Zone of the times that sacct writes without one: Europe/Stockholm, GMT-7 [default: that of a comment
+    /// `# TimeZoneString: NAME` above its header, else UTC]
+    #[arg(long, value_name = "NAME")]
+    pub(super) times_in: Option<Zone>,
+}
+
 /// Which numbers of a log count, and which jobs are dropped.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Preparation")]

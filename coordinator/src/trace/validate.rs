@@ -9,7 +9,7 @@ use workload::prepare::{PrepareReport, RuleCount};
 use workload::repair::RepairCount;
 
 use super::info::awkward_text;
-use super::switches::{PrepareArgs, summary};
+use super::switches::{PrepareArgs, ReadArgs, summary};
 use super::{Failure, Output, print, print_json, read};
 use crate::exit;
 
@@ -22,6 +22,9 @@ pub(super) struct ValidateArgs {
 
     #[command(flatten)]
     prepare: PrepareArgs,
+
+    #[command(flatten)]
+    reading: ReadArgs,
 
     /// How to write the result
     #[arg(long, value_enum, default_value = "terminal")]
@@ -58,7 +61,7 @@ struct Checked {
 }
 
 fn validate(args: &ValidateArgs, file: &Path) -> Result<Checked, Failure> {
-    let trace = read(file)?;
+    let trace = read(file, &args.reading)?;
     let options = args.prepare.options();
     let widest = args.prepare.widest(&trace);
     let prepared =

@@ -1,4 +1,4 @@
-//! Workload traces: SWF first of all, and GWF, its OpenDC variant and Batsim, which are recognized by content.
+//! Workload traces: SWF first of all, and GWF, its OpenDC variant, Batsim and dumps of sacct, which are recognized by content.
 
 use workload::prepare::PrepareOptions;
 use workload::{Format, Trace, prepare, read_from, swf as format};

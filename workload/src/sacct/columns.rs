@@ -1,0 +1,188 @@
+//! The columns of a dump: found by name in its header, wherever they stand, and the fields of a line.
+
+use crate::trace::TraceError;
+
+/// Bytes between fields.
+const SEPARATOR: u8 = b'|';
+/// What a refusal advises.
+const ASK: &str = "ask sacct for it, as in --format=JobID,JobIDRaw,User,Account,Partition,QOS,Submit,Start,End,\
+                   ElapsedRaw,TimelimitRaw,AllocCPUS,ReqCPUS,NNodes,State,ReqMem";
+
+/// A column that is read. Every other one is ignored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Column {
+    JobId,
+    JobIdRaw,
+    User,
+    Group,
+    Account,
+    Partition,
+    Qos,
+    JobName,
+    Submit,
+    Start,
+    End,
+    Elapsed,
+    ElapsedRaw,
+    Timelimit,
+    TimelimitRaw,
+    AllocCpus,
+    NCpus,
+    ReqCpus,
+    NNodes,
+    State,
+    ReqMem,
+    TotalCpu,
+}
+
+/// Their names, in the order of [`Column`].
+const NAMES: [&str; 22] = [
+    "JobID",
+    "JobIDRaw",
+    "User",
+    "Group",
+    "Account",
+    "Partition",
+    "QOS",
+    "JobName",
+    "Submit",
+    "Start",
+    "End",
+    "Elapsed",
+    "ElapsedRaw",
+    "Timelimit",
+    "TimelimitRaw",
+    "AllocCPUS",
+    "NCPUS",
+    "ReqCPUS",
+    "NNodes",
+    "State",
+    "ReqMem",
+    "TotalCPU",
+];
+
+/// Columns that hold what users type: the separator may be in them, and `sacct` does not mark it.
+const FREE_TEXT: [&str; 8] =
+    ["JobName", "Comment", "AdminComment", "SystemComment", "WorkDir", "SubmitLine", "WCKey", "Constraints"];
+
+impl Column {
+    /// Its name in a header.
+    pub(super) fn name(self) -> &'static str {
+        NAMES[self as usize]
+    }
+}
+
+/// Where the columns of a dump stand.
+#[derive(Clone, Debug)]
+pub(super) struct Columns {
+    places: [Option<usize>; NAMES.len()],
+    /// Columns of the header, without the empty one that `-p` ends a line with.
+    count: usize,
+    /// The column of free text, if there is exactly one.
+    free: Option<usize>,
+}
+
+/// Why a line does not have the columns of its header.
+pub(super) struct Misfit {
+    /// How many columns it has.
+    pub(super) columns: usize,
+}
+
+impl Columns {
+    /// Whether a line names columns of jobs.
+    pub(super) fn are_named(line: &[u8]) -> bool {
+        line.contains(&SEPARATOR)
+            && split(line).any(|name| {
+                [Column::JobId, Column::JobIdRaw]
+                    .iter()
+                    .any(|column| name.eq_ignore_ascii_case(column.name().as_bytes()))
+            })
+    }
+
+    /// The columns that a header names.
+    ///
+    /// # Errors
+    /// If one without which there is no job is missing.
+    pub(super) fn of_header(file: &str, number: u64, line: &[u8]) -> Result<Columns, TraceError> {
+        let names: Vec<&[u8]> = split(line.strip_suffix(&[SEPARATOR]).unwrap_or(line)).collect();
+        let place = |wanted: &str| names.iter().position(|name| name.eq_ignore_ascii_case(wanted.as_bytes()));
+        let mut free = FREE_TEXT.iter().filter_map(|name| place(name));
+        let free = free.next().filter(|_| free.next().is_none());
+        let columns = Columns { places: NAMES.map(place), count: names.len(), free };
+        let has = |column| columns.has(column);
+        let needs = [
+            (has(Column::Submit), "Submit"),
+            (has(Column::State), "State"),
+            (
+                has(Column::AllocCpus) || has(Column::NCpus) || has(Column::ReqCpus),
+                "AllocCPUS (or NCPUS, ReqCPUS)",
+            ),
+            (
+                has(Column::ElapsedRaw) || has(Column::Elapsed) || (has(Column::Start) && has(Column::End)),
+                "ElapsedRaw (or Elapsed, or Start and End)",
+            ),
+        ];
+        match needs.iter().find(|(there, _)| !there) {
+            None => Ok(columns),
+            Some((_, missing)) => {
+                let problem = format!("line {number}: the header has no column {missing}; {ASK}");
+                Err(TraceError::Structure { file: file.to_string(), problem })
+            }
+        }
+    }
+
+    /// Whether the dump has a column.
+    pub(super) fn has(&self, column: Column) -> bool {
+        self.place(column).is_some()
+    }
+
+    /// Where a column stands, from 0.
+    pub(super) fn place(&self, column: Column) -> Option<usize> {
+        self.places[column as usize]
+    }
+
+    /// Columns of the header.
+    pub(super) fn count(&self) -> usize {
+        self.count
+    }
+
+    /// The fields of a line, and whether separators were taken as part of the free text.
+    ///
+    /// # Errors
+    /// If it has fewer fields than the header, or more and no single field that may hold separators.
+    pub(super) fn fields<'a>(&self, line: &'a [u8]) -> Result<(Vec<&'a [u8]>, bool), Misfit> {
+        let mut fields: Vec<&[u8]> = line.split(|&byte| byte == SEPARATOR).collect();
+        if fields.len() > self.count && fields.last().is_some_and(|last| last.trim_ascii().is_empty()) {
+            fields.pop();
+        }
+        let misfit = Misfit { columns: fields.len() };
+        let extra = fields.len().checked_sub(self.count).ok_or(Misfit { columns: fields.len() })?;
+        if extra > 0 {
+            let free = self.free.ok_or(misfit)?;
+            let length = |fields: &[&[u8]]| fields.iter().map(|field| field.len() + 1).sum::<usize>();
+            let start = length(&fields[..free]);
+            let end = start + length(&fields[free..=free + extra]) - 1;
+            fields.splice(free..=free + extra, [&line[start..end]]);
+        }
+        for field in &mut fields {
+            *field = field.trim_ascii();
+        }
+        Ok((fields, extra > 0))
+    }
+}
+
+fn split(line: &[u8]) -> impl Iterator<Item = &[u8]> {
+    line.split(|&byte| byte == SEPARATOR).map(<[u8]>::trim_ascii)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_in_the_order_of_the_columns() {
+        assert_eq!(Column::JobId.name(), "JobID");
+        assert_eq!(Column::ElapsedRaw.name(), "ElapsedRaw");
+        assert_eq!(Column::TotalCpu.name(), NAMES[NAMES.len() - 1]);
+    }
+}
