@@ -148,6 +148,8 @@ fn format_of(line: &[u8]) -> Option<Format> {
         _ if gwf::is_header(line) => Some(Format::Gwf),
         b'#' => None,
         _ if gwf::columns(line) >= GWF_COLUMNS_LEAST => Some(Format::Gwf),
+        // A dump without its header, which its reader can tell better than others.
+        _ if line.contains(&b'|') => Some(Format::Sacct),
         _ => Some(Format::Swf),
     }
 }

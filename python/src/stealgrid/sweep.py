@@ -25,6 +25,11 @@ EXACT_PAIRS = 14
 class Sweep:
     """What ``stealgrid sweep`` measured: its database, or what ``stealgrid export`` made of it (CSV, or the format study)."""
 
+    parameters: list[str]
+    """What the sweep file varies, by dotted path, as it is called in ``runs``."""
+    metrics: list[str]
+    """What was measured; units are the endings of the names."""
+
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         self.about: dict[str, str] = {}
@@ -43,8 +48,6 @@ class Sweep:
         """Runs that failed, with ``error``."""
         self.runs = rows[rows["status"] == "done"].reset_index(drop=True)
         """A row per finished run, in the order of the sweep file: parameters by dotted path, then metrics."""
-        self.parameters: list[str]
-        self.metrics: list[str]
 
     def __repr__(self) -> str:
         return f"<Sweep {self.path}: {len(self.runs)} runs over {', '.join(self.parameters)}>"

@@ -5,7 +5,7 @@ use crate::trace::TraceError;
 /// Bytes between fields.
 const SEPARATOR: u8 = b'|';
 /// What a refusal advises.
-const ASK: &str = "ask sacct for it, as in --format=JobID,JobIDRaw,User,Account,Partition,QOS,Submit,Start,End,\
+const ASK: &str = "ask sacct for it, without -n and as in --format=JobID,JobIDRaw,User,Account,Partition,QOS,Submit,Start,End,\
                    ElapsedRaw,TimelimitRaw,AllocCPUS,ReqCPUS,NNodes,State,ReqMem";
 
 /// A column that is read. Every other one is ignored.
@@ -111,6 +111,7 @@ impl Columns {
         let columns = Columns { places: NAMES.map(place), count: names.len(), free };
         let has = |column| columns.has(column);
         let needs = [
+            (has(Column::JobId) || has(Column::JobIdRaw), "JobID (or JobIDRaw); does it lack the header?"),
             (has(Column::Submit), "Submit"),
             (has(Column::State), "State"),
             (
@@ -125,7 +126,7 @@ impl Columns {
         match needs.iter().find(|(there, _)| !there) {
             None => Ok(columns),
             Some((_, missing)) => {
-                let problem = format!("line {number}: the header has no column {missing}; {ASK}");
+                let problem = format!("line {number}: there is no column {missing}; {ASK}");
                 Err(TraceError::Structure { file: file.to_string(), problem })
             }
         }

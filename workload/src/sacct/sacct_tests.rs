@@ -147,13 +147,18 @@ fn columns_are_found_by_name_and_a_last_separator_changes_nothing() {
 #[test]
 fn a_missing_column_is_named_and_so_is_the_place_of_a_bad_value() {
     for (column, message) in [
-        ("Submit", "line 1: the header has no column Submit; ask sacct for it"),
+        ("Submit", "line 1: there is no column Submit; ask sacct for it"),
         ("State", "no column State"),
         ("ElapsedRaw", "no column ElapsedRaw (or Elapsed, or Start and End)"),
     ] {
         let header = HEADER.replace("|End", "").replace(&format!("|{column}"), "");
         assert!(refused(&format!("{header}\n1\n")).contains(message), "{column}");
     }
+    let headless = "7|2024-03-01T12:00:00|2024-03-01T12:00:01|60|COMPLETED\n";
+    assert!(
+        refused(headless)
+            .contains("line 1: there is no column JobID (or JobIDRaw); does it lack the header?")
+    );
     let header = HEADER.replace("|AllocCPUS|ReqCPUS", "");
     assert!(refused(&format!("{header}\n1\n")).contains("no column AllocCPUS"));
     let good = "7|2024-03-01T12:00:00|2024-03-01T12:00:01|2024-03-01T12:01:01|60|5:00|4|4|COMPLETED|u";
