@@ -334,8 +334,12 @@ proptest! {
         for line in &lines {
             // Each line on its own: most are refused.
             let text = format!("{header}\n{}\n", line.join("|"));
-            if let Err(error) = read_from("t", text.as_bytes()) {
-                prop_assert!(error.to_string().starts_with("read trace t: "));
+            match read_from("t", text.as_bytes()) {
+                Err(error) => prop_assert!(error.to_string().starts_with("read trace t: ")),
+                Ok(trace) => {
+                    let counted = trace.records.len() as u64 + counted(&trace.repairs);
+                    prop_assert_eq!(lines_of_jobs(&text), counted, "{}", text);
+                }
             }
         }
         let text = [header.as_bytes(), b"\n", &bytes].concat();
