@@ -1,8 +1,8 @@
 //! Accounting dumps of Slurm: what `sacct` prints with `--parsable2` or `-p`, columns by name.
 //!
 //! A line is a job, or it is counted as left out or joined to another, see [`Repair::LINES`]. Names are numbered in order
-//! of appearance and kept as comments. `docs/EXPERIMENTS.md` says what becomes of which column; [`values`] reads fields,
-//! [`columns`] finds them.
+//! of appearance and kept as comments. `docs/EXPERIMENTS.md` says what becomes of which column; `values` reads fields,
+//! `columns` finds them.
 
 mod columns;
 mod values;
