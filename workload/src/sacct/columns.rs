@@ -111,7 +111,7 @@ impl Columns {
         let columns = Columns { places: NAMES.map(place), count: names.len(), free };
         let has = |column| columns.has(column);
         let needs = [
-            (has(Column::JobId) || has(Column::JobIdRaw), "JobID (or JobIDRaw); does it lack the header?"),
+            (has(Column::JobId) || has(Column::JobIdRaw), "JobID (or JobIDRaw; is the header missing?)"),
             (has(Column::Submit), "Submit"),
             (has(Column::State), "State"),
             (

@@ -156,8 +156,7 @@ fn a_missing_column_is_named_and_so_is_the_place_of_a_bad_value() {
     }
     let headless = "7|2024-03-01T12:00:00|2024-03-01T12:00:01|60|COMPLETED\n";
     assert!(
-        refused(headless)
-            .contains("line 1: there is no column JobID (or JobIDRaw); does it lack the header?")
+        refused(headless).contains("line 1: there is no column JobID (or JobIDRaw; is the header missing?)")
     );
     let header = HEADER.replace("|AllocCPUS|ReqCPUS", "");
     assert!(refused(&format!("{header}\n1\n")).contains("no column AllocCPUS"));
