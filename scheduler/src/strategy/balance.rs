@@ -84,17 +84,22 @@ impl VictimRule {
 }
 
 impl Balance {
+    /// The default switches of a rule.
+    pub fn new(victim: VictimRule) -> Balance {
+        Balance {
+            victim,
+            amount: Amount::default(),
+            initiative: Initiative::default(),
+            select: Selection::FirstFit,
+        }
+    }
+
     pub(super) fn parse(argument: &str) -> Result<Balance, String> {
         let victim = VictimRule::ALL
             .into_iter()
             .find(|rule| rule.name() == argument)
             .ok_or_else(|| format!("unknown victim {argument:?}; use {}", VictimRule::strategies()))?;
-        Ok(Balance {
-            victim,
-            amount: Amount::default(),
-            initiative: Initiative::default(),
-            select: Selection::FirstFit,
-        })
+        Ok(Balance::new(victim))
     }
 
     /// Sets one switch.

@@ -80,6 +80,44 @@ pub enum Strategy {
 }
 
 impl Strategy {
+    /// All that this code decides by itself, each with the defaults of its switches, for lists to choose from.
+    pub fn all() -> Vec<Strategy> {
+        let mut all = vec![Strategy::Local];
+        while let Some(family) = all.last().and_then(Strategy::next_family) {
+            all.extend(family);
+        }
+        all
+    }
+
+    /// Those of the next family. A family that is new has no place among them until it gets one here.
+    fn next_family(&self) -> Option<Vec<Strategy>> {
+        Some(match self {
+            Strategy::Local => vec![Strategy::Steal(Steal::with_threshold(Threshold::HALF))],
+            Strategy::Steal(steal) => vec![Strategy::StealGreedy(*steal)],
+            Strategy::StealGreedy(_) => vec![Strategy::CommonPool],
+            Strategy::CommonPool => PoolAlgorithm::ALL.map(|one| Strategy::Pool(Pool::new(one))).to_vec(),
+            Strategy::Pool(_) => VictimRule::ALL.map(|one| Strategy::Balance(Balance::new(one))).to_vec(),
+            Strategy::Balance(_) => {
+                BrokerRule::BUILT_IN.iter().map(|&one| Strategy::Broker(Broker::new(one))).collect()
+            }
+            Strategy::Broker(_) => return None,
+        })
+    }
+
+    /// Whether the border between big and small jobs changes what it does.
+    pub fn has_threshold(&self) -> bool {
+        matches!(self, Strategy::Steal(_) | Strategy::StealGreedy(_))
+    }
+
+    /// The same with another border between big and small jobs, where it has one.
+    #[must_use]
+    pub fn with_threshold(mut self, threshold: Threshold) -> Strategy {
+        if let Strategy::Steal(steal) | Strategy::StealGreedy(steal) = &mut self {
+            steal.threshold = threshold;
+        }
+        self
+    }
+
     /// Whether each site starts what it has by a scheduler of its own choice.
     pub fn has_local_queues(&self) -> bool {
         matches!(self, Strategy::Local | Strategy::Broker(_))
@@ -376,6 +414,32 @@ mod tests {
         ] {
             let spec: StrategySpec = text.parse().unwrap();
             assert_eq!(spec.to_string(), text);
+        }
+    }
+
+    #[test]
+    fn the_list_of_strategies_has_every_name_once() {
+        let names: Vec<String> = Strategy::all().iter().map(Strategy::to_string).collect();
+        let expected = [
+            "local",
+            "st:50",
+            "st-greedy:50",
+            "common-pool",
+            "pool:fcfs",
+            "pool:easy",
+            "pool:list",
+            "steal:random",
+            "steal:nearest",
+            "steal:loaded",
+            "steal:two-choices",
+            "broker:random",
+        ];
+        assert_eq!(names[..expected.len()], expected);
+        assert_eq!(names.len(), expected.len() - 1 + BrokerRule::BUILT_IN.len());
+        for (name, strategy) in names.iter().zip(Strategy::all()) {
+            assert_eq!(name.parse::<StrategySpec>().unwrap().strategy, strategy, "{name}");
+            let other = strategy.with_threshold(Threshold::new(20).unwrap());
+            assert_eq!(other != strategy, strategy.has_threshold(), "{name}");
         }
     }
 

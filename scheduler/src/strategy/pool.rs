@@ -100,6 +100,9 @@ pub struct Pool {
 }
 
 impl PoolAlgorithm {
+    /// All of them.
+    pub const ALL: [PoolAlgorithm; 3] = [PoolAlgorithm::Fcfs, PoolAlgorithm::Easy, PoolAlgorithm::List];
+
     /// What the authors' framework reports as considered and not startable, and so offers.
     pub fn considered(self) -> OfferRule {
         match self {
@@ -143,7 +146,7 @@ impl Pool {
     }
 
     pub(super) fn parse(argument: &str) -> Result<Pool, String> {
-        let algorithm = [PoolAlgorithm::Fcfs, PoolAlgorithm::Easy, PoolAlgorithm::List]
+        let algorithm = PoolAlgorithm::ALL
             .into_iter()
             .find(|algorithm| algorithm.name() == argument)
             .ok_or_else(|| format!("unknown pool {argument:?}; use pool:fcfs, pool:easy or pool:list"))?;
