@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
+use super::built_in;
 use crate::limits;
 
 /// A whole file.
@@ -370,10 +371,10 @@ impl WrittenWorkload {
     /// Makes paths relative to the folder of the experiment file.
     fn resolve(&mut self, folder: &Path) {
         if let Some(trace) = &mut self.trace {
-            *trace = folder.join(&trace);
+            *trace = built_in::placed(folder, trace);
         }
         for log in self.logs.iter_mut().flatten() {
-            log.trace = folder.join(&log.trace);
+            log.trace = built_in::placed(folder, &log.trace);
         }
     }
 }

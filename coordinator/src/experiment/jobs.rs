@@ -10,7 +10,7 @@ use workload::prepare::{PrepareError, PrepareOptions, PrepareReport};
 use workload::slice::SliceError;
 use workload::{Trace, TraceError};
 
-use super::{Experiment, Role, SiteLog, Source};
+use super::{Experiment, Role, SiteLog, Source, built_in};
 use crate::latest::keep;
 use crate::limits;
 
@@ -135,7 +135,7 @@ impl PreparedLogs {
         let widest = experiment.grid.widest();
         let (mut logs, mut notes, mut names) = (Vec::new(), Vec::new(), Vec::new());
         for SiteLog { site, trace: path, first_week, .. } in sites {
-            let trace = workload::read_within(path, &limits::of_logs())?;
+            let trace = built_in::read(path, &limits::of_logs())?;
             notes.extend(repair_notes(&trace));
             let prepared = workload::prepare(&trace, &experiment.prepare, widest)?;
             notes.extend(prepare_notes(&prepared.report).into_iter().map(|note| format!("{site}: {note}")));
@@ -199,7 +199,7 @@ impl Reader {
         let mut trace = match self.traces.iter().find(|(kept, _)| kept == path) {
             Some((_, trace)) => trace.clone(),
             None => {
-                let trace = workload::read_within(path, &limits::of_logs())?;
+                let trace = built_in::read(path, &limits::of_logs())?;
                 keep(&mut self.traces, LOGS_KEPT, (path.to_path_buf(), trace.clone()));
                 trace
             }

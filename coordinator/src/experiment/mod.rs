@@ -4,6 +4,7 @@
 //! flag, what was expected, and what to write. Jobs are read by [`jobs`].
 
 mod brokers;
+pub mod built_in;
 pub mod commands;
 pub mod faults;
 pub mod file;
@@ -351,7 +352,7 @@ impl Experiment {
 
 /// `KTH-SP2-1996-2.1-cln` of `KTH-SP2-1996-2.1-cln.swf.gz`.
 fn without_endings(file: &str) -> &str {
-    let mut name = file;
+    let mut name = file.strip_prefix(built_in::PREFIX).unwrap_or(file);
     for ending in [".gz", ".zst", ".swf", ".gwf", ".json", ".csv", ".txt"] {
         name = name.strip_suffix(ending).unwrap_or(name);
     }

@@ -16,7 +16,7 @@ use toml::{Table, Value};
 
 use super::roles;
 use crate::experiment::file::Written;
-use crate::experiment::{Experiment, ExperimentError, Source};
+use crate::experiment::{Experiment, ExperimentError, Source, built_in};
 use crate::limits;
 
 /// Sweeps beyond this are a slip of the pen; large enough for a week of two cores.
@@ -211,9 +211,10 @@ fn planned(
     place_network(&mut changes, &places.sweep);
     merge(&mut experiment, &changes);
     let resolved = resolve(&experiment).map_err(&wrong)?;
+    let is_missing = |path: &&PathBuf| !built_in::is_built_in(path) && !path.exists();
     let missing = match &resolved.source {
-        Source::Trace(path) => (!path.exists()).then_some(path),
-        Source::Mix(logs) => logs.iter().map(|log| &log.trace).find(|path| !path.exists()),
+        Source::Trace(path) => Some(path).filter(|path| is_missing(path)),
+        Source::Mix(logs) => logs.iter().map(|log| &log.trace).find(is_missing),
     };
     if let Some(missing) = missing {
         return Err(wrong(format!(
@@ -438,10 +439,10 @@ fn merge(under: &mut Table, over: &Table) {
 }
 
 /// Makes relative paths of logs start at a folder.
-fn place_logs(experiment: &mut Table, folder: &Path) {
+pub fn place_logs(experiment: &mut Table, folder: &Path) {
     let place = |value: &mut Value| {
         if let Value::String(path) = value {
-            *path = folder.join(&*path).to_string_lossy().into_owned();
+            *path = built_in::placed(folder, Path::new(path)).to_string_lossy().into_owned();
         }
     };
     let Some(Value::Table(workload)) = experiment.get_mut("workload") else { return };
@@ -458,7 +459,7 @@ fn place_logs(experiment: &mut Table, folder: &Path) {
 }
 
 /// Makes relative paths of network models start at a folder.
-fn place_network(experiment: &mut Table, folder: &Path) {
+pub fn place_network(experiment: &mut Table, folder: &Path) {
     let Some(Value::Table(network)) = experiment.get_mut("network") else { return };
     for key in ["model", "matrix_file"] {
         if let Some(Value::String(path)) = network.get_mut(key)
