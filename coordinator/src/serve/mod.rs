@@ -16,55 +16,42 @@
 
 mod brokers;
 pub mod command;
+pub mod door;
 pub mod live;
 pub mod metrics;
 pub mod orders;
-mod page;
+pub(crate) mod page;
 pub mod replay;
 
-use std::io;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
-use anyhow::Context as _;
 use axum::extract::State;
 use axum::response::Response;
 use axum::routing::get;
 use axum::{Json, Router};
 use node::control::api::ReadyLine;
+use node::http::Turned;
 use node::http::hosts::Hosts;
-use node::http::{self, Turned};
-use rustix::process::{Resource, getrlimit};
 use serde::Serialize;
-use tokio::net::{TcpListener, TcpSocket};
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::Semaphore;
 
+pub use self::door::Place;
+use self::door::{Door, connections_max};
 use self::live::Live;
 use self::orders::Desk;
 use self::replay::Replay;
 
 /// Most connections at once: several for each page that looks on, registering nodes, and Prometheus.
 pub const CONNECTIONS_MAX: usize = 256;
-/// And not more than this share of the files that the process may open: it needs the others for nodes and results.
-const SHARE_OF_FILES: u64 = 4;
-/// As few as that are of use to anybody.
-const CONNECTIONS_MIN: usize = 8;
 /// Most pages that look on at once, and not more than half of the connections; more are answered 503.
 pub const LISTENERS_MAX: usize = 64;
 /// For the head of a request, for its body, and for a connection without either: as at nodes.
 pub const REQUEST_PATIENCE: Duration = Duration::from_secs(30);
 /// For taking something of what it is sent, once the buffers are full, before whoever looks on loses its place.
 pub const READ_PATIENCE: Duration = Duration::from_secs(30);
-/// Bytes of a connection that the system holds for whoever does not read; it takes twice as many. Some hundred pictures of
-/// a small run; with the system's own choice of megabytes it would not be noticed for minutes that nobody reads.
-const SEND_BUFFER: u32 = 64 * 1024;
-/// Connections that may wait to be accepted: what the standard library and Tokio choose.
-const BACKLOG: u32 = 1024;
-/// How long the end of a server waits for whoever does not read what is sent, or has not asked to the end.
-const CLOSE_PATIENCE: Duration = Duration::from_secs(2);
 
 /// What is shown of a run.
 #[derive(Debug)]
@@ -165,57 +152,12 @@ impl Shown {
     }
 }
 
-/// A server on a thread of its own. Dropping it ends it.
+/// A server of the page of a run, on a thread of its own. Dropping it ends it.
 #[derive(Debug)]
 pub struct Server {
-    address: SocketAddr,
-    stop: Option<oneshot::Sender<()>>,
-    thread: Option<JoinHandle<()>>,
+    door: Door,
     /// What it shows.
     pub shown: Arc<Shown>,
-}
-
-/// Where a server listens, and what it is called.
-#[derive(Clone, Debug)]
-pub struct Place {
-    address: String,
-    hosts: Arc<Hosts>,
-}
-
-impl Place {
-    /// At this address; also asked by these names.
-    pub fn new(address: &str, names: &[String]) -> Place {
-        let own = address.rsplit_once(':').map(|(host, _)| host.to_string());
-        let hosts = Hosts::new(own.into_iter().chain(names.iter().cloned()), "--serve-host");
-        Place { address: address.to_string(), hosts: Arc::new(hosts) }
-    }
-
-    /// By which names it is asked.
-    pub fn hosts(&self) -> &Arc<Hosts> {
-        &self.hosts
-    }
-}
-
-/// How many connections this process can spare.
-fn connections_max() -> usize {
-    let files = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX) / SHARE_OF_FILES;
-    usize::try_from(files).unwrap_or(usize::MAX).clamp(CONNECTIONS_MIN, CONNECTIONS_MAX)
-}
-
-/// Listens with buffers that are small for what is sent, which its connections inherit.
-async fn listen(address: &str) -> io::Result<TcpListener> {
-    let mut failed = None;
-    for address in tokio::net::lookup_host(address).await? {
-        let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
-        // As the standard library: a server that has just ended is no obstacle.
-        socket.set_reuseaddr(true)?;
-        socket.set_send_buffer_size(SEND_BUFFER)?;
-        match socket.bind(address).and_then(|()| socket.listen(BACKLOG)) {
-            Ok(listener) => return Ok(listener),
-            Err(error) => failed = Some(error),
-        }
-    }
-    Err(failed.unwrap_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "no such address")))
 }
 
 impl Server {
@@ -224,7 +166,7 @@ impl Server {
     /// # Errors
     /// If the address cannot be listened on.
     pub fn start(place: &Place, more: Router, desk: Option<Arc<Desk>>) -> anyhow::Result<Server> {
-        Server::of(place, more, Shown::new(None, desk, &place.hosts), READ_PATIENCE)
+        Server::of(place, more, Shown::new(None, desk, place.hosts()), READ_PATIENCE)
     }
 
     /// The same for a run that has ended and is shown again.
@@ -232,60 +174,24 @@ impl Server {
     /// # Errors
     /// If the address cannot be listened on.
     pub fn replaying(place: &Place, replay: Arc<Replay>) -> anyhow::Result<Server> {
-        Server::of(place, Router::new(), Shown::new(Some(replay), None, &place.hosts), READ_PATIENCE)
+        Server::of(place, Router::new(), Shown::new(Some(replay), None, place.hosts()), READ_PATIENCE)
     }
 
     fn of(place: &Place, more: Router, shown: Shown, unread: Duration) -> anyhow::Result<Server> {
-        let (address, shown) = (&place.address, Arc::new(shown));
+        let shown = Arc::new(shown);
         let pages = page::routes()
             .route("/healthz", get(|| async { "ok\n" }))
             .route("/sd", get(targets))
             .route("/metrics", get(scraped));
         // Orders and registration need a token, which no page of somebody else has; orders look at the name themselves.
-        let router =
-            place.hosts.guard(pages).merge(orders::routes(&shown)).with_state(Arc::clone(&shown)).merge(more);
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .context("failed to start a server")?;
-        let listener = runtime.block_on(listen(address)).with_context(|| {
-            format!(
-                "failed to listen on {address} (--serve); write an address of this machine with a free port, as in \
-                 127.0.0.1:8080"
-            )
-        })?;
-        let bound = listener.local_addr().context("failed to start a server")?;
-        let (stop, stopped) = oneshot::channel::<()>();
-        let limits =
-            http::Limits { connections: connections_max(), request: REQUEST_PATIENCE, unread: Some(unread) };
-        let turned = Arc::clone(&shown.turned);
-        let served = async move {
-            let (told, closing) = oneshot::channel::<()>();
-            let (end, ended) = oneshot::channel::<()>();
-            let ending = async {
-                drop(stopped.await);
-                drop((told, end));
-                std::future::pending::<()>().await;
-            };
-            let last = async {
-                drop(closing.await);
-                tokio::time::sleep(CLOSE_PATIENCE).await;
-            };
-            tokio::select! {
-                served = http::serve(listener, router, limits, turned, ended) => {
-                    if let Err(error) = served {
-                        eprintln!("warning: the server has ended: {error}");
-                    }
-                }
-                () = ending => {}
-                () = last => {}
-            }
-        };
-        let thread = std::thread::Builder::new()
-            .name("serve".to_string())
-            .spawn(move || runtime.block_on(served))
-            .context("failed to start a server")?;
-        Ok(Server { address: bound, stop: Some(stop), thread: Some(thread), shown })
+        let router = place
+            .hosts()
+            .guard(pages)
+            .merge(orders::routes(&shown))
+            .with_state(Arc::clone(&shown))
+            .merge(more);
+        let door = Door::open(place, router, Arc::clone(&shown.turned), unread)?;
+        Ok(Server { door, shown })
     }
 
     /// Somebody looks at orders from now on.
@@ -300,21 +206,14 @@ impl Server {
 
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
-        self.address
+        self.door.address()
     }
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // Pages that look on would keep it for as long as they are open.
+        // Pages that look on would keep it for as long as they are open; the door is closed after this.
         self.shown.ended.store(true, Ordering::Relaxed);
-        // Errors mean that it has ended already.
-        if let Some(stop) = self.stop.take() {
-            let _ = stop.send(());
-        }
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
     }
 }
 
@@ -391,7 +290,7 @@ mod tests {
     #[test]
     fn pages_that_never_read_lose_their_places() {
         let grid = Grid::of_sizes(&[4; 4000]).unwrap();
-        let shown = Shown::new(None, None, &here().hosts);
+        let shown = Shown::new(None, None, here().hosts());
         let server = Server::of(&here(), Router::new(), shown, Duration::from_millis(200)).unwrap();
         let about = About { sites: AboutSite::all(&grid), ..About::default() };
         server.shown.set_live(Live::new(about, &grid, Threshold::HALF, &[]));

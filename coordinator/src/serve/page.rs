@@ -12,7 +12,7 @@ use axum::http::{StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post};
+use axum::routing::{MethodRouter, get, post};
 use node::http::{self, Visitor, Work};
 use report::page::STYLE;
 use serde::Deserialize;
@@ -33,16 +33,21 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self' 'u
 /// Longest body of a request.
 const BODY_BYTES_MAX: usize = 4096;
 
+/// A file of a page that comes with the program, with what keeps a page to itself.
+pub(crate) fn file<S: Clone + Send + Sync + 'static>(
+    kind: &'static str,
+    text: &'static str,
+) -> MethodRouter<S> {
+    let headers = [
+        (header::CONTENT_TYPE, kind),
+        (header::CONTENT_SECURITY_POLICY, POLICY),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::CACHE_CONTROL, "no-cache"),
+    ];
+    get(move || async move { (headers, text) })
+}
+
 pub(super) fn routes() -> Router<Arc<Shown>> {
-    let file = |kind: &'static str, text: &'static str| {
-        let headers = [
-            (header::CONTENT_TYPE, kind),
-            (header::CONTENT_SECURITY_POLICY, POLICY),
-            (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-            (header::CACHE_CONTROL, "no-cache"),
-        ];
-        get(move || async move { (headers, text) })
-    };
     Router::new()
         .route("/", file("text/html; charset=utf-8", include_str!("page.html")))
         .route("/live.js", file("text/javascript; charset=utf-8", include_str!("live.js")))
@@ -58,7 +63,7 @@ pub(super) fn routes() -> Router<Arc<Shown>> {
 }
 
 /// Waits for all of a request, but not for long.
-async fn whole(request: Request, next: Next) -> Response {
+pub(crate) async fn whole(request: Request, next: Next) -> Response {
     match http::whole(request).await {
         Ok(request) => next.run(request).await,
         Err(refused) => refused.into_response(),
