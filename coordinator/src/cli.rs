@@ -7,7 +7,8 @@ use clap::{FromArgMatches as _, Parser, Subcommand};
 use crate::drive::own::NotFree;
 use crate::drive::{run, simulate};
 use crate::{
-    bench, chaos, compare, exit, explain, journal, key, limits, power, serve, swarm, sweep, theory, trace,
+    bench, chaos, compare, exit, explain, journal, key, limits, play, power, serve, swarm, sweep, theory,
+    trace,
 };
 
 /// A testbed for peer-to-peer job scheduling between parallel machines.
@@ -27,6 +28,7 @@ enum Command {
     Node(Box<node::cli::NodeArgs>),
     Health(node::health::HealthArgs),
     Serve(serve::command::ServeArgs),
+    Play(play::PlayArgs),
     Key(key::KeyArgs),
     Compare(compare::CompareArgs),
     Explain(explain::ExplainArgs),
@@ -62,6 +64,7 @@ pub fn main() -> ExitCode {
         Command::Node(args) => return node::cli::run(*args),
         Command::Health(args) => return node::health::run(&args),
         Command::Serve(args) => serve::command::command(&args),
+        Command::Play(args) => play::command(&args),
         Command::Key(args) => key::command(&args),
         Command::Compare(args) => compare::command(&args),
         Command::Explain(args) => explain::command(&args),

@@ -1,4 +1,4 @@
-//! The command line of Stealgrid: `simulate`, `run`, `attach`, `compare`, `trace`, `sweep`, `report`, `serve`, `export`, `journal`, `key`,
+//! The command line of Stealgrid: `simulate`, `run`, `attach`, `compare`, `trace`, `sweep`, `report`, `serve`, `play`, `export`, `journal`, `key`,
 //! `health`, `swarm`, `chaos`, `power` and `bench`.
 
 /// Says a line on stderr. In the place of the macro of the standard library, which panics where stderr is a file on a
@@ -32,6 +32,7 @@ mod latest;
 pub mod limits;
 mod optional;
 pub mod orders;
+pub mod play;
 pub mod power;
 pub mod serve;
 pub mod swarm;

@@ -14,7 +14,7 @@ import websocket
 
 PATIENCE_S = 60
 # Codes of keys that need one.
-KEYS = {"Tab": 9, "Enter": 13, "Escape": 27, " ": 32, "End": 35, "Home": 36, "ArrowRight": 39, "ArrowDown": 40, "Backspace": 8}
+KEYS = {"Tab": 9, "Enter": 13, "Escape": 27, " ": 32, "End": 35, "Home": 36, "ArrowLeft": 37, "ArrowRight": 39, "ArrowDown": 40, "Backspace": 8}
 
 
 def until(what, look, patience=PATIENCE_S):

@@ -12,9 +12,9 @@ import re
 import subprocess
 import sys
 import time
-import urllib.parse
 
 from browser import PATIENCE_S, Browser, until
+from served import Stealgrid, behaves, look_well
 
 SIZES = [8, 8, 16, 16, 32, 64, 128]
 JOBS = 260
@@ -29,27 +29,6 @@ run.clock = "scaled:20"
 """
 
 
-class Stealgrid:
-    """A process of ours, and what it said."""
-
-    def __init__(self, folder, *command):
-        self.log = os.path.join(folder, f"{command[1]}.log")
-        with open(self.log, "w") as log:
-            self.process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, cwd=folder)
-
-    def said(self, pattern):
-        def look():
-            found = re.search(pattern, open(self.log).read())
-            assert found or self.process.poll() is None, f"it ended:\n{open(self.log).read()}"
-            return found
-        return until(pattern, look).group(1)
-
-    def end(self):
-        if self.process.poll() is None:
-            self.process.terminate()
-        return self.process.wait(30)
-
-
 def workload(folder):
     """Jobs of 1 to 40 processors for 30 to 100 s, three a second for the first and one every 3 s then: some 40 s of the wall
     clock, so that all orders are given before they end, however slow the browser is."""
@@ -58,25 +37,6 @@ def workload(folder):
             width = 1 + job * job * 7 % (40 if job % 3 == 0 else 8)
             submit = job // 3 if job <= 60 else 20 + (job - 60) * 3
             file.write(f"{job} {submit} -1 {30 + job * 37 % 70} {width} -1 -1 {width} 300 -1 1 1 1 1 1 -1 -1 -1\n")
-
-
-def look_well(browser, folder, name):
-    """Light and dark: everything has a name and can be read."""
-    for dark in [False, True]:
-        browser.view(1280, 1000, dark, calm=True)
-        time.sleep(0.5)
-        unnamed, pale = browser.unnamed(), browser.pale()
-        assert not unnamed, f"{name}: controls without a name: {unnamed}"
-        assert not pale, f"{name}, {'dark' if dark else 'light'}: too pale: {pale}"
-        browser.picture(os.path.join(folder, f"{name}-{'dark' if dark else 'light'}.png"))
-    browser.view(1280, 1000)
-
-
-def behaves(browser, address):
-    """Nobody else was asked for anything, and nothing went wrong."""
-    hosts = {urllib.parse.urlsplit(url).netloc for url in browser.requests if not url.startswith(("data:", "about:"))}
-    assert hosts <= {address}, f"the page asks others: {hosts}"
-    assert not browser.problems, "\n".join(browser.problems)
 
 
 def said(browser, words):
