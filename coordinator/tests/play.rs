@@ -69,7 +69,16 @@ impl Drop for Playing {
 fn simulated(folder: &Path, text: &str) -> Value {
     std::fs::write(folder.join("saved.toml"), text).unwrap();
     let mut command = Command::new(PROGRAM);
-    command.args(["simulate", "saved.toml", "--out", "out", "--replace", "--no-events", "--no-page", "--no-ideal"]);
+    command.args([
+        "simulate",
+        "saved.toml",
+        "--out",
+        "out",
+        "--replace",
+        "--no-events",
+        "--no-page",
+        "--no-ideal",
+    ]);
     let output = command.current_dir(folder).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let text = std::fs::read_to_string(folder.join("out/metrics.json")).unwrap();
@@ -131,12 +140,16 @@ fn an_experiment_of_ones_own_is_played_with_and_saved_with_its_log() {
         .map(|job| format!("{job} {job} -1 {} 3 -1 -1 3 100 -1 1 1 1 1 1 -1 -1 -1\n", 20 + job % 50))
         .collect();
     std::fs::write(logs.path().join("jobs.swf"), jobs).unwrap();
-    let experiment = "grid.sizes = [4, 8]\nworkload.trace = \"jobs.swf\"\nstrategy.name = \"st:30,order=bah\"\n";
+    let experiment =
+        "grid.sizes = [4, 8]\nworkload.trace = \"jobs.swf\"\nstrategy.name = \"st:30,order=bah\"\n";
     std::fs::write(logs.path().join("mine.toml"), experiment).unwrap();
     let file = logs.path().join("mine.toml");
     let playing = Playing::start(folder.path(), &[file.to_str().unwrap()]);
     let about: Value = serde_json::from_str(&playing.get("/about").1).unwrap();
-    assert_eq!((about["name"].as_str(), about["strategies"][0].as_str()), (Some("mine"), Some("st,order=bah")));
+    assert_eq!(
+        (about["name"].as_str(), about["strategies"][0].as_str()),
+        (Some("mine"), Some("st,order=bah"))
+    );
     let query = "delay=2s&threshold=60";
     let picture: Value = serde_json::from_str(&playing.simulate("1/1", query).1).unwrap();
     assert_eq!(picture["settings"]["strategy"], "st,order=bah");
@@ -147,15 +160,15 @@ fn an_experiment_of_ones_own_is_played_with_and_saved_with_its_log() {
 fn wrong_input_is_told_and_who_should_not_ask_is_not_answered() {
     let folder = tempfile::tempdir().unwrap();
     let playing = Playing::start(folder.path(), &[]);
-    for (query, expected) in [
+    for (number, (query, expected)) in (1..).zip([
         ("dely=5m", "\"dely\" is no setting; use delay, load"),
         ("delay=5", "delay: \"5\" is not a time"),
         ("strategy=best", "unknown name; use local"),
         ("strategy=broker:exec=true", "strategy"),
         ("load=99", "failed to understand workload.load: 99 is not from 0.01 to 10"),
         ("loss=1", "1 is not a probability"),
-    ] {
-        let (status, reason) = playing.simulate("1/1", query);
+    ]) {
+        let (status, reason) = playing.simulate(&format!("1/{number}"), query);
         assert!(status == 400 && reason.contains(expected), "{query}: {status} {reason}");
         assert_eq!(playing.get(&format!("/experiment.toml?{query}")).0, 400, "{query}");
     }

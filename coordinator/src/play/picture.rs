@@ -10,6 +10,7 @@ use analysis::series::busiest;
 use analysis::{Attribution, Bounds, Deficiency, Metrics, Outcome};
 use links::model::Base as Delays;
 use outputs::{Allocation, Status};
+use report::quantity::grouped;
 use scheduler::{Class, Grid, SiteId, Span, Strategy, Time, TimedJob};
 use serde::Serialize;
 use simulator::Checks;
@@ -53,6 +54,8 @@ pub(super) struct Picture {
     matters: Matters,
     /// What was simulated, in a line.
     words: String,
+    /// The strategy, and the local scheduler if there is one.
+    what: String,
     numbers: Numbers,
     delay: Option<Delay>,
     /// First submission and last event, in milliseconds of trace time.
@@ -201,6 +204,7 @@ impl Player {
             settings: set(&experiment, &jobs.jobs),
             matters: matters(&experiment),
             words: words(&experiment, &jobs),
+            what: what(&experiment),
             delay: attribution.map(|attribution| delay(&outcome.grid, &attribution)),
             origin_ms: millis(outcome.origin.since(Time::ZERO)),
             until_ms: millis(outcome.until.since(Time::ZERO)),
@@ -259,20 +263,26 @@ fn matters(experiment: &Experiment) -> Matters {
     }
 }
 
+fn what(experiment: &Experiment) -> String {
+    if experiment.strategy.strategy.has_local_queues() {
+        format!("{} with {}", experiment.strategy, experiment.local.name())
+    } else {
+        experiment.strategy.to_string()
+    }
+}
+
 fn words(experiment: &Experiment, jobs: &Jobs) -> String {
     let sites = experiment.grid.machines().count();
-    let local = if experiment.strategy.strategy.has_local_queues() {
-        format!(" with {} at each site", experiment.local.name())
-    } else {
-        String::new()
+    let processors = experiment.grid.processors();
+    // A delay that is the same everywhere is among the settings.
+    let network = match experiment.network.base {
+        Delays::Constant(_) => String::new(),
+        _ => format!("; {}", experiment.network()),
     };
     format!(
-        "{}{local}; {} sites, {} processors; {}; {} jobs",
-        experiment.strategy,
-        sites,
-        experiment.grid.processors(),
-        experiment.network(),
-        jobs.jobs.len()
+        "{}; {sites} sites, {processors} processors; {} jobs{network}",
+        what(experiment),
+        grouped(jobs.jobs.len() as u64)
     )
 }
 

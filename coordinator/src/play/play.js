@@ -7,6 +7,8 @@
   const PATIENCE = 250;
   // Browsers refuse to change the address more often than a few times a second.
   const ADDRESS_PATIENCE = 400;
+  // Between the last box and the end of the window, in pixels.
+  const MARGIN = 14;
   // What a screen reader says waits for the last of several changes.
   const SPEECH_PATIENCE = 600;
   const page = String(crypto.getRandomValues(new Uint32Array(1))[0]);
@@ -28,7 +30,8 @@
     return count + " " + name + (rest ? " " + rest + " " + nameBelow : "");
   }
   const percent = (share) => (100 * share).toFixed(1) + " %";
-  const brief = (share) => String(+(100 * share).toFixed(2)) + " %";
+  const brief = (share, digits) => String(+(100 * share).toFixed(digits)) + " %";
+  const slowdown = (n) => n < 100 ? n.toFixed(2) : n < 1000 ? n.toFixed(1) : grouped(n);
   // As addresses and experiment files write times.
   const spoken = (delay) => delay.replace(/^0s$/, "none").replace(/([0-9])([a-z])/g, "$1 $2").replace(/\bm\b/g, "min");
   const seconds = (delay) => {
@@ -39,7 +42,7 @@
   const MEASURES = [
     ["wait_mean_s", "mean wait", duration],
     ["wait_max_s", "longest wait", duration],
-    ["bounded_slowdown_mean", "mean bounded slowdown", (n) => n.toFixed(2)],
+    ["bounded_slowdown_mean", "mean bounded slowdown", slowdown],
     ["makespan_s", "makespan", duration],
     ["utilization", "utilization", percent],
     ["messages", "messages", grouped],
@@ -75,9 +78,9 @@
 
   const LABELS = {
     delay: (value) => value === null ? "as in the experiment" : spoken(value),
-    load: (value) => brief(value) + " of capacity",
+    load: (value) => brief(value, 1) + " of capacity",
     threshold: (value) => value + " % of a site",
-    loss: (value) => value === 0 ? "none" : brief(value) + " of messages",
+    loss: (value) => value === 0 ? "none" : brief(value, 2) + " of messages",
   };
 
   function label(key) {
@@ -195,13 +198,23 @@
     });
   }
 
+  function title({ what, matters, settings: { delay, load, loss, offered } }) {
+    const words = [what];
+    if (matters.messages && delay !== null) words.push(delay === "0s" ? "no delay" : "delay " + spoken(delay));
+    words.push("load " + brief(load ?? offered ?? 0, 1));
+    if (matters.messages && loss > 0) words.push("loss " + brief(loss, 2));
+    return words.join(", ");
+  }
+
   function drawSchedule() {
     if (!now) return;
-    const runs = [...(pinned ? [{ title: "pinned: " + pinned.words, picture: pinned }] : []), { title: "now: " + now.words, picture: now }];
+    const runs = [...(pinned ? [{ title: "pinned: " + title(pinned), picture: pinned }] : []), { title: "now: " + title(now), picture: now }];
     const canvas = $("schedule"), narrow = innerWidth <= 1000;
-    // What is left of the window beside the causes, which have a row each.
-    const rest = innerHeight - 330 - (pinned ? 20 : 0) - ($("error").hidden ? 0 : 50);
-    schedule.draw(canvas, runs, narrow ? (pinned ? 520 : 300) : Math.max(pinned ? 380 : 260, rest));
+    // What the window leaves beside what is below; the words of the schedule do not count.
+    const words = document.querySelector("details"), extra = words.offsetHeight - words.firstElementChild.offsetHeight;
+    const below = document.querySelector(".right").getBoundingClientRect().bottom - canvas.getBoundingClientRect().bottom - extra;
+    const rest = Math.floor(innerHeight - (canvas.getBoundingClientRect().top + scrollY) - below - MARGIN);
+    schedule.draw(canvas, runs, narrow ? (pinned ? 520 : 300) : Math.max(pinned ? 320 : 220, rest));
     const { makespan_s, utilization } = now.numbers;
     canvas.setAttribute("aria-label", `Which processors of ${now.sites.length} sites ran which jobs: ${duration(makespan_s)} long, ${percent(utilization)} busy` +
       (pinned ? `; above it the pinned run, ${duration(pinned.numbers.makespan_s)} long, ${percent(pinned.numbers.utilization)} busy` : "") + ". In words below.");
@@ -277,6 +290,7 @@
     $("causes").hidden = !runs.some(([, run]) => run.delay?.total > 0);
     fillRows("causes", causes.map((cause, index) => [cause.name, share(now, index), pinned ? share(pinned, index) : "", cause.meaning]));
     [...$("causes").tBodies[0].rows].forEach((row, index) => {
+      if (row.cells[0].querySelector(".key")) return;
       const key = document.createElement("span");
       key.className = "key cause" + index;
       row.cells[0].prepend(key);

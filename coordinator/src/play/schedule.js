@@ -8,8 +8,10 @@ const schedule = (() => {
     ...[1, 2, 5, 10, 20, 50, 100, 200, 500], ...[1, 2, 5, 10, 15, 30].map((n) => n * SECOND), ...[1, 2, 5, 10, 15, 30].map((n) => n * MINUTE),
     ...[1, 2, 3, 6, 12].map((n) => n * HOUR), ...[1, 2, 7, 14, 28, 91, 182, 364].map((n) => n * DAY),
   ];
-  // Room for a label and the gap to the next.
-  const LABEL = 78;
+  // Between two labels at least.
+  const LABEL_GAP = 16;
+  // A run that begins so soon after time 0, as a share of its length, is drawn from there.
+  const NEARLY = 0.02;
 
   // The two largest units, as in 1 d 6 h.
   function mark(ms) {
@@ -62,14 +64,15 @@ const schedule = (() => {
     pen.textBaseline = "middle";
     const names = runs.flatMap((run) => run.picture.sites.map((site) => pen.measureText(site.name).width));
     const left = Math.min(width / 3, Math.max(20, ...names) + 10);
-    const from = Math.min(...runs.map((run) => run.picture.origin_ms)), until = Math.max(from + 1, ...runs.map((run) => run.picture.until_ms));
+    const begin = Math.min(...runs.map((run) => run.picture.origin_ms)), until = Math.max(begin + 1, ...runs.map((run) => run.picture.until_ms));
+    const from = begin > 0 && begin < NEARLY * until ? 0 : begin;
     const plot = width - left - RIGHT, x = (at) => left + ((at - from) / (until - from)) * plot;
     let top = 0;
     const panels = runs.map((run, index) => {
       top += titled ? TITLE : 4;
-      const begin = top;
+      const first = top;
       top += heights[index] + BETWEEN;
-      return { ...run, top: begin, bands: bands[index], height: heights[index] };
+      return { ...run, top: first, bands: bands[index], height: heights[index] };
     });
     axis(pen, color, panels, { from, until, x, left, width, bottom: height - AXIS });
     for (const panel of panels) {
@@ -86,8 +89,15 @@ const schedule = (() => {
   }
 
   function axis(pen, color, panels, { from, until, x, left, width, bottom }) {
-    const most = Math.max(2, Math.floor((width - left) / LABEL));
-    const step = STEPS.find((step) => (until - from) / step <= most) || Math.ceil((until - from) / most / DAY) * DAY;
+    const isRoom = (step) => {
+      const apart = x(from + step) - x(from);
+      if (apart < LABEL_GAP) return false;
+      for (let at = Math.ceil(from / step) * step; at <= until; at += step) {
+        if (pen.measureText(mark(at)).width + LABEL_GAP > apart) return false;
+      }
+      return true;
+    };
+    const step = STEPS.find(isRoom) || Math.ceil((until - from) / 3 / DAY) * DAY;
     pen.textAlign = "center";
     let free = 0;
     for (let at = Math.ceil(from / step) * step; at <= until; at += step) {
@@ -97,7 +107,7 @@ const schedule = (() => {
         pen.beginPath(); pen.moveTo(place, panel.top); pen.lineTo(place, panel.top + panel.height); pen.stroke();
       }
       const label = mark(at), half = pen.measureText(label).width / 2;
-      if (place - half < Math.max(free, 0) || place + half > width) continue;
+      if (place - half < Math.max(free, left - half) || place + half > width) continue;
       pen.fillStyle = color.soft;
       pen.fillText(label, place, bottom + AXIS / 2 + 1);
       free = place + half + 8;

@@ -1,6 +1,6 @@
 //! A door for pages: an HTTP server on a thread of its own, with limits on who may crowd it and on what it is called.
 //!
-//! It knows nothing of what is asked; that is the router's, here and in [`crate::play`].
+//! It knows nothing of what is asked: that is the router of whoever opens it.
 
 use std::io;
 use std::net::SocketAddr;
