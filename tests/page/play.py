@@ -154,6 +154,16 @@ def play(stealgrid, browser, folder):
         look_well(browser, folder, "local")
         browser.view(1366, 768)
         numbers_agree(stealgrid, browser, work, address)
+
+        print("back to the pinned run, and without it")
+        browser.click("#swap")
+        drawn(browser, "the pinned run", lambda picture: picture["numbers"] == first["numbers"])
+        until("no difference", lambda: number(browser, 0, 3) == "same")
+        browser.click("#unpin")
+        until("one run alone", lambda: not browser.run("document.querySelector('#numbers .pinned').checkVisibility()"))
+        browser.run("document.getElementById('load').focus()")
+        browser.key("End")
+        drawn(browser, "more load", lambda picture: picture["settings"]["load"] == 1.5)
         browser.click("#reset")
         drawn(browser, "the quick start again", lambda picture: picture["numbers"] == first["numbers"])
 

@@ -53,7 +53,8 @@
     if (value === before) return "same";
     if (key === "utilization") return signed(value - before, (n) => (100 * n).toFixed(1) + " pt");
     const part = before === 0 ? "" : ` (${signed(value / before - 1, (n) => n >= 9.995 ? "×" + grouped(n + 1) : (100 * n).toFixed(n < 0.1 ? 1 : 0) + " %").replace("+×", "×")})`;
-    return signed(value - before, words) + part;
+    // Breaks, if it must, between the two.
+    return signed(value - before, words).replace(/ /g, "\u00a0") + part.replace(/ (?=%)/, "\u00a0");
   }
 
   // ---- settings
