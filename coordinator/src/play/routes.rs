@@ -62,8 +62,8 @@ async fn about(State(table): State<Arc<Table>>) -> Json<Choices> {
 type Pairs = Result<Query<Vec<(String, String)>>, QueryRejection>;
 
 /// What an address sets.
-fn settings(pairs: Pairs) -> Result<Settings, Response> {
-    let wrong = |reason: String| (StatusCode::BAD_REQUEST, reason).into_response();
+fn settings(pairs: Pairs) -> Result<Settings, (StatusCode, String)> {
+    let wrong = |reason: String| (StatusCode::BAD_REQUEST, reason);
     let Query(pairs) = pairs.map_err(|error| wrong(error.body_text()))?;
     Settings::parse(&pairs).map_err(wrong)
 }
@@ -77,7 +77,7 @@ async fn simulate(State(table): State<Arc<Table>>, headers: HeaderMap, pairs: Pa
     };
     let settings = match settings(pairs) {
         Ok(settings) => settings,
-        Err(refused) => return refused,
+        Err(refused) => return refused.into_response(),
     };
     let superseded = || (StatusCode::CONFLICT, "the page has asked for something newer").into_response();
     let Some(turn) = table.turns.take(asked) else { return superseded() };
@@ -119,7 +119,7 @@ fn answer(played: Result<Picture, Refused>) -> Response {
 async fn save(State(table): State<Arc<Table>>, pairs: Pairs) -> Response {
     let settings = match settings(pairs) {
         Ok(settings) => settings,
-        Err(refused) => return refused,
+        Err(refused) => return refused.into_response(),
     };
     let base = &table.player.base;
     let text = base.with(&settings);
