@@ -97,3 +97,103 @@ fn a_variable_that_is_empty_is_as_good_as_none() {
 
     assert_eq!(simulate("", "soon").0, Some(2));
 }
+
+#[test]
+fn a_time_below_zero_is_refused_by_who_takes_it() {
+    let folder = tempfile::tempdir().unwrap();
+    for flags in
+        [&["--delay", "-5s"], &["--delay=-5s", "--no-ideal"], &["--margin", "-5s"], &["--from", "-5h"]]
+    {
+        let (code, text) = simulate(folder.path(), true, flags);
+        assert_eq!(code, 2, "{text}");
+        assert!(text.contains("below zero, and no time is; write 50ms"), "{flags:?}: {text}");
+    }
+    // Numbers below zero are values, too.
+    let (code, text) = simulate(folder.path(), true, &["--week", "-1"]);
+    assert_eq!(code, 3, "{text}");
+    assert!(text.contains("no job in week -1; the log has jobs in weeks 1 to 1"), "{text}");
+}
+
+#[test]
+fn a_name_that_is_none_gets_the_near_one() {
+    let folder = tempfile::tempdir().unwrap();
+    for (flag, typed, meant) in [
+        ("--strategy", "comon-pool", "common-pool"),
+        ("--strategy", "st-gredy:50", "st-greedy"),
+        ("--strategy", "pool:esay", "easy"),
+        ("--strategy", "steal:randm", "random"),
+        ("--strategy", "broker:mlbb", "mlb"),
+        ("--strategy", "st:50,ordr=bah", "order"),
+        ("--strategy", "st:50,select=eassy", "easy"),
+        ("--strategy", "pool:easy,via=gosip", "gossip"),
+        ("--strategy", "broker:mct,plann=open", "plan"),
+        ("--local", "esay", "easy"),
+        ("--local", "conservativ", "conservative"),
+        ("--network", "contnental", "continental"),
+        ("--submit", "hme", "home"),
+        ("--overrun", "kil", "kill"),
+        ("--pass", "bach", "batch"),
+        ("--discovery", "pollin", "polling"),
+        ("--report", "chang", "change"),
+        ("--clock", "virtul", "virtual"),
+        ("--format", "jsn", "json"),
+    ] {
+        let (_, text) = simulate(folder.path(), true, &[flag, typed]);
+        assert!(text.contains(&format!("(did you mean {meant}?)")), "{flag} {typed}: {text}");
+    }
+    let (_, text) = simulate(folder.path(), true, &["--local", "backfilling"]);
+    assert!(text.contains("unknown local scheduler") && !text.contains("did you mean"), "{text}");
+}
+
+#[test]
+fn the_wrong_key_of_a_file_is_named_and_no_type_of_the_program() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("test.toml");
+    for (text, expected) in [
+        ("[stratgy]\nname = \"st:50\"\n", "unknown key stratgy (did you mean strategy?)"),
+        // What is read first is wrong, too, and does not hide it.
+        (
+            "[grid]\nsites = [8]\n[stratgy]\nname = \"st:50\"\n",
+            "unknown key stratgy (did you mean strategy?)",
+        ),
+        ("[[grid.sites]]\nnam = \"a\"\n[stratgy]\nname = \"st:50\"\n", "unknown key stratgy (did you mean"),
+        ("[[grid.sites]]\nnam = \"a\"\n", "unknown key nam (did you mean name?)"),
+        ("[grid]\nsites = [8]\n", "expected a site, as in { name = \"site1\", processors = 8 }"),
+        ("[grid]\nsizes = [\"x\"]\n", "expected a whole number from 0 on"),
+        ("[grid]\nbrokers = 1.5\n", "expected a whole number from 0 on, or \"each\""),
+        ("[network]\ndelya = \"5s\"\n", "unknown key delya (did you mean delay?)"),
+        ("strategy = \"st:50\"\n", "expected the section [strategy]"),
+        ("[workload]\nload = \"high\"\n", "expected a number"),
+        ("[outputs]\npage = 1\n", "expected true or false"),
+    ] {
+        std::fs::write(&path, text).unwrap();
+        let output = Command::new(PROGRAM).arg("simulate").arg(&path).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(3), "{said}");
+        assert!(said.contains(expected), "{text}{said}");
+        for leak in ["Written", "struct", "u32", "f64", "enum", "unknown field"] {
+            assert!(!said.contains(leak), "{leak} in {said}");
+        }
+    }
+    let network = folder.path().join("links.toml");
+    std::fs::write(&network, "jiter = \"5ms\"\n").unwrap();
+    let (code, said) = simulate(folder.path(), true, &["--network", network.to_str().unwrap()]);
+    assert_eq!(code, 3, "{said}");
+    assert!(said.contains("unknown key jiter (did you mean jitter?)"), "{said}");
+}
+
+#[test]
+fn a_file_that_is_no_text_is_not_printed_as_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("program.swf");
+    std::fs::write(&path, b"\x7fELF\x02\x01\x01\x00\x1b[31m\xff\xfe\x00 1 2 3\n".repeat(20)).unwrap();
+    for command in [&["trace", "info"][..], &["trace", "validate"], &["simulate", "--sites", "8", "--trace"]]
+    {
+        let output = Command::new(PROGRAM).args(command).arg(&path).output().unwrap();
+        assert_eq!(output.status.code(), Some(3), "{command:?}");
+        let said = [output.stdout, output.stderr].concat();
+        let printable = |byte: &u8| *byte == b'\n' || (b' '..=b'~').contains(byte);
+        assert!(said.iter().all(printable), "{}", said.escape_ascii());
+        assert!(String::from_utf8(said).unwrap().contains("no text; name a log"), "{command:?}");
+    }
+}

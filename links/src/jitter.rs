@@ -18,7 +18,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use scheduler::Span;
+use scheduler::{Span, spelling};
 use serde::{Deserialize, Serialize};
 
 use crate::draw::unit;
@@ -260,8 +260,10 @@ impl FromStr for Jitter {
                 Jitter::Pareto { scale, shape, max }
             }
             other => {
+                let hint =
+                    spelling::hint(other, ["none", "constant", "uniform", "normal", "log-normal", "pareto"]);
                 return Err(format!(
-                    "unknown distribution {other:?}; write none, a time, constant:T, uniform:T, \
+                    "unknown distribution {other:?}{hint}; write none, a time, constant:T, uniform:T, \
                      normal:deviation=T, log-normal:median=T,sigma=S or pareto:scale=T,shape=A"
                 ));
             }

@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use scheduler::{SiteId, Span, Time};
+use scheduler::{SiteId, Span, Time, spelling};
 use serde::Deserialize;
 
 use crate::jitter::Jitter;
@@ -19,7 +19,7 @@ use crate::quantity::{rate, span};
 
 /// Everything that can be said of links. Every key is optional; nothing said means free messages.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[serde(deny_unknown_fields, default, expecting = "the section [network]")]
 pub struct Written {
     /// A named network or a file with these keys. Keys beside it win; links and partitions are added.
     pub model: Option<String>,
@@ -53,7 +53,7 @@ pub struct Written {
 
 /// `coordinates`.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[serde(deny_unknown_fields, default, expecting = "coordinates, as in { places = [\"paris\", \"tokyo\"] }")]
 pub struct WrittenCoordinates {
     /// Latitude and longitude of each site in degrees, in the order of the grid.
     pub degrees: Option<Vec<[f64; 2]>>,
@@ -67,7 +67,11 @@ pub struct WrittenCoordinates {
 
 /// One entry of `links`.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[serde(
+    deny_unknown_fields,
+    default,
+    expecting = "links, as in { between = [\"a\", \"b\"], delay = \"50ms\" }"
+)]
 pub struct WrittenLinks {
     /// Sending sites by name; all if missing.
     pub from: Option<Vec<String>>,
@@ -93,7 +97,11 @@ pub struct WrittenLinks {
 
 /// One entry of `partitions`.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[serde(
+    deny_unknown_fields,
+    default,
+    expecting = "a partition, as in { between = [\"a\", \"b\"], at = \"1h\", until = \"2h\" }"
+)]
 pub struct WrittenPartition {
     /// Groups of sites that do not reach each other. One alone is cut off from all others.
     pub groups: Option<Vec<Vec<String>>>,
@@ -173,10 +181,14 @@ fn named(name: &str, sites: &[&str], read: Read<'_>) -> Result<Model, ModelError
     }
     let names = PRESETS.map(|preset| preset.name).join(", ");
     let text = read(Path::new(name)).map_err(|error| {
-        wrong("model")(format!("{name:?} is neither one of {names} nor a file that can be read: {error}"))
+        let hint = spelling::hint(name, PRESETS.map(|preset| preset.name));
+        wrong("model")(format!(
+            "{name:?}{hint} is neither one of {names} nor a file that can be read: {error}"
+        ))
     })?;
     let place = format!("{name}: ");
-    let mut written: Written = toml::from_str(&text).map_err(|error| wrong(name)(format!("\n{error}")))?;
+    let mut written: Written = toml::from_str(&text)
+        .map_err(|error| wrong(name)(format!("\n{}", spelling::of_file(&error.to_string()))))?;
     written.resolve_paths(Path::new(name).parent().unwrap_or(Path::new("")));
     let base = match written.model.as_deref().map(|inner| (inner, Preset::named(inner))) {
         None => Model::ZERO,

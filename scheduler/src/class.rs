@@ -8,6 +8,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::spelling;
+
 /// The size threshold x of ST_x, in percent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -123,10 +125,10 @@ impl Order {
 impl FromStr for Order {
     type Err = String;
     fn from_str(text: &str) -> Result<Order, String> {
-        Order::ALL
-            .into_iter()
-            .find(|order| order.name().eq_ignore_ascii_case(text))
-            .ok_or_else(|| format!("unknown order {text:?}; use one of ahb, abh, bah, hab, hba, bha"))
+        Order::ALL.into_iter().find(|order| order.name().eq_ignore_ascii_case(text)).ok_or_else(|| {
+            let hint = spelling::hint(text, Order::ALL.map(Order::name));
+            format!("unknown order {text:?}{hint}; use one of ahb, abh, bah, hab, hba, bha")
+        })
     }
 }
 
@@ -163,10 +165,10 @@ impl Selection {
 impl FromStr for Selection {
     type Err = String;
     fn from_str(text: &str) -> Result<Selection, String> {
-        Selection::ALL
-            .into_iter()
-            .find(|selection| selection.name() == text)
-            .ok_or_else(|| format!("unknown selection {text:?}; use one of first-fit, best-fit, head, easy"))
+        Selection::ALL.into_iter().find(|selection| selection.name() == text).ok_or_else(|| {
+            let hint = spelling::hint(text, Selection::ALL.map(Selection::name));
+            format!("unknown selection {text:?}{hint}; use one of first-fit, best-fit, head, easy")
+        })
     }
 }
 

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::grid::Grid;
 use crate::job::{JobId, JobSpec};
+use crate::spelling;
 use crate::strategy::Strategy;
 
 /// Where jobs enter the grid.
@@ -51,10 +52,11 @@ impl Submit {
 impl FromStr for Submit {
     type Err = String;
     fn from_str(text: &str) -> Result<Submit, String> {
-        [Submit::Home, Submit::Origin]
-            .into_iter()
-            .find(|submit| submit.name() == text)
-            .ok_or_else(|| format!("unknown submit {text:?}; use home or origin"))
+        let all = [Submit::Home, Submit::Origin];
+        all.into_iter().find(|submit| submit.name() == text).ok_or_else(|| {
+            let hint = spelling::hint(text, all.map(Submit::name));
+            format!("unknown submit {text:?}{hint}; use home or origin")
+        })
     }
 }
 

@@ -18,6 +18,7 @@ pub mod job;
 pub mod job_index;
 pub mod local;
 pub mod policy;
+pub mod spelling;
 pub mod strategy;
 pub mod time;
 pub mod waiting;

@@ -22,7 +22,7 @@ use crate::limits::{Limit, Limits, read_line};
 use crate::record::{Record, UNKNOWN_TIME};
 use crate::repair::{Repair, Repairs};
 use crate::swf::{Number, NumberError, note_values};
-use crate::trace::{Format, Trace, TraceError};
+use crate::trace::{Format, Trace, TraceError, shown};
 
 /// The columns in the order of the format.
 pub const COLUMNS: [&str; 29] = [
@@ -229,13 +229,14 @@ impl Row<'_> {
     }
 
     fn refuse(&self, column: usize, error: NumberError) -> TraceError {
+        let (value, problem) = shown(self.field(column), error);
         TraceError::Field {
             file: self.table.file.clone(),
             line: self.number,
             field: self.table.places[column].map_or(0, |place| place + 1),
             name: COLUMNS[column],
-            value: String::from_utf8_lossy(self.field(column)).chars().take(40).collect(),
-            problem: error.remedy(),
+            value,
+            problem,
         }
     }
 

@@ -7,7 +7,7 @@ use protocol::{BrokerOptions, Failover, Pending, Reporting};
 use scheduler::{Grid, SiteId, Span, Strategy, StrategySpec};
 
 use super::file::{Written, WrittenBroker, WrittenBrokers, WrittenProtocol};
-use super::{ExperimentError, name_of_a_file, span, wrong};
+use super::{ExperimentError, name_of_a_file, span, unknown, wrong};
 
 /// Most brokers that are beside no site: more than any site needs, and few enough to list.
 const SHARED_MAX: usize = 1000;
@@ -93,16 +93,15 @@ pub(super) fn options(given: &WrittenProtocol) -> Result<BrokerOptions, Experime
             _ => return Err(wrong(place)(format!("{count:?} is no number of sites; write probe:2"))),
         },
         _ => {
-            let reason =
-                format!("unknown rule {:?}; use change, every:60s or probe:2", report.unwrap_or_default());
-            return Err(wrong(place)(reason));
+            let rules = "change, every:60s or probe:2";
+            return Err(wrong(place)(unknown("rule", report.unwrap_or_default(), rules)));
         }
     };
     let pending = match given.pending.as_deref() {
         None | Some("count") => Pending::Count,
         Some("ignore") => Pending::Ignore,
         Some(other) => {
-            let reason = format!("unknown rule {other:?}; use count or ignore");
+            let reason = unknown("rule", other, "count or ignore");
             return Err(wrong("protocol.pending")(reason));
         }
     };
@@ -110,7 +109,7 @@ pub(super) fn options(given: &WrittenProtocol) -> Result<BrokerOptions, Experime
         None | Some("next") => Failover::Next,
         Some("local") => Failover::Local,
         Some(other) => {
-            let reason = format!("unknown rule {other:?}; use next or local");
+            let reason = unknown("rule", other, "next or local");
             return Err(wrong("protocol.failover")(reason));
         }
     };

@@ -14,22 +14,6 @@ use super::{ExperimentError, duration, wrong};
 /// What begins the name of a broker that is a command.
 const BROKER: &str = "broker:exec";
 
-/// Options of a broker, which may stand behind a command.
-const BROKER_OPTIONS: [&str; 12] = [
-    "a",
-    "cut",
-    "count",
-    "lbal",
-    "mlb",
-    "mct",
-    "mct-idle",
-    "mwt-j",
-    "mwt-pop",
-    "plan",
-    "overrun-plan",
-    "fallback",
-];
-
 /// Takes the options off the end: the command, and the options with their commas.
 fn split<'a>(text: &'a str, options: &[&str]) -> (&'a str, &'a str) {
     let mut command = text;
@@ -54,7 +38,7 @@ fn strategy(text: &str) -> Result<(StrategySpec, Option<Command>), String> {
             "strategy {text:?}: a command is missing, as in {ideal}{BROKER}=python3 mine.py"
         ));
     };
-    let (command, options) = split(rest, &BROKER_OPTIONS);
+    let (command, options) = split(rest, &scheduler::Broker::OPTIONS);
     let command = Command::parse(command).map_err(|error| format!("strategy {text:?}: {error}"))?;
     Ok((parse(&format!("{ideal}{BROKER}{options}"))?, Some(command)))
 }

@@ -5,10 +5,10 @@ use analysis::faults::{Deed, Done};
 use outputs::{Missed, Why};
 use protocol::Options;
 use scheduler::event::{BeginCause, EndCause};
-use scheduler::{Grid, SiteId, Span, Strategy, StrategySpec, Time};
+use scheduler::{Grid, SiteId, Span, Strategy, StrategySpec, Time, spelling};
 
 use super::file::{Written, WrittenFault, WrittenProtocol};
-use super::{ExperimentError, RunOptions, optional_span, span, wrong};
+use super::{ExperimentError, RunOptions, optional_span, span, unknown, wrong};
 
 /// Something that happens to a site.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -182,7 +182,8 @@ fn one(written: &WrittenFault, grid: &Grid) -> Result<(SiteId, Time, What), Stri
     let site = grid.sites().iter().find(|site| site.name == written.site);
     let Some(site) = site else {
         let names: Vec<&str> = grid.sites().iter().map(|site| site.name.as_str()).collect();
-        return Err(format!("there is no site {:?}; the grid has {}", written.site, names.join(", ")));
+        let hint = spelling::hint(&written.site, &names);
+        return Err(format!("there is no site {:?}{hint}; the grid has {}", written.site, names.join(", ")));
     };
     let reason = |error: ExperimentError| error.reason;
     let at = Time::ZERO.saturating_add(span("at", &written.at).map_err(reason)?);
@@ -202,7 +203,7 @@ fn one(written: &WrittenFault, grid: &Grid) -> Result<(SiteId, Time, What), Stri
             return Err(format!("{} of {} takes no time; leave out for", written.what, site.name));
         }
         (other, _) => {
-            return Err(format!("unknown fault {other:?}; use crash, pause, leave or join"));
+            return Err(unknown("fault", other, "crash, pause, leave or join"));
         }
     };
     Ok((site.id, at, what))

@@ -5,6 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
+use scheduler::spelling;
 use serde::Deserialize;
 
 use super::built_in;
@@ -49,7 +50,7 @@ pub struct Written {
 
 /// `[grid]`.
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[serde(deny_unknown_fields, default, expecting = "the section [grid]")]
 pub struct WrittenGrid {
     /// Processors of each site; sites are named site1, site2, …
     pub sizes: Option<Vec<u32>>,
@@ -61,7 +62,7 @@ pub struct WrittenGrid {
 
 /// `grid.brokers`.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "expected a whole number from 0 on, or \"each\"")]
 pub enum WrittenBrokers {
     /// So many, beside no site.
     Count(usize),
@@ -71,7 +72,7 @@ pub enum WrittenBrokers {
 
 /// One entry of `[[brokers]]`.
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[serde(deny_unknown_fields, default, expecting = "a broker, as in { name = \"front\", at = \"site1\" }")]
 pub struct WrittenBroker {
     /// Its name; `broker`, or `broker` and the name of its site.
     pub name: Option<String>,
@@ -81,7 +82,7 @@ pub struct WrittenBroker {
 
 /// One entry of `[[grid.sites]]`.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a site, as in { name = \"site1\", processors = 8 }")]
 pub struct WrittenSite {
     /// Name of the site, for people and metrics.
     pub name: String,
@@ -91,7 +92,7 @@ pub struct WrittenSite {
 
 /// `[workload]`.
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[serde(deny_unknown_fields, default, expecting = "the section [workload]")]
 pub struct WrittenWorkload {
     /// The log, relative to the experiment file.
     pub trace: Option<PathBuf>,
@@ -135,7 +136,7 @@ pub struct WrittenWorkload {
 
 /// One entry of `[[workload.logs]]`.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a log of a site, as in { site = \"site1\", trace = \"log.swf\" }")]
 pub struct WrittenLog {
     /// The site whose users submit these jobs, by name.
     pub site: String,
@@ -149,7 +150,7 @@ pub struct WrittenLog {
 
 /// `[strategy]`.
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[serde(deny_unknown_fields, default, expecting = "the section [strategy], as in name = \"st:50\" below it")]
 pub struct WrittenStrategy {
     /// Its name, such as `st:50`.
     pub name: Option<String>,
@@ -163,7 +164,7 @@ pub struct WrittenStrategy {
 
 /// `[external]`.
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[serde(deny_unknown_fields, default, expecting = "the section [external]")]
 pub struct WrittenExternal {
     /// Wall time for a decision.
     pub decision: Option<String>,
@@ -175,7 +176,7 @@ pub struct WrittenExternal {
 
 /// `[measure]`.
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[serde(deny_unknown_fields, default, expecting = "the section [measure]")]
 pub struct WrittenMeasure {
     /// The share of the time of submissions that is left out at its beginning.
     pub warm_up: Option<f64>,
@@ -187,7 +188,7 @@ pub struct WrittenMeasure {
 
 /// `[protocol]`.
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[serde(deny_unknown_fields, default, expecting = "the section [protocol]")]
 pub struct WrittenProtocol {
     /// `standing` or `polling`.
     pub discovery: Option<String>,
@@ -237,7 +238,7 @@ pub struct WrittenProtocol {
 
 /// `[run]`.
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[serde(deny_unknown_fields, default, expecting = "the section [run]")]
 pub struct WrittenRun {
     /// `scaled:K`: trace time is wall time times K.
     pub clock: Option<String>,
@@ -263,7 +264,7 @@ pub struct WrittenRun {
 
 /// `[node]`.
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[serde(deny_unknown_fields, default, expecting = "the section [node]")]
 pub struct WrittenNode {
     /// `off`, or what a journal survives: `process` or `disk`.
     pub journal: Option<String>,
@@ -277,7 +278,10 @@ pub struct WrittenNode {
 
 /// One entry of `[[faults]]`.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(
+    deny_unknown_fields,
+    expecting = "a fault, as in { site = \"site1\", what = \"crash\", at = \"1h\", for = \"10m\" }"
+)]
 pub struct WrittenFault {
     /// The site, by name.
     pub site: String,
@@ -292,7 +296,7 @@ pub struct WrittenFault {
 
 /// `[outputs]`.
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[serde(deny_unknown_fields, default, expecting = "the section [outputs]")]
 pub struct WrittenOutputs {
     /// Where results go, relative to the working directory.
     pub dir: Option<PathBuf>,
@@ -322,12 +326,12 @@ pub enum FileError {
         source: std::io::Error,
     },
     /// It is not what was expected.
-    #[error("read {}: {source}", path.display())]
+    #[error("read {}: {reason}", path.display())]
     Parse {
         /// The file that was given.
         path: PathBuf,
         /// Where and what.
-        source: Box<toml::de::Error>,
+        reason: String,
     },
 }
 
@@ -354,8 +358,10 @@ impl Written {
     /// # Errors
     /// If it is not TOML, or has a key that means nothing.
     pub fn parse(text: &str, path: &Path) -> Result<Written, FileError> {
-        let mut written: Written = toml::from_str(text)
-            .map_err(|source| FileError::Parse { path: path.to_path_buf(), source: Box::new(source) })?;
+        let mut written: Written = toml::from_str(text).map_err(|error| FileError::Parse {
+            path: path.to_path_buf(),
+            reason: Written::mistake(text, &error),
+        })?;
         written.path = Some(path.to_path_buf());
         let folder = path.parent().unwrap_or(Path::new(""));
         written.workload.resolve(folder);
@@ -364,6 +370,24 @@ impl Written {
             written.name = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
         }
         Ok(written)
+    }
+}
+
+impl Written {
+    /// What is wrong with a text that is no experiment. A section that does not exist goes first: what stands elsewhere may
+    /// be wrong because of it, and is read before it.
+    fn mistake(text: &str, error: &toml::de::Error) -> String {
+        let is_unknown = |message: &str| message.starts_with("unknown field");
+        let whole = spelling::of_file(&error.to_string());
+        let Ok(table) = text.parse::<toml::Table>() else { return whole };
+        let alone = |(key, value): (String, toml::Value)| {
+            let error = toml::Table::from_iter([(key, value)]).try_into::<Written>().err()?;
+            is_unknown(error.message()).then(|| spelling::of_file(error.message()))
+        };
+        // With a value that no key has, a section is not refused for a wrong key of its own.
+        let keys = table.into_iter().map(|(key, _)| (key, toml::Value::Boolean(true)));
+        let keys: Vec<String> = keys.filter_map(alone).filter(|key| !whole.contains(key)).collect();
+        if keys.is_empty() { whole } else { format!("{}\n{whole}", keys.join("\n")) }
     }
 }
 

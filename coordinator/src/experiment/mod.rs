@@ -23,7 +23,9 @@ use links::{Model, ModelError};
 use node::journal::Durability;
 use protocol::message::TRANSFERS_MAX;
 use protocol::{BalanceOptions, Discovery, Options, PoolOptions, StealOptions};
-use scheduler::{Grid, LocalScheduler, Order, Pass, Selection, Span, Strategy, StrategySpec, Submit};
+use scheduler::{
+    Grid, LocalScheduler, Order, Pass, Selection, Span, Strategy, StrategySpec, Submit, spelling,
+};
 use workload::prepare::{PrepareOptions, TooWide};
 use workload::slice::Slice;
 
@@ -139,7 +141,7 @@ impl FromStr for Role {
         match text {
             "grid" => Ok(Role::Grid),
             "local" => Ok(Role::Local),
-            _ => Err(format!("unknown role {text:?}; use grid or local")),
+            _ => Err(unknown("role", text, "grid or local")),
         }
     }
 }
@@ -254,6 +256,11 @@ fn wrong(place: impl Into<Cow<'static, str>>) -> impl Fn(String) -> ExperimentEr
     move |reason| ExperimentError { place: place.clone(), reason }
 }
 
+/// Why a name is none of those that there are.
+fn unknown(what: &str, typed: &str, names: &str) -> String {
+    format!("unknown {what} {typed:?}{}; use {names}", spelling::hint(typed, names.split([',', ' '])))
+}
+
 fn parse<T: FromStr>(place: &'static str, text: &Option<String>, default: T) -> Result<T, ExperimentError>
 where
     T::Err: fmt::Display,
@@ -265,6 +272,11 @@ where
 }
 
 fn duration(place: &'static str, text: &str) -> Result<Duration, ExperimentError> {
+    if text.starts_with('-') {
+        return Err(wrong(place)(format!(
+            "{text:?} is below zero, and no time is; write 50ms, 2s, 5m or 36h"
+        )));
+    }
     humantime::parse_duration(text)
         .map_err(|error| wrong(place)(format!("{text:?} is not a time: {error}; write 50ms, 2s, 5m or 36h")))
 }
@@ -401,7 +413,11 @@ fn source(written: &Written, grid: &Grid) -> Result<Source, ExperimentError> {
         (None, Some(logs)) => {
             for log in logs {
                 if !grid.machines().any(|site| site.name == log.site) {
-                    return Err(wrong(format!("a log is for site {:?}, which is not in the grid", log.site)));
+                    let hint = spelling::hint(&log.site, grid.machines().map(|site| &site.name));
+                    return Err(wrong(format!(
+                        "a log is for site {:?}{hint}, which is not in the grid",
+                        log.site
+                    )));
                 }
                 if log.first_week.is_some_and(|week| week < 1) {
                     return Err(wrong(format!("first_week of the log for {:?} is less than 1", log.site)));
@@ -458,7 +474,7 @@ fn prepare(written: &Written) -> Result<PrepareOptions, ExperimentError> {
             None | Some("refuse") => TooWide::Refuse,
             Some("drop") => TooWide::Drop,
             Some(other) => {
-                let reason = format!("unknown rule {other:?}; use refuse or drop");
+                let reason = unknown("rule", other, "refuse or drop");
                 return Err(wrong("--too-wide (workload.too_wide)")(reason));
             }
         },
@@ -601,7 +617,7 @@ fn protocol_options(
             period_max: optional_span("protocol.poll_max", &given.poll_max)?.unwrap_or(Span::from_secs(3600)),
         },
         Some(other) => {
-            let reason = format!("unknown rule {other:?}; use standing or polling");
+            let reason = unknown("rule", other, "standing or polling");
             return Err(wrong("--discovery (protocol.discovery)")(reason));
         }
     };
@@ -688,8 +704,9 @@ fn run_options(written: &Written) -> Result<RunOptions, ExperimentError> {
             match factor {
                 Some(factor) if factor > 0.0 && factor <= FACTOR_MAX => Some(Clock::Scaled(factor)),
                 _ => {
+                    let hint = spelling::hint(text, ["virtual", "scaled:"]);
                     let reason =
-                        format!("{text:?} is not a clock; write virtual, or scaled:K with K up to 1e6");
+                        format!("{text:?}{hint} is not a clock; write virtual, or scaled:K with K up to 1e6");
                     return Err(wrong("--clock (run.clock)")(reason));
                 }
             }
@@ -705,14 +722,14 @@ fn run_options(written: &Written) -> Result<RunOptions, ExperimentError> {
             None | Some("static") => NodeDiscovery::Static,
             Some("mdns") => NodeDiscovery::Mdns,
             Some(other) => {
-                return Err(wrong("run.discovery")(format!("unknown rule {other:?}; use static or mdns")));
+                return Err(wrong("run.discovery")(unknown("rule", other, "static or mdns")));
             }
         },
         identity: match run.identity.as_deref() {
             None | Some("derived") => Identity::Derived,
             Some("kept") => Identity::Kept,
             Some(other) => {
-                return Err(wrong("run.identity")(format!("unknown rule {other:?}; use derived or kept")));
+                return Err(wrong("run.identity")(unknown("rule", other, "derived or kept")));
             }
         },
         connect_timeout: wall("run.connect_timeout", &run.connect_timeout, Duration::from_secs(30))?,
@@ -733,7 +750,7 @@ fn run_options(written: &Written) -> Result<RunOptions, ExperimentError> {
             Some("process") => Some(Durability::Process),
             Some("disk") => Some(Durability::Disk),
             Some(other) => {
-                let reason = format!("unknown durability {other:?}; use off, process or disk");
+                let reason = unknown("durability", other, "off, process or disk");
                 return Err(wrong("node.journal")(reason));
             }
         },
@@ -741,7 +758,7 @@ fn run_options(written: &Written) -> Result<RunOptions, ExperimentError> {
             None | Some("requeue") => protocol::Interrupted::Requeue,
             Some("kill") => protocol::Interrupted::Kill,
             Some(other) => {
-                let reason = format!("unknown rule {other:?}; use requeue or kill");
+                let reason = unknown("rule", other, "requeue or kill");
                 return Err(wrong("node.interrupted")(reason));
             }
         },

@@ -14,6 +14,7 @@ use anyhow::Context;
 use outputs::csv_cell;
 use outputs::sweep::{Cell, Row, Rows, stored};
 use report::sweep::missing_note;
+use scheduler::spelling;
 
 use super::source;
 use crate::{exit, optional};
@@ -126,7 +127,8 @@ fn chosen(rows: Rows, columns: &[String]) -> anyhow::Result<Rows> {
     };
     let none = |column: &&String| !rows.metrics.iter().any(|name| is_named(name, column));
     if let Some(unknown) = columns.iter().find(none) {
-        anyhow::bail!("failed to find the column {unknown:?}; there are {}", rows.metrics.join(", "));
+        let hint = spelling::hint(unknown, &rows.metrics);
+        anyhow::bail!("failed to find the column {unknown:?}{hint}; there are {}", rows.metrics.join(", "));
     }
     let kept: Vec<bool> =
         rows.metrics.iter().map(|name| columns.iter().any(|column| is_named(name, column))).collect();

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use links::preset::Preset;
 use report::sweep::WrittenReport;
+use scheduler::spelling;
 use serde::Deserialize;
 use sha2::{Digest as _, Sha256};
 use toml::{Table, Value};
@@ -88,12 +89,12 @@ pub enum SweepError {
         source: std::io::Error,
     },
     /// It is not what was expected.
-    #[error("read {}: {source}", path.display())]
+    #[error("read {}: {reason}", path.display())]
     Parse {
         /// The file that was given.
         path: PathBuf,
         /// Where and what.
-        source: Box<toml::de::Error>,
+        reason: String,
     },
     /// A value means nothing.
     #[error("understand {place}: {reason}")]
@@ -172,8 +173,10 @@ fn read(path: &Path) -> Result<String, SweepError> {
 }
 
 fn parse<T: serde::de::DeserializeOwned>(path: &Path, text: &str) -> Result<T, SweepError> {
-    toml::from_str(text)
-        .map_err(|source| SweepError::Parse { path: path.to_path_buf(), source: Box::new(source) })
+    toml::from_str(text).map_err(|error: toml::de::Error| SweepError::Parse {
+        path: path.to_path_buf(),
+        reason: spelling::of_file(&error.to_string()),
+    })
 }
 
 /// Folders that relative paths start from.
@@ -233,7 +236,7 @@ fn planned(
 pub fn resolve(experiment: &Table) -> Result<Experiment, String> {
     let written: Written = experiment.clone().try_into().map_err(|error: toml::de::Error| {
         // Places in a text that nobody wrote would mislead.
-        error.message().to_string()
+        spelling::of_file(error.message())
     })?;
     Experiment::resolve(&written).map_err(|error: ExperimentError| error.to_string())
 }

@@ -1,6 +1,7 @@
 //! Whether `[report]` of a sweep file speaks of what the sweep has, asked before hours of runs and not after them.
 
 use report::sweep::{WrittenReport, no_parameter};
+use scheduler::spelling;
 
 use super::file::{Plain, PlannedRun, SweepError};
 
@@ -39,6 +40,7 @@ pub fn check(report: &WrittenReport, parameters: &[String], runs: &[PlannedRun])
     if strategies.len() < 2 || strategies.iter().any(begins) {
         return Ok(());
     }
-    let reason = format!("no run has the strategy {baseline:?}; there are {}", strategies.join("; "));
+    let hint = spelling::hint(baseline, &strategies);
+    let reason = format!("no run has the strategy {baseline:?}{hint}; there are {}", strategies.join("; "));
     Err(wrong("baseline", reason))
 }

@@ -6,6 +6,8 @@ use analysis::ranking::{
 use analysis::statistics::mean;
 use outputs::table::Table;
 
+use scheduler::spelling;
+
 use super::Maker;
 use super::data::{Data, Selection};
 use super::expression::Expression;
@@ -242,8 +244,10 @@ pub(super) fn inline(maker: &Maker, mut expression: Expression) -> Result<String
     let column = expression.need("column")?;
     refuse_rest(&mut expression)?;
     let place = table.columns.iter().position(|name| *name == column);
-    let place =
-        place.ok_or_else(|| format!("no column is {column:?}; there are {}", table.columns.join(", ")))?;
+    let place = place.ok_or_else(|| {
+        let hint = spelling::hint(&column, &table.columns);
+        format!("no column is {column:?}{hint}; there are {}", table.columns.join(", "))
+    })?;
     if expression.verb == "printed" {
         return Ok(printed(row.values[place]));
     }

@@ -5,6 +5,8 @@
 
 use std::collections::BTreeMap;
 
+use scheduler::spelling;
+
 use analysis::statistics::{mean, paired_differences};
 use outputs::sweep::{Cell, Rows};
 
@@ -106,7 +108,8 @@ impl Data {
         match short[..] {
             [one] => Ok(one),
             [] => Err(format!(
-                "{key:?} is neither a key of this expression nor a parameter; there are {}",
+                "{key:?}{} is neither a key of this expression nor a parameter; there are {}",
+                spelling::hint(key, names),
                 names.join(", ")
             )),
             _ => Err(format!("{key:?} is short for several parameters; write one of {}", names.join(", "))),
@@ -358,7 +361,7 @@ impl Data {
 
     fn no_metric(&self, name: &str) -> String {
         let names = &self.study.rows.metrics;
-        format!("no metric is {name:?}; there are {}", names.join(", "))
+        format!("no metric is {name:?}{}; there are {}", spelling::hint(name, names), names.join(", "))
     }
 
     /// Rows of a series at a point that are selected, with their repetition.

@@ -12,6 +12,7 @@
 
 use std::collections::BTreeMap;
 
+use scheduler::spelling;
 use serde::Deserialize;
 
 use super::PageError;
@@ -75,7 +76,10 @@ pub(super) enum Family {
 
 /// A data file, and which parameter plays which part.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(untagged)]
+#[serde(
+    untagged,
+    expecting = "expected a file, as in \"rows.csv.zst\" or { file = \"rows.csv.zst\", x = \"network.delay\" }"
+)]
 enum Source {
     File(String),
     Parts(Parts),
@@ -112,7 +116,7 @@ impl Template {
         let head_lines = head.lines().count() + 2;
         let head = parsed.map_err(|error| {
             let line = error.span().map_or(1, |span| 2 + head[..span.start].matches('\n').count());
-            PageError::new(line, error.message())
+            PageError::new(line, &spelling::of_file(error.message()))
         })?;
         if head.data.is_empty() {
             return Err(PageError::new(

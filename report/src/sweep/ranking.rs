@@ -7,6 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use analysis::ranking::{Better, Measured, Profile, Ranking};
 use analysis::statistics::Bootstrap;
 
+use scheduler::spelling;
+
 use super::axis::short;
 use super::figures::Figure;
 use super::metric::{Metric, RANKED, SHOWN};
@@ -40,7 +42,8 @@ pub(crate) fn better(column: &str) -> Better {
 pub(super) fn metrics(wished: Option<&[String]>, present: &[String]) -> Result<Vec<String>, String> {
     if let Some(wished) = wished {
         if let Some(name) = wished.iter().find(|name| !present.contains(name)) {
-            return Err(format!("{name:?} is no metric of the sweep with a number in it"));
+            let hint = spelling::hint(name, present);
+            return Err(format!("{name:?}{hint} is no metric of the sweep with a number in it"));
         }
         return Ok(wished.to_vec());
     }

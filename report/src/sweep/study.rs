@@ -11,6 +11,7 @@ use analysis::statistics::{
     sign_flip,
 };
 use outputs::sweep::Rows;
+use scheduler::spelling;
 use serde::Deserialize;
 
 use super::columns::{Columns, REPLICATES, X, chosen_axis};
@@ -21,7 +22,7 @@ const BASELINE: &str = "local";
 
 /// `[report]`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[serde(deny_unknown_fields, default, expecting = "the section [report]")]
 pub struct WrittenReport {
     /// The parameter along the horizontal axis.
     pub x: Option<String>,
@@ -82,7 +83,8 @@ pub fn no_parameter(name: &str, parameters: &[String]) -> String {
     if parameters.is_empty() {
         return format!("{name:?} is no parameter of the sweep, which has none; see [parameters]");
     }
-    format!("{name:?} is no parameter of the sweep; there are {}", parameters.join(", "))
+    let hint = spelling::hint(name, parameters);
+    format!("{name:?}{hint} is no parameter of the sweep; there are {}", parameters.join(", "))
 }
 
 /// How many runs of a sweep have no row yet, in words; `None` if all have.

@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::unknown_option;
 use crate::class::Selection;
+use crate::spelling;
 
 /// Which other site is asked for work, or given it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -95,27 +97,31 @@ impl Balance {
     }
 
     pub(super) fn parse(argument: &str) -> Result<Balance, String> {
-        let victim = VictimRule::ALL
-            .into_iter()
-            .find(|rule| rule.name() == argument)
-            .ok_or_else(|| format!("unknown victim {argument:?}; use {}", VictimRule::strategies()))?;
+        let victim = VictimRule::ALL.into_iter().find(|rule| rule.name() == argument).ok_or_else(|| {
+            let hint = spelling::hint(argument, VictimRule::ALL.map(VictimRule::name));
+            format!("unknown victim {argument:?}{hint}; use {}", VictimRule::strategies())
+        })?;
         Ok(Balance::new(victim))
     }
 
     /// Sets one switch.
     pub(super) fn set(&mut self, key: &str, value: &str) -> Result<(), String> {
+        let one_of = |names: &str| {
+            let hint = spelling::hint(value, names.split([',', ' ']));
+            Err(format!("unknown {key} {value:?}{hint}; use {names}"))
+        };
         match (key, value) {
             ("amount", "one") => self.amount = Amount::One,
             ("amount", "half") => self.amount = Amount::Half,
             ("amount", "fit") => self.amount = Amount::Fit,
-            ("amount", _) => return Err(format!("unknown amount {value:?}; use one, half or fit")),
+            ("amount", _) => return one_of("one, half or fit"),
             ("mode", "pull") => self.initiative = Initiative::Pull,
             ("mode", "push") => self.initiative = Initiative::Push,
-            ("mode", _) => return Err(format!("unknown mode {value:?}; use pull or push")),
+            ("mode", _) => return one_of("pull or push"),
             ("select", "first-fit") => self.select = Selection::FirstFit,
             ("select", "easy") => self.select = Selection::Easy,
-            ("select", _) => return Err(format!("unknown select {value:?}; use first-fit or easy")),
-            _ => return Err(format!("unknown option {key:?}; steal has amount, mode and select")),
+            ("select", _) => return one_of("first-fit or easy"),
+            _ => return Err(unknown_option(key, "steal", &["amount", "mode", "select"])),
         }
         Ok(())
     }

@@ -6,6 +6,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::unknown_option;
+use crate::spelling;
+
 /// Declares what a switch may be: the names that users write, the default first.
 macro_rules! switch {
     ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $text:literal,)* }) => {
@@ -29,7 +32,10 @@ macro_rules! switch {
             fn parse(key: &str, text: &str) -> Result<$name, String> {
                 let named = $name::ALL.iter().find(|one| one.name() == text);
                 let names: Vec<&str> = $name::ALL.iter().map(|one| one.name()).collect();
-                named.copied().ok_or_else(|| format!("unknown {key} {text:?}; use {}", names.join(" or ")))
+                named.copied().ok_or_else(|| {
+                    let hint = spelling::hint(text, &names);
+                    format!("unknown {key} {text:?}{hint}; use {}", names.join(" or "))
+                })
             }
         }
 
@@ -353,6 +359,22 @@ impl Broker {
         }
     }
 
+    /// Names of its options.
+    pub const OPTIONS: [&str; 12] = [
+        "a",
+        "cut",
+        "count",
+        "lbal",
+        "mlb",
+        "mct",
+        "mct-idle",
+        "mwt-j",
+        "mwt-pop",
+        "plan",
+        "overrun-plan",
+        "fallback",
+    ];
+
     pub(super) fn parse(argument: &str) -> Result<Broker, String> {
         BrokerRule::parse("broker", argument).map(Broker::new)
     }
@@ -374,10 +396,7 @@ impl Broker {
             "overrun-plan" => self.overrun = Overrun::parse(key, value)?,
             "fallback" => self.fallback = BrokerRule::parse(key, value)?,
             _ => {
-                return Err(format!(
-                    "unknown option {key:?}; a broker has a, cut, count, lbal, mlb, mct, mct-idle, mwt-j, mwt-pop, plan, \
-                     overrun-plan, fallback"
-                ));
+                return Err(unknown_option(key, "a broker", &Broker::OPTIONS));
             }
         }
         Ok(())

@@ -21,6 +21,7 @@ pub use broker::{
 pub use pool::{Discipline, OfferRule, Pool, PoolAlgorithm, PoolOrder, SiteOrder, TooWide, Via};
 
 use crate::class::{Order, Selection, Threshold};
+use crate::spelling;
 use crate::time::Span;
 
 /// The switches of the stealing algorithm ST_x.
@@ -54,7 +55,7 @@ impl Steal {
         match key {
             "order" => self.order = value.parse()?,
             "select" => self.select = value.parse()?,
-            _ => return Err(format!("unknown option {key:?}; stealing has order and select")),
+            _ => return Err(unknown_option(key, "stealing", &["order", "select"])),
         }
         Ok(())
     }
@@ -324,8 +325,22 @@ fn named(head: &str) -> Result<Strategy, String> {
         ("broker", Some(rule)) => Broker::parse(rule).map(Strategy::Broker),
         ("broker", None) => Err("a rule is missing, as in broker:mpl".to_string()),
         ("steal", None) => Err("a victim is missing, as in steal:random".to_string()),
-        _ => Err(format!("unknown name; {}", names())),
+        _ => {
+            let hint = match name.split_once('/') {
+                Some((prefix, _)) => spelling::hint(prefix, ["ideal/"]),
+                None => spelling::hint(name, NAMES),
+            };
+            Err(format!("unknown name{hint}; {}", names()))
+        }
     }
+}
+
+/// Strategies without what stands behind their colon.
+const NAMES: [&str; 7] = ["local", "st", "st-greedy", "common-pool", "pool", "steal", "broker"];
+
+/// Why a strategy has no such switch.
+fn unknown_option(key: &str, whose: &str, keys: &[&str]) -> String {
+    format!("unknown option {key:?}{}; {whose} has {}", spelling::hint(key, keys), keys.join(", "))
 }
 
 impl fmt::Display for Strategy {
@@ -365,9 +380,10 @@ impl FromStr for LocalScheduler {
     type Err = String;
     fn from_str(text: &str) -> Result<LocalScheduler, String> {
         let all = LocalScheduler::ALL.into_iter().chain([LocalScheduler::External]);
-        all.into_iter().find(|local| local.name() == text).ok_or_else(|| {
+        all.clone().find(|local| local.name() == text).ok_or_else(|| {
+            let hint = spelling::hint(text, all.map(LocalScheduler::name));
             format!(
-                "unknown local scheduler {text:?}; use one of fcfs, easy, easy-best-fit, conservative, \
+                "unknown local scheduler {text:?}{hint}; use one of fcfs, easy, easy-best-fit, conservative, \
                  conservative-replan, list, or exec=COMMAND"
             )
         })
@@ -377,10 +393,11 @@ impl FromStr for LocalScheduler {
 impl FromStr for Pass {
     type Err = String;
     fn from_str(text: &str) -> Result<Pass, String> {
-        [Pass::Batch, Pass::PerEvent]
-            .into_iter()
-            .find(|pass| pass.name() == text)
-            .ok_or_else(|| format!("unknown pass {text:?}; use batch or per-event"))
+        let all = [Pass::Batch, Pass::PerEvent];
+        all.into_iter().find(|pass| pass.name() == text).ok_or_else(|| {
+            let hint = spelling::hint(text, all.map(Pass::name));
+            format!("unknown pass {text:?}{hint}; use batch or per-event")
+        })
     }
 }
 

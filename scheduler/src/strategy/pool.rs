@@ -5,6 +5,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::unknown_option;
+use crate::spelling;
+
 /// The algorithm that a site runs on its queue and on its view of the pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PoolAlgorithm {
@@ -149,13 +152,19 @@ impl Pool {
         let algorithm = PoolAlgorithm::ALL
             .into_iter()
             .find(|algorithm| algorithm.name() == argument)
-            .ok_or_else(|| format!("unknown pool {argument:?}; use pool:fcfs, pool:easy or pool:list"))?;
+            .ok_or_else(|| {
+                let hint = spelling::hint(argument, ["fcfs", "easy", "list"]);
+                format!("unknown pool {argument:?}{hint}; use pool:fcfs, pool:easy or pool:list")
+            })?;
         Ok(Pool::new(algorithm))
     }
 
     /// Sets one switch.
     pub(super) fn set(&mut self, key: &str, value: &str) -> Result<(), String> {
-        let one_of = |names: &str| format!("unknown {key} {value:?}; use {names}");
+        let one_of = |names: &str| {
+            let hint = spelling::hint(value, names.split([',', ' ']));
+            format!("unknown {key} {value:?}{hint}; use {names}")
+        };
         match (key, value) {
             ("via", "hosted") => self.via = Via::Hosted,
             ("via", "gossip") => self.via = Via::Gossip,
@@ -181,10 +190,8 @@ impl Pool {
             ("demand", "off") => self.demand = false,
             ("demand", _) => return Err(one_of("on or off")),
             _ => {
-                return Err(format!(
-                    "unknown option {key:?}; a pool has via, offer, discipline, site-order, pool-order, \
-                     too-wide, demand"
-                ));
+                let keys = ["via", "offer", "discipline", "site-order", "pool-order", "too-wide", "demand"];
+                return Err(unknown_option(key, "a pool", &keys));
             }
         }
         Ok(())

@@ -8,7 +8,7 @@ use crate::limits::{Limit, Limits, read_line};
 use crate::record::Record;
 use crate::repair::Repair;
 use crate::swf::{Number, NumberError, note_values};
-use crate::trace::{Format, Trace, TraceError};
+use crate::trace::{Format, Trace, TraceError, shown};
 
 const COLUMNS: [&str; 7] =
     ["WorkflowID", "JobID", "SubmitTime", "RunTime", "NProcs", "ReqNProcs", "Dependencies"];
@@ -84,13 +84,10 @@ fn record(
     let fields: Vec<&[u8]> =
         line.splitn(COLUMNS.len(), |&byte| byte == b',').map(<[u8]>::trim_ascii).collect();
     let field = |column: usize| fields.get(places[column]).copied().filter(|field| !field.is_empty());
-    let refuse = |column: usize, error: NumberError| TraceError::Field {
-        file: file.to_string(),
-        line: number,
-        field: places[column] + 1,
-        name: COLUMNS[column],
-        value: String::from_utf8_lossy(field(column).unwrap_or_default()).chars().take(40).collect(),
-        problem: error.remedy(),
+    let refuse = |column: usize, error: NumberError| {
+        let (value, problem) = shown(field(column).unwrap_or_default(), error);
+        let (file, field) = (file.to_string(), places[column] + 1);
+        TraceError::Field { file, line: number, field, name: COLUMNS[column], value, problem }
     };
     let parse = |column| Number::parse(field(column).unwrap_or(b"-1")).map_err(|error| refuse(column, error));
     let time = |column| parse(column)?.seconds().map_err(|error| refuse(column, error));

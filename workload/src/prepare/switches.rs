@@ -5,13 +5,13 @@
 use std::fmt;
 use std::str::FromStr;
 
-use scheduler::{SiteId, Span};
+use scheduler::{SiteId, Span, spelling};
 
 use crate::record::Record;
 
 /// A switch has no such value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{switch} is `{value}`; use one of: {choices}")]
+#[error("{switch} is `{value}`{}; use one of: {choices}", spelling::hint(value, choices.split([',', ' '])))]
 pub struct SwitchError {
     /// Name of the switch.
     pub switch: &'static str,

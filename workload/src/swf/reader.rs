@@ -13,7 +13,7 @@ use crate::header::{Header, KEPT_LINE};
 use crate::limits::{Limit, Limits, read_line};
 use crate::record::Record;
 use crate::repair::{Repair, Repairs};
-use crate::trace::TraceError;
+use crate::trace::{TraceError, shown};
 
 /// Columns up to the requested time: without them a line says too little to be a job, and a log cut short
 /// in its last line would pass unseen.
@@ -133,8 +133,7 @@ impl<R: BufRead> Reader<R> {
             Problem::Short { columns } => TraceError::ShortLine { file, line, columns, least: LEAST_COLUMNS },
             Problem::Field { index, error } => {
                 let field = fields(&self.line).nth(index).unwrap_or_default();
-                let value = String::from_utf8_lossy(field).chars().take(40).collect();
-                let problem = error.remedy();
+                let (value, problem) = shown(field, error);
                 TraceError::Field { file, line, field: index + 1, name: FIELDS[index], value, problem }
             }
         }

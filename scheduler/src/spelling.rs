@@ -1,0 +1,96 @@
+//! What a user may have meant by a name that is none: the nearest of the names that there are.
+//!
+//! Every message about an unknown name gets its hint here, so that all of them hint alike. What an unknown name means
+//! to a command, and which names there are, is said where the names are.
+
+/// One mistake in so many letters is a slip; more make another word. Arbitrary: with two, `fcfs` would pass for `easy`.
+const LETTERS_PER_SLIP: usize = 3;
+
+/// The name that was meant, if one is near: letters left out, doubled, swapped or wrong. The first of equally near ones.
+pub fn nearest<N: AsRef<str>>(typed: &str, names: impl IntoIterator<Item = N>) -> Option<N> {
+    let typed = typed.to_lowercase();
+    let near = |name: N| {
+        let letters = typed.chars().count().max(name.as_ref().chars().count());
+        let slips = strsim::osa_distance(&typed, &name.as_ref().to_lowercase());
+        (slips * LETTERS_PER_SLIP <= letters).then_some((slips, name))
+    };
+    names.into_iter().filter_map(near).min_by_key(|(slips, _)| *slips).map(|(_, name)| name)
+}
+
+/// ` (did you mean easy?)`, to stand behind a name that is unknown; nothing if no name is near.
+pub fn hint<N: AsRef<str>>(typed: &str, names: impl IntoIterator<Item = N>) -> String {
+    nearest(typed, names).map_or(String::new(), |name| format!(" (did you mean {}?)", name.as_ref()))
+}
+
+/// What a reader of files says of one, in words of users: a key that is none gets its hint, and types of numbers are
+/// described. Lines that it does not know stay as they are.
+pub fn of_file(said: &str) -> String {
+    let mut lines: Vec<String> =
+        said.lines().map(|line| unknown_key(line).unwrap_or_else(|| kinds(line))).collect();
+    if said.ends_with('\n') {
+        lines.push(String::new());
+    }
+    lines.join("\n")
+}
+
+/// ``unknown field `dely`, expected one of `delay`, `jitter` `` in words of users.
+fn unknown_key(line: &str) -> Option<String> {
+    let rest = line.strip_prefix("unknown field `")?;
+    let (typed, names) = rest.split_once('`')?;
+    let names: Vec<&str> = names.split('`').skip(1).step_by(2).collect();
+    Some(format!("unknown key {typed}{}; there are {}", hint(typed, &names), names.join(", ")))
+}
+
+/// Names of types as they stand behind "expected", and what users call them.
+const KINDS: [(&[&str], &str); 7] = [
+    (&["u8", "u16", "u32", "u64", "usize"], "a whole number from 0 on"),
+    (&["i8", "i16", "i32", "i64", "isize"], "a whole number"),
+    (&["f32", "f64"], "a number"),
+    (&["a boolean"], "true or false"),
+    (&["a sequence"], "a list"),
+    (&["a map"], "a table"),
+    (&["path string"], "a path in quotes"),
+];
+
+fn kinds(line: &str) -> String {
+    let Some((wrong, expected)) = line.rsplit_once(", expected ") else { return line.to_string() };
+    let kind = KINDS.iter().find(|(types, _)| types.contains(&expected));
+    kind.map_or(line.to_string(), |(_, words)| format!("{wrong}, expected {words}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slip_is_told_from_another_word() {
+        let names = ["fcfs", "easy", "easy-best-fit", "conservative"];
+        for (typed, expected) in [
+            ("esay", Some("easy")),
+            ("EASY", Some("easy")),
+            ("easy-bestfit", Some("easy-best-fit")),
+            ("conservativ", Some("conservative")),
+            ("list", None),
+            ("x", None),
+            ("", None),
+        ] {
+            assert_eq!(nearest(typed, names), expected, "{typed}");
+        }
+        assert_eq!(hint("esay", names), " (did you mean easy?)");
+        assert_eq!(hint("backfill", names), "");
+    }
+
+    #[test]
+    fn what_a_file_has_wrong_is_said_without_types_of_the_program() {
+        let said = "TOML parse error at line 1, column 1\n  |\n1 | dely = 1\n  | ^^^^\nunknown field `dely`, expected \
+                    one of `delay`, `jitter`\n";
+        let expected = "TOML parse error at line 1, column 1\n  |\n1 | dely = 1\n  | ^^^^\nunknown key dely (did you \
+                        mean delay?); there are delay, jitter\n";
+        assert_eq!(of_file(said), expected);
+        assert_eq!(
+            of_file("invalid type: string \"x\", expected u32"),
+            "invalid type: string \"x\", expected a whole number from 0 on"
+        );
+        assert_eq!(of_file("missing field `name`"), "missing field `name`");
+    }
+}
