@@ -50,7 +50,7 @@ fn logs_without_messages_or_without_events_are_compared_as_far_as_possible() {
     let (code, output) = compare(&first, &second, &[]);
     assert_eq!(code, 0, "{output}");
     assert!(output.contains("single messages left out"), "{output}");
-    assert!(output.contains("message_events = false"), "{output}");
+    assert!(output.contains("outputs.message_events"), "{output}");
 
     let third = simulated(folder.path(), "3", &["--no-events"]);
     let (code, output) = compare(&first, &third, &[]);
@@ -191,5 +191,12 @@ fn site(line: &str) -> i64 {
 fn compare(first: &Path, second: &Path, flags: &[&str]) -> (i32, String) {
     let run = Command::new(PROGRAM).arg("compare").args([first, second]).args(flags).output().unwrap();
     let said = [run.stdout, run.stderr].map(|bytes| String::from_utf8(bytes).unwrap()).concat();
-    (run.status.code().unwrap(), said)
+    // Long sentences go on in the next line, set in.
+    let lines = said.lines().collect::<Vec<_>>();
+    let joined =
+        lines.into_iter().fold(String::new(), |text, line| match line.strip_prefix("              ") {
+            Some(rest) if !rest.starts_with(' ') => format!("{} {rest}\n", text.trim_end()),
+            _ => format!("{text}{line}\n"),
+        });
+    (run.status.code().unwrap(), joined)
 }

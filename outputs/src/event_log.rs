@@ -23,6 +23,8 @@ pub struct EventLog {
     path: PathBuf,
     lines: Vec<u8>,
     written: u64,
+    /// Whether an error was returned: whoever got it says so, and nothing is written any more.
+    failed: bool,
     /// `None` after the log was finished.
     encoder: Option<zstd::Encoder<'static, BufWriter<File>>>,
 }
@@ -78,7 +80,7 @@ impl EventLog {
         let file = BufWriter::new(File::create(path).map_err(wrap)?);
         let encoder = zstd::Encoder::new(file, LEVEL).map_err(wrap)?;
         let lines = Vec::with_capacity(PIECE + 1024);
-        Ok(EventLog { path: path.to_path_buf(), lines, written: 0, encoder: Some(encoder) })
+        Ok(EventLog { path: path.to_path_buf(), lines, written: 0, failed: false, encoder: Some(encoder) })
     }
 
     /// Appends one event.
@@ -91,8 +93,8 @@ impl EventLog {
         self.written += 1;
         let flush = self.written.is_multiple_of(FLUSH_EVERY);
         if flush || self.lines.len() >= PIECE {
-            self.hand_over(flush)
-                .map_err(|source| EventLogError::Write { path: self.path.clone(), source })?;
+            let done = self.hand_over(flush);
+            done.map_err(|source| self.fail(source))?;
         }
         Ok(())
     }
@@ -107,7 +109,13 @@ impl EventLog {
     /// # Errors
     /// If the disk does not take the rest.
     pub fn finish(mut self) -> Result<(), EventLogError> {
-        self.complete().map_err(|source| EventLogError::Write { path: self.path.clone(), source })
+        let done = self.complete();
+        done.map_err(|source| self.fail(source))
+    }
+
+    fn fail(&mut self, source: io::Error) -> EventLogError {
+        self.failed = true;
+        EventLogError::Write { path: self.path.clone(), source }
     }
 
     fn hand_over(&mut self, flush: bool) -> io::Result<()> {
@@ -118,7 +126,7 @@ impl EventLog {
     }
 
     fn complete(&mut self) -> io::Result<()> {
-        if self.encoder.is_none() {
+        if self.failed || self.encoder.is_none() {
             return Ok(());
         }
         self.hand_over(false)?;
@@ -142,6 +150,7 @@ impl Drop for EventLog {
 pub struct EventReader {
     path: PathBuf,
     line: u64,
+    messages: Messages,
     limits: Limits,
     text: Vec<u8>,
     lines: Box<dyn BufRead>,
@@ -155,8 +164,51 @@ impl EventReader {
     pub fn open(path: &Path, limits: Limits) -> Result<EventReader, EventLogError> {
         let wrap = |source| EventLogError::Read { path: path.to_path_buf(), line: 1, source };
         let lines = File::open(path).and_then(|file| decompress(file, &limits)).map_err(wrap)?;
-        Ok(EventReader { path: path.to_path_buf(), line: 0, limits, text: Vec::new(), lines })
+        Ok(EventReader {
+            path: path.to_path_buf(),
+            line: 0,
+            messages: Messages::All,
+            limits,
+            text: Vec::new(),
+            lines,
+        })
     }
+
+    /// Leaves out messages that were sent once and arrived, which are most of a log and say nothing of sites or jobs.
+    #[must_use]
+    pub fn without_messages(self) -> EventReader {
+        EventReader { messages: Messages::Few { passed: false }, ..self }
+    }
+
+    /// Line of the last event, from 1, in the log as it is.
+    pub fn line(&self) -> u64 {
+        self.line
+    }
+
+    /// Whether such a message was left out so far.
+    pub fn passed_messages(&self) -> bool {
+        self.messages == Messages::Few { passed: true }
+    }
+}
+
+/// Which events of messages are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Messages {
+    /// Every one.
+    All,
+    /// Only those that were lost or repeated; whether there was another.
+    Few { passed: bool },
+}
+
+/// Whether a line is known at sight to tell of a message that was sent for the first time, or arrived. Any other layout
+/// than the one written here is no such line, and is read in full.
+fn is_plain_message(line: &[u8]) -> bool {
+    // No key before it has this letter.
+    let Some(kind) = line.iter().position(|&byte| byte == b'k') else { return false };
+    let kind = &line[kind..];
+    kind.starts_with(br#"kind":{"received":{"#)
+        || (kind.starts_with(br#"kind":{"sent":{"#)
+            && kind.trim_ascii_end().ends_with(br#","retry":false}}}"#))
 }
 
 impl Iterator for EventReader {
@@ -164,8 +216,16 @@ impl Iterator for EventReader {
 
     fn next(&mut self) -> Option<Self::Item> {
         self.line += 1;
+        let mut read = read_line(&mut self.lines, &mut self.text, self.limits.line);
+        if let Messages::Few { passed } = &mut self.messages {
+            while matches!(read, Ok(1..)) && is_plain_message(&self.text) {
+                *passed = true;
+                self.line += 1;
+                read = read_line(&mut self.lines, &mut self.text, self.limits.line);
+            }
+        }
         let (path, line) = (&self.path, self.line);
-        match read_line(&mut self.lines, &mut self.text, self.limits.line) {
+        match read {
             Ok(0) => None,
             Ok(_) => {
                 let event = serde_json::from_slice(&self.text);

@@ -30,6 +30,8 @@ struct Document<'a> {
     #[serde(flatten)]
     status: &'a Status,
     verdict: Verdict,
+    /// The word that summaries on a terminal begin with.
+    verdict_word: &'static str,
     metrics: &'a Metrics,
     steady: &'a Steady,
     bounds: BoundsInSeconds,
@@ -222,6 +224,7 @@ pub fn write(file: &mut dyn Write, result: &RunResult) -> io::Result<()> {
         seed: result.about.seed,
         status: &result.about.status,
         verdict: result.verdict(),
+        verdict_word: result.verdict_word(),
         metrics: &result.metrics,
         steady: &result.steady,
         bounds: BoundsInSeconds::from(&result.bounds),

@@ -259,6 +259,23 @@ impl RunResult {
         theory::overall(&self.theory)
     }
 
+    /// The same in the word that summaries begin with: `violated`, `partial`, `holds`, `within`, `outside`, or `no ceiling`
+    /// where nothing is proved to hold the run against.
+    pub fn verdict_word(&self) -> &'static str {
+        if self.theory.iter().any(|comparison| comparison.verdict == Verdict::Violated) {
+            return "violated";
+        }
+        if !self.is_complete() {
+            return "partial";
+        }
+        match self.theory.first().map(|ratio| (&ratio.verdict, ratio.within)) {
+            Some((Verdict::Holds, _)) => "holds",
+            Some((Verdict::NotApplicable { .. }, Some(true))) => "within",
+            Some((Verdict::NotApplicable { .. }, Some(false))) => "outside",
+            _ => "no ceiling",
+        }
+    }
+
     /// Whether the run reached its end.
     pub fn is_complete(&self) -> bool {
         self.about.status == Status::Complete

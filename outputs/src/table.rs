@@ -2,12 +2,52 @@
 //!
 //! The first column is aligned to the left, all others to the right unless asked otherwise.
 
+/// Letters that a column of words keeps: in fewer, hardly two words would stand side by side.
+const WORDS: usize = 16;
+
+/// Between columns.
+const GAP: &str = "  ";
+
+/// A text in lines of at most so many letters, broken at blanks; longer words stay whole.
+pub fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = vec![String::new()];
+    for word in text.split(' ') {
+        let line = lines.last_mut().expect("there is a first one");
+        if line.is_empty() {
+            line.push_str(word);
+        } else if line.chars().count() + 1 + word.chars().count() <= width {
+            line.push(' ');
+            line.push_str(word);
+        } else {
+            line.truncate(line.trim_end().len());
+            lines.push(word.to_string());
+        }
+    }
+    lines
+}
+
+/// Lines as they are, and those longer than so many letters in several, of which all but the first are set in.
+pub fn folded(text: &str, width: usize) -> String {
+    let fold = |line: &str| {
+        if line.chars().count() <= width {
+            return line.to_string();
+        }
+        let words = line.trim_start_matches(' ');
+        let margin = " ".repeat(line.len() - words.len());
+        let pieces = wrapped(words, width.saturating_sub(margin.len() + GAP.len()));
+        format!("{margin}{}", pieces.join(&format!("\n{margin}{GAP}")))
+    };
+    text.split('\n').map(fold).collect::<Vec<_>>().join("\n")
+}
+
 /// Cells in rows, all of the same length as the header.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Table {
     header: Vec<String>,
     rows: Vec<Vec<String>>,
     left: Vec<bool>,
+    /// Letters of a line of text, where longer cells of the last column go on below.
+    width: Option<usize>,
 }
 
 impl Table {
@@ -15,7 +55,13 @@ impl Table {
     pub fn new<S: Into<String>>(header: impl IntoIterator<Item = S>) -> Table {
         let header: Vec<String> = header.into_iter().map(Into::into).collect();
         let left = (0..header.len()).map(|column| column == 0).collect();
-        Table { header, rows: Vec::new(), left }
+        Table { header, rows: Vec::new(), left, width: None }
+    }
+
+    /// Keeps lines of text to so many letters: words of the widest columns to the left go on in the next line.
+    pub fn within(mut self, width: usize) -> Table {
+        self.width = Some(width);
+        self
     }
 
     /// Aligns a column to the left.
@@ -41,20 +87,39 @@ impl Table {
 
     /// The table as lines of aligned text.
     pub fn text(&self) -> String {
-        let widths = self.widths();
+        let widths = self.fitted();
         let mut text = String::new();
         for row in std::iter::once(&self.header).chain(&self.rows) {
-            let mut line = String::new();
-            for (column, cell) in row.iter().enumerate() {
-                if column > 0 {
-                    line.push_str("  ");
-                }
-                line.push_str(&self.pad(cell, column, widths[column]));
+            let lines_of = |(column, cell): (usize, &String)| match self.left[column] {
+                true => wrapped(cell, widths[column]),
+                false => vec![cell.clone()],
+            };
+            let cells: Vec<Vec<String>> = row.iter().enumerate().map(lines_of).collect();
+            let height = cells.iter().map(Vec::len).max().unwrap_or(0);
+            for place in 0..height {
+                let of_line = |cell: &Vec<String>| cell.get(place).cloned().unwrap_or_default();
+                let padded = |(column, cell)| self.pad(&of_line(cell), column, widths[column]);
+                let line: Vec<String> = cells.iter().enumerate().map(padded).collect();
+                text.push_str(line.join(GAP).trim_end());
+                text.push('\n');
             }
-            text.push_str(line.trim_end());
-            text.push('\n');
         }
         text
+    }
+
+    /// Widths of the columns, where those of words give way to the width of a line.
+    fn fitted(&self) -> Vec<usize> {
+        let mut widths = self.widths();
+        let gaps = GAP.len() * widths.len().saturating_sub(1);
+        let mut excess =
+            self.width.map_or(0, |width| (widths.iter().sum::<usize>() + gaps).saturating_sub(width));
+        while excess > 0 {
+            let words = (0..widths.len()).filter(|&column| self.left[column] && widths[column] > WORDS);
+            let Some(widest) = words.max_by_key(|&column| widths[column]) else { break };
+            widths[widest] -= 1;
+            excess -= 1;
+        }
+        widths
     }
 
     /// The table as Markdown.
@@ -99,6 +164,23 @@ mod tests {
     #[test]
     fn text_is_aligned_and_has_no_trailing_blanks() {
         assert_eq!(table().text(), "name       value  why\na              1  short\nlong name  1,000  x|y\n");
+    }
+
+    #[test]
+    fn a_long_last_column_goes_on_below_itself() {
+        let mut table = Table::new(["name", "why"]).with_left(1).within(22);
+        table.push(["a", "one two three four"]);
+        table.push(["b", "short"]);
+        assert_eq!(table.text(), "name  why\na     one two three\n      four\nb     short\n");
+        let unbroken = Table { width: None, ..table.clone() };
+        assert!(unbroken.text().contains("one two three four"));
+        assert!(table.markdown().contains("one two three four"));
+    }
+
+    #[test]
+    fn long_lines_go_on_set_in() {
+        assert_eq!(folded("short\n  one two  three four", 12), "short\n  one two\n    three\n    four");
+        assert_eq!(folded("a-word-that-has-no-blank", 12), "a-word-that-has-no-blank");
     }
 
     #[test]

@@ -227,25 +227,26 @@ pub fn verdict_words(comparison: &Comparison) -> String {
 
 /// The run in one sentence.
 pub fn verdict_line(result: &RunResult) -> String {
+    let word = result.verdict_word().to_uppercase();
     if let Some(broken) = result.theory.iter().find(|comparison| comparison.verdict == Verdict::Violated) {
         let (measured, limit) = comparison_values(broken);
         let sign = if broken.relation == Relation::AtMost { "above" } else { "below" };
-        return format!("VIOLATED: {} {measured} is {sign} the proved {limit}", broken.name);
+        return format!("{word}: {} {measured} is {sign} the proved {limit}", broken.name);
     }
     if let Status::Partial(reason) = &result.about.status {
-        return format!("PARTIAL: {reason}; the numbers cover the jobs that ended");
+        return format!("{word}: {reason}; the numbers cover the jobs that ended");
     }
     let Some(ratio) = result.theory.first() else { return "nothing was compared".into() };
     let (measured, limit) = comparison_values(ratio);
     match (&ratio.verdict, ratio.within) {
-        (Verdict::Holds, _) => format!("HOLDS: competitive ratio {measured}, proved at most {limit}"),
-        (Verdict::NotApplicable { reason }, Some(true)) => format!(
-            "WITHIN: competitive ratio {measured} is within the {limit} that is proved for free messages; {reason}"
-        ),
-        (Verdict::NotApplicable { reason }, Some(false)) => format!(
-            "OUTSIDE: competitive ratio {measured} is above the {limit} that is proved for free messages; {reason}"
-        ),
-        _ => format!("NO CEILING: competitive ratio {measured}; {}", verdict_words(ratio)),
+        (Verdict::Holds, _) => format!("{word}: competitive ratio {measured}, proved at most {limit}"),
+        (Verdict::NotApplicable { reason }, Some(within)) => {
+            let place = if within { "within" } else { "above" };
+            format!(
+                "{word}: competitive ratio {measured} is {place} the {limit} that is proved for free messages; {reason}"
+            )
+        }
+        _ => format!("{word}: competitive ratio {measured}; {}", verdict_words(ratio)),
     }
 }
 

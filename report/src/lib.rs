@@ -19,6 +19,8 @@ use std::str::FromStr;
 
 use outputs::RunResult;
 
+pub use summary::COLUMNS;
+
 /// How a summary is printed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Format {
@@ -42,7 +44,10 @@ impl FromStr for Format {
             "markdown" => Ok(Format::Markdown),
             "json" => Ok(Format::Json),
             "csv" => Ok(Format::Csv),
-            _ => Err(format!("unknown format {text:?}; use terminal, markdown, json or csv")),
+            _ => {
+                let hint = scheduler::spelling::hint(text, ["terminal", "markdown", "json", "csv"]);
+                Err(format!("unknown format {text:?}{hint}; use terminal, markdown, json or csv"))
+            }
         }
     }
 }

@@ -29,7 +29,7 @@ pub fn steals_table(result: &RunResult) -> Option<Table> {
     push("until the start", &price.start_s);
     push("all of it", &price.total_s);
     push("age of the view, request served", &price.view_age_granted_s);
-    push("age of the view, request in vain", &price.view_age_refused_s);
+    push("age of the view, request refused", &price.view_age_refused_s);
     if let Some(over) = &price.wait_over_ideal_s {
         push("wait of stolen jobs over the ideal", over);
     }

@@ -96,7 +96,7 @@ impl MetricRow {
 
 /// Metrics that differ, and a few that always matter.
 pub fn table(rows: &[MetricRow]) -> Table {
-    let header = ["metric", "first", "second", "difference", "degradation, first", "degradation, second"];
+    let header = ["metric", "first", "second", "difference", "worse, first", "worse, second"];
     let mut table = Table::new(header);
     for row in rows.iter().filter(|row| row.is_shown()) {
         let show = |value: Option<f64>| value.map_or("-".to_string(), shown);

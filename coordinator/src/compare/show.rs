@@ -2,11 +2,13 @@
 
 use analysis::compare::events::{Divergence, EventAgreement, Line, Order};
 use outputs::csv_cell;
+use outputs::table::folded;
 use report::Format;
 use report::quantity::grouped;
 
 use super::jobs::{JobsCompared, NAMED, Named};
 use super::{Compared, EventsCompared, Verdict, metrics};
+use crate::terminal::COLUMNS;
 
 impl Compared {
     /// The comparison in a format, with a line break at the end.
@@ -26,9 +28,12 @@ impl Compared {
         let [first, second] = &self.directories;
         let mut text = format!("first   {}\nsecond  {}\n\n", first.display(), second.display());
         for line in self.lines() {
-            text += &format!("{line}\n");
+            // Events stay as they stand in the log.
+            let shown = if line.contains("{\"at\":") { line } else { folded(&line, COLUMNS) };
+            text += &format!("{shown}\n");
         }
-        text + &format!("\n{}\nverdict: {}\n", metrics::table(&self.metrics).text(), self.verdict_line())
+        let verdict = folded(&format!("verdict: {}", self.verdict_line()), COLUMNS);
+        text + &format!("\n{}\n{verdict}\n", metrics::table(&self.metrics).text())
     }
 
     fn markdown(&self) -> String {

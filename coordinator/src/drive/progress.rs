@@ -1,9 +1,11 @@
-//! A bar on the terminal for what takes longer than two seconds, and nothing anywhere else.
+//! How far is what takes longer than two seconds: a bar on a terminal, a line now and then elsewhere.
 
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::terminal::{LINE_EVERY, left};
 
 /// Shorter runs need no bar.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -16,6 +18,7 @@ pub struct Progress {
     done: u64,
     calls: u64,
     begun: Instant,
+    last_line: Option<Instant>,
     bar: Option<ProgressBar>,
     terminal: bool,
 }
@@ -28,6 +31,7 @@ impl Progress {
             done: 0,
             calls: 0,
             begun: Instant::now(),
+            last_line: None,
             bar: None,
             terminal: std::io::stderr().is_terminal(),
         }
@@ -57,15 +61,24 @@ impl Progress {
     }
 
     fn show(&mut self) {
-        if !self.terminal || self.begun.elapsed() < PATIENCE {
+        if self.begun.elapsed() < PATIENCE {
+            return;
+        }
+        let left = left(self.begun, self.done, self.jobs);
+        if !self.terminal {
+            if self.last_line.is_none_or(|last| last.elapsed() >= LINE_EVERY) {
+                self.last_line = Some(Instant::now());
+                eprintln!("{} of {} jobs, {left}", self.done, self.jobs);
+            }
             return;
         }
         let bar = self.bar.get_or_insert_with(|| {
             let bar = ProgressBar::new(self.jobs).with_elapsed(self.begun.elapsed());
-            let style = ProgressStyle::with_template("{bar:40} {pos}/{len} jobs, {eta} left");
+            let style = ProgressStyle::with_template("{bar:40} {pos}/{len} jobs, {msg}");
             bar.set_style(style.expect("the template is fixed"));
             bar
         });
+        bar.set_message(left);
         bar.set_position(self.done);
     }
 }

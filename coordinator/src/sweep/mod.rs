@@ -41,7 +41,7 @@ const FAILURES_NAMED: usize = 5;
 /// Run many simulations from one file, on all cores, into one database
 ///
 /// Runs that are in the database are not run again: stop a sweep at any time and start it again with the same command.
-/// A run is told by a digest of its whole experiment, so that after a change of the file only what changed is run.
+/// Runs are told apart by a digest of the whole experiment, so that after a change of the file only what changed is run.
 /// `stealgrid report` shows the results, `stealgrid export` writes them as CSV or Parquet.
 ///
 /// Exit codes: 0 every run is done, 2 usage, 3 unreadable input, 4 stopped before the end, 5 a run failed or a proved

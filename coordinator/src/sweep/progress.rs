@@ -1,13 +1,11 @@
 //! How far a sweep is and how long it will take: a bar on a terminal, a line now and then elsewhere.
 
 use std::io::IsTerminal;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use report::quantity::clock;
 
-/// Time between lines where there is no terminal.
-const LINE_EVERY: Duration = Duration::from_secs(30);
+use crate::terminal::{LINE_EVERY, left};
 
 /// Progress of a sweep in runs.
 pub(super) struct Progress {
@@ -37,10 +35,7 @@ impl Progress {
     }
 
     pub(super) fn tick(&mut self) {
-        let words = match self.left() {
-            Some(left) => format!("{} left", clock(left.as_secs_f64())),
-            None => "estimating".to_string(),
-        };
+        let words = left(self.begun, self.done as u64, self.runs as u64);
         if let Some(bar) = &self.bar {
             bar.set_position(self.done as u64);
             bar.set_message(words);
@@ -48,12 +43,6 @@ impl Progress {
             self.last_line = Instant::now();
             eprintln!("{}/{} runs, {words}", self.done, self.runs);
         }
-    }
-
-    /// Time left if the rest goes on like what is done.
-    fn left(&self) -> Option<Duration> {
-        (self.done > 0)
-            .then(|| self.begun.elapsed().mul_f64((self.runs - self.done) as f64 / self.done as f64))
     }
 
     pub(super) fn finish(&self) {

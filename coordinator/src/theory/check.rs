@@ -9,7 +9,7 @@ use report::Format;
 use serde::{Deserialize, Serialize};
 
 use crate::exit;
-use crate::terminal::say;
+use crate::terminal::{COLUMNS, say};
 
 /// Test claims of theory by running the simulator, and print a verdict for each.
 ///
@@ -275,7 +275,7 @@ fn differences(before: &Stored, now: &[Checked]) -> Vec<String> {
 }
 
 fn printed(table: &Table, format: Format) -> String {
-    if format == Format::Markdown { table.markdown() } else { table.text() }
+    if format == Format::Markdown { table.markdown() } else { table.clone().within(COLUMNS).text() }
 }
 
 fn verdicts(checked: &[Checked]) -> Table {

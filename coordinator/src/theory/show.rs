@@ -1,9 +1,10 @@
 //! The theory of a grid as tables, for a terminal and as Markdown.
 
-use outputs::table::Table;
+use outputs::table::{Table, folded};
 use report::quantity::{grouped, number};
 
 use super::Theory;
+use crate::terminal::COLUMNS;
 
 /// Homes shown; all are in the JSON. Arbitrary, what fits a screen.
 const HOMES_SHOWN: usize = 24;
@@ -16,11 +17,11 @@ struct Part {
 }
 
 pub(super) fn terminal(theory: &Theory) -> String {
-    let mut text = format!("{}\n", heading(theory));
+    let mut text = format!("{}\n", folded(&heading(theory), COLUMNS));
     for Part { title, table, note } in parts(theory) {
-        text += &format!("\n{title}\n{}", table.text());
+        text += &format!("\n{title}\n{}", table.within(COLUMNS).text());
         for line in note.lines() {
-            text += &format!("  {line}\n");
+            text += &format!("{}\n", folded(&format!("  {line}"), COLUMNS));
         }
     }
     text
