@@ -6,19 +6,21 @@ use std::path::{Path, PathBuf};
 
 use analysis::life::{Life, LifeBuilder};
 use clap::Args;
-use outputs::table::Table;
+use outputs::table::{Table, folded};
 use outputs::{DirectoryError, JobRow, Manifest, ResultDirectory};
 use report::quantity::{clock, number};
-use scheduler::{BrokerRule, Grid, JobId, Span, Strategy, StrategySpec, Threshold, Time};
+use scheduler::{BrokerRule, EventKind, Grid, JobId, Span, Strategy, StrategySpec, Threshold, Time};
 use serde::Serialize;
 
+use crate::drive::progress::Progress;
 use crate::exit;
 use crate::limits;
-use crate::terminal::say;
+use crate::terminal::{COLUMNS, say};
 
-/// Tell the life of one job: where it was, why it waited, and what the ideal run did with it.
+/// Say why a job waited: how long for each cause, what let it start, and what the ideal run did with it.
 ///
-/// Needs the event log, which `simulate` and `run` write unless --no-events is given.
+/// Needs the event log, which `simulate` and `run` write unless --no-events is given. --full tells its whole life: every
+/// event, every interval of the wait, every request that was refused meanwhile.
 ///
 /// Exit codes: 0 done, 2 usage, 3 no such job, or a directory that is unreadable or has no events.
 #[derive(Clone, Debug, Args)]
@@ -31,9 +33,13 @@ pub struct ExplainArgs {
     #[arg(value_name = "JOB")]
     job: u64,
 
-    /// Result directory of the ideal run, to see what it did with the job
+    /// Result directory of the ideal run, to see what it did with the job [default: DIR-ideal if it is there]
     #[arg(long, value_name = "DIR")]
     ideal: Option<PathBuf>,
+
+    /// Tell every event, every interval of the wait, and every refusal
+    #[arg(long)]
+    full: bool,
 
     /// How the result is printed: terminal, json
     #[arg(long, default_value = "terminal")]
@@ -47,6 +53,12 @@ enum Shown {
     /// One JSON object
     Json,
 }
+
+/// Causes that are shown without --full: with the rest in one line they fit below the job at a glance.
+const CAUSES: usize = 3;
+
+/// Letters of a hint that stands below the answer: about three lines.
+const HINT: usize = 3 * COLUMNS;
 
 /// What is said of a job.
 #[derive(Debug, Serialize)]
@@ -105,7 +117,8 @@ pub fn command(args: &ExplainArgs) -> anyhow::Result<u8> {
         }
     };
     match args.format {
-        Shown::Terminal => say(&explained.text())?,
+        Shown::Terminal if args.full => say(&explained.in_full())?,
+        Shown::Terminal => say(&explained.in_short())?,
         Shown::Json => say(&format!("{}\n", serde_json::to_string_pretty(&explained)?))?,
     }
     Ok(exit::DONE)
@@ -133,16 +146,33 @@ impl Explained {
         if strategy.is_some_and(|spec| spec.ideal) {
             builder = builder.of_reference();
         }
-        for event in directory.events()? {
-            builder.observe(&event.map_err(DirectoryError::from)?);
+        let metrics = directory.metrics().ok();
+        let faults =
+            metrics.as_ref().and_then(|metrics| metrics.get("faults")).filter(|faults| !faults.is_null());
+        // Where nothing fails, a job that has ended has no more to tell.
+        let nothing_fails = metrics.is_some() && faults.is_none() && manifest.orders.is_empty();
+        let mut events = directory.events()?.without_messages();
+        let mut progress = Progress::new(manifest.jobs.values().sum());
+        while let Some(event) = events.next() {
+            let event = event.map_err(DirectoryError::from)?;
+            progress.event(matches!(event.kind, EventKind::Completed { .. }));
+            if events.passed_messages() {
+                builder.passed_messages();
+            }
+            builder.observe_line(events.line(), &event);
+            if nothing_fails && events.passed_messages() && builder.has_ended() {
+                break;
+            }
         }
+        drop(progress);
         let Some(life) = builder.finish() else { return Err(missing(&directory, args.job)?) };
-        let faults = directory.metrics().ok().and_then(|metrics| metrics.get("faults").cloned());
-        let twice = faults.as_ref().and_then(|faults| faults.get("jobs_that_may_have_run_twice")?.as_array());
+        let twice = faults.and_then(|faults| faults.get("jobs_that_may_have_run_twice")?.as_array());
         let may_have_run_twice = twice.is_some_and(|jobs| jobs.iter().any(|job| *job == args.job));
+        let beside = beside(&args.directory);
         let ideal = match &args.ideal {
             Some(path) => Some(Ideal::of(path, manifest, &life)?),
-            None => None,
+            // What stands there may be of another experiment, about which nobody asked.
+            None => Ideal::of(&beside, manifest, &life).ok(),
         };
         // The baselines have no ideal.
         let has_ideal = || format!("ideal/{}", manifest.strategy).parse::<StrategySpec>().is_ok();
@@ -150,38 +180,40 @@ impl Explained {
             !spec.ideal && spec.strategy != Strategy::Local && !is_a_command(&spec.strategy)
         }) && has_ideal();
         let ideal_hint = (ideal.is_none() && referenced).then(|| {
-            let again = format!("{}-ideal", args.directory.display());
             format!(
-                "what the ideal does with it: run\n  {} --strategy ideal/{} --out {again}\n  and give --ideal {again}",
+                "to see what the ideal does with it, first run\n  {} --strategy ideal/{} --out {}",
                 repeatable(&manifest.command),
                 manifest.strategy,
+                beside.display(),
             )
         });
         let strategy = manifest.strategy.clone();
         Ok(Explained { strategy, life, may_have_run_twice, ideal, ideal_hint, grid })
     }
 
-    fn text(&self) -> String {
+    /// The job, and how long it waited.
+    fn beginning(&self, also: &str) -> String {
         let life = &self.life;
         let name = |site| self.grid.site(site).name.clone();
-        let home = life.home.map_or("no site".to_string(), name);
-        let class = life.class.map_or(String::new(), |class| format!(", class {} there", class.letter()));
         let mut text = format!(
-            "job {}: {} processors for at most {} s, submitted at {} s at {}; home {home}{class}; strategy {}\n",
+            "job {}: {} processors for at most {} s, submitted at {} s at {}; {also}\n",
             life.job,
             life.processors,
             life.requested,
             life.submit,
             name(life.origin),
-            self.strategy,
         );
         text += &match (life.start, life.end) {
             (Some((start, site)), end) => format!(
-                "waited {}, started at {start} s at {} after {} changes of site{}\n",
+                "waited {}, started at {start} s at {}{}{}\n",
                 span(start.since(life.submit)),
                 name(site),
-                life.hops,
-                end.map_or(String::new(), |end| format!(", ran {}", span(end.since(start)))),
+                match life.hops {
+                    0 => String::new(),
+                    1 => " after a change of site".to_string(),
+                    hops => format!(" after {hops} changes of site"),
+                },
+                end.map_or(String::new(), |end| format!(", ran {} s", end.since(start))),
             ),
             (None, _) => "did not start before the log ended\n".to_string(),
         };
@@ -197,16 +229,62 @@ impl Explained {
                 }
             );
         }
+        text
+    }
+
+    /// What most want to know.
+    fn in_short(&self) -> String {
+        let life = &self.life;
+        let mut lines = vec![self.beginning(&self.strategy)];
+        let totals = life.totals(&self.grid);
+        let all: Span = totals.iter().map(|total| total.length).sum();
+        let share = |length: Span| format!("{:.1} %", 100.0 * length.as_secs_f64() / all.as_secs_f64());
+        let (shown, rest) = totals.split_at(totals.len().min(CAUSES));
+        let mut table = Table::new(["", "", ""]).with_left(2).within(COLUMNS - 2);
+        for total in shown {
+            table.push([format!("{} s", total.length), share(total.length), total.text.clone()]);
+        }
+        if !rest.is_empty() {
+            let length: Span = rest.iter().map(|total| total.length).sum();
+            let causes = if rest.len() == 1 { "another cause" } else { "other causes" };
+            table.push([format!("{length} s"), share(length), format!("{causes}; see --full")]);
+        }
+        if !shown.is_empty() {
+            // What the columns are is plain from the line above.
+            lines.extend(table.text().lines().skip(1).map(|line| format!("  {line}")));
+        }
+        if let Some(decided) = &life.decided {
+            lines.push(format!("decided at {} s: {} (line {})", decided.at, decided.text, decided.line));
+        }
+        lines.extend(self.ideal.as_ref().map(Ideal::words));
+        if let Some(hint) = &self.ideal_hint {
+            // The command of a grid of many sites would hide what was said.
+            let is_short = hint.len() <= HINT;
+            let elsewhere = "--full has the command with which to see what the ideal does with it";
+            lines.push(if is_short { hint.clone() } else { elsewhere.to_string() });
+        }
+        lines.iter().flat_map(|line| line.lines()).map(fold).collect()
+    }
+
+    /// Everything that is known.
+    fn in_full(&self) -> String {
+        let life = &self.life;
+        let name = |site| self.grid.site(site).name.clone();
+        let home = life.home.map_or("no site".to_string(), name);
+        let class = life.class.map_or(String::new(), |class| format!(", class {} there", class.letter()));
+        let also = format!("home {home}{class}; strategy {}", self.strategy);
+        let mut text: String = self.beginning(&also).lines().map(fold).collect();
         text += "\nWhat happened\n";
-        let mut steps = Table::new(["time, s", "line", "event"]).with_left(2);
+        let mut steps = Table::new(["time, s", "line", "event"]).with_left(2).within(COLUMNS);
         for step in &life.steps {
             steps.push([step.at.to_string(), step.line.to_string(), step.text.clone()]);
         }
         text += &steps.text();
         if !life.waits.is_empty() {
             text += "\nWhy it waited\n";
-            let mut waits =
-                Table::new(["from, s", "to, s", "length, s", "share", "lines", "because"]).with_left(5);
+            let mut waits = Table::new(["from, s", "to, s", "length, s", "share", "lines", "because"])
+                .with_left(5)
+                .within(COLUMNS);
             let all: Span = life.waits.iter().map(|wait| wait.length()).sum();
             for wait in &life.waits {
                 let share = wait.length().as_secs_f64() / all.as_secs_f64();
@@ -223,30 +301,20 @@ impl Explained {
         }
         for refusals in &life.refusals {
             let reason = refusals.reason.name().replace('_', " ");
-            text += &format!(
+            text += &fold(&format!(
                 "refused meanwhile: {} asked {} in vain ({reason}), {} with too few processors for this job; first at \
-                 line {}\n",
+                 line {}",
                 name(refusals.thief),
                 times(refusals.count),
                 times(refusals.too_small),
                 refusals.line
-            );
+            ));
         }
         if !life.messages_known {
             text += "the log has no events about single messages: a lost message would not be seen above\n";
         }
         if let Some(ideal) = &self.ideal {
-            text += &match (ideal.start, &ideal.site, ideal.later) {
-                (Some(start), Some(site), Some(later)) => format!(
-                    "\nthe ideal run starts it at {start} s at {site}: {} s {} than here\n",
-                    number(later.as_secs_f64().abs()),
-                    if later < Span::ZERO { "later" } else { "earlier" }
-                ),
-                (Some(start), Some(site), None) => {
-                    format!("\nthe ideal run starts it at {start} s at {site}\n")
-                }
-                _ => "\nthe ideal run does not start it\n".to_string(),
-            };
+            text += &format!("\n{}\n", ideal.words());
         }
         if let Some(hint) = &self.ideal_hint {
             text += &format!("\n{hint}\n");
@@ -256,6 +324,21 @@ impl Explained {
 }
 
 impl Ideal {
+    fn words(&self) -> String {
+        match (self.start, &self.site, self.later) {
+            (Some(start), Some(site), Some(Span::ZERO)) => {
+                format!("the ideal run starts it at {start} s at {site}, as here")
+            }
+            (Some(start), Some(site), Some(later)) => format!(
+                "the ideal run starts it at {start} s at {site}: {} s {} than here",
+                number(later.as_secs_f64().abs()),
+                if later < Span::ZERO { "later" } else { "earlier" }
+            ),
+            (Some(start), Some(site), None) => format!("the ideal run starts it at {start} s at {site}"),
+            _ => "the ideal run does not start it".to_string(),
+        }
+    }
+
     fn of(path: &Path, run: &Manifest, life: &Life) -> Result<Ideal, ExplainError> {
         let directory = ResultDirectory::open(path, limits::of_results())?;
         let ideal = directory.manifest();
@@ -279,6 +362,20 @@ impl Ideal {
             start: row.start,
             later: life.start.zip(row.start).map(|((start, _), ideal)| start.since(ideal)),
         })
+    }
+}
+
+/// Where the ideal run of a result directory is looked for.
+fn beside(directory: &Path) -> PathBuf {
+    let name = directory.file_name().map_or_else(|| "out".into(), |name| name.to_string_lossy());
+    directory.with_file_name(format!("{name}-ideal"))
+}
+
+/// A line with its end, in several lines if it is longer than a terminal is wide. Commands to paste stay whole.
+fn fold(line: &str) -> String {
+    match line.starts_with("  stealgrid ") || line.chars().count() <= COLUMNS {
+        true => format!("{line}\n"),
+        false => format!("{}\n", folded(line, COLUMNS)),
     }
 }
 

@@ -48,7 +48,7 @@ fn a_person_can_read_it_and_the_ideal_run_is_beside_it() {
     let stolen = fs::read_to_string(out.join("steals.csv")).unwrap();
     let job = stolen.lines().nth(1).unwrap().split(',').next().unwrap();
 
-    let (code, output) = explain(&out, job, &[]);
+    let (code, output) = explain(&out, job, &["--full"]);
     assert_eq!(code, 0, "{output}");
     for expected in ["What happened", "Why it waited", "it is on its way from", "--strategy ideal/st:50"] {
         assert!(output.contains(expected), "{expected} in\n{output}");
@@ -56,6 +56,83 @@ fn a_person_can_read_it_and_the_ideal_run_is_beside_it() {
     let (code, output) = explain(&out, job, &["--ideal", ideal.to_str().unwrap()]);
     assert_eq!(code, 0, "{output}");
     assert!(output.contains("the ideal run starts it at"), "{output}");
+    // Where it is to be by the hint it is found without being named.
+    fs::rename(&ideal, folder.path().join("out-ideal")).unwrap();
+    let (code, output) = explain(&out, job, &[]);
+    assert_eq!(code, 0, "{output}");
+    assert!(
+        output.contains("the ideal run starts it at") && !output.contains("--strategy ideal"),
+        "{output}"
+    );
+}
+
+#[test]
+fn a_few_lines_say_why_a_job_waited() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    simulate(&out, &["--delay", "40s", "--count", "900"]);
+    simulate(
+        &folder.path().join("out-ideal"),
+        &["--delay", "40s", "--count", "900", "--strategy", "ideal/st:50"],
+    );
+    let jobs = fs::read_to_string(out.join("jobs.csv")).unwrap();
+    let (mut told, mut decided) = (0, 0);
+    for row in jobs.lines().skip(1).step_by(60) {
+        let fields: Vec<&str> = row.split(',').collect();
+        let seconds = |field: usize| fields[field].parse::<f64>().unwrap();
+        let waited = seconds(8) - seconds(3);
+
+        let (code, output) = explain(&out, fields[0], &[]);
+
+        assert_eq!(code, 0, "{output}");
+        assert!(output.lines().count() <= 9, "{output}");
+        assert!(output.contains(&format!("job {}: ", fields[0])), "{output}");
+        let causes: Vec<f64> = output
+            .lines()
+            .skip_while(|line| !line.starts_with("waited "))
+            .take_while(|line| !line.starts_with("decided "))
+            .filter(|line| line.contains(" %  "))
+            .filter_map(|line| line.split_whitespace().next()?.parse().ok())
+            .collect();
+        assert!((causes.iter().sum::<f64>() - waited).abs() < 0.001, "{waited}\n{output}");
+        if causes.len() > 1 {
+            assert!(causes.len() <= 4 && causes[0] >= causes[1], "{output}");
+            told += 1;
+        }
+        decided += usize::from(output.contains("\ndecided at "));
+    }
+    assert!(told > 0 && decided > 0, "{told} {decided}");
+}
+
+#[test]
+fn what_is_left_out_of_a_log_changes_nothing_that_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let (out, whole) = (folder.path().join("out"), folder.path().join("whole"));
+    simulate(&out, &["--delay", "40s"]);
+    // The same log in a layout that is known from nowhere, so that every line is read.
+    fs::create_dir(&whole).unwrap();
+    for entry in fs::read_dir(&out).unwrap() {
+        let path = entry.unwrap().path();
+        fs::copy(&path, whole.join(path.file_name().unwrap())).unwrap();
+    }
+    let log = zstd::decode_all(fs::File::open(out.join("events.jsonl.zst")).unwrap()).unwrap();
+    let spaced = String::from_utf8(log).unwrap().replace("\"kind\":{", "\"kind\": {");
+    let spaced = zstd::encode_all(spaced.as_bytes(), 1).unwrap();
+    fs::write(whole.join("events.jsonl.zst"), spaced).unwrap();
+    for job in ["7", "60", "110", "149"] {
+        let told = |directory: &Path| -> serde_json::Value {
+            let (code, output) = explain(directory, job, &["--format", "json"]);
+            assert_eq!(code, 0, "{output}");
+            let mut told: serde_json::Value = serde_json::from_str(&output).unwrap();
+            // Between which lines nothing changed is said by the lines that were read.
+            for wait in told["waits"].as_array_mut().unwrap() {
+                wait.as_object_mut().unwrap().remove("lines");
+            }
+            told.as_object_mut().unwrap().remove("ideal_hint");
+            told
+        };
+        assert_eq!(told(&out), told(&whole), "job {job}");
+    }
 }
 
 #[test]
@@ -105,7 +182,10 @@ fn what_cannot_be_told_is_refused_with_a_reason() {
 
 fn simulate(out: &Path, flags: &[&str]) {
     let trace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../configs/traces/seven-sites.swf");
-    let mut arguments = vec!["simulate", "--no-page", "--replace", "--count", "150"];
+    let mut arguments = vec!["simulate", "--no-page", "--replace"];
+    if !flags.contains(&"--count") {
+        arguments.extend(["--count", "150"]);
+    }
     if !flags.contains(&"--sites") {
         arguments.extend(["--sites", "8,16,24,96"]);
     }

@@ -7,6 +7,7 @@
 
 #[cfg(test)]
 mod tests;
+mod totals;
 mod world;
 
 use std::collections::BTreeSet;
@@ -17,6 +18,8 @@ use scheduler::event::{BeginCause, DeclineReason, EndCause, MessageKind, Refusal
 use scheduler::{Class, Event, EventKind, Grid, JobId, SiteId, Span, Threshold, Time};
 
 use crate::executions::{Execution, Executions, Fate};
+
+pub use totals::Total;
 
 use world::World;
 
@@ -58,6 +61,10 @@ pub struct Life {
     pub steps: Vec<Step>,
     /// Why it waited, from submission to start, without gaps.
     pub waits: Vec<Wait>,
+    /// The event that let it start when it did, if it waited and the log shows one: it was given to a site where it could start
+    /// at once, or another job made room.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub decided: Option<Step>,
     /// Requests that its owner refused while it waited there, by thief and reason.
     pub refusals: Vec<Refusals>,
     /// Whether the log has events about single messages. Without them a lost message is not seen.
@@ -233,6 +240,10 @@ pub struct LifeBuilder {
     claimed: Option<SiteId>,
     stranded: bool,
     executions: Executions,
+    /// The last time that it was given to a site.
+    given: Option<Step>,
+    /// The last event that freed processors.
+    freed: Option<(Time, SiteId, JobId, u64)>,
     /// Sites whose copies are void: where it was when it was taken over.
     stale: BTreeSet<SiteId>,
     life: Option<Life>,
@@ -255,6 +266,8 @@ impl LifeBuilder {
             claimed: None,
             stranded: false,
             executions: Executions::default(),
+            given: None,
+            freed: None,
             stale: BTreeSet::new(),
             life: None,
             messages_known: false,
@@ -267,16 +280,32 @@ impl LifeBuilder {
         LifeBuilder { at_once: true, ..self }
     }
 
-    /// Takes the next event of the log.
+    /// Takes the next event of a log that is read whole.
     pub fn observe(&mut self, event: &Event) {
+        self.observe_line(self.line + 1, event);
+    }
+
+    /// Takes the next event, of which this is the line. Those that were left out are of messages that were sent once and
+    /// arrived.
+    pub fn observe_line(&mut self, line: u64, event: &Event) {
         if event.at > self.now {
-            self.settle(event.at);
+            self.settle(event.at, line);
             self.now = event.at;
         }
-        self.line += 1;
+        self.line = line;
         self.messages_known |= matches!(event.kind, EventKind::Sent { .. } | EventKind::Received { .. });
         self.follow(event);
         self.world.observe(event);
+    }
+
+    /// Whether the job has ended, so that without faults nothing more can happen to it.
+    pub fn has_ended(&self) -> bool {
+        self.life.as_ref().is_some_and(|life| life.end.is_some())
+    }
+
+    /// Says that the log has events of messages, which were left out.
+    pub fn passed_messages(&mut self) {
+        self.messages_known = true;
     }
 
     /// The life; `None` if the log has no such job.
@@ -286,9 +315,8 @@ impl LifeBuilder {
     }
 
     /// Adds the time until `to` to the wait.
-    fn settle(&mut self, to: Time) {
+    fn settle(&mut self, to: Time, next: u64) {
         let Some(cause) = self.cause() else { return };
-        let next = self.line + 1;
         let Some(life) = &mut self.life else { return };
         match life.waits.last_mut() {
             Some(last) if last.cause == cause => (last.to, last.lines.1) = (to, next),
@@ -367,7 +395,9 @@ impl LifeBuilder {
                     (self.offered, self.claimed, self.stranded) = (false, None, false);
                 }
                 let to = self.name(to);
-                self.step(at, site, format!("{} gives it to {to} ({})", self.name(site), cause.name()));
+                let text = format!("{} gives it to {to} ({})", self.name(site), cause.name());
+                self.given = Some(Step { at, line: self.line, site, text: text.clone() });
+                self.step(at, site, text);
             }
             EventKind::Accepted { job, firm, .. } if job == self.job => {
                 // What executes there already goes on.
@@ -420,6 +450,7 @@ impl LifeBuilder {
                 self.step(at, site, format!("{} turns down the claim of {claimant}", self.name(site)));
             }
             EventKind::Started { job, hops, .. } if job == self.job => {
+                self.decided(at, site);
                 (self.place, self.stranded) = (Place::Gone, false);
                 // A start that must not be is told like any other; reports count it as a contradiction.
                 let _ = self.executions.start(site, at, hops);
@@ -438,6 +469,7 @@ impl LifeBuilder {
                 }
                 self.step(at, site, format!("it ends at {}{again}", self.name(site)));
             }
+            EventKind::Completed { job, .. } => self.freed = Some((at, site, job, self.line)),
             EventKind::Interrupted { job, killed, .. } if job == self.job => {
                 self.interrupted(at, site, killed);
             }
@@ -475,6 +507,23 @@ impl LifeBuilder {
                 self.disturbed(at, site, to, message, "is sent again");
             }
             _ => {}
+        }
+    }
+
+    /// Notes what let the job start at this moment.
+    fn decided(&mut self, at: Time, site: SiteId) {
+        let Some(last) = self.life.as_ref().and_then(|life| life.waits.last()) else { return };
+        let travelled = matches!(last.cause, Cause::InTransit { .. } | Cause::Repeated { .. });
+        let freed = self.freed.filter(|(when, there, ..)| (*when, *there) == (at, site) && !travelled);
+        let decided = match freed {
+            Some((_, _, job, line)) => {
+                let text = format!("job {job} ends at {} and makes room", self.name(site));
+                Some(Step { at, line, site, text })
+            }
+            None => self.given.clone(),
+        };
+        if let Some(life) = &mut self.life {
+            life.decided = decided;
         }
     }
 
@@ -588,6 +637,7 @@ impl LifeBuilder {
             taken_over: 0,
             steps: Vec::new(),
             waits: Vec::new(),
+            decided: None,
             refusals: Vec::new(),
             messages_known: false,
         });
@@ -712,10 +762,7 @@ impl Cause {
             }
             Cause::Undecided { site } => format!("{} has not given it to a site yet", name(site)),
             Cause::QueueOrder { site } => {
-                format!(
-                    "enough processors are idle at {}, but others go first by the rules of its queue",
-                    name(site)
-                )
+                format!("enough are idle at {}, but others go first by the rules of its queue", name(site))
             }
             Cause::NotAsked { site, room } => {
                 format!("too few idle at {}; {} has room and has not asked", name(site), name(room))

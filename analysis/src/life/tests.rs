@@ -316,3 +316,37 @@ fn a_broker_says_where_a_job_goes_and_by_which_view() {
     assert_eq!(told[2], "broker chooses large, as it knew it at 2 s, 4 s ago");
     assert!(told.contains(&"there 0 of 4 processors are idle; nothing waits ahead of it"), "{told:?}");
 }
+
+#[test]
+fn causes_add_up_to_the_wait_the_largest_first_and_a_grant_decided() {
+    let life = life(2, true, &stolen()).unwrap();
+    let grid = Grid::of_sizes(&[4, 8]).unwrap();
+
+    let totals = life.totals(&grid);
+
+    let waited = life.start.unwrap().0.since(life.submit);
+    assert_eq!(totals.iter().map(|total| total.length).sum::<Span>(), waited);
+    assert!(totals.is_sorted_by_key(|total| std::cmp::Reverse(total.length)), "{totals:?}");
+    assert_eq!(totals.iter().map(|total| total.parts).sum::<usize>(), life.waits.len());
+    let decided = life.decided.unwrap();
+    assert_eq!((decided.at, decided.line), (Time::from_secs(9), 10));
+    assert!(decided.text.contains("gives it to"), "{}", decided.text);
+}
+
+#[test]
+fn who_made_room_decided_the_start_of_a_job_that_stayed() {
+    let events = [
+        submitted(0, 1, 4),
+        started(0, 1, 1, 4),
+        submitted(1, 2, 3),
+        completed(6, 1, 1),
+        started(6, 2, 1, 3),
+        completed(9, 2, 1),
+    ];
+
+    let life = life(2, false, &events).unwrap();
+
+    let decided = life.decided.unwrap();
+    assert_eq!((decided.at, decided.line), (Time::from_secs(6), 4));
+    assert_eq!(decided.text, "job 1 ends at site1 and makes room");
+}
