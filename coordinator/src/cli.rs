@@ -2,13 +2,13 @@
 
 use std::process::ExitCode;
 
-use clap::{FromArgMatches as _, Parser, Subcommand};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use crate::drive::own::NotFree;
 use crate::drive::{run, simulate};
 use crate::{
-    bench, chaos, compare, exit, explain, journal, key, limits, play, power, serve, swarm, sweep, theory,
-    trace,
+    bench, chaos, compare, exit, explain, journal, key, limits, play, power, serve, shell, swarm, sweep,
+    theory, trace,
 };
 
 /// A testbed for peer-to-peer job scheduling between parallel machines.
@@ -47,6 +47,8 @@ enum Command {
     SweepWorker,
     /// Measure what parts of a run cost on this machine
     Bench(bench::BenchArgs),
+    Completions(shell::CompletionsArgs),
+    Man(shell::ManArgs),
 }
 
 /// Runs the command line and says how it ended.
@@ -80,6 +82,8 @@ pub fn main() -> ExitCode {
         Command::Journal(args) => journal::run(&args),
         Command::SweepWorker => sweep::worker::run(),
         Command::Bench(args) => bench::run(&args),
+        Command::Completions(args) => shell::completions(&args, Cli::command()),
+        Command::Man(args) => shell::man(&args, Cli::command()),
     };
     match done {
         Ok(code) => ExitCode::from(code),

@@ -1,5 +1,5 @@
 //! The command line of Stealgrid: `simulate`, `run`, `attach`, `compare`, `trace`, `sweep`, `report`, `serve`, `play`, `export`, `journal`, `key`,
-//! `health`, `swarm`, `chaos`, `power` and `bench`.
+//! `health`, `swarm`, `chaos`, `power`, `bench`, `completions` and `man`.
 
 /// Says a line on stderr. In the place of the macro of the standard library, which panics where stderr is a file on a
 /// disk that is full: what is said is for people, and a run goes on unheard.
@@ -35,6 +35,7 @@ pub mod orders;
 pub mod play;
 pub mod power;
 pub mod serve;
+pub mod shell;
 pub mod swarm;
 pub mod sweep;
 mod terminal;

@@ -21,9 +21,9 @@ pub(super) struct ConvertArgs {
     /// The log
     file: PathBuf,
 
-    /// Format to write
+    /// Format to write [default: that of the name of --out: .swf, .gwf, or .json for batsim]
     #[arg(long, value_enum)]
-    to: Target,
+    to: Option<Target>,
 
     /// File to write; stdout if not given
     #[arg(long, value_name = "FILE")]
@@ -61,8 +61,26 @@ enum Target {
     BatsimV4,
 }
 
+impl ConvertArgs {
+    /// The format that was asked for.
+    fn target(&self) -> Result<Target, Failure> {
+        let ending = self.out.as_ref().and_then(|out| out.extension()).and_then(|ending| ending.to_str());
+        let of_name = match ending {
+            Some("swf") => Some(Target::Swf),
+            Some("gwf") => Some(Target::Gwf),
+            Some("json") => Some(Target::Batsim),
+            _ => None,
+        };
+        self.to.or(of_name).ok_or_else(|| {
+            let remedy = "write --to swf, gwf, batsim or batsim-v4, or --out with a name that ends in .swf, .gwf or .json";
+            Failure::Usage(anyhow::anyhow!("choose a format to write: {remedy}"))
+        })
+    }
+}
+
 /// Runs the command. What was dropped is said on stderr.
 pub(super) fn run(args: &ConvertArgs) -> Result<u8, Failure> {
+    let target = args.target()?;
     let mut trace = read(&args.file, &args.reading)?;
     if trace.format == Format::Sacct {
         // Lines of a dump that are no jobs are many: what became of them should not have to be asked for.
@@ -86,7 +104,7 @@ pub(super) fn run(args: &ConvertArgs) -> Result<u8, Failure> {
         eprintln!("{start}; --keep-times keeps its times");
         trace.header.push_pair("Note", &start);
     }
-    let batsim = match args.to {
+    let batsim = match target {
         Target::Swf | Target::Gwf => None,
         Target::Batsim => Some(Version::V5),
         Target::BatsimV4 => Some(Version::V4),
@@ -94,7 +112,7 @@ pub(super) fn run(args: &ConvertArgs) -> Result<u8, Failure> {
     let must_prepare = args.prepare || args.switches.any() || batsim.is_some();
     let prepared = if must_prepare { Some(prepare(args, &mut trace)?) } else { None };
     let out = args.out.as_ref();
-    match (args.to, batsim, prepared) {
+    match (target, batsim, prepared) {
         (_, Some(version), Some(prepared)) => {
             let processors = u64::from(trace.processors());
             write_to(out, |mut out| batsim::write_jobs(&prepared.jobs, processors, version, &mut out))?;

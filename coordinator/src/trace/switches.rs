@@ -93,20 +93,20 @@ pub(super) fn summary(options: &PrepareOptions, widest: u32) -> String {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Slice")]
 pub(super) struct SliceArgs {
-    /// Keep jobs submitted at this second of the log or later
-    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true)]
-    from: Option<i32>,
+    /// Keep jobs submitted at this time of the log or later: 36h, or seconds
+    #[arg(long, value_name = "TIME", value_parser = time, allow_negative_numbers = true)]
+    from: Option<Span>,
 
-    /// Keep jobs submitted before this second of the log
-    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true)]
-    until: Option<i32>,
+    /// Keep jobs submitted before this time of the log
+    #[arg(long, value_name = "TIME", value_parser = time, allow_negative_numbers = true)]
+    until: Option<Span>,
 
     /// Keep jobs submitted in this week, 1 for the log's first full one, Monday to Sunday
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     week: Option<i64>,
 
     /// Keep jobs submitted on these days: mon-fri, or mon,wed
-    #[arg(long, value_name = "DAYS")]
+    #[arg(long = "days", alias = "weekdays", value_name = "DAYS")]
     weekdays: Option<Weekdays>,
 
     /// Zone of weeks and days: Europe/Stockholm, GMT-7 [default: the log's, else UTC]
@@ -122,13 +122,21 @@ pub(super) struct SliceArgs {
     keep_times: bool,
 }
 
+/// A time of a log: with a unit as everywhere, or in the seconds that logs have.
+fn time(text: &str) -> Result<Span, String> {
+    if let Ok(seconds) = text.parse::<i32>() {
+        return Ok(Span::from_secs(i64::from(seconds)));
+    }
+    let time = humantime::parse_duration(text).ok().and_then(|time| i64::try_from(time.as_micros()).ok());
+    time.map(Span::from_micros).ok_or_else(|| format!("{text:?} is not a time; write 36h, 90min, or seconds"))
+}
+
 impl SliceArgs {
     /// The part of the log that these switches ask for.
     pub(super) fn slice(&self) -> Slice {
-        let time = |secs: Option<i32>| secs.map(|secs| Span::from_secs(i64::from(secs)));
         Slice {
-            from: time(self.from),
-            until: time(self.until),
+            from: self.from,
+            until: self.until,
             week: self.week,
             weeks: None,
             weekdays: self.weekdays,

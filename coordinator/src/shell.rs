@@ -1,0 +1,79 @@
+//! What a shell wants to know of the program: completions, and man pages of every command.
+//!
+//! Both are made from the same description as the help, which is handed in by the command line.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use clap::{Args, Command};
+use clap_complete::Shell;
+
+use crate::exit;
+use crate::terminal::say;
+
+/// Name of the program, as shells and `man` know it.
+const PROGRAM: &str = "stealgrid";
+
+/// Print completions for a shell: bash, zsh, fish, elvish, powershell
+///
+/// For bash: stealgrid completions bash > ~/.local/share/bash-completion/completions/stealgrid
+#[derive(Clone, Debug, Args)]
+pub struct CompletionsArgs {
+    /// The shell that is to read them
+    #[arg(value_enum, value_name = "SHELL")]
+    shell: Shell,
+}
+
+/// Print the man page, or write one for each command
+///
+/// To read one: stealgrid man --out man && man man/stealgrid-simulate.1
+#[derive(Clone, Debug, Args)]
+pub struct ManArgs {
+    /// Folder for the pages of all commands, made if missing
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+}
+
+/// Runs `completions`.
+///
+/// # Errors
+/// If they cannot be printed.
+pub fn completions(args: &CompletionsArgs, mut program: Command) -> anyhow::Result<u8> {
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut program, PROGRAM, &mut script);
+    say(&String::from_utf8(script).context("failed to read the completions")?)?;
+    Ok(exit::DONE)
+}
+
+/// Runs `man`.
+///
+/// # Errors
+/// If a page cannot be printed or written.
+pub fn man(args: &ManArgs, mut program: Command) -> anyhow::Result<u8> {
+    program.build();
+    match &args.out {
+        None => say(&page(&program)?)?,
+        Some(folder) => {
+            std::fs::create_dir_all(folder)
+                .with_context(|| format!("failed to make {}", folder.display()))?;
+            let pages = write_all(folder, &program)?;
+            say(&format!("{pages} pages: {}\n", folder.join(format!("{PROGRAM}.1")).display()))?;
+        }
+    }
+    Ok(exit::DONE)
+}
+
+/// Writes the page of a command and of all below it, and says how many these are.
+fn write_all(folder: &Path, command: &Command) -> anyhow::Result<usize> {
+    let name = command.get_display_name().unwrap_or_else(|| command.get_name());
+    let path = folder.join(format!("{name}.1"));
+    std::fs::write(&path, page(command)?).with_context(|| format!("failed to write {}", path.display()))?;
+    let below = command.get_subcommands().filter(|below| !below.is_hide_set() && below.get_name() != "help");
+    below.map(|below| write_all(folder, below)).sum::<anyhow::Result<usize>>().map(|below| below + 1)
+}
+
+fn page(command: &Command) -> anyhow::Result<String> {
+    let mut page = Vec::new();
+    clap_mangen::Man::new(command.clone()).render(&mut page).context("failed to make a man page")?;
+    String::from_utf8(page).context("failed to read a man page")
+}

@@ -1,0 +1,142 @@
+//! What a shell meets: completions, man pages, one word per thing, and lines that fit a terminal.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_stealgrid");
+
+/// Letters that a line of output may have.
+const COLUMNS: usize = 100;
+
+#[test]
+fn bash_accepts_the_completions_and_every_shell_has_some() {
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let output = run(&["completions", shell]);
+        assert!(output.status.success(), "{shell}");
+        let script = String::from_utf8(output.stdout).unwrap();
+        assert!(script.contains("no-ideal") && script.contains("explain"), "{shell}");
+        if shell == "bash" {
+            let mut bash = Command::new("bash").arg("-n").stdin(Stdio::piped()).spawn().unwrap();
+            bash.stdin.take().unwrap().write_all(script.as_bytes()).unwrap();
+            assert!(bash.wait().unwrap().success());
+        }
+    }
+    assert_eq!(run(&["completions", "cmd"]).status.code(), Some(2));
+}
+
+#[test]
+fn every_command_has_a_man_page() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("man");
+    let help = String::from_utf8(run(&["--help"]).stdout).unwrap();
+    let listed =
+        help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
+    let commands: Vec<&str> = listed
+        .filter(|line| line.starts_with("  ") && !line.starts_with("   "))
+        .filter_map(|line| line.split_whitespace().next())
+        .filter(|command| *command != "help")
+        .collect();
+    assert!(commands.len() > 20 && commands.contains(&"man"), "{commands:?}");
+
+    assert!(run(&["man", "--out", out.to_str().unwrap()]).status.success());
+
+    for name in
+        commands.iter().map(|command| format!("stealgrid-{command}")).chain(["stealgrid-trace-info".into()])
+    {
+        let page =
+            std::fs::read_to_string(out.join(format!("{name}.1"))).unwrap_or_else(|_| panic!("{name}"));
+        for part in [".TH", ".SH NAME", ".SH SYNOPSIS"] {
+            assert!(page.contains(part), "{part} in {name}");
+        }
+    }
+    assert!(!out.join("stealgrid-sweep-worker.1").exists(), "what is hidden has no page");
+    assert!(String::from_utf8(run(&["man"]).stdout).unwrap().contains(".TH"));
+}
+
+#[test]
+fn a_log_is_sliced_by_the_same_words_as_an_experiment() {
+    let trace = configs().join("traces/seven-sites.swf");
+    let convert = |flags: &[&str]| {
+        let mut arguments = vec!["trace", "convert", trace.to_str().unwrap(), "--to", "swf"];
+        arguments.extend(flags);
+        let output = run(&arguments);
+        assert!(output.status.success(), "{flags:?}: {}", String::from_utf8_lossy(&output.stderr));
+        output.stdout
+    };
+    assert_eq!(convert(&["--days", "mon-wed"]), convert(&["--weekdays", "mon-wed"]));
+    assert_eq!(
+        convert(&["--from", "2h", "--until", "36h"]),
+        convert(&["--from", "7200", "--until", "129600"])
+    );
+    assert_ne!(convert(&["--from", "2h"]), convert(&["--from", "3h"]));
+    let output = run(&["trace", "convert", trace.to_str().unwrap(), "--to", "swf", "--from", "soon"]);
+    assert_eq!(output.status.code(), Some(2));
+}
+
+#[test]
+fn the_name_of_the_output_says_its_format() {
+    let folder = tempfile::tempdir().unwrap();
+    let trace = configs().join("traces/seven-sites.swf");
+    for (name, to) in [("a.swf", "swf"), ("a.gwf", "gwf"), ("a.json", "batsim")] {
+        let (named, told) = (folder.path().join(name), folder.path().join("told"));
+        let convert = |out: &Path, flags: &[&str]| {
+            let mut arguments =
+                vec!["trace", "convert", trace.to_str().unwrap(), "--out", out.to_str().unwrap()];
+            arguments.extend(flags);
+            assert!(run(&arguments).status.success(), "{name}");
+        };
+        convert(&named, &[]);
+        convert(&told, &["--to", to]);
+        assert_eq!(std::fs::read(&named).unwrap(), std::fs::read(&told).unwrap(), "{name}");
+    }
+    let output = run(&["trace", "convert", trace.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8(output.stderr).unwrap().contains("write --to swf"));
+}
+
+#[test]
+fn lines_fit_a_terminal() {
+    let folder = tempfile::tempdir().unwrap();
+    let (config, trace) = (configs().join("quickstart.toml"), configs().join("traces/seven-sites.swf"));
+    let (config, trace) = (config.to_str().unwrap(), trace.to_str().unwrap());
+    let sweep = format!(
+        "base = \"{config}\"\n[experiment.workload]\ntrace = \"{trace}\"\ncount = 300\n\
+         [parameters]\n\"strategy.name\" = [\"local\", \"st:50\"]\n\"network.delay\" = [\"0s\", \"1m\"]\n"
+    );
+    std::fs::write(folder.path().join("s.toml"), sweep).unwrap();
+    for line in [
+        &["simulate", config, "--count", "900", "--out", "a", "--no-page"][..],
+        &["simulate", config, "--count", "900", "--out", "b", "--no-page", "--strategy", "broker:mct"],
+        &["simulate", config, "--count", "900", "--out", "a-ideal", "--no-page", "--strategy", "ideal/st:50"],
+        &["compare", "a", "b"],
+        &["explain", "a", "471"],
+        &["explain", "a", "471", "--full"],
+        &["explain", "b", "471"],
+        &["theory", config, "--count", "300"],
+        &["trace", "info", trace],
+        &["sweep", "s.toml", "--out", "s.db"],
+        &["report", "s.db", "--out", "page"],
+    ] {
+        let output = Command::new(PROGRAM).current_dir(folder.path()).args(line).output().unwrap();
+        let said = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap()).concat();
+        assert!(matches!(output.status.code(), Some(0 | 5)), "{line:?}\n{said}");
+        // Paths and commands that were typed are as long as they are.
+        let given = |text: &str| text.contains(config) || text.contains(trace) || text.contains("stealgrid ");
+        // So are events, which stay as they stand in the log.
+        let given = |text: &str| given(text) || text.contains("{\"at\":");
+        for text in said.lines().filter(|text| !given(text)) {
+            assert!(text.chars().count() <= COLUMNS, "{line:?}: {} letters\n{text}", text.chars().count());
+        }
+    }
+}
+
+fn run(arguments: &[&str]) -> Output {
+    Command::new(PROGRAM).args(arguments).output().unwrap()
+}
+
+fn configs() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../configs")
+}
