@@ -229,7 +229,7 @@ impl Row<'_> {
     }
 
     fn refuse(&self, column: usize, error: NumberError) -> TraceError {
-        let (value, problem) = shown(self.field(column), error);
+        let (value, problem) = shown(self.field(column), error.remedy());
         TraceError::Field {
             file: self.table.file.clone(),
             line: self.number,

@@ -8,7 +8,6 @@ use crate::header::Header;
 use crate::limits::{Exceeded, Limit};
 use crate::record::Record;
 use crate::repair::{Repair, Repairs};
-use crate::swf::NumberError;
 
 /// A submit time from here on is a Unix time: no log covers the 15 years that this many seconds are, and
 /// every log with Unix times is later than November 1985.
@@ -18,9 +17,9 @@ const EPOCH_FROM: Span = Span::from_secs(500_000_000);
 const SHOWN: usize = 40;
 
 /// A wrong field as it can be shown on a terminal, whatever is in it, and what helps.
-pub(crate) fn shown(field: &[u8], error: NumberError) -> (String, &'static str) {
+pub(crate) fn shown(field: &[u8], remedy: &'static str) -> (String, &'static str) {
     match std::str::from_utf8(field) {
-        Ok(text) if !text.contains(char::is_control) => (text.chars().take(SHOWN).collect(), error.remedy()),
+        Ok(text) if !text.contains(char::is_control) => (text.chars().take(SHOWN).collect(), remedy),
         _ => {
             let escaped = field.escape_ascii().to_string().chars().take(SHOWN).collect();
             (escaped, "no text; name a log, as text or compressed by gzip or zstd")

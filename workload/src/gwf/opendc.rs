@@ -85,7 +85,7 @@ fn record(
         line.splitn(COLUMNS.len(), |&byte| byte == b',').map(<[u8]>::trim_ascii).collect();
     let field = |column: usize| fields.get(places[column]).copied().filter(|field| !field.is_empty());
     let refuse = |column: usize, error: NumberError| {
-        let (value, problem) = shown(field(column).unwrap_or_default(), error);
+        let (value, problem) = shown(field(column).unwrap_or_default(), error.remedy());
         let (file, field) = (file.to_string(), places[column] + 1);
         TraceError::Field { file, line: number, field, name: COLUMNS[column], value, problem }
     };

@@ -133,7 +133,7 @@ impl<R: BufRead> Reader<R> {
             Problem::Short { columns } => TraceError::ShortLine { file, line, columns, least: LEAST_COLUMNS },
             Problem::Field { index, error } => {
                 let field = fields(&self.line).nth(index).unwrap_or_default();
-                let (value, problem) = shown(field, error);
+                let (value, problem) = shown(field, error.remedy());
                 TraceError::Field { file, line, field: index + 1, name: FIELDS[index], value, problem }
             }
         }
