@@ -76,9 +76,10 @@ impl Base {
         if experiment.external.broker.is_some() || experiment.external.queue.is_some() {
             return Err(BaseError::Command { path: path.to_path_buf() });
         }
-        let mut table: Table = text
-            .parse()
-            .map_err(|source| FileError::Parse { path: path.to_path_buf(), source: Box::new(source) })?;
+        let mut table: Table = text.parse().map_err(|error: toml::de::Error| FileError::Parse {
+            path: path.to_path_buf(),
+            reason: error.to_string(),
+        })?;
         let place = |source| BaseError::Place { path: path.to_path_buf(), source };
         let folder = std::path::absolute(path).map_err(place)?;
         let folder = folder.parent().unwrap_or(Path::new("/"));
