@@ -160,6 +160,6 @@ mod tests {
 
         let text = table(&rows).text();
         assert!(text.contains("makespan_s     110     100"), "{text}");
-        assert!(text.contains("10.00 %                    0"), "{text}");
+        assert!(text.contains("10.00 %              0"), "{text}");
     }
 }
