@@ -1,5 +1,5 @@
-"""The report of a run in a real browser: what it says first, its drawings of a small and of a large run, the search, and
-drawings as files.
+"""The pages of results in a real browser. The report of a run: what it says first, its drawings of a small and of a large
+run, the search, and drawings as files; two runs as one page; the page of a sweep.
 
     report.py STEALGRID CHROMIUM FOLDER    pictures go to the folder
 """
@@ -166,6 +166,56 @@ def two_runs(stealgrid, browser, folder):
     assert code == 3 and open(page).read() == "notes of somebody", "a file of others was touched"
 
 
+SWEEP = """
+[experiment]
+grid.sizes = [8, 16, 32]
+workload.trace = "built-in:seven-sites"
+workload.jobs = 300
+
+[parameters]
+"strategy.name" = ["local", "st:50", "steal:random"]
+"network.delay" = ["0s", "1m", "10m"]
+seed = [1, 2]
+"""
+
+
+def sweep(stealgrid, browser, folder):
+    print("the page of a sweep has contents, and says the values of its points")
+    work = os.path.join(folder, "sweep")
+    os.makedirs(work, exist_ok=True)
+    with open(os.path.join(work, "small.toml"), "w") as file:
+        file.write(SWEEP)
+    for command in [["sweep", "small.toml", "--out", "small.db"], ["report", "small.db", "--out", "page"]]:
+        done = subprocess.run([stealgrid, *command], cwd=work, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+    page = next(os.path.join(at, name) for at, _, names in os.walk(os.path.join(work, "page")) for name in names
+                if name.endswith(".html"))
+    browser.open("file://" + os.path.abspath(page))
+    look_well(browser, folder, "sweep")
+    links = browser.run("[...document.querySelectorAll('.contents a')].map((a) => a.getAttribute('href').slice(1))")
+    places = browser.run("[...document.querySelectorAll('figure[id], section[id], details[id]')].map((e) => e.id)")
+    assert sorted(links) == sorted(places) and len(links) > 8, f"{sorted(set(links) ^ set(places))}"
+    folded = browser.run("[...document.querySelectorAll('details[id]')].map((e) => e.id)")[0]
+    browser.run(f"location.hash = {json.dumps(folded)}")
+    until("a folded table opens", lambda: browser.run(f"document.getElementById({json.dumps(folded)}).open"))
+    mark = browser.run("""(() => {
+        const mark = document.querySelector("figure .marker title").parentElement;
+        mark.scrollIntoView({ block: "center" });
+        const box = mark.getBoundingClientRect();
+        return [mark.querySelector("title").textContent, box.x + box.width / 2 + 4, box.y + box.height / 2 + 3];
+    })()""")
+    browser.ask("Input.dispatchMouseEvent", type="mouseMoved", x=mark[1], y=mark[2])
+    until("the point says its value", lambda: not browser.run("document.getElementById('tip').hidden"))
+    shown = text(browser, "#tip")
+    assert shown == mark[0] and ":" in shown, f"{shown} in place of {mark[0]}"
+    browser.view(390, 844)
+    wide = browser.run("document.documentElement.scrollWidth")
+    assert wide <= 390, f"{wide} pixels wide on a phone"
+    browser.picture(os.path.join(folder, "sweep-narrow.png"))
+    browser.view(1280, 1000)
+    assert not browser.problems, "\n".join(browser.problems)
+
+
 def main():
     stealgrid, chromium, folder = sys.argv[1:4]
     stealgrid = os.path.abspath(stealgrid)
@@ -175,6 +225,7 @@ def main():
         small(stealgrid, browser, folder)
         two_runs(stealgrid, browser, folder)
         large(stealgrid, browser, folder)
+        sweep(stealgrid, browser, folder)
     finally:
         browser.close()
     print("the report is as it should be")

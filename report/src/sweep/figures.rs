@@ -26,6 +26,12 @@ pub struct Figure {
 }
 
 impl Figure {
+    /// What it shows, safe for HTML: the name that the drawing has for who cannot see it.
+    pub(super) fn title(&self) -> &str {
+        let (_, rest) = self.svg.split_once("aria-label=\"").unwrap_or_default();
+        rest.split('"').next().unwrap_or_default()
+    }
+
     /// Whether it belongs to the section that ranks strategies.
     pub(super) fn is_ranking(&self) -> bool {
         self.id.starts_with(ranking::PREFIX)

@@ -27,44 +27,39 @@ pub fn html(study: &Study, figures: &[Figure], command: &str) -> String {
         chart::STYLE
     );
     head(&mut page, study);
-    draw(&mut page, figures.iter().filter(|figure| figure.panel.is_none()));
+    let mut body = Body::default();
+    body.draw(figures.iter().filter(|figure| figure.panel.is_none()));
     for (index, panel) in study.panels.iter().enumerate() {
         if !panel.title.is_empty() {
-            let _ = writeln!(page, "<h2 class=\"panel\">{}</h2>", escape(&panel.title));
+            let id = format!("panel-{}", index + 1);
+            let _ = writeln!(body.html, "<h2 class=\"panel\" id=\"{id}\">{}</h2>", escape(&panel.title));
+            body.contents.push(Entry { id, title: escape(&panel.title), is_panel: true });
         }
         let here = |figure: &&Figure| figure.panel == Some(index);
         let tables = tables::all(study, index);
         let ranking = ranking::tables(study, index);
-        for table in tables.iter().filter(|table| !table.is_detail).take(2) {
-            write_table(&mut page, table);
-        }
+        body.tables(tables.iter().filter(|table| !table.is_detail).take(2));
         let is_main = |figure: &&Figure| !figure.is_detail && !figure.is_ranking();
-        draw(&mut page, figures.iter().filter(here).filter(is_main));
-        for table in ranking.iter().filter(|table| !table.is_detail) {
-            write_table(&mut page, table);
-        }
+        body.draw(figures.iter().filter(here).filter(is_main));
+        body.tables(ranking.iter().filter(|table| !table.is_detail));
         let is_ranking = |figure: &&Figure| figure.is_ranking();
-        draw(&mut page, figures.iter().filter(here).filter(is_ranking));
-        for table in ranking.iter().filter(|table| table.is_detail) {
-            write_table(&mut page, table);
-        }
-        for table in tables.iter().filter(|table| !table.is_detail).skip(2) {
-            write_table(&mut page, table);
-        }
-        for table in tables.iter().filter(|table| table.is_detail) {
-            write_table(&mut page, table);
-        }
+        body.draw(figures.iter().filter(here).filter(is_ranking));
+        body.tables(ranking.iter().filter(|table| table.is_detail));
+        body.tables(tables.iter().filter(|table| !table.is_detail).skip(2));
+        body.tables(tables.iter().filter(|table| table.is_detail));
         let details: Vec<&Figure> = figures.iter().filter(here).filter(|figure| figure.is_detail).collect();
         if !details.is_empty() {
-            let _ = writeln!(page, "<details>\n<summary>{} more metrics</summary>", details.len());
-            draw(&mut page, details.into_iter());
-            page += "</details>\n";
+            let _ = writeln!(body.html, "<details>\n<summary>{} more metrics</summary>", details.len());
+            body.draw(details.into_iter());
+            body.html += "</details>\n";
         }
     }
+    contents(&mut page, &body.contents);
+    page += &body.html;
     making(&mut page, study, command);
     let style = serde_json::to_string(&chart::light_style()).expect("a text").replace("</", "<\\/");
     let _ =
-        write!(page, "</main>\n<script>\nconst plotStyle = {style};\n{SCRIPT}</script>\n</body>\n</html>\n");
+        write!(page, "</main>\n<div id=\"tip\" hidden></div>\n<script>\nconst plotStyle = {style};\n{SCRIPT}</script>\n</body>\n</html>\n");
     page
 }
 
@@ -124,27 +119,67 @@ fn head(page: &mut String, study: &Study) {
     page.push_str("</header>\n");
 }
 
-fn draw<'a>(page: &mut String, figures: impl Iterator<Item = &'a Figure>) {
-    for figure in figures {
-        let _ = writeln!(
-            page,
-            "<figure id=\"{0}\">\n<div class=\"scroll\">{1}</div>\n<figcaption><span>{2}</span><span class=\"buttons\"><button \
-             data-save=\"svg\">SVG</button><button data-save=\"png\">PNG</button></span></figcaption>\n</figure>",
-            escape(&figure.id),
-            figure.svg,
-            escape(&figure.note)
-        );
+/// What the contents lead to.
+struct Entry {
+    id: String,
+    /// Safe for HTML.
+    title: String,
+    is_panel: bool,
+}
+
+/// The part of the page below its head, and what is where.
+#[derive(Default)]
+struct Body {
+    html: String,
+    contents: Vec<Entry>,
+    tables: usize,
+}
+
+impl Body {
+    fn draw<'a>(&mut self, figures: impl Iterator<Item = &'a Figure>) {
+        for figure in figures {
+            let id = escape(&figure.id);
+            let _ = writeln!(
+                self.html,
+                "<figure id=\"{id}\">\n<div class=\"scroll\">{}</div>\n<figcaption><span>{}</span><span \
+                 class=\"buttons\"><button data-save=\"svg\">SVG</button><button \
+                 data-save=\"png\">PNG</button></span></figcaption>\n</figure>",
+                figure.svg,
+                escape(&figure.note)
+            );
+            self.contents.push(Entry { id, title: figure.title().to_string(), is_panel: false });
+        }
+    }
+
+    fn tables<'a>(&mut self, tables: impl Iterator<Item = &'a Table>) {
+        for table in tables {
+            self.tables += 1;
+            let id = format!("table-{}", self.tables);
+            write_table(&mut self.html, table, &id);
+            self.contents.push(Entry { id, title: escape(&table.title), is_panel: false });
+        }
     }
 }
 
-fn write_table(page: &mut String, table: &Table) {
+/// Links to all that is on the page.
+fn contents(page: &mut String, entries: &[Entry]) {
+    page.push_str("<nav class=\"contents\" aria-label=\"Contents\">\n<ul>\n");
+    for Entry { id, title, is_panel } in entries {
+        let class = if *is_panel { " class=\"panel\"" } else { "" };
+        let _ = writeln!(page, "<li{class}><a href=\"#{id}\">{title}</a></li>");
+    }
+    page.push_str("</ul>\n</nav>\n");
+}
+
+fn write_table(page: &mut String, table: &Table, id: &str) {
+    let title = escape(&table.title);
     let _ = if table.is_detail {
-        writeln!(page, "<details>\n<summary>{}</summary>", escape(&table.title))
+        writeln!(page, "<details id=\"{id}\">\n<summary>{title}</summary>")
     } else {
-        writeln!(page, "<section>\n<h2>{}</h2>", escape(&table.title))
+        writeln!(page, "<section id=\"{id}\">\n<h2>{title}</h2>")
     };
-    let _ =
-        write!(page, "<p class=\"note\">{}</p>\n<div class=\"scroll\"><table>\n<tr>", escape(&table.note));
+    let note = escape(&table.note);
+    let _ = write!(page, "<p class=\"note\">{note}</p>\n<div class=\"scroll\"><table aria-label=\"{title}\">\n<tr>");
     for (column, name) in table.header.iter().enumerate() {
         let class = if column == 0 { "" } else { " class=\"n\"" };
         let _ = write!(page, "<th{class}>{}</th>", escape(name));
@@ -197,6 +232,7 @@ mod tests {
         for outside in ["http://", "https://", " src=", "@import", "url("] {
             assert!(!names_a_namespace.contains(outside), "{outside}");
         }
+        assert_eq!(page.matches("href=").count(), page.matches("href=\"#").count(), "links stay on the page");
         assert!(page.contains("stealgrid report test.db --out out"));
         assert!(page.contains("stealgrid sweep test.toml"));
     }
@@ -222,6 +258,8 @@ mod tests {
         assert!(figures.len() >= 5, "{}", figures.len());
         for figure in &figures {
             assert!(page.contains(&format!("<figure id=\"{}\">", figure.id)));
+            assert!(page.contains(&format!("<a href=\"#{}\">{}</a>", figure.id, figure.title())));
+            assert!(!figure.title().is_empty());
         }
     }
 
