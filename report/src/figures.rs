@@ -275,6 +275,9 @@ pub fn ideal_line(result: &RunResult) -> Option<String> {
 pub fn cost_lines(result: &RunResult) -> Vec<String> {
     let this = &result.metrics;
     let mut lines = Vec::new();
+    if matches!(result.about.strategy.strategy, Strategy::Local) {
+        lines.push("No job leaves the site where it arrives: there is nothing that messages could cost.".to_string());
+    }
     if let Some(ideal) = &result.ideal {
         let free = &ideal.metrics;
         lines.push(if ideal.agreement.identical() {
