@@ -276,7 +276,9 @@ pub fn cost_lines(result: &RunResult) -> Vec<String> {
     let this = &result.metrics;
     let mut lines = Vec::new();
     if matches!(result.about.strategy.strategy, Strategy::Local) {
-        lines.push("No job leaves the site where it arrives: there is nothing that messages could cost.".to_string());
+        lines.push(
+            "No job leaves the site where it arrives: there is nothing that messages could cost.".to_string(),
+        );
     }
     if let Some(ideal) = &result.ideal {
         let free = &ideal.metrics;

@@ -58,8 +58,10 @@ pub fn html(study: &Study, figures: &[Figure], command: &str) -> String {
     page += &body.html;
     making(&mut page, study, command);
     let style = serde_json::to_string(&chart::light_style()).expect("a text").replace("</", "<\\/");
-    let _ =
-        write!(page, "</main>\n<div id=\"tip\" hidden></div>\n<script>\nconst plotStyle = {style};\n{SCRIPT}</script>\n</body>\n</html>\n");
+    let _ = write!(
+        page,
+        "</main>\n<div id=\"tip\" hidden></div>\n<script>\nconst plotStyle = {style};\n{SCRIPT}</script>\n</body>\n</html>\n"
+    );
     page
 }
 
@@ -179,7 +181,10 @@ fn write_table(page: &mut String, table: &Table, id: &str) {
         writeln!(page, "<section id=\"{id}\">\n<h2>{title}</h2>")
     };
     let note = escape(&table.note);
-    let _ = write!(page, "<p class=\"note\">{note}</p>\n<div class=\"scroll\"><table aria-label=\"{title}\">\n<tr>");
+    let _ = write!(
+        page,
+        "<p class=\"note\">{note}</p>\n<div class=\"scroll\"><table aria-label=\"{title}\">\n<tr>"
+    );
     for (column, name) in table.header.iter().enumerate() {
         let class = if column == 0 { "" } else { " class=\"n\"" };
         let _ = write!(page, "<th{class}>{}</th>", escape(name));
