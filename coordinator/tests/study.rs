@@ -128,7 +128,11 @@ fn what_is_no_sweep_is_refused() {
     run(3, &["report", &file(folder.path(), "nothing"), "--out", &out]);
     let data = file(small(), "small.csv.zst");
     let unknown = run(3, &["export", &data, "--out", &out, "--columns", "weight_mean_s"]);
-    assert!(unknown.contains("failed to find the column \"weight_mean_s\"; there are"), "{unknown}");
+    assert!(
+        unknown
+            .contains("failed to find the column \"weight_mean_s\" (did you mean wait_mean_s?); there are"),
+        "{unknown}"
+    );
     run(2, &["export", &data, "--out", &out, "--digits", "5"]);
     run(2, &["export", &data, "--out", &out, "--format", "study", "--digits", "0"]);
 }
@@ -201,7 +205,7 @@ fn canary_figures_by_hand_and_wrong_expressions_are_refused() {
         ("against=local}}. The", "against=nobody}}. The"),
         "no series is \"nobody\"; there are local; st:50; st-greedy:50; common-pool",
     );
-    refused(("page = ", "pages = "), "small.md.in: line 2: unknown field");
+    refused(("page = ", "pages = "), "small.md.in: line 2: unknown key pages (did you mean page?)");
     refused(("small.csv.zst", "large.csv.zst"), "large.csv.zst; check the path");
 }
 

@@ -198,13 +198,13 @@ fn mistakes_in_a_file_are_found_before_anything_runs() {
     let base = format!("base = {:?}\n", configs().join("quickstart.toml"));
     for (text, expected) in [
         ("[parameters]\nnetwork.delay = \"1s\"\n", "network.delay: \"1s\" is not a list"),
-        ("[parameters]\nnetwork.dealy = [\"1s\"]\n", "unknown field `dealy`"),
+        ("[parameters]\nnetwork.dealy = [\"1s\"]\n", "unknown key dealy (did you mean delay?)"),
         ("[parameters]\nnetwork.delay = [\"1s\", \"1s\"]\n", "is there twice"),
         ("[parameters]\nnetwork.delay = [\"soon\"]\n", "set up run 1 (network.delay = \"soon\")"),
         ("[parameters]\nseed = { from = 1 }\n", "a range needs to"),
         ("[[runs]]\nseed = 1\n[[runs]]\nseed = 1\n", "it is the same as run 1"),
         ("[parameters]\nworkload.trace = [\"nowhere.swf\"]\n", "nowhere.swf is not there"),
-        ("sede = 3\n", "unknown field `sede`"),
+        ("sede = 3\n", "unknown key sede; there are name, base"),
         ("[parameters]\nseed = { from = 1, to = 9999999999 }\n", "more than 1000000 values"),
         ("[parameters]\nseed = { from = 1, to = 2, step = 0 }\n", "write a step from 1 on"),
         (

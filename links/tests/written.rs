@@ -97,7 +97,7 @@ fn what_means_nothing_is_refused_with_its_place_and_what_to_write() {
         ("delay = \"1s\"\nround_trip = true", "round_trip: there is no matrix"),
         ("model = \"moon\"", "\"there/moon\" is neither one of lan, metro, continental, world nor a file"),
         ("model = \"loop.toml\"", "there/loop.toml: model: \"there/slow.toml\" is none of lan, metro"),
-        ("model = \"typo.toml\"", "unknown field `losss`"),
+        ("model = \"typo.toml\"", "unknown key losss (did you mean loss?)"),
         ("loss = 1.0", "loss: 1 is not a probability; write a number from 0 to below 1"),
         ("jitter = \"gauss:1s\"", "jitter: unknown distribution \"gauss\""),
         ("bandwidth = \"fast\"", "bandwidth: \"fast\" is not a rate; write 500KB/s"),

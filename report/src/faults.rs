@@ -303,7 +303,8 @@ mod tests {
     fn the_summary_names_the_jobs_that_may_have_run_twice() {
         let result = RunResult::new(about(), faulty(), None);
         assert!(result.is_complete());
-        let text = render(&result, Format::Terminal);
+        // Long lines are folded.
+        let text = render(&result, Format::Terminal).replace("\n  ", " ");
         for line in [
             "faults:  1 restart, 1 site not back at the end; down 81.00 s at most; 1 execution interrupted, 8.000 to \
              40.00 processor-seconds wasted",

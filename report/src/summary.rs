@@ -263,6 +263,7 @@ bounded slowdown, mean              1.067    1.000   +6.67 %
         // The second job is wider than site 1, where all are submitted; the third runs there.
         let jobs = [(0, 4, 10, 2, 0), (1, 4, 10, 2, 10), (2, 1, 5, 1, 2)];
         let text = render(&RunResult::new(about, outcome(&[2, 4], &jobs), None), Format::Terminal);
+        let text = text.replace("\n  ", " ");
         let line = "pool:    longest wait 9.000 s (job 2), mean 3.000 s; 2 jobs run elsewhere: \
                     9.000 s (job 2), mean 4.500 s; 2 jobs wider than their site: 9.000 s (job 2), mean 4.500 s";
         assert!(text.lines().any(|found| found == line), "{text}");

@@ -340,8 +340,8 @@ fn who_made_room_decided_the_start_of_a_job_that_stayed() {
         started(0, 1, 1, 4),
         submitted(1, 2, 3),
         completed(6, 1, 1),
-        started(6, 2, 1, 3),
-        completed(9, 2, 1),
+        started(6, 1, 2, 3),
+        completed(9, 1, 2),
     ];
 
     let life = life(2, false, &events).unwrap();
