@@ -213,7 +213,7 @@ fn mistakes_in_a_file_are_found_before_anything_runs() {
         ),
         (
             "[parameters]\nstrategy.name = [\"local\", \"st:50\"]\n[report]\nbaseline = \"st:5\"\n",
-            "report.baseline: no run has the strategy \"st:5\"; there are local; st:50",
+            "report.baseline: no run has the strategy \"st:5\" (did you mean st:50?); there are local; st:50",
         ),
     ] {
         std::fs::write(&path, format!("{base}{text}")).unwrap();

@@ -287,16 +287,21 @@ pub fn cost_lines(result: &RunResult) -> Vec<String> {
         } else {
             let more = this.wait_mean_s - free.wait_mean_s;
             let sign = if more < 0.0 { "less" } else { "more" };
-            let disturbed = if result.outcome.faults.disturbed() { " and faults" } else { "" };
+            let lost = if result.about.network.contains("loss") { " or are lost" } else { "" };
+            let disturbed = if result.outcome.faults.disturbed() { ", and with faults" } else { "" };
+            let other = |this: f64, free: f64| match change(this, free).as_str() {
+                "0" => "the same".to_string(),
+                change => change.to_string(),
+            };
             format!(
-                "With messages that take time{disturbed} a job waits {} s {sign} on average than with free ones: {} s in place \
-                 of {} s ({}). The makespan changes by {}, the mean bounded slowdown by {}.",
+                "With messages that take time{lost}{disturbed} a job waits {} s {sign} on average than with free ones: {} s in place \
+                 of {} s ({}). Makespan: {}; mean bounded slowdown: {}.",
                 number(more.abs()),
                 number(this.wait_mean_s),
                 number(free.wait_mean_s),
                 change(this.wait_mean_s, free.wait_mean_s),
-                change(this.makespan_s, free.makespan_s),
-                change(this.bounded_slowdown_mean, free.bounded_slowdown_mean)
+                other(this.makespan_s, free.makespan_s),
+                other(this.bounded_slowdown_mean, free.bounded_slowdown_mean)
             )
         });
     }
@@ -308,7 +313,8 @@ pub fn cost_lines(result: &RunResult) -> Vec<String> {
         } else {
             let worth = if without > this.wait_mean_s { "saves" } else { "costs" };
             format!(
-                "Without any exchange they would have waited {} s: {} {worth} {} s a job.",
+                "Without any exchange{} jobs would have waited {} s: {} {worth} {} s a job.",
+                if result.outcome.faults.disturbed() { " and without faults" } else { "" },
                 number(without),
                 if has_thieves(result) { "exchange" } else { "brokering" },
                 number(difference)

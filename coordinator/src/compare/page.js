@@ -179,7 +179,7 @@
     const [submit, ...sides] = rows[row];
     const side = (k) => {
       const [site, start] = sides.slice(3 * k, 3 * k + 2);
-      return site < 0 ? "did not start" : "at " + runs.sites[site][0] + " from " + Ticks.duration(start + runs.origin) + ", waited " + Ticks.duration(start - submit);
+      return site < 0 ? "did not end" : "at " + runs.sites[site][0] + " from " + Ticks.duration(start + runs.origin) + ", waited " + Ticks.duration(start - submit);
     };
     return "job " + runs.id[row] + ", " + runs.width[row] + " processors\nfirst run: " + side(0) + "\nsecond run: " + side(1);
   }
@@ -226,7 +226,7 @@
   document.getElementById("all").onclick = () => move(0, runs.length);
   document.getElementById("search").addEventListener("change", (event) => {
     const said = document.getElementById("found"), wanted = event.target.value.trim();
-    marked = wanted === "" ? -1 : runs.id.indexOf(Number(wanted));
+    marked = /^\d+$/.test(wanted) ? runs.id.indexOf(Number(wanted)) : -1;
     said.textContent = marked >= 0 ? describe(marked).replace(/\n/g, "; ") : wanted === "" ? "" : "no job " + wanted + " is drawn";
     if (marked < 0) return draw();
     const [submit, , startA, lengthA, , startB, lengthB] = rows[marked];

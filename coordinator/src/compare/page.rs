@@ -192,10 +192,11 @@ fn story(page: &mut String, compared: &Compared, pairs: &BTreeMap<JobId, Pair>) 
     let shorter = waits.iter().filter(|[left, right]| right < left).count();
     let _ = writeln!(
         page,
-        "<section>\n<p class=\"story\">{}: {} jobs start where and when they did, {} at the same site at another time, {} at \
-         another site.</p>\n<p class=\"story\">In the second run jobs wait {} s on average, in the first {} s ({}): {} \
+        "<section>\n<p class=\"story\">{}: of {} jobs that ended in both runs {} start where and when they did, {} at the same site at another time, {} at \
+         another site.</p>\n<p class=\"story\">In the second run they wait {} s on average, in the first {} s ({}): {} \
          wait longer, {} shorter.</p>\n</section>",
         escape(compared.verdict_line().split([';', ' ']).next().unwrap_or_default()),
+        grouped(same + later + elsewhere),
         grouped(same),
         grouped(later),
         grouped(elsewhere),

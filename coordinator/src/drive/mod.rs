@@ -321,6 +321,9 @@ pub fn record(
         None
     });
     let mut lines = ended.lines;
+    if complete && experiment.outputs.ideal && interrupt.is_set() {
+        lines.push("interrupted: what the run is held against was not simulated to its end".to_string());
+    }
     if let Some(command) = &experiment.external.broker {
         lines.push(format!("brokers decide by `{command}`"));
     }

@@ -46,6 +46,12 @@ pub(super) fn write(file: &mut dyn Write, result: &RunResult) -> io::Result<()> 
     }
     if let Some(waits) = result.waits.as_ref().filter(|waits| waits.total_s > 0.0) {
         write_waits(file, waits)?;
+    } else if result.outcome.faults.disturbed() {
+        writeln!(
+            file,
+            "<p class=\"note\">Why jobs waited is not told of a run in which sites were away or jobs were taken over. The \
+             other runs have no faults.</p>"
+        )?;
     }
     writeln!(file, "</section>")
 }

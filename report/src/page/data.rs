@@ -19,6 +19,8 @@ use scheduler::event::EndCause;
 use scheduler::{Class, SiteId, Time};
 use serde::Serialize;
 
+use crate::figures::has_thieves;
+
 /// Bars that a browser counts without delay, and which make a page of about six megabytes.
 const BARS: usize = 200_000;
 /// Steps per curve: twice the pixels of a curve on a wide screen would show no more.
@@ -56,7 +58,7 @@ struct Jobs {
     user: Vec<i32>,
     from: Vec<u32>,
     home: Vec<u32>,
-    /// 0 own A, 1 own B, 2 stolen A, 3 stolen B.
+    /// 0 own A, 1 own B, 2 stolen A, 3 stolen B; under brokers elsewhere in place of stolen.
     kind: Vec<u8>,
     #[serde(skip)]
     last: i64,
@@ -119,6 +121,7 @@ pub(super) fn write(
         false => series::of_sites(outcome, &shown, POINTS),
     };
     let grid = if exact { SiteSeries::default() } else { series::whole_grid(outcome, POINTS) };
+    let thieves = has_thieves(result);
     let mut data = Data {
         origin: outcome.origin.since(Time::ZERO).as_micros() / 1000,
         length: millis(outcome, outcome.until),
@@ -137,7 +140,7 @@ pub(super) fn write(
         for row in rows {
             if area(outcome, &outcome.jobs[row]) >= least {
                 bars.push(row, data.shown);
-                data.table.push(&outcome.jobs[row]);
+                data.table.push(&outcome.jobs[row], thieves);
                 data.shown += 1;
             }
         }
@@ -240,7 +243,8 @@ impl<'a> Bars<'a> {
 }
 
 impl Jobs {
-    fn push(&mut self, job: &JobOutcome) {
+    /// What moves is stolen, or where brokers send jobs, away from home.
+    fn push(&mut self, job: &JobOutcome, thieves: bool) {
         let id = i64::try_from(job.id.0).unwrap_or(i64::MAX);
         self.id.push(id - self.last);
         self.last = id;
@@ -249,7 +253,8 @@ impl Jobs {
         let number = |site: SiteId| u32::try_from(site.index()).unwrap_or(u32::MAX);
         self.from.push(number(job.origin));
         self.home.push(number(job.home.unwrap_or(job.origin)));
-        self.kind.push(u8::from(job.class == Class::B) + 2 * u8::from(job.stolen()));
+        let moved = if thieves { job.stolen() } else { job.away_from_home() };
+        self.kind.push(u8::from(job.class == Class::B) + 2 * u8::from(moved));
     }
 }
 

@@ -95,8 +95,8 @@ fn write_head(file: &mut dyn Write, result: &RunResult, allocation: &Allocation)
     )?;
     writeln!(file, "<p class=\"about\">{}: {}</p>", escape(&about.workload), escape(&jobs_line(result)))?;
     // What would make the rest worthless stands first; else theory comes after what happened.
-    if class == "bad" {
-        writeln!(file, "<p class=\"verdict bad\">{}</p>", escape(&verdict_line(result)))?;
+    if class == "bad" || !result.is_complete() {
+        writeln!(file, "<p class=\"verdict {class}\">{}</p>", escape(&verdict_line(result)))?;
     }
     if let Some((first, orders)) = orders_lines(result).split_first() {
         writeln!(file, "<div class=\"warning\"><b>{}</b><ul>", escape(first))?;

@@ -418,13 +418,15 @@
     if (away) show(site.name + AWAY[away[2]] + "\nfrom " + duration(inTrace(away[0])) + " for " + duration(away[1] - away[0]));
   }
 
+  const kindOf = (row) => KINDS[table.kind[row]].replace("stolen", document.body.dataset.moved);
+
   // A job in words: who, where, how long it waited.
   function describe(row, site, start, end) {
     let processors = 0;
     const [, , , width, rows] = site.rows;
     for (let k = 0; k < rows.length; k++) if (rows[k] === row) processors += width[k];
     const user = table.user[row] < 0 ? "" : ", user " + table.user[row];
-    return "job " + table.id[row] + " at " + site.name + "\n" + KINDS[table.kind[row]] + ", " + processors + " processors\n" +
+    return "job " + table.id[row] + " at " + site.name + "\n" + kindOf(row) + ", " + processors + " processors\n" +
       "submitted at " + run.names[table.from[row]] + user + " at " + duration(inTrace(start - table.wait[row])) +
       "\nwaited " + duration(table.wait[row]) + "\nfrom " + duration(inTrace(start)) + " for " + duration(end - start);
   }
@@ -432,7 +434,7 @@
   // Searches for a job by number: frames it, shows the time around it, and says what it was.
   function search(text) {
     const said = document.getElementById("found");
-    found = text.trim() === "" ? -1 : run.find(Number(text));
+    found = /^\d+$/.test(text.trim()) ? run.find(Number(text)) : -1;
     if (found < 0) {
       said.textContent = text.trim() === "" ? "" : "no job " + text + " has a bar";
       return draw();
