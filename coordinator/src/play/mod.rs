@@ -3,11 +3,11 @@
 //! | request | for |
 //! |---|---|
 //! | `GET /` | the page, with `play.js`, `schedule.js`, `play.css` and `report.css` |
-//! | `GET /about` | what can be chosen ([`choices`]) |
-//! | `GET /simulate?SETTINGS` | numbers and schedule of these settings ([`picture`]); needs the header `x-play` ([`turns`]) |
+//! | `GET /about` | what can be chosen (`choices`) |
+//! | `GET /simulate?SETTINGS` | numbers and schedule of these settings (`picture`); needs the header `x-play` (`turns`) |
 //! | `GET /experiment.toml?SETTINGS` | the experiment that was simulated, for `stealgrid simulate` |
 //!
-//! Settings are those of [`settings`]. An answer is that of the file which they are saved as, so that both cannot differ.
+//! Settings are those of `settings`. An answer is that of the file which they are saved as, so that both cannot differ.
 //! Nothing is written, and no setting names a file or a command.
 
 mod base;
