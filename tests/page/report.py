@@ -168,9 +168,10 @@ def two_runs(stealgrid, browser, folder):
 
 SWEEP = """
 [experiment]
-grid.sizes = [8, 16, 32]
+grid.sizes = [8, 16, 64]
 workload.trace = "built-in:seven-sites"
-workload.jobs = 300
+workload.count = 300
+workload.too_wide = "drop"
 
 [parameters]
 "strategy.name" = ["local", "st:50", "steal:random"]

@@ -73,6 +73,7 @@ for (const svg of document.querySelectorAll("figure svg")) {
   });
   svg.addEventListener("pointerleave", () => point(null));
 }
+window.addEventListener("resize", () => point(null));
 
 // What a link leads to is shown, also if it is folded; all is unfolded on paper.
 function unfold() {
