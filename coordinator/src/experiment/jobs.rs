@@ -276,14 +276,19 @@ impl Reader {
     }
 }
 
-/// The factor by which jobs must come faster to offer this load: work over the time from the first submission to the last
-/// times all processors. `None` if they come at once or have no work.
-fn factor_to(load: f64, experiment: &Experiment, jobs: &[TimedJob]) -> Option<f64> {
+/// The load that jobs offer: work over the time from the first submission to the last times all processors. `None` if they
+/// come at once.
+pub fn offered(grid: &Grid, jobs: &[TimedJob]) -> Option<f64> {
     let work: f64 = jobs.iter().map(|job| f64::from(job.spec.processors) * job.run_time.as_secs_f64()).sum();
     let times = || jobs.iter().map(|job| job.spec.submit);
     let span = times().max()?.since(times().min()?).as_secs_f64();
-    let offered = work / (span * experiment.grid.processors() as f64);
-    (offered.is_finite() && offered > 0.0).then(|| load / offered)
+    Some(work / (span * grid.processors() as f64)).filter(|load| load.is_finite())
+}
+
+/// The factor by which jobs must come faster to offer this load. `None` if they come at once or have no work.
+fn factor_to(load: f64, experiment: &Experiment, jobs: &[TimedJob]) -> Option<f64> {
+    let offered = offered(&experiment.grid, jobs).filter(|&offered| offered > 0.0);
+    offered.map(|offered| load / offered)
 }
 
 /// Divides submit times by a factor.

@@ -20,7 +20,7 @@ use super::base::Base;
 use super::settings::{Settings, shown, without_threshold};
 use crate::drive::{self, simulate};
 use crate::experiment::Experiment;
-use crate::experiment::jobs::{Jobs, Reader};
+use crate::experiment::jobs::{Jobs, Reader, offered};
 use crate::interrupt::Interrupt;
 
 /// Sites that are drawn, the busiest: as in reports.
@@ -244,14 +244,6 @@ fn set(experiment: &Experiment, jobs: &[TimedJob]) -> Set {
         threshold: experiment.strategy.strategy.threshold().percent(),
         local: experiment.local.name(),
     }
-}
-
-/// The work of the jobs as a share of what the grid could do between the first submission and the last.
-fn offered(grid: &Grid, jobs: &[TimedJob]) -> Option<f64> {
-    let work: f64 = jobs.iter().map(|job| f64::from(job.spec.processors) * job.run_time.as_secs_f64()).sum();
-    let times = || jobs.iter().map(|job| job.spec.submit);
-    let span = times().max()?.since(times().min()?).as_secs_f64();
-    Some(work / (span * grid.processors() as f64)).filter(|load| load.is_finite())
 }
 
 fn matters(experiment: &Experiment) -> Matters {
