@@ -22,6 +22,17 @@ pub fn hint<N: AsRef<str>>(typed: &str, names: impl IntoIterator<Item = N>) -> S
     nearest(typed, names).map_or(String::new(), |name| format!(" (did you mean {}?)", name.as_ref()))
 }
 
+/// The hint where names stand in a sentence: `one, half or fit`. What has a capital letter, as in `factor:F`, stands for
+/// something else and is none of them.
+pub fn hint_among(typed: &str, names: &str) -> String {
+    hint(typed, names.split([',', ' ']).filter(|name| !name.contains(char::is_uppercase)))
+}
+
+/// Why a name is none of those in a sentence.
+pub fn unknown(what: &str, typed: &str, names: &str) -> String {
+    format!("unknown {what} {typed:?}{}; use {names}", hint_among(typed, names))
+}
+
 /// What a reader of files says of one, in words of users: a key that is none gets its hint, and types of numbers are
 /// described. Lines that it does not know stay as they are.
 pub fn of_file(said: &str) -> String {

@@ -4,10 +4,11 @@
 //! about them there is one, beside no site.
 
 use protocol::{BrokerOptions, Failover, Pending, Reporting};
+use scheduler::spelling::unknown;
 use scheduler::{Grid, SiteId, Span, Strategy, StrategySpec};
 
 use super::file::{Written, WrittenBroker, WrittenBrokers, WrittenProtocol};
-use super::{ExperimentError, name_of_a_file, span, unknown, wrong};
+use super::{ExperimentError, name_of_a_file, span, wrong};
 
 /// Most brokers that are beside no site: more than any site needs, and few enough to list.
 const SHARED_MAX: usize = 1000;

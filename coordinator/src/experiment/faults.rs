@@ -5,10 +5,11 @@ use analysis::faults::{Deed, Done};
 use outputs::{Missed, Why};
 use protocol::Options;
 use scheduler::event::{BeginCause, EndCause};
+use scheduler::spelling::unknown;
 use scheduler::{Grid, SiteId, Span, Strategy, StrategySpec, Time, spelling};
 
 use super::file::{Written, WrittenFault, WrittenProtocol};
-use super::{ExperimentError, RunOptions, optional_span, span, unknown, wrong};
+use super::{ExperimentError, RunOptions, optional_span, span, wrong};
 
 /// Something that happens to a site.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -23,6 +23,7 @@ use links::{Model, ModelError};
 use node::journal::Durability;
 use protocol::message::TRANSFERS_MAX;
 use protocol::{BalanceOptions, Discovery, Options, PoolOptions, StealOptions};
+use scheduler::spelling::unknown;
 use scheduler::{
     Grid, LocalScheduler, Order, Pass, Selection, Span, Strategy, StrategySpec, Submit, spelling,
 };
@@ -254,11 +255,6 @@ impl ExperimentError {
 fn wrong(place: impl Into<Cow<'static, str>>) -> impl Fn(String) -> ExperimentError {
     let place = place.into();
     move |reason| ExperimentError { place: place.clone(), reason }
-}
-
-/// Why a name is none of those that there are.
-fn unknown(what: &str, typed: &str, names: &str) -> String {
-    format!("unknown {what} {typed:?}{}; use {names}", spelling::hint(typed, names.split([',', ' '])))
 }
 
 fn parse<T: FromStr>(place: &'static str, text: &Option<String>, default: T) -> Result<T, ExperimentError>

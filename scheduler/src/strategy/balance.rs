@@ -106,10 +106,7 @@ impl Balance {
 
     /// Sets one switch.
     pub(super) fn set(&mut self, key: &str, value: &str) -> Result<(), String> {
-        let one_of = |names: &str| {
-            let hint = spelling::hint(value, names.split([',', ' ']));
-            Err(format!("unknown {key} {value:?}{hint}; use {names}"))
-        };
+        let one_of = |names: &str| Err(spelling::unknown(key, value, names));
         match (key, value) {
             ("amount", "one") => self.amount = Amount::One,
             ("amount", "half") => self.amount = Amount::Half,

@@ -161,10 +161,7 @@ impl Pool {
 
     /// Sets one switch.
     pub(super) fn set(&mut self, key: &str, value: &str) -> Result<(), String> {
-        let one_of = |names: &str| {
-            let hint = spelling::hint(value, names.split([',', ' ']));
-            format!("unknown {key} {value:?}{hint}; use {names}")
-        };
+        let one_of = |names: &str| spelling::unknown(key, value, names);
         match (key, value) {
             ("via", "hosted") => self.via = Via::Hosted,
             ("via", "gossip") => self.via = Via::Gossip,

@@ -11,7 +11,7 @@ use crate::record::Record;
 
 /// A switch has no such value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{switch} is `{value}`{}; use one of: {choices}", hint(value, choices))]
+#[error("{switch} is `{value}`{}; use one of: {choices}", spelling::hint_among(value, choices))]
 pub struct SwitchError {
     /// Name of the switch.
     pub switch: &'static str,
@@ -19,12 +19,6 @@ pub struct SwitchError {
     pub value: String,
     /// What could be.
     pub choices: &'static str,
-}
-
-/// The choice that was meant; `F` in `factor:F` stands for a number, so that it is none.
-fn hint(value: &str, choices: &str) -> String {
-    let names = choices.split([',', ' ']).filter(|name| !name.contains(char::is_uppercase));
-    spelling::hint(value, names)
 }
 
 fn unknown(switch: &'static str, value: &str, choices: &'static str) -> SwitchError {
