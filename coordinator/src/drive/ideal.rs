@@ -1,11 +1,13 @@
 //! What a run is held against: the ideal of its strategy, under free communication, and the same jobs without exchange,
 //! both in virtual time.
 
-use analysis::{Outcome, OutcomeBuilder};
+use std::sync::Arc;
+
+use analysis::Outcome;
 use anyhow::bail;
 use claims::ideal::Ideal;
 use outputs::Status;
-use scheduler::{Event, EventKind, Grid, LocalScheduler, LocalUsers, Span, Strategy, StrategySpec};
+use scheduler::{Event, EventKind, Grid, LocalScheduler, Span, Strategy, StrategySpec};
 
 use super::builder;
 use crate::experiment::Experiment;
@@ -90,21 +92,9 @@ pub fn without_exchange(
         return Ok(None);
     }
     let machines = experiment.grid.machines().map(|site| (site.name.clone(), site.processors));
-    let local = Ideal {
-        spec: StrategySpec { strategy: Strategy::Local, ideal: true, fetch: Span::ZERO },
-        local: experiment.local,
-        pass: experiment.pass,
-        submit: experiment.submit,
-        local_users: &LocalUsers::default(),
-        grid: &Grid::new(machines)?,
-        seed: experiment.seed,
-        jobs: &jobs.jobs,
-        external: None,
-    };
-    let threshold = experiment.strategy.strategy.threshold();
-    let mut builder = OutcomeBuilder::new(local.grid, threshold, &jobs.jobs).with_submit(experiment.submit);
-    match local.run_while(&mut |event| builder.observe(&event), || interrupt.is_set()) {
-        Ok(summary) => Ok((summary.jobs == jobs.jobs.len()).then(|| builder.finish())),
-        Err(error) => bail!("failed to run the reference: {error}"),
-    }
+    let alone = Experiment { grid: Arc::new(Grid::new(machines)?), ..experiment.clone() };
+    let spec = StrategySpec { strategy: Strategy::Local, ideal: true, fetch: Span::ZERO };
+    let mut builder = builder(&alone, jobs);
+    let status = run(&alone, spec, jobs, interrupt, &mut |event| builder.observe(event))?;
+    Ok((status == Status::Complete).then(|| builder.finish()))
 }
