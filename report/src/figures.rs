@@ -3,10 +3,10 @@
 use analysis::federation::Waits;
 use analysis::theory::{Comparison, Quantity, Relation};
 use analysis::waits::Cause;
-use analysis::{JobState, Metrics, Verdict};
+use analysis::{JobOutcome, JobState, Metrics, Verdict};
 use outputs::table::Table;
 use outputs::{RunResult, Status};
-use scheduler::{Strategy, Submit};
+use scheduler::{Class, Grid, Strategy, Submit};
 
 use super::quantity::{change, grouped, number, percent, seconds};
 
@@ -109,6 +109,13 @@ pub fn counted_line(result: &RunResult) -> String {
 /// Whether what moves is stolen, as sites exchange jobs: brokers give them.
 pub fn has_thieves(result: &RunResult) -> bool {
     result.outcome.grid.brokers() == 0
+}
+
+/// The kind of a job in drawings of a schedule: 0 own A, 1 own B, 2 stolen A, 3 stolen B; under brokers, who send every job,
+/// away from home in place of stolen.
+pub fn kind(grid: &Grid, job: &JobOutcome) -> u8 {
+    let moved = if grid.brokers() == 0 { job.stolen() } else { job.away_from_home() };
+    u8::from(job.class == Class::B) + 2 * u8::from(moved)
 }
 
 /// What jobs were that ran away from home.

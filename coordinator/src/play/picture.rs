@@ -11,7 +11,7 @@ use analysis::{Attribution, Bounds, Deficiency, Metrics, Outcome};
 use links::model::Base as Delays;
 use outputs::{Allocation, Status};
 use report::quantity::grouped;
-use scheduler::{Class, Grid, SiteId, Span, Strategy, Time, TimedJob};
+use scheduler::{Grid, SiteId, Span, Strategy, Time, TimedJob};
 use serde::Serialize;
 use simulator::Checks;
 
@@ -133,8 +133,8 @@ struct SiteBars {
     /// Jobs of its users that it ran, and others'.
     own: u64,
     stolen: u64,
-    /// One after another: start and length in milliseconds, the first from the origin; lowest processor, processors, kind (0
-    /// own A, 1 own B, 2 stolen A, 3 stolen B) and job.
+    /// One after another: start and length in milliseconds, the first from the origin; lowest processor, processors, kind
+    /// ([`report::figures::kind`]) and job.
     bars: Vec<i64>,
 }
 
@@ -336,7 +336,7 @@ fn push(bars: &mut Vec<i64>, outcome: &Outcome, allocation: &Allocation, site: S
     let job = &outcome.jobs[row];
     let Some(start) = job.start else { return };
     let length = job.end.unwrap_or(outcome.until).since(start);
-    let kind = i64::from(job.class == Class::B) + 2 * i64::from(job.stolen());
+    let kind = i64::from(report::figures::kind(&outcome.grid, job));
     for interval in allocation.of_job(row) {
         bars.extend([
             millis(start.since(outcome.origin)),
@@ -386,6 +386,14 @@ mod tests {
         }
         let delay = picture.delay.unwrap();
         assert!((delay.causes.iter().map(|cause| cause.share).sum::<f64>() - 1.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn what_a_broker_sends_from_home_is_not_drawn_as_the_sites_own() {
+        let query = [("strategy", "broker:mpl")];
+        let picture = player(AMPLE).play(&settings(&query), &Interrupt::default()).unwrap();
+        let bars = || picture.sites.iter().flat_map(|site| site.bars.chunks(6));
+        assert!(bars().any(|bar| bar[4] >= 2) && bars().any(|bar| bar[4] < 2));
     }
 
     #[test]

@@ -16,10 +16,10 @@ use analysis::series::{self, SiteSeries, Steps};
 use analysis::{JobOutcome, Outcome};
 use outputs::{Allocation, RunResult};
 use scheduler::event::EndCause;
-use scheduler::{Class, SiteId, Time};
+use scheduler::{Grid, SiteId, Time};
 use serde::Serialize;
 
-use crate::figures::has_thieves;
+use crate::figures::kind;
 
 /// Bars that a browser counts without delay, and which make a page of about six megabytes.
 const BARS: usize = 200_000;
@@ -58,7 +58,7 @@ struct Jobs {
     user: Vec<i32>,
     from: Vec<u32>,
     home: Vec<u32>,
-    /// 0 own A, 1 own B, 2 stolen A, 3 stolen B; under brokers elsewhere in place of stolen.
+    /// As [`kind`] has it.
     kind: Vec<u8>,
     #[serde(skip)]
     last: i64,
@@ -121,7 +121,6 @@ pub(super) fn write(
         false => series::of_sites(outcome, &shown, POINTS),
     };
     let grid = if exact { SiteSeries::default() } else { series::whole_grid(outcome, POINTS) };
-    let thieves = has_thieves(result);
     let mut data = Data {
         origin: outcome.origin.since(Time::ZERO).as_micros() / 1000,
         length: millis(outcome, outcome.until),
@@ -140,7 +139,7 @@ pub(super) fn write(
         for row in rows {
             if area(outcome, &outcome.jobs[row]) >= least {
                 bars.push(row, data.shown);
-                data.table.push(&outcome.jobs[row], thieves);
+                data.table.push(&outcome.grid, &outcome.jobs[row]);
                 data.shown += 1;
             }
         }
@@ -243,8 +242,7 @@ impl<'a> Bars<'a> {
 }
 
 impl Jobs {
-    /// What moves is stolen, or where brokers send jobs, away from home.
-    fn push(&mut self, job: &JobOutcome, thieves: bool) {
+    fn push(&mut self, grid: &Grid, job: &JobOutcome) {
         let id = i64::try_from(job.id.0).unwrap_or(i64::MAX);
         self.id.push(id - self.last);
         self.last = id;
@@ -253,8 +251,7 @@ impl Jobs {
         let number = |site: SiteId| u32::try_from(site.index()).unwrap_or(u32::MAX);
         self.from.push(number(job.origin));
         self.home.push(number(job.home.unwrap_or(job.origin)));
-        let moved = if thieves { job.stolen() } else { job.away_from_home() };
-        self.kind.push(u8::from(job.class == Class::B) + 2 * u8::from(moved));
+        self.kind.push(kind(grid, job));
     }
 }
 
