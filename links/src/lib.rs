@@ -25,7 +25,7 @@ mod matrix;
 pub mod model;
 pub mod place;
 pub mod preset;
-mod quantity;
+pub mod quantity;
 mod sending;
 pub mod written;
 

@@ -38,12 +38,20 @@ impl fmt::Display for Millionths {
 }
 
 /// A time with its unit, such as `50ms`.
-pub(crate) fn span(text: &str) -> Result<Span, String> {
-    if text.trim_start().starts_with('-') {
+///
+/// # Errors
+/// In words, with what to write.
+pub fn time(text: &str) -> Result<Duration, String> {
+    if text.starts_with('-') {
         return Err(format!("{text:?} is below zero, and no time is; write 50ms, 2s, 5m or 36h"));
     }
-    let duration = humantime::parse_duration(text.trim())
-        .map_err(|error| format!("{text:?} is not a time: {error}; write 50ms, 2s, 5m or 36h"))?;
+    humantime::parse_duration(text)
+        .map_err(|error| format!("{text:?} is not a time: {error}; write 50ms, 2s, 5m or 36h"))
+}
+
+/// The same of a run, with blanks around it.
+pub(crate) fn span(text: &str) -> Result<Span, String> {
+    let duration = time(text.trim())?;
     let micros = i64::try_from(duration.as_micros()).map(Span::from_micros);
     micros.map_err(|_| format!("{text:?} is longer than any trace"))
 }

@@ -45,6 +45,14 @@ impl Threshold {
     }
 }
 
+impl FromStr for Threshold {
+    type Err = String;
+    fn from_str(percent: &str) -> Result<Threshold, String> {
+        let threshold = percent.parse().ok().and_then(Threshold::new);
+        threshold.ok_or_else(|| format!("{percent:?} is not a whole number from 0 to 100"))
+    }
+}
+
 impl fmt::Display for Threshold {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.0)

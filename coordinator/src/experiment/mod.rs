@@ -268,13 +268,7 @@ where
 }
 
 fn duration(place: &'static str, text: &str) -> Result<Duration, ExperimentError> {
-    if text.starts_with('-') {
-        return Err(wrong(place)(format!(
-            "{text:?} is below zero, and no time is; write 50ms, 2s, 5m or 36h"
-        )));
-    }
-    humantime::parse_duration(text)
-        .map_err(|error| wrong(place)(format!("{text:?} is not a time: {error}; write 50ms, 2s, 5m or 36h")))
+    links::quantity::time(text).map_err(wrong(place))
 }
 
 /// A span of trace time.

@@ -40,11 +40,11 @@ impl Settings {
                 return Err(format!("{key} is given twice; keep one"));
             }
             let set = match key.as_str() {
-                "delay" => delay(value).map(|delay| settings.delay = Some(delay)),
+                "delay" => links::quantity::time(value).map(|delay| settings.delay = Some(delay)),
                 "load" => number(value, "0.8").map(|load| settings.load = Some(load)),
                 "loss" => number(value, "0.01").map(|loss| settings.loss = Some(loss)),
                 "strategy" => strategy(value).map(|strategy| settings.strategy = Some(strategy)),
-                "threshold" => threshold(value).map(|threshold| settings.threshold = Some(threshold)),
+                "threshold" => value.parse().map(|threshold| settings.threshold = Some(threshold)),
                 "local" => local(value).map(|local| settings.local = Some(local)),
                 _ => return Err(format!("{key:?} is no setting; use {}", KEYS.join(", "))),
             };
@@ -108,19 +108,9 @@ fn part<'a>(experiment: &'a mut Table, name: &str) -> &'a mut Table {
     value.as_table_mut().expect("an experiment that was understood has tables there")
 }
 
-fn delay(text: &str) -> Result<Duration, String> {
-    humantime::parse_duration(text)
-        .map_err(|error| format!("{text:?} is not a time: {error}; write 50ms, 2s, 5m or 36h"))
-}
-
 fn number(text: &str, example: &str) -> Result<f64, String> {
     let number = text.parse().ok().filter(|number: &f64| number.is_finite());
     number.ok_or_else(|| format!("{text:?} is not a number; write one like {example}"))
-}
-
-fn threshold(text: &str) -> Result<Threshold, String> {
-    let threshold = text.parse().ok().and_then(Threshold::new);
-    threshold.ok_or_else(|| format!("{text:?} is not a whole number from 0 to 100"))
 }
 
 fn strategy(text: &str) -> Result<StrategySpec, String> {

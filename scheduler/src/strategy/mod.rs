@@ -42,12 +42,8 @@ impl Steal {
     }
 
     fn parse(percent: &str) -> Result<Steal, String> {
-        percent
-            .parse()
-            .ok()
-            .and_then(Threshold::new)
-            .map(Steal::with_threshold)
-            .ok_or_else(|| format!("threshold {percent:?} is not a whole number from 0 to 100"))
+        let threshold = percent.parse().map_err(|reason| format!("threshold {reason}"))?;
+        Ok(Steal::with_threshold(threshold))
     }
 
     /// Sets one switch.
