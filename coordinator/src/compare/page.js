@@ -1,11 +1,14 @@
-// Draws two schedules on one axis. No dependencies but the pen and the counting before it; times in milliseconds.
+// Draws two schedules on one axis. No dependencies but the scripts before it; times in milliseconds.
 "use strict";
 (() => {
   const runs = JSON.parse(document.getElementById("runs").textContent);
-  const LEFT = 112, RIGHT = 10, AXIS = 22, GAP = 10, SINGLE = 20000;
-  const view = { from: 0, to: runs.length };
+  const { LEFT, AXIS, SINGLE } = TimeChart, GAP = 10;
   const rows = runs.rows;
-  let colors = {}, marked = -1, writing = null;
+  let marked = -1;
+  const chart = new TimeChart({
+    origin: runs.origin, length: runs.length, drawings: { gantt: drawGantt, queue: drawQueue }, recolored,
+  });
+  const { view, colors } = chart;
 
   // What became of a job: 0 the same in both, 1 another time, 2 another site, 3 in one run only.
   const fate = rows.map(([, siteA, startA, , siteB, startB]) =>
@@ -17,49 +20,8 @@
     bars[site][side].push([start, start + rows[row][3 + 3 * side], first, width, row]);
   }
 
-  const dark = window.matchMedia("(prefers-color-scheme: dark)");
-  function readColors() {
-    const style = getComputedStyle(document.documentElement);
-    for (const name of ["ink", "soft", "line", "panel", "own-a", "own-b", "stolen-a", "stolen-b"]) {
-      colors[name] = style.getPropertyValue("--" + name).trim();
-    }
+  function recolored() {
     colors.fates = [colors["own-b"], colors["own-a"], colors["stolen-a"], colors["stolen-b"]];
-  }
-
-  function prepare(id, height) {
-    const canvas = document.getElementById(id), width = canvas.clientWidth, font = "12px system-ui, sans-serif";
-    let pen;
-    if (writing) {
-      pen = writing.pen = new SvgPen(width, height, font);
-    } else {
-      const ratio = window.devicePixelRatio || 1;
-      canvas.style.height = height + "px";
-      canvas.width = Math.round(width * ratio);
-      canvas.height = Math.round(height * ratio);
-      pen = canvas.getContext("2d");
-      pen.setTransform(ratio, 0, 0, ratio, 0, 0);
-      pen.clearRect(0, 0, width, height);
-      pen.font = font;
-      pen.textBaseline = "middle";
-    }
-    const plot = width - LEFT - RIGHT;
-    return { pen, width, height, plot, x: (t) => LEFT + ((t - view.from) / (view.to - view.from)) * plot };
-  }
-
-  function drawAxis({ pen, width, height, plot, x }) {
-    const step = Ticks.step(view.to - view.from, Math.max(3, Math.min(12, plot / 90)));
-    pen.textAlign = "center";
-    let free = 0;
-    for (let t = Math.ceil((view.from + runs.origin) / step) * step; t <= view.to + runs.origin; t += step) {
-      const at = x(t - runs.origin);
-      pen.strokeStyle = colors.line;
-      pen.beginPath(); pen.moveTo(at, 0); pen.lineTo(at, height - AXIS); pen.stroke();
-      pen.fillStyle = colors.soft;
-      const label = Ticks.mark(t, step), half = pen.measureText(label).width / 2;
-      if (at < LEFT || at + half > width || at - half < free) continue;
-      pen.fillText(label, at, height - AXIS / 2);
-      free = at + half + 8;
-    }
   }
 
   let bands = [];
@@ -72,8 +34,7 @@
       top += height + GAP;
       return band;
     });
-    const area = prepare("gantt", top + AXIS), { pen, plot } = area;
-    drawAxis(area);
+    const area = chart.prepare("gantt", top + AXIS), { pen } = area;
     runs.sites.forEach(([name, processors], index) => {
       const { top, height } = bands[index], half = height / 2 - 1;
       pen.textAlign = "right";
@@ -83,27 +44,21 @@
         const y = top + side * (half + 2);
         pen.fillStyle = colors.soft; pen.textAlign = "right";
         pen.fillText(side + 1, LEFT - 8, y + half / 2);
-        pen.save();
-        pen.beginPath(); pen.rect(LEFT, y, plot, half); pen.clip();
-        pen.fillStyle = colors.line; pen.globalAlpha = 0.35;
-        pen.fillRect(LEFT, y, plot, half);
-        pen.globalAlpha = 1;
-        const seen = bars[index][side].filter(([start, end]) => end >= view.from && start <= view.to);
-        if (seen.length > SINGLE || runs.shown < runs.jobs) drawShares(area, seen, processors, y, half);
-        else drawBars(area, seen, processors, y, half);
-        pen.restore();
+        chart.band(area, y, half, () => {
+          const seen = bars[index][side].filter(([start, end]) => end >= view.from && start <= view.to);
+          if (seen.length > SINGLE || runs.shown < runs.jobs) drawShares(area, seen, processors, y, half);
+          else drawBars(area, seen, processors, y, half);
+        });
       }
     });
   }
 
-  function drawBars({ pen, x }, seen, processors, y, high) {
-    const unit = high / processors;
+  function drawBars(area, seen, processors, y, high) {
+    const { pen, x } = area, unit = high / processors;
     for (let k = 0; k < 4; k++) {
       pen.fillStyle = colors.fates[k];
       for (const [start, end, first, width, row] of seen) {
-        if (fate[row] !== k) continue;
-        const from = x(start), to = x(end), inset = to - from > 3 ? 0.5 : 0;
-        pen.fillRect(from, y + unit * first, Math.max(0.6, to - from - inset), Math.max(0.4, unit * width - (unit * width > 4 ? 0.5 : 0)));
+        if (fate[row] === k) chart.bar(area, start, end, y + unit * first, unit * width);
       }
     }
     pen.strokeStyle = colors.ink; pen.lineWidth = 2;
@@ -113,25 +68,15 @@
     pen.lineWidth = 1;
   }
 
-  function drawShares({ pen, plot }, seen, processors, y, high) {
-    const columns = Math.max(1, Math.floor(plot)), sums = colors.fates.map(() => new Float64Array(columns + 2));
+  function drawShares(area, seen, processors, y, high) {
+    const { columns, add } = chart.layers(area, y, high, processors);
+    const sums = colors.fates.map(() => new Float64Array(columns + 2));
     for (const [start, end, , width, row] of seen) cover(sums[fate[row]], start, end, width, view.from, view.to);
-    const base = new Float64Array(columns), unit = high / processors, step = plot / columns;
-    sums.forEach((values, k) => {
-      settle(values);
-      pen.fillStyle = colors.fates[k];
-      for (let c = 0; c < columns; c++) {
-        const more = Math.min(values[c], processors - base[c]);
-        if (more <= 0) continue;
-        base[c] += more;
-        pen.fillRect(LEFT + c * step, y + high - unit * base[c], step + 0.05, unit * more);
-      }
-    });
+    sums.forEach((values, k) => add(settle(values), colors.fates[k]));
   }
 
   function drawQueue() {
-    const area = prepare("queue", 170 + AXIS), { pen, plot } = area;
-    drawAxis(area);
+    const { pen, plot } = chart.prepare("queue", 170 + AXIS);
     const columns = Math.max(1, Math.floor(plot)), high = 160, top = 6;
     const lines = [0, 1].map((side) => {
       const sums = new Float64Array(columns + 2);
@@ -156,24 +101,6 @@
     });
   }
 
-  const DRAWINGS = { gantt: drawGantt, queue: drawQueue };
-  let pending = false;
-  function draw() {
-    if (pending) return;
-    pending = true;
-    requestAnimationFrame(() => { pending = false; drawGantt(); drawQueue(); });
-  }
-  function move(from, span) {
-    span = Math.min(runs.length, Math.max(10, span));
-    view.from = Math.max(0, Math.min(from, runs.length - span));
-    view.to = view.from + span;
-    draw();
-  }
-  function zoom(factor, center) {
-    const span = (view.to - view.from) * factor;
-    move(center - ((center - view.from) / (view.to - view.from)) * span, span);
-  }
-
   // A job in words: where and when in both runs.
   function describe(row) {
     const [submit, ...sides] = rows[row];
@@ -184,69 +111,33 @@
     return "job " + runs.id[row] + ", " + runs.width[row] + " processors\nfirst run: " + side(0) + "\nsecond run: " + side(1);
   }
 
-  const gantt = document.getElementById("gantt"), tip = document.getElementById("tip");
-  const timeAt = (event) => {
-    const box = gantt.getBoundingClientRect();
-    return view.from + Math.max(0, Math.min(1, (event.clientX - box.left - LEFT) / (box.width - LEFT - RIGHT))) * (view.to - view.from);
-  };
-  function under(event) {
-    const box = gantt.getBoundingClientRect(), y = event.clientY - box.top, t = timeAt(event);
+  // The row of the job under the pointer, -1 for none.
+  function under({ x, y, time: t, pixel: near }) {
     const index = bands.findIndex((band) => y >= band.top && y <= band.top + band.height);
-    if (index < 0 || event.clientX - box.left < LEFT) return -1;
+    if (index < 0 || x < LEFT) return -1;
     const { top, height } = bands[index], side = y - top > height / 2 ? 1 : 0, half = height / 2 - 1;
     const processor = ((y - top - side * (half + 2)) / half) * runs.sites[index][1];
-    const near = (view.to - view.from) / (box.width - LEFT - RIGHT);
     const bar = bars[index][side].find(([start, end, first, width]) =>
       t >= start - near && t <= end + near && processor >= first && processor <= first + width);
     return bar ? bar[4] : -1;
   }
-  let drag = null;
-  gantt.addEventListener("pointerdown", (event) => { drag = { x: event.clientX, from: view.from }; gantt.setPointerCapture(event.pointerId); });
-  gantt.addEventListener("pointerup", () => { drag = null; });
-  gantt.addEventListener("pointerleave", () => { tip.hidden = true; });
-  gantt.addEventListener("pointermove", (event) => {
-    if (drag) {
-      const span = view.to - view.from;
-      tip.hidden = true;
-      return move(drag.from - ((event.clientX - drag.x) / (gantt.clientWidth - LEFT - RIGHT)) * span, span);
-    }
-    const row = runs.shown < runs.jobs ? -1 : under(event);
-    if (row !== marked) { marked = row; draw(); }
-    tip.hidden = row < 0;
-    if (row < 0) return;
-    tip.textContent = describe(row);
-    tip.style.left = Math.min(event.pageX + 14, document.documentElement.clientWidth - tip.offsetWidth - 8) + "px";
-    tip.style.top = event.pageY + 14 + "px";
+  chart.follow(document.getElementById("gantt"), (event, place) => {
+    const row = runs.shown < runs.jobs ? -1 : under(place);
+    if (row !== marked) { marked = row; chart.draw(); }
+    if (row < 0) Tip.hide(); else Tip.show(event, describe(row));
   });
-  gantt.addEventListener("wheel", (event) => { event.preventDefault(); zoom(event.deltaY < 0 ? 0.8 : 1.25, timeAt(event)); }, { passive: false });
-  gantt.addEventListener("dblclick", () => move(0, runs.length));
-  const middle = () => (view.from + view.to) / 2;
-  document.getElementById("in").onclick = () => zoom(0.5, middle());
-  document.getElementById("out").onclick = () => zoom(2, middle());
-  document.getElementById("all").onclick = () => move(0, runs.length);
   document.getElementById("search").addEventListener("change", (event) => {
     const said = document.getElementById("found"), wanted = event.target.value.trim();
     marked = /^\d+$/.test(wanted) ? runs.id.indexOf(Number(wanted)) : -1;
     said.textContent = marked >= 0 ? describe(marked).replace(/\n/g, "; ") : wanted === "" ? "" : "no job " + wanted + " is drawn";
-    if (marked < 0) return draw();
+    if (marked < 0) return chart.draw();
     const [submit, , startA, lengthA, , startB, lengthB] = rows[marked];
     const until = Math.max(startA + lengthA, startB + lengthB);
-    move(submit - 0.2 * (until - submit), 1.4 * (until - submit));
+    chart.move(submit - 0.2 * (until - submit), 1.4 * (until - submit));
   });
   if (runs.shown < runs.jobs) {
     document.getElementById("thinned").textContent = "Drawn are the " + runs.shown.toLocaleString("en-US") + " jobs with most work of " + runs.jobs.toLocaleString("en-US") + ".";
   }
-  for (const [id, name] of [["gantt", "both schedules"], ["queue", "waiting jobs"]]) {
-    Save.buttons(document.getElementById(id + "-tools"), name, () => {
-      writing = {};
-      let pen;
-      try { DRAWINGS[id](); pen = writing.pen; } finally { writing = null; }
-      return { svg: pen.file(colors.panel), width: pen.width, height: pen.height };
-    });
-  }
-  dark.addEventListener("change", () => { readColors(); draw(); });
-  window.addEventListener("resize", draw);
-  window.addEventListener("beforeprint", () => { readColors(); drawGantt(); drawQueue(); });
-  readColors();
-  draw();
+  chart.saves({ gantt: "both schedules", queue: "waiting jobs" });
+  chart.start();
 })();

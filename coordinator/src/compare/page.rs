@@ -13,7 +13,7 @@ use std::path::Path;
 
 use outputs::{DirectoryError, JobRow, ResultDirectory};
 use report::page::html::escape;
-use report::page::{COUNTING, PEN, STYLE};
+use report::page::{DRAWING, POINTING, STYLE};
 use report::quantity::{change, grouped, number};
 use scheduler::{JobId, SiteId, Time};
 use serde::Serialize;
@@ -117,9 +117,9 @@ pub(super) fn page(compared: &Compared) -> Result<String, DirectoryError> {
         let data = data(&directories, &pairs, sites(0));
         // In JSON a "<" occurs in strings only, where it may be escaped: no name can then end the script element.
         let text = serde_json::to_string(&data).expect("plain data").replace('<', "\\u003c");
-        let script = include_str!("page.js");
+        let script = POINTING.concat() + &DRAWING.concat() + include_str!("page.js");
         page += &format!(
-            "<script type=\"application/json\" id=\"runs\">{text}</script>\n<script>\n{PEN}{COUNTING}{script}</script>\n"
+            "<script type=\"application/json\" id=\"runs\">{text}</script>\n<script>\n{script}</script>\n"
         );
     }
     page += "</body>\n</html>\n";

@@ -27,10 +27,11 @@ use html::escape;
 
 /// Of all pages.
 pub const STYLE: &str = include_str!("page.css");
-/// Means over columns of pixels, and what reads a run; for pages that draw schedules.
-pub const COUNTING: &str = include_str!("script/run.js");
-/// A pen that writes SVG, and buttons that save drawings.
-pub const PEN: &str = include_str!("script/pen.js");
+/// What is under the pointer, and drawings as files; for pages with drawings.
+pub const POINTING: [&str; 2] = [include_str!("script/tip.js"), include_str!("script/save.js")];
+/// What pages with schedules draw by, behind [`POINTING`].
+pub const DRAWING: [&str; 3] =
+    [include_str!("script/pen.js"), include_str!("script/run.js"), include_str!("script/chart.js")];
 const SCRIPT: &str = include_str!("script/page.js");
 /// Sites shown with drawings of their own; a page with more cannot be read. The busiest are kept.
 const SITES_DRAWN: usize = 24;
@@ -73,7 +74,11 @@ pub fn write(file: &mut dyn Write, result: &RunResult, allocation: &Allocation) 
     write_making(file, result)?;
     write!(file, "</main>\n<script type=\"application/json\" id=\"run\">")?;
     data::write(file, result, allocation, SITES_DRAWN)?;
-    writeln!(file, "</script>\n<script>\n{}</script>\n</body>\n</html>", [PEN, COUNTING, SCRIPT].concat())
+    writeln!(
+        file,
+        "</script>\n<script>\n{}</script>\n</body>\n</html>",
+        POINTING.concat() + &DRAWING.concat() + SCRIPT
+    )
 }
 
 fn write_head(file: &mut dyn Write, result: &RunResult, allocation: &Allocation) -> io::Result<()> {

@@ -9,42 +9,19 @@ for (const button of document.querySelectorAll("button[data-save]")) {
     style.textContent = plotStyle;
     svg.prepend(style);
     const text = new XMLSerializer().serializeToString(svg);
-    const file = new Blob([text], { type: "image/svg+xml" });
-    if (button.dataset.save === "svg") {
-      save(file, figure.id + ".svg");
-      return;
-    }
     const box = svg.viewBox.baseVal;
-    const image = new Image();
-    const address = URL.createObjectURL(file);
-    image.onload = () => {
-      const canvas = document.createElement("canvas");
-      canvas.width = 2 * box.width;
-      canvas.height = 2 * box.height;
-      canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
-      URL.revokeObjectURL(address);
-      canvas.toBlob((picture) => save(picture, figure.id + ".png"), "image/png");
-    };
-    image.src = address;
+    if (button.dataset.save === "svg") Save.file(figure.id + ".svg", "image/svg+xml", text);
+    else Save.png(figure.id, text, box.width, box.height);
   });
 }
 
-function save(blob, name) {
-  const link = document.createElement("a");
-  link.href = URL.createObjectURL(blob);
-  link.download = name;
-  link.click();
-  URL.revokeObjectURL(link.href);
-}
-
 // The value nearest to the pointer, with its interval: what the title of its mark says.
-const tip = document.getElementById("tip");
 let near = null;
 function point(mark) {
   near?.classList.remove("near");
   near = mark;
   near?.classList.add("near");
-  tip.hidden = !mark;
+  if (!mark) Tip.hide();
 }
 for (const svg of document.querySelectorAll("figure svg")) {
   let marks = null;
@@ -66,10 +43,7 @@ for (const svg of document.querySelectorAll("figure svg")) {
       if (distance < least) { least = distance; best = { mark, text }; }
     }
     point(best?.mark ?? null);
-    if (!best) return;
-    tip.textContent = best.text;
-    tip.style.left = Math.max(4, Math.min(event.pageX + 14, document.documentElement.clientWidth - tip.offsetWidth - 8)) + "px";
-    tip.style.top = event.pageY + 16 + "px";
+    if (best) Tip.show(event, best.text);
   });
   svg.addEventListener("pointerleave", () => point(null));
 }

@@ -7,8 +7,8 @@ use super::figures::Figure;
 use super::ranking;
 use super::study::{Study, missing_note};
 use super::tables::{self, Table};
-use crate::page::STYLE;
 use crate::page::html::escape;
+use crate::page::{POINTING, STYLE};
 use crate::quantity::{clock, grouped};
 
 const SWEEP_STYLE: &str = include_str!("page.css");
@@ -57,10 +57,11 @@ pub fn html(study: &Study, figures: &[Figure], command: &str) -> String {
     contents(&mut page, &body.contents);
     page += &body.html;
     making(&mut page, study, command);
+    let pointing = POINTING.concat();
     let style = serde_json::to_string(&chart::light_style()).expect("a text").replace("</", "<\\/");
     let _ = write!(
         page,
-        "</main>\n<div id=\"tip\" hidden></div>\n<script>\nconst plotStyle = {style};\n{SCRIPT}</script>\n</body>\n</html>\n"
+        "</main>\n<div id=\"tip\" hidden></div>\n<script>\nconst plotStyle = {style};\n{pointing}{SCRIPT}</script>\n</body>\n</html>\n"
     );
     page
 }

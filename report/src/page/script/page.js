@@ -5,24 +5,20 @@
   const KINDS = ["own, big (A)", "own, small (B)", "stolen, big (A)", "stolen, small (B)"];
   const AWAY = [" was down", " was down, at most", " stood still", " was not there yet", " had left"];
   const ENDS = ["interrupted by a crash", "end not known", "second run, not counted"];
-  const LEFT = 112, RIGHT = 10, AXIS = 22, GAP = 6;
-  // Above so many bars in view the chart is of shares of processors, as bars would be thinner than a pixel.
-  const SINGLE = 20000;
+  const { LEFT, RIGHT, AXIS, SINGLE } = TimeChart, GAP = 6;
   const table = run.table;
-  const view = { from: 0, to: Math.max(1, run.length) };
-  let colors = {}, by = "class", found = -1;
+  let by = "class", found = -1;
+  const chart = new TimeChart({
+    origin: run.origin, length: Math.max(1, run.length), drawings: { gantt: drawGantt, busy: drawBusy, queue: drawQueue }, recolored,
+  });
+  const { view, colors } = chart;
 
-  const dark = window.matchMedia("(prefers-color-scheme: dark)");
-  function readColors() {
-    const style = getComputedStyle(document.documentElement);
-    for (const name of ["ink", "soft", "line", "panel", "own-a", "own-b", "stolen-a", "stolen-b", "bad", "open"]) {
-      colors[name] = style.getPropertyValue("--" + name).trim();
-    }
+  function recolored() {
     colors.kinds = [colors["own-a"], colors["own-b"], colors["stolen-a"], colors["stolen-b"]];
-    colors.paper = style.getPropertyValue("--paper").trim();
     // Twelve hues that stay apart; users and sites beyond share them.
-    const light = dark.matches ? 62 : 48;
+    const light = chart.dark.matches ? 62 : 48;
     colors.many = Array.from({ length: 12 }, (_, i) => `hsl(${(i * 137.5) % 360} ${i % 2 ? 48 : 66}% ${light + (i % 3) * 7 - 7}%)`);
+    legend();
   }
 
   // The colour of a job: a number into `palette`.
@@ -35,51 +31,7 @@
   // Times of the run count from the first submission; what is shown is the time of the trace.
   const inTrace = (ms) => ms + run.origin;
 
-  const { duration, mark } = Ticks;
-
-  // Sets a canvas up for the density of the screen, or a pen that writes SVG, and returns it and its plotting area.
-  let writing = null;
-  function prepare(id, height) {
-    const canvas = document.getElementById(id);
-    const width = canvas.clientWidth;
-    const font = "12px system-ui, sans-serif";
-    let pen;
-    if (writing) {
-      pen = writing.pen = new SvgPen(width, height, font);
-    } else {
-      const ratio = window.devicePixelRatio || 1;
-      canvas.style.height = height + "px";
-      canvas.width = Math.round(width * ratio);
-      canvas.height = Math.round(height * ratio);
-      pen = canvas.getContext("2d");
-      pen.setTransform(ratio, 0, 0, ratio, 0, 0);
-      pen.clearRect(0, 0, width, height);
-      pen.font = font;
-      pen.textBaseline = "middle";
-    }
-    const plot = width - LEFT - RIGHT;
-    const x = (t) => LEFT + ((t - view.from) / (view.to - view.from)) * plot;
-    return { pen, width, height, plot, x };
-  }
-
-  function drawAxis(area) {
-    const { pen, width, height, x } = area;
-    const step = Ticks.step(view.to - view.from, Math.max(3, Math.min(12, area.plot / 90)));
-    pen.textAlign = "center";
-    // Where the next label may begin; those that would run into the one before are left out.
-    let free = 0;
-    for (let t = Math.ceil(inTrace(view.from) / step) * step; t <= inTrace(view.to); t += step) {
-      const at = x(t - run.origin);
-      pen.strokeStyle = colors.line;
-      pen.beginPath(); pen.moveTo(at, 0); pen.lineTo(at, height - AXIS); pen.stroke();
-      pen.fillStyle = colors.soft;
-      const label = mark(t, step);
-      const half = pen.measureText(label).width / 2;
-      if (at < LEFT || at + half > width || at - half < free) continue;
-      pen.fillText(label, at, height - AXIS / 2);
-      free = at + half + 8;
-    }
-  }
+  const { duration } = Ticks;
 
   function drawLabel(area, site, top, height, second) {
     const { pen } = area;
@@ -110,45 +62,36 @@
 
   function drawGantt() {
     const height = layout();
-    const area = prepare("gantt", height - GAP + AXIS + GAP);
-    const { pen, plot } = area;
-    drawAxis(area);
+    const area = chart.prepare("gantt", height + AXIS);
     run.sites.forEach((site, index) => {
       const { top, height } = bands[index];
       drawLabel(area, site, top, height, site.processors + " processors");
-      pen.save();
-      pen.beginPath(); pen.rect(LEFT, top, plot, height); pen.clip();
-      pen.fillStyle = colors.line; pen.globalAlpha = 0.35;
-      pen.fillRect(LEFT, top, plot, height);
-      pen.globalAlpha = 1;
-      drawAway(area, site, top, height);
-      if (inView(site) > SINGLE || run.shown < run.jobs) drawShares(area, site, top, height);
-      else drawBars(area, site, top, height);
-      drawFound(area, site, top, height);
-      drawAttempts(area, site, top, height / site.processors);
-      pen.restore();
+      chart.band(area, top, height, () => {
+        drawAway(area, site, top, height);
+        if (isSingle(site)) drawBars(area, site, top, height); else drawShares(area, site, top, height);
+        drawFound(area, site, top, height);
+        drawAttempts(area, site, top, height / site.processors);
+      });
     });
   }
 
-  function inView(site) {
+  // Whether bars can be told apart, and all are there.
+  function isSingle(site) {
     const [start, end] = site.rows;
     let count = 0;
     for (let i = 0; i < start.length; i++) if (end[i] >= view.from && start[i] <= view.to) count++;
-    return count;
+    return count <= SINGLE && run.shown === run.jobs;
   }
 
   function drawBars(area, site, top, height) {
-    const { pen, x } = area;
     const unit = height / site.processors;
     const palette = PALETTES[by];
     const [start, end, first, width, row] = site.rows;
     for (let k = 0; k < palette.size; k++) {
-      pen.fillStyle = palette.color(k);
+      area.pen.fillStyle = palette.color(k);
       for (let i = 0; i < start.length; i++) {
         if (end[i] < view.from || start[i] > view.to || palette.of(row[i]) !== k) continue;
-        const from = x(start[i]), to = x(end[i]);
-        const inset = to - from > 3 ? 0.5 : 0, thin = unit * width[i] > 4 ? 0.5 : 0;
-        pen.fillRect(from, top + unit * first[i], Math.max(0.6, to - from - inset), Math.max(0.4, unit * width[i] - thin));
+        chart.bar(area, start[i], end[i], top + unit * first[i], unit * width[i]);
       }
     }
   }
@@ -156,28 +99,16 @@
   // Too many bars to tell apart: per column of pixels the processors that execute jobs of each colour, from the bottom;
   // above them in grey those of jobs that have no bar, so that nothing looks idle that was not.
   function drawShares(area, site, top, height) {
-    const { pen, plot } = area;
-    const palette = PALETTES[by], columns = Math.max(1, Math.floor(plot));
+    const palette = PALETTES[by], { columns, base, add } = chart.layers(area, top, height, site.processors);
     const sums = Array.from({ length: palette.size }, () => new Float64Array(columns + 2));
     const [start, end, , width, row] = site.rows;
     for (let i = 0; i < start.length; i++) {
       if (end[i] > view.from && start[i] < view.to) cover(sums[palette.of(row[i])], start[i], end[i], width[i], view.from, view.to);
     }
-    const base = new Float64Array(columns);
-    const unit = height / site.processors, step = plot / columns;
-    const layer = (values, color) => {
-      pen.fillStyle = color;
-      for (let c = 0; c < columns; c++) {
-        const more = Math.min(values[c], site.processors - base[c]);
-        if (more <= 0) continue;
-        base[c] += more;
-        pen.fillRect(LEFT + c * step, top + height - unit * base[c], step + 0.05, unit * more);
-      }
-    };
-    sums.forEach((values, k) => layer(settle(values), palette.color(k)));
+    sums.forEach((values, k) => add(settle(values), palette.color(k)));
     if (!run.exact && site.busy.t.length) {
       const all = means(site.busy, columns, view.from, view.to, run.length);
-      layer(all.map((value, c) => value - (base[c] || 0)), colors.soft);
+      add(all.map((value, c) => value - (base[c] || 0)), colors.soft);
     }
   }
 
@@ -289,20 +220,12 @@
   // One band per site, below a higher one of the whole grid.
   function drawBandsOf(id, heights, rows) {
     const total = rows.reduce((sum, _, index) => sum + (index ? heights[1] : heights[0]) + GAP, 4);
-    const area = prepare(id, total + AXIS);
-    const { pen, plot } = area;
-    drawAxis(area);
+    const area = chart.prepare(id, total + AXIS);
     let top = 4;
     rows.forEach(({ name, label, most, layers }, index) => {
       const high = index ? heights[1] : heights[0];
       drawLabel(area, { name }, top, high, label);
-      pen.save();
-      pen.beginPath(); pen.rect(LEFT, top, plot, high); pen.clip();
-      pen.fillStyle = colors.line; pen.globalAlpha = 0.35;
-      pen.fillRect(LEFT, top, plot, high);
-      pen.globalAlpha = 1;
-      drawLayers(area, top, high, most, layers);
-      pen.restore();
+      chart.band(area, top, high, () => drawLayers(area, top, high, most, layers));
       top += high + GAP;
     });
   }
@@ -330,86 +253,25 @@
   }
 
   const columnsOf = (id) => Math.max(1, Math.floor(document.getElementById(id).clientWidth - LEFT - RIGHT));
-  const DRAWINGS = { gantt: drawGantt, busy: drawBusy, queue: drawQueue };
-  const drawAll = () => Object.values(DRAWINGS).forEach((drawing) => drawing());
+  const draw = () => chart.draw();
+  chart.follow(document.getElementById("gantt"), showTip);
 
-  let pending = false;
-  function draw() {
-    if (pending) return;
-    pending = true;
-    requestAnimationFrame(() => { pending = false; drawAll(); });
-  }
-
-  function zoom(factor, center) {
-    const span = Math.min(run.length, Math.max(10, (view.to - view.from) * factor));
-    const share = (center - view.from) / (view.to - view.from);
-    move(center - share * span, span);
-  }
-
-  function move(from, span) {
-    view.from = Math.max(0, Math.min(from, run.length - span));
-    view.to = view.from + span;
-    draw();
-  }
-
-  const gantt = document.getElementById("gantt"), tip = document.getElementById("tip");
-  const timeAt = (event) => {
-    const box = gantt.getBoundingClientRect();
-    const share = (event.clientX - box.left - LEFT) / (box.width - LEFT - RIGHT);
-    return view.from + Math.max(0, Math.min(1, share)) * (view.to - view.from);
-  };
-  const middle = () => (view.from + view.to) / 2;
-  document.getElementById("in").onclick = () => zoom(0.5, middle());
-  document.getElementById("out").onclick = () => zoom(2, middle());
-  document.getElementById("all").onclick = () => move(0, run.length);
-  gantt.addEventListener("dblclick", () => move(0, run.length));
-  gantt.addEventListener("wheel", (event) => {
-    event.preventDefault();
-    zoom(event.deltaY < 0 ? 0.8 : 1.25, timeAt(event));
-  }, { passive: false });
-  let drag = null;
-  gantt.addEventListener("pointerdown", (event) => {
-    drag = { x: event.clientX, from: view.from };
-    gantt.setPointerCapture(event.pointerId);
-    gantt.style.cursor = "grabbing";
-  });
-  gantt.addEventListener("pointerup", () => { drag = null; gantt.style.cursor = ""; });
-  gantt.addEventListener("pointermove", (event) => {
-    if (drag) {
-      const span = view.to - view.from;
-      move(drag.from - ((event.clientX - drag.x) / (gantt.clientWidth - LEFT - RIGHT)) * span, span);
-      tip.hidden = true;
-    } else {
-      showTip(event);
-    }
-  });
-  gantt.addEventListener("pointerleave", () => { tip.hidden = true; });
-
-  function showTip(event) {
-    const box = gantt.getBoundingClientRect();
-    const y = event.clientY - box.top, t = timeAt(event);
+  function showTip(event, { x, y, time: t, pixel: near }) {
     const index = bands.findIndex((band) => y >= band.top && y <= band.top + band.height);
     const site = run.sites[index];
-    tip.hidden = true;
-    if (!site || event.clientX - box.left < LEFT) return;
+    Tip.hide();
+    if (!site || x < LEFT) return;
     const processor = ((y - bands[index].top) / bands[index].height) * site.processors;
     const [start, end, first, width, row] = site.rows;
     // A bar of less than a pixel is found a pixel away.
-    const near = (view.to - view.from) / (box.width - LEFT - RIGHT);
-    const show = (text) => {
-      tip.textContent = text;
-      tip.hidden = false;
-      const left = Math.min(event.pageX + 14, document.documentElement.clientWidth - tip.offsetWidth - 8);
-      tip.style.left = left + "px";
-      tip.style.top = event.pageY + 14 + "px";
-    };
+    const show = (text) => Tip.show(event, text);
     for (const [from, least, most, low, high, how, id] of site.attempts || []) {
       if (t < from - near || t > from + most + near || processor < low || processor > low + high) continue;
       const until = least === most ? " for " + duration(most) : " for " + duration(least) + " to " + duration(most);
       return show("job " + id + " at " + site.name + "\n" + ENDS[how] + "\nfrom " + duration(inTrace(from)) + until);
     }
     // Where bars are added up, there is nothing to point at.
-    const single = run.shown === run.jobs && inView(site) <= SINGLE;
+    const single = isSingle(site);
     for (let i = start.length - 1; single && i >= 0; i--) {
       if (t < start[i] - near || t > end[i] + near || processor < first[i] || processor > first[i] + width[i]) continue;
       return show(describe(row[i], site, start[i], end[i]));
@@ -444,7 +306,7 @@
       if (i < 0) continue;
       const start = site.rows[0][i], end = site.rows[1][i], wait = table.wait[found];
       said.textContent = describe(found, site, start, end).replace(/\n/g, "; ");
-      move(start - wait - 0.3 * (wait + end - start), Math.min(run.length, Math.max(10, 1.6 * (wait + end - start))));
+      chart.move(start - wait - 0.3 * (wait + end - start), 1.6 * (wait + end - start));
     }
   }
   document.getElementById("search").addEventListener("change", (event) => search(event.target.value));
@@ -473,22 +335,11 @@
       "The " + run.shown.toLocaleString("en-US") + " jobs with most work of " + run.jobs.toLocaleString("en-US") +
       " have a colour; the others are grey.";
   }
-  for (const [id, name] of [["gantt", "schedule"], ["busy", "utilization"], ["queue", "waiting jobs"]]) {
-    Save.buttons(document.querySelector(`#${id}-tools`), name, () => {
-      writing = {};
-      try { DRAWINGS[id](); } finally { var { pen } = writing; writing = null; }
-      return { svg: pen.file(colors.panel), width: pen.width, height: pen.height };
-    });
-  }
+  chart.saves({ gantt: "schedule", busy: "utilization", queue: "waiting jobs" });
   for (const figure of document.querySelectorAll("figure")) {
     const svg = figure.querySelector("svg");
     Save.buttons(figure.querySelector("figcaption"), svg.getAttribute("aria-label"), () =>
       ({ svg: Save.standing(svg), width: svg.viewBox.baseVal.width, height: svg.viewBox.baseVal.height }));
   }
-  dark.addEventListener("change", () => { readColors(); legend(); draw(); });
-  window.addEventListener("resize", draw);
-  window.addEventListener("beforeprint", () => { readColors(); drawAll(); });
-  readColors();
-  legend();
-  draw();
+  chart.start();
 })();

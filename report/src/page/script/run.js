@@ -35,28 +35,6 @@ function readRun(text) {
   return run;
 }
 
-// Times on axes and in words, in milliseconds.
-const Ticks = {
-  // A step between marks that a person would choose, for at most so many marks.
-  step(span, most) {
-    const steps = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 3e4, 6e4, 12e4, 3e5, 6e5, 18e5, 36e5, 72e5,
-      216e5, 432e5, 864e5, 1728e5, 6048e5, 12096e5, 25920e5, 77760e5, 315360e5];
-    return steps.find((step) => span / step <= most) || span / most;
-  },
-  // Days are enough where all marks are whole days, and minutes where they are whole minutes.
-  mark(ms, step) {
-    if (ms === 0) return "0";
-    if (step % 864e5 === 0) return Math.round(ms / 864e5) + " d";
-    return step % 6e4 === 0 ? Ticks.duration(ms).replace(/:\d\d$/, "") : Ticks.duration(ms);
-  },
-  duration(ms) {
-    const s = ms / 1000, two = (n) => String(Math.floor(n)).padStart(2, "0");
-    if (s < 60) return (s < 10 ? s.toFixed(2) : s.toFixed(1)) + " s";
-    const day = Math.floor(s / 86400);
-    return (day ? day + " d " : "") + two((s % 86400) / 3600) + ":" + two((s % 3600) / 60) + ":" + two(s % 60);
-  },
-};
-
 // Adds to each of `columns` equal parts of the time from `from` to `to` its share of a value that holds from `begin` to
 // `end`: into `sums` as differences, which `settle` adds up.
 function cover(sums, begin, end, value, from, to) {
