@@ -8,6 +8,7 @@ mod data;
 mod faults;
 pub mod html;
 mod service;
+mod shares;
 mod steals;
 
 use std::io::{self, Write};

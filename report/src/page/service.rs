@@ -8,17 +8,12 @@ use analysis::service::GroupService;
 use outputs::RunResult;
 use outputs::table::Table;
 
+use super::shares::Axes;
 use super::table_html;
 use crate::quantity::{grouped, number};
 
-/// Size of the drawings, in their own units.
-const WIDTH: f64 = 560.0;
-const HEIGHT: f64 = 220.0;
-/// Room for labels.
-const LEFT: f64 = 46.0;
+/// Room to the right of the drawings, for half of the last label.
 const RIGHT: f64 = 34.0;
-const BOTTOM: f64 = 26.0;
-const TOP: f64 = 10.0;
 /// Users with rows of their own.
 const USERS: usize = 20;
 
@@ -135,39 +130,16 @@ fn write_curves(file: &mut dyn Write, axis: &Axis, curves: &[Curve<'_>]) -> io::
     let Axis { name, caption, marks } = axis;
     let least = marks[0].0;
     let most = curves.iter().filter_map(|(.., values)| values.last()).fold(10.0 * least, |a, &b| a.max(b));
-    let (from, to) = (least.log10(), most.log10());
-    let x = |value: f64| LEFT + (value.max(least).log10() - from) / (to - from) * (WIDTH - LEFT - RIGHT);
-    let y = |share: f64| TOP + (1.0 - share) * (HEIGHT - TOP - BOTTOM);
-    writeln!(file, "<figure>\n<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{name}\">")?;
-    for share in [0.0, 0.25, 0.5, 0.75, 1.0] {
-        let at = y(share);
-        writeln!(
-            file,
-            "<line class=\"grid\" x1=\"{LEFT}\" x2=\"{}\" y1=\"{at:.1}\" y2=\"{at:.1}\"/>\
-             <text x=\"{}\" y=\"{:.1}\" text-anchor=\"end\">{:.0} %</text>",
-            WIDTH - RIGHT,
-            LEFT - 6.0,
-            at + 4.0,
-            share * 100.0
-        )?;
-    }
-    for (value, label) in marks.iter().filter(|mark| mark.0 <= most) {
-        let at = x(*value);
-        writeln!(
-            file,
-            "<line class=\"grid\" x1=\"{at:.1}\" x2=\"{at:.1}\" y1=\"{TOP}\" y2=\"{:.1}\"/>\
-             <text x=\"{at:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{label}</text>",
-            HEIGHT - BOTTOM,
-            HEIGHT - 8.0,
-        )?;
-    }
+    let axes = Axes { from: least, to: most, right: RIGHT };
+    let marks = marks.iter().filter(|mark| mark.0 <= most).map(|&(value, label)| (value, label.to_string()));
+    axes.write(file, name, &[0.0, 0.25, 0.5, 0.75, 1.0], marks)?;
     // The measured one on top.
     for (_, color, values) in curves.iter().rev() {
         let steps = values.len().saturating_sub(1).max(1) as f64;
         let points: Vec<String> = values
             .iter()
             .enumerate()
-            .map(|(place, &value)| format!("{:.1},{:.1}", x(value), y(place as f64 / steps)))
+            .map(|(place, &value)| format!("{:.1},{:.1}", axes.x(value), axes.y(place as f64 / steps)))
             .collect();
         writeln!(file, "<polyline style=\"stroke:var(--{color})\" points=\"{}\"/>", points.join(" "))?;
     }

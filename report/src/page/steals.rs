@@ -10,17 +10,12 @@ use scheduler::Span;
 
 use super::html::escape;
 use super::quantity::{grouped, percent};
+use super::shares::{Axes, HEIGHT, TOP, WIDTH};
 use super::table_html;
 use crate::steals::{steals_lines, steals_table};
 
-/// Size of the drawings, in their own units.
-const WIDTH: f64 = 560.0;
-const HEIGHT: f64 = 220.0;
-/// Room for labels.
-const LEFT: f64 = 46.0;
+/// Room to the right of the drawing of phases.
 const RIGHT: f64 = 40.0;
-const BOTTOM: f64 = 26.0;
-const TOP: f64 = 10.0;
 /// Points of a curve.
 const POINTS: usize = 160;
 /// Bars of thieves; the others are left out.
@@ -54,41 +49,10 @@ fn write_phases(file: &mut dyn Write, exchange: &StealCost) -> io::Result<()> {
     let least = phases.iter().filter_map(|(_, spread)| smallest_positive(spread)).fold(most, f64::min);
     // Whole powers of ten around all values that are not 0.
     let (from, to) = (least.log10().floor(), most.log10().ceil().max(least.log10().floor() + 1.0));
-    let x = |seconds: f64| LEFT + (seconds.log10() - from) / (to - from) * (WIDTH - LEFT - RIGHT);
-    let y = |share: f64| TOP + (1.0 - share) * (HEIGHT - TOP - BOTTOM);
-    writeln!(
-        file,
-        "<figure>\n<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"Phases of steals\">"
-    )?;
-    for share in [0.0, 0.5, 1.0] {
-        let at = y(share);
-        writeln!(
-            file,
-            "<line class=\"grid\" x1=\"{LEFT}\" x2=\"{}\" y1=\"{at:.1}\" y2=\"{at:.1}\"/>",
-            WIDTH - RIGHT
-        )?;
-        let label = format!("{:.0} %", share * 100.0);
-        writeln!(
-            file,
-            "<text x=\"{}\" y=\"{:.1}\" text-anchor=\"end\">{label}</text>",
-            LEFT - 6.0,
-            at + 4.0
-        )?;
-    }
-    let mut power = from;
-    while power <= to {
-        let seconds = 10f64.powf(power);
-        let at = x(seconds);
-        writeln!(
-            file,
-            "<line class=\"grid\" x1=\"{at:.1}\" x2=\"{at:.1}\" y1=\"{TOP}\" y2=\"{:.1}\"/>\
-             <text x=\"{at:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>",
-            HEIGHT - BOTTOM,
-            HEIGHT - 8.0,
-            duration(seconds)
-        )?;
-        power += 1.0;
-    }
+    let axes = Axes { from: 10f64.powf(from), to: 10f64.powf(to), right: RIGHT };
+    let powers = (0..=(to - from) as i32).map(|power| 10f64.powf(from + f64::from(power)));
+    let marks = powers.map(|seconds| (seconds, duration(seconds)));
+    axes.write(file, "Phases of steals", &[0.0, 0.5, 1.0], marks)?;
     let lines = phases.iter().zip(COLORS).zip(WIDTHS);
     for (((_, spread), color), width) in lines.filter(|(((_, spread), _), _)| !spread.is_empty()) {
         let seconds: Vec<f64> =
@@ -99,9 +63,9 @@ fn write_phases(file: &mut dyn Write, exchange: &StealCost) -> io::Result<()> {
         let mut last = None;
         for (seconds, share) in seconds.iter().zip(spread.shares_up_to(&limits)) {
             if let Some(last) = last.filter(|last| *last != share) {
-                points += &format!("{:.1},{:.1} ", x(*seconds), y(last));
+                points += &format!("{:.1},{:.1} ", axes.x(*seconds), axes.y(last));
             }
-            points += &format!("{:.1},{:.1} ", x(*seconds), y(share));
+            points += &format!("{:.1},{:.1} ", axes.x(*seconds), axes.y(share));
             last = Some(share);
         }
         writeln!(
