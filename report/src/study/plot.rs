@@ -149,6 +149,7 @@ fn lines(maker: &Maker, data: &Data, asked: &Asked, kind: &str, title: &str) -> 
         theory: Vec::new(),
         y_is_time: !is_change && column.ends_with("_s"),
         log_from: LOG_FROM,
+        least_possible: None,
     };
     if let (true, Some(other)) = (is_change, baseline) {
         let name = maker.data_label(&data.label(other, &Selection::default()));

@@ -10,6 +10,8 @@ pub(crate) enum Scale {
     Linear(f64, f64),
     /// By logarithm from the first to the second; with a place for zero in front if the flag is set.
     Log(f64, f64, bool),
+    /// What values are above the first, on the second: for ratios that cannot be below 1 and are hardly above.
+    Above(f64, Box<Scale>),
 }
 
 /// The part of a logarithmic axis that zero and the break take.
@@ -18,6 +20,11 @@ const ZERO_SHARE: f64 = 0.07;
 const TICKS_MAX: usize = 7;
 /// A range of more than this factor is shown by logarithm.
 pub(crate) const LOG_FROM: f64 = 20.0;
+
+/// Two points nearer than this share of the axis are drawn one over the other: half a marker of a usual plot.
+const CLOSE: f64 = 0.015;
+/// What is less above the least possible value than this is at it: four decimals are written.
+const ABOVE_LEAST: f64 = 1e-4;
 
 /// Times that people think in, in seconds: from 1 ms over 1, 10 and 30 s, minutes and hours, to days.
 const ROUND_TIMES: [f64; 18] = [
@@ -62,6 +69,44 @@ impl Scale {
         Scale::Linear(floor, high + room)
     }
 
+    /// The scale of lines: as [`Scale::of`] has it, unless more than half of the points that it draws one over the other
+    /// are apart by logarithm, or by the logarithm of what they are above the least value that is possible.
+    ///
+    /// `columns` has the values of all lines at one place of the horizontal axis each, `bounds` what else must be seen.
+    pub(crate) fn of_lines(
+        columns: &[Vec<f64>],
+        bounds: &[f64],
+        log_from: f64,
+        least_possible: Option<f64>,
+    ) -> Scale {
+        let values = || columns.iter().flatten().chain(bounds).copied();
+        let usual = Scale::of(values(), log_from);
+        let by_logarithm = Some(Scale::of(values(), 1.0));
+        let above = least_possible.filter(|&least| values().all(|value| value >= least)).map(|least| {
+            let excess = |value: f64| if value - least < ABOVE_LEAST { 0.0 } else { value - least };
+            Scale::Above(least, Box::new(Scale::of(values().map(excess), 1.0)))
+        });
+        let hidden = usual.hidden(columns);
+        let better = [by_logarithm, above].into_iter().flatten().map(|scale| (scale.hidden(columns), scale));
+        let best = better.filter(|(left, _)| 2 * left < hidden).min_by_key(|(left, _)| *left);
+        best.map_or(usual, |(_, scale)| scale)
+    }
+
+    /// Pairs of different values in one column that have the same place, or none.
+    fn hidden(&self, columns: &[Vec<f64>]) -> usize {
+        let of_column = |column: &Vec<f64>| {
+            let mut values = column.clone();
+            values.sort_by(f64::total_cmp);
+            let is_hidden = |pair: &&[f64]| {
+                let differ = pair[1] - pair[0] > pair[1].abs() * 1e-9;
+                let apart = self.place(pair[1]).zip(self.place(pair[0])).map(|(more, less)| more - less);
+                differ && apart.is_none_or(|apart| apart < CLOSE)
+            };
+            values.windows(2).filter(is_hidden).count()
+        };
+        columns.iter().map(of_column).sum()
+    }
+
     /// An axis of points that are not negative: by logarithm, with a place for zero if there is one.
     pub(crate) fn of_axis(points: &[f64]) -> Scale {
         let positive = || points.iter().copied().filter(|&point| point > 0.0);
@@ -95,12 +140,18 @@ impl Scale {
                 let share = (value / low).ln() / (high / low).ln();
                 Some(begin + share * (1.0 - begin))
             }
+            Scale::Above(least, ref scale) => {
+                scale.place(if value - least < ABOVE_LEAST { 0.0 } else { value - least })
+            }
         }
     }
 
     /// Where the break between zero and the rest is.
     pub(crate) fn gap(&self) -> Option<f64> {
-        matches!(self, Scale::Log(_, _, true)).then_some(ZERO_SHARE / 2.0)
+        match self {
+            Scale::Above(_, scale) => scale.gap(),
+            _ => matches!(self, Scale::Log(_, _, true)).then_some(ZERO_SHARE / 2.0),
+        }
     }
 
     /// Values along the axis that are round as times.
@@ -112,6 +163,7 @@ impl Scale {
                 return linear_ticks(low / unit, high / unit).into_iter().map(|tick| tick * unit).collect();
             }
             Scale::Log(low, high, zero) => (low, high, zero),
+            Scale::Above(..) => return self.ticks(),
         };
         let within: Vec<f64> =
             ROUND_TIMES.iter().copied().filter(|time| *time >= low && *time <= high).collect();
@@ -132,6 +184,7 @@ impl Scale {
                 ticks.extend(log_ticks(low, high));
                 ticks
             }
+            Scale::Above(least, ref scale) => scale.ticks().into_iter().map(|tick| least + tick).collect(),
         }
     }
 }
@@ -247,6 +300,31 @@ mod tests {
         assert!(matches!(Scale::of([1.0, 1.2].into_iter(), LOG_FROM), Scale::Linear(_, _)));
         assert!(matches!(Scale::of([-5.0, 1000.0].into_iter(), LOG_FROM), Scale::Linear(_, _)));
         assert!(matches!(Scale::of(std::iter::empty(), LOG_FROM), Scale::Linear(_, _)));
+    }
+
+    #[test]
+    fn lines_that_a_plain_axis_hides_are_drawn_apart() {
+        let ratios = [vec![1.0, 1.001, 1.01, 2.5], vec![1.0, 1.002, 1.02, 2.4]];
+
+        let scale = Scale::of_lines(&ratios, &[], LOG_FROM, Some(1.0));
+
+        assert!(matches!(scale, Scale::Above(1.0, _)), "{scale:?}");
+        let places: Vec<f64> = ratios[0].iter().map(|value| scale.place(*value).unwrap()).collect();
+        assert!(places.windows(2).all(|pair| pair[1] - pair[0] > 5.0 * CLOSE), "{places:?}");
+        assert_eq!(scale.ticks()[..2], [1.0, 1.001]);
+        assert_eq!(scale.place(1.000_01), Some(0.0), "what is written as 1 is at 1");
+    }
+
+    #[test]
+    fn lines_that_are_apart_or_equal_keep_the_plain_axis() {
+        let plain = |columns: &[Vec<f64>], least| {
+            matches!(Scale::of_lines(columns, &[], LOG_FROM, least), Scale::Linear(..))
+        };
+
+        assert!(plain(&[vec![1.0, 1.4, 2.0], vec![1.1, 1.5, 1.9]], Some(1.0)));
+        assert!(plain(&[vec![1.0, 1.0, 2.0]], Some(1.0)), "equal lines coincide on every axis");
+        assert!(!plain(&[vec![1.0, 1.1, 1.21, 12.0]], None), "ratios of ten and of tenths");
+        assert!(plain(&[vec![-1.0, -1.001, 5.0]], None), "no logarithm of what is negative");
     }
 
     #[test]

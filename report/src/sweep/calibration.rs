@@ -78,6 +78,7 @@ pub(super) fn figures(study: &Study) -> Vec<Figure> {
         ],
         y_is_time: false,
         log_from: LOG_FROM,
+        least_possible: None,
     };
     let note = "W unit jobs, p sites of one processor, one-way delay d. Published simulations fit 3.8; 16.12 is proved \
                 (Gast, Khatiri, Trystram and Wagner 2018)."

@@ -78,6 +78,8 @@ pub(crate) struct LineChart {
     pub(crate) y_is_time: bool,
     /// Values that span more than this factor are shown by logarithm.
     pub(crate) log_from: f64,
+    /// A value that nothing can be below, if lines may crowd there.
+    pub(crate) least_possible: Option<f64>,
 }
 
 pub(super) const WIDTH: f64 = 900.0;
@@ -147,11 +149,7 @@ impl LineChart {
             Frame { left: LEFT, top: TOP, width: WIDTH - LEFT - RIGHT, height: HEIGHT - TOP - BOTTOM };
         let xs: Vec<f64> = self.x.iter().map(|(x, _)| *x).collect();
         let x_scale = Scale::of_axis(&xs);
-        let measured = self.lines.iter().flat_map(|line| &line.points).flat_map(|(_, y, interval)| {
-            [*y, interval.map(|interval| interval.low), interval.map(|interval| interval.high)]
-        });
-        let theory = self.theory.iter().flat_map(|line| &line.points).map(|(_, y)| Some(*y));
-        let y_scale = Scale::of(measured.chain(theory).flatten(), self.log_from);
+        let y_scale = self.y_scale();
         let mut svg = String::new();
         self.draw_axes(&mut svg, &frame, &x_scale, &y_scale);
         for (index, theory) in self.theory.iter().enumerate() {
@@ -167,6 +165,19 @@ impl LineChart {
         self.draw_legend(&mut svg, &frame);
         let height = HEIGHT.max(TOP + LEGEND_STEP * (self.lines.len() + self.theory.len()) as f64 + 12.0);
         picture(WIDTH, height, &self.title, &svg)
+    }
+
+    fn y_scale(&self) -> Scale {
+        let points = || self.lines.iter().flat_map(|line| &line.points);
+        let column = |(x, _): &(f64, String)| {
+            points().filter(|(at, _, _)| at == x).filter_map(|(_, y, _)| *y).collect::<Vec<f64>>()
+        };
+        let columns: Vec<Vec<f64>> = self.x.iter().map(column).collect();
+        let intervals = points().filter_map(|(_, _, interval)| *interval);
+        let theory = self.theory.iter().flat_map(|line| &line.points).map(|(_, y)| *y);
+        let bounds: Vec<f64> =
+            intervals.flat_map(|interval| [interval.low, interval.high]).chain(theory).collect();
+        Scale::of_lines(&columns, &bounds, self.log_from, self.least_possible)
     }
 
     fn draw_axes(&self, svg: &mut String, frame: &Frame, x_scale: &Scale, y_scale: &Scale) {
@@ -223,7 +234,12 @@ impl LineChart {
              y=\"42\">{}</text>",
             bottom + 42.0,
             escape(&self.x_label),
-            escape(&self.y_label)
+            escape(&match y_scale {
+                Scale::Above(least, _) => {
+                    format!("{}, by the logarithm of what is above {}", self.y_label, short(*least))
+                }
+                _ => self.y_label.clone(),
+            })
         );
         if let (Some((per, words)), Scale::Log(low, high, _)) = (&self.x_per, x_scale) {
             for tick in Scale::Log(low / per, high / per, false).ticks() {
@@ -537,6 +553,7 @@ mod tests {
             theory: vec![Theory { name: "proved".to_string(), points: vec![(0.0, 3.0), (60.0, 3.0)] }],
             y_is_time: false,
             log_from: crate::sweep::axis::LOG_FROM,
+            least_possible: None,
         }
     }
 

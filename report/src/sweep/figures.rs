@@ -142,6 +142,7 @@ fn plot(study: &Study, panel: usize, title: &str, y_label: &str) -> LineChart {
         theory: Vec::new(),
         y_is_time: false,
         log_from: LOG_FROM,
+        least_possible: None,
     }
 }
 
@@ -173,6 +174,7 @@ fn varies(lines: &[Line]) -> bool {
 fn of_metric(study: &Study, panel: usize, metric: &Metric) -> Option<Figure> {
     let mut chart = plot(study, panel, metric.title, metric.label);
     chart.lines = lines(study, panel, metric.column);
+    chart.least_possible = metric.least_possible();
     if !varies(&chart.lines) {
         return None;
     }
@@ -241,6 +243,7 @@ fn theory(study: &Study, panel: usize) -> Option<Figure> {
     let mut chart =
         plot(study, panel, "Competitive ratio and what is proved of it", "makespan / best lower bound");
     chart.lines = lines(study, panel, "ratio_best");
+    chart.least_possible = Some(1.0);
     // The bound goes far above what is measured.
     chart.log_from = 3.0;
     let name = &study.series[stealing];

@@ -13,6 +13,14 @@ pub(crate) struct Metric {
     pub(crate) is_time: bool,
 }
 
+impl Metric {
+    /// The value that none can be below, of ratios that are often hardly above it.
+    pub(crate) fn least_possible(&self) -> Option<f64> {
+        let is_ratio = self.column == "ratio_best" || self.column.contains("bounded_slowdown");
+        is_ratio.then_some(1.0)
+    }
+}
+
 const fn metric(column: &'static str, title: &'static str, label: &'static str, is_time: bool) -> Metric {
     Metric { column, title, label, is_time }
 }
