@@ -20,7 +20,7 @@ pub struct Placement {
     /// The site that executed it.
     pub site: SiteId,
     /// When it began to execute, in trace time.
-    #[serde(rename = "start_us")]
+    #[serde(rename = "start_s", with = "scheduler::time::seconds")]
     pub start: Time,
 }
 
@@ -47,12 +47,12 @@ pub struct Agreement {
     /// Of the compared, jobs with the same site.
     pub same_site: usize,
     /// Makespan of the first run less that of the second.
-    #[serde(rename = "makespan_difference_us")]
+    #[serde(rename = "makespan_difference_s", with = "scheduler::time::seconds")]
     pub makespan_difference: Span,
     /// Mean start of the first run less that of the second over the jobs that started in both, in seconds.
     pub start_difference_mean_s: f64,
     /// The largest absolute such difference.
-    #[serde(rename = "start_difference_max_us")]
+    #[serde(rename = "start_difference_max_s", with = "scheduler::time::seconds")]
     pub start_difference_max: Span,
     /// The first jobs, by their earlier start, that differ.
     pub first_differences: Vec<Difference>,

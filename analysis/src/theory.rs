@@ -38,19 +38,55 @@ pub struct Setting {
     pub local_users: bool,
 }
 
-/// Whether a run respects a proved relation.
+/// Whether a run respects a proved relation. Where an assumption does not hold, or nothing is proved, the reason is a clause.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[serde(rename_all = "snake_case", tag = "verdict", content = "reason")]
 pub enum Verdict {
     /// The assumptions hold, and so does the relation.
     Holds,
     /// The assumptions hold and the relation does not: the program or the proof is wrong.
     Violated,
-    /// An assumption does not hold, or nothing is proved.
-    NotApplicable {
-        /// Why, as a clause.
-        reason: String,
-    },
+    /// The measured number is on the right side, though an assumption does not hold.
+    Within(String),
+    /// It is on the wrong side, and an assumption does not hold.
+    Outside(String),
+    /// There is no limit to hold it against.
+    NoCeiling(String),
+}
+
+impl Verdict {
+    /// Of a number on the right side of its limit or not, by assumptions of which one does not hold for this reason.
+    fn unproved(within: bool, reason: &str) -> Verdict {
+        if within { Verdict::Within(reason.into()) } else { Verdict::Outside(reason.into()) }
+    }
+
+    /// The word in files; in tables with a blank for the underscore.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Verdict::Holds => "holds",
+            Verdict::Violated => "violated",
+            Verdict::Within(_) => "within",
+            Verdict::Outside(_) => "outside",
+            Verdict::NoCeiling(_) => "no_ceiling",
+        }
+    }
+
+    /// Why it is no proof of anything.
+    pub fn reason(&self) -> Option<&str> {
+        match self {
+            Verdict::Holds | Verdict::Violated => None,
+            Verdict::Within(reason) | Verdict::Outside(reason) | Verdict::NoCeiling(reason) => Some(reason),
+        }
+    }
+
+    /// Whether the measured number is on the right side, whatever the assumptions.
+    pub fn within(&self) -> Option<bool> {
+        match self {
+            Verdict::Holds | Verdict::Within(_) => Some(true),
+            Verdict::Violated | Verdict::Outside(_) => Some(false),
+            Verdict::NoCeiling(_) => None,
+        }
+    }
 }
 
 /// Which side of the limit is right.
@@ -92,15 +128,16 @@ pub struct Comparison {
     pub assumption: String,
     /// Where it is proved.
     pub source: String,
-    /// Whether the measured number is on the right side, whatever the assumptions.
-    pub within: Option<bool>,
     /// What measured number and assumptions say together.
+    #[serde(flatten)]
     pub verdict: Verdict,
 }
 
 const PUBLISHED: &str = "Schwiegelshohn, Tchernykh, Yahyapour, IPDPS 2008; Quezada Pina 2012, §3.2";
 const GENERALIZED: &str = "the proof of IPDPS 2008 with threshold x; docs/THEORY";
 const FREE: &str = "messages are free and instantaneous";
+const PARTIAL: &str = "the run is partial";
+const DELAYED: &str = "messages took time, were lost or waited for a poll, or brokers did not know all";
 
 /// Every relation that says something about a run of this strategy, the competitive ratio first.
 pub fn compare(outcome: &Outcome, bounds: &Bounds, setting: Setting) -> Vec<Comparison> {
@@ -127,9 +164,7 @@ pub fn overall(comparisons: &[Comparison]) -> Verdict {
     } else {
         comparisons
             .first()
-            .map_or(Verdict::NotApplicable { reason: "nothing was compared".into() }, |first| {
-                first.verdict.clone()
-            })
+            .map_or(Verdict::NoCeiling("nothing was compared".into()), |first| first.verdict.clone())
     }
 }
 
@@ -144,14 +179,11 @@ struct Run {
 impl Run {
     fn judge(&self, within: bool) -> Verdict {
         if !self.complete {
-            Verdict::NotApplicable { reason: "the run is partial".into() }
+            Verdict::unproved(within, PARTIAL)
         } else if self.setting.strategy.fetch > Span::ZERO {
-            Verdict::NotApplicable { reason: "stolen jobs had to be fetched".into() }
+            Verdict::unproved(within, "stolen jobs had to be fetched")
         } else if !self.setting.free_messages {
-            Verdict::NotApplicable {
-                reason: "messages took time, were lost or waited for a poll, or brokers did not know all"
-                    .into(),
-            }
+            Verdict::unproved(within, DELAYED)
         } else if within {
             Verdict::Holds
         } else {
@@ -222,8 +254,7 @@ fn unproved_ratio(measured: Option<f64>, reason: String) -> Comparison {
         formula: "none".into(),
         assumption: String::new(),
         source: String::new(),
-        within: None,
-        verdict: Verdict::NotApplicable { reason },
+        verdict: Verdict::NoCeiling(reason),
     }
 }
 
@@ -249,7 +280,6 @@ fn competitive_ratio(run: &Run, bounds: &Bounds) -> Comparison {
         formula: format!("{units} + 1/beta, beta = {}", beta_percent as f64 / 100.0),
         assumption: format!("{FREE}; {}", run.case()),
         source: if published { PUBLISHED } else { GENERALIZED }.into(),
-        within: Some(within),
         verdict: run.judge(within),
     }
 }
@@ -282,7 +312,6 @@ fn certificate(run: &Run, bounds: &Bounds, outcome: &Outcome) -> Option<Comparis
         formula: formula.into(),
         assumption: format!("{FREE}; {}", run.case()),
         source: GENERALIZED.into(),
-        within: Some(within),
         verdict: run.judge(within),
     })
 }
@@ -303,7 +332,7 @@ fn fetched(run: &Run, bounds: &Bounds, outcome: &Outcome) -> Vec<Comparison> {
 fn lower_bound(run: &Run, bounds: &Bounds) -> Comparison {
     let within = run.makespan >= bounds.best;
     let verdict = match (run.complete, within) {
-        (false, _) => Verdict::NotApplicable { reason: "the run is partial".into() },
+        (false, _) => Verdict::unproved(within, PARTIAL),
         (true, true) => Verdict::Holds,
         (true, false) => Verdict::Violated,
     };
@@ -316,7 +345,6 @@ fn lower_bound(run: &Run, bounds: &Bounds) -> Comparison {
         formula: "max(time, area, count)".into(),
         assumption: "every job ran once, on as many processors as it asked for".into(),
         source: "area and count of the jobs; docs/THEORY".into(),
-        within: Some(within),
         verdict,
     }
 }
@@ -390,14 +418,7 @@ mod tests {
         let outcome = late_job(50);
         let delayed = Setting { free_messages: false, ..setting("st:50") };
         let ratio = compare(&outcome, &Bounds::of(&outcome), delayed).remove(0);
-        assert_eq!(ratio.within, Some(false));
-        assert_eq!(
-            ratio.verdict,
-            Verdict::NotApplicable {
-                reason: "messages took time, were lost or waited for a poll, or brokers did not know all"
-                    .into()
-            }
-        );
+        assert_eq!(ratio.verdict, Verdict::Outside(DELAYED.into()));
     }
 
     #[test]

@@ -167,7 +167,7 @@ pub(crate) fn fetching_keeps_its_bounds(parameters: &Parameters, wrong: bool) ->
                     true,
                 );
                 tally.runs += 1;
-                for relation in relations.iter().filter(|relation| relation.within == Some(false)) {
+                for relation in relations.iter().filter(|relation| relation.verdict.within() == Some(false)) {
                     tally.violated(|| format!("st:{percent}, fetched in {delay} s: {}", relation.name));
                 }
                 // The bound on the makespan is the one that is sharp.

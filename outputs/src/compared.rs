@@ -52,8 +52,10 @@ pub struct Kept {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Added {
     /// Mean over all messages.
+    #[serde(rename = "mean_s", with = "scheduler::time::seconds")]
     pub mean: Span,
     /// The most that one message got.
+    #[serde(rename = "max_s", with = "scheduler::time::seconds")]
     pub max: Span,
 }
 
@@ -63,8 +65,10 @@ pub struct Lateness {
     /// How often it happened.
     pub count: u64,
     /// Sum over all times that it happened.
+    #[serde(rename = "total_s", with = "scheduler::time::seconds")]
     pub total: Span,
     /// The latest single one.
+    #[serde(rename = "max_s", with = "scheduler::time::seconds")]
     pub max: Span,
 }
 

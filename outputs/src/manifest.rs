@@ -4,18 +4,44 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use analysis::JobState;
-use scheduler::SiteId;
-use serde::{Deserialize, Serialize};
+use scheduler::time::seconds;
+use scheduler::{SiteId, Time};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::allocation::Allocation;
 use crate::orders::Given;
 use crate::run_result::{RunResult, Status};
 
+/// The layout of `manifest.json` and `metrics.json`. It changes where a name, a unit or a word means something else.
+pub(crate) const FORMAT: u32 = 2;
+
+/// [`FORMAT`], and no other.
+#[derive(Clone, Copy, Debug)]
+struct Format;
+
+impl Serialize for Format {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        FORMAT.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Format {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Format, D::Error> {
+        match u32::deserialize(deserializer)? {
+            FORMAT => Ok(Format),
+            other => Err(D::Error::custom(format!(
+                "it is of format {other}, this version reads format {FORMAT}; run the experiment again, or take the version \
+                 that wrote it"
+            ))),
+        }
+    }
+}
+
 /// What the file says. What a reader can do without may be missing in it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Manifest {
-    #[serde(default)]
-    format: u32,
+    format: Format,
     /// The name of the experiment.
     pub experiment: String,
     /// File names of the workload, or the name of a model.
@@ -47,10 +73,11 @@ pub struct Manifest {
     pub jobs: BTreeMap<String, usize>,
     /// How many were observed.
     pub events: u64,
-    /// From where the makespan is counted, in microseconds.
-    pub origin_us: i64,
-    #[serde(default)]
-    until_us: i64,
+    /// From where the makespan is counted.
+    #[serde(rename = "origin_s", with = "seconds")]
+    origin: Time,
+    #[serde(rename = "until_s", with = "seconds")]
+    until: Time,
     #[serde(default)]
     overcommitted_jobs: usize,
     /// What was done to the run while it lasted.
@@ -102,7 +129,7 @@ impl Manifest {
         };
         let version = env!("CARGO_PKG_VERSION").to_string();
         Manifest {
-            format: 1,
+            format: Format,
             experiment: about.experiment.clone(),
             workload: about.workload.clone(),
             strategy: about.strategy.to_string(),
@@ -118,8 +145,8 @@ impl Manifest {
             threshold_percent: outcome.threshold.percent(),
             jobs: JobState::ALL.map(|state| (state.name().to_string(), outcome.count(state))).into(),
             events: outcome.events,
-            origin_us: outcome.origin.as_micros(),
-            until_us: outcome.until.as_micros(),
+            origin: outcome.origin,
+            until: outcome.until,
             overcommitted_jobs: allocation.overcommitted(),
             orders: about.orders.clone(),
             driver_says: about.lines.clone(),
@@ -132,6 +159,11 @@ impl Manifest {
     pub(crate) fn write(&self, file: &mut dyn Write) -> io::Result<()> {
         serde_json::to_writer_pretty(&mut *file, self)?;
         writeln!(file)
+    }
+
+    /// The last instant that was observed.
+    pub fn until(&self) -> Time {
+        self.until
     }
 
     /// The name of a site, or its number if the manifest does not have it.

@@ -1,6 +1,7 @@
-//! `metrics.json`: every number of a run, for programs. Seconds unless a name ends in `_us`.
+//! `metrics.json`: every number of a run, for programs. Times are seconds.
 //!
-//! Names are those of the types in the analysis crate. Add fields; never rename one.
+//! Names are those of the types in the analysis crate, and in docs/schemas/metrics.json. Add fields; rename one only with
+//! another [`FORMAT`].
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -10,13 +11,14 @@ use analysis::migrations::Migration;
 use analysis::outcome::{Contradictions, MessageCounts};
 use analysis::{
     Agreement, Attribution, Bounds, Comparison, DecisionCost, Faults, Federation, Metrics, Price, RanTwice,
-    Steady, Verdict, WaitCauses,
+    Steady, WaitCauses,
 };
 use scheduler::JobId;
 use scheduler::event::MessageKind;
 use serde::Serialize;
 
 use crate::compared::Compared;
+use crate::manifest::FORMAT;
 use crate::missed::Missed;
 use crate::run_result::{RunResult, Status};
 use crate::scraped::Scraped;
@@ -29,9 +31,10 @@ struct Document<'a> {
     seed: u64,
     #[serde(flatten)]
     status: &'a Status,
-    verdict: Verdict,
     /// The word that summaries on a terminal begin with.
-    verdict_word: &'static str,
+    verdict: &'static str,
+    /// Why that is no proof.
+    verdict_reason: Option<String>,
     metrics: &'a Metrics,
     steady: &'a Steady,
     bounds: BoundsInSeconds,
@@ -218,13 +221,13 @@ struct IdealPart<'a> {
 pub fn write(file: &mut dyn Write, result: &RunResult) -> io::Result<()> {
     let traffic = &result.outcome.traffic;
     let document = Document {
-        format: 1,
+        format: FORMAT,
         experiment: &result.about.experiment,
         strategy: result.about.strategy.to_string(),
         seed: result.about.seed,
         status: &result.about.status,
-        verdict: result.verdict(),
-        verdict_word: result.verdict_word(),
+        verdict: result.verdict_name(),
+        verdict_reason: result.verdict().reason().map(str::to_string),
         metrics: &result.metrics,
         steady: &result.steady,
         bounds: BoundsInSeconds::from(&result.bounds),

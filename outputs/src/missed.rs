@@ -13,7 +13,7 @@ pub struct Missed {
     /// `crash`, `pause`, `leave` or `join`.
     pub what: &'static str,
     /// When it was to happen, in trace time.
-    #[serde(rename = "at_us")]
+    #[serde(rename = "at_s", with = "scheduler::time::seconds")]
     pub at: Time,
     /// Why it did not.
     pub why: Why,

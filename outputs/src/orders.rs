@@ -115,7 +115,7 @@ pub struct Pace {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Given {
     /// When, in trace time.
-    #[serde(rename = "at_us")]
+    #[serde(rename = "at_s", with = "scheduler::time::seconds")]
     pub at: Time,
     /// The order as it was given.
     pub order: Order,
@@ -131,7 +131,12 @@ pub struct Given {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock: Option<Pace>,
     /// How far apart the clocks of the sites stand since, as they answered.
-    #[serde(rename = "apart_us", default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        rename = "apart_s",
+        with = "scheduler::time::seconds",
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
     pub apart: Option<Span>,
 }
 

@@ -259,20 +259,13 @@ impl RunResult {
         theory::overall(&self.theory)
     }
 
-    /// The same in the word that summaries begin with: `violated`, `partial`, `holds`, `within`, `outside`, or `no ceiling`
-    /// where nothing is proved to hold the run against.
-    pub fn verdict_word(&self) -> &'static str {
-        if self.theory.iter().any(|comparison| comparison.verdict == Verdict::Violated) {
-            return "violated";
-        }
-        if !self.is_complete() {
-            return "partial";
-        }
-        match self.theory.first().map(|ratio| (&ratio.verdict, ratio.within)) {
-            Some((Verdict::Holds, _)) => "holds",
-            Some((Verdict::NotApplicable { .. }, Some(true))) => "within",
-            Some((Verdict::NotApplicable { .. }, Some(false))) => "outside",
-            _ => "no ceiling",
+    /// The same in the word that summaries begin with: that of the verdict, or `partial` for a run that violated nothing and
+    /// did not reach its end.
+    pub fn verdict_name(&self) -> &'static str {
+        match self.verdict() {
+            Verdict::Violated => Verdict::Violated.name(),
+            _ if !self.is_complete() => self.about.status.name(),
+            verdict => verdict.name(),
         }
     }
 

@@ -8,7 +8,7 @@ use outputs::table::Table;
 use outputs::{RunResult, Status};
 use scheduler::{Class, Grid, Strategy, Submit};
 
-use super::quantity::{change, grouped, number, percent, seconds};
+use super::quantity::{change, counted, grouped, number, percent, seconds};
 
 /// Up to this many sites a matrix is shown; above, the pairs with most jobs.
 const MATRIX_SITES: usize = 16;
@@ -221,20 +221,26 @@ pub fn relation_sign(comparison: &Comparison) -> &'static str {
     }
 }
 
+/// A name of files, as people write it.
+fn words(name: &str) -> String {
+    name.replace('_', " ")
+}
+
 /// A verdict in a few words.
 pub fn verdict_words(comparison: &Comparison) -> String {
-    match (&comparison.verdict, comparison.within) {
-        (Verdict::Holds, _) => "holds".into(),
-        (Verdict::Violated, _) => "VIOLATED".into(),
-        (Verdict::NotApplicable { reason }, Some(true)) => format!("within, not proved: {reason}"),
-        (Verdict::NotApplicable { reason }, Some(false)) => format!("outside, not proved: {reason}"),
-        (Verdict::NotApplicable { reason }, None) => format!("nothing proved: {reason}"),
+    let verdict = &comparison.verdict;
+    let word = words(verdict.name());
+    match (verdict, verdict.reason()) {
+        (Verdict::Violated, _) => word.to_uppercase(),
+        (Verdict::NoCeiling(_), Some(reason)) => format!("{word}: {reason}"),
+        (_, Some(reason)) => format!("{word}, not proved: {reason}"),
+        (_, None) => word,
     }
 }
 
 /// The run in one sentence.
 pub fn verdict_line(result: &RunResult) -> String {
-    let word = result.verdict_word().to_uppercase();
+    let word = words(result.verdict_name()).to_uppercase();
     if let Some(broken) = result.theory.iter().find(|comparison| comparison.verdict == Verdict::Violated) {
         let (measured, limit) = comparison_values(broken);
         let sign = if broken.relation == Relation::AtMost { "above" } else { "below" };
@@ -245,15 +251,20 @@ pub fn verdict_line(result: &RunResult) -> String {
     }
     let Some(ratio) = result.theory.first() else { return "nothing was compared".into() };
     let (measured, limit) = comparison_values(ratio);
-    match (&ratio.verdict, ratio.within) {
-        (Verdict::Holds, _) => format!("{word}: competitive ratio {measured}, proved at most {limit}"),
-        (Verdict::NotApplicable { reason }, Some(within)) => {
-            let place = if within { "within" } else { "above" };
-            format!(
-                "{word}: competitive ratio {measured} is {place} the {limit} that is proved for free messages; {reason}"
-            )
+    let beside = |place: &str, reason: &str| {
+        format!(
+            "{word}: competitive ratio {measured} is {place} the {limit} that is proved for free messages; {reason}"
+        )
+    };
+    match &ratio.verdict {
+        Verdict::Within(reason) => beside("within", reason),
+        Verdict::Outside(reason) => beside("above", reason),
+        Verdict::NoCeiling(reason) => {
+            format!("{word}: competitive ratio {measured}; nothing proved: {reason}")
         }
-        _ => format!("{word}: competitive ratio {measured}; {}", verdict_words(ratio)),
+        Verdict::Holds | Verdict::Violated => {
+            format!("{word}: competitive ratio {measured}, proved at most {limit}")
+        }
     }
 }
 
@@ -423,5 +434,5 @@ pub fn jobs_line(result: &RunResult) -> String {
         let count = outcome.count(state);
         (count > 0).then(|| format!("{} {word}", grouped(count as u64)))
     });
-    format!("{} jobs: {}", grouped(outcome.jobs.len() as u64), counts.collect::<Vec<_>>().join(", "))
+    format!("{}: {}", counted(outcome.jobs.len(), "job"), counts.collect::<Vec<_>>().join(", "))
 }

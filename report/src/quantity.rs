@@ -13,6 +13,12 @@ pub fn grouped(value: u64) -> String {
     text
 }
 
+/// How many of something, of which one is called this: `1 job`, `2,000 jobs`.
+pub fn counted(count: impl TryInto<u64>, one: &str) -> String {
+    let count = count.try_into().unwrap_or(u64::MAX);
+    format!("{} {one}{}", grouped(count), if count == 1 { "" } else { "s" })
+}
+
 /// A number with about four significant digits and grouped thousands.
 pub fn number(value: f64) -> String {
     if !value.is_finite() {
@@ -77,6 +83,10 @@ mod tests {
 
     #[test]
     fn numbers_read_well_at_every_magnitude() {
+        assert_eq!(
+            [counted(0, "job"), counted(1, "line"), counted(2_000_usize, "job")],
+            ["0 jobs", "1 line", "2,000 jobs"]
+        );
         assert_eq!(grouped(1_234_567), "1,234,567");
         assert_eq!(grouped(123), "123");
         assert_eq!(number(1234.6), "1,235");

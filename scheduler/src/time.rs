@@ -89,6 +89,66 @@ impl Span {
     }
 }
 
+/// Times and spans as seconds with decimals, for documents that people and scripts read: `#[serde(with = "seconds")]`.
+///
+/// Exact up to 285 years, where a microsecond is more than half of the last digit of a double.
+pub mod seconds {
+    use serde::de::Error as _;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use super::{MICROS_PER_SECOND, Span, Time};
+
+    /// What a number of seconds, or none, stands for.
+    pub trait InSeconds: Copy {
+        /// In microseconds, if it is known.
+        fn micros(self) -> Option<i64>;
+        /// The same backwards; `None` if nothing is not allowed.
+        fn of(micros: Option<i64>) -> Option<Self>;
+    }
+
+    macro_rules! in_seconds {
+        ($($kind:ident),*) => {$(
+            impl InSeconds for $kind {
+                fn micros(self) -> Option<i64> {
+                    Some(self.as_micros())
+                }
+                fn of(micros: Option<i64>) -> Option<Self> {
+                    micros.map($kind::from_micros)
+                }
+            }
+
+            impl InSeconds for Option<$kind> {
+                fn micros(self) -> Option<i64> {
+                    self.map($kind::as_micros)
+                }
+                fn of(micros: Option<i64>) -> Option<Self> {
+                    Some(micros.map($kind::from_micros))
+                }
+            }
+        )*};
+    }
+
+    in_seconds!(Time, Span);
+
+    /// Writes a number, or null.
+    ///
+    /// # Errors
+    /// Those of the serializer.
+    pub fn serialize<T: InSeconds, S: Serializer>(value: &T, serializer: S) -> Result<S::Ok, S::Error> {
+        value.micros().map(|micros| micros as f64 / MICROS_PER_SECOND as f64).serialize(serializer)
+    }
+
+    /// Reads a number, or null.
+    ///
+    /// # Errors
+    /// If it is neither, or null where something must be known.
+    pub fn deserialize<'de, T: InSeconds, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
+        let seconds = Option::<f64>::deserialize(deserializer)?;
+        let micros = seconds.map(|seconds| (seconds * MICROS_PER_SECOND as f64).round() as i64);
+        T::of(micros).ok_or_else(|| D::Error::custom("a number of seconds is missing"))
+    }
+}
+
 /// Writes micros as decimal seconds without trailing zeros: `12`, `0.5`, `-3.000001`.
 fn write_seconds(micros: i64, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let sign = if micros < 0 { "-" } else { "" };

@@ -21,7 +21,6 @@ impl Attribution {
             formula: format!("{formula}, beta = {}", f64::from(self.beta_percent) / 100.0),
             assumption: ASSUMPTION.into(),
             source: SOURCE.into(),
-            within: Some(within),
             verdict: if within { Verdict::Holds } else { Verdict::Violated },
         };
         let certificate = relation(

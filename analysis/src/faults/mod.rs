@@ -182,7 +182,7 @@ pub struct JobFaults {
     /// Whether nobody was wide enough for it for some time.
     pub was_stranded: bool,
     /// How long that was: until it was given to a site, started or was dropped, or the run ended.
-    #[serde(rename = "stranded_us")]
+    #[serde(rename = "stranded_s", with = "scheduler::time::seconds")]
     pub stranded: Span,
     /// Whether it was stranded when the run ended.
     pub still_stranded: bool,

@@ -159,11 +159,11 @@ pub(super) fn comparisons(run: &Run, bounds: &Bounds, outcome: &Outcome, broker:
     let measured = Bounds::ratio(run.makespan, bounds.proof);
     let judge = |within: bool| {
         if run.setting.local_users {
-            Verdict::NotApplicable { reason: "local users submit past the broker".into() }
+            Verdict::unproved(within, "local users submit past the broker")
         } else if counted(outcome).all(|job| job.requested == job.service()) {
             run.judge(within)
         } else {
-            Verdict::NotApplicable { reason: "estimates are not exact: not proved here".into() }
+            Verdict::unproved(within, "estimates are not exact: not proved here")
         }
     };
     let relation =
@@ -176,7 +176,6 @@ pub(super) fn comparisons(run: &Run, bounds: &Bounds, outcome: &Outcome, broker:
             formula,
             assumption: format!("{ASSUMPTION}; {}", run.case()),
             source: source.into(),
-            within: Some(within),
             verdict: judge(within),
         };
     let ratio = match guarantee(broker, local, facts) {
@@ -397,8 +396,6 @@ mod tests {
         assert_eq!(judged(&outcome, "ideal/broker:mlb,a=0.5")[0].verdict, Verdict::Violated);
         outcome.jobs[0].requested = Span::from_secs(11);
         let found = judged(&outcome, "ideal/broker:mlb,a=0.5");
-        assert!(
-            matches!(&found[0].verdict, Verdict::NotApplicable { reason } if reason.contains("estimates"))
-        );
+        assert!(matches!(&found[0].verdict, Verdict::Outside(reason) if reason.contains("estimates")));
     }
 }

@@ -20,7 +20,7 @@ use scheduler::{Grid, Span};
 
 use crate::bounds::Bounds;
 use crate::outcome::{JobState, Outcome};
-use crate::theory::{Comparison, Quantity, Relation, Verdict};
+use crate::theory::{Comparison, PARTIAL, Quantity, Relation, Verdict};
 
 /// Sums over the jobs of home k or above.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -186,10 +186,9 @@ pub fn comparisons(
         formula: format!("{formula}, Delta = {delta} s, beta = {}", f64::from(beta_percent) / 100.0),
         assumption: ASSUMPTION.into(),
         source: SOURCE.into(),
-        within,
         verdict: match within {
-            _ if !complete => Verdict::NotApplicable { reason: "the run is partial".into() },
-            None => Verdict::NotApplicable { reason: "all jobs of some homes are of no length".into() },
+            None => Verdict::NoCeiling("all jobs of some homes are of no length".into()),
+            Some(within) if !complete => Verdict::unproved(within, PARTIAL),
             Some(true) => Verdict::Holds,
             Some(false) => Verdict::Violated,
         },

@@ -13,7 +13,7 @@ import pandas as pd
 from .columns import JOBS, MIGRATIONS, STEALS, TABLES, Column
 from .compression import text_lines
 
-FORMAT = 1
+FORMAT = 2
 """The format of manifest and metrics that this version reads."""
 
 

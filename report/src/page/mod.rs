@@ -23,7 +23,7 @@ use crate::figures::{
     key_figures, moved, relation_sign, starvation_line, verdict_line, verdict_words,
 };
 use crate::orders::orders_lines;
-use crate::quantity::{self, grouped, number, percent};
+use crate::quantity::{self, counted, grouped, number, percent};
 use html::escape;
 
 /// Of all pages.
@@ -90,10 +90,10 @@ fn write_head(file: &mut dyn Write, result: &RunResult, allocation: &Allocation)
     writeln!(file, "<h1>{}</h1>", escape(&about.experiment))?;
     writeln!(
         file,
-        "<p class=\"about\"><b>{}</b> on {} sites with {} processors; {}; {}, clock {}, seed {}</p>",
+        "<p class=\"about\"><b>{}</b> on {} with {}; {}; {}, clock {}, seed {}</p>",
         escape(&about.strategy.to_string()),
-        grouped(grid.machines().count() as u64),
-        grouped(grid.processors()),
+        counted(grid.machines().count(), "site"),
+        counted(grid.processors(), "processor"),
         escape(&about.network),
         escape(&about.driver),
         escape(&about.clock),
@@ -211,7 +211,7 @@ fn write_theory(file: &mut dyn Write, result: &RunResult) -> io::Result<()> {
         let class = match &comparison.verdict {
             Verdict::Holds => "good",
             Verdict::Violated => "bad",
-            Verdict::NotApplicable { .. } => "open",
+            Verdict::Within(_) | Verdict::Outside(_) | Verdict::NoCeiling(_) => "open",
         };
         let sign = match relation_sign(comparison) {
             "<=" => "\u{2264}",
@@ -311,12 +311,16 @@ fn write_drawings(file: &mut dyn Write, result: &RunResult) -> io::Result<()> {
     } else {
         String::new()
     };
+    let by_user = match result.outcome.jobs.iter().any(|job| job.labels.user >= 0) {
+        true => "<option value=\"user\">user</option>",
+        false => "",
+    };
     writeln!(
         file,
         "<section>\n<h2>Schedule</h2>\n<p class=\"note\">Wheel or +/- to zoom, drag to move, double click for the whole \
          run; the drawings below follow.{note} <span id=\"thinned\"></span></p>\n\
          <div class=\"tools\" id=\"gantt-tools\"><label>colour by <select id=\"by\"><option value=\"class\">class</option>\
-         <option value=\"user\">user</option><option value=\"site\">site of the user</option></select></label>\
+         {by_user}<option value=\"site\">site of the user</option></select></label>\
          <label>job <input id=\"search\" type=\"search\" inputmode=\"numeric\" placeholder=\"number\"></label>\
          <span class=\"legend\" id=\"colors\"></span>\
          <span class=\"buttons\"><button id=\"in\" title=\"zoom in\">+</button>\
@@ -465,8 +469,8 @@ fn write_log(file: &mut dyn Write, result: &RunResult) -> io::Result<()> {
     }
     writeln!(
         file,
-        "<section>\n<h2>Notes on this run</h2>\n<details>\n<summary>{} lines</summary>\n<pre>{}</pre>\n</details>\n</section>",
-        lines.len(),
+        "<section>\n<h2>Notes on this run</h2>\n<details>\n<summary>{}</summary>\n<pre>{}</pre>\n</details>\n</section>",
+        counted(lines.len(), "line"),
         escape(&lines.join("\n"))
     )
 }
@@ -516,6 +520,15 @@ mod tests {
             assert!(!page_without.contains(outside), "{outside}");
         }
         assert!(page.contains("HOLDS: competitive ratio 1.0000"));
+    }
+
+    #[test]
+    fn colours_by_user_are_offered_where_users_are_known() {
+        let mut run = outcome(&[2, 4], &[(0, 2, 10, 1, 0), (0, 1, 6, 2, 0)]);
+        let offered = "<option value=\"user\">";
+        assert!(!page(&RunResult::new(about(), run.clone(), None)).contains(offered));
+        run.jobs[1].labels.user = 7;
+        assert!(page(&RunResult::new(about(), run, None)).contains(offered));
     }
 
     #[test]
