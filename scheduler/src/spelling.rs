@@ -22,6 +22,21 @@ pub fn hint<N: AsRef<str>>(typed: &str, names: impl IntoIterator<Item = N>) -> S
     nearest(typed, names).map_or(String::new(), |name| format!(" (did you mean {}?)", name.as_ref()))
 }
 
+/// The hint where a name may belong to another option: there are names of that, too, and this is how it is given.
+pub fn hint_or_of<N: AsRef<str>>(
+    typed: &str,
+    names: impl IntoIterator<Item = N>,
+    others: impl IntoIterator<Item = N>,
+    option: &str,
+) -> String {
+    let own = hint(typed, names);
+    if !own.is_empty() {
+        return own;
+    }
+    nearest(typed, others)
+        .map_or(String::new(), |name| format!(" (did you mean {option} {}?)", name.as_ref()))
+}
+
 /// The hint where names stand in a sentence: `one, half or fit`. What has a capital letter, as in `factor:F`, stands for
 /// something else and is none of them.
 pub fn hint_among(typed: &str, names: &str) -> String {

@@ -21,7 +21,7 @@ pub enum Repair {
     FractionDropped,
     /// A name where a number belongs; names were numbered in order of appearance.
     NameNumbered,
-    /// Submit times were Unix times; all were shifted to start near 0.
+    /// Submit times were dates or Unix times; all were shifted to start near 0.
     EpochShifted,
     /// A submit time before that of the line above.
     OutOfOrder,
@@ -116,7 +116,7 @@ impl fmt::Display for Repair {
             Repair::MissingColumns => "missing columns taken as -1",
             Repair::FractionDropped => "fraction dropped in a field that counts",
             Repair::NameNumbered => "names in place of numbers, numbered by first appearance",
-            Repair::EpochShifted => "submit times were Unix times, shifted",
+            Repair::EpochShifted => "submit times were dates or seconds since 1970, shifted to begin near 0",
             Repair::OutOfOrder => "submitted before the line above, kept",
             Repair::NegativeSubmit => "negative submit time, kept",
             Repair::BadJobNumber => "job number below 1, kept",

@@ -19,6 +19,8 @@ const GWF_COLUMNS_LEAST: usize = 25;
 /// First bytes of a gzip file (RFC 1952).
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 /// First bytes of a zstd frame (RFC 8878).
+/// What some editors write before UTF-8, and what is no text.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
 /// Reads a whole trace from a file of any known format and compression, within the limits that apply by default.
@@ -104,15 +106,18 @@ pub fn decompress<'a>(bytes: impl Read + 'a, limits: &Limits) -> io::Result<Box<
     let is_gzip = head.starts_with(&GZIP);
     let is_zstd = head.starts_with(&ZSTD);
     let whole = Cursor::new(head).chain(bytes);
-    Ok(if is_gzip {
-        let text = Bounded::expanding(whole, *limits, |bytes| Ok(MultiGzDecoder::new(bytes)))?;
-        Box::new(BufReader::with_capacity(BUFFER, text))
+    let text: Box<dyn Read + 'a> = if is_gzip {
+        Box::new(Bounded::expanding(whole, *limits, |bytes| Ok(MultiGzDecoder::new(bytes)))?)
     } else if is_zstd {
-        let text = Bounded::expanding(whole, *limits, zstd::Decoder::with_buffer)?;
-        Box::new(BufReader::with_capacity(BUFFER, text))
+        Box::new(Bounded::expanding(whole, *limits, zstd::Decoder::with_buffer)?)
     } else {
-        Box::new(BufReader::with_capacity(BUFFER, Bounded::plain(whole, *limits)))
-    })
+        Box::new(Bounded::plain(whole, *limits))
+    };
+    let mut text = BufReader::with_capacity(BUFFER, text);
+    if text.fill_buf()?.starts_with(BYTE_ORDER_MARK) {
+        text.consume(BYTE_ORDER_MARK.len());
+    }
+    Ok(Box::new(text))
 }
 
 /// The format, and the bytes that had to be read to know it: all lines up to the first that tells.
@@ -175,6 +180,18 @@ mod tests {
 
         assert_eq!(read_from("t", &gzip(LOG.as_bytes())[..]).unwrap(), plain);
         assert_eq!(read_from("t", &zstd[..]).unwrap(), plain);
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_no_text_in_any_format() {
+        let dump = "JobID|Submit|Start|End|State|NCPUS|Timelimit\n\
+                    7|2024-01-01T00:00:00|2024-01-01T00:00:10|2024-01-01T00:01:00|COMPLETED|4|00:10:00\n";
+        for text in [LOG, dump] {
+            let plain = read_from("t", text.as_bytes()).unwrap();
+            let marked = [b"\xef\xbb\xbf", text.as_bytes()].concat();
+            assert_eq!(read_from("t", &marked[..]).unwrap(), plain);
+            assert_eq!(read_from("t", &gzip(&marked)[..]).unwrap(), plain);
+        }
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use report::quantity::counted;
 use scheduler::{Grid, JobId, LocalUsers, SiteId, Span, Strategy, Time, TimedJob};
 use workload::mix::{Clock, Log, MixOptions};
 use workload::prepare::{PrepareError, PrepareOptions, PrepareReport};
@@ -35,7 +36,7 @@ impl Jobs {
         }
         let is_past = |job: &&TimedJob| self.local_users.site(&experiment.grid, &job.spec).is_some();
         let count = self.jobs.iter().filter(is_past).count();
-        (count > 0).then(|| format!("{count} jobs are submitted past the broker, by local users"))
+        (count > 0).then(|| format!("{} submitted past the broker, by local users", counted(count, "job")))
     }
 
     /// The same with jobs that came by order.
@@ -44,8 +45,7 @@ impl Jobs {
         let mut jobs = self.clone();
         match injected.len() {
             0 => return jobs,
-            1 => jobs.workload += "; 1 job injected by order",
-            count => jobs.workload += &format!("; {count} jobs injected by order"),
+            count => jobs.workload += &format!("; {} injected by order", counted(count, "job")),
         }
         jobs.jobs.extend(injected);
         jobs.jobs.sort_by_key(|job| (job.spec.submit, job.spec.id));
@@ -210,7 +210,7 @@ impl Reader {
         })?;
         let mut notes = repair_notes(&trace);
         if sliced.dropped > 0 {
-            notes.push(format!("{} jobs are outside the slice", sliced.dropped));
+            notes.push(format!("{} outside the slice left out", counted(sliced.dropped, "job")));
         }
         if sliced.start != Span::ZERO {
             notes.push(format!("time 0 is {} s of the log, the start of the slice", sliced.start));
@@ -249,7 +249,7 @@ impl Reader {
             return Err(JobsError::Slice { trace: names.join(", "), reason });
         }
         for (name, taken) in mixed.names.iter().zip(&mixed.taken) {
-            notes.push(format!("{name}: {taken} jobs are in the mix"));
+            notes.push(format!("{name}: {} in the mix", counted(*taken, "job")));
         }
         let is_local = |source: &workload::mix::Source| sites[source.log as usize].role == Role::Local;
         let local_users: LocalUsers = mixed
@@ -325,13 +325,16 @@ fn repair_notes(trace: &Trace) -> Vec<String> {
         .iter()
         .map(|repair| {
             format!(
-                "{}: {} ({} times, first in line {})",
-                trace.name, repair.repair, repair.count, repair.first_line
+                "{}: {} ({}, first in line {})",
+                trace.name,
+                repair.repair,
+                counted(repair.count, "time"),
+                repair.first_line
             )
         })
         .collect()
 }
 
 fn prepare_notes(report: &PrepareReport) -> Vec<String> {
-    report.iter().map(|rule| format!("{}: {} jobs", rule.rule, rule.count)).collect()
+    report.iter().map(|rule| format!("{}: {}", rule.rule, counted(rule.count, "job"))).collect()
 }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
+use report::quantity::counted;
 use scheduler::Span;
 use workload::batsim::{self, Version};
 use workload::prepare::{Prepared, prepared_records};
@@ -85,8 +86,8 @@ pub(super) fn run(args: &ConvertArgs) -> Result<u8, Failure> {
     if trace.format == Format::Sacct {
         // Lines of a dump that are no jobs are many: what became of them should not have to be asked for.
         eprintln!(
-            "{} jobs read{}",
-            trace.records.len(),
+            "{} read{}",
+            counted(trace.records.len(), "job"),
             awkward_text(&trace.repairs.iter().collect::<Vec<_>>())
         );
     }
@@ -96,8 +97,9 @@ pub(super) fn run(args: &ConvertArgs) -> Result<u8, Failure> {
     let sliced = args.slice.slice().apply(&mut trace);
     let sliced = sliced.with_context(|| format!("slice {}", args.file.display())).map_err(Failure::Input)?;
     if sliced.dropped > 0 {
-        eprintln!("{} jobs outside the slice left out, {} kept", sliced.dropped, trace.records.len());
-        trace.header.push_pair("Note", &format!("slice: {} jobs left out", sliced.dropped));
+        let dropped = counted(sliced.dropped, "job");
+        eprintln!("{dropped} outside the slice left out, {} kept", trace.records.len());
+        trace.header.push_pair("Note", &format!("slice: {dropped} left out"));
     }
     if sliced.start != Span::ZERO {
         let start = format!("time 0 is {} s of the log that it is a slice of", sliced.start);
@@ -136,8 +138,9 @@ fn prepare(args: &ConvertArgs, trace: &mut Trace) -> Result<Prepared, Failure> {
     let switches = summary(&options, widest);
     eprint!("{}", report_text(&switches, &prepared.report));
     trace.records = prepared_records(trace, &prepared);
-    trace
-        .header
-        .push_pair("Note", &format!("prepared with {switches}: {} jobs dropped", prepared.report.dropped()));
+    trace.header.push_pair(
+        "Note",
+        &format!("prepared with {switches}: {} dropped", counted(prepared.report.dropped(), "job")),
+    );
     Ok(prepared)
 }

@@ -4,6 +4,7 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use report::quantity::counted;
 use serde_json::json;
 use workload::prepare::{PrepareReport, RuleCount};
 use workload::repair::RepairCount;
@@ -75,7 +76,7 @@ fn validate(args: &ValidateArgs, file: &Path) -> Result<Checked, Failure> {
 
 impl Checked {
     fn to_text(&self, name: &str) -> String {
-        let mut text = format!("{name}: readable, {} jobs\n", self.report.read);
+        let mut text = format!("{name}: readable, {}\n", counted(self.report.read, "job"));
         text.push_str(&awkward_text(&self.repairs));
         text.push_str(&report_text(&self.switches, &self.report));
         text

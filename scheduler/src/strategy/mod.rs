@@ -324,7 +324,10 @@ fn named(head: &str) -> Result<Strategy, String> {
         _ => {
             let hint = match name.split_once('/') {
                 Some((prefix, _)) => spelling::hint(prefix, ["ideal/"]),
-                None => spelling::hint(name, NAMES),
+                None => {
+                    let locals = LocalScheduler::ALL.map(LocalScheduler::name);
+                    spelling::hint_or_of(name, NAMES, locals, "--local")
+                }
             };
             Err(format!("unknown name{hint}; {}", names()))
         }
@@ -377,7 +380,13 @@ impl FromStr for LocalScheduler {
     fn from_str(text: &str) -> Result<LocalScheduler, String> {
         let all = LocalScheduler::ALL.into_iter().chain([LocalScheduler::External]);
         all.clone().find(|local| local.name() == text).ok_or_else(|| {
-            let hint = spelling::hint(text, all.map(LocalScheduler::name));
+            // Of a strategy what stands before its threshold or rule, if that is all that is wrong.
+            let other = text.split_once(':').map_or(text, |(name, _)| name);
+            let whole = other != text && NAMES.contains(&other);
+            let hint = match whole {
+                true => format!(" (did you mean --strategy {text}?)"),
+                false => spelling::hint_or_of(text, all.map(LocalScheduler::name), NAMES, "--strategy"),
+            };
             format!(
                 "unknown local scheduler {text:?}{hint}; use one of fcfs, easy, easy-best-fit, conservative, \
                  conservative-replan, list, or exec=COMMAND"
