@@ -22,6 +22,14 @@ impl Interrupt {
     /// # Errors
     /// If the process handles signals already.
     pub fn on_signals() -> anyhow::Result<Interrupt> {
+        Interrupt::saying("stopping; results so far are kept (once more to stop at once)")
+    }
+
+    /// The same of what has no results, in other words.
+    ///
+    /// # Errors
+    /// If the process handles signals already.
+    pub fn saying(words: &'static str) -> anyhow::Result<Interrupt> {
         let interrupt = Interrupt::default();
         let flag = interrupt.clone();
         ctrlc::set_handler(move || {
@@ -31,7 +39,7 @@ impl Interrupt {
                 }
                 std::process::exit(exit::INCOMPLETE.into());
             }
-            eprintln!("stopping; results so far are kept (once more to stop at once)");
+            eprintln!("{words}");
         })
         .context("failed to handle Ctrl-C")?;
         Ok(interrupt)

@@ -138,7 +138,7 @@ pub fn command(args: &PowerArgs) -> anyhow::Result<u8> {
         eprintln!("error: failed to understand --delays: {wrong} is not from 0 to 1000");
         return Ok(exit::USAGE);
     }
-    let interrupt = Interrupt::on_signals()?;
+    let interrupt = Interrupt::saying("stopping")?;
     let Some(rows) = rows(&experiment, &jobs, args.runs as usize, &args.delays, &strategies, &interrupt)?
     else {
         eprintln!("error: stopped");

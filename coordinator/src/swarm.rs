@@ -204,7 +204,13 @@ fn many(args: &SwarmArgs) -> Summary {
             let every = if std::io::stderr().is_terminal() { LINE_EVERY / 10 } else { LINE_EVERY };
             if last_line.elapsed() >= every {
                 last_line = Instant::now();
-                eprintln!("{}/{} seeds, {} failed", summary.seeds, args.seeds, summary.failures.len());
+                let left = crate::terminal::left(begun.elapsed(), summary.seeds, args.seeds);
+                eprintln!(
+                    "{} of {} seeds, {} failed, {left}",
+                    summary.seeds,
+                    args.seeds,
+                    summary.failures.len()
+                );
             }
         }
     });

@@ -1,7 +1,8 @@
 //! What a command reads from and says to whoever typed it: its own line, and lines on stdout and stderr.
 
 use std::io::Write as _;
-use std::time::{Duration, Instant};
+use std::sync::OnceLock;
+use std::time::Duration;
 
 use anyhow::Context as _;
 use report::quantity::clock;
@@ -13,15 +14,25 @@ pub(crate) const LOGGED: &str = "warn";
 pub(crate) use report::COLUMNS;
 
 /// Time between lines about progress where stderr is no terminal.
-pub(crate) const LINE_EVERY: Duration = Duration::from_secs(10);
+const LINE_EVERY: Duration = Duration::from_secs(10);
 
-/// How long the rest takes in words, if it goes on like what is done since `begun`.
-pub(crate) fn left(begun: Instant, done: u64, all: u64) -> String {
+/// The same, unless `STEALGRID_PROGRESS_EVERY` has other seconds.
+pub(crate) fn line_every() -> Duration {
+    static EVERY: OnceLock<Duration> = OnceLock::new();
+    let asked = || std::env::var("STEALGRID_PROGRESS_EVERY").ok()?.parse::<f64>().ok();
+    *EVERY.get_or_init(|| {
+        asked().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()).unwrap_or(LINE_EVERY)
+    })
+}
+
+/// How long the rest takes in words, if it goes on like what is done in the time so far.
+pub(crate) fn left(so_far: Duration, done: u64, all: u64) -> String {
     match done {
         0 => "estimating the time left".to_string(),
+        _ if done >= all => "nearly done".to_string(),
         _ => {
-            let left = begun.elapsed().mul_f64(all.saturating_sub(done) as f64 / done as f64);
-            format!("about {} left", clock(left.as_secs_f64().ceil()))
+            let left = so_far.as_secs_f64() * (all - done) as f64 / done as f64;
+            format!("about {} left", clock(left.ceil().max(1.0)))
         }
     }
 }
@@ -52,4 +63,19 @@ pub(crate) fn command_line() -> String {
 /// Says this on stderr, if anybody can hear it.
 pub(crate) fn tell(words: &str) {
     let _ = std::io::stderr().lock().write_all(words.as_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_left_begins_with_an_estimate_and_is_never_nothing() {
+        let after = |seconds, done, all| left(Duration::from_secs(seconds), done, all);
+        assert_eq!(after(2, 0, 100), "estimating the time left");
+        assert_eq!(after(10, 25, 100), "about 0:00:30 left");
+        assert_eq!(after(100, 1, 100), "about 2:45:00 left");
+        assert_eq!(after(1, 999_999, 1_000_000), "about 0:00:01 left");
+        assert_eq!(after(9, 100, 100), "nearly done");
+    }
 }

@@ -64,7 +64,7 @@ pub(super) fn command(
             return Ok(exit::INPUT);
         }
     };
-    let interrupt = Interrupt::on_signals()?;
+    let interrupt = Interrupt::saying("stopping")?;
     let Some(planned) = simulated(&experiment, &jobs, &interrupt)? else {
         eprintln!("error: stopped");
         return Ok(exit::INCOMPLETE);

@@ -10,6 +10,7 @@ use outputs::Status;
 use scheduler::{Event, EventKind, Grid, LocalScheduler, Span, Strategy, StrategySpec};
 
 use super::builder;
+use super::progress::Progress;
 use crate::experiment::Experiment;
 use crate::experiment::jobs::Jobs;
 use crate::interrupt::Interrupt;
@@ -64,7 +65,9 @@ pub fn beside(
     let mut builder = builder(experiment, jobs);
     let free = experiment.strategy.freed();
     let mut fell_back = false;
+    let mut progress = Progress::of("jobs of the run with free messages", jobs.jobs.len() as u64);
     let status = run(experiment, free, jobs, interrupt, &mut |event| {
+        progress.event(matches!(event.kind, EventKind::Completed { .. }));
         fell_back |= matches!(event.kind, EventKind::FellBack { .. });
         builder.observe(event);
     })?;
@@ -95,6 +98,10 @@ pub fn without_exchange(
     let alone = Experiment { grid: Arc::new(Grid::new(machines)?), ..experiment.clone() };
     let spec = StrategySpec { strategy: Strategy::Local, ideal: true, fetch: Span::ZERO };
     let mut builder = builder(&alone, jobs);
-    let status = run(&alone, spec, jobs, interrupt, &mut |event| builder.observe(event))?;
+    let mut progress = Progress::of("jobs of the run without exchange", jobs.jobs.len() as u64);
+    let status = run(&alone, spec, jobs, interrupt, &mut |event| {
+        progress.event(matches!(event.kind, EventKind::Completed { .. }));
+        builder.observe(event);
+    })?;
     Ok((status == Status::Complete).then(|| builder.finish()))
 }

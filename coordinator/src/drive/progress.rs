@@ -5,15 +5,17 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::terminal::{LINE_EVERY, left};
+use crate::terminal::{left, line_every};
 
 /// Shorter runs need no bar.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// Looking at the clock for every event would cost more than the event.
 const LOOK_EVERY: u64 = 4096;
 
-/// Progress of one run in jobs.
+/// Progress of one piece of work, in jobs or what else it is made of.
 pub struct Progress {
+    /// What is counted, as it stands behind a number.
+    what: &'static str,
     jobs: u64,
     done: u64,
     calls: u64,
@@ -26,8 +28,14 @@ pub struct Progress {
 impl Progress {
     /// Progress of a run of so many jobs.
     pub fn new(jobs: usize) -> Progress {
+        Progress::of("jobs", jobs as u64)
+    }
+
+    /// Progress in so many of something else.
+    pub fn of(what: &'static str, all: u64) -> Progress {
         Progress {
-            jobs: jobs as u64,
+            what,
+            jobs: all,
             done: 0,
             calls: 0,
             begun: Instant::now(),
@@ -46,6 +54,11 @@ impl Progress {
         }
     }
 
+    /// One more of what is counted is done.
+    pub fn step(&mut self) {
+        self.event(true);
+    }
+
     /// There is one job more.
     pub fn add(&mut self) {
         self.jobs += 1;
@@ -61,20 +74,21 @@ impl Progress {
     }
 
     fn show(&mut self) {
-        if self.begun.elapsed() < PATIENCE {
+        if self.begun.elapsed() < PATIENCE.min(line_every()) {
             return;
         }
-        let left = left(self.begun, self.done, self.jobs);
+        let left = left(self.begun.elapsed(), self.done, self.jobs);
         if !self.terminal {
-            if self.last_line.is_none_or(|last| last.elapsed() >= LINE_EVERY) {
+            if self.last_line.is_none_or(|last| last.elapsed() >= line_every()) {
                 self.last_line = Some(Instant::now());
-                eprintln!("{} of {} jobs, {left}", self.done, self.jobs);
+                eprintln!("{} of {} {}, {left}", self.done, self.jobs, self.what);
             }
             return;
         }
         let bar = self.bar.get_or_insert_with(|| {
             let bar = ProgressBar::new(self.jobs).with_elapsed(self.begun.elapsed());
-            let style = ProgressStyle::with_template("{bar:40} {pos}/{len} jobs, {msg}");
+            let style =
+                ProgressStyle::with_template(&format!("{{bar:40}} {{pos}}/{{len}} {}, {{msg}}", self.what));
             bar.set_style(style.expect("the template is fixed"));
             bar
         });

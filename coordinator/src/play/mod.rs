@@ -114,7 +114,7 @@ pub fn command(args: &PlayArgs) -> anyhow::Result<u8> {
         Ok(notes) => notes.iter().for_each(|note| eprintln!("note: {note}")),
         Err(error) => return refused(&error),
     }
-    let interrupt = Interrupt::on_signals()?;
+    let interrupt = Interrupt::saying("stopping")?;
     let place = Place::new(&args.serve, &args.serve_host);
     let router = routes::router(&place, Arc::new(Table::new(player)));
     let door = match Door::open(&place, router, Arc::default(), READ_PATIENCE) {

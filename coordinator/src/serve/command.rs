@@ -14,6 +14,7 @@ use super::live::{About, AboutSite, Live};
 use super::replay::Replay;
 use super::{Place, Server};
 use crate::audit::Audit;
+use crate::drive::progress::Progress;
 use crate::exit;
 use crate::interrupt::Interrupt;
 use crate::limits;
@@ -60,7 +61,7 @@ pub fn command(args: &ServeArgs) -> anyhow::Result<u8> {
         Ok(run) => run,
         Err(error) => return refused(&error),
     };
-    let interrupt = Interrupt::on_signals()?;
+    let interrupt = Interrupt::saying("stopping")?;
     let (first, last) = match (run.events.first(), run.events.last()) {
         (Some(first), Some(last)) => (first.at, last.at),
         _ => (Time::ZERO, Time::ZERO),
@@ -125,7 +126,9 @@ impl Run {
 fn kept(directory: &ResultDirectory) -> Result<Vec<Event>, DirectoryError> {
     let most = limits::of_results().rows;
     let mut events = Vec::new();
+    let mut progress = Progress::of("events read", directory.manifest().events);
     for event in directory.events()? {
+        progress.step();
         if events.len() as u64 >= most {
             let exceeded = Exceeded { limit: Limit::Rows, most, line: most + 1 };
             return Err(DirectoryError::Limit { path: directory.path().join(EVENTS), exceeded });

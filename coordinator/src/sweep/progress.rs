@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::terminal::{LINE_EVERY, left};
+use crate::terminal::{left, line_every};
 
 /// Progress of a sweep in runs.
 pub(super) struct Progress {
@@ -35,11 +35,11 @@ impl Progress {
     }
 
     pub(super) fn tick(&mut self) {
-        let words = left(self.begun, self.done as u64, self.runs as u64);
+        let words = left(self.begun.elapsed(), self.done as u64, self.runs as u64);
         if let Some(bar) = &self.bar {
             bar.set_position(self.done as u64);
             bar.set_message(words);
-        } else if self.last_line.elapsed() >= LINE_EVERY {
+        } else if self.last_line.elapsed() >= line_every() {
             self.last_line = Instant::now();
             eprintln!("{}/{} runs, {words}", self.done, self.runs);
         }

@@ -9,7 +9,7 @@ use report::Format;
 use serde::{Deserialize, Serialize};
 
 use crate::exit;
-use crate::terminal::{COLUMNS, say};
+use crate::terminal::{COLUMNS, left, say};
 
 /// Test claims of theory by running the simulator, and print a verdict for each.
 ///
@@ -138,8 +138,14 @@ pub fn command(args: &CheckArgs) -> anyhow::Result<u8> {
         match found {
             Ok(found) => {
                 let took = (begun.elapsed() - from).as_secs_f64();
-                eprintln!("{}: {} after {took:.1} s", claim.name, found.found.verdict.name());
-                checked.push(found);
+                checked.push(found.clone());
+                let left = match checked.len() == chosen.len() {
+                    true => String::new(),
+                    false => {
+                        format!("; {}", left(begun.elapsed(), checked.len() as u64, chosen.len() as u64))
+                    }
+                };
+                eprintln!("{}: {} after {took:.1} s{left}", claim.name, found.found.verdict.name());
             }
             Err(error) => {
                 eprintln!("error: failed to {error}");

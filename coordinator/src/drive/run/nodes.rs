@@ -20,6 +20,8 @@ use crate::interrupt::Interrupt;
 
 /// How long a node may take to stop before it is killed.
 pub(super) const STOP_PATIENCE: Duration = Duration::from_secs(5);
+/// So many nodes take seconds to start, which is said before. Arbitrary.
+const MANY: usize = 50;
 /// Why nothing was run.
 #[derive(Debug, thiserror::Error)]
 #[error("{reason}")]
@@ -84,6 +86,9 @@ pub(super) fn start(
     node::private::make_folder(&folder)
         .map_err(|error| unexpected(format!("failed to make {}: {error}", folder.display())))?;
     let order = SpawnOrder { program: node_program()?, arguments: node_arguments(log), folder };
+    if nodes.len() >= MANY {
+        eprintln!("note: starting {} nodes and connecting each with each", nodes.len());
+    }
     // On this thread, which lives as long as the process: the kernel ends a node with the thread that started it.
     let mut fleet = Fleet::spawn_each(&order, nodes).map_err(|error| port_in_use(nodes, error))?;
     connect(experiment, &mut fleet, interrupt)?;

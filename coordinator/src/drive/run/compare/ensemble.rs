@@ -20,6 +20,7 @@ use scheduler::{Event, EventKind, SiteId, Span, Time};
 use simulator::{Checks, Lateness, Simulation};
 
 use crate::drive::builder;
+use crate::drive::progress::Progress;
 use crate::drive::run::calibration::FLOOR;
 use crate::drive::run::plan::{Plan, trace_span};
 use crate::drive::simulate::configuration;
@@ -197,11 +198,13 @@ impl<'a> Ensemble<'a> {
             }
         };
         let mut late_for = None;
+        let mut progress = Progress::of("simulations", count as u64);
         std::thread::scope(|scope| {
             let threads = std::thread::available_parallelism().map_or(1, NonZero::get).min(count);
             let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
             while workers.iter().any(|worker| !worker.is_finished()) {
                 let (done, elapsed) = (done.load(Ordering::Relaxed), begun.elapsed());
+                progress.set(done as u64);
                 if late_for.is_none() {
                     late_for = patience.and_then(|patience| too_long(done, count, elapsed, patience));
                 }
