@@ -56,9 +56,14 @@ impl Asking {
         Some(request.left)
     }
 
-    /// Processors on offer in the open request of a thief.
+    /// Processors on offer in the open request of a thief, if there is one.
+    pub(crate) fn offer(&self, thief: u32, victim: u32) -> Option<u32> {
+        self.requests.get(&(thief, victim)).map(|request| request.left)
+    }
+
+    /// The same, none if there is none.
     pub(crate) fn on_offer(&self, thief: u32, victim: u32) -> u32 {
-        self.requests.get(&(thief, victim)).map_or(0, |request| request.left)
+        self.offer(thief, victim).unwrap_or(0)
     }
 
     /// Job and processors of the claims of a site whose jobs were not granted.

@@ -2,14 +2,19 @@
 //!
 //! Told from the event log alone by [`analysis::life`]; this module opens the files and finds words.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use analysis::life::{Life, LifeBuilder};
 use clap::Args;
 use outputs::table::{Table, folded};
 use outputs::{DirectoryError, JobRow, Manifest, ResultDirectory};
-use report::quantity::{clock, number};
-use scheduler::{BrokerRule, EventKind, Grid, JobId, Span, Strategy, StrategySpec, Threshold, Time};
+use report::quantity::{clock, counted, number};
+use scheduler::time::seconds;
+use scheduler::{
+    BrokerRule, Class, EventKind, Grid, JobId, JobSpec, Labels, Span, Strategy, StrategySpec, Threshold,
+    Time, TimedJob,
+};
 use serde::Serialize;
 
 use crate::drive::progress::Progress;
@@ -80,10 +85,10 @@ struct Explained {
 #[derive(Debug, Serialize)]
 struct Ideal {
     site: Option<String>,
-    #[serde(rename = "start_us")]
+    #[serde(rename = "start_s", with = "seconds")]
     start: Option<Time>,
     /// Wait of the run less that of the ideal.
-    #[serde(rename = "later_us")]
+    #[serde(rename = "later_s", with = "seconds")]
     later: Option<Span>,
 }
 
@@ -139,11 +144,10 @@ impl Explained {
         let grid = Grid::of_members(sites).map_err(|error| wrong(error.to_string()))?;
         let threshold = Threshold::new(manifest.threshold_percent)
             .ok_or_else(|| wrong(format!("the threshold is {} %", manifest.threshold_percent)))?;
-        let strategy: Option<StrategySpec> = manifest.strategy.parse().ok();
-        let exchanges =
-            strategy.is_none_or(|spec| !matches!(spec.strategy, Strategy::Local | Strategy::Broker(_)));
-        let mut builder = LifeBuilder::new(&grid, threshold, exchanges, JobId(args.job));
-        if strategy.is_some_and(|spec| spec.ideal) {
+        let strategy: StrategySpec = manifest.strategy.parse().map_err(|error| wrong(format!("{error}")))?;
+        let jobs = workload(&directory)?;
+        let mut builder = LifeBuilder::new(&grid, threshold, &strategy.strategy, &jobs, JobId(args.job));
+        if strategy.ideal {
             builder = builder.of_reference();
         }
         let metrics = directory.metrics().ok();
@@ -176,9 +180,10 @@ impl Explained {
         };
         // The baselines have no ideal.
         let has_ideal = || format!("ideal/{}", manifest.strategy).parse::<StrategySpec>().is_ok();
-        let referenced = strategy.is_some_and(|spec| {
-            !spec.ideal && spec.strategy != Strategy::Local && !is_a_command(&spec.strategy)
-        }) && has_ideal();
+        let referenced = !strategy.ideal
+            && strategy.strategy != Strategy::Local
+            && !is_a_command(&strategy.strategy)
+            && has_ideal();
         let ideal_hint = (ideal.is_none() && referenced).then(|| {
             format!(
                 "to see what the ideal does with it, first run\n  {} --strategy ideal/{} --out {}",
@@ -196,14 +201,14 @@ impl Explained {
         let life = &self.life;
         let name = |site| self.grid.site(site).name.clone();
         let mut text = format!(
-            "job {}: {} processors for at most {} s, submitted at {} s at {}; {also}\n",
+            "job {}: {} for at most {} s, submitted at {} s at {}; {also}\n",
             life.job,
-            life.processors,
+            counted(life.processors, "processor"),
             life.requested,
             life.submit,
             name(life.origin),
         );
-        text += &match (life.start, life.end) {
+        text += &match (life.start.zip(life.site), life.end) {
             (Some((start, site)), end) => format!(
                 "waited {}, started at {start} s at {}{}{}\n",
                 span(start.since(life.submit)),
@@ -271,8 +276,14 @@ impl Explained {
         let life = &self.life;
         let name = |site| self.grid.site(site).name.clone();
         let home = life.home.map_or("no site".to_string(), name);
-        let class = life.class.map_or(String::new(), |class| format!(", class {} there", class.letter()));
-        let also = format!("home {home}{class}; strategy {}", self.strategy);
+        let class = life.class.map_or(String::new(), |class| {
+            let (letter, width) = (class.letter(), if class == Class::A { "wide" } else { "narrow" });
+            format!(", where it is {width} (class {letter})")
+        });
+        let also = format!(
+            "the smallest site that can hold it, its home, is {home}{class}; strategy {}",
+            self.strategy
+        );
         let mut text: String = self.beginning(&also).lines().map(fold).collect();
         text += "\nWhat happened\n";
         let mut steps = Table::new(["time, s", "line", "event"]).with_left(2).within(COLUMNS);
@@ -280,6 +291,9 @@ impl Explained {
             steps.push([step.at.to_string(), step.line.to_string(), step.text.clone()]);
         }
         text += &steps.text();
+        if life.steps.iter().any(|step| step.text.contains("of class ")) {
+            text += "(A: wide for the site and at home there, B: narrow and at home there, H: at home elsewhere)\n";
+        }
         if !life.waits.is_empty() {
             text += "\nWhy it waited\n";
             let mut waits = Table::new(["from, s", "to, s", "length, s", "share", "lines", "because"])
@@ -360,7 +374,7 @@ impl Ideal {
         Ok(Ideal {
             site: row.site.map(|site| directory.manifest().site_name(site)),
             start: row.start,
-            later: life.start.zip(row.start).map(|((start, _), ideal)| start.since(ideal)),
+            later: life.start.zip(row.start).map(|(start, ideal)| start.since(ideal)),
         })
     }
 }
@@ -422,6 +436,24 @@ fn repeatable(command: &str) -> String {
 
 fn find(directory: &ResultDirectory, job: u64) -> Result<Option<JobRow>, DirectoryError> {
     directory.jobs()?.find(|row| row.as_ref().map_or(true, |row| row.job.0 == job)).transpose()
+}
+
+/// The jobs of a run: those that ended, and of a run that left some, those that the log names.
+fn workload(directory: &ResultDirectory) -> Result<Vec<TimedJob>, DirectoryError> {
+    let mut jobs = BTreeMap::new();
+    for row in directory.jobs()? {
+        let row = row?;
+        jobs.insert(row.job, row);
+    }
+    for row in directory.unfinished()? {
+        jobs.entry(row.job).or_insert(row);
+    }
+    let job = |row: JobRow| {
+        let JobRow { job: id, submit, processors, requested, origin, .. } = row;
+        let spec = JobSpec { id, submit, processors, requested, labels: Labels::UNKNOWN, origin, payload: 0 };
+        TimedJob { spec, run_time: Span::ZERO }
+    };
+    Ok(jobs.into_values().map(job).collect())
 }
 
 /// Why a job is not in the events.

@@ -3,6 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -24,11 +25,11 @@ fn every_moment_of_every_wait_has_a_cause() {
             let (code, output) = explain(&out, fields[0], &["--format", "json"]);
             assert_eq!(code, 0, "{output}");
             let life: serde_json::Value = serde_json::from_str(&output).unwrap();
-            let micros = |seconds: &str| (seconds.parse::<f64>().unwrap() * 1e6).round() as i64;
-            let (mut at, start) = (micros(fields[3]), micros(fields[8]));
+            let seconds = |place: usize| fields[place].parse::<f64>().unwrap();
+            let (mut at, start) = (seconds(3), seconds(8));
             for wait in life["waits"].as_array().unwrap() {
-                assert_eq!(wait["from_us"], at, "{output}");
-                at = wait["to_us"].as_i64().unwrap();
+                assert_eq!(wait["from_s"], at, "{output}");
+                at = wait["to_s"].as_f64().unwrap();
                 assert!(wait["cause"].is_string());
                 causes += 1;
             }
@@ -36,6 +37,46 @@ fn every_moment_of_every_wait_has_a_cause() {
             assert_eq!(life["hops"].as_i64().unwrap().to_string(), fields[20]);
         }
         assert!(causes > 20, "{causes} under {flags:?}");
+    }
+}
+
+/// The report sums up by groups of jobs what `explain` tells of each.
+#[test]
+fn causes_of_all_jobs_add_up_to_those_of_the_report() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    for flags in [
+        &["--delay", "40s", "--strategy", "st:50"][..],
+        &["--delay", "40s", "--strategy", "pool:easy"],
+        &["--delay", "40s", "--strategy", "pool:easy,via=gossip"],
+        &["--delay", "40s", "--strategy", "broker:mlb", "--local", "easy"],
+    ] {
+        simulate(&out, &[flags, &["--count", "110"]].concat());
+        let document: serde_json::Value =
+            serde_json::from_str(&fs::read_to_string(out.join("metrics.json")).unwrap()).unwrap();
+        let mut expected = BTreeMap::new();
+        for part in document["waits"]["causes"].as_array().unwrap() {
+            let wait = part["wait_s"].as_f64().unwrap();
+            if wait > 0.0 {
+                expected.insert(part["cause"].as_str().unwrap().to_string(), wait);
+            }
+        }
+        assert!(expected.len() >= 2, "{flags:?}: {expected:?}");
+
+        let mut told: BTreeMap<String, f64> = BTreeMap::new();
+        for row in fs::read_to_string(out.join("jobs.csv")).unwrap().lines().skip(1) {
+            let (code, output) = explain(&out, row.split(',').next().unwrap(), &["--format", "json"]);
+            assert_eq!(code, 0, "{output}");
+            let life: serde_json::Value = serde_json::from_str(&output).unwrap();
+            for wait in life["waits"].as_array().unwrap() {
+                let length = wait["to_s"].as_f64().unwrap() - wait["from_s"].as_f64().unwrap();
+                *told.entry(wait["cause"].as_str().unwrap().to_string()).or_default() += length;
+            }
+        }
+        assert_eq!(told.keys().collect::<Vec<_>>(), expected.keys().collect::<Vec<_>>(), "{flags:?}");
+        for (cause, wait) in told {
+            assert!((wait - expected[&cause]).abs() < 0.01, "{flags:?}: {cause} {wait} {expected:?}");
+        }
     }
 }
 

@@ -2,16 +2,18 @@
 //!
 //! Only what is asked for is read. Rows and events come one at a time, so a directory can be larger than memory.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
+use scheduler::{Event, EventKind, JobId};
 use serde::de::DeserializeOwned;
 use workload::limits::{Document, Exceeded, Limits};
 
 use crate::errors::DirectoryError;
 use crate::event_log::EventReader;
-use crate::jobs_csv::JobRows;
+use crate::jobs_csv::{JobRow, JobRows};
 use crate::manifest::Manifest;
 
 /// The name of the event log in a directory.
@@ -59,6 +61,75 @@ impl ResultDirectory {
     /// If it is missing, or a column is.
     pub fn jobs(&self) -> Result<JobRows, DirectoryError> {
         JobRows::open(&self.path.join("jobs.csv"), self.limits)
+    }
+
+    /// Jobs that were in the system and had not ended when the run stopped, or were killed, from its events: `jobs.csv` does
+    /// not have them. Their state is that of the manifest: `running`, `waiting` or `killed`. No log is read of a run that left
+    /// none.
+    ///
+    /// # Errors
+    /// If there is no log, or it cannot be read.
+    pub fn unfinished(&self) -> Result<Vec<JobRow>, DirectoryError> {
+        let states = ["running", "waiting", "killed"];
+        if states.iter().all(|state| self.manifest.jobs.get(*state).is_none_or(|jobs| *jobs == 0)) {
+            return Ok(Vec::new());
+        }
+        let waits = |row: &mut JobRow| {
+            (row.start, row.site) = (None, None);
+            row.state = "waiting".to_string();
+        };
+        let mut jobs: BTreeMap<JobId, JobRow> = BTreeMap::new();
+        for event in self.events()?.without_messages() {
+            let Event { at, site, kind } = event?;
+            match kind {
+                EventKind::Submitted { job, processors, requested, origin } => {
+                    let wide_enough = self.manifest.sites.iter().filter(|site| site.processors >= processors);
+                    let row = JobRow {
+                        job,
+                        submit: at,
+                        processors,
+                        requested,
+                        state: "waiting".to_string(),
+                        start: None,
+                        end: None,
+                        site: None,
+                        origin,
+                        home: wide_enough.min_by_key(|site| (site.processors, site.id)).map(|site| site.id),
+                        class: None,
+                        hops: 0,
+                        allocated: Vec::new(),
+                    };
+                    jobs.insert(job, row);
+                }
+                EventKind::Started { job, hops, .. } => {
+                    if let Some(row) = jobs.get_mut(&job) {
+                        (row.start, row.site, row.hops) = (Some(at), Some(site), hops);
+                        row.state = "running".to_string();
+                    }
+                }
+                EventKind::Interrupted { job, killed, .. } => {
+                    if let Some(row) = jobs.get_mut(&job).filter(|row| row.site == Some(site)) {
+                        waits(row);
+                        if killed {
+                            row.state = "killed".to_string();
+                        }
+                    }
+                }
+                EventKind::TookOver { job, .. } => {
+                    if let Some(row) = jobs.get_mut(&job).filter(|row| row.site != Some(site)) {
+                        waits(row);
+                    }
+                }
+                EventKind::Ended { how } if how.interrupts() => {
+                    jobs.values_mut().filter(|row| row.site == Some(site)).for_each(waits);
+                }
+                EventKind::Completed { job, .. } => {
+                    jobs.remove(&job);
+                }
+                _ => {}
+            }
+        }
+        Ok(jobs.into_values().collect())
     }
 
     /// Whether there is an event log.

@@ -1,27 +1,21 @@
 //! The life of one job, told from the events of a run: what happened to it, and why it waited when it did.
 //!
-//! [`LifeBuilder`] follows the whole grid while the job waits: idle processors, waiting jobs and unanswered requests
-//! of every site. Between two instants nothing changes, so each such interval of the wait has one [`Cause`]; equal
-//! neighbors are one. Causes are what the events show, not what a site knew: a site can have room for long before
-//! news of the job reach it.
+//! Between two instants nothing changes, so each such interval of the wait has one [`Cause`], that of [`crate::waits`];
+//! equal neighbors are one. Causes are what the events show, not what a site knew: a site can have room for long before
+//! news of the job reach it. [`LifeBuilder`] takes the events; `cause` has the words.
 
+mod builder;
+mod cause;
 #[cfg(test)]
 mod tests;
-mod totals;
-mod world;
 
-use std::collections::BTreeSet;
-
+use scheduler::event::RefusalReason;
+use scheduler::time::seconds;
+use scheduler::{Class, JobId, SiteId, Span, Time};
 use serde::Serialize;
 
-use scheduler::event::{BeginCause, DeclineReason, EndCause, MessageKind, RefusalReason};
-use scheduler::{Class, Event, EventKind, Grid, JobId, SiteId, Span, Threshold, Time};
-
-use crate::executions::{Execution, Executions, Fate};
-
-pub use totals::Total;
-
-use world::World;
+pub use builder::LifeBuilder;
+pub use cause::{Cause, Note, Reason, Total};
 
 /// Everything that is known of one job.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -31,7 +25,7 @@ pub struct Life {
     /// Processors that it needs.
     pub processors: u32,
     /// Its requested time.
-    #[serde(rename = "requested_us")]
+    #[serde(rename = "requested_s", with = "seconds")]
     pub requested: Span,
     /// Where the user submitted it.
     pub origin: SiteId,
@@ -40,12 +34,15 @@ pub struct Life {
     /// Its class at home.
     pub class: Option<Class>,
     /// When it was submitted.
-    #[serde(rename = "submit_us")]
+    #[serde(rename = "submit_s", with = "seconds")]
     pub submit: Time,
-    /// When and where it started; of several executions the one that counts.
-    pub start: Option<(Time, SiteId)>,
+    /// When it started; of several executions the one that counts.
+    #[serde(rename = "start_s", with = "seconds")]
+    pub start: Option<Time>,
+    /// Where that was.
+    pub site: Option<SiteId>,
     /// When it ended.
-    #[serde(rename = "end_us")]
+    #[serde(rename = "end_s", with = "seconds")]
     pub end: Option<Time>,
     /// How often it ended by itself: more than once only if it was taken over.
     pub ends: u32,
@@ -75,7 +72,7 @@ pub struct Life {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Step {
     /// When it happened, in trace time.
-    #[serde(rename = "at_us")]
+    #[serde(rename = "at_s", with = "seconds")]
     pub at: Time,
     /// Line of the event in the log.
     pub line: u64,
@@ -89,109 +86,16 @@ pub struct Step {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Wait {
     /// The first instant of this part.
-    #[serde(rename = "from_us")]
+    #[serde(rename = "from_s", with = "seconds")]
     pub from: Time,
     /// The first instant after this part.
-    #[serde(rename = "to_us")]
+    #[serde(rename = "to_s", with = "seconds")]
     pub to: Time,
     /// Why the job did not start meanwhile.
     #[serde(flatten)]
     pub cause: Cause,
     /// Lines of the log between which nothing changed the cause: the last event before, and the first after.
     pub lines: (u64, u64),
-}
-
-/// Why a job does not start.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(tag = "cause", rename_all = "snake_case")]
-pub enum Cause {
-    /// Too few processors are idle at its site and at every other site that is wide enough.
-    NoProcessors {
-        /// The site where the job waits.
-        site: SiteId,
-    },
-    /// Too few processors are idle at its site, and nothing takes it elsewhere.
-    Stays {
-        /// The site where the job waits.
-        site: SiteId,
-    },
-    /// It is at the site where it starts, which a reference of brokers does not log before that.
-    Allocated {
-        /// Its broker.
-        site: SiteId,
-    },
-    /// Its broker has given it to no site yet.
-    Undecided {
-        /// The broker.
-        site: SiteId,
-    },
-    /// Enough processors are idle at its site, but the order of the queue, or a job ahead, keeps it.
-    QueueOrder {
-        /// The site where the job waits.
-        site: SiteId,
-    },
-    /// Another site has room, and has not asked the job's site.
-    NotAsked {
-        /// The site where the job waits.
-        site: SiteId,
-        /// The site with room; of several the smallest.
-        room: SiteId,
-    },
-    /// Another site has room, and its question is not answered yet.
-    Asked {
-        /// The site where the job waits, and which was asked.
-        site: SiteId,
-        /// The site with room.
-        room: SiteId,
-    },
-    /// Another site has room, but jobs of its own wait there and go first.
-    OwnWorkFirst {
-        /// The site where the job waits.
-        site: SiteId,
-        /// The site with room.
-        room: SiteId,
-    },
-    /// It is offered to a global queue and nobody took it yet.
-    Offered {
-        /// The site that offers the job.
-        site: SiteId,
-    },
-    /// A site claimed it and has no answer yet.
-    Claimed {
-        /// The site that offers the job and was asked.
-        site: SiteId,
-        /// The site that wants it.
-        room: SiteId,
-    },
-    /// It was granted and is on its way, or its new owner's answer is.
-    InTransit {
-        /// The site that granted the job.
-        site: SiteId,
-        /// The site that the job goes to.
-        room: SiteId,
-    },
-    /// The same, after a message of this hand-over was lost or had to be repeated.
-    Repeated {
-        /// The site that granted the job.
-        site: SiteId,
-        /// The site that the job goes to.
-        room: SiteId,
-    },
-    /// It arrived and waits for processors there.
-    Held {
-        /// The site that must take the job and has no room yet.
-        site: SiteId,
-    },
-    /// No site that is there is wide enough.
-    Stranded {
-        /// Where it waits for one.
-        site: SiteId,
-    },
-    /// Its site is down, or stands still.
-    Away {
-        /// The site that has the job and does nothing.
-        site: SiteId,
-    },
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde asks for")]
@@ -214,594 +118,9 @@ pub struct Refusals {
     pub line: u64,
 }
 
-/// Where the job is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
-    Waiting(SiteId),
-    Transit { from: SiteId, to: SiteId, repeated: bool },
-    Held(SiteId),
-    Gone,
-}
-
-/// Tells the life of one job from events as they come.
-#[derive(Clone, Debug)]
-pub struct LifeBuilder {
-    job: JobId,
-    threshold: Threshold,
-    /// Whether sites exchange jobs at all.
-    exchanges: bool,
-    /// Whether brokers give jobs away at once and say nothing of it: those of a reference.
-    at_once: bool,
-    world: World,
-    line: u64,
-    now: Time,
-    place: Place,
-    offered: bool,
-    claimed: Option<SiteId>,
-    stranded: bool,
-    executions: Executions,
-    /// The last time that it was given to a site.
-    given: Option<Step>,
-    /// The last event that freed processors.
-    freed: Option<(Time, SiteId, JobId, u64)>,
-    /// Sites whose copies are void: where it was when it was taken over.
-    stale: BTreeSet<SiteId>,
-    life: Option<Life>,
-    messages_known: bool,
-}
-
-impl LifeBuilder {
-    /// For a job of a run on this grid. `exchanges` is false if jobs never leave their home.
-    pub fn new(grid: &Grid, threshold: Threshold, exchanges: bool, job: JobId) -> LifeBuilder {
-        LifeBuilder {
-            job,
-            threshold,
-            exchanges,
-            at_once: false,
-            world: World::new(grid),
-            line: 0,
-            now: Time::from_micros(i64::MIN),
-            place: Place::Gone,
-            offered: false,
-            claimed: None,
-            stranded: false,
-            executions: Executions::default(),
-            given: None,
-            freed: None,
-            stale: BTreeSet::new(),
-            life: None,
-            messages_known: false,
-        }
-    }
-
-    /// The same of a reference without messages, whose brokers log no decisions.
-    #[must_use]
-    pub fn of_reference(self) -> LifeBuilder {
-        LifeBuilder { at_once: true, ..self }
-    }
-
-    /// Takes the next event of a log that is read whole.
-    pub fn observe(&mut self, event: &Event) {
-        self.observe_line(self.line + 1, event);
-    }
-
-    /// Takes the next event, of which this is the line. Those that were left out are of messages that were sent once and
-    /// arrived.
-    pub fn observe_line(&mut self, line: u64, event: &Event) {
-        if event.at > self.now {
-            self.settle(event.at, line);
-            self.now = event.at;
-        }
-        self.line = line;
-        self.messages_known |= matches!(event.kind, EventKind::Sent { .. } | EventKind::Received { .. });
-        self.follow(event);
-        self.world.observe(event);
-    }
-
-    /// Whether the job has ended, so that without faults nothing more can happen to it.
-    pub fn has_ended(&self) -> bool {
-        self.life.as_ref().is_some_and(|life| life.end.is_some())
-    }
-
-    /// Says that the log has events of messages, which were left out.
-    pub fn passed_messages(&mut self) {
-        self.messages_known = true;
-    }
-
-    /// The life; `None` if the log has no such job.
-    pub fn finish(self) -> Option<Life> {
-        let messages_known = self.messages_known;
-        self.life.map(|life| Life { messages_known, ..life })
-    }
-
-    /// Adds the time until `to` to the wait.
-    fn settle(&mut self, to: Time, next: u64) {
-        let Some(cause) = self.cause() else { return };
-        let Some(life) = &mut self.life else { return };
-        match life.waits.last_mut() {
-            Some(last) if last.cause == cause => (last.to, last.lines.1) = (to, next),
-            _ => life.waits.push(Wait { from: self.now, to, cause, lines: (self.line, next) }),
-        }
-    }
-
-    /// Why the job does not start now; `None` if it does not wait.
-    fn cause(&self) -> Option<Cause> {
-        let processors = self.life.as_ref()?.processors;
-        let site = match self.place {
-            Place::Gone => return None,
-            Place::Waiting(site) | Place::Held(site) if self.world.is_away(site) => {
-                return Some(Cause::Away { site });
-            }
-            Place::Held(site) => return Some(Cause::Held { site }),
-            Place::Transit { from: site, to: room, repeated: false } => {
-                return Some(Cause::InTransit { site, room });
-            }
-            Place::Transit { from: site, to: room, repeated: true } => {
-                return Some(Cause::Repeated { site, room });
-            }
-            Place::Waiting(site) => site,
-        };
-        if self.stranded {
-            return Some(Cause::Stranded { site });
-        }
-        if self.world.grid().is_broker(site) {
-            return Some(if self.at_once { Cause::Allocated { site } } else { Cause::Undecided { site } });
-        }
-        if let Some(room) = self.claimed {
-            return Some(Cause::Claimed { site, room });
-        }
-        if self.world.idle(site) >= processors {
-            return Some(Cause::QueueOrder { site });
-        }
-        if self.offered {
-            return Some(Cause::Offered { site });
-        }
-        if !self.exchanges {
-            return Some(Cause::Stays { site });
-        }
-        let Some(room) = self.world.smallest_with_room(processors) else {
-            return Some(Cause::NoProcessors { site });
-        };
-        Some(if self.world.is_asked(room, site) {
-            Cause::Asked { site, room }
-        } else if self.world.waiting_at(room) > 0 {
-            Cause::OwnWorkFirst { site, room }
-        } else {
-            Cause::NotAsked { site, room }
-        })
-    }
-
-    /// What the event means for the job.
-    fn follow(&mut self, event: &Event) {
-        let Event { at, site, kind } = *event;
-        match kind {
-            EventKind::Submitted { job, processors, requested, origin } if job == self.job => {
-                self.submitted(at, site, processors, requested, origin);
-            }
-            EventKind::Allocated { job, to, as_of } if job == self.job => {
-                let (broker, to) = (self.name(site), self.name(to));
-                let known = match as_of {
-                    Some(then) => {
-                        let age = at.since(then).max(Span::ZERO);
-                        format!("as it knew it at {} s, {} s ago", then.as_secs_f64(), age.as_secs_f64())
-                    }
-                    None => "of which it had heard nothing".to_string(),
-                };
-                self.step(at, site, format!("{broker} chooses {to}, {known}"));
-            }
-            EventKind::Granted { job, to, cause, .. } if job == self.job => {
-                if self.owns(site) {
-                    self.place = Place::Transit { from: site, to, repeated: false };
-                    (self.offered, self.claimed, self.stranded) = (false, None, false);
-                }
-                let to = self.name(to);
-                let text = format!("{} gives it to {to} ({})", self.name(site), cause.name());
-                self.given = Some(Step { at, line: self.line, site, text: text.clone() });
-                self.step(at, site, text);
-            }
-            EventKind::Accepted { job, firm, .. } if job == self.job => {
-                // What executes there already goes on.
-                let open = |execution: &Execution| execution.site == site && execution.fate == Fate::Open;
-                if !self.executions.all().iter().any(open) && self.place != Place::Gone {
-                    self.stale.remove(&site);
-                    self.place = Place::Held(site);
-                }
-                let must = if firm { ", which has to" } else { "" };
-                self.step(at, site, format!("{} takes it{must}", self.name(site)));
-                // A job that came home waits in the queue there, and so does one that a broker gave.
-                if self.place == Place::Held(site)
-                    && (self.has_brokers() || self.life.as_ref().is_some_and(|life| life.home == Some(site)))
-                {
-                    self.place = Place::Waiting(site);
-                }
-                self.position(at, site);
-            }
-            EventKind::Declined { job, reason, .. } if job == self.job => {
-                let why = match reason {
-                    DeclineReason::OwnWork => "jobs of its own wait by now",
-                    DeclineReason::DoesNotFit => "its processors are no longer idle",
-                    DeclineReason::Recalled => "it was called back",
-                    DeclineReason::Unclaimed => "its claim was given up",
-                    DeclineReason::Superseded => "it was taken over since",
-                };
-                self.step(at, site, format!("{} declines it: {why}", self.name(site)));
-            }
-            EventKind::Returned { job, by, bounces, .. } if job == self.job => {
-                if self.owns(site) {
-                    self.place = Place::Waiting(site);
-                }
-                let (name, by) = (self.name(site), self.name(by));
-                self.step(at, site, format!("{name} has it back from {by}, declined {bounces} times so far"));
-            }
-            EventKind::Offered { job, .. } if job == self.job => {
-                self.offered = true;
-                self.step(at, site, format!("{} offers it to the global queue", self.name(site)));
-            }
-            EventKind::Withdrawn { job, .. } if job == self.job => self.offered = false,
-            EventKind::Claimed { job, .. } if job == self.job => {
-                self.claimed = Some(site);
-                self.step(at, site, format!("{} claims it", self.name(site)));
-            }
-            EventKind::Released { job, .. } if job == self.job && self.claimed == Some(site) => {
-                self.claimed = None;
-            }
-            EventKind::Denied { job, claimant, .. } if job == self.job => {
-                let claimant = self.name(claimant);
-                self.step(at, site, format!("{} turns down the claim of {claimant}", self.name(site)));
-            }
-            EventKind::Started { job, hops, .. } if job == self.job => {
-                self.decided(at, site);
-                (self.place, self.stranded) = (Place::Gone, false);
-                // A start that must not be is told like any other; reports count it as a contradiction.
-                let _ = self.executions.start(site, at, hops);
-                self.count();
-                self.step(at, site, format!("it starts at {}", self.name(site)));
-            }
-            EventKind::Completed { job, .. } if job == self.job => {
-                let _ = self.executions.complete(site, at);
-                self.count();
-                let again = match self.life.as_ref().and_then(|life| life.end) {
-                    Some(end) if end < at => ", for the second time",
-                    _ => "",
-                };
-                if let Some(life) = &mut self.life {
-                    life.ends += 1;
-                }
-                self.step(at, site, format!("it ends at {}{again}", self.name(site)));
-            }
-            EventKind::Completed { job, .. } => self.freed = Some((at, site, job, self.line)),
-            EventKind::Interrupted { job, killed, .. } if job == self.job => {
-                self.interrupted(at, site, killed);
-            }
-            EventKind::TookOver { job, holder, epoch } if job == self.job => {
-                self.taken_over(at, site, holder, epoch);
-            }
-            EventKind::Superseded { job, epoch, started } if job == self.job => {
-                self.executions.taken_over(epoch);
-                self.stale.remove(&site);
-                let what = if started { "executes it, so that it may run twice" } else { "drops its copy" };
-                self.step(at, site, format!("{} learns that it was taken over, and {what}", self.name(site)));
-            }
-            EventKind::Stranded { job, .. } if job == self.job => {
-                self.stranded = true;
-                let name = self.name(site);
-                self.step(at, site, format!("no site that is there is wide enough; it waits at {name}"));
-            }
-            EventKind::Refused { thief, reason, .. } if self.place == Place::Waiting(site) => {
-                self.refused(thief, site, reason);
-            }
-            EventKind::Ended { how } => self.site_ended(at, site, how),
-            EventKind::Begun { how } if self.is_about(site) => {
-                let what = match how {
-                    BeginCause::Join => "joins",
-                    BeginCause::Restart => "begins again",
-                    BeginCause::Resume => "goes on",
-                };
-                self.step(at, site, format!("{} {what}", self.name(site)));
-            }
-            EventKind::Dismissed {} if self.is_about(site) => {
-                self.step(at, site, format!("{} is told to leave", self.name(site)));
-            }
-            EventKind::Lost { to, message } => self.disturbed(at, site, to, message, "is lost"),
-            EventKind::Sent { to, message, retry: true } => {
-                self.disturbed(at, site, to, message, "is sent again");
-            }
-            _ => {}
-        }
-    }
-
-    /// Notes what let the job start at this moment.
-    fn decided(&mut self, at: Time, site: SiteId) {
-        let Some(last) = self.life.as_ref().and_then(|life| life.waits.last()) else { return };
-        let travelled = matches!(last.cause, Cause::InTransit { .. } | Cause::Repeated { .. });
-        let freed = self.freed.filter(|(when, there, ..)| (*when, *there) == (at, site) && !travelled);
-        let decided = match freed {
-            Some((_, _, job, line)) => {
-                let text = format!("job {job} ends at {} and makes room", self.name(site));
-                Some(Step { at, line, site, text })
-            }
-            None => self.given.clone(),
-        };
-        if let Some(life) = &mut self.life {
-            life.decided = decided;
-        }
-    }
-
-    /// Whether what this site does with the job is done with the copy that counts.
-    fn owns(&self, site: SiteId) -> bool {
-        !self.stale.contains(&site) && self.executions.counts().is_none()
-    }
-
-    /// Whether what becomes of a site matters to the job: it is there, on its way from or to there, or executes there.
-    fn is_about(&self, site: SiteId) -> bool {
-        let here = match self.place {
-            Place::Waiting(at) | Place::Held(at) => at == site,
-            Place::Transit { from, to, .. } => from == site || to == site,
-            Place::Gone => false,
-        };
-        let open = |execution: &Execution| execution.site == site && execution.fate == Fate::Open;
-        here || self.executions.all().iter().any(open)
-    }
-
-    fn site_ended(&mut self, at: Time, site: SiteId, how: EndCause) {
-        if !self.is_about(site) {
-            return;
-        }
-        let what = match how {
-            EndCause::Crash => "crashes",
-            EndCause::Death => "crashes for good",
-            EndCause::Leave => "has left",
-            EndCause::Pause => "stands still",
-            EndCause::Absent => "is not there yet",
-            EndCause::Found => "was found to have ended",
-        };
-        let cut = how.interrupts() && self.executions.cut(site, None, at);
-        if cut {
-            self.count();
-            if self.executions.counts().is_none() && !self.stale.contains(&site) {
-                self.place = Place::Waiting(site);
-            }
-        }
-        let and = if cut { ", which interrupts it" } else { "" };
-        self.step(at, site, format!("{} {what}{and}", self.name(site)));
-    }
-
-    fn interrupted(&mut self, at: Time, site: SiteId, killed: bool) {
-        let _ = self.executions.interrupt(site, None, at, killed);
-        self.count();
-        let here = self.place == Place::Gone || self.place == Place::Waiting(site);
-        if here && self.executions.counts().is_none() && !self.stale.contains(&site) {
-            self.place = if killed { Place::Gone } else { Place::Waiting(site) };
-        }
-        if let Some(life) = &mut self.life {
-            life.interrupted += 1;
-        }
-        let then = if killed { "it is given up" } else { "it waits there again" };
-        let name = self.name(site);
-        self.step(at, site, format!("{name} is back after a crash, which interrupted it; {then}"));
-    }
-
-    fn taken_over(&mut self, at: Time, site: SiteId, holder: SiteId, epoch: u32) {
-        self.executions.taken_over(epoch);
-        self.stale.insert(holder);
-        if let Place::Transit { to, .. } = self.place {
-            self.stale.insert(to);
-        }
-        self.stale.remove(&site);
-        let by_operator = holder == site;
-        let ended = self.life.as_ref().is_some_and(|life| life.end.is_some());
-        (self.offered, self.claimed) = (false, None);
-        let executes = |execution: &Execution| execution.site == site && execution.fate == Fate::Open;
-        let goes_on = self.executions.all().iter().any(executes);
-        self.place = if ended || goes_on { Place::Gone } else { Place::Waiting(site) };
-        if let Some(life) = &mut self.life {
-            life.taken_over += 1;
-        }
-        let (name, holder) = (self.name(site), self.name(holder));
-        let text = match by_operator {
-            true => format!("{name} adopts it by order of the operator; it may have run elsewhere"),
-            false => format!("{name} takes it over from {holder}, which is gone and may have run it"),
-        };
-        self.step(at, site, text);
-    }
-
-    /// Shows the execution that counts.
-    fn count(&mut self) {
-        let counts = self.executions.counts().map(|place| self.executions.all()[place]);
-        let Some(life) = &mut self.life else { return };
-        life.start = counts.map(|execution| (execution.start, execution.site));
-        life.hops = counts.map_or(life.hops, |execution| execution.hops);
-        life.end = match counts.map(|execution| execution.fate) {
-            Some(Fate::Completed(end)) => Some(end),
-            _ => None,
-        };
-    }
-
-    fn submitted(&mut self, at: Time, site: SiteId, processors: u32, requested: Span, origin: SiteId) {
-        let grid = self.world.grid();
-        let home = grid.home(processors);
-        let class = home.map(|home| Class::at_home(processors, grid.site(home).processors, self.threshold));
-        self.life = Some(Life {
-            job: self.job,
-            processors,
-            requested,
-            origin,
-            home,
-            class,
-            submit: at,
-            start: None,
-            end: None,
-            ends: 0,
-            hops: 0,
-            interrupted: 0,
-            taken_over: 0,
-            steps: Vec::new(),
-            waits: Vec::new(),
-            decided: None,
-            refusals: Vec::new(),
-            messages_known: false,
-        });
-        self.place = Place::Waiting(site);
-        let text = format!("it is submitted at {} and reaches {}", self.name(origin), self.name(site));
-        self.step(at, site, text);
-        self.position(at, site);
-    }
-
-    /// Says what is ahead of it in the queue.
-    fn position(&mut self, at: Time, site: SiteId) {
-        let Some(life) = &self.life else { return };
-        let at_broker = self.world.grid().is_broker(site);
-        if at_broker && self.at_once {
-            return;
-        }
-        let (submit, home) = (life.submit, life.home);
-        let ahead = self.world.ahead(site, (submit, self.job));
-        let width: u64 = ahead.iter().map(|(_, processors)| u64::from(*processors)).sum();
-        let idle = self.world.idle(site);
-        let of = self.world.grid().site(site).processors;
-        let ahead_of_it = match ahead.len() {
-            0 => "nothing waits ahead of it".to_string(),
-            jobs => format!("{jobs} jobs wait ahead of it for {width} processors"),
-        };
-        if at_broker {
-            return self.step(at, site, format!("no site has it yet; {ahead_of_it}"));
-        }
-        if self.has_brokers() {
-            // Classes mean nothing to them.
-            return self.step(at, site, format!("there {idle} of {of} processors are idle; {ahead_of_it}"));
-        }
-        let class = match life.class {
-            Some(class) if home == Some(site) => class.letter().to_string(),
-            _ => "H".to_string(),
-        };
-        let [mut a, mut b, mut h] = [0; 3];
-        for (home, processors) in &ahead {
-            let here = self.world.grid().site(site).processors;
-            match (*home == Some(site), self.threshold.is_big(*processors, here)) {
-                (false, _) => h += 1,
-                (true, true) => a += 1,
-                (true, false) => b += 1,
-            }
-        }
-        let queue = match ahead.len() {
-            0 => ahead_of_it,
-            jobs => format!("{jobs} jobs wait ahead of it ({a} A, {b} B, {h} H) for {width} processors"),
-        };
-        let text = format!("there it is of class {class}; {idle} of {of} processors are idle; {queue}");
-        self.step(at, site, text);
-    }
-
-    fn refused(&mut self, thief: SiteId, site: SiteId, reason: RefusalReason) {
-        let offer = self.world.offer(thief, site);
-        let line = self.line;
-        let Some(life) = &mut self.life else { return };
-        let too_small = u64::from(offer.is_some_and(|offer| offer < life.processors));
-        match life.refusals.iter_mut().find(|found| (found.thief, found.reason) == (thief, reason)) {
-            Some(found) => {
-                found.count += 1;
-                found.too_small += too_small;
-            }
-            None => life.refusals.push(Refusals { thief, reason, count: 1, too_small, line }),
-        }
-    }
-
-    /// A message between the two ends of the hand-over was lost or repeated.
-    fn disturbed(&mut self, at: Time, site: SiteId, other: SiteId, message: MessageKind, what: &str) {
-        let Place::Transit { from, to, .. } = self.place else { return };
-        let carries = matches!(
-            message,
-            MessageKind::Grant
-                | MessageKind::Reply
-                | MessageKind::Route
-                | MessageKind::Recall
-                | MessageKind::Award
-                | MessageKind::Give
-        );
-        if carries && ((site, other) == (from, to) || (site, other) == (to, from)) {
-            self.place = Place::Transit { from, to, repeated: true };
-            let (site_name, other) = (self.name(site), self.name(other));
-            let text = format!("a {} from {site_name} to {other} {what}", message.name());
-            self.step(at, site, text);
-        }
-    }
-
-    fn step(&mut self, at: Time, site: SiteId, text: String) {
-        let line = self.line;
-        if let Some(life) = &mut self.life {
-            life.steps.push(Step { at, line, site, text });
-        }
-    }
-
-    fn has_brokers(&self) -> bool {
-        self.world.grid().brokers() > 0
-    }
-
-    fn name(&self, site: SiteId) -> String {
-        self.world.grid().site(site).name.clone()
-    }
-}
-
 impl Wait {
     /// How long this part of the wait lasted.
     pub fn length(&self) -> Span {
         self.to.since(self.from)
-    }
-}
-
-impl Cause {
-    /// The cause as a clause in words, with the names of the sites.
-    pub fn text(self, grid: &Grid) -> String {
-        let name = |site: SiteId| grid.site(site).name.clone();
-        match self {
-            Cause::NoProcessors { site } => {
-                format!("too few processors are idle at {} and wherever else it fits", name(site))
-            }
-            Cause::Stays { site } => format!("too few processors are idle at {}", name(site)),
-            Cause::Allocated { site } => {
-                format!("{} gave it to the site where it starts, and it waits for its turn there", name(site))
-            }
-            Cause::Undecided { site } => format!("{} has not given it to a site yet", name(site)),
-            Cause::QueueOrder { site } => {
-                format!("enough are idle at {}, but others go first by the rules of its queue", name(site))
-            }
-            Cause::NotAsked { site, room } => {
-                format!("too few idle at {}; {} has room and has not asked", name(site), name(room))
-            }
-            Cause::Asked { site, room } => {
-                format!(
-                    "too few idle at {}; {} has room and its question is not answered yet",
-                    name(site),
-                    name(room)
-                )
-            }
-            Cause::OwnWorkFirst { site, room } => {
-                format!(
-                    "too few idle at {}; {} has room, but jobs of its own wait there",
-                    name(site),
-                    name(room)
-                )
-            }
-            Cause::Offered { site } => {
-                format!("{} offers it to the global queue and nobody took it yet", name(site))
-            }
-            Cause::Claimed { site, room } => {
-                format!("{} claimed it from {} and has no answer yet", name(room), name(site))
-            }
-            Cause::InTransit { site, room } => {
-                format!("it is on its way from {} to {}", name(site), name(room))
-            }
-            Cause::Repeated { site, room } => {
-                format!(
-                    "a message between {} and {} was lost or late, and is repeated",
-                    name(site),
-                    name(room)
-                )
-            }
-            Cause::Stranded { site } => {
-                format!("no site that is there is wide enough; it waits at {}", name(site))
-            }
-            Cause::Away { site } => format!("{} is down or stands still", name(site)),
-            Cause::Held { site } => format!("it arrived at {} and waits for processors there", name(site)),
-        }
     }
 }

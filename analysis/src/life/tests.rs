@@ -1,8 +1,10 @@
 //! Lives worked out by hand: every interval of a wait with its cause.
 
 use super::*;
-use crate::fixtures::{completed, event, started};
-use scheduler::event::{BeginCause, EndCause, GrantCause};
+use crate::fixtures::{completed, event, started, timed_job};
+use crate::waits;
+use scheduler::event::{BeginCause, DeclineReason, EndCause, GrantCause, MessageKind};
+use scheduler::{Event, EventKind, Grid, StrategySpec, Threshold, TimedJob};
 
 const M1: SiteId = SiteId(1);
 const M2: SiteId = SiteId(2);
@@ -25,17 +27,52 @@ fn requested(at: i64, seq: u64, offer: u32) -> Event {
     event(at, 2, EventKind::Requested { victim: M1, seq, offer, view_age: None })
 }
 
-/// The life of a job on sites of 4 and 8 processors.
-fn life(job: u64, exchanges: bool, events: &[Event]) -> Option<Life> {
-    let grid = Grid::of_sizes(&[4, 8]).unwrap();
-    let mut builder = LifeBuilder::new(&grid, Threshold::HALF, exchanges, JobId(job));
+/// All jobs that these events name.
+fn workload(events: &[Event]) -> Vec<TimedJob> {
+    let mut jobs = std::collections::BTreeMap::new();
+    for event in events {
+        match event.kind {
+            EventKind::Submitted { job, processors, .. } => {
+                jobs.insert(job, timed_job(job.0, event.at.as_micros() / 1_000_000, processors, 10));
+            }
+            // It was there before.
+            EventKind::Started { job, processors, .. } => {
+                jobs.entry(job).or_insert_with(|| timed_job(job.0, 0, processors, 10));
+            }
+            _ => {}
+        }
+    }
+    jobs.into_values().collect()
+}
+
+fn told(grid: &Grid, strategy: &str, job: u64, events: &[Event]) -> Option<Life> {
+    let strategy = strategy.parse::<StrategySpec>().unwrap().strategy;
+    let mut builder = LifeBuilder::new(grid, Threshold::HALF, &strategy, &workload(events), JobId(job));
     events.iter().for_each(|event| builder.observe(event));
     builder.finish()
+}
+
+/// The life of a job on sites of 4 and 8 processors.
+fn life(job: u64, strategy: &str, events: &[Event]) -> Option<Life> {
+    told(&Grid::of_sizes(&[4, 8]).unwrap(), strategy, job, events)
 }
 
 fn waits(life: &Life) -> Vec<(i64, i64, Cause)> {
     let seconds = |time: Time| time.as_micros() / 1_000_000;
     life.waits.iter().map(|wait| (seconds(wait.from), seconds(wait.to), wait.cause)).collect()
+}
+
+fn cause(cause: waits::Cause, site: SiteId, room: Option<SiteId>) -> Cause {
+    Cause { reason: Reason::Of(cause), site, room, note: None }
+}
+
+const FULL: Cause = Cause { reason: Reason::Of(waits::Cause::Full), site: M1, room: None, note: None };
+const QUEUE: Cause = Cause { reason: Reason::Of(waits::Cause::Queue), site: M1, room: None, note: None };
+const AWAY: Cause = Cause { reason: Reason::Away, site: M1, room: None, note: None };
+
+/// From site 1 to site 2.
+fn travelling(note: Option<Note>) -> Cause {
+    Cause { note, ..cause(waits::Cause::Travelling, M1, Some(M2)) }
 }
 
 /// Job 2 waits behind job 1, is refused to a small offer, is asked for, is under way, and starts.
@@ -61,17 +98,17 @@ fn stolen() -> Vec<Event> {
 
 #[test]
 fn a_wait_is_cut_where_its_cause_changes() {
-    let life = life(2, true, &stolen()).unwrap();
+    let life = life(2, "common-pool", &stolen()).unwrap();
     assert_eq!(
         waits(&life),
         [
-            (1, 5, Cause::NoProcessors { site: M1 }),
-            (5, 7, Cause::NotAsked { site: M1, room: M2 }),
-            (7, 9, Cause::Asked { site: M1, room: M2 }),
-            (9, 11, Cause::InTransit { site: M1, room: M2 }),
+            (1, 5, FULL),
+            (5, 7, cause(waits::Cause::Blind, M1, Some(M2))),
+            (7, 9, cause(waits::Cause::Asked, M1, Some(M2))),
+            (9, 11, travelling(None)),
         ]
     );
-    assert_eq!((life.start, life.hops), (Some((Time::from_secs(11), M2)), 1));
+    assert_eq!((life.start, life.site, life.hops), (Some(Time::from_secs(11)), Some(M2), 1));
     let refusal = &life.refusals[0];
     assert_eq!(
         (refusal.thief, refusal.reason, refusal.count, refusal.too_small),
@@ -101,18 +138,18 @@ fn crashes_and_take_overs_are_told_and_the_job_waits_again() {
         event(100, 1, EventKind::TookOver { job, holder: M2, epoch: 1 }),
         started(103, 1, 1, 3),
     ];
-    let first = life(1, true, &events).unwrap();
+    let first = life(1, "common-pool", &events).unwrap();
     assert_eq!(
         waits(&first),
         [
-            (20, 25, Cause::QueueOrder { site: M1 }),
-            (25, 30, Cause::Stranded { site: M1 }),
-            (30, 31, Cause::InTransit { site: M1, room: M2 }),
-            (100, 103, Cause::QueueOrder { site: M1 }),
+            (20, 25, QUEUE),
+            (25, 30, Cause { reason: Reason::Stranded, ..AWAY }),
+            (30, 31, travelling(None)),
+            (100, 103, QUEUE),
         ]
     );
     assert_eq!((first.interrupted, first.taken_over), (1, 1));
-    assert_eq!(first.start, Some((Time::from_secs(103), M1)));
+    assert_eq!((first.start, first.site), (Some(Time::from_secs(103)), Some(M1)));
 
     // The old copy is back: what becomes of it changes nothing.
     events.extend([
@@ -121,7 +158,7 @@ fn crashes_and_take_overs_are_told_and_the_job_waits_again() {
         event(111, 2, EventKind::Superseded { job, epoch: 1, started: false }),
         completed(113, 1, 1),
     ]);
-    let second = life(1, true, &events).unwrap();
+    let second = life(1, "common-pool", &events).unwrap();
     assert_eq!(waits(&second), waits(&first));
     assert_eq!((second.start, second.end), (first.start, Some(Time::from_secs(113))));
     let told: Vec<&str> = second.steps.iter().map(|step| step.text.as_str()).collect();
@@ -137,10 +174,10 @@ fn crashes_and_take_overs_are_told_and_the_job_waits_again() {
 
 #[test]
 fn the_wait_has_no_gaps() {
-    let life = life(2, true, &stolen()).unwrap();
+    let life = life(2, "common-pool", &stolen()).unwrap();
     assert_eq!(life.waits[0].from, life.submit);
     assert!(life.waits.windows(2).all(|pair| pair[0].to == pair[1].from));
-    assert_eq!(life.waits.last().map(|wait| wait.to), life.start.map(|(at, _)| at));
+    assert_eq!(life.waits.last().map(|wait| wait.to), life.start);
     let total: Span = life.waits.iter().map(Wait::length).sum();
     assert_eq!(total, Span::from_secs(10));
 }
@@ -150,8 +187,8 @@ fn the_wait_has_no_gaps() {
 fn a_cause_hangs_on_its_event() {
     let mut events = stolen();
     events.remove(8);
-    let life = life(2, true, &events).unwrap();
-    assert_eq!(waits(&life)[1], (5, 9, Cause::NotAsked { site: M1, room: M2 }));
+    let life = life(2, "common-pool", &events).unwrap();
+    assert_eq!(waits(&life)[1], (5, 9, cause(waits::Cause::Blind, M1, Some(M2))));
 }
 
 #[test]
@@ -166,10 +203,10 @@ fn idle_processors_at_home_mean_the_order_of_the_queue() {
         event(7, 1, EventKind::Completed { job: JobId(2), processors: 4 }),
         started(7, 1, 3, 1),
     ];
-    let life = life(3, false, &events).unwrap();
-    let (order, busy) = (Cause::QueueOrder { site: M1 }, Cause::Stays { site: M1 });
-    assert_eq!(waits(&life), [(1, 6, order), (6, 7, busy)]);
-    assert!(life.steps[1].text.ends_with("1 jobs wait ahead of it (1 A, 0 B, 0 H) for 4 processors"));
+    let life = life(3, "local", &events).unwrap();
+    // Site 2 has room, and no job goes there under `local`.
+    assert_eq!(waits(&life), [(1, 6, QUEUE), (6, 7, cause(waits::Cause::Barred, M1, Some(M2)))]);
+    assert!(life.steps[1].text.ends_with("one job waits ahead of it (1 A, 0 B, 0 H) for 4 processors"));
 }
 
 #[test]
@@ -190,16 +227,9 @@ fn lost_and_declined_grants_are_told() {
         completed(9, 1, 1),
         started(9, 1, 2, 3),
     ];
-    let life = life(2, true, &events).unwrap();
-    let room = M2;
-    assert_eq!(
-        waits(&life),
-        [
-            (1, 2, Cause::NotAsked { site: M1, room }),
-            (2, 8, Cause::Repeated { site: M1, room }),
-            (8, 9, Cause::NotAsked { site: M1, room }),
-        ]
-    );
+    let life = life(2, "common-pool", &events).unwrap();
+    let blind = cause(waits::Cause::Blind, M1, Some(M2));
+    assert_eq!(waits(&life), [(1, 2, blind), (2, 8, travelling(Some(Note::Repeated))), (8, 9, blind)]);
     let told: String = life.steps.iter().map(|step| step.text.clone() + "\n").collect();
     for expected in [
         "a grant from site1 to site2 is lost",
@@ -225,22 +255,22 @@ fn an_offered_job_waits_for_a_claim() {
         accepted(6, 2, 1),
         event(9, 2, EventKind::Started { job, processors: 3, hops: 1 }),
     ];
-    let life = life(2, true, &events).unwrap();
-    let (site, room) = (M1, M2);
+    let life = life(2, "pool:easy", &events).unwrap();
+    let claimed = Cause { note: Some(Note::Claimed), ..cause(waits::Cause::Asked, M1, Some(M2)) };
     assert_eq!(
         waits(&life),
         [
-            (1, 4, Cause::Offered { site }),
-            (4, 5, Cause::Claimed { site, room }),
-            (5, 6, Cause::InTransit { site, room }),
-            (6, 9, Cause::Held { site: M2 }),
+            (1, 4, cause(waits::Cause::Offered, M1, Some(M2))),
+            (4, 5, claimed),
+            (5, 6, travelling(None)),
+            (6, 9, Cause { site: M2, ..QUEUE }),
         ]
     );
 }
 
 #[test]
 fn a_job_that_is_not_in_the_log_has_no_life() {
-    assert_eq!(life(77, true, &stolen()), None);
+    assert_eq!(life(77, "common-pool", &stolen()), None);
 }
 
 #[test]
@@ -262,16 +292,10 @@ fn a_job_waits_for_a_site_that_is_down_or_stands_still_and_not_for_its_processor
         started(41, 1, 1, 3),
         completed(50, 1, 1),
     ];
-    let life = life(1, true, &events).unwrap();
+    let life = life(1, "common-pool", &events).unwrap();
     assert_eq!(
         waits(&life),
-        [
-            (0, 2, Cause::QueueOrder { site: M1 }),
-            (20, 30, Cause::Away { site: M1 }),
-            (30, 31, Cause::QueueOrder { site: M1 }),
-            (31, 40, Cause::Away { site: M1 }),
-            (40, 41, Cause::QueueOrder { site: M1 }),
-        ]
+        [(0, 2, QUEUE), (20, 30, AWAY), (30, 31, QUEUE), (31, 40, AWAY), (40, 41, QUEUE),]
     );
     assert_eq!((life.interrupted, life.end), (1, Some(Time::from_secs(50))));
     let told: Vec<&str> = life.steps.iter().map(|step| step.text.as_str()).collect();
@@ -299,16 +323,14 @@ fn a_broker_says_where_a_job_goes_and_by_which_view() {
         started(10, 2, 2, 3),
         event(15, 2, EventKind::Completed { job, processors: 3 }),
     ];
-    let mut builder = LifeBuilder::new(&grid, Threshold::HALF, false, job);
-    events.iter().for_each(|event| builder.observe(event));
-    let life = builder.finish().unwrap();
+    let life = told(&grid, "broker:mlb", 2, &events).unwrap();
 
     assert_eq!(
         waits(&life),
         [
-            (5, 6, Cause::Undecided { site: broker }),
-            (6, 8, Cause::InTransit { site: broker, room: large }),
-            (8, 10, Cause::Stays { site: large }),
+            (5, 6, Cause { note: Some(Note::Undecided), site: broker, ..FULL }),
+            (6, 8, cause(waits::Cause::Travelling, broker, Some(large))),
+            (8, 10, Cause { site: large, ..FULL }),
         ]
     );
     let told: Vec<&str> = life.steps.iter().map(|step| step.text.as_str()).collect();
@@ -319,12 +341,12 @@ fn a_broker_says_where_a_job_goes_and_by_which_view() {
 
 #[test]
 fn causes_add_up_to_the_wait_the_largest_first_and_a_grant_decided() {
-    let life = life(2, true, &stolen()).unwrap();
+    let life = life(2, "common-pool", &stolen()).unwrap();
     let grid = Grid::of_sizes(&[4, 8]).unwrap();
 
     let totals = life.totals(&grid);
 
-    let waited = life.start.unwrap().0.since(life.submit);
+    let waited = life.start.unwrap().since(life.submit);
     assert_eq!(totals.iter().map(|total| total.length).sum::<Span>(), waited);
     assert!(totals.is_sorted_by_key(|total| std::cmp::Reverse(total.length)), "{totals:?}");
     assert_eq!(totals.iter().map(|total| total.parts).sum::<usize>(), life.waits.len());
@@ -344,7 +366,7 @@ fn who_made_room_decided_the_start_of_a_job_that_stayed() {
         completed(9, 1, 2),
     ];
 
-    let life = life(2, false, &events).unwrap();
+    let life = life(2, "local", &events).unwrap();
 
     let decided = life.decided.unwrap();
     assert_eq!((decided.at, decided.line), (Time::from_secs(6), 4));

@@ -129,6 +129,18 @@ impl Groups {
         }
     }
 
+    /// The first cause of a job as of the last refresh, and the smallest other site of which it is true.
+    pub(super) fn why(&self, place: u32) -> Option<(Cause, Option<u32>)> {
+        let Group { situation, width, causes, .. } = self.groups[self.group_of[place as usize]? as usize];
+        let cause = causes.first()?;
+        let Situation::Waiting { site, offered, .. } = situation else { return Some((cause, None)) };
+        let at_home = self.home_of(width) == site;
+        let takers = self.ranked.range((i64::from(width), 0)..).map(|&(_, taker)| taker);
+        let others = takers.filter(|&taker| taker != site);
+        let room = others.filter(|&taker| self.cause_of(taker, site, width, at_home, offered) == cause).min();
+        Some((cause, room))
+    }
+
     fn home_of(&self, width: u32) -> u32 {
         self.sizes.partition_point(|&size| size < width) as u32
     }

@@ -6,7 +6,7 @@
 //!
 //! exactly, in microseconds (docs/THEORY.md, "Where the waits went"). [`Waits`] takes events as they come; `world` is the
 //! state of the grid, `rules` who may take which job, `groups` which causes are true of whom, and `sums` what that adds
-//! up to. The deficiency ([`crate::deficiency`]) is about processors and the job that ends last; this is about all jobs.
+//! up to; `watch` tells the same of one job. The deficiency ([`crate::deficiency`]) is about processors and the job that ends last; this is about all jobs.
 
 mod groups;
 #[cfg(test)]
@@ -15,6 +15,7 @@ mod rules;
 mod sums;
 #[cfg(test)]
 mod tests;
+mod watch;
 mod world;
 
 use serde::{Deserialize, Serialize};
@@ -25,6 +26,7 @@ use groups::Groups;
 use rules::Rules;
 use sums::Sums;
 pub use sums::{CAUSES, Cause, Ranges};
+pub(crate) use watch::Watch;
 use world::World;
 
 /// Follows a run to say why its jobs waited.

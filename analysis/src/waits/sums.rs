@@ -81,7 +81,7 @@ impl Causes {
         self.0 & other.0 == other.0
     }
 
-    fn first(self) -> Option<Cause> {
+    pub(super) fn first(self) -> Option<Cause> {
         Cause::ALL.get(self.0.trailing_zeros() as usize).copied()
     }
 }

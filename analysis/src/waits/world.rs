@@ -78,6 +78,8 @@ pub(super) struct World {
     idle: Vec<i64>,
     /// By site: processors that jobs on their way there need, or that claims keep for jobs which were not granted.
     reserved: Vec<i64>,
+    /// By site: whether it is not there, or stands still, as drivers say.
+    away: Vec<bool>,
     pub(super) asking: Asking,
     pub(super) changes: Changes,
     /// Whether processors were not there, or executions were lost or repeated.
@@ -99,6 +101,7 @@ impl World {
             jobs: workload.iter().map(job).collect(),
             idle: grid.sizes().iter().map(|&size| i64::from(size)).collect(),
             reserved: vec![0; grid.len()],
+            away: vec![false; grid.len()],
             asking: Asking::default(),
             changes: Changes::default(),
             disturbed: false,
@@ -106,15 +109,22 @@ impl World {
         }
     }
 
+    pub(super) fn grid(&self) -> &Grid {
+        &self.grid
+    }
+
+    pub(super) fn is_away(&self, site: u32) -> bool {
+        self.away[site as usize]
+    }
+
     /// Processors that run nothing.
-    #[cfg(test)]
     pub(super) fn idle(&self, site: u32) -> i64 {
         self.idle[site as usize]
     }
 
-    /// Processors of a site that another job could have. Below zero if more is on its way than fits.
+    /// Processors of a site that another job could have. Below zero if more is on its way than fits, or if it is away.
     pub(super) fn free(&self, site: u32) -> i64 {
-        self.idle[site as usize] - self.reserved[site as usize]
+        if self.is_away(site) { -1 } else { self.idle[site as usize] - self.reserved[site as usize] }
     }
 
     /// The place of a job that some site can hold.
@@ -162,16 +172,54 @@ impl World {
                 self.asking.answer(site, victim, seq);
                 self.changes.requests.push((site, victim));
             }
-            EventKind::Interrupted { .. }
-            | EventKind::Recovered { .. }
-            | EventKind::TookOver { .. }
+            EventKind::Recovered { .. }
             | EventKind::Superseded { .. }
             | EventKind::Gone { .. }
             | EventKind::Left { .. }
             | EventKind::Dismissed {}
-            | EventKind::FellBack { .. }
+            | EventKind::FellBack { .. } => self.disturbed = true,
+            EventKind::Interrupted { .. }
+            | EventKind::TookOver { .. }
             | EventKind::Ended { .. }
-            | EventKind::Begun { .. } => self.disturbed = true,
+            | EventKind::Begun { .. } => {
+                self.disturbed = true;
+                self.disturb(site, event.kind);
+            }
+            _ => {}
+        }
+    }
+
+    /// What a crash, a pause or a take-over at a site means for jobs and processors.
+    fn disturb(&mut self, site: u32, kind: EventKind) {
+        match kind {
+            EventKind::Interrupted { job, killed, .. } => {
+                let Some(place) = self.place(job) else { return };
+                let phase = self.jobs[place as usize].phase;
+                if phase == Phase::Running(site) || killed && phase == Phase::Waiting(site) {
+                    self.set(place, if killed { Phase::Ended } else { Phase::Waiting(site) });
+                }
+            }
+            EventKind::TookOver { job, .. } => {
+                let Some(place) = self.place(job) else { return };
+                if !matches!(self.jobs[place as usize].phase, Phase::Ended)
+                    && self.jobs[place as usize].phase != Phase::Running(site)
+                {
+                    self.set(place, Phase::Waiting(site));
+                }
+            }
+            EventKind::Ended { how } => {
+                if how.interrupts() {
+                    let runs_here = |place: &u32| self.jobs[*place as usize].phase == Phase::Running(site);
+                    let cut: Vec<u32> = (0..self.jobs.len() as u32).filter(runs_here).collect();
+                    cut.into_iter().for_each(|place| self.set(place, Phase::Waiting(site)));
+                }
+                self.away[site as usize] = true;
+                self.changes.sites.push(site);
+            }
+            EventKind::Begun { .. } => {
+                self.away[site as usize] = false;
+                self.changes.sites.push(site);
+            }
             _ => {}
         }
     }
@@ -194,16 +242,19 @@ impl World {
     /// A job goes into another phase, if that may be. `first` if it is new to the grid.
     fn moves(&mut self, job: JobId, after: Phase, first: bool) {
         let Some(place) = self.place(job) else { return };
-        let Job { phase: before, processors, .. } = self.jobs[place as usize];
-        let allowed = match before {
+        let allowed = match self.jobs[place as usize].phase {
             Phase::Ended => false,
             Phase::Running(_) => after == Phase::Ended,
             Phase::Ahead => true,
             Phase::Waiting(_) | Phase::Travelling(_) | Phase::Back => !first,
         };
-        if !allowed {
-            return;
+        if allowed {
+            self.set(place, after);
         }
+    }
+
+    fn set(&mut self, place: u32, after: Phase) {
+        let Job { phase: before, processors, .. } = self.jobs[place as usize];
         for (phase, sign) in [(before, -1), (after, 1)] {
             match phase {
                 Phase::Travelling(to) => self.reserve(to, sign * i64::from(processors)),

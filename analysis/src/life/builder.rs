@@ -1,0 +1,528 @@
+//! Follows one job through the events of a run.
+
+use std::collections::BTreeSet;
+
+use scheduler::event::{BeginCause, DeclineReason, EndCause, MessageKind, RefusalReason};
+use scheduler::{Class, Event, EventKind, Grid, JobId, SiteId, Span, Strategy, Threshold, Time, TimedJob};
+
+use super::{Cause, Life, Note, Reason, Refusals, Step, Wait};
+use crate::executions::{Execution, Executions, Fate};
+use crate::waits::{self, Watch};
+
+/// Where the job is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    Waiting(SiteId),
+    Transit { from: SiteId, to: SiteId, repeated: bool },
+    Gone,
+}
+
+/// Tells the life of one job from events as they come.
+#[derive(Clone, Debug)]
+pub struct LifeBuilder {
+    job: JobId,
+    threshold: Threshold,
+    /// Whether brokers give jobs away at once and say nothing of it: those of a reference.
+    at_once: bool,
+    watch: Watch,
+    line: u64,
+    now: Time,
+    place: Place,
+    offered: bool,
+    claimed: Option<SiteId>,
+    stranded: bool,
+    executions: Executions,
+    /// The last time that it was given to a site.
+    given: Option<Step>,
+    /// The last event that freed processors.
+    freed: Option<(Time, SiteId, JobId, u64)>,
+    /// Sites whose copies are void: where it was when it was taken over.
+    stale: BTreeSet<SiteId>,
+    life: Option<Life>,
+    messages_known: bool,
+}
+
+impl LifeBuilder {
+    /// For a job of a run of these jobs.
+    pub fn new(
+        grid: &Grid,
+        threshold: Threshold,
+        strategy: &Strategy,
+        workload: &[TimedJob],
+        job: JobId,
+    ) -> LifeBuilder {
+        LifeBuilder {
+            job,
+            threshold,
+            at_once: false,
+            watch: Watch::new(grid, strategy, workload),
+            line: 0,
+            now: Time::from_micros(i64::MIN),
+            place: Place::Gone,
+            offered: false,
+            claimed: None,
+            stranded: false,
+            executions: Executions::default(),
+            given: None,
+            freed: None,
+            stale: BTreeSet::new(),
+            life: None,
+            messages_known: false,
+        }
+    }
+
+    /// The same of a reference without messages, whose brokers log no decisions.
+    #[must_use]
+    pub fn of_reference(self) -> LifeBuilder {
+        LifeBuilder { at_once: true, ..self }
+    }
+
+    /// Takes the next event of a log that is read whole.
+    pub fn observe(&mut self, event: &Event) {
+        self.observe_line(self.line + 1, event);
+    }
+
+    /// Takes the next event, of which this is the line. Those that were left out are of messages that were sent once and
+    /// arrived.
+    pub fn observe_line(&mut self, line: u64, event: &Event) {
+        if event.at > self.now {
+            self.settle(event.at, line);
+            self.now = event.at;
+        }
+        self.line = line;
+        self.messages_known |= matches!(event.kind, EventKind::Sent { .. } | EventKind::Received { .. });
+        self.follow(event);
+        self.watch.observe(event);
+    }
+
+    /// Whether the job has ended, so that without faults nothing more can happen to it.
+    pub fn has_ended(&self) -> bool {
+        self.life.as_ref().is_some_and(|life| life.end.is_some())
+    }
+
+    /// Says that the log has events of messages, which were left out.
+    pub fn passed_messages(&mut self) {
+        self.messages_known = true;
+    }
+
+    /// The life; `None` if the log has no such job.
+    pub fn finish(self) -> Option<Life> {
+        let messages_known = self.messages_known;
+        self.life.map(|life| Life { messages_known, ..life })
+    }
+
+    /// Adds the time until `to` to the wait.
+    fn settle(&mut self, to: Time, next: u64) {
+        let Some(cause) = self.cause() else { return };
+        let Some(life) = &mut self.life else { return };
+        match life.waits.last_mut() {
+            Some(last) if last.cause == cause => (last.to, last.lines.1) = (to, next),
+            _ => life.waits.push(Wait { from: self.now, to, cause, lines: (self.line, next) }),
+        }
+    }
+
+    /// Why the job does not start now; `None` if it does not wait.
+    fn cause(&mut self) -> Option<Cause> {
+        let (site, to) = match self.place {
+            Place::Gone => return None,
+            Place::Waiting(site) => (site, None),
+            Place::Transit { from, to, .. } => (from, Some(to)),
+        };
+        let of_fault = |reason| Some(Cause { reason, site, room: None, note: None });
+        if to.is_none() && self.watch.is_away(site) {
+            return of_fault(Reason::Away);
+        }
+        if to.is_none() && self.stranded {
+            return of_fault(Reason::Stranded);
+        }
+        let (cause, room) = match self.watch.why(self.job, self.now) {
+            Some((cause, room)) if to.is_none() => (cause, room),
+            _ => (waits::Cause::Travelling, to),
+        };
+        let at_broker = to.is_none() && self.watch.grid().is_broker(site);
+        let (note, room) = match (self.place, cause, self.claimed) {
+            (Place::Transit { repeated: true, .. }, ..) => (Some(Note::Repeated), room),
+            (_, waits::Cause::Asked, Some(claimant)) => (Some(Note::Claimed), Some(claimant)),
+            _ if at_broker && self.at_once => (Some(Note::Allocated), None),
+            _ if at_broker => (Some(Note::Undecided), room),
+            _ => (None, room),
+        };
+        Some(Cause { reason: Reason::Of(cause), site, room, note })
+    }
+
+    /// What the event means for the job.
+    fn follow(&mut self, event: &Event) {
+        let Event { at, site, kind } = *event;
+        match kind {
+            EventKind::Submitted { job, processors, requested, origin } if job == self.job => {
+                self.submitted(at, site, processors, requested, origin);
+            }
+            EventKind::Allocated { job, to, as_of } if job == self.job => {
+                let (broker, to) = (self.name(site), self.name(to));
+                let known = match as_of {
+                    Some(then) => {
+                        let age = at.since(then).max(Span::ZERO);
+                        format!("as it knew it at {} s, {} s ago", then.as_secs_f64(), age.as_secs_f64())
+                    }
+                    None => "of which it had heard nothing".to_string(),
+                };
+                self.step(at, site, format!("{broker} chooses {to}, {known}"));
+            }
+            EventKind::Granted { job, to, cause, .. } if job == self.job => {
+                if self.owns(site) {
+                    self.place = Place::Transit { from: site, to, repeated: false };
+                    (self.offered, self.claimed, self.stranded) = (false, None, false);
+                }
+                let to = self.name(to);
+                let text = format!("{} gives it to {to} ({})", self.name(site), cause.name());
+                self.given = Some(Step { at, line: self.line, site, text: text.clone() });
+                self.step(at, site, text);
+            }
+            EventKind::Accepted { job, firm, .. } if job == self.job => {
+                // What executes there already goes on.
+                let open = |execution: &Execution| execution.site == site && execution.fate == Fate::Open;
+                if !self.executions.all().iter().any(open) && self.place != Place::Gone {
+                    self.stale.remove(&site);
+                    self.place = Place::Waiting(site);
+                }
+                let must = if firm { ", which has to" } else { "" };
+                self.step(at, site, format!("{} takes it{must}", self.name(site)));
+                self.position(at, site);
+            }
+            EventKind::Declined { job, reason, .. } if job == self.job => {
+                let why = match reason {
+                    DeclineReason::OwnWork => "jobs of its own wait by now",
+                    DeclineReason::DoesNotFit => "its processors are no longer idle",
+                    DeclineReason::Recalled => "it was called back",
+                    DeclineReason::Unclaimed => "its claim was given up",
+                    DeclineReason::Superseded => "it was taken over since",
+                };
+                self.step(at, site, format!("{} declines it: {why}", self.name(site)));
+            }
+            EventKind::Returned { job, by, bounces, .. } if job == self.job => {
+                if self.owns(site) {
+                    self.place = Place::Waiting(site);
+                }
+                let (name, by) = (self.name(site), self.name(by));
+                self.step(at, site, format!("{name} has it back from {by}, declined {bounces} times so far"));
+            }
+            EventKind::Offered { job, .. } if job == self.job => {
+                self.offered = true;
+                self.step(at, site, format!("{} offers it to the global queue", self.name(site)));
+            }
+            EventKind::Withdrawn { job, .. } if job == self.job => self.offered = false,
+            EventKind::Claimed { job, .. } if job == self.job => {
+                self.claimed = Some(site);
+                self.step(at, site, format!("{} claims it", self.name(site)));
+            }
+            EventKind::Released { job, .. } if job == self.job && self.claimed == Some(site) => {
+                self.claimed = None;
+            }
+            EventKind::Denied { job, claimant, .. } if job == self.job => {
+                let claimant = self.name(claimant);
+                self.step(at, site, format!("{} turns down the claim of {claimant}", self.name(site)));
+            }
+            EventKind::Started { job, hops, .. } if job == self.job => {
+                self.decided(at, site);
+                (self.place, self.stranded) = (Place::Gone, false);
+                // A start that must not be is told like any other; reports count it as a contradiction.
+                let _ = self.executions.start(site, at, hops);
+                self.count();
+                self.step(at, site, format!("it starts at {}", self.name(site)));
+            }
+            EventKind::Completed { job, .. } if job == self.job => {
+                let _ = self.executions.complete(site, at);
+                self.count();
+                let again = match self.life.as_ref().and_then(|life| life.end) {
+                    Some(end) if end < at => ", for the second time",
+                    _ => "",
+                };
+                if let Some(life) = &mut self.life {
+                    life.ends += 1;
+                }
+                self.step(at, site, format!("it ends at {}{again}", self.name(site)));
+            }
+            EventKind::Completed { job, .. } => self.freed = Some((at, site, job, self.line)),
+            EventKind::Interrupted { job, killed, .. } if job == self.job => {
+                self.interrupted(at, site, killed);
+            }
+            EventKind::TookOver { job, holder, epoch } if job == self.job => {
+                self.taken_over(at, site, holder, epoch);
+            }
+            EventKind::Superseded { job, epoch, started } if job == self.job => {
+                self.executions.taken_over(epoch);
+                self.stale.remove(&site);
+                let what = if started { "executes it, so that it may run twice" } else { "drops its copy" };
+                self.step(at, site, format!("{} learns that it was taken over, and {what}", self.name(site)));
+            }
+            EventKind::Stranded { job, .. } if job == self.job => {
+                self.stranded = true;
+                let name = self.name(site);
+                self.step(at, site, format!("no site that is there is wide enough; it waits at {name}"));
+            }
+            EventKind::Refused { thief, reason, .. } if self.place == Place::Waiting(site) => {
+                self.refused(thief, site, reason);
+            }
+            EventKind::Ended { how } => self.site_ended(at, site, how),
+            EventKind::Begun { how } if self.is_about(site) => {
+                let what = match how {
+                    BeginCause::Join => "joins",
+                    BeginCause::Restart => "begins again",
+                    BeginCause::Resume => "goes on",
+                };
+                self.step(at, site, format!("{} {what}", self.name(site)));
+            }
+            EventKind::Dismissed {} if self.is_about(site) => {
+                self.step(at, site, format!("{} is told to leave", self.name(site)));
+            }
+            EventKind::Lost { to, message } => self.disturbed(at, site, to, message, "is lost"),
+            EventKind::Sent { to, message, retry: true } => {
+                self.disturbed(at, site, to, message, "is sent again");
+            }
+            _ => {}
+        }
+    }
+
+    /// Notes what let the job start at this moment.
+    fn decided(&mut self, at: Time, site: SiteId) {
+        let Some(last) = self.life.as_ref().and_then(|life| life.waits.last()) else { return };
+        let travelled = last.cause.reason == Reason::Of(waits::Cause::Travelling);
+        let freed = self.freed.filter(|(when, there, ..)| (*when, *there) == (at, site) && !travelled);
+        let decided = match freed {
+            Some((_, _, job, line)) => {
+                let text = format!("job {job} ends at {} and makes room", self.name(site));
+                Some(Step { at, line, site, text })
+            }
+            None => self.given.clone(),
+        };
+        if let Some(life) = &mut self.life {
+            life.decided = decided;
+        }
+    }
+
+    /// Whether what this site does with the job is done with the copy that counts.
+    fn owns(&self, site: SiteId) -> bool {
+        !self.stale.contains(&site) && self.executions.counts().is_none()
+    }
+
+    /// Whether what becomes of a site matters to the job: it is there, on its way from or to there, or executes there.
+    fn is_about(&self, site: SiteId) -> bool {
+        let here = match self.place {
+            Place::Waiting(at) => at == site,
+            Place::Transit { from, to, .. } => from == site || to == site,
+            Place::Gone => false,
+        };
+        let open = |execution: &Execution| execution.site == site && execution.fate == Fate::Open;
+        here || self.executions.all().iter().any(open)
+    }
+
+    fn site_ended(&mut self, at: Time, site: SiteId, how: EndCause) {
+        if !self.is_about(site) {
+            return;
+        }
+        let what = match how {
+            EndCause::Crash => "crashes",
+            EndCause::Death => "crashes for good",
+            EndCause::Leave => "has left",
+            EndCause::Pause => "stands still",
+            EndCause::Absent => "is not there yet",
+            EndCause::Found => "was found to have ended",
+        };
+        let cut = how.interrupts() && self.executions.cut(site, None, at);
+        if cut {
+            self.count();
+            if self.executions.counts().is_none() && !self.stale.contains(&site) {
+                self.place = Place::Waiting(site);
+            }
+        }
+        let and = if cut { ", which interrupts it" } else { "" };
+        self.step(at, site, format!("{} {what}{and}", self.name(site)));
+    }
+
+    fn interrupted(&mut self, at: Time, site: SiteId, killed: bool) {
+        let _ = self.executions.interrupt(site, None, at, killed);
+        self.count();
+        let here = self.place == Place::Gone || self.place == Place::Waiting(site);
+        if here && self.executions.counts().is_none() && !self.stale.contains(&site) {
+            self.place = if killed { Place::Gone } else { Place::Waiting(site) };
+        }
+        if let Some(life) = &mut self.life {
+            life.interrupted += 1;
+        }
+        let then = if killed { "it is given up" } else { "it waits there again" };
+        let name = self.name(site);
+        self.step(at, site, format!("{name} is back after a crash, which interrupted it; {then}"));
+    }
+
+    fn taken_over(&mut self, at: Time, site: SiteId, holder: SiteId, epoch: u32) {
+        self.executions.taken_over(epoch);
+        self.stale.insert(holder);
+        if let Place::Transit { to, .. } = self.place {
+            self.stale.insert(to);
+        }
+        self.stale.remove(&site);
+        let by_operator = holder == site;
+        let ended = self.life.as_ref().is_some_and(|life| life.end.is_some());
+        (self.offered, self.claimed) = (false, None);
+        let executes = |execution: &Execution| execution.site == site && execution.fate == Fate::Open;
+        let goes_on = self.executions.all().iter().any(executes);
+        self.place = if ended || goes_on { Place::Gone } else { Place::Waiting(site) };
+        if let Some(life) = &mut self.life {
+            life.taken_over += 1;
+        }
+        let (name, holder) = (self.name(site), self.name(holder));
+        let text = match by_operator {
+            true => format!("{name} adopts it by order of the operator; it may have run elsewhere"),
+            false => format!("{name} takes it over from {holder}, which is gone and may have run it"),
+        };
+        self.step(at, site, text);
+    }
+
+    /// Shows the execution that counts.
+    fn count(&mut self) {
+        let counts = self.executions.counts().map(|place| self.executions.all()[place]);
+        let Some(life) = &mut self.life else { return };
+        life.start = counts.map(|execution| execution.start);
+        life.site = counts.map(|execution| execution.site);
+        life.hops = counts.map_or(life.hops, |execution| execution.hops);
+        life.end = match counts.map(|execution| execution.fate) {
+            Some(Fate::Completed(end)) => Some(end),
+            _ => None,
+        };
+    }
+
+    fn submitted(&mut self, at: Time, site: SiteId, processors: u32, requested: Span, origin: SiteId) {
+        let grid = self.watch.grid();
+        let home = grid.home(processors);
+        let class = home.map(|home| Class::at_home(processors, grid.site(home).processors, self.threshold));
+        // What is submitted late, as the clocks of processes go, was under way until then.
+        let submit = self.watch.submit(self.job).map_or(at, |submit| submit.min(at));
+        let cause = Cause {
+            reason: Reason::Of(waits::Cause::Travelling),
+            site: origin,
+            room: Some(site),
+            note: Some(Note::Late),
+        };
+        let late = Wait { from: submit, to: at, cause, lines: (self.line, self.line) };
+        self.life = Some(Life {
+            job: self.job,
+            processors,
+            requested,
+            origin,
+            home,
+            class,
+            submit,
+            start: None,
+            site: None,
+            end: None,
+            ends: 0,
+            hops: 0,
+            interrupted: 0,
+            taken_over: 0,
+            steps: Vec::new(),
+            waits: if submit < at { vec![late] } else { Vec::new() },
+            decided: None,
+            refusals: Vec::new(),
+            messages_known: false,
+        });
+        self.place = Place::Waiting(site);
+        let text = format!("it is submitted at {} and reaches {}", self.name(origin), self.name(site));
+        self.step(at, site, text);
+        self.position(at, site);
+    }
+
+    /// Says what is ahead of it in the queue.
+    fn position(&mut self, at: Time, site: SiteId) {
+        let Some(life) = &self.life else { return };
+        let at_broker = self.watch.grid().is_broker(site);
+        if at_broker && self.at_once {
+            return;
+        }
+        let (submit, home) = (life.submit, life.home);
+        let ahead = self.watch.ahead(site, (submit, self.job));
+        let width: u64 = ahead.iter().map(|(_, processors)| u64::from(*processors)).sum();
+        let idle = self.watch.idle(site);
+        let of = self.watch.grid().site(site).processors;
+        let ahead_of_it = match ahead.len() {
+            0 => "nothing waits ahead of it".to_string(),
+            1 => format!("one job waits ahead of it for {width} processors"),
+            jobs => format!("{jobs} jobs wait ahead of it for {width} processors"),
+        };
+        if at_broker {
+            return self.step(at, site, format!("no site has it yet; {ahead_of_it}"));
+        }
+        if self.has_brokers() {
+            // Classes mean nothing to them.
+            return self.step(at, site, format!("there {idle} of {of} processors are idle; {ahead_of_it}"));
+        }
+        let class = match life.class {
+            Some(class) if home == Some(site) => class.letter().to_string(),
+            _ => "H".to_string(),
+        };
+        let [mut a, mut b, mut h] = [0; 3];
+        for (home, processors) in &ahead {
+            let here = self.watch.grid().site(site).processors;
+            match (*home == Some(site), self.threshold.is_big(*processors, here)) {
+                (false, _) => h += 1,
+                (true, true) => a += 1,
+                (true, false) => b += 1,
+            }
+        }
+        let queue = match ahead.len() {
+            0 => ahead_of_it,
+            1 => format!("one job waits ahead of it ({a} A, {b} B, {h} H) for {width} processors"),
+            jobs => format!("{jobs} jobs wait ahead of it ({a} A, {b} B, {h} H) for {width} processors"),
+        };
+        let text = format!("there it is of class {class}; {idle} of {of} processors are idle; {queue}");
+        self.step(at, site, text);
+    }
+
+    fn refused(&mut self, thief: SiteId, site: SiteId, reason: RefusalReason) {
+        let offer = self.watch.offer(thief, site);
+        let line = self.line;
+        let Some(life) = &mut self.life else { return };
+        let too_small = u64::from(offer.is_some_and(|offer| offer < life.processors));
+        match life.refusals.iter_mut().find(|found| (found.thief, found.reason) == (thief, reason)) {
+            Some(found) => {
+                found.count += 1;
+                found.too_small += too_small;
+            }
+            None => life.refusals.push(Refusals { thief, reason, count: 1, too_small, line }),
+        }
+    }
+
+    /// A message between the two ends of the hand-over was lost or repeated.
+    fn disturbed(&mut self, at: Time, site: SiteId, other: SiteId, message: MessageKind, what: &str) {
+        let Place::Transit { from, to, .. } = self.place else { return };
+        let carries = matches!(
+            message,
+            MessageKind::Grant
+                | MessageKind::Reply
+                | MessageKind::Route
+                | MessageKind::Recall
+                | MessageKind::Award
+                | MessageKind::Give
+        );
+        if carries && ((site, other) == (from, to) || (site, other) == (to, from)) {
+            self.place = Place::Transit { from, to, repeated: true };
+            let (site_name, other) = (self.name(site), self.name(other));
+            let text = format!("a {} from {site_name} to {other} {what}", message.name());
+            self.step(at, site, text);
+        }
+    }
+
+    fn step(&mut self, at: Time, site: SiteId, text: String) {
+        let line = self.line;
+        if let Some(life) = &mut self.life {
+            life.steps.push(Step { at, line, site, text });
+        }
+    }
+
+    fn has_brokers(&self) -> bool {
+        self.watch.grid().brokers() > 0
+    }
+
+    fn name(&self, site: SiteId) -> String {
+        self.watch.grid().site(site).name.clone()
+    }
+}
