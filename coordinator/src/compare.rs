@@ -7,6 +7,7 @@ pub mod jobs;
 pub mod metrics;
 mod page;
 mod show;
+mod sites;
 mod with;
 
 use std::path::{Path, PathBuf};
@@ -14,12 +15,14 @@ use std::path::{Path, PathBuf};
 pub use analysis::compare::events::{EventAgreement, EventComparison, Order, Side, streams};
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
-use outputs::{DirectoryError, EVENTS, Manifest, ResultDirectory, Status};
+use outputs::{DirectoryError, EVENTS, JobRow, Manifest, ResultDirectory, Status};
 use report::Format;
 use serde::Serialize;
 
 use self::jobs::JobsCompared;
 use self::metrics::MetricRow;
+use self::sites::Sites;
+use crate::drive::progress::Progress;
 use crate::exit;
 use crate::limits;
 use crate::terminal::say;
@@ -81,6 +84,7 @@ struct Compared {
     verdict: Verdict,
     /// What is said of the runs and differs: name, first, second.
     described_differently: Vec<(&'static str, String, String)>,
+    sites: Sites,
     jobs: JobsCompared,
     events: EventsCompared,
     /// What could not be compared, and why.
@@ -88,6 +92,11 @@ struct Compared {
     /// Where a directory contradicts itself.
     damaged: Vec<String>,
     metrics: Vec<MetricRow>,
+    /// Both runs, and their jobs if a page is drawn of them.
+    #[serde(skip)]
+    runs: [ResultDirectory; 2],
+    #[serde(skip)]
+    rows: [Vec<JobRow>; 2],
 }
 
 #[derive(Debug, Serialize)]
@@ -128,13 +137,7 @@ pub fn command(args: &CompareArgs) -> anyhow::Result<u8> {
         }
     };
     if let Some(file) = &args.page {
-        let page = match page::page(&compared) {
-            Ok(page) => page,
-            Err(error) => {
-                eprintln!("error: failed to {error}");
-                return Ok(exit::INPUT);
-            }
-        };
+        let page = page::page(&compared);
         if page::is_of_others(file) {
             eprintln!(
                 "error: {} is no page of this program; it was left as it is, choose another name",
@@ -159,7 +162,36 @@ impl Compared {
             [args.first.as_path(), second].map(|path| ResultDirectory::open(path, limits::of_results()));
         let (left, right) = (left?, right?);
         let mut not_compared = Vec::new();
-        let jobs = JobsCompared::of(left.jobs()?, right.jobs()?)?;
+        let sites = Sites::of_manifests(left.manifest(), right.manifest());
+        let mut unfinished = [Vec::new(), Vec::new()];
+        for (rows, directory) in unfinished.iter_mut().zip([&left, &right]) {
+            match directory.unfinished() {
+                Ok(found) => *rows = found,
+                Err(DirectoryError::NoEvents { .. }) => not_compared.push(format!(
+                    "jobs that had not ended: {} has no {EVENTS}, which would tell of them",
+                    directory.path().display()
+                )),
+                Err(error) => return Err(error),
+            }
+        }
+        let left_over = unfinished.each_ref().map(|rows| rows.len() as u64);
+        let [of_first, of_second] = unfinished;
+        let mut rows = [Vec::new(), Vec::new()];
+        let [kept_first, kept_second] = &mut rows;
+        let keep = |kept: &mut Vec<JobRow>, row: &Result<JobRow, DirectoryError>| {
+            if let (true, Ok(row)) = (args.page.is_some(), row) {
+                kept.push(row.clone());
+            }
+        };
+        let jobs = JobsCompared::of(
+            &sites,
+            left.jobs()?.chain(of_first.into_iter().map(Ok)).inspect(|row| keep(kept_first, row)),
+            right
+                .jobs()?
+                .chain(of_second.into_iter().map(Ok))
+                .map(|row| Ok(sites.common(row?)))
+                .inspect(|row| keep(kept_second, row)),
+        )?;
         let order = match args.events {
             Some(Events::Exact) => Some(Order::Exact),
             Some(Events::OrderPerSite) => Some(Order::PerSite),
@@ -171,13 +203,21 @@ impl Compared {
                         directory.path().display()
                     ));
                 }
-                (left.has_events() && right.has_events()).then_some(Order::Exact)
+                if !sites.same_numbers {
+                    not_compared.push(
+                        "events: they name sites by number, and the runs have other sites or orders"
+                            .to_string(),
+                    );
+                }
+                (left.has_events() && right.has_events() && sites.same_numbers).then_some(Order::Exact)
             }
         };
         let events = match order {
             None => EventsCompared::Not,
             Some(order) => {
-                EventsCompared::By { order, agreement: Box::new(streams(left.events()?, right.events()?)?) }
+                let mut progress = Progress::of("events", left.manifest().events);
+                let first = left.events()?.inspect(|_| progress.step());
+                EventsCompared::By { order, agreement: Box::new(streams(first, right.events()?)?) }
             }
         };
         if let EventsCompared::By { agreement, .. } = &events
@@ -196,9 +236,10 @@ impl Compared {
                 EventsCompared::By { agreement, .. } => Some(agreement.events[side]),
                 EventsCompared::Not => None,
             };
-            damaged.extend(contradictions(directory, jobs.rows[side], of_events));
+            damaged.extend(contradictions(directory, jobs.rows[side] - left_over[side], of_events));
         }
-        let same = jobs.identical()
+        let same = sites.same()
+            && jobs.identical()
             && match &events {
                 EventsCompared::Not => true,
                 EventsCompared::By { order, agreement } => agreement.identical(*order),
@@ -211,11 +252,14 @@ impl Compared {
                 (true, false) => Verdict::Different,
             },
             described_differently: descriptions(left.manifest(), right.manifest()),
+            sites,
             jobs,
             events,
             not_compared,
             damaged,
             metrics: metrics::rows(&left.metrics()?, &right.metrics()?),
+            runs: [left, right],
+            rows,
         })
     }
 }
@@ -251,12 +295,12 @@ fn descriptions(left: &Manifest, right: &Manifest) -> Vec<(&'static str, String,
         };
         let versions: Vec<String> =
             manifest.versions.iter().map(|(program, version)| format!("{program} {version}")).collect();
-        let sites: Vec<String> =
-            manifest.sites.iter().map(|site| format!("{}:{}", site.name, site.processors)).collect();
+        let states = manifest.jobs.iter().filter(|(_, count)| **count > 0);
+        let states: Vec<String> =
+            states.map(|(state, count)| format!("{count} {}", state.replace('_', " "))).collect();
         [
             ("experiment", manifest.experiment.clone()),
             ("workload", manifest.workload.clone()),
-            ("sites", sites.join(" ")),
             ("strategy", manifest.strategy.clone()),
             ("local", manifest.local.clone().unwrap_or("none".to_string())),
             ("network", manifest.network.clone()),
@@ -264,6 +308,7 @@ fn descriptions(left: &Manifest, right: &Manifest) -> Vec<(&'static str, String,
             ("driver", manifest.driver.clone()),
             ("clock", manifest.clock.clone()),
             ("status", status),
+            ("states", states.join(", ")),
             ("versions", versions.join(", ")),
         ]
     };

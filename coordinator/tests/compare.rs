@@ -145,6 +145,94 @@ fn a_truncated_log_is_caught() {
     assert!(output.contains("21 jobs only in the first"), "{output}");
 }
 
+#[test]
+fn runs_of_other_machines_are_never_identical_and_sites_are_matched_by_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let grid = |name: &str, sites: &str| {
+        let file = folder.path().join(format!("{name}.toml"));
+        fs::write(&file, format!("[grid]\nsites = [{sites}]\n")).unwrap();
+        simulated(folder.path(), name, &[file.to_str().unwrap(), "--strategy", "local"])
+    };
+    let site = |name: &str, processors: u32| format!("{{ name = \"{name}\", processors = {processors} }}, ");
+    let first = grid("1", &[site("a", 4), site("b", 8), site("c", 96)].concat());
+    // No job needs the 97th processor: the schedules are the same.
+    let larger = grid("2", &[site("a", 4), site("b", 8), site("c", 97)].concat());
+    let (code, output) = compare(&first, &larger, &["--events", "none"]);
+    assert_eq!(code, 5, "{output}");
+    assert!(output.contains("sites       with other processors: c 96 | 97\n"), "{output}");
+    assert!(output.contains(&format!("all {JOBS} the same in submission")), "{output}");
+
+    // The same machines in another order have other numbers and run the same jobs.
+    let turned = grid("3", &[site("c", 96), site("a", 4), site("b", 8)].concat());
+    let (_, output) = compare(&first, &turned, &[]);
+    assert!(output.contains("sites       the same in another order\n"), "{output}");
+    assert!(output.contains("not compared: events: they name sites by number"), "{output}");
+    assert!(output.contains(&format!("all {JOBS} the same in submission")), "{output}");
+
+    let renamed = grid("4", &[site("a", 4), site("d", 8), site("c", 96)].concat());
+    let (code, output) = compare(&first, &renamed, &[]);
+    assert_eq!(code, 5, "{output}");
+    assert!(
+        output.contains("only in the first: b\n") && output.contains("only in the second: d\n"),
+        "{output}"
+    );
+}
+
+#[test]
+fn jobs_that_had_not_ended_are_compared_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("left.toml");
+    fs::write(&file, LEFT).unwrap();
+    let out = folder.path().join("out");
+    let run = Command::new(PROGRAM)
+        .arg("simulate")
+        .arg(&file)
+        .args(["--no-page", "--out"])
+        .arg(&out)
+        .output()
+        .unwrap();
+    assert_eq!(run.status.code(), Some(4), "{}", String::from_utf8_lossy(&run.stderr));
+    let ended = fs::read_to_string(out.join("jobs.csv")).unwrap().lines().count() as u64 - 1;
+
+    let page = folder.path().join("page.html");
+    let (code, output) = compare(&out, &out, &["--format", "json", "--page", page.to_str().unwrap()]);
+
+    assert_eq!(code, 0, "{output}");
+    let document: serde_json::Value = serde_json::from_str(&output).unwrap();
+    assert_eq!(document["verdict"], "identical");
+    assert_eq!(document["jobs"]["differing"], serde_json::json!({}));
+    assert!(document["jobs"]["compared"].as_u64().unwrap() > ended, "{ended} ended, {output}");
+    let drawn = fs::read_to_string(&page).unwrap();
+    let from = drawn.find("id=\"runs\">").unwrap() + 10;
+    let data: serde_json::Value =
+        serde_json::from_str(drawn[from..].split("</script>").next().unwrap()).unwrap();
+    // A job that waits at the end is in the queue until then.
+    let waits = |row: &serde_json::Value| row[1] == -1 && row[2] == data["ends"][0];
+    assert!(data["rows"].as_array().unwrap().iter().any(waits), "{data}");
+}
+
+/// The wide site is gone for good, and the other is too narrow for many jobs.
+const LEFT: &str = r#"
+[grid]
+sizes = [8, 96]
+[workload]
+trace = "built-in:seven-sites"
+count = 60
+too_wide = "drop"
+[network]
+delay = "10s"
+[protocol]
+heartbeat = "1m"
+suspect_after = "10m"
+lease = "30m"
+[node]
+journal = "process"
+[[faults]]
+site = "site2"
+what = "crash"
+at = "2h"
+"#;
+
 /// Simulates the same jobs into a folder of this name; the first flag may be an experiment file.
 fn simulated(folder: &Path, name: &str, flags: &[&str]) -> PathBuf {
     let out = folder.join(name);
@@ -155,7 +243,10 @@ fn simulated(folder: &Path, name: &str, flags: &[&str]) -> PathBuf {
     if !flags.contains(&"--delay") {
         arguments.extend(delay);
     }
-    arguments.extend(["--sites", "4,8,96", "--no-page", "--count", &count]);
+    if !flags.iter().any(|flag| flag.ends_with(".toml")) {
+        arguments.extend(["--sites", "4,8,96"]);
+    }
+    arguments.extend(["--no-page", "--count", &count]);
     arguments.extend(["--trace", trace.to_str().unwrap(), "--out", out_flag]);
     arguments.extend(flags);
     let run = Command::new(PROGRAM).args(&arguments).output().unwrap();

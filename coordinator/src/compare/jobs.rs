@@ -11,6 +11,8 @@ use outputs::{DirectoryError, JobRow};
 use scheduler::{JobId, Span, Time};
 use serde::Serialize;
 
+use super::sites::Sites;
+
 /// Jobs that are kept by name: of each kind of difference the first ones.
 pub const NAMED: usize = 10;
 
@@ -115,11 +117,12 @@ impl JobsCompared {
     /// # Errors
     /// The first row that cannot be read, or a job that is twice in one file.
     pub fn of(
+        sites: &Sites,
         left: impl IntoIterator<Item = Result<JobRow, DirectoryError>>,
         right: impl IntoIterator<Item = Result<JobRow, DirectoryError>>,
     ) -> Result<JobsCompared, DirectoryError> {
         let (mut left, mut right) = (left.into_iter(), right.into_iter());
-        let mut pairs = Pairs::default();
+        let mut pairs = Pairs::new(sites);
         loop {
             let rows = (left.next().transpose()?, right.next().transpose()?);
             match rows {
@@ -138,7 +141,8 @@ impl JobsCompared {
 }
 
 /// Rows that found their partner are counted; others wait for it.
-struct Pairs {
+struct Pairs<'a> {
+    sites: &'a Sites,
     rows: [u64; 2],
     waiting: [BTreeMap<JobId, JobRow>; 2],
     tally: Tally,
@@ -149,9 +153,10 @@ struct Pairs {
     first: BTreeMap<(Time, JobId), Differing>,
 }
 
-impl Default for Pairs {
-    fn default() -> Pairs {
+impl Pairs<'_> {
+    fn new(sites: &Sites) -> Pairs<'_> {
         Pairs {
+            sites,
             rows: [0; 2],
             waiting: [BTreeMap::new(), BTreeMap::new()],
             tally: Tally::new(0),
@@ -163,7 +168,7 @@ impl Default for Pairs {
     }
 }
 
-impl Pairs {
+impl Pairs<'_> {
     fn single(&mut self, side: usize, row: JobRow) {
         self.rows[side] += 1;
         match self.waiting[1 - side].remove(&row.job) {
@@ -187,7 +192,7 @@ impl Pairs {
         self.tally.pair(left.job, placement(left), placement(right));
         self.saved.pair(left, right);
         let mut differing = Differing { job: left.job, left: BTreeMap::new(), right: BTreeMap::new() };
-        for ((field, from), (_, to)) in fields(left).into_iter().zip(fields(right)) {
+        for ((field, from), (_, to)) in fields(left, self.sites).into_iter().zip(fields(right, self.sites)) {
             if from != to {
                 *self.differing.entry(field).or_default() += 1;
                 differing.left.insert(field, from.show());
@@ -237,7 +242,7 @@ fn placement(row: &JobRow) -> Option<Placement> {
 #[derive(PartialEq, Eq)]
 enum Value<'a> {
     Time(Option<Time>),
-    Number(Option<u32>),
+    Number(u32),
     Text(&'a str),
 }
 
@@ -245,21 +250,21 @@ impl Value<'_> {
     fn show(&self) -> String {
         match self {
             Value::Time(Some(time)) => format!("{time} s"),
-            Value::Number(Some(number)) => number.to_string(),
+            Value::Number(number) => number.to_string(),
             Value::Text(text) => (*text).to_string(),
-            Value::Time(None) | Value::Number(None) => "never".to_string(),
+            Value::Time(None) => "never".to_string(),
         }
     }
 }
 
 /// What is compared.
-fn fields(row: &JobRow) -> [(&'static str, Value<'_>); 6] {
+fn fields<'a>(row: &'a JobRow, sites: &'a Sites) -> [(&'static str, Value<'a>); 6] {
     [
         ("submit", Value::Time(Some(row.submit))),
-        ("processors", Value::Number(Some(row.processors))),
+        ("processors", Value::Number(row.processors)),
         ("start", Value::Time(row.start)),
         ("end", Value::Time(row.end)),
-        ("site", Value::Number(row.site.map(|site| site.0))),
+        ("site", Value::Text(row.site.map_or("nowhere", |site| sites.name(site)))),
         ("state", Value::Text(&row.state)),
     ]
 }
@@ -290,7 +295,11 @@ mod tests {
 
     fn compared(left: &[JobRow], right: &[JobRow]) -> JobsCompared {
         let rows = |rows: &[JobRow]| rows.iter().cloned().map(Ok).collect::<Vec<_>>();
-        JobsCompared::of(rows(left), rows(right)).unwrap()
+        let sites = Sites::of(
+            &[("a".to_string(), 8), ("b".to_string(), 8)].map(|site| [site.clone(), site]).concat(),
+            &[],
+        );
+        JobsCompared::of(&sites, rows(left), rows(right)).unwrap()
     }
 
     #[test]

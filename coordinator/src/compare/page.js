@@ -80,7 +80,7 @@
     const columns = Math.max(1, Math.floor(plot)), high = 160, top = 6;
     const lines = [0, 1].map((side) => {
       const sums = new Float64Array(columns + 2);
-      for (const row of rows) if (row[1 + 3 * side] >= 0) cover(sums, row[0], row[2 + 3 * side], 1, view.from, view.to);
+      for (const row of rows) if (row[2 + 3 * side] >= 0) cover(sums, row[0], row[2 + 3 * side], 1, view.from, view.to);
       return settle(sums).subarray(0, columns);
     });
     const most = Math.max(1, ...lines.map((line) => line.reduce((a, b) => Math.max(a, b), 0)));
@@ -95,7 +95,9 @@
       pen.strokeStyle = side ? colors["own-a"] : colors["stolen-a"];
       pen.lineWidth = 1.6;
       pen.beginPath();
-      line.forEach((value, c) => { const y = top + high - (value / most) * high; if (c) pen.lineTo(LEFT + c * plot / columns, y); else pen.moveTo(LEFT, y); });
+      // A run that has stopped has no queue.
+      const there = line.slice(0, Math.max(0, Math.ceil((runs.ends[side] - view.from) / (view.to - view.from) * columns)));
+      there.forEach((value, c) => { const y = top + high - (value / most) * high; if (c) pen.lineTo(LEFT + c * plot / columns, y); else pen.moveTo(LEFT, y); });
       pen.stroke();
       pen.lineWidth = 1;
     });
@@ -106,7 +108,7 @@
     const [submit, ...sides] = rows[row];
     const side = (k) => {
       const [site, start] = sides.slice(3 * k, 3 * k + 2);
-      return site < 0 ? "did not end" : "at " + runs.sites[site][0] + " from " + Ticks.duration(start + runs.origin) + ", waited " + Ticks.duration(start - submit);
+      return site < 0 ? (start < 0 ? "not there" : "waited when the run stopped") : "at " + runs.sites[site][0] + " from " + Ticks.duration(start + runs.origin) + ", waited " + Ticks.duration(start - submit);
     };
     return "job " + runs.id[row] + ", " + runs.width[row] + " processors\nfirst run: " + side(0) + "\nsecond run: " + side(1);
   }

@@ -3,7 +3,7 @@
 //!
 //! The text is HTML made here; `page.js` draws what is embedded as JSON. Jobs are a table, times in milliseconds from
 //! the first submission of either run: `submit, site 1, start 1, length 1, site 2, start 2, length 2`, site -1 where a
-//! run did not start it. Bars are `side, site, lowest processor, processors, row`.
+//! run did not start it: it waited until the run stopped at `start`, or was not there if that is -1. Bars are `side, site, lowest processor, processors, row`.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -11,7 +11,7 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
 
-use outputs::{DirectoryError, JobRow, ResultDirectory};
+use outputs::{JobRow, ResultDirectory};
 use report::page::html::escape;
 use report::page::{DRAWING, POINTING, STYLE};
 use report::quantity::{change, grouped, number};
@@ -19,8 +19,9 @@ use scheduler::{JobId, SiteId, Time};
 use serde::Serialize;
 
 use super::Compared;
-use crate::limits;
 
+/// The state of a job that waited when its run stopped.
+const WAITING: &str = "waiting";
 /// Jobs that are drawn: those with most work of more. A page of some ten megabytes.
 const JOBS_DRAWN: usize = 150_000;
 /// Rows of the table of jobs.
@@ -32,7 +33,9 @@ struct Data {
     origin: i64,
     /// From there to the last end of either run.
     length: i64,
-    /// Jobs of either run that started.
+    /// From there to the end of each run.
+    ends: [i64; 2],
+    /// Jobs of either run that started or waited.
     jobs: usize,
     /// Of those, jobs that are drawn.
     shown: usize,
@@ -45,20 +48,19 @@ struct Data {
 
 /// A job in both runs.
 #[derive(Default)]
-struct Pair {
-    sides: [Option<JobRow>; 2],
+struct Pair<'a> {
+    sides: [Option<&'a JobRow>; 2],
 }
 
-impl Pair {
+impl Pair<'_> {
     fn either(&self) -> Option<&JobRow> {
-        self.sides.iter().flatten().next()
+        self.sides.into_iter().flatten().next()
     }
 
     fn waits(&self) -> Option<[f64; 2]> {
-        let wait = |row: &Option<JobRow>| {
-            row.as_ref().and_then(|row| Some(row.start?.since(row.submit).as_secs_f64()))
-        };
-        Some([wait(&self.sides[0])?, wait(&self.sides[1])?])
+        let wait =
+            |row: Option<&JobRow>| row.and_then(|row| Some(row.start?.since(row.submit).as_secs_f64()));
+        Some([wait(self.sides[0])?, wait(self.sides[1])?])
     }
 
     /// Processor-microseconds in the run where it took more.
@@ -67,7 +69,7 @@ impl Pair {
             let span = row.end.zip(row.start).map_or(0, |(end, start)| end.since(start).as_micros());
             i128::from(span) * i128::from(row.processors)
         };
-        self.sides.iter().flatten().map(work).max().unwrap_or(0)
+        self.sides.into_iter().flatten().map(work).max().unwrap_or(0)
     }
 }
 
@@ -81,20 +83,13 @@ pub(super) fn is_of_others(file: &Path) -> bool {
     read.is_ok() && !String::from_utf8_lossy(&beginning).contains(TITLE)
 }
 
-/// The page of a comparison.
-///
-/// # Errors
-/// If a result directory cannot be read.
-pub(super) fn page(compared: &Compared) -> Result<String, DirectoryError> {
-    let [left, right] =
-        [0, 1].map(|side| ResultDirectory::open(&compared.directories[side], limits::of_results()));
-    let directories = [left?, right?];
+/// The page of a comparison that kept its rows.
+pub(super) fn page(compared: &Compared) -> String {
+    let directories = &compared.runs;
     let mut pairs: BTreeMap<JobId, Pair> = BTreeMap::new();
-    for (side, directory) in directories.iter().enumerate() {
-        for row in directory.jobs()? {
-            let row = row?;
-            let job = row.job;
-            pairs.entry(job).or_default().sides[side] = Some(row);
+    for (side, rows) in compared.rows.iter().enumerate() {
+        for row in rows {
+            pairs.entry(row.job).or_default().sides[side] = Some(row);
         }
     }
     let sites = |side: usize| -> Vec<(String, u32)> {
@@ -102,7 +97,7 @@ pub(super) fn page(compared: &Compared) -> Result<String, DirectoryError> {
         sites.map(|site| (site.name.clone(), site.processors)).collect()
     };
     let same_sites = sites(0) == sites(1);
-    let mut page = head(compared, &directories);
+    let mut page = head(compared, directories);
     story(&mut page, compared, &pairs);
     if same_sites {
         page += DRAWINGS;
@@ -110,11 +105,11 @@ pub(super) fn page(compared: &Compared) -> Result<String, DirectoryError> {
         page += "<section>\n<p class=\"warning\">The runs have other sites, so their schedules are not drawn.</p>\n</section>\n";
     }
     metrics_table(&mut page, compared);
-    jobs_table(&mut page, compared, &pairs, &sites(0), &sites(1));
+    jobs_table(&mut page, compared, &pairs);
     parting(&mut page, compared);
     page += "</main>\n";
     if same_sites {
-        let data = data(&directories, &pairs, sites(0));
+        let data = data(directories, &pairs, sites(0));
         // In JSON a "<" occurs in strings only, where it may be escaped: no name can then end the script element.
         let text = serde_json::to_string(&data).expect("plain data").replace('<', "\\u003c");
         let script = POINTING.concat() + &DRAWING.concat() + include_str!("page.js");
@@ -122,8 +117,7 @@ pub(super) fn page(compared: &Compared) -> Result<String, DirectoryError> {
             "<script type=\"application/json\" id=\"runs\">{text}</script>\n<script>\n{script}</script>\n"
         );
     }
-    page += "</body>\n</html>\n";
-    Ok(page)
+    page + "</body>\n</html>\n"
 }
 
 const DRAWINGS: &str = "<section>\n<h2>Both schedules</h2>\n<p class=\"note\">Of each site the first run above and the second below. Wheel or \
@@ -173,11 +167,11 @@ fn head(compared: &Compared, directories: &[ResultDirectory; 2]) -> String {
 }
 
 /// The comparison in two sentences.
-fn story(page: &mut String, compared: &Compared, pairs: &BTreeMap<JobId, Pair>) {
-    let both = pairs.values().filter(|pair| pair.sides.iter().all(Option::is_some));
+fn story(page: &mut String, compared: &Compared, pairs: &BTreeMap<JobId, Pair<'_>>) {
+    let both = pairs.values().filter(|pair| pair.waits().is_some());
     let (mut same, mut later, mut elsewhere) = (0_u64, 0_u64, 0_u64);
     for pair in both {
-        let [Some(left), Some(right)] = &pair.sides else { continue };
+        let [Some(left), Some(right)] = pair.sides else { continue };
         if left.site != right.site {
             elsewhere += 1;
         } else if left.start == right.start {
@@ -192,7 +186,7 @@ fn story(page: &mut String, compared: &Compared, pairs: &BTreeMap<JobId, Pair>) 
     let shorter = waits.iter().filter(|[left, right]| right < left).count();
     let _ = writeln!(
         page,
-        "<section>\n<p class=\"story\">{}: of {} jobs that ended in both runs {} start where and when they did, {} at the same site at another time, {} at \
+        "<section>\n<p class=\"story\">{}: of {} jobs that started in both runs {} start where and when they did, {} at the same site at another time, {} at \
          another site.</p>\n<p class=\"story\">In the second run they wait {} s on average, in the first {} s ({}): {} \
          wait longer, {} shorter.</p>\n</section>",
         escape(compared.verdict_line().split([';', ' ']).next().unwrap_or_default()),
@@ -227,14 +221,8 @@ fn metrics_table(page: &mut String, compared: &Compared) {
 }
 
 /// The jobs whose waits differ most.
-fn jobs_table(
-    page: &mut String,
-    compared: &Compared,
-    pairs: &BTreeMap<JobId, Pair>,
-    first: &[(String, u32)],
-    second: &[(String, u32)],
-) {
-    let mut moved: Vec<(f64, &JobId, [f64; 2], &Pair)> = pairs
+fn jobs_table(page: &mut String, compared: &Compared, pairs: &BTreeMap<JobId, Pair<'_>>) {
+    let mut moved: Vec<(f64, &JobId, [f64; 2], &Pair<'_>)> = pairs
         .iter()
         .filter_map(|(job, pair)| pair.waits().map(|waits| (waits[1] - waits[0], job, waits, pair)))
         .filter(|(difference, ..)| *difference != 0.0)
@@ -254,9 +242,9 @@ fn jobs_table(
         grouped(all as u64),
         grouped(compared.jobs.only_left.count + compared.jobs.only_right.count)
     );
-    let name = |sites: &[(String, u32)], row: &Option<JobRow>| {
-        let site = row.as_ref().and_then(|row| row.site);
-        site.and_then(|site| sites.get(site.index())).map_or("-".to_string(), |site| escape(&site.0))
+    let name = |row: Option<&JobRow>| {
+        let site = row.and_then(|row| row.site);
+        site.map_or("-".to_string(), |site| escape(compared.sites.name(site)))
     };
     for (difference, job, waits, pair) in moved.into_iter().take(JOBS_LISTED) {
         let _ = writeln!(
@@ -264,8 +252,8 @@ fn jobs_table(
             "<tr><td class=\"n\">{job}</td><td class=\"n\">{}</td><td>{}</td><td>{}</td><td class=\"n\">{} s</td><td \
              class=\"n\">{} s</td><td class=\"n\">{} s</td></tr>",
             pair.either().map_or(0, |row| row.processors),
-            name(first, &pair.sides[0]),
-            name(second, &pair.sides[1]),
+            name(pair.sides[0]),
+            name(pair.sides[1]),
             number(waits[0]),
             number(waits[1]),
             number(difference)
@@ -287,20 +275,23 @@ fn parting(page: &mut String, compared: &Compared) {
 
 fn data(
     directories: &[ResultDirectory; 2],
-    pairs: &BTreeMap<JobId, Pair>,
+    pairs: &BTreeMap<JobId, Pair<'_>>,
     sites: Vec<(String, u32)>,
 ) -> Data {
-    let started = |pair: &&Pair| pair.sides.iter().flatten().any(|row| row.start.is_some());
-    let mut drawn: Vec<(&JobId, &Pair)> = pairs.iter().filter(|(_, pair)| started(pair)).collect();
+    // Rejected jobs were never there.
+    let was_there = |row: &JobRow| row.start.is_some() || row.state == WAITING;
+    let seen = |pair: &Pair<'_>| pair.sides.into_iter().flatten().any(was_there);
+    let mut drawn: Vec<(&JobId, &Pair<'_>)> = pairs.iter().filter(|(_, pair)| seen(pair)).collect();
     let jobs = drawn.len();
     if jobs > JOBS_DRAWN {
         drawn.sort_by_key(|(job, pair)| (std::cmp::Reverse(pair.work()), **job));
         drawn.truncate(JOBS_DRAWN);
         drawn.sort_by_key(|(job, _)| **job);
     }
-    let rows = || drawn.iter().flat_map(|(_, pair)| pair.sides.iter().flatten());
+    let rows = || drawn.iter().flat_map(|(_, pair)| pair.sides.into_iter().flatten());
+    let until = directories.each_ref().map(|directory| directory.manifest().until());
     let origin = rows().map(|row| row.submit).min().unwrap_or(Time::ZERO);
-    let last = rows().filter_map(|row| row.end).max().unwrap_or(origin);
+    let last = rows().filter_map(|row| row.end).chain(until).max().unwrap_or(origin);
     let millis = |at: Time| at.since(origin).as_micros() / 1000;
     let bounds = |side: usize, site: SiteId| {
         let entry = directories[side].manifest().sites.iter().find(|entry| entry.id == site);
@@ -309,6 +300,7 @@ fn data(
     let mut data = Data {
         origin: origin.since(Time::ZERO).as_micros() / 1000,
         length: millis(last).max(1),
+        ends: until.map(millis),
         jobs,
         shown: drawn.len(),
         sites,
@@ -319,14 +311,16 @@ fn data(
     };
     for (place, (job, pair)) in drawn.iter().enumerate() {
         let Some(either) = pair.either() else { continue };
-        let mut row = [millis(either.submit), -1, 0, 0, -1, 0, 0];
-        for (side, ran) in pair.sides.iter().enumerate() {
-            let Some((ran, site, start)) = ran.as_ref().and_then(|ran| Some((ran, ran.site?, ran.start?)))
-            else {
+        let mut row = [millis(either.submit), -1, -1, 0, -1, -1, 0];
+        for (side, ran) in pair.sides.into_iter().enumerate() {
+            let Some((ran, site, start)) = ran.and_then(|ran| Some((ran, ran.site?, ran.start?))) else {
+                if ran.is_some_and(|ran| ran.state == WAITING) {
+                    row[2 + 3 * side] = millis(until[side]);
+                }
                 continue;
             };
             let index = i64::try_from(site.index()).unwrap_or(-1);
-            let length = ran.end.map_or(0, |end| end.since(start).as_micros() / 1000);
+            let length = ran.end.unwrap_or(until[side]).since(start).as_micros() / 1000;
             row[1 + 3 * side] = index;
             row[2 + 3 * side] = millis(start);
             row[3 + 3 * side] = length;

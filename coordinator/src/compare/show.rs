@@ -4,7 +4,7 @@ use analysis::compare::events::{Divergence, EventAgreement, Line, Order};
 use outputs::csv_cell;
 use outputs::table::folded;
 use report::Format;
-use report::quantity::grouped;
+use report::quantity::{counted, grouped};
 
 use super::jobs::{JobsCompared, NAMED, Named};
 use super::{Compared, EventsCompared, Verdict, metrics};
@@ -64,6 +64,7 @@ impl Compared {
         for (name, left, right) in &self.described_differently {
             lines.push(format!("{name:<11} {left} | {right}"));
         }
+        lines.extend(self.sites.lines());
         lines.extend(jobs_lines(&self.jobs));
         match &self.events {
             EventsCompared::Not => lines.push("events      not compared".to_string()),
@@ -109,9 +110,9 @@ fn jobs_lines(jobs: &JobsCompared) -> Vec<String> {
     let moved = &jobs.moved;
     if let (Some(mean), Some(per_moved)) = (moved.wait_saved_mean_s, moved.wait_saved_all_per_moved_s) {
         lines.push(format!(
-            "moved       {} jobs changed site in the second run; wait saved by each (first less second): {mean:.3} s in \
+            "moved       {} changed site in the second run; wait saved by each (first less second): {mean:.3} s in \
              the mean, {} waited longer",
-            grouped(moved.jobs),
+            counted(moved.jobs, "job"),
             grouped(moved.longer)
         ));
         lines.push(format!(
@@ -144,7 +145,7 @@ fn only(which: &str, jobs: &Named) -> Option<String> {
     let names: Vec<String> = jobs.first.iter().map(ToString::to_string).collect();
     let more = if jobs.count > NAMED as u64 { ", …" } else { "" };
     (jobs.count > 0).then(|| {
-        format!("            {} jobs only in the {which}: {}{more}", grouped(jobs.count), names.join(", "))
+        format!("            {} only in the {which}: {}{more}", counted(jobs.count, "job"), names.join(", "))
     })
 }
 
