@@ -57,6 +57,46 @@ fn every_command_has_a_man_page() {
 }
 
 #[test]
+fn work_that_takes_long_says_how_far_it_is_also_into_a_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let said = folder.path().join("said");
+    let status = Command::new(PROGRAM)
+        .args(["simulate", "--trace", "built-in:seven-sites", "--sites", "16,32,48,64,80,96,128"])
+        .args(["--delay", "5m", "--no-page", "--out", folder.path().join("out").to_str().unwrap()])
+        .env("STEALGRID_PROGRESS_EVERY", "0.005")
+        .stdout(Stdio::null())
+        .stderr(std::fs::File::create(&said).unwrap())
+        .status()
+        .unwrap();
+    assert!(status.success());
+    let said = std::fs::read_to_string(&said).unwrap();
+    let lines: Vec<&str> = said.lines().filter(|line| line.contains(" of 2000 jobs")).collect();
+    assert!(!lines.is_empty(), "{said}");
+    let expected = |line: &&str| line.ends_with(" left") || line.ends_with(", nearly done");
+    assert!(lines.iter().all(expected) && !said.contains(" 0:00:00 left"), "{said}");
+}
+
+#[test]
+fn a_name_of_another_list_is_told_with_its_option() {
+    let said = |flags: &[&str]| {
+        let output =
+            run(&[&["simulate", "--sites", "8,96", "--trace", "built-in:seven-sites"], flags].concat());
+        assert_eq!(output.status.code(), Some(2));
+        String::from_utf8(output.stderr).unwrap()
+    };
+    for (flags, hint) in [
+        (["--strategy", "esay"], "(did you mean --local easy?)"),
+        (["--strategy", "conservativ"], "(did you mean --local conservative?)"),
+        (["--local", "comon-pool"], "(did you mean --strategy common-pool?)"),
+        (["--local", "st:50"], "(did you mean --strategy st:50?)"),
+        (["--strategy", "comon-pool"], "(did you mean common-pool?)"),
+        (["--local", "esay"], "(did you mean easy?)"),
+    ] {
+        assert!(said(&flags).contains(hint), "{hint} in {}", said(&flags));
+    }
+}
+
+#[test]
 fn a_log_is_sliced_by_the_same_words_as_an_experiment() {
     let trace = configs().join("traces/seven-sites.swf");
     let convert = |flags: &[&str]| {
