@@ -25,9 +25,9 @@ pub struct SoFar {
     /// The last end of a job that has ended.
     ended: Option<Time>,
     /// Jobs that wait, by run time.
-    waiting: BTreeMap<Span, u64>,
+    waiting: Counts<Span>,
     /// Jobs that run, by when they end.
-    running: BTreeMap<Time, u64>,
+    running: Counts<Time>,
     /// Jobs that were given up.
     lost: u64,
 }
@@ -56,8 +56,8 @@ impl SoFar {
             first: None,
             time: None,
             ended: None,
-            waiting: BTreeMap::new(),
-            running: BTreeMap::new(),
+            waiting: Counts::default(),
+            running: Counts::default(),
             lost: 0,
         }
     }
@@ -73,7 +73,7 @@ impl SoFar {
         self.work[home] += i128::from(run_time.as_micros()) * i128::from(spec.processors);
         self.first = self.first.into_iter().chain([spec.submit]).min();
         self.time = self.time.max(Some(spec.submit + run_time));
-        add(&mut self.waiting, run_time);
+        self.waiting.add(run_time);
     }
 
     /// A job that waits starts.
@@ -102,14 +102,14 @@ impl SoFar {
     fn set(&mut self, job: JobId, state: State) {
         let Some(known) = self.jobs.get_mut(&job) else { return };
         match std::mem::replace(&mut known.state, state) {
-            State::Waits => take(&mut self.waiting, known.run_time),
-            State::Runs(until) => take(&mut self.running, until),
+            State::Waits => self.waiting.take(known.run_time),
+            State::Runs(until) => self.running.take(until),
             State::Ended => {}
             State::GivenUp => self.lost -= 1,
         }
         match state {
-            State::Waits => add(&mut self.waiting, known.run_time),
-            State::Runs(until) => add(&mut self.running, until),
+            State::Waits => self.waiting.add(known.run_time),
+            State::Runs(until) => self.running.add(until),
             State::Ended => {}
             State::GivenUp => self.lost += 1,
         }
@@ -130,8 +130,8 @@ impl SoFar {
 
     /// What the makespan cannot fall below any more, counted from the first submission. Zero before it.
     pub fn makespan(&self, now: Time) -> Span {
-        let running = self.running.last_key_value().map(|(&until, _)| until);
-        let waiting = self.waiting.last_key_value().map(|(&run_time, _)| now + run_time);
+        let running = self.running.last();
+        let waiting = self.waiting.last().map(|run_time| now + run_time);
         self.since_first(self.ended.max(running).max(waiting))
     }
 
@@ -152,21 +152,41 @@ impl SoFar {
 
     /// Jobs that wait, run, and have ended or were given up.
     pub fn counts(&self) -> [u64; 3] {
-        let (waiting, running) = (self.waiting.values().sum(), self.running.values().sum());
+        let (waiting, running) = (self.waiting.all, self.running.all);
         [waiting, running, self.jobs.len() as u64 - waiting - running]
     }
 }
 
-fn add<K: Ord>(counts: &mut BTreeMap<K, u64>, key: K) {
-    *counts.entry(key).or_default() += 1;
+/// How many there are of each value, and of all.
+#[derive(Clone, Debug)]
+struct Counts<K> {
+    by_value: BTreeMap<K, u64>,
+    all: u64,
 }
 
-fn take<K: Ord>(counts: &mut BTreeMap<K, u64>, key: K) {
-    if let Some(count) = counts.get_mut(&key) {
+impl<K> Default for Counts<K> {
+    fn default() -> Counts<K> {
+        Counts { by_value: BTreeMap::new(), all: 0 }
+    }
+}
+
+impl<K: Ord + Copy> Counts<K> {
+    fn add(&mut self, value: K) {
+        *self.by_value.entry(value).or_default() += 1;
+        self.all += 1;
+    }
+
+    fn take(&mut self, value: K) {
+        let Some(count) = self.by_value.get_mut(&value) else { return };
         *count -= 1;
+        self.all -= 1;
         if *count == 0 {
-            counts.remove(&key);
+            self.by_value.remove(&value);
         }
+    }
+
+    fn last(&self) -> Option<K> {
+        self.by_value.last_key_value().map(|(&value, _)| value)
     }
 }
 
