@@ -7,7 +7,7 @@ const Ticks = {
   // A step between marks that a person would choose, for at most so many marks.
   step(span, most) {
     const steps = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 3e4, 6e4, 12e4, 3e5, 6e5, 18e5, 36e5, 72e5,
-      216e5, 432e5, 864e5, 1728e5, 6048e5, 12096e5, 25920e5, 77760e5, 315360e5];
+      216e5, 432e5, 864e5, 1728e5, 3456e5, 6048e5, 12096e5, 25920e5, 77760e5, 315360e5];
     return steps.find((step) => span / step <= most) || span / most;
   },
   // Days are enough where all marks are whole days, and minutes where they are whole minutes.
@@ -53,6 +53,9 @@ class TimeChart {
     for (const name of ["ink", "soft", "line", "panel", "own-a", "own-b", "stolen-a", "stolen-b", "bad", "open"]) {
       this.colors[name] = style.getPropertyValue("--" + name).trim();
     }
+    // Twelve hues that stay apart; users and sites beyond share them.
+    const light = this.dark.matches ? 62 : 48;
+    this.colors.many = Array.from({ length: 12 }, (_, i) => `hsl(${(i * 137.5) % 360} ${i % 2 ? 48 : 66}% ${light + (i % 3) * 7 - 7}%)`);
     this.recolored();
   }
 
@@ -92,8 +95,12 @@ class TimeChart {
 
   axis({ pen, width, height, plot, x }) {
     const { view, colors, origin } = this, { LEFT, AXIS } = TimeChart;
-    const step = Ticks.step(view.to - view.from, Math.max(3, Math.min(12, plot / 90)));
+    const span = view.to - view.from;
     pen.textAlign = "center";
+    // As many marks as have room for what is written at the last, which is the longest.
+    let most = Math.max(2, Math.min(12, plot / 36)), step = Ticks.step(span, most);
+    const room = () => pen.measureText(Ticks.mark(Math.floor((view.to + origin) / step) * step, step)).width + 12;
+    while (most > 1 && room() > (step / span) * plot) step = Ticks.step(span, --most);
     // Where the next label may begin; those that would run into the one before are left out.
     let free = 0;
     for (let t = Math.ceil((view.from + origin) / step) * step; t <= view.to + origin; t += step) {
@@ -117,6 +124,24 @@ class TimeChart {
     pen.fillRect(TimeChart.LEFT, top, plot, height);
     pen.globalAlpha = 1;
     fill();
+    pen.restore();
+  }
+
+  // Stripes where a site was away.
+  stripes({ pen, x, width }, begin, until, top, height) {
+    const from = Math.max(TimeChart.LEFT, x(begin)), to = Math.min(width - TimeChart.RIGHT, Math.max(x(until), x(begin) + 2));
+    if (to < TimeChart.LEFT || from > width) return;
+    pen.save();
+    pen.beginPath(); pen.rect(from, top, to - from, height); pen.clip();
+    pen.fillStyle = this.colors.bad; pen.globalAlpha = 0.12;
+    pen.fillRect(from, top, to - from, height);
+    pen.strokeStyle = this.colors.bad; pen.globalAlpha = 0.45; pen.lineWidth = 1;
+    pen.beginPath();
+    // Counted from a fixed place, so that stripes do not move when the view does.
+    for (let at = Math.floor((from - height) / 8) * 8; at < to; at += 8) {
+      pen.moveTo(at, top + height); pen.lineTo(at + height, top);
+    }
+    pen.stroke();
     pen.restore();
   }
 

@@ -15,9 +15,6 @@
 
   function recolored() {
     colors.kinds = [colors["own-a"], colors["own-b"], colors["stolen-a"], colors["stolen-b"]];
-    // Twelve hues that stay apart; users and sites beyond share them.
-    const light = chart.dark.matches ? 62 : 48;
-    colors.many = Array.from({ length: 12 }, (_, i) => `hsl(${(i * 137.5) % 360} ${i % 2 ? 48 : 66}% ${light + (i % 3) * 7 - 7}%)`);
     legend();
   }
 
@@ -67,7 +64,7 @@
       const { top, height } = bands[index];
       drawLabel(area, site, top, height, site.processors + " processors");
       chart.band(area, top, height, () => {
-        drawAway(area, site, top, height);
+        for (const [from, until] of site.away || []) chart.stripes(area, from, until, top, height);
         if (isSingle(site)) drawBars(area, site, top, height); else drawShares(area, site, top, height);
         drawFound(area, site, top, height);
         drawAttempts(area, site, top, height / site.processors);
@@ -128,27 +125,6 @@
       pen.lineWidth = 2.5;
       pen.strokeRect(from - 1, top + unit * first[i] - 1, to - from + 2, high + 2);
       pen.lineWidth = 1;
-    }
-  }
-
-  // Stripes where a site was away.
-  function drawAway(area, site, top, height) {
-    const { pen, x } = area;
-    for (const [begin, until] of site.away || []) {
-      const from = Math.max(LEFT, x(begin)), to = Math.min(area.width - RIGHT, Math.max(x(until), x(begin) + 2));
-      if (to < LEFT || from > area.width) continue;
-      pen.save();
-      pen.beginPath(); pen.rect(from, top, to - from, height); pen.clip();
-      pen.fillStyle = colors.bad; pen.globalAlpha = 0.12;
-      pen.fillRect(from, top, to - from, height);
-      pen.strokeStyle = colors.bad; pen.globalAlpha = 0.45; pen.lineWidth = 1;
-      pen.beginPath();
-      // Counted from a fixed place, so that stripes do not move when the view does.
-      for (let at = Math.floor((from - height) / 8) * 8; at < to; at += 8) {
-        pen.moveTo(at, top + height); pen.lineTo(at + height, top);
-      }
-      pen.stroke();
-      pen.restore();
     }
   }
 
