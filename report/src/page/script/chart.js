@@ -78,8 +78,11 @@ class TimeChart {
     } else {
       const ratio = window.devicePixelRatio || 1;
       canvas.style.height = height + "px";
-      canvas.width = Math.round(width * ratio);
-      canvas.height = Math.round(height * ratio);
+      // The same size once more would make the browser lay the page out anew.
+      for (const [side, pixels] of [["width", width], ["height", height]]) {
+        const wanted = Math.round(pixels * ratio);
+        if (canvas[side] !== wanted) canvas[side] = wanted;
+      }
       pen = canvas.getContext("2d");
       pen.setTransform(ratio, 0, 0, ratio, 0, 0);
       pen.clearRect(0, 0, width, height);

@@ -8,7 +8,9 @@ const Tip = {
     Tip.box.hidden = false;
     const most = document.documentElement.clientWidth - Tip.box.offsetWidth - 8;
     Tip.box.style.left = Math.max(4, Math.min(event.pageX + 14, most)) + "px";
-    Tip.box.style.top = event.pageY + 14 + "px";
+    // Above the pointer where there is no room below.
+    const isLow = event.clientY + 14 + Tip.box.offsetHeight > document.documentElement.clientHeight;
+    Tip.box.style.top = (isLow ? Math.max(scrollY, event.pageY - Tip.box.offsetHeight - 8) : event.pageY + 14) + "px";
   },
   hide() { Tip.box.hidden = true; },
 };
