@@ -24,7 +24,7 @@ use serde_json::{Value, json};
 use workload::limits::Limits;
 
 use self::processes::{JOBS, PROGRAM, Run, not_different, read, signal, table};
-use self::served::{EXPERIMENT, Served, until};
+use self::served::{EXPERIMENT, Served, is_away, until};
 
 /// A run is held, and every order does what it says, to the event log and the report.
 #[test]
@@ -67,8 +67,8 @@ fn orders_take_effect_and_are_kept_in_the_results() {
     // It is away for 5 s of the wall clock, and is seen away.
     let killed = served.obeyed("kill", json!({"site": 1, "down_s": 150}));
     assert!(killed["done"].as_str().unwrap().starts_with("site1 was killed, and begins again"), "{killed}");
-    served.until_frame(|frame| frame["sites"][0]["up"] == false);
-    served.until_frame(|frame| frame["sites"][0]["up"] == true && frame["cuts"] == json!([[0, 2], [2, 0]]));
+    served.until_frame(|frame| is_away(frame, 0));
+    served.until_frame(|frame| !is_away(frame, 0) && frame["cuts"] == json!([[0, 2], [2, 0]]));
     assert!(served.refused("kill", json!({"site": 2, "for_good": true}), 409).contains("protocol.lease"));
 
     // Time.
@@ -264,7 +264,7 @@ fn an_order_that_cannot_be_kept_is_refused_and_not_carried_out() {
     }
     assert_eq!(kept(&out), [json!({"start": {}})]);
     let frame = served.until_frame(|frame| frame["phase"] == "running");
-    assert_eq!((&frame["cuts"], &frame["sites"][0]["up"]), (&json!([]), &json!(true)), "{frame}");
+    assert_eq!((&frame["cuts"], is_away(&frame, 0)), (&json!([]), false), "{frame}");
 
     std::fs::remove_dir(&full).unwrap();
     for (count, (name, words)) in orders.iter().enumerate() {
@@ -272,10 +272,10 @@ fn an_order_that_cannot_be_kept_is_refused_and_not_carried_out() {
         assert_eq!(kept(&out).len(), count + 2, "{name} was answered and is not kept");
         if *name == "kill" {
             // The picture may be from before.
-            served.until_frame(|frame| frame["sites"][0]["up"] == false);
+            served.until_frame(|frame| is_away(frame, 0));
         }
         // One that is away would not hear that time stands still.
-        served.until_frame(|frame| frame["sites"][0]["up"] == true);
+        served.until_frame(|frame| !is_away(frame, 0));
     }
     signal(served.run.id(), Signal::INT);
     let (status, output) = served.run.wait();

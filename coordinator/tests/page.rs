@@ -84,7 +84,7 @@ fn only_by_its_own_names_does_the_page_answer() {
     let served = Served::start(folder.path(), EXPERIMENT, &["--hold", "--serve-host", "Grid.example"]);
     served.until_frame(|frame| frame["phase"] == "held");
     let status = |path: &str, host: &str| served.ask("GET", path, &format!("host: {host}\r\n"), "").0;
-    for path in ["/", "/about", "/live.js", "/bars", "/metrics", "/sd", "/healthz"] {
+    for path in ["/", "/about", "/live.js", "/chart.js", "/metrics", "/sd", "/healthz"] {
         assert_eq!(status(path, "rebound.example:8080"), 403, "{path}");
         for own in [&served.address, "localhost:1", "coordinator:8080", "grid.example:8080", "[::1]:8080"] {
             assert_eq!(status(path, own), 200, "{path} by {own}");

@@ -75,9 +75,10 @@ pub struct Manifest {
     pub events: u64,
     /// From where the makespan is counted.
     #[serde(rename = "origin_s", with = "seconds")]
-    origin: Time,
+    pub origin: Time,
+    /// The last event.
     #[serde(rename = "until_s", with = "seconds")]
-    until: Time,
+    pub until: Time,
     #[serde(default)]
     overcommitted_jobs: usize,
     /// What was done to the run while it lasted.

@@ -25,6 +25,8 @@ pub(super) struct BrokersNow {
 struct BrokerNow {
     decisions: u64,
     unheard: u64,
+    /// The version of the page that changed it last.
+    changed: u64,
     /// The age of the view, and the jobs that it did not show; none if nothing had been heard.
     latest: VecDeque<Option<(Span, usize)>>,
 }
@@ -45,20 +47,21 @@ pub(super) struct FrameBroker {
 }
 
 impl BrokersNow {
-    /// A broker gave a job to a site, by what it knew as of a time.
-    pub(super) fn decided(&mut self, broker: usize, to: SiteId, at: Time, as_of: Option<Time>) {
+    /// A broker gave a job to a site, by what it knew as of a time; this makes a version of the page.
+    pub(super) fn decided(&mut self, broker: usize, to: SiteId, at: Time, as_of: Option<Time>, version: u64) {
         let sent = self.sent.entry(to.index()).or_default();
         let seen = |as_of: Time| sent.len() - sent.partition_point(|&time| time <= as_of);
         let view = as_of.map(|as_of| (at.since(as_of).max(Span::ZERO), seen(as_of)));
         keep(sent, SENT_KEPT, at);
         let broker = self.by_place.entry(broker).or_default();
+        broker.changed = version;
         broker.decisions += 1;
         broker.unheard += u64::from(view.is_none());
         keep(&mut broker.latest, DECISIONS_KEPT, view);
     }
 
-    /// Those that have decided something.
-    pub(super) fn frame(&self) -> Vec<FrameBroker> {
+    /// Those that have decided something since a version of the page.
+    pub(super) fn since(&self, version: u64) -> Vec<FrameBroker> {
         let one = |(&site, broker): (&usize, &BrokerNow)| {
             let views: Vec<(Span, usize)> = broker.latest.iter().flatten().copied().collect();
             let mean = |sum: f64| (!views.is_empty()).then(|| sum / views.len() as f64);
@@ -70,7 +73,7 @@ impl BrokersNow {
                 unseen: mean(views.iter().map(|&(_, unseen)| unseen as f64).sum()),
             }
         };
-        self.by_place.iter().map(one).collect()
+        self.by_place.iter().filter(|(_, broker)| broker.changed > version).map(one).collect()
     }
 }
 
@@ -83,12 +86,12 @@ mod tests {
         let mut brokers = BrokersNow::default();
         let second = Time::from_secs;
         let site = SiteId(1);
-        brokers.decided(3, site, second(5), None);
-        assert_eq!(brokers.frame()[0].age, None);
-        brokers.decided(3, site, second(10), Some(second(0)));
-        brokers.decided(3, site, second(10), Some(second(5)));
-        brokers.decided(4, site, second(12), Some(second(10)));
-        let [third, fourth] = <[FrameBroker; 2]>::try_from(brokers.frame()).unwrap();
+        brokers.decided(3, site, second(5), None, 1);
+        assert_eq!(brokers.since(0)[0].age, None);
+        brokers.decided(3, site, second(10), Some(second(0)), 1);
+        brokers.decided(3, site, second(10), Some(second(5)), 1);
+        brokers.decided(4, site, second(12), Some(second(10)), 1);
+        let [third, fourth] = <[FrameBroker; 2]>::try_from(brokers.since(0)).unwrap();
         // One job was not seen by each: that of 5 s, then that of 10 s.
         assert_eq!((third.site, third.decisions, third.unheard), (3, 3, 1));
         assert_eq!((third.age, third.unseen), (Some(7.5), Some(1.0)));
@@ -101,9 +104,9 @@ mod tests {
         for number in 0..150_i64 {
             let at = Time::from_secs(number);
             let age = Span::from_secs(if number < 50 { 1000 } else { 2 });
-            brokers.decided(0, SiteId(1), at, Some(Time::from_micros(at.as_micros() - age.as_micros())));
+            brokers.decided(0, SiteId(1), at, Some(Time::from_micros(at.as_micros() - age.as_micros())), 1);
         }
-        let frame = brokers.frame();
+        let frame = brokers.since(0);
         assert_eq!((frame[0].decisions, frame[0].age), (150, Some(2.0)));
     }
 }

@@ -1,18 +1,18 @@
 //! `stealgrid serve`: the page of a run that has ended.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use clap::Args;
 use node::telemetry::LogArgs;
-use outputs::orders::Given;
-use outputs::{DirectoryError, EVENTS, JobRow, ResultDirectory};
-use scheduler::{Event, Grid, JobSpec, Labels, Threshold, Time, TimedJob};
+use outputs::{DirectoryError, EVENTS, EventReader, JobRow, ResultDirectory};
+use scheduler::{Grid, JobSpec, Labels, Threshold, TimedJob};
 use workload::limits::{Exceeded, Limit};
 
 use super::live::{About, AboutSite, Live};
-use super::replay::Replay;
-use super::{Place, Server};
+use super::replay::{Framer, Replay};
+use super::{Place, Server, Shown};
 use crate::audit::Audit;
 use crate::drive::progress::Progress;
 use crate::exit;
@@ -20,9 +20,14 @@ use crate::interrupt::Interrupt;
 use crate::limits;
 use crate::terminal::LOGGED;
 
+/// Events that are made into frames at once: some milliseconds of work, during which nobody else reads.
+const EVENTS_AT_ONCE: usize = 4096;
+/// How often it is looked whether to stop.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
 /// Show a run that has ended as a page in the browser, event by event.
 ///
-/// Needs the event log, which `simulate` and `run` write unless --no-events is given. Serves until it is stopped.
+/// The page is there at once, and says how much of the run was read. Each browser has a clock of its own. Needs the event log, which `simulate` and `run` write unless --no-events is given. Serves until it is stopped.
 ///
 /// Exit codes: 0 stopped, 2 usage, 3 a directory that is unreadable or has no events, or an address that cannot be
 /// listened on.
@@ -57,16 +62,15 @@ pub fn command(args: &ServeArgs) -> anyhow::Result<u8> {
         eprintln!("error: failed to {error}");
         Ok(exit::INPUT)
     };
-    let run = match Run::read(&args.directory) {
-        Ok(run) => run,
+    let log = ResultDirectory::open(&args.directory, limits::of_results())
+        .and_then(|directory| Ok((directory.events()?, directory)));
+    let (events, directory) = match log {
+        Ok(log) => log,
         Err(error) => return refused(&error),
     };
     let interrupt = Interrupt::saying("stopping")?;
-    let (first, last) = match (run.events.first(), run.events.last()) {
-        (Some(first), Some(last)) => (first.at, last.at),
-        _ => (Time::ZERO, Time::ZERO),
-    };
-    let replay = Arc::new(Replay::new(first, last));
+    let lines = directory.manifest().events;
+    let replay = Arc::new(Replay::new(lines));
     let server = match Server::replaying(&Place::new(&args.serve, &args.serve_host), Arc::clone(&replay)) {
         Ok(server) => server,
         Err(error) => {
@@ -74,68 +78,83 @@ pub fn command(args: &ServeArgs) -> anyhow::Result<u8> {
             return Ok(exit::INPUT);
         }
     };
+    // At once: the page says how much was read.
     crate::terminal::say(&format!("open http://{} (Ctrl-C stops)\n", server.address()))?;
-    replay.play(&run.events, &run.orders, &server.shown, || run.live(), || interrupt.is_set());
+    if let Err(error) = read(&directory, events, &replay, &server.shown, || interrupt.is_set()) {
+        return refused(&error);
+    }
+    while !interrupt.is_set() {
+        std::thread::sleep(LOOK_EVERY);
+    }
     Ok(exit::DONE)
 }
 
-/// What is read of a directory.
-struct Run {
-    about: About,
-    grid: Grid,
-    threshold: Threshold,
-    jobs: Vec<TimedJob>,
-    orders: Vec<Given>,
-    events: Vec<Event>,
-}
-
-impl Run {
-    fn read(path: &Path) -> Result<Run, DirectoryError> {
-        let directory = ResultDirectory::open(path, limits::of_results())?;
-        let manifest = directory.manifest();
-        let wrong = |reason: String| DirectoryError::Content { path: path.join("manifest.json"), reason };
-        let sites = manifest.sites.iter().map(|site| (site.name.clone(), site.processors, None));
-        let grid = Grid::of_members(sites).map_err(|error| wrong(error.to_string()))?;
-        let threshold = Threshold::new(manifest.threshold_percent)
-            .ok_or_else(|| wrong(format!("threshold_percent is {}", manifest.threshold_percent)))?;
-        let events = kept(&directory)?;
-        let rows = directory.jobs()?.collect::<Result<Vec<JobRow>, _>>()?;
-        let jobs: Vec<TimedJob> = rows.iter().map(job).collect();
-        let about = About {
-            name: manifest.experiment.clone(),
-            strategy: manifest.strategy.clone(),
-            network: manifest.network.clone(),
-            clock: manifest.clock.clone(),
-            factor: None,
-            jobs: jobs.len(),
-            sites: AboutSite::all(&grid),
-            orders: false,
-            replay: true,
-        };
-        let orders = manifest.orders.clone();
-        Ok(Run { about, grid, threshold, jobs, orders, events })
-    }
-
-    fn live(&self) -> (Live, Audit) {
-        let live = Live::new(self.about.clone(), &self.grid, self.threshold, &self.jobs);
-        (live, Audit::new(&self.grid, &self.jobs))
-    }
-}
-
-/// All events, which are kept to be shown in any order of time: as many as a log may have rows.
-fn kept(directory: &ResultDirectory) -> Result<Vec<Event>, DirectoryError> {
+/// Reads a directory as frames, and says how far it is.
+fn read(
+    directory: &ResultDirectory,
+    events: EventReader,
+    replay: &Replay,
+    shown: &Shown,
+    stop: impl Fn() -> bool,
+) -> Result<(), DirectoryError> {
+    let manifest = directory.manifest();
+    let (live, audit) = before(directory)?;
+    let mut frames = Framer::new(replay, shown, live, audit, &manifest.orders);
+    let mut progress = Progress::of("lines of the event log", manifest.events);
+    // Messages are most of a log, and nothing of them is shown.
+    let mut events = events.without_messages();
     let most = limits::of_results().rows;
-    let mut events = Vec::new();
-    let mut progress = Progress::of("events read", directory.manifest().events);
-    for event in directory.events()? {
-        progress.step();
-        if events.len() as u64 >= most {
-            let exceeded = Exceeded { limit: Limit::Rows, most, line: most + 1 };
+    let mut some = Vec::with_capacity(EVENTS_AT_ONCE);
+    loop {
+        let event = events.next().transpose()?;
+        if events.line() > most && event.is_some() {
+            let exceeded = Exceeded { limit: Limit::Rows, most, line: events.line() };
             return Err(DirectoryError::Limit { path: directory.path().join(EVENTS), exceeded });
         }
-        events.push(event?);
+        let is_last = event.is_none();
+        some.extend(event);
+        if is_last || some.len() >= EVENTS_AT_ONCE {
+            frames.take(&some, events.line());
+            some.clear();
+            progress.set(events.line());
+            if stop() {
+                return Ok(());
+            }
+        }
+        if is_last {
+            frames.finish();
+            return Ok(());
+        }
     }
-    Ok(events)
+}
+
+/// The run of a directory before its first event, and who judges it.
+fn before(directory: &ResultDirectory) -> Result<(Live, Audit), DirectoryError> {
+    let manifest = directory.manifest();
+    let wrong = |reason: String| {
+        let path = directory.path().join("manifest.json");
+        DirectoryError::Content { path, reason }
+    };
+    let sites = manifest.sites.iter().map(|site| (site.name.clone(), site.processors, None));
+    let grid = Grid::of_members(sites).map_err(|error| wrong(error.to_string()))?;
+    let threshold = Threshold::new(manifest.threshold_percent)
+        .ok_or_else(|| wrong(format!("threshold_percent is {}", manifest.threshold_percent)))?;
+    let jobs =
+        directory.jobs()?.map(|row| Ok(job(&row?))).collect::<Result<Vec<TimedJob>, DirectoryError>>()?;
+    let about = About {
+        name: manifest.experiment.clone(),
+        strategy: manifest.strategy.clone(),
+        network: manifest.network.clone(),
+        clock: manifest.clock.clone(),
+        factor: None,
+        jobs: jobs.len(),
+        sites: AboutSite::all(&grid),
+        orders: false,
+        replay: true,
+        span: [manifest.origin.as_micros() / 1000, manifest.until.as_micros() / 1000],
+    };
+    let live = Live::new(about, &grid, threshold, &jobs);
+    Ok((live, Audit::new(&grid, &jobs)))
 }
 
 /// A job as far as the page needs it; one that did not run counts as one that needs no time.

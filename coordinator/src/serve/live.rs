@@ -1,7 +1,10 @@
-//! What the page shows of a run while it lasts: plain state, fed by events and by looks at the nodes.
+//! What the page shows of a run: plain state, fed by events and by looks at the nodes. What has changed is told as
+//! [`frame`] says.
 //!
 //! Bounded: a bar for each execution of a job (and for each run of neighbouring processors that it has), the last
 //! transfers, and what sites are doing now. Nothing of it is a result; the report is made from the event log.
+
+mod frame;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -13,7 +16,11 @@ use protocol::journal::restarts_of;
 use scheduler::{Event, EventKind, Grid, JobId, SiteId, Span, Threshold, Time, TimedJob};
 use serde::Serialize;
 
-use super::brokers::{BrokersNow, FrameBroker};
+use self::frame::Bar;
+pub(super) use self::frame::ROW;
+pub use self::frame::{Frame, Move, Told};
+use super::brokers::BrokersNow;
+use super::processors::Free;
 use crate::audit::Check;
 use crate::latest::keep;
 
@@ -21,8 +28,8 @@ use crate::latest::keep;
 const MOVES_KEPT: usize = 200;
 /// Lines of the log in words that are kept.
 const WORDS_KEPT: usize = 50;
-/// Jobs drawn as executing at one site, at most.
-const RUNNING_SHOWN: usize = 200;
+/// Links that are told of, at most: more are a cloud.
+const LINKS_TOLD: usize = 2000;
 
 /// Own and big, own and small, from another site.
 const CLASSES: usize = 3;
@@ -48,6 +55,8 @@ pub struct About {
     pub orders: bool,
     /// Whether it shows a run that has ended.
     pub replay: bool,
+    /// From when to when that run was, in milliseconds of trace time; zeros for one that lasts.
+    pub span: [i64; 2],
 }
 
 /// A site as the page shows it from the start.
@@ -76,13 +85,6 @@ pub enum Phase {
     Ended,
 }
 
-/// One run of neighbouring processors for as long as a job had them: site, first processor, how many, start and end in
-/// milliseconds of trace time, class, job.
-pub type Bar = (usize, u32, u32, i64, i64, usize, u64);
-
-/// A job that changed sites: from, to, job, when in milliseconds.
-pub type Move = (usize, usize, u64, i64);
-
 /// A run as of now.
 #[derive(Debug)]
 pub struct Live {
@@ -97,11 +99,16 @@ pub struct Live {
     /// Where a job waits, and as what.
     waits: BTreeMap<JobId, (usize, usize)>,
     bars: Vec<Bar>,
+    /// Bars that have ended, in that order.
+    ends: Vec<usize>,
     moves: VecDeque<Move>,
     /// How many there were in all.
     moved: u64,
-    words: VecDeque<String>,
+    words: VecDeque<(i64, String)>,
     said: u64,
+    /// Jobs that have ended, and in how many quarters of all that was said.
+    ended: usize,
+    quarters: usize,
     links: Vec<Link>,
     events: u64,
     /// By check, in the order of [`Check::ALL`].
@@ -109,6 +116,8 @@ pub struct Live {
     failed: bool,
     /// Directed links that are cut, as nodes say; those of sites that are away as ordered.
     cuts: BTreeSet<(usize, usize)>,
+    /// The version that changed them last.
+    cuts_changed: u64,
     /// How often each limit on beginnings of nodes was hit.
     limits: BTreeMap<&'static str, u64>,
     brokers: BrokersNow,
@@ -142,61 +151,32 @@ pub struct Figures {
 
 #[derive(Clone, Debug)]
 struct SiteNow {
-    up: bool,
+    /// Since when it is away, if it is.
+    down: Option<Time>,
+    /// When it went away last.
+    was_down: Option<Time>,
+    busy: [u32; CLASSES],
     waiting: [u64; CLASSES],
-    /// The job of each processor.
-    processors: Vec<Option<JobId>>,
-    running: BTreeMap<JobId, (Time, usize)>,
+    free: Free,
+    running: BTreeMap<JobId, Execution>,
     ended: u64,
     came: u64,
     went: u64,
+    /// The version that changed it last.
+    changed: u64,
+}
+
+/// A job that executes, with its bars.
+#[derive(Clone, Debug)]
+struct Execution {
+    start: Time,
+    class: usize,
+    bars: std::ops::Range<usize>,
 }
 
 /// One direction of a link: from, to, seconds of trace time injected, and measured if it was.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Link(usize, usize, f64, Option<f64>);
-
-/// What is sent to those who look on.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Frame {
-    /// Grows with every change.
-    pub version: u64,
-    phase: Phase,
-    /// Trace time in milliseconds.
-    now: i64,
-    /// Jobs that wait, run, and have ended.
-    jobs: [u64; 3],
-    /// Jobs to come in all, with those of orders.
-    total: usize,
-    /// Directed links that are cut by order.
-    cuts: Vec<(usize, usize)>,
-    /// [`SoFar::ratio`].
-    ratio: Option<f64>,
-    /// Its two halves, in seconds of trace time.
-    makespan: f64,
-    bound: f64,
-    sites: Vec<FrameSite>,
-    brokers: Vec<FrameBroker>,
-    /// How many bars there are; the bars themselves are asked for.
-    bars: usize,
-    /// The last transfers, and the number of the first of them.
-    moves: Vec<Move>,
-    moves_from: u64,
-    words: Vec<String>,
-    words_from: u64,
-}
-
-#[derive(Clone, Debug, PartialEq, Serialize)]
-struct FrameSite {
-    up: bool,
-    busy: u32,
-    waiting: [u64; CLASSES],
-    ended: u64,
-    came: u64,
-    went: u64,
-    /// First processor, how many, start in milliseconds, class, job.
-    running: Vec<(u32, u32, i64, usize, u64)>,
-}
 
 impl AboutSite {
     /// All sites of a grid, in the order of the experiment.
@@ -211,13 +191,16 @@ impl Live {
     /// A run that is about to begin. Classes are told by this threshold.
     pub fn new(about: About, grid: &Grid, threshold: Threshold, jobs: &[TimedJob]) -> Live {
         let site = |site: &scheduler::Site| SiteNow {
-            up: true,
+            down: None,
+            was_down: None,
+            busy: [0; CLASSES],
             waiting: [0; CLASSES],
-            processors: vec![None; site.processors as usize],
+            free: Free::new(site.processors),
             running: BTreeMap::new(),
             ended: 0,
             came: 0,
             went: 0,
+            changed: 1,
         };
         Live {
             about,
@@ -229,15 +212,19 @@ impl Live {
             sites: grid.sites().iter().map(site).collect(),
             waits: BTreeMap::new(),
             bars: Vec::new(),
+            ends: Vec::new(),
             moves: VecDeque::new(),
             moved: 0,
             words: VecDeque::new(),
             said: 0,
+            ended: 0,
+            quarters: 0,
             links: Vec::new(),
             events: 0,
             failed_checks: [0; Check::ALL.len()],
             failed: false,
             cuts: BTreeSet::new(),
+            cuts_changed: 1,
             limits: BTreeMap::new(),
             brokers: BrokersNow::default(),
             version: 1,
@@ -250,11 +237,15 @@ impl Live {
         &self.about
     }
 
-    /// Says something to those who look on.
+    /// Says to those who look on what happens now.
     pub fn say(&mut self, words: String) {
+        self.say_at(self.now, words);
+    }
+
+    fn say_at(&mut self, at: Time, words: String) {
         self.version += 1;
         self.said += 1;
-        keep(&mut self.words, WORDS_KEPT, words);
+        keep(&mut self.words, WORDS_KEPT, (millis(at), words));
     }
 
     /// The run is there now.
@@ -285,8 +276,8 @@ impl Live {
         away: &BTreeSet<SiteId>,
         ordered: &BTreeSet<(SiteId, SiteId)>,
     ) {
-        for (place, site) in self.sites.iter_mut().enumerate() {
-            site.up = !away.contains(&SiteId::from_index(place));
+        for place in (0..self.sites.len()).map(SiteId::from_index) {
+            self.set_up(place, !away.contains(&place), self.now);
         }
         let link = |status: &Status, link: &node::control::api::LinkStatus| {
             let seconds = |micros: i64| micros as f64 / 1e6;
@@ -294,7 +285,7 @@ impl Live {
             Link(link.site.index(), status.site.index(), seconds(link.delay_in_us), measured)
         };
         let links = statuses.iter().flat_map(|status| status.links.iter().map(move |of| link(status, of)));
-        self.links = links.collect();
+        self.links = links.filter(|link| link.3.is_some()).take(LINKS_TOLD).collect();
         let cut = |status: &Status, link: &node::control::api::LinkStatus| {
             let (here, there) = (status.site.index(), link.site.index());
             let to = link.cut_to.then_some((here, there));
@@ -304,8 +295,15 @@ impl Live {
         let cuts = there.flat_map(|status| status.links.iter().flat_map(move |of| cut(status, of)));
         let of_away = ordered.iter().filter(|(from, to)| away.contains(from) || away.contains(to));
         let cuts = cuts.chain(of_away.map(|(from, to)| (from.index(), to.index()))).collect();
-        self.version += u64::from(cuts != self.cuts);
-        self.cuts = cuts;
+        if cuts != self.cuts {
+            self.cuts = cuts;
+            self.cuts_change();
+        }
+    }
+
+    fn cuts_change(&mut self) {
+        self.version += 1;
+        self.cuts_changed = self.version;
     }
 
     /// So often was each limit on beginnings of nodes hit so far.
@@ -328,7 +326,8 @@ impl Live {
             }),
             _ => {}
         }
-        self.say(format!("by order: {}", given.done));
+        self.cuts_change();
+        self.say_at(given.at, format!("by order: {}", given.done));
     }
 
     /// Takes over an event of a site or of a driver.
@@ -351,22 +350,28 @@ impl Live {
                 self.wait(here, job);
                 self.sites[here].came += 1;
                 let from = from.index();
-                if let Some(giver) = self.sites.get_mut(from) {
-                    giver.went += 1;
+                if from < self.sites.len() {
+                    self.sites[from].went += 1;
+                    self.touch(from);
                 }
                 self.moved += 1;
                 keep(&mut self.moves, MOVES_KEPT, (from, here, job.0, millis(at)));
             }
             EventKind::Returned { job, .. } | EventKind::TookOver { job, .. } => self.wait(here, job),
-            EventKind::Allocated { to, as_of, .. } => self.brokers.decided(here, to, at, as_of),
+            EventKind::Allocated { to, as_of, .. } => {
+                self.version += 1;
+                self.brokers.decided(here, to, at, as_of, self.version);
+            }
             EventKind::Granted { job, .. } => self.leave(here, job),
             EventKind::Superseded { job, started: false, .. } => self.leave(here, job),
             EventKind::Started { job, processors, .. } => self.start(here, job, processors, at),
             EventKind::Completed { job, .. } => {
                 if self.stop(here, job, at) {
                     self.sites[here].ended += 1;
+                    self.ended += 1;
                 }
                 self.so_far.ended(job, at);
+                self.say_quarters(at);
             }
             EventKind::Interrupted { job, killed, .. } => {
                 if killed {
@@ -377,50 +382,74 @@ impl Live {
                 }
             }
             EventKind::Ended { how } => {
-                self.set_up(site, false);
-                self.say(format!("{} is away ({})", self.name(site), how.name()));
+                self.set_up(site, false, at);
+                self.say_at(at, format!("{} is away ({})", self.name(site), how.name()));
             }
             EventKind::Begun { how } => {
-                self.set_up(site, true);
-                self.say(format!("{} is there ({})", self.name(site), how.name()));
+                self.set_up(site, true, at);
+                self.say_at(at, format!("{} is there ({})", self.name(site), how.name()));
             }
             EventKind::FellBack { cause } => {
-                self.say(format!("the external strategy of {} failed: {}", self.name(site), cause.name()));
+                let name = self.name(site);
+                self.say_at(at, format!("the external strategy of {name} failed: {}", cause.name()));
             }
-            EventKind::Dismissed {} => self.say(format!("{} is told to leave", self.name(site))),
+            EventKind::Dismissed {} => self.say_at(at, format!("{} is told to leave", self.name(site))),
             EventKind::Recovered { life, .. } => {
-                self.set_up(site, true);
+                self.set_up(site, true, at);
                 let has_forgotten = restarts_of(life) == 0;
                 if has_forgotten {
                     let executed: Vec<JobId> = self.sites[here].running.keys().copied().collect();
                     executed.into_iter().for_each(|job| self.interrupt(here, job, at));
                 }
                 let how = if has_forgotten { "begins without its" } else { "goes on with its" };
-                self.say(format!("{} {how} journal", self.name(site)));
+                self.say_at(at, format!("{} {how} journal", self.name(site)));
             }
             EventKind::Gone { peer } => {
-                self.set_up(peer, false);
-                self.say(format!("{} is gone for {}", self.name(peer), self.name(site)));
+                self.set_up(peer, false, at);
+                self.say_at(at, format!("{} is gone for {}", self.name(peer), self.name(site)));
             }
             EventKind::Left { peer } => {
-                self.say(format!("{} leaves, as {} knows", self.name(peer), self.name(site)));
+                self.say_at(at, format!("{} leaves, as {} knows", self.name(peer), self.name(site)));
             }
             EventKind::Stranded { job, processors } => {
                 let here = self.name(site);
-                self.say(format!(
-                    "job {job} waits at {here}: nobody who is there has {processors} processors"
-                ));
+                let words =
+                    format!("job {job} waits at {here}: nobody who is there has {processors} processors");
+                self.say_at(at, words);
             }
             _ => {}
         }
     }
 
-    /// Whether a site is believed to be there.
-    pub fn set_up(&mut self, site: SiteId, up: bool) {
-        if let Some(of) = self.sites.get_mut(site.index()) {
-            of.up = up;
+    /// How far it is, four times.
+    fn say_quarters(&mut self, at: Time) {
+        const NAMES: [&str; 4] = ["a quarter", "half", "three quarters", "the last"];
+        while self.quarters < NAMES.len() && self.ended * NAMES.len() >= self.jobs.len() * (self.quarters + 1)
+        {
+            let words = match NAMES[self.quarters] {
+                "the last" => "the last job has ended".to_string(),
+                part => format!("{part} of all jobs have ended"),
+            };
+            self.quarters += 1;
+            self.say_at(at, words);
         }
+    }
+
+    /// Whether a site is believed to be there, as of a time.
+    fn set_up(&mut self, site: SiteId, up: bool, at: Time) {
+        let place = site.index();
+        let Some(of) = self.sites.get_mut(place) else { return };
+        let down = (!up).then(|| of.down.map_or(at, |since| since.min(at)));
+        if of.down != down {
+            (of.down, of.was_down) = (down, down.or(of.was_down));
+            self.touch(place);
+        }
+    }
+
+    /// Those who look on are told of it.
+    fn touch(&mut self, place: usize) {
         self.version += 1;
+        self.sites[place].changed = self.version;
     }
 
     fn name(&self, site: SiteId) -> String {
@@ -444,6 +473,7 @@ impl Live {
         let class = self.class(site, processors);
         self.sites[site].waiting[class] += 1;
         self.waits.insert(job, (site, class));
+        self.touch(site);
     }
 
     fn leave(&mut self, site: usize, job: JobId) {
@@ -455,6 +485,7 @@ impl Live {
     fn forget(&mut self, job: JobId) {
         if let Some((site, class)) = self.waits.remove(&job) {
             self.sites[site].waiting[class] -= 1;
+            self.touch(site);
         }
     }
 
@@ -462,28 +493,51 @@ impl Live {
         self.leave(site, job);
         self.so_far.started(job, at);
         let class = self.class(site, processors);
+        let home = self.grid.home(processors).map_or(site, |home| home.index());
+        let known = self.jobs.get(&job).map(|job| (job.spec.submit, job.spec.origin.index()));
+        let (submit, origin) = known.unwrap_or((at, site));
+        let wait = at.since(submit).max(Span::ZERO).as_micros() / 1000;
         let here = &mut self.sites[site];
-        let free = here.processors.iter_mut().filter(|processor| processor.is_none());
-        free.take(processors as usize).for_each(|processor| *processor = Some(job));
-        here.running.insert(job, (at, class));
+        let first_bar = self.bars.len();
+        for (first, count) in here.free.take(processors) {
+            here.busy[class] += count;
+            let start = millis(at);
+            let bar =
+                Bar { site, first, count, start, end: None, class, job, wait, processors, origin, home };
+            self.bars.push(bar);
+        }
+        here.running.insert(job, Execution { start: at, class, bars: first_bar..self.bars.len() });
+        self.touch(site);
     }
 
     /// Whether it ran.
     fn stop(&mut self, site: usize, job: JobId, at: Time) -> bool {
-        let Some((start, class)) = self.sites[site].running.remove(&job) else { return false };
-        for (first, count) in runs(&self.sites[site].processors, job) {
-            self.bars.push((site, first, count, millis(start), millis(at), class, job.0));
+        let here = &mut self.sites[site];
+        let Some(execution) = here.running.remove(&job) else { return false };
+        for place in execution.bars {
+            let bar = &mut self.bars[place];
+            bar.end = Some(millis(at));
+            here.busy[execution.class] -= bar.count;
+            here.free.give(bar.first, bar.count);
+            self.ends.push(place);
         }
-        let processors = self.sites[site].processors.iter_mut();
-        processors.filter(|processor| **processor == Some(job)).for_each(|processor| *processor = None);
+        self.touch(site);
         true
     }
 
-    /// A job that ran waits again.
+    /// A job that ran waits again. It ran until its site went away, if it did: that is heard of later.
     fn interrupt(&mut self, site: usize, job: JobId, at: Time) {
-        self.stop(site, job, at);
+        let here = &self.sites[site];
+        let down = here.was_down.zip(here.running.get(&job)).filter(|(down, of)| *down >= of.start);
+        let until = down.map_or(at, |(down, _)| down.min(at));
+        self.stop(site, job, until);
         self.so_far.interrupted(job);
         self.wait(site, job);
+    }
+
+    /// Trace time of the latest event or look.
+    pub fn now(&self) -> Time {
+        self.now
     }
 
     /// Grows with every change.
@@ -495,7 +549,7 @@ impl Live {
     pub fn figures(&self) -> Figures {
         let [waiting, running, over] = self.so_far.counts();
         let lost = self.so_far.lost();
-        let there = self.sites.iter().filter(|site| site.up).count() as u64;
+        let there = self.sites.iter().filter(|site| site.down.is_none()).count() as u64;
         Figures {
             phase: self.phase,
             failed: self.failed,
@@ -510,68 +564,10 @@ impl Live {
         }
     }
 
-    /// Everything as of now but bars.
-    pub fn frame(&self) -> Frame {
-        let site = |here: &SiteNow| FrameSite {
-            up: here.up,
-            busy: here.processors.iter().flatten().count() as u32,
-            waiting: here.waiting,
-            ended: here.ended,
-            came: here.came,
-            went: here.went,
-            running: here
-                .running
-                .iter()
-                .take(RUNNING_SHOWN)
-                .flat_map(|(&job, &(start, class))| {
-                    let of_run = move |(first, count)| (first, count, millis(start), class, job.0);
-                    runs(&here.processors, job).into_iter().map(of_run)
-                })
-                .collect(),
-        };
-        Frame {
-            version: self.version,
-            phase: self.phase,
-            now: millis(self.now),
-            jobs: self.so_far.counts(),
-            total: self.jobs.len(),
-            cuts: self.cuts.iter().copied().collect(),
-            ratio: self.so_far.ratio(self.now),
-            makespan: self.so_far.makespan(self.now).as_secs_f64(),
-            bound: self.so_far.bound().as_secs_f64(),
-            sites: self.sites.iter().map(site).collect(),
-            brokers: self.brokers.frame(),
-            bars: self.bars.len(),
-            moves: self.moves.iter().copied().collect(),
-            moves_from: self.moved - self.moves.len() as u64,
-            words: self.words.iter().cloned().collect(),
-            words_from: self.said - self.words.len() as u64,
-        }
-    }
-
-    /// Bars from this number on, at most so many.
-    pub fn bars(&self, from: usize, limit: usize) -> &[Bar] {
-        let from = from.min(self.bars.len());
-        &self.bars[from..(from + limit).min(self.bars.len())]
-    }
-
     /// The links at the last look.
     pub fn links(&self) -> &[Link] {
         &self.links
     }
-}
-
-/// Runs of neighbouring processors that a job has: the first, and how many.
-fn runs(processors: &[Option<JobId>], job: JobId) -> Vec<(u32, u32)> {
-    let mut runs: Vec<(u32, u32)> = Vec::new();
-    for (place, _) in processors.iter().enumerate().filter(|(_, of)| **of == Some(job)) {
-        let place = place as u32;
-        match runs.last_mut() {
-            Some((first, count)) if *first + *count == place => *count += 1,
-            _ => runs.push((place, 1)),
-        }
-    }
-    runs
 }
 
 fn millis(at: Time) -> i64 {
@@ -621,10 +617,20 @@ mod tests {
         Live::new(about, grid, Threshold::HALF, jobs)
     }
 
+    /// Everything, as told to who comes now.
+    fn frame(live: &Live) -> Frame {
+        live.since(&mut Told::default())
+    }
+
+    /// The numbers of a site: since when it is away, busy processors, waiting jobs, ended, came.
+    fn site(live: &Live, place: usize) -> (i64, i64, i64, i64, i64) {
+        let row = live.sites[place].numbers(place);
+        (row[1], row[2..5].iter().sum(), row[5..8].iter().sum(), row[8], row[9])
+    }
+
     /// Where each job is, found by going through all events again.
-    fn naive(grid: &Grid, jobs: &[TimedJob], events: &[Event]) -> (Vec<u64>, Vec<u32>, Vec<u64>) {
-        let (mut waiting, mut busy, mut ended) =
-            (vec![0; grid.len()], vec![0; grid.len()], vec![0; grid.len()]);
+    fn naive(grid: &Grid, jobs: &[TimedJob], events: &[Event]) -> [Vec<i64>; 3] {
+        let [mut waiting, mut busy, mut ended] = [(); 3].map(|()| vec![0; grid.len()]);
         for job in jobs {
             let about = |event: &&Event| match event.kind {
                 EventKind::Submitted { job: of, .. }
@@ -638,13 +644,13 @@ mod tests {
             let Some(last) = events.iter().rev().find(about) else { continue };
             let here = last.site.index();
             match last.kind {
-                EventKind::Started { processors, .. } => busy[here] += processors,
+                EventKind::Started { processors, .. } => busy[here] += i64::from(processors),
                 EventKind::Completed { .. } => ended[here] += 1,
                 EventKind::Granted { .. } => {}
                 _ => waiting[here] += 1,
             }
         }
-        (waiting, busy, ended)
+        [waiting, busy, ended]
     }
 
     #[test]
@@ -663,39 +669,36 @@ mod tests {
             for (count, event) in (1..).zip(&events) {
                 live.observe(event);
                 if count % 7 == 0 || count == events.len() {
-                    let frame = live.frame();
-                    let shown = (
-                        frame.sites.iter().map(|site| site.waiting.iter().sum()).collect(),
-                        frame.sites.iter().map(|site| site.busy).collect(),
-                        frame.sites.iter().map(|site| site.ended).collect(),
-                    );
+                    let sites: Vec<_> = (0..grid.len()).map(|place| site(&live, place)).collect();
+                    let shown: [Vec<i64>; 3] = [
+                        sites.iter().map(|site| site.2).collect(),
+                        sites.iter().map(|site| site.1).collect(),
+                        sites.iter().map(|site| site.3).collect(),
+                    ];
                     assert_eq!(shown, naive(&grid, &jobs, &events[..count]), "{strategy}, {count} events");
                 }
             }
-            let frame = live.frame();
+            let frame = frame(&live);
             assert_eq!(frame.jobs, [0, 0, 60], "{strategy}");
             assert!(frame.ratio.unwrap() >= 1.0, "{frame:?}");
-            assert_eq!(
-                frame.moves_from + frame.moves.len() as u64,
-                frame.sites.iter().map(|site| site.came).sum::<u64>()
-            );
+            let came: i64 = (0..grid.len()).map(|place| site(&live, place).4).sum();
+            assert_eq!(frame.moves.len() as i64, came.min(MOVES_KEPT as i64));
             bars_are_the_work_and_no_processor_has_two_jobs(&live, &jobs);
         }
     }
 
     fn bars_are_the_work_and_no_processor_has_two_jobs(live: &Live, jobs: &[TimedJob]) {
-        let bars = live.bars(0, usize::MAX / 2);
-        let shown: i64 =
-            bars.iter().map(|&(_, _, count, start, end, ..)| i64::from(count) * (end - start)).sum();
+        let bars = &live.bars;
+        let shown: i64 = bars.iter().map(|bar| i64::from(bar.count) * (bar.end.unwrap() - bar.start)).sum();
         let work = jobs.iter().map(|job| i64::from(job.spec.processors) * job.run_time.as_micros() / 1000);
         assert_eq!(shown, work.sum::<i64>());
         for (place, a) in bars.iter().enumerate() {
             for b in &bars[..place] {
-                let overlap = a.0 == b.0 && a.1 < b.1 + b.2 && b.1 < a.1 + a.2 && a.3 < b.4 && b.3 < a.4;
+                let beside = a.first < b.first + b.count && b.first < a.first + a.count;
+                let overlap = a.site == b.site && beside && Some(a.start) < b.end && Some(b.start) < a.end;
                 assert!(!overlap, "{a:?} and {b:?}");
             }
         }
-        assert_eq!(live.bars(bars.len() + 5, 10), []);
     }
 
     #[test]
@@ -726,9 +729,36 @@ mod tests {
         let ordered = BTreeSet::from([(SiteId(3), SiteId(1)), (SiteId(3), SiteId(2))]);
 
         live.look(&statuses, &nobody, &ordered);
-        assert_eq!(live.frame().cuts, [(1, 0), (1, 2), (2, 0)]);
+        assert_eq!(frame(&live).cuts.unwrap(), [(1, 0), (1, 2), (2, 0)]);
         live.look(&statuses, &site1, &ordered);
-        assert_eq!(live.frame().cuts, [(1, 2), (2, 0)], "the link from site 2 was mended since");
+        assert_eq!(frame(&live).cuts.unwrap(), [(1, 2), (2, 0)], "the link from site 2 was mended since");
+    }
+
+    #[test]
+    fn who_is_told_what_has_changed_knows_what_who_is_told_everything_knows() {
+        let grid = Arc::new(Grid::of_sizes(&[4, 8, 16]).unwrap());
+        let jobs = jobs(1, 16);
+        let mut live = live(&grid, &jobs);
+        let (mut told, mut rows, mut bars) = (Told::default(), BTreeMap::new(), Vec::<Vec<i64>>::new());
+        let (mut moves, mut words) = (0, Vec::new());
+        for (count, event) in (1..).zip(events(&grid, &jobs, "st:50")) {
+            live.observe(&event);
+            if count % 5 != 0 && live.so_far.counts() != [0, 0, 60] {
+                continue;
+            }
+            let frame = live.since(&mut told);
+            assert!(!live.has_news(&told));
+            rows.extend(frame.sites.chunks(11).map(|row| (row[0], row.to_vec())));
+            frame.ends.chunks(2).for_each(|end| bars[end[0] as usize][4] = end[1]);
+            bars.extend(frame.bars.chunks(11).map(<[i64]>::to_vec));
+            moves += frame.moves.len();
+            words.extend(frame.words);
+        }
+        let all = frame(&live);
+        assert_eq!(rows.into_values().flatten().collect::<Vec<_>>(), all.sites);
+        assert_eq!(bars.concat(), all.bars);
+        assert_eq!((moves, words), (all.moves.len(), all.words));
+        assert!(live.since(&mut told).sites.is_empty(), "nothing is told twice");
     }
 
     #[test]
@@ -742,25 +772,23 @@ mod tests {
         let submitted = EventKind::Submitted { job, processors, requested: Span::ZERO, origin: SiteId(1) };
         live.observe(&at(2, submitted));
         live.observe(&at(3, EventKind::Started { job, processors, hops: 0 }));
-        assert_eq!(live.frame().sites[0].busy, processors);
+        assert_eq!(site(&live, 0).1, i64::from(processors));
         live.observe(&at(8, EventKind::Ended { how: EndCause::Crash }));
-        assert!(!live.frame().sites[0].up);
+        assert_eq!((site(&live, 0).0, site(&live, 0).1), (8000, 0), "a dead site executes nothing");
         live.observe(&at(9, EventKind::Begun { how: BeginCause::Restart }));
         live.observe(&at(9, EventKind::Interrupted { job, processors, killed: false }));
-        let frame = live.frame();
-        assert!(frame.sites[0].up);
-        assert_eq!((frame.sites[0].busy, frame.jobs), (0, [1, 0, 0]));
+        assert_eq!((site(&live, 0).0, site(&live, 0).1, frame(&live).jobs), (-1, 0, [1, 0, 0]));
+        assert_eq!(live.bars[0].end, Some(8000), "it executed until the site went away");
         // It says nothing of them if its journal is lost.
         live.observe(&at(9, EventKind::Started { job, processors, hops: 0 }));
         let life = protocol::journal::LIVES_PER_JOURNAL;
         live.observe(&at(10, EventKind::Recovered { life, waiting: 0, running: 0, out: 0 }));
-        let frame = live.frame();
-        assert_eq!((frame.sites[0].busy, frame.jobs), (0, [1, 0, 0]));
+        assert_eq!((site(&live, 0).1, frame(&live).jobs), (0, [1, 0, 0]));
         for number in 0..200 {
             live.say(number.to_string());
         }
-        let frame = live.frame();
-        assert_eq!((frame.words.len(), frame.words_from), (WORDS_KEPT, 203 - WORDS_KEPT as u64));
+        let words = frame(&live).words;
+        assert_eq!((words.len(), words[WORDS_KEPT - 1].clone()), (WORDS_KEPT, (10_000, "199".to_string())));
         live.observe(&Event { site: SiteId(9), ..at(10, submitted) });
     }
 }

@@ -53,8 +53,8 @@ impl Requests {
 }
 
 /// The answer to a scrape. Before the run is known it says only what program answers.
-pub(super) fn answer(live: Option<&Live>, requests: &Requests, paused: bool) -> Response {
-    let registry = live.map_or_else(nothing, |live| of_run(live.about(), &live.figures(), requests, paused));
+pub(super) fn answer(live: Option<&Live>, requests: &Requests) -> Response {
+    let registry = live.map_or_else(nothing, |live| of_run(live.about(), &live.figures(), requests));
     ([(header::CONTENT_TYPE, prometheus::TEXT_FORMAT)], page(&registry)).into_response()
 }
 
@@ -75,7 +75,7 @@ fn build_info(registry: &Registry) {
 }
 
 /// All series of a run.
-fn of_run(about: &About, figures: &Figures, requests: &Requests, paused: bool) -> Registry {
+fn of_run(about: &About, figures: &Figures, requests: &Requests) -> Registry {
     let labels = [("run".to_string(), about.name.clone())].into_iter().collect();
     let registry = Registry::new_custom(None, Some(labels)).expect("the label is valid");
     let r = &registry;
@@ -99,7 +99,6 @@ fn of_run(about: &About, figures: &Figures, requests: &Requests, paused: bool) -
     let state = match figures.phase {
         Phase::Waiting | Phase::Held => "preparing",
         Phase::Paused => "paused",
-        Phase::Running if paused => "paused",
         Phase::Running => "running",
         Phase::Ended if figures.failed => "failed",
         Phase::Ended => "ended",
@@ -190,7 +189,7 @@ pub fn described() -> Vec<node::metrics::Described> {
         sites: [0; SITES.len()],
         limits: BTreeMap::new(),
     };
-    node::metrics::described(&of_run(&About::default(), &figures, &Requests::default(), false).gather())
+    node::metrics::described(&of_run(&About::default(), &figures, &Requests::default()).gather())
 }
 
 #[cfg(test)]
@@ -208,6 +207,7 @@ mod tests {
             sites: Vec::new(),
             orders: false,
             replay: false,
+            span: [0, 0],
         }
     }
 
@@ -294,7 +294,7 @@ stealgrid_run_trace_time_seconds{run="a \"run\""} 72
 "#;
         let requests =
             Requests { orders: [9, 8, 7, 6, 5, 4, 3, 2], pages_refused: 12, door: [1, 2, 3, 4, 5, 6] };
-        let page = page(&of_run(&about(), &figures(), &requests, false));
+        let page = page(&of_run(&about(), &figures(), &requests));
         let (start, violations) = page.split_at(expected.len().min(page.len()));
         assert_eq!(start, expected);
         let violations: Vec<&str> = violations.lines().collect();
@@ -306,20 +306,20 @@ stealgrid_run_trace_time_seconds{run="a \"run\""} 72
 
     #[test]
     fn a_run_is_in_one_state_and_has_no_ratio_before_its_first_job() {
-        let state = |phase, failed, paused| {
+        let state = |phase, failed| {
             let figures = Figures { phase, failed, ratio: None, ..figures() };
-            let page = page(&of_run(&about(), &figures, &Requests::default(), paused));
+            let page = page(&of_run(&about(), &figures, &Requests::default()));
             assert!(page.contains("stealgrid_run_competitive_ratio{run=\"a \\\"run\\\"\"} NaN"), "{page}");
             let states = page.lines().filter(|line| line.starts_with("stealgrid_run_state{"));
             let states: Vec<&str> = states.filter(|line| line.ends_with(" 1")).collect();
             assert_eq!(states.len(), 1, "{states:?}");
             states[0].split('"').nth(1).unwrap().to_string()
         };
-        assert_eq!(state(Phase::Waiting, false, false), "preparing");
-        assert_eq!(state(Phase::Running, false, false), "running");
-        assert_eq!(state(Phase::Running, false, true), "paused");
-        assert_eq!(state(Phase::Ended, false, true), "ended");
-        assert_eq!(state(Phase::Ended, true, false), "failed");
+        assert_eq!(state(Phase::Waiting, false), "preparing");
+        assert_eq!(state(Phase::Running, false), "running");
+        assert_eq!(state(Phase::Paused, false), "paused");
+        assert_eq!(state(Phase::Ended, false), "ended");
+        assert_eq!(state(Phase::Ended, true), "failed");
         assert!(page(&nothing()).contains("stealgrid_build_info{version="));
     }
 }

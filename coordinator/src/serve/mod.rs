@@ -3,12 +3,11 @@
 //!
 //! | request | for |
 //! |---|---|
-//! | `GET /` | the page, with `live.js`, `live.css` and `report.css` |
+//! | `GET /` | the page, with its scripts and styles |
 //! | `GET /about` | what does not change: sites, strategy ([`live::About`]); 204 until it is known |
-//! | `GET /live` | server-sent events: `frame` ([`live::Frame`]), `links`, `replay` |
-//! | `GET /bars?from=N&limit=M` | the schedule so far, bar by bar ([`live::Bar`]) |
+//! | `GET /live` | server-sent events: `frame`, what has changed ([`live::Frame`]), and `links`; 409 of a run that has ended |
+//! | `GET /log?from=N` | frames of a run that has ended, and how much of its log was read ([`replay`]); 409 of one that lasts |
 //! | `POST /orders/NAME` | an order to the run, for those who show the token ([`orders`]); answers [`outputs::orders::Given`] |
-//! | `POST /replay` | how a run that has ended is shown ([`replay::Order`]); only where one is |
 //! | `GET /healthz` | 200 while the coordinator is there |
 //! | `GET /metrics` | the run in numbers, for Prometheus ([`metrics`]) |
 //! | `GET /sd` | targets for Prometheus (`http_sd_config`), labelled by site and run |
@@ -21,6 +20,7 @@ pub mod live;
 pub mod metrics;
 pub mod orders;
 pub(crate) mod page;
+mod processors;
 pub mod replay;
 
 use std::net::SocketAddr;
@@ -218,9 +218,8 @@ impl Drop for Server {
 }
 
 async fn scraped(State(shown): State<Arc<Shown>>) -> Response {
-    let paused = shown.replay.as_ref().is_some_and(|replay| !replay.state().is_playing());
     let requests = metrics::Requests::of(&shown);
-    metrics::answer(shown.live().as_ref(), &requests, paused)
+    metrics::answer(shown.live().as_ref(), &requests)
 }
 
 async fn targets(State(shown): State<Arc<Shown>>) -> Json<Vec<Target>> {
@@ -235,7 +234,8 @@ mod tests {
     use std::io::{Read as _, Write as _};
     use std::net::TcpStream;
 
-    use scheduler::{Grid, Threshold, Time};
+    use scheduler::event::{BeginCause, EndCause};
+    use scheduler::{Event, EventKind, Grid, Threshold, Time};
 
     use super::live::{About, AboutSite};
     use super::*;
@@ -299,9 +299,17 @@ mod tests {
         let mut seconds = 0;
         while server.shown.turned.unread() < LISTENERS_MAX as u64 {
             assert!(std::time::Instant::now() < deadline, "{} lost it", server.shown.turned.unread());
-            // Something to tell, of a picture that is larger than the buffers.
+            // Something to tell of all sites, which soon is more than the buffers take.
             seconds += 1;
-            server.shown.change(|live| live.pass(Time::from_secs(seconds)));
+            server.shown.change(|live| {
+                for site in grid.sites() {
+                    let kind = match seconds % 2 {
+                        0 => EventKind::Begun { how: BeginCause::Restart },
+                        _ => EventKind::Ended { how: EndCause::Crash },
+                    };
+                    live.observe(&Event { at: Time::from_secs(seconds), site: site.id, kind });
+                }
+            });
             std::thread::sleep(Duration::from_millis(20));
         }
         assert_eq!(look_on(&server).1, "HTTP/1.1 200");

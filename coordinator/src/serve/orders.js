@@ -19,7 +19,7 @@
   }
 
   function showPanel() {
-    $("orders").hidden = !(token && about && about.orders && !about.replay);
+    $("orders").hidden = $("run-orders").hidden = !(token && about && about.orders && !about.replay);
   }
 
   function say(words, bad = false) {

@@ -6,26 +6,25 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use axum::Router;
-use axum::extract::rejection::JsonRejection;
 use axum::extract::{DefaultBodyLimit, Extension, Json, Query, Request, State};
 use axum::http::{StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{MethodRouter, get, post};
+use axum::routing::{MethodRouter, get};
 use node::http::{self, Visitor, Work};
-use report::page::STYLE;
+use report::page::{DRAWING, POINTING, STYLE};
 use serde::Deserialize;
 
-use super::live::{About, Bar};
-use super::{Shown, replay};
+use super::Shown;
+use super::live::{self, About};
 
 /// How often those who look on are told what is new.
 const FRAME_EVERY: Duration = Duration::from_millis(200);
 /// How often they are told of links: in so many frames.
 const LINKS_EVERY: u32 = 10;
-/// Most bars in one answer.
-const BARS_MAX: usize = 20_000;
+/// The same while there is more than one frame takes.
+const NEXT_AFTER: Duration = Duration::from_millis(10);
 /// No address but this one's is asked for anything, nothing inline runs, and nobody frames the page.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; connect-src 'self'; \
                       img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
@@ -47,17 +46,25 @@ pub(crate) fn file<S: Clone + Send + Sync + 'static>(
     get(move || async move { (headers, text) })
 }
 
+fn script(text: &'static str) -> MethodRouter<Arc<Shown>> {
+    file("text/javascript; charset=utf-8", text)
+}
+
 pub(super) fn routes() -> Router<Arc<Shown>> {
     Router::new()
         .route("/", file("text/html; charset=utf-8", include_str!("page.html")))
-        .route("/live.js", file("text/javascript; charset=utf-8", include_str!("live.js")))
-        .route("/orders.js", file("text/javascript; charset=utf-8", include_str!("orders.js")))
+        .route("/tip.js", script(POINTING[0]))
+        .route("/chart.js", script(DRAWING[2]))
+        .route("/picture.js", script(include_str!("picture.js")))
+        .route("/schedule.js", script(include_str!("schedule.js")))
+        .route("/replay.js", script(include_str!("replay.js")))
+        .route("/live.js", script(include_str!("live.js")))
+        .route("/orders.js", script(include_str!("orders.js")))
         .route("/live.css", file("text/css; charset=utf-8", include_str!("live.css")))
         .route("/report.css", file("text/css; charset=utf-8", STYLE))
         .route("/about", get(about))
         .route("/live", get(look_on))
-        .route("/bars", get(bars))
-        .route("/replay", post(order))
+        .route("/log", get(log))
         .route_layer(middleware::from_fn(whole))
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
 }
@@ -78,31 +85,35 @@ async fn about(State(shown): State<Arc<Shown>>) -> Result<Json<About>, StatusCod
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct BarsQuery {
+struct LogQuery {
     #[serde(default)]
     from: usize,
-    limit: Option<usize>,
 }
 
-async fn bars(State(shown): State<Arc<Shown>>, Query(query): Query<BarsQuery>) -> Json<Vec<Bar>> {
-    let limit = query.limit.unwrap_or(BARS_MAX).min(BARS_MAX);
-    let bars = shown.live().as_ref().map(|live| live.bars(query.from, limit).to_vec());
-    Json(bars.unwrap_or_default())
+/// A run that has ended is read frame by frame, at whatever pace.
+async fn log(State(shown): State<Arc<Shown>>, Query(query): Query<LogQuery>) -> Response {
+    match &shown.replay {
+        Some(replay) => {
+            ([(header::CONTENT_TYPE, "application/json")], replay.frames(query.from)).into_response()
+        }
+        None => (StatusCode::CONFLICT, "the run goes on: /live tells of it".to_string()).into_response(),
+    }
 }
 
-/// What somebody who looks on was told already.
-struct Told {
+/// Somebody who looks on.
+struct Looker {
     shown: Arc<Shown>,
-    version: u64,
+    told: live::Told,
     frames: u32,
-    replay: Option<replay::State>,
+    /// Whether one frame was not enough.
+    has_more: bool,
     /// Ready to go.
     next: Vec<Event>,
 }
 
-impl Told {
+impl Looker {
     /// The next thing to tell, when there is one.
-    async fn next(mut self) -> Option<(Result<Event, Infallible>, Told)> {
+    async fn next(mut self) -> Option<(Result<Event, Infallible>, Looker)> {
         loop {
             if let Some(event) = self.next.pop() {
                 return Some((Ok(event), self));
@@ -110,7 +121,7 @@ impl Told {
             if self.shown.ended.load(Ordering::Relaxed) {
                 return None;
             }
-            tokio::time::sleep(FRAME_EVERY).await;
+            tokio::time::sleep(if self.has_more { NEXT_AFTER } else { FRAME_EVERY }).await;
             self.look();
         }
     }
@@ -122,25 +133,22 @@ impl Told {
         let shown = Arc::clone(&self.shown);
         let live = shown.live();
         let Some(live) = live.as_ref() else { return };
-        if let Some(replay) = &shown.replay {
-            let state = replay.state();
-            if self.replay != Some(state) {
-                self.next.extend(event("replay", serde_json::to_string(&state)));
-                self.replay = Some(state);
-            }
-        }
         if self.frames.is_multiple_of(LINKS_EVERY) && !live.links().is_empty() {
             self.next.extend(event("links", serde_json::to_string(live.links())));
         }
         self.frames += 1;
-        if live.version() != self.version {
-            self.version = live.version();
-            self.next.extend(event("frame", serde_json::to_string(&live.frame())));
+        if live.has_news(&self.told) {
+            self.next.extend(event("frame", serde_json::to_string(&live.since(&mut self.told))));
         }
+        self.has_more = live.has_more(&self.told);
     }
 }
 
 async fn look_on(State(shown): State<Arc<Shown>>, visitor: Option<Extension<Visitor>>) -> Response {
+    if shown.replay.is_some() {
+        let reason = "the run has ended: /log tells of it".to_string();
+        return (StatusCode::CONFLICT, reason).into_response();
+    }
     let for_page = Arc::clone(&shown);
     // Given back when the page goes away, with the stream.
     let Ok(place) = for_page.listeners.try_acquire() else {
@@ -152,10 +160,10 @@ async fn look_on(State(shown): State<Arc<Shown>>, visitor: Option<Extension<Visi
     // Whoever looks on is not idle.
     let place = Place { shown, _work: visitor.and_then(|Extension(visitor)| visitor.work()) };
     let shown = Arc::clone(&place.shown);
-    let told = Told { shown, version: 0, frames: 0, replay: None, next: Vec::new() };
-    let stream = futures::stream::unfold((told, place), |(told, place)| async move {
-        let (event, told) = told.next().await?;
-        Some((event, (told, place)))
+    let looker = Looker { shown, told: live::Told::default(), frames: 0, has_more: false, next: Vec::new() };
+    let stream = futures::stream::unfold((looker, place), |(looker, place)| async move {
+        let (event, looker) = looker.next().await?;
+        Some((event, (looker, place)))
     });
     Sse::new(stream).keep_alive(KeepAlive::default()).into_response()
 }
@@ -170,16 +178,4 @@ impl Drop for Place {
     fn drop(&mut self) {
         self.shown.listeners.add_permits(1);
     }
-}
-
-async fn order(
-    State(shown): State<Arc<Shown>>,
-    order: Result<Json<replay::Order>, JsonRejection>,
-) -> Result<StatusCode, (StatusCode, String)> {
-    let Json(order) = order.map_err(|error| (error.status(), error.body_text()))?;
-    let Some(replay) = &shown.replay else {
-        return Err((StatusCode::CONFLICT, "the run goes on by its own clock".to_string()));
-    };
-    replay.order(order).map_err(|reason| (StatusCode::UNPROCESSABLE_ENTITY, reason))?;
-    Ok(StatusCode::NO_CONTENT)
 }

@@ -1,206 +1,243 @@
-//! A run that has ended, shown again: its events, one after another by a clock that can be stopped, sped up and set.
+//! A run that has ended, as frames that a page shows by a clock of its own: who stops or sets it moves nobody else's.
+//!
+//! They are made while the log is read, and are kept as text: whoever looks on costs nothing but their transfer.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
 
 use outputs::orders::Given;
-use scheduler::{Event, Time};
-use serde::{Deserialize, Serialize};
+use scheduler::Event;
 
 use super::Shown;
-use super::live::{Live, Phase};
+use super::live::{Frame, Live, Told};
 use crate::audit::Audit;
 
-/// How often the picture moves on.
-const STEP: Duration = Duration::from_millis(50);
-/// How long a run is shown if nobody says otherwise.
-const LENGTH_DEFAULT: Duration = Duration::from_secs(60);
-/// The fastest and the slowest, in seconds of trace time a second.
-const SPEEDS: [f64; 2] = [0.01, 1e9];
+/// Bytes of frames in one answer, more or less: what a browser reads without stumbling.
+const ANSWER: usize = 128 * 1024;
+/// A frame tells of all sites again after so many others have told of as many sites as there are: a page that goes to some
+/// time reads so many at the most.
+const KEY_EVERY: usize = 8;
+/// A run has some so many frames, and more if its sites come and go: as many as a minute of a screen has pictures.
+const FRAMES: u64 = 5000;
 
-/// What a viewer wants.
-#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Order {
-    /// Go on, or stand still.
-    Playing(bool),
-    /// Seconds of trace time a second.
-    Speed(f64),
-    /// Where to go on, from 0 (the first event) to 1 (the last).
-    At(f64),
-}
-
-/// How a run is shown.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct State {
-    playing: bool,
-    speed: f64,
-    /// From 0 to 1.
-    at: f64,
-}
-
-impl State {
-    /// Whether time goes on.
-    pub fn is_playing(self) -> bool {
-        self.playing
-    }
-}
-
-/// The clock of a run that is shown again.
+/// What is known of such a run so far.
 #[derive(Debug)]
 pub struct Replay {
-    first: Time,
-    last: Time,
-    clock: Mutex<Clock>,
+    read: Mutex<Read>,
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Clock {
-    playing: bool,
-    speed: f64,
-    /// Where it was set, and when on the wall clock.
-    from: Time,
-    since: Instant,
-}
-
-impl Clock {
-    fn now(&self, last: Time) -> Time {
-        if !self.playing {
-            return self.from;
-        }
-        let passed = self.since.elapsed().as_secs_f64() * self.speed * 1e6;
-        let at = self.from.as_micros() as f64 + passed;
-        if at >= last.as_micros() as f64 { last } else { Time::from_micros(at as i64) }
-    }
+#[derive(Debug, Default)]
+struct Read {
+    frames: Vec<String>,
+    /// Lines of the log that were read, and all that there are.
+    lines: [u64; 2],
+    is_whole: bool,
 }
 
 impl Replay {
-    /// For events from the first to the last of these times. It begins to play.
-    pub fn new(first: Time, last: Time) -> Replay {
-        let span = last.since(first).as_secs_f64();
-        let speed = (span / LENGTH_DEFAULT.as_secs_f64()).clamp(1.0, SPEEDS[1]);
-        let clock = Clock { playing: true, speed, from: first, since: Instant::now() };
-        Replay { first, last, clock: Mutex::new(clock) }
+    /// Of a log with so many lines, of which nothing was read.
+    pub fn new(lines: u64) -> Replay {
+        Replay { read: Mutex::new(Read { lines: [0, lines], ..Read::default() }) }
     }
 
-    fn clock(&self) -> MutexGuard<'_, Clock> {
-        self.clock.lock().unwrap_or_else(PoisonError::into_inner)
+    fn read(&self) -> MutexGuard<'_, Read> {
+        self.read.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Obeys a viewer.
-    ///
-    /// # Errors
-    /// What is wrong with the order.
-    pub fn order(&self, order: Order) -> Result<(), String> {
-        let mut clock = self.clock();
-        let now = clock.now(self.last);
-        (clock.from, clock.since) = (now, Instant::now());
-        match order {
-            Order::Playing(playing) => {
-                // Who plays at the end wants to see it from the beginning.
-                if playing && now >= self.last {
-                    clock.from = self.first;
-                }
-                clock.playing = playing;
+    /// Frames from this number on, some of them, as JSON: `{"frames": […], "read": [lines, of], "whole": …}`.
+    pub fn frames(&self, from: usize) -> String {
+        let read = self.read();
+        let mut answer = String::with_capacity(ANSWER + ANSWER / 4);
+        answer.push_str("{\"frames\":[");
+        let from = from.min(read.frames.len());
+        for (count, frame) in read.frames[from..].iter().enumerate() {
+            if answer.len() > ANSWER {
+                break;
             }
-            Order::Speed(speed) if (SPEEDS[0]..=SPEEDS[1]).contains(&speed) => clock.speed = speed,
-            Order::Speed(speed) => {
-                return Err(format!("speed {speed}: write {} to {}", SPEEDS[0], SPEEDS[1]));
+            if count > 0 {
+                answer.push(',');
             }
-            Order::At(at) if (0.0..=1.0).contains(&at) => {
-                let micros = self.last.since(self.first).as_micros() as f64 * at;
-                clock.from = Time::from_micros(self.first.as_micros() + micros as i64);
-            }
-            Order::At(at) => return Err(format!("at {at}: write a number from 0 to 1")),
+            answer.push_str(frame);
         }
-        Ok(())
+        let Read { lines: [lines, of], is_whole, .. } = *read;
+        // Of a log without messages the manifest counts more than there are.
+        let lines = if is_whole { of } else { lines.min(of) };
+        answer.push_str(&format!("],\"read\":[{lines},{of}],\"whole\":{is_whole}}}"));
+        answer
+    }
+}
+
+/// Makes frames of a log.
+#[derive(Debug)]
+pub struct Framer<'a> {
+    replay: &'a Replay,
+    shown: &'a Shown,
+    orders: &'a [Given],
+    audit: Audit,
+    told: Told,
+    sites: usize,
+    /// Sites that were told of since all were.
+    rows: usize,
+    /// Changes that make a frame, and the version at the last one.
+    step: u64,
+}
+
+impl<'a> Framer<'a> {
+    /// Of a run that is shown from now on: as it was before the first event.
+    pub fn new(
+        replay: &'a Replay,
+        shown: &'a Shown,
+        live: Live,
+        audit: Audit,
+        orders: &'a [Given],
+    ) -> Framer<'a> {
+        let (sites, jobs) = (live.about().sites.len(), live.about().jobs as u64);
+        let (told, step) = (Told::default(), 1 + 4 * jobs / FRAMES);
+        let mut framer = Framer { replay, shown, orders, audit, told, sites, rows: 0, step };
+        let first = framer.next(&live);
+        replay.read().frames.push(text(&first));
+        shown.set_live(live);
+        framer
     }
 
-    /// How the run is shown now.
-    pub fn state(&self) -> State {
-        let clock = self.clock();
-        let now = clock.now(self.last);
-        let span = self.last.since(self.first).as_micros().max(1) as f64;
-        let playing = clock.playing && now < self.last;
-        // In thousandths, as the page's slider: who stands still is not told anew.
-        let at = (now.since(self.first).as_micros() as f64 / span * 1000.0).round() / 1000.0;
-        State { playing, speed: clock.speed, at }
-    }
-
-    /// Moves the picture on until told to stop. `new` is the picture before the first event, and who judges them.
-    pub fn play(
-        &self,
-        events: &[Event],
-        orders: &[Given],
-        shown: &Shown,
-        new: impl Fn() -> (Live, Audit),
-        stop: impl Fn() -> bool,
-    ) {
-        let (mut next, mut next_order) = (0, 0);
-        let mut reached = self.first;
-        let begin = || {
-            let (live, audit) = new();
-            shown.set_live(live);
-            audit
-        };
-        let mut audit = begin();
-        while !stop() {
-            let now = self.clock().now(self.last);
-            if now < reached {
-                // Back: from the beginning on.
-                audit = begin();
-                (next, next_order) = (0, 0);
+    /// Takes the next events of the log, of which so many lines were read.
+    pub fn take(&mut self, events: &[Event], lines: u64) {
+        let (mut frames, shown) = (Vec::new(), self.shown);
+        shown.change(|live| {
+            for event in events {
+                // All of an instant is one picture.
+                if event.at > live.now() && live.version() > self.told.version + self.step {
+                    frames.push(text(&self.next(live)));
+                }
+                self.obey(live, |given| given.at <= event.at);
+                self.audit.observe(event);
+                live.observe(event);
             }
-            reached = now;
-            let until = events[next..].partition_point(|event| event.at <= now) + next;
-            let ordered = orders[next_order..].partition_point(|given| given.at <= now) + next_order;
-            shown.change(|live| {
-                for given in &orders[next_order..ordered] {
-                    given.job.iter().for_each(|job| audit.add(job));
-                    live.ordered(given);
-                }
-                for event in &events[next..until] {
-                    audit.observe(event);
-                    live.observe(event);
-                }
-                live.judge(audit.failed());
-                live.pass(now);
-                live.enter(if now >= self.last { Phase::Ended } else { Phase::Running });
-            });
-            (next, next_order) = (until, ordered);
-            std::thread::sleep(STEP);
+        });
+        let mut read = self.replay.read();
+        read.frames.append(&mut frames);
+        read.lines[0] = lines;
+    }
+
+    /// The log has ended: the last picture.
+    pub fn finish(mut self) {
+        let (mut frames, shown) = (Vec::new(), self.shown);
+        shown.change(|live| {
+            self.obey(live, |_| true);
+            live.judge(self.audit.failed());
+            live.enter(super::live::Phase::Ended);
+            frames.push(text(&self.next(live)));
+            while live.has_more(&self.told) {
+                frames.push(text(&self.next(live)));
+            }
+        });
+        let mut read = self.replay.read();
+        read.frames.append(&mut frames);
+        read.is_whole = true;
+    }
+
+    fn obey(&mut self, live: &mut Live, is_due: impl Fn(&Given) -> bool) {
+        let due = self.orders.iter().take_while(|given| is_due(given)).count();
+        let (now, later) = self.orders.split_at(due);
+        self.orders = later;
+        for given in now {
+            given.job.iter().for_each(|job| self.audit.add(job));
+            live.pass(given.at);
+            live.ordered(given);
         }
     }
+
+    fn next(&mut self, live: &Live) -> Frame {
+        if self.rows >= KEY_EVERY * self.sites {
+            (self.told.version, self.rows) = (0, 0);
+        }
+        let frame = live.since(&mut self.told);
+        self.rows += frame.sites.len() / super::live::ROW;
+        frame
+    }
+}
+
+fn text(frame: &Frame) -> String {
+    serde_json::to_string(frame).expect("a frame is plain data")
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use scheduler::{EventKind, Grid, JobId, JobSpec, Labels, SiteId, Span, Threshold, Time, TimedJob};
+    use serde_json::Value;
+
     use super::*;
+    use crate::serve::Place;
+    use crate::serve::live::{About, AboutSite};
 
-    fn replay() -> Replay {
-        Replay::new(Time::from_secs(100), Time::from_secs(1100))
-    }
-
-    #[test]
-    fn the_clock_stands_still_and_is_set() {
-        let replay = replay();
-        replay.order(Order::Playing(false)).unwrap();
-        replay.order(Order::At(0.5)).unwrap();
-        assert_eq!(replay.state().at, 0.5);
-        assert!(!replay.state().playing);
-        replay.order(Order::Speed(1e9)).unwrap();
-        replay.order(Order::Playing(true)).unwrap();
-        std::thread::sleep(Duration::from_millis(2));
-        assert_eq!(replay.state(), State { playing: false, speed: 1e9, at: 1.0 }, "at the end nothing moves");
-        replay.order(Order::Speed(0.01)).unwrap();
-        replay.order(Order::Playing(true)).unwrap();
-        assert_eq!(replay.state().at, 0.0, "from the beginning");
-    }
-
-    #[test]
-    fn orders_without_sense_are_refused() {
-        for order in [Order::Speed(0.0), Order::Speed(f64::NAN), Order::At(1.1), Order::At(f64::NAN)] {
-            assert!(replay().order(order).is_err(), "{order:?}");
+    /// A thousand jobs, one after the other at two sites.
+    fn frames_of(jobs: u64) -> (Replay, usize) {
+        let grid = Grid::of_sizes(&[1, 1]).unwrap();
+        let job = |id: u64| TimedJob {
+            spec: JobSpec {
+                id: JobId(id),
+                submit: Time::from_secs(id as i64),
+                processors: 1,
+                requested: Span::from_secs(1),
+                labels: Labels::UNKNOWN,
+                origin: SiteId(1),
+                payload: 0,
+            },
+            run_time: Span::from_secs(1),
+        };
+        let jobs: Vec<TimedJob> = (1..=jobs).map(job).collect();
+        let about = About { jobs: jobs.len(), sites: AboutSite::all(&grid), ..About::default() };
+        let (live, audit) = (Live::new(about, &grid, Threshold::HALF, &jobs), Audit::new(&grid, &jobs));
+        let replay = Arc::new(Replay::new(jobs.len() as u64 * 3));
+        let place = Place::new("127.0.0.1:0", &[]);
+        let shown = Shown::new(Some(Arc::clone(&replay)), None, place.hosts());
+        let mut reader = Framer::new(&replay, &shown, live, audit, &[]);
+        for (count, job) in jobs.iter().enumerate() {
+            let (id, at, site) = (job.spec.id, job.spec.submit, SiteId(1 + id_of(job) % 2));
+            let event = |at, kind| Event { at, site, kind };
+            let (processors, requested, origin) = (1, Span::from_secs(1), SiteId(1));
+            let events = [
+                event(at, EventKind::Submitted { job: id, processors, requested, origin }),
+                event(at, EventKind::Started { job: id, processors, hops: 0 }),
+                event(at + Span::from_secs(1), EventKind::Completed { job: id, processors }),
+            ];
+            reader.take(&events, 3 * (count as u64 + 1));
         }
+        reader.finish();
+        drop(shown);
+        let count = replay.read().frames.len();
+        (Arc::try_unwrap(replay).unwrap(), count)
+    }
+
+    fn id_of(job: &TimedJob) -> u32 {
+        u32::try_from(job.spec.id.0).unwrap()
+    }
+
+    #[test]
+    fn all_frames_together_say_what_the_last_picture_is() {
+        let (replay, count) = frames_of(1000);
+        let (mut frames, mut answers) = (Vec::<Value>::new(), 0);
+        while frames.len() < count {
+            let answer: Value = serde_json::from_str(&replay.frames(frames.len())).unwrap();
+            assert_eq!(
+                (&answer["read"], &answer["whole"]),
+                (&serde_json::json!([3000, 3000]), &Value::Bool(true))
+            );
+            frames.extend(answer["frames"].as_array().unwrap().iter().cloned());
+            answers += 1;
+        }
+        assert!(answers > 1, "{count} frames came in one answer");
+        assert_eq!(replay.frames(count), "{\"frames\":[],\"read\":[3000,3000],\"whole\":true}");
+        assert_eq!(frames.last().unwrap()["jobs"], serde_json::json!([0, 0, 1000]));
+        assert_eq!(frames.last().unwrap()["phase"], "ended");
+        let numbers = |name: &str| -> usize {
+            frames.iter().filter_map(|frame| frame[name].as_array()).map(Vec::len).sum()
+        };
+        assert_eq!(numbers("bars"), 11 * 1000);
+        let keys: Vec<usize> =
+            (0..count).filter(|&place| frames[place]["sites"].as_array().unwrap().len() == 11 * 2).collect();
+        assert_eq!(keys[0], 0);
+        assert!(keys.windows(2).all(|pair| pair[1] - pair[0] <= 1 + 2 * KEY_EVERY), "{keys:?}");
     }
 }

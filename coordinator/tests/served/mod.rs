@@ -120,6 +120,11 @@ impl Served {
     }
 }
 
+/// Whether the picture has this site as away: the second of its eleven numbers says since when.
+pub(crate) fn is_away(frame: &Value, site: usize) -> bool {
+    frame["sites"][11 * site + 1].as_i64().unwrap() >= 0
+}
+
 #[track_caller]
 pub(crate) fn until<T>(mut look: impl FnMut() -> Option<T>) -> T {
     let deadline = Instant::now() + PATIENCE;

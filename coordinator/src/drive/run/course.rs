@@ -66,6 +66,7 @@ pub(super) fn live(experiment: &Experiment, plan: &Plan, jobs: &Jobs) -> Live {
         sites: AboutSite::all(&experiment.grid),
         orders: true,
         replay: false,
+        span: [0, 0],
     };
     let threshold = experiment.strategy.strategy.threshold();
     Live::new(about, &experiment.grid, threshold, &jobs.jobs)
