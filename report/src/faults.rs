@@ -112,7 +112,7 @@ fn take_overs(faults: &Faults) -> Option<String> {
     (totals.taken_over + totals.may_have_run_twice + totals.superseded > 0).then(|| {
         let mut line = format!("{}; ", count(totals.taken_over, "take-over"));
         line += &match totals.may_have_run_twice {
-            0 => "no job may have run twice".to_string(),
+            0 => "no job can have run twice".to_string(),
             twice => {
                 let these = named(faults, |job| job.ran_twice != RanTwice::No);
                 let did = named(faults, |job| job.ran_twice == RanTwice::Yes);
