@@ -27,7 +27,7 @@ fn documents() -> Vec<(PathBuf, String)> {
 }
 
 /// What stands after `stealgrid` on a line that is a command, without comments.
-fn command(line: &str) -> Option<Vec<&str>> {
+fn command(line: &str) -> Option<Vec<String>> {
     let line = line.trim_start_matches("#   ").trim();
     let line = line.strip_prefix("$ ").unwrap_or(line);
     let rest = match line.strip_prefix("cargo run --release -p stealgrid -- ") {
@@ -36,7 +36,8 @@ fn command(line: &str) -> Option<Vec<&str>> {
     };
     let rest = rest.split("  ").next().unwrap_or(rest);
     let rest = rest.split(" # ").next().unwrap_or(rest);
-    Some(rest.split_whitespace().map(|word| word.trim_matches('\'')).collect())
+    let words = external::Command::parse(rest).unwrap_or_else(|error| panic!("{line}: {error}"));
+    Some(serde_json::from_value(serde_json::to_value(words).unwrap()).unwrap())
 }
 
 #[test]
@@ -51,7 +52,7 @@ fn every_command_line_is_understood() {
             }
             let shown = fenced || (is_experiment && line.starts_with("#   "));
             let Some(words) = command(line).filter(|_| shown) else { continue };
-            if let Err(error) = Cli::try_parse_from(std::iter::once("stealgrid").chain(words)) {
+            if let Err(error) = Cli::try_parse_from(std::iter::once("stealgrid".to_string()).chain(words)) {
                 assert!(!error.use_stderr(), "{}: {line}\n{error}", path.display());
             }
             understood += 1;
