@@ -20,6 +20,7 @@ pub mod local;
 pub mod policy;
 pub mod spelling;
 pub mod strategy;
+mod switch;
 pub mod time;
 pub mod waiting;
 

@@ -7,45 +7,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::unknown_option;
-use crate::spelling;
-
-/// Declares what a switch may be: the names that users write, the default first.
-macro_rules! switch {
-    ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $text:literal,)* }) => {
-        $(#[$doc])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-        pub enum $name {
-            $($(#[$variant_doc])* $variant,)*
-        }
-
-        impl $name {
-            /// All of them, the default first.
-            pub const ALL: &[$name] = &[$($name::$variant,)*];
-
-            /// As users write it.
-            pub fn name(self) -> &'static str {
-                match self {
-                    $($name::$variant => $text,)*
-                }
-            }
-
-            fn parse(key: &str, text: &str) -> Result<$name, String> {
-                let named = $name::ALL.iter().find(|one| one.name() == text);
-                let names: Vec<&str> = $name::ALL.iter().map(|one| one.name()).collect();
-                named.copied().ok_or_else(|| {
-                    let hint = spelling::hint(text, &names);
-                    format!("unknown {key} {text:?}{hint}; use {}", names.join(" or "))
-                })
-            }
-        }
-
-        impl Default for $name {
-            fn default() -> $name {
-                $name::ALL[0]
-            }
-        }
-    };
-}
+use crate::switch::switch;
 
 switch! {
     /// What a broker makes least, over the sites that it may choose.
