@@ -12,6 +12,7 @@ pub mod event;
 pub mod exchange;
 pub mod execution;
 pub mod external;
+pub mod genetic;
 pub mod grid;
 pub mod ideal;
 pub mod job;
