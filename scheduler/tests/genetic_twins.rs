@@ -113,6 +113,34 @@ proptest! {
     }
 }
 
+/// What is compared with the local queues tells EASY from its neighbors.
+#[test]
+fn canary_rows_under_another_scheduler_are_told_from_those_under_easy() {
+    for scheduler in [LocalScheduler::Fcfs, LocalScheduler::List, LocalScheduler::Conservative] {
+        let differs = |&seed: &u64| {
+            let mut draw = Draw::new(seed, 1, Purpose::Chance);
+            let jobs: Vec<(u32, i64)> =
+                (0..30).map(|_| (1 + draw.below(8) as u32, 1 + draw.below(9) as i64)).collect();
+            let batch = batch(&[8], &jobs);
+            let row: Vec<u32> = (0..30).collect();
+            let mut found = Vec::new();
+            RowScheduler::new()
+                .schedule(&batch, 0, &row, |job, start| found.push((u64::from(job) + 1, start)));
+            let mut queue = LocalQueue::new(scheduler, Pass::Batch, 8);
+            (0..).zip(batch.jobs()).for_each(|(turn, &job)| queue.submit_in_turn(Time::ZERO, job, turn));
+            let planned = queue.plan(Time::ZERO);
+            let mut planned: Vec<(u64, i64)> =
+                planned.jobs().iter().map(|planned| (planned.job.0, planned.start.as_micros())).collect();
+            found.sort_unstable();
+            planned.sort_unstable();
+            found != planned
+        };
+        let count = (0..100).filter(differs).count();
+        println!("{scheduler:?}: {count} of 100");
+        assert!(count > 0, "{scheduler:?} is taken for EASY");
+    }
+}
+
 /// A batch with short and long, narrow and wide jobs.
 fn mixed() -> Batch {
     let mut draw = Draw::new(11, 1, Purpose::Initial);

@@ -88,6 +88,8 @@ impl RowScheduler {
         }
         let none = waiting.len() as u32;
         let (mut head, mut now) = (0, 0);
+        // Nothing that waits is narrower or shorter: most looks at all of it are in vain.
+        let mut least = (0, 0);
         loop {
             while head < none && waiting[head as usize].width <= free {
                 let job = waiting[head as usize];
@@ -103,6 +105,11 @@ impl RowScheduler {
                 let (shadow, mut extra) = reservation(running, free, waiting[head as usize].width);
                 let slack = shadow - now;
                 let (mut before, mut place) = (head, waiting[head as usize].next);
+                if least.0 > free || (least.0 > extra && least.1 > slack) {
+                    place = none;
+                } else {
+                    least = (u32::MAX, i64::MAX);
+                }
                 while place < none {
                     let job = waiting[place as usize];
                     let is_in_time = job.requested <= slack;
@@ -115,9 +122,12 @@ impl RowScheduler {
                         started(job.job, now);
                         waiting[before as usize].next = job.next;
                         if free == 0 {
+                            // What is behind it was not looked at.
+                            least = (0, 0);
                             break;
                         }
                     } else {
+                        least = (least.0.min(job.width), least.1.min(job.requested));
                         before = place;
                     }
                     place = job.next;
@@ -134,7 +144,7 @@ impl RowScheduler {
 /// The response ratio of a job that ends then, in units of [`RESPONSE_UNIT`]: correctly rounded of two integers, and an
 /// integer again before it is added up. So it is the same everywhere, and sums have no order.
 pub(super) fn response(end: i64, run_time: i64) -> u128 {
-    u128::from((end as f64 / run_time.max(1) as f64 * RESPONSE_UNIT as f64).round() as u64)
+    u128::from((end as f64 / run_time.max(1) as f64 * RESPONSE_UNIT as f64 + 0.5) as u64)
 }
 
 /// Keeps what runs in descending order of ends.
