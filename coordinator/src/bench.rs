@@ -2,6 +2,7 @@
 
 mod broker;
 mod external;
+mod genetic;
 mod journal;
 mod metrics;
 mod rounds;
@@ -27,6 +28,7 @@ enum What {
     Journal(journal::JournalBenchArgs),
     Metrics(metrics::MetricsBenchArgs),
     Broker(broker::BrokerBenchArgs),
+    Genetic(genetic::GeneticBenchArgs),
     External(external::ExternalBenchArgs),
     /// Answer as the fastest command could: the first admissible site, without a look at the rest
     #[command(hide = true)]
@@ -61,6 +63,7 @@ pub fn run(args: &BenchArgs) -> anyhow::Result<u8> {
         What::Journal(args) => journal::run(args),
         What::Metrics(args) => metrics::run(args),
         What::Broker(args) => Ok(broker::run(args)),
+        What::Genetic(args) => Ok(genetic::run(args)),
         What::External(args) => external::run(args),
         What::ExternalClient => external::client(),
     }
