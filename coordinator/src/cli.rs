@@ -7,8 +7,8 @@ use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use crate::drive::own::NotFree;
 use crate::drive::{run, simulate};
 use crate::{
-    bench, chaos, compare, exit, explain, journal, key, limits, play, power, serve, shell, swarm, sweep,
-    theory, trace,
+    bench, chaos, compare, exit, explain, genetic, journal, key, limits, play, power, serve, shell, swarm,
+    sweep, theory, trace,
 };
 
 /// A testbed for peer-to-peer job scheduling between parallel machines.
@@ -34,6 +34,7 @@ enum Command {
     Explain(explain::ExplainArgs),
     Theory(Box<theory::TheoryArgs>),
     Power(Box<power::PowerArgs>),
+    Genetic(Box<genetic::GeneticArgs>),
     Trace(trace::TraceArgs),
     Swarm(swarm::SwarmArgs),
     Chaos(chaos::ChaosArgs),
@@ -72,6 +73,7 @@ pub fn main() -> ExitCode {
         Command::Explain(args) => explain::command(&args),
         Command::Theory(args) => theory::command(&args),
         Command::Power(args) => power::command(&args),
+        Command::Genetic(args) => genetic::command(&args),
         Command::Trace(args) => trace::run(args),
         Command::Swarm(args) => swarm::command(&args),
         Command::Chaos(args) => chaos::command(&args),

@@ -125,6 +125,46 @@ fn the_table_of_what_a_comparison_finds_is_that_of_its_data() {
     assert_eq!((right, wrong, late), (3, 7, 1));
 }
 
+/// The tables of docs/GENETIC.md are those of the run stored beside it, and what it says of them holds.
+#[test]
+fn the_tables_of_genetic_allocation_are_those_of_their_data() {
+    let document = std::fs::read_to_string(root().join("docs/GENETIC.md")).unwrap();
+    let text = std::fs::read_to_string(root().join("docs/data/genetic-kth.csv")).unwrap();
+    let mut rows = std::collections::BTreeMap::new();
+    for line in text.lines().skip(1) {
+        let (name, cells) = line.split_once(',').unwrap();
+        let cells: Vec<f64> = cells.split(',').map(|cell| cell.parse().unwrap()).collect();
+        let [makespan, turnaround, response, wait, mean, max] = [1, 2, 3, 4, 5, 6].map(|place| cells[place]);
+        let expected = format!(
+            "| {name} | {makespan:.0} | {turnaround:.0} | {response:.2} | {wait:.0} | {mean:.3} | {max:.3} | {:.0} |",
+            cells[8]
+        );
+        assert!(document.contains(&expected), "docs/GENETIC.md has no row {expected}");
+        let better = |place: usize| format!("{:.1} / {:.1}", cells[place], cells[place + 1]);
+        let [makespan, turnaround, response, wait] = [9, 11, 13, 15].map(better);
+        let expected = format!("| {name} | {makespan} | {turnaround} | {response} | {wait} |");
+        assert!(document.contains(&expected), "docs/GENETIC.md has no row {expected}");
+        rows.insert(name.to_string(), cells);
+    }
+    assert_eq!(rows.len(), 14);
+    let least = |place: usize, names: &[&str]| {
+        names
+            .iter()
+            .min_by(|one, other| rows[**one][place].total_cmp(&rows[**other][place]))
+            .unwrap()
+            .to_string()
+    };
+    let all: Vec<&str> = rows.keys().map(String::as_str).collect();
+    assert_eq!([1, 2, 3, 4].map(|place| least(place, &all)), ["laf", "spt", "spt", "spt"]);
+    let genetic = ["b1", "b2", "b3", "b4", "c1", "c2", "c3"];
+    assert_eq!([1, 2, 3, 4].map(|place| least(place, &genetic)), ["b1", "b3", "b2", "b3"]);
+    assert!(genetic.iter().all(|name| rows[*name][9] < 0.0), "one is better than a1 in makespan");
+    assert!(genetic[1..].iter().all(|name| [11, 13, 15].iter().all(|&place| rows[*name][place] > 35.0)));
+    let over_chance =
+        |name: &&str| [1, 2, 3, 4].iter().all(|&place| rows[*name][place] < rows["random"][place]);
+    assert!(genetic[4..].iter().all(over_chance));
+}
+
 fn shown(arguments: &[&str]) -> String {
     let done = std::process::Command::new(env!("CARGO_BIN_EXE_stealgrid"))
         .current_dir(root())

@@ -159,6 +159,19 @@ fn lines_fit_a_terminal() {
         &["trace", "info", trace],
         &["sweep", "s.toml", "--out", "s.db"],
         &["report", "s.db", "--out", "page"],
+        &[
+            "genetic",
+            "--trace",
+            trace,
+            "--batches",
+            "2",
+            "--size",
+            "40",
+            "--generations-max",
+            "3",
+            "--out",
+            "g",
+        ],
     ] {
         let output = Command::new(PROGRAM).current_dir(folder.path()).args(line).output().unwrap();
         let said = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap()).concat();

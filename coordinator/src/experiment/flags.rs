@@ -273,7 +273,10 @@ impl ExperimentArgs {
 }
 
 /// Sizes of sites between commas, or the name of a published grid.
-fn sizes(text: &str) -> Result<Vec<u32>, String> {
+///
+/// # Errors
+/// In words, if one is no number.
+pub fn sizes(text: &str) -> Result<Vec<u32>, String> {
     // Quezada Pina (2012): tables 1 and 2, and the text for the third.
     Ok(match text {
         "grid1" => vec![100, 128, 240, 430, 1024, 1152, 1368],

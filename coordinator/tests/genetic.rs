@@ -1,0 +1,215 @@
+//! `stealgrid genetic` as others script against it: what it writes can be computed again from the log and the rows alone.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
+
+use std::collections::BTreeMap;
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_stealgrid");
+/// Not in order of size.
+const SITES: [u32; 4] = [16, 4, 64, 8];
+const BATCHES: usize = 2;
+const SIZE: usize = 60;
+const ALL: &str = "a1,a2,a3,a4,b1,b2,b3,b4,C1,c2,c3,spt,laf,random";
+
+fn trace() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../configs/traces/seven-sites.swf")
+}
+
+/// With what the flags do not say as the tests have it.
+fn command(out: &Path, flags: &[&str]) -> Command {
+    let sites = SITES.map(|size| size.to_string()).join(",");
+    let (batches, size, trace) = (BATCHES.to_string(), SIZE.to_string(), trace());
+    let mut command = Command::new(PROGRAM);
+    command.arg("genetic").arg("--out").arg(out).args(flags);
+    for (flag, value) in [
+        ("--sites", sites.as_str()),
+        ("--batches", &batches),
+        ("--size", &size),
+        ("--population", "12"),
+        ("--trace", trace.to_str().unwrap()),
+        ("--algorithms", "a1"),
+    ] {
+        if !flags.contains(&flag) {
+            command.args([flag, value]);
+        }
+    }
+    command
+}
+
+fn run(out: &Path, flags: &[&str]) -> Output {
+    command(out, flags).output().unwrap()
+}
+
+fn entries(out: &Path) -> Vec<Value> {
+    serde_json::from_str(&std::fs::read_to_string(out.join("rows.json")).unwrap()).unwrap()
+}
+
+/// Number, width and requested time in seconds of the jobs of each batch, from the columns of the log.
+fn batches() -> Vec<BTreeMap<u64, (u32, u64)>> {
+    let text = std::fs::read_to_string(trace()).unwrap();
+    let mut jobs: Vec<[i64; 4]> = Vec::new();
+    for line in text.lines().filter(|line| !line.starts_with(';')) {
+        let columns: Vec<i64> = line.split_whitespace().map(|cell| cell.parse().unwrap()).collect();
+        let [number, submit, run_time, width, requested] = [0, 1, 3, 7, 8].map(|place| columns[place]);
+        if run_time > 0 && width <= 64 {
+            jobs.push([submit, number, width, requested]);
+        }
+    }
+    jobs.sort_unstable();
+    let job = |&[_, number, width, requested]: &[i64; 4]| (number as u64, (width as u32, requested as u64));
+    jobs.chunks(SIZE).take(BATCHES).map(|batch| batch.iter().map(job).collect()).collect()
+}
+
+/// Ends of the jobs of a row under EASY, second by second and obviously right.
+fn ends(size: u32, row: &[(u32, u64)]) -> Vec<u64> {
+    let (mut ends, mut now): (Vec<Option<u64>>, u64) = (vec![None; row.len()], 0);
+    while ends.contains(&None) {
+        let free_at = |ends: &[Option<u64>], time: u64| {
+            let runs =
+                |(end, job): (&Option<u64>, &(u32, u64))| end.filter(|&end| end > time).map_or(0, |_| job.0);
+            size - ends.iter().zip(row).map(runs).sum::<u32>()
+        };
+        let mut waiting: Vec<usize> = (0..row.len()).filter(|&place| ends[place].is_none()).collect();
+        while let Some(&head) = waiting.first().filter(|&&head| row[head].0 <= free_at(&ends, now)) {
+            ends[head] = Some(now + row[head].1);
+            waiting.remove(0);
+        }
+        if let Some(&head) = waiting.first() {
+            let fits = |time: &u64| free_at(&ends, *time) >= row[head].0;
+            let shadow = ends.iter().flatten().copied().filter(|&end| end > now).filter(fits).min().unwrap();
+            for &place in &waiting[1..] {
+                let (width, requested) = row[place];
+                let harmless = now + requested <= shadow || free_at(&ends, shadow) >= row[head].0 + width;
+                if width <= free_at(&ends, now) && harmless {
+                    ends[place] = Some(now + requested);
+                }
+            }
+        }
+        now = ends.iter().flatten().copied().filter(|&end| end > now).min().unwrap_or(now);
+    }
+    ends.into_iter().flatten().collect()
+}
+
+#[test]
+fn another_program_finds_the_same_numbers_by_the_rows() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    let output = run(&out, &["--algorithms", ALL, "--generations-max", "8", "--seed", "5"]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let (batches, entries) = (batches(), entries(&out));
+    let names: Vec<&str> = entries.iter().map(|entry| entry["algorithm"].as_str().unwrap()).collect();
+    assert_eq!(names.join(","), [ALL, ALL].join(","));
+    for (place, entry) in entries.iter().enumerate() {
+        let number = place / 14;
+        assert_eq!((entry["batch"].as_u64(), entry["seed"].as_u64()), (Some(number as u64 + 1), Some(5)));
+        let batch = &batches[number];
+        let rows: Vec<Vec<u64>> = serde_json::from_value(entry["rows"].clone()).unwrap();
+        assert_eq!(rows.len(), SITES.len());
+        let mut all: Vec<u64> = rows.iter().flatten().copied().collect();
+        all.sort_unstable();
+        assert!(all.iter().eq(batch.keys()), "each job of the batch has one place");
+        let (mut makespan, mut sums) = (0, [0.0; 3]);
+        for (row, &size) in rows.iter().zip(&SITES) {
+            let jobs: Vec<(u32, u64)> = row.iter().map(|job| batch[job]).collect();
+            assert!(jobs.iter().all(|job| job.0 <= size), "a job does not fit its site");
+            for (end, (_, requested)) in ends(size, &jobs).into_iter().zip(jobs) {
+                makespan = makespan.max(end);
+                let values = [end as f64, end as f64 / requested as f64, (end - requested) as f64];
+                sums.iter_mut().zip(values).for_each(|(sum, value)| *sum += value);
+            }
+        }
+        let [turnaround, response, wait] = sums.map(|sum| sum / SIZE as f64);
+        let work: u64 = batch.values().map(|&(width, requested)| u64::from(width) * requested).sum();
+        let longest = batch.values().map(|job| job.1).max().unwrap();
+        let bound = (longest as f64).max(work as f64 / f64::from(SITES.iter().sum::<u32>()));
+        for (key, expected) in [
+            ("makespan_s", makespan as f64),
+            ("turnaround_s", turnaround),
+            ("response_ratio", response),
+            ("wait_s", wait),
+            ("lower_bound_s", bound),
+        ] {
+            let found = entry[key].as_f64().unwrap();
+            assert!(
+                (found - expected).abs() <= 1e-9 * expected,
+                "{} {key}: {found} {expected}",
+                names[place]
+            );
+        }
+        let is_greedy = entry["evaluations"] == 1;
+        assert_eq!(is_greedy, ["a1", "a2", "a3", "a4", "spt", "laf"].contains(&names[place]));
+        assert!(entry["generations"].as_u64().unwrap() <= 8);
+    }
+    let of = |place: usize| entries[place]["evaluations"].as_u64().unwrap();
+    assert_eq!(of(13), (4..11).map(of).max().unwrap(), "random search has as many as who had most");
+}
+
+#[test]
+fn the_same_seed_gives_the_same_bytes_on_any_number_of_threads() {
+    let folder = tempfile::tempdir().unwrap();
+    let bytes = |name: &str, flags: &[&str]| {
+        let out = folder.path().join(name);
+        let output =
+            run(&out, &[&["--algorithms", "a1,b2,c3,random", "--generations-max", "6"], flags].concat());
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        (
+            std::fs::read(out.join("rows.json")).unwrap(),
+            std::fs::read(out.join("table.csv")).unwrap(),
+            output.stdout,
+        )
+    };
+    let one = bytes("1", &["--jobs", "1"]);
+    assert_eq!(one, bytes("2", &["--jobs", "2"]));
+    // More threads than batches: the individuals of one are on several.
+    assert_eq!(one, bytes("5", &["--jobs", "5"]));
+    assert_ne!(one.0, bytes("other", &["--seed", "2"]).0);
+}
+
+#[test]
+fn ctrl_c_keeps_the_best_so_far_and_says_that_it_is_no_more() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    let endless = ["--algorithms", "c1", "--stagnation", "4000000000", "--generations-max", "4000000000"];
+    let mut child = command(&out, &endless).args(["--jobs", "1"]).stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    assert!(lines.next().unwrap().unwrap().contains("2 batches of 60"));
+    let line = lines.next().unwrap().unwrap();
+    assert!(line.contains("0/2, batch 1 c1: generation 0, best 0."), "{line}");
+
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+
+    let rest: Vec<String> = lines.map(Result::unwrap).collect();
+    assert_eq!(child.wait().unwrap().code(), Some(4), "{rest:?}");
+    let entries = entries(&out);
+    assert_eq!(entries.len(), 1);
+    assert_eq!((&entries[0]["batch"], &entries[0]["stopped"]), (&Value::from(1), &Value::from(true)));
+    let rows: Vec<Vec<u64>> = serde_json::from_value(entries[0]["rows"].clone()).unwrap();
+    assert!(rows.iter().flatten().count() == SIZE);
+}
+
+#[test]
+fn what_cannot_be_done_is_said_with_its_exit_code() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    let says = |flags: &[&str], code: i32, expected: &str| {
+        let output = run(&out, flags);
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(code), "{text}");
+        assert!(text.contains(expected), "{text}");
+    };
+    says(&["--sites", "4,0"], 2, "a site has no processors");
+    says(&["--scaling", "initail"], 2, "did you mean initial?");
+    says(&["--algorithms", "b9"], 2, "there are a1, a2");
+    says(&["--batches", "900"], 3, "give fewer --batches or a smaller --size");
+    says(&["--too-wide", "refuse", "--sites", "4"], 3, "the widest site has 4");
+    says(&["--trace", "nowhere.swf"], 3, "nowhere.swf");
+    says(&[], 0, "2 batches of 60");
+    says(&[], 3, "has results; give --out another directory, or --replace");
+    says(&["--replace"], 0, "");
+}
