@@ -48,6 +48,7 @@ class Browser:
         self.number = 0
         # What went wrong on the page, and what it asked for.
         self.problems, self.requests = [], []
+        self.watches_tasks = False
         for domain in ["Page", "Runtime", "Network", "Log", "Accessibility", "DOM"]:
             self.ask(f"{domain}.enable")
 
@@ -196,6 +197,9 @@ class Browser:
 
     def watch_tasks(self):
         """Notes from now on, on every page that is opened, how long tasks and pauses between pictures are."""
+        if self.watches_tasks:
+            return
+        self.watches_tasks = True
         self.ask("Page.addScriptToEvaluateOnNewDocument", source="""
             window.tasks = []; window.gaps = [];
             new PerformanceObserver((list) => { for (const task of list.getEntries()) tasks.push(Math.round(task.duration)); })

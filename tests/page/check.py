@@ -1,6 +1,7 @@
 """The page of a run in a real browser: a run of seven sites is started, given every order by mouse and keyboard, and shown
-again. Checks that the orders took effect, that the page asks nobody else for anything and complains of nothing, and that
-it can be read and used without a mouse, light and dark.
+again in two browsers; a run of a thousand sites is shown while its log is read, and afterwards. Checks that the orders took
+effect, that the page asks nobody else for anything and complains of nothing, that it can be read and used without a mouse,
+light and dark, that all that matters is in one screen, and that it stays fluid.
 
     check.py STEALGRID CHROMIUM FOLDER              pictures go to the folder
     check.py STEALGRID CHROMIUM FOLDER --measure D  how long a page of the finished run in D keeps the browser busy
@@ -9,9 +10,12 @@ it can be read and used without a mouse, light and dark.
 import json
 import os
 import re
+import statistics
 import subprocess
 import sys
+import threading
 import time
+import urllib.request
 
 from browser import PATIENCE_S, Browser, until
 from served import Stealgrid, behaves, look_well
@@ -63,6 +67,74 @@ def choose(browser, selector, option):
     assert browser.run(f"document.querySelector({json.dumps(selector)}).selectedIndex") == option, selector
 
 
+# What the table and the picture say of the only site that is away: how busy it is.
+DEAD = """(() => {
+    const row = document.querySelector('#sites tr.down'), site = document.querySelector('#nodes .down');
+    return row && site && [row.cells[1].textContent, [...site.querySelectorAll(':scope > g rect')].reduce((sum, rect) => sum + Number(rect.getAttribute('height')), 0)];
+})()"""
+
+# Notes the last labels of the time axis, with their places, in the order of drawing.
+WATCH_AXIS = """(() => {
+    const write = CanvasRenderingContext2D.prototype.fillText;
+    window.axis = [];
+    CanvasRenderingContext2D.prototype.fillText = function (text, x, y, most) {
+        if (this.canvas.id === 'gantt' && this.textAlign === 'center') {
+            if (axis.length && x <= axis[axis.length - 1].x) axis.length = 0;
+            axis.push({ text, x, half: this.measureText(text).width / 2 });
+        }
+        return write.call(this, text, x, y, most);
+    };
+    // Draws anew.
+    dispatchEvent(new Event('resize'));
+})()"""
+
+
+def seconds(text):
+    """Of a time as the page has it: 1 d 02:03:04, 02:03, or 5.0 s."""
+    days, rest = text.split(" d") if " d" in text else ("0", text)
+    if rest.endswith(" s"):
+        return float(rest[:-2])
+    parts = [int(part) for part in rest.split(":")] if rest.strip() else [0]
+    return int(days) * 86400 + sum(part * 60 ** (2 - place) for place, part in enumerate(parts))
+
+
+def in_one_screen(browser):
+    """On a small laptop the grid, what happened and the schedule are there without scrolling, and none hides another. Fails
+    where they stand below each other, or panels grow with what they hold. On a phone they do, and nothing is cut."""
+    boxes = "['grid-panel', 'words-panel', 'schedule-panel'].map((id) => { const box = document.getElementById(id).getBoundingClientRect(); return [box.left, box.top, box.right, box.bottom]; })"
+    browser.view(1366, 768)
+    browser.run("scrollTo(0, 0)")
+    time.sleep(0.3)
+    seen = browser.run(boxes)
+    for left, top, right, bottom in seen:
+        assert left >= 0 and top >= 0 and right <= 1366 and bottom <= 768, f"not within 1366 by 768: {seen}"
+        assert right - left > 300 and bottom - top > 150, f"too small to be read: {seen}"
+    browser.view(390, 844)
+    time.sleep(0.3)
+    stacked = browser.run(boxes)
+    for name, boxes in [("beside", seen), ("stacked", stacked)]:
+        for place, one in enumerate(boxes):
+            for other in boxes[:place]:
+                apart = one[0] >= other[2] or other[0] >= one[2] or one[1] >= other[3] or other[1] >= one[3]
+                assert apart, f"panels lie over each other {name}: {boxes}"
+    assert all(box[2] - box[0] > 330 for box in stacked), f"not stacked on a phone: {stacked}"
+    wide = browser.run("document.documentElement.scrollWidth")
+    assert wide <= 390, f"{wide} pixels wide on a phone"
+    browser.view(1366, 768)
+
+
+def ticks(browser, until_s, pattern):
+    """The marks of the time axis: as a person would choose them, apart, and not beyond the end. Fails where a quarter of
+    whatever is shown is marked, and where the axis doubles beyond the end of a run."""
+    axis = until("an axis", lambda: browser.run("window.axis"))
+    for one, other in zip(axis, axis[1:]):
+        assert other["x"] - other["half"] > one["x"] + one["half"], f"labels lie over each other: {axis}"
+    for mark in axis:
+        assert re.fullmatch(pattern, mark["text"]), f"nobody would choose {mark['text']}: {axis}"
+        assert seconds(mark["text"]) <= until_s, f"{mark['text']} is beyond the end at {until_s} s"
+    return [mark["text"] for mark in axis]
+
+
 def live(stealgrid, browser, folder):
     work = os.path.join(folder, "work")
     os.makedirs(work, exist_ok=True)
@@ -88,6 +160,10 @@ def live(stealgrid, browser, folder):
         phase(browser, "waits for the order to start")
         assert browser.run("location.hash") == "" and "token" not in browser.run("document.documentElement.outerHTML")
         look_well(browser, folder, "held")
+        in_one_screen(browser)
+        # A panel is empty where nothing can be shown: what delays were measured, and what happened.
+        assert browser.run("document.getElementById('delays').checkVisibility()") is False, "an empty box of delays"
+        assert browser.run("document.getElementById('words-none').checkVisibility()"), "an empty box without a word"
         browser.tab_to("#start")
         browser.key("Enter")
         phase(browser, "running")
@@ -121,7 +197,18 @@ def live(stealgrid, browser, folder):
         browser.click("#sure-yes")
         said(browser, "site3 was killed")
         until("site3 is away", lambda: browser.run("document.querySelectorAll('#nodes .down').length") == 1)
+        # Whatever it was doing: fails where what it executed last is shown.
+        until("a dead site executes nothing", lambda: browser.run(DEAD) == ["away", 0])
         until("site3 is back", lambda: browser.run("document.querySelectorAll('#nodes .down').length") == 0)
+
+        print("this view is held, and not the run")
+        browser.click("#hold")
+        held = browser.run("document.getElementById('time').textContent")
+        time.sleep(0.7)
+        assert browser.run("document.getElementById('time').textContent") == held, "a held view goes on"
+        assert "the run goes on" in browser.run("document.getElementById('phase').textContent")
+        browser.click("#hold")
+        until("it goes on", lambda: browser.run("document.getElementById('time').textContent") != held)
 
         print("pause, and go on by the keyboard")
         browser.click("#pause")
@@ -159,35 +246,205 @@ def live(stealgrid, browser, folder):
     return os.path.join(work, "out")
 
 
-def replay(stealgrid, browser, folder, directory):
+def replay(stealgrid, chromium, browser, folder, directory):
+    manifest = json.load(open(os.path.join(directory, "manifest.json")))
+    end = manifest["until_us"] / 1e6
     served = Stealgrid(folder, stealgrid, "serve", directory, "--serve", "127.0.0.1:0")
+    second = Browser(chromium)
     try:
         address = served.said(r"open http://(\S+) ")
         browser.problems.clear()
         browser.requests.clear()
-        print("a finished run is shown again")
-        browser.open(f"http://{address}/")
-        phase(browser, "replay")
+        print("a finished run is shown again, in two browsers")
+        for one in [browser, second]:
+            one.view(1366, 768)
+            one.open(f"http://{address}/")
+            phase(one, "replay")
         assert browser.run("document.getElementById('orders').checkVisibility()") is False
+        time_of = lambda one: one.run("document.getElementById('time').textContent")
         browser.click("#play")
         until("it stands still", lambda: browser.run("document.getElementById('play').textContent") == "Play")
+        time.sleep(0.3)
+        # Fails where the clock is the server's.
+        stood, went = time_of(browser), time_of(second)
+        until("the other goes on", lambda: time_of(second) != went)
+        second.run("document.getElementById('seek').focus()")
+        second.key("Home")
+        choose(second, "#speed", 3)
+        assert time_of(browser) == stood, "another browser moves this one"
+        in_one_screen(browser)
+
+        print("to the end and back by the keyboard")
+        browser.run(WATCH_AXIS)
         browser.run("document.getElementById('seek').focus()")
+        browser.key("Home")
+        until("it begins anew", lambda: browser.run("document.getElementById('jobs').textContent").startswith("0 of"))
         browser.key("End")
         phase(browser, "the run has ended")
         until("all jobs have ended", lambda: browser.run("document.getElementById('jobs').textContent") == f"{JOBS + 1} of {JOBS + 1}")
-        words = browser.run("document.getElementById('words').textContent")
-        assert "by order: site3 was killed" in words, words
+        print("  marks: " + ", ".join(ticks(browser, end, r"0|\d\d:\d\d|\d+\.0+ s")))
+
+        print("what happened has times, and a dead site executes nothing")
+        kill = next(given for given in manifest["orders"] if "kill" in given["order"])
+        lines = dict(reversed(line) for line in browser.run(
+            "[...document.querySelectorAll('#words li')].map((item) => [item.firstChild.textContent, item.lastChild.textContent])"))
+        killed = next(words for words in lines if words.startswith("by order: site3 was killed"))
+        # Fails where lines come without a time, or with that of the frame that told of them at the end.
+        assert abs(seconds(lines[killed]) - kill["at_us"] / 1e6) <= 1, f"{lines} and {kill}"
+        first = manifest["origin_us"] / 1e6
+        place = 1000 * (kill["at_us"] / 1e6 + 50 - first) / (end - first)
+        browser.run(f"(() => {{ const seek = document.getElementById('seek'); seek.value = {place}; seek.dispatchEvent(new Event('input')); }})()")
+        until("a dead site executes nothing", lambda: browser.run(DEAD) == ["away", 0])
+        browser.picture(os.path.join(folder, "replay-dead.png"), whole=False)
+
+        print("what is under the pointer is said, and the wheel zooms")
+        browser.run("document.getElementById('seek').focus()")
+        browser.key("End")
+        phase(browser, "the run has ended")
+        assert "waited" in pointed(browser) and "its home is site" in browser.run("document.getElementById('tip').textContent")
+        browser.picture(os.path.join(folder, "replay-tip.png"), whole=False)
+        before = browser.run("axis.map((mark) => mark.text).join()")
+        place = browser.run("(() => { const box = document.getElementById('gantt').getBoundingClientRect(); return [box.x + box.width / 2, box.y + box.height / 3]; })()")
+        for _ in range(4):
+            browser.ask("Input.dispatchMouseEvent", type="mouseWheel", x=place[0], y=place[1], deltaX=0, deltaY=-100)
+        until("it zooms", lambda: browser.run("axis.map((mark) => mark.text).join()") not in ["", before])
+        browser.click("#all")
+
+        browser.run("document.getElementById('seek').focus()")
         browser.key("Home")
         until("it begins anew", lambda: browser.run("document.getElementById('jobs').textContent").startswith("0 of"))
         browser.tab_to("#play")
-        browser.key(" ")
+        if browser.run("document.getElementById('play').textContent") == "Play":
+            browser.key(" ")
         until("it plays", lambda: browser.run("document.getElementById('play').textContent") == "Pause")
         choose(browser, "#speed", 3)
         until("jobs end", lambda: not browser.run("document.getElementById('jobs').textContent").startswith("0 of"))
         look_well(browser, folder, "replay")
         behaves(browser, address)
+        behaves(second, address)
+    finally:
+        second.close()
+        served.end()
+
+
+def pointed(browser):
+    """Moves the pointer over the schedule until something is said."""
+    left, top, width, height = browser.run("(() => { const box = document.getElementById('gantt').getBoundingClientRect(); return [box.x, box.y, box.width, box.height]; })()")
+    for step in range(1, 400):
+        x, y = left + 112 + (width - 130) * (step * 0.37 % 1), top + (height - 26) * (step * 0.61 % 1)
+        browser.ask("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
+        if browser.run("!document.getElementById('tip').hidden"):
+            return browser.run("document.getElementById('tip').textContent")
+    raise AssertionError("nothing is under the pointer")
+
+
+def thousand(stealgrid, browser, folder):
+    """A thousand sites and a hundred thousand jobs: what a page drew in 333 ms, in tasks of 3 s and 47,924 pixels high."""
+    work = os.path.join(folder, "thousand")
+    os.makedirs(work, exist_ok=True)
+    sizes = ",".join(str([16, 32, 64, 32][site % 4]) for site in range(1000))
+    say = lambda *command: subprocess.run([stealgrid, *command], cwd=work, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    begun = time.monotonic()
+    say("trace", "generate", "--sites", sizes, "--jobs", "100000", "--load", "0.7", "--out", "jobs.swf")
+    with open(os.path.join(work, "experiment.toml"), "w") as file:
+        file.write(f'name = "a thousand sites"\ngrid.sizes = [{sizes}]\nworkload.trace = "jobs.swf"\nworkload.origin = "queue"\n'
+                   'strategy.name = "broker:random"\nnetwork.delay = "60s"\n')
+    say("simulate", "experiment.toml", "--out", "out", "--no-ideal", "--no-page")
+    print(f"a thousand sites: simulated in {time.monotonic() - begun:.0f} s")
+    out = os.path.join(work, "out")
+    manifest = json.load(open(os.path.join(out, "manifest.json")))
+    end = manifest["until_us"] / 1e6
+    reading(stealgrid, browser, folder, out)
+    browser.open("about:blank")
+    browser.problems.clear()
+    browser.requests.clear()
+    served = Stealgrid(folder, stealgrid, "serve", out, "--serve", "127.0.0.1:0")
+    try:
+        address = served.said(r"open http://(\S+) ")
+        browser.watch_tasks()
+        browser.view(1366, 768)
+        browser.open(f"http://{address}/")
+        phase(browser, "replay of a run that has ended", 120)
+        report(browser, "while it is read")
+        time.sleep(6)
+        median, longest = report(browser, "while it plays")
+        # Ample for a machine that does something else, too. Fails where names and bars of all sites are drawn every time.
+        assert median <= 100 and longest <= 500, f"not fluid: {median} ms, {longest} ms"
+        in_one_screen(browser)
+        high = browser.run("document.documentElement.scrollHeight")
+        assert high <= 2 * 768 + 400, f"{high} pixels high"
+        names = browser.run("document.querySelectorAll('#nodes text').length")
+        rows = browser.run("document.getElementById('sites').tBodies[0].rows.length")
+        assert names == 0 and rows == 24, f"{names} names in the picture, {rows} rows"
+        browser.run(WATCH_AXIS)
+        browser.run("document.getElementById('seek').focus()")
+        browser.key("End")
+        phase(browser, "the run has ended", 120)
+        chosen = r"0|\d+ d|(\d+ d )?\d\d:00"
+        print("  marks: " + ", ".join(ticks(browser, end, chosen)))
+        time.sleep(2)
+        report(browser, "after going to the end")
+        browser.picture(os.path.join(folder, "thousand.png"), whole=False)
+        browser.view(390, 844)
+        time.sleep(1)
+        print("  marks on a phone: " + ", ".join(ticks(browser, end, chosen)))
+        browser.picture(os.path.join(folder, "thousand-phone.png"))
+        browser.view(1366, 768, dark=True)
+        time.sleep(2)
+        report(browser, "after the change to dark")
+        browser.picture(os.path.join(folder, "thousand-dark.png"), whole=False)
+        browser.view(1366, 768)
+        behaves(browser, address)
     finally:
         served.end()
+
+
+def reading(stealgrid, browser, folder, out):
+    """A log that comes slowly, through a pipe: half of it, and the rest when the page has said how much was read. Fails where
+    the page is there only when all is read."""
+    slow = os.path.join(folder, "slow")
+    os.makedirs(slow, exist_ok=True)
+    for name in ["manifest.json", "jobs.csv"]:
+        target = os.path.join(slow, name)
+        if not os.path.exists(target):
+            os.symlink(os.path.join(out, name), target)
+    pipe = os.path.join(slow, "events.jsonl.zst")
+    if os.path.exists(pipe):
+        os.remove(pipe)
+    os.mkfifo(pipe)
+    log, go_on = open(os.path.join(out, "events.jsonl.zst"), "rb").read(), threading.Event()
+
+    def write():
+        with open(pipe, "wb") as file:
+            file.write(log[:len(log) // 2])
+            file.flush()
+            # The terminal says nothing of what takes less than two seconds.
+            time.sleep(2.5)
+            file.write(log[len(log) // 2:len(log) * 5 // 8])
+            file.flush()
+            go_on.wait(PATIENCE_S)
+            file.write(log[len(log) * 5 // 8:])
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    begun = time.monotonic()
+    served = Stealgrid(folder, stealgrid, "serve", slow, "--serve", "127.0.0.1:0")
+    try:
+        address = served.said(r"open http://(\S+) ")
+        assert urllib.request.urlopen(f"http://{address}/", timeout=PATIENCE_S).status == 200
+        print(f"  the page is there after {time.monotonic() - begun:.1f} s")
+        browser.open(f"http://{address}/")
+        phase(browser, "reading ")
+        until("it says how much", lambda: re.fullmatch(r"reading [\d,]+ of [\d,]+ events", browser.run("document.getElementById('phase').textContent")))
+        until("what was read is shown", lambda: browser.run("document.getElementById('gantt-note')?.textContent ?? ''").split(" ")[0] not in ["", "0"])
+        until("the terminal says so, too", lambda: "lines of the event log" in open(served.log).read())
+        browser.picture(os.path.join(folder, "reading.png"), whole=False)
+        go_on.set()
+        phase(browser, "replay of a run that has ended", 120)
+    finally:
+        go_on.set()
+        served.end()
+        writer.join(PATIENCE_S)
 
 
 def registered(stealgrid, browser, folder):
@@ -236,27 +493,34 @@ def registered(stealgrid, browser, folder):
 
 
 def measure(stealgrid, browser, folder, directory):
-    """Opens the finished run at its end, then lets it play from the beginning at four speeds."""
+    """Opens the finished run, goes to its end, and lets it play from the beginning."""
     served = Stealgrid(folder, stealgrid, "serve", os.path.abspath(directory), "--serve", "127.0.0.1:0")
     try:
         address = served.said(r"open http://(\S+) ")
         browser.watch_tasks()
-        browser.view(1280, 1000)
+        browser.view(1366, 768)
         browser.open(f"http://{address}/")
-        until("the page", lambda: browser.run("document.getElementById('jobs')?.textContent.includes(' of ')"), 120)
-        browser.run("fetch('replay', { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ at: 1 }) })")
-        until("the end", lambda: "the run has ended" in browser.run("document.getElementById('phase').textContent"), 120)
-        time.sleep(10)
+        phase(browser, "replay of a run that has ended", 120)
+        report(browser, "while it is read")
+        browser.run("document.getElementById('seek').focus()")
+        browser.key("End")
+        phase(browser, "the run has ended", 120)
+        time.sleep(5)
         report(browser, "at the end")
-        browser.picture(os.path.join(folder, "large-light.png"))
-        browser.view(1280, 1000, dark=True)
+        browser.picture(os.path.join(folder, "large-light.png"), whole=False)
+        browser.view(1366, 768, dark=True)
         time.sleep(3)
         report(browser, "after the change to dark")
-        browser.picture(os.path.join(folder, "large-dark.png"))
-        browser.run("fetch('replay', { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ playing: true }) })")
-        time.sleep(25)
+        browser.picture(os.path.join(folder, "large-dark.png"), whole=False)
+        browser.click("#play")
+        time.sleep(15)
         report(browser, "while it plays")
-        browser.picture(os.path.join(folder, "large-playing.png"))
+        browser.picture(os.path.join(folder, "large-playing.png"), whole=False)
+        place = browser.run("(() => { const box = document.getElementById('gantt').getBoundingClientRect(); return [box.x + box.width / 4, box.y + box.height / 3]; })()")
+        for step in range(40):
+            browser.ask("Input.dispatchMouseEvent", type="mouseWheel", x=place[0], y=place[1], deltaX=0, deltaY=-100 if step < 20 else 100)
+            time.sleep(0.05)
+        report(browser, "while the wheel zooms in and out")
         print("  " + browser.run("document.getElementById('gantt-note').textContent"))
         behaves(browser, address)
     finally:
@@ -264,10 +528,11 @@ def measure(stealgrid, browser, folder, directory):
 
 
 def report(browser, when):
-    tasks, gaps = browser.run("tasks.splice(0)"), browser.run("gaps.splice(0)")
-    gaps.sort()
-    late = gaps[int(len(gaps) * 0.99)] if gaps else 0
-    print(f"  {when}: longest task {max(tasks, default=0)} ms; {len(gaps)} pictures, 99 of 100 within {late} ms, the last within {max(gaps, default=0)} ms")
+    """How long tasks and pauses between two pictures were: the median pause and the longest task, in milliseconds."""
+    tasks, gaps = browser.run("tasks.splice(0)"), sorted(browser.run("gaps.splice(0)")) or [0]
+    median, late, longest = statistics.median(gaps), gaps[int(len(gaps) * 0.99)], max(tasks, default=0)
+    print(f"  {when}: longest task {longest} ms; {len(gaps)} pictures, half within {median:.0f} ms, 99 of 100 within {late} ms, the last within {gaps[-1]} ms")
+    return median, longest
 
 
 def main():
@@ -278,7 +543,8 @@ def main():
         if "--measure" in sys.argv:
             return measure(stealgrid, browser, folder, sys.argv[sys.argv.index("--measure") + 1])
         directory = live(stealgrid, browser, folder)
-        replay(stealgrid, browser, folder, directory)
+        replay(stealgrid, chromium, browser, folder, directory)
+        thousand(stealgrid, browser, folder)
         registered(stealgrid, browser, folder)
     except AssertionError:
         browser.picture(os.path.join(folder, "failed.png"))
