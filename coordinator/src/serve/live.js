@@ -149,6 +149,7 @@
   function showBrokers() {
     const body = $("brokers").querySelector("tbody");
     $("brokers").hidden = brokers.size === 0;
+    if (brokers.size > Schedule.ROWS) text($("brokers-title"), `${Schedule.ROWS} of ${grouped(brokers.size)} brokers`);
     [...brokers.values()].slice(0, Schedule.ROWS).forEach((broker, place) => {
       if (!body.rows[place]) {
         const row = body.insertRow();

@@ -7,9 +7,10 @@ class Clock {
   static LENGTH = 60;
 
   constructor(first, last) {
-    Object.assign(this, { playing: true, from: first, since: performance.now() });
-    this.speed = Math.max(1, (last - first) / 1000 / Clock.LENGTH);
+    Object.assign(this, { playing: true, from: first, since: performance.now(), speed: Clock.usual(first, last) });
   }
+
+  static usual(first, last) { return Math.max(1, (last - first) / 1000 / Clock.LENGTH); }
 
   // Not later than what was read.
   now(known) {
@@ -55,12 +56,16 @@ class Replay {
     this.page.ingest(frame);
     if (frame.sites.length === this.page.sites.rows.length) this.keys.push(this.frames.length);
     this.frames.push(frame);
+    // An older run does not say when it ended.
+    this.span[1] = Math.max(this.span[1], frame.now);
   }
 
   // All is there.
   end() {
     this.whole = true;
-    this.span[1] = Math.max(this.span[1], this.frames[this.frames.length - 1].now);
+    const option = document.getElementById("speed").options[0], usual = Clock.usual(...this.span);
+    if (this.clock.speed === Number(option.value)) { this.clock.set(this.now()); this.clock.speed = usual; }
+    option.value = usual;
   }
 
   // The state as of a time: whether it was gone to step by step, and the frame.
