@@ -34,10 +34,10 @@ impl Free {
         if let Some(after) = self.runs.remove(&(first + count)) {
             count += after;
         }
-        if let Some((&before, &length)) = self.runs.range(..first).next_back() {
-            if before + length == first {
-                (first, count) = (before, length + count);
-            }
+        if let Some((&before, &length)) = self.runs.range(..first).next_back()
+            && before + length == first
+        {
+            (first, count) = (before, length + count);
         }
         self.runs.insert(first, count);
     }
