@@ -36,6 +36,8 @@ fn command(line: &str) -> Option<Vec<String>> {
     };
     let rest = rest.split("  ").next().unwrap_or(rest);
     let rest = rest.split(" # ").next().unwrap_or(rest);
+    // Where its output goes is the shell's matter.
+    let rest = rest.split(" > ").next().unwrap_or(rest);
     let words = external::Command::parse(rest).unwrap_or_else(|error| panic!("{line}: {error}"));
     Some(serde_json::from_value(serde_json::to_value(words).unwrap()).unwrap())
 }
