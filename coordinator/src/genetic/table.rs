@@ -102,7 +102,7 @@ impl Summary {
         let batches = self.rows.iter().map(|row| row.batches).max().unwrap_or(0);
         format!(
             "means of {batches} batches, with requested times; ρ is the makespan over its lower bound\n\n{}\n\
-             percent better than {}: mean over batches, and of the means\n\n{}",
+             percent better than {}:\nthe mean over batches, and of the means\n\n{}",
             means.text(),
             REFERENCES.map(|(name, reference)| format!("{reference} in {name}")).join(", "),
             better.text()
