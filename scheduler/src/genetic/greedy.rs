@@ -1,7 +1,7 @@
 //! Greedy allocation: one job after the other to the site whose plan with it is the best, and never again (§3.1, §5).
 //!
-//! With r_j = 0 the turnaround of a job is its completion time and its wait is its start time. So Min_TA and Min_WT go by
-//! the means of a site, as they would be Min_CT of the job and Min_ST otherwise.
+//! With r_j = 0 the turnaround of a job is its completion time and its wait is its start time, and it takes as long at all sites.
+//! By the job's own times all four are Min_ST. So Min_CT goes by the completion of the site, Min_TA and Min_WT by its means.
 
 use std::cmp::Ordering;
 

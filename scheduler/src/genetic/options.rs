@@ -120,7 +120,7 @@ switch! {
     Stays {
         /// Of all jobs of the site, with the new one.
         Site = "site",
-        /// Of the new job alone: then they are Min_CT of the job, and Min_ST.
+        /// Of the new job alone: then both are Min_ST.
         Job = "job",
     }
 }
