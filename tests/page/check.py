@@ -248,7 +248,7 @@ def live(stealgrid, browser, folder):
 
 def replay(stealgrid, chromium, browser, folder, directory):
     manifest = json.load(open(os.path.join(directory, "manifest.json")))
-    end = manifest["until_us"] / 1e6
+    end = manifest["until_s"]
     served = Stealgrid(folder, stealgrid, "serve", directory, "--serve", "127.0.0.1:0")
     second = Browser(chromium)
     try:
@@ -290,9 +290,9 @@ def replay(stealgrid, chromium, browser, folder, directory):
             "[...document.querySelectorAll('#words li')].map((item) => [item.firstChild.textContent, item.lastChild.textContent])"))
         killed = next(words for words in lines if words.startswith("by order: site3 was killed"))
         # Fails where lines come without a time, or with that of the frame that told of them at the end.
-        assert abs(seconds(lines[killed]) - kill["at_us"] / 1e6) <= 1, f"{lines} and {kill}"
-        first = manifest["origin_us"] / 1e6
-        place = 1000 * (kill["at_us"] / 1e6 + 50 - first) / (end - first)
+        assert abs(seconds(lines[killed]) - kill["at_s"]) <= 1, f"{lines} and {kill}"
+        first = manifest["origin_s"]
+        place = 1000 * (kill["at_s"] + 50 - first) / (end - first)
         browser.run(f"(() => {{ const seek = document.getElementById('seek'); seek.value = {place}; seek.dispatchEvent(new Event('input')); }})()")
         until("a dead site executes nothing", lambda: browser.run(DEAD) == ["away", 0])
         browser.picture(os.path.join(folder, "replay-dead.png"), whole=False)
@@ -353,7 +353,7 @@ def thousand(stealgrid, browser, folder):
     print(f"a thousand sites: simulated in {time.monotonic() - begun:.0f} s")
     out = os.path.join(work, "out")
     manifest = json.load(open(os.path.join(out, "manifest.json")))
-    end = manifest["until_us"] / 1e6
+    end = manifest["until_s"]
     reading(stealgrid, browser, folder, out)
     browser.open("about:blank")
     browser.problems.clear()

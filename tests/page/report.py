@@ -47,12 +47,25 @@ def colored(browser):
     })()""")
 
 
+def name_users(log):
+    """Writes seven users into an SWF log that has none: field 12."""
+    lines = open(log).read().splitlines()
+    with open(log, "w") as file:
+        for line in lines:
+            fields = line.split()
+            if not line.startswith(";"):
+                fields[11] = str(int(fields[0]) % 7 + 1)
+                line = " ".join(fields)
+            print(line, file=file)
+
+
 def small(stealgrid, browser, folder):
     # The page names the trace; as a path it has no place to break on a phone.
     away = os.path.join(folder, "small", "a_folder_whose_name_is_by_itself_as_long_as_a_phone_is_wide")
     os.makedirs(os.path.join(away, "traces"))
     for name in ["quickstart.toml", "traces/seven-sites.swf"]:
         shutil.copy(os.path.join(ROOT, "configs", name), os.path.join(away, name))
+    name_users(os.path.join(away, "traces", "seven-sites.swf"))
     out = simulate(stealgrid, os.path.join(folder, "small"), os.path.join(away, "quickstart.toml"))
     metrics = json.load(open(os.path.join(out, "metrics.json")))
     show(browser, out)
@@ -83,8 +96,8 @@ def small(stealgrid, browser, folder):
     browser.click("#all")
 
     print("colours by user and by site")
-    for place, words in [(2, "from aspen"), (1, "a colour for each user"), (0, "own, big (A)")]:
-        browser.run(f"(() => {{ const by = document.getElementById('by'); by.selectedIndex = {place}; "
+    for choice, words in [("site", "from aspen"), ("user", "a colour for each user"), ("class", "own, big (A)")]:
+        browser.run(f"(() => {{ const by = document.getElementById('by'); by.value = '{choice}'; "
                     "by.dispatchEvent(new Event('change')); })()")
         assert words in text(browser, "#colors"), words
 
