@@ -295,10 +295,8 @@ mod tests {
 
     fn compared(left: &[JobRow], right: &[JobRow]) -> JobsCompared {
         let rows = |rows: &[JobRow]| rows.iter().cloned().map(Ok).collect::<Vec<_>>();
-        let sites = Sites::of(
-            &[("a".to_string(), 8), ("b".to_string(), 8)].map(|site| [site.clone(), site]).concat(),
-            &[],
-        );
+        let list = [("a".to_string(), 8), ("b".to_string(), 8)];
+        let sites = Sites::of(&list, &list);
         JobsCompared::of(&sites, rows(left), rows(right)).unwrap()
     }
 
