@@ -22,9 +22,9 @@ use serde::Serialize;
 use self::jobs::JobsCompared;
 use self::metrics::MetricRow;
 use self::sites::Sites;
-use crate::drive::progress::Progress;
 use crate::exit;
 use crate::limits;
+use crate::progress::Progress;
 use crate::terminal::say;
 
 /// Say whether two result directories hold the same run, or whether a real run could be one of an experiment.

@@ -17,9 +17,9 @@ use scheduler::{
 };
 use serde::Serialize;
 
-use crate::drive::progress::Progress;
 use crate::exit;
 use crate::limits;
+use crate::progress::Progress;
 use crate::terminal::{COLUMNS, say};
 
 /// Say why a job waited: how long for each cause, what let it start, and what the ideal run did with it.

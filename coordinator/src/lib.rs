@@ -35,6 +35,7 @@ mod optional;
 pub mod orders;
 pub mod play;
 pub mod power;
+pub mod progress;
 pub mod serve;
 pub mod shell;
 pub mod swarm;

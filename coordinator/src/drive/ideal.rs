@@ -10,10 +10,10 @@ use outputs::Status;
 use scheduler::{Event, EventKind, Grid, LocalScheduler, Span, Strategy, StrategySpec};
 
 use super::builder;
-use super::progress::Progress;
 use crate::experiment::Experiment;
 use crate::experiment::jobs::Jobs;
 use crate::interrupt::Interrupt;
+use crate::progress::Progress;
 
 /// Runs the ideal of a strategy.
 ///

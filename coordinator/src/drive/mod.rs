@@ -5,7 +5,6 @@
 
 pub mod ideal;
 pub mod own;
-pub mod progress;
 pub mod run;
 pub mod simulate;
 

@@ -7,13 +7,13 @@ use scheduler::{Event, EventKind, Strategy};
 use simulator::{Checks, Simulation, SimulationConfig};
 
 use super::own::{self, Driver};
-use super::progress::Progress;
 use super::{Ended, Sink, conclude, ideal, record};
 use crate::exit;
 use crate::experiment::flags::ExperimentArgs;
 use crate::experiment::jobs::{self, Jobs};
 use crate::experiment::{Clock, Experiment};
 use crate::interrupt::Interrupt;
+use crate::progress::Progress;
 
 /// Simulate an experiment: the peers of all sites, or the ideal reference, in virtual time.
 ///

@@ -14,10 +14,10 @@ use super::live::{About, AboutSite, Live};
 use super::replay::{Framer, Replay};
 use super::{Place, Server, Shown};
 use crate::audit::Audit;
-use crate::drive::progress::Progress;
 use crate::exit;
 use crate::interrupt::Interrupt;
 use crate::limits;
+use crate::progress::Progress;
 use crate::terminal::LOGGED;
 
 /// Events that are made into frames at once: some milliseconds of work, during which nobody else reads.

@@ -525,6 +525,7 @@ mod tests {
     #[test]
     fn colours_by_user_are_offered_where_users_are_known() {
         let mut run = outcome(&[2, 4], &[(0, 2, 10, 1, 0), (0, 1, 6, 2, 0)]);
+        run.jobs.iter_mut().for_each(|job| job.labels = scheduler::Labels::UNKNOWN);
         let offered = "<option value=\"user\">";
         assert!(!page(&RunResult::new(about(), run.clone(), None)).contains(offered));
         run.jobs[1].labels.user = 7;

@@ -18,8 +18,8 @@ use super::orders::{Orders, Stage};
 use super::outages::{Outages, Witness};
 use super::past::Past;
 use super::plan::Plan;
-use crate::drive::progress::Progress;
 use crate::interrupt::Interrupt;
+use crate::progress::Progress;
 
 /// How often nodes are asked. Each question takes a node some tenths of a millisecond, in which it does nothing
 /// else, so not more often than a user would want to look.

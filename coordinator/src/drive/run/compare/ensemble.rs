@@ -20,13 +20,13 @@ use scheduler::{Event, EventKind, SiteId, Span, Time};
 use simulator::{Checks, Lateness, Simulation};
 
 use crate::drive::builder;
-use crate::drive::progress::Progress;
 use crate::drive::run::calibration::FLOOR;
 use crate::drive::run::plan::{Plan, trace_span};
 use crate::drive::simulate::configuration;
 use crate::experiment::Experiment;
 use crate::experiment::jobs::Jobs;
 use crate::interrupt::Interrupt;
+use crate::progress::Progress;
 
 /// How late messages and timers may be where no delay is configured, in wall time: on an idle machine both are below a
 /// millisecond in the mean. Arbitrary.

@@ -24,12 +24,12 @@ use super::links::Links;
 use super::nodes::{STOP_PATIENCE, start};
 use super::plan;
 use crate::drive::own::Driver;
-use crate::drive::progress::Progress;
 use crate::drive::simulate::configuration;
 use crate::drive::{Ended, Sink, conclude};
 use crate::experiment::jobs::Jobs;
 use crate::experiment::{Clock, Experiment};
 use crate::interrupt::Interrupt;
+use crate::progress::Progress;
 
 /// Runs an experiment in lockstep, from the start of the nodes to the results.
 ///
