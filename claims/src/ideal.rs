@@ -16,7 +16,7 @@ pub struct Ideal<'a> {
     pub local: LocalScheduler,
     /// When local queues are gone through.
     pub pass: Pass,
-    /// Where jobs enter a pool.
+    /// Where jobs enter, other than those that are stolen or that a broker has.
     pub submit: Submit,
     /// Jobs that their users submit past a broker.
     pub local_users: &'a LocalUsers,
@@ -47,7 +47,7 @@ impl Ideal<'_> {
         let pass = Pass::Batch;
         match spec.strategy {
             Strategy::Local => {
-                let mut policy = LocalGrid::new(grid.clone(), self.local, self.pass);
+                let mut policy = LocalGrid::new(grid.clone(), self.local, self.pass).submitting(submit);
                 if let (Some(external), LocalScheduler::External) = (self.external, self.local) {
                     policy = policy.with_deciders(|grid, site| external.queue(grid, site));
                 }

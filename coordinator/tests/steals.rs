@@ -63,6 +63,44 @@ fn without_exchange_there_is_no_price() {
     }
 }
 
+#[test]
+fn a_run_is_set_beside_local_queues_at_the_sites_where_its_jobs_are_submitted() {
+    let folder = tempfile::tempdir().unwrap();
+    let metrics = |out: &Path| -> serde_json::Value {
+        serde_json::from_str(&fs::read_to_string(out.join("metrics.json")).unwrap()).unwrap()
+    };
+    let mut waits = Vec::new();
+    // A third of the jobs is wider than the second site, and goes home.
+    for (place, submit) in [["home", "site:1"], ["origin", "site:4"], ["origin", "site:2"]].iter().enumerate()
+    {
+        let [submit, origin] = submit;
+        let of = |strategy: &str| {
+            let out = folder.path().join(format!("{strategy}-{place}").replace('/', "-"));
+            simulate(
+                &out,
+                &["--delay", "0ms", "--strategy", strategy, "--submit", submit, "--origin", origin],
+            );
+            metrics(&out)
+        };
+        let (run, local) = (of("st:50"), of("local"));
+        assert_eq!(
+            run["without_exchange"]["wait_mean_s"], local["metrics"]["wait_mean_s"],
+            "{submit} {origin}"
+        );
+        assert_eq!(
+            run["without_exchange"]["makespan_s"], local["metrics"]["makespan_s"],
+            "{submit} {origin}"
+        );
+        assert_eq!(
+            of("ideal/local")["metrics"]["wait_mean_s"],
+            local["metrics"]["wait_mean_s"],
+            "{submit} {origin}"
+        );
+        waits.push(local["metrics"]["wait_mean_s"].to_string());
+    }
+    assert!(waits[0] != waits[1] && waits[1] != waits[2], "it matters where: {waits:?}");
+}
+
 type Row = BTreeMap<String, String>;
 
 /// What the rows say of a job that its line in `jobs.csv` does not.

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BinaryHeap};
 use proptest::prelude::*;
 use scheduler::local::{LocalGrid, LocalQueue, replay};
 use scheduler::{
-    Grid, JobId, JobSpec, Labels, LocalScheduler, Pass, Policy, SiteId, Span, Start, Time, TimedJob,
+    Grid, JobId, JobSpec, Labels, LocalScheduler, Pass, Policy, SiteId, Span, Start, Submit, Time, TimedJob,
 };
 
 const SITES: [u32; 4] = [8, 2, 4, 4];
@@ -16,16 +16,23 @@ proptest! {
     fn each_site_of_a_grid_decides_as_if_it_were_alone(
         jobs in prop::collection::vec((0i64..60, 1u32..=8, 1i64..20, 0i64..10), 1..80),
         scheduler in prop::sample::select(LocalScheduler::ALL.to_vec()),
+        submit in prop::sample::select(vec![Submit::Home, Submit::Origin]),
     ) {
         let grid = Grid::of_sizes(&SITES).unwrap();
         let jobs: Vec<TimedJob> = jobs.into_iter().enumerate().map(|(id, job)| timed(id as u64, job)).collect();
 
-        let together = run(LocalGrid::new(grid.clone(), scheduler, Pass::Batch), &jobs);
+        let together = run(LocalGrid::new(grid.clone(), scheduler, Pass::Batch).submitting(submit), &jobs);
 
         let mut alone = BTreeMap::new();
         for site in grid.sites() {
-            let at_home = |job: &&TimedJob| grid.home(job.spec.processors) == Some(site.id);
-            let local: Vec<TimedJob> = jobs.iter().filter(at_home).copied().collect();
+            let home = |job: &JobSpec| grid.home(job.processors).unwrap();
+            let fits = |job: &JobSpec| grid.site(job.origin).processors >= job.processors;
+            let goes = |job: &JobSpec| match submit {
+                Submit::Origin if fits(job) => job.origin,
+                _ => home(job),
+            };
+            let is_here = |job: &&TimedJob| goes(&job.spec) == site.id;
+            let local: Vec<TimedJob> = jobs.iter().filter(is_here).copied().collect();
             let starts = replay(LocalQueue::new(scheduler, Pass::Batch, site.processors), &local);
             alone.extend(starts.into_iter().map(|(job, start)| (job, (site.id, start))));
         }
@@ -69,7 +76,7 @@ fn timed(id: u64, (submit, processors, run, slack): (i64, u32, i64, i64)) -> Tim
         processors,
         requested: Span::from_secs(run + slack),
         labels: Labels::UNKNOWN,
-        origin: SiteId(1),
+        origin: SiteId::from_index(id as usize % SITES.len()),
         payload: 0,
     };
     TimedJob { spec, run_time: Span::from_secs(run) }

@@ -1,21 +1,23 @@
-//! Every job at its home site under that site's own queue: the ideal reference of the strategy `local`.
+//! Every job at the site where it is submitted under that site's own queue: the ideal reference of the strategy `local`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::LocalQueue;
 use super::decider::QueueDecider;
+use crate::entry::Submit;
 use crate::event::FallbackCause;
 use crate::grid::{Grid, SiteId};
 use crate::job::{JobId, JobSpec};
 use crate::policy::{Policy, Start};
-use crate::strategy::{LocalScheduler, Pass};
+use crate::strategy::{LocalScheduler, Pass, Strategy};
 use crate::time::Time;
 
 /// One [`LocalQueue`] per site, and no exchange between them.
 #[derive(Clone, Debug)]
 pub struct LocalGrid {
     grid: Grid,
+    submit: Submit,
     /// By [`SiteId::index`].
     queues: Vec<LocalQueue>,
     /// Sites of running jobs.
@@ -33,13 +35,14 @@ pub struct LocalGrid {
 }
 
 impl LocalGrid {
-    /// Idle sites, all under one kind of scheduler.
+    /// Idle sites, all under one kind of scheduler. Jobs are submitted at their homes.
     pub fn new(grid: Grid, scheduler: LocalScheduler, pass: Pass) -> Self {
         let queues: Vec<LocalQueue> =
             grid.sites().iter().map(|site| LocalQueue::new(scheduler, pass, site.processors)).collect();
         LocalGrid {
             timer: vec![None; queues.len()],
             grid,
+            submit: Submit::Home,
             queues,
             running: BTreeMap::new(),
             dirty: BTreeSet::new(),
@@ -48,6 +51,11 @@ impl LocalGrid {
             starts: Vec::new(),
             is_external: false,
         }
+    }
+
+    /// The same with jobs submitted elsewhere. What is too wide for the site of its user goes to its home.
+    pub fn submitting(self, submit: Submit) -> Self {
+        LocalGrid { submit, ..self }
     }
 
     /// The same with queues whose starts somebody else decides, each by a decider of its own.
@@ -83,11 +91,17 @@ impl Policy for LocalGrid {
     /// # Panics
     /// If the job is wider than every site.
     fn submitted(&mut self, now: Time, job: JobSpec) {
-        let home = self.grid.home(job.processors);
-        let home = home.unwrap_or_else(|| panic!("job {} is wider than every site", job.id));
-        self.queues[home.index()].submit(now, job);
-        self.dirty.insert(home);
+        let entry =
+            self.entry(&self.grid, &job).filter(|&entry| self.grid.site(entry).processors >= job.processors);
+        let site = entry.or_else(|| self.grid.home(job.processors));
+        let site = site.unwrap_or_else(|| panic!("job {} is wider than every site", job.id));
+        self.queues[site.index()].submit(now, job);
+        self.dirty.insert(site);
         self.waiting += 1;
+    }
+
+    fn entry(&self, grid: &Grid, job: &JobSpec) -> Option<SiteId> {
+        self.submit.rank_among_sites(grid, Strategy::Local, job).map(|rank| grid.at_rank(rank))
     }
 
     /// # Panics
