@@ -100,8 +100,14 @@ impl Summary {
             better.push(std::iter::once(row.algorithm.clone()).chain(cells));
         }
         let batches = self.rows.iter().map(|row| row.batches).max().unwrap_or(0);
+        let fewer = self.rows.iter().filter(|row| row.batches < batches);
+        let fewer: Vec<String> = fewer.map(|row| format!("{} of {}", row.algorithm, row.batches)).collect();
+        let but = match fewer.is_empty() {
+            true => String::new(),
+            false => format!(" (stopped: {} only; do not compare these)", fewer.join(", ")),
+        };
         format!(
-            "means of {batches} batches, with requested times; ρ is the makespan over its lower bound\n\n{}\n\
+            "means of {batches} batches{but}, with requested times; ρ is the makespan over its lower bound\n\n{}\n\
              percent better than {}:\nthe mean over batches, and of the means\n\n{}",
             means.text(),
             REFERENCES.map(|(name, reference)| format!("{reference} in {name}")).join(", "),
