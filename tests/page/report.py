@@ -92,7 +92,7 @@ def small(stealgrid, browser, folder):
     browser.picture(os.path.join(folder, "report-found.png"))
     browser.fill("#search", "999999")
     browser.key("Enter")
-    until("no such job", lambda: "no job 999999" in text(browser, "#found"))
+    until("no such job", lambda: "no job 999999 is in the drawing" in text(browser, "#found"))
     browser.click("#all")
 
     print("colours by user and by site")

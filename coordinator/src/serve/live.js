@@ -6,7 +6,7 @@
   const COLORS = ["own-a", "own-b", "stolen-a"];
   // Words and tables change so often at the most, in milliseconds: nobody reads faster.
   const READABLE = 100;
-  // The busiest sites are looked for so often.
+  // The sites with most work are looked for so often.
   const RANKED = 5000;
   const WORDS_SHOWN = 50;
   const PHASES = {
@@ -98,7 +98,7 @@
 
   function layTable() {
     const body = $("sites").tBodies[0], machines = about.sites.filter((site) => site.processors > 0).length;
-    $("sites-title").textContent = schedule.rows.length < machines ? `The ${schedule.rows.length} busiest of ${grouped(machines)} sites` : "Sites";
+    $("sites-title").textContent = schedule.rows.length < machines ? `The ${schedule.rows.length} of ${grouped(machines)} sites with most work` : "Sites";
     body.replaceChildren();
     for (const site of schedule.rows) {
       const row = body.insertRow(), head = document.createElement("th");
@@ -125,7 +125,7 @@
     $("phase").className = "verdict " + (phase === "ended" ? "good" : "open");
     text($("time"), duration(now));
     text($("jobs"), `${grouped(ended)} of ${grouped(frame.total)}`);
-    text($("jobs").nextElementSibling, `${grouped(running)} run, ${grouped(waiting)} wait`);
+    text($("jobs").nextElementSibling, `${grouped(running)} run, ${grouped(waiting)} wait or travel`);
     text($("ratio"), frame.ratio === null ? "…" : frame.ratio.toFixed(3));
     text($("makespan"), duration(frame.makespan * 1000));
     text($("bound"), duration(frame.bound * 1000));

@@ -92,7 +92,7 @@ class Schedule {
     document.dispatchEvent(new CustomEvent("recolored", { detail: colors }));
   }
 
-  // The busiest sites have rows, in the order of the experiment. Whether others do now.
+  // The sites with most work, of the run or of what is known of it, have rows, in the order of the experiment. Whether others do now.
   rank() {
     const machines = this.about.sites.map((_, index) => index).filter((index) => this.about.sites[index].processors > 0);
     let rows = machines;
@@ -197,7 +197,8 @@ class Schedule {
     pen.strokeStyle = colors.bad;
     pen.beginPath(); pen.moveTo(x(now), 0); pen.lineTo(x(now), height - TimeChart.AXIS); pen.stroke();
     const left = this.about.sites.length > this.rows.length && this.rows.length === Schedule.ROWS;
-    this.note(`${grouped(this.bars.until(this.now))} bars${left ? `, the ${this.rows.length} busiest sites` : ""}; the red line is now`);
+    this.note(left ? `the ${this.rows.length} sites with most work; the red line is now`
+      : `${grouped(this.bars.until(this.now))} bars; the red line is now`);
   }
 
   note(words) {

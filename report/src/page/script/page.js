@@ -274,7 +274,8 @@
     const said = document.getElementById("found");
     found = /^\d+$/.test(text.trim()) ? run.find(Number(text)) : -1;
     if (found < 0) {
-      said.textContent = text.trim() === "" ? "" : "no job " + text + " has a bar";
+      said.textContent = text.trim() === "" ? "" : "no job " + text + " is in the drawing: it is not in the run, or did not " +
+        "run, or is at a site that is not drawn; jobs.csv has every job";
       return draw();
     }
     for (const site of run.sites) {
