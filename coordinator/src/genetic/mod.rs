@@ -1,8 +1,8 @@
 //! `stealgrid genetic`: batches of a log allocated to sites off-line, by genetic algorithms and by what they are compared
 //! with.
 //!
-//! What is allocated how is in [`scheduler::genetic`]. Here are the batches of a log ([`batches`]), the names of Table I
-//! ([`algorithms`]), all cores ([`allocate`]), and what is written and printed ([`table`]).
+//! What is allocated how is in [`scheduler::genetic`]. Here are the batches of a log (`batches`), the names of Table I
+//! (`algorithms`), all cores (`allocate`), and what is written and printed (`table`).
 
 mod algorithms;
 mod allocate;

@@ -1,5 +1,5 @@
 //! What the page shows of a run: plain state, fed by events and by looks at the nodes. What has changed is told as
-//! [`frame`] says.
+//! `frame` says.
 //!
 //! Bounded: a bar for each execution of a job (and for each run of neighbouring processors that it has), the last
 //! transfers, and what sites are doing now. Nothing of it is a result; the report is made from the event log.

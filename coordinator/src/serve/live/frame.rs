@@ -103,7 +103,7 @@ pub struct Frame {
     /// Its two halves, in seconds of trace time.
     makespan: f64,
     bound: f64,
-    /// Sites that changed, with as many numbers each as [`ROW`] says.
+    /// Sites that changed, with as many numbers each as `ROW` says.
     pub sites: Vec<i64>,
     /// Directed links that are cut by order, if they changed.
     #[serde(skip_serializing_if = "Option::is_none")]
