@@ -212,26 +212,7 @@ fn jobs_that_had_not_ended_are_compared_too() {
 }
 
 /// The wide site is gone for good, and the other is too narrow for many jobs.
-const LEFT: &str = r#"
-[grid]
-sizes = [8, 96]
-[workload]
-trace = "built-in:seven-sites"
-count = 60
-too_wide = "drop"
-[network]
-delay = "10s"
-[protocol]
-heartbeat = "1m"
-suspect_after = "10m"
-lease = "30m"
-[node]
-journal = "process"
-[[faults]]
-site = "site2"
-what = "crash"
-at = "2h"
-"#;
+const LEFT: &str = include_str!("one_site_gone.toml");
 
 /// Simulates the same jobs into a folder of this name; the first flag may be an experiment file.
 fn simulated(folder: &Path, name: &str, flags: &[&str]) -> PathBuf {

@@ -187,26 +187,7 @@ calibration_tolerance = 1000.0
 "#;
 
 /// Site 2 crashes for good before most jobs, and others are too narrow for many.
-const PARTIAL: &str = r#"
-[grid]
-sizes = [8, 96]
-[workload]
-trace = "built-in:seven-sites"
-count = 60
-too_wide = "drop"
-[network]
-delay = "10s"
-[protocol]
-heartbeat = "1m"
-suspect_after = "10m"
-lease = "30m"
-[node]
-journal = "process"
-[[faults]]
-site = "site2"
-what = "crash"
-at = "2h"
-"#;
+const PARTIAL: &str = include_str!("one_site_gone.toml");
 
 fn docs() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs")
