@@ -460,14 +460,8 @@ fn prepare(written: &Written) -> Result<PrepareOptions, ExperimentError> {
         overrun: parse("--overrun (workload.overrun)", &workload.overrun, defaults.overrun)?,
         filters: parse("workload.filters", &workload.filters, defaults.filters)?,
         origin: parse("--origin (workload.origin)", &workload.origin, defaults.origin)?,
-        too_wide: match workload.too_wide.as_deref() {
-            None | Some("refuse") => TooWide::Refuse,
-            Some("drop") => TooWide::Drop,
-            Some(other) => {
-                let reason = unknown("rule", other, "refuse or drop");
-                return Err(wrong("--too-wide (workload.too_wide)")(reason));
-            }
-        },
+        // An experiment is of all its jobs, if it does not say otherwise.
+        too_wide: parse("--too-wide (workload.too_wide)", &workload.too_wide, TooWide::Refuse)?,
         payload: workload.payload.unwrap_or(defaults.payload),
     })
 }

@@ -162,7 +162,12 @@ pub struct GeneticArgs {
     stays: Stays,
 
     /// Jobs wider than the widest site: drop, refuse
-    #[arg(long, value_name = "RULE", default_value = "drop", value_parser = too_wide, help_heading = "Where the published text is open")]
+    #[arg(
+        long,
+        value_name = "RULE",
+        default_value = "drop",
+        help_heading = "Where the published text is open"
+    )]
     too_wide: TooWide,
 }
 
@@ -171,14 +176,6 @@ fn probability(text: &str) -> Result<f64, String> {
     number
         .filter(|number| (0.0..=1.0).contains(number))
         .ok_or_else(|| "write a number from 0 to 1".to_string())
-}
-
-fn too_wide(text: &str) -> Result<TooWide, String> {
-    match text {
-        "drop" => Ok(TooWide::Drop),
-        "refuse" => Ok(TooWide::Refuse),
-        _ => Err(scheduler::spelling::unknown("rule", text, "drop or refuse")),
-    }
 }
 
 impl GeneticArgs {

@@ -1,7 +1,10 @@
 //! All switches of preparation together, with their defaults.
 
+use std::str::FromStr;
+
+use scheduler::{SiteId, spelling};
+
 use super::switches::{Estimate, Filters, Origin, Overrun, Size};
-use scheduler::SiteId;
 
 /// What happens to a job that no site can hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -11,6 +14,17 @@ pub enum TooWide {
     Drop,
     /// The trace is refused.
     Refuse,
+}
+
+impl FromStr for TooWide {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "refuse" => Ok(TooWide::Refuse),
+            "drop" => Ok(TooWide::Drop),
+            _ => Err(spelling::unknown("rule", text, "refuse or drop")),
+        }
+    }
 }
 
 /// How records become jobs.
