@@ -64,6 +64,8 @@ pub struct Executions {
     epochs: BTreeSet<u32>,
     /// How many had started when the newest of these began.
     before: usize,
+    /// Places in the list of executions that were not known to be over when the process of their site began again.
+    doubtful: BTreeSet<usize>,
 }
 
 impl Executions {
@@ -85,13 +87,25 @@ impl Executions {
         self.epochs.insert(epoch);
     }
 
-    /// Whether the job may start: every epoch has one execution that is not interrupted, or in which it is given up.
+    /// Whether the job may start: every epoch has one execution that is not interrupted, or in which it is given up. An
+    /// execution whose site has begun again uses up no epoch while nothing is known of its end.
     pub fn may_start(&self) -> bool {
-        let used = self
-            .list
-            .iter()
-            .filter(|execution| !matches!(execution.fate, Fate::Interrupted { killed: false, .. }));
+        let used = self.list.iter().enumerate().filter(|(place, execution)| match execution.fate {
+            Fate::Interrupted { killed, .. } => killed,
+            Fate::Open | Fate::Cut { .. } => !self.doubtful.contains(place),
+            Fate::Completed(_) => true,
+        });
         used.count() <= self.epochs.len()
+    }
+
+    /// The driver says that the process of a site began again. What it executed ended with the process before, also where
+    /// the site never says so: its journal may be damaged after the job went on to others, and before anybody read it.
+    pub fn began_again(&mut self, site: SiteId) {
+        let unknown = |execution: &Execution| {
+            execution.site == site && matches!(execution.fate, Fate::Open | Fate::Cut { .. })
+        };
+        let places = self.list.iter().enumerate().filter(|(_, execution)| unknown(execution));
+        self.doubtful.extend(places.map(|(place, _)| place));
     }
 
     /// The job starts.
@@ -207,6 +221,37 @@ mod tests {
         job.taken_over(5);
         job.start(HERE, at(8), 1).unwrap();
         assert_eq!(job.start(HERE, at(9), 1), Err(Misdeed::StartedTwice));
+    }
+
+    /// Its site may have said so, in a journal that was damaged before anybody read it.
+    #[test]
+    fn a_job_may_start_again_once_its_site_began_again() {
+        for is_cut in [false, true] {
+            let mut job = Executions::default();
+            job.start(HERE, at(0), 0).unwrap();
+            if is_cut {
+                assert!(job.cut(HERE, None, at(3)));
+            }
+            job.began_again(THERE);
+            assert!(!job.may_start(), "that is another site");
+            job.began_again(HERE);
+            job.start(THERE, at(4), 1).unwrap();
+            assert_eq!(job.start(HERE, at(5), 1), Err(Misdeed::StartedTwice), "one that is not doubtful");
+            // An older state of the journal says it again.
+            job.interrupt(HERE, None, at(6), false).unwrap();
+            job.complete(THERE, at(7)).unwrap();
+            assert!(job.is_over() && !job.may_start());
+        }
+    }
+
+    /// A driver may take a process for ended that works.
+    #[test]
+    fn a_doubtful_execution_that_ends_counts() {
+        let mut job = Executions::default();
+        job.start(HERE, at(0), 0).unwrap();
+        job.began_again(HERE);
+        job.complete(HERE, at(5)).unwrap();
+        assert_eq!((job.counts(), job.may_start()), (Some(0), false));
     }
 
     #[test]

@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use analysis::Executions;
 use outputs::compared::Lateness;
 use protocol::journal::restarts_of;
+use scheduler::event::BeginCause;
 use scheduler::{Event, EventKind, Grid, JobId, Span, Time, TimedJob};
 
 /// What must not happen.
@@ -239,6 +240,12 @@ impl Audit {
                     row.executions.cut(site, None, at);
                 }
             }
+            EventKind::Begun { how: BeginCause::Restart } => {
+                // Nothing executes there any more. What the site says of that may be lost with a journal that is damaged
+                // before it was read.
+                self.sites[site.index()].1 = 0;
+                self.jobs.values_mut().for_each(|row| row.executions.began_again(site));
+            }
             EventKind::TookOver { job, epoch, .. } | EventKind::Superseded { job, epoch, .. } => {
                 let Some(row) = self.jobs.get_mut(&job) else {
                     return self.violated(event, Check::UnknownJob);
@@ -409,6 +416,23 @@ mod tests {
         assert!(kept.violation.unwrap().contains("more processors than are idle"));
         let twice = observed(&[started(1, 1, 6), lost, completed(1, 1, 16)]).finish(false);
         assert!(twice.violation.unwrap().contains("where it did not run"));
+    }
+
+    #[test]
+    fn what_a_site_said_may_be_lost_after_others_went_on() {
+        let begun = |how| (1, 8, EventKind::Begun { how });
+        let around = |middle: &[Happening]| {
+            let events = [&[started(1, 1, 6)], middle, &[started(2, 1, 9), started(1, 2, 9)]].concat();
+            let ends = [completed(2, 1, 19), completed(1, 2, 19)];
+            observed(&[&events[..], &ends].concat()).finish(true).violation
+        };
+        assert_eq!(around(&[begun(BeginCause::Restart)]), None);
+        assert_eq!(around(&[begun(BeginCause::Restart), interrupted(1, 1, 8)]), None);
+        // A process that stood still has lost nothing.
+        assert!(around(&[begun(BeginCause::Resume)]).unwrap().contains("more processors than are idle"));
+        let twice =
+            observed(&[started(1, 1, 6), begun(BeginCause::Restart), started(1, 2, 9), started(1, 1, 9)]);
+        assert!(twice.finish(false).violation.unwrap().contains("job 1 started twice"));
     }
 
     fn observed(events: &[Happening]) -> Audit {

@@ -222,6 +222,11 @@ impl FaultsBuilder {
         self.jobs.iter().filter(|(_, record)| executes(record)).map(|(&job, _)| job).collect()
     }
 
+    /// The process of a site began again.
+    pub(crate) fn began_again(&mut self, site: SiteId) {
+        self.jobs.values_mut().for_each(|record| record.executions.began_again(site));
+    }
+
     /// The record of a job, if a fault touched it.
     pub(crate) fn job(&mut self, job: JobId) -> Option<&mut JobRecord> {
         self.jobs.get_mut(&job)

@@ -264,14 +264,7 @@ impl LifeBuilder {
                 self.refused(thief, site, reason);
             }
             EventKind::Ended { how } => self.site_ended(at, site, how),
-            EventKind::Begun { how } if self.is_about(site) => {
-                let what = match how {
-                    BeginCause::Join => "joins",
-                    BeginCause::Restart => "begins again",
-                    BeginCause::Resume => "goes on",
-                };
-                self.step(at, site, format!("{} {what}", self.name(site)));
-            }
+            EventKind::Begun { how } => self.site_begun(at, site, how),
             EventKind::Dismissed {} if self.is_about(site) => {
                 self.step(at, site, format!("{} is told to leave", self.name(site)));
             }
@@ -337,6 +330,20 @@ impl LifeBuilder {
         }
         let and = if cut { ", which interrupts it" } else { "" };
         self.step(at, site, format!("{} {what}{and}", self.name(site)));
+    }
+
+    fn site_begun(&mut self, at: Time, site: SiteId, how: BeginCause) {
+        let what = match how {
+            BeginCause::Join => "joins",
+            BeginCause::Restart => "begins again",
+            BeginCause::Resume => "goes on",
+        };
+        if self.is_about(site) {
+            self.step(at, site, format!("{} {what}", self.name(site)));
+        }
+        if how == BeginCause::Restart {
+            self.executions.began_again(site);
+        }
     }
 
     fn interrupted(&mut self, at: Time, site: SiteId, killed: bool) {

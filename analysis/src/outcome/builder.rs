@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use scheduler::event::{EventKind, GrantCause};
+use scheduler::event::{BeginCause, EventKind, GrantCause};
 use scheduler::{Class, Event, Grid, JobId, JobIndex, SiteId, Span, Submit, Threshold, Time, TimedJob};
 
 use crate::executions::{Executions, Fate, Misdeed};
@@ -154,6 +154,7 @@ impl OutcomeBuilder {
                 let last = self.faults.last_before(event.site, how, event.at);
                 self.cut(event.site, last, event.at);
             }
+            EventKind::Begun { how: BeginCause::Restart } => self.faults.began_again(event.site),
             EventKind::TookOver { job, holder, epoch } => {
                 let receiver = self.under_way.get(&job).map(|&(_, _, to)| to);
                 // Where the operator orders it, nobody knows who had the job.
