@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use node::clock::StartOrder;
-use node::config::PeerAddress;
 use node::control::api::{
     Adoption, CalibrateOrder, Calibration, ConnectOrder, Failure, LinkStatus, MeasuredDelay, Outstanding,
     Phase, RoundTrips, Status,
@@ -13,6 +12,7 @@ use node::doors::{Piece, changes, put, put_hello, put_request};
 use node::frame::Frame;
 use node::journal::About;
 use node::lockstep::{self, Note, Order, Posted, Reply, Terms, wire};
+use node::peer_address::PeerAddress;
 use protocol::codec::encode;
 use protocol::handover::{Answer, Custody, Record};
 use protocol::journal::Place;

@@ -17,13 +17,14 @@ use protocol::Interrupted;
 use scheduler::{SiteId, Span};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use crate::config::{IdentitySource, Member, NodeConfig, PeerAddress, SiteEntry};
+use crate::config::{IdentitySource, Member, NodeConfig, SiteEntry};
 use crate::control::serve::ControlCounters;
 use crate::exit;
 use crate::journal::{Durability, JournalError};
 use crate::network::Discovery;
 use crate::node::Node;
 use crate::parent;
+use crate::peer_address::PeerAddress;
 use crate::registration::ask::{self, Accepted, Application};
 use crate::running::Running;
 use crate::telemetry::LogArgs;

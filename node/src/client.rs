@@ -7,9 +7,9 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::clock::StartOrder;
-use crate::config::PeerAddress;
 use crate::control::Token;
 use crate::control::api::{Adoption, CalibrateOrder, Calibration, ConnectOrder, Failure, LinksOrder, Status};
+use crate::peer_address::PeerAddress;
 
 /// The status of an answer that an order does not fit the state of the node.
 const CONFLICT: u16 = 409;

@@ -16,8 +16,9 @@ use crate::clock::StartOrder;
 use crate::delay::DELAY_LINE_MAX;
 use crate::event_log::EVENTS_MAX;
 use crate::journal::Durability;
-use crate::limits::Limits;
+use crate::limits::{Limits, LimitsError};
 use crate::network::{Discovery, FRAME_BYTES_MAX};
+use crate::peer_address::PeerAddress;
 
 /// Everything a node is told. Unknown keys are errors; all but `site` and `grid` have defaults.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -155,16 +156,6 @@ pub struct SiteEntry {
     pub beside: Option<SiteId>,
 }
 
-/// Where another site listens.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct PeerAddress {
-    /// The site that listens there.
-    pub site: SiteId,
-    /// Its multiaddress; with `/p2p/…` unless all nodes derive their keys from one seed.
-    pub address: String,
-}
-
 /// Where a node's key comes from.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -256,22 +247,9 @@ pub enum ConfigError {
     /// The switches of the protocol.
     #[error("options: {0}")]
     Options(String),
-    /// A limit that allows nothing.
-    #[error("{0} must be at least 1")]
-    Limit(&'static str),
-    /// Two nodes that dial each other at once could not keep any connection.
-    #[error(
-        "limits.connections_per_peer {0}: two nodes that dial each other have two for a moment; allow 2 or more"
-    )]
-    ConnectionsPerPeer(u32),
-    /// More streams than a connection can have.
-    #[error("limits.streams_per_connection {given}: {most} is the most")]
-    Streams {
-        /// What was given.
-        given: usize,
-        /// How many streams a connection can have.
-        most: usize,
-    },
+    /// A limit that allows nothing, or more than there can be.
+    #[error(transparent)]
+    Limits(#[from] LimitsError),
     /// A journal that could hold nothing.
     #[error("journal_bytes_max must be at least {needed}")]
     JournalBytes {
@@ -377,7 +355,7 @@ impl NodeConfig {
             ("delay_line_max", self.delay_line_max),
         ];
         if let Some((name, _)) = limits.into_iter().find(|(_, limit)| *limit == 0) {
-            return Err(ConfigError::Limit(name));
+            return Err(LimitsError::Zero(name).into());
         }
         self.limits.check()?;
         if self.frame_bytes_max < FRAME_BYTES_MIN {

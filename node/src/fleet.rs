@@ -40,13 +40,14 @@ pub use self::outages::Whereabouts;
 pub use self::restarts::{BEGINNINGS_MAX, Limit, RESTARTS_MAX, Restarted};
 use crate::client::{ClientError, NodeClient};
 use crate::clock::StartOrder;
-use crate::config::{NodeConfig, PeerAddress};
+use crate::config::NodeConfig;
 use crate::control::api::{Calibration, Phase, ReadyLine, Status};
 use crate::control::{Token, TokenError};
 use crate::exit;
 use crate::journal::{JournalError, inspect};
 use crate::lockstep::{Client, LinkError};
 use crate::network::{Discovery, GridKeyError, IdentityError};
+use crate::peer_address::PeerAddress;
 use crate::registration::Desk;
 use crate::spawn::{End, NodeProcess, SpawnError, SpawnOrder};
 

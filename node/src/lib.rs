@@ -41,6 +41,7 @@ pub mod metrics;
 pub mod network;
 pub mod node;
 mod parent;
+pub mod peer_address;
 pub mod private;
 mod refusals;
 pub mod registration;

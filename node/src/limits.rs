@@ -2,8 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::config::ConfigError;
-
 /// The most [`Limits::streams_per_connection`] can be: with more, yamux would promise a connection too much memory.
 const STREAMS_MAX: usize = 2048;
 
@@ -68,12 +66,33 @@ impl Default for Limits {
     }
 }
 
+/// Why limits make no sense.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LimitsError {
+    /// It allows nothing.
+    #[error("{0} must be at least 1")]
+    Zero(&'static str),
+    /// Two nodes that dial each other at once could not keep any connection.
+    #[error(
+        "limits.connections_per_peer {0}: two nodes that dial each other have two for a moment; allow 2 or more"
+    )]
+    ConnectionsPerPeer(u32),
+    /// More streams than a connection can have.
+    #[error("limits.streams_per_connection {given}: {most} is the most")]
+    Streams {
+        /// What was given.
+        given: usize,
+        /// How many streams a connection can have.
+        most: usize,
+    },
+}
+
 impl Limits {
     /// Whether every limit allows something.
     ///
     /// # Errors
     /// The first that does not.
-    pub fn check(&self) -> Result<(), ConfigError> {
+    pub fn check(&self) -> Result<(), LimitsError> {
         let zero = [
             ("limits.frames_per_second", self.frames_per_second == 0),
             ("limits.requests_per_second", self.requests_per_second == 0),
@@ -91,13 +110,13 @@ impl Limits {
             ("limits.control_request_secs", self.control_request_secs == 0),
         ];
         if let Some((name, _)) = zero.into_iter().find(|(_, zero)| *zero) {
-            return Err(ConfigError::Limit(name));
+            return Err(LimitsError::Zero(name));
         }
         if self.connections_per_peer < 2 {
-            return Err(ConfigError::ConnectionsPerPeer(self.connections_per_peer));
+            return Err(LimitsError::ConnectionsPerPeer(self.connections_per_peer));
         }
         if self.streams_per_connection > STREAMS_MAX {
-            return Err(ConfigError::Streams { given: self.streams_per_connection, most: STREAMS_MAX });
+            return Err(LimitsError::Streams { given: self.streams_per_connection, most: STREAMS_MAX });
         }
         Ok(())
     }

@@ -14,7 +14,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tracing::Instrument as _;
 
-use crate::config::{ConfigError, IdentitySource, NodeConfig, PeerAddress};
+use crate::config::{ConfigError, IdentitySource, NodeConfig};
 use crate::control::api::ReadyLine;
 use crate::control::serve::ControlCounters;
 use crate::control::{COMMANDS_MAX, Command, Token, TokenError, server};
@@ -25,6 +25,7 @@ use crate::http::hosts::Hosts;
 use crate::incarnation;
 use crate::journal::{self, About, Journal, JournalError, Saved};
 use crate::network::{GridKey, GridKeyError, Identity, IdentityError, Network, NetworkConfig, NetworkError};
+use crate::peer_address::PeerAddress;
 use crate::site::SiteLoop;
 
 /// How long open requests may take after the node has stopped.

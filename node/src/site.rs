@@ -44,10 +44,8 @@ use crate::network::{Arrival, Network, NetworkHandle, Offence, Outgoing, Refused
 use crate::telemetry::JobSpans;
 
 use self::cuts::Cuts;
-pub(crate) use self::cuts::{Uncut, Way};
+pub(crate) use self::cuts::Way;
 use self::durable::first_frame;
-pub(crate) use self::lockstep::Occupied;
-pub(crate) use self::operator::{StillThere, Unready};
 use self::unsent::Unsent;
 
 /// Messages handled in one instant, so that a flood cannot keep the site from its jobs. Arbitrary.

@@ -8,10 +8,11 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use links::Model;
 use node::clock::StartOrder;
-use node::config::{PeerAddress, SiteEntry};
+use node::config::SiteEntry;
 use node::control::Token;
 use node::control::api::{LinksOrder, Phase, ReadyLine, Status};
 use node::lockstep::{Answer, Client, Due, Note, Order, Posted, Reply, Terms};
+use node::peer_address::PeerAddress;
 use node::{Node, NodeClient, NodeConfig};
 use protocol::{Input, Output};
 use scheduler::event::MessageKind;

@@ -12,11 +12,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use node::client::{ClientError, NodeClient};
-use node::config::{NewLife, PeerAddress, SiteEntry};
+use node::config::{NewLife, SiteEntry};
 use node::control::Token;
 use node::control::api::{Phase, Status};
 use node::fleet::{Fleet, start_order};
 use node::journal::{Durability, inspect};
+use node::peer_address::PeerAddress;
 use node::running::Running;
 use node::spawn::{SpawnError, SpawnOrder};
 use node::{NodeConfig, NodeProcess, exit};

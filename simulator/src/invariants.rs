@@ -8,7 +8,7 @@ use scheduler::ideal::invariants::{self, State, Terms};
 use scheduler::{JobId, JobSpec, Strategy, Time, TimedJob};
 
 use crate::checks::Violation;
-use crate::simulation::SimulationConfig;
+use crate::config::SimulationConfig;
 
 /// The state of a run as its observer sees it, and what must hold of it.
 #[derive(Clone, Debug)]

@@ -7,6 +7,7 @@
 //! that crash and [`swarm`] for very many of those.
 
 pub mod checks;
+mod config;
 pub mod faults;
 pub mod host;
 mod instant;
@@ -17,7 +18,8 @@ pub mod simulation;
 pub mod swarm;
 
 pub use checks::{Checks, Violation};
+pub use config::SimulationConfig;
 pub use host::{Carried, Host, Peers};
 pub use lateness::Lateness;
 pub use links::{Links, Model};
-pub use simulation::{Simulation, SimulationConfig, Totals};
+pub use simulation::{Simulation, Totals};

@@ -3,69 +3,17 @@
 //! The order of one instant is in `instant.rs`, the same as with faults; where the peers live is up to a [`Host`].
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
-use links::{Links, Model};
-use protocol::{Input, Options, Output, Peer};
-use scheduler::{
-    Event, EventKind, External, Grid, JobId, JobIndex, JobSpec, LocalScheduler, LocalUsers, Pass, SiteId,
-    Span, Strategy, Submit, Time, TimedJob,
-};
+use links::Links;
+use protocol::{Input, Output, Peer};
+use scheduler::{Event, EventKind, JobId, JobIndex, JobSpec, SiteId, Span, Strategy, Time, TimedJob};
 
 use crate::checks::{Checks, Observer, Violation};
+use crate::config::SimulationConfig;
 use crate::host::{Carried as _, Common, Host, Peers, Standing};
 use crate::instant::{Driver, Parcel, Timeline, polls};
 use crate::invariants::IdealMode;
 use crate::lateness::Lateness;
-
-/// Everything a simulation is told besides its jobs.
-#[derive(Clone, Debug)]
-pub struct SimulationConfig {
-    /// The sites, and members without processors.
-    pub grid: Arc<Grid>,
-    /// How jobs find a site.
-    pub strategy: Strategy,
-    /// The scheduler of local queues, for [`Strategy::Local`].
-    pub local: LocalScheduler,
-    /// When local schedulers decide.
-    pub pass: Pass,
-    /// Where jobs enter the grid.
-    pub submit: Submit,
-    /// Jobs that their users submit past a broker.
-    pub local_users: LocalUsers,
-    /// Switches and limits of the protocol.
-    pub options: Options,
-    /// What links do to messages.
-    pub network: Model,
-    /// The seed of everything random.
-    pub seed: u64,
-    /// What is asserted.
-    pub checks: Checks,
-    /// How late ends of jobs and submissions are; `None`: never.
-    pub late: Option<Lateness>,
-    /// Who decides elsewhere, if somebody does.
-    pub external: Option<Arc<dyn External>>,
-}
-
-impl SimulationConfig {
-    /// Free communication, published defaults, cheap checks.
-    pub fn new(grid: Arc<Grid>, strategy: Strategy) -> SimulationConfig {
-        SimulationConfig {
-            grid,
-            strategy,
-            local: LocalScheduler::default(),
-            pass: Pass::default(),
-            submit: Submit::default(),
-            local_users: LocalUsers::default(),
-            options: Options::default(),
-            network: Model::ZERO,
-            seed: 1,
-            checks: Checks::Cheap,
-            late: None,
-            external: None,
-        }
-    }
-}
 
 /// What a run did, in numbers that every run has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -267,8 +267,7 @@ fn folder_of(file: &Path, files: &BTreeMap<PathBuf, BTreeSet<PathBuf>>) -> PathB
 
 #[test]
 fn files_use_each_other_within_one_folder_only() {
-    // The simulator and the node have circles of several folders still.
-    let others = ["simulator", "node", "tests", "fuzz"];
+    let others = ["tests", "fuzz"];
     for krate in ALLOWED.map(|rule| rule.0).into_iter().filter(|krate| !others.contains(krate)) {
         let uses = uses(krate);
         for circle in circles(&uses) {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use scheduler::{Grid, SiteId, TimedJob};
 use serde::{Deserialize, Serialize};
 
-use crate::config::PeerAddress;
+use crate::peer_address::PeerAddress;
 
 /// The one line a node prints when it is up.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

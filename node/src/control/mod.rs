@@ -23,10 +23,12 @@
 //! `Authorization: Bearer TOKEN`, else 401. On its own port, never delayed, on no decision's path.
 
 pub mod api;
+mod refusal;
 pub(crate) mod serve;
 pub(crate) mod server;
 mod token;
 
+pub(crate) use refusal::{Occupied, StillThere, Uncut, Unready};
 pub use token::{Token, TokenError};
 
 use hyper::upgrade::OnUpgrade;
@@ -37,9 +39,8 @@ use tokio::sync::oneshot;
 
 use crate::arrivals::ArrivalsError;
 use crate::clock::{ClockError, StartOrder};
-use crate::config::PeerAddress;
 use crate::event_log::NoEvents;
-use crate::site::{Occupied, StillThere, Uncut, Unready};
+use crate::peer_address::PeerAddress;
 
 /// Commands on their way to the event loop. Arbitrary; a full channel makes requests wait.
 pub(crate) const COMMANDS_MAX: usize = 64;

@@ -8,9 +8,9 @@ use protocol::journal::JOURNALS_MAX;
 use scheduler::SiteId;
 
 use super::{Fleet, FleetError, Member, Source, Whereabouts, adopt};
-use crate::config::PeerAddress;
 use crate::exit;
 use crate::network::Discovery;
+use crate::peer_address::PeerAddress;
 use crate::spawn::{End, NodeProcess, SpawnError};
 
 /// How often the node of one site is started again: it ends each time for a reason of its own.

@@ -37,8 +37,8 @@ pub use self::saved::Saved;
 use self::store::{Commit, Store};
 pub use self::writer::Writer;
 use crate::clock::StartOrder;
-use crate::config::PeerAddress;
 use crate::metrics::Totals;
+use crate::peer_address::PeerAddress;
 
 /// The version of what is in the file.
 pub const FORMAT: u32 = 4;

@@ -15,8 +15,8 @@ use super::row::{Key, Kind, Single, decode};
 use super::store::{Row, Store};
 use super::{About, Took};
 use crate::clock::StartOrder;
-use crate::config::PeerAddress;
 use crate::metrics::Totals;
+use crate::peer_address::PeerAddress;
 
 /// Everything that a journal says.
 #[derive(Clone, Debug)]

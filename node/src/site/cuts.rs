@@ -7,6 +7,7 @@
 use scheduler::{EventKind, SiteId};
 
 use super::{SiteLoop, is_beat};
+use crate::control::Uncut;
 use crate::control::api::LinksOrder;
 
 /// One direction of a link.
@@ -26,17 +27,6 @@ impl Way {
             Way::From => "from",
         }
     }
-}
-
-/// Why no link is cut.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Uncut {
-    /// There is no such link.
-    #[error("site {0} is not another site of the grid")]
-    Site(SiteId),
-    /// The coordinator carries the messages.
-    #[error("the node runs in lockstep: what becomes of a message is said by its coordinator")]
-    Lockstep,
 }
 
 /// What is cut, and how many messages that has taken in each direction.

@@ -12,9 +12,10 @@ use scheduler::{Event, SiteId};
 use tokio::time::Instant;
 
 use super::SiteLoop;
-use crate::config::{NewLife, PeerAddress};
+use crate::config::NewLife;
 use crate::event_log::NoEvents;
 use crate::journal::{Journal, Saved, Took, Writer};
+use crate::peer_address::PeerAddress;
 
 /// Metrics are kept with every so many events: a start counts fewer again.
 const TOTALS_EVERY: u64 = 5000;

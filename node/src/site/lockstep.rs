@@ -18,7 +18,7 @@ use tokio::time::Instant;
 use super::SiteLoop;
 use crate::arrivals::ArrivalsError;
 use crate::clock::ClockError;
-use crate::control::Command;
+use crate::control::{Command, Occupied};
 use crate::lockstep::wire::{self, Incoming};
 use crate::lockstep::{Answer, Due, Mailbox, Note, Order, Posted, Reply, Terms};
 use crate::metrics::Direction;
@@ -30,14 +30,6 @@ const UPGRADE_TIMEOUT: Duration = Duration::from_secs(5);
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// Room for the next order; most take a hundred bytes.
 const READ_BYTES: usize = 4096;
-
-/// Why a node does not switch to lockstep.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "the node has a clock, jobs, a journal or a coordinator already; a node serves one run, and in lockstep it keeps \
-     no journal"
-)]
-pub(crate) struct Occupied;
 
 /// Why an order cannot be carried out, in words for the coordinator.
 type Reason = String;
