@@ -17,6 +17,7 @@ pub mod grid;
 pub mod ideal;
 pub mod job;
 pub mod job_index;
+pub mod learning;
 pub mod local;
 pub mod policy;
 pub mod spelling;

@@ -1,0 +1,523 @@
+//! What dispatchers can be told: a rule, and each reading where the published texts leave several, the default first.
+//!
+//! As users write it: `ag,alpha=0.2,tie=random`. Numbers A1 to A22 are those of the register in `docs/LEARNING.md`.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::spelling::hint;
+use crate::switch::switch;
+use crate::time::Span;
+
+/// Active jobs that a site holds before it is saturated.
+const CAP: u32 = 20;
+/// α of the learner.
+const ALPHA: f64 = 0.5;
+/// l of the learner.
+const LEARNING: f64 = 0.3;
+/// The part of decisions of AG that take the best site.
+const EXPLOIT: f64 = 0.85;
+/// What a queue time-out grows by, in percent.
+const GROWTH_PERCENT: u32 = 10;
+
+switch! {
+    /// Who goes where.
+    DispatchRule {
+        /// RR: sites in turn, jobs as they came.
+        RoundRobin = "round-robin",
+        /// AG: mostly the most efficient site, else any.
+        Ag = "ag",
+        /// MQD-RL: short jobs in turn first, then long jobs to efficient sites.
+        Mqd = "mqd",
+    }
+}
+
+switch! {
+    /// A1: the order of sites in round-robin.
+    Turn {
+        /// A ring.
+        Cyclic = "cyclic",
+        /// Drawn for each job.
+        Random = "random",
+    }
+}
+
+switch! {
+    /// A2 and A11: which of equally efficient sites is the best.
+    Tie {
+        /// The first in the list.
+        First = "first",
+        /// One that is drawn.
+        Random = "random",
+    }
+}
+
+switch! {
+    /// A4: what the deviation of execution times is of.
+    Deviation {
+        /// A sample: n - 1.
+        Sample = "sample",
+        /// All there is: n.
+        Population = "population",
+    }
+}
+
+switch! {
+    /// A4: whether statistics know the job that is judged by them.
+    Counted {
+        /// They do.
+        With = "with",
+        /// They do not.
+        Without = "without",
+    }
+}
+
+switch! {
+    /// A5: what α is the weight of.
+    AlphaWeighs {
+        /// The execution time, as in all formulas.
+        Execution = "te",
+        /// The volatile part, as the discussion of results says.
+        Volatile = "volatile",
+    }
+}
+
+switch! {
+    /// A6: how far from the mean a job gets no reward.
+    Tolerance {
+        /// The standard deviation of execution times.
+        Deviation = "sd",
+        /// The standard error of their mean.
+        StandardError = "se",
+    }
+}
+
+switch! {
+    /// A7: over which sites MQD makes groups.
+    GroupOver {
+        /// Those that are not saturated.
+        Open = "open",
+        /// All: jobs wait for a saturated site.
+        All = "all",
+    }
+}
+
+switch! {
+    /// A8: when the first phase of MQD ends, and with it statistics over all sites.
+    PhaseEnd {
+        /// Once all sites are saturated, before any job ended.
+        Saturated = "saturated",
+        /// Its statistics: once all jobs of the first phase ended.
+        Finished = "finished",
+    }
+}
+
+switch! {
+    /// A9: what becomes of the job at which a site turns out to be saturated, or a group ends.
+    Border {
+        /// The next site takes it, and groups end where they end.
+        Corrected = "corrected",
+        /// It is skipped until the next event, and a group ends with its site, as printed.
+        Literal = "literal",
+    }
+}
+
+switch! {
+    /// A10: jobs of a group.
+    GroupSize {
+        /// Rounded up, so that every job is in one.
+        Ceiling = "ceil",
+        /// Not rounded: groups differ by one job.
+        Real = "real",
+        /// Rounded down, at least one. The shortest jobs may be in none.
+        Floor = "floor",
+    }
+}
+
+switch! {
+    /// A12: whose limit grows when a job waited too long.
+    Growth {
+        /// The job's.
+        Job = "job",
+        /// The site's.
+        Site = "site",
+        /// All of them.
+        All = "all",
+    }
+}
+
+switch! {
+    /// A13: when the wait of a job begins.
+    Clock {
+        /// As it enters the queue of the site.
+        Queue = "queue",
+        /// As it is scheduled.
+        Scheduled = "scheduled",
+    }
+}
+
+switch! {
+    /// A14: when the total time of a job begins that was scheduled more than once.
+    TotalFrom {
+        /// As it is scheduled for the last time.
+        Last = "last",
+        /// As it is scheduled for the first time.
+        First = "first",
+    }
+}
+
+switch! {
+    /// A15 and A22: what a site learns from a job that waited too long there, or failed.
+    Blame {
+        /// Nothing.
+        No = "none",
+        /// As from a slow one.
+        Slower = "slower",
+    }
+}
+
+switch! {
+    /// Over which jobs statistics are.
+    Scope {
+        /// All that ended.
+        All = "all",
+        /// Those that ended at the site.
+        Site = "site",
+    }
+}
+
+/// Everything a dispatcher can be told.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Options {
+    /// Who goes where.
+    pub rule: DispatchRule,
+    /// Active jobs that saturate a site, at least 1.
+    pub cap: u32,
+    /// α: the weight of the execution time, in [0, 1].
+    pub alpha: f64,
+    /// l: the weight of the newest reward, in [0, 1].
+    pub learning: f64,
+    /// The part of decisions that take the best site, in [0, 1].
+    pub exploit: f64,
+    /// How long a job may wait in a queue at first; none for ever.
+    pub timeout: Option<Span>,
+    /// What that grows by each time, in percent.
+    pub growth_percent: u32,
+    /// See [`Turn`].
+    pub turn: Turn,
+    /// See [`Tie`].
+    pub tie: Tie,
+    /// See [`Deviation`].
+    pub deviation: Deviation,
+    /// See [`Counted`].
+    pub counted: Counted,
+    /// See [`AlphaWeighs`].
+    pub alpha_weighs: AlphaWeighs,
+    /// See [`Tolerance`].
+    pub tolerance: Tolerance,
+    /// See [`GroupOver`].
+    pub group_over: GroupOver,
+    /// See [`PhaseEnd`].
+    pub phase_end: PhaseEnd,
+    /// See [`Border`].
+    pub border: Border,
+    /// See [`GroupSize`].
+    pub group_size: GroupSize,
+    /// See [`Growth`].
+    pub growth: Growth,
+    /// See [`Clock`].
+    pub clock: Clock,
+    /// See [`TotalFrom`].
+    pub total_from: TotalFrom,
+    /// A15.
+    pub timeout_blame: Blame,
+    /// A22.
+    pub failure_blame: Blame,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            rule: DispatchRule::default(),
+            cap: CAP,
+            alpha: ALPHA,
+            learning: LEARNING,
+            exploit: EXPLOIT,
+            timeout: None,
+            growth_percent: GROWTH_PERCENT,
+            turn: Turn::default(),
+            tie: Tie::default(),
+            deviation: Deviation::default(),
+            counted: Counted::default(),
+            alpha_weighs: AlphaWeighs::default(),
+            tolerance: Tolerance::default(),
+            group_over: GroupOver::default(),
+            phase_end: PhaseEnd::default(),
+            border: Border::default(),
+            group_size: GroupSize::default(),
+            growth: Growth::default(),
+            clock: Clock::default(),
+            total_from: TotalFrom::default(),
+            timeout_blame: Blame::default(),
+            failure_blame: Blame::default(),
+        }
+    }
+}
+
+/// A number in [0, 1].
+fn part(key: &str, text: &str) -> Result<f64, String> {
+    let number: Option<f64> = text.parse().ok().filter(|number| (0.0..=1.0).contains(number));
+    number.ok_or_else(|| format!("{key}={text:?} is no part of one; write a number from 0 to 1"))
+}
+
+/// An integer from `least` on.
+fn count(key: &str, text: &str, least: u32) -> Result<u32, String> {
+    let number: Option<u32> = text.parse().ok().filter(|number| *number >= least);
+    number.ok_or_else(|| format!("{key}={text:?} is no count; write an integer from {least} on"))
+}
+
+/// The longest time-out, a century: what it grows to still fits.
+const LONGEST_SECONDS: i64 = 3_155_760_000;
+
+impl Options {
+    /// A rule with the default of all else.
+    pub fn new(rule: DispatchRule) -> Options {
+        Options { rule, ..Options::default() }
+    }
+
+    /// Names of what can be set.
+    pub const KEYS: [&str; 21] = [
+        "cap",
+        "alpha",
+        "l",
+        "exploit",
+        "timeout",
+        "growth",
+        "turn",
+        "tie",
+        "deviation",
+        "counted",
+        "alpha-weighs",
+        "tolerance",
+        "group-over",
+        "phase-end",
+        "border",
+        "group-size",
+        "growth-of",
+        "clock",
+        "total-from",
+        "timeout-blame",
+        "failure-blame",
+    ];
+
+    /// Sets one of them.
+    ///
+    /// # Errors
+    /// If there is no such key, or the value is none of it.
+    pub fn set(&mut self, key: &str, value: &str) -> Result<(), String> {
+        match key {
+            "cap" => self.cap = count(key, value, 1)?,
+            "alpha" => self.alpha = part(key, value)?,
+            "l" => self.learning = part(key, value)?,
+            "exploit" => self.exploit = part(key, value)?,
+            "timeout" if value == "none" => self.timeout = None,
+            "timeout" => {
+                let seconds: Option<i64> = value.parse().ok();
+                let seconds = seconds.filter(|seconds| (1..=LONGEST_SECONDS).contains(seconds));
+                let seconds = seconds.ok_or_else(|| {
+                    format!("timeout={value:?} is no time-out; write whole seconds or none")
+                })?;
+                self.timeout = Some(Span::from_secs(seconds));
+            }
+            "growth" => self.growth_percent = count(key, value, 0)?,
+            "turn" => self.turn = Turn::parse(key, value)?,
+            "tie" => self.tie = Tie::parse(key, value)?,
+            "deviation" => self.deviation = Deviation::parse(key, value)?,
+            "counted" => self.counted = Counted::parse(key, value)?,
+            "alpha-weighs" => self.alpha_weighs = AlphaWeighs::parse(key, value)?,
+            "tolerance" => self.tolerance = Tolerance::parse(key, value)?,
+            "group-over" => self.group_over = GroupOver::parse(key, value)?,
+            "phase-end" => self.phase_end = PhaseEnd::parse(key, value)?,
+            "border" => self.border = Border::parse(key, value)?,
+            "group-size" => self.group_size = GroupSize::parse(key, value)?,
+            "growth-of" => self.growth = Growth::parse(key, value)?,
+            "clock" => self.clock = Clock::parse(key, value)?,
+            "total-from" => self.total_from = TotalFrom::parse(key, value)?,
+            "timeout-blame" => self.timeout_blame = Blame::parse(key, value)?,
+            "failure-blame" => self.failure_blame = Blame::parse(key, value)?,
+            _ => {
+                let keys = Options::KEYS;
+                return Err(format!(
+                    "unknown option {key:?} of a dispatcher{}; use {}",
+                    hint(key, keys),
+                    keys.join(" or ")
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// All that can be set, as it is written, in the order of [`Options::KEYS`].
+    fn values(&self) -> [String; 21] {
+        [
+            self.cap.to_string(),
+            self.alpha.to_string(),
+            self.learning.to_string(),
+            self.exploit.to_string(),
+            self.timeout.map_or("none".to_string(), |timeout| timeout.to_string()),
+            self.growth_percent.to_string(),
+            self.turn.name().to_string(),
+            self.tie.name().to_string(),
+            self.deviation.name().to_string(),
+            self.counted.name().to_string(),
+            self.alpha_weighs.name().to_string(),
+            self.tolerance.name().to_string(),
+            self.group_over.name().to_string(),
+            self.phase_end.name().to_string(),
+            self.border.name().to_string(),
+            self.group_size.name().to_string(),
+            self.growth.name().to_string(),
+            self.clock.name().to_string(),
+            self.total_from.name().to_string(),
+            self.timeout_blame.name().to_string(),
+            self.failure_blame.name().to_string(),
+        ]
+    }
+
+    /// Whether a key means something to the rule.
+    fn means(&self, key: &str) -> bool {
+        use DispatchRule::{Ag, Mqd, RoundRobin};
+        let learns = matches!(self.rule, Ag | Mqd);
+        match key {
+            "alpha" | "deviation" | "counted" | "alpha-weighs" | "tolerance" | "total-from" => learns,
+            "timeout-blame" => learns && self.timeout.is_some(),
+            "failure-blame" => learns,
+            "l" => learns,
+            "exploit" => self.rule == Ag,
+            "tie" => learns,
+            "turn" => self.rule == RoundRobin,
+            "group-over" | "phase-end" | "border" | "group-size" => self.rule == Mqd,
+            "growth" | "growth-of" | "clock" => self.timeout.is_some(),
+            _ => true,
+        }
+    }
+
+    /// A key that was set and means nothing to the rule, if there is one.
+    pub fn meaningless(&self) -> Option<&'static str> {
+        let (own, default) = (self.values(), Options::new(self.rule).values());
+        let changed = Options::KEYS.into_iter().zip(own.into_iter().zip(default));
+        changed
+            .into_iter()
+            .find(|(key, (own, default))| own != default && !self.means(key))
+            .map(|(key, _)| key)
+    }
+}
+
+impl fmt::Display for Options {
+    /// The rule, and what is not its default.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.rule.name())?;
+        let default = Options::new(self.rule).values();
+        for (key, (own, default)) in Options::KEYS.into_iter().zip(self.values().into_iter().zip(default)) {
+            if own != default {
+                write!(f, ",{key}={own}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl FromStr for Options {
+    type Err = String;
+
+    /// A rule, and behind commas what is told otherwise.
+    fn from_str(text: &str) -> Result<Options, String> {
+        let mut words = text.split(',');
+        let rule = DispatchRule::parse("dispatcher", words.next().unwrap_or_default())?;
+        let mut options = Options::new(rule);
+        for word in words {
+            let (key, value) = word
+                .split_once('=')
+                .ok_or_else(|| format!("{word:?} says nothing of a dispatcher; write KEY=VALUE"))?;
+            options.set(key, value)?;
+        }
+        match options.meaningless() {
+            Some(key) => Err(format!("{key} means nothing to {}; leave it out", rule.name())),
+            None => Ok(options),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        for rule in DispatchRule::ALL {
+            assert_eq!(rule.name().parse::<Options>(), Ok(Options::new(*rule)));
+        }
+        for text in [
+            "ag",
+            "ag,cap=5,alpha=0.2,l=0.7,exploit=0.9,tie=random",
+            "mqd,timeout=750,growth=20,group-over=all,phase-end=finished,border=literal,group-size=floor",
+            "round-robin,timeout=500,turn=random,growth-of=site,clock=scheduled",
+            "ag,timeout=500,deviation=population,counted=without,alpha-weighs=volatile,tolerance=se,total-from=first,\
+             timeout-blame=slower,failure-blame=slower",
+        ] {
+            assert_eq!(text.parse::<Options>().map(|options| options.to_string()), Ok(text.to_string()));
+        }
+    }
+
+    #[test]
+    fn each_key_can_be_set_and_is_shown() {
+        for (key, value) in Options::KEYS.into_iter().zip([
+            "7",
+            "0.1",
+            "0.1",
+            "0.1",
+            "9",
+            "3",
+            "random",
+            "random",
+            "population",
+            "without",
+            "volatile",
+            "se",
+            "all",
+            "finished",
+            "literal",
+            "real",
+            "site",
+            "scheduled",
+            "first",
+            "slower",
+            "slower",
+        ]) {
+            let mut options = Options::default();
+            options.set(key, value).unwrap();
+            assert_eq!(options.to_string(), format!("round-robin,{key}={value}"));
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_with_what_to_write() {
+        for (text, said) in [
+            ("agg", "did you mean ag?"),
+            ("ag,alpha=2", "from 0 to 1"),
+            ("ag,alpha=NaN", "from 0 to 1"),
+            ("ag,cap=0", "from 1 on"),
+            ("ag,timeout=0", "whole seconds or none"),
+            ("ag,alpa=1", "did you mean alpha?"),
+            ("ag,tie", "KEY=VALUE"),
+            ("round-robin,alpha=0.2", "means nothing to round-robin"),
+            ("ag,growth=20", "growth means nothing"),
+        ] {
+            let error = text.parse::<Options>().unwrap_err();
+            assert!(error.contains(said), "{text}: {error}");
+        }
+    }
+}
