@@ -40,8 +40,13 @@ impl Draw {
             Purpose::Algorithm(number) => 2 + u64::from(number),
         };
         assert!(place < 16, "streams of a batch are sixteen");
+        Draw::of_stream(seed, FIRST_STREAM + 16 * batch + place)
+    }
+
+    /// The stream of a seed that has this number. Whoever takes one keeps clear of those of others.
+    pub(crate) fn of_stream(seed: u64, stream: u64) -> Draw {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
-        rng.set_stream(FIRST_STREAM + 16 * batch + place);
+        rng.set_stream(stream);
         Draw { rng, coins: (0, 0) }
     }
 

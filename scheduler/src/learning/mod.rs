@@ -1,23 +1,34 @@
 //! Dispatchers that learn where jobs do well, and the heuristics that they were reviewed against.
 //!
 //! After Costa, *Aprendizado por Reforço aplicado à Meta-escalonamento* (COPPE/UFRJ 2007). [`Efficiency`] learns a number
-//! per site from the [`Times`] of jobs that ended. What the text leaves open is a switch of [`Options`].
+//! per site from the [`Times`] of jobs that ended. A [`Dispatcher`] has the jobs of one broker and asks a [`Rule`] which
+//! goes where. What the text leaves open is a switch of [`Options`].
 //!
-//! Efficiency is a floating-point number made by + - * /
-//! and square roots, which are rounded alike everywhere.
+//! Whoever needs to know how long jobs take where asks [`Estimates`]. Efficiency is a floating-point number made by + - * /
+//! and square roots, which are rounded alike everywhere; random numbers come from a stream of the seed.
 
+mod ag;
+mod dispatcher;
 mod efficiency;
+mod estimates;
+mod in_turn;
+mod mqd;
 mod options;
+mod rule;
+mod rules;
 mod slots;
 mod statistics;
 mod text;
 mod times;
 
+pub use dispatcher::{Dispatcher, Finished};
 pub use efficiency::{Efficiency, Reward, Step};
+pub use estimates::{Estimates, FileId, Input, Requested};
 pub use options::{
     AlphaWeighs, Blame, Border, Clock, Counted, Deviation, DispatchRule, GroupOver, GroupSize, Growth,
     Options, PhaseEnd, Scope, Tie, Tolerance, TotalFrom, Turn,
 };
+pub use rule::{Assignment, CloneRule, Ended, Lost, Round, Rule};
 pub use slots::Slots;
 pub use statistics::Sums;
 pub use times::{Times, TimesError};
