@@ -142,7 +142,7 @@ fn main_phase(options: &str, free: u32) -> Dispatcher {
 /// First and last job of each site, and how many.
 fn groups(made: &[Assignment]) -> Vec<(u64, u64, usize)> {
     let of = |site| made.iter().filter(move |one| one.site == site).map(|one| one.job.0);
-    (0..4).filter_map(|site| Some((of(site).next()?, of(site).last()?, of(site).count()))).collect()
+    (0..4).filter_map(|site| Some((of(site).next()?, of(site).next_back()?, of(site).count()))).collect()
 }
 
 #[test]

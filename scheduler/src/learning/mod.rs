@@ -8,15 +8,24 @@
 //! and square roots, which are rounded alike everywhere; random numbers come from a stream of the seed.
 
 mod ag;
+mod agents;
+mod completion;
+mod copies;
+mod data;
 mod dispatcher;
+mod economy;
 mod efficiency;
 mod estimates;
+mod favours;
 mod in_turn;
+mod linucb;
+mod loads;
 mod mqd;
 mod options;
 mod rule;
 mod rules;
 mod slots;
+mod smoothing;
 mod statistics;
 mod text;
 mod times;
@@ -24,11 +33,13 @@ mod times;
 pub use dispatcher::{Dispatcher, Finished};
 pub use efficiency::{Efficiency, Reward, Step};
 pub use estimates::{Estimates, FileId, Input, Requested};
+pub use favours::Favours;
 pub use options::{
     AlphaWeighs, Blame, Border, Clock, Counted, Deviation, DispatchRule, GroupOver, GroupSize, Growth,
     Options, PhaseEnd, Scope, Tie, Tolerance, TotalFrom, Turn,
 };
 pub use rule::{Assignment, CloneRule, Ended, Lost, Round, Rule};
 pub use slots::Slots;
+pub use smoothing::Forecast;
 pub use statistics::Sums;
 pub use times::{Times, TimesError};

@@ -21,6 +21,8 @@ const LEARNING: f64 = 0.3;
 const EXPLOIT: f64 = 0.85;
 /// What a queue time-out grows by, in percent.
 const GROWTH_PERCENT: u32 = 10;
+/// Places where a job may be at once, if its rule makes copies.
+const COPIES: u32 = 2;
 
 switch! {
     /// Who goes where.
@@ -31,6 +33,52 @@ switch! {
         Ag = "ag",
         /// MQD-RL: short jobs in turn first, then long jobs to efficient sites.
         Mqd = "mqd",
+        /// MET: the least execution time.
+        Met = "met",
+        /// MCT: the least completion time.
+        Mct = "mct",
+        /// The job that completes first goes first.
+        MinMin = "min-min",
+        /// The job whose least completion time is the largest goes first.
+        MaxMin = "max-min",
+        /// The job that suffers most without its best site goes first.
+        Sufferage = "sufferage",
+        /// The same by clusters.
+        XSufferage = "xsufferage",
+        /// The same by sites, with the data that a site already has.
+        QSufferage = "qsufferage",
+        /// The site with the least work.
+        LeastLoaded = "least-loaded",
+        /// The least sum of loads and transfer.
+        GreedyCost = "greedy-cost",
+        /// The least marginal cost, exponential in the load.
+        OnlineCost = "online-cost",
+        /// One Q-learning agent per user, which knows only its own jobs.
+        Agents = "agents",
+        /// Self-scheduled work queue: a job for whoever is free.
+        WorkQueue = "work-queue",
+        /// The same, and copies of running jobs once none waits.
+        Replication = "wqr",
+        /// MQD as published, with duplicates at the end.
+        MqdDuplication = "mqd-dup",
+        /// The job with most of its input at the site.
+        StorageAffinity = "storage-affinity",
+        /// The cheapest site within budget and deadline.
+        Cost = "cost",
+        /// The fastest site within budget.
+        Time = "time",
+        /// Of the cheapest sites the fastest.
+        CostTime = "cost-time",
+        /// Only sites that have all data.
+        DataLocal = "data-local",
+        /// Any site, wherever the data is.
+        DataAny = "data-any",
+        /// The largest bandwidth to data, within limits by completion ratios.
+        DataAdaptive = "data-adaptive",
+        /// The least forecast turnaround, by exponential smoothing.
+        Smoothing = "smoothing",
+        /// LinUCB, a contextual bandit.
+        LinUcb = "linucb",
     }
 }
 
@@ -206,6 +254,12 @@ pub struct Options {
     pub timeout: Option<Span>,
     /// What that grows by each time, in percent.
     pub growth_percent: u32,
+    /// Places where a job may be at once, at least 1, to rules that make copies.
+    pub copies: u32,
+    /// Money that jobs may cost in all; none without end.
+    pub budget: Option<u64>,
+    /// How long all jobs may take, from the first round on; none for ever.
+    pub deadline: Option<Span>,
     /// See [`Turn`].
     pub turn: Turn,
     /// See [`Tie`].
@@ -248,6 +302,9 @@ impl Default for Options {
             exploit: EXPLOIT,
             timeout: None,
             growth_percent: GROWTH_PERCENT,
+            copies: COPIES,
+            budget: None,
+            deadline: None,
             turn: Turn::default(),
             tie: Tie::default(),
             deviation: Deviation::default(),
@@ -279,7 +336,17 @@ fn count(key: &str, text: &str, least: u32) -> Result<u32, String> {
     number.ok_or_else(|| format!("{key}={text:?} is no count; write an integer from {least} on"))
 }
 
-/// The longest time-out, a century: what it grows to still fits.
+/// Whole seconds from 1 on, or none.
+fn seconds(key: &str, text: &str) -> Result<Option<Span>, String> {
+    let number: Option<i64> = text.parse().ok().filter(|number| (1..=LONGEST_SECONDS).contains(number));
+    match number {
+        Some(number) => Ok(Some(Span::from_secs(number))),
+        None if text == "none" => Ok(None),
+        None => Err(format!("{key}={text:?} is no time; write whole seconds or none")),
+    }
+}
+
+/// The longest of these times, a century: what it grows to still fits.
 const LONGEST_SECONDS: i64 = 3_155_760_000;
 
 impl Options {
@@ -289,13 +356,16 @@ impl Options {
     }
 
     /// Names of what can be set.
-    pub const KEYS: [&str; 21] = [
+    pub const KEYS: [&str; 24] = [
         "cap",
         "alpha",
         "l",
         "exploit",
         "timeout",
         "growth",
+        "copies",
+        "budget",
+        "deadline",
         "turn",
         "tie",
         "deviation",
@@ -323,16 +393,16 @@ impl Options {
             "alpha" => self.alpha = part(key, value)?,
             "l" => self.learning = part(key, value)?,
             "exploit" => self.exploit = part(key, value)?,
-            "timeout" if value == "none" => self.timeout = None,
-            "timeout" => {
-                let seconds: Option<i64> = value.parse().ok();
-                let seconds = seconds.filter(|seconds| (1..=LONGEST_SECONDS).contains(seconds));
-                let seconds = seconds.ok_or_else(|| {
-                    format!("timeout={value:?} is no time-out; write whole seconds or none")
-                })?;
-                self.timeout = Some(Span::from_secs(seconds));
+            "timeout" => self.timeout = seconds(key, value)?,
+            "deadline" => self.deadline = seconds(key, value)?,
+            "budget" if value == "none" => self.budget = None,
+            "budget" => {
+                let budget = value.parse().ok();
+                let wrong = || format!("budget={value:?} is no sum of money; write an integer or none");
+                self.budget = Some(budget.ok_or_else(wrong)?);
             }
             "growth" => self.growth_percent = count(key, value, 0)?,
+            "copies" => self.copies = count(key, value, 1)?,
             "turn" => self.turn = Turn::parse(key, value)?,
             "tie" => self.tie = Tie::parse(key, value)?,
             "deviation" => self.deviation = Deviation::parse(key, value)?,
@@ -361,7 +431,7 @@ impl Options {
     }
 
     /// All that can be set, as it is written, in the order of [`Options::KEYS`].
-    fn values(&self) -> [String; 21] {
+    fn values(&self) -> [String; 24] {
         [
             self.cap.to_string(),
             self.alpha.to_string(),
@@ -369,6 +439,9 @@ impl Options {
             self.exploit.to_string(),
             self.timeout.map_or("none".to_string(), |timeout| timeout.to_string()),
             self.growth_percent.to_string(),
+            self.copies.to_string(),
+            self.budget.map_or("none".to_string(), |budget| budget.to_string()),
+            self.deadline.map_or("none".to_string(), |deadline| deadline.to_string()),
             self.turn.name().to_string(),
             self.tie.name().to_string(),
             self.deviation.name().to_string(),
@@ -389,16 +462,21 @@ impl Options {
 
     /// Whether a key means something to the rule.
     fn means(&self, key: &str) -> bool {
-        use DispatchRule::{Ag, Mqd, RoundRobin};
+        use DispatchRule::{
+            Ag, Agents, Cost, CostTime, LinUcb, Mqd, MqdDuplication, Replication, RoundRobin, Smoothing,
+            StorageAffinity, Time,
+        };
         let learns = matches!(self.rule, Ag | Mqd);
         match key {
             "alpha" | "deviation" | "counted" | "alpha-weighs" | "tolerance" | "total-from" => learns,
             "timeout-blame" => learns && self.timeout.is_some(),
             "failure-blame" => learns,
-            "l" => learns,
-            "exploit" => self.rule == Ag,
-            "tie" => learns,
+            "l" => learns || matches!(self.rule, Agents | Smoothing),
+            "exploit" => matches!(self.rule, Ag | Agents),
+            "tie" => matches!(self.rule, Ag | Mqd | Agents | LinUcb),
             "turn" => self.rule == RoundRobin,
+            "copies" => matches!(self.rule, Replication | StorageAffinity | MqdDuplication),
+            "budget" | "deadline" => matches!(self.rule, Cost | Time | CostTime),
             "group-over" | "phase-end" | "border" | "group-size" => self.rule == Mqd,
             "growth" | "growth-of" | "clock" => self.timeout.is_some(),
             _ => true,
@@ -467,6 +545,8 @@ mod tests {
             "round-robin,timeout=500,turn=random,growth-of=site,clock=scheduled",
             "ag,timeout=500,deviation=population,counted=without,alpha-weighs=volatile,tolerance=se,total-from=first,\
              timeout-blame=slower,failure-blame=slower",
+            "wqr,copies=3",
+            "cost,budget=100,deadline=3600",
         ] {
             assert_eq!(text.parse::<Options>().map(|options| options.to_string()), Ok(text.to_string()));
         }
@@ -481,6 +561,9 @@ mod tests {
             "0.1",
             "9",
             "3",
+            "5",
+            "6",
+            "7",
             "random",
             "random",
             "population",
