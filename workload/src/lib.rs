@@ -15,6 +15,7 @@
 //! ```
 
 mod anonymize;
+pub mod bag;
 pub mod batsim;
 pub mod calendar;
 mod draw;
