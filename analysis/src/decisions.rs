@@ -285,9 +285,12 @@ impl Decisions {
     }
 }
 
-/// Whether the true state says which site the rules would choose: not by chance, nor in turn, nor by a plan that nothing
-/// corrects.
+/// Whether the true state says which site the rules would choose: not by chance, nor in turn, nor for a batch at
+/// once, nor by a plan that nothing corrects.
 fn has_truth(rules: &Broker) -> bool {
-    let by_state = !matches!(rules.rule, BrokerRule::Random | BrokerRule::RoundRobin | BrokerRule::External);
+    let by_state = !matches!(
+        rules.rule,
+        BrokerRule::Random | BrokerRule::RoundRobin | BrokerRule::External | BrokerRule::Genetic
+    );
     by_state && rules.plan == Plan::Resynchronised
 }

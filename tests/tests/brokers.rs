@@ -12,8 +12,8 @@ use proptest::prelude::*;
 use protocol::{BrokerOptions, Options, Pending, Reporting};
 use scheduler::ideal::Brokered;
 use scheduler::strategy::{
-    ArrivingLoad, Completion, Count, Cut, Fraction, IdleSince, Overrun, OwnWait, Plan, Population,
-    RunningWork,
+    ArrivingLoad, Batches, Completion, Count, Cut, Fraction, Goal, IdleSince, Overrun, OwnWait, Plan,
+    Population, RunningWork,
 };
 use scheduler::{
     Broker, BrokerRule, Event, EventKind, Grid, JobId, JobSpec, Labels, LocalScheduler, LocalUsers, Pass,
@@ -112,6 +112,39 @@ proptest! {
     fn brokers_without_delay_equal_the_ideal(
         (grid, jobs, local_users) in workload(),
         rules in rules(),
+        local in one_of(&LocalScheduler::ALL),
+        retries in any::<bool>(),
+    ) {
+        let retry = retries.then(|| Span::from_secs(30));
+        let options = Options { retry, message_events: false, ..Options::default() };
+        let config = SimulationConfig {
+            checks: Checks::Full,
+            local_users: local_users.clone(),
+            ..config(&grid, rules, local, options)
+        };
+        let policy = Brokered::new(&grid, rules, local, Pass::Batch, 1).with_local_users(local_users);
+        prop_assert_eq!(protocol(config, &jobs), ideal_with(policy, &grid, &jobs));
+    }
+}
+
+/// Small batches and searches: what is tested is when they are planned, by what, and that rows are kept to.
+fn genetic() -> impl Strategy<Value = Broker> {
+    let window = prop_oneof![Just(0), Just(1), Just(7), Just(60), Just(10_000)];
+    (one_of(Goal::ALL), 1u32..12, window, 2u32..5, 0u32..4).prop_map(
+        |(goal, jobs, window, population, generations)| Broker {
+            batches: Batches { jobs, window: Span::from_secs(window), goal, population, generations },
+            ..Broker::new(BrokerRule::Genetic)
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1500))]
+
+    #[test]
+    fn planned_batches_without_delay_equal_the_ideal(
+        (grid, jobs, local_users) in workload(),
+        rules in genetic(),
         local in one_of(&LocalScheduler::ALL),
         retries in any::<bool>(),
     ) {

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use rand::{RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 use scheduler::allocation::{Allocator, Book, Site};
-use scheduler::{Broker, BrokerRule, EventKind, Grid, JobId, JobSpec, QueueKey, Time};
+use scheduler::strategy::Batches;
+use scheduler::{Broker, BrokerRule, EventKind, Grid, JobId, JobSpec, QueueKey, Span, Time};
 
 use super::message::{BrokerMessage, Change};
 use super::options::{Pending, Reporting};
@@ -33,12 +34,16 @@ pub(crate) struct Desk {
     anew: u64,
     /// Jobs that an earlier life had sent, with the places of their sites: they may have arrived and ended unheard of.
     earlier: BTreeMap<JobId, usize>,
+    /// The window of the batch is over.
+    is_due: bool,
 }
 
 /// A job that waits for the decision.
 #[derive(Clone, Debug)]
 struct Waiting {
     job: JobSpec,
+    /// Since when; where it could not be planned, since it was tried.
+    since: Time,
     /// The places of the sites that were probed for it, with the numbers of the probes. None before.
     probes: Option<Vec<(usize, u64)>>,
 }
@@ -49,7 +54,10 @@ impl Desk {
         let (local, pass, number) = (config.local, config.pass, grid.rank(config.site) as u64);
         let sizes = &grid.sizes()[grid.brokers()..];
         let has_queue = rules.plans() && rules.needs_reports();
-        let view = |&size: &u32| View::new(Book::new(local, pass, size, has_queue), first);
+        let view = |&size: &u32| {
+            let book = Book::new(local, pass, size, has_queue);
+            View::new(if rules.plans_batches() { book.in_order_of_arrival() } else { book }, first)
+        };
         let mut rng = ChaCha8Rng::seed_from_u64(config.seed);
         rng.set_stream(FIRST_STREAM + number);
         let allocator = Allocator::new(rules, sizes, local, pass, config.seed, number);
@@ -66,6 +74,7 @@ impl Desk {
             inbox: BTreeMap::new(),
             anew: first,
             earlier: BTreeMap::new(),
+            is_due: false,
             grid,
         }
     }
@@ -78,8 +87,21 @@ impl Desk {
         self.inbox.len()
     }
 
-    pub(super) fn take_in(&mut self, job: JobSpec) {
-        self.inbox.insert(job.key(), Waiting { job, probes: None });
+    pub(super) fn take_in(&mut self, now: Time, job: JobSpec) {
+        self.inbox.insert(job.key(), Waiting { job, since: now, probes: None });
+    }
+
+    fn batches(&self) -> Option<Batches> {
+        let rules = self.allocator.rules();
+        rules.plans_batches().then_some(rules.batches)
+    }
+
+    /// Since when the first job waits that is not wider than this, and how many there are.
+    fn first(&self, widest: u32) -> Option<(Time, usize)> {
+        let fit = self.inbox.values().filter(|waiting| waiting.job.processors <= widest);
+        let since = fit.map(|waiting| waiting.since);
+        let count = since.clone().count();
+        since.min().map(|first| (first, count))
     }
 
     pub(super) fn take_out(&mut self, job: &JobSpec) -> Option<JobSpec> {
@@ -149,6 +171,9 @@ impl Engine<Brokering> {
             Reporting::Probe(count) => Some(count),
             Reporting::Change | Reporting::Every(_) => None,
         };
+        if self.desk().is_some_and(|desk| desk.batches().is_some()) {
+            return self.plan_batches(now);
+        }
         let keys: Vec<QueueKey> =
             self.desk().map(|desk| desk.inbox.keys().copied().collect()).unwrap_or_default();
         for key in keys {
@@ -196,7 +221,7 @@ impl Engine<Brokering> {
     fn allocate(&mut self, now: Time, key: QueueKey) {
         let Engine { core, family: Brokering::Desk(desk), .. } = self else { return };
         let brokers = core.config.grid.brokers();
-        let Some(Waiting { job, probes }) = desk.inbox.get(&key).cloned() else { return };
+        let Some(Waiting { job, probes, .. }) = desk.inbox.get(&key).cloned() else { return };
         let is_candidate = |place: usize| {
             probes.as_ref().is_none_or(|probes| probes.iter().any(|&(other, _)| other == place))
         };
@@ -223,7 +248,80 @@ impl Engine<Brokering> {
             }
             return;
         };
-        desk.inbox.remove(&key);
+        self.send_to(now, place, job);
+    }
+
+    /// A job has come that is planned with others.
+    pub(super) fn wait_for_more(&mut self, now: Time) {
+        let Some((first, _)) = self.desk().and_then(|desk| desk.first(u32::MAX)) else { return };
+        let Some(batches) = self.desk().and_then(|desk| desk.batches()) else { return };
+        if !self.timers.is_set(BrokerTimer::Batch) {
+            let left = batches.due_at(first).since(now).max(Span::ZERO);
+            self.timers.set(BrokerTimer::Batch, now, left);
+        }
+    }
+
+    pub(super) fn waits_no_longer(&mut self) {
+        if let Some(desk) = self.desk() {
+            desk.is_due = true;
+        }
+    }
+
+    /// Plans the batches that are full, and what waits if the window is over; and sends each site its row. A window is over
+    /// after everything else of an instant, so that brokers whose windows end together plan in the order of their ranks.
+    /// What no site that is there is wide enough for waits for another window.
+    fn plan_batches(&mut self, now: Time) {
+        loop {
+            let Engine { core, family: Brokering::Desk(desk), .. } = self else { return };
+            let Some(batches) = desk.batches() else { return };
+            let brokers = core.config.grid.brokers();
+            let present = |place: &usize| is_there(core, brokers + place);
+            let widest =
+                (0..desk.views.len()).filter(present).map(|place| desk.views[place].book.processors());
+            let widest = widest.max().unwrap_or(0);
+            let first = desk.first(widest);
+            let is_due = |&(first, count): &(Time, usize)| {
+                count >= batches.jobs as usize || (desk.is_due && batches.due_at(first) <= now)
+            };
+            if first.filter(is_due).is_none() {
+                break;
+            }
+            let fit = desk.inbox.values().filter(|waiting| waiting.job.processors <= widest);
+            let jobs: Vec<JobSpec> = fit.take(batches.jobs as usize).map(|waiting| waiting.job).collect();
+            let sites: Vec<Site<'_>> = desk
+                .views
+                .iter()
+                .enumerate()
+                .map(|(place, view)| Site {
+                    book: &view.book,
+                    is_present: is_there(core, brokers + place),
+                    is_candidate: true,
+                    as_of: view.as_of,
+                })
+                .collect();
+            let rows = desk.allocator.plan(now, &jobs, &sites);
+            for (place, row) in rows {
+                row.into_iter().for_each(|job| self.send_to(now, place, job));
+            }
+        }
+        let Some(desk) = self.desk() else { return };
+        if std::mem::take(&mut desk.is_due) {
+            let batches = desk.batches().unwrap_or_default();
+            for waiting in desk.inbox.values_mut().filter(|waiting| batches.due_at(waiting.since) <= now) {
+                waiting.since = now;
+            }
+            // Nobody is wide enough for what is left of a window without length: it waits for whatever comes next.
+            if batches.window > Span::ZERO {
+                self.wait_for_more(now);
+            }
+        }
+    }
+
+    /// Sends a job that waits here to the site of this place.
+    fn send_to(&mut self, now: Time, place: usize, job: JobSpec) {
+        let Engine { core, family: Brokering::Desk(desk), .. } = self else { return };
+        let brokers = core.config.grid.brokers();
+        desk.inbox.remove(&job.key());
         let kind = EventKind::Allocated {
             job: job.id,
             to: core.site_at(brokers + place),

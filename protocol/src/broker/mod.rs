@@ -50,11 +50,13 @@ pub(crate) enum BrokerTimer {
     Anew(usize),
     /// It is time to report.
     Report,
+    /// It is time to plan a batch, however few jobs wait.
+    Batch,
 }
 
 impl Alarm for BrokerTimer {
     fn repeats(&self) -> bool {
-        !matches!(self, BrokerTimer::Report)
+        !matches!(self, BrokerTimer::Report | BrokerTimer::Batch)
     }
 }
 
@@ -79,7 +81,10 @@ impl Family for Brokering {
 
     fn enqueue(engine: &mut Engine<Brokering>, now: Time, job: JobSpec) {
         match &mut engine.family {
-            Brokering::Desk(desk) => desk.take_in(job),
+            Brokering::Desk(desk) => {
+                desk.take_in(now, job);
+                engine.wait_for_more(now);
+            }
             Brokering::Site(_) => engine.queue_up(now, job),
         }
     }
@@ -161,6 +166,10 @@ impl Family for Brokering {
             BrokerTimer::Report => {
                 engine.timers.cancel(timer);
                 engine.report(now);
+            }
+            BrokerTimer::Batch => {
+                engine.timers.cancel(timer);
+                engine.waits_no_longer();
             }
             // Nobody sends jobs to a site that leaves, so nobody need know what happens there: a broker that began again
             // does not even ask.

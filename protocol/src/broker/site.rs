@@ -18,6 +18,9 @@ use crate::engine::Engine;
 #[derive(Clone, Debug)]
 pub(crate) struct Reporter {
     queue: LocalQueue,
+    /// The turn of the next job that comes, where rows are planned: jobs start in the order in which they come, whenever
+    /// they were submitted.
+    turns: Option<u64>,
     waiting: BTreeMap<JobId, JobSpec>,
     /// What executes, and since when.
     running: BTreeMap<JobId, (JobSpec, Time)>,
@@ -36,6 +39,7 @@ impl Reporter {
         let brokers = if rules.needs_reports() { config.grid.brokers() } else { 0 };
         Reporter {
             queue: config.queue(),
+            turns: rules.plans_batches().then_some(0),
             waiting: BTreeMap::new(),
             running: BTreeMap::new(),
             // A row of a later life is newer than all of an earlier one.
@@ -121,7 +125,9 @@ impl Engine<Brokering> {
         let is_own = self.core.custody_of(job.id).hops == 0;
         let Some(site) = self.reporter() else { return };
         site.now = now;
-        site.queue.submit(now, job);
+        let turn = site.turns.unwrap_or(0);
+        site.turns = site.turns.map(|turn| turn + 1);
+        site.queue.submit_in_turn(now, job, turn);
         site.waiting.insert(job.id, job);
         site.tell(&Change::Joined { at: now, job });
         site.is_undecided = true;

@@ -14,6 +14,7 @@ use super::calendar::Calendar;
 use super::decider::{BrokerDecider, Handle, Question};
 use super::follow::admissible_part;
 use super::fraction::Quotient;
+use super::planner::Planner;
 use crate::event::FallbackCause;
 use crate::job::JobSpec;
 use crate::strategy::{
@@ -51,6 +52,7 @@ pub struct Allocator {
     decider: Handle<dyn BrokerDecider>,
     /// Why it does not any more, until somebody was told.
     untold: Option<FallbackCause>,
+    planner: Planner,
 }
 
 impl Allocator {
@@ -71,7 +73,8 @@ impl Allocator {
                 sizes.iter().map(|&size| Calendar::new(scheduler, pass, size)).collect()
             }
         };
-        Allocator { rules, rng, turn: 0, calendars, decider: Handle::none(), untold: None }
+        let planner = Planner::new(rules.batches, seed, number);
+        Allocator { rules, rng, turn: 0, calendars, decider: Handle::none(), untold: None, planner }
     }
 
     /// The same, asking somebody else for each job. A clone asks nobody, and decides by the fallback.
@@ -112,6 +115,15 @@ impl Allocator {
             calendar.placed(now, *job);
         }
         Some(place)
+    }
+
+    /// Rows of jobs for sites, where a batch is planned at once: places of sites, ascending, with their jobs in order. Jobs
+    /// that are wider than every site that counts are in none.
+    pub fn plan(&mut self, now: Time, jobs: &[JobSpec], sites: &[Site<'_>]) -> Vec<(usize, Vec<JobSpec>)> {
+        let places = Places::of(sites);
+        let books: Vec<&Book> = (0..places.len()).map(|index| sites[places.at(index)].book).collect();
+        let rows = self.planner.rows(now, jobs, &books);
+        rows.into_iter().enumerate().map(|(index, row)| (places.at(index), row)).collect()
     }
 
     /// The same for whoever knows the true state of every site: a reference.
@@ -210,7 +222,7 @@ impl Allocator {
         let by_quotient =
             |value: &dyn Fn(usize) -> Quotient| first_least(range.clone(), value, Quotient::compare);
         match rules.own_rule() {
-            BrokerRule::Random | BrokerRule::RoundRobin | BrokerRule::External => {
+            BrokerRule::Random | BrokerRule::RoundRobin | BrokerRule::External | BrokerRule::Genetic => {
                 unreachable!("they compare nothing")
             }
             BrokerRule::Jobs => by_quotient(&|index| Quotient::of(load_of(index).jobs.into(), 1)),

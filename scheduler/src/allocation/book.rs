@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use super::follow::Executed;
 use crate::event::FallbackCause;
+use crate::genetic::Occupied;
 use crate::job::{JobId, JobSpec};
 use crate::local::{LocalQueue, Plan};
 use crate::strategy::{Count, LocalScheduler, Overrun, Pass};
@@ -70,8 +71,17 @@ fn wait_of(job: &JobSpec, start: Time) -> i128 {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Held {
     pub(super) job: JobSpec,
+    /// Its turn in the queue.
+    turn: u64,
     /// When it began to execute, if it does.
     pub(super) since: Option<Time>,
+}
+
+/// A job on its way to the site, and how many were sent before it.
+#[derive(Clone, Copy, Debug)]
+struct Expected {
+    job: JobSpec,
+    order: u64,
 }
 
 /// The jobs of one site, as far as the keeper of the book was told. Time never goes back in it.
@@ -80,7 +90,11 @@ pub struct Book {
     all: Load,
     waiting: Load,
     /// Jobs that are on their way to the site.
-    expected: BTreeMap<JobId, JobSpec>,
+    expected: BTreeMap<JobId, Expected>,
+    /// Jobs that were ever sent.
+    sent: u64,
+    /// The turn of the next job that joins, where jobs are queued in the order in which they join.
+    turns: Option<u64>,
     processors: u32,
     scheduler: LocalScheduler,
     pass: Pass,
@@ -106,6 +120,8 @@ impl Book {
             all: Load::default(),
             waiting: Load::default(),
             expected: BTreeMap::new(),
+            sent: 0,
+            turns: None,
             processors,
             scheduler,
             pass,
@@ -123,6 +139,11 @@ impl Book {
     /// The same with this queue, which is idle: that of the site itself, if whoever keeps the book is the site.
     pub fn with_queue(self, queue: LocalQueue) -> Book {
         Book { queue: Some(queue), ..self }
+    }
+
+    /// The same of a site that queues jobs in the order in which they join, whenever they were submitted.
+    pub fn in_order_of_arrival(self) -> Book {
+        Book { turns: Some(0), ..self }
     }
 
     /// Why whoever decides for the queue is not asked any more; see [`LocalQueue::failure`].
@@ -151,13 +172,13 @@ impl Book {
     /// What the jobs ask for that are on their way to it.
     pub fn pending(&self) -> Load {
         let mut pending = Load::default();
-        self.expected.values().for_each(|job| pending.add(job));
+        self.expected().for_each(|job| pending.add(job));
         pending
     }
 
     /// Jobs on their way to it.
     pub fn expected(&self) -> impl Iterator<Item = &JobSpec> {
-        self.expected.values()
+        self.expected.values().map(|expected| &expected.job)
     }
 
     /// Whether the job is there, as far as was told.
@@ -178,7 +199,9 @@ impl Book {
     /// A job is on its way there.
     pub fn expects(&mut self, job: JobSpec) {
         self.planned = None;
-        if self.expected.insert(job.id, job).is_none() {
+        self.sent += 1;
+        let order = self.expected.get(&job.id).map_or(self.sent, |expected| expected.order);
+        if self.expected.insert(job.id, Expected { job, order }).is_none() {
             self.all.add(&job);
             self.waiting.add(&job);
         }
@@ -187,7 +210,7 @@ impl Book {
     /// A job that was on its way is not, or not any more.
     pub fn expects_no_more(&mut self, job: JobId) {
         self.planned = None;
-        if let Some(job) = self.expected.remove(&job) {
+        if let Some(Expected { job, .. }) = self.expected.remove(&job) {
             self.all.subtract(&job);
             self.waiting.subtract(&job);
         }
@@ -204,10 +227,12 @@ impl Book {
             return;
         }
         self.advance(now);
+        let turn = self.turns.unwrap_or(0);
+        self.turns = self.turns.map(|turn| turn + 1);
         if let Some(queue) = &mut self.queue {
-            queue.submit(self.now, job);
+            queue.submit_in_turn(self.now, job, turn);
         }
-        self.held.insert(job.id, Held { job, since: None });
+        self.held.insert(job.id, Held { job, turn, since: None });
         self.all.add(&job);
         self.waiting.add(&job);
     }
@@ -223,7 +248,7 @@ impl Book {
         if let Some(queue) = &mut self.queue {
             queue.take_over(self.now, job, since);
         }
-        self.held.insert(job.id, Held { job, since: Some(since) });
+        self.held.insert(job.id, Held { job, turn: 0, since: Some(since) });
         self.all.add(&job);
         self.ever.add(&job, since);
         self.running.add(&job, since);
@@ -262,9 +287,9 @@ impl Book {
 
     /// Whoever tells of a site may be wrong: what cannot execute there waits on.
     fn has_started(&mut self, job: JobId, now: Time) {
-        let Some(Held { job, since: None }) = self.held.get(&job).copied() else { return };
+        let Some(Held { job, turn, since: None }) = self.held.get(&job).copied() else { return };
         if self.has_room(&job) {
-            self.held.insert(job.id, Held { job, since: Some(now) });
+            self.held.insert(job.id, Held { job, turn, since: Some(now) });
             self.waiting.subtract(&job);
             self.ever.add(&job, now);
             self.running.add(&job, now);
@@ -281,7 +306,7 @@ impl Book {
         self.planned = None;
         self.advance(now);
         self.last_end = self.last_end.max(Some(now));
-        let Some(Held { job: spec, since: Some(since) }) = self.held.get(&job).copied() else {
+        let Some(Held { job: spec, since: Some(since), .. }) = self.held.get(&job).copied() else {
             return self.left(now, job);
         };
         self.executed.ended(self.now, &spec, since);
@@ -329,7 +354,7 @@ impl Book {
         for held in self.held.values() {
             match held.since {
                 Some(since) => queue.take_over(self.now, held.job, since),
-                None => queue.submit(self.now, held.job),
+                None => queue.submit_in_turn(self.now, held.job, held.turn),
             }
         }
         self.queue = Some(queue);
@@ -375,7 +400,7 @@ impl Book {
         // Whoever tells of a site may be wrong, or late: a job that arrives once more is there once.
         let known = |job: &&JobSpec| self.held.contains_key(&job.id);
         let arriving = arriving.filter(|job| !self.expected.contains_key(&job.id));
-        for job in self.expected.values().chain(arriving).filter(|job| !known(job)) {
+        for job in self.expected().chain(arriving).filter(|job| !known(job)) {
             queue.submit(now, *job);
         }
         queue.plan_with(now, overrun)
@@ -398,6 +423,26 @@ impl Book {
         Cow::Owned(without.planned_anew(now.max(self.now), overrun, None))
     }
 
+    /// What comes before a row that is planned now: what executes, as long as it is expected to, then what waits in the
+    /// order of the queue, then what is on its way in the order of sending.
+    pub fn occupied(&self, now: Time) -> Occupied {
+        let now = self.now.max(now);
+        let running = self.held.values().filter_map(|held| {
+            let left = held.since?.saturating_add(held.job.requested).since(now).as_micros();
+            // What runs past its estimate is planned to end now.
+            (left > 0).then_some((left, held.job.processors))
+        });
+        let mut waiting: Vec<&Held> = self.held.values().filter(|held| held.since.is_none()).collect();
+        waiting.sort_by_key(|held| (held.turn, held.job.key()));
+        let mut coming: Vec<&Expected> = self.expected.values().collect();
+        coming.sort_by_key(|expected| expected.order);
+        let jobs = waiting.iter().map(|held| &held.job).chain(coming.iter().map(|expected| &expected.job));
+        Occupied {
+            running: running.collect(),
+            waiting: jobs.map(|job| (job.requested.as_micros(), job.processors)).collect(),
+        }
+    }
+
     /// Work of waiting jobs, and what is left of those that execute, in processor-microseconds.
     pub(super) fn remaining_work(&self, now: Time) -> i128 {
         let running = self.held.values().filter_map(|held| {
@@ -410,7 +455,8 @@ impl Book {
 
     /// A job that waits there or is on its way.
     pub(super) fn waiting_job(&self, job: JobId) -> Option<&JobSpec> {
-        self.held.get(&job).map(|held| &held.job).or_else(|| self.expected.get(&job))
+        let expected = || self.expected.get(&job).map(|expected| &expected.job);
+        self.held.get(&job).map(|held| &held.job).or_else(expected)
     }
 
     /// Waits of all that ever started.

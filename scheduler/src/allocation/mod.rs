@@ -15,6 +15,7 @@ mod calendar;
 mod decider;
 pub mod follow;
 mod fraction;
+mod planner;
 
 pub use admissible::admissible;
 pub use allocator::{Allocator, Site};

@@ -1,7 +1,8 @@
-//! What is to be allocated: jobs that are all there at time 0, and sites of different sizes.
+//! What is to be allocated: jobs that are all there at time 0, and sites of different sizes; off-line idle ones, on-line
+//! with what they have.
 
 use crate::job::{JobId, JobSpec};
-use crate::time::Span;
+use crate::time::{Span, Time};
 
 /// Jobs and the sites that they are to be allocated to. A job goes by its place in order of arrival, a site by its place
 /// in order of size.
@@ -14,6 +15,27 @@ pub struct Batch {
     requested: Vec<i64>,
     first_sites: Vec<usize>,
     requested_total: i64,
+    /// How long each job has waited at time 0, in microseconds.
+    waited: Vec<i64>,
+    /// By site.
+    occupied: Vec<Occupied>,
+}
+
+/// What a site has at time 0: all of it comes before the rows.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Occupied {
+    /// What runs: in how many microseconds it is expected to end, above 0, and its processors.
+    pub running: Vec<(i64, u32)>,
+    /// What waits, in the order of its queue: microseconds that it requested, and its processors.
+    pub waiting: Vec<(i64, u32)>,
+}
+
+impl Occupied {
+    /// Microseconds until all of it has ended, one after the other.
+    fn longest(&self) -> i128 {
+        let running = self.running.iter().map(|&(end, _)| i128::from(end)).max().unwrap_or(0);
+        running + self.waiting.iter().map(|&(requested, _)| i128::from(requested)).sum::<i128>()
+    }
 }
 
 /// Why jobs and sites are no batch. Reads after "failed to".
@@ -67,20 +89,37 @@ impl Batch {
             }
         }
         let total: i128 = jobs.iter().map(|job| i128::from(job.requested.as_micros())).sum();
-        // No job ends later than all of them one after the other; ends are added up over all jobs.
         let requested_total = i64::try_from(total).unwrap_or(i64::MAX);
-        if total * jobs.len() as i128 > i128::from(i64::MAX) {
-            return Err(BatchError::TooLong(Span::from_micros(requested_total)));
-        }
+        check_sums(total, jobs.len())?;
         let widths: Vec<u32> = jobs.iter().map(|job| job.processors).collect();
         Ok(Batch {
             first_sites: widths.iter().map(|width| sizes.partition_point(|size| size < width)).collect(),
             requested: jobs.iter().map(|job| job.requested.as_micros()).collect(),
             sizes: sizes.to_vec(),
+            waited: vec![0; jobs.len()],
+            occupied: vec![Occupied::default(); sizes.len()],
             jobs,
             widths,
             requested_total,
         })
+    }
+
+    /// The same at a time when jobs have waited since they were submitted, at sites that have this, in the order of the
+    /// sites. What waits there fits there.
+    ///
+    /// # Errors
+    /// If times are so long that sums overflow.
+    ///
+    /// # Panics
+    /// If it is not one for each site.
+    pub fn on_line(mut self, now: Time, occupied: Vec<Occupied>) -> Result<Batch, BatchError> {
+        assert_eq!(occupied.len(), self.sizes.len(), "each site has something, or nothing");
+        self.waited = self.jobs.iter().map(|job| now.since(job.submit).max(Span::ZERO).as_micros()).collect();
+        let before = occupied.iter().map(Occupied::longest).max().unwrap_or(0);
+        let waited = self.waited.iter().copied().max().unwrap_or(0);
+        check_sums(i128::from(self.requested_total) + before + i128::from(waited), self.jobs.len())?;
+        self.occupied = occupied;
+        Ok(self)
     }
 
     /// Processors of the sites, ascending.
@@ -101,6 +140,16 @@ impl Batch {
     /// Its requested time in microseconds.
     pub fn requested(&self, job: u32) -> i64 {
         self.requested[job as usize]
+    }
+
+    /// How long it has waited already, in microseconds.
+    pub fn waited(&self, job: u32) -> i64 {
+        self.waited[job as usize]
+    }
+
+    /// What a site has before the row.
+    pub fn occupied(&self, site: usize) -> &Occupied {
+        &self.occupied[site]
     }
 
     /// The smallest site that is wide enough for it; so are all after that.
@@ -126,4 +175,13 @@ impl Batch {
         let processors: u64 = self.sizes.iter().map(|&size| u64::from(size)).sum();
         longest.max(work as f64 / processors as f64) / 1e6
     }
+}
+
+/// No job ends later than everything one after the other; ends are added up over all jobs.
+fn check_sums(longest: i128, jobs: usize) -> Result<(), BatchError> {
+    if longest.saturating_mul(jobs as i128) > i128::from(i64::MAX) {
+        let longest = i64::try_from(longest).unwrap_or(i64::MAX);
+        return Err(BatchError::TooLong(Span::from_micros(longest)));
+    }
+    Ok(())
 }

@@ -22,7 +22,7 @@ mod search;
 mod selection;
 mod weights;
 
-pub use batch::{Batch, BatchError};
+pub use batch::{Batch, BatchError, Occupied};
 pub use crossover::{Mask, cross};
 pub use draw::{Draw, Purpose};
 pub use individual::{Criteria, Individual, Rows};

@@ -1,4 +1,5 @@
-//! Level 2: what comes of the row of one site under EASY in the order of the row, with requested times, from time 0.
+//! Level 2: what comes of the row of one site under EASY in the order of the row, with requested times, from time 0,
+//! behind what the site has then.
 //!
 //! What [`crate::local::LocalQueue`] does with turns, and nothing else, so that it can be done some thousand times a second:
 //! all jobs are there, nothing ends but when it is expected to, and arrays are used again. [`super::by_local_queues`] is
@@ -22,7 +23,10 @@ pub struct RowCost {
     pub misfits: u32,
 }
 
-/// A job of the row that waits.
+/// The number of a job that is not of the batch.
+const OTHER: u32 = u32::MAX;
+
+/// A job that waits, of the row or before it.
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
     requested: i64,
@@ -59,9 +63,10 @@ impl RowScheduler {
         cost.misfits = self.schedule(batch, site, row, |job, start| {
             let requested = batch.requested(job);
             let end = start + requested;
+            let turnaround = end + batch.waited(job);
             cost.end = cost.end.max(end);
-            cost.turnaround += end;
-            cost.response += response(end, requested);
+            cost.turnaround += turnaround;
+            cost.response += response(turnaround, requested);
         });
         cost
     }
@@ -75,18 +80,35 @@ impl RowScheduler {
         row: &[u32],
         mut started: impl FnMut(u32, i64),
     ) -> u32 {
-        let mut free = batch.sizes()[site];
+        let size = batch.sizes()[site];
+        let mut free = size;
         let (waiting, running) = (&mut self.waiting, &mut self.running);
         waiting.clear();
         running.clear();
+        let occupied = batch.occupied(site);
+        for &(end, width) in &occupied.running {
+            free -= width;
+            run(running, end, width);
+        }
+        for &(requested, width) in &occupied.waiting {
+            let next = waiting.len() as u32 + 1;
+            waiting.push(Waiting { requested, width, next, job: OTHER });
+        }
+        let others = waiting.len();
         for &job in row {
             let width = batch.width(job);
-            if width <= free {
+            if width <= size {
                 let next = waiting.len() as u32 + 1;
                 waiting.push(Waiting { requested: batch.requested(job), width, next, job });
             }
         }
+        let misfits = (row.len() + others - waiting.len()) as u32;
         let none = waiting.len() as u32;
+        let mut started = |job, start| {
+            if job != OTHER {
+                started(job, start);
+            }
+        };
         let (mut head, mut now) = (0, 0);
         // Nothing that waits is narrower or shorter: most looks at all of it are in vain.
         let mut least = (0, 0);
@@ -99,7 +121,7 @@ impl RowScheduler {
                 head = job.next;
             }
             if head == none {
-                return row.len() as u32 - none;
+                return misfits;
             }
             if free > 0 {
                 let (shadow, mut extra) = reservation(running, free, waiting[head as usize].width);

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::allocation::{Allocator, Book};
+use crate::allocation::{Allocator, Book, Site};
 use crate::entry::{LocalUsers, Submit};
 use crate::event::FallbackCause;
 use crate::external::External;
@@ -26,8 +26,8 @@ pub struct Brokered {
     allocators: Vec<Allocator>,
     /// By rank, from the first that has processors.
     books: Vec<Book>,
-    /// By the number of the broker.
-    arrived: BTreeMap<(usize, QueueKey), JobSpec>,
+    /// By the number of the broker, with the time of the arrival.
+    arrived: BTreeMap<(usize, QueueKey), (JobSpec, Time)>,
     /// Places of running jobs.
     running: BTreeMap<JobId, usize>,
     /// Places of sites with a fact that no decision has seen.
@@ -46,9 +46,13 @@ impl Brokered {
         let brokers = grid.brokers();
         let sizes = &grid.sizes()[brokers..];
         let allocator = |number| Allocator::new(rules, sizes, scheduler, pass, seed, number);
+        let book = |size| {
+            let book = Book::new(scheduler, pass, size, true);
+            if rules.plans_batches() { book.in_order_of_arrival() } else { book }
+        };
         Brokered {
             allocators: (0..brokers.max(1) as u64).map(allocator).collect(),
-            books: sizes.iter().map(|&size| Book::new(scheduler, pass, size, true)).collect(),
+            books: sizes.iter().map(|&size| book(size)).collect(),
             arrived: BTreeMap::new(),
             running: BTreeMap::new(),
             dirty: BTreeSet::new(),
@@ -95,9 +99,52 @@ impl Brokered {
         self.join(now, place, job);
     }
 
+    /// When the first job that waits at a broker arrived there, and how many wait.
+    fn waiting_at(&self, broker: usize) -> Option<(Time, usize)> {
+        let of_broker = self.arrived.iter().filter(|((other, _), _)| *other == broker);
+        let arrivals = of_broker.map(|(_, &(_, since))| since);
+        let count = arrivals.clone().count();
+        arrivals.min().map(|first| (first, count))
+    }
+
+    /// Plans the batches of a broker that are full, and what waits there if the window is over and counts.
+    fn plan(&mut self, now: Time, broker: usize, by_time: bool) {
+        let batches = self.allocators[broker].rules().batches;
+        while let Some((first, count)) = self.waiting_at(broker)
+            && (count >= batches.jobs as usize || (by_time && batches.due_at(first) <= now))
+        {
+            let keys: Vec<(usize, QueueKey)> = self.arrived.keys().copied().collect();
+            let keys = keys.into_iter().filter(|(other, _)| *other == broker).take(batches.jobs as usize);
+            let jobs: Vec<JobSpec> =
+                keys.filter_map(|key| self.arrived.remove(&key)).map(|(job, _)| job).collect();
+            let known = |book| Site { book, is_present: true, is_candidate: true, as_of: Some(now) };
+            let sites: Vec<Site<'_>> = self.books.iter().map(known).collect();
+            let rows = self.allocators[broker].plan(now, &jobs, &sites);
+            let planned: usize = rows.iter().map(|(_, row)| row.len()).sum();
+            assert_eq!(planned, jobs.len(), "no job is wider than every site");
+            for (place, row) in rows {
+                row.into_iter().for_each(|job| self.join(now, place, job));
+            }
+        }
+    }
+
     fn join(&mut self, now: Time, place: usize, job: JobSpec) {
         self.books[place].joined(now, job);
         self.dirty.insert(place);
+    }
+
+    /// Lets the sites decide that something happened at.
+    fn decide_sites(&mut self, now: Time, starts: &mut Vec<Start>) {
+        let brokers = self.grid.brokers();
+        for place in std::mem::take(&mut self.dirty) {
+            self.books[place].decide(now, &mut self.starts);
+            for job in self.starts.drain(..) {
+                self.running.insert(job.id, place);
+                self.waiting -= 1;
+                starts.push(Start { job, site: self.grid.at_rank(brokers + place) });
+            }
+            self.set_timer(place);
+        }
     }
 
     fn set_timer(&mut self, place: usize) {
@@ -121,7 +168,7 @@ impl Policy for Brokered {
             return self.join(now, rank - self.grid.brokers(), job);
         }
         let broker = self.grid.broker_of(job.origin).unwrap_or(0);
-        let before = self.arrived.insert((broker, job.key()), job);
+        let before = self.arrived.insert((broker, job.key()), (job, now));
         assert!(before.is_none(), "job {} is submitted once", job.id);
         self.waiting += 1;
     }
@@ -138,23 +185,24 @@ impl Policy for Brokered {
     /// # Panics
     /// If a job is wider than every site.
     fn decide(&mut self, now: Time, starts: &mut Vec<Start>) {
-        while let Some(((broker, _), job)) = self.arrived.pop_first() {
-            self.allocate(now, broker, job);
+        let plans_batches = self.allocators[0].rules().plans_batches();
+        if plans_batches {
+            (0..self.allocators.len()).for_each(|broker| self.plan(now, broker, false));
+        } else {
+            while let Some(((broker, _), (job, _))) = self.arrived.pop_first() {
+                self.allocate(now, broker, job);
+            }
         }
         while let Some(&(_, place)) = self.timers.first().filter(|(time, _)| *time <= now) {
             self.timers.pop_first();
             self.timer[place] = None;
             self.dirty.insert(place);
         }
-        let brokers = self.grid.brokers();
-        for place in std::mem::take(&mut self.dirty) {
-            self.books[place].decide(now, &mut self.starts);
-            for job in self.starts.drain(..) {
-                self.running.insert(job.id, place);
-                self.waiting -= 1;
-                starts.push(Start { job, site: self.grid.at_rank(brokers + place) });
-            }
-            self.set_timer(place);
+        self.decide_sites(now, starts);
+        if plans_batches {
+            // Windows are over after everything else of the instant.
+            (0..self.allocators.len()).for_each(|broker| self.plan(now, broker, true));
+            self.decide_sites(now, starts);
         }
     }
 
@@ -181,7 +229,12 @@ impl Policy for Brokered {
     }
 
     fn wake_at(&self) -> Option<Time> {
-        self.timers.first().map(|&(time, _)| time)
+        let rules = self.allocators[0].rules();
+        // Of others nothing is left between instants.
+        let brokers = if rules.plans_batches() { self.allocators.len() } else { 0 };
+        let due = (0..brokers).filter_map(|broker| self.waiting_at(broker));
+        let due = due.map(|(first, _)| rules.batches.due_at(first)).min();
+        self.timers.first().map(|&(time, _)| time).into_iter().chain(due).min()
     }
 
     fn waiting(&self) -> usize {

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::unknown_option;
 use crate::switch::switch;
+use crate::time::{Span, Time};
 
 switch! {
     /// What a broker makes least, over the sites that it may choose.
@@ -34,6 +35,8 @@ switch! {
         MeanWait = "mwt",
         /// MWWT_S: their mean wait times their processors.
         WeightedWait = "mwwt-s",
+        /// What a genetic algorithm finds best for a batch of jobs at once, see [`crate::genetic`].
+        Genetic = "genetic",
         /// Whatever a process of the user makes least, see [`crate::external`].
         External = "exec",
     }
@@ -145,9 +148,59 @@ switch! {
     }
 }
 
+switch! {
+    /// What the rows of a batch are judged by.
+    Goal {
+        /// The ordered weighted average of all four.
+        Average = "owa",
+        /// The makespan.
+        Makespan = "makespan",
+        /// The mean response ratio.
+        ResponseRatio = "response",
+        /// The mean turnaround.
+        Turnaround = "turnaround",
+        /// The mean wait.
+        Wait = "wait",
+    }
+}
+
+/// When a batch is planned, and how long is looked for a better plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Batches {
+    /// Jobs after which it is planned, and the most that are planned at once.
+    pub jobs: u32,
+    /// The time after which it is planned, from the arrival of its first job at the broker.
+    pub window: Span,
+    /// What is made small.
+    pub goal: Goal,
+    /// Individuals of a population.
+    pub population: u32,
+    /// Generations after which the best so far is taken: with the population, what limits the time of a decision.
+    pub generations: u32,
+}
+
+impl Default for Batches {
+    fn default() -> Batches {
+        Batches {
+            jobs: 1000,
+            window: Span::from_secs(600),
+            goal: Goal::default(),
+            population: 50,
+            generations: 100,
+        }
+    }
+}
+
+impl Batches {
+    /// When a batch is planned whose first job arrived at a broker then, however few there are.
+    pub fn due_at(&self, first: Time) -> Time {
+        first.saturating_add(self.window)
+    }
+}
+
 impl BrokerRule {
-    /// Those that this program decides by itself.
-    pub const BUILT_IN: &[BrokerRule] = BrokerRule::ALL.split_at(BrokerRule::ALL.len() - 1).0;
+    /// Those by which this program decides for each job alone.
+    pub const BUILT_IN: &[BrokerRule] = BrokerRule::ALL.split_at(BrokerRule::ALL.len() - 2).0;
 }
 
 /// A fraction of a grid's processors, in lowest terms: 0 < a ≤ 1, exactly.
@@ -227,6 +280,18 @@ impl std::fmt::Display for Fraction {
     }
 }
 
+/// The most jobs of a batch: as many as the published work has, times a hundred.
+const BATCH_MAX: u32 = 100_000;
+/// The most individuals: arbitrary.
+const POPULATION_MAX: u32 = 10_000;
+/// The most generations: arbitrary.
+const GENERATIONS_MAX: u32 = 1_000_000;
+
+fn count(key: &str, text: &str, least: u32, most: u32) -> Result<u32, String> {
+    let count = text.parse().ok().filter(|count| (least..=most).contains(count));
+    count.ok_or_else(|| format!("{key}={text:?} is no whole number from {least} to {most}"))
+}
+
 /// All switches of a broker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Broker {
@@ -259,6 +324,9 @@ pub struct Broker {
     /// What decides once an external rule does not. Means nothing to others.
     #[serde(default = "default_fallback")]
     pub fallback: BrokerRule,
+    /// When a genetic rule plans. Means nothing to others.
+    #[serde(default)]
+    pub batches: Batches,
 }
 
 fn default_fallback() -> BrokerRule {
@@ -283,7 +351,13 @@ impl Broker {
             plan: Plan::default(),
             overrun: Overrun::default(),
             fallback: default_fallback(),
+            batches: Batches::default(),
         }
+    }
+
+    /// Whether it plans batches of jobs, whose order at a site is that of the plan.
+    pub fn plans_batches(&self) -> bool {
+        self.rule == BrokerRule::Genetic
     }
 
     /// The rule of this code that decides: that itself, or the fallback.
@@ -322,7 +396,7 @@ impl Broker {
     }
 
     /// Names of its options.
-    pub const OPTIONS: [&str; 12] = [
+    pub const OPTIONS: [&str; 17] = [
         "a",
         "cut",
         "count",
@@ -335,6 +409,11 @@ impl Broker {
         "plan",
         "overrun-plan",
         "fallback",
+        "batch",
+        "window",
+        "goal",
+        "population",
+        "generations",
     ];
 
     pub(super) fn parse(argument: &str) -> Result<Broker, String> {
@@ -357,6 +436,11 @@ impl Broker {
             "plan" => self.plan = Plan::parse(key, value)?,
             "overrun-plan" => self.overrun = Overrun::parse(key, value)?,
             "fallback" => self.fallback = BrokerRule::parse(key, value)?,
+            "batch" => self.batches.jobs = count(key, value, 1, BATCH_MAX)?,
+            "window" => self.batches.window = super::fetch::parse(key, value)?,
+            "goal" => self.batches.goal = Goal::parse(key, value)?,
+            "population" => self.batches.population = count(key, value, 2, POPULATION_MAX)?,
+            "generations" => self.batches.generations = count(key, value, 0, GENERATIONS_MAX)?,
             _ => {
                 return Err(unknown_option(key, "a broker", &Broker::OPTIONS));
             }
@@ -371,6 +455,7 @@ impl Broker {
             WeightedWait,
         };
         let default = Broker::new(self.rule);
+        let (batches, usual) = (self.batches, default.batches);
         let rule = self.own_rule();
         let loads = matches!(rule, Jobs | JobsPerProcessor | ParallelLoad | BalancedLoad | LowerBound);
         let waits = matches!(rule, MeanWait | WeightedWait);
@@ -388,6 +473,13 @@ impl Broker {
             ("overrun-plan", self.overrun != default.overrun, self.plans()),
             ("fallback", self.fallback != default.fallback, self.rule == BrokerRule::External),
             ("fallback=exec", self.fallback == BrokerRule::External, false),
+            ("fallback=genetic", self.fallback == BrokerRule::Genetic, false),
+            ("a", self.follows || self.admissible != Fraction::ONE, !self.plans_batches()),
+            ("batch", batches.jobs != usual.jobs, self.plans_batches()),
+            ("window", batches.window != usual.window, self.plans_batches()),
+            ("goal", batches.goal != usual.goal, self.plans_batches()),
+            ("population", batches.population != usual.population, self.plans_batches()),
+            ("generations", batches.generations != usual.generations, self.plans_batches()),
         ];
         set.into_iter().find(|&(_, is_set, counts)| is_set && !counts).map(|(key, ..)| key)
     }
@@ -419,6 +511,22 @@ impl std::fmt::Display for Broker {
             if is_set {
                 write!(f, ",{key}={name}")?;
             }
+        }
+        let (batches, usual) = (self.batches, default.batches);
+        if batches.jobs != usual.jobs {
+            write!(f, ",batch={}", batches.jobs)?;
+        }
+        if batches.window != usual.window {
+            write!(f, ",window={}", super::fetch::show(batches.window))?;
+        }
+        if batches.goal != usual.goal {
+            write!(f, ",goal={}", batches.goal.name())?;
+        }
+        if batches.population != usual.population {
+            write!(f, ",population={}", batches.population)?;
+        }
+        if batches.generations != usual.generations {
+            write!(f, ",generations={}", batches.generations)?;
         }
         Ok(())
     }

@@ -12,10 +12,10 @@ const UNITS: [(&str, i64); 5] =
 /// Longest time: arbitrary, far above any run, and far from overflow.
 const FETCH_MAX: Span = Span::from_micros(1 << 52);
 
-/// A time such as `120s` or `50ms`.
-pub(super) fn parse(text: &str) -> Result<Span, String> {
+/// A time such as `120s` or `50ms`. `key` is what it is called in the message.
+pub(super) fn parse(key: &str, text: &str) -> Result<Span, String> {
     let wrong = || {
-        format!("fetch {text:?} is no time; write a whole number and a unit (us, ms, s, min, h), as in 120s")
+        format!("{key} {text:?} is no time; write a whole number and a unit (us, ms, s, min, h), as in 120s")
     };
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let unit = UNITS.iter().find(|unit| unit.0 == &text[digits.len()..]).ok_or_else(wrong)?;
@@ -45,10 +45,10 @@ mod tests {
             ("1h", "3600s"),
             ("7us", "7us"),
         ] {
-            assert_eq!(show(parse(text).unwrap()), shown);
+            assert_eq!(show(parse("fetch", text).unwrap()), shown);
         }
         for text in ["", "5", "s", "-5s", "5d", "1.5s", "99999999999999999999s", "9000000000000h", "5ß"] {
-            assert!(parse(text).unwrap_err().contains("is no time"), "{text}");
+            assert!(parse("fetch", text).unwrap_err().contains("is no time"), "{text}");
         }
     }
 }

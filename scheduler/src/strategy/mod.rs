@@ -15,8 +15,8 @@ mod pool;
 
 pub use balance::{Amount, Balance, Initiative, VictimRule};
 pub use broker::{
-    ArrivingLoad, Broker, BrokerRule, Completion, Count, Cut, Fraction, IdleSince, Overrun, OwnWait, Plan,
-    Population, RunningWork,
+    ArrivingLoad, Batches, Broker, BrokerRule, Completion, Count, Cut, Fraction, Goal, IdleSince, Overrun,
+    OwnWait, Plan, Population, RunningWork,
 };
 pub use pool::{Discipline, OfferRule, Pool, PoolAlgorithm, PoolOrder, SiteOrder, TooWide, Via};
 
@@ -263,7 +263,7 @@ impl FromStr for StrategySpec {
                 return Err(fail(format!("{key} is given twice")));
             }
             match &mut strategy {
-                Strategy::Steal(_) if key == "fetch" => fetch::parse(value).map(|span| fetch = span),
+                Strategy::Steal(_) if key == "fetch" => fetch::parse(key, value).map(|span| fetch = span),
                 Strategy::Steal(steal) | Strategy::StealGreedy(steal) => steal.set(key, value),
                 Strategy::Pool(pool) => pool.set(key, value),
                 Strategy::Balance(balance) => balance.set(key, value),
