@@ -76,7 +76,10 @@ fn one(
 }
 
 /// What they know, and when.
-pub(super) fn options(given: &WrittenProtocol) -> Result<BrokerOptions, ExperimentError> {
+pub(super) fn options(
+    given: &WrittenProtocol,
+    strategy: &StrategySpec,
+) -> Result<BrokerOptions, ExperimentError> {
     let place = "--report (protocol.report)";
     let report = given.report.as_deref();
     let (rule, argument) = report.map_or(("change", None), |text| match text.split_once(':') {
@@ -98,6 +101,12 @@ pub(super) fn options(given: &WrittenProtocol) -> Result<BrokerOptions, Experime
             return Err(wrong(place)(unknown("rule", report.unwrap_or_default(), rules)));
         }
     };
+    if let (Strategy::Broker(rules), Reporting::Probe(_)) = (&strategy.strategy, report)
+        && rules.plans_batches()
+    {
+        let reason = "a batch is planned by what is known of all sites; write change or every:60s";
+        return Err(wrong(place)(reason.to_string()));
+    }
     let pending = match given.pending.as_deref() {
         None | Some("count") => Pending::Count,
         Some("ignore") => Pending::Ignore,

@@ -73,8 +73,8 @@ pub struct ExperimentArgs {
     pub origin: Option<String>,
 
     /// local, st:X, st-greedy:X, common-pool, pool:fcfs|easy|list, steal:random|nearest|loaded|two-choices,
-    /// broker:random|round-robin|ml|mlp|mpl|lbal-s|mlb|mct|mst|mwt|mwwt-s|exec=COMMAND; options as in st:50,order=bah or
-    /// broker:mct,a=0.5; prefix ideal/ for the reference without messages
+    /// broker:random|round-robin|ml|mlp|mpl|lbal-s|mlb|mct|mst|mwt|mwwt-s|genetic|exec=COMMAND; options as in st:50,order=bah
+    /// or broker:mct,a=0.5; prefix ideal/ for the reference without messages
     /// [default: st:50]
     #[arg(long, value_name = "NAME", help_heading = "Scheduling")]
     pub strategy: Option<String>,

@@ -667,7 +667,7 @@ fn protocol_options(
             gossip,
             gossip_fanout: given.gossip_fanout.unwrap_or(defaults.balance.gossip_fanout),
         },
-        broker: brokers::options(given)?,
+        broker: brokers::options(given, strategy)?,
         batch,
         bounces_max: given.bounces_max.unwrap_or(defaults.bounces_max),
         retry,

@@ -41,7 +41,8 @@ pub(crate) const STRATEGIES: [&str; 16] = [
     "steal:loaded,mode=push,select=easy",
 ];
 /// Strategies with brokers, by name: the last values of the byte, so that nearly all inputs from before say what they said.
-pub(crate) const BROKERS: [&str; 6] = [
+pub(crate) const BROKERS: [&str; 7] = [
+    "broker:genetic,batch=3,population=2,generations=1",
     "broker:mpl",
     "broker:mct",
     "broker:mwwt-s,mwt-pop=system",

@@ -7,8 +7,8 @@ use rand::RngExt;
 use rand::seq::IndexedRandom;
 use rand_chacha::ChaCha8Rng;
 use scheduler::strategy::{
-    ArrivingLoad, Completion, Count, Cut, Fraction, IdleSince, Overrun, OwnWait, Plan, Population,
-    RunningWork,
+    ArrivingLoad, Batches, Completion, Count, Cut, Fraction, Goal, IdleSince, Overrun, OwnWait, Plan,
+    Population, RunningWork,
 };
 use scheduler::{Broker, BrokerRule, Grid, SiteId, Span, Strategy};
 
@@ -58,6 +58,22 @@ pub(super) fn join(rng: &mut ChaCha8Rng, scenario: &mut Scenario) {
         scenario.local_users =
             scenario.jobs.iter().map(|job| job.spec.id).filter(|_| rng.random_bool(0.4)).collect();
     }
+    plan_batches(rng, scenario);
+}
+
+/// Now and then brokers plan batches. Small ones, searched for a moment: it is about what becomes of jobs that are held.
+fn plan_batches(rng: &mut ChaCha8Rng, scenario: &mut Scenario) {
+    if matches!(scenario.options.broker.report, Reporting::Probe(_)) || !rng.random_bool(0.2) {
+        return;
+    }
+    let batches = Batches {
+        jobs: rng.random_range(1..=20),
+        window: micros(rng, Span::ZERO, Span::from_secs(300)),
+        goal: *Goal::ALL.choose(rng).expect("there are some"),
+        population: rng.random_range(2..=4),
+        generations: rng.random_range(0..=2),
+    };
+    scenario.strategy = Strategy::Broker(Broker { batches, ..Broker::new(BrokerRule::Genetic) });
 }
 
 /// Now and then the part of the processors that is admissible follows the load.

@@ -32,7 +32,7 @@ const BROKER_SEEDS: u64 = 200;
 const JOBS: u64 = 60;
 
 /// Of each family and each option that has a name, at least one.
-const STRATEGIES: [&str; 46] = [
+const STRATEGIES: [&str; 49] = [
     "local",
     "common-pool",
     "st:0",
@@ -79,6 +79,9 @@ const STRATEGIES: [&str; 46] = [
     "broker:mpl,a=0.5",
     "broker:mct,mct=job-after,plan=open-loop",
     "broker:mwt,mwt-pop=system,a=0.5",
+    "broker:genetic",
+    "broker:genetic,window=0s,population=8,generations=5",
+    "broker:genetic,batch=7,window=3600s,goal=wait,population=8,generations=5",
 ];
 
 /// A digest of events, each as a line of the event log.
