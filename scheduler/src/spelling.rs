@@ -5,6 +5,8 @@
 
 /// One mistake in so many letters is a slip; more make another word. Arbitrary: with two, `fcfs` would pass for `easy`.
 const LETTERS_PER_SLIP: usize = 3;
+/// How every hint begins.
+pub(crate) const DID_YOU_MEAN: &str = "did you mean";
 
 /// The name that was meant, if one is near: letters left out, doubled, swapped or wrong. The first of equally near ones.
 pub fn nearest<N: AsRef<str>>(typed: &str, names: impl IntoIterator<Item = N>) -> Option<N> {
@@ -19,7 +21,7 @@ pub fn nearest<N: AsRef<str>>(typed: &str, names: impl IntoIterator<Item = N>) -
 
 /// ` (did you mean easy?)`, to stand behind a name that is unknown; nothing if no name is near.
 pub fn hint<N: AsRef<str>>(typed: &str, names: impl IntoIterator<Item = N>) -> String {
-    nearest(typed, names).map_or(String::new(), |name| format!(" (did you mean {}?)", name.as_ref()))
+    nearest(typed, names).map_or(String::new(), |name| format!(" ({DID_YOU_MEAN} {}?)", name.as_ref()))
 }
 
 /// The hint where a name may belong to another option: there are names of that, too, and this is how it is given.
@@ -34,7 +36,7 @@ pub fn hint_or_of<N: AsRef<str>>(
         return own;
     }
     nearest(typed, others)
-        .map_or(String::new(), |name| format!(" (did you mean {option} {}?)", name.as_ref()))
+        .map_or(String::new(), |name| format!(" ({DID_YOU_MEAN} {option} {}?)", name.as_ref()))
 }
 
 /// The hint where names stand in a sentence: `one, half or fit`. What has a capital letter, as in `factor:F`, stands for

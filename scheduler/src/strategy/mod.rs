@@ -49,11 +49,27 @@ impl Steal {
     /// Sets one switch.
     fn set(&mut self, key: &str, value: &str) -> Result<(), String> {
         match key {
-            "order" => self.order = value.parse()?,
-            "select" => self.select = value.parse()?,
+            "order" => {
+                let of_other = spelling::nearest(value, Selection::ALL.map(Selection::name));
+                self.order = value.parse().map_err(|error| or_of(error, "select", of_other))?;
+            }
+            "select" => {
+                let of_other = spelling::nearest(value, Order::ALL.map(Order::name));
+                self.select = value.parse().map_err(|error| or_of(error, "order", of_other))?;
+            }
             _ => return Err(unknown_option(key, "stealing", &["order", "select"])),
         }
         Ok(())
+    }
+}
+
+/// Why a value means nothing to a switch, with the hint that it may belong to another one.
+fn or_of(error: String, other: &str, value: Option<&str>) -> String {
+    match value {
+        Some(value) if !error.contains(spelling::DID_YOU_MEAN) => {
+            format!("{error} ({} {other}={value}?)", spelling::DID_YOU_MEAN)
+        }
+        _ => error,
     }
 }
 
