@@ -151,8 +151,7 @@ impl ResultDirectory {
 }
 
 fn read_json<T: DeserializeOwned>(path: &Path, limits: &Limits) -> Result<T, DirectoryError> {
-    let file =
-        File::open(path).map_err(|source| DirectoryError::Open { path: path.to_path_buf(), source })?;
+    let file = File::open(path).map_err(|cause| DirectoryError::Open { path: path.to_path_buf(), cause })?;
     serde_json::from_reader(BufReader::new(Document::new(file, limits.document))).map_err(|error| {
         let (path, reason) = (path.to_path_buf(), error.to_string());
         match error.is_io().then(|| Exceeded::of(&error.into())).flatten() {

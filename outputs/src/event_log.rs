@@ -33,22 +33,22 @@ pub struct EventLog {
 #[derive(Debug, thiserror::Error)]
 pub enum EventLogError {
     /// The file could not be written.
-    #[error("write {}: {source}; is the disk full?", path.display())]
+    #[error("write {}: {cause}; is the disk full?", path.display())]
     Write {
         /// The log that could not be written.
         path: PathBuf,
         /// What the system said.
-        source: io::Error,
+        cause: io::Error,
     },
     /// The file could not be read, or ends in the middle: the run was killed.
-    #[error("read {}: line {line}: {source}; was it cut off? Repeat the run", path.display())]
+    #[error("read {}: line {line}: {cause}; was it cut off? Repeat the run", path.display())]
     Read {
         /// The log that could not be read.
         path: PathBuf,
         /// The line, from 1.
         line: u64,
         /// What the system said.
-        source: io::Error,
+        cause: io::Error,
     },
     /// It costs more than a file may, unless somebody says so.
     #[error("read {}: {exceeded}", path.display())]
@@ -59,14 +59,14 @@ pub enum EventLogError {
         exceeded: Exceeded,
     },
     /// A line is no event.
-    #[error("read {}: line {line}: {source}; was it written by another version?", path.display())]
+    #[error("read {}: line {line}: {cause}; was it written by another version?", path.display())]
     Malformed {
         /// The log with that line.
         path: PathBuf,
         /// The line, from 1.
         line: u64,
         /// What is wrong.
-        source: serde_json::Error,
+        cause: serde_json::Error,
     },
 }
 
@@ -76,7 +76,7 @@ impl EventLog {
     /// # Errors
     /// If the file cannot be created.
     pub fn create(path: &Path) -> Result<EventLog, EventLogError> {
-        let wrap = |source| EventLogError::Write { path: path.to_path_buf(), source };
+        let wrap = |cause| EventLogError::Write { path: path.to_path_buf(), cause };
         let file = BufWriter::new(File::create(path).map_err(wrap)?);
         let encoder = zstd::Encoder::new(file, LEVEL).map_err(wrap)?;
         let lines = Vec::with_capacity(PIECE + 1024);
@@ -94,7 +94,7 @@ impl EventLog {
         let flush = self.written.is_multiple_of(FLUSH_EVERY);
         if flush || self.lines.len() >= PIECE {
             let done = self.hand_over(flush);
-            done.map_err(|source| self.fail(source))?;
+            done.map_err(|cause| self.fail(cause))?;
         }
         Ok(())
     }
@@ -110,12 +110,12 @@ impl EventLog {
     /// If the disk does not take the rest.
     pub fn finish(mut self) -> Result<(), EventLogError> {
         let done = self.complete();
-        done.map_err(|source| self.fail(source))
+        done.map_err(|cause| self.fail(cause))
     }
 
-    fn fail(&mut self, source: io::Error) -> EventLogError {
+    fn fail(&mut self, cause: io::Error) -> EventLogError {
         self.failed = true;
-        EventLogError::Write { path: self.path.clone(), source }
+        EventLogError::Write { path: self.path.clone(), cause }
     }
 
     fn hand_over(&mut self, flush: bool) -> io::Result<()> {
@@ -162,7 +162,7 @@ impl EventReader {
     /// # Errors
     /// If there is no such file or its first bytes cannot be read.
     pub fn open(path: &Path, limits: Limits) -> Result<EventReader, EventLogError> {
-        let wrap = |source| EventLogError::Read { path: path.to_path_buf(), line: 1, source };
+        let wrap = |cause| EventLogError::Read { path: path.to_path_buf(), line: 1, cause };
         let lines = File::open(path).and_then(|file| decompress(file, &limits)).map_err(wrap)?;
         Ok(EventReader {
             path: path.to_path_buf(),
@@ -229,13 +229,13 @@ impl Iterator for EventReader {
             Ok(0) => None,
             Ok(_) => {
                 let event = serde_json::from_slice(&self.text);
-                Some(event.map_err(|source| EventLogError::Malformed { path: path.clone(), line, source }))
+                Some(event.map_err(|cause| EventLogError::Malformed { path: path.clone(), line, cause }))
             }
-            Err(source) => Some(Err(match Exceeded::of(&source) {
+            Err(cause) => Some(Err(match Exceeded::of(&cause) {
                 Some(exceeded) => {
                     EventLogError::Limit { path: path.clone(), exceeded: Exceeded { line, ..exceeded } }
                 }
-                None => EventLogError::Read { path: path.clone(), line, source },
+                None => EventLogError::Read { path: path.clone(), line, cause },
             })),
         }
     }

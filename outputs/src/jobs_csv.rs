@@ -208,7 +208,7 @@ pub struct JobRows {
 impl JobRows {
     pub(crate) fn open(path: &Path, limits: Limits) -> Result<JobRows, DirectoryError> {
         let file =
-            File::open(path).map_err(|source| DirectoryError::Open { path: path.to_path_buf(), source })?;
+            File::open(path).map_err(|cause| DirectoryError::Open { path: path.to_path_buf(), cause })?;
         let mut rows = JobRows {
             path: path.to_path_buf(),
             places: [0; COLUMNS.len()],

@@ -41,7 +41,7 @@ impl StealsCsv {
         if self.file.is_none() {
             match File::create(&self.path) {
                 Ok(file) => self.file = Some(BufWriter::new(file)),
-                Err(source) => return self.fail(source),
+                Err(cause) => return self.fail(cause),
             }
             self.lines.extend_from_slice(HEADER);
         }
@@ -58,24 +58,24 @@ impl StealsCsv {
     pub fn finish(mut self) -> Result<(), WriteError> {
         self.hand_over();
         if let Some(mut file) = self.file.take()
-            && let Err(source) = file.flush()
+            && let Err(cause) = file.flush()
         {
-            self.fail(source);
+            self.fail(cause);
         }
         self.failed.map_or(Ok(()), Err)
     }
 
     fn hand_over(&mut self) {
         if let Some(file) = &mut self.file
-            && let Err(source) = file.write_all(&self.lines)
+            && let Err(cause) = file.write_all(&self.lines)
         {
-            self.fail(source);
+            self.fail(cause);
         }
         self.lines.clear();
     }
 
-    fn fail(&mut self, source: io::Error) {
-        self.failed.get_or_insert(WriteError { path: self.path.clone(), source });
+    fn fail(&mut self, cause: io::Error) {
+        self.failed.get_or_insert(WriteError { path: self.path.clone(), cause });
     }
 }
 

@@ -20,12 +20,12 @@ pub(super) enum BaseError {
     #[error(transparent)]
     Experiment(#[from] ExperimentError),
     /// Its folder has no path.
-    #[error("find {}: {source}", path.display())]
+    #[error("find {}: {cause}", path.display())]
     Place {
         /// The file that was given.
         path: PathBuf,
         /// What the system said.
-        source: std::io::Error,
+        cause: std::io::Error,
     },
     /// It starts commands of its user.
     #[error(
@@ -80,7 +80,7 @@ impl Base {
             path: path.to_path_buf(),
             reason: error.to_string(),
         })?;
-        let place = |source| BaseError::Place { path: path.to_path_buf(), source };
+        let place = |cause| BaseError::Place { path: path.to_path_buf(), cause };
         let folder = std::path::absolute(path).map_err(place)?;
         let folder = folder.parent().unwrap_or(Path::new("/"));
         place_logs(&mut table, folder);

@@ -42,12 +42,12 @@ const WALL: &str = "wall_s";
 #[derive(Debug, thiserror::Error)]
 pub enum StoredError {
     /// It cannot be read.
-    #[error("read {path}: {source}")]
+    #[error("read {path}: {cause}")]
     Read {
         /// The file.
         path: String,
         /// What the system said.
-        source: io::Error,
+        cause: io::Error,
     },
     /// It is another file, or a damaged one.
     #[error(
@@ -233,10 +233,10 @@ fn head(file: &mut impl Write, rows: &Rows, columns: &[Column], digits: usize) -
 /// # Errors
 /// If it cannot be read, is another file, or is over a limit.
 pub fn read(path: &Path, limits: &Limits) -> Result<Rows, StoredError> {
-    let wrap = |source| StoredError::Read { path: path.display().to_string(), source };
+    let wrap = |cause| StoredError::Read { path: path.display().to_string(), cause };
     let text = File::open(path).and_then(|file| decompress(file, limits)).map_err(wrap)?;
     read_text(BufReader::new(Document::new(text, limits.document)), limits).map_err(|error| match error {
-        Wrong::System(source) => wrap(source),
+        Wrong::System(cause) => wrap(cause),
         Wrong::Content(line, reason) => {
             StoredError::Content { path: path.display().to_string(), line, reason }
         }
