@@ -206,6 +206,23 @@ mod tests {
         fs::remove_file(log).unwrap();
     }
 
+    #[test]
+    fn the_header_of_a_part_says_how_many_jobs_it_has() {
+        let log = temporary("whole.swf", &format!("; MaxJobs: 2\n; MaxRecords: 2\n{LOG}"));
+        let out = temporary("part.swf", "");
+        for (part, jobs) in [(&["--count", "1"][..], 1), (&[], 2)] {
+            assert_eq!(
+                run_line(&[&["convert", &log, "--to", "swf", "--out", &out], part].concat()),
+                exit::DONE
+            );
+            let written = fs::read_to_string(&out).unwrap();
+            let header = format!("; MaxJobs: {jobs}\n; MaxRecords: {jobs}\n");
+            assert!(written.starts_with(&header), "{written}");
+        }
+        fs::remove_file(log).unwrap();
+        fs::remove_file(out).unwrap();
+    }
+
     /// Half past twelve in New York, and of whom is not said.
     #[test]
     fn a_dump_of_slurm_is_converted_in_the_zone_that_is_given_and_without_names() {

@@ -75,6 +75,16 @@ impl Header {
         self.push_pair("TimeZoneString", name);
     }
 
+    /// States how many jobs there are where the lines say how many there were.
+    pub fn set_records(&mut self, records: u64) {
+        for line in &mut self.lines {
+            if let Some(key) = key_of(line).filter(|key| ["MaxJobs", "MaxRecords"].contains(&key.as_str())) {
+                *line = format!("; {key}: {records}").into_bytes();
+            }
+        }
+        self.max_records = self.max_records.map(|_| records);
+    }
+
     fn remove(&mut self, key: &str) {
         self.lines.retain(|line| key_of(line).as_deref() != Some(key));
     }
@@ -163,6 +173,17 @@ mod tests {
             header.push(line.as_bytes());
         }
         header
+    }
+
+    #[test]
+    fn a_part_of_a_log_has_as_many_jobs_as_it_has() {
+        let mut read = header(&["; Computer: SP2", ";      MaxJobs: 51987", "; MaxRecords: 51987 (all)"]);
+        read.set_records(12);
+        assert_eq!(read.max_records, Some(12));
+        assert_eq!(read.lines.concat(), b"; Computer: SP2; MaxJobs: 12; MaxRecords: 12");
+        let mut silent = header(&["; Computer: SP2"]);
+        silent.set_records(12);
+        assert_eq!(silent, header(&["; Computer: SP2"]));
     }
 
     #[test]

@@ -113,6 +113,11 @@ pub(super) fn run(args: &ConvertArgs) -> Result<u8, Failure> {
     };
     let must_prepare = args.prepare || args.switches.any() || batsim.is_some();
     let prepared = if must_prepare { Some(prepare(args, &mut trace)?) } else { None };
+    let lost = sliced.dropped > 0 || prepared.as_ref().is_some_and(|prepared| prepared.report.dropped() > 0);
+    if lost {
+        // What the header says of the whole log is not true of a part.
+        trace.header.set_records(trace.records.len() as u64);
+    }
     let out = args.out.as_ref();
     match (target, batsim, prepared) {
         (_, Some(version), Some(prepared)) => {
