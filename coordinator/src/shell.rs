@@ -3,6 +3,7 @@
 //! Both are made from the same description as the help, which is handed in by the command line.
 
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use anyhow::Context as _;
 use clap::{Args, Command};
@@ -74,6 +75,16 @@ fn write_all(folder: &Path, command: &Command) -> anyhow::Result<usize> {
 
 fn page(command: &Command) -> anyhow::Result<String> {
     let mut page = Vec::new();
-    clap_mangen::Man::new(command.clone()).render(&mut page).context("failed to make a man page")?;
+    let man = clap_mangen::Man::new(command.clone())
+        .date(today())
+        .source(format!("{PROGRAM} {}", env!("CARGO_PKG_VERSION")));
+    man.render(&mut page).context("failed to make a man page")?;
     String::from_utf8(page).context("failed to read a man page")
+}
+
+/// The day that pages are of: that of the sources if a package is built, so that it can be built again to the byte.
+fn today() -> String {
+    let of_sources = std::env::var("SOURCE_DATE_EPOCH").ok().and_then(|seconds| seconds.parse().ok());
+    let now = || SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    workload::calendar::day(of_sources.unwrap_or_else(|| now().cast_signed())).unwrap_or_default()
 }

@@ -257,6 +257,11 @@ impl Calendar {
     }
 }
 
+/// The day of a Unix time in UTC, as in `2024-03-01`; nothing if it is beyond what a calendar has.
+pub fn day(seconds: i64) -> Option<String> {
+    Timestamp::from_second(seconds).ok().map(|at| at.strftime("%Y-%m-%d").to_string())
+}
+
 /// Day of the week of a day since 1970, 0 for Monday.
 fn weekday(day: i64) -> usize {
     let thursday = Weekday::Thursday.to_monday_zero_offset();
