@@ -295,7 +295,7 @@ fn run(
         // A batch for each thread is less trouble; fewer batches leave threads for the individuals of each.
         spread: batches.len() < threads,
     };
-    let progress = Progress::new(batches.len() * args.algorithms.len());
+    let progress = Progress::new(batches.len(), args.algorithms.len());
     let watch = |batch: usize, algorithm: &str, step: Option<&scheduler::genetic::Step<'_>>| {
         progress.tell(batch, algorithm, step);
         if interrupt.is_set() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
