@@ -106,6 +106,8 @@ pub struct Live {
     moved: u64,
     words: VecDeque<(i64, String)>,
     said: u64,
+    /// Sites of which was said that they are gone or leave: every other site notices, and once is enough.
+    missed: BTreeSet<SiteId>,
     /// Jobs that have ended, and in how many quarters of all that was said.
     ended: usize,
     quarters: usize,
@@ -216,6 +218,7 @@ impl Live {
             moves: VecDeque::new(),
             moved: 0,
             words: VecDeque::new(),
+            missed: BTreeSet::new(),
             said: 0,
             ended: 0,
             quarters: 0,
@@ -387,6 +390,7 @@ impl Live {
             }
             EventKind::Begun { how } => {
                 self.set_up(site, true, at);
+                self.missed.remove(&site);
                 self.say_at(at, format!("{} is there ({})", self.name(site), how.name()));
             }
             EventKind::FellBack { cause } => {
@@ -396,6 +400,7 @@ impl Live {
             EventKind::Dismissed {} => self.say_at(at, format!("{} is told to leave", self.name(site))),
             EventKind::Recovered { life, .. } => {
                 self.set_up(site, true, at);
+                self.missed.remove(&site);
                 let has_forgotten = restarts_of(life) == 0;
                 if has_forgotten {
                     let executed: Vec<JobId> = self.sites[here].running.keys().copied().collect();
@@ -406,10 +411,13 @@ impl Live {
             }
             EventKind::Gone { peer } => {
                 self.set_up(peer, false, at);
-                self.say_at(at, format!("{} is gone for {}", self.name(peer), self.name(site)));
+                if self.missed.insert(peer) {
+                    let words = format!("{} is gone, as {} notices first", self.name(peer), self.name(site));
+                    self.say_at(at, words);
+                }
             }
-            EventKind::Left { peer } => {
-                self.say_at(at, format!("{} leaves, as {} knows", self.name(peer), self.name(site)));
+            EventKind::Left { peer } if self.missed.insert(peer) => {
+                self.say_at(at, format!("{} leaves, as {} hears first", self.name(peer), self.name(site)));
             }
             EventKind::Stranded { job, processors } => {
                 let here = self.name(site);
@@ -575,220 +583,4 @@ fn millis(at: Time) -> i64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-
-    use links::Model;
-    use scheduler::event::{BeginCause, EndCause};
-    use scheduler::{JobSpec, Labels, StrategySpec};
-    use simulator::{Simulation, SimulationConfig};
-
-    use super::*;
-
-    fn jobs(seed: u64, widest: u32) -> Vec<TimedJob> {
-        let job = |id: u64| {
-            let drawn = id.wrapping_mul(6364136223846793005).wrapping_add(seed * 1442695040888963407) >> 33;
-            let run_time = Span::from_secs(1 + (drawn % 50) as i64);
-            let spec = JobSpec {
-                id: JobId(id),
-                submit: Time::from_secs((id * 2) as i64),
-                processors: 1 + (drawn / 50 % u64::from(widest)) as u32,
-                requested: run_time,
-                labels: Labels::UNKNOWN,
-                origin: SiteId(1),
-                payload: 0,
-            };
-            TimedJob { spec, run_time }
-        };
-        (1..=60).map(job).collect()
-    }
-
-    fn events(grid: &Arc<Grid>, jobs: &[TimedJob], strategy: &str) -> Vec<Event> {
-        let spec: StrategySpec = strategy.parse().unwrap();
-        let mut config = SimulationConfig::new(Arc::clone(grid), spec.strategy);
-        config.network = Model::constant(Span::from_secs(3));
-        let mut events = Vec::new();
-        Simulation::new(config, jobs).run(&mut |event| events.push(*event)).unwrap();
-        events
-    }
-
-    fn live(grid: &Grid, jobs: &[TimedJob]) -> Live {
-        let about = About { jobs: jobs.len(), ..About::default() };
-        Live::new(about, grid, Threshold::HALF, jobs)
-    }
-
-    /// Everything, as told to who comes now.
-    fn frame(live: &Live) -> Frame {
-        live.since(&mut Told::default())
-    }
-
-    /// The numbers of a site: since when it is away, busy processors, waiting jobs, ended, came.
-    fn site(live: &Live, place: usize) -> (i64, i64, i64, i64, i64) {
-        let row = live.sites[place].numbers(place);
-        (row[1], row[2..5].iter().sum(), row[5..8].iter().sum(), row[8], row[9])
-    }
-
-    /// Where each job is, found by going through all events again.
-    fn naive(grid: &Grid, jobs: &[TimedJob], events: &[Event]) -> [Vec<i64>; 3] {
-        let [mut waiting, mut busy, mut ended] = [(); 3].map(|()| vec![0; grid.len()]);
-        for job in jobs {
-            let about = |event: &&Event| match event.kind {
-                EventKind::Submitted { job: of, .. }
-                | EventKind::Accepted { job: of, .. }
-                | EventKind::Returned { job: of, .. }
-                | EventKind::Granted { job: of, .. }
-                | EventKind::Started { job: of, .. }
-                | EventKind::Completed { job: of, .. } => of == job.spec.id,
-                _ => false,
-            };
-            let Some(last) = events.iter().rev().find(about) else { continue };
-            let here = last.site.index();
-            match last.kind {
-                EventKind::Started { processors, .. } => busy[here] += i64::from(processors),
-                EventKind::Completed { .. } => ended[here] += 1,
-                EventKind::Granted { .. } => {}
-                _ => waiting[here] += 1,
-            }
-        }
-        [waiting, busy, ended]
-    }
-
-    #[test]
-    fn what_is_shown_is_what_all_events_together_say() {
-        let grid = Arc::new(Grid::of_sizes(&[4, 8, 16]).unwrap());
-        for (seed, strategy) in [
-            (1, "st:50"),
-            (2, "st:25,order=bah"),
-            (3, "local"),
-            (4, "pool:easy"),
-            (5, "steal:random,mode=push"),
-        ] {
-            let jobs = jobs(seed, 16);
-            let events = events(&grid, &jobs, strategy);
-            let mut live = live(&grid, &jobs);
-            for (count, event) in (1..).zip(&events) {
-                live.observe(event);
-                if count % 7 == 0 || count == events.len() {
-                    let sites: Vec<_> = (0..grid.len()).map(|place| site(&live, place)).collect();
-                    let shown: [Vec<i64>; 3] = [
-                        sites.iter().map(|site| site.2).collect(),
-                        sites.iter().map(|site| site.1).collect(),
-                        sites.iter().map(|site| site.3).collect(),
-                    ];
-                    assert_eq!(shown, naive(&grid, &jobs, &events[..count]), "{strategy}, {count} events");
-                }
-            }
-            let frame = frame(&live);
-            assert_eq!(frame.jobs, [0, 0, 60], "{strategy}");
-            assert!(frame.ratio.unwrap() >= 1.0, "{frame:?}");
-            let came: i64 = (0..grid.len()).map(|place| site(&live, place).4).sum();
-            assert_eq!(frame.moves.len() as i64, came.min(MOVES_KEPT as i64));
-            bars_are_the_work_and_no_processor_has_two_jobs(&live, &jobs);
-        }
-    }
-
-    fn bars_are_the_work_and_no_processor_has_two_jobs(live: &Live, jobs: &[TimedJob]) {
-        let bars = &live.bars;
-        let shown: i64 = bars.iter().map(|bar| i64::from(bar.count) * (bar.end.unwrap() - bar.start)).sum();
-        let work = jobs.iter().map(|job| i64::from(job.spec.processors) * job.run_time.as_micros() / 1000);
-        assert_eq!(shown, work.sum::<i64>());
-        for (place, a) in bars.iter().enumerate() {
-            for b in &bars[..place] {
-                let beside = a.first < b.first + b.count && b.first < a.first + a.count;
-                let overlap = a.site == b.site && beside && Some(a.start) < b.end && Some(b.start) < a.end;
-                assert!(!overlap, "{a:?} and {b:?}");
-            }
-        }
-    }
-
-    #[test]
-    fn links_of_a_site_that_is_away_are_cut_as_ordered_and_not_as_it_said_last() {
-        let grid = Grid::of_sizes(&[4, 8, 16]).unwrap();
-        let mut live = live(&grid, &jobs(1, 4));
-        // Site 1 said that it hears nothing of the others; site 2, that it does not reach site 3.
-        let link = |site: u32, cut_to: bool, cut_from: bool| {
-            serde_json::json!({
-                "site": site, "name": "", "connected": true, "incarnation": null, "problem": null, "rtt_us": null,
-                "delay_out_us": 0, "delay_in_us": 0, "measured": null, "cut_to": cut_to, "cut_from": cut_from,
-            })
-        };
-        let status = |site: u32, links: [serde_json::Value; 2]| -> Status {
-            serde_json::from_value(serde_json::json!({
-                "site": site, "name": "", "phase": "running", "connected": true, "incarnation": 0, "peer_id": "",
-                "listen": [], "trace_time_us": 0, "processors": 4, "idle": 4, "submitted": 0, "completed": 0,
-                "events": 0, "outstanding": node::control::api::Outstanding::default(), "links": links,
-                "frames_lost": 0, "limits_hit": {},
-            }))
-            .unwrap()
-        };
-        let statuses = [
-            status(1, [link(2, false, true), link(3, false, true)]),
-            status(2, [link(1, false, false), link(3, true, false)]),
-        ];
-        let (nobody, site1) = (BTreeSet::new(), BTreeSet::from([SiteId(1)]));
-        let ordered = BTreeSet::from([(SiteId(3), SiteId(1)), (SiteId(3), SiteId(2))]);
-
-        live.look(&statuses, &nobody, &ordered);
-        assert_eq!(frame(&live).cuts.unwrap(), [(1, 0), (1, 2), (2, 0)]);
-        live.look(&statuses, &site1, &ordered);
-        assert_eq!(frame(&live).cuts.unwrap(), [(1, 2), (2, 0)], "the link from site 2 was mended since");
-    }
-
-    #[test]
-    fn who_is_told_what_has_changed_knows_what_who_is_told_everything_knows() {
-        let grid = Arc::new(Grid::of_sizes(&[4, 8, 16]).unwrap());
-        let jobs = jobs(1, 16);
-        let mut live = live(&grid, &jobs);
-        let (mut told, mut rows, mut bars) = (Told::default(), BTreeMap::new(), Vec::<Vec<i64>>::new());
-        let (mut moves, mut words) = (0, Vec::new());
-        for (count, event) in (1..).zip(events(&grid, &jobs, "st:50")) {
-            live.observe(&event);
-            if count % 5 != 0 && live.so_far.counts() != [0, 0, 60] {
-                continue;
-            }
-            let frame = live.since(&mut told);
-            assert!(!live.has_news(&told));
-            rows.extend(frame.sites.chunks(11).map(|row| (row[0], row.to_vec())));
-            frame.ends.chunks(2).for_each(|end| bars[end[0] as usize][4] = end[1]);
-            bars.extend(frame.bars.chunks(11).map(<[i64]>::to_vec));
-            moves += frame.moves.len();
-            words.extend(frame.words);
-        }
-        let all = frame(&live);
-        assert_eq!(rows.into_values().flatten().collect::<Vec<_>>(), all.sites);
-        assert_eq!(bars.concat(), all.bars);
-        assert_eq!((moves, words), (all.moves.len(), all.words));
-        assert!(live.since(&mut told).sites.is_empty(), "nothing is told twice");
-    }
-
-    #[test]
-    fn a_crash_puts_jobs_back_and_what_is_kept_is_bounded() {
-        let grid = Grid::of_sizes(&[4]).unwrap();
-        let jobs = jobs(1, 4);
-        let mut live = live(&grid, &jobs);
-        let job = JobId(1);
-        let processors = jobs[0].spec.processors;
-        let at = |seconds, kind| Event { at: Time::from_secs(seconds), site: SiteId(1), kind };
-        let submitted = EventKind::Submitted { job, processors, requested: Span::ZERO, origin: SiteId(1) };
-        live.observe(&at(2, submitted));
-        live.observe(&at(3, EventKind::Started { job, processors, hops: 0 }));
-        assert_eq!(site(&live, 0).1, i64::from(processors));
-        live.observe(&at(8, EventKind::Ended { how: EndCause::Crash }));
-        assert_eq!((site(&live, 0).0, site(&live, 0).1), (8000, 0), "a dead site executes nothing");
-        live.observe(&at(9, EventKind::Begun { how: BeginCause::Restart }));
-        live.observe(&at(9, EventKind::Interrupted { job, processors, killed: false }));
-        assert_eq!((site(&live, 0).0, site(&live, 0).1, frame(&live).jobs), (-1, 0, [1, 0, 0]));
-        assert_eq!(live.bars[0].end, Some(8000), "it executed until the site went away");
-        // It says nothing of them if its journal is lost.
-        live.observe(&at(9, EventKind::Started { job, processors, hops: 0 }));
-        let life = protocol::journal::LIVES_PER_JOURNAL;
-        live.observe(&at(10, EventKind::Recovered { life, waiting: 0, running: 0, out: 0 }));
-        assert_eq!((site(&live, 0).1, frame(&live).jobs), (0, [1, 0, 0]));
-        for number in 0..200 {
-            live.say(number.to_string());
-        }
-        let words = frame(&live).words;
-        assert_eq!((words.len(), words[WORDS_KEPT - 1].clone()), (WORDS_KEPT, (10_000, "199".to_string())));
-        live.observe(&Event { site: SiteId(9), ..at(10, submitted) });
-    }
-}
+mod tests;

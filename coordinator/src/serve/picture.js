@@ -115,7 +115,7 @@ class Picture {
     for (let a = 0; a < count && isRound; a++) {
       for (let b = a + 1; b < count; b++) make("line", lines, { class: "link", x1: this.places[a].x, y1: this.places[a].y, x2: this.places[b].x, y2: this.places[b].y });
     }
-    const letters = Math.max(3, Math.floor(this.room / 7.4));
+    const letters = Math.max(3, Math.floor(this.room / 8));
     sites.forEach((site, index) => {
       const place = this.places[index], { x, y, size } = place, group = make("g", nodes);
       const box = { x: x - size, y: y - size, width: 2 * size, height: 2 * size };
