@@ -8,7 +8,7 @@ use outputs::table::Table;
 use outputs::{RunResult, Status};
 use scheduler::{Class, Grid, Strategy, Submit};
 
-use super::quantity::{change, counted, grouped, number, percent, seconds};
+use super::quantity::{change, counted, duration, grouped, number, percent, seconds};
 
 /// Up to this many sites a matrix is shown; above, the pairs with most jobs.
 const MATRIX_SITES: usize = 16;
@@ -312,34 +312,53 @@ pub fn cost_lines(result: &RunResult) -> Vec<String> {
                 change => change.to_string(),
             };
             format!(
-                "With messages that take time{lost}{disturbed} a job waits {} s {sign} on average than with free ones: {} s in place \
-                 of {} s ({}). Makespan: {}; mean bounded slowdown: {}.",
-                number(more.abs()),
-                number(this.wait_mean_s),
-                number(free.wait_mean_s),
+                "With messages that take time{lost}{disturbed} a job waits {} {sign} on average than with free ones: {} in place \
+                 of {} ({}). Makespan: {}; mean bounded slowdown: {}.",
+                duration(more.abs()),
+                duration(this.wait_mean_s),
+                duration(free.wait_mean_s),
                 change(this.wait_mean_s, free.wait_mean_s),
                 other(this.makespan_s, free.makespan_s),
                 other(this.bounded_slowdown_mean, free.bounded_slowdown_mean)
             )
         });
+    } else if let Some(why) = no_ideal(result) {
+        lines.push(why);
     }
     if let Some(local) = &result.without_exchange {
         let without = local.metrics.wait_mean_s;
         let difference = (without - this.wait_mean_s).abs();
         lines.push(if difference < 0.005 {
-            format!("Without any exchange jobs would have waited as long, {} s.", number(without))
+            format!("Without any exchange jobs would have waited as long, {}.", duration(without))
         } else {
             let worth = if without > this.wait_mean_s { "saves" } else { "costs" };
             format!(
-                "Without any exchange{} jobs would have waited {} s: {} {worth} {} s a job.",
+                "Without any exchange{} jobs would have waited {}: {} {worth} {} a job.",
                 if result.outcome.faults.disturbed() { " and without faults" } else { "" },
-                number(without),
+                duration(without),
                 if has_thieves(result) { "exchange" } else { "brokering" },
-                number(difference)
+                duration(difference)
             )
         });
     }
     lines
+}
+
+/// Why a run does not say what messages cost, if it is none of those without messages.
+fn no_ideal(result: &RunResult) -> Option<String> {
+    let spec = result.about.strategy;
+    let has_ideal = !matches!(spec.strategy, Strategy::Balance(_));
+    Some(match spec.strategy {
+        Strategy::Local => return None,
+        _ if spec.is_free() => "Messages took no time: this is the ideal itself.".to_string(),
+        _ if !has_ideal => "What messages cost is not known: a baseline decides by what it was told, and has no ideal.".to_string(),
+        _ if !result.is_complete() => {
+            "What messages cost is not told of a run that is not complete.".to_string()
+        }
+        _ => "What messages cost is not known: no ideal was run beside this run. Run it again without --no-ideal \
+              (outputs.ideal = true)."
+            .to_string(),
+    })
 }
 
 /// A cause of waits in a sentence.

@@ -49,6 +49,26 @@ pub fn seconds(value: f64) -> String {
     format!("{plain} ({})", clock(value))
 }
 
+/// Seconds in the two largest units that matter, for sentences: `12.50 s`, `3 min 20 s`, `1 h 17 min`, `2 d 3 h`.
+pub fn duration(value: f64) -> String {
+    const UNITS: [(&str, u64); 4] = [("d", 86_400), ("h", 3600), ("min", 60), ("s", 1)];
+    let magnitude = value.abs();
+    if !magnitude.is_finite() || magnitude < 60.0 {
+        return format!("{} s", number(value));
+    }
+    // To the second of the two units, so that nothing is 60 of a unit.
+    let unit = UNITS.iter().position(|(_, seconds)| magnitude >= *seconds as f64).unwrap_or(2).min(2);
+    let least = UNITS[unit + 1].1;
+    let whole = (magnitude / least as f64).round() as u64 * least;
+    let unit = UNITS.iter().position(|(_, seconds)| whole >= *seconds).unwrap_or(2).min(2);
+    let ((large, size), (small, least)) = (UNITS[unit], UNITS[unit + 1]);
+    let sign = if value < 0.0 { "-" } else { "" };
+    match whole % size / least {
+        0 => format!("{sign}{} {large}", grouped(whole / size)),
+        rest => format!("{sign}{} {large} {rest} {small}", grouped(whole / size)),
+    }
+}
+
 /// Seconds as `2 d 03:04:05`.
 pub fn clock(value: f64) -> String {
     let whole = value.round().max(0.0) as u64;
@@ -95,6 +115,24 @@ mod tests {
         assert_eq!(seconds(93784.0), "93,784 s (1 d 02:03:04)");
         assert_eq!(seconds(12.5), "12.50 s");
         assert_eq!(percent(0.123), "12.3 %");
+    }
+
+    #[test]
+    fn a_duration_has_the_units_that_a_person_reads() {
+        for (seconds, words) in [
+            (0.0, "0 s"),
+            (12.5, "12.50 s"),
+            (60.0, "1 min"),
+            (200.4, "3 min 20 s"),
+            (3599.7, "1 h"),
+            (4608.0, "1 h 17 min"),
+            (86_399.0, "1 d"),
+            (183_000.0, "2 d 3 h"),
+            (-7200.0, "-2 h"),
+            (f64::NAN, "- s"),
+        ] {
+            assert_eq!(duration(seconds), words);
+        }
     }
 
     #[test]
