@@ -117,8 +117,29 @@ pub fn table(rows: &[MetricRow]) -> Table {
     table
 }
 
+/// The name of a metric in words, with its unit behind it.
+pub fn words(name: &str) -> String {
+    let (section, name) = match name.strip_prefix("faults.") {
+        Some(name) => ("faults: ", name),
+        None => ("", name),
+    };
+    let bound = |bound: &str| format!("{section}makespan / {bound} lower bound");
+    match name {
+        "ratio_best" => return bound("best"),
+        "ratio_thesis" => return bound("thesis"),
+        "ratio_proof" => return bound("proof's"),
+        _ => {}
+    }
+    let (name, unit) = match (name.strip_suffix("_per_s"), name.strip_suffix("_s")) {
+        (Some(name), _) => (name, ", 1/s"),
+        (None, Some(name)) => (name, ", s"),
+        (None, None) => (name, ""),
+    };
+    format!("{section}{}{unit}", name.replace('_', " "))
+}
+
 /// Counts in full, other numbers to about four digits.
-fn shown(value: f64) -> String {
+pub fn shown(value: f64) -> String {
     if value.fract() != 0.0 || value.abs() >= 1e15 {
         return number(value);
     }
@@ -141,6 +162,20 @@ mod tests {
         assert_eq!((crashes.left, crashes.right, crashes.difference), (Some(0.0), Some(3.0), Some(3.0)));
         assert!(rows.iter().all(|row| row.name != "faults.sites"));
         assert_eq!(super::rows(&left, &left).len(), 1, "no faults, no rows");
+    }
+
+    #[test]
+    fn people_read_words_and_whole_counts() {
+        for (name, expected) in [
+            ("wait_mean_s", "wait mean, s"),
+            ("throughput_per_s", "throughput, 1/s"),
+            ("stolen_jobs", "stolen jobs"),
+            ("ratio_best", "makespan / best lower bound"),
+            ("faults.rejoin_max_s", "faults: rejoin max, s"),
+        ] {
+            assert_eq!(words(name), expected);
+        }
+        assert_eq!([shown(12.0), shown(-4321.0), shown(0.5)], ["12", "-4,321", "0.500"]);
     }
 
     #[test]

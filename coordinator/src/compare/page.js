@@ -92,7 +92,7 @@
       pen.fillText((+(share * most).toPrecision(3)).toLocaleString("en-US"), LEFT - 8, y);
     }
     lines.forEach((line, side) => {
-      pen.strokeStyle = side ? colors["own-a"] : colors["stolen-a"];
+      pen.strokeStyle = side ? colors.open : colors.ink;
       pen.lineWidth = 1.6;
       pen.beginPath();
       // A run that has stopped has no queue.

@@ -14,11 +14,11 @@ use std::path::Path;
 use outputs::{JobRow, ResultDirectory};
 use report::page::html::escape;
 use report::page::{DRAWING, POINTING, STYLE};
-use report::quantity::{change, grouped, number};
+use report::quantity::{change, duration, grouped, number};
 use scheduler::{JobId, SiteId, Time};
 use serde::Serialize;
 
-use super::Compared;
+use super::{Compared, metrics};
 
 /// The state of a job that waited when its run stopped.
 const WAITING: &str = "waiting";
@@ -129,8 +129,8 @@ const DRAWINGS: &str = "<section>\n<h2>Both schedules</h2>\n<p class=\"note\">Of
     id=\"in\" title=\"zoom in\">+</button><button id=\"out\" title=\"zoom out\">\u{2212}</button><button \
     id=\"all\">everything</button></span></div>\n<div id=\"found\" role=\"status\"></div>\n<canvas id=\"gantt\" role=\"img\" \
     aria-label=\"Gantt charts of both runs, two bands per site\"></canvas>\n</section>\n<section>\n<h2>Waiting jobs over \
-    time</h2>\n<div class=\"tools\" id=\"queue-tools\"><span class=\"legend\"><span class=\"key stolen-a\"></span>first run \
-    <span class=\"key own-a\"></span>second run</span> whole grid; means over what a pixel covers</div>\n<canvas \
+    time</h2>\n<div class=\"tools\" id=\"queue-tools\"><span class=\"legend\"><span class=\"key run-1\"></span>first run \
+    <span class=\"key run-2\"></span>second run</span> whole grid; means over what a pixel covers</div>\n<canvas \
     id=\"queue\" role=\"img\" aria-label=\"Waiting jobs of both runs\"></canvas>\n</section>\n<div id=\"tip\" hidden></div>\n";
 
 fn head(compared: &Compared, directories: &[ResultDirectory; 2]) -> String {
@@ -187,15 +187,15 @@ fn story(page: &mut String, compared: &Compared, pairs: &BTreeMap<JobId, Pair<'_
     let _ = writeln!(
         page,
         "<section>\n<p class=\"story\">{}: of {} jobs that started in both runs {} start where and when they did, {} at the same site at another time, {} at \
-         another site.</p>\n<p class=\"story\">In the second run they wait {} s on average, in the first {} s ({}): {} \
+         another site.</p>\n<p class=\"story\">In the second run they wait {} on average, in the first {} ({}): {} \
          wait longer, {} shorter.</p>\n</section>",
         escape(compared.verdict_line().split([';', ' ']).next().unwrap_or_default()),
         grouped(same + later + elsewhere),
         grouped(same),
         grouped(later),
         grouped(elsewhere),
-        number(mean(1)),
-        number(mean(0)),
+        duration(mean(1)),
+        duration(mean(0)),
         change(mean(1), mean(0)),
         grouped(longer as u64),
         grouped(shorter as u64)
@@ -206,12 +206,12 @@ fn metrics_table(page: &mut String, compared: &Compared) {
     *page += "<section>\n<h2>What changed</h2>\n<div class=\"scroll\"><table aria-label=\"Metrics of both runs\">\n<tr><th>metric</th><th \
               class=\"n\">first</th><th class=\"n\">second</th><th class=\"n\">difference</th><th class=\"n\">change</th></tr>\n";
     for row in compared.metrics.iter().filter(|row| row.is_shown()) {
-        let show = |value: Option<f64>| value.map_or("-".to_string(), number);
+        let show = |value: Option<f64>| value.map_or("-".to_string(), metrics::shown);
         let relative = row.left.zip(row.right).map_or("-".to_string(), |(left, right)| change(right, left));
         let _ = writeln!(
             page,
             "<tr><td>{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{relative}</td></tr>",
-            escape(&row.name),
+            escape(&metrics::words(&row.name)),
             show(row.left),
             show(row.right),
             show(row.difference)

@@ -4,7 +4,7 @@ use analysis::compare::events::{Divergence, EventAgreement, Line, Order};
 use outputs::csv_cell;
 use outputs::table::folded;
 use report::Format;
-use report::quantity::{counted, grouped};
+use report::quantity::{counted, duration, grouped};
 
 use super::jobs::{JobsCompared, NAMED, Named};
 use super::{Compared, EventsCompared, Verdict, metrics};
@@ -101,23 +101,25 @@ fn jobs_lines(jobs: &JobsCompared) -> Vec<String> {
     }
     let mut lines = vec![format!(
         "jobs        {} of {compared} start at the same site and time, {} at the same site; start differs by at \
-         most {} s, in the mean by {:.6} s (first less second)",
+         most {}, in the mean by {} (first less second)",
         grouped(agreement.same as u64),
         grouped(agreement.same_site as u64),
-        agreement.start_difference_max,
-        agreement.start_difference_mean_s,
+        duration(agreement.start_difference_max.as_secs_f64()),
+        duration(agreement.start_difference_mean_s),
     )];
     let moved = &jobs.moved;
     if let (Some(mean), Some(per_moved)) = (moved.wait_saved_mean_s, moved.wait_saved_all_per_moved_s) {
         lines.push(format!(
-            "moved       {} changed site in the second run; wait saved by each (first less second): {mean:.3} s in \
-             the mean, {} waited longer",
+            "moved       {} changed site in the second run; wait saved by each (first less second): {} in the \
+             mean, {} waited longer",
             counted(moved.jobs, "job"),
+            duration(mean),
             grouped(moved.longer)
         ));
         lines.push(format!(
-            "            wait saved by all jobs together: {:.3} s, {per_moved:.3} s per job that moved",
-            moved.wait_saved_all_s
+            "            wait saved by all jobs together: {}, {} per job that moved",
+            duration(moved.wait_saved_all_s),
+            duration(per_moved)
         ));
     }
     let fields: Vec<String> =

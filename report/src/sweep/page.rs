@@ -33,7 +33,7 @@ pub fn html(study: &Study, figures: &[Figure], command: &str) -> String {
         if !panel.title.is_empty() {
             let id = format!("panel-{}", index + 1);
             let _ = writeln!(body.html, "<h2 class=\"panel\" id=\"{id}\">{}</h2>", escape(&panel.title));
-            body.contents.push(Entry { id, title: escape(&panel.title), is_panel: true });
+            body.contents.push(Entry { id, title: escape(&panel.title), is_panel: true, is_detail: false });
         }
         let here = |figure: &&Figure| figure.panel == Some(index);
         let tables = tables::all(study, index);
@@ -119,6 +119,12 @@ fn head(page: &mut String, study: &Study) {
             );
         }
     }
+    if study.is_time && rows.metrics.iter().any(|name| name == "run_time_by_size_s") {
+        page.push_str(
+            "<p class=\"note\">The axis on top of a plot, delay / p_w, is the delay over p_w, the mean run time of the jobs weighted \
+             by their processors: at 0.01 a message takes a hundredth of a job.</p>\n",
+        );
+    }
     page.push_str("</header>\n");
 }
 
@@ -128,6 +134,8 @@ struct Entry {
     /// Safe for HTML.
     title: String,
     is_panel: bool,
+    /// Stands behind a fold on the page, and so in the contents.
+    is_detail: bool,
 }
 
 /// The part of the page below its head, and what is where.
@@ -150,7 +158,8 @@ impl Body {
                 figure.svg,
                 escape(&figure.note)
             );
-            self.contents.push(Entry { id, title: figure.title().to_string(), is_panel: false });
+            let (title, is_detail) = (figure.title().to_string(), figure.is_detail);
+            self.contents.push(Entry { id, title, is_panel: false, is_detail });
         }
     }
 
@@ -159,19 +168,45 @@ impl Body {
             self.tables += 1;
             let id = format!("table-{}", self.tables);
             write_table(&mut self.html, table, &id);
-            self.contents.push(Entry { id, title: escape(&table.title), is_panel: false });
+            let (title, is_detail) = (escape(&table.title), table.is_detail);
+            self.contents.push(Entry { id, title, is_panel: false, is_detail });
         }
     }
 }
 
-/// Links to all that is on the page.
+/// Links to all that is on the page, a group for each panel. What stands behind a fold there does so here, too, so that a
+/// page with many metrics has contents that fit on a screen.
 fn contents(page: &mut String, entries: &[Entry]) {
-    page.push_str("<nav class=\"contents\" aria-label=\"Contents\">\n<ul>\n");
-    for Entry { id, title, is_panel } in entries {
-        let class = if *is_panel { " class=\"panel\"" } else { "" };
-        let _ = writeln!(page, "<li{class}><a href=\"#{id}\">{title}</a></li>");
+    page.push_str("<nav class=\"contents\" aria-label=\"Contents\">\n");
+    let mut rest = entries;
+    while let Some(first) = rest.first() {
+        let end = rest.iter().skip(1).position(|entry| entry.is_panel).map_or(rest.len(), |place| place + 1);
+        let (group, others) = rest.split_at(end);
+        if first.is_panel {
+            let _ = writeln!(page, "<p class=\"panel\">{}</p>", link(first));
+        }
+        let main = group.iter().filter(|entry| !entry.is_panel && !entry.is_detail);
+        list(page, main);
+        let details: Vec<&Entry> = group.iter().filter(|entry| entry.is_detail).collect();
+        if !details.is_empty() {
+            let _ = writeln!(page, "<details>\n<summary>{} more</summary>", details.len());
+            list(page, details.into_iter());
+            page.push_str("</details>\n");
+        }
+        rest = others;
     }
-    page.push_str("</ul>\n</nav>\n");
+    page.push_str("</nav>\n");
+}
+
+fn link(Entry { id, title, .. }: &Entry) -> String {
+    format!("<a href=\"#{id}\">{title}</a>")
+}
+
+fn list<'a>(page: &mut String, entries: impl Iterator<Item = &'a Entry>) {
+    let items: Vec<String> = entries.map(|entry| format!("<li>{}</li>\n", link(entry))).collect();
+    if !items.is_empty() {
+        let _ = writeln!(page, "<ul>\n{}</ul>", items.concat());
+    }
 }
 
 fn write_table(page: &mut String, table: &Table, id: &str) {
@@ -253,6 +288,26 @@ mod tests {
         let page = html(&study, &figures::all(&study), "</pre><script>alert(4)</script>");
 
         assert!(!page.contains("<script>alert"));
+    }
+
+    #[test]
+    fn the_contents_fold_what_the_page_folds() {
+        let entry =
+            |id: &str, is_panel, is_detail| Entry { id: id.into(), title: id.into(), is_panel, is_detail };
+        let mut page = String::new();
+        let details = (0..90).map(|number| entry(&format!("d{number}"), false, true));
+        let entries: Vec<Entry> =
+            [entry("a", false, false), entry("p", true, false), entry("b", false, false)]
+                .into_iter()
+                .chain(details)
+                .collect();
+        contents(&mut page, &entries);
+        let (open, folded) = page.split_once("<details>").unwrap();
+        assert_eq!((open.matches("<a ").count(), folded.matches("<a ").count()), (3, 90));
+        assert!(
+            open.contains("<p class=\"panel\"><a href=\"#p\">p</a></p>") && folded.contains("90 more"),
+            "{page}"
+        );
     }
 
     #[test]
