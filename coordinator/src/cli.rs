@@ -2,10 +2,12 @@
 
 use std::process::ExitCode;
 
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use crate::drive::own::NotFree;
 use crate::drive::{run, simulate};
+use crate::experiment::keys;
 use crate::{
     bench, chaos, compare, exit, explain, genetic, journal, key, limits, play, power, serve, shell, swarm,
     sweep, theory, trace,
@@ -52,8 +54,20 @@ enum Command {
     Man(shell::ManArgs),
 }
 
+/// What a flag that is none says as a key of an experiment, of which the parser knows nothing.
+fn key_for_flag(error: &clap::Error) -> Option<String> {
+    match (error.kind(), error.get(ContextKind::InvalidArg)) {
+        (ErrorKind::UnknownArgument, Some(ContextValue::String(flag))) => keys::of_flag(flag),
+        _ => None,
+    }
+}
+
 /// Runs the command line and says how it ended.
 pub fn main() -> ExitCode {
+    if let Some(key) = Cli::try_parse().err().and_then(|error| key_for_flag(&error)) {
+        eprintln!("error: {key}");
+        return ExitCode::from(exit::USAGE);
+    }
     let cli =
         Cli::from_arg_matches(&node::environment::arguments::<Cli>()).unwrap_or_else(|error| error.exit());
     if let Err(error) = limits::init() {

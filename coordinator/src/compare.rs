@@ -23,6 +23,7 @@ use self::jobs::JobsCompared;
 use self::metrics::MetricRow;
 use self::sites::Sites;
 use crate::exit;
+use crate::kind;
 use crate::limits;
 use crate::progress::Progress;
 use crate::terminal::say;
@@ -132,7 +133,8 @@ pub fn command(args: &CompareArgs) -> anyhow::Result<u8> {
     let compared = match Compared::of(args, second) {
         Ok(compared) => compared,
         Err(error) => {
-            eprintln!("error: failed to {error}");
+            let wrong = [&args.first, second].into_iter().find_map(|path| kind::no_run(path));
+            eprintln!("error: failed to {}", wrong.unwrap_or_else(|| error.to_string()));
             return Ok(exit::INPUT);
         }
     };

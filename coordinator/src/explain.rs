@@ -18,6 +18,7 @@ use scheduler::{
 use serde::Serialize;
 
 use crate::exit;
+use crate::kind;
 use crate::limits;
 use crate::progress::Progress;
 use crate::terminal::{COLUMNS, say};
@@ -117,7 +118,8 @@ pub fn command(args: &ExplainArgs) -> anyhow::Result<u8> {
     let explained = match Explained::of(args) {
         Ok(explained) => explained,
         Err(error) => {
-            eprintln!("error: failed to {error}");
+            let wrong = kind::no_run(&args.directory);
+            eprintln!("error: failed to {}", wrong.unwrap_or_else(|| error.to_string()));
             return Ok(exit::INPUT);
         }
     };

@@ -29,6 +29,7 @@ pub mod genetic;
 pub mod interrupt;
 pub mod journal;
 pub mod key;
+pub mod kind;
 mod latest;
 pub mod limits;
 mod optional;

@@ -57,9 +57,48 @@ fn a_value_of_the_file_is_one_of_input_though_a_flag_could_give_it() {
     )
     .unwrap();
 
-    let status = Command::new(PROGRAM).arg("simulate").arg(&path).output().unwrap().status;
+    let output = Command::new(PROGRAM).arg("simulate").arg(&path).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
 
-    assert_eq!(status.code(), Some(3));
+    assert_eq!(output.status.code(), Some(3));
+    let place = format!("failed to understand {}:6: network.delay: \"fast\" is not a time", path.display());
+    assert!(said.contains(&place) && !said.contains("--delay"), "{said}");
+
+    // The flag is to blame if it is typed.
+    let output = Command::new(PROGRAM).arg("simulate").arg(&path).args(["--delay", "5"]).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("failed to understand --delay"), "{said}");
+}
+
+#[test]
+fn a_file_of_another_kind_is_told_with_the_command_that_takes_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+    write("one.toml", "[grid]\nsizes = [4]\n[workload]\ntrace = \"built-in:seven-sites\"\n");
+    write("many.toml", "base = \"one.toml\"\n[parameters]\nseed = [1]\n");
+    write("rows.db", "SQLite format 3\0and so on");
+    std::fs::create_dir(folder.path().join("run")).unwrap();
+    write("run/manifest.json", "{}");
+    for (line, expected) in [
+        ("simulate many.toml", "it is a sweep file, and not an experiment file; `stealgrid sweep many.toml`"),
+        ("run many.toml", "`stealgrid sweep many.toml`"),
+        ("simulate run", "it is the result directory of a run, and not an experiment file"),
+        ("sweep one.toml", "it is an experiment file, and not a sweep file; `stealgrid simulate one.toml`"),
+        ("sweep rows.db", "it is the database of a sweep, and not a sweep file; `stealgrid report rows.db"),
+        (
+            "report run --out page",
+            "it is the result directory of a run, and not the database of a sweep; its page is",
+        ),
+        ("report many.toml --out page", "`stealgrid sweep many.toml`"),
+        ("compare run rows.db", "failed to read rows.db: it is the database of a sweep"),
+        ("explain rows.db 1", "failed to read rows.db: it is the database of a sweep"),
+    ] {
+        let output = Command::new(PROGRAM).current_dir(folder.path()).args(line.split(' ')).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(3), "{line}: {said}");
+        assert!(said.contains(expected), "{line}: {said}");
+    }
 }
 
 #[test]
@@ -99,6 +138,17 @@ fn a_variable_that_is_empty_is_as_good_as_none() {
 }
 
 #[test]
+fn a_key_that_is_typed_as_a_flag_is_told_with_its_place_and_range() {
+    let folder = tempfile::tempdir().unwrap();
+    let (code, said) = simulate(folder.path(), true, &["--loss", "2"]);
+    assert_eq!(code, 2, "{said}");
+    assert!(said.contains("under [network]:") && said.contains("from 0 to below 1"), "{said}");
+    let (code, said) = simulate(folder.path(), true, &["--no-such-thing"]);
+    assert_eq!(code, 2);
+    assert!(said.contains("unexpected argument '--no-such-thing'"), "{said}");
+}
+
+#[test]
 fn a_time_below_zero_is_refused_by_who_takes_it() {
     let folder = tempfile::tempdir().unwrap();
     for flags in
@@ -125,6 +175,12 @@ fn a_name_that_is_none_gets_the_near_one() {
         ("--strategy", "broker:mlbb", "mlb"),
         ("--strategy", "st:50,ordr=bah", "order"),
         ("--strategy", "st:50,select=eassy", "easy"),
+        ("--strategy", "st:50,order=esay", "select=easy"),
+        ("--strategy", "st:50,select=bah", "order=bah"),
+        ("--size", "alocated", "allocated"),
+        ("--estimate", "exat", "exact"),
+        ("--origin", "recordd", "recorded"),
+        ("--too-wide", "drp", "drop"),
         ("--strategy", "pool:easy,via=gosip", "gossip"),
         ("--strategy", "broker:mct,plann=open", "plan"),
         ("--local", "esay", "easy"),

@@ -9,6 +9,7 @@ use scheduler::spelling;
 use serde::Deserialize;
 
 use super::built_in;
+use crate::kind::{self, Kind};
 use crate::limits;
 
 /// A whole file.
@@ -318,12 +319,12 @@ pub struct WrittenOutputs {
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
     /// It cannot be read.
-    #[error("read {}: {source}; check the path", path.display())]
+    #[error("read {}: {cause}; check the path", path.display())]
     Read {
         /// The file that was given.
         path: PathBuf,
         /// What the system said.
-        source: std::io::Error,
+        cause: std::io::Error,
     },
     /// It is not what was expected.
     #[error("read {}: {reason}", path.display())]
@@ -349,8 +350,12 @@ impl Written {
     /// # Errors
     /// If it cannot be read.
     pub fn read(path: &Path) -> Result<String, FileError> {
-        limits::read_text(path, limits::EXPERIMENT)
-            .map_err(|source| FileError::Read { path: path.to_path_buf(), source })
+        limits::read_text(path, limits::EXPERIMENT).map_err(|cause| {
+            match kind::mistaken(path, Kind::Experiment) {
+                Some(reason) => FileError::Parse { path: path.to_path_buf(), reason },
+                None => FileError::Read { path: path.to_path_buf(), cause },
+            }
+        })
     }
 
     /// Understands what a file says, or said.
@@ -360,7 +365,8 @@ impl Written {
     pub fn parse(text: &str, path: &Path) -> Result<Written, FileError> {
         let mut written: Written = toml::from_str(text).map_err(|error| FileError::Parse {
             path: path.to_path_buf(),
-            reason: Written::mistake(text, &error),
+            reason: kind::mistaken_text(text, path, Kind::Experiment)
+                .unwrap_or_else(|| Written::mistake(text, &error)),
         })?;
         written.path = Some(path.to_path_buf());
         let folder = path.parent().unwrap_or(Path::new(""));

@@ -159,7 +159,21 @@ impl ExperimentArgs {
     /// The exit code for a value that means nothing: a flag that was typed is one of usage; what a file says, or a file
     /// that cannot be read, is one of input.
     pub fn code(&self, error: &ExperimentError) -> u8 {
-        let typed = match error.flag() {
+        if self.is_typed(error) { exit::USAGE } else { exit::INPUT }
+    }
+
+    /// What is wrong: a flag that was typed, or a line of the file if that says this.
+    pub fn blame(&self, error: &ExperimentError, text: Option<&str>) -> String {
+        // A network is named by its flag, and is wrong in a file of its own.
+        let typed = self.is_typed(error) || error.flag() == Some("--network") && self.network.is_some();
+        match (&self.experiment, text) {
+            (Some(path), Some(text)) if !typed => error.of_file(path, text),
+            _ => error.to_string(),
+        }
+    }
+
+    fn is_typed(&self, error: &ExperimentError) -> bool {
+        match error.flag() {
             // Without a file, a flag is what is missing.
             Some("--sites") => self.sites.is_some() || self.experiment.is_none(),
             Some("--brokers") => self.brokers.is_some(),
@@ -182,8 +196,7 @@ impl ExperimentArgs {
             Some("--margin") => self.margin.is_some(),
             Some("--clock") => self.clock.is_some(),
             _ => false,
-        };
-        if typed { exit::USAGE } else { exit::INPUT }
+        }
     }
 
     /// The experiment as written: the file if there is one, changed by the flags.

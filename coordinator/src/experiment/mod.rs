@@ -10,6 +10,8 @@ pub mod faults;
 pub mod file;
 pub mod flags;
 pub mod jobs;
+pub mod keys;
+pub mod place;
 
 use std::borrow::Cow;
 use std::fmt;
@@ -249,6 +251,35 @@ impl ExperimentError {
     /// The flag that gives the value, as in `--delay`; nothing for what only a file can say.
     pub fn flag(&self) -> Option<&str> {
         self.place.split(' ').next().filter(|word| word.starts_with("--"))
+    }
+
+    /// What is wrong, where no flag was typed: the key alone, as in `understand network.delay: …`.
+    pub fn of_key(&self) -> String {
+        format!("understand {}: {}", self.key(), self.reason)
+    }
+
+    /// What is wrong with a file that says this: with its line, if the key is there, and with the file in any case.
+    pub fn of_file(&self, path: &Path, text: &str) -> String {
+        let (path, key) = (path.display(), self.key());
+        let first = key.split(' ').next().unwrap_or_default();
+        match place::line_of(text, first) {
+            Some(line) => format!("understand {path}:{line}: {key}: {}", self.reason),
+            // The place has a file of its own already.
+            None if key.contains(": ") => self.of_key(),
+            None => format!("understand {path}: {key}: {}", self.reason),
+        }
+    }
+
+    /// `network.delay` of `--delay (network.delay)`, `grid` of `--sites ([grid])`.
+    fn key(&self) -> &str {
+        let mut key = match self.place.strip_suffix(')').and_then(|place| place.split_once(" (")) {
+            Some((_, key)) => key,
+            None => &self.place,
+        };
+        while let Some(inner) = key.strip_prefix('[').and_then(|key| key.strip_suffix(']')) {
+            key = inner;
+        }
+        key
     }
 }
 

@@ -18,6 +18,7 @@ use toml::{Table, Value};
 use super::roles;
 use crate::experiment::file::Written;
 use crate::experiment::{Experiment, ExperimentError, Source, built_in};
+use crate::kind::{self, Kind};
 use crate::limits;
 
 /// Sweeps beyond this are a slip of the pen; large enough for a week of two cores.
@@ -81,12 +82,12 @@ pub struct PlannedRun {
 #[derive(Debug, thiserror::Error)]
 pub enum SweepError {
     /// It cannot be read.
-    #[error("read {}: {source}; check the path", path.display())]
+    #[error("read {}: {cause}; check the path", path.display())]
     Read {
         /// The file that was given.
         path: PathBuf,
         /// What the system said.
-        source: std::io::Error,
+        cause: std::io::Error,
     },
     /// It is not what was expected.
     #[error("read {}: {reason}", path.display())]
@@ -123,7 +124,11 @@ impl Plan {
     /// If the file or its base cannot be read, or one of the runs is no experiment.
     pub fn load(path: &Path, traces: Option<&Path>) -> Result<Plan, SweepError> {
         let text = read(path)?;
-        let sweep: WrittenSweep = parse(path, &text)?;
+        let sweep: WrittenSweep =
+            parse(path, &text).map_err(|error| match kind::mistaken_text(&text, path, Kind::Sweep) {
+                Some(reason) => SweepError::Parse { path: path.to_path_buf(), reason },
+                None => error,
+            })?;
         let folder = path.parent().unwrap_or(Path::new(""));
         let mut places = Places {
             base: PathBuf::new(),
@@ -168,8 +173,10 @@ impl Plan {
 }
 
 fn read(path: &Path) -> Result<String, SweepError> {
-    limits::read_text(path, limits::EXPERIMENT)
-        .map_err(|source| SweepError::Read { path: path.to_path_buf(), source })
+    limits::read_text(path, limits::EXPERIMENT).map_err(|cause| match kind::mistaken(path, Kind::Sweep) {
+        Some(reason) => SweepError::Parse { path: path.to_path_buf(), reason },
+        None => SweepError::Read { path: path.to_path_buf(), cause },
+    })
 }
 
 fn parse<T: serde::de::DeserializeOwned>(path: &Path, text: &str) -> Result<T, SweepError> {
@@ -238,7 +245,7 @@ pub fn resolve(experiment: &Table) -> Result<Experiment, String> {
         // Places in a text that nobody wrote would mislead.
         spelling::of_file(error.message())
     })?;
-    Experiment::resolve(&written).map_err(|error: ExperimentError| error.to_string())
+    Experiment::resolve(&written).map_err(|error: ExperimentError| error.of_key())
 }
 
 /// Tells workloads apart. The jobs of two experiments with the same key are the same.

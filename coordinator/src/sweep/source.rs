@@ -7,6 +7,7 @@ use outputs::sweep::{Rows, stored};
 use report::sweep::WrittenReport;
 
 use super::database;
+use crate::kind::{self, Kind};
 use crate::limits;
 
 /// Reads all rows.
@@ -14,6 +15,9 @@ use crate::limits;
 /// # Errors
 /// If the file cannot be read, or is neither.
 pub fn read(path: &Path) -> anyhow::Result<Rows> {
+    if let Some(reason) = kind::mistaken(path, Kind::Rows) {
+        anyhow::bail!("failed to read {}: {reason}", path.display());
+    }
     let is_stored = stored::is_stored(path)
         .with_context(|| format!("failed to read {}; check the path", path.display()))?;
     if is_stored {

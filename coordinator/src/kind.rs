@@ -1,0 +1,149 @@
+//! What a path is that was given to a command which takes something else, and which command takes it.
+//!
+//! Only asked where a command has failed: what is read here decides nothing.
+
+use std::fmt;
+use std::path::Path;
+
+use outputs::sweep::stored;
+use toml::Table;
+
+use crate::limits;
+
+/// Keys of a sweep file that no experiment has.
+const OF_SWEEPS: [&str; 5] = ["base", "experiment", "parameters", "runs", "keep"];
+/// Keys of an experiment that no sweep file has.
+const OF_EXPERIMENTS: [&str; 12] = [
+    "grid", "workload", "strategy", "external", "measure", "network", "protocol", "run", "node", "faults",
+    "brokers", "outputs",
+];
+/// How every SQLite database begins.
+const SQLITE: &[u8] = b"SQLite format 3\0";
+
+/// Kinds of what commands read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// What `simulate` and `run` take.
+    Experiment,
+    /// What `sweep` takes.
+    Sweep,
+    /// What `simulate` and `run` leave.
+    Run,
+    /// What `sweep` leaves, as a database or as `export` writes it.
+    Rows,
+}
+
+impl Kind {
+    /// What a path is; nothing if it is none of these for certain.
+    fn of(path: &Path) -> Option<Kind> {
+        if path.is_dir() {
+            return ["manifest.json", "run.json"]
+                .iter()
+                .any(|file| path.join(file).exists())
+                .then_some(Kind::Run);
+        }
+        if stored::is_stored(path).ok()? || is_database(path) {
+            return Some(Kind::Rows);
+        }
+        Kind::of_text(&limits::read_text(path, limits::EXPERIMENT).ok()?)
+    }
+
+    /// What the text of a file is.
+    fn of_text(text: &str) -> Option<Kind> {
+        let table: Table = text.parse().ok()?;
+        let has = |keys: &[&str]| keys.iter().any(|key| table.contains_key(*key));
+        match (has(&OF_EXPERIMENTS), has(&OF_SWEEPS)) {
+            (true, false) => Some(Kind::Experiment),
+            (false, true) => Some(Kind::Sweep),
+            _ => None,
+        }
+    }
+
+    /// What takes a path of this kind.
+    fn taken_by(self, path: &Path) -> String {
+        let path = path.display();
+        match self {
+            Kind::Experiment => format!("`stealgrid simulate {path}` or `stealgrid run {path}` takes it"),
+            Kind::Sweep => {
+                format!(
+                    "`stealgrid sweep {path}` takes it, and `stealgrid report` what that leaves in out/NAME.db"
+                )
+            }
+            Kind::Run => format!(
+                "its page is {}, and `stealgrid explain {path} JOB` and `stealgrid compare {path} DIR2` take it",
+                Path::new(&path.to_string()).join("report.html").display()
+            ),
+            Kind::Rows => format!("`stealgrid report {path} --out DIR` or `stealgrid export` takes it"),
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Kind::Experiment => "an experiment file",
+            Kind::Sweep => "a sweep file",
+            Kind::Run => "the result directory of a run",
+            Kind::Rows => "the database of a sweep",
+        })
+    }
+}
+
+fn is_database(path: &Path) -> bool {
+    let mut begin = Vec::new();
+    let read = std::fs::File::open(path).and_then(|file| {
+        std::io::Read::read_to_end(&mut std::io::Read::take(file, SQLITE.len() as u64), &mut begin)
+    });
+    read.is_ok() && begin == SQLITE
+}
+
+/// That a path is of another kind than the one that is wanted, and what takes it; nothing if it is not, or nobody knows what
+/// it is. Reads after "read PATH: ".
+pub fn mistaken(path: &Path, wanted: Kind) -> Option<String> {
+    other(Kind::of(path)?, path, wanted)
+}
+
+/// The same of a file whose text is known.
+pub fn mistaken_text(text: &str, path: &Path, wanted: Kind) -> Option<String> {
+    other(Kind::of_text(text)?, path, wanted)
+}
+
+/// That a path is no result directory, where one is wanted, and what takes it. Reads after "failed to".
+pub fn no_run(path: &Path) -> Option<String> {
+    mistaken(path, Kind::Run).map(|reason| format!("read {}: {reason}", path.display()))
+}
+
+fn other(found: Kind, path: &Path, wanted: Kind) -> Option<String> {
+    (found != wanted).then(|| format!("it is {found}, and not {wanted}; {}", found.taken_by(path)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_told_by_what_only_its_kind_has() {
+        for (text, kind) in [
+            ("[grid]\nsizes = [2]\n", Some(Kind::Experiment)),
+            ("[parameters]\nseed = [1]\n", Some(Kind::Sweep)),
+            ("[[runs]]\nseed = 1\n", Some(Kind::Sweep)),
+            // One slip away from an experiment.
+            ("[grid]\nsizes = [2]\n[runs]\nport = 1\n", None),
+            ("seed = 1\n", None),
+            ("[grid", None),
+        ] {
+            assert_eq!(Kind::of_text(text), kind, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_wanted_is_not_mistaken() {
+        let (text, path) = ("[grid]\nsizes = [2]\n", Path::new("a.toml"));
+        assert_eq!(mistaken_text(text, path, Kind::Experiment), None);
+        let said = mistaken_text(text, path, Kind::Sweep).unwrap();
+        assert!(
+            said.starts_with("it is an experiment file, and not a sweep file; `stealgrid simulate a.toml`"),
+            "{said}"
+        );
+    }
+}
