@@ -76,5 +76,5 @@ pub use service::Service;
 pub use so_far::SoFar;
 pub use steady::Steady;
 pub use steals::{Price, Steal, Steals};
-pub use theory::{Comparison, Setting, Verdict};
+pub use theory::{Comparison, Hindrance, Messages, Setting, Verdict};
 pub use waits::{WaitCauses, Waits};

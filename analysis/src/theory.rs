@@ -24,6 +24,9 @@ use crate::outcome::{JobState, Outcome};
 
 pub mod brokers;
 pub mod fetch;
+mod messages;
+
+pub use messages::{Hindrance, Messages};
 
 /// What a run must be known for before a theorem may be held against it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,8 +35,8 @@ pub struct Setting {
     pub strategy: StrategySpec,
     /// The scheduler of each site, where sites have one.
     pub local: LocalScheduler,
-    /// Whether no message took time or was lost. True for ideal strategies.
-    pub free_messages: bool,
+    /// What messages cost. Nothing under ideal strategies.
+    pub messages: Messages,
     /// Whether some users submit past the broker.
     pub local_users: bool,
 }
@@ -137,7 +140,6 @@ const PUBLISHED: &str = "Schwiegelshohn, Tchernykh, Yahyapour, IPDPS 2008; Queza
 const GENERALIZED: &str = "the proof of IPDPS 2008 with threshold x; docs/THEORY";
 const FREE: &str = "messages are free and instantaneous";
 const PARTIAL: &str = "the run is partial";
-const DELAYED: &str = "messages took time, were lost or waited for a poll, or brokers did not know all";
 
 /// Every relation that says something about a run of this strategy, the competitive ratio first.
 pub fn compare(outcome: &Outcome, bounds: &Bounds, setting: Setting) -> Vec<Comparison> {
@@ -182,8 +184,8 @@ impl Run {
             Verdict::unproved(within, PARTIAL)
         } else if self.setting.strategy.fetch > Span::ZERO {
             Verdict::unproved(within, "stolen jobs had to be fetched")
-        } else if !self.setting.free_messages {
-            Verdict::unproved(within, DELAYED)
+        } else if !self.setting.messages.are_free() {
+            Verdict::unproved(within, &self.setting.messages.hindrances())
         } else if within {
             Verdict::Holds
         } else {
@@ -358,7 +360,7 @@ mod tests {
         Setting {
             strategy: strategy.parse().unwrap(),
             local: LocalScheduler::Easy,
-            free_messages: true,
+            messages: Messages::FREE,
             local_users: false,
         }
     }
@@ -416,9 +418,10 @@ mod tests {
     #[test]
     fn delays_make_the_ceiling_a_reference_and_no_verdict() {
         let outcome = late_job(50);
-        let delayed = Setting { free_messages: false, ..setting("st:50") };
+        let delayed =
+            Setting { messages: Messages::FREE.hindered_if(true, Hindrance::Delay), ..setting("st:50") };
         let ratio = compare(&outcome, &Bounds::of(&outcome), delayed).remove(0);
-        assert_eq!(ratio.verdict, Verdict::Outside(DELAYED.into()));
+        assert_eq!(ratio.verdict, Verdict::Outside("messages took time".into()));
     }
 
     #[test]

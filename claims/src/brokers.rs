@@ -40,7 +40,8 @@ fn broker(name: &str) -> Broker {
 
 /// What is proved of a run and not so.
 fn violations(measured: &Measured, name: &str, local: LocalScheduler, wrong: bool) -> Vec<String> {
-    let setting = Setting { strategy: named(name), local, free_messages: true, local_users: false };
+    let setting =
+        Setting { strategy: named(name), local, messages: analysis::Messages::FREE, local_users: false };
     let relations = theory::compare(&measured.outcome, &measured.bounds, setting);
     let mut broken: Vec<String> = relations
         .iter()

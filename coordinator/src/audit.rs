@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use analysis::Executions;
 use outputs::compared::Lateness;
 use protocol::journal::restarts_of;
+use report::quantity::number;
 use scheduler::event::BeginCause;
 use scheduler::{Event, EventKind, Grid, JobId, Span, Time, TimedJob};
 
@@ -303,10 +304,10 @@ impl Audited {
         let late = |lateness: Lateness| {
             let wall_ms = |seconds: f64| seconds / factor * 1e3;
             format!(
-                "mean {:.2} ms, max {:.2} ms of the wall clock (max {:.3} s of trace time)",
-                wall_ms(lateness.mean().as_secs_f64()),
-                wall_ms(lateness.max.as_secs_f64()),
-                lateness.max.as_secs_f64()
+                "mean {} ms, max {} ms of the wall clock (max {} s of trace time)",
+                number(wall_ms(lateness.mean().as_secs_f64())),
+                number(wall_ms(lateness.max.as_secs_f64())),
+                number(lateness.max.as_secs_f64())
             )
         };
         let verdict = match self.violation {
@@ -317,7 +318,7 @@ impl Audited {
             Some(_) => "violated, see the error",
         };
         format!(
-            "schedule: {verdict}\nlateness: submissions {}; completions {}",
+            "schedule: {verdict}\nlateness of submissions: {}\nlateness of completions: {}",
             late(self.submissions),
             late(self.completions)
         )

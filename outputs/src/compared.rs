@@ -127,7 +127,7 @@ impl Compared {
                 "  same site        {same} of {jobs} jobs, of the simulation in which nothing is late"
             ));
         }
-        lines.push(format!("  verdict          {}", self.words()));
+        lines.push(format!("  agreement        {}", self.words()));
         lines
     }
 
@@ -135,7 +135,10 @@ impl Compared {
     fn words(&self) -> String {
         match (&self.verdict, &self.placed) {
             (Verdict::Within, Some(placed)) => {
-                format!("within: {} of {} simulations lie as far out", placed.as_far_out, placed.simulations)
+                format!(
+                    "as simulated: {} of {} simulations lie as far out",
+                    placed.as_far_out, placed.simulations
+                )
             }
             (Verdict::Different, Some(placed)) => format!(
                 "DIFFERENT: further out than all {} simulations, by {}; a correct run is so once in {} times",

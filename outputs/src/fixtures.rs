@@ -35,7 +35,7 @@ pub fn about() -> RunAbout {
         driver: "simulate".into(),
         clock: "virtual".into(),
         network: "no delay".into(),
-        free_messages: true,
+        messages: analysis::Messages::FREE,
         seed: 7,
         cut: analysis::steady::Cut::default(),
         command: "stealgrid simulate two-sites.toml --seed 7".into(),

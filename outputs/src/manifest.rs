@@ -138,7 +138,7 @@ impl Manifest {
             driver: about.driver.clone(),
             clock: about.clock.clone(),
             network: about.network.clone(),
-            free_messages: about.free_messages,
+            free_messages: about.messages.are_free(),
             seed: about.seed,
             command: about.command.clone(),
             status: about.status.clone(),

@@ -1,7 +1,7 @@
 //! Everything that is known about one run: the input of all writers and reports.
 
 use analysis::steady::Cut;
-use analysis::theory::{self, Comparison, Setting, Verdict};
+use analysis::theory::{self, Comparison, Messages, Setting, Verdict};
 use analysis::{
     Agreement, Attribution, Bounds, DecisionCost, Federation, JobState, Metrics, Migrations, Outcome, Price,
     Service, Steady, Steals, WaitCauses,
@@ -41,8 +41,8 @@ pub struct RunAbout {
     pub clock: String,
     /// Delays and faults, such as `constant 20ms, loss 1%`.
     pub network: String,
-    /// Whether no message took time or was lost. True for ideal strategies.
-    pub free_messages: bool,
+    /// What messages cost. Nothing under ideal strategies.
+    pub messages: Messages,
     /// The seed of all randomness.
     pub seed: u64,
     /// What the steady metrics leave out.
@@ -172,7 +172,7 @@ impl RunResult {
         let setting = Setting {
             strategy: about.strategy,
             local: about.scheduler,
-            free_messages: about.free_messages,
+            messages: about.messages,
             local_users: about.local_users,
         };
         RunResult {

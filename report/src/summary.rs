@@ -214,6 +214,7 @@ fn migrations_title(result: &RunResult) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::{COLUMNS, folded};
+    use crate::figures::cost_lines;
     use crate::{Format, render};
     use outputs::fixtures::{about, outcome, run};
     use outputs::{RunResult, Status};
@@ -256,6 +257,19 @@ bounded slowdown, mean              1.067    1.000   +6.67 %
     }
 
     #[test]
+    fn a_run_without_its_ideal_says_why() {
+        for (strategy, why) in [
+            ("st:50", "Run it again without --no-ideal"),
+            ("ideal/st:50", "this is the ideal itself"),
+            ("steal:random", "a baseline decides by what it was told"),
+        ] {
+            let about = outputs::RunAbout { strategy: strategy.parse().unwrap(), ..about() };
+            let lines = cost_lines(&RunResult::new(about, outcome(&[4], &[(0, 4, 10, 1, 0)]), None));
+            assert!(lines.len() == 1 && lines[0].contains(why), "{strategy}: {lines:?}");
+        }
+    }
+
+    #[test]
     fn a_pool_tells_who_waited_longest() {
         let mut about = about();
         about.strategy = "ideal/pool:fcfs".parse().unwrap();
@@ -280,7 +294,7 @@ bounded slowdown, mean              1.067    1.000   +6.67 %
     #[test]
     fn a_delayed_run_is_within_and_never_holds() {
         let mut about = about();
-        about.free_messages = false;
+        about.messages = analysis::Messages::FREE.hindered_if(true, analysis::Hindrance::Delay);
         let result = RunResult::new(about, outcome(&[4], &[(0, 4, 10, 1, 0)]), None);
         let text = render(&result, Format::Terminal);
         assert!(text.contains("verdict: WITHIN: competitive ratio 1.0000"), "{text}");

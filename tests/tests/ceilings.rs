@@ -48,7 +48,7 @@ proptest! {
             stealing(&format!("ideal/st:{threshold},order={order},select={select}"), &grid, &jobs);
 
         let bounds = Bounds::of(&outcome);
-        let comparisons = theory::compare(&outcome, &bounds, Setting { strategy, local: LocalScheduler::Easy, free_messages: true, local_users: false });
+        let comparisons = theory::compare(&outcome, &bounds, Setting { strategy, local: LocalScheduler::Easy, messages: analysis::Messages::FREE, local_users: false });
         for comparison in comparisons {
             prop_assert_eq!(&comparison.verdict, &Verdict::Holds, "{:?}", comparison);
         }

@@ -87,7 +87,7 @@ proptest! {
                 prop_assert_eq!(found.contradictions.total(), 0);
 
                 let bounds = Bounds::of(&found);
-                let setting = Setting { strategy, local: LocalScheduler::Easy, free_messages: true, local_users: false };
+                let setting = Setting { strategy, local: LocalScheduler::Easy, messages: analysis::Messages::FREE, local_users: false };
                 let fetched: Vec<_> = theory::compare(&found, &bounds, setting)
                     .into_iter()
                     .filter(|comparison| comparison.name.contains("fetched"))
@@ -150,7 +150,12 @@ fn canary_a_longer_fetch_than_stated_breaks_the_bounds() {
     let comparisons = theory::compare(
         &found,
         &Bounds::of(&found),
-        Setting { strategy, local: LocalScheduler::Easy, free_messages: true, local_users: false },
+        Setting {
+            strategy,
+            local: LocalScheduler::Easy,
+            messages: analysis::Messages::FREE,
+            local_users: false,
+        },
     );
     let violated = comparisons.iter().filter(|comparison| comparison.verdict == Verdict::Violated).count();
     assert_eq!(violated, 3, "{comparisons:?}");

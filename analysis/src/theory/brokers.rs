@@ -356,8 +356,12 @@ mod tests {
 
     fn judged(outcome: &Outcome, strategy: &str) -> Vec<Comparison> {
         let local = LocalScheduler::List;
-        let setting =
-            Setting { strategy: strategy.parse().unwrap(), local, free_messages: true, local_users: false };
+        let setting = Setting {
+            strategy: strategy.parse().unwrap(),
+            local,
+            messages: crate::theory::Messages::FREE,
+            local_users: false,
+        };
         compare(outcome, &Bounds::of(outcome), setting)
     }
 

@@ -8,7 +8,7 @@ pub mod own;
 pub mod run;
 pub mod simulate;
 
-use analysis::theory::Verdict;
+use analysis::theory::{Hindrance, Verdict};
 use analysis::{
     Attribution, DecisionCost, Decisions, Deficiency, Outcome, OutcomeBuilder, Steals, WaitCauses, Waits,
 };
@@ -16,7 +16,7 @@ use anyhow::Context;
 use outputs::compared::{self, Compared};
 use outputs::orders::Given;
 use outputs::scraped::Scraped;
-use outputs::table::Table;
+use outputs::table::{Table, folded};
 use outputs::{self, EventLog, RunAbout, RunResult, Status, StealsCsv};
 use report::{self, Format};
 use scheduler::event::FallbackCause;
@@ -28,7 +28,7 @@ use crate::experiment::faults::missed;
 use crate::experiment::jobs::Jobs;
 use crate::experiment::{Clock, Experiment};
 use crate::interrupt::Interrupt;
-use crate::terminal::{command_line, say};
+use crate::terminal::{COLUMNS, command_line, say};
 
 /// Where events of a run go: the measured outcome, where the delay went, and the log if there is one.
 pub struct Sink {
@@ -257,8 +257,8 @@ pub fn conclude_as(
     let (result, violation) = record(experiment, jobs, sink, ended, interrupt, command)?;
     let mut summary = report::render(&result, format);
     if format == Format::Terminal {
-        for line in &result.about.lines {
-            summary += &format!("{line}\n");
+        for line in result.about.lines.iter().flat_map(|lines| lines.lines()) {
+            summary += &format!("{}\n", folded(line, COLUMNS));
         }
         summary += &format!("results: {}\n", experiment.outputs.dir.display());
     }
@@ -341,7 +341,10 @@ pub fn record(
         driver: ended.driver.to_string(),
         clock: ended.clock.clone(),
         network: experiment.network(),
-        free_messages: experiment.free_messages() && ended.clock == Clock::Virtual.to_string(),
+        // Over a real network every message takes time.
+        messages: experiment
+            .messages()
+            .hindered_if(ended.clock != Clock::Virtual.to_string(), Hindrance::Delay),
         seed: experiment.seed,
         cut: experiment.steady,
         command,

@@ -21,6 +21,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use analysis::steady::Cut;
+use analysis::{Hindrance, Messages};
 use links::{Model, ModelError};
 use node::journal::Durability;
 use protocol::message::TRANSFERS_MAX;
@@ -364,14 +365,21 @@ impl Experiment {
         })
     }
 
-    /// Whether every site knows at once what it needs to: no message takes time or is lost, and none waits for a poll.
-    pub fn free_messages(&self) -> bool {
-        self.strategy.ideal
-            || self.strategy.strategy == Strategy::Local
-            || (self.network.is_free()
-                && self.options.discovery == Discovery::Standing
-                && self.options.margin.is_none()
-                && brokers::know_at_once(&self.strategy, &self.options.broker))
+    /// What keeps sites from knowing at once what they need to, in virtual time.
+    pub fn messages(&self) -> Messages {
+        if self.strategy.ideal || self.strategy.strategy == Strategy::Local {
+            return Messages::FREE;
+        }
+        let (network, options) = (&self.network, &self.options);
+        let lossy = !network.is_lossless();
+        // What is neither free nor lossy takes time: on its way, or with its payload.
+        let slow = !network.is_free() && (!lossy || network.largest() > Span::ZERO);
+        Messages::FREE
+            .hindered_if(slow, Hindrance::Delay)
+            .hindered_if(lossy, Hindrance::Loss)
+            .hindered_if(options.discovery != Discovery::Standing, Hindrance::Polling)
+            .hindered_if(options.margin.is_some(), Hindrance::Margin)
+            .hindered_if(!brokers::know_at_once(&self.strategy, &options.broker), Hindrance::Reports)
     }
 
     /// The links in words, for reports.

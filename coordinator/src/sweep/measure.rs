@@ -98,11 +98,11 @@ pub fn measure(experiment: &Experiment, prepared: &Prepared) -> Result<Measures,
     }
     let bounds = &prepared.bounds;
     let metrics = Metrics::of(&outcome, bounds);
-    let free_messages = experiment.free_messages();
+    let messages = experiment.messages();
     let setting = Setting {
         strategy: experiment.strategy,
         local: experiment.local,
-        free_messages,
+        messages,
         local_users: jobs.past_broker(experiment).is_some(),
     };
     let comparisons = theory::compare(&outcome, bounds, setting);
@@ -126,7 +126,7 @@ pub fn measure(experiment: &Experiment, prepared: &Prepared) -> Result<Measures,
         (experiment.grid.machines().count() as i64, experiment.grid.processors() as i64);
     measures.insert("sites".to_string(), Cell::Integer(sites));
     measures.insert("processors".to_string(), Cell::Integer(processors));
-    measures.insert("free_messages".to_string(), Cell::Integer(i64::from(free_messages)));
+    measures.insert("free_messages".to_string(), Cell::Integer(i64::from(messages.are_free())));
     if let Some(ratio) = comparisons.first() {
         measures.insert("ceiling".to_string(), ratio.limit.map_or(Cell::Null, Cell::Real));
     }

@@ -144,17 +144,17 @@ pub(crate) fn statuses(nodes: &Path) -> Option<Vec<Status>> {
 /// So it is run once more, and two in a row fail. What it printed, and what else the closure returns.
 pub(crate) fn not_different<T>(mut run: impl FnMut() -> (ExitStatus, String, T)) -> (String, T) {
     let (mut status, mut output, mut rest) = run();
-    if status.code() == Some(5) && output.contains("  verdict          DIFFERENT: ") {
+    if status.code() == Some(5) && output.contains("  agreement        DIFFERENT: ") {
         eprintln!("DIFFERENT: a correct run is so once in n + 1 times; it is tried again\n{output}");
         (status, output, rest) = run();
     }
-    let verdict = |words: &str| output.contains(&format!("  verdict          {words}"));
+    let verdict = |words: &str| output.contains(&format!("  agreement        {words}"));
     let slow = verdict("not compared: ") && output.contains("run.ensemble_patience allows");
     match status.code() {
         Some(0) if slow => {
             eprintln!("NOT MEASURED: this machine is too busy for the simulations of this test")
         }
-        Some(0) => assert!(verdict("within: "), "{output}"),
+        Some(0) => assert!(verdict("as simulated: "), "{output}"),
         Some(6) => {
             assert!(verdict("NOT MEASURED: "), "{output}");
             eprintln!("NOT MEASURED: this machine is too busy for the run of this test");

@@ -11,6 +11,7 @@ use links::Model;
 use node::control::api::{MeasuredDelay, Status};
 use outputs::compared::Added;
 use outputs::csv_cell;
+use report::quantity::{counted, number};
 use scheduler::{Grid, SiteId, Span, Time};
 
 use crate::experiment::jobs::Jobs;
@@ -135,9 +136,12 @@ impl Links {
         match self.mean() {
             None => "network: no messages".to_string(),
             Some((messages, injected, added)) => format!(
-                "network: {messages} messages; to an injected delay of {injected:.3} s the network and the nodes \
-                 added {added:.3} s in the mean ({:.2} ms of the wall clock); see links.csv",
-                added / self.factor * 1e3
+                "network: {}; to an injected delay of {} s the network and the nodes added {} s in the mean \
+                 ({} ms of the wall clock); see links.csv",
+                counted(messages, "message"),
+                number(injected),
+                number(added),
+                number(added / self.factor * 1e3)
             ),
         }
     }

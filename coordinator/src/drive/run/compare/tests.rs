@@ -76,7 +76,10 @@ fn the_lines_show_the_run_its_place_and_the_verdict() {
         "{lines}"
     );
     assert!(lines.contains("9 of 10 jobs"), "{lines}");
-    assert!(lines.contains("  verdict          within: 200 of 200 simulations lie as far out"), "{lines}");
+    assert!(
+        lines.contains("  agreement        as simulated: 200 of 200 simulations lie as far out"),
+        "{lines}"
+    );
 
     let lines = compared(Verdict::Different, 900.0).lines().join("\n");
     assert!(
@@ -99,5 +102,5 @@ fn a_simulation_that_fails_is_an_error_and_a_comparison_that_cannot_be_is_none()
     assert!(of("a simulation failed: it starves").failed().unwrap().ends_with("it starves"));
     let disturbed = of("a node ended");
     assert_eq!(disturbed.failed(), None);
-    assert!(disturbed.lines().join("\n").ends_with("verdict          not compared: a node ended"));
+    assert!(disturbed.lines().join("\n").ends_with("agreement        not compared: a node ended"));
 }
