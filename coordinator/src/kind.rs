@@ -42,6 +42,10 @@ impl Kind {
                 .any(|file| path.join(file).exists())
                 .then_some(Kind::Run);
         }
+        // A pipe says what it says once.
+        if !path.is_file() {
+            return None;
+        }
         if stored::is_stored(path).ok()? || is_database(path) {
             return Some(Kind::Rows);
         }
@@ -87,6 +91,11 @@ impl fmt::Display for Kind {
             Kind::Rows => "the database of a sweep",
         })
     }
+}
+
+/// Whether an experiment has such a section.
+pub fn is_of_experiments(section: &str) -> bool {
+    OF_EXPERIMENTS.contains(&section)
 }
 
 fn is_database(path: &Path) -> bool {

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::path::Path;
 
 use super::place;
+use crate::kind;
 
 /// Why what was written is no experiment. Reads after "failed to".
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -30,9 +31,11 @@ impl ExperimentError {
         let first = key.split(' ').next().unwrap_or_default();
         match place::line_of(text, first) {
             Some(line) => format!("understand {path}:{line}: {key}: {}", self.reason),
-            // The place has a file of its own already.
-            None if key.contains(": ") => self.of_key(),
-            None => format!("understand {path}: {key}: {}", self.reason),
+            None if kind::is_of_experiments(first.split(['.', '[']).next().unwrap_or_default()) => {
+                format!("understand {path}: {key}: {}", self.reason)
+            }
+            // The place is a file of its own.
+            None => self.of_key(),
         }
     }
 

@@ -366,6 +366,7 @@ impl Written {
         let mut written: Written = toml::from_str(text).map_err(|error| FileError::Parse {
             path: path.to_path_buf(),
             reason: kind::mistaken_text(text, path, Kind::Experiment)
+                .or_else(|| kind::mistaken(path, Kind::Experiment))
                 .unwrap_or_else(|| Written::mistake(text, &error)),
         })?;
         written.path = Some(path.to_path_buf());

@@ -125,7 +125,7 @@ impl Plan {
     pub fn load(path: &Path, traces: Option<&Path>) -> Result<Plan, SweepError> {
         let text = read(path)?;
         let sweep: WrittenSweep =
-            parse(path, &text).map_err(|error| match kind::mistaken_text(&text, path, Kind::Sweep) {
+            parse(path, &text).map_err(|error| match kind::mistaken(path, Kind::Sweep) {
                 Some(reason) => SweepError::Parse { path: path.to_path_buf(), reason },
                 None => error,
             })?;
