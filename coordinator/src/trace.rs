@@ -9,13 +9,15 @@ mod switches;
 mod validate;
 
 use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::{Args, Subcommand, ValueEnum};
+use workload::TraceError;
 
 use crate::exit;
+use crate::progress::Progress;
 
 /// Look at, check, convert and generate workload traces.
 ///
@@ -90,9 +92,33 @@ impl From<io::Error> for Failure {
     }
 }
 
+/// Reads a log, and says how far it is in the bytes of its file.
 fn read(path: &Path, reading: &switches::ReadArgs) -> Result<workload::Trace, Failure> {
-    workload::read_local(path, &crate::limits::of_logs(), reading.times_in.as_ref())
-        .map_err(|error| Failure::Input(error.into()))
+    let (name, limits, zone) =
+        (path.display().to_string(), crate::limits::of_logs(), reading.times_in.as_ref());
+    let read =
+        File::open(path).map_err(|cause| TraceError::Io { file: name.clone(), cause }).and_then(|file| {
+            let bytes = file.metadata().map_or(0, |about| about.len());
+            let watched = Watched { file, read: 0, progress: Progress::of("bytes of the log", bytes) };
+            workload::read_local_from(&name, watched, &limits, zone)
+        });
+    read.map_err(|error| Failure::Input(error.into()))
+}
+
+/// A file that is read with progress.
+struct Watched {
+    file: File,
+    read: u64,
+    progress: Progress,
+}
+
+impl Read for Watched {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.file.read(buffer)?;
+        self.read += read as u64;
+        self.progress.set(self.read);
+        Ok(read)
+    }
 }
 
 /// Calls `write` with the file, or with stdout if there is none.

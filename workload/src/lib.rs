@@ -38,5 +38,5 @@ pub mod tsafrir;
 pub use limits::Limits;
 pub use prepare::prepare;
 pub use record::Record;
-pub use source::{read, read_from, read_local, read_within};
+pub use source::{read, read_from, read_local_from, read_within};
 pub use trace::{Format, Trace, TraceError};

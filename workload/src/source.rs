@@ -36,19 +36,10 @@ pub fn read(path: impl AsRef<Path>) -> Result<Trace, TraceError> {
 /// # Errors
 /// As [`read`].
 pub fn read_within(path: impl AsRef<Path>, limits: &Limits) -> Result<Trace, TraceError> {
-    read_local(path, limits, None)
-}
-
-/// The same, with the zone of times that the format gives as local ones; `None` for the zone that comments of the file
-/// name, else UTC. Only `sacct` writes such times.
-///
-/// # Errors
-/// As [`read`].
-pub fn read_local(path: impl AsRef<Path>, limits: &Limits, zone: Option<&Zone>) -> Result<Trace, TraceError> {
     let path = path.as_ref();
     let name = path.display().to_string();
     match File::open(path) {
-        Ok(file) => read_bytes(&name, file, limits, zone),
+        Ok(file) => read_from_within(&name, file, limits),
         Err(cause) => Err(TraceError::Io { file: name, cause }),
     }
 }
@@ -67,10 +58,15 @@ pub fn read_from(name: &str, bytes: impl Read) -> Result<Trace, TraceError> {
 /// # Errors
 /// As [`read_from`].
 pub fn read_from_within(name: &str, bytes: impl Read, limits: &Limits) -> Result<Trace, TraceError> {
-    read_bytes(name, bytes, limits, None)
+    read_local_from(name, bytes, limits, None)
 }
 
-fn read_bytes(
+/// The same, with the zone of times that the format gives as local ones; `None` for the zone that comments of the file
+/// name, else UTC. Only `sacct` writes such times.
+///
+/// # Errors
+/// As [`read_from`].
+pub fn read_local_from(
     name: &str,
     bytes: impl Read,
     limits: &Limits,

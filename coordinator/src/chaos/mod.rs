@@ -26,6 +26,7 @@ use self::round::Ran;
 use self::schedule::Schedule;
 use crate::exit;
 use crate::interrupt::Interrupt;
+use crate::terminal::left;
 
 /// After so many failures no more rounds are begun.
 const FAILURES_MAX: usize = 20;
@@ -155,8 +156,16 @@ pub fn command(args: &ChaosArgs) -> anyhow::Result<u8> {
         );
     }
     let begun = Instant::now();
-    let rounds =
-        Rounds { args, template: &template, shape, out: &out, file_systems, interrupt: &interrupt, begun };
+    let rounds = Rounds {
+        args,
+        template: &template,
+        shape,
+        out: &out,
+        file_systems,
+        interrupt: &interrupt,
+        begun,
+        all: seeds.len() as u64,
+    };
     let summary = Summary { first: args.from, file_systems, ..Summary::default() };
     let shared = Mutex::new(Shared { seeds: seeds.into(), summary, stopped: false });
     std::thread::scope(|scope| {
@@ -191,6 +200,8 @@ struct Rounds<'a> {
     file_systems: bool,
     interrupt: &'a Interrupt,
     begun: Instant,
+    /// How many there are to be.
+    all: u64,
 }
 
 /// What is left to be done, and what came of the rest.
@@ -233,14 +244,16 @@ impl Rounds<'_> {
                 }
             };
             let passed = ran.audited.findings.is_empty();
-            eprintln!(
-                "seed {seed}: {} faults, {} times attached, {:.1} s, {}",
-                ran.struck.values().sum::<u64>(),
-                ran.attached,
-                round.elapsed().as_secs_f64(),
-                if passed { "passed" } else { "FAILED" }
-            );
+            let (faults, attached) = (ran.struck.values().sum::<u64>(), ran.attached);
             shared.summary.add(seed, ran, args, &folder);
+            eprintln!(
+                "seed {seed}: {faults} faults, {attached} times attached, {:.1} s, {}; {} of {} rounds, {}",
+                round.elapsed().as_secs_f64(),
+                if passed { "passed" } else { "FAILED" },
+                shared.summary.rounds,
+                self.all,
+                left(self.begun.elapsed(), shared.summary.rounds, self.all)
+            );
             drop(shared);
             if passed && !args.keep {
                 std::fs::remove_dir_all(&folder)
