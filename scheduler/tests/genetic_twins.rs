@@ -9,8 +9,8 @@ use std::ops::ControlFlow;
 use proptest::prelude::*;
 use scheduler::genetic::greedy::{Order, Rule, greedy};
 use scheduler::genetic::{
-    Aim, Batch, Criteria, Draw, Found, Individual, Mutation, Options, Purpose, RowOrder, RowScheduler, Scale,
-    Scaling, Stays, by_chance, by_local_queues, initial, search,
+    Aim, Batch, Criteria, Draw, Found, Front, Individual, Mutation, Options, Purpose, RowOrder, RowScheduler,
+    Scale, Scaling, Stays, by_chance, by_local_queues, dominates, initial, nsga2, search,
 };
 use scheduler::local::LocalQueue;
 use scheduler::strategy::Completion;
@@ -291,4 +291,61 @@ fn a_small_allocation_is_the_one_worked_out_by_hand() {
     assert_eq!(order(Order::ShortestFirst), [vec![5, 0, 2, 3], vec![4, 1]]);
     // Areas 24, 10, 10, 10, 10, 1. Ends before: a tie, (6, 0), (6, 10), (16, 10), (16, 10), (16, 10).
     assert_eq!(order(Order::LargestFirst), [vec![4, 1], vec![0, 2, 3, 5]]);
+}
+
+fn front_of(
+    batch: &Batch,
+    options: &Options,
+    evaluations_max: u64,
+    parts: usize,
+) -> (Vec<Individual>, Front) {
+    let mut evaluate = |population: &mut [Individual]| {
+        // As threads would: in parts, the last first.
+        population.chunks_mut(parts).rev().for_each(|part| evaluated(batch, part));
+    };
+    let first = initial(batch, options, &mut Draw::new(1, 1, Purpose::Initial), &mut evaluate);
+    let mut draw = Draw::new(1, 1, Purpose::Algorithm(7));
+    let mut last: Option<f64> = None;
+    let front = nsga2(batch, options, &first, evaluations_max, &mut draw, &mut evaluate, &mut |step| {
+        assert!(last.is_none_or(|last| step.average <= last), "the best so far gets worse");
+        last = Some(step.average);
+        ControlFlow::Continue(())
+    });
+    (first, front)
+}
+
+#[test]
+fn a_front_has_no_member_that_another_one_dominates_and_covers_what_it_began_with() {
+    let batch = mixed();
+    for &operator in Mutation::ALL {
+        let options = Options { population: 40, operator, ..Options::default() };
+        let (first, front) = front_of(&batch, &options, 2000, 7);
+        let points: Vec<&Criteria> = front.members.iter().map(Individual::criteria).collect();
+        assert!(points.len() > 1, "{operator:?}: {}", points.len());
+        for (place, one) in points.iter().enumerate() {
+            assert!(points.iter().all(|other| !dominates(other, one)));
+            assert!(points[..place].iter().all(|other| other.values() != one.values()), "twice the same");
+        }
+        // Who is best in a criterion stays, so that ends of the front are not behind the first ones.
+        for place in 0..4 {
+            let least =
+                |all: &mut dyn Iterator<Item = &Criteria>| all.map(|one| one.values()[place]).min().unwrap();
+            let before = least(&mut first.iter().map(Individual::criteria));
+            assert!(least(&mut points.iter().copied()) < before, "{operator:?} {place}");
+        }
+        let largest = Scale::of(&first, options.reading);
+        let costs = front.members.iter().map(|one| largest.cost(Aim::Owa, one.criteria()));
+        assert_eq!(costs.min(), Some(largest.cost(Aim::Owa, front.found.best.criteria())));
+        // The generation that reaches the number is the last.
+        assert!((2000..2040).contains(&front.found.evaluations), "{}", front.found.evaluations);
+    }
+}
+
+#[test]
+fn a_front_repeats_itself_however_its_individuals_are_given_to_threads() {
+    let batch = mixed();
+    let options = Options { population: 31, ..Options::default() };
+    let (_, one) = front_of(&batch, &options, 900, 31);
+    assert_eq!(one, front_of(&batch, &options, 900, 4).1);
+    assert_ne!(one, front_of(&batch, &Options { operator: Mutation::Swap, ..options }, 900, 4).1);
 }

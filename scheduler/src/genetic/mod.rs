@@ -3,18 +3,21 @@
 //! After Castro García, Tchernykh, Yaurima, *Calendarización Multi-Criterio en Grid Computacional de Dos Niveles con
 //! Algoritmos Genéticos* (CICESE, no year). Level 1 gives each site of a [`Batch`] a row of jobs ([`Individual`]); level 2
 //! is EASY over the row in its order, with requested times ([`RowScheduler`]). Four [`Criteria`] are made one by ordered
-//! weighted averaging ([`Scale`]), [`search`] is the genetic algorithm, [`mod@greedy`] the strategies that it is compared
-//! with. What the text leaves open is a switch of [`Options`].
+//! weighted averaging ([`Scale`]), [`search`] is the genetic algorithm, [`nsga2`] one that finds a front, [`mod@greedy`] the
+//! strategies that they are compared with. What the text leaves open is a switch of [`Options`].
 //!
 //! Numbers are integers, so that no result depends on the machine; random numbers come from a [`Draw`] of the caller, and
 //! whoever calls decides on how many threads a population is evaluated.
 
 mod batch;
 mod crossover;
+mod dominance;
 mod draw;
 pub mod greedy;
+mod hypervolume;
 mod individual;
 mod mutation;
+mod nsga2;
 mod options;
 mod queues;
 mod row;
@@ -24,9 +27,12 @@ mod weights;
 
 pub use batch::{Batch, BatchError, Occupied};
 pub use crossover::{Mask, cross};
+pub use dominance::{Standing, crowding, dominates, fronts, standings};
 pub use draw::{Draw, Purpose};
+pub use hypervolume::hypervolume;
 pub use individual::{Criteria, Individual, Rows};
 pub use mutation::{Place, TRIES, exchange, insert};
+pub use nsga2::{Front, nsga2};
 pub use options::{
     Elements, Infeasible, MaskOf, Mutation, Obx, Options, Per, Queues, Reading, RowOrder, Scaling, Stays,
 };

@@ -159,17 +159,21 @@ pub fn by_chance(
 }
 
 /// The first of those with the least cost.
-fn least<'a>(population: &'a [Individual], scale: &Scale, aim: Aim) -> &'a Individual {
-    let best = population.iter().min_by_key(|one| scale.cost(aim, one.criteria()));
+pub(super) fn least<'a>(
+    population: impl IntoIterator<Item = &'a Individual>,
+    scale: &Scale,
+    aim: Aim,
+) -> &'a Individual {
+    let best = population.into_iter().min_by_key(|one| scale.cost(aim, one.criteria()));
     best.expect("a population has individuals")
 }
 
 /// The next generation, not evaluated.
-fn children(
+pub(super) fn children<C: Ord>(
     batch: &Batch,
     options: &Options,
     population: &[Individual],
-    costs: &[Cost],
+    costs: &[C],
     draw: &mut Draw,
 ) -> Vec<Individual> {
     let mut parents = parents(costs, options.tournament, population.len(), draw);
