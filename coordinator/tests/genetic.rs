@@ -150,6 +150,73 @@ fn another_program_finds_the_same_numbers_by_the_rows() {
     assert_eq!(of(13), (4..11).map(of).max().unwrap(), "random search has as many as who had most");
 }
 
+const CRITERIA: [&str; 4] = ["makespan_s", "turnaround_s", "response_ratio", "wait_s"];
+
+/// The share of random points of the unit cube that some point is below.
+fn sampled(points: &[[f64; 4]]) -> f64 {
+    let mut state: u64 = 1;
+    let mut uniform = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 11) as f64 / (1_u64 << 53) as f64
+    };
+    let draws = 40_000;
+    let is_below =
+        |sample: [f64; 4]| points.iter().any(|point| point.iter().zip(sample).all(|(a, b)| *a <= b));
+    (0..draws).filter(|_| is_below([(); 4].map(|()| uniform()))).count() as f64 / f64::from(draws)
+}
+
+#[test]
+fn a_front_has_members_of_which_none_is_better_and_says_where_the_others_are() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    let output = run(&out, &["--algorithms", "a1,c1,spt,nsga2", "--population", "20", "--seed", "3"]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let fronts: Vec<Value> =
+        serde_json::from_str(&std::fs::read_to_string(out.join("fronts.json")).unwrap()).unwrap();
+    let entries = entries(&out);
+    let values = |object: &Value| CRITERIA.map(|key| object[key].as_f64().unwrap());
+    let better = |one: &[f64; 4], other: &[f64; 4]| {
+        let (no_worse, less) =
+            (one.iter().zip(other).all(|(a, b)| a <= b), one.iter().zip(other).any(|(a, b)| a < b));
+        no_worse && less
+    };
+    assert_eq!(fronts.len(), BATCHES);
+    for (number, front) in fronts.iter().enumerate() {
+        let members: Vec<[f64; 4]> = front["members"].as_array().unwrap().iter().map(values).collect();
+        assert!(members.len() > 1 && members.is_sorted_by(|one, other| one[0] <= other[0]));
+        assert!(members.iter().all(|one| !members.iter().any(|other| better(other, one))));
+        let maxima = values(&front["maxima"]);
+        let scaled = |point: &[f64; 4]| std::array::from_fn(|place| point[place] / maxima[place]);
+        let share = sampled(&members.iter().map(scaled).collect::<Vec<[f64; 4]>>());
+        let told = front["hypervolume"].as_f64().unwrap();
+        // Five standard deviations of the share, at most.
+        assert!((share - told).abs() < 0.0125, "{share} {told}");
+
+        let of =
+            |name: &str| entries.iter().find(|e| e["batch"] == number + 1 && e["algorithm"] == name).unwrap();
+        let others: Vec<&str> = front["others"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|other| other["algorithm"].as_str().unwrap())
+            .collect();
+        assert_eq!(others, ["a1", "c1", "spt"]);
+        for other in front["others"].as_array().unwrap() {
+            let point = values(of(other["algorithm"].as_str().unwrap()));
+            assert_eq!(other["dominated"], members.iter().any(|one| better(one, &point)));
+            let share = sampled(&[scaled(&point)]);
+            assert!((share - other["hypervolume"].as_f64().unwrap()).abs() < 0.0125);
+        }
+        // What stands for it among the others is one of its members, and it took as long as they did.
+        assert!(members.contains(&values(of("nsga2"))));
+        let taken = |name: &str| of(name)["evaluations"].as_u64().unwrap();
+        assert!(taken("nsga2") >= taken("c1") && taken("nsga2") < taken("c1") + 20);
+    }
+    // Results that take their place have no fronts of before.
+    assert!(run(&out, &["--replace"]).status.success());
+    assert!(!out.join("fronts.json").exists());
+}
+
 #[test]
 fn the_same_seed_gives_the_same_bytes_on_any_number_of_threads() {
     let folder = tempfile::tempdir().unwrap();

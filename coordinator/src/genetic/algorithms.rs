@@ -11,6 +11,8 @@ pub(super) enum Method {
     Greedy(Order, Rule),
     /// The genetic algorithm, with the number of its stream of random numbers.
     Genetic(u8, Aim, Mutation),
+    /// NSGA-II, which finds a front.
+    Front,
     /// The best of many that are drawn.
     Chance,
 }
@@ -24,7 +26,7 @@ pub(super) struct Algorithm {
 }
 
 /// All of them in the order of Table I.
-pub(super) const ALL: [(&str, Method); 14] = [
+pub(super) const ALL: [(&str, Method); 15] = [
     ("a1", Method::Greedy(Order::Arrival, Rule::CompletionTime)),
     ("a2", Method::Greedy(Order::Arrival, Rule::StartTime)),
     ("a3", Method::Greedy(Order::Arrival, Rule::Turnaround)),
@@ -39,9 +41,13 @@ pub(super) const ALL: [(&str, Method); 14] = [
     ("spt", Method::Greedy(Order::ShortestFirst, Rule::CompletionTime)),
     ("laf", Method::Greedy(Order::LargestFirst, Rule::CompletionTime)),
     ("random", Method::Chance),
+    ("nsga2", Method::Front),
 ];
 
-/// What is typed if nothing is.
+/// The stream of random numbers of NSGA-II, behind those of the genetic algorithms.
+pub(super) const FRONT_STREAM: u8 = 7;
+
+/// What is typed if nothing is: what has a place in the published table, and what it lacks.
 pub(super) const DEFAULT: &str = "a1,a2,a3,a4,b1,b2,b3,b4,c1,c2,c3,spt,laf,random";
 
 /// Reads a name, in capitals or not.
@@ -61,7 +67,9 @@ mod tests {
     #[test]
     fn names_are_those_of_the_table_and_what_is_typed_stays() {
         let names: Vec<Algorithm> = DEFAULT.split(',').map(|name| parse(name).unwrap()).collect();
-        assert_eq!(names.iter().map(|one| one.method).collect::<Vec<_>>(), ALL.map(|(_, method)| method));
+        let all = ALL.map(|(_, method)| method);
+        assert_eq!(names.iter().map(|one| one.method).collect::<Vec<_>>(), all[..names.len()]);
+        assert_eq!(all[names.len()..], [Method::Front]);
         assert_eq!(parse("C1").unwrap().name, "C1");
         assert_eq!(parse("C1").unwrap().method, parse("c1").unwrap().method);
         assert!(parse("randon").unwrap_err().contains("did you mean random?"));
@@ -74,9 +82,10 @@ mod tests {
             .iter()
             .filter_map(|(_, method)| match method {
                 Method::Genetic(stream, ..) => Some(*stream),
+                Method::Front => Some(FRONT_STREAM),
                 Method::Greedy(..) | Method::Chance => None,
             })
             .collect();
-        assert_eq!(streams.len(), 7);
+        assert_eq!(streams.len(), 8);
     }
 }

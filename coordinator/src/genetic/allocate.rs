@@ -8,17 +8,18 @@ use scheduler::Span;
 use scheduler::genetic::greedy::greedy;
 use scheduler::genetic::{
     Batch, Criteria, Draw, Found, Individual, Options, Purpose, RowScheduler, Rows, Scale, Stays, Step,
-    by_chance, by_local_queues, initial, search,
+    by_chance, by_local_queues, initial, nsga2, search,
 };
 use scheduler::strategy::Completion;
 use serde::Serialize;
 
-use super::algorithms::{Algorithm, Method};
+use super::algorithms::{Algorithm, FRONT_STREAM, Method};
 use super::batches::TimedBatch;
+use super::fronts::FrontEntry;
 
 /// Individuals that a thread takes at a time where one batch is on several: a millisecond's work.
 const PART: usize = 8;
-/// What random search takes where no genetic algorithm says how many: a hundred populations of a hundred.
+/// What random search and NSGA-II take where no genetic algorithm says how many: a hundred populations of a hundred.
 const CHANCES: u64 = 10_000;
 
 /// What an algorithm made of a batch: an object of `rows.json`.
@@ -71,26 +72,40 @@ pub(super) struct Setting<'a> {
 /// Is told how far an algorithm of a batch is, and of its end by `None`; says whether to go on.
 pub(super) type Watch<'a> = dyn Fn(usize, &str, Option<&Step<'_>>) -> ControlFlow<()> + Sync + 'a;
 
-/// Runs all algorithms on a batch, in the order of `algorithms`; fewer if it is told to stop.
-pub(super) fn allocate(batch: &TimedBatch, setting: &Setting<'_>, watch: &Watch<'_>) -> Vec<Entry> {
+/// Runs all algorithms on a batch; fewer if it is told to stop. What is written of each, in the order of the algorithms, and
+/// the front of NSGA-II if it is one of them.
+pub(super) fn allocate(
+    batch: &TimedBatch,
+    setting: &Setting<'_>,
+    watch: &Watch<'_>,
+) -> (Vec<Entry>, Option<FrontEntry>) {
     let number = batch.number as u64;
     let run_times = |job: u32| batch.run_times[job as usize];
     let TimedBatch { batch, .. } = batch;
     let mut evaluate = |population: &mut [Individual]| evaluate(batch, population, setting.spread);
     let mut first: Option<Vec<Individual>> = None;
     let mut entries: Vec<Option<Entry>> = vec![None; setting.algorithms.len()];
-    // Random search is the last, as others say how long it may take.
+    let mut bests: Vec<Option<Criteria>> = vec![None; setting.algorithms.len()];
+    let mut front: Option<(usize, Vec<Individual>, Found)> = None;
+    // Those are the last who may take as long as others did.
+    let is_last = |place: usize| matches!(setting.algorithms[place].method, Method::Front | Method::Chance);
     let mut order: Vec<usize> = (0..setting.algorithms.len()).collect();
-    order.sort_by_key(|&place| setting.algorithms[place].method == Method::Chance);
+    order.sort_by_key(|&place| is_last(place));
     for place in order {
         let Algorithm { name, method } = &setting.algorithms[place];
         let mut told = |step: &Step<'_>| watch(number as usize, name, Some(step));
         let population = match method {
             Method::Greedy(..) => &mut Vec::new(),
-            Method::Genetic(..) | Method::Chance => first.get_or_insert_with(|| {
+            Method::Genetic(..) | Method::Front | Method::Chance => first.get_or_insert_with(|| {
                 let draw = &mut Draw::new(setting.seed, number, Purpose::Initial);
                 initial(batch, setting.options, draw, &mut evaluate)
             }),
+        };
+        let chances = || {
+            let is_other = |place: &usize| !is_last(*place);
+            let others = (0..entries.len()).filter(is_other).filter_map(|place| entries[place].as_ref());
+            let most = others.map(|entry| entry.evaluations).max();
+            setting.chances.or(most.filter(|&most| most > 1)).unwrap_or(CHANCES)
         };
         let found = match *method {
             Method::Greedy(order, rule) => {
@@ -104,21 +119,33 @@ pub(super) fn allocate(batch: &TimedBatch, setting: &Setting<'_>, watch: &Watch<
                 let draw = &mut Draw::new(setting.seed, number, Purpose::Algorithm(stream));
                 search(batch, options, aim, population, draw, &mut evaluate, &mut told)
             }
+            Method::Front => {
+                let draw = &mut Draw::new(setting.seed, number, Purpose::Algorithm(FRONT_STREAM));
+                let found =
+                    nsga2(batch, setting.options, population, chances(), draw, &mut evaluate, &mut told);
+                front = Some((place, found.members, found.found.clone()));
+                found.found
+            }
             Method::Chance => {
-                let most = entries.iter().flatten().map(|entry| entry.evaluations).max();
-                let chances = setting.chances.or(most.filter(|&most| most > 1)).unwrap_or(CHANCES);
                 let scale = Scale::of(population, setting.options.reading);
                 let draw = &mut Draw::new(setting.seed, number, Purpose::Chance);
-                by_chance(batch, setting.options, &scale, chances, draw, &mut evaluate, &mut told)
+                by_chance(batch, setting.options, &scale, chances(), draw, &mut evaluate, &mut told)
             }
         };
         let entry = Entry::of(batch, number as usize, name, &found, setting, run_times);
         entries[place] = Some(entry);
+        bests[place] = Some(*found.best.criteria());
         if watch(number as usize, name, None).is_break() {
             break;
         }
     }
-    entries.into_iter().flatten().collect()
+    let front = front.zip(first).map(|((own, members, found), initial)| {
+        let others = bests.iter().enumerate().filter(|(place, _)| *place != own);
+        let others =
+            others.filter_map(|(place, best)| Some((setting.algorithms[place].name.as_str(), (*best)?)));
+        FrontEntry::of(number as usize, &members, &found, &initial, others, setting.seed)
+    });
+    (entries.into_iter().flatten().collect(), front)
 }
 
 /// Evaluates a population, which keeps its order.
@@ -168,7 +195,7 @@ impl Entry {
 }
 
 impl Figures {
-    fn of(criteria: &Criteria) -> Figures {
+    pub(super) fn of(criteria: &Criteria) -> Figures {
         Figures {
             makespan_s: criteria.makespan_s(),
             turnaround_s: criteria.turnaround_s(),

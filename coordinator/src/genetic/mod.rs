@@ -7,6 +7,7 @@
 mod algorithms;
 mod allocate;
 mod batches;
+mod fronts;
 mod progress;
 mod table;
 
@@ -31,6 +32,7 @@ use crate::terminal::{command_line, say};
 use algorithms::{Algorithm, Method};
 use allocate::{Entry, Setting, allocate};
 use batches::TimedBatch;
+use fronts::FrontEntry;
 use progress::Progress;
 
 /// Allocate batches of a log to sites off-line: genetic algorithms for four criteria, greedy strategies and baselines.
@@ -61,7 +63,8 @@ pub struct GeneticArgs {
 
     /// What allocates: a1 to a4 greedily (Min_CT, Min_ST, Min_TA, Min_WT); b1 to b4 genetic, for makespan, response ratio,
     /// turnaround, wait; c1 to c3 genetic, for all four (insert, swap, switch); spt and laf, as a1 with jobs in shortest and
-    /// in largest area first order; random, the best of many
+    /// in largest area first order; random, the best of many; nsga2, not in the default: a front, in fronts.json, and of it the
+    /// least weighted average
     #[arg(long, value_name = "NAME,NAME,…", value_delimiter = ',', value_parser = algorithms::parse, default_value = algorithms::DEFAULT)]
     algorithms: Vec<Algorithm>,
 
@@ -261,6 +264,10 @@ pub fn command(args: &GeneticArgs) -> anyhow::Result<u8> {
         grouped(cut.unusable),
     );
     std::fs::create_dir_all(&args.out).with_context(|| format!("failed to make {}", args.out.display()))?;
+    if args.out.join(ROWS).exists() && args.out.join(FRONTS).exists() {
+        // Those of the run that is replaced: this one may have none.
+        std::fs::remove_file(args.out.join(FRONTS)).context("failed to remove earlier fronts")?;
+    }
     let entries = run(args, &cut.batches, &places, &interrupt)?;
     let table = table::Summary::of(&args.algorithms, &entries);
     write(&args.out, "table.csv", table.csv().as_bytes())?;
@@ -272,6 +279,7 @@ pub fn command(args: &GeneticArgs) -> anyhow::Result<u8> {
 }
 
 const ROWS: &str = "rows.json";
+const FRONTS: &str = "fronts.json";
 
 /// All batches on all cores. What is done of them is written as it comes.
 fn run(
@@ -300,27 +308,34 @@ fn run(
         progress.tell(batch, algorithm, step);
         if interrupt.is_set() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     };
-    let all: Mutex<Vec<Entry>> = Mutex::default();
+    let all: Mutex<(Vec<Entry>, Vec<FrontEntry>)> = Mutex::default();
     let pool =
         rayon::ThreadPoolBuilder::new().num_threads(threads).build().context("failed to start threads")?;
     pool.install(|| {
-        batches.par_iter().try_for_each(|batch| {
+        batches.par_iter().try_for_each(|batch| -> anyhow::Result<()> {
             if interrupt.is_set() {
                 return Ok(());
             }
-            let entries = allocate(batch, &setting, &watch);
+            let (entries, front) = allocate(batch, &setting, &watch);
             let mut all = all.lock().expect("nobody panics who holds it");
-            all.extend(entries);
-            all.sort_by_key(|entry| entry.batch);
-            write(&args.out, ROWS, &rows(&all)?)
+            let (rows, fronts) = &mut *all;
+            rows.extend(entries);
+            rows.sort_by_key(|entry| entry.batch);
+            write(&args.out, ROWS, &lines(rows)?)?;
+            if front.is_some() {
+                fronts.extend(front);
+                fronts.sort_by_key(|front| front.batch);
+                write(&args.out, FRONTS, &lines(fronts)?)?;
+            }
+            Ok(())
         })
     })?;
     progress.finish();
-    Ok(all.into_inner().expect("nobody panics who holds it"))
+    Ok(all.into_inner().expect("nobody panics who holds it").0)
 }
 
 /// A list of objects, one a line.
-fn rows(entries: &[Entry]) -> anyhow::Result<Vec<u8>> {
+fn lines<T: serde::Serialize>(entries: &[T]) -> anyhow::Result<Vec<u8>> {
     let lines: Vec<String> = entries.iter().map(serde_json::to_string).collect::<Result<_, _>>()?;
     Ok(format!("[\n{}\n]\n", lines.join(",\n")).into_bytes())
 }
