@@ -224,5 +224,5 @@ fn a_death_is_told_once_however_many_notice() {
     }
     let words: Vec<String> = frame(&live).words.into_iter().map(|(_, words)| words).collect();
     let gone: Vec<&String> = words.iter().filter(|words| words.contains("is gone")).collect();
-    assert_eq!(gone, ["site3 is gone, as site1 notices first", "site3 is gone, as site2 notices first"]);
+    assert_eq!(gone, ["site 3 is gone, as site 1 notices first", "site 3 is gone, as site 2 notices first"]);
 }
