@@ -4,6 +4,8 @@ use analysis::{Figures, Placed};
 use scheduler::Span;
 use serde::{Deserialize, Serialize};
 
+use crate::quantity::{grouped, number};
+
 /// What came of comparing a run with its simulations.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "verdict", content = "reason")]
@@ -123,6 +125,7 @@ impl Compared {
             lines.push("beside simulations with the injected delays:".to_string());
         }
         if let Some((same, jobs)) = self.same_site {
+            let [same, jobs] = [same, jobs].map(|count| grouped(count as u64));
             lines.push(format!(
                 "  same site        {same} of {jobs} jobs, of the simulation in which nothing is late"
             ));
@@ -164,5 +167,5 @@ fn reasons(placed: &Placed) -> String {
 
 /// With digits enough to be told apart.
 fn short(value: f64) -> String {
-    if value.abs() >= 1000.0 { format!("{value:.0}") } else { format!("{value:.3}") }
+    if value.abs() >= 1000.0 { number(value) } else { format!("{value:.3}") }
 }

@@ -35,6 +35,7 @@ mod migrations_csv;
 mod missed;
 mod number;
 pub mod orders;
+pub mod quantity;
 pub mod replace;
 mod run_result;
 mod schedule_swf;

@@ -9,7 +9,6 @@ pub mod faults;
 pub mod figures;
 pub mod orders;
 pub mod page;
-pub mod quantity;
 pub mod steals;
 pub mod study;
 pub mod summary;
@@ -19,6 +18,7 @@ use std::str::FromStr;
 
 use outputs::RunResult;
 
+pub use outputs::quantity;
 pub use summary::COLUMNS;
 
 /// How a summary is printed.
