@@ -169,7 +169,9 @@ fn sampled(points: &[[f64; 4]]) -> f64 {
 fn a_front_has_members_of_which_none_is_better_and_says_where_the_others_are() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("out");
-    let output = run(&out, &["--algorithms", "a1,c1,spt,nsga2", "--population", "20", "--seed", "3"]);
+    // Much mutation: with little, small fronts end in one point.
+    let flags = ["--algorithms", "a1,c1,spt,nsga2", "--population", "60", "--mutation", "0.5", "--seed", "3"];
+    let output = run(&out, &flags);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let fronts: Vec<Value> =
         serde_json::from_str(&std::fs::read_to_string(out.join("fronts.json")).unwrap()).unwrap();
@@ -210,7 +212,7 @@ fn a_front_has_members_of_which_none_is_better_and_says_where_the_others_are() {
         // What stands for it among the others is one of its members, and it took as long as they did.
         assert!(members.contains(&values(of("nsga2"))));
         let taken = |name: &str| of(name)["evaluations"].as_u64().unwrap();
-        assert!(taken("nsga2") >= taken("c1") && taken("nsga2") < taken("c1") + 20);
+        assert!(taken("nsga2") >= taken("c1") && taken("nsga2") < taken("c1") + 60);
     }
     // Results that take their place have no fronts of before.
     assert!(run(&out, &["--replace"]).status.success());

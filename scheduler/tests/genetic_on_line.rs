@@ -1,7 +1,5 @@
 //! Rows behind what sites have already, against the plans of the local queues of the project; and plans of brokers.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
-
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
