@@ -86,7 +86,14 @@ class Browser:
 
     def run(self, script):
         """The value of an expression on the page."""
-        answer = self.ask("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
+        ask = lambda: self.ask("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
+        try:
+            answer = ask()
+        except AssertionError as error:
+            # The page before went away under the question.
+            if "navigated" not in str(error):
+                raise
+            answer = ask()
         if "exceptionDetails" in answer:
             raise AssertionError(f"{script}: {json.dumps(answer['exceptionDetails'])[:800]}")
         return answer["result"].get("value")
