@@ -157,6 +157,18 @@ fn is_there(core: &Core, rank: usize) -> bool {
     core.has(Canary::DecidesForGone) || (!core.absent.contains(&rank) && core.is_reachable(rank))
 }
 
+/// What a broker is told of each site, by its place.
+fn known<'a>(core: &Core, views: &'a [View], is_candidate: impl Fn(usize) -> bool) -> Vec<Site<'a>> {
+    let brokers = core.config.grid.brokers();
+    let site = |(place, view): (usize, &'a View)| Site {
+        book: &view.book,
+        is_present: is_there(core, brokers + place),
+        is_candidate: is_candidate(place),
+        as_of: view.as_of,
+    };
+    views.iter().enumerate().map(site).collect()
+}
+
 impl Engine<Brokering> {
     fn desk(&mut self) -> Option<&mut Desk> {
         match &mut self.family {
@@ -220,7 +232,6 @@ impl Engine<Brokering> {
     /// Decides where a job goes, and sends it there.
     fn allocate(&mut self, now: Time, key: QueueKey) {
         let Engine { core, family: Brokering::Desk(desk), .. } = self else { return };
-        let brokers = core.config.grid.brokers();
         let Some(Waiting { job, probes, .. }) = desk.inbox.get(&key).cloned() else { return };
         let is_candidate = |place: usize| {
             probes.as_ref().is_none_or(|probes| probes.iter().any(|&(other, _)| other == place))
@@ -228,17 +239,7 @@ impl Engine<Brokering> {
         if let Some(overrun) = desk.allocator.rules().looks_at_plans() {
             desk.views.iter_mut().for_each(|view| view.book.prepare(now, overrun));
         }
-        let sites: Vec<Site<'_>> = desk
-            .views
-            .iter()
-            .enumerate()
-            .map(|(place, view)| Site {
-                book: &view.book,
-                is_present: is_there(core, brokers + place),
-                is_candidate: is_candidate(place),
-                as_of: view.as_of,
-            })
-            .collect();
+        let sites = known(core, &desk.views, is_candidate);
         let chosen = desk.allocator.choose(now, &job, &sites);
         core.fell_back(desk.allocator.failure());
         let Some(place) = chosen else {
@@ -253,12 +254,14 @@ impl Engine<Brokering> {
 
     /// A job has come that is planned with others.
     pub(super) fn wait_for_more(&mut self, now: Time) {
-        let Some((first, _)) = self.desk().and_then(|desk| desk.first(u32::MAX)) else { return };
-        let Some(batches) = self.desk().and_then(|desk| desk.batches()) else { return };
-        if !self.timers.is_set(BrokerTimer::Batch) {
-            let left = batches.due_at(first).since(now).max(Span::ZERO);
-            self.timers.set(BrokerTimer::Batch, now, left);
+        // Before all that wait are looked at: jobs of other brokers come here, too, and those of a window that is set.
+        if self.timers.is_set(BrokerTimer::Batch) {
+            return;
         }
+        let Some(batches) = self.desk().and_then(|desk| desk.batches()) else { return };
+        let Some((first, _)) = self.desk().and_then(|desk| desk.first(u32::MAX)) else { return };
+        let left = batches.due_at(first).since(now).max(Span::ZERO);
+        self.timers.set(BrokerTimer::Batch, now, left);
     }
 
     pub(super) fn waits_no_longer(&mut self) {
@@ -288,17 +291,7 @@ impl Engine<Brokering> {
             }
             let fit = desk.inbox.values().filter(|waiting| waiting.job.processors <= widest);
             let jobs: Vec<JobSpec> = fit.take(batches.jobs as usize).map(|waiting| waiting.job).collect();
-            let sites: Vec<Site<'_>> = desk
-                .views
-                .iter()
-                .enumerate()
-                .map(|(place, view)| Site {
-                    book: &view.book,
-                    is_present: is_there(core, brokers + place),
-                    is_candidate: true,
-                    as_of: view.as_of,
-                })
-                .collect();
+            let sites = known(core, &desk.views, |_| true);
             let rows = desk.allocator.plan(now, &jobs, &sites);
             for (place, row) in rows {
                 row.into_iter().for_each(|job| self.send_to(now, place, job));
