@@ -105,6 +105,24 @@ fn workload() -> impl Strategy<Value = (Arc<Grid>, Vec<TimedJob>, LocalUsers)> {
     )
 }
 
+/// The schedule of the protocol without delay, and that of the ideal.
+fn both(
+    (grid, jobs, local_users): (Arc<Grid>, Vec<TimedJob>, LocalUsers),
+    rules: Broker,
+    local: LocalScheduler,
+    retries: bool,
+) -> (Starts, Starts) {
+    let retry = retries.then(|| Span::from_secs(30));
+    let options = Options { retry, message_events: false, ..Options::default() };
+    let config = SimulationConfig {
+        checks: Checks::Full,
+        local_users: local_users.clone(),
+        ..config(&grid, rules, local, options)
+    };
+    let policy = Brokered::new(&grid, rules, local, Pass::Batch, 1).with_local_users(local_users);
+    (protocol(config, &jobs), ideal_with(policy, &grid, &jobs))
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(4000))]
 
@@ -115,15 +133,8 @@ proptest! {
         local in one_of(&LocalScheduler::ALL),
         retries in any::<bool>(),
     ) {
-        let retry = retries.then(|| Span::from_secs(30));
-        let options = Options { retry, message_events: false, ..Options::default() };
-        let config = SimulationConfig {
-            checks: Checks::Full,
-            local_users: local_users.clone(),
-            ..config(&grid, rules, local, options)
-        };
-        let policy = Brokered::new(&grid, rules, local, Pass::Batch, 1).with_local_users(local_users);
-        prop_assert_eq!(protocol(config, &jobs), ideal_with(policy, &grid, &jobs));
+        let (found, expected) = both((grid, jobs, local_users), rules, local, retries);
+        prop_assert_eq!(found, expected);
     }
 }
 
@@ -148,15 +159,8 @@ proptest! {
         local in one_of(&LocalScheduler::ALL),
         retries in any::<bool>(),
     ) {
-        let retry = retries.then(|| Span::from_secs(30));
-        let options = Options { retry, message_events: false, ..Options::default() };
-        let config = SimulationConfig {
-            checks: Checks::Full,
-            local_users: local_users.clone(),
-            ..config(&grid, rules, local, options)
-        };
-        let policy = Brokered::new(&grid, rules, local, Pass::Batch, 1).with_local_users(local_users);
-        prop_assert_eq!(protocol(config, &jobs), ideal_with(policy, &grid, &jobs));
+        let (found, expected) = both((grid, jobs, local_users), rules, local, retries);
+        prop_assert_eq!(found, expected);
     }
 }
 
