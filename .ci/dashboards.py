@@ -24,8 +24,9 @@ FOLDER = ROOT / "monitoring/grafana/dashboards"
 DATA_SOURCE = {"type": "prometheus", "uid": "${datasource}"}
 # Of Grafana 12.1, which docker-compose.yml starts. Others are migrated when they are loaded.
 SCHEMA_VERSION = 41
-# Where a site has trouble there is something to see; where none has, there is not. Everything else must show data.
-MAY_BE_EMPTY = {("stealgrid-health", "Alerts that fire")}
+# Where a site has trouble there is something to see; where none has, there is not. Efficiencies are of brokers that learn,
+# and there is none in these runs. Everything else must show data.
+MAY_BE_EMPTY = {("stealgrid-health", "Alerts that fire"), ("stealgrid-site", "Efficiency of sites")}
 # They say that this machine is too busy for its run: a figure, not a fault, as exit code 5 of a run.
 OF_THE_MACHINE = {"EffectiveDelayAboveInjected", "TimersLate"}
 # The same of StrangerRefused, if nothing but handshakes was refused: a node that gets no processor for 10 s breaks one off,

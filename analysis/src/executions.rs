@@ -125,7 +125,17 @@ impl Executions {
     /// # Errors
     /// If it does not execute there.
     pub fn complete(&mut self, site: SiteId, at: Time) -> Result<Execution, Misdeed> {
-        self.end(site, |_| Fate::Completed(at))
+        let ended = self.end(site, |_| Fate::Completed(at));
+        ended.or_else(|misdeed| {
+            // The driver believed its process ended, and was wrong about it.
+            let taken = self.doubtful.iter().map(|&place| (place, self.list[place]));
+            let mut cut = taken.filter(|(_, execution)| {
+                execution.site == site && matches!(execution.fate, Fate::Cut { .. })
+            });
+            let (place, _) = cut.next_back().ok_or(misdeed)?;
+            self.list[place].fate = Fate::Completed(at);
+            Ok(self.list[place])
+        })
     }
 
     /// The driver says that the process of a site ended, at some time after its last sign of life if that is given.
@@ -247,11 +257,18 @@ mod tests {
     /// A driver may take a process for ended that works.
     #[test]
     fn a_doubtful_execution_that_ends_counts() {
-        let mut job = Executions::default();
-        job.start(HERE, at(0), 0).unwrap();
-        job.began_again(HERE);
-        job.complete(HERE, at(5)).unwrap();
-        assert_eq!((job.counts(), job.may_start()), (Some(0), false));
+        for is_cut in [false, true] {
+            let mut job = Executions::default();
+            job.start(HERE, at(0), 0).unwrap();
+            if is_cut {
+                assert!(job.cut(HERE, None, at(3)));
+                assert_eq!(job.clone().complete(HERE, at(5)), Err(Misdeed::NotThere));
+            }
+            job.began_again(HERE);
+            assert_eq!(job.clone().complete(THERE, at(5)), Err(Misdeed::NotThere));
+            job.complete(HERE, at(5)).unwrap();
+            assert_eq!((job.counts(), job.may_start()), (Some(0), false));
+        }
     }
 
     #[test]

@@ -45,6 +45,7 @@ pub mod federation;
 #[cfg(test)]
 mod fixtures;
 mod inversions;
+pub mod lessons;
 pub mod life;
 pub mod metrics;
 pub mod migrations;
@@ -69,6 +70,7 @@ pub use ensemble::{Figures, Placed};
 pub use executions::Executions;
 pub use faults::{Faults, RanTwice};
 pub use federation::Federation;
+pub use lessons::{Lesson, Lessons};
 pub use metrics::Metrics;
 pub use migrations::Migrations;
 pub use outcome::{JobOutcome, JobState, Outcome, OutcomeBuilder};

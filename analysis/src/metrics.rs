@@ -28,7 +28,8 @@ pub struct Metrics {
     pub first_submission_s: f64,
     /// C_max: from the first submission to the latest end.
     pub makespan_s: f64,
-    /// Makespan over the bound of the thesis (Quezada Pina 2012, §4.3). `None` if the bound is zero.
+    /// Makespan over the bound of the thesis (Quezada Pina 2012, §4.3). `None` if the bound is zero or the run was cut
+    /// short: the bound is of all jobs.
     pub ratio_thesis: Option<f64>,
     /// Makespan over the bound the theorems are proved against.
     pub ratio_proof: Option<f64>,
@@ -158,6 +159,9 @@ impl Metrics {
         let messages = outcome.traffic.all().sent;
         let stolen = sums.stolen as f64;
         let at_origin = outcome.submit == Submit::Origin;
+        // The bounds are of all jobs.
+        let is_complete = outcome.is_complete();
+        let ratio = |bound| if is_complete { Bounds::ratio(makespan, bound) } else { None };
         Metrics {
             jobs: outcome.jobs.len(),
             finished: sums.finished,
@@ -165,9 +169,9 @@ impl Metrics {
             rejected: outcome.count(JobState::Rejected),
             first_submission_s: outcome.origin.as_secs_f64(),
             makespan_s,
-            ratio_thesis: Bounds::ratio(makespan, bounds.thesis),
-            ratio_proof: Bounds::ratio(makespan, bounds.proof),
-            ratio_best: Bounds::ratio(makespan, bounds.best),
+            ratio_thesis: ratio(bounds.thesis),
+            ratio_proof: ratio(bounds.proof),
+            ratio_best: ratio(bounds.best),
             bounded_slowdown_thesis_mean: mean(sums.bounded_slowdown_thesis),
             bounded_slowdown_mean: mean(sums.bounded_slowdown),
             bounded_slowdown_max: sums.bounded_slowdown_max,
@@ -416,6 +420,18 @@ mod tests {
         close(metrics.utilization * metrics.makespan_s * 6.0, metrics.work);
         let by_site: f64 = metrics.sites.iter().map(|s| s.utilization * f64::from(s.processors)).sum();
         close(by_site / 6.0, metrics.utilization);
+    }
+
+    #[test]
+    fn a_run_that_was_cut_short_has_no_ratio() {
+        let mut outcome = fixtures::outcome(&[4], &[(0, 4, 10, 1, 0), (0, 4, 10, 1, 10)]);
+        let whole = Metrics::of(&outcome, &Bounds::of(&outcome));
+        assert_eq!((whole.ratio_best, whole.makespan_s), (Some(1.0), 20.0));
+        let cut = &mut outcome.jobs[1];
+        (cut.state, cut.end) = (JobState::Running, None);
+        let metrics = Metrics::of(&outcome, &Bounds::of(&outcome));
+        // 10 s of makespan over a bound of 20 s would be better than any schedule can be.
+        assert_eq!((metrics.ratio_best, metrics.ratio_thesis, metrics.makespan_s), (None, None, 10.0));
     }
 
     #[test]

@@ -69,6 +69,24 @@ pub fn whole_grid(outcome: &Outcome, points: usize) -> SiteSeries {
     changes.series(outcome, points)
 }
 
+/// The most jobs that wait at once: in the whole grid, and with each of these sites as their home.
+pub fn most_waiting(outcome: &Outcome, sites: &[SiteId]) -> (u64, Vec<u64>) {
+    let mut whole = Changes::default();
+    let mut of_home = vec![Changes::default(); outcome.grid.len()];
+    for job in &outcome.jobs {
+        whole.wait(job, outcome);
+        if let Some(home) = job.home {
+            of_home[home.index()].wait(job, outcome);
+        }
+    }
+    let most = |changes: &Changes| {
+        let all = [&changes.waiting_a[..], &changes.waiting_b[..]].concat();
+        // Whole numbers, as long as they are counts of jobs.
+        steps(all, outcome.origin).values.into_iter().fold(0.0, f64::max) as u64
+    };
+    (most(&whole), sites.iter().map(|site| most(&of_home[site.index()])).collect())
+}
+
 /// The busiest sites by work executed, at most `limit`, in the order of the experiment.
 pub fn busiest(outcome: &Outcome, limit: usize) -> Vec<SiteId> {
     let mut work: Vec<(i128, SiteId)> = outcome.grid.sites().iter().map(|site| (0, site.id)).collect();
@@ -85,7 +103,7 @@ pub fn busiest(outcome: &Outcome, limit: usize) -> Vec<SiteId> {
 }
 
 /// Ups and downs of the three functions.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Changes {
     busy: Vec<(Time, i64)>,
     waiting_a: Vec<(Time, i64)>,
@@ -218,6 +236,7 @@ mod tests {
         assert_eq!(series[1].waiting_a, Steps { times: at(&[0]), values: vec![0.0] });
         assert_eq!(of_sites(&outcome, &[SiteId(2)], 100), series[1..]);
         assert_eq!(busiest(&outcome, 1), [SiteId(1)]);
+        assert_eq!(most_waiting(&outcome, &[SiteId(1), SiteId(2)]), (2, vec![2, 0]), "of both classes");
     }
 
     proptest! {
@@ -241,6 +260,10 @@ mod tests {
                 prop_assert!((expected - kept).abs() < 1e-6 * expected.max(1.0), "{expected} {kept}");
             }
             let work: f64 = outcome.finished().map(|job| job.work() as f64 / 1e6).sum();
+            let waits: Vec<_> = outcome.jobs.iter().map(|job| (job.submit, job.start.unwrap())).collect();
+            let at = |(now, _): &(Time, Time)| waits.iter().filter(|(from, to)| from <= now && now < to).count() as u64;
+            let most = waits.iter().map(at).max().unwrap_or(0);
+            prop_assert_eq!(most_waiting(&outcome, &[SiteId(1)]), (most, vec![most]));
             prop_assert!((area(&exact.busy, outcome.until) - work).abs() < 1e-6 * work.max(1.0));
         }
     }

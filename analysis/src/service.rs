@@ -5,7 +5,6 @@
 
 use std::collections::BTreeMap;
 
-use scheduler::SiteId;
 use serde::{Deserialize, Serialize};
 
 use crate::outcome::{JobOutcome, Outcome};
@@ -51,12 +50,11 @@ pub struct WidthService {
     pub service: GroupService,
 }
 
-/// Jobs of one user.
+/// Jobs of one user, wherever they were submitted. A log has a number for each of its users, also where it is dealt to
+/// several sites; a mix of logs has numbers of its own, so that users of different logs are different ones.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct UserService {
-    /// Where the user submits: numbers of users mean something within one log only.
-    pub origin: SiteId,
-    /// The user by the log; -1 where it is not known.
+    /// The user by number; -1 where it is not known.
     pub user: i32,
     /// How the jobs were served.
     #[serde(flatten)]
@@ -91,19 +89,15 @@ impl Service {
 
     /// The `most` users with most jobs, and how many users there are.
     pub fn by_user(outcome: &Outcome, most: usize) -> (Vec<UserService>, usize) {
-        let mut users: BTreeMap<(SiteId, i32), Values> = BTreeMap::new();
+        let mut users: BTreeMap<i32, Values> = BTreeMap::new();
         for job in outcome.finished() {
-            users.entry((job.origin, job.labels.user)).or_default().add(job);
+            users.entry(job.labels.user).or_default().add(job);
         }
         let count = users.len();
         let mut users: Vec<_> = users.into_iter().collect();
         users.sort_by_key(|(who, values)| (std::cmp::Reverse(values.waits.len()), *who));
         users.truncate(most);
-        let user = |((origin, user), values): ((SiteId, i32), Values)| UserService {
-            origin,
-            user,
-            service: values.service(),
-        };
+        let user = |(user, values): (i32, Values)| UserService { user, service: values.service() };
         (users.into_iter().map(user).collect(), count)
     }
 }
@@ -162,7 +156,9 @@ fn quantile(values: &[f64], part: usize, whole: usize) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use scheduler::{Event, EventKind, Grid, JobId, JobSpec, Labels, Span, Threshold, Time, TimedJob};
+    use scheduler::{
+        Event, EventKind, Grid, JobId, JobSpec, Labels, SiteId, Span, Threshold, Time, TimedJob,
+    };
 
     use super::*;
     use crate::outcome::OutcomeBuilder;
@@ -216,6 +212,9 @@ mod tests {
         assert_eq!(classes, [(1, 1, 1), (2, 2, 1), (3, 4, 2), (5, 8, 1), (513, 1024, 1)]);
         assert_eq!(widths[2].service.wait_mean_s, 30.0);
         assert_eq!(widths[2].service.wait_p95_s, 40.0);
+        // The log was dealt to two sites: its users are the same at both.
+        let mut run = run;
+        run.jobs[2].origin = SiteId(2);
         let (users, count) = Service::by_user(&run, 2);
         let users: Vec<_> =
             users.iter().map(|one| (one.user, one.service.jobs, one.service.wait_max_s)).collect();

@@ -213,6 +213,7 @@ fn guarantee(strategy: &Strategy, offline: bool) -> Result<(Steal, Guarantee), S
         Strategy::Pool(_) => return Err("exchange through a global queue has no proved ratio".into()),
         Strategy::Balance(_) => return Err("the classic baselines have no proved ratio here".into()),
         Strategy::Broker(_) => return Err("brokers have ceilings of their own".into()),
+        Strategy::Opaque(_) => return Err("brokers before opaque sites have no proved ratio".into()),
         Strategy::Local => return Err("jobs that never change sites have no constant ratio".into()),
     };
     let beta_percent = i128::from(steal.threshold.beta_percent());

@@ -209,6 +209,15 @@ impl Cell {
         (number(self.mean), format!("{} to {}", number(self.low), number(self.high)))
     }
 
+    /// Whether the mean is above 0 by a test of one side at 5 %, corrected by Bonferroni for `among` cells: what may be said
+    /// of the one that was picked of so many.
+    pub(crate) fn is_above_zero_of(&self, among: usize) -> bool {
+        let (mean, high) = (self.unit.stored(self.mean), self.unit.stored(self.high));
+        let freedom = self.seeds as f64 - 1.0;
+        let error = (high - mean) / student(freedom).inverse_cdf(0.975);
+        above(mean, error, freedom) * among as f64 <= ERROR
+    }
+
     /// In a line: the mean, its interval, and what follows.
     pub fn line(&self) -> String {
         let (mean, interval) = self.figures();
@@ -320,7 +329,8 @@ pub(crate) fn ask(parameters: &Parameters, groups: Vec<Group>) -> Found {
     let count = |word: Word| cells.iter().filter(|cell| cell.word == word).count();
     let (supported, refuted, open) = (count(Word::Supported), count(Word::Refuted), count(Word::Open));
     let verdict = match (refuted, open) {
-        (0, 0) => Verdict::Holds,
+        // Nothing that was only reported holds up a claim.
+        (0, 0) if supported > 0 => Verdict::Holds,
         (0, _) => Verdict::Inconclusive,
         _ => Verdict::Fails,
     };
@@ -415,6 +425,31 @@ mod tests {
         let (wrong, _) = Says::Within(4.0).chances(Unit::Number, mean, error, 3.0);
         let (upper, _) = Says::Below(4.0).chances(Unit::Number, mean, error, 3.0);
         assert!((wrong - upper).abs() < 1e-12, "{wrong} {upper}");
+    }
+
+    #[test]
+    fn what_was_picked_of_many_cells_is_corrected_for_all() {
+        let group = Group {
+            questions: vec![Question { unit: Unit::Change, ..question(None) }],
+            measure: Box::new(|seed| vec![[0.01, 0.02, 0.04, 0.05][seed as usize - 1]]),
+            runs: 1,
+        };
+        let cell = &ask(&parameters(4, 4), vec![group]).cells[0];
+        // As in the test of the t-test: p = 0.02311.
+        assert!(cell.low > 0.0 && cell.is_above_zero_of(1) && cell.is_above_zero_of(2));
+        assert!(!cell.is_above_zero_of(3));
+    }
+
+    #[test]
+    fn a_claim_of_which_nothing_is_judged_is_open() {
+        let group = |says| Group {
+            questions: vec![question(says)],
+            measure: Box::new(|seed| vec![1.0 + seed as f64 / 1e3]),
+            runs: 1,
+        };
+        let verdict = |says| ask(&parameters(4, 4), vec![group(says)]).verdict;
+        assert_eq!(verdict(None), Verdict::Inconclusive);
+        assert_eq!(verdict(Some(Says::Above(0.0))), Verdict::Holds);
     }
 
     #[test]

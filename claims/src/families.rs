@@ -86,12 +86,13 @@ pub(crate) fn equal_sites_shift_from_small_to_big(parameters: &Parameters, wrong
         // The columns: differences between neighbors of big work, then of small work.
         let questions = (0..2 * steps).map(|column| {
             let (class, step) = (["A", "B"][column / steps], column % steps);
-            let margin = if class == "A" { Says::Above(0.0) } else { Says::Below(0.0) };
+            let margin = parameters.margin;
+            let says = if class == "A" { Says::Above(margin) } else { Says::Below(-margin) };
             Question {
                 name: format!("{when}, share of {class} work, site {} less site {}", step + 2, step + 1),
                 of: Of::Mean(column),
                 unit: Unit::Percent,
-                says: Some(margin),
+                says: Some(says),
             }
         });
         Group {

@@ -1,6 +1,6 @@
 //! Strategies under free communication: which ideal policy stands for which strategy.
 
-use scheduler::ideal::{Brokered, CommonPool, GreedySteal, PoolExchange, StatelessSteal};
+use scheduler::ideal::{Brokered, CommonPool, Dispatched, GreedySteal, PoolExchange, StatelessSteal, World};
 use scheduler::local::LocalGrid;
 use scheduler::{
     Event, External, Grid, LocalScheduler, LocalUsers, Pass, Strategy, StrategySpec, Submit, TimedJob,
@@ -72,7 +72,18 @@ impl Ideal<'_> {
                 }
                 run_while(&mut policy, jobs, grid, self.pass, sink, stop)
             }
-            Strategy::Balance(_) => unreachable!("the name of a strategy says that it has no reference"),
+            Strategy::Opaque(options) => {
+                let world = World { local_users: self.local_users.clone(), ..World::default() };
+                let policy = Dispatched::new(grid, &options, self.local, world, self.seed);
+                let mut policy = policy.expect("strategies that make copies are refused where they are read");
+                if let (Some(external), LocalScheduler::External) = (self.external, self.local) {
+                    policy = policy.with_external(external);
+                }
+                run_while(&mut policy, jobs, grid, pass, sink, stop)
+            }
+            Strategy::Balance(_) => {
+                unreachable!("the name of a strategy says that it has no reference")
+            }
         }
     }
 }

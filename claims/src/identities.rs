@@ -61,9 +61,15 @@ pub(crate) fn switches_that_are_the_same(parameters: &Parameters, wrong: bool) -
     });
     let figures = vec![
         format!("st:0 and {second}: {} schedules differ in {} runs", schedules.violations, schedules.runs),
-        format!("lists: {} of {} sets of waiting jobs have others", lists.violations, lists.runs),
+        format!(
+            "lists: {} of {} comparisons differ, of {} sets of waiting jobs with {} thresholds and 2 pairs of orders",
+            lists.violations,
+            lists.runs,
+            lists.runs / (2 * parameters.thresholds.len() as u64).max(1),
+            parameters.thresholds.len(),
+        ),
     ];
-    schedules.and(lists).found("runs and sets", figures)
+    schedules.and(lists).found("runs and comparisons", figures)
 }
 
 type Starts = Vec<(JobId, Time, SiteId)>;
@@ -111,4 +117,45 @@ pub(crate) fn forms_of_the_algorithm_are_the_same(parameters: &Parameters, wrong
         tally
     });
     tally.found("runs", Vec::new())
+}
+
+#[cfg(test)]
+mod tests {
+    use scheduler::Grid;
+
+    use super::*;
+    use crate::{CLAIMS, Scale};
+
+    /// How many of some sets of waiting jobs have other lists in the second order.
+    fn sets_that_differ(sites: &[u32], one: Order, other: Order) -> usize {
+        let grid = Grid::of_sizes(sites).unwrap();
+        let threshold = Threshold::new(50).unwrap();
+        (0..500)
+            .filter(|&seed| {
+                let instance = Instance::model(sites, 30, 0.0, seed);
+                let waiting: Vec<JobSpec> = instance.jobs.iter().map(|job| job.spec).collect();
+                let lists = |order| definition::lists(&grid, threshold, order, &waiting);
+                lists(one) != lists(other)
+            })
+            .count()
+    }
+
+    /// Comparing orders says nothing on a grid where they are one.
+    #[test]
+    fn orders_that_q14_compares_are_several_on_its_grids() {
+        for scale in [Scale::Quick, Scale::Full] {
+            let claim = CLAIMS.iter().find(|claim| claim.name == "Q14").unwrap();
+            let sites = claim.parameters(None).unwrap().at(scale).sites.clone();
+            for (one, other) in OTHER.into_iter().chain([(Order::Ahb, Order::Hab)]) {
+                assert!(
+                    sets_that_differ(&sites, one, other) > 0,
+                    "{sites:?}: {} {}",
+                    one.name(),
+                    other.name()
+                );
+            }
+        }
+        // Where each site is twice the one before it, what is big for a site has its home there, and H is empty.
+        assert_eq!(sets_that_differ(&[4, 4, 8, 16, 32], Order::Ahb, Order::Hab), 0);
+    }
 }

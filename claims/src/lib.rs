@@ -17,6 +17,7 @@ mod families;
 pub mod ideal;
 mod identities;
 mod invariants;
+pub mod learning;
 mod parameters;
 pub mod runs;
 mod tally;
@@ -186,13 +187,7 @@ pub const CLAIMS: &[Claim] = &[
     ),
     claim!("Q15", "q15.toml", false, variants::load_beats_distance, "`local` in place of the choice by load"),
     claim!("Q16", "q16.toml", false, variants::two_choices_stand_old_news, "two choices against themselves"),
-    claim!(
-        "Q17",
-        "q17.toml",
-        false,
-        variants::push_or_pull_by_load,
-        "pull in place of push, and push in place of pull"
-    ),
+    claim!("Q17", "q17.toml", false, variants::push_or_pull_by_load, "`local` in place of push"),
     claim!(
         "Q18",
         "q18.toml",

@@ -4,13 +4,14 @@ use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use outputs::{EventLogError, WriteError};
 
 use crate::drive::own::NotFree;
 use crate::drive::{run, simulate};
 use crate::experiment::keys;
 use crate::{
-    bench, chaos, compare, exit, explain, genetic, journal, key, limits, play, power, serve, shell, swarm,
-    sweep, theory, trace,
+    bench, chaos, compare, exit, explain, genetic, journal, key, learning, limits, play, power, serve, shell,
+    swarm, sweep, theory, trace,
 };
 
 /// A testbed for peer-to-peer job scheduling between parallel machines.
@@ -37,6 +38,7 @@ enum Command {
     Theory(Box<theory::TheoryArgs>),
     Power(Box<power::PowerArgs>),
     Genetic(Box<genetic::GeneticArgs>),
+    Learning(learning::LearningArgs),
     Trace(trace::TraceArgs),
     Swarm(swarm::SwarmArgs),
     Chaos(chaos::ChaosArgs),
@@ -50,6 +52,7 @@ enum Command {
     SweepWorker,
     /// Measure what parts of a run cost on this machine
     Bench(bench::BenchArgs),
+    Licenses(node::licenses::LicensesArgs),
     Completions(shell::CompletionsArgs),
     Man(shell::ManArgs),
 }
@@ -88,6 +91,7 @@ pub fn main() -> ExitCode {
         Command::Theory(args) => theory::command(&args),
         Command::Power(args) => power::command(&args),
         Command::Genetic(args) => genetic::command(&args),
+        Command::Learning(args) => learning::command(&args),
         Command::Trace(args) => trace::run(args),
         Command::Swarm(args) => swarm::command(&args),
         Command::Chaos(args) => chaos::command(&args),
@@ -98,13 +102,16 @@ pub fn main() -> ExitCode {
         Command::Journal(args) => journal::run(&args),
         Command::SweepWorker => sweep::worker::run(),
         Command::Bench(args) => bench::run(&args),
+        Command::Licenses(_) => shell::licenses(),
         Command::Completions(args) => shell::completions(&args, Cli::command()),
         Command::Man(args) => shell::man(&args, Cli::command()),
     };
     match done {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
-            eprintln!("error: {error:#}");
+            // Those of results read after these words.
+            let failed = error.is::<WriteError>() || error.is::<EventLogError>();
+            eprintln!("error: {}{error:#}", if failed { "failed to " } else { "" });
             ExitCode::from(if error.is::<NotFree>() { exit::INPUT } else { exit::UNEXPECTED })
         }
     }

@@ -12,8 +12,7 @@ use outputs::{DirectoryError, JobRow, Manifest, ResultDirectory};
 use report::quantity::{clock, counted, number};
 use scheduler::time::seconds;
 use scheduler::{
-    BrokerRule, Class, EventKind, Grid, JobId, JobSpec, Labels, Span, Strategy, StrategySpec, Threshold,
-    Time, TimedJob,
+    BrokerRule, Class, Grid, JobId, JobSpec, Labels, Span, Strategy, StrategySpec, Threshold, Time, TimedJob,
 };
 use serde::Serialize;
 
@@ -161,7 +160,7 @@ impl Explained {
         let mut progress = Progress::new(manifest.jobs.values().sum());
         while let Some(event) = events.next() {
             let event = event.map_err(DirectoryError::from)?;
-            progress.event(matches!(event.kind, EventKind::Completed { .. }));
+            progress.event(&event.kind);
             if events.passed_messages() {
                 builder.passed_messages();
             }

@@ -55,9 +55,7 @@ pub fn command(args: &KeyArgs) -> anyhow::Result<u8> {
     let said = match &args.command {
         KeyCommand::New { file } => new_key(file),
         KeyCommand::Token { file } => new_token(file),
-        KeyCommand::Identity { file } => {
-            Identity::create(file).map(|identity| identity.peer_id()).context("failed to make an identity")
-        }
+        KeyCommand::Identity { file } => new_identity(file),
         KeyCommand::Id { file } => {
             Identity::read(file).map(|identity| identity.peer_id()).context("failed to read an identity")
         }
@@ -77,13 +75,28 @@ pub fn command(args: &KeyArgs) -> anyhow::Result<u8> {
     }
 }
 
+/// What is there is kept: a grid would no longer know its nodes.
+fn refuse_existing(file: &Path) -> anyhow::Result<()> {
+    if file.symlink_metadata().is_ok() {
+        anyhow::bail!("failed to make {}: it is there already; name another file", file.display());
+    }
+    Ok(())
+}
+
 fn new_key(file: &Path) -> anyhow::Result<String> {
+    refuse_existing(file)?;
     let key = GridKey::random();
     key.write_new(file).context("failed to make a key")?;
     Ok(key.fingerprint())
 }
 
+fn new_identity(file: &Path) -> anyhow::Result<String> {
+    refuse_existing(file)?;
+    Identity::create(file).map(|identity| identity.peer_id()).context("failed to make an identity")
+}
+
 fn new_token(file: &Path) -> anyhow::Result<String> {
+    refuse_existing(file)?;
     Token::random().write_new(file).context("failed to make a token")?;
     // The token itself is nothing for a terminal.
     Ok(format!("{}", file.display()))

@@ -17,6 +17,8 @@ const OF_EXPERIMENTS: [&str; 12] = [
     "grid", "workload", "strategy", "external", "measure", "network", "protocol", "run", "node", "faults",
     "brokers", "outputs",
 ];
+/// Bytes of a log that are read to know it: more than the comments before the first job of any log of the archive.
+const OF_LOG: u64 = 1 << 20;
 /// How every SQLite database begins.
 const SQLITE: &[u8] = b"SQLite format 3\0";
 
@@ -31,6 +33,8 @@ pub enum Kind {
     Run,
     /// What `sweep` leaves, as a database or as `export` writes it.
     Rows,
+    /// What `--trace` takes.
+    Log,
 }
 
 impl Kind {
@@ -46,10 +50,15 @@ impl Kind {
         if !path.is_file() {
             return None;
         }
-        if stored::is_stored(path).ok()? || is_database(path) {
+        if is_database(path) {
             return Some(Kind::Rows);
         }
-        Kind::of_text(&limits::read_text(path, limits::EXPERIMENT).ok()?)
+        // Rows and logs are compressed alike.
+        if stored::is_stored(path).ok()? {
+            return Some(if is_log(path) { Kind::Log } else { Kind::Rows });
+        }
+        let text = limits::read_text(path, limits::EXPERIMENT).ok();
+        text.and_then(|text| Kind::of_text(&text)).or_else(|| is_log(path).then_some(Kind::Log))
     }
 
     /// What the text of a file is.
@@ -77,7 +86,11 @@ impl Kind {
                 "its page is {}, and `stealgrid explain {path} JOB` and `stealgrid compare {path} DIR2` take it",
                 Path::new(&path.to_string()).join("report.html").display()
             ),
-            Kind::Rows => format!("`stealgrid report {path} --out DIR` or `stealgrid export` takes it"),
+            Kind::Rows => format!("`stealgrid report {path}` or `stealgrid export` takes it"),
+            Kind::Log => format!(
+                "`stealgrid simulate --trace {path} --sites 64,128` replays it on sites of so many processors, and \
+                 `stealgrid trace info {path}` says what is in it"
+            ),
         }
     }
 }
@@ -89,6 +102,7 @@ impl fmt::Display for Kind {
             Kind::Sweep => "a sweep file",
             Kind::Run => "the result directory of a run",
             Kind::Rows => "the database of a sweep",
+            Kind::Log => "a log of jobs",
         })
     }
 }
@@ -104,6 +118,25 @@ fn is_database(path: &Path) -> bool {
         std::io::Read::read_to_end(&mut std::io::Read::take(file, SQLITE.len() as u64), &mut begin)
     });
     read.is_ok() && begin == SQLITE
+}
+
+/// Whether the beginning of a file, but for its last line, is one of a log.
+fn is_log(path: &Path) -> bool {
+    let Ok(file) = std::fs::File::open(path) else { return false };
+    let mut head = Vec::new();
+    let read = workload::source::decompress(file, &limits::of_logs())
+        .and_then(|text| std::io::Read::read_to_end(&mut std::io::Read::take(text, OF_LOG), &mut head));
+    if read.is_err() {
+        return false;
+    }
+    // Batsim's document is whole or nothing.
+    if head.trim_ascii_start().starts_with(b"{") {
+        return head.windows(6).any(|word| word == b"\"jobs\"");
+    }
+    if head.len() as u64 == OF_LOG {
+        head.truncate(head.iter().rposition(|&byte| byte == b'\n').unwrap_or(0));
+    }
+    workload::read_from("", &head[..]).is_ok()
 }
 
 /// That a path is of another kind than the one that is wanted, and what takes it; nothing if it is not, or nobody knows what
@@ -142,6 +175,27 @@ mod tests {
             ("[grid", None),
         ] {
             assert_eq!(Kind::of_text(text), kind, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_log_is_told_in_every_format_and_a_broken_experiment_is_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.swf");
+        let job = "1 0 -1 60 2 -1 -1 2 120 -1 1 1 1 -1 1 1 -1 -1\n";
+        let said = |bytes: &[u8]| {
+            std::fs::write(&path, bytes).unwrap();
+            mistaken(&path, Kind::Experiment)
+        };
+        let packed = zstd::encode_all(job.as_bytes(), 0).unwrap();
+        let long = job.repeat(30_000).into_bytes();
+        for log in [job.as_bytes(), &packed, &long, b"{\"nb_res\": 4, \"jobs\": []}"] {
+            let said = said(log).unwrap();
+            assert!(said.starts_with("it is a log of jobs, and not an experiment file"), "{said}");
+            assert!(said.contains(&format!("simulate --trace {}", path.display())), "{said}");
+        }
+        for text in ["[grid\nsizes = [2]\n", "# nothing\n", "", "name = \"x\"\n", "{}", "\x7fELF\0"] {
+            assert_eq!(said(text.as_bytes()), None, "{text}");
         }
     }
 

@@ -1,5 +1,5 @@
 //! The command line of Stealgrid: `simulate`, `run`, `attach`, `compare`, `trace`, `sweep`, `report`, `serve`, `play`, `export`, `journal`, `key`,
-//! `health`, `swarm`, `chaos`, `power`, `genetic`, `bench`, `completions` and `man`.
+//! `health`, `swarm`, `chaos`, `power`, `genetic`, `learning`, `bench`, `completions` and `man`.
 
 /// Says a line on stderr. In the place of the macro of the standard library, which panics where stderr is a file on a
 /// disk that is full: what is said is for people, and a run goes on unheard.
@@ -25,13 +25,16 @@ pub mod drive;
 pub mod exit;
 pub mod experiment;
 pub mod explain;
+mod folder;
 pub mod genetic;
 pub mod interrupt;
 pub mod journal;
 pub mod key;
 pub mod kind;
 mod latest;
+pub mod learning;
 pub mod limits;
+mod lock;
 mod optional;
 pub mod orders;
 pub mod play;

@@ -1,9 +1,15 @@
 //! How far is what takes longer than two seconds: a bar on a terminal, a line now and then elsewhere.
 
-use std::io::IsTerminal;
+use std::fs::File;
+use std::io::{self, IsTerminal, Read};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
+use scheduler::EventKind;
+use workload::calendar::Zone;
+use workload::prepare::{PrepareError, PrepareOptions, Prepared, prepare_watched};
+use workload::{Limits, Trace, TraceError};
 
 use crate::terminal::{left, line_every};
 
@@ -17,6 +23,8 @@ pub struct Progress {
     /// What is counted, as it stands behind a number.
     what: &'static str,
     jobs: u64,
+    /// Of jobs, those that are submitted, if that is told.
+    submitted: u64,
     done: u64,
     calls: u64,
     begun: Instant,
@@ -36,6 +44,7 @@ impl Progress {
         Progress {
             what,
             jobs: all,
+            submitted: 0,
             done: 0,
             calls: 0,
             begun: Instant::now(),
@@ -45,9 +54,14 @@ impl Progress {
         }
     }
 
-    /// One event; `completed` if a job ended with it.
-    pub fn event(&mut self, completed: bool) {
-        self.done += u64::from(completed);
+    /// One event of a run.
+    pub fn event(&mut self, kind: &EventKind) {
+        self.submitted += u64::from(matches!(kind, EventKind::Submitted { .. }));
+        self.count(matches!(kind, EventKind::Completed { .. }));
+    }
+
+    fn count(&mut self, is_done: bool) {
+        self.done += u64::from(is_done);
         self.calls += 1;
         if self.calls.is_multiple_of(LOOK_EVERY) {
             self.show();
@@ -56,7 +70,7 @@ impl Progress {
 
     /// One more of what is counted is done.
     pub fn step(&mut self) {
-        self.event(true);
+        self.count(true);
     }
 
     /// There is one job more.
@@ -73,11 +87,18 @@ impl Progress {
         self.show();
     }
 
+    /// How much is done of how much. A job is half done when it is submitted: by ends alone a run would seem slow at first,
+    /// while jobs gather that wait.
+    fn halves(&self) -> (u64, u64) {
+        (self.done + self.submitted.max(self.done), 2 * self.jobs)
+    }
+
     fn show(&mut self) {
         if self.begun.elapsed() < PATIENCE.min(line_every()) {
             return;
         }
-        let left = left(self.begun.elapsed(), self.done, self.jobs);
+        let (done, all) = self.halves();
+        let left = left(self.begun.elapsed(), done, all);
         if !self.terminal {
             if self.last_line.is_none_or(|last| last.elapsed() >= line_every()) {
                 self.last_line = Some(Instant::now());
@@ -102,5 +123,70 @@ impl Drop for Progress {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
         }
+    }
+}
+
+/// Reads a log, and says how far it is in the bytes of its file. The zone is that of local times.
+///
+/// # Errors
+/// As [`workload::read_local_from`], or if the file cannot be opened.
+pub(crate) fn read_log(path: &Path, limits: &Limits, zone: Option<&Zone>) -> Result<Trace, TraceError> {
+    let name = path.display().to_string();
+    let file = match File::open(path) {
+        Ok(file) => file,
+        Err(cause) => return Err(TraceError::Io { file: name, cause }),
+    };
+    let bytes = file.metadata().map_or(0, |about| about.len());
+    let watched = Watched { file, read: 0, progress: Progress::of("bytes of the log", bytes) };
+    workload::read_local_from(&name, watched, limits, zone)
+}
+
+/// Prepares the jobs of a log, and says how far it is.
+///
+/// # Errors
+/// As [`workload::prepare()`].
+pub(crate) fn prepare(
+    trace: &Trace,
+    options: &PrepareOptions,
+    widest: u32,
+) -> Result<Prepared, PrepareError> {
+    let mut progress = Progress::of("jobs prepared", trace.records.len() as u64);
+    prepare_watched(trace, options, widest, &mut || progress.step())
+}
+
+/// A file that is read with progress.
+struct Watched {
+    file: File,
+    read: u64,
+    progress: Progress,
+}
+
+impl Read for Watched {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.file.read(buffer)?;
+        self.read += read as u64;
+        self.progress.set(self.read);
+        Ok(read)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use scheduler::{JobId, SiteId, Span};
+
+    use super::*;
+
+    #[test]
+    fn jobs_that_wait_are_half_done_and_other_things_are_counted_as_they_are() {
+        let mut progress = Progress::new(10);
+        let (job, processors) = (JobId(1), 1);
+        let submitted = EventKind::Submitted { job, processors, requested: Span::ZERO, origin: SiteId(1) };
+        (0..4).for_each(|_| progress.event(&submitted));
+        assert_eq!(progress.halves(), (4, 20));
+        progress.event(&EventKind::Completed { job, processors });
+        assert_eq!(progress.halves(), (5, 20));
+        let mut progress = Progress::of("lines", 10);
+        progress.set(3);
+        assert_eq!(progress.halves(), (6, 20));
     }
 }

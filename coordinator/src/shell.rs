@@ -1,6 +1,6 @@
-//! What a shell wants to know of the program: completions, and man pages of every command.
+//! What a shell wants to know of the program: completions, man pages of every command, and what of others is in it.
 //!
-//! Both are made from the same description as the help, which is handed in by the command line.
+//! The first two are made from the same description as the help, which is handed in by the command line.
 
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -71,6 +71,18 @@ fn write_all(folder: &Path, command: &Command) -> anyhow::Result<usize> {
     std::fs::write(&path, page(command)?).with_context(|| format!("failed to write {}", path.display()))?;
     let below = command.get_subcommands().filter(|below| !below.is_hide_set() && below.get_name() != "help");
     below.map(|below| write_all(folder, below)).sum::<anyhow::Result<usize>>().map(|below| below + 1)
+}
+
+/// Runs `licenses`.
+///
+/// # Errors
+/// If they cannot be printed.
+pub fn licenses() -> anyhow::Result<u8> {
+    let features = [("parquet", cfg!(feature = "parquet")), ("png", cfg!(feature = "png"))];
+    let built: Vec<&str> =
+        features.into_iter().filter_map(|(name, is_here)| is_here.then_some(name)).collect();
+    say(&node::licenses::listed(PROGRAM, &built))?;
+    Ok(exit::DONE)
 }
 
 fn page(command: &Command) -> anyhow::Result<String> {

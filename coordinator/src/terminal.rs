@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use outputs::table::folded;
 use report::quantity::clock;
 
 /// What a coordinator logs if `RUST_LOG` does not say: what it prints says the rest.
@@ -27,11 +28,18 @@ pub(crate) fn line_every() -> Duration {
 
 /// How long the rest takes in words, if it goes on like what is done in the time so far.
 pub(crate) fn left(so_far: Duration, done: u64, all: u64) -> String {
+    left_of_several(so_far, done, all, 1)
+}
+
+/// The same of what is done several at a time. When one of them has ended, each of the others is half done in the mean:
+/// counted for nothing, they would make the first estimates too high by as much as there are of them.
+pub(crate) fn left_of_several(so_far: Duration, done: u64, all: u64, at_a_time: u64) -> String {
     match done {
         0 => "estimating the time left".to_string(),
         _ if done >= all => "nearly done".to_string(),
         _ => {
-            let left = so_far.as_secs_f64() * (all - done) as f64 / done as f64;
+            let halves = 2 * done + at_a_time.clamp(1, all - done) - 1;
+            let left = so_far.as_secs_f64() * (2 * all - halves) as f64 / halves as f64;
             format!("about {} left", clock(left.ceil().max(1.0)))
         }
     }
@@ -60,6 +68,11 @@ pub(crate) fn command_line() -> String {
     format!("stealgrid {}", arguments.join(" "))
 }
 
+/// A note on stderr, of lines that are not too long. Words stay whole, and so paths do.
+pub(crate) fn note(words: &str) {
+    tell(&format!("{}\n", folded(&format!("note: {words}"), COLUMNS)));
+}
+
 /// Says this on stderr, if anybody can hear it.
 pub(crate) fn tell(words: &str) {
     let _ = std::io::stderr().lock().write_all(words.as_bytes());
@@ -77,5 +90,15 @@ mod tests {
         assert_eq!(after(100, 1, 100), "about 2:45:00 left");
         assert_eq!(after(1, 999_999, 1_000_000), "about 0:00:01 left");
         assert_eq!(after(9, 100, 100), "nearly done");
+    }
+
+    #[test]
+    fn what_is_under_way_beside_is_half_done() {
+        let after = |done, at_a_time| left_of_several(Duration::from_secs(10), done, 100, at_a_time);
+        assert_eq!(after(25, 1), "about 0:00:30 left");
+        // 5 at a time, 10 s each: when the first has ended, 20 rounds of 10 s are ahead less what the others have done.
+        assert_eq!(after(1, 5), "about 0:05:24 left");
+        assert_eq!(after(99, 5), "about 0:00:01 left");
+        assert_eq!(after(0, 5), "estimating the time left");
     }
 }

@@ -9,15 +9,16 @@ mod switches;
 mod validate;
 
 use std::fs::File;
-use std::io::{self, BufWriter, Read, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::{Args, Subcommand, ValueEnum};
-use workload::TraceError;
+use workload::Trace;
+use workload::prepare::{PrepareOptions, Prepared};
 
 use crate::exit;
-use crate::progress::Progress;
+use crate::progress::{self, Progress};
 
 /// Look at, check, convert and generate workload traces.
 ///
@@ -93,42 +94,45 @@ impl From<io::Error> for Failure {
 }
 
 /// Reads a log, and says how far it is in the bytes of its file.
-fn read(path: &Path, reading: &switches::ReadArgs) -> Result<workload::Trace, Failure> {
-    let (name, limits, zone) =
-        (path.display().to_string(), crate::limits::of_logs(), reading.times_in.as_ref());
-    let read =
-        File::open(path).map_err(|cause| TraceError::Io { file: name.clone(), cause }).and_then(|file| {
-            let bytes = file.metadata().map_or(0, |about| about.len());
-            let watched = Watched { file, read: 0, progress: Progress::of("bytes of the log", bytes) };
-            workload::read_local_from(&name, watched, &limits, zone)
-        });
-    read.map_err(|error| Failure::Input(error.into()))
+fn read(path: &Path, reading: &switches::ReadArgs) -> Result<Trace, Failure> {
+    progress::read_log(path, &crate::limits::of_logs(), reading.times_in.as_ref())
+        .map_err(|error| Failure::Input(error.into()))
 }
 
-/// A file that is read with progress.
-struct Watched {
-    file: File,
-    read: u64,
+/// Prepares the jobs of a log, and says how far it is.
+fn prepare(trace: &Trace, options: &PrepareOptions, widest: u32) -> Result<Prepared, Failure> {
+    progress::prepare(trace, options, widest).map_err(|error| Failure::Input(error.into()))
+}
+
+/// A log that is written with progress: a line is a job.
+struct Counted<W> {
+    out: W,
+    lines: u64,
     progress: Progress,
 }
 
-impl Read for Watched {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let read = self.file.read(buffer)?;
-        self.read += read as u64;
-        self.progress.set(self.read);
-        Ok(read)
+impl<W: Write> Write for Counted<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.out.write(bytes)?;
+        self.lines += bytes[..written].iter().filter(|&&byte| byte == b'\n').count() as u64;
+        self.progress.set(self.lines);
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
     }
 }
 
-/// Calls `write` with the file, or with stdout if there is none.
+/// Calls `write` with the file, or with stdout if there is none, and says how many of these jobs it has.
 fn write_to(
     path: Option<&PathBuf>,
+    jobs: usize,
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> Result<(), Failure> {
     match path {
         None => {
-            let mut out = BufWriter::new(io::stdout().lock());
+            let mut out = BufWriter::new(counted(io::stdout().lock(), jobs));
             let written = write(&mut out).and_then(|()| out.flush());
             match written {
                 // The reader of a pipe has seen enough.
@@ -140,17 +144,24 @@ fn write_to(
             let file = File::create(path)
                 .with_context(|| format!("create {}; does the folder exist?", path.display()))
                 .map_err(Failure::Usage)?;
-            let mut out = BufWriter::new(file);
-            write(&mut out)
-                .and_then(|()| out.flush())
-                .with_context(|| format!("write {}", path.display()))
-                .map_err(Failure::Other)
+            let is_file = file.metadata().is_ok_and(|about| about.is_file());
+            let mut out = BufWriter::new(counted(file, jobs));
+            let written = write(&mut out).and_then(|()| out.flush());
+            if written.is_err() && is_file {
+                // The beginning of a log is a log, and would pass for the whole. The first failure is the one to tell.
+                let _ = std::fs::remove_file(path);
+            }
+            written.with_context(|| format!("failed to write {}", path.display())).map_err(Failure::Other)
         }
     }
 }
 
+fn counted<W>(out: W, jobs: usize) -> Counted<W> {
+    Counted { out, lines: 0, progress: Progress::of("lines written", jobs as u64) }
+}
+
 fn print(text: &str) -> Result<(), Failure> {
-    write_to(None, |out| out.write_all(text.as_bytes()))
+    write_to(None, text.lines().count(), |out| out.write_all(text.as_bytes()))
 }
 
 fn print_json(value: &serde_json::Value) -> Result<(), Failure> {

@@ -377,14 +377,15 @@ fn a_run_that_is_killed_before_its_clocks_start_leaves_no_node() {
         let grid = Grid::new("60s");
         let run = grid.run();
         let deadline = Instant::now() + PATIENCE;
+        // They are started one after another: with a second one there, the coordinator has read that the first is ready.
         let first = loop {
-            if let [first, ..] = &Running::all_in(&grid.nodes())[..] {
+            if let [first, _, ..] = &Running::all_in(&grid.nodes())[..] {
                 break first.process.clone();
             }
             assert!(Instant::now() < deadline, "{}", run.output());
             std::thread::sleep(Duration::from_millis(1));
         };
-        // The others start after it, and then the coordinator waits for it.
+        // The last starts after it, and then the coordinator waits for the first.
         signal(first.id, Signal::STOP);
         while Running::all_in(&grid.nodes()).len() < 3 {
             assert!(Instant::now() < deadline, "{}", run.output());

@@ -71,10 +71,11 @@ fn results_of_other_settings_are_kept_unless_the_user_gives_them_up() {
 fn files_of_others_stay_as_they_are() {
     for name in ["report.html", "jobs.csv"] {
         let folder = folder();
-        let theirs = folder.path().join(name);
+        let theirs = folder.path().join("there").join(name);
+        std::fs::create_dir(folder.path().join("there")).unwrap();
         std::fs::write(&theirs, "mine").unwrap();
         for more in [&[][..], &["--replace"]] {
-            let arguments = [&["simulate", "two.toml", "--out", "."], more].concat();
+            let arguments = [&["simulate", "two.toml", "--out", "there"], more].concat();
             let (code, said) = stealgrid(folder.path(), &arguments);
             assert_eq!(code, 3, "{said}");
             assert!(said.contains(&format!("files of somebody else where results go: {name}")), "{said}");
@@ -83,6 +84,11 @@ fn files_of_others_stay_as_they_are() {
 
         // What the message says.
         std::fs::rename(&theirs, folder.path().join("moved")).unwrap();
-        assert_eq!(stealgrid(folder.path(), &["simulate", "two.toml", "--out", "."]).0, 0);
+        assert_eq!(stealgrid(folder.path(), &["simulate", "two.toml", "--out", "there"]).0, 0);
+        // A folder with other files and no results, as that of the experiment itself, takes none.
+        let (code, said) = stealgrid(folder.path(), &["simulate", "two.toml", "--out", "."]);
+        assert_eq!(code, 3, "{said}");
+        assert!(said.contains("has files of somebody else (jobs.swf, moved, there, …)"), "{said}");
+        assert!(!folder.path().join(".stealgrid").exists());
     }
 }

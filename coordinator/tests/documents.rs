@@ -206,6 +206,31 @@ fn the_tables_of_claims_are_those_of_their_data() {
     );
 }
 
+/// What docs/LEARNING.md shows of its experiments is what is stored. `STEALGRID_DOCS=write` writes it there.
+#[test]
+fn the_tables_of_learning_are_those_of_their_data() {
+    let (begin, end) = ("<!-- learning -->\n", "<!-- end -->");
+    let path = root().join("docs/LEARNING.md");
+    let document = std::fs::read_to_string(&path).unwrap();
+    let (before, rest) = document.split_once(begin).unwrap();
+    let (_, after) = rest.split_once(end).unwrap();
+    let done = std::process::Command::new(env!("CARGO_BIN_EXE_stealgrid"))
+        .current_dir(root())
+        .args(["learning", "--from", "docs/data/learning.csv.zst", "--markdown"])
+        .output()
+        .unwrap();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    let expected = [before, begin, &String::from_utf8(done.stdout).unwrap(), end, after].concat();
+    if std::env::var_os("STEALGRID_DOCS").is_some_and(|what| what == "write") {
+        std::fs::write(&path, expected).unwrap();
+        return;
+    }
+    assert!(
+        document == expected,
+        "docs/LEARNING.md is not made of docs/data/learning.csv.zst: STEALGRID_DOCS=write makes it"
+    );
+}
+
 /// What makes the page of a template, and where the page and its plots should be.
 struct Made {
     folder: tempfile::TempDir,

@@ -36,6 +36,8 @@ fn what_is_wrong_decides_and_not_whether_there_is_a_file() {
             (["--submit", "there"], 2, "failed to understand --submit"),
             (["--margin", "soon"], 2, "failed to understand --margin"),
             (["--clock", "scaled:0"], 2, "failed to understand --clock"),
+            (["--clock", "scaled:abc"], 2, "\"scaled:abc\" is not a clock"),
+            (["--clock", "virtul"], 2, "(did you mean virtual?) is not a clock"),
             (["--network", "bad.toml"], 3, "failed to understand bad.toml: delay: \"fast\" is not a time"),
             (["--network", "unknown.toml"], 3, "failed to understand unknown.toml: "),
             (["--network", "moon"], 3, "failed to understand --network"),
@@ -78,6 +80,7 @@ fn a_file_of_another_kind_is_told_with_the_command_that_takes_it() {
     write("one.toml", "[grid]\nsizes = [4]\n[workload]\ntrace = \"built-in:seven-sites\"\n");
     write("many.toml", "base = \"one.toml\"\n[parameters]\nseed = [1]\n");
     write("rows.db", "SQLite format 3\0and so on");
+    write("log.swf", "; a log\n1 0 -1 60 2 -1 -1 2 120 -1 1 1 1 -1 1 1 -1 -1\n");
     std::fs::create_dir(folder.path().join("run")).unwrap();
     write("run/manifest.json", "{}");
     for (line, expected) in [
@@ -93,6 +96,12 @@ fn a_file_of_another_kind_is_told_with_the_command_that_takes_it() {
         ("report many.toml --out page", "`stealgrid sweep many.toml`"),
         ("compare run rows.db", "failed to read rows.db: it is the database of a sweep"),
         ("explain rows.db 1", "failed to read rows.db: it is the database of a sweep"),
+        (
+            "simulate log.swf",
+            "it is a log of jobs, and not an experiment file; `stealgrid simulate --trace log.swf --sites",
+        ),
+        ("play log.swf", "it is a log of jobs, and not an experiment file"),
+        ("sweep log.swf", "it is a log of jobs, and not a sweep file"),
     ] {
         let output = Command::new(PROGRAM).current_dir(folder.path()).args(line.split(' ')).output().unwrap();
         let said = String::from_utf8(output.stderr).unwrap();
@@ -161,7 +170,30 @@ fn a_time_below_zero_is_refused_by_who_takes_it() {
     // Numbers below zero are values, too.
     let (code, text) = simulate(folder.path(), true, &["--week", "-1"]);
     assert_eq!(code, 3, "{text}");
-    assert!(text.contains("no job in week -1; the log has jobs in weeks 1 to 1"), "{text}");
+    assert!(text.contains("no job in week -1; the log has jobs in week 1 only"), "{text}");
+}
+
+#[test]
+fn a_number_that_is_none_is_told_what_is_expected() {
+    let folder = tempfile::tempdir().unwrap();
+    for (line, expected) in [
+        (
+            "simulate x.toml --seed -1",
+            "invalid value '-1' for '--seed <N>': a whole number from 0 on is expected",
+        ),
+        ("simulate x.toml --seed 1e3", "'1e3' for '--seed <N>': a whole number is expected"),
+        ("explain out abc", "invalid value 'abc' for '<JOB>': a whole number is expected"),
+        ("simulate --sites 4,x --trace a.swf", "\"x\" is no number of processors; write sizes as in 2,8"),
+        ("trace convert in.swf out.swf", "name it with --out out.swf"),
+    ] {
+        let output = Command::new(PROGRAM).current_dir(folder.path()).args(line.split(' ')).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{line}: {said}");
+        assert!(said.contains(expected), "{line}: {said}");
+    }
+    let (code, said) = simulate(folder.path(), true, &["--days", "mon-fry"]);
+    assert_eq!(code, 2, "{said}");
+    assert!(said.contains("no day is `fry` (did you mean fri?)"), "{said}");
 }
 
 #[test]
@@ -221,6 +253,7 @@ fn the_wrong_key_of_a_file_is_named_and_no_type_of_the_program() {
         ("strategy = \"st:50\"\n", "expected the section [strategy]"),
         ("[workload]\nload = \"high\"\n", "expected a number"),
         ("[outputs]\npage = 1\n", "expected true or false"),
+        ("[network]\ndelay = 5\n", "a time has its unit, as in \"5s\""),
     ] {
         std::fs::write(&path, text).unwrap();
         let output = Command::new(PROGRAM).arg("simulate").arg(&path).output().unwrap();
@@ -250,6 +283,55 @@ fn a_file_that_is_no_text_is_not_printed_as_it_is() {
         let said = [output.stdout, output.stderr].concat();
         let printable = |byte: &u8| *byte == b'\n' || (b' '..=b'~').contains(byte);
         assert!(said.iter().all(printable), "{}", said.escape_ascii());
-        assert!(String::from_utf8(said).unwrap().contains("no text; name a log"), "{command:?}");
+        assert!(String::from_utf8(said).unwrap().contains("it is binary, and not a log"), "{command:?}");
     }
+}
+
+/// Files that may not grow stand for a disk without room, which only root can have: the system refuses to write either.
+#[test]
+fn a_full_disk_is_told_once_and_leaves_nothing_that_passes_for_a_result() {
+    let folder = tempfile::tempdir().unwrap();
+    let quickstart = configs().join("quickstart.toml");
+    let log = configs().join("traces/seven-sites.swf");
+    let (quickstart, log) = (quickstart.to_str().unwrap(), log.to_str().unwrap());
+    let sweep = format!(
+        "[experiment]\ngrid.sizes = [128]\nworkload.trace = \"{log}\"\nworkload.count = 5\n[parameters]\nseed = [1]\n"
+    );
+    std::fs::write(folder.path().join("one.toml"), sweep).unwrap();
+    let said = |blocks: &str, words: &[&str]| {
+        let limited = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$0\" \"$@\"");
+        let output = Command::new("sh")
+            .args(["-c", &limited, PROGRAM])
+            .args(words)
+            .current_dir(folder.path())
+            .output()
+            .unwrap();
+        (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
+    };
+    let too_large = std::io::Error::from_raw_os_error(27).to_string();
+    for (words, file) in [
+        (&["trace", "generate", "--processors", "8", "--jobs", "3000", "--out", "made.swf"][..], "made.swf"),
+        (&["trace", "convert", log, "--out", "copy.gwf"], "copy.gwf"),
+        (&["simulate", quickstart, "--out", "run", "--no-events"], "run/"),
+    ] {
+        let (code, text) = said("16", words);
+        assert_eq!(code, 1, "{words:?}: {text}");
+        let line = text.lines().last().unwrap();
+        assert!(line.starts_with("error: failed to write ") && line.contains(file), "{text}");
+        assert_eq!(text.matches(&too_large).count(), 1, "{text}");
+    }
+    for gone in ["made.swf", "copy.gwf"] {
+        assert!(!folder.path().join(gone).exists(), "the beginning of {gone} is left");
+    }
+    let left = std::fs::read_dir(folder.path().join("run")).unwrap();
+    let left: Vec<_> = left.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    assert!(left.iter().all(|name| !name.ends_with(".tmp")), "{left:?}");
+
+    let words = ["sweep", "one.toml", "--out", "one.db"];
+    let (code, text) = said("0", &words);
+    assert_eq!(code, 3, "{text}");
+    let line = text.lines().last().unwrap();
+    assert!(line.starts_with("error: failed to use one.db: ") && !line.contains("Error code"), "{text}");
+    let (code, text) = said("unlimited", &words);
+    assert_eq!(code, 0, "there is room again: {text}");
 }

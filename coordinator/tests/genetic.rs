@@ -169,8 +169,7 @@ fn sampled(points: &[[f64; 4]]) -> f64 {
 fn a_front_has_members_of_which_none_is_better_and_says_where_the_others_are() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("out");
-    // Much mutation: with little, small fronts end in one point.
-    let flags = ["--algorithms", "a1,c1,spt,nsga2", "--population", "60", "--mutation", "0.5", "--seed", "3"];
+    let flags = ["--algorithms", "a1,c1,spt,nsga2", "--population", "60", "--seed", "3"];
     let output = run(&out, &flags);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let fronts: Vec<Value> =
@@ -208,6 +207,9 @@ fn a_front_has_members_of_which_none_is_better_and_says_where_the_others_are() {
             assert_eq!(other["dominated"], members.iter().any(|one| better(one, &point)));
             let share = sampled(&[scaled(&point)]);
             assert!((share - other["hypervolume"].as_f64().unwrap()).abs() < 0.0125);
+            // It begins with rows that are as good as the greedy ones, and more of the space is below all members than below
+            // one.
+            assert!(told > other["hypervolume"].as_f64().unwrap(), "{other}");
         }
         // What stands for it among the others is one of its members, and it took as long as they did.
         assert!(members.contains(&values(of("nsga2"))));
@@ -260,6 +262,146 @@ fn ctrl_c_keeps_the_best_so_far_and_says_that_it_is_no_more() {
     assert_eq!((&entries[0]["batch"], &entries[0]["stopped"]), (&Value::from(1), &Value::from(true)));
     let rows: Vec<Vec<u64>> = serde_json::from_value(entries[0]["rows"].clone()).unwrap();
     assert!(rows.iter().flatten().count() == SIZE);
+    // The last that is told of how it came there is what was kept.
+    let convergence = std::fs::read_to_string(out.join("convergence.csv")).unwrap();
+    let last: Vec<&str> = convergence.lines().last().unwrap().split(',').collect();
+    assert_eq!(last[2].parse::<u64>().unwrap(), entries[0]["generations"].as_u64().unwrap());
+    let told: f64 = last[4].parse().unwrap();
+    assert!((told - entries[0]["makespan_s"].as_f64().unwrap()).abs() < 1e-5);
+}
+
+fn stealgrid(arguments: &[&str]) -> (Option<i32>, String) {
+    let done = Command::new(PROGRAM).args(arguments).output().unwrap();
+    (
+        done.status.code(),
+        [done.stdout, done.stderr].map(|b| String::from_utf8_lossy(&b).into_owned()).concat(),
+    )
+}
+
+#[test]
+fn the_options_that_a_run_leaves_repeat_it_and_what_is_typed_wins() {
+    let folder = tempfile::tempdir().unwrap();
+    let (first, again, other) =
+        (folder.path().join("first"), folder.path().join("again"), folder.path().join("other"));
+    assert!(run(&first, &["--algorithms", "a1,C1", "--generations-max", "5"]).status.success());
+    let options = first.join("options.toml");
+    let repeat = |out: &Path, more: &[&str]| {
+        let begin = ["genetic", "--options", options.to_str().unwrap(), "--out", out.to_str().unwrap()];
+        let (code, text) = stealgrid(&[&begin, more].concat());
+        assert_eq!(code, Some(0), "{text}");
+        std::fs::read(out.join("rows.json")).unwrap()
+    };
+    let rows = std::fs::read(first.join("rows.json")).unwrap();
+    assert!(repeat(&again, &[]) == rows);
+    assert_eq!(std::fs::read(again.join("options.toml")).unwrap(), std::fs::read(&options).unwrap());
+    assert!(repeat(&other, &["--seed", "9"]) != rows);
+
+    std::fs::write(&options, "sedd = 1\n").unwrap();
+    let (code, text) = stealgrid(&["genetic", "--options", options.to_str().unwrap()]);
+    assert_eq!(code, Some(3));
+    assert!(text.contains("options.toml: unknown key sedd (did you mean seed?)"), "{text}");
+    assert_eq!(stealgrid(&["genetic"]).0, Some(2), "neither a log nor options");
+}
+
+#[test]
+fn one_at_a_time_writes_into_a_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    std::fs::create_dir(&out).unwrap();
+    let held = std::fs::File::create(out.join("genetic.lock")).unwrap();
+    held.lock().unwrap();
+    let refused = run(&out, &[]);
+    assert_eq!(refused.status.code(), Some(3));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("another stealgrid genetic writes into"));
+    assert!(!out.join("rows.json").exists());
+    drop(held);
+    assert!(run(&out, &[]).status.success());
+}
+
+#[test]
+fn a_run_that_cannot_begin_leaves_nothing_and_files_of_others_are_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    let trace = folder.path().join("none.swf");
+    let flags = ["genetic", "--out", out.to_str().unwrap(), "--trace", trace.to_str().unwrap()];
+    let (code, text) = stealgrid(&flags);
+    assert_eq!(code, Some(3), "{text}");
+    assert!(!out.exists(), "{text}");
+
+    std::fs::create_dir(&out).unwrap();
+    std::fs::write(out.join("notes.txt"), "mine").unwrap();
+    for flags in [&[][..], &["--replace"]] {
+        let refused = run(&out, flags);
+        assert_eq!(refused.status.code(), Some(3));
+        assert!(String::from_utf8_lossy(&refused.stderr).contains("files of somebody else (notes.txt)"));
+    }
+    assert_eq!(std::fs::read_dir(&out).unwrap().count(), 1);
+}
+
+#[test]
+fn a_folder_is_shown_on_a_page_and_read_as_a_sweep() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    let second = trace();
+    let flags = [
+        "--algorithms",
+        "a1,c1,spt,nsga2",
+        "--trace",
+        second.to_str().unwrap(),
+        "--trace",
+        second.to_str().unwrap(),
+    ];
+    assert!(run(&out, &flags).status.success());
+    // Two logs, each of which has half.
+    let jobs = std::fs::read_to_string(out.join("jobs.csv")).unwrap();
+    let logs = |log: &str| jobs.lines().filter(|line| line.split(',').nth(2) == Some(log)).count();
+    assert_eq!((logs("1"), logs("2")), (SIZE, SIZE));
+
+    let page = folder.path().join("page");
+    let place = |path: &Path| path.to_string_lossy().into_owned();
+    let (code, text) = stealgrid(&[
+        "report",
+        &place(&out),
+        "--out",
+        &place(&page),
+        "--batch",
+        "2",
+        "--algorithm",
+        "spt",
+        "--plots",
+        "svg",
+    ]);
+    assert_eq!(code, Some(0), "{text}");
+    let html = std::fs::read_to_string(page.join("index.html")).unwrap();
+    assert_eq!(html.matches("<title>job ").count(), 2 * SIZE, "a block for each job, also for a phone");
+    for column in ["makespan, % less than a1", "turnaround, % less than a3", "wait, % less than a4"] {
+        assert!(html.contains(column), "{column}");
+    }
+    assert!(
+        html.contains("Percentages are of the means")
+            && html.contains("the weighted average of all four criteria")
+    );
+    assert!(html.contains(">c1</text>") && !html.contains("all runs"), "the one search is named");
+    assert!(html.contains("Schedule of spt, batch 2") && html.contains("Makespan by generation"));
+    let drawn = ["schedule", "front-response_ratio", "convergence-wait_s"];
+    assert!(drawn.iter().all(|name| page.join(format!("{name}.svg")).exists()));
+    let (code, text) = stealgrid(&["report", &place(&out), "--out", &place(&page), "--algorithm", "stp"]);
+    assert_eq!(code, Some(3));
+    assert!(text.contains("did you mean spt?"), "{text}");
+
+    let rows = coordinator::sweep::source::read(&out).unwrap();
+    assert_eq!((rows.rows.len(), rows.planned), (4 * BATCHES, Some(4 * BATCHES)));
+    let wait = rows.metrics.iter().position(|name| name == "wait_s").unwrap();
+    for (row, entry) in rows.rows.iter().zip(entries(&out)) {
+        assert_eq!(row.metrics[wait].number(), entry["wait_s"].as_f64());
+    }
+    // The end of a search is the last of its points, and greedy strategies have none.
+    let along = coordinator::sweep::source::read(&out.join("convergence.csv")).unwrap();
+    let last = along.rows.iter().rfind(|row| row.parameters[0].to_string() == "c1").unwrap();
+    let end = rows.rows.iter().rfind(|row| row.parameters[0].to_string() == "c1").unwrap();
+    let wait_along = along.metrics.iter().position(|name| name == "wait_s").unwrap();
+    let (last, end) = (last.metrics[wait_along].number().unwrap(), end.metrics[wait].number().unwrap());
+    assert!(last >= end - 1e-5 && !along.rows.iter().any(|row| row.parameters[0].to_string() == "a1"));
 }
 
 #[test]

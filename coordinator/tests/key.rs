@@ -45,6 +45,8 @@ fn what_is_there_is_kept_and_what_is_wrong_is_named() {
         let error = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(3), "{command}: {error}");
         assert!(error.contains(file), "{error}");
+        let makes = ["new", "token", "identity"].contains(&command);
+        assert_eq!(error.contains("it is there already; name another file"), makes, "{error}");
     }
     assert_eq!(std::fs::read_to_string(file).unwrap(), "mine");
 }

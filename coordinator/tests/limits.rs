@@ -21,11 +21,14 @@ const PARTS: usize = 64;
 fn bombs_and_endless_lines_are_no_logs() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
-    fs::write(path("zstd"), zstd_bomb(b"\0")).unwrap();
+    fs::write(path("zstd"), zstd_bomb(b"7")).unwrap();
     let row = zstd::encode_all(&b"1 0 -1 60 2 -1 -1 2 120\n"[..], 1).unwrap();
     fs::write(path("blank"), [row, zstd_bomb(b"\n")].concat()).unwrap();
-    fs::write(path("gzip"), gzip_bomb()).unwrap();
-    File::create(path("line")).unwrap().set_len(PART * PARTS as u64).unwrap();
+    fs::write(path("gzip"), gzip_bomb(b"7")).unwrap();
+    // What begins with zeros is no text, and read no further.
+    fs::write(path("zeros in zstd"), zstd_bomb(b"\0")).unwrap();
+    fs::write(path("zeros in gzip"), gzip_bomb(b"\0")).unwrap();
+    File::create(path("zeros")).unwrap().set_len(PART * PARTS as u64).unwrap();
     let mut document = File::create(path("document")).unwrap();
     document.write_all(b"{\"nb_res\": 4, \"jobs\": [").unwrap();
     io::copy(&mut io::repeat(b' ').take(257 << 20), &mut document).unwrap();
@@ -33,7 +36,9 @@ fn bombs_and_endless_lines_are_no_logs() {
         ("zstd", "STEALGRID_MAX_LINE"),
         ("blank", "STEALGRID_MAX_EXPANSION"),
         ("gzip", "STEALGRID_MAX_LINE"),
-        ("line", "STEALGRID_MAX_LINE"),
+        ("zeros in zstd", "it is binary"),
+        ("zeros in gzip", "it is binary"),
+        ("zeros", "it is binary"),
         ("document", "STEALGRID_MAX_DOCUMENT"),
     ] {
         let log = path(name);
@@ -220,9 +225,9 @@ fn zstd_bomb(unit: &[u8; 1]) -> Vec<u8> {
     part.finish().unwrap().repeat(PARTS)
 }
 
-fn gzip_bomb() -> Vec<u8> {
+fn gzip_bomb(unit: &[u8; 1]) -> Vec<u8> {
     let mut part = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
-    io::copy(&mut io::repeat(0).take(PART), &mut part).unwrap();
+    io::copy(&mut io::repeat(unit[0]).take(PART), &mut part).unwrap();
     part.finish().unwrap().repeat(PARTS)
 }
 

@@ -5,7 +5,7 @@
 
 mod processes;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -14,10 +14,12 @@ use std::time::{Duration, Instant};
 
 use node::journal::inspect;
 use node::running::Running;
+use outputs::EventReader;
 use protocol::journal::restarts_of;
 use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, Signal, kill_process};
 use scheduler::{Event, EventKind};
+use workload::limits::Limits;
 
 use self::processes::{PROGRAM, Run, pid, read, signal, stop, table};
 
@@ -286,6 +288,54 @@ fn a_broker_that_is_killed_in_the_middle_goes_on_with_its_journal() {
     grid.assert_complete();
 }
 
+/// It gives jobs to sites that it cannot ask for their state: what it learned is in its journal, and its jobs are where they
+/// were.
+#[test]
+fn a_broker_that_learns_and_is_killed_goes_on_with_what_it_had_learned() {
+    let grid = Grid::new("", "[strategy]\nname = \"opaque:ag,cap=4,timeout=30\"\n");
+    let run = grid.started();
+
+    grid.kill_again(&run, "broker", &[2_000, 400, 0, 900]);
+
+    let (status, output) = run.wait();
+    assert_eq!(status.code(), Some(0), "{output}");
+    grid.assert_complete();
+    let log = EventReader::open(&grid.out().join("events.jsonl.zst"), Limits::default()).unwrap();
+    let (mut efficiency, mut learned, mut restarts) = (BTreeMap::new(), BTreeSet::new(), 0);
+    for event in log.map(Result::unwrap) {
+        match event.kind {
+            EventKind::Recovered { .. } => restarts += 1,
+            EventKind::Learned { job, of, efficiency_millionths, .. } => {
+                assert!(learned.insert(job), "job {job} is learned from once");
+                let before = efficiency.insert(of, efficiency_millionths).unwrap_or(0);
+                // One job moves it by l = 0.3 of the way to 1 or -1, or not at all.
+                let to = |goal: f64| f64::from(before) + 0.3 * (goal * 1e6 - f64::from(before));
+                let possible = [f64::from(before), to(1.0), to(-1.0)];
+                let is_near = possible.iter().any(|one| (one - f64::from(efficiency_millionths)).abs() < 2.0);
+                assert!(is_near, "site {of}: {before} before, {efficiency_millionths} after job {job}");
+            }
+            _ => {}
+        }
+    }
+    assert!(restarts > 0, "it went on with its journal");
+    assert!(efficiency.values().any(|&efficiency| efficiency != 0), "something was learned: {efficiency:?}");
+}
+
+/// Jobs are held for a second: it dies with some of them, and with others on their way.
+#[test]
+fn a_broker_that_is_killed_while_it_holds_jobs_for_a_plan_loses_none() {
+    let strategy =
+        "[strategy]\nname = \"broker:genetic\"\n[strategy.genetic]\nwindow = \"1s\"\npopulation = 8\n";
+    let grid = Grid::new("", strategy);
+    let run = grid.started();
+
+    grid.kill_again(&run, "broker", &[1_500, 300, 0, 800]);
+
+    let (status, output) = run.wait();
+    assert_eq!(status.code(), Some(0), "{output}");
+    grid.assert_complete();
+}
+
 #[test]
 fn another_broker_goes_on_for_one_that_never_comes_back() {
     for (name, failover) in [("next", ""), ("local", "failover = \"local\"\n")] {
@@ -487,7 +537,9 @@ fn a_site_whose_journal_is_damaged_or_missing_begins_again_without_it() {
     let dir = grid.data("site1");
     let events = || inspect::readable_events(&dir, 0);
     let began_anew = || matches!(events().first(), Some(first) if restarts(first.kind) == Some(0));
-    wait_until(&run, "site1 is back", || grid.aside("site1", 1).exists() && began_anew());
+    // Its journal is there before it has said where it can be found, and without a directory it could not.
+    let is_back = || grid.aside("site1", 1).exists() && began_anew() && Running::of(&dir).is_some();
+    wait_until(&run, "site1 is back", is_back);
     let away = grid.path("away");
     std::fs::rename(&dir, &away).unwrap();
     signal(grid.node(&run, "site1").unwrap(), Signal::KILL);

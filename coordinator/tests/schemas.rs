@@ -19,10 +19,11 @@ fn result_directories_are_as_their_schemas_say() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("out");
     let small = ["--sites", "8,16,24,96", "--count", "150", "--delay", "40s"];
-    let runs: [&[&str]; 5] = [
+    let runs: [&[&str]; 6] = [
         &[&configuration("quickstart.toml")],
         &[&configuration("crashes.toml")],
         &[&small[..], &["--strategy", "broker:mlb", "--local", "easy"]].concat(),
+        &[&small[..], &["--strategy", "opaque:ag,cap=3,timeout=600"]].concat(),
         &[&small[..], &["--strategy", "pool:easy,via=gossip"]].concat(),
         &[&small[..], &["--strategy", "ideal/st:50", "--no-events"]].concat(),
     ];
@@ -40,8 +41,18 @@ fn result_directories_are_as_their_schemas_say() {
     assert_eq!(manifest["status"], "partial", "{manifest}");
 
     // What the runs had to have for this to say something.
-    for kind in ["submitted", "granted", "allocated", "claimed", "interrupted", "took_over", "ended", "lost"]
-    {
+    for kind in [
+        "submitted",
+        "granted",
+        "allocated",
+        "recalled",
+        "learned",
+        "claimed",
+        "interrupted",
+        "took_over",
+        "ended",
+        "lost",
+    ] {
         assert!(kinds.contains_key(kind), "no event {kind}: {kinds:?}");
     }
     for section in ["deficiency", "steals", "decisions", "faults", "ideal", "waits", "without_exchange"] {

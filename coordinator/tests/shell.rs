@@ -90,6 +90,39 @@ fn work_that_takes_long_says_how_far_it_is_also_into_a_file() {
     assert!(lines.iter().all(expected) && !said.contains(" 0:00:00 left"), "{said}");
 }
 
+/// Commands on logs: reading, preparing, drawing and writing are each told.
+#[test]
+fn a_long_log_is_made_checked_and_replayed_with_progress() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("log.swf");
+    let (log, out) = (log.to_str().unwrap(), folder.path().join("out"));
+    let said = |arguments: &[&str]| {
+        let output =
+            Command::new(PROGRAM).args(arguments).env("STEALGRID_PROGRESS_EVERY", "0").output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success(), "{arguments:?}: {said}");
+        said
+    };
+    let generate = said(&["trace", "generate", "--processors", "64", "--jobs", "20000", "--out", log]);
+    let validate = said(&["trace", "validate", log]);
+    let convert = said(&["trace", "convert", log, "--prepare", "--to", "swf"]);
+    let replay = ["simulate", "--sites", "64", "--trace", log, "--count", "1", "--no-page", "--out"];
+    let simulate = said(&[&replay[..], &[out.to_str().unwrap()]].concat());
+
+    let told = |said: &str, what: &str| {
+        let lines: Vec<&str> = said.lines().filter(|line| line.contains(what)).collect();
+        assert!(!lines.is_empty(), "nothing of {what}: {said}");
+        let expected = |line: &&str| line.ends_with(" left") || line.ends_with(", nearly done");
+        assert!(lines.iter().all(expected), "{said}");
+    };
+    told(&generate, " of 20000 jobs drawn, ");
+    told(&generate, " of 20000 lines written, ");
+    told(&validate, " bytes of the log, ");
+    told(&validate, " of 20000 jobs prepared, ");
+    told(&convert, " of 20000 jobs prepared, ");
+    told(&simulate, " bytes of the log, ");
+}
+
 #[test]
 fn a_name_of_another_list_is_told_with_its_option() {
     let said = |flags: &[&str]| {
@@ -198,6 +231,31 @@ fn lines_fit_a_terminal() {
             assert!(text.chars().count() <= COLUMNS, "{line:?}: {} letters\n{text}", text.chars().count());
         }
     }
+}
+
+/// Words without a space, as lists with bars between, stand out where help breaks lines at spaces.
+#[test]
+fn no_line_of_help_is_wider_than_a_terminal() {
+    let help = String::from_utf8(run(&["--help"]).stdout).unwrap();
+    let commands = help
+        .lines()
+        .skip_while(|line| *line != "Commands:")
+        .skip(1)
+        .take_while(|line| !line.is_empty())
+        .filter(|line| line.starts_with("  ") && !line.starts_with("   "))
+        .filter_map(|line| line.split_whitespace().next())
+        .filter(|command| *command != "help");
+    let mut seen = 0;
+    for command in commands {
+        for flag in ["-h", "--help"] {
+            let text = String::from_utf8(run(&[command, flag]).stdout).unwrap();
+            for line in text.lines() {
+                assert!(line.chars().count() <= COLUMNS, "{command} {flag}: {line}");
+                seen += 1;
+            }
+        }
+    }
+    assert!(seen > 500, "{seen} lines");
 }
 
 fn run(arguments: &[&str]) -> Output {

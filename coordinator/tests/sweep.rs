@@ -485,9 +485,11 @@ mod crashes {
         let again = format!("stealgrid sweep {} --out {} --jobs 2", path.display(), out.display());
         assert!(text.contains(&format!("runs are left; go on with: {again}\n")), "{text}");
         let report = || {
-            Command::new(PROGRAM).arg("report").arg(&out).arg("--out").arg(folder.path()).output().unwrap()
+            let page = folder.path().join("page");
+            Command::new(PROGRAM).arg("report").arg(&out).arg("--out").arg(page).output().unwrap()
         };
-        let index = folder.path().join("index.html");
+        let index = folder.path().join("page/index.html");
+        std::fs::create_dir(folder.path().join("page")).unwrap();
         std::fs::write(&index, "mine").unwrap();
         assert_eq!(report().status.code(), Some(3), "a page of somebody else");
         assert_eq!(std::fs::read_to_string(&index).unwrap(), "mine");

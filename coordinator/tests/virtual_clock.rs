@@ -62,6 +62,37 @@ fn brokers_do_what_the_simulator_says() {
     }
 }
 
+/// Jobs are given, called back, and learned from.
+#[test]
+fn brokers_before_opaque_sites_do_what_the_simulator_says() {
+    let strategies =
+        ["opaque:ag,cap=3,timeout=20", "opaque:mqd,cap=2,timeout=40,growth=50", "opaque:round-robin"];
+    let networks = NETWORKS.iter().filter(|(network, _)| !matches!(*network, "matrix" | "polling"));
+    for (number, (network, text)) in networks.enumerate() {
+        for strategy in strategies {
+            let folder = tempfile::tempdir().unwrap();
+            std::fs::write(folder.path().join("experiment.toml"), text).unwrap();
+            std::fs::write(folder.path().join("jobs.swf"), jobs(number as u64)).unwrap();
+            let args = ["--sites", "4,8,16", "--strategy", strategy, "--brokers", "2", "--seed", "1"];
+            identical(folder.path(), network, &args);
+        }
+    }
+}
+
+/// Windows end between the submissions of a log and after them, and batches are full before that.
+#[test]
+fn brokers_that_plan_batches_do_what_the_simulator_says() {
+    let networks = NETWORKS.iter().filter(|(network, _)| !matches!(*network, "matrix" | "polling"));
+    for (number, (network, text)) in networks.enumerate() {
+        let folder = tempfile::tempdir().unwrap();
+        let text = format!("{text}[strategy.genetic]\nbatch = 5\nwindow = \"20s\"\npopulation = 8\n");
+        std::fs::write(folder.path().join("experiment.toml"), text).unwrap();
+        std::fs::write(folder.path().join("jobs.swf"), jobs(number as u64)).unwrap();
+        let args = ["--sites", "4,8,16", "--strategy", "broker:genetic", "--brokers", "2", "--seed", "1"];
+        identical(folder.path(), network, &args);
+    }
+}
+
 #[test]
 fn local_users_submit_past_the_broker_and_the_role_has_two_names() {
     let folder = tempfile::tempdir().unwrap();

@@ -6,8 +6,8 @@
 use protocol::Message;
 use protocol::codec::encode;
 use protocol::message::{
-    BalanceMessage, Board, Digest, Epoch, HandOverMessage, Listing, MembershipMessage, Offer, OfferId,
-    PoolMessage, QueueState, Release, Report, Rest, StealMessage, Transfer, Void,
+    BalanceMessage, Board, Digest, Epoch, Executed, HandOverMessage, Held, Listing, MembershipMessage, Offer,
+    OfferId, OpaqueMessage, PoolMessage, QueueState, Release, Report, Rest, StealMessage, Transfer, Void,
 };
 use scheduler::exchange::WaitingJob;
 use scheduler::{JobId, JobSpec, Labels, SiteId, Span, Time};
@@ -39,6 +39,8 @@ fn word(message: &Message) -> String {
         Message::Balance(BalanceMessage::Request { .. } | BalanceMessage::Seen { .. }) => {
             format!("balance-{kind}")
         }
+        Message::Opaque(OpaqueMessage::Ended { .. }) => "opaque-ended".to_string(),
+        Message::Opaque(_) => format!("opaque-{kind}"),
         _ => kind,
     }
 }
@@ -60,6 +62,14 @@ const EPOCH: Epoch = Epoch { counter: 2, site: SiteId(3) };
 const OFFER: OfferId = OfferId { job: JobId(7), version: 1 };
 const STATE: QueueState = QueueState { version: 9, rest: Rest::Need(2), lead: 4 };
 const RELEASE: Release = Release { at: Time::from_secs(8), processors: 3 };
+
+const EXECUTED: Executed = Executed {
+    job: JobId(7),
+    queued: Time::from_secs(3),
+    started: Time::from_secs(4),
+    ended: Time::from_secs(64),
+};
+const HELD: Held = Held { job: JOB, queued: Time::from_secs(3), started: Some(Time::from_secs(4)) };
 
 pub(crate) const VOID: Void = Void { job: JobId(7), epoch: 2 };
 pub(crate) const REPORT: Report =
@@ -128,6 +138,13 @@ pub fn messages() -> Vec<Message> {
         }),
         Message::Membership(MembershipMessage::Reports { reports: vec![REPORT] }),
         Message::Membership(MembershipMessage::Noted { reports: vec![REPORT, REPORT] }),
+        Message::Opaque(OpaqueMessage::Give { transfers: vec![TRANSFER], floor: 3 }),
+        Message::Opaque(OpaqueMessage::Ended { jobs: vec![EXECUTED, EXECUTED] }),
+        Message::Opaque(OpaqueMessage::Known { jobs: vec![JobId(7)] }),
+        Message::Opaque(OpaqueMessage::Recall { job: JobId(7) }),
+        Message::Opaque(OpaqueMessage::Refused { job: JobId(7), started: Some(Time::from_secs(4)) }),
+        Message::Opaque(OpaqueMessage::Anew { count: 2 }),
+        Message::Opaque(OpaqueMessage::Have { count: 2, all: 1, jobs: vec![HELD] }),
     ]
 }
 
@@ -250,7 +267,8 @@ fn programs() -> Vec<Seed> {
                 program.extend([0, 1 + 2 * (round & 1), round]);
                 program.extend((0..24).map(|place: u8| (place * 5 + round) % 7));
                 if strategy >= crate::targets::BROKERS_FROM {
-                    program.extend([0, if site == 1 { 4 } else { 1 }, 250 + round % 4]);
+                    let first = if name.starts_with("opaque") { 246 } else { 250 };
+                    program.extend([0, if site == 1 { 4 } else { 1 }, first + round % 4]);
                     program.extend((0..24).map(|place: u8| (place * 5 + round) % 7));
                 }
                 program.extend([6, 0, 1, 1, 1, 1, 10, 14, 5, 9, 0, 13]);

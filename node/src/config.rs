@@ -154,6 +154,13 @@ pub struct SiteEntry {
     /// The site that a broker is beside.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub beside: Option<SiteId>,
+    /// What a job costs there.
+    #[serde(default, skip_serializing_if = "is_free")]
+    pub price: u64,
+}
+
+fn is_free(price: &u64) -> bool {
+    *price == 0
 }
 
 /// Where a node's key comes from.
@@ -318,6 +325,7 @@ impl NodeConfig {
     pub fn check(&self) -> Result<PeerConfig, ConfigError> {
         let grid =
             Grid::of_members(self.grid.iter().map(|site| (site.name.clone(), site.processors, site.beside)))?;
+        let grid = grid.with_prices(self.grid.iter().map(|site| site.price));
         if self.site.0 == 0 || self.site.index() >= grid.len() {
             return Err(ConfigError::Site { site: self.site.0, sites: grid.len() });
         }
@@ -428,7 +436,8 @@ mod tests {
     use super::*;
 
     fn config() -> NodeConfig {
-        let site = |name: &str, processors| SiteEntry { name: name.to_string(), processors, beside: None };
+        let site =
+            |name: &str, processors| SiteEntry { name: name.to_string(), processors, beside: None, price: 0 };
         NodeConfig::new(SiteId(1), vec![site("a", 2), site("b", 8)])
     }
 

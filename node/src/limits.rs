@@ -39,6 +39,9 @@ pub struct Limits {
     pub control_connections: usize,
     /// Seconds for the head of a request to the control interface, and as many for its body.
     pub control_request_secs: u32,
+    /// Milliseconds of wall-clock time that a broker's plan may take, beside that of its first population. In lockstep it
+    /// takes as long as it wants to.
+    pub plan_millis: u32,
 }
 
 impl Default for Limits {
@@ -62,6 +65,8 @@ impl Default for Limits {
             control_connections: 64,
             // The largest body takes a second at the speed of a slow local network.
             control_request_secs: 30,
+            // A default search of some hundreds of jobs ends by itself before. A node that searches answers nobody meanwhile.
+            plan_millis: 500,
         }
     }
 }
@@ -108,6 +113,7 @@ impl Limits {
             ("limits.ban_secs", self.ban_secs == 0),
             ("limits.control_connections", self.control_connections == 0),
             ("limits.control_request_secs", self.control_request_secs == 0),
+            ("limits.plan_millis", self.plan_millis == 0),
         ];
         if let Some((name, _)) = zero.into_iter().find(|(_, zero)| *zero) {
             return Err(LimitsError::Zero(name));
@@ -311,6 +317,14 @@ mod tests {
                 "bytes of a request to the control interface",
                 "413, and nothing of it is kept",
                 Limit::ControlBody,
+            ),
+            row(
+                "limits.plan_millis",
+                limits.plan_millis as usize,
+                "milliseconds that a plan of `broker:genetic` may take on the wall clock, with what its first population takes \
+                 as the least; none under `--clock virtual`",
+                "the search ends, and the best rows so far are used",
+                Limit::Plan,
             ),
         ]
     }

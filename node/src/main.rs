@@ -17,6 +17,7 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Health(node::health::HealthArgs),
+    Licenses(node::licenses::LicensesArgs),
 }
 
 fn main() -> ExitCode {
@@ -24,6 +25,10 @@ fn main() -> ExitCode {
         Cli::from_arg_matches(&node::environment::arguments::<Cli>()).unwrap_or_else(|error| error.exit());
     match cli.command {
         Some(Command::Health(args)) => node::health::run(&args),
+        Some(Command::Licenses(_)) => {
+            print!("{}", node::licenses::listed("stealgrid-node", &[]));
+            ExitCode::SUCCESS
+        }
         None => node::cli::run(cli.node),
     }
 }

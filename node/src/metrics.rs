@@ -132,6 +132,9 @@ impl Metrics {
             registry,
             grid,
         };
+        if matches!(strategy, Strategy::Opaque(_)) && metrics.grid.is_broker(site) {
+            metrics.grid.machines().for_each(|site| metrics.show_efficiency(site.id, 0.0));
+        }
         metrics.show_presence();
         metrics.show_processors();
         metrics
@@ -203,6 +206,10 @@ impl Metrics {
                 if let Some(as_of) = as_of {
                     self.series.view_age.observe(event.at.since(as_of).as_secs_f64());
                 }
+            }
+            EventKind::Recalled { .. } => self.series.recalled.inc(),
+            EventKind::Learned { of, efficiency_millionths, .. } => {
+                self.show_efficiency(of, f64::from(efficiency_millionths) / 1e6);
             }
             EventKind::Accepted { job, from, .. } if self.grid.is_broker(from) => {
                 self.series.allocated.inc();
@@ -331,6 +338,10 @@ impl Metrics {
         if self.stranded.remove(&job) {
             self.show_stranded();
         }
+    }
+
+    fn show_efficiency(&self, of: SiteId, efficiency: f64) {
+        self.series.efficiency.with_label_values(&[self.grid.site(of).name.as_str()]).set(efficiency);
     }
 
     fn show_stranded(&self) {

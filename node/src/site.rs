@@ -15,11 +15,12 @@ mod unsent;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use links::{Copies, Links};
 use protocol::journal::restarts_of;
 use protocol::{Input, Message, Output, Peer, PeerConfig};
+use scheduler::allocation::Patience;
 use scheduler::event::MessageKind;
 use scheduler::{Event, EventKind, Grid, JobId, Pass, SiteId, Span, Strategy, Time};
 use tokio::sync::mpsc;
@@ -41,6 +42,7 @@ use crate::lockstep::Mailbox;
 use crate::measured::Measured;
 use crate::metrics::{Direction, Late, Limit, Metrics};
 use crate::network::{Arrival, Network, NetworkHandle, Offence, Outgoing, RefusedConnection};
+use crate::plan_limit::PlanLimit;
 use crate::telemetry::JobSpans;
 
 use self::cuts::Cuts;
@@ -89,6 +91,8 @@ pub(crate) struct SiteLoop {
     spans: JobSpans,
     delayed_full: u64,
     arrivals_full: u64,
+    /// How long the peer may search.
+    plan_limit: Arc<PlanLimit>,
     journal: Option<Writer<Vec<Outgoing>>>,
     /// Frames that leave with the next commit.
     unsent: Unsent,
@@ -106,6 +110,12 @@ pub(crate) struct SiteLoop {
     control: Arc<ControlCounters>,
 }
 
+/// The peer, which decides within the limit.
+fn limited(mut peer: Peer, limit: &Arc<PlanLimit>) -> Peer {
+    peer.limit_decisions(Arc::clone(limit) as Arc<dyn Patience>);
+    peer
+}
+
 impl SiteLoop {
     pub(crate) fn new(
         config: &NodeConfig,
@@ -116,6 +126,7 @@ impl SiteLoop {
         commands: mpsc::Receiver<Command>,
         control: Arc<ControlCounters>,
     ) -> SiteLoop {
+        let plan_limit = Arc::new(PlanLimit::new(Duration::from_millis(config.limits.plan_millis.into())));
         SiteLoop {
             site: peer.site,
             grid: Arc::clone(&peer.grid),
@@ -152,7 +163,8 @@ impl SiteLoop {
             rejoining: None,
             #[cfg(feature = "canary")]
             canary: canary::Canary::from_environment(),
-            peer: Peer::new(peer),
+            peer: limited(Peer::new(peer), &plan_limit),
+            plan_limit,
         }
     }
 
@@ -620,6 +632,7 @@ impl SiteLoop {
             (Limit::ControlConnections, self.control.turned.connections()),
             (Limit::ControlBody, self.control.turned.bodies_long()),
             (Limit::ControlTime, self.control.turned.bodies_slow()),
+            (Limit::Plan, self.plan_limit.hits()),
         ]
     }
 

@@ -351,6 +351,7 @@ fn config(folder: &Path, site: SiteId) -> NodeConfig {
         name: format!("site{}", index + 1),
         processors: *processors,
         beside: None,
+        price: 0,
     };
     let mut config = NodeConfig::new(site, PROCESSORS.iter().enumerate().map(entry).collect());
     config.listen = format!("/ip4/10.78.0.{site}/tcp/0");

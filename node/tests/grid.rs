@@ -92,6 +92,32 @@ fn a_job_submitted_elsewhere_runs_at_home() {
     assert_eq!(at(|kind| matches!(kind, EventKind::Completed { .. })), SiteId(2));
 }
 
+/// Two hundred jobs are planned by more generations than a millisecond has room for. The search ends, is counted, and every
+/// job runs by the rows that it had found.
+#[test]
+fn a_plan_that_takes_too_long_ends_early_and_is_counted() {
+    let grid = Grid::start(&[0, 4, 8], |config| {
+        config.strategy = "broker:genetic,window=5s,generations=1000,evaluations=1000000".to_string();
+        config.limits.plan_millis = 1;
+    });
+    let jobs: Vec<TimedJob> =
+        (1..=200).map(|id| job(id, 1, 1 + (id % 4) as u32, 5 + (id % 7) as i64)).collect();
+
+    grid.clients[0].jobs(&jobs).unwrap();
+    grid.start_clock();
+    let statuses = grid.until_quiet(jobs.len() as u64);
+    let page = grid.clients[0].metrics().unwrap();
+    let events = grid.events();
+    grid.stop();
+
+    let completed = events.iter().filter(|event| matches!(event.kind, EventKind::Completed { .. })).count();
+    assert_eq!(completed, jobs.len());
+    assert!(statuses[0].limits_hit["plan"] > 0, "{:?}", statuses[0].limits_hit);
+    assert!(statuses[1..].iter().all(|site| site.limits_hit["plan"] == 0), "only brokers plan");
+    let hits = page.lines().find(|line| line.starts_with("stealgrid_limit_hits_total{limit=\"plan\""));
+    assert_eq!(hits.unwrap().rsplit(' ').next().unwrap(), statuses[0].limits_hit["plan"].to_string());
+}
+
 /// Site 1 cannot run the job, and the way to site 2, where it could run, is cut: first what site 1 sends, then, as site 2
 /// sees it, what it receives. After it is mended the repeated message arrives.
 #[test]
@@ -575,8 +601,12 @@ fn refused(client: &mut Client, order: &Order) -> String {
 }
 
 fn config(site: u32, processors: &[u32]) -> NodeConfig {
-    let entry =
-        |(index, &processors)| SiteEntry { name: format!("site{}", index + 1), processors, beside: None };
+    let entry = |(index, &processors)| SiteEntry {
+        name: format!("site{}", index + 1),
+        processors,
+        beside: None,
+        price: 0,
+    };
     let mut config = NodeConfig::new(SiteId(site), processors.iter().enumerate().map(entry).collect());
     config.options.retry = Some(Span::from_secs(200));
     config

@@ -16,6 +16,7 @@ use proptest::prelude::*;
 use protocol::handover::{Answer, Custody, Ledger};
 use protocol::journal::Place;
 use protocol::{Durable, Fact};
+use scheduler::learning::{Change, Placed, PlacedAt, Subject};
 use scheduler::{Event, EventKind, JobId, JobSpec, Labels, SiteId, Span, Time, TimedJob};
 
 const FILE: &str = "journal.sqlite";
@@ -58,6 +59,68 @@ fn what_was_written_is_read_again_and_what_was_not_is_not() {
     journal.commit().unwrap();
     assert_eq!(journal.read_events(1, 2).unwrap(), [event(1), event(2)]);
     assert_eq!(journal.read_events(4, 2).unwrap(), []);
+}
+
+/// What a broker learned, how often it called back what, and where its rule is.
+#[test]
+fn what_a_broker_that_learns_must_not_forget_is_read_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut journal, _) = open(folder.path()).unwrap();
+    let options = "ag".parse::<scheduler::learning::Options>().unwrap();
+    let mut efficiency = scheduler::learning::Efficiency::new(2);
+    let mut learned = |site: usize, seconds: i64| {
+        let scope = scheduler::learning::Scope::All;
+        efficiency.ended(&options, scope, site, Span::from_secs(seconds), Span::from_secs(10 * seconds));
+        Fact::Learned { site: SiteId(2), learned: efficiency.learned(site) }
+    };
+    let knows = |of, word| Fact::Knows(Change::Known(of, Some([word; 12])));
+    let placed = |id| {
+        let [first, since, queued] = [1, 2, 3].map(Time::from_secs);
+        let at = PlacedAt { site: 1, since, queued: Some(queued), started: None, is_called: true };
+        Placed { job: spec(id), first, at: Some(at) }
+    };
+    let facts = [
+        began(0),
+        learned(1, 100),
+        learned(1, 1),
+        Fact::RecalledJob { job: JobId(7), times: 1 },
+        Fact::RecalledJob { job: JobId(8), times: 1 },
+        Fact::RecalledJob { job: JobId(8), times: 2 },
+        Fact::RecalledJob { job: JobId(7), times: 0 },
+        Fact::RecalledFrom { site: SiteId(2), times: 3 },
+        Fact::MainPhase,
+        knows(Subject::Rule, 3),
+        knows(Subject::Job(JobId(7)), 4),
+        knows(Subject::UserAt(-2, 5), 5),
+        Fact::Knows(Change::Placed(placed(7))),
+        Fact::Knows(Change::Placed(placed(8))),
+        Fact::Rests { rests: true },
+        // From here on after a start.
+        knows(Subject::Rule, u64::MAX),
+        knows(Subject::Chance, 6),
+        knows(Subject::Site(0), 7),
+        knows(Subject::User(-2), 8),
+        Fact::Knows(Change::Known(Subject::Job(JobId(7)), None)),
+        Fact::Knows(Change::Gone(JobId(7))),
+    ];
+    let mut durable = Durable::default();
+    facts.iter().for_each(|fact| durable.apply(fact));
+    assert_eq!(durable.recalled_jobs, [(JobId(8), 2)].into());
+    // Once as changes after the rows, once as rows.
+    for (number, half) in facts.chunks(15).enumerate() {
+        write(&mut journal, half);
+        journal.commit().unwrap();
+        if number == 0 {
+            drop(journal);
+            journal = open(folder.path()).unwrap().0;
+        }
+    }
+    drop(journal);
+    let (_, saved) = open(folder.path()).unwrap();
+    assert_eq!(saved.durable, durable);
+    assert_eq!(durable.learned.len(), 1);
+    assert!(durable.is_main && durable.rests);
+    assert_eq!((durable.known.len(), durable.placed.len()), (5, 1));
 }
 
 #[test]

@@ -235,6 +235,7 @@ fn config(folder: &Path, site: u32) -> NodeConfig {
         name: format!("site{}", index + 1),
         processors: *processors,
         beside: None,
+        price: 0,
     };
     let mut config = NodeConfig::new(SiteId(site), PROCESSORS.iter().enumerate().map(entry).collect());
     config.options.retry = Some(Span::from_secs(50));

@@ -218,7 +218,8 @@ fn an_identity_in_a_file_is_the_same_after_a_restart() {
 }
 
 fn config(site: u32) -> NodeConfig {
-    let entry = |name: &str, processors| SiteEntry { name: name.to_string(), processors, beside: None };
+    let entry =
+        |name: &str, processors| SiteEntry { name: name.to_string(), processors, beside: None, price: 0 };
     NodeConfig::new(SiteId(site), vec![entry("one", 2), entry("two", 8)])
 }
 

@@ -93,6 +93,7 @@ impl ResultDirectory {
                         start: None,
                         end: None,
                         site: None,
+                        user: -1,
                         origin,
                         home: wide_enough.min_by_key(|site| (site.processors, site.id)).map(|site| site.id),
                         class: None,
@@ -189,6 +190,7 @@ mod tests {
         for (row, job) in rows.iter().zip(&result.outcome.jobs) {
             assert_eq!((row.job, row.submit, row.start, row.end), (job.id, job.submit, job.start, job.end));
             assert_eq!((row.site, row.home, row.processors), (job.site, job.home, job.processors));
+            assert_eq!(row.user, job.labels.user);
         }
         assert_eq!(rows[2].state, "0 REJECTED");
         assert_eq!((rows[0].class, rows[2].class), (Some(Class::A), None));

@@ -181,6 +181,8 @@ pub struct JobRow {
     pub end: Option<Time>,
     /// Where it ran.
     pub site: Option<SiteId>,
+    /// Who submitted it, as a number of the log; -1 if that is not known.
+    pub user: i32,
     /// Where the user submitted it.
     pub origin: SiteId,
     /// The smallest site that can hold it.
@@ -258,7 +260,8 @@ impl JobRows {
         }
         let [job, _, _, submit, width, requested, success, state, start, _, end, ..] = values;
         let [.., allocated, _, metadata, origin, site, class, hops, _] = values;
-        let home = metadata.split(';').find_map(|entry| entry.strip_prefix("home="));
+        let labelled = |label| metadata.split(';').find_map(|entry| entry.strip_prefix(label));
+        let (user, home) = (labelled("user="), labelled("home="));
         Ok(JobRow {
             job: JobId(whole(job, "job_id")?),
             submit: Time::from_micros(micros(submit, "submission_time")?),
@@ -268,6 +271,7 @@ impl JobRows {
             start: given(start).map(|text| micros(text, "starting_time")).transpose()?.map(Time::from_micros),
             end: given(end).map(|text| micros(text, "finish_time")).transpose()?.map(Time::from_micros),
             site: given(site).map(|text| whole(text, "exec_site")).transpose()?.map(SiteId),
+            user: user.map_or(Ok(-1), |text| whole(text, "metadata"))?,
             origin: SiteId(whole(origin, "origin_site")?),
             home: home.map(|text| whole(text, "metadata")).transpose()?.map(SiteId),
             class: match class {

@@ -1,6 +1,7 @@
 //! Files that appear complete or not at all.
 //!
-//! The content goes to `name.tmp`, which takes the name only when it is whole: a crash leaves the former file.
+//! The content goes to `name.tmp`, which takes the name only when it is whole: a crash leaves the former file. So does a
+//! failure, after which nothing else is left either.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -15,8 +16,8 @@ const BUFFER: usize = 1 << 18;
 /// If the disk does not take it, or `content` says so.
 pub fn write(path: &Path, content: impl Fn(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
     let temporary = temporary(path);
-    filled(File::create(&temporary)?, content)?;
-    fs::rename(&temporary, path)
+    let file = File::create(&temporary)?;
+    whole_or_gone(&temporary, filled(file, content).and_then(|_| fs::rename(&temporary, path)))
 }
 
 /// The same into a file that `create` makes, and on the disk when this returns: what somebody was told is kept survives
@@ -30,8 +31,10 @@ pub fn write_durably(
     content: impl Fn(&mut dyn Write) -> io::Result<()>,
 ) -> io::Result<()> {
     let temporary = temporary(path);
-    filled(create(&temporary)?, content)?.sync_all()?;
-    fs::rename(&temporary, path)?;
+    let file = create(&temporary)?;
+    let whole =
+        filled(file, content).and_then(|file| file.sync_all()).and_then(|()| fs::rename(&temporary, path));
+    whole_or_gone(&temporary, whole)?;
     match path.parent() {
         Some(folder) => File::open(folder)?.sync_all(),
         None => Ok(()),
@@ -42,6 +45,15 @@ fn temporary(path: &Path) -> PathBuf {
     let mut temporary = path.as_os_str().to_owned();
     temporary.push(".tmp");
     temporary.into()
+}
+
+/// Takes away what was not written to its end: on a full disk it is in the way.
+fn whole_or_gone(temporary: &Path, written: io::Result<()>) -> io::Result<()> {
+    if written.is_err() {
+        // The first failure is the one to tell.
+        let _ = fs::remove_file(temporary);
+    }
+    written
 }
 
 /// A new file with this content.
@@ -56,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_failure_leaves_the_former_file() {
+    fn a_failure_leaves_the_former_file_and_no_other() {
         let folder = crate::fixtures::folder("replace");
         let path = folder.join("file");
         write(&path, |file| file.write_all(b"first")).unwrap();
@@ -68,5 +80,6 @@ mod tests {
 
         assert!(failed.is_err());
         assert_eq!(fs::read(&path).unwrap(), b"first");
+        assert!(!temporary(&path).exists());
     }
 }

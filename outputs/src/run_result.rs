@@ -3,8 +3,8 @@
 use analysis::steady::Cut;
 use analysis::theory::{self, Comparison, Messages, Setting, Verdict};
 use analysis::{
-    Agreement, Attribution, Bounds, DecisionCost, Federation, JobState, Metrics, Migrations, Outcome, Price,
-    Service, Steady, Steals, WaitCauses,
+    Agreement, Attribution, Bounds, DecisionCost, Federation, JobState, Lessons, Metrics, Migrations,
+    Outcome, Price, Service, Steady, Steals, WaitCauses,
 };
 use scheduler::{LocalScheduler, StrategySpec, Submit};
 use serde::{Deserialize, Serialize};
@@ -137,6 +137,8 @@ pub struct RunResult {
     pub steals: Option<StealCost>,
     /// What old views did to the decisions of brokers, if there were any.
     pub decisions: Option<DecisionCost>,
+    /// What brokers learned of sites that they do not see into, if there were any.
+    pub lessons: Option<Lessons>,
     /// What is proved, and whether it held.
     pub theory: Vec<Comparison>,
     /// How jobs were served.
@@ -182,6 +184,7 @@ impl RunResult {
             federation: Federation::of(&outcome, about.submit),
             steals: None,
             decisions: None,
+            lessons: None,
             theory: theory::compare(&outcome, &bounds, setting),
             ideal: ideal.map(|ideal| Ideal {
                 metrics: Metrics::of(ideal, &Bounds::of(ideal)),
@@ -242,6 +245,13 @@ impl RunResult {
     #[must_use]
     pub fn with_decisions(mut self, decisions: Option<DecisionCost>) -> RunResult {
         self.decisions = decisions;
+        self
+    }
+
+    /// Adds what brokers learned.
+    #[must_use]
+    pub fn with_lessons(mut self, lessons: Option<Lessons>) -> RunResult {
+        self.lessons = lessons;
         self
     }
 

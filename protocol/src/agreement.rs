@@ -49,6 +49,7 @@ impl Peer {
         if durable.routes != routes {
             return Err("routes differ from those written down".to_owned());
         }
+        self.family_agrees_with(durable)?;
         self.core().membership.as_ref().map_or(Ok(()), |membership| membership.agrees_with(durable))
     }
 

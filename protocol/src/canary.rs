@@ -86,4 +86,8 @@ pub enum Canary {
     KnownTooEarly,
     /// A broker gives jobs to sites that are gone.
     DecidesForGone,
+    /// A broker that begins again has forgotten what its rule knew.
+    RuleForgotten,
+    /// A broker that is told that a job executes and does not come back goes on as if it had it.
+    RefusalForgotten,
 }

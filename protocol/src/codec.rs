@@ -81,9 +81,9 @@ mod tests {
     use scheduler::exchange::WaitingJob;
 
     use crate::message::{
-        BalanceMessage, Board, BrokerMessage, CHANGES_MAX, Change, Digest, Epoch, HandOverMessage, Listing,
-        MembershipMessage, Offer, OfferId, PoolMessage, QueueState, Release, Report, Rest, StealMessage,
-        Transfer, Void,
+        BalanceMessage, Board, BrokerMessage, CHANGES_MAX, Change, Digest, Epoch, Executed, HandOverMessage,
+        Listing, MembershipMessage, Offer, OfferId, OpaqueMessage, PoolMessage, QueueState, Release, Report,
+        Rest, StealMessage, Transfer, Void,
     };
 
     fn transfer(number: u64) -> Transfer {
@@ -176,6 +176,7 @@ mod tests {
             Change::Ended { at, job: job.id },
             Change::Left { at, job: job.id },
             Change::Runs { at, job, since: at },
+            Change::JoinedBefore { at, job, overtaker: JobId(8) },
         ]
     }
 
@@ -321,6 +322,38 @@ mod tests {
         assert_eq!(encode(&known), head(1, &[one, six].concat()));
         assert_eq!(encode(&Message::Broker(BrokerMessage::Probe { probe: 6 })), head(2, &six));
         assert_eq!(encode(&Message::Broker(BrokerMessage::Anew { count: 1 })), head(3, &one));
+    }
+
+    #[test]
+    fn golden_bytes_of_brokers_before_opaque_sites() {
+        let head = |kind: u8, rest: &[u8]| [&[5, 6, 0, 0, 0, kind, 0, 0, 0], rest].concat();
+        let number = |number: u8| [number, 0, 0, 0, 0, 0, 0, 0];
+        let one = number(1);
+        let give = OpaqueMessage::Give { transfers: Vec::new(), floor: 6 };
+        let [queued, started, ended] = [1, 2, 3].map(Time::from_micros);
+        let executed = Executed { job: JobId(7), queued, started, ended };
+        let ended = [one, number(7), one, number(2), number(3)].concat();
+        for (message, bytes) in [
+            (give, head(0, &[[0; 8], number(6)].concat())),
+            (OpaqueMessage::Ended { jobs: vec![executed] }, head(1, &ended)),
+            (OpaqueMessage::Known { jobs: vec![JobId(7)] }, head(2, &[one, number(7)].concat())),
+            (OpaqueMessage::Recall { job: JobId(7) }, head(3, &number(7))),
+            (
+                OpaqueMessage::Refused { job: JobId(7), started: Some(started) },
+                head(4, &[&number(7)[..], &[1], &number(2)].concat()),
+            ),
+            (
+                OpaqueMessage::Refused { job: JobId(7), started: None },
+                head(4, &[&number(7)[..], &[0]].concat()),
+            ),
+            (OpaqueMessage::Anew { count: 6 }, head(5, &number(6))),
+            (
+                OpaqueMessage::Have { count: 6, all: 2, jobs: Vec::new() },
+                head(6, &[&number(6)[..], &[2, 0, 0, 0], &[0; 8]].concat()),
+            ),
+        ] {
+            assert_eq!(encode(&Message::Opaque(message)), bytes);
+        }
     }
 
     #[test]

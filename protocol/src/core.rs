@@ -2,7 +2,9 @@
 //! the queue of what it wants done.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
 
+use scheduler::allocation::Patience;
 use scheduler::event::{DeclineReason, FallbackCause, GrantCause, MessageKind};
 use scheduler::{EventKind, JobId, JobSpec, SiteId, Span, Time};
 
@@ -42,6 +44,8 @@ pub(crate) struct Core {
     /// Ranks that do not count in the order of sizes, ascending.
     pub(crate) absent: Vec<usize>,
     pub(crate) outputs: VecDeque<Output>,
+    /// How long decisions may search; none: as long as they want to.
+    pub(crate) patience: Option<Arc<dyn Patience>>,
     #[cfg(feature = "canary")]
     pub(crate) canary: Option<Canary>,
 }
@@ -82,23 +86,28 @@ pub(crate) struct Reason {
     cause: GrantCause,
     /// Number of the request that is answered, 0 for none.
     request: u64,
+    /// Whether whoever gives it away stays responsible, if nobody else is.
+    keeps: bool,
 }
 
 impl Reason {
     /// The job goes through the global queue.
-    pub(crate) const POOL: Reason = Reason { cause: GrantCause::Pool, request: 0 };
-    pub(crate) const ROUTE: Reason = Reason { cause: GrantCause::Route, request: 0 };
+    pub(crate) const POOL: Reason = Reason { cause: GrantCause::Pool, request: 0, keeps: true };
+    /// The receiver is responsible from then on.
+    pub(crate) const ROUTE: Reason = Reason { cause: GrantCause::Route, request: 0, keeps: false };
+    /// The job is executed there for this site.
+    pub(crate) const LENT: Reason = Reason { cause: GrantCause::Route, request: 0, keeps: true };
 
     /// Any cause but a request.
     pub(crate) fn of(cause: GrantCause) -> Reason {
-        Reason { cause, request: 0 }
+        Reason { cause, request: 0, keeps: true }
     }
 
     /// The answer to a request, or to one that stands.
     pub(crate) fn serving(answers: Option<u64>) -> Reason {
         match answers {
-            Some(request) => Reason { cause: GrantCause::Request, request },
-            None => Reason { cause: GrantCause::Standing, request: 0 },
+            Some(request) => Reason { cause: GrantCause::Request, request, keeps: true },
+            None => Reason { cause: GrantCause::Standing, request: 0, keeps: true },
         }
     }
 }
@@ -122,6 +131,7 @@ impl Core {
             membership: Membership::of(&config),
             absent: Vec::new(),
             outputs: VecDeque::new(),
+            patience: None,
             #[cfg(feature = "canary")]
             canary: None,
             config,
@@ -187,6 +197,20 @@ impl Core {
         home.map(|home| if job.processors <= self.processors() { self.rank } else { home })
     }
 
+    /// The rank of the member that is to have a job where brokers give jobs to sites: a broker keeps what somebody who is
+    /// there can hold; at a site it stays if it fits.
+    pub(crate) fn behind_brokers(&self, home: Option<usize>, job: &JobSpec) -> Option<usize> {
+        match self.processors() {
+            0 => home.map(|_| self.rank),
+            _ => self.here_or(home, job),
+        }
+    }
+
+    /// Whether a job can wait here where brokers give jobs to sites, by a journal.
+    pub(crate) fn may_queue_behind_brokers(&self, job: &JobSpec) -> bool {
+        self.processors() == 0 || job.processors <= self.processors() || self.membership.is_some()
+    }
+
     /// Executes a job.
     pub(crate) fn start(&mut self, now: Time, job: JobSpec) {
         assert!(job.processors <= self.free, "a policy started job {} that does not fit", job.id);
@@ -226,9 +250,7 @@ impl Core {
         why: Reason,
     ) -> Transfer {
         let site = self.site_at(to);
-        // A route makes the receiver responsible, unless somebody else is.
-        let keeps = why.cause != GrantCause::Route;
-        let guardian = custody.guardian.or(keeps.then_some(self.site()));
+        let guardian = custody.guardian.or(why.keeps.then_some(self.site()));
         let (record, transfer) = self.ledger.grant(site, job, Custody { guardian, ..custody });
         self.apply(record);
         self.ward_out(site, &transfer, custody);

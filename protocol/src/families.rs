@@ -7,6 +7,7 @@ use crate::broker::Brokering;
 use crate::config::PeerConfig;
 use crate::engine::{Engine, Site};
 use crate::local::Local;
+use crate::opaque::Opaque;
 use crate::pool::Exchange;
 use crate::steal::Stealing;
 
@@ -20,5 +21,6 @@ pub(crate) fn begin(config: PeerConfig, life: u32, first: u64) -> Box<dyn Site> 
         Strategy::Pool(_) => Box::new(Engine::<Exchange>::at_rest(config, life, first)),
         Strategy::Balance(_) => Box::new(Engine::<Balancer>::at_rest(config, life, first)),
         Strategy::Broker(_) => Box::new(Engine::<Brokering>::at_rest(config, life, first)),
+        Strategy::Opaque(_) => Box::new(Engine::<Opaque>::at_rest(config, life, first)),
     }
 }

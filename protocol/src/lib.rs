@@ -27,6 +27,7 @@ mod margin;
 pub mod membership;
 pub mod message;
 mod numbers;
+mod opaque;
 pub mod peer;
 pub mod pool;
 mod ports;

@@ -15,8 +15,9 @@
 //! What is decided in a turn is the strategy's: the families are `local.rs`, `steal`, `pool` and `balance`, behind the
 //! seam in `engine/family.rs`.
 
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
+use scheduler::allocation::Patience;
 use scheduler::waiting::WaitingList;
 use scheduler::{JobId, JobSpec, SiteId, Submit, Time};
 
@@ -112,6 +113,12 @@ impl Peer {
         peer
     }
 
+    /// Lets decisions take no longer than this says. Without, they take as long as they want to, and the same inputs make the
+    /// same outputs. The peers of later lives must be told, too.
+    pub fn limit_decisions(&mut self, patience: Arc<dyn Patience>) {
+        self.site.core_mut().patience = Some(patience);
+    }
+
     /// Makes this peer commit a mistake.
     #[cfg(feature = "canary")]
     pub fn set_canary(&mut self, canary: Canary) {
@@ -141,6 +148,11 @@ impl Peer {
 
     pub(crate) fn core(&self) -> &Core {
         self.site.core()
+    }
+
+    /// Whether what its family knows is what is written down.
+    pub(crate) fn family_agrees_with(&self, durable: &Durable) -> Result<(), String> {
+        self.site.family_agrees_with(durable)
     }
 
     /// The site of this peer.

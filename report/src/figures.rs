@@ -6,8 +6,9 @@ use analysis::waits::Cause;
 use analysis::{JobOutcome, JobState, Metrics, Verdict};
 use outputs::table::Table;
 use outputs::{RunResult, Status};
-use scheduler::{Class, Grid, Strategy, Submit};
+use scheduler::{Broker, BrokerRule, Class, Grid, Strategy, Submit};
 
+use super::COLUMNS;
 use super::quantity::{change, counted, duration, grouped, number, percent, seconds};
 
 /// Up to this many sites a matrix is shown; above, the pairs with most jobs.
@@ -90,12 +91,18 @@ pub fn figures_table(result: &RunResult) -> Table {
         }
         return table;
     }
-    let mut table = Table::new(["", "measured", "ideal", "change"]);
-    for figure in figures {
-        let ideal = figure.ideal.unwrap_or_default();
-        table.push([figure.name.to_string(), figure.measured, ideal, figure.change.unwrap_or_default()]);
-    }
-    table
+    let table = |show: fn(&str) -> &str| {
+        let mut table = Table::new(["", "measured", "ideal", "change"]);
+        for Figure { name, measured, ideal, change } in &figures {
+            let [ideal, change] = [ideal, change].map(|text| text.as_deref().unwrap_or_default());
+            table.push([*name, measured, show(ideal), change]);
+        }
+        table
+    };
+    let whole = table(|ideal| ideal);
+    let fits = whole.text().lines().all(|line| line.chars().count() <= COLUMNS);
+    // Of months, days and hours beside the seconds are told once.
+    if fits { whole } else { table(|ideal| ideal.split(" (").next().unwrap_or_default()) }
 }
 
 /// From when the key figures count, and where in the trace that is.
@@ -311,13 +318,22 @@ pub fn cost_lines(result: &RunResult) -> Vec<String> {
                 "0" => "the same".to_string(),
                 change => change.to_string(),
             };
+            // Of nothing there is no percentage.
+            let share = match change(this.wait_mean_s, free.wait_mean_s).as_str() {
+                "-" => String::new(),
+                change => format!(" ({change})"),
+            };
+            let no_optimum = if more < 0.0 {
+                " Free messages are a reference, no optimum: the same strategy may do worse where it is told sooner."
+            } else {
+                ""
+            };
             format!(
                 "With messages that take time{lost}{disturbed} a job waits {} {sign} on average than with free ones: {} in place \
-                 of {} ({}). Makespan: {}; mean bounded slowdown: {}.",
+                 of {}{share}. Makespan: {}; mean bounded slowdown: {}.{no_optimum}",
                 duration(more.abs()),
                 duration(this.wait_mean_s),
                 duration(free.wait_mean_s),
-                change(this.wait_mean_s, free.wait_mean_s),
                 other(this.makespan_s, free.makespan_s),
                 other(this.bounded_slowdown_mean, free.bounded_slowdown_mean)
             )
@@ -328,7 +344,12 @@ pub fn cost_lines(result: &RunResult) -> Vec<String> {
     if let Some(local) = &result.without_exchange {
         let without = local.metrics.wait_mean_s;
         let difference = (without - this.wait_mean_s).abs();
-        lines.push(if difference < 0.005 {
+        lines.push(if result.outcome.grid.machines().count() == 1 {
+            format!(
+                "One machine has nobody to exchange with: in the order of its local scheduler jobs would have waited {}.",
+                duration(without)
+            )
+        } else if difference < 0.005 {
             format!("Without any exchange jobs would have waited as long, {}.", duration(without))
         } else {
             let worth = if without > this.wait_mean_s { "saves" } else { "costs" };
@@ -351,9 +372,14 @@ fn no_ideal(result: &RunResult) -> Option<String> {
     Some(match spec.strategy {
         Strategy::Local => return None,
         _ if spec.is_free() => "Messages took no time: this is the ideal itself.".to_string(),
-        _ if !has_ideal => "What messages cost is not known: a baseline decides by what it was told, and has no ideal.".to_string(),
+        _ if !has_ideal => "What messages cost is not known: this strategy decides by what it was told, and has no ideal.".to_string(),
         _ if !result.is_complete() => {
             "What messages cost is not told of a run that is not complete.".to_string()
+        }
+        Strategy::Broker(Broker { rule: BrokerRule::External, .. }) => {
+            "What messages cost is not known: no ideal was run beside this run. Either it was not asked for (--no-ideal, \
+             outputs.ideal = false), or the program that decides failed in it, which a warning said."
+                .to_string()
         }
         _ => "What messages cost is not known: no ideal was run beside this run. Run it again without --no-ideal \
               (outputs.ideal = true)."

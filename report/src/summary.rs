@@ -12,7 +12,7 @@ use super::figures::{
     migrations_table, starvation_line, theory_table, verdict_line,
 };
 use super::orders::orders_lines;
-use super::quantity::grouped;
+use super::quantity::counted;
 use super::steals::{steals_lines, steals_table};
 
 /// Letters of a line, but for paths and matrices of sites: what fits beside another window.
@@ -183,9 +183,9 @@ pub(super) fn heading(result: &RunResult) -> Vec<(&'static str, String)> {
         (
             "grid",
             format!(
-                "{} sites, {} processors",
-                grouped(grid.machines().count() as u64),
-                grouped(grid.processors())
+                "{}, {}",
+                counted(grid.machines().count() as u64, "site"),
+                counted(grid.processors(), "processor")
             ),
         ),
         ("strategy", format!("{}{local}", about.strategy)),
@@ -257,16 +257,48 @@ bounded slowdown, mean              1.067    1.000   +6.67 %
     }
 
     #[test]
+    fn a_run_of_months_keeps_to_the_width_of_a_line() {
+        let [run, ideal] =
+            [3_000_000, 0].map(|start| outcome(&[2, 4], &[(0, 2, 28_763_776, 1, start), (0, 1, 6, 2, 2)]));
+        let text = render(&RunResult::new(about(), run, Some(&ideal)), Format::Terminal);
+        assert!(text.lines().all(|line| line.chars().count() <= COLUMNS), "{text}");
+        assert!(text.contains("31,763,776 s (367 d 15:16:16)  28,763,776 s  "), "{text}");
+    }
+
+    #[test]
     fn a_run_without_its_ideal_says_why() {
         for (strategy, why) in [
             ("st:50", "Run it again without --no-ideal"),
             ("ideal/st:50", "this is the ideal itself"),
-            ("steal:random", "a baseline decides by what it was told"),
+            ("steal:random", "this strategy decides by what it was told"),
+            ("broker:exec", "or the program that decides failed in it"),
+            ("opaque:ag", "Run it again without --no-ideal"),
         ] {
             let about = outputs::RunAbout { strategy: strategy.parse().unwrap(), ..about() };
             let lines = cost_lines(&RunResult::new(about, outcome(&[4], &[(0, 4, 10, 1, 0)]), None));
             assert!(lines.len() == 1 && lines[0].contains(why), "{strategy}: {lines:?}");
         }
+    }
+
+    #[test]
+    fn what_free_messages_do_worse_is_explained_and_of_no_wait_there_is_no_share() {
+        let said = |start, free| {
+            let [run, ideal] = [start, free].map(|start| outcome(&[4, 4], &[(0, 4, 10, 1, start)]));
+            cost_lines(&RunResult::new(about(), run, Some(&ideal))).remove(0)
+        };
+        assert!(said(4, 6).contains("a reference, no optimum"), "{}", said(4, 6));
+        assert!(!said(6, 4).contains("no optimum") && said(6, 4).contains("(+50.00 %)"), "{}", said(6, 4));
+        assert!(said(6, 0).contains("in place of 0 s."), "{}", said(6, 0));
+    }
+
+    #[test]
+    fn one_machine_has_nobody_to_exchange_with() {
+        let said = |sizes: &[u32]| {
+            let [run, local] = [6, 0].map(|start| outcome(sizes, &[(0, 4, 10, 1, start)]));
+            cost_lines(&RunResult::new(about(), run, None).with_local(Some(&local))).pop().unwrap()
+        };
+        assert!(said(&[4]).starts_with("One machine has nobody to exchange with"), "{}", said(&[4]));
+        assert!(said(&[4, 4]).contains("exchange costs"), "{}", said(&[4, 4]));
     }
 
     #[test]

@@ -1,7 +1,9 @@
-//! How many decisions a dispatcher makes in a second: AG and others on 100 sites, beside the allocator of `broker:random`.
+//! How many decisions a dispatcher makes in a second: round-robin, AG, MQD, MCT and LinUCB on 100 sites, beside the allocator of
+//! `broker:random`.
 //!
-//! Read times as ratios over `broker:random`, which draws a site and knows nothing. Each dispatch is one job that arrives and
-//! one that ends, with all other places taken. `cargo bench -p stealgrid-scheduler --bench learning`.
+//! Read times as ratios over `broker:random`, which draws a site and knows nothing. Each step is one job that ends and is learned
+//! from, one that arrives, and a dispatch; half of all places are taken, so that every site is open and is looked at.
+//! `cargo bench -p stealgrid-scheduler --bench learning`.
 
 use std::collections::VecDeque;
 use std::hint::black_box;
@@ -51,7 +53,7 @@ fn decisions(criterion: &mut Criterion) {
             // Half of all places are taken, so that each decision looks at all sites.
             while there.len() < SITES * 10 {
                 dispatcher.arrived(job(next));
-                there.extend(dispatcher.dispatch(Time::from_secs(next as i64), &Requested));
+                there.extend(dispatcher.dispatch(Time::from_secs(next as i64), &Requested::default()));
                 next += 1;
             }
             bench.iter(|| {
@@ -60,7 +62,7 @@ fn decisions(criterion: &mut Criterion) {
                 let execution = Span::from_secs(180 + (ended.job.0 * 31 % 300) as i64);
                 dispatcher.finished(now, ended.job, ended.site, execution, Span::ZERO);
                 dispatcher.arrived(job(next));
-                there.extend(dispatcher.dispatch(now, &Requested));
+                there.extend(dispatcher.dispatch(now, &Requested::default()));
                 next += 1;
             });
         });

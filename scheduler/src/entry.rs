@@ -32,7 +32,7 @@ impl Submit {
     /// The rank of the member that a job is submitted to. `None` if no site is wide enough.
     pub fn rank(self, grid: &Grid, strategy: Strategy, job: &JobSpec, local: &LocalUsers) -> Option<usize> {
         let site = self.rank_among_sites(grid, strategy, job)?;
-        if !matches!(strategy, Strategy::Broker(_)) {
+        if !strategy.has_brokers() {
             return Some(site);
         }
         Some(local.site(grid, job).or_else(|| grid.broker_of(job.origin)).unwrap_or(site))

@@ -314,6 +314,30 @@ pub enum EventKind {
     },
     /// The operator told this site to leave. Emitted by drivers.
     Dismissed {},
+    /// A job that a broker had given to a site was called back for waiting too long, and waits here again.
+    Recalled {
+        /// The job that waits for another site, or the same.
+        job: JobId,
+        /// The site that gave it back.
+        from: SiteId,
+    },
+    /// A broker learned from one of its jobs that ended. What it took in all is the sum of the four times.
+    Learned {
+        /// The job that ended.
+        job: JobId,
+        /// The site where it did.
+        of: SiteId,
+        /// te: how long it executed.
+        execution: Span,
+        /// tf: how long it was in the queue of the site.
+        queue: Span,
+        /// ttr: how long it, and what came of it, were on their way.
+        transfer: Span,
+        /// What else: where it was called back from, if that counts.
+        overhead: Span,
+        /// The efficiency of the site afterwards, in millionths, from -1000000 to 1000000.
+        efficiency_millionths: i32,
+    },
     /// The external strategy of this site is not asked any more; its fallback decides from here on.
     FellBack {
         /// Why it is not asked.

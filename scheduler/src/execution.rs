@@ -26,6 +26,15 @@ pub struct Due<K> {
     pub what: K,
 }
 
+/// How long something executes at this speed, in percent of the reference machine, that takes so long on that one. Rounded
+/// up; a speed of 0 counts as 1.
+pub fn at_speed(span: Span, percent: u32) -> Span {
+    let percent = i128::from(percent.max(1));
+    let micros = i128::from(span.as_micros()) * 100;
+    let up = i128::from(micros.rem_euclid(percent) > 0);
+    Span::from_micros(i64::try_from(micros.div_euclid(percent) + up).unwrap_or(i64::MAX))
+}
+
 impl<K> Default for Execution<K> {
     fn default() -> Self {
         Execution { ends: BinaryHeap::new() }
@@ -101,6 +110,14 @@ impl<K> Ord for Due<K> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_takes_a_second_takes_more_where_it_is_slow() {
+        let at = |percent| at_speed(Span::from_secs(1), percent).as_micros();
+        assert_eq!([at(100), at(50), at(200), at(300)], [1_000_000, 2_000_000, 500_000, 333_334]);
+        assert_eq!(at_speed(Span::MAX, 1), Span::MAX);
+        assert_eq!(at_speed(Span::ZERO, 0), Span::ZERO);
+    }
 
     #[test]
     fn jobs_end_after_their_run_time_in_order() {

@@ -45,6 +45,13 @@ pub struct Site {
     /// The site whose place in the network a member without processors shares.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub beside: Option<SiteId>,
+    /// What a job costs there, in units of money; 0 where nobody asks for any.
+    #[serde(default, skip_serializing_if = "is_free")]
+    pub price: u64,
+}
+
+fn is_free(price: &u64) -> bool {
+    *price == 0
 }
 
 /// All members of a run, with their ranks. Those without processors have the lowest: no job has its home there.
@@ -114,7 +121,7 @@ impl Grid {
     ) -> Result<Grid, GridError> {
         let member = |(index, (name, processors, beside))| {
             let id = SiteId::from_index(index);
-            Site { id, name, processors, beside }
+            Site { id, name, processors, beside, price: 0 }
         };
         let sites: Vec<Site> = members.into_iter().enumerate().map(member).collect();
         if sites.iter().all(|site| site.processors == 0) {
@@ -142,6 +149,13 @@ impl Grid {
         let sizes = ranked.iter().map(|id| sites[id.index()].processors).collect();
         let desks = desks(&sites, &rank);
         Ok(Grid { sites, ranked, sizes, rank, desks })
+    }
+
+    /// The same where jobs cost something, by member in the order of the experiment; those that are not named cost nothing.
+    #[must_use]
+    pub fn with_prices(mut self, prices: impl IntoIterator<Item = u64>) -> Grid {
+        self.sites.iter_mut().zip(prices).for_each(|(site, price)| site.price = price);
+        self
     }
 
     /// A grid of sites named `site1`, `site2`, … with these processors.

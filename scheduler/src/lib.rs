@@ -7,6 +7,7 @@
 
 pub mod allocation;
 pub mod class;
+pub mod draw;
 pub mod entry;
 pub mod event;
 pub mod exchange;

@@ -41,6 +41,11 @@ pub trait Policy {
         Span::ZERO
     }
 
+    /// How fast a site computes, in percent of the machine that run times are of.
+    fn speed(&self, _grid: &Grid, _site: SiteId) -> u32 {
+        100
+    }
+
     /// When [`Policy::decide`] must be called even if nothing else happens.
     fn wake_at(&self) -> Option<Time> {
         None

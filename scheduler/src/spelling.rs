@@ -82,6 +82,13 @@ const KINDS: [(&[&str], &str); 7] = [
 
 fn kinds(line: &str) -> String {
     let Some((wrong, expected)) = line.rsplit_once(", expected ") else { return line.to_string() };
+    let number = ["integer", "floating point"]
+        .iter()
+        .find_map(|kind| wrong.strip_prefix(&format!("invalid type: {kind} `"))?.strip_suffix('`'));
+    if let (Some(number), "a string") = (number, expected) {
+        // What is text and looks like a number is a time nearly always.
+        return format!("{wrong}, expected text in quotes; a time has its unit, as in \"{number}s\"");
+    }
     let kind = KINDS.iter().find(|(types, _)| types.contains(&expected));
     kind.map_or(line.to_string(), |(_, words)| format!("{wrong}, expected {words}"))
 }
@@ -120,5 +127,9 @@ mod tests {
             "invalid type: string \"x\", expected a whole number from 0 on"
         );
         assert_eq!(of_file("missing field `name`"), "missing field `name`");
+        assert_eq!(
+            of_file("invalid type: integer `5`, expected a string"),
+            "invalid type: integer `5`, expected text in quotes; a time has its unit, as in \"5s\""
+        );
     }
 }

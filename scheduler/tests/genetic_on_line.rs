@@ -1,9 +1,10 @@
 //! Rows behind what sites have already, against the plans of the local queues of the project; and plans of brokers.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use proptest::prelude::*;
-use scheduler::allocation::{Allocator, Book, Site};
+use scheduler::allocation::{Allocator, Book, Patience, Site};
 use scheduler::genetic::{Batch, Individual, Occupied, RowScheduler};
 use scheduler::local::LocalQueue;
 use scheduler::strategy::{Batches, Goal};
@@ -134,12 +135,22 @@ proptest! {
 }
 
 fn planned(jobs: &[JobSpec], books: &[Book], away: usize, batches: Batches) -> Vec<(usize, Vec<JobSpec>)> {
+    planned_within(None, jobs, books, away, batches)
+}
+
+fn planned_within(
+    patience: Option<&dyn Patience>,
+    jobs: &[JobSpec],
+    books: &[Book],
+    away: usize,
+    batches: Batches,
+) -> Vec<(usize, Vec<JobSpec>)> {
     let sizes: Vec<u32> = books.iter().map(Book::processors).collect();
     let rules = Broker { batches, ..Broker::new(BrokerRule::Genetic) };
     let mut allocator = Allocator::new(rules, &sizes, LocalScheduler::Easy, Pass::Batch, 7, 0);
     let known = |(place, book)| Site { book, is_present: place != away, is_candidate: true, as_of: None };
     let sites: Vec<Site<'_>> = books.iter().enumerate().map(known).collect();
-    allocator.plan(Time::from_secs(NOW), jobs, &sites)
+    allocator.plan(Time::from_secs(NOW), jobs, &sites, patience)
 }
 
 /// By hand: two sites of 2 and 4 processors, the larger with all of it busy for 10 s. Jobs, by processors and seconds:
@@ -192,4 +203,47 @@ fn canary_a_plan_that_takes_sites_for_idle_is_another() {
     };
     assert_eq!(starts(&batch), [0]);
     assert_eq!(starts(&batch.on_line(Time::from_secs(NOW), vec![busy]).unwrap()), [13]);
+}
+
+/// Ends a search after so many generations, and counts decisions.
+#[derive(Debug, Default)]
+struct Generations {
+    most: u32,
+    left: AtomicU32,
+    decisions: AtomicU32,
+}
+
+impl Patience for Generations {
+    fn begins(&self) {
+        self.left.store(self.most, Ordering::Relaxed);
+        self.decisions.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn is_over(&self) -> bool {
+        let left = self.left.load(Ordering::Relaxed);
+        self.left.store(left.saturating_sub(1), Ordering::Relaxed);
+        left == 0
+    }
+}
+
+/// Whoever loses patience gets the best of the generations that were made, which is what a search of so many finds.
+#[test]
+fn a_plan_that_takes_too_long_is_the_best_so_far() {
+    let books: Vec<Book> = [2, 4, 8]
+        .map(|size| Book::new(LocalScheduler::Easy, Pass::Batch, size, false).in_order_of_arrival())
+        .into();
+    let jobs: Vec<JobSpec> =
+        (0..40).map(|id| spec(id + 1, NOW, 1 + (id * 7 % 5) as u32, 1 + (id * 13 % 31) as i64)).collect();
+    let batches =
+        |generations| Batches { generations, goal: Goal::Wait, population: 20, ..Batches::default() };
+    let mut found = Vec::new();
+    for most in [0, 1, 5, 20] {
+        let patience = Generations { most, ..Generations::default() };
+        let rows = planned_within(Some(&patience), &jobs, &books, usize::MAX, batches(100));
+        assert_eq!(rows, planned(&jobs, &books, usize::MAX, batches(most)), "{most} generations");
+        assert_eq!(patience.decisions.load(Ordering::Relaxed), 1);
+        found.push(rows);
+    }
+    found.dedup();
+    assert_eq!(found.len(), 4, "more generations find other rows");
 }

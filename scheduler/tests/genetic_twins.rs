@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use scheduler::genetic::greedy::{Order, Rule, greedy};
 use scheduler::genetic::{
     Aim, Batch, Criteria, Draw, Found, Front, Individual, Mutation, Options, Purpose, RowOrder, RowScheduler,
-    Scale, Scaling, Stays, by_chance, by_local_queues, dominates, initial, nsga2, search,
+    Scale, Scaling, Stays, beginning, by_chance, by_local_queues, dominates, initial, nsga2, search,
 };
 use scheduler::local::LocalQueue;
 use scheduler::strategy::Completion;
@@ -183,6 +183,24 @@ fn a_search_stops_after_exactly_ten_generations_without_a_better_one_and_repeats
 }
 
 #[test]
+fn a_search_begins_no_generation_that_could_exceed_its_evaluations() {
+    let batch = mixed();
+    let options = Options { population: 30, ..Options::default() };
+    let free = found(&batch, &options, Aim::Owa, &mut Vec::new());
+    assert!(free.evaluations > 600);
+
+    for evaluations_max in [0, 30, 59, 60, 200, 500] {
+        let bounded = Options { evaluations_max, ..options.clone() };
+        let one = found(&batch, &bounded, Aim::Owa, &mut Vec::new());
+        assert!(one.evaluations <= evaluations_max.max(30), "{evaluations_max}: {one:?}");
+        assert!(one.evaluations + 30 > evaluations_max && !one.stopped, "it ends before it must");
+        assert_eq!(one.generations == 0, evaluations_max < 60, "the initial population is made anyway");
+    }
+    let ample = Options { evaluations_max: free.evaluations + 30, ..options };
+    assert_eq!(found(&batch, &ample, Aim::Owa, &mut Vec::new()), free);
+}
+
+#[test]
 fn who_stops_a_search_keeps_the_best_so_far() {
     let batch = mixed();
     let options = Options { population: 30, ..Options::default() };
@@ -306,7 +324,10 @@ fn front_of(
     let first = initial(batch, options, &mut Draw::new(1, 1, Purpose::Initial), &mut evaluate);
     let mut draw = Draw::new(1, 1, Purpose::Algorithm(7));
     let mut last: Option<f64> = None;
-    let front = nsga2(batch, options, &first, evaluations_max, &mut draw, &mut evaluate, &mut |step| {
+    let scale = Scale::of(&first, options.reading);
+    let options = &Options { evaluations_max, ..options.clone() };
+    let begin = beginning(batch, options, &first, &[], &mut draw, &mut evaluate);
+    let front = nsga2(batch, options, &scale, begin, &mut draw, &mut evaluate, &mut |step| {
         assert!(last.is_none_or(|last| step.average <= last), "the best so far gets worse");
         last = Some(step.average);
         ControlFlow::Continue(())

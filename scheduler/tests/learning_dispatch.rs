@@ -47,20 +47,21 @@ fn finish(dispatcher: &mut Dispatcher, at: i64, one: &Assignment) {
 fn round_robin_goes_round_skips_what_is_saturated_and_remembers_its_place() {
     let mut dispatcher = with_jobs("round-robin,cap=2", 3, 8);
     dispatcher.slots_mut().set_limit(1, 1);
-    let made = dispatcher.dispatch(now(0), &Requested);
+    let made = dispatcher.dispatch(now(0), &Requested::default());
     assert_eq!(shown(&made), "A1 B2 C3 A4 C5");
-    assert_eq!(dispatcher.dispatch(now(0), &Requested), []);
+    assert_eq!(dispatcher.dispatch(now(0), &Requested::default()), []);
     finish(&mut dispatcher, 9, &made[1]);
     finish(&mut dispatcher, 9, &made[2]);
     // The ring goes on behind C: B is met before C.
-    assert_eq!(shown(&dispatcher.dispatch(now(9), &Requested)), "B6 C7");
+    assert_eq!(shown(&dispatcher.dispatch(now(9), &Requested::default())), "B6 C7");
     assert_eq!((dispatcher.waiting(), dispatcher.under_way()), (1, 5));
 }
 
 #[test]
 fn random_sites_are_drawn_evenly() {
     let mut counts = [0; 4];
-    let made = with_jobs("round-robin,turn=random,cap=100000", 4, 8000).dispatch(now(0), &Requested);
+    let made =
+        with_jobs("round-robin,turn=random,cap=100000", 4, 8000).dispatch(now(0), &Requested::default());
     made.iter().for_each(|one| counts[one.site] += 1);
     assert!(counts.iter().all(|count| (1850..2150).contains(count)), "{counts:?}");
 }
@@ -72,7 +73,7 @@ fn a_job_that_is_too_wide_for_what_is_open_lets_others_pass() {
         for (id, processors) in [(1, 8), (2, 8), (3, 2)] {
             dispatcher.arrived(JobSpec { processors, ..job(id, 5) });
         }
-        assert_eq!(shown(&dispatcher.dispatch(now(0), &Requested)), "B1 A3", "{rule}");
+        assert_eq!(shown(&dispatcher.dispatch(now(0), &Requested::default())), "B1 A3", "{rule}");
         assert_eq!(dispatcher.waiting(), 1);
     }
 }
@@ -84,7 +85,7 @@ fn taught(options: &str) -> Dispatcher {
     (0..3).for_each(|site| dispatcher.slots_mut().set_limit(site, 0));
     for (site, execution, total) in [(0, 100, 100), (0, 100, 100), (1, 100, 900), (2, 50, 50)] {
         dispatcher.slots_mut().set_limit(site, 1);
-        let made = dispatcher.dispatch(now(0), &Requested);
+        let made = dispatcher.dispatch(now(0), &Requested::default());
         assert_eq!(made[0].site, site);
         dispatcher.finished(now(total), made[0].job, site, Span::from_secs(execution), Span::ZERO).unwrap();
         dispatcher.slots_mut().set_limit(site, 0);
@@ -98,7 +99,7 @@ fn taught(options: &str) -> Dispatcher {
 fn ag_takes_the_best_site_as_often_as_it_says() {
     let mut dispatcher = taught("ag");
     (1..=10_000).for_each(|id| dispatcher.arrived(job(id, 1)));
-    let made = dispatcher.dispatch(now(0), &Requested);
+    let made = dispatcher.dispatch(now(0), &Requested::default());
     let share = made.iter().filter(|one| one.site == 2).count();
     // 0.85 + 0.15 / 3 = 0.9, within five deviations of a binomial.
     assert!((8_850..9_150).contains(&share), "{share}");
@@ -107,10 +108,11 @@ fn ag_takes_the_best_site_as_often_as_it_says() {
 
 #[test]
 fn ag_without_knowledge_fills_the_first_site_first_unless_ties_are_drawn() {
-    let made = with_jobs("ag,exploit=1,cap=3", 3, 9).dispatch(now(0), &Requested);
+    let made = with_jobs("ag,exploit=1,cap=3", 3, 9).dispatch(now(0), &Requested::default());
     assert_eq!(shown(&made), "A1 A2 A3 B4 B5 B6 C7 C8 C9");
     let mut counts = [0; 3];
-    let made = with_jobs("ag,exploit=1,tie=random,cap=100000", 3, 6000).dispatch(now(0), &Requested);
+    let made =
+        with_jobs("ag,exploit=1,tie=random,cap=100000", 3, 6000).dispatch(now(0), &Requested::default());
     made.iter().for_each(|one| counts[one.site] += 1);
     assert!(counts.iter().all(|count| (1850..2150).contains(count)), "{counts:?}");
 }
@@ -125,7 +127,7 @@ fn the_first_phase_of_mqd_deals_as_algorithm_3_in_both_readings() {
         for (site, free) in [2, 4, 2, 2].into_iter().enumerate() {
             dispatcher.slots_mut().set_limit(site, free);
         }
-        assert_eq!(shown(&dispatcher.dispatch(now(0), &Requested)), expected, "{border}");
+        assert_eq!(shown(&dispatcher.dispatch(now(0), &Requested::default())), expected, "{border}");
     }
 }
 
@@ -134,7 +136,7 @@ fn main_phase(options: &str, free: u32) -> Dispatcher {
     let mut dispatcher = dispatcher(options, 4);
     (0..4).for_each(|site| dispatcher.slots_mut().set_limit(site, 1));
     (0..4).for_each(|id| dispatcher.arrived(job(10_000 + id, 1)));
-    assert_eq!(dispatcher.dispatch(now(0), &Requested).len(), 4);
+    assert_eq!(dispatcher.dispatch(now(0), &Requested::default()).len(), 4);
     (0..4).for_each(|site| dispatcher.slots_mut().set_limit(site, 1 + free));
     dispatcher
 }
@@ -159,7 +161,11 @@ fn the_main_phase_of_mqd_groups_as_algorithm_4_in_both_readings() {
     ] {
         let mut dispatcher = main_phase(options, 20);
         (1..=jobs).for_each(|id| dispatcher.arrived(job(id, id as i64)));
-        assert_eq!(groups(&dispatcher.dispatch(now(1), &Requested)), expected, "{options}, {jobs} jobs");
+        assert_eq!(
+            groups(&dispatcher.dispatch(now(1), &Requested::default())),
+            expected,
+            "{options}, {jobs} jobs"
+        );
     }
 }
 
@@ -169,7 +175,7 @@ fn groups_over_all_sites_keep_those_of_saturated_ones() {
         let mut dispatcher = main_phase(options, 0);
         (1..=12).for_each(|id| dispatcher.arrived(job(id, id as i64)));
         dispatcher.slots_mut().set_limit(2, 3);
-        assert_eq!(groups(&dispatcher.dispatch(now(1), &Requested)), [expected], "{options}");
+        assert_eq!(groups(&dispatcher.dispatch(now(1), &Requested::default())), [expected], "{options}");
     }
 }
 
@@ -178,7 +184,7 @@ fn the_end_of_the_first_phase_changes_what_jobs_are_compared_with() {
     // B is slower than all, and its second job slower than its first.
     for (options, expected) in [("mqd,cap=2", -0.3), ("mqd,cap=2,phase-end=finished", -0.51)] {
         let mut dispatcher = with_jobs(options, 2, 4);
-        let made = dispatcher.dispatch(now(0), &Requested);
+        let made = dispatcher.dispatch(now(0), &Requested::default());
         assert_eq!(shown(&made), "A1 B2 A3 B4");
         for (one, total) in [(0, 100), (2, 100), (1, 900), (3, 1000)] {
             let (job, site) = (made[one].job, made[one].site);
@@ -191,7 +197,7 @@ fn the_end_of_the_first_phase_changes_what_jobs_are_compared_with() {
 #[test]
 fn only_jobs_that_did_not_start_are_called_back_and_their_limit_grows() {
     let mut dispatcher = with_jobs("ag,exploit=1,cap=2,timeout=500", 1, 2);
-    assert_eq!(dispatcher.dispatch(now(0), &Requested).len(), 2);
+    assert_eq!(dispatcher.dispatch(now(0), &Requested::default()).len(), 2);
     assert_eq!(dispatcher.next_timeout(), None, "the clock starts in the queue");
     dispatcher.queued(now(10), JobId(1), 0);
     dispatcher.queued(now(20), JobId(2), 0);
@@ -203,11 +209,11 @@ fn only_jobs_that_did_not_start_are_called_back_and_their_limit_grows() {
     assert!(dispatcher.recalled(JobId(1), 0) && !dispatcher.recalled(JobId(2), 0));
     assert_eq!((dispatcher.waiting(), dispatcher.recalled_total()), (1, 1));
     // It may go where it was.
-    assert_eq!(shown(&dispatcher.dispatch(now(600), &Requested)), "A1");
+    assert_eq!(shown(&dispatcher.dispatch(now(600), &Requested::default())), "A1");
     dispatcher.queued(now(600), JobId(1), 0);
     assert_eq!(dispatcher.next_timeout(), Some(now(1150)), "500 s and 10 %");
     assert!(dispatcher.recalled(JobId(1), 0));
-    dispatcher.dispatch(now(2000), &Requested);
+    dispatcher.dispatch(now(2000), &Requested::default());
     dispatcher.queued(now(2000), JobId(1), 0);
     assert_eq!(dispatcher.next_timeout(), Some(now(2605)), "500 s and 21 %");
     // Time counts from the last time that it was scheduled.
@@ -222,7 +228,7 @@ fn limits_grow_for_the_job_the_site_or_all() {
         let option = if growth == "job" { String::new() } else { format!(",growth-of={growth}") };
         let mut dispatcher =
             with_jobs(&format!("round-robin,cap=2,timeout=500,clock=scheduled{option}"), 2, 4);
-        assert_eq!(shown(&dispatcher.dispatch(now(0), &Requested)), "A1 B2 A3 B4");
+        assert_eq!(shown(&dispatcher.dispatch(now(0), &Requested::default())), "A1 B2 A3 B4");
         assert!(dispatcher.recalled(JobId(1), 0));
         // Whoever was called back is gone; 3 is at the same site, 4 at another.
         let ends =
@@ -235,17 +241,50 @@ fn limits_grow_for_the_job_the_site_or_all() {
 fn blame_and_total_from_the_first_are_switches() {
     let mut dispatcher =
         with_jobs("ag,timeout=5,timeout-blame=slower,failure-blame=slower,total-from=first", 1, 1);
-    dispatcher.dispatch(now(0), &Requested);
+    dispatcher.dispatch(now(0), &Requested::default());
     assert!(dispatcher.recalled(JobId(1), 0));
     assert_eq!(dispatcher.efficiency().of(0), -0.3);
-    dispatcher.dispatch(now(10), &Requested);
+    dispatcher.dispatch(now(10), &Requested::default());
     assert!(dispatcher.failed(JobId(1), 0) && !dispatcher.failed(JobId(1), 0));
     assert_eq!(dispatcher.efficiency().of(0), -0.51);
-    dispatcher.dispatch(now(20), &Requested);
+    dispatcher.dispatch(now(20), &Requested::default());
     let ended = dispatcher.finished(now(100), JobId(1), 0, Span::from_secs(30), Span::ZERO).unwrap();
     assert_eq!(ended.times.total(), Span::from_secs(100));
     assert!(dispatcher.finished(now(100), JobId(1), 0, Span::ZERO, Span::ZERO).is_none());
     assert_eq!((dispatcher.waiting(), dispatcher.under_way(), dispatcher.slots().active(0)), (0, 0, 0));
+}
+
+#[test]
+fn limits_and_the_main_phase_go_on_elsewhere() {
+    let text = "mqd,cap=1,timeout=10,growth=100";
+    let (mut before, mut after) = (with_jobs(text, 1, 2), dispatcher(text, 1));
+    assert_eq!(shown(&before.dispatch(now(0), &Requested::default())), "A1");
+    before.queued(now(0), JobId(1), 0);
+    assert!(before.is_main() && before.recalled(JobId(1), 0));
+    assert_eq!((before.recalls_of(JobId(1)), before.recalls_from(0)), (1, 1));
+    after.begin_main();
+    after.remember_job(JobId(1), 1);
+    (1..=2).for_each(|id| after.arrived(job(id, id as i64)));
+    // In the first phase it would have been the short one.
+    assert_eq!(shown(&after.dispatch(now(20), &Requested::default())), "A2");
+    after.forget(JobId(2));
+    after.dispatch(now(20), &Requested::default());
+    after.queued(now(20), JobId(1), 0);
+    assert_eq!(after.next_timeout(), Some(now(40)));
+    // One that is found at a site is the same.
+    let mut found = dispatcher(text, 1);
+    found.remember_job(JobId(1), 2);
+    found.found(now(50), job(1, 1), 0, Some(now(50)), None);
+    assert_eq!(found.next_timeout(), Some(now(90)));
+    // And of a site, and of all.
+    for growth in ["site", "all"] {
+        let mut found = dispatcher(&format!("{text},growth-of={growth}"), 2);
+        found.remember_site(0, 1);
+        found.remember_site(1, 1);
+        found.found(now(50), job(1, 1), 1, Some(now(50)), None);
+        let times = if growth == "site" { 2 } else { 4 };
+        assert_eq!(found.next_timeout(), Some(now(50 + 10 * times)));
+    }
 }
 
 #[test]
@@ -316,8 +355,8 @@ proptest! {
                 }
                 Happens::Fails(number) | Happens::Waits(number) if number < there.len() => drop(there.remove(number)),
                 Happens::Dispatch => {
-                    let made = one.dispatch(now(at), &Requested);
-                    prop_assert_eq!(&made, &twin.dispatch(now(at), &Requested), "same seed, same decisions");
+                    let made = one.dispatch(now(at), &Requested::default());
+                    prop_assert_eq!(&made, &twin.dispatch(now(at), &Requested::default()), "same seed, same decisions");
                     for new in made {
                         prop_assert_eq!(new.is_copy, there.iter().any(|other| other.job == new.job));
                         prop_assert!(!there.iter().any(|other| (other.job, other.site) == (new.job, new.site)));

@@ -2,7 +2,7 @@
 //! [`crate::faults`] with them.
 //!
 //! At one instant: what the driver plans itself comes before everything else; then all completions, all submissions, all
-//! messages that are due; then turns in ascending order of rank, each with its messages drained to quiescence, until
+//! messages that are due, those without delay among them; then turns in ascending order of rank, each with its messages drained to quiescence, until
 //! nobody has anything left to decide; then timers that are due, and turns again. A turn of a peer that nothing happened
 //! to changes nothing, so it is not given. Peers that put a decision off until nothing is under way settle between turns
 //! and timers, all together: no message of one is delivered before the last has decided.
@@ -267,13 +267,14 @@ pub(crate) trait Driver {
     fn messages_due(&mut self, sink: &mut dyn FnMut(&Event)) -> Result<(), Self::Error> {
         loop {
             self.planned(sink)?;
+            // What peers said without delay arrives before the next message, and before anybody's turn.
+            self.drain_inbox(sink)?;
             let timeline = self.timeline_mut();
             if timeline.under_way.peek().is_none_or(|Reverse(due)| due.at > timeline.now) {
                 return Ok(());
             }
             let Reverse(due) = timeline.under_way.pop().expect("just looked");
             self.deliver(due.what, sink)?;
-            self.drain_inbox(sink)?;
         }
     }
 

@@ -7,6 +7,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use scheduler::event::GrantCause;
+use scheduler::execution::at_speed;
 use scheduler::ideal::invariants::{self, State, Terms, Violation};
 use scheduler::{
     Event, EventKind, Execution, Grid, JobId, JobSpec, Pass, Policy, Span, Start, Steal, Time, TimedJob,
@@ -355,6 +356,7 @@ impl<'a, P: Policy, S: FnMut(Event), O: Observer<P>> Run<'a, P, S, O> {
             self.free[rank] -= spec.processors;
             let fetch = self.policy.fetch(self.grid, &spec, site);
             let entry = self.policy.entry(self.grid, &spec);
+            let run_time = at_speed(run_time, self.policy.speed(self.grid, site));
             self.ends.start(now + fetch, run_time, self.sequence, place as u32);
             self.sequence += 1;
             if let (Some(from), true) = (entry, fetch > Span::ZERO) {

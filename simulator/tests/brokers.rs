@@ -1,15 +1,14 @@
 //! A broker that never comes back: who gets what waits there, and what its users submit from then on.
 
+mod behind_brokers;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use links::Cut;
 use links::model::Between;
-use links::{Cut, Model};
-use protocol::{BrokerOptions, Failover, Options};
-use scheduler::{
-    EventKind, Grid, JobId, JobSpec, Labels, LocalScheduler, LocalUsers, Pass, SiteId, Span, StrategySpec,
-    Submit, Time, TimedJob,
-};
+use protocol::Failover;
+use scheduler::{EventKind, Grid, JobId, JobSpec, Labels, SiteId, Span, Time, TimedJob};
 use simulator::faults::{Fault, Scenario};
 use simulator::swarm::{self, Trial};
 
@@ -39,41 +38,16 @@ fn scenario(brokers: usize, failover: Failover) -> Scenario {
         let between = Between::OneWay { from: Some(from), to: Some(to) };
         Fault::Cut(Cut { at: Time::from_secs(10), until: Time::from_secs(400), between })
     };
-    let second = Span::from_secs(1);
-    Scenario {
-        external: None,
-        grid,
-        jobs: (1..=60).map(job).collect(),
-        strategy: "broker:mpl".parse::<StrategySpec>().expect("a strategy").strategy,
-        local: LocalScheduler::Easy,
-        pass: Pass::Batch,
-        submit: Submit::Home,
-        local_users: LocalUsers::default(),
-        options: Options {
-            retry: Some(second.saturating_mul(5)),
-            heartbeat: Some(second.saturating_mul(10)),
-            suspect_after: second.saturating_mul(40),
-            lease: Some(second.saturating_mul(2_000)),
-            journal: true,
-            message_events: false,
-            broker: BrokerOptions { failover, ..BrokerOptions::default() },
-            ..Options::default()
-        },
-        network: Model::constant(second),
-        faults: vec![
-            cut(BTreeSet::from([first]), sites.clone()),
-            cut(sites, BTreeSet::from([first])),
-            Fault::Crash {
-                site: first,
-                at: Time::from_secs(400),
-                down: None,
-                written_percent: 100,
-                torn: None,
-            },
-        ],
-        healed: Some(Time::from_secs(1_500)),
-        seed: 1,
-    }
+    let jobs = (1..=60).map(job).collect();
+    let mut scenario = behind_brokers::scenario(grid, jobs, "broker:mpl", 2_000);
+    scenario.options.broker.failover = failover;
+    scenario.faults = vec![
+        cut(BTreeSet::from([first]), sites.clone()),
+        cut(sites, BTreeSet::from([first])),
+        Fault::Crash { site: first, at: Time::from_secs(400), down: None, written_percent: 100, torn: None },
+    ];
+    scenario.healed = Some(Time::from_secs(1_500));
+    scenario
 }
 
 /// Where jobs were taken over, and where they were submitted after the broker died; in numbers.

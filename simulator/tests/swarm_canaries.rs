@@ -153,6 +153,17 @@ fn with_brokers(canary: Canary, deep: bool, checks: &[Check], seeds: u64) {
     found(&format!("{canary:?} with brokers, deep {deep}"), trial, checks, seeds);
 }
 
+fn before_opaque_sites(canary: Canary, checks: &[Check], seeds: u64) {
+    let trial = Trial { canary: Some(canary), parts: Parts::With(Part::Opaque), ..Trial::default() };
+    found(&format!("{canary:?} before opaque sites"), trial, checks, seeds);
+}
+
+#[test]
+fn mistakes_of_brokers_before_opaque_sites_are_noticed() {
+    before_opaque_sites(Canary::RefusalForgotten, &[Invariant, SingleOwner, SingleStart], 500);
+    before_opaque_sites(Canary::EndUntold, &[Unfinished, Silence, Starvation], 500);
+}
+
 #[test]
 fn mistakes_of_brokers_are_noticed() {
     with_brokers(Canary::InboxForgotten, false, &[Restart, Agreement], 500);

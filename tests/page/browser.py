@@ -168,6 +168,26 @@ class Browser:
         assert seen, "the accessibility tree is empty"
         return [role(node) for node in seen if not node.get("name", {}).get("value")]
 
+    def parted(self, widths=(320, 360, 390, 430, 600, 1280)):
+        """Colours of legends that are not on the first line of their words, on screens that wide. Sets the width."""
+        found = []
+        for width in widths:
+            self.view(width, 844)
+            keys, parted = self.run("""(() => {
+                const keys = [...document.querySelectorAll(".key")].filter((key) => key.checkVisibility());
+                const apart = (key) => {
+                    const words = document.createRange();
+                    if (!key.nextSibling) return true;
+                    words.selectNode(key.nextSibling);
+                    const line = [...words.getClientRects()].find((box) => box.width > 0), box = key.getBoundingClientRect();
+                    return !line || box.top >= line.bottom || box.bottom <= line.top || line.left < box.left || line.left - box.right > 12;
+                };
+                return [keys.length, keys.filter(apart).map((key) => key.className + " " + (key.nextSibling?.textContent ?? "").slice(0, 30))];
+            })()""")
+            assert keys, "there is no legend"
+            found += [f"{words} at {width} pixels" for words in parted]
+        return found
+
     def pale(self):
         """Texts whose contrast with what is behind them is below 4.5, or 3 if they are large (WCAG 2.2, 1.4.3)."""
         return self.run("""(() => {

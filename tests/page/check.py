@@ -18,7 +18,7 @@ import time
 import urllib.request
 
 from browser import PATIENCE_S, Browser, until
-from served import Stealgrid, behaves, look_well
+from served import Stealgrid, behaves, keeps_colors_with_words, look_well
 
 SIZES = [8, 8, 16, 16, 32, 64, 128]
 JOBS = 260
@@ -40,7 +40,7 @@ def workload(folder):
         for job in range(1, JOBS + 1):
             width = 1 + job * job * 7 % (40 if job % 3 == 0 else 8)
             submit = job // 3 if job <= 60 else 20 + (job - 60) * 3
-            file.write(f"{job} {submit} -1 {30 + job * 37 % 70} {width} -1 -1 {width} 300 -1 1 1 1 1 1 -1 -1 -1\n")
+            file.write(f"{job} {submit} -1 {30 + job * 37 % 70} {width} -1 -1 {width} 300 -1 1 {1 + job * 7 % 97} 1 1 1 -1 -1 -1\n")
 
 
 def said(browser, words):
@@ -276,9 +276,7 @@ def replay(stealgrid, chromium, browser, folder, directory):
 
         print("to the end and back by the keyboard")
         browser.run(WATCH_AXIS)
-        browser.run("document.getElementById('seek').focus()")
-        browser.key("Home")
-        until("it begins anew", lambda: browser.run("document.getElementById('jobs').textContent").startswith("0 of"))
+        to_the_beginning(browser)
         browser.key("End")
         phase(browser, "the run has ended")
         until("all jobs have ended", lambda: browser.run("document.getElementById('jobs').textContent") == f"{JOBS + 1} of {JOBS + 1}")
@@ -298,11 +296,11 @@ def replay(stealgrid, chromium, browser, folder, directory):
         browser.picture(os.path.join(folder, "replay-dead.png"), whole=False)
 
         print("what is under the pointer is said, and the wheel zooms")
-        browser.run("document.getElementById('seek').focus()")
-        browser.key("End")
-        phase(browser, "the run has ended")
+        to_the_end(browser)
         assert "waited" in pointed(browser) and "its home is site" in browser.run("document.getElementById('tip').textContent")
+        assert re.search(r", user \d+, its home", browser.run("document.getElementById('tip').textContent")), "the tip names no user"
         browser.picture(os.path.join(folder, "replay-tip.png"), whole=False)
+        coloured(browser)
         before = browser.run("axis.map((mark) => mark.text).join()")
         place = browser.run("(() => { const box = document.getElementById('gantt').getBoundingClientRect(); return [box.x + box.width / 2, box.y + box.height / 3]; })()")
         for _ in range(4):
@@ -310,9 +308,7 @@ def replay(stealgrid, chromium, browser, folder, directory):
         until("it zooms", lambda: browser.run("axis.map((mark) => mark.text).join()") not in ["", before])
         browser.click("#all")
 
-        browser.run("document.getElementById('seek').focus()")
-        browser.key("Home")
-        until("it begins anew", lambda: browser.run("document.getElementById('jobs').textContent").startswith("0 of"))
+        to_the_beginning(browser)
         browser.tab_to("#play")
         if browser.run("document.getElementById('play').textContent") == "Play":
             browser.key(" ")
@@ -320,11 +316,56 @@ def replay(stealgrid, chromium, browser, folder, directory):
         choose(browser, "#speed", 3)
         until("jobs end", lambda: not browser.run("document.getElementById('jobs').textContent").startswith("0 of"))
         look_well(browser, folder, "replay")
+        keeps_colors_with_words(browser)
         behaves(browser, address)
         behaves(second, address)
     finally:
         second.close()
         served.end()
+
+
+def to_the_end(browser):
+    browser.run("document.getElementById('seek').focus()")
+    browser.key("End")
+    phase(browser, "the run has ended", 120)
+
+
+def to_the_beginning(browser):
+    browser.run("document.getElementById('seek').focus()")
+    browser.key("Home")
+    until("it begins anew", lambda: browser.run("document.getElementById('jobs').textContent").startswith("0 of"))
+
+
+def open_large(browser, served):
+    """Opens a finished run and waits until all of it is read: its address."""
+    address = served.said(r"open http://(\S+) ")
+    browser.watch_tasks()
+    browser.view(1366, 768)
+    browser.open(f"http://{address}/")
+    phase(browser, "replay of a run that has ended", 120)
+    report(browser, "while it is read")
+    return address
+
+
+# Notes the colours that canvases are filled with.
+WATCH_COLOURS = """(() => {
+    const fill = CanvasRenderingContext2D.prototype.fillRect;
+    window.colours = new Set();
+    CanvasRenderingContext2D.prototype.fillRect = function (...rest) {
+        colours.add(this.fillStyle);
+        return fill.apply(this, rest);
+    };
+})()"""
+
+
+def coloured(browser):
+    """The schedule in colours by user, chosen by the keyboard. Fails where bars do not bring their user: seven sites have seven
+    colours, three more are those of classes, and users have twelve. Two are those of the ground."""
+    browser.run(WATCH_COLOURS)
+    choose(browser, "#by", 1)
+    seen = until("it is painted by user", lambda: browser.run("colours.size") >= 13 and browser.run("colours.size"))
+    print(f"  {seen} colours by user")
+    assert "a colour for each user" in browser.run("document.getElementById('colors').textContent")
 
 
 def pointed(browser):
@@ -346,6 +387,7 @@ def thousand(stealgrid, browser, folder):
     say = lambda *command: subprocess.run([stealgrid, *command], cwd=work, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     begun = time.monotonic()
     say("trace", "generate", "--sites", sizes, "--jobs", "100000", "--load", "0.7", "--out", "jobs.swf")
+    with_users(os.path.join(work, "jobs.swf"))
     with open(os.path.join(work, "experiment.toml"), "w") as file:
         file.write(f'name = "a thousand sites"\ngrid.sizes = [{sizes}]\nworkload.trace = "jobs.swf"\nworkload.origin = "queue"\n'
                    'strategy.name = "broker:random"\nnetwork.delay = "60s"\n')
@@ -360,14 +402,12 @@ def thousand(stealgrid, browser, folder):
     browser.requests.clear()
     served = Stealgrid(folder, stealgrid, "serve", out, "--serve", "127.0.0.1:0")
     try:
-        address = served.said(r"open http://(\S+) ")
-        browser.watch_tasks()
-        browser.view(1366, 768)
-        browser.open(f"http://{address}/")
-        phase(browser, "replay of a run that has ended", 120)
-        report(browser, "while it is read")
+        address = open_large(browser, served)
         time.sleep(6)
         fluid(*report(browser, "while it plays"))
+        choose(browser, "#by", 1)
+        time.sleep(6)
+        fluid(*report(browser, "while it plays in colours by user"))
         too_slow(browser)
         in_one_screen(browser)
         high = browser.run("document.documentElement.scrollHeight")
@@ -376,9 +416,7 @@ def thousand(stealgrid, browser, folder):
         rows = browser.run("document.getElementById('sites').tBodies[0].rows.length")
         assert names == 0 and rows == 24, f"{names} names in the picture, {rows} rows"
         browser.run(WATCH_AXIS)
-        browser.run("document.getElementById('seek').focus()")
-        browser.key("End")
-        phase(browser, "the run has ended", 120)
+        to_the_end(browser)
         chosen = r"0|\d+ d|(\d+ d )?\d\d:00"
         print("  marks: " + ", ".join(ticks(browser, end, chosen)))
         time.sleep(2)
@@ -396,6 +434,19 @@ def thousand(stealgrid, browser, folder):
         behaves(browser, address)
     finally:
         served.end()
+
+
+def with_users(path):
+    """Gives each job of a log one of 97 users: generated logs have none."""
+    with open(path) as file:
+        lines = file.readlines()
+    with open(path, "w") as file:
+        for line in lines:
+            fields = line.split()
+            if fields and fields[0].isdigit():
+                fields[11] = str(1 + int(fields[0]) * 7 % 97)
+                line = " ".join(fields) + "\n"
+            file.write(line)
 
 
 def fluid(median, longest):
@@ -530,15 +581,8 @@ def measure(stealgrid, browser, folder, directory):
     """Opens the finished run, goes to its end, and lets it play from the beginning."""
     served = Stealgrid(folder, stealgrid, "serve", os.path.abspath(directory), "--serve", "127.0.0.1:0")
     try:
-        address = served.said(r"open http://(\S+) ")
-        browser.watch_tasks()
-        browser.view(1366, 768)
-        browser.open(f"http://{address}/")
-        phase(browser, "replay of a run that has ended", 120)
-        report(browser, "while it is read")
-        browser.run("document.getElementById('seek').focus()")
-        browser.key("End")
-        phase(browser, "the run has ended", 120)
+        address = open_large(browser, served)
+        to_the_end(browser)
         time.sleep(5)
         report(browser, "at the end")
         browser.picture(os.path.join(folder, "large-light.png"), whole=False)

@@ -12,7 +12,7 @@ import time
 import urllib.request
 
 from browser import Browser, until
-from served import Stealgrid, behaves, look_well
+from served import Stealgrid, behaves, keeps_colors_with_words, look_well
 
 # From a key to the picture after it, in the middle of many; see docs/PLAY.md.
 PICTURE_MS = 200
@@ -110,6 +110,7 @@ def play(stealgrid, browser, folder):
         assert not browser.run("document.querySelector('#numbers .pinned').checkVisibility()")
         fits(browser, folder, "play")
         look_well(browser, folder, "play")
+        keeps_colors_with_words(browser)
         browser.view(1366, 768)
         numbers_agree(stealgrid, browser, work, address)
 

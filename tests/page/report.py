@@ -12,7 +12,7 @@ import subprocess
 import sys
 
 from browser import Browser, until
-from check import look_well
+from served import keeps_colors_with_words, look_well
 
 ROOT = os.path.join(os.path.dirname(__file__), "..", "..")
 
@@ -101,6 +101,11 @@ def small(stealgrid, browser, folder):
     until("no such job", lambda: "no job 999999 is in the drawing" in text(browser, "#found"))
     browser.click("#all")
 
+    print("marks of one axis look alike")
+    marks = browser.run("[[45e3, 15e3], [60e3, 15e3], [14445e3, 15e3], [36e5, 36e5], [2e3, 500], [64200, 200], [864e5, 864e5]]"
+                        ".map(([at, step]) => Ticks.mark(at, step))")
+    assert marks == ["00:00:45", "00:01:00", "04:00:45", "01:00", "2.0 s", "00:01:04.2", "1 d"], marks
+
     print("colours by user and by site")
     for choice, words in [("site", "from aspen"), ("user", "a colour for each user"), ("class", "own, big (A)")]:
         browser.run(f"(() => {{ const by = document.getElementById('by'); by.value = '{choice}'; "
@@ -124,6 +129,32 @@ def small(stealgrid, browser, folder):
         }})()""")
         assert said.startswith("good ") and said.endswith("false") and int(said.split()[1]) > 1, f"drawing {place}: {said}"
 
+    print("the greatest queue that is written is that of jobs.csv, in every window")
+    changes = []
+    for row in csv.DictReader(open(os.path.join(out, "jobs.csv"))):
+        submitted, wait = float(row["submission_time"]), float(row["waiting_time"])
+        changes += [(submitted, 1), (submitted + wait, -1)] if wait > 0 else []
+    most = level = 0
+    # Of one instant those that start go first; float sums are told apart to the microsecond.
+    for _, change in sorted((round(at, 6), change) for at, change in changes):
+        level += change
+        most = max(most, level)
+    for width in [1280, 600]:
+        browser.view(width, 844)
+        said = browser.run("""(async () => {
+            const button = [...document.querySelectorAll('#queue-tools .save button')].find((b) => b.textContent === 'SVG');
+            button.onclick();
+            return await window.saved.text();
+        })()""")
+        assert f">0 to {most:,}<" in said, f"{most} jobs waited at once, and at {width} pixels the page says otherwise"
+    browser.view(1280, 1000)
+
+    print("a colour stays with its words on every width, and one that does not is noticed")
+    keeps_colors_with_words(browser)
+    browser.run("document.querySelector('#colors .entry').style.flexWrap = 'wrap'; "
+                "document.querySelector('#colors .entry').style.width = '0'")
+    assert browser.parted(), "a colour above its words passes"
+    browser.run("document.querySelector('#colors .entry').style = ''")
     browser.view(390, 844)
     wide = browser.run("document.documentElement.scrollWidth")
     assert wide <= 390, f"{wide} pixels wide on a phone"
@@ -168,6 +199,10 @@ def two_runs(stealgrid, browser, folder):
     look_well(browser, folder, "two")
     rows = [{row["job_id"]: row for row in csv.DictReader(open(os.path.join(out, "jobs.csv")))} for out in [first, second]]
     pairs = [(rows[0][job], rows[1][job]) for job in rows[0]]
+    words = browser.run("document.querySelector('pre').textContent")
+    assert '{"at"' not in words and ", job " in words, f"events are as in the log: {words[-500:]}"
+    table = browser.run("document.querySelector('table[aria-label^=Metrics]').textContent")
+    assert "utilization" in table and f"{100 * json.load(open(os.path.join(first, 'metrics.json')))['metrics']['utilization']:.1f} %" in table
     elsewhere = sum(a["exec_site"] != b["exec_site"] for a, b in pairs)
     longer = sum(float(a["waiting_time"]) < float(b["waiting_time"]) for a, b in pairs)
     story = browser.run("[...document.querySelectorAll('.story')].map((p) => p.textContent).join(' ')")
@@ -180,9 +215,13 @@ def two_runs(stealgrid, browser, folder):
     browser.key("Enter")
     until("the job is found", lambda: f"job {job}," in text(browser, "#found"))
     browser.picture(os.path.join(folder, "two-found.png"))
+    keeps_colors_with_words(browser)
     browser.view(390, 844)
     wide = browser.run("document.documentElement.scrollWidth")
     assert wide <= 390, f"{wide} pixels wide on a phone"
+    cut = "[...document.querySelectorAll('.compact')].filter((table) => table.parentElement.scrollWidth > table.parentElement.clientWidth).length"
+    assert browser.run(cut) == 0, "a table is wider than a phone"
+    browser.picture(os.path.join(folder, "two-narrow.png"))
     browser.view(1280, 1000)
     assert not browser.problems, "\n".join(browser.problems)
     with open(page, "w") as file:
@@ -205,16 +244,33 @@ seed = [1, 2]
 """
 
 
+# Plots that can be seen; those wider than what holds them; their texts that are too small to be read or cut off.
+PLOTS = """(() => {
+    const plots = [...document.querySelectorAll('figure svg')].filter((plot) => plot.checkVisibility());
+    const wrong = [];
+    for (const plot of plots) {
+        const box = plot.getBoundingClientRect(), scale = box.width / plot.viewBox.baseVal.width, name = plot.getAttribute('aria-label');
+        if (box.width > plot.parentElement.clientWidth + 1 || box.right > innerWidth) wrong.push(name + ': as wide as ' + box.width);
+        for (const text of plot.querySelectorAll('text')) {
+            const at = text.getBoundingClientRect(), size = parseFloat(getComputedStyle(text).fontSize) * scale;
+            if (size < 8) wrong.push(name + ': ' + text.textContent + ' has letters of ' + size);
+            if (at.left < box.left - 1 || at.right > box.right + 1 || at.bottom > box.bottom + 1) wrong.push(name + ': ' + text.textContent + ' is cut');
+        }
+    }
+    return [plots.length, wrong];
+})()"""
+
+
 def sweep(stealgrid, browser, folder):
     print("the page of a sweep has contents, and says the values of its points")
     work = os.path.join(folder, "sweep")
     os.makedirs(work, exist_ok=True)
     with open(os.path.join(work, "small.toml"), "w") as file:
         file.write(SWEEP)
-    for command in [["sweep", "small.toml", "--out", "small.db"], ["report", "small.db", "--out", "page"]]:
+    for command in [["sweep", "small.toml", "--out", "small.db"], ["report", "small.db"]]:
         done = subprocess.run([stealgrid, *command], cwd=work, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
-    page = next(os.path.join(at, name) for at, _, names in os.walk(os.path.join(work, "page")) for name in names
+    page = next(os.path.join(at, name) for at, _, names in os.walk(os.path.join(work, "out", "small")) for name in names
                 if name.endswith(".html"))
     browser.open("file://" + os.path.abspath(page))
     look_well(browser, folder, "sweep")
@@ -237,9 +293,45 @@ def sweep(stealgrid, browser, folder):
     browser.view(390, 844)
     wide = browser.run("document.documentElement.scrollWidth")
     assert wide <= 390, f"{wide} pixels wide on a phone"
-    browser.picture(os.path.join(folder, "sweep-narrow.png"))
+    browser.open("file://" + os.path.abspath(page))
+    assert not browser.run("document.querySelector('.contents > details').open"), "contents fill a phone"
+    first = browser.run("document.querySelector('figure, section').getBoundingClientRect().top")
+    assert first < 844, f"the first plot or table begins at {first} pixels"
+    shadow = browser.run("""(() => {
+        const wide = [...document.querySelectorAll('.scroll')].filter((box) => box.scrollWidth > box.clientWidth);
+        return [wide.length, wide.every((box) => getComputedStyle(box).backgroundImage.includes('gradient'))];
+    })()""")
+    assert shadow[0] > 0 and shadow[1], f"nothing shows that a table goes on: {shadow}"
+    for width in [320, 390, 800, 801, 1280]:
+        browser.view(width, 844)
+        count, wrong = browser.run(PLOTS)
+        assert count > 5 and not wrong, f"plots at {width} pixels: {wrong[:5]}"
+    browser.view(390, 844)
+    browser.run("document.querySelector('.wide').style.display = 'block'")
+    assert browser.run(PLOTS)[1], "a plot with letters that are too small passes"
+    browser.run("document.querySelector('.wide').style.display = ''")
+    browser.picture(os.path.join(folder, "sweep-narrow.png"), whole=False)
+    browser.click(".contents > details > summary")
+    browser.click(".contents li a")
+    until("contents fold behind a link", lambda: not browser.run("document.querySelector('.contents > details').open"))
     browser.view(1280, 1000)
     assert not browser.problems, "\n".join(browser.problems)
+
+
+def allocations(stealgrid, browser, folder):
+    print("the page of allocations works, also on a phone")
+    out = os.path.join(folder, "genetic")
+    for command in [["genetic", "--trace", os.path.join(ROOT, "configs", "traces", "seven-sites.swf"), "--batches", "1", "--size", "60",
+                     "--generations-max", "5", "--algorithms", "a1,c1,nsga2", "--out", out], ["report", out]]:
+        done = subprocess.run([stealgrid, *command], capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+    for width in [1280, 390]:
+        browser.view(width, 844)
+        browser.open("file://" + os.path.abspath(os.path.join(out, "index.html")))
+        count, wrong = browser.run(PLOTS)
+        assert count >= 7 and not wrong, f"{count} plots at {width} pixels: {wrong[:5]}"
+        assert not browser.problems, "\n".join(browser.problems)
+    browser.view(1280, 1000)
 
 
 def main():
@@ -252,6 +344,7 @@ def main():
         two_runs(stealgrid, browser, folder)
         large(stealgrid, browser, folder)
         sweep(stealgrid, browser, folder)
+        allocations(stealgrid, browser, folder)
     finally:
         browser.close()
     print("the report is as it should be")

@@ -42,6 +42,12 @@ def look_well(browser, folder, name):
     browser.view(1280, 1000)
 
 
+def keeps_colors_with_words(browser):
+    """On every width a colour of a legend stands before its words."""
+    parted = browser.parted()
+    assert not parted, f"colours that are apart from their words: {parted}"
+
+
 def behaves(browser, address):
     """Nobody else was asked for anything, and nothing went wrong."""
     hosts = {urllib.parse.urlsplit(url).netloc for url in browser.requests if not url.startswith(("data:", "about:"))}

@@ -141,9 +141,17 @@ proptest! {
 /// Small batches and searches: what is tested is when they are planned, by what, and that rows are kept to.
 fn genetic() -> impl Strategy<Value = Broker> {
     let window = prop_oneof![Just(0), Just(1), Just(7), Just(60), Just(10_000)];
-    (one_of(Goal::ALL), 1u32..12, window, 2u32..5, 0u32..4).prop_map(
-        |(goal, jobs, window, population, generations)| Broker {
-            batches: Batches { jobs, window: Span::from_secs(window), goal, population, generations },
+    (one_of(Goal::ALL), 1u32..12, window, 2u32..5, 0u32..4, 2u32..20).prop_map(
+        |(goal, jobs, window, population, generations, evaluations)| Broker {
+            batches: Batches {
+                jobs,
+                window: Span::from_secs(window),
+                goal,
+                population,
+                generations,
+                evaluations,
+                ..Batches::default()
+            },
             ..Broker::new(BrokerRule::Genetic)
         },
     )

@@ -46,7 +46,9 @@ fn ideal(grid: &Grid, strategy: Scheduling, submit: Submit, jobs: &[TimedJob]) -
             let mut policy = PoolExchange::new(grid, pool, submit);
             reference::run(&mut policy, jobs, grid, Pass::Batch, &mut sink)
         }
-        Scheduling::Broker(_) => unreachable!("brokers have an equality of their own"),
+        Scheduling::Broker(_) | Scheduling::Opaque(_) => {
+            unreachable!("brokers have an equality of their own")
+        }
         Scheduling::Balance(_) => unreachable!("a baseline has no ideal"),
         Scheduling::Local => unreachable!("local queues exchange nothing"),
     };

@@ -8,13 +8,17 @@ mod table;
 mod xpml;
 
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read as _;
+use std::path::Path;
 
 use scheduler::Span;
 
 pub use lengths::{LengthModel, PHOTONS_MAX, PHOTONS_MIN, Photons};
 
-use crate::limits::{Limit, Limits};
+use crate::limits::{Document, Limit, Limits};
 use crate::record::Record;
+use crate::source::decompress;
 use crate::trace::{Format, Trace, TraceError};
 
 /// What a user wants of the schedule, as written.
@@ -98,6 +102,8 @@ pub struct Bag {
     pub inputs: Vec<InputFile>,
     /// What is executed, with its arguments; empty if nothing is said.
     pub command: Vec<String>,
+    /// Names of elements that mean nothing here, each once.
+    pub skipped: Vec<String>,
 }
 
 /// One task.
@@ -109,6 +115,20 @@ pub struct Task {
     pub inputs: Vec<InputFile>,
     /// What it executes.
     pub command: Vec<String>,
+}
+
+/// Reads a bag from a file, plain, gzip or zstd.
+///
+/// # Errors
+/// As [`parse()`], or if the file cannot be read, or is no text.
+pub fn read_within(path: &Path, limits: &Limits) -> Result<Bag, TraceError> {
+    let name = path.display().to_string();
+    let text = File::open(path).and_then(|file| {
+        let mut text = String::new();
+        Document::new(decompress(file, limits)?, limits.document).read_to_string(&mut text)?;
+        Ok(text)
+    });
+    parse(&name, &text.map_err(|cause| TraceError::reading(&name, 0, cause))?, limits)
 }
 
 /// Reads a bag from text: XPML if it begins with `<`, else TOML. `name` stands in messages.

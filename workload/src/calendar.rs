@@ -8,10 +8,10 @@ use std::str::FromStr;
 use jiff::civil::{DateTime, Weekday};
 use jiff::tz::{AmbiguousOffset, Offset, TimeZone};
 use jiff::{Timestamp, Zoned};
-use scheduler::Span;
+use scheduler::{Span, spelling};
 
 use crate::header::Header;
-use crate::prepare::SwitchError;
+use crate::prepare::{SwitchError, unknown};
 
 /// Microseconds of a day without a change of clocks.
 const DAY: i64 = 86_400_000_000;
@@ -75,11 +75,8 @@ impl FromStr for Zone {
     type Err = SwitchError;
 
     fn from_str(text: &str) -> Result<Self, SwitchError> {
-        let unknown = || SwitchError {
-            switch: "time zone",
-            value: text.to_string(),
-            choices: "a name of the tz database (Europe/Stockholm), UTC, GMT-7, UTC+05:30",
-        };
+        let choices = "a name of the tz database (Europe/Stockholm), UTC, GMT-7, UTC+05:30";
+        let unknown = || unknown("time zone", text, choices);
         let zone = match offset(text) {
             Some(offset) => TimeZone::fixed(offset),
             None => TimeZone::get(text).map_err(|_| unknown())?,
@@ -140,18 +137,23 @@ impl FromStr for Weekdays {
     type Err = SwitchError;
 
     fn from_str(text: &str) -> Result<Self, SwitchError> {
-        let unknown = || SwitchError {
-            switch: "weekdays",
+        let wrong = |hint: String| SwitchError {
+            switch: "days",
             value: text.to_string(),
-            choices: "days with commas between (mon,wed) or a range (mon-fri)",
+            hint,
+            choices: "write days with commas between, as in mon,wed, or a range, as in mon-fri".to_string(),
         };
-        let day = |name: &str| DAY_NAMES.iter().position(|&day| day == name.trim().to_ascii_lowercase());
+        let day = |name: &str| {
+            let name = name.trim();
+            let place = DAY_NAMES.iter().position(|&day| day == name.to_ascii_lowercase());
+            place.ok_or_else(|| wrong(format!(", and no day is `{name}`{}", spelling::hint(name, DAY_NAMES))))
+        };
         let mut on = [false; WEEK as usize];
         for part in text.split(',') {
             let (first, last) = part.split_once('-').unwrap_or((part, part));
-            let (first, last) = (day(first).ok_or_else(unknown)?, day(last).ok_or_else(unknown)?);
+            let (first, last) = (day(first)?, day(last)?);
             if first > last {
-                return Err(unknown());
+                return Err(wrong(", and a week begins on mon".to_string()));
             }
             on[first..=last].fill(true);
         }
@@ -367,5 +369,16 @@ mod tests {
         assert_eq!(Weekdays::WORKING.to_string().parse(), Ok(Weekdays::WORKING));
         assert!("fri-mon".parse::<Weekdays>().is_err());
         assert!("".parse::<Weekdays>().is_err());
+        let said = |text: &str| text.parse::<Weekdays>().unwrap_err().to_string();
+        assert_eq!(
+            said("mon-fry"),
+            "days is `mon-fry`, and no day is `fry` (did you mean fri?); write days with commas between, as in mon,wed, or a \
+             range, as in mon-fri"
+        );
+        assert!(
+            said("fri-mon").starts_with("days is `fri-mon`, and a week begins on mon; write"),
+            "{}",
+            said("fri-mon")
+        );
     }
 }

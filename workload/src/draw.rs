@@ -1,51 +1,15 @@
-//! Random numbers for the models: one named stream of a seed, and the distributions that the papers use.
-//!
-//! Written out here, not taken from a library, because a generated trace must have the same bytes next year.
+//! The distributions that the models of papers use, by the random numbers that all of the project draw.
 
-use rand::{Rng, SeedableRng};
-use rand_chacha::ChaCha8Rng;
+pub(crate) use scheduler::draw::Draw;
 
-/// A stream of random numbers.
-#[derive(Clone, Debug)]
-pub(crate) struct Draw {
-    rng: ChaCha8Rng,
-}
-
-impl Draw {
-    /// Stream number `stream` of a seed. Streams of one seed do not overlap.
-    pub(crate) fn new(seed: u64, stream: u64) -> Self {
-        let mut rng = ChaCha8Rng::seed_from_u64(seed);
-        rng.set_stream(stream);
-        Draw { rng }
-    }
-
-    /// Uniform in [0, 1).
-    pub(crate) fn uniform(&mut self) -> f64 {
-        // The upper 53 bits fill a float's mantissa exactly.
-        (self.rng.next_u64() >> 11) as f64 * (1.0 / (1_u64 << 53) as f64)
-    }
-
-    /// Uniform in [low, high).
-    pub(crate) fn between(&mut self, low: f64, high: f64) -> f64 {
-        low + (high - low) * self.uniform()
-    }
-
-    /// Uniform among 0, 1, …, `count` - 1.
-    pub(crate) fn below(&mut self, count: usize) -> usize {
-        assert!(count > 0, "there is nothing to choose from");
-        // The bias of the product is below count / 2^64.
-        ((u128::from(self.rng.next_u64()) * count as u128) >> 64) as usize
-    }
-
-    /// Standard normal, by Marsaglia's polar method.
-    fn normal(&mut self) -> f64 {
-        loop {
-            let x = self.between(-1.0, 1.0);
-            let y = self.between(-1.0, 1.0);
-            let square = x * x + y * y;
-            if square > 0.0 && square < 1.0 {
-                return x * (-2.0 * square.ln() / square).sqrt();
-            }
+/// Standard normal, by Marsaglia's polar method.
+fn normal(draw: &mut Draw) -> f64 {
+    loop {
+        let x = draw.between(-1.0, 1.0);
+        let y = draw.between(-1.0, 1.0);
+        let square = x * x + y * y;
+        if square > 0.0 && square < 1.0 {
+            return x * (-2.0 * square.ln() / square).sqrt();
         }
     }
 }
@@ -73,7 +37,7 @@ impl Gamma {
         let d = self.shape - 1.0 / 3.0;
         let c = 1.0 / (9.0 * d).sqrt();
         loop {
-            let normal = draw.normal();
+            let normal = normal(draw);
             let v = (1.0 + c * normal).powi(3);
             if v <= 0.0 {
                 continue;
@@ -153,14 +117,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn streams_of_one_seed_differ_and_repeat() {
-        let first = |stream| Draw::new(7, stream).rng.next_u64();
-
-        assert_eq!(first(0), first(0));
-        assert_ne!(first(0), first(1));
-    }
-
-    #[test]
     fn the_logarithm_of_gamma_is_that_of_factorials() {
         let factorial: f64 = (1..=19).map(f64::from).product();
 
@@ -193,7 +149,7 @@ mod tests {
         const COUNT: usize = 200_000;
         for (shape, scale) in [(4.2, 0.94), (312.0, 0.03), (1.0, 2.0)] {
             let gamma = Gamma::new(shape, scale);
-            let mut draw = Draw::new(1, 0);
+            let mut draw = Draw::of_stream(1, 0);
             let samples: Vec<f64> = (0..COUNT).map(|_| gamma.sample(&mut draw)).collect();
             let mean = samples.iter().sum::<f64>() / COUNT as f64;
             let variance = samples.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / COUNT as f64;

@@ -79,6 +79,15 @@ const PROCESSORS_MAX: u32 = 1_000_000;
 /// # Errors
 /// If the request asks for nothing, or for what the models cannot give.
 pub fn generate(request: &Generate) -> Result<Trace, GenerateError> {
+    generate_watched(request, &mut || {})
+}
+
+/// The same; `drawn` is called after each job that is drawn, for whoever shows how far it is. Estimates are dealt after
+/// the last.
+///
+/// # Errors
+/// As [`generate`].
+pub fn generate_watched(request: &Generate, drawn: &mut dyn FnMut()) -> Result<Trace, GenerateError> {
     if request.jobs == 0 {
         return Err(GenerateError::NoJobs);
     }
@@ -89,8 +98,8 @@ pub fn generate(request: &Generate) -> Result<Trace, GenerateError> {
         return Err(GenerateError::TooWide(site.name.clone(), site.processors));
     }
     let jobs = match request.streams {
-        Streams::PerSite => merged_streams(request),
-        Streams::One => one_stream(request),
+        Streams::PerSite => merged_streams(request, drawn),
+        Streams::One => one_stream(request, drawn),
     };
     let mut run_times: Vec<i64> = jobs.iter().map(|(job, _)| job.run_time).collect();
     let estimates = match request.estimates {
@@ -128,7 +137,7 @@ fn offered_load(request: &Generate, jobs: &[(LublinJob, &Site)], run_times: &[i6
     work / (request.grid.processors() as f64 * last)
 }
 
-fn merged_streams(request: &Generate) -> Vec<(LublinJob, &Site)> {
+fn merged_streams<'a>(request: &'a Generate, drawn: &mut dyn FnMut()) -> Vec<(LublinJob, &'a Site)> {
     let sites = request.grid.sites();
     let mut streams: Vec<_> = sites
         .iter()
@@ -145,13 +154,14 @@ fn merged_streams(request: &Generate) -> Vec<(LublinJob, &Site)> {
         }
         let index = earliest.1;
         jobs.push((streams[index].next().expect("streams are endless"), &sites[index]));
+        drawn();
     }
     jobs
 }
 
-fn one_stream(request: &Generate) -> Vec<(LublinJob, &Site)> {
+fn one_stream<'a>(request: &'a Generate, drawn: &mut dyn FnMut()) -> Vec<(LublinJob, &'a Site)> {
     let grid = &request.grid;
-    let mut draw = Draw::new(request.seed, SITE_STREAM);
+    let mut draw = Draw::of_stream(request.seed, SITE_STREAM);
     Lublin::new(request.kind, grid.widest(), request.seed, 0)
         .take(request.jobs)
         .map(|job| {
@@ -163,6 +173,7 @@ fn one_stream(request: &Generate) -> Vec<(LublinJob, &Site)> {
                 processor -= grid.sizes()[rank] as usize;
                 rank += 1;
             }
+            drawn();
             (job, grid.site(grid.at_rank(rank)))
         })
         .collect()

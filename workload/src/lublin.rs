@@ -11,7 +11,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::draw::Draw;
-use crate::prepare::SwitchError;
+use crate::prepare::{SwitchError, unknown};
 use arrivals::Arrivals;
 use parameters::Parameters;
 
@@ -48,11 +48,7 @@ impl FromStr for Kind {
             "interactive" => Ok(Kind::Interactive),
             "typeless" => Ok(Kind::Typeless),
             "typed" => Ok(Kind::Typed),
-            _ => Err(SwitchError {
-                switch: "type",
-                value: text.to_string(),
-                choices: "batch, interactive, typeless, typed",
-            }),
+            _ => Err(unknown("type", text, "batch, interactive, typeless, typed")),
         }
     }
 }
@@ -99,7 +95,7 @@ impl Lublin {
         assert!(processors > 0, "a machine has processors");
         // Two streams of random numbers per stream of jobs: batch and interactive, or one and a spare.
         let stream_of = |interactive, parameters: Parameters| {
-            let draw = Draw::new(seed, 2 * stream + u64::from(interactive));
+            let draw = Draw::of_stream(seed, 2 * stream + u64::from(interactive));
             Stream::new(parameters, draw, interactive)
         };
         let streams = match kind {

@@ -9,6 +9,7 @@ mod switches;
 
 pub use options::{PrepareOptions, TooWide};
 pub use report::{PrepareReport, Rule, RuleCount};
+pub(crate) use switches::unknown;
 pub use switches::{Estimate, Filter, Filters, Origin, Overrun, Size, SwitchError};
 
 use scheduler::{JobId, JobSpec, Labels, SiteId, Span, Time, TimedJob};
@@ -88,10 +89,24 @@ pub enum PrepareError {
 /// # Errors
 /// If two kept jobs share a number, a job is too wide and such jobs are refused, or an origin is not a site.
 pub fn prepare(trace: &Trace, options: &PrepareOptions, widest: u32) -> Result<Prepared, PrepareError> {
+    prepare_watched(trace, options, widest, &mut || {})
+}
+
+/// The same; `prepared` is called after each record, kept or not, for whoever shows how far it is.
+///
+/// # Errors
+/// As [`prepare`].
+pub fn prepare_watched(
+    trace: &Trace,
+    options: &PrepareOptions,
+    widest: u32,
+    prepared: &mut dyn FnMut(),
+) -> Result<Prepared, PrepareError> {
     let mut report = PrepareReport { read: trace.records.len() as u64, ..PrepareReport::default() };
     let mut jobs = Vec::with_capacity(trace.records.len());
     for record in &trace.records {
         jobs.extend(prepare_one(trace, record, options, widest, &mut report)?);
+        prepared();
     }
     jobs.sort_unstable_by_key(|job| job.spec.key());
     refuse_duplicates(trace, &jobs)?;

@@ -48,7 +48,8 @@ pub enum SliceError {
     Zone(#[from] SwitchError),
     /// There is no job in the week.
     #[error(
-        "there is no job in week {week}; the log has jobs in weeks {first} to {last}, 1 is the first full one"
+        "there is no job in week {week}; the log has jobs in {}, and 1 is its first full one",
+        if first == last { format!("week {first} only") } else { format!("weeks {first} to {last}") }
     )]
     Week {
         /// The week that was asked for; 1 is the first full one.
@@ -216,7 +217,7 @@ mod tests {
             slice.apply(&mut three_weeks()).unwrap_err().to_string()
         };
         let expected =
-            "there is no job in week 99; the log has jobs in weeks 1 to 3, 1 is the first full one";
+            "there is no job in week 99; the log has jobs in weeks 1 to 3, and 1 is its first full one";
         assert_eq!(refused(99), expected);
         assert!(refused(i64::MIN).contains("weeks 1 to 3") && refused(0).contains("week 0;"));
     }

@@ -18,10 +18,15 @@ const BUFFER: usize = 1 << 17;
 const GWF_COLUMNS_LEAST: usize = 25;
 /// First bytes of a gzip file (RFC 1952).
 const GZIP: [u8; 2] = [0x1f, 0x8b];
-/// First bytes of a zstd frame (RFC 8878).
 /// What some editors write before UTF-8, and what is no text.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+/// First bytes of a zstd frame (RFC 8878).
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+/// First bytes of compressions that are not undone here.
+const PACKED: [(&[u8], &str); 4] =
+    [(b"BZh", "bzip2"), (b"\xfd7zXZ", "xz"), (b"PK\x03\x04", "zip"), (b"7z\xbc\xaf", "7-Zip")];
+/// Bytes at the beginning that tell whether a file is text; arbitrary, more than most programs have before their first zero.
+const TELLING: usize = 4096;
 
 /// Reads a whole trace from a file of any known format and compression, within the limits that apply by default.
 ///
@@ -74,6 +79,13 @@ pub fn read_local_from(
 ) -> Result<Trace, TraceError> {
     let failed = |cause| TraceError::reading(name, 0, cause);
     let mut text = decompress(bytes, limits).map_err(failed)?;
+    if let Some(what) = no_text(text.fill_buf().map_err(failed)?) {
+        let problem = format!(
+            "it is {what}, and not a log; a log is text: SWF, GWF, the JSON of Batsim, or what sacct prints with \
+             --parsable2, plain or compressed by gzip or zstd"
+        );
+        return Err(TraceError::Structure { file: name.to_string(), problem });
+    }
     let (format, head) = detect(&mut text, limits).map_err(failed)?;
     let mut text = Cursor::new(head).chain(text);
     let trace = match format {
@@ -114,6 +126,29 @@ pub fn decompress<'a>(bytes: impl Read + 'a, limits: &Limits) -> io::Result<Box<
         text.consume(BYTE_ORDER_MARK.len());
     }
     Ok(Box::new(text))
+}
+
+/// What a beginning is that is no text; nothing if it may be some. Comments may be in any alphabet and hold anything but zeros.
+fn no_text(beginning: &[u8]) -> Option<String> {
+    if let Some((_, name)) = PACKED.iter().find(|(first, _)| beginning.starts_with(first)) {
+        return Some(format!("compressed by {name}"));
+    }
+    let beginning = &beginning[..beginning.len().min(TELLING)];
+    let line = beginning.trim_ascii_start();
+    let (line, is_whole) = match line.iter().position(|&byte| byte == b'\n') {
+        Some(end) => (&line[..end], true),
+        None => (line, false),
+    };
+    let is_text = |line: &[u8]| match std::str::from_utf8(line) {
+        // A letter may be cut in two where the beginning ends.
+        Err(error) => !is_whole && error.error_len().is_none(),
+        Ok(_) => true,
+    };
+    let is_control = |byte: &u8| byte.is_ascii_control() && !byte.is_ascii_whitespace();
+    let is_comment = matches!(line.first(), Some(b';' | b'#'));
+    let is_binary =
+        beginning.contains(&0) || (!is_comment && (!is_text(line) || line.iter().any(is_control)));
+    is_binary.then(|| "binary".to_string())
 }
 
 /// The format, and the bytes that had to be read to know it: all lines up to the first that tells.
@@ -191,6 +226,34 @@ mod tests {
     }
 
     #[test]
+    fn what_is_no_text_is_refused_with_what_is_read() {
+        let refused = |bytes: &[u8]| match read_from("t", bytes) {
+            Err(TraceError::Structure { problem, .. }) => problem,
+            other => panic!("{other:?}"),
+        };
+        // A program with a separator of dumps in its first line, and bytes of chance without a zero.
+        for bytes in
+            [&b"\x7fELF\x02|\x01\n\0\0\0"[..], b"\x9b|\xc2\xf1\x88|\n1 2 3\n", b"a\x01|b\n", b"\0\0\0\0"]
+        {
+            let said = refused(bytes);
+            assert!(said.starts_with("it is binary, and not a log") && said.contains("sacct"), "{said}");
+            assert_eq!(refused(&gzip(bytes)), said);
+        }
+        assert!(refused(b"BZh91AY&SY").contains("compressed by bzip2"));
+        // What logs of others have: comments in any alphabet, tabs, form feeds, and letters of two bytes at the end of what
+        // is looked at.
+        let job = "1 0 -1 60 2 -1 -1 2 120 -1 1 1 1 -1 1 1 -1 -1\n";
+        for beginning in
+            [b"; Universit\xe4t\x07\n".to_vec(), b"\t\x0c\n".to_vec(), "# \u{fc}".repeat(3000).into_bytes()]
+        {
+            let log = [&beginning[..], b"\n", job.as_bytes()].concat();
+            assert_eq!(read_from("t", &log[..]).unwrap().records.len(), 1);
+        }
+        let cut = [b"a".repeat(TELLING - 1), "\u{fc}".as_bytes().to_vec()].concat();
+        assert_eq!(no_text(&cut), None);
+    }
+
+    #[test]
     fn members_of_a_gzip_file_are_read_one_after_the_other() {
         let (head, tail) = LOG.split_at(15);
         let both = [gzip(head.as_bytes()), gzip(tail.as_bytes())].concat();
@@ -260,7 +323,7 @@ mod tests {
         let limits = Limits::default();
         let begun = |bomb: Vec<u8>| [zstd::encode_all(LOG.as_bytes(), 1).unwrap(), bomb].concat();
         for (bomb, expected) in [
-            (bomb(b"\0"), Limit::Line),
+            (bomb(b"0"), Limit::Line),
             (bomb(b"\n"), Limit::Header),
             (bomb(b"; x\n"), Limit::Header),
             (begun(bomb(b"# x\n")), Limit::Header),

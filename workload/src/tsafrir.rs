@@ -52,7 +52,7 @@ impl Tsafrir {
     /// # Errors
     /// If the parameters are outside the model, or too many jobs run long.
     pub fn estimates(&self, run_times: &mut [i64], seed: u64) -> Result<Vec<i64>, TsafrirError> {
-        let mut draw = Draw::new(seed, STREAM);
+        let mut draw = Draw::of_stream(seed, STREAM);
         let bins = self.draw_bins(run_times.len(), &mut draw)?;
         for run_time in run_times.iter_mut() {
             *run_time = (*run_time).min(self.longest);
@@ -65,7 +65,7 @@ impl Tsafrir {
     /// # Errors
     /// If the parameters are outside the model.
     pub fn bins(&self, jobs: usize, seed: u64) -> Result<Vec<Bin>, TsafrirError> {
-        self.draw_bins(jobs, &mut Draw::new(seed, STREAM))
+        self.draw_bins(jobs, &mut Draw::of_stream(seed, STREAM))
     }
 
     fn draw_bins(&self, jobs: usize, draw: &mut Draw) -> Result<Vec<Bin>, TsafrirError> {

@@ -116,6 +116,34 @@ fn a_crash_that_the_driver_tells_of_is_known_to_the_second() {
     assert_eq!((run.contradictions.total(), run.is_complete()), (0, true));
 }
 
+/// Clocks of driver and site differ, no driver may be there to see it, and the journal that would say what became of it can be
+/// damaged before it is read.
+#[test]
+fn what_started_before_its_process_began_again_is_over_then() {
+    let begins: [&[Event]; 3] = [
+        &[ended(30, 1, EndCause::Crash), started(31, 1, 1, 3), begun(40, 1, BeginCause::Restart)],
+        &[
+            ended(30, 1, EndCause::Crash),
+            started(31, 1, 1, 3),
+            begun(40, 1, BeginCause::Restart),
+            recovered(41, 1),
+        ],
+        &[started(31, 1, 1, 3), recovered(40, 1)],
+    ];
+    for begin in begins {
+        let events = [begin, &[started(50, 2, 1, 3), completed(150, 2, 1)]].concat();
+        let run = outcome(1, &events);
+        let attempt = &run.faults.attempts[0];
+        assert_eq!((run.faults.attempts.len(), attempt.site), (1, SiteId(1)));
+        assert_eq!((attempt.at_most, attempt.end), (Time::from_secs(40), AttemptEnd::Interrupted));
+        assert!(attempt.at_least <= attempt.at_most);
+        assert_eq!((run.contradictions.total(), run.is_complete()), (0, true));
+        // Nobody knows more before it starts elsewhere: it waits.
+        let run = outcome(1, begin);
+        assert_eq!((run.jobs[0].state, run.jobs[0].site), (JobState::Waiting, None));
+    }
+}
+
 #[test]
 fn a_process_that_was_only_found_to_have_ended_did_so_after_its_last_event() {
     let request = EventKind::Requested { victim: SiteId(2), seq: 1, offer: 1, view_age: None };

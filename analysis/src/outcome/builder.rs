@@ -154,7 +154,13 @@ impl OutcomeBuilder {
                 let last = self.faults.last_before(event.site, how, event.at);
                 self.cut(event.site, last, event.at);
             }
-            EventKind::Begun { how: BeginCause::Restart } => self.faults.began_again(event.site),
+            EventKind::Begun { how: BeginCause::Restart } | EventKind::Recovered { .. } => {
+                // Clocks differ: what started after the driver saw the process end did not outlive it either. And of a
+                // process that ended and began again while no driver was there only the site itself says so.
+                let last = self.faults.last_sign(event.site);
+                self.cut(event.site, last, event.at);
+                self.faults.began_again(event.site);
+            }
             EventKind::TookOver { job, holder, epoch } => {
                 let receiver = self.under_way.get(&job).map(|&(_, _, to)| to);
                 // Where the operator orders it, nobody knows who had the job.

@@ -146,6 +146,8 @@ impl Traffic {
             EventKind::Lost { message, .. } => self.messages[message as usize].lost += 1,
             EventKind::Submitted { .. }
             | EventKind::Allocated { .. }
+            | EventKind::Recalled { .. }
+            | EventKind::Learned { .. }
             | EventKind::Started { .. }
             | EventKind::Completed { .. }
             | EventKind::Settled { .. }

@@ -15,8 +15,13 @@ use super::{Bootstrap, Crossover, Interval, crossovers};
 /// What becomes of an advantage along an axis; less is better.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Advantage {
-    /// It ends here for the first time.
-    Lost(Crossover),
+    /// It ends for the first time.
+    Lost {
+        /// Where it ends.
+        end: Crossover,
+        /// Where it began, if it was not there from the first point.
+        begin: Option<Crossover>,
+    },
     /// It is there from this place on, and was not before.
     Gained(Crossover),
     /// Better at every point.
@@ -31,8 +36,10 @@ impl Advantage {
     /// Of mean differences along points that ascend; a difference of 0 says nothing.
     pub fn of(points: &[(f64, f64)]) -> Advantage {
         let changes = crossovers(points);
-        if let Some(lost) = changes.iter().find(|change| change.before.1 < 0.0) {
-            return Advantage::Lost(*lost);
+        if let Some(end) = changes.iter().position(|change| change.before.1 < 0.0) {
+            // Changes alternate.
+            let begin = end.checked_sub(1).map(|begin| changes[begin]);
+            return Advantage::Lost { end: changes[end], begin };
         }
         match (changes.first(), points.iter().find(|point| point.1 != 0.0)) {
             (Some(gained), _) => Advantage::Gained(*gained),
@@ -45,7 +52,7 @@ impl Advantage {
     /// Where it ends: at infinity if it does not, and at minus infinity if there is none.
     pub fn end(&self) -> f64 {
         match self {
-            Advantage::Lost(crossover) => crossover.at(),
+            Advantage::Lost { end, .. } => end.at(),
             Advantage::Gained(_) | Advantage::Throughout => f64::INFINITY,
             Advantage::Never | Advantage::Same => f64::NEG_INFINITY,
         }
@@ -174,7 +181,10 @@ mod tests {
         assert!(matches!(of(&[1.0, -1.0, -2.0]), Advantage::Gained(_)));
         assert_eq!(of(&[-1.0, 1.0]).end(), 0.5);
         // Worse at first, then better, then worse: the end of the advantage is the second change.
-        assert_eq!(of(&[3.0, -1.0, -1.0, 1.0, -1.0]).end(), (2.0 * 3.0f64).sqrt());
+        let late = of(&[3.0, -1.0, -1.0, 1.0, -1.0]);
+        assert_eq!(late.end(), (2.0 * 3.0f64).sqrt());
+        assert!(matches!(late, Advantage::Lost { begin: Some(begin), .. } if begin.at() == 0.75));
+        assert!(matches!(of(&[-1.0, 1.0, -1.0]), Advantage::Lost { begin: None, .. }));
         assert_eq!((of(&[-1.0]).end(), of(&[1.0]).end()), (f64::INFINITY, f64::NEG_INFINITY));
     }
 
@@ -203,7 +213,7 @@ mod tests {
             "{interval:?}"
         );
         assert_eq!((found.kept, found.throughout, found.never), (0.0, 0.0, 0.0));
-        assert!(matches!(found.advantage, Advantage::Lost(_)));
+        assert!(matches!(found.advantage, Advantage::Lost { begin: None, .. }));
     }
 
     #[test]

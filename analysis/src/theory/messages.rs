@@ -1,4 +1,5 @@
-//! Whether the messages of a run were free and instantaneous, as theorems assume, and what kept them from being so.
+//! Whether the messages of a run were free and instantaneous and all sites there, as theorems assume, and what kept that from
+//! being so.
 
 /// Why a site did not know at once what happened elsewhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,12 +14,20 @@ pub enum Hindrance {
     Margin,
     /// Brokers are told from time to time, or do not count what is on its way.
     Reports,
+    /// Sites crashed, stood still, came later or left.
+    Absence,
 }
 
 impl Hindrance {
     /// Every hindrance, in the order of the enum.
-    pub const ALL: [Hindrance; 5] =
-        [Hindrance::Delay, Hindrance::Loss, Hindrance::Polling, Hindrance::Margin, Hindrance::Reports];
+    pub const ALL: [Hindrance; 6] = [
+        Hindrance::Delay,
+        Hindrance::Loss,
+        Hindrance::Polling,
+        Hindrance::Margin,
+        Hindrance::Reports,
+        Hindrance::Absence,
+    ];
 
     fn words(self) -> &'static str {
         match self {
@@ -27,6 +36,7 @@ impl Hindrance {
             Hindrance::Polling => "hungry sites polled",
             Hindrance::Margin => "jobs left a site only for the margin",
             Hindrance::Reports => "brokers did not know all",
+            Hindrance::Absence => "sites failed or were away",
         }
     }
 }
@@ -72,6 +82,8 @@ mod tests {
         assert_eq!(delayed.hindrances(), "messages took time");
         let more = delayed.hindered_if(true, Hindrance::Polling).hindered_if(true, Hindrance::Loss);
         assert_eq!(more.hindrances(), "messages took time, links were unreliable and hungry sites polled");
+        let away = delayed.hindered_if(true, Hindrance::Absence);
+        assert_eq!(away.hindrances(), "messages took time and sites failed or were away");
         assert!(Messages::FREE.are_free() && !delayed.are_free());
         assert_eq!(Messages::FREE.hindrances(), "");
     }

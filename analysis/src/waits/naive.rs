@@ -117,7 +117,7 @@ impl<'a> Instant<'a> {
     fn allow(&self, taker: usize, site: usize, job: &Job) -> bool {
         let at_home = job.home as usize == site;
         match self.strategy {
-            Scheduling::Local | Scheduling::Broker(_) => false,
+            Scheduling::Local | Scheduling::Broker(_) | Scheduling::Opaque(_) => false,
             Scheduling::Steal(steal) => {
                 at_home && self.list(steal, taker).iter().any(|listed| std::ptr::eq(*listed, job))
             }

@@ -49,7 +49,7 @@ impl Rules {
     pub(super) fn of(strategy: &Strategy, grid: &Grid) -> Rules {
         match strategy {
             // A job that a broker has given to a site stays there.
-            Strategy::Local | Strategy::Broker(_) => Rules::Stay,
+            Strategy::Local | Strategy::Broker(_) | Strategy::Opaque(_) => Rules::Stay,
             Strategy::Steal(steal) => {
                 Rules::Lists(Box::new(Listed::new(grid.sizes(), steal.threshold, steal.order)))
             }

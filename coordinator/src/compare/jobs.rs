@@ -285,6 +285,7 @@ mod tests {
             start: Some(Time::from_secs(start)),
             end: Some(Time::from_secs(start + 5)),
             site: Some(SiteId(1)),
+            user: 1,
             origin: SiteId(1),
             home: Some(SiteId(1)),
             class: None,

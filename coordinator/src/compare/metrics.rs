@@ -1,7 +1,7 @@
 //! The numbers of two `metrics.json`, side by side.
 
 use outputs::table::Table;
-use report::quantity::{grouped, number};
+use report::quantity::{grouped, number, percent};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -146,6 +146,21 @@ pub fn shown(value: f64) -> String {
     format!("{}{}", if value < 0.0 { "-" } else { "" }, grouped(value.abs() as u64))
 }
 
+/// Whether a metric is a share of a whole, which people read in percent.
+fn is_share(name: &str) -> bool {
+    name == "utilization" || name.ends_with("_share")
+}
+
+/// A value as people read it: shares in percent.
+pub fn read(name: &str, value: f64) -> String {
+    if is_share(name) { percent(value) } else { shown(value) }
+}
+
+/// The same of a difference; that of shares is no share of anything.
+pub fn read_difference(name: &str, value: f64) -> String {
+    if is_share(name) { format!("{:+.1} points", 100.0 * value) } else { shown(value) }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -176,6 +191,9 @@ mod tests {
             assert_eq!(words(name), expected);
         }
         assert_eq!([shown(12.0), shown(-4321.0), shown(0.5)], ["12", "-4,321", "0.500"]);
+        assert_eq!([read("utilization", 0.479), read("stolen_work_share", 1.0)], ["47.9 %", "100.0 %"]);
+        assert_eq!(read_difference("utilization", -0.0124), "-1.2 points");
+        assert_eq!([read("fairness", 0.5), read_difference("jobs", 2.0)], ["0.500", "2"]);
     }
 
     #[test]

@@ -85,11 +85,13 @@
     });
     const most = Math.max(1, ...lines.map((line) => line.reduce((a, b) => Math.max(a, b), 0)));
     pen.textAlign = "right"; pen.fillStyle = colors.soft;
-    for (const share of [0, 0.5, 1]) {
-      const y = top + high - share * high;
+    // Marks at round numbers of jobs, at most five above 0.
+    const power = 10 ** Math.floor(Math.log10(most / 5)), step = Math.max(1, [1, 2, 5, 10].map((by) => by * power).find((by) => most / by <= 5));
+    for (let count = 0; count <= most; count += step) {
+      const y = top + high - (count / most) * high;
       pen.strokeStyle = colors.line;
       pen.beginPath(); pen.moveTo(LEFT, y); pen.lineTo(LEFT + plot, y); pen.stroke();
-      pen.fillText((+(share * most).toPrecision(3)).toLocaleString("en-US"), LEFT - 8, y);
+      pen.fillText(count.toLocaleString("en-US"), LEFT - 8, y);
     }
     lines.forEach((line, side) => {
       pen.strokeStyle = side ? colors.open : colors.ink;

@@ -18,6 +18,7 @@ use report::quantity::{change, duration, grouped, number};
 use scheduler::{JobId, SiteId, Time};
 use serde::Serialize;
 
+use super::show::Events;
 use super::{Compared, metrics};
 
 /// The state of a job that waited when its run stopped.
@@ -122,15 +123,16 @@ pub(super) fn page(compared: &Compared) -> String {
 
 const DRAWINGS: &str = "<section>\n<h2>Both schedules</h2>\n<p class=\"note\">Of each site the first run above and the second below. Wheel or \
     +/- to zoom, drag to move, double click for everything. A job under the pointer is framed in both. <span \
-    id=\"thinned\"></span></p>\n<div class=\"tools\" id=\"gantt-tools\"><span class=\"legend\"><span class=\"key \
-    own-b\"></span>the same in both <span class=\"key own-a\"></span>same site, another time <span class=\"key \
-    stolen-a\"></span>another site <span class=\"key stolen-b\"></span>in one run only</span><label>job <input \
+    id=\"thinned\"></span></p>\n<div class=\"tools\" id=\"gantt-tools\"><span class=\"legend\"><span class=\"entry\"><span \
+    class=\"key own-b\"></span>the same in both</span><span class=\"entry\"><span class=\"key own-a\"></span>same site, another \
+    time</span><span class=\"entry\"><span class=\"key stolen-a\"></span>another site</span><span class=\"entry\"><span class=\"key \
+    stolen-b\"></span>in one run only</span></span><label>job <input \
     id=\"search\" type=\"search\" inputmode=\"numeric\" placeholder=\"number\"></label><span class=\"buttons\"><button \
     id=\"in\" title=\"zoom in\">+</button><button id=\"out\" title=\"zoom out\">\u{2212}</button><button \
     id=\"all\">everything</button></span></div>\n<div id=\"found\" role=\"status\"></div>\n<canvas id=\"gantt\" role=\"img\" \
     aria-label=\"Gantt charts of both runs, two bands per site\"></canvas>\n</section>\n<section>\n<h2>Waiting jobs over \
-    time</h2>\n<div class=\"tools\" id=\"queue-tools\"><span class=\"legend\"><span class=\"key run-1\"></span>first run \
-    <span class=\"key run-2\"></span>second run</span> whole grid; means over what a pixel covers</div>\n<canvas \
+    time</h2>\n<div class=\"tools\" id=\"queue-tools\"><span class=\"legend\"><span class=\"entry\"><span class=\"key \
+    run-1\"></span>first run</span><span class=\"entry\"><span class=\"key run-2\"></span>second run</span></span> whole grid; means over what a pixel covers</div>\n<canvas \
     id=\"queue\" role=\"img\" aria-label=\"Waiting jobs of both runs\"></canvas>\n</section>\n<div id=\"tip\" hidden></div>\n";
 
 fn head(compared: &Compared, directories: &[ResultDirectory; 2]) -> String {
@@ -203,18 +205,19 @@ fn story(page: &mut String, compared: &Compared, pairs: &BTreeMap<JobId, Pair<'_
 }
 
 fn metrics_table(page: &mut String, compared: &Compared) {
-    *page += "<section>\n<h2>What changed</h2>\n<div class=\"scroll\"><table aria-label=\"Metrics of both runs\">\n<tr><th>metric</th><th \
-              class=\"n\">first</th><th class=\"n\">second</th><th class=\"n\">difference</th><th class=\"n\">change</th></tr>\n";
+    *page += "<section>\n<h2>What changed</h2>\n<div class=\"scroll\"><table class=\"compact\" aria-label=\"Metrics of both runs\">\n<tr><th>metric</th><th \
+              class=\"n\">first</th><th class=\"n\">second</th><th class=\"n spare\">difference</th><th class=\"n\">change</th></tr>\n";
     for row in compared.metrics.iter().filter(|row| row.is_shown()) {
-        let show = |value: Option<f64>| value.map_or("-".to_string(), metrics::shown);
+        let show =
+            |value: Option<f64>| value.map_or("-".to_string(), |value| metrics::read(&row.name, value));
         let relative = row.left.zip(row.right).map_or("-".to_string(), |(left, right)| change(right, left));
         let _ = writeln!(
             page,
-            "<tr><td>{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{relative}</td></tr>",
+            "<tr><td>{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n spare\">{}</td><td class=\"n\">{relative}</td></tr>",
             escape(&metrics::words(&row.name)),
             show(row.left),
             show(row.right),
-            show(row.difference)
+            row.difference.map_or("-".to_string(), |value| metrics::read_difference(&row.name, value))
         );
     }
     *page += "</table></div>\n</section>\n";
@@ -235,9 +238,9 @@ fn jobs_table(page: &mut String, compared: &Compared, pairs: &BTreeMap<JobId, Pa
     let _ = writeln!(
         page,
         "<section>\n<h2>Jobs whose waits differ most</h2>\n<p class=\"note\">{} of {} whose waits differ; {} jobs of one run are \
-         not in the other.</p>\n<div class=\"scroll\"><table aria-label=\"Jobs whose waits differ most\">\n<tr><th \
+         not in the other.</p>\n<div class=\"scroll\"><table class=\"compact\" aria-label=\"Jobs whose waits differ most\">\n<tr><th \
          class=\"n\">job</th><th class=\"n\">processors</th><th>first run at</th><th>second run at</th><th \
-         class=\"n\">wait, first</th><th class=\"n\">second</th><th class=\"n\">difference</th></tr>",
+         class=\"n\">wait, first</th><th class=\"n\">second</th><th class=\"n spare\">difference</th></tr>",
         grouped(all.min(JOBS_LISTED) as u64),
         grouped(all as u64),
         grouped(compared.jobs.only_left.count + compared.jobs.only_right.count)
@@ -250,7 +253,7 @@ fn jobs_table(page: &mut String, compared: &Compared, pairs: &BTreeMap<JobId, Pa
         let _ = writeln!(
             page,
             "<tr><td class=\"n\">{job}</td><td class=\"n\">{}</td><td>{}</td><td>{}</td><td class=\"n\">{} s</td><td \
-             class=\"n\">{} s</td><td class=\"n\">{} s</td></tr>",
+             class=\"n\">{} s</td><td class=\"n spare\">{} s</td></tr>",
             pair.either().map_or(0, |row| row.processors),
             name(pair.sides[0]),
             name(pair.sides[1]),
@@ -262,13 +265,13 @@ fn jobs_table(page: &mut String, compared: &Compared, pairs: &BTreeMap<JobId, Pa
     *page += "</table></div>\n</section>\n";
 }
 
-/// Where they part, as the command says it.
+/// Where they part, as the command says it, but for events in words.
 fn parting(page: &mut String, compared: &Compared) {
-    let lines = compared.lines();
+    let lines = compared.lines(Events::InWords);
     let _ = writeln!(
         page,
         "<section>\n<h2>Where they part</h2>\n<details open>\n<summary>Jobs and events, as <code>stealgrid compare</code> says \
-         it</summary>\n<pre>{}</pre>\n</details>\n</section>",
+         it, but for events in words</summary>\n<pre>{}</pre>\n</details>\n</section>",
         escape(&lines.join("\n"))
     );
 }

@@ -4,11 +4,23 @@ use analysis::compare::events::{Divergence, EventAgreement, Line, Order};
 use outputs::csv_cell;
 use outputs::table::folded;
 use report::Format;
-use report::quantity::{counted, duration, grouped};
+use report::quantity::{clock, counted, duration, grouped};
+
+use scheduler::{Event, SiteId};
+use serde_json::Value;
 
 use super::jobs::{JobsCompared, NAMED, Named};
 use super::{Compared, EventsCompared, Verdict, metrics};
 use crate::terminal::COLUMNS;
+
+/// How events are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Events {
+    /// As they stand in the log, to be found there.
+    AsLogged,
+    /// As people read them.
+    InWords,
+}
 
 impl Compared {
     /// The comparison in a format, with a line break at the end.
@@ -27,7 +39,7 @@ impl Compared {
     fn text(&self) -> String {
         let [first, second] = &self.directories;
         let mut text = format!("first   {}\nsecond  {}\n\n", first.display(), second.display());
-        for line in self.lines() {
+        for line in self.lines(Events::AsLogged) {
             // Events stay as they stand in the log.
             let shown = if line.contains("{\"at\":") { line } else { folded(&line, COLUMNS) };
             text += &format!("{shown}\n");
@@ -40,7 +52,7 @@ impl Compared {
         let [first, second] = &self.directories;
         let mut text = format!("## {} and {}\n\n", first.display(), second.display());
         text += &format!("**{}**\n\n```\n", self.verdict_line());
-        for line in self.lines() {
+        for line in self.lines(Events::AsLogged) {
             text += &format!("{line}\n");
         }
         text + &format!("```\n\n{}", metrics::table(&self.metrics).markdown())
@@ -59,7 +71,7 @@ impl Compared {
     }
 
     /// What was found, from the description of the runs to their events.
-    pub(super) fn lines(&self) -> Vec<String> {
+    pub(super) fn lines(&self, events: Events) -> Vec<String> {
         let mut lines = Vec::new();
         for (name, left, right) in &self.described_differently {
             lines.push(format!("{name:<11} {left} | {right}"));
@@ -68,10 +80,33 @@ impl Compared {
         lines.extend(jobs_lines(&self.jobs));
         match &self.events {
             EventsCompared::Not => lines.push("events      not compared".to_string()),
-            EventsCompared::By { order, agreement } => lines.extend(event_lines(*order, agreement)),
+            EventsCompared::By { order, agreement } => {
+                lines.extend(event_lines(*order, agreement));
+                lines.extend(
+                    agreement.first(*order).into_iter().flat_map(|first| self.parting(first, events)),
+                );
+            }
         }
         lines.extend(self.not_compared.iter().map(|what| format!("not compared: {what}")));
         lines.extend(self.damaged.iter().map(|what| format!("error: {what}")));
+        lines
+    }
+
+    fn parting(&self, divergence: &Divergence, written: Events) -> Vec<String> {
+        let show = |sign: char, line: &Line| {
+            let event = match written {
+                Events::AsLogged => serde_json::to_string(&line.event).expect("an event is plain data"),
+                Events::InWords => in_words(&line.event, |site| self.sites.name(site).to_string()),
+            };
+            format!("  {sign} {:>8}  {event}", line.line)
+        };
+        let mut lines: Vec<String> = divergence.before.iter().map(|line| show('=', line)).collect();
+        for (sign, name, events) in [('<', "first", &divergence.left), ('>', "second", &divergence.right)] {
+            lines.extend(events.iter().map(|line| show(sign, line)));
+            if events.is_empty() {
+                lines.push(format!("  {sign}           nothing more in the {name}"));
+            }
+        }
         lines
     }
 
@@ -101,11 +136,12 @@ fn jobs_lines(jobs: &JobsCompared) -> Vec<String> {
     }
     let mut lines = vec![format!(
         "jobs        {} of {compared} start at the same site and time, {} at the same site; start differs by at \
-         most {}, in the mean by {} (first less second)",
+         most {}, in the mean by {} (second less first)",
         grouped(agreement.same as u64),
         grouped(agreement.same_site as u64),
         duration(agreement.start_difference_max.as_secs_f64()),
-        duration(agreement.start_difference_mean_s),
+        // In a way that has no -0.
+        duration(0.0 - agreement.start_difference_mean_s),
     )];
     let moved = &jobs.moved;
     if let (Some(mean), Some(per_moved)) = (moved.wait_saved_mean_s, moved.wait_saved_all_per_moved_s) {
@@ -153,7 +189,7 @@ fn only(which: &str, jobs: &Named) -> Option<String> {
 
 fn event_lines(order: Order, agreement: &EventAgreement) -> Vec<String> {
     let [left, right] = agreement.events.map(grouped);
-    let Some(first) = agreement.first(order) else {
+    if agreement.first(order).is_none() {
         let how = match (order, agreement.instants_reordered) {
             (Order::Exact, _) | (Order::PerSite, 0) => "in the same order".to_string(),
             (Order::PerSite, reordered) => format!(
@@ -163,7 +199,7 @@ fn event_lines(order: Order, agreement: &EventAgreement) -> Vec<String> {
         };
         let count = if agreement.messages_compared { format!("all {left}") } else { "all".to_string() };
         return vec![format!("events      {count} the same, {how}")];
-    };
+    }
     let mut lines = vec![format!("events      {left} | {right}")];
     if agreement.instants_different == 0 {
         lines.push(format!(
@@ -185,21 +221,73 @@ fn event_lines(order: Order, agreement: &EventAgreement) -> Vec<String> {
         Order::Exact => "first difference:".to_string(),
         Order::PerSite => "first difference of a site:".to_string(),
     });
-    lines.extend(divergence_lines(first));
     lines
 }
 
-fn divergence_lines(divergence: &Divergence) -> Vec<String> {
-    let show = |sign: char, line: &Line| {
-        let event = serde_json::to_string(&line.event).expect("an event is plain data");
-        format!("  {sign} {:>8}  {event}", line.line)
-    };
-    let mut lines: Vec<String> = divergence.before.iter().map(|line| show('=', line)).collect();
-    for (sign, name, events) in [('<', "first", &divergence.left), ('>', "second", &divergence.right)] {
-        lines.extend(events.iter().map(|line| show(sign, line)));
-        if events.is_empty() {
-            lines.push(format!("  {sign}           nothing more in the {name}"));
-        }
+/// Fields of events that are sites, and those that are spans of time.
+const SITES: [&str; 12] =
+    ["to", "from", "by", "origin", "victim", "thief", "owner", "claimant", "host", "peer", "holder", "of"];
+const SPANS: [&str; 4] = ["requested", "held", "after", "view_age"];
+
+/// An event as people read it: `0:06:54 aspen: started, job 471, hops 0, processors 4`.
+fn in_words(event: &Event, name: impl Fn(SiteId) -> String) -> String {
+    let seconds = |micros: f64| micros / 1e6;
+    let value = serde_json::to_value(event.kind).expect("an event is plain data");
+    let (kind, fields) = match &value {
+        Value::Object(kinds) => kinds.iter().next().map(|(kind, fields)| (kind.as_str(), fields)),
+        Value::String(kind) => Some((kind.as_str(), &Value::Null)),
+        _ => None,
     }
-    lines
+    .unwrap_or_default();
+    let field = |(key, value): (&String, &Value)| {
+        let text = match value {
+            Value::Null => "unknown".to_string(),
+            Value::String(text) => text.replace('_', " "),
+            Value::Number(number) => {
+                let site = number.as_u64().and_then(|number| u32::try_from(number).ok()).map(SiteId);
+                match number.as_f64().map(seconds) {
+                    Some(span) if SPANS.contains(&key.as_str()) => duration(span),
+                    Some(at) if key == "as_of" => clock(at),
+                    _ => site.filter(|_| SITES.contains(&key.as_str())).map_or(number.to_string(), &name),
+                }
+            }
+            other => other.to_string(),
+        };
+        format!(", {} {text}", key.replace('_', " "))
+    };
+    let none = serde_json::Map::new();
+    let fields = fields.as_object().unwrap_or(&none).iter();
+    // The job first: it is what one looks for.
+    let (job, others): (Vec<_>, Vec<_>) = fields.partition(|(key, _)| *key == "job");
+    let fields: String = job.into_iter().chain(others).map(field).collect();
+    let at = clock(seconds(event.at.as_micros() as f64));
+    format!("{at} {}: {}{fields}", name(event.site), kind.replace('_', " "))
+}
+
+#[cfg(test)]
+mod tests {
+    use scheduler::{EventKind, JobId, Span, Time};
+
+    use super::*;
+
+    #[test]
+    fn an_event_in_words_names_sites_and_has_no_microseconds() {
+        let said = |kind| {
+            let event = Event { at: Time::from_secs(414), site: SiteId(2), kind };
+            in_words(&event, |site| format!("site{}", site.0))
+        };
+        let started = said(EventKind::Started { job: JobId(471), processors: 4, hops: 0 });
+        assert_eq!(started, "0:06:54 site2: started, job 471, hops 0, processors 4");
+        let submitted = EventKind::Submitted {
+            job: JobId(7),
+            processors: 1,
+            requested: Span::from_secs(90),
+            origin: SiteId(3),
+        };
+        assert_eq!(
+            said(submitted),
+            "0:06:54 site2: submitted, job 7, origin site3, processors 1, requested 1 min 30 s"
+        );
+        assert_eq!(said(EventKind::Dismissed {}), "0:06:54 site2: dismissed");
+    }
 }

@@ -67,7 +67,7 @@ pub fn beside(
     let mut fell_back = false;
     let mut progress = Progress::of("jobs of the run with free messages", jobs.jobs.len() as u64);
     let status = run(experiment, free, jobs, interrupt, &mut |event| {
-        progress.event(matches!(event.kind, EventKind::Completed { .. }));
+        progress.event(&event.kind);
         fell_back |= matches!(event.kind, EventKind::FellBack { .. });
         builder.observe(event);
     })?;
@@ -100,7 +100,7 @@ pub fn without_exchange(
     let mut builder = builder(&alone, jobs);
     let mut progress = Progress::of("jobs of the run without exchange", jobs.jobs.len() as u64);
     let status = run(&alone, spec, jobs, interrupt, &mut |event| {
-        progress.event(matches!(event.kind, EventKind::Completed { .. }));
+        progress.event(&event.kind);
         builder.observe(event);
     })?;
     Ok((status == Status::Complete).then(|| builder.finish()))

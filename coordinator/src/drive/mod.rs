@@ -10,7 +10,8 @@ pub mod simulate;
 
 use analysis::theory::{Hindrance, Verdict};
 use analysis::{
-    Attribution, DecisionCost, Decisions, Deficiency, Outcome, OutcomeBuilder, Steals, WaitCauses, Waits,
+    Attribution, DecisionCost, Decisions, Deficiency, Lessons, Outcome, OutcomeBuilder, Steals, WaitCauses,
+    Waits,
 };
 use anyhow::Context;
 use outputs::compared::{self, Compared};
@@ -35,6 +36,7 @@ pub struct Sink {
     builder: OutcomeBuilder,
     deficiency: Deficiency,
     decisions: Decisions,
+    lessons: Lessons,
     waits: Waits,
     steals: Steals,
     rows: StealsCsv,
@@ -77,6 +79,7 @@ impl Sink {
             builder: builder(experiment, jobs),
             deficiency,
             decisions: decisions(experiment, jobs),
+            lessons: Lessons::default(),
             waits: Waits::new(&experiment.grid, &experiment.strategy.strategy, &jobs.jobs),
             steals: Steals::default(),
             rows: StealsCsv::new(&dir.join(outputs::STEALS)),
@@ -104,6 +107,7 @@ impl Sink {
         self.builder.observe(event);
         self.deficiency.observe(event);
         self.decisions.observe(event);
+        self.lessons.observe(event);
         self.waits.observe(event);
         let rows = &mut self.rows;
         self.steals.observe(event, &mut |steal| rows.write(steal));
@@ -150,7 +154,8 @@ impl Sink {
         let attribution = if untold { None } else { self.deficiency.finish() };
         let decisions = if untold { None } else { self.decisions.finish() };
         let waits = if untold { None } else { self.waits.finish() };
-        Measured { outcome, attribution, decisions, waits, steals: self.steals, warnings, claim: self.claim }
+        let (lessons, steals, claim) = (self.lessons.finish(), self.steals, self.claim);
+        Measured { outcome, attribution, decisions, lessons, waits, steals, warnings, claim }
     }
 }
 
@@ -174,6 +179,7 @@ struct Measured {
     outcome: Outcome,
     attribution: Option<Attribution>,
     decisions: Option<DecisionCost>,
+    lessons: Option<Lessons>,
     waits: Option<WaitCauses>,
     steals: Steals,
     /// What could not be written.
@@ -303,8 +309,9 @@ pub fn record(
     interrupt: &Interrupt,
     command: String,
 ) -> anyhow::Result<(RunResult, Option<String>)> {
-    let Measured { outcome, attribution, decisions, waits, steals, warnings: unwritten, claim } =
-        sink.finish(&experiment.grid);
+    let measured = sink.finish(&experiment.grid);
+    let Measured { outcome, attribution, decisions, lessons, waits, steals, warnings: unwritten, claim } =
+        measured;
     let mut warnings = ended.warnings;
     warnings.extend(unwritten);
     let complete = ended.status == Status::Complete;
@@ -344,7 +351,8 @@ pub fn record(
         // Over a real network every message takes time.
         messages: experiment
             .messages()
-            .hindered_if(ended.clock != Clock::Virtual.to_string(), Hindrance::Delay),
+            .hindered_if(ended.clock != Clock::Virtual.to_string(), Hindrance::Delay)
+            .hindered_if(outcome.faults.disturbed(), Hindrance::Absence),
         seed: experiment.seed,
         cut: experiment.steady,
         command,
@@ -360,6 +368,7 @@ pub fn record(
     let result = RunResult::new(about, outcome, ideal.as_ref())
         .with_attribution(attribution)
         .with_decisions(decisions)
+        .with_lessons(lessons)
         .with_waits(waits)
         .with_local(local.as_ref())
         .with_steals(steals, ideal.as_ref());

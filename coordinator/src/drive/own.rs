@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use crate::experiment::{Experiment, Outputs};
+use crate::folder;
 
 /// The file by which a result directory is known.
 const MARK: &str = ".stealgrid";
@@ -90,6 +91,9 @@ pub enum NotFree {
         /// What made them.
         whose: String,
     },
+    /// A directory with files of somebody else and no results.
+    #[error("{0}")]
+    Taken(String),
     /// Files that would be replaced and that nobody here wrote.
     #[error(
         "{} has files of somebody else where results go: {files}; move them away, or give --out another directory",
@@ -237,7 +241,13 @@ pub(super) fn begin(experiment: &Experiment, driver: Driver, command: &str) -> a
     let (mut file, new) = lock(dir)?;
     let identity = Identity::of(experiment, driver);
     let former = read(&mut file);
-    if let Err(refused) = check(dir, former.as_ref(), &identity, *replace) {
+    // A directory without results of ours, where the mark is but a moment old.
+    let is_free = new && former.is_none() && !is_our_manifest(&dir.join(MANIFEST));
+    let checked = check(dir, former.as_ref(), &identity, *replace).and_then(|()| {
+        let taken = if is_free { folder::refused(dir) } else { None };
+        taken.map_or(Ok(()), |reason| Err(NotFree::Taken(reason)))
+    });
+    if let Err(refused) = checked {
         if new {
             // Nothing is left in a directory that is none of ours.
             let _ = std::fs::remove_file(dir.join(MARK));
@@ -506,6 +516,26 @@ mod tests {
             assert_eq!(std::fs::read_to_string(&path).unwrap(), "theirs");
             assert!(!folder.path().join(MARK).exists(), "nothing of ours is left there");
         }
+    }
+
+    #[test]
+    fn a_directory_of_others_takes_no_results_and_one_of_ours_may_have_notes_beside() {
+        let folder = tempfile::tempdir().unwrap();
+        let (dir, notes) = (folder.path().join("x"), folder.path().join("x/notes.txt"));
+        std::fs::create_dir(&dir).unwrap();
+        std::fs::write(&notes, "theirs").unwrap();
+        let mut experiment = of(&dir, SECOND);
+        for replace in [false, true] {
+            experiment.outputs.replace = replace;
+            let error = refused(run(&experiment, Driver::Simulate, &[]));
+            assert!(matches!(&error, NotFree::Taken(said) if said.contains("notes.txt")), "{error}");
+        }
+        assert!(!dir.join(MARK).exists(), "nothing of ours is left there");
+        std::fs::remove_file(&notes).unwrap();
+        run(&experiment, Driver::Simulate, &["jobs.csv"]).unwrap();
+        std::fs::write(&notes, "beside results").unwrap();
+        run(&experiment, Driver::Simulate, &["jobs.csv"]).unwrap();
+        assert_eq!(std::fs::read_to_string(&notes).unwrap(), "beside results");
     }
 
     #[test]

@@ -56,7 +56,7 @@ use crate::interrupt::Interrupt;
 use crate::serve::Server;
 use crate::serve::live::Phase;
 use crate::serve::orders::Asked;
-use crate::terminal::{LOGGED, say};
+use crate::terminal::{LOGGED, note, say};
 
 /// From the first order to start until trace time begins, so that every node has its order by then.
 const START_LEAD: Duration = Duration::from_millis(200);
@@ -264,9 +264,7 @@ fn planned(
         experiment.options.retry = plan.options().retry;
         simulation = simulate(experiment)?;
     }
-    for note in &plan.notes {
-        eprintln!("note: {note}");
-    }
+    plan.notes.iter().for_each(|words| note(words));
     Ok((plan, simulation))
 }
 

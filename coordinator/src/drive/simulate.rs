@@ -3,7 +3,7 @@
 mod faulty;
 
 use outputs::Status;
-use scheduler::{Event, EventKind, Strategy};
+use scheduler::{Event, Strategy};
 use simulator::{Checks, Simulation, SimulationConfig};
 
 use super::own::{self, Driver};
@@ -14,6 +14,7 @@ use crate::experiment::jobs::{self, Jobs};
 use crate::experiment::{Clock, Experiment};
 use crate::interrupt::Interrupt;
 use crate::progress::Progress;
+use crate::terminal::note;
 
 /// Simulate an experiment: the peers of all sites, or the ideal reference, in virtual time.
 ///
@@ -99,14 +100,12 @@ pub fn load_by(args: &ExperimentArgs, text: Option<&str>) -> Result<(Experiment,
     let jobs = jobs::read(&experiment).map_err(|error| complain(&error, exit::INPUT))?;
     let local = experiment.strategy.strategy == Strategy::Local;
     if !experiment.strategy.strategy.has_local_queues() && (args.local.is_some() || args.pass.is_some()) {
-        eprintln!("note: {} has no local schedulers: --local and --pass change nothing", experiment.strategy);
+        note(&format!("{} has no local schedulers: --local and --pass change nothing", experiment.strategy));
     }
     if (local || experiment.strategy.ideal) && args.delay.is_some() {
-        eprintln!("note: {} sends no messages: --delay changes nothing", experiment.strategy);
+        note(&format!("{} sends no messages: --delay changes nothing", experiment.strategy));
     }
-    for note in &jobs.notes {
-        eprintln!("note: {note}");
-    }
+    jobs.notes.iter().for_each(|words| note(words));
     Ok((experiment, jobs))
 }
 
@@ -123,7 +122,7 @@ pub fn simulate(
 ) -> anyhow::Result<Ended> {
     let mut progress = Progress::new(jobs.jobs.len());
     let mut sink = |event: &Event| {
-        progress.event(matches!(event.kind, EventKind::Completed { .. }));
+        progress.event(&event.kind);
         sink(event);
     };
     let (status, violation) = if experiment.strategy.ideal {

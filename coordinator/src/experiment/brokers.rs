@@ -1,6 +1,6 @@
 //! Brokers of an experiment: who they are, and what they know.
 //!
-//! They are members of the grid under a strategy `broker:…` only, so that one file serves all strategies. Without a word
+//! They are members of the grid under a strategy `broker:…` or `opaque:…` only, so that one file serves all strategies. Without a word
 //! about them there is one, beside no site.
 
 use protocol::{BrokerOptions, Failover, Pending, Reporting};
@@ -16,7 +16,7 @@ const SHARED_MAX: usize = 1000;
 /// The grid with its brokers, those beside no site first.
 pub(super) fn join(written: &Written, strategy: &StrategySpec, grid: Grid) -> Result<Grid, ExperimentError> {
     let given = brokers(written, &grid)?;
-    if !matches!(strategy.strategy, Strategy::Broker(_)) {
+    if !strategy.strategy.has_brokers() {
         return Ok(grid);
     }
     let (beside, shared): (Vec<_>, Vec<_>) = given.into_iter().partition(|(_, beside)| beside.is_some());

@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use workload::limits::Limits;
 use workload::{Trace, TraceError};
 
+use crate::progress;
+
 /// What the names of such logs begin with.
 pub const PREFIX: &str = "built-in:";
 
@@ -28,7 +30,7 @@ pub fn placed(folder: &Path, trace: &Path) -> PathBuf {
     if is_built_in(trace) { trace.to_path_buf() } else { folder.join(trace) }
 }
 
-/// Reads a log, from a file or of the program.
+/// Reads a log, from a file or of the program. One that takes long says how far it is.
 ///
 /// # Errors
 /// As [`workload::read_within`].
@@ -36,7 +38,7 @@ pub fn read(trace: &Path, limits: &Limits) -> Result<Trace, TraceError> {
     if is_built_in(trace) {
         return workload::read_from(SEVEN_SITES, SEVEN_SITES_SWF.as_bytes());
     }
-    workload::read_within(trace, limits)
+    progress::read_log(trace, limits, None)
 }
 
 #[cfg(test)]

@@ -3,12 +3,13 @@
 //! What follows `exec=` is the command, to the end or to the first of the options that end the text. So a command may have
 //! commas, unless what stands behind its last one looks like an option.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use external::{Command, Limits, QueueSettings, Settings};
-use scheduler::{LocalScheduler, StrategySpec};
+use scheduler::{Broker, BrokerRule, LocalScheduler, Strategy, StrategySpec};
 
-use super::file::Written;
+use super::file::{Written, WrittenGenetic};
 use super::{ExperimentError, duration, wrong};
 
 /// What begins the name of a broker that is a command.
@@ -38,7 +39,7 @@ fn strategy(text: &str) -> Result<(StrategySpec, Option<Command>), String> {
             "strategy {text:?}: a command is missing, as in {ideal}{BROKER}=python3 mine.py"
         ));
     };
-    let (command, options) = split(rest, &scheduler::Broker::OPTIONS);
+    let (command, options) = split(rest, &Broker::OPTIONS);
     let command = Command::parse(command).map_err(|error| format!("strategy {text:?}: {error}"))?;
     Ok((parse(&format!("{ideal}{BROKER}{options}"))?, Some(command)))
 }
@@ -67,6 +68,34 @@ fn local(text: &str) -> Result<(LocalScheduler, Option<QueueSettings>), String> 
     Ok((LocalScheduler::External, Some(QueueSettings { command, fallback })))
 }
 
+/// The same with what the section `[strategy.genetic]` says, if it is a strategy that the section is about; what the name says
+/// itself stays.
+///
+/// # Errors
+/// If a value of the section means nothing, whatever the strategy.
+fn with_section(
+    spec: StrategySpec,
+    name: &str,
+    section: &WrittenGenetic,
+) -> Result<StrategySpec, ExperimentError> {
+    let mut rules = match spec.strategy {
+        Strategy::Broker(rules) if rules.plans_batches() => rules,
+        _ => Broker::new(BrokerRule::Genetic),
+    };
+    let named = name.split(',').filter_map(|option| option.split_once('='));
+    let named: BTreeSet<&str> = named.map(|(key, _)| key).collect();
+    for (key, value) in section.options() {
+        let with = rules.with(key, &value).map_err(wrong(format!("strategy.genetic.{key}")))?;
+        rules = if named.contains(key) { rules } else { with };
+    }
+    match spec.strategy {
+        Strategy::Broker(before) if before.plans_batches() => {
+            Ok(StrategySpec { strategy: Strategy::Broker(rules), ..spec })
+        }
+        _ => Ok(spec),
+    }
+}
+
 /// How jobs find a site and what starts there, with the commands that decide it.
 ///
 /// # Errors
@@ -75,8 +104,9 @@ pub(super) fn resolve(
     written: &Written,
 ) -> Result<(StrategySpec, LocalScheduler, Settings), ExperimentError> {
     let wrong_strategy = wrong("--strategy (strategy.name)");
-    let (spec, broker) =
-        strategy(written.strategy.name.as_deref().unwrap_or("st:50")).map_err(&wrong_strategy)?;
+    let name = written.strategy.name.as_deref().unwrap_or("st:50");
+    let (spec, broker) = strategy(name).map_err(&wrong_strategy)?;
+    let spec = with_section(spec, name, &written.strategy.genetic)?;
     let wrong_local = wrong("--local (strategy.local)");
     let (scheduler, queue) = match &written.strategy.local {
         Some(text) => local(text).map_err(&wrong_local)?,
@@ -132,6 +162,36 @@ mod tests {
         assert_eq!((scheduler, queue.fallback), (LocalScheduler::External, LocalScheduler::Fcfs));
         assert_eq!(queue.command.to_string(), "python3 mine.py --slow");
         assert_eq!(strategy("st:50,order=bah").unwrap().1, None);
+    }
+
+    #[test]
+    fn a_section_has_the_options_of_a_genetic_broker_that_its_name_does_not_have() {
+        let resolved = |name: &str, section: &str| {
+            let text = format!("[strategy]\nname = \"{name}\"\n[strategy.genetic]\n{section}");
+            let written: Written = toml::from_str(&text).map_err(|error| error.to_string())?;
+            resolve(&written).map(|(spec, ..)| spec.to_string()).map_err(|error| error.to_string())
+        };
+        let section = "window = \"60s\"\nbatch = 7\ngoal = \"wait\"\nevaluations = 99\n";
+        for (name, expected) in [
+            ("broker:genetic", "broker:genetic,batch=7,window=60s,goal=wait,evaluations=99"),
+            (
+                "ideal/broker:genetic,batch=3,goal=owa",
+                "ideal/broker:genetic,batch=3,window=60s,evaluations=99",
+            ),
+            ("broker:mst", "broker:mst"),
+            ("st:50", "st:50"),
+        ] {
+            assert_eq!(resolved(name, section), Ok(expected.to_string()));
+        }
+        for (section, expected) in [
+            ("goal = \"wiat\"", "strategy.genetic.goal"),
+            ("population = 1", "from 2 to 10000"),
+            ("window = \"60\"", "write a whole number and a unit"),
+            ("windov = \"60s\"", "unknown field `windov`"),
+        ] {
+            let error = resolved("st:50", section).unwrap_err();
+            assert!(error.contains(expected), "{error}");
+        }
     }
 
     #[test]

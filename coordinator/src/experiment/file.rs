@@ -89,6 +89,8 @@ pub struct WrittenSite {
     pub name: String,
     /// How many processors it has.
     pub processors: u32,
+    /// What a job costs there, in any unit of money.
+    pub price: Option<u32>,
 }
 
 /// `[workload]`.
@@ -99,6 +101,16 @@ pub struct WrittenWorkload {
     pub trace: Option<PathBuf>,
     /// Or one log per site, mixed into one workload.
     pub logs: Option<Vec<WrittenLog>>,
+    /// Or a bag of tasks, relative to the experiment file; alone, or beside logs of local users.
+    pub bag: Option<PathBuf>,
+    /// When its tasks are submitted.
+    pub bag_at: Option<String>,
+    /// Whether the longest wait in a queue that a bag asks for is the time-out of a learning broker that has none.
+    pub bag_queue_wait: Option<bool>,
+    /// How long tasks of a bag take: `uniform`, `linear` or `affine`.
+    pub lengths: Option<String>,
+    /// The seed of these lengths; without it that of the experiment.
+    pub lengths_seed: Option<u64>,
     /// Which weekdays of a mix, such as `mon-fri`.
     pub days: Option<String>,
     /// Which week of the log or mix, 1 for the first full one.
@@ -161,6 +173,48 @@ pub struct WrittenStrategy {
     pub pass: Option<String>,
     /// `home` or `origin`.
     pub submit: Option<String>,
+    /// What `broker:genetic` is told beside its name.
+    pub genetic: WrittenGenetic,
+}
+
+/// `[strategy.genetic]`: options of `broker:genetic`, each as in a name.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default, expecting = "the section [strategy.genetic]")]
+pub struct WrittenGenetic {
+    /// Jobs of a full batch.
+    pub batch: Option<u32>,
+    /// The time after which a batch is planned that is not full.
+    pub window: Option<String>,
+    /// `owa`, `makespan`, `response`, `turnaround` or `wait`.
+    pub goal: Option<String>,
+    /// Individuals of a population.
+    pub population: Option<u32>,
+    /// Generations after which the best so far is taken.
+    pub generations: Option<u32>,
+    /// Individuals that one plan may schedule.
+    pub evaluations: Option<u32>,
+    /// The probability that two parents are crossed.
+    pub crossover: Option<f64>,
+    /// The probability that a child is mutated.
+    pub mutation: Option<f64>,
+}
+
+impl WrittenGenetic {
+    /// What is given, by names of options.
+    pub(super) fn options(&self) -> impl Iterator<Item = (&'static str, String)> {
+        let number = |value: Option<u32>| value.map(|value| value.to_string());
+        let options = [
+            ("batch", number(self.batch)),
+            ("window", self.window.clone()),
+            ("goal", self.goal.clone()),
+            ("population", number(self.population)),
+            ("generations", number(self.generations)),
+            ("evaluations", number(self.evaluations)),
+            ("crossover", self.crossover.map(|chance| chance.to_string())),
+            ("mutation", self.mutation.map(|chance| chance.to_string())),
+        ];
+        options.into_iter().filter_map(|(key, value)| Some((key, value?)))
+    }
 }
 
 /// `[external]`.
@@ -403,6 +457,9 @@ impl WrittenWorkload {
     fn resolve(&mut self, folder: &Path) {
         if let Some(trace) = &mut self.trace {
             *trace = built_in::placed(folder, trace);
+        }
+        if let Some(bag) = &mut self.bag {
+            *bag = folder.join(&*bag);
         }
         for log in self.logs.iter_mut().flatten() {
             log.trace = built_in::placed(folder, &log.trace);

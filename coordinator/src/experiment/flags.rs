@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::ExperimentError;
-use super::file::{FileError, Written, WrittenBrokers};
+use super::file::{FileError, Written, WrittenBrokers, WrittenLog};
 use crate::exit;
 
 /// What to run.
@@ -27,6 +27,10 @@ pub struct ExperimentArgs {
     /// Workload log: SWF, GWF, Batsim JSON or sacct, plain, gzip or zstd
     #[arg(long, value_name = "FILE", help_heading = "Grid and workload")]
     pub trace: Option<PathBuf>,
+
+    /// Workload of a bag of tasks in place of a log: TOML, or XPML of the Gridbus broker. Logs of local users in the file stay
+    #[arg(long, value_name = "FILE", conflicts_with = "trace", help_heading = "Grid and workload")]
+    pub bag: Option<PathBuf>,
 
     /// Only the first so many jobs
     #[arg(long, value_name = "N", help_heading = "Grid and workload")]
@@ -73,7 +77,8 @@ pub struct ExperimentArgs {
     pub origin: Option<String>,
 
     /// local, st:X, st-greedy:X, common-pool, pool:fcfs|easy|list, steal:random|nearest|loaded|two-choices,
-    /// broker:random|round-robin|ml|mlp|mpl|lbal-s|mlb|mct|mst|mwt|mwwt-s|genetic|exec=COMMAND; options as in st:50,order=bah
+    /// broker:RULE (random, round-robin, ml, mlp, mpl, lbal-s, mlb, mct, mst, mwt, mwwt-s, genetic, exec=COMMAND),
+    /// opaque:RULE (brokers that learn, as ag, mqd, round-robin); options as in st:50,order=bah
     /// or broker:mct,a=0.5; prefix ideal/ for the reference without messages
     /// [default: st:50]
     #[arg(long, value_name = "NAME", help_heading = "Scheduling")]
@@ -178,7 +183,7 @@ impl ExperimentArgs {
             Some("--sites") => self.sites.is_some() || self.experiment.is_none(),
             Some("--brokers") => self.brokers.is_some(),
             Some("--report") => self.report.is_some(),
-            Some("--trace") => self.trace.is_some() || self.experiment.is_none(),
+            Some("--trace") => self.trace.is_some() || self.bag.is_some() || self.experiment.is_none(),
             Some("--days") => self.days.is_some(),
             Some("--from") => self.from.is_some(),
             Some("--until") => self.until.is_some(),
@@ -231,6 +236,16 @@ impl ExperimentArgs {
         if let Some(trace) = &self.trace {
             written.workload.trace = Some(trace.clone());
             written.workload.logs = None;
+            written.workload.bag = None;
+        }
+        if let Some(bag) = &self.bag {
+            written.workload.bag = Some(bag.clone());
+            written.workload.trace = None;
+            // Beside a bag there may be local users, and nobody else.
+            let is_local = |logs: &mut Vec<WrittenLog>| {
+                logs.iter().all(|log| log.role.as_deref() == Some("local")).then(|| std::mem::take(logs))
+            };
+            written.workload.logs = written.workload.logs.as_mut().and_then(is_local);
         }
         fn change<T: Clone>(place: &mut Option<T>, flag: &Option<T>) {
             if flag.is_some() {
@@ -297,15 +312,40 @@ pub fn sizes(text: &str) -> Result<Vec<u32>, String> {
         "grid3" => vec![4, 4, 4, 4, 8, 8, 8, 16, 16, 32, 32],
         _ => text
             .split(',')
-            .map(|size| size.trim().parse())
+            .map(|size| size.trim().parse().map_err(|_| size.trim()))
             .collect::<Result<_, _>>()
-            .map_err(|error| format!("{error}; write sizes as in 2,8, or grid1, grid2, grid3"))?,
+            .map_err(|size| {
+                format!("{size:?} is no number of processors; write sizes as in 2,8, or grid1, grid2, grid3")
+            })?,
     })
 }
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser as _;
+
     use super::*;
+
+    #[derive(clap::Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: ExperimentArgs,
+    }
+
+    #[test]
+    fn a_bag_takes_the_place_of_a_log_but_not_of_local_users() {
+        let args = Line::try_parse_from(["simulate", "x.toml", "--bag", "b.xml"]).unwrap().args;
+        let workload = |text: &str| args.written_by(Some(text)).unwrap().workload;
+        let of = |role: &str| format!("[workload]\nlogs = [{{ site = \"a\", trace = \"a.swf\"{role} }}]");
+        let bag = Some(PathBuf::from("b.xml"));
+        let found = workload("[workload]\ntrace = \"a.swf\"");
+        assert_eq!((found.trace, &found.bag), (None, &bag));
+        let found = workload(&of(", role = \"local\""));
+        assert_eq!((found.logs.map(|logs| logs.len()), &found.bag), (Some(1), &bag));
+        let found = workload(&of(""));
+        assert_eq!((found.logs.map(|logs| logs.len()), &found.bag), (None, &bag));
+        assert!(Line::try_parse_from(["simulate", "--bag", "b.xml", "--trace", "a.swf"]).is_err());
+    }
 
     #[test]
     fn a_grid_is_sizes_or_a_name() {

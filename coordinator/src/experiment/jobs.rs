@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use report::quantity::counted;
-use scheduler::{Grid, JobId, LocalUsers, SiteId, Span, Strategy, Time, TimedJob};
+use scheduler::{Grid, JobId, LocalUsers, SiteId, Span, Time, TimedJob};
 use workload::mix::{Clock, Log, MixOptions};
 use workload::prepare::{PrepareError, PrepareOptions, PrepareReport};
 use workload::slice::SliceError;
@@ -13,7 +13,7 @@ use workload::{Trace, TraceError};
 
 use super::{Experiment, Role, SiteLog, Source, built_in};
 use crate::latest::keep;
-use crate::limits;
+use crate::{limits, progress, terminal};
 
 /// The jobs that are replayed.
 #[derive(Clone, Debug, Default)]
@@ -31,7 +31,7 @@ pub struct Jobs {
 impl Jobs {
     /// That local users submit past the broker, in words; none if nobody does, or there is no broker.
     pub fn past_broker(&self, experiment: &Experiment) -> Option<String> {
-        if !matches!(experiment.strategy.strategy, Strategy::Broker(_)) {
+        if !experiment.strategy.strategy.has_brokers() {
             return None;
         }
         let is_past = |job: &&TimedJob| self.local_users.site(&experiment.grid, &job.spec).is_some();
@@ -86,7 +86,8 @@ pub enum JobsError {
     NoLoad,
     /// An origin that the grid does not have.
     #[error(
-        "place job {job}: its origin is site {origin}, the grid has {sites} sites; use --origin site:1 or another grid"
+        "place job {job}: its origin is site {origin}, the grid has {}; use --origin site:1 or another grid",
+        counted(*sites, "site")
     )]
     Origin {
         /// The job whose origin is no site.
@@ -137,7 +138,7 @@ impl PreparedLogs {
         for SiteLog { site, trace: path, first_week, .. } in sites {
             let trace = built_in::read(path, &limits::of_logs())?;
             notes.extend(repair_notes(&trace));
-            let prepared = workload::prepare(&trace, &experiment.prepare, widest)?;
+            let prepared = progress::prepare(&trace, &experiment.prepare, widest)?;
             notes.extend(prepare_notes(&prepared.report).into_iter().map(|note| format!("{site}: {note}")));
             let id = experiment.grid.machines().find(|other| other.name == *site).map(|site| site.id);
             logs.push(Log {
@@ -169,11 +170,11 @@ impl Reader {
         let mut jobs = match &experiment.source {
             Source::Trace(path) => self.trace(experiment, path)?,
             Source::Mix(sites) => self.mix(experiment, sites)?,
+            Source::Bag(bag) => bag.jobs(experiment)?,
+            Source::BagBeside(bag, sites) => bag.beside(experiment, self.mix(experiment, sites)?)?,
         };
         if jobs.jobs.is_empty() {
-            for note in &jobs.notes {
-                eprintln!("note: {note}");
-            }
+            jobs.notes.iter().for_each(|words| terminal::note(words));
             return Err(JobsError::Nothing(jobs.workload));
         }
         let factor = match experiment.load {
@@ -196,7 +197,7 @@ impl Reader {
     }
 
     fn trace(&mut self, experiment: &Experiment, path: &Path) -> Result<Jobs, JobsError> {
-        let mut trace = match self.traces.iter().find(|(kept, _)| kept == path) {
+        let trace = match self.traces.iter().find(|(kept, _)| kept == path) {
             Some((_, trace)) => trace.clone(),
             None => {
                 let trace = built_in::read(path, &limits::of_logs())?;
@@ -204,20 +205,7 @@ impl Reader {
                 trace
             }
         };
-        let sliced = experiment.slice.apply(&mut trace).map_err(|error| JobsError::Slice {
-            trace: path.display().to_string(),
-            reason: error.to_string(),
-        })?;
-        let mut notes = repair_notes(&trace);
-        if sliced.dropped > 0 {
-            notes.push(format!("{} outside the slice left out", counted(sliced.dropped, "job")));
-        }
-        if sliced.start != Span::ZERO {
-            notes.push(format!("time 0 is {} s of the log, the start of the slice", sliced.start));
-        }
-        let prepared = workload::prepare(&trace, &experiment.prepare, experiment.grid.widest())?;
-        notes.extend(prepare_notes(&prepared.report));
-        Ok(Jobs { jobs: prepared.jobs, workload: path.display().to_string(), notes, ..Jobs::default() })
+        of_trace(experiment, path, trace)
     }
 
     /// One log per site, laid over each other by week; `slice.week`, `slice.weekdays` and `slice.zone` choose which.
@@ -274,6 +262,34 @@ impl Reader {
         jobs.notes.extend(jobs.past_broker(experiment));
         Ok(jobs)
     }
+}
+
+/// The part of a log that an experiment is of.
+pub(super) fn of_trace(experiment: &Experiment, path: &Path, mut trace: Trace) -> Result<Jobs, JobsError> {
+    let sliced = experiment
+        .slice
+        .apply(&mut trace)
+        .map_err(|error| JobsError::Slice { trace: path.display().to_string(), reason: error.to_string() })?;
+    let mut notes = repair_notes(&trace);
+    if sliced.dropped > 0 {
+        notes.push(format!("{} outside the slice left out", counted(sliced.dropped, "job")));
+    }
+    if sliced.start != Span::ZERO {
+        notes.push(format!("time 0 is {} s of the log, the start of the slice", sliced.start));
+    }
+    prepared(experiment, path, &trace, notes)
+}
+
+/// All jobs of a log, with what was done to them before.
+pub(super) fn prepared(
+    experiment: &Experiment,
+    path: &Path,
+    trace: &Trace,
+    mut notes: Vec<String>,
+) -> Result<Jobs, JobsError> {
+    let prepared = progress::prepare(trace, &experiment.prepare, experiment.grid.widest())?;
+    notes.extend(prepare_notes(&prepared.report));
+    Ok(Jobs { jobs: prepared.jobs, workload: path.display().to_string(), notes, ..Jobs::default() })
 }
 
 /// The load that jobs offer: work over the time from the first submission to the last times all processors. `None` if they

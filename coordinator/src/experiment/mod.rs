@@ -3,6 +3,7 @@
 //! Everything is checked here, before anything runs. A wrong value is reported with its place in the file or its
 //! flag, what was expected, and what to write. Jobs are read by [`jobs`].
 
+pub mod bag;
 mod brokers;
 pub mod built_in;
 pub mod commands;
@@ -13,6 +14,7 @@ pub mod flags;
 pub mod jobs;
 pub mod keys;
 pub mod place;
+mod source;
 
 use std::borrow::Cow;
 use std::fmt;
@@ -37,10 +39,14 @@ use workload::slice::Slice;
 pub use error::ExperimentError;
 use error::wrong;
 use faults::Fault;
-use file::{Written, WrittenLog};
+use file::Written;
+pub use source::{SiteLog, Source};
 
 /// A trace-time factor above which the wall clock's millisecond timers are coarser than most jobs.
 pub const FACTOR_MAX: f64 = 1_000_000.0;
+
+/// The default of `seed`.
+const SEED: u64 = 1;
 
 /// The default of `node.orphan_patience`: time to notice, log in and attach.
 const ORPHAN_PATIENCE: Duration = Duration::from_secs(600);
@@ -108,28 +114,6 @@ pub struct Experiment {
     pub run: RunOptions,
     /// Which results are written.
     pub outputs: Outputs,
-}
-
-/// Where jobs come from.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Source {
-    /// All jobs from one log.
-    Trace(PathBuf),
-    /// Logs of sites, laid over each other by week.
-    Mix(Vec<SiteLog>),
-}
-
-/// A log, or a part of one, whose jobs the users of a site submit.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SiteLog {
-    /// Name of the site.
-    pub site: String,
-    /// The log.
-    pub trace: PathBuf,
-    /// The week of the log that is week 1 of the mix.
-    pub first_week: i64,
-    /// Whom its users submit to.
-    pub role: Role,
 }
 
 /// Whom users submit their jobs to, where there is a broker.
@@ -273,7 +257,7 @@ impl Experiment {
     /// # Errors
     /// The first value that means nothing or contradicts another.
     pub fn resolve(written: &Written) -> Result<Experiment, ExperimentError> {
-        let (strategy, local, external) = commands::resolve(written)?;
+        let (mut strategy, local, external) = commands::resolve(written)?;
         let grid = Arc::new(grid(written, &strategy)?);
         let network = network(written, &grid)?;
         let run = run_options(written)?;
@@ -281,14 +265,20 @@ impl Experiment {
         let options = protocol_options(written, &strategy, &network, &faults)?;
         faults::check(written, &faults, &options, &run)?;
         let name = written.name.clone().unwrap_or_else(|| {
-            let trace = written.workload.trace.as_deref().and_then(|trace| trace.file_name());
+            let workload = &written.workload;
+            let trace = workload.trace.as_deref().or(workload.bag.as_deref());
+            let trace = trace.and_then(|trace| trace.file_name());
             trace.map_or("run".into(), |trace| without_endings(&trace.to_string_lossy()).to_string())
         });
         name_of_a_file(&name).map_err(|reason| wrong("name")(format!("{name:?} {reason}")))?;
+        let source = source::resolve(written, &grid)?;
+        if written.workload.bag_queue_wait.unwrap_or(true) {
+            source.ask_of(&mut strategy.strategy);
+        }
         let outputs = &written.outputs;
         Ok(Experiment {
-            seed: written.seed.unwrap_or(1),
-            source: source(written, &grid)?,
+            seed: written.seed.unwrap_or(SEED),
+            source,
             slice: slice(written)?,
             prepare: prepare(written)?,
             load_factor: load_factor(written)?,
@@ -378,46 +368,13 @@ fn grid(written: &Written, strategy: &StrategySpec) -> Result<Grid, ExperimentEr
         (None, Some(sites)) => Grid::new(sites.iter().map(|site| (site.name.clone(), site.processors))),
     };
     let grid = grid.map_err(|error| wrong(error.to_string()))?;
-    let grid = brokers::join(written, strategy, grid)?;
+    // Brokers follow the sites, and cost nothing.
+    let prices = written.grid.sites.iter().flatten().map(|site| site.price.unwrap_or(0).into());
+    let grid = brokers::join(written, strategy, grid)?.with_prices(prices);
     for site in grid.sites() {
         name_of_a_file(&site.name).map_err(|reason| wrong(format!("site {:?} {reason}", site.name)))?;
     }
     Ok(grid)
-}
-
-fn source(written: &Written, grid: &Grid) -> Result<Source, ExperimentError> {
-    let wrong = wrong("--trace ([workload])");
-    match (&written.workload.trace, &written.workload.logs) {
-        (Some(_), Some(_)) => Err(wrong("both workload.trace and workload.logs are given; keep one".into())),
-        (None, None) => {
-            Err(wrong("there is no workload; write --trace FILE or a [workload] with trace".into()))
-        }
-        (Some(trace), None) => Ok(Source::Trace(trace.clone())),
-        (None, Some(logs)) => {
-            for log in logs {
-                if !grid.machines().any(|site| site.name == log.site) {
-                    let hint = spelling::hint(&log.site, grid.machines().map(|site| &site.name));
-                    return Err(wrong(format!(
-                        "a log is for site {:?}{hint}, which is not in the grid",
-                        log.site
-                    )));
-                }
-                if log.first_week.is_some_and(|week| week < 1) {
-                    return Err(wrong(format!("first_week of the log for {:?} is less than 1", log.site)));
-                }
-            }
-            let of = |log: &WrittenLog| {
-                let role = log.role.as_deref().unwrap_or("grid").parse();
-                Ok(SiteLog {
-                    site: log.site.clone(),
-                    trace: log.trace.clone(),
-                    first_week: log.first_week.map_or(1, i64::from),
-                    role: role.map_err(|error| wrong(format!("the log for {:?}: {error}", log.site)))?,
-                })
-            };
-            Ok(Source::Mix(logs.iter().map(of).collect::<Result<_, _>>()?))
-        }
-    }
 }
 
 fn slice(written: &Written) -> Result<Slice, ExperimentError> {
@@ -462,7 +419,7 @@ fn prepare(written: &Written) -> Result<PrepareOptions, ExperimentError> {
 fn pass(written: &Written, strategy: &StrategySpec, local: LocalScheduler) -> Result<Pass, ExperimentError> {
     let place = "--pass (strategy.pass)";
     match parse(place, &written.strategy.pass, Pass::default())? {
-        Pass::PerEvent if matches!(strategy.strategy, Strategy::Broker(_)) => {
+        Pass::PerEvent if strategy.strategy.has_brokers() => {
             Err(wrong(place)("sites under brokers decide once per instant; write batch".to_string()))
         }
         Pass::PerEvent if local == LocalScheduler::External => {
@@ -628,7 +585,7 @@ fn protocol_options(
     let presence = faults::presence(given, longest)?;
     let margin = optional_span("--margin (protocol.margin)", &given.margin)?;
     let (local, pool) =
-        (Strategy::Local, matches!(strategy.strategy, Strategy::Pool(_) | Strategy::Broker(_)));
+        (Strategy::Local, matches!(strategy.strategy, Strategy::Pool(_)) || strategy.strategy.has_brokers());
     if margin.is_some() && (strategy.ideal || strategy.strategy == local || pool) {
         let reason = format!("under {strategy} no site asks another for jobs; leave the margin out");
         return Err(wrong("--margin (protocol.margin)")(reason));
@@ -681,7 +638,7 @@ fn run_options(written: &Written) -> Result<RunOptions, ExperimentError> {
             match factor {
                 Some(factor) if factor > 0.0 && factor <= FACTOR_MAX => Some(Clock::Scaled(factor)),
                 _ => {
-                    let hint = spelling::hint(text, ["virtual", "scaled:"]);
+                    let hint = spelling::hint(text, ["virtual"]);
                     let reason =
                         format!("{text:?}{hint} is not a clock; write virtual, or scaled:K with K up to 1e6");
                     return Err(wrong("--clock (run.clock)")(reason));

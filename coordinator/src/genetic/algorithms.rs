@@ -47,6 +47,15 @@ pub(super) const ALL: [(&str, Method); 15] = [
 /// The stream of random numbers of NSGA-II, behind those of the genetic algorithms.
 pub(super) const FRONT_STREAM: u8 = 7;
 
+/// The greedy strategies whose rows NSGA-II begins with: two in the order of arrival, and the two that are far ahead in something
+/// each.
+pub(super) const SEEDS: [(Order, Rule); 4] = [
+    (Order::Arrival, Rule::CompletionTime),
+    (Order::Arrival, Rule::StartTime),
+    (Order::ShortestFirst, Rule::CompletionTime),
+    (Order::LargestFirst, Rule::CompletionTime),
+];
+
 /// What is typed if nothing is: what has a place in the published table, and what it lacks.
 pub(super) const DEFAULT: &str = "a1,a2,a3,a4,b1,b2,b3,b4,c1,c2,c3,spt,laf,random";
 

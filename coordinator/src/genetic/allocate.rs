@@ -1,6 +1,7 @@
 //! All algorithms on one batch, and what is written of each.
 
 use std::ops::ControlFlow;
+use std::time::{Duration, Instant};
 
 use rayon::iter::ParallelIterator as _;
 use rayon::slice::ParallelSliceMut as _;
@@ -8,13 +9,14 @@ use scheduler::Span;
 use scheduler::genetic::greedy::greedy;
 use scheduler::genetic::{
     Batch, Criteria, Draw, Found, Individual, Options, Purpose, RowScheduler, Rows, Scale, Stays, Step,
-    by_chance, by_local_queues, initial, nsga2, search,
+    beginning, by_chance, by_local_queues, initial, nsga2, search,
 };
 use scheduler::strategy::Completion;
 use serde::Serialize;
 
-use super::algorithms::{Algorithm, FRONT_STREAM, Method};
+use super::algorithms::{Algorithm, FRONT_STREAM, Method, SEEDS};
 use super::batches::TimedBatch;
+use super::convergence::Point;
 use super::fronts::FrontEntry;
 
 /// Individuals that a thread takes at a time where one batch is on several: a millisecond's work.
@@ -72,13 +74,20 @@ pub(super) struct Setting<'a> {
 /// Is told how far an algorithm of a batch is, and of its end by `None`; says whether to go on.
 pub(super) type Watch<'a> = dyn Fn(usize, &str, Option<&Step<'_>>) -> ControlFlow<()> + Sync + 'a;
 
-/// Runs all algorithms on a batch; fewer if it is told to stop. What is written of each, in the order of the algorithms, and
-/// the front of NSGA-II if it is one of them.
-pub(super) fn allocate(
-    batch: &TimedBatch,
-    setting: &Setting<'_>,
-    watch: &Watch<'_>,
-) -> (Vec<Entry>, Option<FrontEntry>) {
+/// What the algorithms made of a batch.
+pub(super) struct Allocated {
+    /// What is written of each, in the order of the algorithms.
+    pub(super) entries: Vec<Entry>,
+    /// How long each of them took.
+    pub(super) times: Vec<Duration>,
+    /// That of NSGA-II, if it is one of them.
+    pub(super) front: Option<FrontEntry>,
+    /// How those that search came to what they found.
+    pub(super) points: Vec<Point>,
+}
+
+/// Runs all algorithms on a batch; fewer if it is told to stop.
+pub(super) fn allocate(batch: &TimedBatch, setting: &Setting<'_>, watch: &Watch<'_>) -> Allocated {
     let number = batch.number as u64;
     let run_times = |job: u32| batch.run_times[job as usize];
     let TimedBatch { batch, .. } = batch;
@@ -86,6 +95,8 @@ pub(super) fn allocate(
     let mut first: Option<Vec<Individual>> = None;
     let mut entries: Vec<Option<Entry>> = vec![None; setting.algorithms.len()];
     let mut bests: Vec<Option<Criteria>> = vec![None; setting.algorithms.len()];
+    let mut times: Vec<Option<Duration>> = vec![None; setting.algorithms.len()];
+    let mut points: Vec<Vec<Point>> = vec![Vec::new(); setting.algorithms.len()];
     let mut front: Option<(usize, Vec<Individual>, Found)> = None;
     // Those are the last who may take as long as others did.
     let is_last = |place: usize| matches!(setting.algorithms[place].method, Method::Front | Method::Chance);
@@ -93,7 +104,11 @@ pub(super) fn allocate(
     order.sort_by_key(|&place| is_last(place));
     for place in order {
         let Algorithm { name, method } = &setting.algorithms[place];
-        let mut told = |step: &Step<'_>| watch(number as usize, name, Some(step));
+        let own = &mut points[place];
+        let mut told = |step: &Step<'_>| {
+            own.extend(Point::of(number as usize, name, step));
+            watch(number as usize, name, Some(step))
+        };
         let population = match method {
             Method::Greedy(..) => &mut Vec::new(),
             Method::Genetic(..) | Method::Front | Method::Chance => first.get_or_insert_with(|| {
@@ -107,6 +122,7 @@ pub(super) fn allocate(
             let most = others.map(|entry| entry.evaluations).max();
             setting.chances.or(most.filter(|&most| most > 1)).unwrap_or(CHANCES)
         };
+        let begun = Instant::now();
         let found = match *method {
             Method::Greedy(order, rule) => {
                 let rows = greedy(batch, order, rule, setting.completion, setting.stays);
@@ -121,8 +137,12 @@ pub(super) fn allocate(
             }
             Method::Front => {
                 let draw = &mut Draw::new(setting.seed, number, Purpose::Algorithm(FRONT_STREAM));
-                let found =
-                    nsga2(batch, setting.options, population, chances(), draw, &mut evaluate, &mut told);
+                let options = &Options { evaluations_max: chances(), ..setting.options.clone() };
+                let scale = Scale::of(population, options.reading);
+                let greedy =
+                    SEEDS.map(|(order, rule)| greedy(batch, order, rule, setting.completion, setting.stays));
+                let begin = beginning(batch, options, population, &greedy, draw, &mut evaluate);
+                let found = nsga2(batch, options, &scale, begin, draw, &mut evaluate, &mut told);
                 front = Some((place, found.members, found.found.clone()));
                 found.found
             }
@@ -132,6 +152,12 @@ pub(super) fn allocate(
                 by_chance(batch, setting.options, &scale, chances(), draw, &mut evaluate, &mut told)
             }
         };
+        times[place] = Some(begun.elapsed());
+        let (made, best) = ((found.generations, found.evaluations), found.best.criteria());
+        if !matches!(method, Method::Greedy(..)) {
+            // It stands for all that would come.
+            points[place].push(Point::new(number as usize, name, made, best));
+        }
         let entry = Entry::of(batch, number as usize, name, &found, setting, run_times);
         entries[place] = Some(entry);
         bests[place] = Some(*found.best.criteria());
@@ -145,7 +171,12 @@ pub(super) fn allocate(
             others.filter_map(|(place, best)| Some((setting.algorithms[place].name.as_str(), (*best)?)));
         FrontEntry::of(number as usize, &members, &found, &initial, others, setting.seed)
     });
-    (entries.into_iter().flatten().collect(), front)
+    Allocated {
+        entries: entries.into_iter().flatten().collect(),
+        times: times.into_iter().flatten().collect(),
+        front,
+        points: points.concat(),
+    }
 }
 
 /// Evaluates a population, which keeps its order.

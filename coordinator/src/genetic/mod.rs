@@ -1,47 +1,59 @@
 //! `stealgrid genetic`: batches of a log allocated to sites off-line, by genetic algorithms and by what they are compared
 //! with.
 //!
-//! What is allocated how is in [`scheduler::genetic`]. Here are the batches of a log (`batches`), the names of Table I
-//! (`algorithms`), all cores (`allocate`), and what is written and printed (`table`).
+//! What is allocated how is in [`scheduler::genetic`]. Here are files of options (`options`), the batches of logs (`batches`),
+//! the names of Table I (`algorithms`), all cores (`allocate`), what is written and printed (`convergence`, `fronts`, `table`),
+//! and the same read again as rows (`stored`) and for a page (`shown`).
 
 mod algorithms;
 mod allocate;
 mod batches;
+mod convergence;
 mod fronts;
+mod options;
 mod progress;
+pub mod shown;
+pub mod stored;
 mod table;
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
+use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Args;
 use rayon::iter::{IntoParallelRefIterator as _, ParallelIterator as _};
 use report::quantity::grouped;
 use scheduler::genetic::{
-    Elements, Infeasible, MaskOf, Obx, Options, Per, Queues, Reading, RowOrder, Scaling, Stays,
+    Duplicates, Elements, FrontBegin, FrontOptions, Infeasible, MaskOf, Obx, Options, Per, Queues, Reading,
+    RowOrder, Scaling, Stays,
 };
 use scheduler::strategy::Completion;
 use workload::prepare::TooWide;
 
 use crate::exit;
 use crate::experiment::flags::sizes;
+use crate::folder;
 use crate::interrupt::Interrupt;
+use crate::lock::lock;
 use crate::terminal::{command_line, say};
 use algorithms::{Algorithm, Method};
-use allocate::{Entry, Setting, allocate};
+use allocate::{Allocated, Entry, Setting, allocate};
 use batches::TimedBatch;
+use convergence::Point;
 use fronts::FrontEntry;
 use progress::Progress;
 
 /// Allocate batches of a log to sites off-line: genetic algorithms for four criteria, greedy strategies and baselines.
 ///
 /// All jobs of a batch are there at time 0 and take the time that they requested. Each site runs EASY over its row of jobs,
-/// in the order of the row. Writes rows.json (the rows and criteria of each batch and algorithm), table.csv and
-/// command.txt. The same seed gives the same bytes on any number of threads. Ctrl-C keeps the best so far.
+/// in the order of the row. Writes rows.json (the rows and criteria of each batch and algorithm), table.csv, convergence.csv,
+/// jobs.csv, times.csv, options.toml and command.txt; `stealgrid export` and `stealgrid report` read the folder. The same seed
+/// gives the same bytes on any number of threads, but for times.csv. Ctrl-C keeps the best so far.
 ///
-/// Exit codes: 0 done, 2 usage, 3 unreadable input or too few jobs, or --out has results, 4 stopped.
+/// Exit codes: 0 done, 2 usage, 3 unreadable input or too few jobs, or --out has results or another one writes there, 4
+/// stopped.
 #[derive(Clone, Debug, Args)]
 pub struct GeneticArgs {
     /// Processors of each site, as in 2,8
@@ -49,9 +61,15 @@ pub struct GeneticArgs {
     // In full, so that clap takes it for one value.
     sites: std::vec::Vec<u32>,
 
-    /// Workload log: SWF, GWF, Batsim JSON or sacct, plain, gzip or zstd
+    /// Workload log: SWF, GWF, Batsim JSON or sacct, plain, gzip or zstd. Several, each with --trace before it, are laid over
+    /// each other: all days, week by week from the first full one of each, by the clock of GMT-7
+    #[arg(long, value_name = "FILE", required_unless_present = "options")]
+    trace: Vec<PathBuf>,
+
+    /// TOML with what is not typed: flags without their dashes, such as size = 200, or trace = ["a.swf", "b.swf"];
+    /// options.toml of an earlier run is one
     #[arg(long, value_name = "FILE")]
-    trace: PathBuf,
+    options: Option<PathBuf>,
 
     /// Batches, one after the other in order of submission
     #[arg(long, value_name = "N", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
@@ -112,6 +130,20 @@ pub struct GeneticArgs {
     /// without one]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), help_heading = "Genetic algorithm")]
     chances: Option<u64>,
+
+    /// What nsga2 begins with: greedy: the population that all begin with, four of it replaced by the rows of a1, a2, spt and
+    /// laf; random: rows of its own in random orders; shared: the population that all begin with
+    #[arg(long, value_name = "RULE", default_value = "greedy", value_parser = |text: &str| FrontBegin::parse("beginning", text), help_heading = "Fronts")]
+    front_begin: FrontBegin,
+
+    /// Individuals of nsga2 with the criteria of another one: replace: they stay behind all others, and no child is a copy of a
+    /// parent; keep: they count as any other
+    #[arg(long, value_name = "RULE", default_value = "replace", value_parser = |text: &str| Duplicates::parse("rule", text), help_heading = "Fronts")]
+    front_duplicates: Duplicates,
+
+    /// P_m of nsga2 [default: one over the number of jobs, for each job of a child]
+    #[arg(long, value_name = "P", value_parser = probability, help_heading = "Fronts")]
+    front_mutation: Option<f64>,
 
     /// The maximum that a criterion is divided by: of the initial population, of the generation's population, or running:
     /// of all so far
@@ -200,6 +232,11 @@ impl GeneticArgs {
             switch: self.switch,
             infeasible: self.infeasible,
             mutation_per: self.mutation_per,
+            front: FrontOptions {
+                begin: self.front_begin,
+                duplicates: self.front_duplicates,
+                mutation: self.front_mutation,
+            },
             ..Options::default()
         }
     }
@@ -233,13 +270,27 @@ impl GeneticArgs {
 ///
 /// # Errors
 /// If results cannot be written.
-pub fn command(args: &GeneticArgs) -> anyhow::Result<u8> {
+pub fn command(typed: &GeneticArgs) -> anyhow::Result<u8> {
+    let (args, written) = match options::complete(typed.options.as_deref()) {
+        Ok(complete) => complete,
+        Err(error) => {
+            eprintln!("error: failed to {error:#}");
+            return Ok(exit::INPUT);
+        }
+    };
+    let args = &args;
     if let Some(wrong) = args.contradiction() {
         eprintln!("error: failed to understand {wrong}");
         return Ok(exit::USAGE);
     }
     if args.out.join(ROWS).exists() && !args.replace {
         eprintln!("error: {} has results; give --out another directory, or --replace", args.out.display());
+        return Ok(exit::INPUT);
+    }
+    if !is_ours(&args.out)
+        && let Some(refused) = folder::refused(&args.out)
+    {
+        eprintln!("error: {refused}");
         return Ok(exit::INPUT);
     }
     let interrupt = Interrupt::on_signals()?;
@@ -263,23 +314,46 @@ pub fn command(args: &GeneticArgs) -> anyhow::Result<u8> {
         grouped(cut.too_wide),
         grouped(cut.unusable),
     );
+    // Only now: of a log that cannot be read nothing is left.
     std::fs::create_dir_all(&args.out).with_context(|| format!("failed to make {}", args.out.display()))?;
+    let Some(_lock) = lock(&args.out.join(LOCKED))? else {
+        let out = args.out.display();
+        eprintln!(
+            "error: another stealgrid genetic writes into {out}; wait for it, or give --out another directory"
+        );
+        return Ok(exit::INPUT);
+    };
     if args.out.join(ROWS).exists() && args.out.join(FRONTS).exists() {
         // Those of the run that is replaced: this one may have none.
         std::fs::remove_file(args.out.join(FRONTS)).context("failed to remove earlier fronts")?;
     }
+    write(&args.out, OPTIONS, written.as_bytes())?;
+    write(&args.out, JOBS, batches::jobs_csv(&cut.batches).as_bytes())?;
     let entries = run(args, &cut.batches, &places, &interrupt)?;
     let table = table::Summary::of(&args.algorithms, &entries);
-    write(&args.out, "table.csv", table.csv().as_bytes())?;
-    write(&args.out, "command.txt", format!("{}\n", command_line()).as_bytes())?;
+    write(&args.out, table::FILE, table.csv().as_bytes())?;
+    write(&args.out, COMMAND, format!("{}\n", command_line()).as_bytes())?;
     say(&table.text())?;
     let complete =
         entries.len() == count * args.algorithms.len() && !entries.iter().any(|entry| entry.stopped);
     Ok(if complete { exit::DONE } else { exit::INCOMPLETE })
 }
 
+/// Whether a folder has results of this command, or those of a run that was cut off.
+fn is_ours(out: &Path) -> bool {
+    out.join(OPTIONS).exists() && [ROWS, JOBS].iter().any(|name| out.join(name).exists())
+        || out.join(format!("{LOCKED}.lock")).exists()
+}
+
+/// What is locked while results are written.
+const LOCKED: &str = "genetic";
 const ROWS: &str = "rows.json";
 const FRONTS: &str = "fronts.json";
+const CONVERGENCE: &str = "convergence.csv";
+const JOBS: &str = "jobs.csv";
+const TIMES: &str = "times.csv";
+const OPTIONS: &str = "options.toml";
+const COMMAND: &str = "command.txt";
 
 /// All batches on all cores. What is done of them is written as it comes.
 fn run(
@@ -303,12 +377,12 @@ fn run(
         // A batch for each thread is less trouble; fewer batches leave threads for the individuals of each.
         spread: batches.len() < threads,
     };
-    let progress = Progress::new(batches.len(), args.algorithms.len());
+    let progress = Progress::new(batches.len(), args.algorithms.len(), threads.min(batches.len()));
     let watch = |batch: usize, algorithm: &str, step: Option<&scheduler::genetic::Step<'_>>| {
         progress.tell(batch, algorithm, step);
         if interrupt.is_set() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     };
-    let all: Mutex<(Vec<Entry>, Vec<FrontEntry>)> = Mutex::default();
+    let all: Mutex<All> = Mutex::default();
     let pool =
         rayon::ThreadPoolBuilder::new().num_threads(threads).build().context("failed to start threads")?;
     pool.install(|| {
@@ -316,22 +390,50 @@ fn run(
             if interrupt.is_set() {
                 return Ok(());
             }
-            let (entries, front) = allocate(batch, &setting, &watch);
+            let allocated = allocate(batch, &setting, &watch);
             let mut all = all.lock().expect("nobody panics who holds it");
-            let (rows, fronts) = &mut *all;
-            rows.extend(entries);
-            rows.sort_by_key(|entry| entry.batch);
-            write(&args.out, ROWS, &lines(rows)?)?;
-            if front.is_some() {
-                fronts.extend(front);
-                fronts.sort_by_key(|front| front.batch);
-                write(&args.out, FRONTS, &lines(fronts)?)?;
-            }
-            Ok(())
+            all.add(allocated);
+            all.write(&args.out)
         })
     })?;
     progress.finish();
-    Ok(all.into_inner().expect("nobody panics who holds it").0)
+    Ok(all.into_inner().expect("nobody panics who holds it").entries)
+}
+
+/// What is done of all batches.
+#[derive(Default)]
+struct All {
+    entries: Vec<Entry>,
+    fronts: Vec<FrontEntry>,
+    points: Vec<Point>,
+    /// Batch, algorithm, and how long it took.
+    times: Vec<(usize, String, Duration)>,
+}
+
+impl All {
+    fn add(&mut self, allocated: Allocated) {
+        let Allocated { entries, times, front, points } = allocated;
+        let timed =
+            entries.iter().zip(times).map(|(entry, time)| (entry.batch, entry.algorithm.clone(), time));
+        self.times.extend(timed);
+        self.times.sort_by_key(|time| time.0);
+        self.entries.extend(entries);
+        self.entries.sort_by_key(|entry| entry.batch);
+        self.fronts.extend(front);
+        self.fronts.sort_by_key(|front| front.batch);
+        self.points.extend(points);
+    }
+
+    fn write(&mut self, out: &Path) -> anyhow::Result<()> {
+        write(out, ROWS, &lines(&self.entries)?)?;
+        write(out, CONVERGENCE, convergence::csv(&mut self.points).as_bytes())?;
+        let line = |(batch, algorithm, time): &(usize, String, Duration)| {
+            format!("{batch},{algorithm},{:.6}\n", time.as_secs_f64())
+        };
+        let times = self.times.iter().map(line).collect::<String>();
+        write(out, TIMES, format!("batch,algorithm,wall_s\n{times}").as_bytes())?;
+        if self.fronts.is_empty() { Ok(()) } else { write(out, FRONTS, &lines(&self.fronts)?) }
+    }
 }
 
 /// A list of objects, one a line.
@@ -382,9 +484,13 @@ mod tests {
             let wrong = parse(flags).contradiction().unwrap();
             assert!(wrong.contains(expected), "{wrong}");
         }
-        for flags in
-            [["--scaling", "initail"], ["--mutation", "1.5"], ["--too-wide", "keep"], ["--obx", "O4"]]
-        {
+        for flags in [
+            ["--scaling", "initail"],
+            ["--mutation", "1.5"],
+            ["--front-begin", "spt"],
+            ["--too-wide", "keep"],
+            ["--obx", "O4"],
+        ] {
             assert!(Line::try_parse_from([&["genetic", "--trace", "t.swf"][..], &flags].concat()).is_err());
         }
     }

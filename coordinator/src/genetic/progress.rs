@@ -8,13 +8,15 @@ use std::time::Instant;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use scheduler::genetic::Step;
 
-use crate::terminal::{left, line_every};
+use crate::terminal::{left_of_several, line_every};
 
 /// Progress in algorithms that have ended, over all batches, told of by several threads.
 pub(super) struct Progress {
     all: usize,
     /// Algorithms of a batch.
     algorithms: usize,
+    /// Batches at a time.
+    threads: usize,
     begun: Instant,
     state: Mutex<State>,
     bar: Option<ProgressBar>,
@@ -36,8 +38,8 @@ impl State {
 }
 
 impl Progress {
-    /// Of so many batches under so many algorithms each.
-    pub(super) fn new(batches: usize, algorithms: usize) -> Progress {
+    /// Of so many batches under so many algorithms each, so many batches at a time.
+    pub(super) fn new(batches: usize, algorithms: usize, threads: usize) -> Progress {
         let all = batches * algorithms;
         let bar = std::io::stderr().is_terminal().then(|| {
             let bar = ProgressBar::with_draw_target(Some(all as u64), ProgressDrawTarget::stderr());
@@ -46,7 +48,7 @@ impl Progress {
             bar
         });
         let state = Mutex::new(State { done: 0, ended: BTreeMap::new(), last_line: None });
-        Progress { all, algorithms, begun: Instant::now(), state, bar }
+        Progress { all, algorithms, threads, begun: Instant::now(), state, bar }
     }
 
     /// An algorithm of a batch is at a step, or has ended.
@@ -66,7 +68,8 @@ impl Progress {
             None => "done".to_string(),
         };
         let (whole, all) = (state.whole(self.algorithms), self.all / self.algorithms.max(1));
-        let left = left(self.begun.elapsed(), whole as u64, all as u64);
+        let [whole, all, threads] = [whole, all, self.threads].map(|count| count as u64);
+        let left = left_of_several(self.begun.elapsed(), whole, all, threads);
         let words = format!("batch {batch} {algorithm}: {at}, {left}");
         match &self.bar {
             Some(bar) => {
@@ -93,7 +96,7 @@ mod tests {
 
     #[test]
     fn a_batch_counts_for_the_time_left_when_its_slowest_algorithm_has_ended() {
-        let progress = Progress::new(4, 3);
+        let progress = Progress::new(4, 3, 2);
         for (batch, algorithm) in [(1, "smallest"), (2, "smallest"), (1, "largest")] {
             progress.tell(batch, algorithm, None);
         }

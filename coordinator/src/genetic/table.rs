@@ -9,6 +9,8 @@ use report::quantity::number;
 use super::algorithms::{Algorithm, Method};
 use super::allocate::Entry;
 
+/// Where it is written.
+pub(super) const FILE: &str = "table.csv";
 /// A criterion, and the strategy that is 100 % (§7.1).
 const REFERENCES: [(&str, &str); 4] =
     [("makespan", "a1"), ("turnaround", "a3"), ("response", "a2"), ("wait", "a4")];

@@ -10,7 +10,7 @@ use analysis::series::busiest;
 use analysis::{Attribution, Bounds, Deficiency, Metrics, Outcome};
 use links::model::Base as Delays;
 use outputs::{Allocation, Status};
-use report::quantity::grouped;
+use report::quantity::counted;
 use scheduler::{Grid, SiteId, Span, Strategy, Time, TimedJob};
 use serde::Serialize;
 use simulator::Checks;
@@ -264,18 +264,14 @@ fn what(experiment: &Experiment) -> String {
 }
 
 fn words(experiment: &Experiment, jobs: &Jobs) -> String {
-    let sites = experiment.grid.machines().count();
-    let processors = experiment.grid.processors();
+    let sites = counted(experiment.grid.machines().count(), "site");
+    let processors = counted(experiment.grid.processors(), "processor");
     // A delay that is the same everywhere is among the settings.
     let network = match experiment.network.base {
         Delays::Constant(_) => String::new(),
         _ => format!("; {}", experiment.network()),
     };
-    format!(
-        "{}; {sites} sites, {processors} processors; {} jobs{network}",
-        what(experiment),
-        grouped(jobs.jobs.len() as u64)
-    )
+    format!("{}; {sites}, {processors}; {}{network}", what(experiment), counted(jobs.jobs.len(), "job"))
 }
 
 fn delay(grid: &Grid, attribution: &Attribution) -> Delay {

@@ -261,6 +261,7 @@
 
   function whereWent({ delay }) {
     if (!delay) return "not told of a run in which sites were away";
+    if (delay.from_s === delay.until_s) return `nowhere: job ${delay.job}, which ends last, started at once`;
     if (delay.total === 0) return `nowhere: job ${delay.job}, which ends last, found no idle processor that the bound counts on`;
     return `idle processors while job ${delay.job} of ${delay.home}, which ends last, waited ${duration(delay.until_s - delay.from_s)}`;
   }

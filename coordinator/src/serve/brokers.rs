@@ -29,6 +29,9 @@ struct BrokerNow {
     changed: u64,
     /// The age of the view, and the jobs that it did not show; none if nothing had been heard.
     latest: VecDeque<Option<(Span, usize)>>,
+    recalled: u64,
+    /// By place of the site, as of the last job that ended there.
+    efficiency: BTreeMap<usize, f64>,
 }
 
 /// A broker in a frame of the page.
@@ -44,6 +47,11 @@ pub(super) struct FrameBroker {
     age: Option<f64>,
     /// Herding: jobs that brokers had sent to the chosen site since that view; the mean of the last ones.
     unseen: Option<f64>,
+    /// Jobs that it called back.
+    recalled: u64,
+    /// What it learned of sites: the place of each, and its efficiency in [-1, 1].
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    efficiency: Vec<(usize, f64)>,
 }
 
 impl BrokersNow {
@@ -60,7 +68,21 @@ impl BrokersNow {
         keep(&mut broker.latest, DECISIONS_KEPT, view);
     }
 
-    /// Those that have decided something since a version of the page.
+    /// A job that a broker called back came; this makes a version of the page.
+    pub(super) fn recalled(&mut self, broker: usize, version: u64) {
+        let broker = self.by_place.entry(broker).or_default();
+        broker.changed = version;
+        broker.recalled += 1;
+    }
+
+    /// A broker learned from a job how efficient a site is; this makes a version of the page.
+    pub(super) fn learned(&mut self, broker: usize, of: SiteId, millionths: i32, version: u64) {
+        let broker = self.by_place.entry(broker).or_default();
+        broker.changed = version;
+        broker.efficiency.insert(of.index(), f64::from(millionths) / 1e6);
+    }
+
+    /// Those that have decided or learned something since a version of the page.
     pub(super) fn since(&self, version: u64) -> Vec<FrameBroker> {
         let one = |(&site, broker): (&usize, &BrokerNow)| {
             let views: Vec<(Span, usize)> = broker.latest.iter().flatten().copied().collect();
@@ -71,6 +93,8 @@ impl BrokersNow {
                 unheard: broker.unheard,
                 age: mean(views.iter().map(|(age, _)| age.as_secs_f64()).sum()),
                 unseen: mean(views.iter().map(|&(_, unseen)| unseen as f64).sum()),
+                recalled: broker.recalled,
+                efficiency: broker.efficiency.iter().map(|(&of, &efficiency)| (of, efficiency)).collect(),
             }
         };
         self.by_place.iter().filter(|(_, broker)| broker.changed > version).map(one).collect()
@@ -96,6 +120,19 @@ mod tests {
         assert_eq!((third.site, third.decisions, third.unheard), (3, 3, 1));
         assert_eq!((third.age, third.unseen), (Some(7.5), Some(1.0)));
         assert_eq!((fourth.age, fourth.unseen), (Some(2.0), Some(0.0)));
+    }
+
+    #[test]
+    fn what_was_learned_last_of_a_site_is_told_with_what_came_back() {
+        let mut brokers = BrokersNow::default();
+        brokers.decided(2, SiteId(1), Time::ZERO, None, 1);
+        brokers.learned(2, SiteId(1), 300_000, 2);
+        brokers.learned(2, SiteId(1), -90_000, 3);
+        brokers.learned(2, SiteId(2), 0, 3);
+        brokers.recalled(2, 4);
+        assert_eq!(brokers.since(4), []);
+        let frame = brokers.since(3);
+        assert_eq!((frame[0].recalled, &frame[0].efficiency[..]), (1, &[(0, -0.09), (1, 0.0)][..]));
     }
 
     #[test]

@@ -149,6 +149,7 @@ fn before(directory: &ResultDirectory) -> Result<(Live, Audit), DirectoryError> 
         factor: None,
         jobs: jobs.len(),
         sites: AboutSite::all(&grid),
+        users: jobs.iter().any(|job| job.spec.labels.user >= 0),
         orders: false,
         replay: true,
         span: [manifest.origin.as_micros() / 1000, manifest.until.as_micros() / 1000],
@@ -164,7 +165,7 @@ fn job(row: &JobRow) -> TimedJob {
         submit: row.submit,
         processors: row.processors,
         requested: row.requested,
-        labels: Labels::UNKNOWN,
+        labels: Labels { user: row.user, ..Labels::UNKNOWN },
         origin: row.origin,
         payload: 0,
     };

@@ -9,6 +9,8 @@
   // The sites with most work are looked for so often.
   const RANKED = 5000;
   const WORDS_SHOWN = 50;
+  // Sites named in the row of a broker that learns.
+  const SITES_LEARNED = 6;
   const PHASES = {
     waiting: "the nodes are starting", held: "ready: the run waits for the order to start", running: "running",
     paused: "trace time stands still by order", ended: "the run has ended",
@@ -72,8 +74,8 @@
     const clock = about.factor ? `; ${about.factor} times the wall clock` : "";
     const brokers = about.sites.filter((site) => site.processors === 0).length;
     const before = brokers === 0 ? "" : brokers === 1 ? " behind a broker" : ` behind ${brokers} brokers`;
-    $("about").textContent = `${about.strategy} on ${grouped(about.sites.length - brokers)} sites with ${grouped(all)} processors${before}; ` +
-      `${about.network}; ${grouped(about.jobs)} jobs${clock}`;
+    $("about").textContent = `${about.strategy} on ${counted(about.sites.length - brokers, "site")} with ${counted(all, "processor")}${before}; ` +
+      `${about.network}; ${counted(about.jobs, "job")}${clock}`;
     for (const [id, name, detail] of [
       ["time", "Trace time", "of the workload"], ["jobs", "Jobs ended", ""],
       ["ratio", "Competitive ratio so far", "makespan at least ÷ lower bound"],
@@ -123,12 +125,12 @@
     const said = about.replay && phase === "running" ? page.read || "replay of a run that has ended" : PHASES[phase];
     text($("phase"), broken || (held ? `this view is held at ${duration(now)}; the run goes on` : said));
     $("phase").className = "verdict " + (phase === "ended" ? "good" : "open");
-    text($("time"), duration(now));
+    text($("time"), Ticks.clock(now));
     text($("jobs"), `${grouped(ended)} of ${grouped(frame.total)}`);
     text($("jobs").nextElementSibling, `${grouped(running)} run, ${grouped(waiting)} wait or travel`);
     text($("ratio"), frame.ratio === null ? "…" : frame.ratio.toFixed(3));
-    text($("makespan"), duration(frame.makespan * 1000));
-    text($("bound"), duration(frame.bound * 1000));
+    text($("makespan"), Ticks.clock(frame.makespan * 1000));
+    text($("bound"), Ticks.clock(frame.bound * 1000));
     const shown = schedule.rows.map((site) => page.sites.of(site)), longest = Math.max(1, ...shown.map((site) => sum(site.waiting)));
     const width = (element, part) => { const wide = (100 * part).toFixed(1) + "%"; if (element.style.width !== wide) element.style.width = wide; };
     shown.forEach((site, place) => {
@@ -146,6 +148,13 @@
     showWords(now);
   }
 
+  /** What a broker learned of sites, the best first. */
+  function learned(efficiency) {
+    const best = [...efficiency].sort((one, other) => other[1] - one[1]).slice(0, SITES_LEARNED);
+    const more = efficiency.length > best.length ? `, ${grouped(efficiency.length - best.length)} more` : "";
+    return best.map(([site, value]) => `${about.sites[site].name} ${value.toFixed(2)}`).join(", ") + more || "-";
+  }
+
   function showBrokers() {
     const body = $("brokers").querySelector("tbody");
     $("brokers").hidden = brokers.size === 0;
@@ -154,13 +163,14 @@
       if (!body.rows[place]) {
         const row = body.insertRow();
         row.append(Object.assign(document.createElement("th"), { scope: "row" }));
-        for (let cell = 0; cell < 5; cell++) row.insertCell().className = "n";
+        for (let cell = 0; cell < 6; cell++) row.insertCell().className = "n";
+        row.insertCell();
       }
       const { down, waiting } = page.sites.of(broker.site), row = body.rows[place];
       row.className = down < 0 ? "" : "down";
       const cells = [
         about.sites[broker.site].name + (down < 0 ? "" : " (away)"), grouped(sum(waiting)), grouped(broker.decisions),
-        broker.age === null ? "-" : duration(broker.age * 1000), broker.unseen === null ? "-" : broker.unseen.toFixed(1), grouped(broker.unheard),
+        broker.age === null ? "-" : duration(broker.age * 1000), broker.unseen === null ? "-" : broker.unseen.toFixed(1), grouped(broker.unheard), grouped(broker.recalled), learned(broker.efficiency || []),
       ];
       cells.forEach((words, cell) => text(row.cells[cell], words));
     });
@@ -174,7 +184,7 @@
     if (until < wordsShown) { list.replaceChildren(); wordsShown = 0; }
     for (const [at, said] of words.slice(Math.max(wordsShown, until - WORDS_SHOWN), until)) {
       const item = document.createElement("li"), time = document.createElement("time");
-      time.textContent = duration(at);
+      time.textContent = Ticks.clock(at);
       item.append(time, said);
       list.prepend(item);
     }

@@ -16,6 +16,8 @@ use protocol::journal::restarts_of;
 use scheduler::{Event, EventKind, Grid, JobId, SiteId, Span, Threshold, Time, TimedJob};
 use serde::Serialize;
 
+#[cfg(test)]
+pub(super) use self::frame::BAR;
 use self::frame::Bar;
 pub(super) use self::frame::ROW;
 pub use self::frame::{Frame, Move, Told};
@@ -51,6 +53,8 @@ pub struct About {
     pub jobs: usize,
     /// The sites in the order of the experiment.
     pub sites: Vec<AboutSite>,
+    /// Whether the log tells users apart.
+    pub users: bool,
     /// Whether the page can give orders.
     pub orders: bool,
     /// Whether it shows a run that has ended.
@@ -365,6 +369,14 @@ impl Live {
                 self.version += 1;
                 self.brokers.decided(here, to, at, as_of, self.version);
             }
+            EventKind::Recalled { .. } => {
+                self.version += 1;
+                self.brokers.recalled(here, self.version);
+            }
+            EventKind::Learned { of, efficiency_millionths, .. } => {
+                self.version += 1;
+                self.brokers.learned(here, of, efficiency_millionths, self.version);
+            }
             EventKind::Granted { job, .. } => self.leave(here, job),
             EventKind::Superseded { job, started: false, .. } => self.leave(here, job),
             EventKind::Started { job, processors, .. } => self.start(here, job, processors, at),
@@ -502,16 +514,29 @@ impl Live {
         self.so_far.started(job, at);
         let class = self.class(site, processors);
         let home = self.grid.home(processors).map_or(site, |home| home.index());
-        let known = self.jobs.get(&job).map(|job| (job.spec.submit, job.spec.origin.index()));
-        let (submit, origin) = known.unwrap_or((at, site));
+        let known =
+            self.jobs.get(&job).map(|job| (job.spec.submit, job.spec.origin.index(), job.spec.labels.user));
+        let (submit, origin, user) = known.unwrap_or((at, site, -1));
         let wait = at.since(submit).max(Span::ZERO).as_micros() / 1000;
         let here = &mut self.sites[site];
         let first_bar = self.bars.len();
         for (first, count) in here.free.take(processors) {
             here.busy[class] += count;
             let start = millis(at);
-            let bar =
-                Bar { site, first, count, start, end: None, class, job, wait, processors, origin, home };
+            let bar = Bar {
+                site,
+                first,
+                count,
+                start,
+                end: None,
+                class,
+                job,
+                wait,
+                processors,
+                origin,
+                home,
+                user,
+            };
             self.bars.push(bar);
         }
         here.running.insert(job, Execution { start: at, class, bars: first_bar..self.bars.len() });

@@ -205,6 +205,7 @@ mod tests {
             factor: Some(100.0),
             jobs: 9,
             sites: Vec::new(),
+            users: false,
             orders: false,
             replay: false,
             span: [0, 0],

@@ -24,6 +24,7 @@ class Sites {
 
 const sum = (numbers) => numbers.reduce((a, b) => a + b, 0);
 const grouped = (n) => String(Math.round(n)).replace(/\B(?=(\d{3})+$)/g, ",");
+const counted = (n, one) => `${grouped(n)} ${one}${n === 1 ? "" : "s"}`;
 
 class Picture {
   // Names can be read of so many; around an ellipse of so many.
@@ -55,7 +56,7 @@ class Picture {
   }
 
   legend() {
-    const key = (name, words) => `<span><span class="key ${name}"></span>${words}</span>`;
+    const key = (name, words) => `<span class="entry"><span class="key ${name}"></span>${words}</span>`;
     document.getElementById("grid-legend").innerHTML = this.isMap
       ? key("own-a", "busy, the more the darker") + key("queue-mark", "jobs wait") + key("dead", "away") + key("dot", "a job changes sites")
       : key("own-a", "own big jobs (A)") + key("own-b", "own small (B)") + key("stolen-a", "from other sites (H)") + key("dot", "a job changes sites");
@@ -126,8 +127,8 @@ class Picture {
       place.bars = ["a", "b", "h"].map((name) => make("rect", fill, { class: name, x: x - size, width: 2 * size, y, height: 0 }));
       make("path", group, { class: "cross", d: `M ${x - size} ${y - size} l ${2 * size} ${2 * size} m 0 ${-2 * size} l ${-2 * size} ${2 * size}` });
       const name = site.name.length > letters ? site.name.slice(0, letters - 1) + "…" : site.name;
-      make("text", group, { x, y: y + size + 13 }).textContent = name;
-      place.label = make("text", group, { class: "small", x, y: y + size + 26 });
+      make("text", group, { x, y: y + size + 15 }).textContent = name;
+      place.label = make("text", group, { class: "small", x, y: y + size + 28 });
       place.group = group;
     });
   }
@@ -245,7 +246,9 @@ class Picture {
       const a = this.places[from], b = this.places[to];
       if (!a || !b) continue;
       // Bent to one side, so that there and back are two ways.
-      const bend = { x: (a.x + b.x) / 2 + (b.y - a.y) / 6, y: (a.y + b.y) / 2 - (b.x - a.x) / 6 };
+      // Never beyond the edge, or ways between sites of the first row would be cut off.
+      const within = (value, most) => Math.max(4, Math.min(most - 4, value));
+      const bend = { x: within((a.x + b.x) / 2 + (b.y - a.y) / 6, width), y: within((a.y + b.y) / 2 - (b.x - a.x) / 6, height) };
       pen.globalAlpha = this.calm.matches ? 0.5 : 0.9 * (1 - (now - begun) / Picture.SEEN);
       pen.beginPath(); pen.moveTo(a.x, a.y); pen.quadraticCurveTo(bend.x, bend.y, b.x, b.y); pen.stroke();
       const part = Math.max(0, now - begun) / Picture.TRAVEL, rest = 1 - part;

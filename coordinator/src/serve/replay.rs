@@ -8,7 +8,7 @@ use outputs::orders::Given;
 use scheduler::Event;
 
 use super::Shown;
-use super::live::{Frame, Live, Told};
+use super::live::{Frame, Live, ROW, Told};
 use crate::audit::Audit;
 
 /// Bytes of frames in one answer, more or less: what a browser reads without stumbling.
@@ -151,7 +151,7 @@ impl<'a> Framer<'a> {
             (self.told.version, self.rows) = (0, 0);
         }
         let frame = live.since(&mut self.told);
-        self.rows += frame.sites.len() / super::live::ROW;
+        self.rows += frame.sites.len() / ROW;
         frame
     }
 }
@@ -169,7 +169,7 @@ mod tests {
 
     use super::*;
     use crate::serve::Place;
-    use crate::serve::live::{About, AboutSite};
+    use crate::serve::live::{About, AboutSite, BAR};
 
     /// A thousand jobs, one after the other at two sites.
     fn frames_of(jobs: u64) -> (Replay, usize) {
@@ -234,9 +234,9 @@ mod tests {
         let numbers = |name: &str| -> usize {
             frames.iter().filter_map(|frame| frame[name].as_array()).map(Vec::len).sum()
         };
-        assert_eq!(numbers("bars"), 11 * 1000);
+        assert_eq!(numbers("bars"), BAR * 1000);
         let keys: Vec<usize> =
-            (0..count).filter(|&place| frames[place]["sites"].as_array().unwrap().len() == 11 * 2).collect();
+            (0..count).filter(|&place| frames[place]["sites"].as_array().unwrap().len() == 2 * ROW).collect();
         assert_eq!(keys[0], 0);
         assert!(keys.windows(2).all(|pair| pair[1] - pair[0] <= 1 + 2 * KEY_EVERY), "{keys:?}");
     }

@@ -3,9 +3,9 @@
 "use strict";
 
 // Bars as they come, so many numbers each: site, first processor, processors, start, end (-1: it executes), class, job, wait,
-// processors of the job, site of its user, home.
+// processors of the job, site of its user, home, user (-1: not known).
 class Bars {
-  static NUMBERS = 11;
+  static NUMBERS = 12;
 
   constructor(sites) {
     this.count = 0;
@@ -58,6 +58,12 @@ class Schedule {
   // What was painted on is shown so often at the most, in milliseconds.
   static OFTEN = 60;
   static CLASSES = ["own, big (A)", "own, small (B)", "from another site (H)"];
+  // The colour of a bar, of those that there are: where in the numbers it begins. As in the report.
+  static COLORED = {
+    class: (numbers, at) => numbers[at + 5],
+    user: (numbers, at) => Math.max(0, numbers[at + 11]) % 12,
+    site: (numbers, at) => numbers[at + 9] % 12,
+  };
 
   constructor(about, bars, away, isReplay) {
     Object.assign(this, { about, bars, away, isReplay, rows: [], bands: [], place: [], by: "class", now: null, seen: -1 });
@@ -68,19 +74,21 @@ class Schedule {
     this.chart.follow(this.canvas, (event, at) => this.point(event, at));
     this.canvas.addEventListener("wheel", () => Tip.hide(), { passive: true });
     this.canvas.addEventListener("keydown", (event) => this.key(event));
+    if (!about.users) document.querySelector("#by [value=user]").remove();
     document.getElementById("by").addEventListener("change", (event) => { this.by = event.target.value; this.recolored(); this.chart.draw(); });
     new ResizeObserver(() => { this.measure(); this.chart.draw(); }).observe(this.box);
     this.measure();
     this.rank();
   }
 
-  // Which colours, by class or by site of the user.
+  // Which colours, by class, by user or by site of the user.
   recolored() {
     const { colors } = this.chart;
     this.palette = this.by === "class" ? ["own-a", "own-b", "stolen-a"].map((name) => colors[name]) : colors.many;
     this.version = (this.version || 0) + 1;
     const box = document.getElementById("colors"), key = (color, words) => {
       const one = document.createElement("span"), square = document.createElement("span");
+      one.className = "entry";
       square.className = "key";
       square.style.background = color;
       one.append(square, words);
@@ -88,6 +96,7 @@ class Schedule {
     };
     const names = this.about.sites.length <= 12 ? this.about.sites.map((site) => site.name) : [];
     box.replaceChildren(...(this.by === "class" ? Schedule.CLASSES.map((name, k) => key(this.palette[k], name))
+      : this.by === "user" ? ["a colour for each user, twelve in all; the same at every site"]
       : names.length ? names.map((name, k) => key(this.palette[k], name)) : ["twelve colours, by the site of the user"]));
     document.dispatchEvent(new CustomEvent("recolored", { detail: colors }));
   }
@@ -214,7 +223,7 @@ class Schedule {
 
   bar({ pen, x }, at, end) {
     const { numbers } = this.bars, { origin } = this.chart, site = numbers[at], { top, height } = this.bands[this.place[site]];
-    const unit = height / this.about.sites[site].processors, color = this.palette[this.by === "class" ? numbers[at + 5] : numbers[at + 9] % 12];
+    const unit = height / this.about.sites[site].processors, color = this.palette[Schedule.COLORED[this.by](numbers, at)];
     if (pen.color !== color) { pen.color = color; pen.fillStyle = color; }
     this.chart.bar({ pen, x }, numbers[at + 3] - origin, end - origin, top + unit * numbers[at + 1], unit * numbers[at + 2]);
   }
@@ -222,6 +231,8 @@ class Schedule {
   // Paints some of what is missing on the canvas that is kept. Whether it did.
   paint() {
     const { from, to } = this.chart.view, { canvas: { width, height }, bars: { ended, numbers } } = this;
+    // Not laid out yet: a canvas without points can neither be painted on nor shown.
+    if (width === 0 || height === 0) return false;
     const is = (one) => one && one.from === from && one.to === to && one.version === this.version && one.canvas.width === width && one.canvas.height === height;
     if (!is(this.making)) {
       if (is(this.kept)) {
@@ -267,11 +278,11 @@ class Schedule {
   }
 
   // A job in words: who, where, how long it waited.
-  describe([site, , , start, end, kind, job, wait, processors, origin, home]) {
+  describe([site, , , start, end, kind, job, wait, processors, origin, home, user]) {
     const name = (index) => (this.about.sites[index] || { name: "?" }).name, { duration } = Ticks;
     const over = end >= 0 && end <= this.now, length = over ? `for ${duration(end - start)}` : `and goes on`;
     return `job ${job} at ${name(site)}\n${Schedule.CLASSES[kind]}, ${processors} processor${processors === 1 ? "" : "s"}\n` +
-      `submitted at ${name(origin)}, its home is ${name(home)}\nwaited ${duration(wait)}\nfrom ${duration(start)} ${length}`;
+      `submitted at ${name(origin)}${user < 0 ? "" : ", user " + user}, its home is ${name(home)}\nwaited ${duration(wait)}\nfrom ${duration(start)} ${length}`;
   }
 
   // The same as by the wheel and by dragging.

@@ -69,11 +69,16 @@ impl Database {
     /// # Errors
     /// If the file cannot be used or is no database of a sweep.
     pub fn open(path: &Path, plan: &Plan, command: &str) -> anyhow::Result<Database> {
-        let fresh = !path.exists();
-        let connection =
-            Connection::open(path).with_context(|| format!("failed to open {}", path.display()))?;
+        // A disk that was full may have left a file without anything.
+        let fresh = path.metadata().map_or(true, |about| about.len() == 0);
+        let connection = Connection::open(path)
+            .map_err(once)
+            .with_context(|| format!("failed to open {}", path.display()))?;
         let mut database = Database { connection, path: path.to_path_buf(), known: BTreeSet::new() };
-        database.begin(fresh, plan, command).with_context(|| format!("failed to use {}", path.display()))?;
+        database
+            .begin(fresh, plan, command)
+            .map_err(once)
+            .with_context(|| format!("failed to use {}", path.display()))?;
         Ok(database)
     }
 
@@ -199,7 +204,9 @@ impl Database {
             Ok(())
         };
         let mut write = write;
-        write().with_context(|| format!("failed to write run {} to {}", run.position, self.path.display()))
+        write()
+            .map_err(once)
+            .with_context(|| format!("failed to write run {} to {}", run.position, self.path.display()))
     }
 }
 
@@ -209,8 +216,9 @@ impl Database {
 /// If the file cannot be read or is no database of a sweep.
 pub fn read(path: &Path) -> anyhow::Result<Rows> {
     let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE)
+        .map_err(once)
         .with_context(|| format!("failed to read {}; check the path", path.display()))?;
-    read_rows(&connection).with_context(|| format!("failed to read {}", path.display()))
+    read_rows(&connection).map_err(once).with_context(|| format!("failed to read {}", path.display()))
 }
 
 fn read_rows(connection: &Connection) -> anyhow::Result<Rows> {
@@ -278,7 +286,17 @@ fn check_format(connection: &Connection) -> anyhow::Result<()> {
     match format {
         Ok(format) if format == FORMAT => Ok(()),
         Ok(format) => anyhow::bail!("it has format {format}, this version reads {FORMAT}; name another file"),
-        Err(error) => Err(error).context("it is no database of a sweep; name another file"),
+        Err(error) => Err(once(error)).context("it is no database of a sweep; name another file"),
+    }
+}
+
+/// What SQLite says, without its cause: that is a number and the same words again, and who prints the causes of an error
+/// would say it twice.
+fn once(error: impl Into<anyhow::Error>) -> anyhow::Error {
+    let error = error.into();
+    match error.downcast_ref::<rusqlite::Error>() {
+        Some(said) => anyhow::anyhow!("{said}"),
+        None => error,
     }
 }
 

@@ -17,7 +17,7 @@ use report::sweep::missing_note;
 use scheduler::spelling;
 
 use super::source;
-use crate::{exit, optional};
+use crate::{exit, optional, terminal};
 
 /// Write the rows of a sweep as CSV or Parquet, or as a small file to keep beside a document
 ///
@@ -90,7 +90,7 @@ pub fn command(args: &ExportArgs) -> anyhow::Result<u8> {
         }
     };
     if let Some(note) = missing_note(&rows) {
-        eprintln!("note: {note}");
+        terminal::note(&note);
     }
     if args.format == Format::Study {
         let commit = args.commit.clone().or(rows.commit.clone());

@@ -225,6 +225,8 @@ fn planned(
     let missing = match &resolved.source {
         Source::Trace(path) => Some(path).filter(|path| is_missing(path)),
         Source::Mix(logs) => logs.iter().map(|log| &log.trace).find(is_missing),
+        Source::Bag(bag) => Some(&bag.file).filter(is_missing),
+        Source::BagBeside(bag, logs) => logs.iter().map(|log| &log.trace).chain([&bag.file]).find(is_missing),
     };
     if let Some(missing) = missing {
         return Err(wrong(format!(
@@ -417,7 +419,7 @@ fn set(table: &mut Table, path: &str, value: Value) -> Result<(), String> {
 /// Keys of which a file has one; giving one takes the others away.
 const EXCLUSIVE: [(&str, &[&str]); 3] = [
     ("grid", &["sizes", "sites"]),
-    ("workload", &["trace", "logs"]),
+    ("workload", &["trace", "logs", "bag"]),
     ("network", &["delay", "matrix", "matrix_file", "coordinates"]),
 ];
 
@@ -456,8 +458,10 @@ pub fn place_logs(experiment: &mut Table, folder: &Path) {
         }
     };
     let Some(Value::Table(workload)) = experiment.get_mut("workload") else { return };
-    if let Some(trace) = workload.get_mut("trace") {
-        place(trace);
+    for key in ["trace", "bag"] {
+        if let Some(file) = workload.get_mut(key) {
+            place(file);
+        }
     }
     if let Some(Value::Array(logs)) = workload.get_mut("logs") {
         for log in logs {

@@ -1,10 +1,13 @@
 //! One run of a sweep: simulate, measure, and put every number under the name of its column.
 //!
-//! Columns are named as in `metrics.json`; parts of it other than `metrics` get a prefix. Numbers of single sites are
-//! left out.
+//! Columns are named as in `metrics.json`; parts of it other than `metrics` get a prefix. Of single sites there is what users got and
+//! how many jobs were executed, on grids with few.
 
+use analysis::metrics::SiteMetrics;
 use analysis::outcome::Traffic;
-use analysis::{Attribution, Bounds, Deficiency, Metrics, Setting, Steady, WaitCauses, Waits, theory};
+use analysis::{
+    Attribution, Bounds, Deficiency, Hindrance, Metrics, Setting, Steady, WaitCauses, Waits, theory,
+};
 use outputs::Status;
 use outputs::sweep::Cell;
 use scheduler::{EventKind, Grid, Span, TimedJob};
@@ -88,7 +91,8 @@ pub fn measure(experiment: &Experiment, prepared: &Prepared) -> Result<Measures,
     if let Some((site, cause)) = fell_back {
         let name = &experiment.grid.site(site).name;
         return Err(format!(
-            "the external strategy of {name} failed: {}; its fallback decided",
+            "the external strategy of {name} failed: {}; its fallback decided (stealgrid simulate with these settings shows \
+             what its program said)",
             cause.name()
         ));
     }
@@ -102,12 +106,13 @@ pub fn measure(experiment: &Experiment, prepared: &Prepared) -> Result<Measures,
     let setting = Setting {
         strategy: experiment.strategy,
         local: experiment.local,
-        messages,
+        messages: messages.hindered_if(outcome.faults.disturbed(), Hindrance::Absence),
         local_users: jobs.past_broker(experiment).is_some(),
     };
     let comparisons = theory::compare(&outcome, bounds, setting);
     let mut measures = Measures::new();
     put(&mut measures, "", &metrics);
+    put_sites(&mut measures, &metrics.sites);
     put_steady(&mut measures, &Steady::of(&outcome, experiment.steady));
     for (name, bound) in [
         ("bound_time_s", bounds.time),
@@ -155,6 +160,24 @@ pub fn measure(experiment: &Experiment, prepared: &Prepared) -> Result<Measures,
 /// Grids with more sites than this have no columns for single sites.
 const SITES_MAX: usize = 16;
 
+/// The name of a site as it stands in the name of a column.
+fn in_column(site: &str) -> String {
+    site.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect()
+}
+
+/// How many jobs each site executed, of all.
+fn put_sites(measures: &mut Measures, sites: &[SiteMetrics]) {
+    if sites.len() > SITES_MAX {
+        return;
+    }
+    for site in sites {
+        let shares = [site.own_a, site.own_b, site.stolen_a, site.stolen_b];
+        let jobs: u64 = shares.iter().map(|share| share.jobs).sum();
+        let column = format!("site_{}_jobs", in_column(&site.name));
+        measures.insert(column, Cell::Integer(i64::try_from(jobs).unwrap_or(i64::MAX)));
+    }
+}
+
 /// The jobs between warm-up and cool-down, and what users of each site got of a grid with few.
 fn put_steady(measures: &mut Measures, steady: &Steady) {
     put(measures, "steady_", steady);
@@ -162,8 +185,7 @@ fn put_steady(measures: &mut Measures, steady: &Steady) {
         return;
     }
     for site in &steady.sites {
-        let name: String =
-            site.name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
+        let name = in_column(&site.name);
         for (what, value) in
             [("wait_mean_s", site.wait_mean_s), ("bounded_slowdown_mean", site.bounded_slowdown_mean)]
         {
@@ -232,5 +254,38 @@ fn put_traffic(measures: &mut Measures, traffic: &Traffic) {
         ("returns", traffic.returns),
     ] {
         measures.insert(name.to_string(), Cell::Integer(i64::try_from(count).unwrap_or(i64::MAX)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::experiment::file::Written;
+    use crate::experiment::jobs;
+
+    #[test]
+    fn each_job_is_counted_at_the_site_that_executed_it() {
+        let text = "[grid]\nsites = [{ name = \"a-b\", processors = 4 }, { name = \"c\", processors = 64 }]\n\
+            [workload]\ntrace = \"built-in:seven-sites\"\ncount = 200\ntoo_wide = \"drop\"\n[strategy]\nname = ";
+        let measured = |strategy: &str| {
+            let written = Written::parse(&format!("{text}{strategy:?}\n"), Path::new("x.toml")).unwrap();
+            let experiment = Experiment::resolve(&written).unwrap();
+            let jobs = jobs::read(&experiment).unwrap();
+            let measures = measure(&experiment, &Prepared::new(&experiment.grid, jobs)).unwrap();
+            let of = |column: &str| match measures[column] {
+                Cell::Integer(count) => count,
+                ref other => panic!("{column} is {other:?}"),
+            };
+            [of("site_a_b_jobs"), of("site_c_jobs"), of("jobs")]
+        };
+        // Jobs of more than 4 processors run at the larger site alone, whoever decides.
+        for strategy in ["local", "steal:random", "opaque:round-robin"] {
+            let [narrow, wide, all] = measured(strategy);
+            assert_eq!(narrow + wide, all, "{strategy}");
+            assert!(narrow > 0 && wide > 0, "{strategy}: {narrow} and {wide}");
+        }
+        assert_ne!(measured("local"), measured("steal:random"));
     }
 }

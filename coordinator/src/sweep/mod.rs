@@ -16,8 +16,7 @@ pub mod source;
 pub mod study;
 pub mod worker;
 
-use std::fs::{File, TryLockError};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
@@ -27,6 +26,7 @@ use anyhow::Context;
 
 use crate::exit;
 use crate::interrupt::Interrupt;
+use crate::lock::lock;
 use crate::terminal::{command_line, say};
 use database::{Database, Ending};
 use file::Plan;
@@ -121,21 +121,6 @@ pub fn command(args: &SweepArgs) -> anyhow::Result<u8> {
     let todo = todo(&plan, &database, args.retry_failed)?;
     let summary = run(plan, &mut database, &todo, jobs, &interrupt)?;
     conclude(&summary, &database)
-}
-
-/// One sweep at a time writes into a database; nothing if another one does.
-fn lock(path: &Path) -> anyhow::Result<Option<File>> {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".lock");
-    let name = PathBuf::from(name);
-    let lock = File::create(&name).with_context(|| format!("failed to make {}", name.display()))?;
-    match lock.try_lock() {
-        Ok(()) => Ok(Some(lock)),
-        Err(TryLockError::WouldBlock) => Ok(None),
-        Err(TryLockError::Error(error)) => {
-            Err(error).with_context(|| format!("failed to lock {}", name.display()))
-        }
-    }
 }
 
 fn list(plan: &Plan) -> anyhow::Result<u8> {
@@ -263,6 +248,10 @@ fn conclude(summary: &Summary, database: &Database) -> anyhow::Result<u8> {
     say(&text)?;
     for (position, reason) in summary.failed.iter().take(FAILURES_NAMED) {
         eprintln!("error: run {position} failed: {reason}");
+    }
+    let more = summary.failed.len().saturating_sub(FAILURES_NAMED);
+    if more > 0 {
+        eprintln!("error: {more} more failed; the column error of the database says why");
     }
     if summary.violated > 0 {
         eprintln!("error: {} runs violate what is proved; see column violated", summary.violated);

@@ -5,11 +5,13 @@ use std::time::Instant;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::terminal::{left, line_every};
+use crate::terminal::{left_of_several, line_every};
 
 /// Progress of a sweep in runs.
 pub(super) struct Progress {
     runs: usize,
+    /// How many run at a time.
+    workers: usize,
     done: usize,
     begun: Instant,
     last_line: Instant,
@@ -26,7 +28,7 @@ impl Progress {
             bar
         });
         let now = Instant::now();
-        Progress { runs, done: 0, begun: now, last_line: now, bar }
+        Progress { runs, workers, done: 0, begun: now, last_line: now, bar }
     }
 
     pub(super) fn set(&mut self, done: usize) {
@@ -35,7 +37,8 @@ impl Progress {
     }
 
     pub(super) fn tick(&mut self) {
-        let words = left(self.begun.elapsed(), self.done as u64, self.runs as u64);
+        let [done, runs, workers] = [self.done, self.runs, self.workers].map(|count| count as u64);
+        let words = left_of_several(self.begun.elapsed(), done, runs, workers);
         if let Some(bar) = &self.bar {
             bar.set_position(self.done as u64);
             bar.set_message(words);

@@ -3,27 +3,29 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use report::sweep::{Figure, PRODUCT, Study, WrittenReport, figures, html, missing_note};
+use report::sweep::{Figure, PRODUCT, Study, WrittenReport, allocation, figures, html, missing_note, parts};
 
 use super::source;
+use crate::progress::Progress;
 use crate::terminal::{command_line, say};
-use crate::{exit, optional};
+use crate::{exit, folder, genetic, optional};
 
 /// Show the results of a sweep: every metric against the delay, crossovers, causes, ranks
 ///
 /// Writes index.html, a page that needs nothing else. Plots are part of it and can be saved there; --plots writes them as
-/// files, too. What plays which part is said in the section report of the sweep file, or by flags.
+/// files, too. What plays which part is said in the section report of the sweep file, or by flags. Of a folder of `stealgrid
+/// genetic` the page has measures, convergence, the front of a batch, and its rows as a schedule.
 ///
 /// Exit codes: 0 done, 2 usage, 3 unreadable input.
 #[derive(Clone, Debug, clap::Args)]
 pub struct ReportArgs {
-    /// Database of a sweep, or a file that `stealgrid export --format study` wrote
+    /// Database of a sweep, a file that `stealgrid export --format study` wrote, or the folder of a `stealgrid genetic`
     #[arg(value_name = "SWEEP.db")]
     pub database: PathBuf,
 
-    /// Folder of the page
+    /// Folder of the page [default: out/NAME, of the sweep; else the folder of the allocations]
     #[arg(long, value_name = "DIR")]
-    pub out: PathBuf,
+    pub out: Option<PathBuf>,
 
     /// Also write each plot as a file: svg, png, or both; png needs a program that was built with it: --features png, or full
     #[arg(long, value_enum, value_name = "KIND,…", value_delimiter = ',')]
@@ -36,6 +38,14 @@ pub struct ReportArgs {
     /// Strategy that others are compared with [default: that of the file, else local]
     #[arg(long, value_name = "NAME")]
     pub baseline: Option<String>,
+
+    /// Of a folder of `stealgrid genetic`: the batch whose rows and front are drawn [default: the first]
+    #[arg(long, value_name = "N")]
+    pub batch: Option<usize>,
+
+    /// Of a folder of `stealgrid genetic`: the algorithm whose rows are drawn [default: c1]
+    #[arg(long, value_name = "NAME")]
+    pub algorithm: Option<String>,
 }
 
 /// Kinds of files of plots.
@@ -68,23 +78,26 @@ pub fn command(args: &ReportArgs) -> anyhow::Result<u8> {
         eprintln!("error: {reason}");
         return Ok(exit::USAGE);
     }
-    let study = match read(args) {
-        Ok(study) => study,
+    let Made { out, figures, page } = match make(args) {
+        Ok(made) => made,
         Err(error) => {
             eprintln!("error: {error:#}");
             return Ok(exit::INPUT);
         }
     };
-    if let Some(note) = missing_note(&study.rows) {
-        eprintln!("note: {note}: points are means over the repetitions that are");
+    let index = out.join("index.html");
+    if !is_page(&index)
+        && !genetic::shown::is_folder(&out)
+        && let Some(refused) = folder::refused(&out)
+    {
+        eprintln!("error: {refused}");
+        return Ok(exit::INPUT);
     }
-    let figures = figures(&study);
-    std::fs::create_dir_all(&args.out).with_context(|| format!("failed to make {}", args.out.display()))?;
-    let index = args.out.join("index.html");
+    std::fs::create_dir_all(&out).with_context(|| format!("failed to make {}", out.display()))?;
     let plots: Vec<(&Figure, PlotFile, PathBuf)> = figures
         .iter()
         .flat_map(|figure| args.plots.iter().map(move |kind| (figure, *kind)))
-        .map(|(figure, kind)| (figure, kind, args.out.join(format!("{}.{}", figure.id, kind.ending()))))
+        .map(|(figure, kind)| (figure, kind, out.join(format!("{}.{}", figure.id, kind.ending()))))
         .collect();
     if !is_page(&index)
         && let Some(foreign) =
@@ -96,7 +109,7 @@ pub fn command(args: &ReportArgs) -> anyhow::Result<u8> {
         );
         return Ok(exit::INPUT);
     }
-    write(&index, html(&study, &figures, &command_line()).as_bytes())?;
+    write(&index, page.as_bytes())?;
     for (figure, kind, path) in &plots {
         match kind {
             PlotFile::Svg => write(path, figure.standalone().as_bytes())?,
@@ -119,7 +132,22 @@ fn write(path: &Path, content: &[u8]) -> anyhow::Result<()> {
     std::fs::write(path, content).with_context(|| format!("failed to write {}", path.display()))
 }
 
-fn read(args: &ReportArgs) -> anyhow::Result<Study> {
+/// The plots and the page, and the folder for them.
+struct Made {
+    out: PathBuf,
+    figures: Vec<Figure>,
+    page: String,
+}
+
+fn make(args: &ReportArgs) -> anyhow::Result<Made> {
+    if genetic::shown::is_folder(&args.database) {
+        let shown = genetic::shown::read(&args.database, args.batch, args.algorithm.as_deref())?;
+        let out = args.out.clone().unwrap_or_else(|| args.database.clone());
+        return Ok(Made { out, figures: allocation::figures(&shown), page: allocation::html(&shown) });
+    }
+    if args.batch.is_some() || args.algorithm.is_some() {
+        anyhow::bail!("failed to use --batch and --algorithm: they are of a folder of stealgrid genetic");
+    }
     let rows = source::read(&args.database)?;
     let written = source::wishes(&rows)?;
     let wishes = WrittenReport {
@@ -127,5 +155,18 @@ fn read(args: &ReportArgs) -> anyhow::Result<Study> {
         baseline: args.baseline.clone().or(written.baseline),
         ..written
     };
-    Study::new(rows, &wishes).map_err(|error| anyhow::anyhow!("failed to {error}"))
+    let study = Study::new(rows, &wishes).map_err(|error| anyhow::anyhow!("failed to {error}"))?;
+    if let Some(note) = missing_note(&study.rows) {
+        eprintln!("note: {note}: points are means over the repetitions that are");
+    }
+    let mut progress = Progress::of("parts of the page", parts(&study) as u64);
+    let mut done = 0;
+    let mut told = || {
+        done += 1;
+        progress.set(done);
+    };
+    let figures = figures(&study, &mut told);
+    let page = html(&study, &figures, &command_line(), &mut told);
+    let out = args.out.clone().unwrap_or_else(|| Path::new("out").join(&study.rows.name));
+    Ok(Made { out, figures, page })
 }

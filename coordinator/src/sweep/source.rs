@@ -1,4 +1,5 @@
-//! The rows of a sweep, from its database or from a file that was stored beside a document: which it is shows its content.
+//! The rows of a sweep, from its database, from a file that was stored beside a document, or from what `stealgrid genetic` left:
+//! which it is shows its content.
 
 use std::path::Path;
 
@@ -7,14 +8,18 @@ use outputs::sweep::{Rows, stored};
 use report::sweep::WrittenReport;
 
 use super::database;
+use crate::genetic;
 use crate::kind::{self, Kind};
 use crate::limits;
 
 /// Reads all rows.
 ///
 /// # Errors
-/// If the file cannot be read, or is neither.
+/// If the file cannot be read, or is none of these.
 pub fn read(path: &Path) -> anyhow::Result<Rows> {
+    if let Some(rows) = genetic::stored::read(path)? {
+        return Ok(rows);
+    }
     if let Some(reason) = kind::mistaken(path, Kind::Rows) {
         anyhow::bail!("failed to read {}: {reason}", path.display());
     }

@@ -1,7 +1,7 @@
 //! The theory of a grid as tables, for a terminal and as Markdown.
 
 use outputs::table::{Table, folded};
-use report::quantity::{grouped, number};
+use report::quantity::{counted, grouped, number};
 
 use super::Theory;
 use crate::terminal::COLUMNS;
@@ -38,17 +38,17 @@ pub(super) fn markdown(theory: &Theory) -> String {
 fn heading(theory: &Theory) -> String {
     let jobs = theory.workload.as_ref().map_or("no workload".to_string(), |workload| {
         format!(
-            "{} jobs of {}, {}",
-            grouped(workload.jobs as u64),
+            "{} of {}, {}",
+            counted(workload.jobs as u64, "job"),
             workload.name,
             if workload.offline { "all there at the start" } else { "submitted over time" }
         )
     });
     format!(
-        "{} on {} sites with {} processors; {jobs}; one-way delay {} s",
+        "{} on {} with {}; {jobs}; one-way delay {} s",
         theory.strategy,
-        theory.grid.sites,
-        grouped(theory.grid.processors),
+        counted(theory.grid.sites, "site"),
+        counted(theory.grid.processors, "processor"),
         number(theory.delay_s)
     )
 }

@@ -22,6 +22,10 @@ pub(super) struct ConvertArgs {
     /// The log
     file: PathBuf,
 
+    /// Where a user of other programs writes the file to be made
+    #[arg(hide = true)]
+    other: Option<PathBuf>,
+
     /// Format to write [default: that of the name of --out: .swf, .gwf, or .json for batsim]
     #[arg(long, value_enum)]
     to: Option<Target>,
@@ -81,6 +85,10 @@ impl ConvertArgs {
 
 /// Runs the command. What was dropped is said on stderr.
 pub(super) fn run(args: &ConvertArgs) -> Result<u8, Failure> {
+    if let Some(other) = &args.other {
+        let remedy = anyhow::anyhow!("write to {0}: name it with --out {0}", other.display());
+        return Err(Failure::Usage(remedy));
+    }
     let target = args.target()?;
     let mut trace = read(&args.file, &args.reading)?;
     if trace.format == Format::Sacct {
@@ -118,18 +126,18 @@ pub(super) fn run(args: &ConvertArgs) -> Result<u8, Failure> {
         // What the header says of the whole log is not true of a part.
         trace.header.set_records(trace.records.len() as u64);
     }
-    let out = args.out.as_ref();
+    let (out, jobs) = (args.out.as_ref(), trace.records.len());
     match (target, batsim, prepared) {
         (_, Some(version), Some(prepared)) => {
             let processors = u64::from(trace.processors());
-            write_to(out, |mut out| batsim::write_jobs(&prepared.jobs, processors, version, &mut out))?;
+            write_to(out, jobs, |mut out| batsim::write_jobs(&prepared.jobs, processors, version, &mut out))?;
         }
-        (Target::Gwf, _, _) => write_to(out, |mut out| gwf::write_trace(&trace, &mut out))?,
+        (Target::Gwf, _, _) => write_to(out, jobs, |mut out| gwf::write_trace(&trace, &mut out))?,
         _ => {
             for record in &mut trace.records {
                 *record = record.with_sites_as_queues();
             }
-            write_to(out, |mut out| swf::write_trace(&trace, &mut out))?;
+            write_to(out, jobs, |mut out| swf::write_trace(&trace, &mut out))?;
         }
     }
     Ok(exit::DONE)
@@ -138,8 +146,7 @@ pub(super) fn run(args: &ConvertArgs) -> Result<u8, Failure> {
 fn prepare(args: &ConvertArgs, trace: &mut Trace) -> Result<Prepared, Failure> {
     let options = args.switches.options();
     let widest = args.switches.widest(trace);
-    let prepared =
-        workload::prepare(trace, &options, widest).map_err(|error| Failure::Input(error.into()))?;
+    let prepared = super::prepare(trace, &options, widest)?;
     let switches = summary(&options, widest);
     eprint!("{}", report_text(&switches, &prepared.report));
     trace.records = prepared_records(trace, &prepared);

@@ -1,4 +1,4 @@
-//! `stealgrid trace generate`: a log made up from a statistical model.
+//! `stealgrid trace generate`: a log made up from a statistical model, or of the tasks of a bag.
 
 use std::path::PathBuf;
 
@@ -6,12 +6,14 @@ use anyhow::anyhow;
 use clap::{Args, ValueEnum};
 use scheduler::Grid;
 use workload::Trace;
-use workload::generate::{EstimateModel, Generate, Streams, generate};
+use workload::bag::LengthModel;
+use workload::generate::{EstimateModel, Generate, Streams, generate_watched};
 use workload::lublin::Kind;
 use workload::tsafrir::Tsafrir;
 
 use super::{Failure, write_to};
-use crate::exit;
+use crate::progress::Progress;
+use crate::{exit, limits};
 
 /// Arguments of `trace generate`.
 #[derive(Debug, Args)]
@@ -33,13 +35,26 @@ pub(super) struct GenerateArgs {
     #[arg(long, value_name = "P,P,...", group = "machine", value_delimiter = ',')]
     sites: Option<Vec<u32>>,
 
+    /// In place of a model: a bag of tasks, TOML or XPML, all submitted at 0
+    #[arg(
+        long,
+        value_name = "FILE",
+        group = "machine",
+        conflicts_with_all = ["model", "kind", "one_stream", "jobs", "load", "estimates", "estimate_max", "estimate_max_share"],
+    )]
+    bag: Option<PathBuf>,
+
+    /// How long a task of a bag takes: uniform, from 180 to 480 s; linear or affine in its input
+    #[arg(long, value_name = "MODEL", default_value = "uniform")]
+    lengths: LengthModel,
+
     /// One stream of jobs for the whole grid, with sizes up to the widest site's; otherwise one for each site
     #[arg(long)]
     one_stream: bool,
 
     /// Number of jobs
-    #[arg(long, value_name = "N")]
-    jobs: usize,
+    #[arg(long, value_name = "N", required_unless_present = "bag")]
+    jobs: Option<usize>,
 
     /// Seed: the same one gives the same jobs
     #[arg(long, value_name = "S", default_value_t = 1)]
@@ -86,12 +101,24 @@ enum Estimates {
 /// Runs the command.
 pub(super) fn run(args: &GenerateArgs) -> Result<u8, Failure> {
     let trace = args.trace()?;
-    write_to(args.out.as_ref(), |mut out| workload::swf::write_trace(&trace, &mut out))?;
+    write_to(args.out.as_ref(), trace.records.len(), |mut out| workload::swf::write_trace(&trace, &mut out))?;
     Ok(exit::DONE)
 }
 
 impl GenerateArgs {
     fn trace(&self) -> Result<Trace, Failure> {
+        let mut trace = match &self.bag {
+            Some(bag) => {
+                let bag = workload::bag::read_within(bag, &limits::of_logs());
+                bag.map_err(|error| Failure::Input(error.into()))?.trace(self.lengths, self.seed)
+            }
+            None => self.of_model()?,
+        };
+        trace.header.push_pair("Note", &format!("made by: {}", self.command()));
+        Ok(trace)
+    }
+
+    fn of_model(&self) -> Result<Trace, Failure> {
         let sites =
             self.sites.clone().or(self.processors.map(|processors| vec![processors])).unwrap_or_default();
         let grid =
@@ -107,18 +134,25 @@ impl GenerateArgs {
             kind: self.kind,
             grid,
             streams: if self.one_stream { Streams::One } else { Streams::PerSite },
-            jobs: self.jobs,
+            jobs: self.jobs.unwrap_or_default(),
             seed: self.seed,
             load: self.load,
             estimates,
         };
-        let mut trace = generate(&request).map_err(|error| Failure::Usage(error.into()))?;
-        trace.header.push_pair("Note", &format!("made by: {}", self.command()));
-        Ok(trace)
+        let mut progress = Progress::of("jobs drawn", request.jobs as u64);
+        generate_watched(&request, &mut || progress.step()).map_err(|error| Failure::Usage(error.into()))
     }
 
     /// The command that makes the same trace again.
     fn command(&self) -> String {
+        let out = self.out.as_ref().map(|out| format!("--out {}", out.display()));
+        if let Some(bag) = &self.bag {
+            let lengths = LengthModel::ALL.iter().find(|(_, model)| *model == self.lengths);
+            let lengths = lengths.map(|(name, _)| format!("--lengths {name}"));
+            let bag = format!("stealgrid trace generate --bag {}", bag.display());
+            let words = [Some(bag), lengths, Some(format!("--seed {}", self.seed)), out];
+            return words.into_iter().flatten().collect::<Vec<_>>().join(" ");
+        }
         let mut words = vec!["stealgrid trace generate --model lublin".to_string()];
         words.push(format!("--type {}", self.kind));
         if let Some(processors) = self.processors {
@@ -131,7 +165,7 @@ impl GenerateArgs {
         if self.one_stream {
             words.push("--one-stream".to_string());
         }
-        words.push(format!("--jobs {} --seed {}", self.jobs, self.seed));
+        words.push(format!("--jobs {} --seed {}", self.jobs.unwrap_or_default(), self.seed));
         words.extend(self.load.map(|load| format!("--load {load}")));
         if self.estimates == Estimates::Tsafrir {
             words.push(format!("--estimates tsafrir --estimate-max {}", self.estimate_max));
@@ -139,7 +173,7 @@ impl GenerateArgs {
         } else {
             words.push("--estimates exact".to_string());
         }
-        words.extend(self.out.as_ref().map(|out| format!("--out {}", out.display())));
+        words.extend(out);
         words.join(" ")
     }
 }
@@ -184,6 +218,21 @@ mod tests {
             args.command(),
             format!("stealgrid trace {}", line.split_whitespace().collect::<Vec<_>>().join(" "))
         );
+    }
+
+    #[test]
+    fn a_bag_becomes_a_log_that_says_how_it_was_made() {
+        let bag = concat!(env!("CARGO_MANIFEST_DIR"), "/../configs/bags/tiny-mc.xml");
+        let line = format!("generate --bag {bag} --lengths linear --seed 3 --out x.swf");
+        let args = Line::try_parse_from(line.split(' ')).unwrap().args;
+        let Ok(trace) = args.trace() else { panic!("the bag cannot be read") };
+        assert_eq!(trace.records.len(), 500);
+        let mut bytes = Vec::new();
+        workload::swf::write_trace(&trace, &mut bytes).unwrap();
+        let text = String::from_utf8(bytes).unwrap();
+        assert!(text.contains(&format!("made by: stealgrid trace {line}\n")), "{text:.400}");
+        assert!(Line::try_parse_from(["generate", "--bag", bag, "--sites", "4"]).is_err());
+        assert!(Line::try_parse_from(["generate", "--bag", bag, "--jobs", "4"]).is_err());
     }
 
     #[test]

@@ -11,7 +11,7 @@ use workload::repair::RepairCount;
 
 use super::info::awkward_text;
 use super::switches::{PrepareArgs, ReadArgs, summary};
-use super::{Failure, Output, print, print_json, read};
+use super::{Failure, Output, prepare, print, print_json, read};
 use crate::exit;
 
 /// Arguments of `trace validate`.
@@ -65,8 +65,7 @@ fn validate(args: &ValidateArgs, file: &Path) -> Result<Checked, Failure> {
     let trace = read(file, &args.reading)?;
     let options = args.prepare.options();
     let widest = args.prepare.widest(&trace);
-    let prepared =
-        workload::prepare(&trace, &options, widest).map_err(|error| Failure::Input(error.into()))?;
+    let prepared = prepare(&trace, &options, widest)?;
     Ok(Checked {
         switches: summary(&options, widest),
         repairs: trace.repairs.iter().collect(),

@@ -9,8 +9,9 @@ use std::sync::Arc;
 
 use protocol::codec::{decode, encode};
 use protocol::message::{
-    BalanceMessage, Board, BrokerMessage, Change, Digest, Epoch, HandOverMessage, Listing, MembershipMessage,
-    Offer, OfferId, PoolMessage, QueueState, Release, Report, Rest, StealMessage, Transfer, Void,
+    BalanceMessage, Board, BrokerMessage, Change, Digest, Epoch, Executed, HandOverMessage, Held, Listing,
+    MembershipMessage, Offer, OfferId, OpaqueMessage, PoolMessage, QueueState, Release, Report, Rest,
+    StealMessage, Transfer, Void,
 };
 use protocol::{
     BrokerOptions, Discovery, Durable, Failover, Input, Message, Options, Output, Peer, PeerConfig, Pending,
@@ -41,7 +42,9 @@ pub(crate) const STRATEGIES: [&str; 16] = [
     "steal:loaded,mode=push,select=easy",
 ];
 /// Strategies with brokers, by name: the last values of the byte, so that nearly all inputs from before say what they said.
-pub(crate) const BROKERS: [&str; 7] = [
+pub(crate) const BROKERS: [&str; 9] = [
+    "opaque:mqd,cap=2,timeout=5,growth=50,tie=random",
+    "opaque:ag,cap=2,timeout=5",
     "broker:genetic,batch=3,population=2,generations=1",
     "broker:mpl",
     "broker:mct",
@@ -225,12 +228,13 @@ impl Bytes<'_> {
 
     fn change(&mut self) -> Change {
         let at = Time::from_micros(self.micros());
-        match self.byte() % 5 {
+        match self.byte() % 6 {
             0 => Change::Joined { at, job: self.job() },
             1 => Change::Decided { at, started: self.list(|bytes| JobId(bytes.number())) },
             2 => Change::Ended { at, job: JobId(self.number()) },
             3 => Change::Left { at, job: JobId(self.number()) },
-            _ => Change::Runs { at, job: self.job(), since: Time::from_micros(self.micros()) },
+            4 => Change::Runs { at, job: self.job(), since: Time::from_micros(self.micros()) },
+            _ => Change::JoinedBefore { at, job: self.job(), overtaker: JobId(self.number()) },
         }
     }
 
@@ -248,6 +252,35 @@ impl Bytes<'_> {
         }
     }
 
+    fn executed(&mut self) -> Executed {
+        let [queued, started, ended] = [self.micros(), self.micros(), self.micros()].map(Time::from_micros);
+        Executed { job: JobId(self.number()), queued, started, ended }
+    }
+
+    fn held(&mut self) -> Held {
+        let started = if self.flag() { Some(Time::from_micros(self.micros())) } else { None };
+        Held { job: self.job(), queued: Time::from_micros(self.micros()), started }
+    }
+
+    fn opaque_message(&mut self, byte: u8) -> OpaqueMessage {
+        let other = self.flag();
+        match (byte, other) {
+            (246, _) => OpaqueMessage::Give { transfers: self.list(Self::transfer), floor: self.number() },
+            (247, false) => OpaqueMessage::Ended { jobs: self.list(Self::executed) },
+            (247, true) => {
+                let (count, all) = (self.number(), self.narrow());
+                OpaqueMessage::Have { count, all, jobs: self.list(Self::held) }
+            }
+            (248, false) => OpaqueMessage::Known { jobs: self.list(|bytes| JobId(bytes.number())) },
+            (248, true) => OpaqueMessage::Recall { job: JobId(self.number()) },
+            (_, false) => {
+                let started = if self.flag() { Some(Time::from_micros(self.micros())) } else { None };
+                OpaqueMessage::Refused { job: JobId(self.number()), started }
+            }
+            (_, true) => OpaqueMessage::Anew { count: self.number() },
+        }
+    }
+
     fn message(&mut self) -> Message {
         let byte = self.byte();
         // Kinds that came later than the others take two values, so that nearly all inputs from before say what they said.
@@ -256,6 +289,7 @@ impl Bytes<'_> {
                 return Message::Balance(BalanceMessage::Request { seq: self.number(), free: self.narrow() });
             }
             255 => return Message::Balance(BalanceMessage::Seen { seq: self.number() }),
+            246..=249 => return Message::Opaque(self.opaque_message(byte)),
             250..=253 => return Message::Broker(self.broker_message(byte)),
             _ => {}
         }

@@ -257,6 +257,7 @@ pub(super) fn config(folder: &Path, site: u32, durability: Option<Durability>) -
         name: format!("site{}", index + 1),
         processors: *processors,
         beside: None,
+        price: 0,
     };
     let mut config = NodeConfig::new(SiteId(site), PROCESSORS.iter().enumerate().map(entry).collect());
     // Two seconds on the wall clock: ample for an answer.

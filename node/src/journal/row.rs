@@ -1,6 +1,7 @@
 //! Rows: what a key means, how a value becomes bytes, and the checksum that tells a damaged one.
 
 use bincode::{DefaultOptions, Options as _};
+use scheduler::learning::Subject;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -38,10 +39,20 @@ pub(super) enum Kind {
     Begun = 14,
     /// How many of the first jobs of a portion have come, by the number of the portion.
     Come = 15,
+    /// What a broker has learned of a site, by site.
+    Learned = 16,
+    /// How often a broker called a job back, by its id.
+    RecalledJob = 17,
+    /// How often a broker called jobs back from a site, by site.
+    RecalledFrom = 18,
+    /// What the rule of a broker knows, by what it is of.
+    Known = 19,
+    /// A job that a broker gave to a site and that has not ended, by its id.
+    Placed = 20,
 }
 
 impl Kind {
-    pub(super) const ALL: [Kind; 15] = [
+    pub(super) const ALL: [Kind; 20] = [
         Kind::Single,
         Kind::Job,
         Kind::Out,
@@ -57,6 +68,11 @@ impl Kind {
         Kind::TakenOver,
         Kind::Begun,
         Kind::Come,
+        Kind::Learned,
+        Kind::RecalledJob,
+        Kind::RecalledFrom,
+        Kind::Known,
+        Kind::Placed,
     ];
 
     pub(super) fn of(number: i64) -> Option<Kind> {
@@ -81,6 +97,11 @@ impl Kind {
             Kind::TakenOver => "jobs taken over",
             Kind::Begun => "jobs that execute",
             Kind::Come => "portions of which jobs have come",
+            Kind::Learned => "sites learned of",
+            Kind::RecalledJob => "jobs called back",
+            Kind::RecalledFrom => "sites from which jobs were called back",
+            Kind::Known => "things that a rule knows",
+            Kind::Placed => "jobs given to sites",
         }
     }
 }
@@ -103,6 +124,10 @@ pub(super) enum Single {
     Folded = 5,
     /// Metrics as of some number of events.
     Totals = 6,
+    /// Whether the rule of a broker is in its main phase.
+    MainPhase = 7,
+    /// Whether the rule of a broker need not be asked.
+    Rests = 8,
 }
 
 /// The name of a row.
@@ -116,6 +141,19 @@ pub(super) struct Key {
 impl Key {
     pub(super) fn new(kind: Kind, a: u64, b: u64) -> Key {
         Key { kind, a, b }
+    }
+
+    /// Of what a rule knows of a subject.
+    pub(super) fn known(of: Subject) -> Key {
+        let (a, b) = match of {
+            Subject::Rule => (0, 0),
+            Subject::Chance => (1, 0),
+            Subject::Site(site) => (2, site.into()),
+            Subject::Job(job) => (3, job.0),
+            Subject::User(user) => (4, user.cast_unsigned().into()),
+            Subject::UserAt(user, site) => (5, (u64::from(user.cast_unsigned()) << 32) | u64::from(site)),
+        };
+        Key::new(Kind::Known, a, b)
     }
 
     pub(super) fn single(which: Single) -> Key {

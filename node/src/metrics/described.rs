@@ -47,6 +47,7 @@ pub fn of_site() -> Vec<Described> {
     let metrics = Metrics::new(SiteId(1), grid, &Strategy::Local);
     // Those that are there only when they are known.
     metrics.calibrated(SiteId(2), Duration::ZERO);
+    metrics.show_efficiency(SiteId(2), 0.0);
     metrics.link(SiteId(2), true, Some(Duration::ZERO), Span::ZERO, Some(&Measured::default()));
     described(&metrics.registry.gather())
 }
@@ -82,7 +83,7 @@ fn unit(name: &str) -> &'static str {
     match name.rsplit('_').next() {
         Some("seconds") => "seconds",
         Some("bytes") => "bytes",
-        Some("ratio" | "slowdown") => "ratio",
+        Some("ratio" | "slowdown" | "efficiency") => "ratio",
         Some("info" | "ready" | "connected" | "state") => "0 or 1",
         _ => "count",
     }

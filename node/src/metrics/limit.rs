@@ -31,11 +31,13 @@ pub enum Limit {
     ControlBody,
     /// Time of a request to the control interface.
     ControlTime,
+    /// Time of a broker's plan.
+    Plan,
 }
 
 impl Limit {
     /// Every limit, in the order of the enum.
-    pub const ALL: [Limit; 13] = [
+    pub const ALL: [Limit; 14] = [
         Limit::Outbox,
         Limit::Inbox,
         Limit::DelayLine,
@@ -49,6 +51,7 @@ impl Limit {
         Limit::ControlConnections,
         Limit::ControlBody,
         Limit::ControlTime,
+        Limit::Plan,
     ];
 
     /// The name in metrics and in `/status`.
@@ -67,6 +70,7 @@ impl Limit {
             Limit::ControlConnections => "control_connections",
             Limit::ControlBody => "control_body",
             Limit::ControlTime => "control_time",
+            Limit::Plan => "plan",
         }
     }
 }

@@ -78,6 +78,8 @@ pub(super) struct Series {
     pub(super) handover: Distribution,
     pub(super) allocated: IntCounter,
     pub(super) view_age: Distribution,
+    pub(super) recalled: IntCounter,
+    pub(super) efficiency: GaugeVec,
     pub(super) messages: IntCounterVec,
     pub(super) messages_at: Cells<IntCounter, { MessageKind::ALL.len() }, { DIRECTIONS.len() }>,
     pub(super) bytes_at: Cells<IntCounter, { MessageKind::ALL.len() }, { CARRIED.len() }>,
@@ -226,6 +228,15 @@ impl Series {
                 "How long ago the newest thing had happened that a broker knew of the site it chose, in trace time.",
                 &WAIT_BUCKETS,
             ),
+            recalled: counter(
+                "stealgrid_jobs_recalled_total",
+                "Jobs that this broker called back because they had waited too long at a site, and that came back.",
+            ),
+            efficiency: seconds(
+                "stealgrid_broker_efficiency",
+                "What this broker has learned of a site that it does not see into, from -1 to 1. Only of brokers that learn.",
+                &["peer"],
+            ),
             routed_in: counter(
                 "stealgrid_jobs_routed_total",
                 "Jobs taken over at home that were submitted elsewhere.",
@@ -314,7 +325,7 @@ impl Series {
             ),
             limit_hits: counters(
                 "stealgrid_limit_hits_total",
-                "How often something was dropped because a limit was reached.",
+                "How often something was dropped or cut short because a limit was reached.",
                 &["limit"],
             ),
             trace_time: gauge("stealgrid_trace_time_seconds", "Trace time at the scrape."),

@@ -122,6 +122,9 @@ const MEASURED: [&str; 5] = [
     "stealgrid_link_intrinsic_seconds",
 ];
 
+/// There at brokers that learn.
+const OF_LEARNERS: &str = "stealgrid_broker_efficiency";
+
 #[test]
 fn every_series_exists_before_the_first_event() {
     let page = metrics(ONE).page();
@@ -131,7 +134,7 @@ fn every_series_exists_before_the_first_event() {
     assert!(names.len() > 40, "the search finds {names:?}");
     for name in names {
         let there = page.contains(&format!("# TYPE {name} "));
-        assert_eq!(there, !MEASURED.contains(&name), "{name}");
+        assert_eq!(there, !MEASURED.contains(&name) && name != OF_LEARNERS, "{name}");
     }
     for line in page.lines().filter(|line| !line.starts_with('#')) {
         let begins = line.ends_with(" 0")
@@ -335,4 +338,41 @@ fn jobs_leave_until_the_ledger_says_otherwise() {
     assert_eq!(leaving(&mut metrics, &ledger), ["1", "0"]);
     observe(&mut metrics, 14, EventKind::Settled { job: small.id, to: TWO, transfer: 1 });
     line(&metrics.page(), "stealgrid_handover_seconds_count{site=\"site1\"} 0");
+}
+
+/// What a broker learns is shown from the beginning, and again after it began again.
+#[test]
+fn a_broker_shows_what_it_has_learned_and_what_came_back() {
+    let sites = [("site1".to_string(), 4), ("site2".to_string(), 8)];
+    let grid = Grid::with_brokers(sites, [("broker".to_string(), None)]).unwrap();
+    let broker = SiteId(3);
+    let strategy = "opaque:ag".parse::<scheduler::StrategySpec>().unwrap().strategy;
+    let mut metrics = Metrics::new(broker, Arc::new(grid), &strategy);
+    let series = |peer: &str| format!("{OF_LEARNERS}{{peer=\"{peer}\",site=\"broker\"}}");
+    assert!(line(&metrics.page(), &series("site2")).ends_with(" 0"));
+    let [execution, queue, transfer, overhead] = [Span::ZERO; 4];
+    let efficiency_millionths = -300_000;
+    let kind = EventKind::Learned {
+        job: JobId(1),
+        of: TWO,
+        execution,
+        queue,
+        transfer,
+        overhead,
+        efficiency_millionths,
+    };
+    observe(&mut metrics, 5, kind);
+    observe(&mut metrics, 6, EventKind::Recalled { job: JobId(2), from: TWO });
+    assert!(line(&metrics.page(), &series("site2")).ends_with(" -0.3"));
+    assert!(line(&metrics.page(), "stealgrid_jobs_recalled_total").ends_with(" 1"));
+
+    let mut efficiency = scheduler::learning::Efficiency::new(2);
+    let options = scheduler::learning::Options::default();
+    efficiency.reward(&options, 0, scheduler::learning::Reward::Slower);
+    let mut durable = protocol::Durable::default();
+    durable.apply(&protocol::Fact::Learned { site: ONE, learned: efficiency.learned(0) });
+    metrics.take_stock(&durable);
+    assert!(line(&metrics.page(), &series("site1")).ends_with(" -0.3"));
+    // Nobody else shows any.
+    assert!(!self::metrics(ONE).page().contains(OF_LEARNERS));
 }

@@ -185,12 +185,15 @@ impl Metrics {
                 self.processors_idle -= i64::from(kept.job.processors);
             }
         }
+        for (site, learned) in &durable.learned {
+            self.show_efficiency(*site, learned.efficiency());
+        }
         durable.ledger.transfers_out().for_each(|(_, transfer)| self.introduce(&transfer.job));
         self.leaving(durable.ledger.transfers_out());
         self.show_processors();
     }
 
-    fn of_events(&self) -> [&IntCounter; 12] {
+    fn of_events(&self) -> [&IntCounter; 13] {
         [
             &self.series.submitted,
             &self.series.started,
@@ -200,6 +203,7 @@ impl Metrics {
             &self.series.stolen,
             &self.series.routed_in,
             &self.series.allocated,
+            &self.series.recalled,
             &self.series.returned,
             &self.series.taken_over,
             &self.series.stranded_total,

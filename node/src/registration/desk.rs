@@ -278,8 +278,12 @@ mod tests {
     }
 
     fn config(site: u32) -> NodeConfig {
-        let grid =
-            (1..=3).map(|number| SiteEntry { name: format!("site{number}"), processors: 8, beside: None });
+        let grid = (1..=3).map(|number| SiteEntry {
+            name: format!("site{number}"),
+            processors: 8,
+            beside: None,
+            price: 0,
+        });
         NodeConfig::new(SiteId(site), grid.collect())
     }
 

@@ -11,7 +11,7 @@ use protocol::{Fact, Peer};
 use scheduler::{Event, SiteId};
 use tokio::time::Instant;
 
-use super::SiteLoop;
+use super::{SiteLoop, limited};
 use crate::config::NewLife;
 use crate::event_log::NoEvents;
 use crate::journal::{Journal, Saved, Took, Writer};
@@ -61,10 +61,11 @@ impl SiteLoop {
         }
         self.journal = Some(Writer::new(journal));
         let config = self.peer.config().clone();
-        self.peer = match new_life {
+        let peer = match new_life {
             Some(new) => Peer::restore_lost(config, new.journals_lost, self.now),
             None => Peer::restore(config, &saved.durable, self.now),
         };
+        self.peer = limited(peer, &self.plan_limit);
         self.obey_peer()?;
         if restarted {
             self.rejoining = Some(begun);

@@ -81,6 +81,7 @@ impl SiteLoop {
         };
         tracing::info!("time goes by the coordinator's orders");
         self.mailbox = Some(Mailbox::new(self.delay_line_max));
+        self.plan_limit.lift();
         let mut session = Some(Session::new(connection));
         loop {
             if let Some(open) = &mut session

@@ -1,4 +1,5 @@
-//! A broker: the jobs that wait for its decision, what it knows of sites, and how it decides.
+//! A broker: the jobs that wait for its decision, what it knows of sites, and how it decides. Jobs that are planned together
+//! are in `batches.rs`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -6,8 +7,7 @@ use std::sync::Arc;
 use rand::{RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 use scheduler::allocation::{Allocator, Book, Site};
-use scheduler::strategy::Batches;
-use scheduler::{Broker, BrokerRule, EventKind, Grid, JobId, JobSpec, QueueKey, Span, Time};
+use scheduler::{Broker, BrokerRule, EventKind, Grid, JobId, JobSpec, QueueKey, Time};
 
 use super::message::{BrokerMessage, Change};
 use super::options::{Pending, Reporting};
@@ -25,25 +25,25 @@ const FIRST_STREAM: u64 = (1 << 33) + (1 << 32);
 #[derive(Clone, Debug)]
 pub(crate) struct Desk {
     grid: Arc<Grid>,
-    allocator: Allocator,
+    pub(super) allocator: Allocator,
     rng: ChaCha8Rng,
     /// By rank of the site, from the first that has processors.
-    views: Vec<View>,
-    inbox: BTreeMap<QueueKey, Waiting>,
+    pub(super) views: Vec<View>,
+    pub(super) inbox: BTreeMap<QueueKey, Waiting>,
     /// Counts requests for new rows.
     anew: u64,
     /// Jobs that an earlier life had sent, with the places of their sites: they may have arrived and ended unheard of.
     earlier: BTreeMap<JobId, usize>,
     /// The window of the batch is over.
-    is_due: bool,
+    pub(super) is_due: bool,
 }
 
 /// A job that waits for the decision.
 #[derive(Clone, Debug)]
-struct Waiting {
-    job: JobSpec,
+pub(super) struct Waiting {
+    pub(super) job: JobSpec,
     /// Since when; where it could not be planned, since it was tried.
-    since: Time,
+    pub(super) since: Time,
     /// The places of the sites that were probed for it, with the numbers of the probes. None before.
     probes: Option<Vec<(usize, u64)>>,
 }
@@ -89,19 +89,6 @@ impl Desk {
 
     pub(super) fn take_in(&mut self, now: Time, job: JobSpec) {
         self.inbox.insert(job.key(), Waiting { job, since: now, probes: None });
-    }
-
-    fn batches(&self) -> Option<Batches> {
-        let rules = self.allocator.rules();
-        rules.plans_batches().then_some(rules.batches)
-    }
-
-    /// Since when the first job waits that is not wider than this, and how many there are.
-    fn first(&self, widest: u32) -> Option<(Time, usize)> {
-        let fit = self.inbox.values().filter(|waiting| waiting.job.processors <= widest);
-        let since = fit.map(|waiting| waiting.since);
-        let count = since.clone().count();
-        since.min().map(|first| (first, count))
     }
 
     pub(super) fn take_out(&mut self, job: &JobSpec) -> Option<JobSpec> {
@@ -153,12 +140,16 @@ impl Desk {
 }
 
 /// Whether jobs can be sent to a site.
-fn is_there(core: &Core, rank: usize) -> bool {
-    core.has(Canary::DecidesForGone) || (!core.absent.contains(&rank) && core.is_reachable(rank))
+pub(super) fn is_there(core: &Core, rank: usize) -> bool {
+    core.has(Canary::DecidesForGone) || core.takes_jobs(rank)
 }
 
 /// What a broker is told of each site, by its place.
-fn known<'a>(core: &Core, views: &'a [View], is_candidate: impl Fn(usize) -> bool) -> Vec<Site<'a>> {
+pub(super) fn known<'a>(
+    core: &Core,
+    views: &'a [View],
+    is_candidate: impl Fn(usize) -> bool,
+) -> Vec<Site<'a>> {
     let brokers = core.config.grid.brokers();
     let site = |(place, view): (usize, &'a View)| Site {
         book: &view.book,
@@ -170,7 +161,7 @@ fn known<'a>(core: &Core, views: &'a [View], is_candidate: impl Fn(usize) -> boo
 }
 
 impl Engine<Brokering> {
-    fn desk(&mut self) -> Option<&mut Desk> {
+    pub(super) fn desk(&mut self) -> Option<&mut Desk> {
         match &mut self.family {
             Brokering::Desk(desk) => Some(desk),
             Brokering::Site(_) => None,
@@ -252,66 +243,8 @@ impl Engine<Brokering> {
         self.send_to(now, place, job);
     }
 
-    /// A job has come that is planned with others.
-    pub(super) fn wait_for_more(&mut self, now: Time) {
-        // Before all that wait are looked at: jobs of other brokers come here, too, and those of a window that is set.
-        if self.timers.is_set(BrokerTimer::Batch) {
-            return;
-        }
-        let Some(batches) = self.desk().and_then(|desk| desk.batches()) else { return };
-        let Some((first, _)) = self.desk().and_then(|desk| desk.first(u32::MAX)) else { return };
-        let left = batches.due_at(first).since(now).max(Span::ZERO);
-        self.timers.set(BrokerTimer::Batch, now, left);
-    }
-
-    pub(super) fn waits_no_longer(&mut self) {
-        if let Some(desk) = self.desk() {
-            desk.is_due = true;
-        }
-    }
-
-    /// Plans the batches that are full, and what waits if the window is over; and sends each site its row. A window is over
-    /// after everything else of an instant, so that brokers whose windows end together plan in the order of their ranks.
-    /// What no site that is there is wide enough for waits for another window.
-    fn plan_batches(&mut self, now: Time) {
-        loop {
-            let Engine { core, family: Brokering::Desk(desk), .. } = self else { return };
-            let Some(batches) = desk.batches() else { return };
-            let brokers = core.config.grid.brokers();
-            let present = |place: &usize| is_there(core, brokers + place);
-            let widest =
-                (0..desk.views.len()).filter(present).map(|place| desk.views[place].book.processors());
-            let widest = widest.max().unwrap_or(0);
-            let first = desk.first(widest);
-            let is_due = |&(first, count): &(Time, usize)| {
-                count >= batches.jobs as usize || (desk.is_due && batches.due_at(first) <= now)
-            };
-            if first.filter(is_due).is_none() {
-                break;
-            }
-            let fit = desk.inbox.values().filter(|waiting| waiting.job.processors <= widest);
-            let jobs: Vec<JobSpec> = fit.take(batches.jobs as usize).map(|waiting| waiting.job).collect();
-            let sites = known(core, &desk.views, |_| true);
-            let rows = desk.allocator.plan(now, &jobs, &sites);
-            for (place, row) in rows {
-                row.into_iter().for_each(|job| self.send_to(now, place, job));
-            }
-        }
-        let Some(desk) = self.desk() else { return };
-        if std::mem::take(&mut desk.is_due) {
-            let batches = desk.batches().unwrap_or_default();
-            for waiting in desk.inbox.values_mut().filter(|waiting| batches.due_at(waiting.since) <= now) {
-                waiting.since = now;
-            }
-            // Nobody is wide enough for what is left of a window without length: it waits for whatever comes next.
-            if batches.window > Span::ZERO {
-                self.wait_for_more(now);
-            }
-        }
-    }
-
     /// Sends a job that waits here to the site of this place.
-    fn send_to(&mut self, now: Time, place: usize, job: JobSpec) {
+    pub(super) fn send_to(&mut self, now: Time, place: usize, job: JobSpec) {
         let Engine { core, family: Brokering::Desk(desk), .. } = self else { return };
         let brokers = core.config.grid.brokers();
         desk.inbox.remove(&job.key());
@@ -467,7 +400,7 @@ impl Engine<Brokering> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use scheduler::{Labels, LocalScheduler, Pass, SiteId, Span, StrategySpec};
 
     use super::*;
@@ -476,7 +409,7 @@ mod tests {
     use crate::message::HandOverMessage;
     use crate::{Durable, Input, Message, Output, Peer};
 
-    fn config(pending: Pending) -> PeerConfig {
+    pub(in crate::broker) fn config(pending: Pending) -> PeerConfig {
         let sites = [("a".to_string(), 4), ("b".to_string(), 8)];
         let grid = Grid::with_brokers(sites, [("broker".to_string(), None)]).expect("a grid");
         let second = Span::from_secs(1);
@@ -508,12 +441,8 @@ mod tests {
         }
     }
 
-    /// A broker sends two jobs to sites of which it hears nothing any more, and is killed.
-    fn begun_again(pending: Pending) -> (Peer, Durable) {
-        let config = config(pending);
-        let mut disk = Durable::default();
-        let mut peer = Peer::restore(config.clone(), &disk, Time::ZERO);
-        let job = |id, processors| JobSpec {
+    pub(in crate::broker) fn job(id: u64, processors: u32) -> JobSpec {
+        JobSpec {
             id: JobId(id),
             submit: Time::ZERO,
             processors,
@@ -521,7 +450,14 @@ mod tests {
             labels: Labels::UNKNOWN,
             origin: SiteId(1),
             payload: 0,
-        };
+        }
+    }
+
+    /// A broker sends two jobs to sites of which it hears nothing any more, and is killed.
+    fn begun_again(pending: Pending) -> (Peer, Durable) {
+        let config = config(pending);
+        let mut disk = Durable::default();
+        let mut peer = Peer::restore(config.clone(), &disk, Time::ZERO);
         for job in [job(1, 4), job(2, 8)] {
             peer.handle(Time::ZERO, Input::Submitted(job));
             write(&mut peer, &mut disk);

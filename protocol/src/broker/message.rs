@@ -54,6 +54,15 @@ pub enum Change {
         /// Since when.
         since: Time,
     },
+    /// A job joined the queue late, before another one that was sent after it and had overtaken it.
+    JoinedBefore {
+        /// When.
+        at: Time,
+        /// The job that waits from then on.
+        job: JobSpec,
+        /// The job that comes after it, of those that wait.
+        overtaker: JobId,
+    },
 }
 
 impl Change {
@@ -64,7 +73,8 @@ impl Change {
             | Change::Decided { at, .. }
             | Change::Ended { at, .. }
             | Change::Left { at, .. }
-            | Change::Runs { at, .. } => *at,
+            | Change::Runs { at, .. }
+            | Change::JoinedBefore { at, .. } => *at,
         }
     }
 
@@ -72,7 +82,11 @@ impl Change {
     pub(super) fn entries(&self) -> usize {
         match self {
             Change::Decided { started, .. } => 1 + started.len(),
-            Change::Joined { .. } | Change::Ended { .. } | Change::Left { .. } | Change::Runs { .. } => 1,
+            Change::Joined { .. }
+            | Change::Ended { .. }
+            | Change::Left { .. }
+            | Change::Runs { .. }
+            | Change::JoinedBefore { .. } => 1,
         }
     }
 }

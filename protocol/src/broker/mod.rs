@@ -10,6 +10,7 @@
 //! what ended at an instant arrive before the turn of the broker, which comes before those of sites, because members
 //! without processors have the lowest ranks.
 
+mod batches;
 mod desk;
 mod log;
 pub(crate) mod message;
@@ -17,6 +18,7 @@ pub(crate) mod options;
 mod site;
 mod view;
 
+use scheduler::local::LocalQueue;
 use scheduler::{JobId, JobSpec, Span, Strategy, Time};
 
 use self::desk::Desk;
@@ -85,7 +87,15 @@ impl Family for Brokering {
                 desk.take_in(now, job);
                 engine.wait_for_more(now);
             }
-            Brokering::Site(_) => engine.queue_up(now, job),
+            Brokering::Site(_) => engine.queue_up(now, job, None),
+        }
+    }
+
+    /// Where rows are planned a site keeps to the order in which the broker sent them, whatever arrives first.
+    fn routed(engine: &mut Engine<Brokering>, now: Time, from: usize, transfer: &Transfer) {
+        match engine.family {
+            Brokering::Desk(_) => Brokering::enqueue(engine, now, transfer.job),
+            Brokering::Site(_) => engine.queue_up(now, transfer.job, Some((from, transfer.number))),
         }
     }
 
@@ -140,7 +150,7 @@ impl Family for Brokering {
                 let is_change = |change: &Change| {
                     is_time(change.at())
                         && match change {
-                            Change::Joined { job, .. } => fits(job),
+                            Change::Joined { job, .. } | Change::JoinedBefore { job, .. } => fits(job),
                             Change::Runs { job, since, .. } => fits(job) && is_time(*since),
                             Change::Decided { .. } | Change::Ended { .. } | Change::Left { .. } => true,
                         }
@@ -189,12 +199,8 @@ impl Family for Brokering {
         }
     }
 
-    /// A broker keeps what somebody who is there can hold until its turn. At a site it stays if it fits.
     fn belongs(core: &Core, home: Option<usize>, job: &JobSpec) -> Option<usize> {
-        match core.processors() {
-            0 => home.map(|_| core.rank),
-            _ => core.here_or(home, job),
-        }
+        core.behind_brokers(home, job)
     }
 
     fn takes_routed(core: &Core, job: &JobSpec) -> bool {
@@ -214,7 +220,7 @@ impl Family for Brokering {
     }
 
     fn may_queue(core: &Core, job: &JobSpec) -> bool {
-        core.processors() == 0 || job.processors <= core.processors() || core.membership.is_some()
+        core.may_queue_behind_brokers(job)
     }
 
     fn may_grant(_core: &Core, _rank: usize) -> bool {
@@ -235,10 +241,10 @@ impl Family for Brokering {
         engine.report_if_due(now);
     }
 
-    fn wake_at(&self) -> Option<Time> {
+    fn local_queue(&self) -> Option<&LocalQueue> {
         match self {
             Brokering::Desk(_) => None,
-            Brokering::Site(site) => site.wake_at(),
+            Brokering::Site(site) => Some(site.local_queue()),
         }
     }
 
@@ -256,7 +262,7 @@ impl Family for Brokering {
         engine.is_not_coming(rank, transfer.job.id);
     }
 
-    fn settled(engine: &mut Engine<Brokering>, transfer: &Transfer) {
+    fn settled(engine: &mut Engine<Brokering>, _now: Time, transfer: &Transfer) {
         engine.has_arrived(transfer.job.id);
     }
 
@@ -272,6 +278,7 @@ impl Family for Brokering {
     fn met(engine: &mut Engine<Brokering>, now: Time, rank: usize) {
         engine.goes_on_with(now, rank);
         engine.reports_on(now, rank);
+        engine.wait_for_more(now);
     }
 
     fn lost(engine: &mut Engine<Brokering>, _now: Time, rank: usize) {

@@ -18,10 +18,12 @@ use crate::engine::Engine;
 #[derive(Clone, Debug)]
 pub(crate) struct Reporter {
     queue: LocalQueue,
-    /// The turn of the next job that comes, where rows are planned: jobs start in the order in which they come, whenever
-    /// they were submitted.
+    /// How many jobs came, where rows are planned: jobs start in the order in which they were sent, whenever they were
+    /// submitted, and rows of several brokers in the order in which they come.
     turns: Option<u64>,
-    waiting: BTreeMap<JobId, JobSpec>,
+    waiting: BTreeMap<JobId, Queued>,
+    /// What waits and was sent here, where rows are planned: by rank of the sender and number of the transfer.
+    sent: BTreeMap<(usize, u64), JobId>,
     /// What executes, and since when.
     running: BTreeMap<JobId, (JobSpec, Time)>,
     /// By rank of the broker. None if brokers decide without reports.
@@ -34,6 +36,19 @@ pub(crate) struct Reporter {
     now: Time,
 }
 
+/// A job that waits.
+#[derive(Clone, Copy, Debug)]
+struct Queued {
+    turn: u64,
+    job: JobSpec,
+    /// Rank of who sent it, and number of the transfer.
+    sent: Option<(usize, u64)>,
+}
+
+/// Turns between two jobs that come one after the other: room for what both have overtaken. Far more than the transfers that
+/// can be under way.
+const TURN: u64 = 1 << 32;
+
 impl Reporter {
     pub(super) fn new(config: &PeerConfig, rules: Broker, first: u64) -> Reporter {
         let brokers = if rules.needs_reports() { config.grid.brokers() } else { 0 };
@@ -41,6 +56,7 @@ impl Reporter {
             queue: config.queue(),
             turns: rules.plans_batches().then_some(0),
             waiting: BTreeMap::new(),
+            sent: BTreeMap::new(),
             running: BTreeMap::new(),
             // A row of a later life is newer than all of an earlier one.
             logs: vec![Log::new(first + 1); brokers],
@@ -51,7 +67,7 @@ impl Reporter {
     }
 
     pub(super) fn jobs(&self) -> impl Iterator<Item = &JobSpec> {
-        self.waiting.values()
+        self.waiting.values().map(|queued| &queued.job)
     }
 
     pub(super) fn waiting(&self) -> usize {
@@ -62,10 +78,8 @@ impl Reporter {
         self.queue.free()
     }
 
-    /// When the queue wants a turn by itself. With no processor free it could start nothing, and who executes past its
-    /// estimate would make it ask again and again.
-    pub(super) fn wake_at(&self) -> Option<Time> {
-        self.queue.wake_at().filter(|_| self.queue.free() > 0)
+    pub(super) fn local_queue(&self) -> &LocalQueue {
+        &self.queue
     }
 
     fn tell(&mut self, change: &Change) {
@@ -74,11 +88,14 @@ impl Reporter {
         }
     }
 
-    /// What a new row begins with. It is never empty: whoever asked for it hears of it.
+    /// What a new row begins with, jobs that wait in the order of the queue. It is never empty: whoever asked for it hears of
+    /// it.
     fn all(&self, now: Time) -> Vec<Change> {
         let running = self.running.values();
         let running = running.map(|&(job, since)| Change::Runs { at: now, job, since });
-        let waiting = self.waiting.values().map(|&job| Change::Joined { at: now, job });
+        let mut waiting: Vec<Queued> = self.waiting.values().copied().collect();
+        waiting.sort_unstable_by_key(|queued| (queued.turn, queued.job.key()));
+        let waiting = waiting.into_iter().map(|queued| Change::Joined { at: now, job: queued.job });
         running.chain(waiting).chain([Change::Decided { at: now, started: Vec::new() }]).collect()
     }
 
@@ -87,7 +104,38 @@ impl Reporter {
         self.tell(&Change::Left { at: self.now, job: job.id });
         self.is_undecided = true;
         self.is_urgent = true;
-        self.waiting.remove(&job.id)
+        self.forget(job.id)
+    }
+
+    /// A job waits no longer.
+    fn forget(&mut self, job: JobId) -> Option<JobSpec> {
+        let queued = self.waiting.remove(&job)?;
+        if let Some(sent) = queued.sent {
+            self.sent.remove(&sent);
+        }
+        Some(queued.job)
+    }
+
+    /// The turn of a job that comes now, and which of those that wait comes next, if that had overtaken it. The distance of two
+    /// turns of one sender is at most that of the numbers, so that what comes late finds its place however many have.
+    fn turn_of(&mut self, sent: Option<(usize, u64)>) -> (u64, Option<JobId>) {
+        let Some(turns) = &mut self.turns else { return (0, None) };
+        let next = sent.and_then(|(rank, number)| {
+            let (&(_, later), &job) = self.sent.range((rank, number)..=(rank, u64::MAX)).next()?;
+            Some((self.waiting.get(&job)?.turn, later - number, job))
+        });
+        match next {
+            Some((turn, distance, job)) => {
+                // A broker that begins again leaves out numbers.
+                let distance = distance.min(TURN / 2);
+                let least = (turn - 1) / TURN * TURN + 1;
+                ((turn - distance).max(least), Some(job))
+            }
+            None => {
+                *turns += 1;
+                (*turns * TURN, None)
+            }
+        }
     }
 
     /// Whether the broker of this rank was told all, and said so if it must.
@@ -120,16 +168,20 @@ impl Engine<Brokering> {
     }
 
     /// A job joins the queue of this site.
-    pub(super) fn queue_up(&mut self, now: Time, job: JobSpec) {
+    pub(super) fn queue_up(&mut self, now: Time, job: JobSpec, sent: Option<(usize, u64)>) {
         // Whoever sent it here knows: it is told of with the decision that follows, unless there are others to know.
         let is_own = self.core.custody_of(job.id).hops == 0;
         let Some(site) = self.reporter() else { return };
         site.now = now;
-        let turn = site.turns.unwrap_or(0);
-        site.turns = site.turns.map(|turn| turn + 1);
+        let (turn, overtaker) = site.turn_of(sent);
+        let sent = sent.filter(|_| site.turns.is_some());
         site.queue.submit_in_turn(now, job, turn);
-        site.waiting.insert(job.id, job);
-        site.tell(&Change::Joined { at: now, job });
+        site.waiting.insert(job.id, Queued { turn, job, sent });
+        site.sent.extend(sent.map(|sent| (sent, job.id)));
+        site.tell(&match overtaker {
+            Some(overtaker) => Change::JoinedBefore { at: now, job, overtaker },
+            None => Change::Joined { at: now, job },
+        });
         site.is_undecided = true;
         site.is_urgent |= is_own || site.logs.len() > 1;
     }
@@ -142,7 +194,7 @@ impl Engine<Brokering> {
         site.queue.decide(now, &mut starts);
         let failure = site.queue.failure();
         for job in &starts {
-            site.waiting.remove(&job.id);
+            site.forget(job.id);
             site.running.insert(job.id, (*job, now));
         }
         if site.is_undecided || !starts.is_empty() {
@@ -297,33 +349,131 @@ impl Engine<Brokering> {
 mod tests {
     use std::sync::Arc;
 
-    use scheduler::{Grid, LocalScheduler, Pass, SiteId, StrategySpec};
+    use scheduler::allocation::Book;
+    use scheduler::{Grid, Labels, LocalScheduler, Pass, SiteId, StrategySpec};
 
     use super::*;
+    use crate::broker::message::BrokerMessage;
+    use crate::broker::view::View;
     use crate::config::Options;
+
+    /// One of four sites behind a broker.
+    fn config(site: u32, strategy: &str) -> PeerConfig {
+        let names = (1..=4).map(|number| (format!("site{number}"), 4));
+        let grid = Grid::with_brokers(names, [("broker".to_string(), None)]).expect("names differ");
+        PeerConfig {
+            site: SiteId(site),
+            grid: Arc::new(grid),
+            strategy: strategy.parse::<StrategySpec>().expect("a name").strategy,
+            local: LocalScheduler::Easy,
+            pass: Pass::Batch,
+            options: Options::default(),
+            seed: 1,
+            external: None,
+        }
+    }
 
     #[test]
     fn times_of_reports_are_spread_over_the_period() {
-        let names = (1..=4).map(|number| (format!("site{number}"), 4));
-        let grid = Arc::new(Grid::with_brokers(names, [("broker".to_string(), None)]).expect("names differ"));
-        let strategy = "broker:mpl".parse::<StrategySpec>().expect("a name").strategy;
         let next = |site: u32, now: i64| {
-            let config = PeerConfig {
-                site: SiteId(site),
-                grid: grid.clone(),
-                strategy,
-                local: LocalScheduler::Easy,
-                pass: Pass::Batch,
-                options: Options::default(),
-                seed: 1,
-                external: None,
-            };
+            let core = Core::at_rest(config(site, "broker:mpl"), 0);
             let now = Time::from_secs(now);
-            (now + until_report(&Core::at_rest(config, 0), now, Span::from_secs(60))).as_secs_f64()
+            (now + until_report(&core, now, Span::from_secs(60))).as_secs_f64()
         };
         assert_eq!([1, 2, 3, 4].map(|site| next(site, 0)), [60.0, 15.0, 30.0, 45.0]);
         assert_eq!([1, 2, 3, 4].map(|site| next(site, 100)), [120.0, 135.0, 150.0, 105.0]);
         assert_eq!(next(2, 75), 135.0, "the next, not this one");
         assert_eq!(next(2, -75), -45.0);
+    }
+    /// Whoever begins a row anew plans behind the queue as it is, not as numbers of jobs or submissions have it.
+    #[test]
+    fn a_row_begins_with_what_waits_in_the_order_of_the_queue() {
+        let mut engine = Engine::<Brokering>::at_rest(config(1, "broker:genetic"), 0, 0);
+        for (id, submit) in [(3, 9), (1, 5), (2, 7)] {
+            let job = JobSpec {
+                id: JobId(id),
+                submit: Time::from_secs(submit),
+                processors: 1,
+                requested: Span::from_secs(60),
+                labels: Labels::UNKNOWN,
+                origin: SiteId(1),
+                payload: 0,
+            };
+            engine.queue_up(Time::from_secs(10), job, None);
+        }
+
+        let changes = engine.reporter().expect("a site").all(Time::from_secs(10));
+        let joined = changes.iter().filter_map(|change| match change {
+            Change::Joined { job, .. } => Some(job.id.0),
+            _ => None,
+        });
+        assert_eq!(joined.collect::<Vec<u64>>(), [3, 1, 2]);
+    }
+
+    /// Numbers of transfers with ranks of their brokers in the order of arrival, and jobs of those numbers in the order of
+    /// the queue.
+    fn queued(arrivals: &[(usize, u64)]) -> (Engine<Brokering>, Vec<Change>) {
+        let mut engine = Engine::<Brokering>::at_rest(config(1, "broker:genetic"), 0, 0);
+        let now = Time::from_secs(10);
+        for &(rank, number) in arrivals {
+            let id = 100 * rank as u64 + number % 100;
+            let job = JobSpec {
+                id: JobId(id),
+                submit: Time::from_secs(9 - number as i64 % 7),
+                processors: 1,
+                requested: Span::from_secs(id as i64),
+                labels: Labels::UNKNOWN,
+                origin: SiteId(1),
+                payload: 0,
+            };
+            engine.queue_up(now, job, Some((rank, number)));
+        }
+        let told = engine.reporter().expect("a site").logs[0].news(true);
+        let told = told.into_iter().flat_map(|message| match message {
+            BrokerMessage::State { changes, .. } => changes,
+            other => panic!("{other:?}"),
+        });
+        let told = told.collect();
+        (engine, told)
+    }
+
+    fn order(changes: &[Change]) -> Vec<u64> {
+        let joined = changes.iter().filter_map(|change| match change {
+            Change::Joined { job, .. } => Some(job.id.0),
+            _ => None,
+        });
+        joined.collect()
+    }
+
+    /// What a broker that was told all makes of it, and the same from a row that begins anew: jobs that wait, in order.
+    fn views(engine: &mut Engine<Brokering>, told: Vec<Change>) -> [Vec<(i64, u32)>; 2] {
+        let now = Time::from_secs(10);
+        let anew = engine.reporter().expect("a site").all(now);
+        [told, anew].map(|changes| {
+            let book = Book::new(LocalScheduler::Easy, Pass::Batch, 4, false).in_order_of_arrival();
+            let mut view = View::new(book, 0);
+            view.hear(1, 0, changes);
+            view.book.occupied(now).waiting
+        })
+    }
+
+    #[test]
+    fn a_row_is_queued_as_it_was_sent_whatever_arrives_first_and_brokers_see_it_so() {
+        for (arrivals, expected) in [
+            (vec![(0, 1), (0, 2), (0, 3)], vec![1, 2, 3]),
+            (vec![(0, 3), (0, 2), (0, 1)], vec![1, 2, 3]),
+            (vec![(0, 3), (0, 1), (0, 5), (0, 2), (0, 4)], vec![1, 2, 3, 4, 5]),
+            // Rows of two brokers stay in the order in which they began to come.
+            (vec![(0, 2), (1, 9), (0, 1), (1, 8), (0, 3), (1, 10)], vec![1, 2, 108, 109, 3, 110]),
+            // A broker has begun again: its numbers have left many out.
+            (vec![(1, 4), (0, 7 << 40), (0, 2), (0, 1)], vec![104, 1, 2, (7 << 40) % 100]),
+        ] {
+            let (mut engine, told) = queued(&arrivals);
+            let all = engine.reporter().expect("a site").all(Time::from_secs(10));
+            assert_eq!(order(&all), expected, "{arrivals:?}");
+            let [told, anew] = views(&mut engine, told);
+            assert_eq!(told.len(), arrivals.len());
+            assert_eq!(told, anew, "{arrivals:?}");
+        }
     }
 }

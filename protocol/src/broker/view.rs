@@ -97,6 +97,7 @@ impl View {
             let book = &mut self.book;
             match change {
                 Change::Joined { at, job } => book.joined(*at, *job),
+                Change::JoinedBefore { at, job, overtaker } => book.joined_before(*at, *job, *overtaker),
                 Change::Decided { at, started } => book.decided(*at, started),
                 Change::Ended { at, job } => book.ended(*at, *job),
                 Change::Left { at, job } => book.left(*at, *job),

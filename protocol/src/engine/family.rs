@@ -6,13 +6,14 @@
 
 use std::fmt::Debug;
 
+use scheduler::local::LocalQueue;
 use scheduler::waiting::WaitingList;
 use scheduler::{JobId, JobSpec, Time};
 
 use super::Engine;
 use crate::config::PeerConfig;
 use crate::core::Core;
-use crate::journal::Place;
+use crate::journal::{Durable, Place};
 use crate::message::part::Part as _;
 use crate::message::{Speech, Transfer};
 use crate::timers::Alarm;
@@ -35,6 +36,11 @@ pub(crate) trait Family: Clone + Debug + Send + Sync + Sized + 'static {
 
     /// Puts a job into the queue that is this site's.
     fn enqueue(engine: &mut Engine<Self>, now: Time, job: JobSpec);
+
+    /// Puts a job into the queue that came by a route.
+    fn routed(engine: &mut Engine<Self>, now: Time, _from: usize, transfer: &Transfer) {
+        Self::enqueue(engine, now, transfer.job);
+    }
 
     /// Decides what starts here, tells others, and asks for work.
     fn turn(engine: &mut Engine<Self>, now: Time);
@@ -69,6 +75,11 @@ pub(crate) trait Family: Clone + Debug + Send + Sync + Sized + 'static {
     /// `home` is its home by size among those present. None if nobody is to.
     fn belongs(_core: &Core, home: Option<usize>, _job: &JobSpec) -> Option<usize> {
         home
+    }
+
+    /// The rank of the site that gets a job which waits here when this site leaves. None if nobody can.
+    fn elsewhere(core: &Core, job: &JobSpec) -> Option<usize> {
+        core.room_elsewhere(job)
     }
 
     /// Whether this site takes a job that another routes to it.
@@ -117,6 +128,12 @@ pub(crate) trait Family: Clone + Debug + Send + Sync + Sized + 'static {
 
     /// When the queue wants a turn by itself.
     fn wake_at(&self) -> Option<Time> {
+        // With no processor free it could start nothing, and who executes past its estimate would make it ask again and again.
+        self.local_queue().filter(|queue| queue.free() > 0).and_then(LocalQueue::wake_at)
+    }
+
+    /// The queue under a local scheduler, where this site has one.
+    fn local_queue(&self) -> Option<&LocalQueue> {
         None
     }
 
@@ -125,7 +142,7 @@ pub(crate) trait Family: Clone + Debug + Send + Sync + Sized + 'static {
     fn repeat(engine: &mut Engine<Self>, now: Time, to: usize, transfer: &Transfer) -> Option<Self::Message>;
 
     /// The receiver accepted a transfer, or declined one whose job came back by another way.
-    fn settled(_engine: &mut Engine<Self>, _transfer: &Transfer) {}
+    fn settled(_engine: &mut Engine<Self>, _now: Time, _transfer: &Transfer) {}
 
     /// This site took a transfer and has not got its job by it: it brought a copy that is void, or of a job that executes
     /// here.
@@ -149,6 +166,19 @@ pub(crate) trait Family: Clone + Debug + Send + Sync + Sized + 'static {
 
     /// Whatever is answered to a transfer means nothing any more.
     fn voided(_engine: &mut Engine<Self>, _rank: usize, _transfer: &Transfer) {}
+
+    /// This site begins again, before its jobs are put back: what this family has written down.
+    fn remember(_engine: &mut Engine<Self>, _durable: &Durable) {}
+
+    /// Whether this family can have written down what [`Family::remember`] reads.
+    fn can_remember(&self, _config: &PeerConfig, durable: &Durable) -> Result<(), String> {
+        durable.has_no_rule()
+    }
+
+    /// Compares what this family knows with what it has written down. For observers.
+    fn agrees_with(&self, _durable: &Durable) -> Result<(), String> {
+        Ok(())
+    }
 
     /// Where a job waits that was interrupted by a crash, if it waited there before.
     fn place_again(_core: &Core, _job: &JobSpec, place: Place) -> Place {

@@ -56,7 +56,6 @@ pub(crate) struct Wishes {
 /// An engine of any family, as [`crate::Peer`] drives and shows it.
 pub(crate) trait Site: Debug + Send + Sync {
     fn core(&self) -> &Core;
-    #[cfg(feature = "canary")]
     fn core_mut(&mut self) -> &mut Core;
     fn handle(&mut self, now: Time, input: Input, wishes: &mut Wishes);
     /// Appends what the site wants done, and says what else it wants.
@@ -73,6 +72,8 @@ pub(crate) trait Site: Debug + Send + Sync {
     fn may_grant(&self, rank: usize) -> bool;
     fn books(&self) -> Vec<(usize, Vec<(JobId, bool)>)>;
     fn has_told(&self, rank: usize) -> bool;
+    fn can_remember(&self, durable: &Durable) -> Result<(), String>;
+    fn family_agrees_with(&self, durable: &Durable) -> Result<(), String>;
     fn check_invariants(&self);
     fn boxed(&self) -> Box<dyn Site>;
 }
@@ -82,7 +83,6 @@ impl<F: Family> Site for Engine<F> {
         &self.core
     }
 
-    #[cfg(feature = "canary")]
     fn core_mut(&mut self) -> &mut Core {
         &mut self.core
     }
@@ -164,6 +164,14 @@ impl<F: Family> Site for Engine<F> {
 
     fn has_told(&self, rank: usize) -> bool {
         self.family.has_told(rank)
+    }
+
+    fn can_remember(&self, durable: &Durable) -> Result<(), String> {
+        self.family.can_remember(&self.core.config, durable)
+    }
+
+    fn family_agrees_with(&self, durable: &Durable) -> Result<(), String> {
+        self.family.agrees_with(durable)
     }
 
     fn check_invariants(&self) {

@@ -65,6 +65,7 @@ impl<F: Family> Engine<F> {
             running: u32::try_from(running).unwrap_or(u32::MAX),
             out: u32::try_from(durable.ledger.transfers_out().count()).unwrap_or(u32::MAX),
         });
+        F::remember(self, durable);
         let mut jobs: Vec<&Kept> = durable.jobs.values().collect();
         jobs.sort_unstable_by_key(|kept| kept.job.key());
         for kept in jobs {

@@ -59,7 +59,8 @@ impl<F: Family> Engine<F> {
         self.core.ward_came(site, transfer);
         let (job, number) = (transfer.job, transfer.number);
         self.core.event(EventKind::Accepted { job: job.id, from: site, transfer: number, firm: true });
-        self.enqueue(now, job);
+        F::routed(self, now, from, transfer);
+        self.core.fresh = true;
         F::arrived(self);
     }
 
@@ -149,7 +150,7 @@ impl<F: Family> Engine<F> {
                 core.routed.remove(&(rank, number));
                 core.event(EventKind::Settled { job: transfer.job.id, to: site, transfer: number });
                 core.ward_settled(site, &transfer);
-                F::settled(self, &transfer);
+                F::settled(self, now, &transfer);
             }
         }
         for &number in declined {
@@ -177,7 +178,7 @@ impl<F: Family> Engine<F> {
         if core.is_here(transfer.job.id) {
             // It came back as another transfer: whoever declines it after that never had it.
             core.event(EventKind::Ignored { from: by, message: MessageKind::Reply });
-            return F::settled(self, transfer);
+            return F::settled(self, now, transfer);
         }
         let bounces = transfer.bounces + 1;
         let me = core.site();

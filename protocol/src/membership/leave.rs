@@ -41,7 +41,7 @@ impl Core {
 
     /// The site that takes a job when this one cannot: the next larger one that is there, else the smallest. For a broker
     /// another one, if brokers stand in for each other.
-    fn room_elsewhere(&self, job: &JobSpec) -> Option<usize> {
+    pub(crate) fn room_elsewhere(&self, job: &JobSpec) -> Option<usize> {
         let failover = self.config.options.broker.failover;
         let broker = next_broker(&self.config.grid, failover, self.rank, |rank| self.is_reachable(rank));
         if broker.is_some() {
@@ -104,7 +104,7 @@ impl<F: Family> Engine<F> {
     /// Gives every waiting job away that another site can hold.
     fn evacuate(&mut self, now: Time) {
         for job in self.waiting_jobs() {
-            let Some(to) = self.core.room_elsewhere(&job) else { continue };
+            let Some(to) = F::elsewhere(&self.core, &job) else { continue };
             if self.take_out(job).is_none() {
                 continue;
             }

@@ -59,6 +59,11 @@ impl Core {
         self.membership.is_none() || self.presence(rank) == Presence::Here
     }
 
+    /// Whether a broker can send jobs to the site of this rank: it has joined, has not left, and is not believed gone.
+    pub(crate) fn takes_jobs(&self, rank: usize) -> bool {
+        !self.absent.contains(&rank) && self.is_reachable(rank)
+    }
+
     /// Ranks that it makes no sense to ask.
     pub(crate) fn unreachable(&self) -> Vec<usize> {
         match &self.membership {

@@ -19,6 +19,7 @@ pub use self::processors::Release;
 pub use crate::balance::message::{BalanceMessage, DIGESTS_MAX, Digest};
 pub use crate::broker::message::{BrokerMessage, CHANGES_MAX, Change};
 pub use crate::membership::message::MembershipMessage;
+pub use crate::opaque::message::{Executed, HELD_MAX, Held, OpaqueMessage};
 pub use crate::pool::board::{Board, Epoch, Listing, OfferId};
 pub use crate::pool::message::PoolMessage;
 pub use crate::steal::message::{Offer, QueueState, RELEASES_MAX, Rest, StealMessage};
@@ -122,6 +123,8 @@ parts! {
     Balance(BalanceMessage),
     /// What brokers know of sites.
     Broker(BrokerMessage),
+    /// What becomes of the jobs of a broker at sites that it does not see into.
+    Opaque(OpaqueMessage),
 }
 
 impl Message {

@@ -347,7 +347,7 @@ impl Family for Exchange {
         engine.pool_award(to, transfer.number)
     }
 
-    fn settled(engine: &mut Engine<Exchange>, transfer: &Transfer) {
+    fn settled(engine: &mut Engine<Exchange>, _now: Time, transfer: &Transfer) {
         engine.family.promised.remove(&transfer.job.id);
     }
 

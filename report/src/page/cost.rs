@@ -9,7 +9,7 @@ use analysis::waits::Cause;
 use analysis::{Metrics, WaitCauses};
 use outputs::RunResult;
 
-use super::html::escape;
+use super::html::{entry, escape, unparted};
 use crate::figures::{cost_lines, wait_cause_meaning};
 use crate::quantity::{change, number, percent, seconds};
 
@@ -114,7 +114,7 @@ fn write_bars(
     writeln!(
         file,
         "</svg>\n<figcaption><b>{name}</b>: {}</figcaption>\n</figure>",
-        against.join(", ").replace("0 against", "the same as")
+        unparted(&against.join(", ").replace("0 against", "the same as"))
     )
 }
 
@@ -140,15 +140,14 @@ fn write_waits(file: &mut dyn Write, waits: &WaitCauses) -> io::Result<()> {
     }
     writeln!(
         file,
-        "</div>\n<div class=\"scroll\"><table aria-label=\"Why jobs waited\">\n<tr><th>waits because</th><th class=\"n\">mean wait of a job</th>\
+        "</div>\n<div class=\"scroll\"><table class=\"explained\" aria-label=\"Why jobs waited\">\n<tr><th>waits because</th><th class=\"n\">mean wait of a job</th>\
          <th class=\"n\">share</th><th>meaning</th></tr>"
     )?;
     for (cause, wait) in &causes {
         writeln!(
             file,
-            "<tr><td><span class=\"key cause-{0}\"></span> {0}</td><td class=\"n\">{1} s</td><td class=\"n\">{2}</td>\
-             <td>{3}</td></tr>",
-            cause.name(),
+            "<tr><td>{}</td><td class=\"n\">{} s</td><td class=\"n\">{}</td><td>{}</td></tr>",
+            entry(&format!("cause-{}", cause.name()), cause.name()),
             number(wait / jobs),
             percent(wait / waits.total_s),
             wait_cause_meaning(*cause)

@@ -36,6 +36,8 @@ struct Data {
     processors: u64,
     /// Utilization of the whole grid.
     utilization: f64,
+    /// The most jobs that wait at once.
+    most_waiting: u64,
     /// Jobs that started at a site shown.
     jobs: usize,
     /// Of those, jobs that have a bar.
@@ -78,6 +80,7 @@ struct SiteData {
     id: SiteId,
     processors: u32,
     utilization: f64,
+    most_waiting: u64,
     bars: Vec<i64>,
     /// Executions that do not count, not as differences.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -121,11 +124,13 @@ pub(super) fn write(
         false => series::of_sites(outcome, &shown, POINTS),
     };
     let grid = if exact { SiteSeries::default() } else { series::whole_grid(outcome, POINTS) };
+    let (most_waiting, most_waiting_at) = series::most_waiting(outcome, &shown);
     let mut data = Data {
         origin: outcome.origin.since(Time::ZERO).as_micros() / 1000,
         length: millis(outcome, outcome.until),
         processors: outcome.grid.processors(),
         utilization: result.metrics.utilization,
+        most_waiting,
         jobs,
         shown: 0,
         exact,
@@ -134,7 +139,7 @@ pub(super) fn write(
         grid: curves(outcome, &grid),
         sites: Vec::with_capacity(shown.len()),
     };
-    for ((site, rows), series) in rows.into_iter().zip(series) {
+    for (((site, rows), series), most_waiting) in rows.into_iter().zip(series).zip(most_waiting_at) {
         let mut bars = Bars::new(outcome, allocation, allocation.offset(site));
         for row in rows {
             if area(outcome, &outcome.jobs[row]) >= least {
@@ -150,6 +155,7 @@ pub(super) fn write(
             id: site,
             processors: metrics.processors,
             utilization: metrics.utilization,
+            most_waiting,
             bars: bars.numbers,
             attempts: attempts(outcome, allocation, site),
             away: away(outcome, site),

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use analysis::faults::Downtime;
 use outputs::RunResult;
 
-use super::html::escape;
+use super::html::{entry, escape};
 use super::quantity::grouped;
 use super::table_html;
 use crate::faults::{anything, faults_lines, jobs_left_out, jobs_table, sites_table};
@@ -50,12 +50,15 @@ fn guessed(result: &RunResult) -> &'static str {
 }
 
 /// The legend of the marks in the schedule; empty without faults.
-pub(super) fn legend(result: &RunResult) -> &'static str {
-    if result.outcome.faults.disturbed() {
-        "<p class=\"legend\"><span class=\"key down\"></span>site away <span class=\"key cut-short\"></span>\
-         interrupted by a crash; the pale part is after the last sign of life <span class=\"key no-end\"></span>end not \
-         known <span class=\"key second\"></span>second run, not counted</p>\n"
-    } else {
-        ""
+pub(super) fn legend(result: &RunResult) -> String {
+    if !result.outcome.faults.disturbed() {
+        return String::new();
     }
+    let entries = [
+        ("down", "site away"),
+        ("cut-short", "interrupted by a crash; the pale part is after the last sign of life"),
+        ("no-end", "end not known"),
+        ("second", "second run, not counted"),
+    ];
+    format!("<p class=\"legend\">{}</p>\n", entries.map(|(color, words)| entry(color, words)).concat())
 }

@@ -7,6 +7,7 @@ mod cost;
 mod data;
 mod faults;
 pub mod html;
+mod lessons;
 mod service;
 mod shares;
 mod steals;
@@ -24,7 +25,7 @@ use crate::figures::{
 };
 use crate::orders::orders_lines;
 use crate::quantity::{self, counted, grouped, number, percent};
-use html::escape;
+use html::{entry, escape, unparted};
 
 /// Of all pages.
 pub const STYLE: &str = include_str!("page.css");
@@ -64,6 +65,7 @@ pub fn write(file: &mut dyn Write, result: &RunResult, allocation: &Allocation) 
     write_delay(file, result)?;
     faults::write(file, result)?;
     write_decisions(file, result)?;
+    lessons::write(file, result)?;
     steals::write(file, result)?;
     write_migrations(file, result)?;
     write_sites(file, result)?;
@@ -157,7 +159,11 @@ fn write_figures(file: &mut dyn Write, result: &RunResult) -> io::Result<()> {
         if let (Some(ideal), Some(change)) = (figure.ideal, figure.change) {
             let ideal = ideal.split(" (").next().unwrap_or_default();
             let change = if change == "-" { String::new() } else { format!(" ({})", escape(&change)) };
-            write!(file, "<span class=\"detail\">free messages: {}{change}</span>", escape(ideal))?;
+            write!(
+                file,
+                "<span class=\"detail\">free messages: {}</span>",
+                unparted(&(escape(ideal) + &change))
+            )?;
         }
         writeln!(file, "</div>")?;
     }
@@ -281,14 +287,14 @@ fn write_delay(file: &mut dyn Write, result: &RunResult) -> io::Result<()> {
     }
     writeln!(
         file,
-        "</div>\n<div class=\"scroll\"><table aria-label=\"Why processors were idle\">\n<tr><th>idle because</th><th class=\"n\">processor-seconds</th>\
+        "</div>\n<div class=\"scroll\"><table class=\"explained\" aria-label=\"Why processors were idle\">\n<tr><th>idle because</th><th class=\"n\">processor-seconds</th>\
          <th class=\"n\">share</th><th>meaning</th></tr>"
     )?;
     for (place, (name, value)) in causes.into_iter().enumerate() {
         writeln!(
             file,
-            "<tr><td><span class=\"key cause{place}\"></span> {name}</td><td class=\"n\">{}</td><td class=\"n\">{}</td>\
-             <td>{}</td></tr>",
+            "<tr><td>{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td>{}</td></tr>",
+            entry(&format!("cause{place}"), name),
             number(value),
             percent(value / attribution.total),
             cause_meaning(name)
@@ -330,13 +336,14 @@ fn write_drawings(file: &mut dyn Write, result: &RunResult) -> io::Result<()> {
          <section>\n<h2>Utilization over time</h2>\n<div class=\"tools\" id=\"busy-tools\">Processors that execute jobs.</div>\n\
          <canvas id=\"busy\" role=\"img\" aria-label=\"Busy processors of the whole grid and of each site\"></canvas>\n\
          </section>\n<section>\n<h2>Waiting jobs over time</h2>\n\
-         <div class=\"tools\" id=\"queue-tools\"><span class=\"legend\"><span class=\"key own-a\"></span>big at home (A) \
-         <span class=\"key own-b\"></span>small at home (B)</span> by home site, stacked, each band to its own scale; means \
-         over what a pixel covers</div>\n<canvas id=\"queue\" role=\"img\" \
+         <div class=\"tools\" id=\"queue-tools\"><span class=\"legend\">{}{}</span> by home site, stacked, each band from 0 to the most that \
+         waited there at once; means over what a pixel covers</div>\n<canvas id=\"queue\" role=\"img\" \
          aria-label=\"Waiting jobs of the whole grid and of each home site\"></canvas>\n</section>\n\
          <div id=\"tip\" hidden></div>\n<noscript><p class=\"warning\">The drawings need JavaScript; all tables do \
          without.</p></noscript>",
-        faults::legend(result)
+        faults::legend(result),
+        entry("own-a", "big at home (A)"),
+        entry("own-b", "small at home (B)"),
     )
 }
 
@@ -360,7 +367,7 @@ fn write_migrations(file: &mut dyn Write, result: &RunResult) -> io::Result<()> 
     writeln!(
         file,
         "<p class=\"note\">Rows are home sites, columns executing sites, both by size. Above: jobs; below: share of the \
-         work of the home site. Color: share of the jobs of the home site.</p>\n\
+         work of the home site. Colour: share of the jobs of the home site.</p>\n\
          <div class=\"scroll\"><table class=\"matrix\" aria-label=\"Who ran whose jobs\">\n<tr><th>home</th>"
     )?;
     let by_rank = || (grid.brokers()..grid.len()).map(|rank| grid.site(grid.at_rank(rank)));

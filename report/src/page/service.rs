@@ -8,9 +8,10 @@ use analysis::service::GroupService;
 use outputs::RunResult;
 use outputs::table::Table;
 
+use super::html::entry;
 use super::shares::Axes;
 use super::table_html;
-use crate::quantity::{grouped, number};
+use crate::quantity::{counted, grouped, number};
 
 /// Room to the right of the drawings, for half of the last label.
 const RIGHT: f64 = 34.0;
@@ -86,13 +87,12 @@ pub(super) fn write(file: &mut dyn Write, result: &RunResult) -> io::Result<()> 
     if users.iter().any(|user| user.user >= 0) {
         let mut table = group_table("user");
         for user in &users {
-            let site = &result.outcome.grid.site(user.origin).name;
             let name = if user.user < 0 { "not known".to_string() } else { user.user.to_string() };
-            table.push(row(format!("{name} of {site}"), &user.service));
+            table.push(row(name, &user.service));
         }
         let summary = match count > users.len() {
             true => format!("The {} users with most jobs, of {}", users.len(), grouped(count as u64)),
-            false => format!("{} users", grouped(count as u64)),
+            false => counted(count, "user"),
         };
         writeln!(file, "<details>\n<summary>{summary}</summary>")?;
         table_html(file, "How jobs were served by user", &table)?;
@@ -145,7 +145,7 @@ fn write_curves(file: &mut dyn Write, axis: &Axis, curves: &[Curve<'_>]) -> io::
     }
     write!(file, "</svg>\n<figcaption>{caption}; logarithmic.")?;
     for (name, color, _) in curves {
-        write!(file, " <span class=\"key {color}\"></span> {name}")?;
+        write!(file, " {}", entry(color, name))?;
     }
     writeln!(file, "</figcaption>\n</figure>")
 }

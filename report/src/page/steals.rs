@@ -8,11 +8,12 @@ use analysis::spread::Spread;
 use outputs::{RunResult, StealCost};
 use scheduler::Span;
 
-use super::html::escape;
+use super::html::{entry, escape};
 use super::quantity::{grouped, percent};
 use super::shares::{Axes, HEIGHT, TOP, WIDTH};
 use super::table_html;
 use crate::steals::{steals_lines, steals_table};
+use crate::sweep::chart::cut;
 
 /// Room to the right of the drawing of phases.
 const RIGHT: f64 = 40.0;
@@ -20,6 +21,8 @@ const RIGHT: f64 = 40.0;
 const POINTS: usize = 160;
 /// Bars of thieves; the others are left out.
 const THIEVES: usize = 24;
+/// Letters of a name that there is room for.
+const NAME: usize = 14;
 /// Colors of the phases, as in the style sheet, and the widths of their lines, so that none hides another.
 const COLORS: [&str; 3] = ["own-a", "stolen-a", "own-b"];
 const WIDTHS: [f64; 3] = [6.0, 3.5, 1.5];
@@ -81,7 +84,7 @@ fn write_phases(file: &mut dyn Write, exchange: &StealCost) -> io::Result<()> {
     )?;
     for ((name, spread), color) in phases.iter().zip(COLORS) {
         let none = if spread.is_empty() { " (none)" } else { "" };
-        write!(file, "<span class=\"key {color}\"></span> {name}{none} ")?;
+        write!(file, "{} ", entry(color, &format!("{name}{none}")))?;
     }
     writeln!(file, "</figcaption>\n</figure>")
 }
@@ -113,7 +116,8 @@ fn write_thieves(file: &mut dyn Write, result: &RunResult, exchange: &StealCost)
     let most = thieves.iter().map(|thief| thief.work_share.max(thief.steals_share)).fold(0.01, f64::max);
     let row = ((HEIGHT - TOP) / thieves.len().max(1) as f64).clamp(14.0, 30.0);
     let height = (TOP + row * thieves.len() as f64).max(40.0);
-    let (left, right) = (96.0, 110.0);
+    // On the right "100.0 % / 100.0 %" has room behind the longest bar.
+    let (left, right) = (96.0, 130.0);
     writeln!(
         file,
         "<figure>\n<svg viewBox=\"0 0 {WIDTH} {height:.1}\" role=\"img\" aria-label=\"Thieves\">"
@@ -130,7 +134,7 @@ fn write_thieves(file: &mut dyn Write, result: &RunResult, exchange: &StealCost)
              <text x=\"{:.1}\" y=\"{:.1}\">{} / {}</text>",
             left - 8.0,
             top + row / 2.0 + 2.0,
-            escape(&result.outcome.grid.site(thief.site).name),
+            escape(&cut(&result.outcome.grid.site(thief.site).name, NAME)),
             length(thief.work_share),
             top + bar,
             length(thief.steals_share),
@@ -142,8 +146,9 @@ fn write_thieves(file: &mut dyn Write, result: &RunResult, exchange: &StealCost)
     }
     writeln!(
         file,
-        "</svg>\n<figcaption>Who stole: <span class=\"key stolen-a\"></span> share of the stolen work, <span class=\"key \
-         stolen-b\"></span> share of the steals.{}</figcaption>\n</figure>",
+        "</svg>\n<figcaption>Who stole: {} {}{}</figcaption>\n</figure>",
+        entry("stolen-a", "share of the stolen work,"),
+        entry("stolen-b", "share of the steals."),
         if left_out > 0 { format!(" {left_out} more sites stole less.") } else { String::new() }
     )
 }

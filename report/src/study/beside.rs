@@ -86,7 +86,10 @@ impl<'a> Beside<'a> {
         for name in &row.data {
             let data = self.data(name)?;
             by_data.push(if row.what.is_improvement() {
-                self.improvements(data, &row.metrics, columns)?
+                self.improvements(data, row, columns)?
+            } else if row.what == What::Mean {
+                let measured = self.measured(data, &row.metrics, &columns.iter().collect::<Vec<_>>())?;
+                measured.first().map(Measured::means).unwrap_or_default()
             } else {
                 let others = table.reference.iter().filter(|name| !columns.contains(name));
                 let measured =
@@ -105,15 +108,16 @@ impl<'a> Beside<'a> {
         }
         let means = mean_degradations(&by_data);
         let values = match row.what {
-            What::Degradation | What::Improvement => means,
+            What::Degradation | What::Improvement | What::Mean => means,
             What::Rank => as_values(&ranks(&means)),
             What::ImprovementRank => as_values(&ranks(&means.iter().map(|value| -value).collect::<Vec<_>>())),
         };
         Ok(Row { values, told })
     }
 
-    fn improvements(&self, data: &Data, metrics: &[String], columns: &[String]) -> Result<Vec<f64>, String> {
-        let before = columns.iter().map(|name| &self.published.before[name]);
+    fn improvements(&self, data: &Data, row: &PrintedRow, columns: &[String]) -> Result<Vec<f64>, String> {
+        let metrics = &row.metrics;
+        let before = columns.iter().filter_map(|name| self.published.before_of(row, name));
         let measured = self.measured(data, metrics, &columns.iter().chain(before).collect::<Vec<_>>())?;
         let rows = measured.iter().zip(metrics).map(|(metric, name)| {
             let means = metric.means();
@@ -131,8 +135,11 @@ fn as_values(ranks: &[usize]) -> Vec<f64> {
     ranks.iter().map(|&rank| rank as f64).collect()
 }
 
-/// Our numbers have a digit behind the point where that says something.
+/// Our numbers have a digit behind the point where that says something; means, which are of ratios, have two.
 fn ours(value: f64, what: What) -> String {
+    if what == What::Mean {
+        return fixed(value, 2);
+    }
     if !value.is_finite() {
         return "\u{221e}".to_string();
     }

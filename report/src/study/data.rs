@@ -317,6 +317,33 @@ impl Data {
         }
     }
 
+    /// The same in every panel that is selected and has them.
+    pub(super) fn groups_of(
+        &self,
+        selection: &Selection,
+        names: Option<&[String]>,
+    ) -> Result<Vec<usize>, String> {
+        let among = self.groups(selection);
+        let Some(names) = names else { return Ok(among) };
+        let mut panels: Vec<usize> = among.iter().map(|&group| self.groups[group].panel).collect();
+        panels.sort_unstable();
+        panels.dedup();
+        let in_panel = |panel: usize| -> Vec<usize> {
+            among.iter().copied().filter(|&group| self.groups[group].panel == panel).collect()
+        };
+        let mut found = Vec::new();
+        for name in names {
+            let before = found.len();
+            found
+                .extend(panels.iter().filter_map(|&panel| self.pick(&in_panel(panel), name, selection).ok()));
+            if found.len() == before {
+                // For its words.
+                self.pick(&among, name, selection)?;
+            }
+        }
+        Ok(found)
+    }
+
     /// The series that another is compared with: in the same panel, and where it lacks a parameter that is fixed, or
     /// has another value of it, by its whole name.
     pub(super) fn against(&self, selection: &Selection, group: usize, wanted: &str) -> Result<usize, String> {

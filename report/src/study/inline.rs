@@ -17,13 +17,14 @@ pub(super) fn inline(maker: &Maker, mut expression: Expression) -> Result<String
         "value" => value(data, expression),
         "ratio" => ratio(data, expression),
         "difference" => difference(data, expression),
+        "pairs" => pairs(data, expression),
         "crossover" => crossover(data, expression),
         "range" => range(data, expression),
         "best" => best(data, expression),
         "count" => count(maker, data, expression),
         "commit" | "command" | "version" | "sweep" => about(data, expression),
         other => Err(format!(
-            "{other:?} is no verb; there are value, ratio, difference, crossover, range, best, count, commit, command, \
+            "{other:?} is no verb; there are value, ratio, difference, pairs, crossover, range, best, count, commit, command, \
              version, sweep, measured, printed, agreement, table and plot"
         )),
     }
@@ -90,6 +91,72 @@ fn difference(data: &Data, mut expression: Expression) -> Result<String, String>
     Ok(asked.style.with_interval(found.mean, found.interval.filter(|_| !plain)))
 }
 
+/// The least and the greatest of some values.
+fn ends(values: &[f64]) -> Option<(f64, f64)> {
+    let least = values.iter().copied().min_by(f64::total_cmp)?;
+    Some((least, values.iter().copied().max_by(f64::total_cmp)?))
+}
+
+/// What becomes of the pairs of a cell.
+type OfCell = fn(&[(f64, f64)]) -> Option<f64>;
+
+/// What means hide: in how many repetitions a series has more than another, by what factor it has in the median one, or
+/// how alike the differences of neighbours are; from the least to the greatest of what is selected.
+fn pairs(data: &Data, mut expression: Expression) -> Result<String, String> {
+    let metric = data.metric(&expression.need("metric")?)?;
+    let (series, against) = (expression.list("series"), expression.need("against")?);
+    let what = expression.word().ok_or("it needs a word: more, median or alike")?;
+    let selection = data.selection(expression.rest()?)?;
+    let mut cells: Vec<Vec<(f64, f64)>> = Vec::new();
+    for group in data.groups_of(&selection, series.as_deref())? {
+        let other = data.against(&selection, group, &against)?;
+        for point in data.points(&selection) {
+            let (left, right) = data.pair(&selection, (group, other), point, metric);
+            let mut pairs: Vec<(&str, (f64, f64))> =
+                left.into_iter().filter_map(|(of, value)| Some((of, (value, *right.get(of)?)))).collect();
+            pairs.sort_by_cached_key(|(of, _)| numbers(of));
+            cells.extend((!pairs.is_empty()).then(|| pairs.into_iter().map(|(_, pair)| pair).collect()));
+        }
+    }
+    let most = cells.iter().map(Vec::len).max().ok_or("nothing is selected")?;
+    let (of_cell, show, after): (OfCell, fn(f64) -> String, String) = match what.as_str() {
+        "more" => (
+            |pairs| Some(pairs.iter().filter(|(left, right)| left > right).count() as f64),
+            |value| value.to_string(),
+            format!(" of {most}"),
+        ),
+        "median" => (median_factor, |value| words::significant(value, FACTOR_DIGITS), " times".to_string()),
+        "alike" => (likeness, |value| format!("{value:.2}"), String::new()),
+        other => return Err(format!("{other:?} is none of more, median and alike")),
+    };
+    let values: Vec<f64> = cells.iter().filter_map(|pairs| of_cell(pairs)).collect();
+    let (least, greatest) = ends(&values).ok_or("there are too few repetitions, or all are the same")?;
+    let [least, greatest] = [least, greatest].map(show);
+    Ok(if least == greatest { format!("{least}{after}") } else { format!("{least} to {greatest}{after}") })
+}
+
+/// The numbers in the name of a repetition, by which those that follow each other are told.
+fn numbers(of: &str) -> Vec<u64> {
+    of.split(|c: char| !c.is_ascii_digit()).filter_map(|digits| digits.parse().ok()).collect()
+}
+
+fn median_factor(pairs: &[(f64, f64)]) -> Option<f64> {
+    let factor = |&(left, right): &(f64, f64)| if left == right { 1.0 } else { left / right };
+    let mut factors: Vec<f64> = pairs.iter().map(factor).collect();
+    factors.sort_by(f64::total_cmp);
+    analysis::statistics::quantile(&factors, 0.5)
+}
+
+/// Correlation of the difference of a repetition with that of the next one (of lag one).
+fn likeness(pairs: &[(f64, f64)]) -> Option<f64> {
+    let differences: Vec<f64> = pairs.iter().map(|(left, right)| left - right).collect();
+    let mean = analysis::statistics::mean(&differences)?;
+    let product = |(a, b): (&f64, &f64)| (a - mean) * (b - mean);
+    let of_next: f64 = differences.iter().zip(&differences[1..]).map(product).sum();
+    let of_itself: f64 = differences.iter().zip(&differences).map(product).sum();
+    (of_itself > 0.0).then(|| of_next / of_itself)
+}
+
 fn crossover(data: &Data, mut expression: Expression) -> Result<String, String> {
     let metric = data.metric(&expression.need("metric")?)?;
     let (series, against) = (expression.take("series"), expression.need("against")?);
@@ -120,7 +187,7 @@ fn range(data: &Data, mut expression: Expression) -> Result<String, String> {
     let (series, against) = (expression.list("series"), expression.take("against"));
     let times = expression.has("times");
     let selection = data.selection(expression.rest()?)?;
-    let groups = data.named_groups(&selection, series.as_deref())?;
+    let groups = data.groups_of(&selection, series.as_deref())?;
     let mut found: Vec<f64> = Vec::new();
     for &group in &groups {
         let other = against.as_deref().map(|name| data.against(&selection, group, name)).transpose()?;
@@ -137,8 +204,7 @@ fn range(data: &Data, mut expression: Expression) -> Result<String, String> {
             }
         }
     }
-    let least = found.iter().copied().min_by(f64::total_cmp).ok_or("nothing is selected")?;
-    let greatest = found.iter().copied().max_by(f64::total_cmp).ok_or("nothing is selected")?;
+    let (least, greatest) = ends(&found).ok_or("nothing is selected")?;
     let ends = [least, greatest].map(|value| {
         let ratio = analysis::statistics::Ratio { ratio: value, interval: None };
         match (&against, times) {
@@ -244,4 +310,21 @@ fn about(data: &Data, mut expression: Expression) -> Result<String, String> {
         "version" => rows.version.clone(),
         _ => rows.name.clone(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn neighbours_are_told_by_numbers_and_their_likeness_is_a_correlation() {
+        assert!(numbers("week=9, seed=2") < numbers("week=10, seed=1"));
+        let of = |differences: &[f64]| {
+            likeness(&differences.iter().map(|difference| (difference + 7.0, 7.0)).collect::<Vec<_>>())
+        };
+        // By hand: 0.75 - 0.25 + 0.75 over 2.25 + 0.25 + 0.25 + 2.25.
+        assert_eq!(of(&[1.0, 2.0, 3.0, 4.0]), Some(0.25));
+        assert_eq!(of(&[1.0, -1.0, 1.0, -1.0]), Some(-0.75));
+        assert_eq!(of(&[5.0, 5.0]), None);
+    }
 }

@@ -13,7 +13,8 @@
 //! rows = [{ name = "wait", data = ["grid3"], metrics = ["wait_mean_s"], values = [0, 5] }]
 //! ```
 //!
-//! A row is about the metrics and data that it names, with equal weights. What its numbers are is said by `what`.
+//! A row is about the metrics and data that it names, with equal weights. What its numbers are is said by `what`; `before` of a
+//! row is what all of its columns improve on.
 
 use std::collections::BTreeMap;
 
@@ -59,6 +60,8 @@ pub(super) struct PrintedRow {
     /// The strategies, where columns have other names than these.
     pub(super) strategies: Option<Vec<String>>,
     pub(super) values: Vec<f64>,
+    /// What all columns improve on, where a table has a reference for each row.
+    before: Option<String>,
 }
 
 /// What numbers are.
@@ -74,6 +77,8 @@ pub(super) enum What {
     Improvement,
     /// Its rank: the greatest is first.
     ImprovementRank,
+    /// The mean of one metric as it is.
+    Mean,
 }
 
 impl What {
@@ -128,15 +133,23 @@ impl Published {
                 if let Some(name) = columns.iter().chain(&table.reference).find(unknown) {
                     return Err(format!("{place}: {name:?} is not in [strategies]"));
                 }
-                let alone = |name: &&String| found.before.get(*name).is_none_or(|other| unknown(&other));
+                let alone = |name: &&String| found.before_of(row, name).is_none_or(|other| unknown(&other));
                 if let Some(name) = columns.iter().find(alone).filter(|_| row.what.is_improvement()) {
                     return Err(format!(
                         "{place}: {name:?} is not in [before], with one that is in [strategies]"
                     ));
                 }
+                if row.what == What::Mean && (row.metrics.len(), row.data.len()) != (1, 1) {
+                    return Err(format!("{place}: a mean is of one metric in one of the data"));
+                }
             }
         }
         Ok(found)
+    }
+
+    /// What a column improves on in a row.
+    pub(super) fn before_of<'a>(&'a self, row: &'a PrintedRow, column: &str) -> Option<&'a String> {
+        row.before.as_ref().or_else(|| self.before.get(column))
     }
 
     /// The table of this name.

@@ -84,7 +84,12 @@ pub(super) fn plot(
         let profiles = Profile::of(&common.metrics[0]);
         return Ok(ProfileChart {
             title: title.to_string(),
-            lines: names.into_iter().zip(profiles).collect(),
+            lines: names
+                .into_iter()
+                .zip(profiles)
+                .enumerate()
+                .map(|(at, (name, of))| (name, at, of))
+                .collect(),
         }
         .svg());
     }

@@ -161,6 +161,21 @@ fn comparisons_are_paired_by_repetition() {
 }
 
 #[test]
+fn pairs_tell_how_often_and_the_median_of_factors() {
+    let pairs = |more: &str| {
+        page(&format!("{{{{pairs metric=wait_mean_s series=\"window 1\" against=local load=1 {more}}}}}"))
+    };
+    // Of each of eight weeks alike: 90 s and 70 s less, then 30 s and 1,110 s more.
+    assert_eq!(pairs("more delay=0s").unwrap(), "0 of 8");
+    assert_eq!(pairs("more").unwrap(), "0 to 8 of 8");
+    assert_eq!(pairs("median delay=10m").unwrap(), "1.2 times");
+    assert_eq!(pairs("median").unwrap(), "0.98 to 1.2 times");
+    assert!(pairs("alike").unwrap_err().contains("all are the same"));
+    assert!(pairs("").unwrap_err().contains("it needs a word: more, median or alike"));
+    assert!(pairs("most").unwrap_err().contains("\"most\" is none of more, median and alike"));
+}
+
+#[test]
 fn ends_of_advantages_are_found_and_named() {
     let crossover = |series: &str, against: &str| {
         page(&format!(

@@ -19,7 +19,11 @@ pub(crate) fn words(found: &CrossoverInterval, is_time: bool, last: &str, with_i
         format!(" ({from} to {to})")
     });
     match &found.advantage {
-        Advantage::Lost(lost) => format!("{}{between}", place(lost.at())),
+        Advantage::Lost { end, begin } => {
+            let only =
+                begin.map_or(String::new(), |begin| format!(", better only from {} on", place(begin.at())));
+            format!("{}{between}{only}", place(end.at()))
+        }
         Advantage::Gained(gained) => format!("none: better from {} on{between}", place(gained.at())),
         Advantage::Throughout => format!("none: better throughout{between}"),
         Advantage::Never => format!("none: never better{between}"),
@@ -35,7 +39,9 @@ mod tests {
 
     #[test]
     fn ends_of_advantages_are_said_in_words() {
-        let lost = Advantage::Lost(Crossover { before: (60.0, -1.0), after: (600.0, 1.0) });
+        let end = Crossover { before: (60.0, -1.0), after: (600.0, 1.0) };
+        let lost = Advantage::Lost { end, begin: None };
+        let begin = Some(Crossover { before: (0.0, 1.0), after: (60.0, -1.0) });
         let say = |advantage, low: f64, high: f64| {
             let interval = Some(Interval { low, high });
             let found = CrossoverInterval { advantage, interval, kept: 0.0, throughout: 0.0, never: 0.0 };
@@ -45,6 +51,8 @@ mod tests {
         assert_eq!(say(lost, 130.0, 310.0), "3.2 min (2.2 to 5.2)");
         assert_eq!(say(lost, 37.0, 310.0), "3.2 min (37 s to 5.2 min)");
         assert_eq!(say(lost, never, beyond), "3.2 min (never to beyond 4 h)");
+        let late = say(Advantage::Lost { end, begin }, never, 310.0);
+        assert_eq!(late, "3.2 min (never to 5.2 min), better only from 30 s on");
         assert_eq!(say(Advantage::Throughout, beyond, beyond), "none: better throughout");
         assert_eq!(
             say(Advantage::Throughout, 9000.0, beyond),

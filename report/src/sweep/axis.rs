@@ -18,7 +18,9 @@ pub(crate) enum Scale {
 const ZERO_SHARE: f64 = 0.07;
 /// Ticks that an axis may have.
 const TICKS_MAX: usize = 7;
-/// A range of more than this factor is shown by logarithm.
+/// A range of more than this factor is shown by logarithm. On a plain axis its least value still stands 15 of the 308 pixels of a
+/// plot above 0, three times the half of a marker; one of more would stand on the axis. Lines that crowd there are told apart
+/// before, see [`Scale::of_lines`]; people read a plain axis more easily, so it is kept as long as it shows all.
 pub(crate) const LOG_FROM: f64 = 20.0;
 
 /// Two points nearer than this share of the axis are drawn one over the other: half a marker of a usual plot.
@@ -168,7 +170,10 @@ impl Scale {
         let within: Vec<f64> =
             ROUND_TIMES.iter().copied().filter(|time| *time >= low && *time <= high).collect();
         if within.len() < 3 {
-            return self.ticks();
+            // Round powers of seconds are no round hours and days; steps of one size are, and are told apart in so short a range.
+            let plain = Scale::Linear(low, high).time_ticks().into_iter();
+            let ticks: Vec<f64> = plain.filter(|tick| *tick > 0.0 || zero).collect();
+            return if ticks.len() < 2 { self.ticks() } else { ticks };
         }
         let every = within.len().div_ceil(TICKS_MAX + 1);
         let first = if zero { vec![0.0] } else { Vec::new() };
@@ -221,6 +226,9 @@ fn log_ticks(low: f64, high: f64) -> Vec<f64> {
     if ticks.len() < 2 { linear_ticks(low, high) } else { ticks }
 }
 
+/// From what on numbers are written in which unit.
+const LARGE: [(f64, f64, &str); 4] = [(1e12, 1e12, "T"), (1e9, 1e9, "G"), (1e6, 1e6, "M"), (1e4, 1e3, "k")];
+
 /// A number as short as it can be read beside an axis.
 pub(crate) fn short(value: f64) -> String {
     let magnitude = value.abs();
@@ -229,10 +237,15 @@ pub(crate) fn short(value: f64) -> String {
     };
     if value == 0.0 {
         "0".into()
-    } else if magnitude >= 1e6 {
-        format!("{}M", trim(format!("{:.2}", value / 1e6)))
-    } else if magnitude >= 1e4 {
-        format!("{}k", trim(format!("{:.1}", value / 1e3)))
+    } else if magnitude >= 1e15 {
+        format!("{value:.0e}")
+    } else if let Some((_, unit, name)) = LARGE.into_iter().find(|(from, ..)| magnitude >= *from) {
+        format!("{} {name}", trim(format!("{:.2}", value / unit)))
+    } else if magnitude >= 1000.0 {
+        let text = trim(format!("{magnitude:.1}"));
+        let (whole, rest) = text.split_at(text.find('.').unwrap_or(text.len()));
+        let (thousands, below) = whole.split_at(whole.len() - 3);
+        format!("{}{thousands},{below}{rest}", if value < 0.0 { "-" } else { "" })
     } else if magnitude >= 100.0 {
         trim(format!("{value:.1}"))
     } else if magnitude >= 1e-3 {
@@ -328,6 +341,17 @@ mod tests {
     }
 
     #[test]
+    fn times_of_a_short_range_are_marked_at_whole_units_also_by_logarithm() {
+        let written = |low: f64, high: f64| {
+            let ticks = Scale::Log(low, high, false).time_ticks();
+            ticks.into_iter().map(span).collect::<Vec<_>>()
+        };
+        assert_eq!(written(18.0 * 3600.0, 139.0 * 3600.0), ["1 d", "2 d", "3 d", "4 d", "5 d"]);
+        assert_eq!(written(100.0, 1700.0), ["5 min", "10 min", "15 min", "20 min", "25 min"]);
+        assert_eq!(written(1.0, 10_000.0), ["1 s", "10 s", "1 min", "10 min", "1 h"]);
+    }
+
+    #[test]
     fn ticks_are_few_and_round() {
         assert_eq!(Scale::Linear(0.0, 1.0).ticks(), [0.0, 0.2, 0.4, 0.6000000000000001, 0.8, 1.0]);
         assert_eq!(Scale::Log(0.9, 120.0, true).ticks(), [0.0, 1.0, 3.0, 10.0, 30.0, 100.0]);
@@ -345,8 +369,10 @@ mod tests {
 
     #[test]
     fn values_are_written_short() {
-        let written: Vec<String> = [0.0, 1.0, 1.5, 0.03, 1234.5, 20_000.0, 3.1e6, 2e-5].map(short).into();
-        assert_eq!(written, ["0", "1", "1.5", "0.03", "1234.5", "20k", "3.1M", "2e-5"]);
+        let written: Vec<String> =
+            [0.0, 1.0, 1.5, 0.03, 1234.5, -1e3, 20_000.0, 3.1e6, 6e9, 5e13, 2e-5].map(short).into();
+        let expected = ["0", "1", "1.5", "0.03", "1,234.5", "-1,000", "20 k", "3.1 M", "6 G", "50 T", "2e-5"];
+        assert_eq!(written, expected);
         let spans: Vec<String> =
             [0.0, 0.05, 10.0, 60.0, 90.0, 1200.0, 5400.0, 14_400.0, 172_800.0].map(span).into();
         assert_eq!(spans, ["0", "50 ms", "10 s", "1 min", "90 s", "20 min", "90 min", "4 h", "2 d"]);

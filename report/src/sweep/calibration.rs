@@ -83,7 +83,14 @@ pub(super) fn figures(study: &Study) -> Vec<Figure> {
     let note = "W unit jobs, p sites of one processor, one-way delay d. Published simulations fit 3.8; 16.12 is proved \
                 (Gast, Khatiri, Trystram and Wagner 2018)."
         .to_string();
-    vec![Figure { id: "calibration".to_string(), panel: None, is_detail: false, svg: chart.svg(), note }]
+    vec![Figure {
+        id: "calibration".to_string(),
+        panel: None,
+        is_detail: false,
+        svg: chart.svg(),
+        narrow: chart.narrow(),
+        note,
+    }]
 }
 
 fn legend(strategy: &str, delay: f64) -> String {

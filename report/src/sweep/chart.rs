@@ -6,6 +6,7 @@
 use std::fmt::Write as _;
 
 use analysis::statistics::Interval;
+use outputs::table::wrapped;
 
 use super::axis::{Scale, short, span};
 use crate::page::html::escape;
@@ -82,12 +83,52 @@ pub(crate) struct LineChart {
     pub(crate) least_possible: Option<f64>,
 }
 
+/// Where a plot is seen. Letters have one size in both, so that the same drawing made smaller could not be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Room {
+    /// On a page or in a file of its own, with its legend beside it.
+    Page,
+    /// On a screen as wide as a hand, with its legend below it.
+    Phone,
+}
+
+impl Room {
+    /// Of the whole picture.
+    pub(super) fn width(self) -> f64 {
+        match self {
+            Room::Page => WIDTH,
+            // What a phone leaves between the margins of the page.
+            Room::Phone => 340.0,
+        }
+    }
+
+    /// Letters of a line over the whole picture.
+    fn letters(self) -> usize {
+        ((self.width() - 2.0 * MARGIN) / LETTER) as usize
+    }
+}
+
 pub(super) const WIDTH: f64 = 900.0;
+/// Left and right of titles.
+const MARGIN: f64 = 14.0;
 const HEIGHT: f64 = 440.0;
 const LEFT: f64 = 72.0;
+/// At most, for names of as many letters as are not cut.
 const RIGHT: f64 = 235.0;
+/// From a plot to the names of its legend.
+const LEGEND_NAME: f64 = 49.0;
 const TOP: f64 = 74.0;
 const BOTTOM: f64 = 58.0;
+/// On a phone.
+const PHONE_LEFT: f64 = 56.0;
+/// Also the room for half of the last label.
+const PHONE_RIGHT: f64 = 18.0;
+const PHONE_HEIGHT: f64 = 240.0;
+/// From line to line of a title, and of a label.
+const TITLE_LINE: f64 = 18.0;
+const LABEL_LINE: f64 = 15.0;
+/// Width of a letter of a title, about: it is bold.
+const TITLE_LETTER: f64 = 8.4;
 /// Space between entries of the legend.
 const LEGEND_STEP: f64 = 21.0;
 /// Width of a letter beside an axis, about.
@@ -113,14 +154,31 @@ impl Frame {
     }
 }
 
-/// The whole picture around its content.
+/// The whole picture around its content, which gives way to a title of several lines.
 pub(super) fn picture(width: f64, height: f64, title: &str, content: &str) -> String {
-    format!(
+    let lines = wrapped(title, ((width - 2.0 * MARGIN) / TITLE_LETTER) as usize);
+    let down = TITLE_LINE * (lines.len() - 1) as f64;
+    let height = height + down;
+    let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"plot\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" \
-         height=\"{height}\" role=\"img\" aria-label=\"{0}\">\n<rect class=\"sheet\" width=\"{width}\" \
-         height=\"{height}\"/>\n<text class=\"title\" x=\"14\" y=\"22\">{0}</text>\n{content}</svg>\n",
+         height=\"{height}\" role=\"img\" aria-label=\"{}\">\n<rect class=\"sheet\" width=\"{width}\" \
+         height=\"{height}\"/>\n",
         escape(title)
-    )
+    );
+    write_lines(&mut svg, "title", &lines, 22.0, TITLE_LINE);
+    let _ = match down > 0.0 {
+        true => write!(svg, "<g transform=\"translate(0 {down})\">\n{content}</g>\n</svg>\n"),
+        false => writeln!(svg, "{content}</svg>"),
+    };
+    svg
+}
+
+/// Lines of text at the left margin, the first at `y`.
+fn write_lines(svg: &mut String, class: &str, lines: &[String], y: f64, step: f64) {
+    for (place, line) in lines.iter().enumerate() {
+        let y = y + step * place as f64;
+        let _ = writeln!(svg, "<text class=\"{class}\" x=\"{MARGIN}\" y=\"{y}\">{}</text>", escape(line));
+    }
 }
 
 /// A picture that needs no page: with its colors, in the light look.
@@ -145,12 +203,27 @@ pub(crate) fn light_style() -> String {
 impl LineChart {
     /// The plot as SVG.
     pub(crate) fn svg(&self) -> String {
-        let frame =
-            Frame { left: LEFT, top: TOP, width: WIDTH - LEFT - RIGHT, height: HEIGHT - TOP - BOTTOM };
+        self.drawn(Room::Page)
+    }
+
+    /// The same for a phone.
+    pub(crate) fn narrow(&self) -> String {
+        self.drawn(Room::Phone)
+    }
+
+    fn drawn(&self, room: Room) -> String {
         let xs: Vec<f64> = self.x.iter().map(|(x, _)| *x).collect();
         let x_scale = Scale::of_axis(&xs);
         let y_scale = self.y_scale();
+        let label = wrapped(&self.label(&y_scale), room.letters());
+        let top = TOP + LABEL_LINE * (label.len() - 1) as f64;
+        let (left, right, height) = match room {
+            Room::Page => (LEFT, self.room_of_legend(), HEIGHT - TOP - BOTTOM),
+            Room::Phone => (PHONE_LEFT, PHONE_RIGHT, PHONE_HEIGHT),
+        };
+        let frame = Frame { left, top, width: room.width() - left - right, height };
         let mut svg = String::new();
+        write_lines(&mut svg, "label", &label, 42.0, LABEL_LINE);
         self.draw_axes(&mut svg, &frame, &x_scale, &y_scale);
         for (index, theory) in self.theory.iter().enumerate() {
             let path = path(theory.points.iter().map(|&(x, y)| Some((x, y))), &frame, &x_scale, &y_scale);
@@ -162,9 +235,35 @@ impl LineChart {
         for line in &self.lines {
             self.draw_line(&mut svg, line, &frame, &x_scale, &y_scale);
         }
-        self.draw_legend(&mut svg, &frame);
-        let height = HEIGHT.max(TOP + LEGEND_STEP * (self.lines.len() + self.theory.len()) as f64 + 12.0);
-        picture(WIDTH, height, &self.title, &svg)
+        let bottom = frame.y(0.0) + BOTTOM;
+        let legend = LEGEND_STEP * (self.lines.len() + self.theory.len()) as f64 + 12.0;
+        let height = match room {
+            Room::Page => {
+                self.draw_legend(&mut svg, frame.x(1.0) + 16.0, top + 8.0, LEGEND_LETTERS);
+                bottom.max(top + legend)
+            }
+            Room::Phone => {
+                self.draw_legend(&mut svg, MARGIN, bottom + 8.0, room.letters() - LEGEND_MARK);
+                bottom + legend
+            }
+        };
+        picture(room.width(), height, &self.title, &svg)
+    }
+
+    /// As much as its names need, so that none of the picture is empty.
+    fn room_of_legend(&self) -> f64 {
+        let names = self.lines.iter().map(|line| &line.name).chain(self.theory.iter().map(|line| &line.name));
+        (LEGEND_NAME + names.map(|name| name_width(name)).fold(0.0, f64::max) + MARGIN).min(RIGHT)
+    }
+
+    /// What the vertical axis is of.
+    fn label(&self, y_scale: &Scale) -> String {
+        match y_scale {
+            Scale::Above(least, _) => {
+                format!("{}, by the logarithm of what is above {}", self.y_label, short(*least))
+            }
+            _ => self.y_label.clone(),
+        }
     }
 
     fn y_scale(&self) -> Scale {
@@ -175,8 +274,13 @@ impl LineChart {
         let columns: Vec<Vec<f64>> = self.x.iter().map(column).collect();
         let intervals = points().filter_map(|(_, _, interval)| *interval);
         let theory = self.theory.iter().flat_map(|line| &line.points).map(|(_, y)| *y);
-        let bounds: Vec<f64> =
-            intervals.flat_map(|interval| [interval.low, interval.high]).chain(theory).collect();
+        // Points between the marks of the axis, too.
+        let values = points().filter_map(|(_, y, _)| *y);
+        let bounds: Vec<f64> = intervals
+            .flat_map(|interval| [interval.low, interval.high])
+            .chain(theory)
+            .chain(values)
+            .collect();
         Scale::of_lines(&columns, &bounds, self.log_from, self.least_possible)
     }
 
@@ -230,16 +334,9 @@ impl LineChart {
         let middle = frame.x(0.5);
         let _ = writeln!(
             svg,
-            "<text class=\"label middle\" x=\"{middle:.1}\" y=\"{:.1}\">{}</text>\n<text class=\"label\" x=\"14\" \
-             y=\"42\">{}</text>",
+            "<text class=\"label middle\" x=\"{middle:.1}\" y=\"{:.1}\">{}</text>",
             bottom + 42.0,
-            escape(&self.x_label),
-            escape(&match y_scale {
-                Scale::Above(least, _) => {
-                    format!("{}, by the logarithm of what is above {}", self.y_label, short(*least))
-                }
-                _ => self.y_label.clone(),
-            })
+            escape(&self.x_label)
         );
         if let (Some((per, words)), Scale::Log(low, high, _)) = (&self.x_per, x_scale) {
             for tick in Scale::Log(low / per, high / per, false).ticks() {
@@ -296,9 +393,8 @@ impl LineChart {
         }
     }
 
-    fn draw_legend(&self, svg: &mut String, frame: &Frame) {
-        let x = frame.x(1.0) + 16.0;
-        let mut y = frame.top + 8.0;
+    fn draw_legend(&self, svg: &mut String, x: f64, y: f64, letters: usize) {
+        let mut y = y;
         for line in &self.lines {
             let class = class(line.color);
             let _ = writeln!(
@@ -308,7 +404,7 @@ impl LineChart {
                 marker(line.color, x + 13.0, y),
                 x + 33.0,
                 y + 4.0,
-                escape(&cut(&line.name, LEGEND_LETTERS))
+                escape(&cut(&line.name, letters))
             );
             y += LEGEND_STEP;
         }
@@ -319,7 +415,7 @@ impl LineChart {
                 index % DASHES,
                 x + 33.0,
                 y + 4.0,
-                escape(&cut(&line.name, LEGEND_LETTERS))
+                escape(&cut(&line.name, letters))
             );
             y += LEGEND_STEP;
         }
@@ -328,9 +424,16 @@ impl LineChart {
 
 /// Letters of a name that the legend has room for.
 const LEGEND_LETTERS: usize = 27;
+/// Letters that would have room where the mark before a name is.
+const LEGEND_MARK: usize = 6;
+
+/// How wide a name of a legend is, about and at most: capital letters are wide.
+pub(super) fn name_width(name: &str) -> f64 {
+    name.chars().map(|letter| if letter.is_uppercase() { 9.7 } else { 7.0 }).sum()
+}
 
 /// As much of a name as there is room for.
-pub(super) fn cut(name: &str, letters: usize) -> String {
+pub(crate) fn cut(name: &str, letters: usize) -> String {
     if name.chars().count() <= letters {
         return name.to_string();
     }
@@ -440,32 +543,49 @@ const PANE_TOP: f64 = 84.0;
 impl BarChart {
     /// The plot as SVG.
     pub(crate) fn svg(&self) -> String {
-        let across = PANES_ACROSS.min(self.panes.len().max(1));
-        let pane_width = (WIDTH - 14.0) / across as f64;
+        self.drawn(Room::Page)
+    }
+
+    /// The same for a phone.
+    pub(crate) fn narrow(&self) -> String {
+        self.drawn(Room::Phone)
+    }
+
+    fn drawn(&self, room: Room) -> String {
+        let most = if room == Room::Page { PANES_ACROSS } else { 1 };
+        let across = most.min(self.panes.len().max(1));
+        let pane_width = (room.width() - MARGIN) / across as f64;
         let mut svg = String::new();
-        let mut x = 14.0;
+        let (mut x, mut y) = (MARGIN, 36.0);
         for (index, part) in self.parts.iter().enumerate() {
+            let width = 36.0 + 7.4 * part.chars().count() as f64;
+            if x > MARGIN && x + width > room.width() {
+                (x, y) = (MARGIN, y + LEGEND_STEP);
+            }
             let _ = writeln!(
                 svg,
-                "<rect class=\"part p{index}\" x=\"{x:.1}\" y=\"36\" width=\"12\" height=\"12\"/><text class=\"key\" \
-                 x=\"{:.1}\" y=\"46\">{}</text>",
+                "<rect class=\"part p{index}\" x=\"{x:.1}\" y=\"{y}\" width=\"12\" height=\"12\"/><text class=\"key\" \
+                 x=\"{:.1}\" y=\"{}\">{}</text>",
                 x + 17.0,
+                y + 10.0,
                 escape(part)
             );
-            x += 36.0 + 7.4 * part.chars().count() as f64;
+            x += width;
         }
-        let _ = writeln!(svg, "<text class=\"tick\" x=\"14\" y=\"66\">{}</text>", escape(&self.y_label));
+        let label = wrapped(&self.y_label, room.letters());
+        write_lines(&mut svg, "tick", &label, y + 30.0, LABEL_LINE);
+        let top = PANE_TOP + y - 36.0 + LABEL_LINE * (label.len() - 1) as f64;
         for (index, pane) in self.panes.iter().enumerate() {
             let frame = Frame {
                 left: (index % across) as f64 * pane_width + PANE_LEFT,
-                top: PANE_TOP + (index / across) as f64 * (PANE_HEIGHT + 24.0) + 14.0,
+                top: top + (index / across) as f64 * (PANE_HEIGHT + 24.0) + 14.0,
                 width: pane_width - PANE_LEFT - 6.0,
                 height: PANE_HEIGHT - 46.0,
             };
             self.draw_pane(&mut svg, &frame, &pane.name, &pane.stacks);
         }
         let rows = self.panes.len().div_ceil(across);
-        picture(WIDTH, PANE_TOP + rows as f64 * (PANE_HEIGHT + 24.0), &self.title, &svg)
+        picture(room.width(), top + rows as f64 * (PANE_HEIGHT + 24.0), &self.title, &svg)
     }
 
     fn draw_pane(&self, svg: &mut String, frame: &Frame, name: &str, stacks: &[Vec<f64>]) {
@@ -570,6 +690,25 @@ mod tests {
     }
 
     #[test]
+    fn on_a_phone_titles_have_lines_and_the_legend_is_below() {
+        let mut chart = chart();
+        chart.title = "Average weighted response time, steady, against local, paired".to_string();
+        let place = |svg: &str, words: &str, side: &str| -> f64 {
+            let line = svg.lines().find(|line| line.contains(words)).unwrap();
+            let (_, at) = line.rsplit_once("<text").unwrap().1.split_once(&format!(" {side}=\"")).unwrap();
+            at.split('"').next().unwrap().parse().unwrap()
+        };
+        let (wide, narrow) = (chart.svg(), chart.narrow());
+
+        assert!(wide.contains("viewBox=\"0 0 900 ") && narrow.contains("viewBox=\"0 0 340 "));
+        assert_eq!([&wide, &narrow].map(|svg| svg.matches("class=\"title\"").count()), [1, 2]);
+        assert!(narrow.contains("<g transform=\"translate(0 18)\">") && !wide.contains("<g "));
+        assert!(place(&wide, "class=\"key\"", "x") > 600.0);
+        assert!(place(&narrow, "class=\"key\"", "x") < 60.0);
+        assert!(place(&narrow, "class=\"key\"", "y") > place(&narrow, ">delay</text>", "y"));
+    }
+
+    #[test]
     fn names_are_escaped() {
         let svg = chart().svg();
 
@@ -584,6 +723,36 @@ mod tests {
         assert!(!svg.contains("var("), "every variable has a value");
         assert!(svg.contains("stroke: #0072b2"));
         assert!(!light_style().contains("#0072b21"), "--s1 is not the beginning of --s11");
+    }
+
+    #[test]
+    fn parts_of_stacks_that_have_no_room_go_to_the_next_line() {
+        let parts: Vec<String> = (0..PARTS).map(|part| format!("a part of some kind {part}")).collect();
+        let panes = vec![Pane { name: "st:50".to_string(), stacks: vec![vec![1.0; PARTS]] }; 2];
+        let chart = BarChart {
+            title: "t".to_string(),
+            y_label: "s".to_string(),
+            x: vec!["0".to_string()],
+            parts,
+            panes,
+        };
+        for (svg, width) in [(chart.svg(), 900.0), (chart.narrow(), 340.0)] {
+            let keys = svg.lines().filter(|line| line.contains("class=\"key\"") && line.contains("a part"));
+            let places: Vec<f64> = keys
+                .map(|line| {
+                    line.split("<text class=\"key\" x=\"")
+                        .nth(1)
+                        .unwrap()
+                        .split('"')
+                        .next()
+                        .unwrap()
+                        .parse()
+                        .unwrap()
+                })
+                .collect();
+            assert_eq!(places.len(), PARTS);
+            assert!(places.iter().all(|x| x + 7.0 * 21.0 < width), "{width}: {places:?}");
+        }
     }
 
     #[test]

@@ -21,6 +21,8 @@ pub struct Figure {
     pub(super) is_detail: bool,
     /// The plot as SVG.
     pub(super) svg: String,
+    /// The same for a phone.
+    pub(super) narrow: String,
     /// What a reader should know to read it.
     pub(super) note: String,
 }
@@ -78,19 +80,42 @@ const GIVEN: [&str; 20] = [
     "walltime_reached",
 ];
 
-/// All plots, in the order of the page.
-pub fn all(study: &Study) -> Vec<Figure> {
+/// How often [`all`] and [`super::html`] together tell that a part is done.
+pub fn parts(study: &Study) -> usize {
+    let present = study.metrics();
+    let of_panel = 4 + of_columns(&SHOWN, &present).count() + of_columns(&RANKED, &present).count();
+    study.panels.len() * (of_panel + details(&present).count())
+}
+
+/// The metrics that a sweep has.
+fn of_columns<'a>(metrics: &'a [Metric], present: &'a [String]) -> impl Iterator<Item = &'a Metric> {
+    metrics.iter().filter(|metric| present.iter().any(|name| name == metric.column))
+}
+
+/// Columns without a chosen place that get a plot.
+fn details(present: &[String]) -> impl Iterator<Item = &String> {
+    let is_shown = |name: &str| SHOWN.iter().any(|metric| metric.column == name);
+    let is_cause = |name: &str| CAUSES.iter().chain(&WAITS).any(|(_, column)| *column == name);
+    let others = present.iter().filter(move |name| !is_shown(name) && !is_cause(name) && !is_range(name));
+    others.filter(|name| !GIVEN.contains(&name.as_str())).take(DETAILS_MAX)
+}
+
+/// All plots, in the order of the page; `told` is called when a part is done.
+pub fn all(study: &Study, told: &mut dyn FnMut()) -> Vec<Figure> {
     let mut figures: Vec<Figure> = calibration::figures(study);
     let present = study.metrics();
     let has = |name: &str| present.iter().any(|other| other == name);
     for panel in 0..study.panels.len() {
         figures.extend(theory(study, panel));
         figures.extend(ranking::figures(study, panel));
-        for metric in SHOWN.iter().filter(|metric| has(metric.column)) {
+        told();
+        for metric in of_columns(&SHOWN, &present) {
             figures.extend(of_metric(study, panel, metric));
+            told();
         }
-        for metric in RANKED.iter().filter(|metric| has(metric.column)) {
+        for metric in of_columns(&RANKED, &present) {
             figures.extend(differences(study, panel, metric));
+            told();
         }
         // Databases of older releases have other parts.
         if CAUSES.iter().all(|(_, column)| has(column)) {
@@ -99,14 +124,10 @@ pub fn all(study: &Study) -> Vec<Figure> {
         if WAITS.iter().all(|(_, column)| has(column)) {
             figures.extend(waits(study, panel));
         }
-        let is_shown = |name: &String| SHOWN.iter().any(|metric| metric.column == name);
-        let is_cause = |name: &String| CAUSES.iter().chain(&WAITS).any(|(_, column)| column == name);
-        let others = present
-            .iter()
-            .filter(|name| !is_shown(name) && !is_cause(name) && !is_range(name))
-            .filter(|name| !GIVEN.contains(&name.as_str()));
-        for name in others.take(DETAILS_MAX) {
+        told();
+        for name in details(&present) {
             figures.extend(detail(study, panel, name));
+            told();
         }
     }
     figures
@@ -130,7 +151,7 @@ fn titled(study: &Study, panel: usize, title: &str) -> String {
 }
 
 /// An empty plot along the axis of the study.
-fn plot(study: &Study, panel: usize, title: &str, y_label: &str) -> LineChart {
+pub(super) fn plot(study: &Study, panel: usize, title: &str, y_label: &str) -> LineChart {
     let per = study.over_workloads(panel, "run_time_by_size_s").filter(|per| study.is_time && *per > 0.0);
     LineChart {
         title: titled(study, panel, title),
@@ -161,7 +182,7 @@ fn line(study: &Study, panel: usize, series: usize, metric: &str) -> Option<Line
     any.then(|| Line { name: study.series[series].clone(), points, marks: Vec::new(), color: series })
 }
 
-fn lines(study: &Study, panel: usize, metric: &str) -> Vec<Line> {
+pub(super) fn lines(study: &Study, panel: usize, metric: &str) -> Vec<Line> {
     (0..study.series.len()).filter_map(|series| line(study, panel, series, metric)).collect()
 }
 
@@ -203,6 +224,7 @@ fn of_metric(study: &Study, panel: usize, metric: &Metric) -> Option<Figure> {
         panel: Some(panel),
         is_detail: false,
         svg: chart.svg(),
+        narrow: chart.narrow(),
         note,
     })
 }
@@ -218,6 +240,7 @@ fn detail(study: &Study, panel: usize, name: &str) -> Option<Figure> {
         panel: Some(panel),
         is_detail: true,
         svg: chart.svg(),
+        narrow: chart.narrow(),
         note: String::new(),
     })
 }
@@ -275,6 +298,7 @@ fn theory(study: &Study, panel: usize) -> Option<Figure> {
         panel: Some(panel),
         is_detail: false,
         svg: chart.svg(),
+        narrow: chart.narrow(),
         note,
     })
 }
@@ -313,7 +337,14 @@ fn differences(study: &Study, panel: usize, metric: &Metric) -> Option<Figure> {
          triangles mark where the mean difference changes its sign."
     );
     let name = format!("{}-against", metric.column);
-    Some(Figure { id: id(study, panel, &name), panel: Some(panel), is_detail: false, svg: chart.svg(), note })
+    Some(Figure {
+        id: id(study, panel, &name),
+        panel: Some(panel),
+        is_detail: false,
+        svg: chart.svg(),
+        narrow: chart.narrow(),
+        note,
+    })
 }
 
 /// Where the delay went, as stacks.
@@ -329,6 +360,7 @@ fn causes(study: &Study, panel: usize) -> Option<Figure> {
         panel: Some(panel),
         is_detail: false,
         svg: chart.svg(),
+        narrow: chart.narrow(),
         note: note.to_string(),
     })
 }
@@ -345,6 +377,7 @@ fn waits(study: &Study, panel: usize) -> Option<Figure> {
         panel: Some(panel),
         is_detail: false,
         svg: chart.svg(),
+        narrow: chart.narrow(),
         note: note.to_string(),
     })
 }

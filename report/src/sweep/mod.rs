@@ -1,9 +1,10 @@
 //! What a sweep says, as a page with plots and tables.
 //!
 //! `study` sorts the rows by the parts that `columns` give to parameters, `figures` chooses the plots, `chart` and `axis`
-//! draw them, `ranking` and `rank_chart` rank strategies, `tables` answers in words, and `page` puts all of it on one page that needs nothing else.
+//! draw them, `allocation` is the page of batches that were allocated off-line, `ranking` and `rank_chart` rank strategies, `tables` answers in words, and `page` puts all of it on one page that needs nothing else.
 
 pub(crate) mod advantage;
+pub mod allocation;
 pub(crate) mod axis;
 mod calibration;
 pub(crate) mod chart;
@@ -18,6 +19,6 @@ pub(crate) mod ranking;
 pub(crate) mod study;
 mod tables;
 
-pub use figures::{Figure, all as figures};
+pub use figures::{Figure, all as figures, parts};
 pub use page::{PRODUCT, html};
 pub use study::{Study, StudyError, WrittenReport, missing_note, no_parameter};

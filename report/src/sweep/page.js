@@ -49,6 +49,14 @@ for (const svg of document.querySelectorAll("figure svg")) {
 }
 window.addEventListener("resize", () => point(null));
 
+// On a phone contents would be a screen or two before the first plot.
+const contents = document.querySelector(".contents > details");
+if (contents && matchMedia("(max-width: 900px)").matches) contents.open = false;
+// A page of allocations has none.
+contents?.addEventListener("click", (event) => {
+  if (event.target.tagName === "A" && matchMedia("(max-width: 900px)").matches) contents.open = false;
+});
+
 // What a link leads to is shown, also if it is folded; all is unfolded on paper.
 function unfold() {
   const target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));

@@ -17,15 +17,30 @@ const SCRIPT: &str = include_str!("page.js");
 /// By what a page of ours is known.
 pub const PRODUCT: &str = "<header>\n<p class=\"product\">Stealgrid ";
 
-/// A whole file; `command` is what makes it again.
-pub fn html(study: &Study, figures: &[Figure], command: &str) -> String {
-    let mut page = format!(
+/// The beginning of a page of this name, up to its head.
+pub(super) fn begin(name: &str) -> String {
+    format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <title>{} - Stealgrid</title>\n<style>\n{STYLE}{SWEEP_STYLE}{}</style>\n</head>\n<body>\n<main>\n",
-        escape(&study.rows.name),
+        escape(name),
         chart::STYLE
+    )
+}
+
+/// What makes its drawings move, and the end of a page.
+pub(super) fn end(page: &mut String) {
+    let pointing = POINTING.concat();
+    let style = serde_json::to_string(&chart::light_style()).expect("a text").replace("</", "<\\/");
+    let _ = write!(
+        page,
+        "</main>\n<div id=\"tip\" hidden></div>\n<script>\nconst plotStyle = {style};\n{pointing}{SCRIPT}</script>\n</body>\n</html>\n"
     );
+}
+
+/// A whole file; `command` is what makes it again, and `told` is called when a part is done.
+pub fn html(study: &Study, figures: &[Figure], command: &str, told: &mut dyn FnMut()) -> String {
+    let mut page = begin(&study.rows.name);
     head(&mut page, study);
     let mut body = Body::default();
     body.draw(figures.iter().filter(|figure| figure.panel.is_none()));
@@ -37,7 +52,9 @@ pub fn html(study: &Study, figures: &[Figure], command: &str) -> String {
         }
         let here = |figure: &&Figure| figure.panel == Some(index);
         let tables = tables::all(study, index);
+        told();
         let ranking = ranking::tables(study, index);
+        told();
         body.tables(tables.iter().filter(|table| !table.is_detail).take(2));
         let is_main = |figure: &&Figure| !figure.is_detail && !figure.is_ranking();
         body.draw(figures.iter().filter(here).filter(is_main));
@@ -57,12 +74,7 @@ pub fn html(study: &Study, figures: &[Figure], command: &str) -> String {
     contents(&mut page, &body.contents);
     page += &body.html;
     making(&mut page, study, command);
-    let pointing = POINTING.concat();
-    let style = serde_json::to_string(&chart::light_style()).expect("a text").replace("</", "<\\/");
-    let _ = write!(
-        page,
-        "</main>\n<div id=\"tip\" hidden></div>\n<script>\nconst plotStyle = {style};\n{pointing}{SCRIPT}</script>\n</body>\n</html>\n"
-    );
+    end(&mut page);
     page
 }
 
@@ -140,22 +152,23 @@ struct Entry {
 
 /// The part of the page below its head, and what is where.
 #[derive(Default)]
-struct Body {
-    html: String,
+pub(super) struct Body {
+    pub(super) html: String,
     contents: Vec<Entry>,
     tables: usize,
 }
 
 impl Body {
-    fn draw<'a>(&mut self, figures: impl Iterator<Item = &'a Figure>) {
+    pub(super) fn draw<'a>(&mut self, figures: impl Iterator<Item = &'a Figure>) {
         for figure in figures {
             let id = escape(&figure.id);
             let _ = writeln!(
                 self.html,
-                "<figure id=\"{id}\">\n<div class=\"scroll\">{}</div>\n<figcaption><span>{}</span><span \
+                "<figure id=\"{id}\">\n<div class=\"wide\">{}</div>\n<div class=\"narrow\">{}</div>\n<figcaption><span>{}</span><span \
                  class=\"buttons\"><button data-save=\"svg\">SVG</button><button \
                  data-save=\"png\">PNG</button></span></figcaption>\n</figure>",
                 figure.svg,
+                figure.narrow,
                 escape(&figure.note)
             );
             let (title, is_detail) = (figure.title().to_string(), figure.is_detail);
@@ -163,7 +176,7 @@ impl Body {
         }
     }
 
-    fn tables<'a>(&mut self, tables: impl Iterator<Item = &'a Table>) {
+    pub(super) fn tables<'a>(&mut self, tables: impl Iterator<Item = &'a Table>) {
         for table in tables {
             self.tables += 1;
             let id = format!("table-{}", self.tables);
@@ -177,7 +190,11 @@ impl Body {
 /// Links to all that is on the page, a group for each panel. What stands behind a fold there does so here, too, so that a
 /// page with many metrics has contents that fit on a screen.
 fn contents(page: &mut String, entries: &[Entry]) {
-    page.push_str("<nav class=\"contents\" aria-label=\"Contents\">\n");
+    let _ = writeln!(
+        page,
+        "<nav class=\"contents\" aria-label=\"Contents\">\n<details open>\n<summary>Contents: {} plots and tables</summary>",
+        entries.iter().filter(|entry| !entry.is_panel).count()
+    );
     let mut rest = entries;
     while let Some(first) = rest.first() {
         let end = rest.iter().skip(1).position(|entry| entry.is_panel).map_or(rest.len(), |place| place + 1);
@@ -195,7 +212,7 @@ fn contents(page: &mut String, entries: &[Entry]) {
         }
         rest = others;
     }
-    page.push_str("</nav>\n");
+    page.push_str("</details>\n</nav>\n");
 }
 
 fn link(Entry { id, title, .. }: &Entry) -> String {
@@ -264,10 +281,14 @@ mod tests {
 
     use super::*;
 
+    fn page_of(study: &Study, command: &str) -> String {
+        html(study, &figures::all(study, &mut || ()), command, &mut || ())
+    }
+
     #[test]
     fn the_page_needs_nothing_from_elsewhere() {
         let study = two_strategies();
-        let page = html(&study, &figures::all(&study), "stealgrid report test.db --out out");
+        let page = page_of(&study, "stealgrid report test.db --out out");
 
         let names_a_namespace = page.replace("http://www.w3.org/2000/svg", "");
         for outside in ["http://", "https://", " src=", "@import", "url("] {
@@ -285,7 +306,7 @@ mod tests {
         study.rows.text = "</pre><script>alert(2)</script>".to_string();
         study.series[1] = "</text><script>alert(3)</script>".to_string();
 
-        let page = html(&study, &figures::all(&study), "</pre><script>alert(4)</script>");
+        let page = page_of(&study, "</pre><script>alert(4)</script>");
 
         assert!(!page.contains("<script>alert"));
     }
@@ -302,7 +323,7 @@ mod tests {
                 .chain(details)
                 .collect();
         contents(&mut page, &entries);
-        let (open, folded) = page.split_once("<details>").unwrap();
+        let (open, folded) = page.split_once("<details>\n").unwrap();
         assert_eq!((open.matches("<a ").count(), folded.matches("<a ").count()), (3, 90));
         assert!(
             open.contains("<p class=\"panel\"><a href=\"#p\">p</a></p>") && folded.contains("90 more"),
@@ -313,8 +334,10 @@ mod tests {
     #[test]
     fn every_plot_is_on_the_page() {
         let study = two_strategies();
-        let figures = figures::all(&study);
-        let page = html(&study, &figures, "");
+        let mut told = 0;
+        let figures = figures::all(&study, &mut || told += 1);
+        let page = html(&study, &figures, "", &mut || told += 1);
+        assert_eq!(told, figures::parts(&study));
 
         assert!(figures.len() >= 5, "{}", figures.len());
         for figure in &figures {
@@ -327,7 +350,7 @@ mod tests {
     #[cfg(feature = "png")]
     #[test]
     fn every_plot_becomes_a_picture() {
-        for figure in figures::all(&two_strategies()) {
+        for figure in figures::all(&two_strategies(), &mut || ()) {
             let picture = figure.png().unwrap();
             assert!(picture.starts_with(b"\x89PNG"));
             let bytes = picture.len();

@@ -219,6 +219,7 @@ fn figures_of(study: &Study, panel: usize, point: usize, common: &Common, rankin
         panel: Some(panel),
         is_detail: false,
         svg: ranks.svg(),
+        narrow: ranks.narrow(),
         note: "Marks: the rank by the mean degradation. Bars: ranks in single experiments, four in five of them; the stroke is \
                their median."
             .to_string(),
@@ -228,13 +229,16 @@ fn figures_of(study: &Study, panel: usize, point: usize, common: &Common, rankin
         let chosen = order.iter().take(LINES_MAX);
         let chart = ProfileChart {
             title: format!("{}: performance profile{at}{suffix}", title(column)),
-            lines: chosen.map(|&place| (name(place), profiles[place].clone())).collect(),
+            lines: chosen
+                .map(|&place| (name(place), common.strategies[place], profiles[place].clone()))
+                .collect(),
         };
         figures.push(Figure {
             id: id(&format!("profile-{column}")),
             panel: Some(panel),
             is_detail: false,
             svg: chart.svg(),
+            narrow: chart.narrow(),
             note: format!(
                 "In what share of the experiments the metric is at most so many times the best one there (Dolan and Mor\u{e9} \
                  2002). Higher is better; left: how often a strategy is the best.{}",

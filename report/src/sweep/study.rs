@@ -98,6 +98,15 @@ pub fn missing_note(rows: &Rows) -> Option<String> {
 }
 
 impl Study {
+    /// The same, where all rows are of one series, with its name.
+    #[must_use]
+    pub fn with_single_series(mut self, name: &str) -> Study {
+        if let [only] = &mut self.series[..] {
+            *only = name.to_string();
+        }
+        self
+    }
+
     /// Sorts the rows.
     ///
     /// # Errors

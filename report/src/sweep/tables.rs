@@ -65,7 +65,8 @@ fn advantages(study: &Study, panel: usize) -> Table {
                 Some(found) => {
                     let words = advantage::words(&found, study.is_time, last, true);
                     let others = |other: &&Crossover| match found.advantage {
-                        Advantage::Lost(first) | Advantage::Gained(first) => **other != first,
+                        Advantage::Lost { end, begin } => **other != end && Some(**other) != begin,
+                        Advantage::Gained(begin) => **other != begin,
                         _ => false,
                     };
                     let others: Vec<String> =

@@ -14,6 +14,7 @@ use super::calendar::Calendar;
 use super::decider::{BrokerDecider, Handle, Question};
 use super::follow::admissible_part;
 use super::fraction::Quotient;
+use super::patience::Patience;
 use super::planner::Planner;
 use crate::event::FallbackCause;
 use crate::job::JobSpec;
@@ -118,11 +119,17 @@ impl Allocator {
     }
 
     /// Rows of jobs for sites, where a batch is planned at once: places of sites, ascending, with their jobs in order. Jobs
-    /// that are wider than every site that counts are in none.
-    pub fn plan(&mut self, now: Time, jobs: &[JobSpec], sites: &[Site<'_>]) -> Vec<(usize, Vec<JobSpec>)> {
+    /// that are wider than every site that counts are in none. Whoever has no patience for ever gets the best rows so far.
+    pub fn plan(
+        &mut self,
+        now: Time,
+        jobs: &[JobSpec],
+        sites: &[Site<'_>],
+        patience: Option<&dyn Patience>,
+    ) -> Vec<(usize, Vec<JobSpec>)> {
         let places = Places::of(sites);
         let books: Vec<&Book> = (0..places.len()).map(|index| sites[places.at(index)].book).collect();
-        let rows = self.planner.rows(now, jobs, &books);
+        let rows = self.planner.rows(now, jobs, &books, patience);
         rows.into_iter().enumerate().map(|(index, row)| (places.at(index), row)).collect()
     }
 

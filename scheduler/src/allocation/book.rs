@@ -237,6 +237,28 @@ impl Book {
         self.waiting.add(&job);
     }
 
+    /// A job waits there, before one that had overtaken it on its way; behind all others if that one does not wait. Nothing if it
+    /// waits already. Costs O(jobs of the site).
+    ///
+    /// # Panics
+    /// As [`Book::joined`].
+    pub fn joined_before(&mut self, now: Time, job: JobSpec, overtaker: JobId) {
+        let turn = self.held.get(&overtaker).filter(|held| held.since.is_none()).map(|held| held.turn);
+        let is_new = !self.held.contains_key(&job.id);
+        self.joined(now, job);
+        let Some(turn) = turn.filter(|_| is_new && self.turns.is_some()) else { return };
+        for held in self.held.values_mut().filter(|held| held.since.is_none() && held.turn >= turn) {
+            held.turn += 1;
+        }
+        self.turns = self.turns.map(|turns| turns + 1);
+        if let Some(held) = self.held.get_mut(&job.id) {
+            held.turn = turn;
+        }
+        if self.queue.is_some() {
+            self.queue_anew();
+        }
+    }
+
     /// A job executes there since a time in the past. Nothing if it is known, or cannot fit beside what executes.
     pub fn runs(&mut self, now: Time, job: JobSpec, since: Time) {
         self.planned = None;

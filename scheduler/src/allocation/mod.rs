@@ -15,6 +15,7 @@ mod calendar;
 mod decider;
 pub mod follow;
 mod fraction;
+mod patience;
 mod planner;
 
 pub use admissible::admissible;
@@ -22,3 +23,4 @@ pub use allocator::{Allocator, Site};
 pub use book::{Book, Load};
 pub use calendar::Calendar;
 pub use decider::{BrokerDecider, Question};
+pub use patience::Patience;

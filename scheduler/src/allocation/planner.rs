@@ -2,10 +2,11 @@
 //!
 //! An extension of the off-line work of Castro García, Tchernykh, Yaurima (§3.7 there; jobs that come over time are its
 //! future work): each batch is searched as an off-line one is, but sites are not idle, jobs have waited, and the search ends
-//! after so many generations, so that a decision takes no longer than that.
+//! after so many generations and evaluations, so that a decision takes no longer than that.
 
 use super::book::Book;
-use crate::genetic::{Aim, Batch, Draw, Individual, Options, Purpose, RowScheduler, initial, search};
+use super::patience::Patience;
+use crate::genetic::{Aim, Batch, Draw, Individual, Options, Purpose, RowScheduler, Step, initial, search};
 use crate::job::JobSpec;
 use crate::strategy::{Batches, Goal};
 use crate::time::{Span, Time};
@@ -30,24 +31,36 @@ impl Planner {
     }
 
     /// A row for each site, which are given in ascending order of size. What fits no site, or asks for nothing, is in none.
-    pub(super) fn rows(&mut self, now: Time, jobs: &[JobSpec], sites: &[&Book]) -> Vec<Vec<JobSpec>> {
+    pub(super) fn rows(
+        &mut self,
+        now: Time,
+        jobs: &[JobSpec],
+        sites: &[&Book],
+        patience: Option<&dyn Patience>,
+    ) -> Vec<Vec<JobSpec>> {
+        if let Some(patience) = patience {
+            patience.begins();
+        }
         let sizes: Vec<u32> = sites.iter().map(|book| book.processors()).collect();
         let widest = sizes.last().copied().unwrap_or(0);
-        let fitting: Vec<JobSpec> = jobs.iter().filter(|job| job.processors <= widest).map(planned).collect();
+        let fitting: Vec<&JobSpec> = jobs.iter().filter(|job| job.processors <= widest).collect();
         let occupied = sites.iter().map(|book| book.occupied(now)).collect();
-        let batch = Batch::new(&sizes, fitting).and_then(|batch| batch.on_line(now, occupied));
+        let batch = Batch::new(&sizes, fitting.iter().map(|job| planned(job)).collect());
+        let batch = batch.and_then(|batch| batch.on_line(now, occupied));
         let Ok(batch) = batch else { return self.by_size(jobs, &sizes) };
         self.planned += 1;
-        let rows = self.search(&batch);
-        let of_job = |&place: &u32| batch.jobs()[place as usize].id;
-        let spec = |id| *jobs.iter().find(|job| job.id == id).expect("it is one of them");
-        rows.iter().map(|row| row.iter().map(of_job).map(spec).collect()).collect()
+        let rows = self.search(&batch, patience);
+        let job = |&place: &u32| *fitting[place as usize];
+        rows.iter().map(|row| row.iter().map(job).collect()).collect()
     }
 
-    fn search(&self, batch: &Batch) -> Vec<Vec<u32>> {
+    fn search(&self, batch: &Batch, patience: Option<&dyn Patience>) -> Vec<Vec<u32>> {
         let options = Options {
-            population: self.batches.population as usize,
+            population: self.batches.population.min(self.batches.evaluations) as usize,
+            crossover: self.batches.crossover.as_f64(),
+            mutation: self.batches.mutation.as_f64(),
             generations_max: self.batches.generations,
+            evaluations_max: self.batches.evaluations.into(),
             ..Options::default()
         };
         let aim = match self.batches.goal {
@@ -65,7 +78,10 @@ impl Planner {
         };
         let first = initial(batch, &options, &mut draw(Purpose::Initial), &mut evaluate);
         let mut draw = draw(Purpose::Algorithm(0));
-        let mut watch = |_: &crate::genetic::Step<'_>| ControlFlow::Continue(());
+        let mut watch = |_: &Step<'_>| match patience {
+            Some(patience) if patience.is_over() => ControlFlow::Break(()),
+            _ => ControlFlow::Continue(()),
+        };
         search(batch, &options, aim, &first, &mut draw, &mut evaluate, &mut watch).best.rows().clone()
     }
 

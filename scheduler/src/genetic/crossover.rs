@@ -1,9 +1,9 @@
 //! Order based crossover (OBX, §3.5): what a mask keeps of one parent, and the rest in the order of the other.
 
 use super::batch::Batch;
-use super::draw::Draw;
 use super::individual::{Individual, Rows};
 use super::options::{MaskOf, Obx};
+use crate::draw::Draw;
 
 /// Which places of the parent that a child is built on keep their jobs.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,9 +1,9 @@
 //! Individuals: a row of jobs for each site, and what it comes to.
 
 use super::batch::Batch;
-use super::draw::Draw;
 use super::options::RowOrder;
 use super::row::{RESPONSE_UNIT, RowCost, RowScheduler};
+use crate::draw::Draw;
 
 /// Jobs by site, each site's in the order of its queue.
 pub type Rows = Vec<Vec<u32>>;

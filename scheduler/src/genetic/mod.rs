@@ -25,16 +25,18 @@ mod search;
 mod selection;
 mod weights;
 
+pub use crate::draw::Draw;
 pub use batch::{Batch, BatchError, Occupied};
 pub use crossover::{Mask, cross};
 pub use dominance::{Standing, crowding, dominates, fronts, standings};
-pub use draw::{Draw, Purpose};
+pub use draw::Purpose;
 pub use hypervolume::hypervolume;
 pub use individual::{Criteria, Individual, Rows};
 pub use mutation::{Place, TRIES, exchange, insert};
-pub use nsga2::{Front, nsga2};
+pub use nsga2::{Front, beginning, nsga2};
 pub use options::{
-    Elements, Infeasible, MaskOf, Mutation, Obx, Options, Per, Queues, Reading, RowOrder, Scaling, Stays,
+    Duplicates, Elements, FrontBegin, FrontOptions, Infeasible, MaskOf, Mutation, Obx, Options, Per, Queues,
+    Reading, RowOrder, Scaling, Stays,
 };
 pub use queues::by_local_queues;
 pub use row::{RESPONSE_UNIT, RowCost, RowScheduler};

@@ -1,9 +1,9 @@
 //! Small changes of one individual: insert, swap and switch, in one row or between two (§3.6).
 
 use super::batch::Batch;
-use super::draw::Draw;
 use super::individual::{Individual, Rows};
 use super::options::{Elements, Infeasible, Mutation, Options, Queues};
+use crate::draw::Draw;
 
 /// How often a mutation is drawn before there is none. Arbitrary, large enough that a move between sites of which one in
 /// ten is wide enough is all but sure to be found.

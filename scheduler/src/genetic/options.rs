@@ -125,6 +125,41 @@ switch! {
     }
 }
 
+switch! {
+    /// What becomes of individuals of a front whose criteria another one has.
+    Duplicates {
+        /// They stay behind all others, and a child that is a copy of a parent is mutated.
+        Replace = "replace",
+        /// They count as any other, as in the text of NSGA-II.
+        Keep = "keep",
+    }
+}
+
+switch! {
+    /// What NSGA-II begins with.
+    FrontBegin {
+        /// The population that all algorithms of the batch begin with, its last individuals replaced by rows of greedy
+        /// strategies: evolution spreads out from good ends, and need not find them.
+        Greedy = "greedy",
+        /// Individuals of its own, whose rows have random orders.
+        Random = "random",
+        /// The population that all algorithms of the batch begin with.
+        Shared = "shared",
+    }
+}
+
+/// What NSGA-II has of its own.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct FrontOptions {
+    /// See [`FrontBegin`].
+    pub begin: FrontBegin,
+    /// See [`Duplicates`].
+    pub duplicates: Duplicates,
+    /// The probability of a mutation, in the place of [`Options::mutation`]. None: for each job of a child one over the number
+    /// of jobs, so that there is one mutation on average (Deb and others 2002, §V.A).
+    pub mutation: Option<f64>,
+}
+
 /// How a genetic algorithm works.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Options {
@@ -142,6 +177,8 @@ pub struct Options {
     pub stagnation: u32,
     /// Generations after which it stops anyway.
     pub generations_max: u32,
+    /// Individuals that it may evaluate: no generation is begun that could exceed it. The initial population is made anyway.
+    pub evaluations_max: u64,
     /// The best of a generation that stay in the next, in place of its last children.
     pub elitism: usize,
     /// See [`Scaling`].
@@ -162,6 +199,8 @@ pub struct Options {
     pub infeasible: Infeasible,
     /// See [`Per`].
     pub mutation_per: Per,
+    /// Of NSGA-II alone.
+    pub front: FrontOptions,
 }
 
 impl Default for Options {
@@ -175,6 +214,7 @@ impl Default for Options {
             tournament: 2,
             stagnation: 10,
             generations_max: 1000,
+            evaluations_max: u64::MAX,
             elitism: 0,
             scaling: Scaling::default(),
             reading: Reading::default(),
@@ -185,6 +225,7 @@ impl Default for Options {
             switch: Elements::default(),
             infeasible: Infeasible::default(),
             mutation_per: Per::default(),
+            front: FrontOptions::default(),
         }
     }
 }

@@ -7,12 +7,12 @@ use std::ops::ControlFlow;
 
 use super::batch::Batch;
 use super::crossover::{Mask, cross};
-use super::draw::Draw;
 use super::individual::{Criteria, Individual};
 use super::mutation::mutate;
 use super::options::{Options, Per, Scaling};
 use super::selection::parents;
 use super::weights::{Cost, Scale};
+use crate::draw::Draw;
 
 /// What is made small.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,7 +92,9 @@ pub fn search(
     let mut best = least(&population, &scale, aim).clone();
     let (mut evaluations, mut generations, mut stagnant) = (population.len() as u64, 0, 0);
     let mut stopped = false;
-    while stagnant < options.stagnation && generations < options.generations_max {
+    let affords =
+        |evaluations: u64| evaluations.saturating_add(initial.len() as u64) <= options.evaluations_max;
+    while stagnant < options.stagnation && generations < options.generations_max && affords(evaluations) {
         let average = scale.average(best.criteria());
         let step = Step { generation: generations, evaluations, best: best.criteria(), average };
         if watch(&step).is_break() {

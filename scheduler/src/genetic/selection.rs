@@ -1,6 +1,6 @@
 //! Deterministic tournament (§3.4).
 
-use super::draw::Draw;
+use crate::draw::Draw;
 
 /// So many winners, as places: the population is shuffled and looked through in groups, and the least cost of a group wins;
 /// again and again until there are enough. Of equals the first of the group wins. What is left behind the last whole group

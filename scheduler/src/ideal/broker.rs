@@ -119,7 +119,7 @@ impl Brokered {
                 keys.filter_map(|key| self.arrived.remove(&key)).map(|(job, _)| job).collect();
             let known = |book| Site { book, is_present: true, is_candidate: true, as_of: Some(now) };
             let sites: Vec<Site<'_>> = self.books.iter().map(known).collect();
-            let rows = self.allocators[broker].plan(now, &jobs, &sites);
+            let rows = self.allocators[broker].plan(now, &jobs, &sites, None);
             let planned: usize = rows.iter().map(|(_, row)| row.len()).sum();
             assert_eq!(planned, jobs.len(), "no job is wider than every site");
             for (place, row) in rows {

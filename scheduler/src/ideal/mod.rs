@@ -9,6 +9,7 @@ mod broker;
 pub mod closed_form;
 mod common_pool;
 pub mod definition;
+mod dispatched;
 mod greedy;
 mod homes;
 pub mod invariants;
@@ -20,6 +21,7 @@ mod stateless;
 
 pub use broker::Brokered;
 pub use common_pool::CommonPool;
+pub use dispatched::{Dispatched, Executed, Outage, World};
 pub use greedy::GreedySteal;
 pub use homes::View;
 pub use pool::PoolExchange;

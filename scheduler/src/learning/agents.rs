@@ -6,11 +6,15 @@
 use std::collections::BTreeMap;
 
 use super::ag::best;
+use super::memory::{Subject, Words, number, words};
 use super::options::{Options, Tie};
 use super::rule::{Ended, Round, Rule};
+use crate::job::JobSpec;
 
 /// Agents that there are at most; more users share them.
 const AGENTS_MAX: i32 = 1 << 16;
+/// More jobs than a user can have had; so many can still be counted on.
+const JOBS_MAX: u64 = 1 << 62;
 /// The least weight of the queue time.
 const QUEUE_WEIGHT_MIN: f64 = 0.2;
 
@@ -30,13 +34,14 @@ pub(super) struct Agents {
     exploit: f64,
     learning: f64,
     tie: Tie,
+    sites: usize,
     agents: BTreeMap<i32, Agent>,
 }
 
 impl Agents {
-    pub(super) fn new(options: &Options) -> Agents {
+    pub(super) fn new(options: &Options, sites: usize) -> Agents {
         let Options { exploit, learning, tie, .. } = *options;
-        Agents { exploit, learning, tie, agents: BTreeMap::new() }
+        Agents { exploit, learning, tie, sites, agents: BTreeMap::new() }
     }
 }
 
@@ -86,17 +91,56 @@ impl Rule for Agents {
         agent.jobs += 1;
         agent.mean_s += (cost - agent.mean_s) / agent.jobs as f64;
     }
+
+    fn known(&self, of: Subject) -> Option<Words> {
+        match of {
+            Subject::User(user) => {
+                let agent = self.agents.get(&agent_of(user)).filter(|_| user == agent_of(user))?;
+                Some(words([agent.queue_weight.to_bits(), agent.mean_s.to_bits(), agent.jobs]))
+            }
+            Subject::UserAt(user, site) => {
+                let agent = self.agents.get(&agent_of(user)).filter(|_| user == agent_of(user))?;
+                let value = agent.values.get(site as usize).filter(|value| **value != 0.0)?;
+                Some(words([value.to_bits()]))
+            }
+            _ => None,
+        }
+    }
+
+    fn user(&self, job: &JobSpec) -> i32 {
+        agent_of(job.labels.user)
+    }
+
+    fn recollect(&mut self, of: Subject, words: &Words) -> bool {
+        let mut recollect = || match of {
+            Subject::User(user) if user == agent_of(user) => {
+                let queue_weight = number(words[0]).filter(|part| (QUEUE_WEIGHT_MIN..=1.0).contains(part))?;
+                let mean_s = number(words[1]).filter(|&mean| mean >= 0.0)?;
+                let values = vec![0.0; self.sites];
+                let jobs = Some(words[2]).filter(|&jobs| jobs < JOBS_MAX)?;
+                self.agents.insert(user, Agent { queue_weight, values, mean_s, jobs });
+                Some(())
+            }
+            Subject::UserAt(user, site) => {
+                let value = self.agents.get_mut(&user)?.values.get_mut(site as usize)?;
+                *value = number(words[0]).filter(|value| (-1.0..=1.0).contains(value))?;
+                Some(())
+            }
+            _ => None,
+        };
+        recollect().is_some()
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::learning::Times;
-    use crate::{JobId, JobSpec, Labels, SiteId, Span, Time};
+    use crate::{JobId, Labels, SiteId, Span, Time};
 
     #[test]
     fn agents_learn_from_their_own_jobs_only() {
-        let mut agents = Agents::new(&Options::default());
+        let mut agents = Agents::new(&Options::default(), 2);
         let fresh = Agent { queue_weight: 0.5, values: vec![0.0; 2], mean_s: 0.0, jobs: 0 };
         agents.agents = [(1, fresh.clone()), (2, fresh)].into();
         let mut ended = |user, site, queue, execution| {

@@ -94,7 +94,10 @@ impl Rule for ByCompletion {
         let sites = round.slots().len();
         if matches!(self.rule, DispatchRule::Met | DispatchRule::Mct) {
             for job in 0..round.len() {
-                let wide = |&site: &usize| round.slots().processors(site) >= round.job(job).processors;
+                let wide = |&site: &usize| {
+                    round.slots().is_available(site)
+                        && round.slots().processors(site) >= round.job(job).processors
+                };
                 let site = if self.rule == DispatchRule::Met {
                     // Whether the site is saturated or not: then the job waits for it.
                     let execution = |&site: &usize| round.estimates().execution(round.job(job), site);

@@ -4,6 +4,8 @@
 
 use std::cmp::Reverse;
 
+use super::in_turn::place;
+use super::memory::{Subject, Words, halves, sum, truth, words};
 use super::mqd::{deal, longest_first};
 use super::options::{Border, Options};
 use super::rule::{Ended, Round, Rule};
@@ -90,6 +92,17 @@ impl MqdDuplication {
     }
 }
 
+/// Two sums as words; none if nothing was summed.
+pub(super) fn sums_of(sums: &(i128, i128)) -> Option<Words> {
+    let ([a, b], [c, d]) = (halves(sums.0), halves(sums.1));
+    (*sums != (0, 0)).then(|| words([a, b, c, d]))
+}
+
+/// The sums of words.
+pub(super) fn sums_in(words: &Words) -> Option<(i128, i128)> {
+    Some((sum(words[0], words[1])?, sum(words[2], words[3])?))
+}
+
 impl Rule for MqdDuplication {
     fn map(&mut self, round: &mut Round<'_>) {
         if !self.is_main {
@@ -119,5 +132,28 @@ impl Rule for MqdDuplication {
         let (size, elapsed) = &mut self.sizes[ended.site];
         *size += i128::from(ended.job.requested.as_micros());
         *elapsed += i128::from(ended.times.execution.as_micros().max(1));
+    }
+
+    fn known(&self, of: Subject) -> Option<Words> {
+        match of {
+            Subject::Rule => Some(words([self.next as u64, self.is_main.into()])),
+            Subject::Site(site) => sums_of(self.sizes.get(site as usize)?),
+            _ => None,
+        }
+    }
+
+    fn recollect(&mut self, of: Subject, words: &Words) -> bool {
+        let mut recollect = || match of {
+            Subject::Rule => {
+                (self.next, self.is_main) = (place(words[0], self.sizes.len())?, truth(words[1])?);
+                Some(())
+            }
+            Subject::Site(site) => {
+                *self.sizes.get_mut(site as usize)? = sums_in(words)?;
+                Some(())
+            }
+            _ => None,
+        };
+        recollect().is_some()
     }
 }

@@ -7,6 +7,7 @@ use std::cmp::Reverse;
 
 use super::completion::Planner;
 use super::copies::replicate;
+use super::memory::{Subject, Words, number, words};
 use super::options::DispatchRule;
 use super::rule::{Ended, Round, Rule};
 use crate::job::JobSpec;
@@ -57,7 +58,7 @@ impl Rule for StorageAffinity {
 }
 
 /// What is known of a site's completion ratio.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Ratio {
     mean: f64,
     intervals: u32,
@@ -133,6 +134,24 @@ impl Rule for DataStrategy {
 
     fn ended(&mut self, ended: &Ended) {
         self.ratios[ended.site].done += 1;
+    }
+
+    fn known(&self, of: Subject) -> Option<Words> {
+        let Subject::Site(site) = of else { return None };
+        let ratio = self.ratios.get(site as usize).filter(|ratio| **ratio != Ratio::default())?;
+        Some(words([ratio.mean.to_bits(), ratio.intervals.into(), ratio.done.into()]))
+    }
+
+    fn recollect(&mut self, of: Subject, words: &Words) -> bool {
+        let Subject::Site(site) = of else { return false };
+        let (Some(ratio), Some(mean)) = (self.ratios.get_mut(site as usize), number(words[0])) else {
+            return false;
+        };
+        let (Ok(intervals), Ok(done)) = (u32::try_from(words[1]), u32::try_from(words[2])) else {
+            return false;
+        };
+        *ratio = Ratio { mean, intervals, done };
+        (0.0..=1.0).contains(&mean) && intervals < u32::MAX && done < u32::MAX
     }
 }
 

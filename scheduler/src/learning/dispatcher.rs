@@ -3,16 +3,17 @@
 //! Its driver tells it what happened and asks at each event for assignments and for jobs to call back. It knows no clock and
 //! sends nothing.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::efficiency::{Efficiency, Reward, Step};
 use super::estimates::Estimates;
+use super::memory::{Change, Diary, Placed, PlacedAt, Subject, Words, words};
 use super::options::{Blame, Clock, Growth, Options, TotalFrom};
 use super::rule::{Active, Assignment, Copied, Ended, Lost, Round, Rule, Waiting};
 use super::rules::rule;
 use super::slots::Slots;
 use super::times::Times;
-use crate::genetic::Draw;
+use crate::draw::Draw;
 use crate::job::{JobId, JobSpec};
 use crate::time::{Span, Time};
 
@@ -43,12 +44,18 @@ pub struct Dispatcher {
     /// Times that a limit grew: by site, and of all.
     grown: (Vec<u32>, u32),
     recalled: u64,
+    /// Times that jobs were called back in an earlier life which are not known of yet in this one.
+    remembered: BTreeMap<JobId, u32>,
+    /// Jobs that were at a site in an earlier life, with when that was first, which are not known of yet in this one.
+    came_back: BTreeMap<JobId, Time>,
+    /// What was told of what must not be forgotten; none if nobody asks.
+    diary: Option<Diary>,
 }
 
 impl Clone for Dispatcher {
     fn clone(&self) -> Dispatcher {
         Dispatcher {
-            options: self.options.clone(),
+            options: self.options,
             rule: self.rule.boxed(),
             slots: self.slots.clone(),
             efficiency: self.efficiency.clone(),
@@ -57,6 +64,9 @@ impl Clone for Dispatcher {
             active: self.active.clone(),
             grown: self.grown.clone(),
             recalled: self.recalled,
+            remembered: self.remembered.clone(),
+            came_back: self.came_back.clone(),
+            diary: self.diary.clone(),
         }
     }
 }
@@ -65,7 +75,7 @@ impl Dispatcher {
     /// The dispatcher of this number among all, over sites with so many processors.
     pub fn new(options: &Options, processors: &[u32], seed: u64, number: u64) -> Dispatcher {
         Dispatcher {
-            options: options.clone(),
+            options: *options,
             rule: rule(options, processors.len()),
             slots: Slots::new(processors, options.cap),
             efficiency: Efficiency::new(processors.len()),
@@ -74,6 +84,9 @@ impl Dispatcher {
             active: BTreeMap::new(),
             grown: (vec![0; processors.len()], 0),
             recalled: 0,
+            remembered: BTreeMap::new(),
+            came_back: BTreeMap::new(),
+            diary: None,
         }
     }
 
@@ -112,9 +125,223 @@ impl Dispatcher {
         Ok(())
     }
 
+    /// Goes on with the main phase of the rule, if it has one.
+    pub fn begin_main(&mut self) {
+        self.rule.begin_main();
+    }
+
+    /// Whether the rule is in its main phase; false if it has none.
+    pub fn is_main(&self) -> bool {
+        self.rule.is_main()
+    }
+
+    /// Goes on with limits that grew: a job, which is not known of yet, was called back so often.
+    pub fn remember_job(&mut self, job: JobId, times: u32) {
+        self.remembered.insert(job, times);
+    }
+
+    /// The same of a site, from which jobs were called back so often.
+    pub fn remember_site(&mut self, site: usize, times: u32) {
+        self.grown.1 = self.grown.1.saturating_add(times);
+        self.grown.0[site] = self.grown.0[site].saturating_add(times);
+    }
+
+    /// Begins to note what must not be forgotten, for [`Dispatcher::changes`]. To be called before anything happens.
+    pub fn keep_diary(&mut self) {
+        let (at_first, _) = self.all_known();
+        self.diary = Some(Diary { known: at_first.clone(), at_first, ..Diary::default() });
+    }
+
+    /// What is known after changes of so much were told, as [`Dispatcher::all_known`] has it.
+    pub fn known_by(&self, told: &BTreeMap<Subject, Words>) -> BTreeMap<Subject, Words> {
+        let mut known = self.diary.as_ref().map(|diary| diary.at_first.clone()).unwrap_or_default();
+        known.extend(told.iter().map(|(&of, &words)| (of, words)));
+        known
+    }
+
+    /// Goes on from what was known of a subject in an earlier life. Subjects come in their order, before any job does.
+    ///
+    /// # Errors
+    /// If no dispatcher with these options can have known it.
+    pub fn recollect(&mut self, of: Subject, words: &Words) -> Result<(), String> {
+        let is_sound = match of {
+            Subject::Chance => self.draw.go_on_at([words[0], words[1], words[2], words[3]]),
+            of => self.rule.recollect(of, words),
+        };
+        if !is_sound {
+            return Err(format!("{} cannot have known {words:?} of {of:?}", self.options.rule.name()));
+        }
+        if let Some(diary) = &mut self.diary {
+            diary.known.insert(of, *words);
+        }
+        Ok(())
+    }
+
+    /// A job was at a site in an earlier life: it is still, or waits for one again, once it is known of. `has_arrived` says
+    /// whether the site has it by all that is known.
+    ///
+    /// # Panics
+    /// If there is no such site.
+    pub fn was_placed(&mut self, placed: Placed, has_arrived: bool) {
+        let id = placed.job.id;
+        match placed.at {
+            None => drop(self.came_back.insert(id, placed.first)),
+            Some(PlacedAt { site, since, queued, started, is_called }) => {
+                let site = site as usize;
+                let queued = queued.or(has_arrived.then_some(since));
+                let copies = vec![Copied { site, scheduled: since, queued, started, is_called }];
+                self.slots.take(site);
+                let recalls = self.remembered.remove(&id).unwrap_or(0);
+                let active = Active { spec: placed.job, first_scheduled: placed.first, recalls, copies };
+                self.active.insert(id, active);
+            }
+        }
+        if let Some(diary) = &mut self.diary {
+            diary.placed.insert(id, placed);
+        }
+        // What is taken for known now was not written down.
+        self.note(&placed.job);
+    }
+
+    /// Where a job is by what is known of it; none if it was at no site.
+    fn placed(&self, job: JobId) -> Option<Placed> {
+        if let Some(active) = self.active.get(&job) {
+            let at = active.copies.last().map(|copy| PlacedAt {
+                site: u32::try_from(copy.site).unwrap_or(u32::MAX),
+                since: copy.scheduled,
+                queued: copy.queued,
+                started: copy.started,
+                is_called: copy.is_called,
+            });
+            return Some(Placed { job: active.spec, first: active.first_scheduled, at });
+        }
+        let waiting = self.waiting.iter().find(|waiting| waiting.spec.id == job)?;
+        Some(Placed { job: waiting.spec, first: waiting.first_scheduled?, at: None })
+    }
+
+    fn known(&self, of: Subject) -> Option<Words> {
+        match of {
+            Subject::Chance => {
+                let position = self.draw.position();
+                (position != [0; 4]).then(|| words(position))
+            }
+            of => self.rule.known(of),
+        }
+    }
+
+    /// What can have changed with these jobs, and with a round.
+    fn subjects(&self, jobs: impl IntoIterator<Item = (JobId, i32)>) -> BTreeSet<Subject> {
+        let sites = 0..u32::try_from(self.slots.len()).unwrap_or(u32::MAX);
+        let mut subjects = BTreeSet::from([Subject::Rule, Subject::Chance]);
+        subjects.extend(sites.clone().map(Subject::Site));
+        for (job, user) in jobs {
+            subjects.extend([Subject::Job(job), Subject::User(user)]);
+            // Few rules know users; those that do not are not asked for each of their sites.
+            if self.rule.known(Subject::User(user)).is_some() {
+                subjects.extend(sites.clone().map(|site| Subject::UserAt(user, site)));
+            }
+        }
+        subjects
+    }
+
+    /// A job of which something may have changed.
+    fn note(&mut self, job: &JobSpec) {
+        if let Some(diary) = &mut self.diary {
+            diary.jobs.insert((job.id, self.rule.user(job)));
+        }
+    }
+
+    fn note_active(&mut self, job: JobId) {
+        if let Some(spec) = self.active.get(&job).map(|active| active.spec) {
+            self.note(&spec);
+        }
+    }
+
+    /// What changed in what must not be forgotten since this was asked last.
+    pub fn changes(&mut self) -> Vec<Change> {
+        let Some(mut diary) = self.diary.take() else { return Vec::new() };
+        let mut changes = Vec::new();
+        let (jobs, was_asked) = (std::mem::take(&mut diary.jobs), std::mem::take(&mut diary.was_asked));
+        if jobs.is_empty() && !was_asked {
+            self.diary = Some(diary);
+            return changes;
+        }
+        for &(job, _) in &jobs {
+            let placed = self.placed(job);
+            if placed == diary.placed.get(&job).copied() {
+                continue;
+            }
+            changes.push(match placed {
+                Some(placed) => {
+                    diary.placed.insert(job, placed);
+                    Change::Placed(placed)
+                }
+                None => {
+                    diary.placed.remove(&job);
+                    Change::Gone(job)
+                }
+            });
+        }
+        for of in self.subjects(jobs) {
+            let known = self.known(of);
+            if known == diary.known.get(&of).copied() {
+                continue;
+            }
+            match known {
+                Some(words) => drop(diary.known.insert(of, words)),
+                None => drop(diary.known.remove(&of)),
+            }
+            changes.push(Change::Known(of, known));
+        }
+        self.diary = Some(diary);
+        changes
+    }
+
+    /// All that must not be forgotten, from what is known now. For observers, who compare it with what was told.
+    pub fn all_known(&self) -> (BTreeMap<Subject, Words>, BTreeMap<JobId, Placed>) {
+        let waiting = self.waiting.iter().map(|waiting| &waiting.spec);
+        let specs = self.active.values().map(|active| &active.spec).chain(waiting);
+        let jobs: Vec<(JobId, i32)> = specs.map(|job| (job.id, self.rule.user(job))).collect();
+        let placed = jobs.iter().filter_map(|&(job, _)| Some((job, self.placed(job)?))).collect();
+        let told = self.diary.iter().flat_map(|diary| diary.known.keys().copied());
+        let subjects = self.subjects(jobs).into_iter().chain(told);
+        (subjects.filter_map(|of| Some((of, self.known(of)?))).collect(), placed)
+    }
+
+    /// How often a job was called back that waits or is somewhere.
+    pub fn recalls_of(&self, job: JobId) -> u32 {
+        let waiting =
+            || self.waiting.iter().find(|waiting| waiting.spec.id == job).map(|waiting| waiting.recalls);
+        self.active.get(&job).map(|active| active.recalls).or_else(waiting).unwrap_or(0)
+    }
+
+    /// How often jobs were called back from a site.
+    pub fn recalls_from(&self, site: usize) -> u32 {
+        self.grown.0[site]
+    }
+
     /// Jobs that have no site.
     pub fn waiting(&self) -> usize {
         self.waiting.len()
+    }
+
+    /// The jobs that have no site, by arrival.
+    pub fn waiting_jobs(&self) -> impl Iterator<Item = &JobSpec> {
+        self.waiting.iter().map(|waiting| &waiting.spec)
+    }
+
+    /// A job that has a site, the one where it is, the last of several, and when it was assigned there.
+    pub fn where_is(&self, job: JobId) -> Option<(JobSpec, usize, Time)> {
+        let active = self.active.get(&job)?;
+        active.copies.last().map(|copy| (active.spec, copy.site, copy.scheduled))
+    }
+
+    /// Jobs that are at a site or on their way there, with when each entered its queue, if that is known.
+    pub fn jobs_at(&self, site: usize) -> impl Iterator<Item = (JobId, Option<Time>)> {
+        self.active.iter().filter_map(move |(&job, active)| {
+            let here = active.copies.iter().find(|copy| copy.site == site);
+            here.map(|copy| (job, copy.queued))
+        })
     }
 
     /// Jobs that were assigned and have not ended.
@@ -134,7 +361,9 @@ impl Dispatcher {
 
     /// A job arrives; it goes behind those that wait.
     pub fn arrived(&mut self, job: JobSpec) {
-        self.waiting.push_back(Waiting { spec: job, first_scheduled: None, recalls: 0, site: None });
+        let recalls = self.remembered.remove(&job.id).unwrap_or(0);
+        let first_scheduled = self.came_back.remove(&job.id);
+        self.waiting.push_back(Waiting { spec: job, first_scheduled, recalls, site: None });
     }
 
     /// Which jobs go where now, in the order of the decisions. Nothing if all sites are saturated.
@@ -151,9 +380,12 @@ impl Dispatcher {
         };
         self.rule.map(&mut round);
         let made = round.made;
+        if let Some(diary) = &mut self.diary {
+            diary.was_asked = true;
+        }
         for copy in made.iter().filter(|one| one.is_copy) {
             if let Some(active) = self.active.get_mut(&copy.job) {
-                active.copies.push(Copied { site: copy.site, scheduled: now, queued: None, started: None });
+                active.copies.push(Copied::new(copy.site, now));
             }
         }
         let mut left = made.iter().filter(|one| !one.is_copy).count();
@@ -174,7 +406,8 @@ impl Dispatcher {
 
     fn start_of(&mut self, job: Waiting, now: Time) {
         let Some(site) = job.site else { return };
-        let copies = vec![Copied { site, scheduled: now, queued: None, started: None }];
+        self.note(&job.spec);
+        let copies = vec![Copied::new(site, now)];
         let first_scheduled = job.first_scheduled.unwrap_or(now);
         self.active
             .insert(job.spec.id, Active { spec: job.spec, first_scheduled, recalls: job.recalls, copies });
@@ -189,6 +422,7 @@ impl Dispatcher {
         if let Some(copy) = self.copy(job, site) {
             copy.queued.get_or_insert(now);
         }
+        self.note_active(job);
     }
 
     /// A job started at its site: it is not called back from there any more.
@@ -196,6 +430,7 @@ impl Dispatcher {
         if let Some(copy) = self.copy(job, site) {
             copy.started.get_or_insert(now);
         }
+        self.note_active(job);
     }
 
     /// A job ended at a site after it ran and moved data for so long. None if it was not there.
@@ -209,6 +444,7 @@ impl Dispatcher {
     ) -> Option<Finished> {
         let copy = *self.copy(job, site)?;
         let active = self.active.remove(&job)?;
+        self.note(&active.spec);
         let since = match self.options.total_from {
             TotalFrom::Last => copy.scheduled,
             TotalFrom::First => active.first_scheduled,
@@ -254,7 +490,8 @@ impl Dispatcher {
     /// When the wait of each copy that has not started ends.
     fn deadlines(&self) -> impl Iterator<Item = (Time, JobId, usize)> + '_ {
         self.active.iter().flat_map(move |(&job, active)| {
-            active.copies.iter().filter(|copy| copy.started.is_none()).filter_map(move |copy| {
+            let waits = active.copies.iter().filter(|copy| copy.started.is_none() && !copy.is_called);
+            waits.filter_map(move |copy| {
                 let since = match self.options.clock {
                     Clock::Queue => copy.queued?,
                     Clock::Scheduled => copy.scheduled,
@@ -275,6 +512,14 @@ impl Dispatcher {
         self.deadlines().map(|(end, ..)| end).min()
     }
 
+    /// A job is called back from a site, which takes its time to answer: it is not among [`Dispatcher::recalls`] any more.
+    pub fn called(&mut self, job: JobId, site: usize) {
+        if let Some(copy) = self.copy(job, site) {
+            copy.is_called = true;
+        }
+        self.note_active(job);
+    }
+
     /// A job was called back from a site before it started. It waits for a site again, the same one or another, and the limit
     /// grows. False if it was not there, or had started.
     pub fn recalled(&mut self, job: JobId, site: usize) -> bool {
@@ -288,6 +533,58 @@ impl Dispatcher {
             self.efficiency.reward(&self.options, site, Reward::Slower);
         }
         self.take_back(job, site, Lost::Recalled)
+    }
+
+    /// A site gave a job back that it has not executed, or never got it. It waits for a site again. False if it was not there.
+    pub fn returned(&mut self, job: JobId, site: usize) -> bool {
+        self.copy(job, site).is_some() && self.take_back(job, site, Lost::Returned)
+    }
+
+    /// A job is somewhere, and what becomes of it is not heard of any more: its places are free.
+    pub fn forget(&mut self, job: JobId) {
+        let Some(active) = self.active.remove(&job) else { return };
+        self.note(&active.spec);
+        for copy in active.copies {
+            self.slots.give_back(copy.site);
+            self.rule.lost(&active.spec, copy.site, Lost::Superseded);
+        }
+    }
+
+    /// A job turns out to be at a site, or on its way there, of which this dispatcher knew nothing: it began again.
+    /// What it knows of already stays as it is.
+    pub fn found(
+        &mut self,
+        now: Time,
+        job: JobSpec,
+        site: usize,
+        queued: Option<Time>,
+        started: Option<Time>,
+    ) {
+        if self.active.contains_key(&job.id) || self.waiting.iter().any(|other| other.spec.id == job.id) {
+            return;
+        }
+        let scheduled = queued.unwrap_or(now);
+        let copies = vec![Copied { queued, started, ..Copied::new(site, scheduled) }];
+        self.slots.take(site);
+        let recalls = self.remembered.remove(&job.id).unwrap_or(0);
+        let first_scheduled = self.came_back.remove(&job.id).unwrap_or(scheduled);
+        self.active.insert(job.id, Active { spec: job, first_scheduled, recalls, copies });
+        self.note(&job);
+    }
+
+    /// When a job that ended entered the queue of its site, and started, as the site measured it.
+    pub fn measured(&mut self, job: JobId, site: usize, queued: Time, started: Time) {
+        if let Some(copy) = self.copy(job, site) {
+            (copy.queued, copy.started) = (Some(queued), Some(started));
+        }
+    }
+
+    /// Takes a job back by whoever had it arrive. None if it does not wait for a site.
+    pub fn withdraw(&mut self, job: JobId) -> Option<JobSpec> {
+        let place = self.waiting.iter().position(|waiting| waiting.spec.id == job)?;
+        let spec = self.waiting.remove(place)?.spec;
+        self.note(&spec);
+        Some(spec)
     }
 
     /// A job failed at a site. It waits for a site again. False if it was not there.
@@ -307,6 +604,7 @@ impl Dispatcher {
         active.recalls += u32::from(why == Lost::Recalled);
         self.slots.give_back(site);
         let spec = active.spec;
+        self.note(&spec);
         self.rule.lost(&spec, site, why);
         if self.active.get(&job).is_some_and(|active| active.copies.is_empty()) {
             // Where it would be had it waited on: by arrival, so that FIFO stays what it says.

@@ -4,10 +4,15 @@
 
 use std::collections::BTreeMap;
 
+use super::copies::{sums_in, sums_of};
+use super::memory::{Subject, Words, truth, words};
 use super::options::{DispatchRule, Options};
 use super::rule::{Ended, Lost, Round, Rule};
 use crate::job::{JobId, JobSpec};
 use crate::time::{Span, Time};
+
+/// No first round was later, or as long before the zero of times, in microseconds; any two of these can be subtracted.
+const STARTED_MAX: i64 = 1 << 61;
 
 /// Money and time, and what jobs took so far.
 #[derive(Clone, Debug)]
@@ -117,6 +122,39 @@ impl Rule for Economy {
 
     fn lost(&mut self, job: &JobSpec, _site: usize, _why: Lost) {
         self.reserved.remove(&job.id);
+    }
+
+    fn known(&self, of: Subject) -> Option<Words> {
+        match of {
+            Subject::Rule => {
+                let started = self.started?;
+                Some(words([started.as_micros().cast_unsigned(), self.spent, self.is_infeasible.into()]))
+            }
+            Subject::Job(job) => self.reserved.get(&job).map(|&price| words([price])),
+            Subject::Site(site) => sums_of(self.times.get(site as usize)?),
+            _ => None,
+        }
+    }
+
+    fn recollect(&mut self, of: Subject, words: &Words) -> bool {
+        let mut recollect = || match of {
+            Subject::Rule => {
+                let started = words[0].cast_signed();
+                // What time it is can still be compared with it.
+                self.started =
+                    (-STARTED_MAX..=STARTED_MAX).contains(&started).then(|| Time::from_micros(started));
+                self.started?;
+                (self.spent, self.is_infeasible) = (words[1], truth(words[2])?);
+                Some(())
+            }
+            Subject::Job(job) => self.reserved.insert(job, words[0]).is_none().then_some(()),
+            Subject::Site(site) => {
+                *self.times.get_mut(site as usize)? = sums_in(words)?;
+                Some(())
+            }
+            _ => None,
+        };
+        recollect().is_some()
     }
 
     fn is_infeasible(&self) -> bool {

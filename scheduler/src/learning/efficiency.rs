@@ -41,18 +41,49 @@ pub struct Efficiency {
     sites: Vec<Learned>,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+/// What was learned of one site: all that a journal keeps of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Learned {
+pub struct Learned {
+    /// rle, in [-1, 1].
     #[serde(with = "super::text")]
     efficiency: f64,
+    /// Of the jobs that ended there.
     sums: Sums,
+}
+
+/// Efficiency is a number.
+impl Eq for Learned {}
+
+impl Learned {
+    /// rle, in [-1, 1].
+    pub fn efficiency(&self) -> f64 {
+        self.efficiency
+    }
+
+    /// Whether it can have been learned.
+    pub fn is_sound(&self) -> bool {
+        (-1.0..=1.0).contains(&self.efficiency)
+    }
 }
 
 impl Efficiency {
     /// Of so many sites, of which nothing is known: 0 each.
     pub fn new(sites: usize) -> Efficiency {
         Efficiency { all: Sums::default(), sites: vec![Learned::default(); sites] }
+    }
+
+    /// Of sites of which this was learned, in their order. Each job ended at one of them, so that sums of all are theirs.
+    pub fn from_sites(sites: Vec<Learned>) -> Efficiency {
+        Efficiency { all: sites.iter().fold(Sums::default(), |all, site| all.with(site.sums)), sites }
+    }
+
+    /// What was learned of a site.
+    ///
+    /// # Panics
+    /// If there is no such site.
+    pub fn learned(&self, site: usize) -> Learned {
+        self.sites[site]
     }
 
     /// Sites that it knows of.
@@ -215,7 +246,7 @@ mod tests {
         // Equal weights weigh nothing apart: the readings of alpha differ elsewhere only.
         assert_eq!(learned(Options { alpha_weighs: AlphaWeighs::Volatile, ..Options::default() }), default);
         let uneven = Options { alpha: 0.8, ..Options::default() };
-        let volatile = Options { alpha_weighs: AlphaWeighs::Volatile, ..uneven.clone() };
+        let volatile = Options { alpha_weighs: AlphaWeighs::Volatile, ..uneven };
         assert_eq!(learned(uneven)[0].0, 0.8 * 200.0 + (1.0 - 0.8) * 100.0);
         assert_eq!(learned(volatile)[0].0, 0.8 * 100.0 + (1.0 - 0.8) * 200.0);
         let population = learned(Options { deviation: Deviation::Population, ..Options::default() });
@@ -293,6 +324,9 @@ mod tests {
 
     /// Through a format and back.
     fn stored(learner: &Efficiency) -> Efficiency {
-        serde_json::from_str(&serde_json::to_string(learner).unwrap()).unwrap()
+        let read: Efficiency = serde_json::from_str(&serde_json::to_string(learner).unwrap()).unwrap();
+        let by_site = Efficiency::from_sites((0..read.sites()).map(|site| read.learned(site)).collect());
+        assert_eq!(by_site, read);
+        by_site
     }
 }

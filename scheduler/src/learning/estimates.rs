@@ -58,8 +58,21 @@ pub trait Estimates {
     }
 }
 
-/// Nothing is known but what users request.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Requested;
+/// Nothing is known but what users request, and what jobs cost.
+#[derive(Clone, Debug, Default)]
+pub struct Requested {
+    prices: Vec<u64>,
+}
 
-impl Estimates for Requested {}
+impl Requested {
+    /// Where sites ask for these prices, by place; the others for none.
+    pub fn at_prices(prices: impl IntoIterator<Item = u64>) -> Requested {
+        Requested { prices: prices.into_iter().collect() }
+    }
+}
+
+impl Estimates for Requested {
+    fn price(&self, site: usize) -> u64 {
+        self.prices.get(site).copied().unwrap_or(0)
+    }
+}

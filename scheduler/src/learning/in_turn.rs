@@ -1,5 +1,6 @@
 //! Round-robin, the baseline: jobs as they came, sites in a ring or drawn (Costa 2007, §6.1).
 
+use super::memory::{Subject, Words, words};
 use super::options::Turn;
 use super::rule::{Round, Rule};
 
@@ -7,12 +8,13 @@ use super::rule::{Round, Rule};
 #[derive(Clone, Debug)]
 pub(super) struct RoundRobin {
     turn: Turn,
+    sites: usize,
     next: usize,
 }
 
 impl RoundRobin {
-    pub(super) fn new(turn: Turn) -> RoundRobin {
-        RoundRobin { turn, next: 0 }
+    pub(super) fn new(turn: Turn, sites: usize) -> RoundRobin {
+        RoundRobin { turn, sites, next: 0 }
     }
 }
 
@@ -20,6 +22,11 @@ impl RoundRobin {
 pub(super) fn next_in_ring(round: &Round<'_>, job: usize, from: usize) -> Option<usize> {
     let sites = round.slots().len();
     (0..sites).map(|step| (from + step) % sites).find(|&site| round.takes(job, site))
+}
+
+/// The place of a ring of so many that a word names.
+pub(super) fn place(word: u64, sites: usize) -> Option<usize> {
+    usize::try_from(word).ok().filter(|&place| place < sites)
 }
 
 impl Rule for RoundRobin {
@@ -43,5 +50,15 @@ impl Rule for RoundRobin {
                 None => {}
             }
         }
+    }
+
+    fn known(&self, of: Subject) -> Option<Words> {
+        (of == Subject::Rule).then(|| words([self.next as u64]))
+    }
+
+    fn recollect(&mut self, of: Subject, words: &Words) -> bool {
+        let next = place(words[0], self.sites).filter(|_| of == Subject::Rule);
+        self.next = next.unwrap_or(self.next);
+        next.is_some()
     }
 }

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use super::ag::best;
+use super::memory::{Subject, Words, number, words};
 use super::options::{Options, Tie};
 use super::rule::{Ended, Lost, Round, Rule};
 use crate::job::{JobId, JobSpec};
@@ -60,6 +61,23 @@ impl Model {
     }
 }
 
+impl Model {
+    /// The inverse by rows, then b.
+    fn words(&self) -> Words {
+        let mut cells = self.inverse.iter().flatten().chain(&self.rewards);
+        std::array::from_fn(|_| cells.next().map_or(0, |cell| cell.to_bits()))
+    }
+
+    fn of_words(words: &Words) -> Option<Model> {
+        let mut model = Model::new();
+        let cells = model.inverse.iter_mut().flatten().chain(&mut model.rewards);
+        for (cell, &word) in cells.zip(words) {
+            *cell = number(word)?;
+        }
+        Some(model)
+    }
+}
+
 /// Models by site, and what jobs under way looked like as they went.
 #[derive(Clone, Debug)]
 pub(super) struct LinUcb {
@@ -105,6 +123,29 @@ impl Rule for LinUcb {
 
     fn lost(&mut self, job: &JobSpec, _site: usize, _why: Lost) {
         self.jobs.remove(&job.id);
+    }
+
+    fn known(&self, of: Subject) -> Option<Words> {
+        match of {
+            Subject::Site(site) => self.models.get(site as usize).map(Model::words),
+            Subject::Job(job) => self.jobs.get(&job).map(|features| words(features.map(f64::to_bits))),
+            _ => None,
+        }
+    }
+
+    fn recollect(&mut self, of: Subject, words: &Words) -> bool {
+        let mut recollect = || match of {
+            Subject::Site(site) => {
+                *self.models.get_mut(site as usize)? = Model::of_words(words)?;
+                Some(())
+            }
+            Subject::Job(job) => {
+                let features = [number(words[0])?, number(words[1])?, number(words[2])?];
+                self.jobs.insert(job, features).is_none().then_some(())
+            }
+            _ => None,
+        };
+        recollect().is_some()
     }
 }
 

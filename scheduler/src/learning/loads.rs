@@ -5,6 +5,8 @@
 use std::collections::BTreeMap;
 
 use super::completion::Planner;
+use super::in_turn::place;
+use super::memory::{Subject, Words, words};
 use super::options::DispatchRule;
 use super::rule::{Ended, Lost, Round, Rule};
 use crate::job::{JobId, JobSpec};
@@ -125,6 +127,37 @@ impl Rule for OnlineCost {
 
     fn lost(&mut self, job: &JobSpec, _site: usize, _why: Lost) {
         self.remove(job.id);
+    }
+
+    fn known(&self, of: Subject) -> Option<Words> {
+        match of {
+            Subject::Rule => Some(words([self.guess.cast_unsigned()])),
+            Subject::Job(job) => {
+                let (site, [work, data]) = self.jobs.get(&job)?;
+                Some(words([*site as u64, work.cast_unsigned(), data.cast_unsigned()]))
+            }
+            _ => None,
+        }
+    }
+
+    fn recollect(&mut self, of: Subject, words: &Words) -> bool {
+        let amount = |word: u64| i64::try_from(word).ok();
+        let mut recollect = || match of {
+            Subject::Rule => {
+                self.guess = amount(words[0]).filter(|&guess| guess > 0)?;
+                Some(())
+            }
+            Subject::Job(job) => {
+                let site = place(words[0], self.loads.len())?;
+                let adds = [amount(words[1])?, amount(words[2])?];
+                let [work, data] = self.loads[site];
+                // Loads are what the jobs there add.
+                self.loads[site] = [work.checked_add(adds[0])?, data.checked_add(adds[1])?];
+                self.jobs.insert(job, (site, adds)).is_none().then_some(())
+            }
+            _ => None,
+        };
+        recollect().is_some()
     }
 }
 

@@ -20,8 +20,9 @@ mod favours;
 mod in_turn;
 mod linucb;
 mod loads;
+mod memory;
 mod mqd;
-mod options;
+pub(crate) mod options;
 mod rule;
 mod rules;
 mod slots;
@@ -31,9 +32,10 @@ mod text;
 mod times;
 
 pub use dispatcher::{Dispatcher, Finished};
-pub use efficiency::{Efficiency, Reward, Step};
+pub use efficiency::{Efficiency, Learned, Reward, Step};
 pub use estimates::{Estimates, FileId, Input, Requested};
 pub use favours::Favours;
+pub use memory::{Change, Placed, PlacedAt, Subject, Words};
 pub use options::{
     AlphaWeighs, Blame, Border, Clock, Counted, Deviation, DispatchRule, GroupOver, GroupSize, Growth,
     Options, PhaseEnd, Scope, Tie, Tolerance, TotalFrom, Turn,

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use super::in_turn::next_in_ring;
+use super::in_turn::{next_in_ring, place};
+use super::memory::{Subject, Words, words};
 use super::options::{Border, GroupOver, GroupSize, Options, PhaseEnd, Scope, Tie};
 use super::rule::{Ended, Lost, Round, Rule};
 use crate::job::{JobId, JobSpec};
@@ -11,6 +12,7 @@ use crate::job::{JobId, JobSpec};
 #[derive(Clone, Debug)]
 pub(super) struct Mqd {
     options: Options,
+    sites: usize,
     /// Whether all sites have been saturated.
     is_main: bool,
     next: usize,
@@ -19,8 +21,8 @@ pub(super) struct Mqd {
 }
 
 impl Mqd {
-    pub(super) fn new(options: &Options) -> Mqd {
-        Mqd { options: options.clone(), is_main: false, next: 0, first: BTreeSet::new() }
+    pub(super) fn new(options: &Options, sites: usize) -> Mqd {
+        Mqd { options: *options, sites, is_main: false, next: 0, first: BTreeSet::new() }
     }
 }
 
@@ -73,6 +75,15 @@ pub(super) fn deal(round: &mut Round<'_>, border: Border, from: usize) -> usize 
     }
 }
 
+/// Gives a job to the site of its group. Published jobs need one processor each; one that is wider than that site goes to
+/// the first other that takes it, or it would wait for ever.
+fn assign(round: &mut Round<'_>, job: usize, site: usize, order: &[usize]) -> bool {
+    let is_wide_enough = round.slots().processors(site) >= round.job(job).processors;
+    let other = || order.iter().copied().find(|&other| round.takes(job, other));
+    let site = if is_wide_enough { Some(site) } else { other() };
+    site.is_some_and(|site| round.assign(job, site))
+}
+
 /// Long jobs in groups, the longest to the site that is first in order.
 fn by_groups(round: &mut Round<'_>, options: &Options, order: &[usize]) {
     let jobs = longest_first(round);
@@ -90,7 +101,7 @@ fn by_groups(round: &mut Round<'_>, options: &Options, order: &[usize]) {
             for (place, &job) in jobs.iter().enumerate() {
                 if let Some(&site) = order.get(group(place)) {
                     // What a saturated site leaves waits for a later event.
-                    round.assign(job, site);
+                    assign(round, job, site, order);
                 }
             }
         }
@@ -104,7 +115,7 @@ fn by_groups(round: &mut Round<'_>, options: &Options, order: &[usize]) {
             let mut site = sites.next();
             for &job in &jobs {
                 let Some(&here) = site else { return };
-                if round.assign(job, here) || is_below(count) {
+                if assign(round, job, here, order) || is_below(count) {
                     count += 1;
                 } else {
                     (site, count) = (sites.next(), 0);
@@ -120,7 +131,7 @@ impl Rule for Mqd {
             let all = 0..round.slots().len();
             let mut order: Vec<usize> = match self.options.group_over {
                 GroupOver::Open => round.slots().open().collect(),
-                GroupOver::All => all.collect(),
+                GroupOver::All => all.filter(|&site| round.slots().is_available(site)).collect(),
             };
             if self.options.tie == Tie::Random {
                 round.draw().shuffle(&mut order);
@@ -143,6 +154,14 @@ impl Rule for Mqd {
         if is_over { Scope::Site } else { Scope::All }
     }
 
+    fn is_main(&self) -> bool {
+        self.is_main
+    }
+
+    fn begin_main(&mut self) {
+        self.is_main = true;
+    }
+
     fn ended(&mut self, ended: &Ended) {
         self.first.remove(&ended.job.id);
     }
@@ -150,5 +169,25 @@ impl Rule for Mqd {
     fn lost(&mut self, job: &JobSpec, _site: usize, _why: Lost) {
         // Whoever takes it now does so in the main phase.
         self.first.remove(&job.id);
+    }
+
+    fn known(&self, of: Subject) -> Option<Words> {
+        match of {
+            Subject::Rule => Some(words([self.next as u64])),
+            Subject::Job(job) => self.first.contains(&job).then(|| words([])),
+            _ => None,
+        }
+    }
+
+    fn recollect(&mut self, of: Subject, words: &Words) -> bool {
+        match of {
+            Subject::Rule => {
+                let next = place(words[0], self.sites);
+                self.next = next.unwrap_or(self.next);
+                next.is_some()
+            }
+            Subject::Job(job) => self.first.insert(job),
+            _ => false,
+        }
     }
 }

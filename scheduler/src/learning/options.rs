@@ -236,8 +236,8 @@ switch! {
     }
 }
 
-/// Everything a dispatcher can be told.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// Everything a dispatcher can be told. Its parts of one are numbers, so that two of these are equal or not.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Options {
     /// Who goes where.
@@ -245,10 +245,13 @@ pub struct Options {
     /// Active jobs that saturate a site, at least 1.
     pub cap: u32,
     /// α: the weight of the execution time, in [0, 1].
+    #[serde(with = "super::text")]
     pub alpha: f64,
     /// l: the weight of the newest reward, in [0, 1].
+    #[serde(with = "super::text")]
     pub learning: f64,
     /// The part of decisions that take the best site, in [0, 1].
+    #[serde(with = "super::text")]
     pub exploit: f64,
     /// How long a job may wait in a queue at first; none for ever.
     pub timeout: Option<Span>,
@@ -291,6 +294,8 @@ pub struct Options {
     /// A22.
     pub failure_blame: Blame,
 }
+
+impl Eq for Options {}
 
 impl Default for Options {
     fn default() -> Options {
@@ -481,6 +486,11 @@ impl Options {
             "growth" | "growth-of" | "clock" => self.timeout.is_some(),
             _ => true,
         }
+    }
+
+    /// Whether its rule has a job at several sites at once.
+    pub fn makes_copies(&self) -> bool {
+        self.copies > 1 && self.means("copies")
     }
 
     /// A key that was set and means nothing to the rule, if there is one.

@@ -5,10 +5,11 @@ use std::fmt::Debug;
 
 use super::efficiency::Efficiency;
 use super::estimates::Estimates;
+use super::memory::{Subject, Words};
 use super::options::Scope;
 use super::slots::Slots;
 use super::times::Times;
-use crate::genetic::Draw;
+use crate::draw::Draw;
 use crate::job::{JobId, JobSpec};
 use crate::time::Time;
 
@@ -32,6 +33,14 @@ pub(super) struct Copied {
     pub(super) queued: Option<Time>,
     /// When it started, if it did.
     pub(super) started: Option<Time>,
+    /// It was asked for, and whether it comes back is not known yet.
+    pub(super) is_called: bool,
+}
+
+impl Copied {
+    pub(super) fn new(site: usize, scheduled: Time) -> Copied {
+        Copied { site, scheduled, queued: None, started: None, is_called: false }
+    }
 }
 
 /// A job that was assigned and has not ended.
@@ -71,6 +80,8 @@ pub struct Ended {
 pub enum Lost {
     /// It waited too long and was called back.
     Recalled,
+    /// The site gave it back by itself, or never got it.
+    Returned,
     /// It failed.
     Failed,
     /// Another copy of it ended first.
@@ -201,6 +212,29 @@ pub trait Rule: Debug + Send + Sync + CloneRule {
 
     /// A job is not at a site any more, and did not end there.
     fn lost(&mut self, _job: &JobSpec, _site: usize, _why: Lost) {}
+
+    /// Whether it has begun with its last phase; false if it has none.
+    fn is_main(&self) -> bool {
+        false
+    }
+
+    /// It has, in an earlier life.
+    fn begin_main(&mut self) {}
+
+    /// What it must know of a subject to decide after a crash as it would have; none if nothing.
+    fn known(&self, _of: Subject) -> Option<Words> {
+        None
+    }
+
+    /// Which user a job counts for, as far as it knows users.
+    fn user(&self, _job: &JobSpec) -> i32 {
+        0
+    }
+
+    /// It has known that in an earlier life. Subjects come in their order. False if no such rule can have.
+    fn recollect(&mut self, _of: Subject, _words: &Words) -> bool {
+        false
+    }
 
     /// Whether it gives up: no money or no time is left.
     fn is_infeasible(&self) -> bool {

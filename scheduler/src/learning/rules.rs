@@ -19,14 +19,14 @@ pub(super) fn rule(options: &Options, sites: usize) -> Box<dyn Rule> {
     use DispatchRule as Name;
     let rule = options.rule;
     match rule {
-        Name::RoundRobin => Box::new(RoundRobin::new(options.turn)),
+        Name::RoundRobin => Box::new(RoundRobin::new(options.turn, sites)),
         Name::Ag => Box::new(Ag::new(options)),
-        Name::Mqd => Box::new(Mqd::new(options)),
+        Name::Mqd => Box::new(Mqd::new(options, sites)),
         Name::Met | Name::Mct | Name::MinMin | Name::MaxMin => Box::new(ByCompletion::new(rule)),
         Name::Sufferage | Name::XSufferage | Name::QSufferage => Box::new(ByCompletion::new(rule)),
         Name::LeastLoaded | Name::GreedyCost => Box::new(ByLoad::new(rule)),
         Name::OnlineCost => Box::new(OnlineCost::new(sites)),
-        Name::Agents => Box::new(Agents::new(options)),
+        Name::Agents => Box::new(Agents::new(options, sites)),
         Name::WorkQueue => Box::new(WorkQueue::new(1)),
         Name::Replication => Box::new(WorkQueue::new(options.copies)),
         Name::MqdDuplication => Box::new(MqdDuplication::new(options, sites)),

@@ -78,6 +78,11 @@ impl Slots {
         self.sites[site].is_available = is_available;
     }
 
+    /// Whether a site can be used at all, saturated or not.
+    pub fn is_available(&self, site: usize) -> bool {
+        self.sites[site].is_available
+    }
+
     /// Sites that are open, in their order.
     pub fn open(&self) -> impl Iterator<Item = usize> + '_ {
         (0..self.sites.len()).filter(|&site| self.is_open(site))

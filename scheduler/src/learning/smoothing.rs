@@ -1,5 +1,6 @@
 //! The least forecast turnaround, by exponential smoothing of what was seen, as in MARS (Bose et al. 2004).
 
+use super::memory::{Subject, Words, number, words};
 use super::options::Options;
 use super::rule::{Ended, Round, Rule};
 
@@ -48,6 +49,20 @@ impl Rule for Smoothing {
 
     fn ended(&mut self, ended: &Ended) {
         self.sites[ended.site].saw(self.weight, ended.times.total().as_secs_f64());
+    }
+
+    fn known(&self, of: Subject) -> Option<Words> {
+        let Subject::Site(site) = of else { return None };
+        self.sites.get(site as usize)?.value().map(|value| words([value.to_bits()]))
+    }
+
+    fn recollect(&mut self, of: Subject, words: &Words) -> bool {
+        let Subject::Site(site) = of else { return false };
+        let (Some(forecast), Some(value)) = (self.sites.get_mut(site as usize), number(words[0])) else {
+            return false;
+        };
+        forecast.value = Some(value);
+        value >= 0.0
     }
 }
 

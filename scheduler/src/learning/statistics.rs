@@ -12,7 +12,7 @@ const LONGEST: i64 = 1 << 45;
 const MICROS_PER_SECOND: f64 = 1e6;
 
 /// What is kept of the jobs that ended: five numbers, however many there were.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Sums {
     count: u64,
@@ -36,6 +36,17 @@ impl Sums {
         self.execution += execution;
         self.execution_squares += execution * execution;
         self.total += total;
+    }
+
+    /// These and those of other jobs.
+    #[must_use]
+    pub fn with(self, other: Sums) -> Sums {
+        Sums {
+            count: self.count + other.count,
+            execution: self.execution + other.execution,
+            execution_squares: self.execution_squares + other.execution_squares,
+            total: self.total + other.total,
+        }
     }
 
     /// Jobs that were counted.

@@ -86,6 +86,9 @@ impl VictimRule {
 }
 
 impl Balance {
+    /// Its switches.
+    pub(super) const OPTIONS: [&str; 3] = ["amount", "mode", "select"];
+
     /// The default switches of a rule.
     pub fn new(victim: VictimRule) -> Balance {
         Balance {
@@ -118,7 +121,7 @@ impl Balance {
             ("select", "first-fit") => self.select = Selection::FirstFit,
             ("select", "easy") => self.select = Selection::Easy,
             ("select", _) => return one_of("first-fit or easy"),
-            _ => return Err(unknown_option(key, "steal", &["amount", "mode", "select"])),
+            _ => return Err(unknown_option(key, "steal", &Balance::OPTIONS)),
         }
         Ok(())
     }

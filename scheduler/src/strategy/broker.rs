@@ -6,6 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::chance::Chance;
 use super::unknown_option;
 use crate::switch::switch;
 use crate::time::{Span, Time};
@@ -175,8 +176,32 @@ pub struct Batches {
     pub goal: Goal,
     /// Individuals of a population.
     pub population: u32,
-    /// Generations after which the best so far is taken: with the population, what limits the time of a decision.
+    /// Generations after which the best so far is taken.
     pub generations: u32,
+    /// Individuals that a plan may evaluate, whatever else it may: what limits the time of a decision on every machine alike.
+    #[serde(default = "default_evaluations")]
+    pub evaluations: u32,
+    /// The probability that two parents are crossed and not copied.
+    #[serde(default = "default_crossover")]
+    pub crossover: Chance,
+    /// The probability that a child is mutated.
+    #[serde(default = "default_mutation")]
+    pub mutation: Chance,
+}
+
+/// P_c of the published work.
+const fn default_crossover() -> Chance {
+    Chance::millionths(900_000).expect("it is below one")
+}
+
+/// P_m of the published work.
+const fn default_mutation() -> Chance {
+    Chance::millionths(10_000).expect("it is below one")
+}
+
+/// Twice what the default population and generations can take: whoever raises those raises this knowingly.
+fn default_evaluations() -> u32 {
+    10_000
 }
 
 impl Default for Batches {
@@ -187,6 +212,9 @@ impl Default for Batches {
             goal: Goal::default(),
             population: 50,
             generations: 100,
+            evaluations: default_evaluations(),
+            crossover: default_crossover(),
+            mutation: default_mutation(),
         }
     }
 }
@@ -286,6 +314,8 @@ const BATCH_MAX: u32 = 100_000;
 const POPULATION_MAX: u32 = 10_000;
 /// The most generations: arbitrary.
 const GENERATIONS_MAX: u32 = 1_000_000;
+/// The most evaluations: arbitrary, an hour of plans of thousands of jobs.
+const EVALUATIONS_MAX: u32 = 100_000_000;
 
 fn count(key: &str, text: &str, least: u32, most: u32) -> Result<u32, String> {
     let count = text.parse().ok().filter(|count| (least..=most).contains(count));
@@ -396,7 +426,7 @@ impl Broker {
     }
 
     /// Names of its options.
-    pub const OPTIONS: [&str; 17] = [
+    pub const OPTIONS: [&str; 20] = [
         "a",
         "cut",
         "count",
@@ -414,10 +444,22 @@ impl Broker {
         "goal",
         "population",
         "generations",
+        "evaluations",
+        "crossover",
+        "mutation",
     ];
 
     pub(super) fn parse(argument: &str) -> Result<Broker, String> {
         BrokerRule::parse("broker", argument).map(Broker::new)
+    }
+
+    /// The same with one switch set, by its name among [`Broker::OPTIONS`].
+    ///
+    /// # Errors
+    /// In words, if there is no such switch, or it has no such value.
+    pub fn with(mut self, key: &str, value: &str) -> Result<Broker, String> {
+        self.set(key, value)?;
+        Ok(self)
     }
 
     /// Sets one switch.
@@ -441,6 +483,9 @@ impl Broker {
             "goal" => self.batches.goal = Goal::parse(key, value)?,
             "population" => self.batches.population = count(key, value, 2, POPULATION_MAX)?,
             "generations" => self.batches.generations = count(key, value, 0, GENERATIONS_MAX)?,
+            "evaluations" => self.batches.evaluations = count(key, value, 2, EVALUATIONS_MAX)?,
+            "crossover" => self.batches.crossover = Chance::parse(key, value)?,
+            "mutation" => self.batches.mutation = Chance::parse(key, value)?,
             _ => {
                 return Err(unknown_option(key, "a broker", &Broker::OPTIONS));
             }
@@ -480,6 +525,9 @@ impl Broker {
             ("goal", batches.goal != usual.goal, self.plans_batches()),
             ("population", batches.population != usual.population, self.plans_batches()),
             ("generations", batches.generations != usual.generations, self.plans_batches()),
+            ("evaluations", batches.evaluations != usual.evaluations, self.plans_batches()),
+            ("crossover", batches.crossover != usual.crossover, self.plans_batches()),
+            ("mutation", batches.mutation != usual.mutation, self.plans_batches()),
         ];
         set.into_iter().find(|&(_, is_set, counts)| is_set && !counts).map(|(key, ..)| key)
     }
@@ -527,6 +575,15 @@ impl std::fmt::Display for Broker {
         }
         if batches.generations != usual.generations {
             write!(f, ",generations={}", batches.generations)?;
+        }
+        if batches.evaluations != usual.evaluations {
+            write!(f, ",evaluations={}", batches.evaluations)?;
+        }
+        if batches.crossover != usual.crossover {
+            write!(f, ",crossover={}", batches.crossover)?;
+        }
+        if batches.mutation != usual.mutation {
+            write!(f, ",mutation={}", batches.mutation)?;
         }
         Ok(())
     }

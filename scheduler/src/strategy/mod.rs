@@ -10,7 +10,9 @@ use serde::{Deserialize, Serialize};
 
 mod balance;
 mod broker;
+mod chance;
 mod fetch;
+mod opaque;
 mod pool;
 
 pub use balance::{Amount, Balance, Initiative, VictimRule};
@@ -18,9 +20,11 @@ pub use broker::{
     ArrivingLoad, Batches, Broker, BrokerRule, Completion, Count, Cut, Fraction, Goal, IdleSince, Overrun,
     OwnWait, Plan, Population, RunningWork,
 };
+pub use chance::Chance;
 pub use pool::{Discipline, OfferRule, Pool, PoolAlgorithm, PoolOrder, SiteOrder, TooWide, Via};
 
 use crate::class::{Order, Selection, Threshold};
+use crate::learning::options::Options as DispatchOptions;
 use crate::spelling;
 use crate::time::Span;
 
@@ -36,6 +40,9 @@ pub struct Steal {
 }
 
 impl Steal {
+    /// Its switches.
+    const OPTIONS: [&str; 2] = ["order", "select"];
+
     /// ST_x as published: order AHB, first fit.
     pub fn with_threshold(threshold: Threshold) -> Steal {
         Steal { threshold, order: Order::Ahb, select: Selection::FirstFit }
@@ -57,7 +64,7 @@ impl Steal {
                 let of_other = spelling::nearest(value, Order::ALL.map(Order::name));
                 self.select = value.parse().map_err(|error| or_of(error, "order", of_other))?;
             }
-            _ => return Err(unknown_option(key, "stealing", &["order", "select"])),
+            _ => return Err(unknown_option(key, "stealing", &Steal::OPTIONS)),
         }
         Ok(())
     }
@@ -90,6 +97,8 @@ pub enum Strategy {
     Balance(Balance),
     /// A broker allocates each job to a site (Quezada Pina 2012).
     Broker(Broker),
+    /// A broker before sites that it neither sees into nor controls, which learns from its own jobs (Costa 2007).
+    Opaque(DispatchOptions),
 }
 
 impl Strategy {
@@ -113,7 +122,8 @@ impl Strategy {
             Strategy::Balance(_) => {
                 BrokerRule::BUILT_IN.iter().map(|&one| Strategy::Broker(Broker::new(one))).collect()
             }
-            Strategy::Broker(_) => return None,
+            Strategy::Broker(_) => opaque::carried().map(Strategy::Opaque).collect(),
+            Strategy::Opaque(_) => return None,
         })
     }
 
@@ -133,7 +143,12 @@ impl Strategy {
 
     /// Whether each site starts what it has by a scheduler of its own choice.
     pub fn has_local_queues(&self) -> bool {
-        matches!(self, Strategy::Local | Strategy::Broker(_))
+        matches!(self, Strategy::Local) || self.has_brokers()
+    }
+
+    /// Whether users submit to brokers, members without processors, and not to sites.
+    pub fn has_brokers(&self) -> bool {
+        matches!(self, Strategy::Broker(_) | Strategy::Opaque(_))
     }
 
     /// The border between big and small jobs by which classes A, B and H are told apart in metrics and bounds;
@@ -145,7 +160,8 @@ impl Strategy {
             | Strategy::CommonPool
             | Strategy::Pool(_)
             | Strategy::Balance(_)
-            | Strategy::Broker(_) => Threshold::HALF,
+            | Strategy::Broker(_)
+            | Strategy::Opaque(_) => Threshold::HALF,
         }
     }
 }
@@ -253,7 +269,7 @@ pub struct StrategyError {
 fn names() -> String {
     format!(
         "use local, st:X, st-greedy:X (X in percent, 0 to 100), common-pool, pool:fcfs, pool:easy, pool:list, {}, \
-         broker:RULE, options as in st:50,order=bah,select=easy, and the prefix ideal/ for the reference",
+         broker:RULE, opaque:RULE, options as in st:50,order=bah,select=easy, and the prefix ideal/ for the reference",
         VictimRule::strategies()
     )
 }
@@ -284,6 +300,7 @@ impl FromStr for StrategySpec {
                 Strategy::Pool(pool) => pool.set(key, value),
                 Strategy::Balance(balance) => balance.set(key, value),
                 Strategy::Broker(broker) => broker.set(key, value),
+                Strategy::Opaque(options) => options.set(key, value),
                 Strategy::Local | Strategy::CommonPool => {
                     Err(format!("unknown option {option:?}; {}", names()))
                 }
@@ -313,6 +330,14 @@ impl FromStr for StrategySpec {
                 let key = broker.meaningless().unwrap_or_default();
                 Err(fail(format!("{key} means nothing to {}; leave it out", broker.rule.name())))
             }
+            Strategy::Opaque(options) if options.meaningless().is_some() => {
+                let key = options.meaningless().unwrap_or_default();
+                Err(fail(format!("{key} means nothing to {}; leave it out", options.rule.name())))
+            }
+            Strategy::Opaque(options) => match opaque::refused(&options) {
+                Some(reason) => Err(fail(reason)),
+                None => Ok(StrategySpec { strategy, ideal, fetch }),
+            },
             strategy => Ok(StrategySpec { strategy, ideal, fetch }),
         }
     }
@@ -331,10 +356,19 @@ fn named(head: &str) -> Result<Strategy, String> {
         ("st", Some(percent)) => Steal::parse(percent).map(Strategy::Steal),
         ("st-greedy", Some(percent)) => Steal::parse(percent).map(Strategy::StealGreedy),
         ("st" | "st-greedy", None) => Err(format!("a threshold is missing, as in {name}:50")),
-        ("pool", Some(algorithm)) => Pool::parse(algorithm).map(Strategy::Pool),
+        ("pool", Some(algorithm)) => {
+            Pool::parse(algorithm).map(Strategy::Pool).map_err(|error| or_elsewhere(error, algorithm))
+        }
         ("pool", None) => Err("an algorithm is missing, as in pool:easy".to_string()),
-        ("steal", Some(victim)) => Balance::parse(victim).map(Strategy::Balance),
-        ("broker", Some(rule)) => Broker::parse(rule).map(Strategy::Broker),
+        ("steal", Some(victim)) => {
+            Balance::parse(victim).map(Strategy::Balance).map_err(|error| or_elsewhere(error, victim))
+        }
+        ("broker", Some(rule)) if opaque::is_meant(rule) => opaque::parse(rule).map(Strategy::Opaque),
+        ("broker", Some(rule)) => {
+            Broker::parse(rule).map(Strategy::Broker).map_err(|error| or_elsewhere(error, rule))
+        }
+        ("opaque", Some(rule)) => opaque::parse(rule).map(Strategy::Opaque),
+        ("opaque", None) => Err("a rule is missing, as in opaque:ag".to_string()),
         ("broker", None) => Err("a rule is missing, as in broker:mpl".to_string()),
         ("steal", None) => Err("a victim is missing, as in steal:random".to_string()),
         _ => {
@@ -351,11 +385,47 @@ fn named(head: &str) -> Result<Strategy, String> {
 }
 
 /// Strategies without what stands behind their colon.
-const NAMES: [&str; 7] = ["local", "st", "st-greedy", "common-pool", "pool", "steal", "broker"];
+const NAMES: [&str; 8] = ["local", "st", "st-greedy", "common-pool", "pool", "steal", "broker", "opaque"];
 
-/// Why a strategy has no such switch.
+/// Families of strategies with switches, as they are named in hints, and the switches.
+const SWITCHES: [(&str, &[&str]); 4] = [
+    ("st:X", &Steal::OPTIONS),
+    ("steal:VICTIM", &Balance::OPTIONS),
+    ("pool:ALGORITHM", &Pool::OPTIONS),
+    ("broker:RULE", &Broker::OPTIONS),
+];
+
+/// Why a strategy has no such switch, with the hint that it may belong to another family.
 fn unknown_option(key: &str, whose: &str, keys: &[&str]) -> String {
-    format!("unknown option {key:?}{}; {whose} has {}", spelling::hint(key, keys), keys.join(", "))
+    let mut hint = spelling::hint(key, keys);
+    if hint.is_empty() {
+        let near = |(family, keys): (&str, &[&str])| {
+            spelling::nearest(key, keys.iter().copied()).map(|near| format!("{near} of {family}"))
+        };
+        let others: Vec<String> = SWITCHES.into_iter().filter_map(near).collect();
+        if !others.is_empty() {
+            hint = format!(" ({} {}?)", spelling::DID_YOU_MEAN, others.join(" or "));
+        }
+    }
+    format!("unknown option {key:?}{hint}; {whose} has {}", keys.join(", "))
+}
+
+/// Why a name behind the colon of a family means nothing, with the hint that it may belong to another family.
+fn or_elsewhere(error: String, typed: &str) -> String {
+    let pools = PoolAlgorithm::ALL.map(|algorithm| ("pool", algorithm.name()));
+    let victims = VictimRule::ALL.map(|rule| ("steal", rule.name()));
+    let rules = BrokerRule::BUILT_IN.iter().map(|rule| ("broker", rule.name()));
+    let all: Vec<(&str, &str)> = pools.into_iter().chain(victims).chain(rules).collect();
+    let near = spelling::nearest(typed, all.iter().map(|(_, name)| *name));
+    let of_near: Vec<String> = all
+        .iter()
+        .filter(|(_, name)| near == Some(*name))
+        .map(|(family, name)| format!("{family}:{name}"))
+        .collect();
+    if of_near.is_empty() || error.contains(spelling::DID_YOU_MEAN) {
+        return error;
+    }
+    format!("{error} ({} {}?)", spelling::DID_YOU_MEAN, of_near.join(" or "))
 }
 
 impl fmt::Display for Strategy {
@@ -366,6 +436,7 @@ impl fmt::Display for Strategy {
             Strategy::Pool(pool) => return pool.fmt(f),
             Strategy::Balance(balance) => return balance.fmt(f),
             Strategy::Broker(broker) => return broker.fmt(f),
+            Strategy::Opaque(options) => return write!(f, "opaque:{options}"),
             Strategy::Steal(steal) => ("st", steal),
             Strategy::StealGreedy(steal) => ("st-greedy", steal),
         };
@@ -449,10 +520,23 @@ mod tests {
             "broker:mlp,a=auto,cut=class",
             "broker:mwwt-s,a=1/3,mwt-j=without,mwt-pop=system",
             "broker:lbal-s,count=waiting,lbal=literal,plan=open-loop-all",
+            "broker:genetic,batch=7,window=60s,goal=wait,population=8,generations=5,evaluations=99,crossover=0.75,mutation=0.5",
+            "opaque:ag,cap=5,alpha=0.2,l=0.7",
+            "opaque:round-robin,timeout=500,growth=20",
+            "opaque:storage-affinity,copies=1",
         ] {
             let spec: StrategySpec = text.parse().unwrap();
             assert_eq!(spec.to_string(), text);
         }
+    }
+
+    #[test]
+    fn rules_that_learn_are_found_under_brokers_too_where_no_other_has_their_name() {
+        for (text, shown) in [("broker:ag,l=0.7", "opaque:ag,l=0.7"), ("broker:mqd", "opaque:mqd")] {
+            assert_eq!(text.parse::<StrategySpec>().unwrap().to_string(), shown);
+        }
+        let other = "broker:round-robin".parse::<StrategySpec>().unwrap().strategy;
+        assert!(matches!(other, Strategy::Broker(_)), "that one has no cap and learns nothing");
     }
 
     #[test]
@@ -473,7 +557,14 @@ mod tests {
             "broker:random",
         ];
         assert_eq!(names[..expected.len()], expected);
-        assert_eq!(names.len(), expected.len() - 1 + BrokerRule::BUILT_IN.len());
+        let opaque = names.iter().filter(|name| name.starts_with("opaque:")).count();
+        assert_eq!(names.len(), expected.len() - 1 + BrokerRule::BUILT_IN.len() + opaque);
+        assert_eq!(
+            opaque,
+            crate::learning::options::DispatchRule::ALL.len() - 3,
+            "all but those that make copies"
+        );
+        assert_eq!(names[names.len() - opaque], "opaque:round-robin");
         for (name, strategy) in names.iter().zip(Strategy::all()) {
             assert_eq!(name.parse::<StrategySpec>().unwrap().strategy, strategy, "{name}");
             let other = strategy.with_threshold(Threshold::new(20).unwrap());
@@ -487,7 +578,15 @@ mod tests {
             ("st", "a threshold is missing"),
             ("st:101", "not a whole number from 0 to 100"),
             ("st:50,order=xyz", "unknown order"),
-            ("st:50,colour=red", "unknown option"),
+            ("st:50,colour=red", "unknown option \"colour\"; stealing has order, select"),
+            ("pool:easy,amont=half", "did you mean amount of steal:VICTIM?"),
+            ("steal:random,ofer=head", "did you mean offer of pool:ALGORITHM?"),
+            ("broker:mpl,selct=easy", "did you mean select of st:X or select of steal:VICTIM?"),
+            ("st:50,fallbak=random", "did you mean fallback of broker:RULE?"),
+            ("steal:esay", "did you mean pool:easy?"),
+            ("pool:randm", "did you mean steal:random or broker:random?"),
+            ("pool:two-choice", "did you mean steal:two-choices?"),
+            ("broker:neerest", "did you mean steal:nearest?"),
             ("st-greedy:50,select=easy", "a reservation in one of several lists"),
             ("st:50,fetch=120s", "write ideal/st:50,fetch=120s"),
             ("ideal/st:50,fetch=120", "is no time"),
@@ -510,6 +609,13 @@ mod tests {
             ("pool:list,too-wide=block", "write ideal/pool:list,too-wide=block"),
             ("local,x", "has no value"),
             ("broker:mct,a=0.5,cut=gt,a=1", "a is given twice"),
+            ("opaque", "a rule is missing"),
+            ("opaque:agg", "did you mean ag?"),
+            ("opaque:ag,timeout=0", "whole seconds or none"),
+            ("opaque:round-robin,alpha=0.2", "means nothing to round-robin"),
+            ("opaque:wqr", "a job is at one site only"),
+            ("opaque:storage-affinity", "write copies=1"),
+            ("ideal/opaque:wqr", "write copies=1"),
         ] {
             let error = text.parse::<StrategySpec>().unwrap_err().to_string();
             assert!(error.contains(expected), "{error}");

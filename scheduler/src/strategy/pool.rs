@@ -115,7 +115,7 @@ impl PoolAlgorithm {
         }
     }
 
-    fn name(self) -> &'static str {
+    pub(super) fn name(self) -> &'static str {
         match self {
             PoolAlgorithm::Fcfs => "fcfs",
             PoolAlgorithm::Easy => "easy",
@@ -125,6 +125,10 @@ impl PoolAlgorithm {
 }
 
 impl Pool {
+    /// Its switches.
+    pub(super) const OPTIONS: [&str; 7] =
+        ["via", "offer", "discipline", "site-order", "pool-order", "too-wide", "demand"];
+
     /// The default switches of an algorithm.
     pub fn new(algorithm: PoolAlgorithm) -> Pool {
         Pool {
@@ -187,8 +191,7 @@ impl Pool {
             ("demand", "off") => self.demand = false,
             ("demand", _) => return Err(one_of("on or off")),
             _ => {
-                let keys = ["via", "offer", "discipline", "site-order", "pool-order", "too-wide", "demand"];
-                return Err(unknown_option(key, "a pool", &keys));
+                return Err(unknown_option(key, "a pool", &Pool::OPTIONS));
             }
         }
         Ok(())

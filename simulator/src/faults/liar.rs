@@ -6,8 +6,8 @@
 
 use protocol::journal::{JOURNALS_MAX, LIVES_PER_JOURNAL};
 use protocol::message::{
-    BalanceMessage, BrokerMessage, Change, HandOverMessage, MembershipMessage, Message, PoolMessage,
-    QueueState, Rest, StealMessage, Transfer, Void,
+    BalanceMessage, BrokerMessage, Change, HandOverMessage, MembershipMessage, Message, OpaqueMessage,
+    PoolMessage, QueueState, Rest, StealMessage, Transfer, Void,
 };
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -110,7 +110,8 @@ impl Liar {
                 *floor += rng.random_range(0..3);
             }
             Message::HandOver(HandOverMessage::Route { transfers, floor })
-            | Message::Balance(BalanceMessage::Give { transfers, floor, .. }) => {
+            | Message::Balance(BalanceMessage::Give { transfers, floor, .. })
+            | Message::Opaque(OpaqueMessage::Give { transfers, floor }) => {
                 bend(rng, transfers, jobs, sites);
                 *floor += rng.random_range(0..3);
             }
@@ -177,6 +178,21 @@ impl Liar {
                     bend_change(rng, change, jobs);
                 }
             }
+            Message::Opaque(OpaqueMessage::Ended { jobs: ended }) => {
+                ended.iter_mut().for_each(|one| one.job = any_job(rng, jobs));
+            }
+            Message::Opaque(OpaqueMessage::Known { jobs: known }) => known.push(any_job(rng, jobs)),
+            Message::Opaque(OpaqueMessage::Recall { job }) => *job = any_job(rng, jobs),
+            Message::Opaque(OpaqueMessage::Refused { job, started }) => {
+                *job = any_job(rng, jobs);
+                *started = started.filter(|_| rng.random_bool(0.5));
+            }
+            Message::Opaque(OpaqueMessage::Anew { count }) => *count += rng.random_range(0..4),
+            Message::Opaque(OpaqueMessage::Have { count, all, jobs: held }) => {
+                *count += rng.random_range(0..2);
+                *all += rng.random_range(0..3);
+                held.iter_mut().for_each(|one| one.job.id = any_job(rng, jobs));
+            }
             Message::Broker(BrokerMessage::Known { epoch, next }) => {
                 *epoch += rng.random_range(0..2);
                 *next += rng.random_range(0..4);
@@ -228,11 +244,14 @@ fn bend(rng: &mut ChaCha8Rng, transfers: &mut [Transfer], jobs: u64, sites: usiz
 /// Says something else of what happened at a site.
 fn bend_change(rng: &mut ChaCha8Rng, change: &mut Change, jobs: u64) {
     match change {
-        Change::Joined { job, .. } | Change::Runs { job, .. } => match rng.random_range(0..3) {
-            0 => job.id = any_job(rng, jobs),
-            1 => job.processors = rng.random_range(0..30),
-            _ => job.requested = Span::from_secs(rng.random_range(0..100_000)),
-        },
+        Change::JoinedBefore { overtaker, .. } if rng.random_bool(0.5) => *overtaker = any_job(rng, jobs),
+        Change::Joined { job, .. } | Change::Runs { job, .. } | Change::JoinedBefore { job, .. } => {
+            match rng.random_range(0..3) {
+                0 => job.id = any_job(rng, jobs),
+                1 => job.processors = rng.random_range(0..30),
+                _ => job.requested = Span::from_secs(rng.random_range(0..100_000)),
+            }
+        }
         Change::Decided { started, .. } => started.push(any_job(rng, jobs)),
         Change::Ended { at, job } | Change::Left { at, job } => {
             *job = any_job(rng, jobs);
@@ -270,10 +289,21 @@ fn named(message: &Message) -> Vec<JobId> {
         | Message::Membership(MembershipMessage::Noted { reports }) => {
             jobs.extend(reports.iter().map(|report| report.job));
         }
+        Message::Opaque(OpaqueMessage::Ended { jobs: ended }) => {
+            jobs.extend(ended.iter().map(|ended| ended.job));
+        }
+        Message::Opaque(OpaqueMessage::Have { jobs: held, .. }) => {
+            jobs.extend(held.iter().map(|held| held.job.id));
+        }
+        Message::Opaque(OpaqueMessage::Known { jobs: known }) => jobs.extend(known),
+        Message::Opaque(OpaqueMessage::Recall { job } | OpaqueMessage::Refused { job, .. }) => {
+            jobs.push(*job)
+        }
         Message::Broker(BrokerMessage::State { changes, .. }) => {
             for change in changes {
                 match change {
                     Change::Joined { job, .. } | Change::Runs { job, .. } => jobs.push(job.id),
+                    Change::JoinedBefore { job, overtaker, .. } => jobs.extend([job.id, *overtaker]),
                     Change::Decided { started, .. } => jobs.extend(started),
                     Change::Ended { job, .. } | Change::Left { job, .. } => jobs.push(*job),
                 }

@@ -6,6 +6,7 @@ use protocol::{BrokerOptions, Failover, Pending, Reporting};
 use rand::RngExt;
 use rand::seq::IndexedRandom;
 use rand_chacha::ChaCha8Rng;
+use scheduler::learning::{Blame, Clock, DispatchRule, Growth, Options as DispatchOptions, TotalFrom};
 use scheduler::strategy::{
     ArrivingLoad, Batches, Completion, Count, Cut, Fraction, Goal, IdleSince, Overrun, OwnWait, Plan,
     Population, RunningWork,
@@ -61,6 +62,32 @@ pub(super) fn join(rng: &mut ChaCha8Rng, scenario: &mut Scenario) {
     plan_batches(rng, scenario);
 }
 
+/// Puts brokers into the grid that see into no site.
+pub(super) fn join_opaque(rng: &mut ChaCha8Rng, scenario: &mut Scenario) {
+    join(rng, scenario);
+    let all = Strategy::all();
+    let opaque: Vec<&Strategy> = all.iter().filter(|one| matches!(one, Strategy::Opaque(_))).collect();
+    let learns = [DispatchRule::RoundRobin, DispatchRule::Ag, DispatchRule::Mqd];
+    let drawn = *opaque.choose(rng).expect("there are some");
+    let Strategy::Opaque(drawn) = *drawn else { unreachable!("nothing else is left") };
+    let rule = match rng.random_bool(0.6) {
+        true => *learns.choose(rng).expect("there are some"),
+        false => drawn.rule,
+    };
+    let timeout = rng.random_range(1..=400);
+    scenario.strategy = Strategy::Opaque(DispatchOptions {
+        cap: rng.random_range(1..=20),
+        timeout: rng.random_bool(0.7).then(|| Span::from_secs(timeout)),
+        growth_percent: rng.random_range(0..=50),
+        growth: *Growth::ALL.choose(rng).expect("there are some"),
+        clock: *Clock::ALL.choose(rng).expect("there are some"),
+        total_from: *TotalFrom::ALL.choose(rng).expect("there are some"),
+        timeout_blame: *Blame::ALL.choose(rng).expect("there are some"),
+        failure_blame: *Blame::ALL.choose(rng).expect("there are some"),
+        ..DispatchOptions::new(rule)
+    });
+}
+
 /// Now and then brokers plan batches. Small ones, searched for a moment: it is about what becomes of jobs that are held.
 fn plan_batches(rng: &mut ChaCha8Rng, scenario: &mut Scenario) {
     if matches!(scenario.options.broker.report, Reporting::Probe(_)) || !rng.random_bool(0.2) {
@@ -72,6 +99,7 @@ fn plan_batches(rng: &mut ChaCha8Rng, scenario: &mut Scenario) {
         goal: *Goal::ALL.choose(rng).expect("there are some"),
         population: rng.random_range(2..=4),
         generations: rng.random_range(0..=2),
+        ..Batches::default()
     };
     scenario.strategy = Strategy::Broker(Broker { batches, ..Broker::new(BrokerRule::Genetic) });
 }

@@ -42,6 +42,8 @@ pub enum Part {
     Liars,
     /// Brokers in place of the strategy that was drawn. In no seed unless asked for: others stay what they are.
     Brokers,
+    /// Brokers before opaque sites, likewise.
+    Opaque,
 }
 
 /// Which parts are added.
@@ -58,7 +60,7 @@ pub enum Parts {
 
 impl Part {
     /// All, in the order in which they are added, but for brokers, which come first.
-    pub const ALL: [Part; 11] = [
+    pub const ALL: [Part; 12] = [
         Part::LongFaults,
         Part::LargeGrids,
         Part::UnequalLinks,
@@ -70,6 +72,7 @@ impl Part {
         Part::Coordinators,
         Part::Liars,
         Part::Brokers,
+        Part::Opaque,
     ];
 
     /// As on the command line.
@@ -86,6 +89,7 @@ impl Part {
             Part::Coordinators => "coordinators",
             Part::Liars => "liars",
             Part::Brokers => "brokers",
+            Part::Opaque => "opaque",
         }
     }
 
@@ -101,7 +105,7 @@ impl Part {
             Part::LostDisks => 0.3,
             Part::Coordinators => 0.12,
             Part::Liars => 0.03,
-            Part::Brokers => 0.0,
+            Part::Brokers | Part::Opaque => 0.0,
         }
     }
 
@@ -118,6 +122,7 @@ impl Part {
             Part::Coordinators => coordinators(rng, scenario),
             Part::Liars => liar(rng, scenario),
             Part::Brokers => brokers::join(rng, scenario),
+            Part::Opaque => brokers::join_opaque(rng, scenario),
         }
     }
 }
@@ -132,11 +137,12 @@ pub(super) fn widen(mut scenario: Scenario, parts: Parts) -> Scenario {
         rng.set_stream(100 + number);
         rng
     };
-    if parts == Parts::With(Part::Brokers) {
+    let brokers = [Part::Brokers, Part::Opaque];
+    for (part, number) in brokers.into_iter().zip(10..).filter(|(part, _)| parts == Parts::With(*part)) {
         // First: what the others add strikes brokers, too.
-        Part::Brokers.add(&mut stream(scenario.seed, 10), &mut scenario);
+        part.add(&mut stream(scenario.seed, number), &mut scenario);
     }
-    for (number, part) in (0..).zip(Part::ALL).filter(|(_, part)| *part != Part::Brokers) {
+    for (number, part) in (0..).zip(Part::ALL).filter(|(_, part)| !brokers.contains(part)) {
         let mut rng = stream(scenario.seed, number);
         if rng.random_bool(part.share()) || parts == Parts::With(part) {
             part.add(&mut rng, &mut scenario);

@@ -28,11 +28,13 @@ use simulator::{Simulation, SimulationConfig};
 const SEEDS: u64 = 600;
 /// The same with brokers in each.
 const BROKER_SEEDS: u64 = 200;
+/// And before sites that they do not see into.
+const OPAQUE_SEEDS: u64 = 100;
 /// Jobs of a run without faults.
 const JOBS: u64 = 60;
 
 /// Of each family and each option that has a name, at least one.
-const STRATEGIES: [&str; 49] = [
+const STRATEGIES: [&str; 53] = [
     "local",
     "common-pool",
     "st:0",
@@ -82,6 +84,10 @@ const STRATEGIES: [&str; 49] = [
     "broker:genetic",
     "broker:genetic,window=0s,population=8,generations=5",
     "broker:genetic,batch=7,window=3600s,goal=wait,population=8,generations=5",
+    "opaque:round-robin",
+    "opaque:ag,cap=2,timeout=600,tie=random",
+    "opaque:mqd,cap=2,timeout=600,growth=50,tie=random,total-from=first",
+    "opaque:mct,cap=3,timeout=900,clock=scheduled,growth-of=site",
 ];
 
 /// A digest of events, each as a line of the event log.
@@ -201,7 +207,7 @@ fn plain() -> Vec<(String, Log)> {
     for name in STRATEGIES {
         let strategy = name.parse::<StrategySpec>().unwrap_or_else(|error| panic!("{error}")).strategy;
         let members = match strategy {
-            Strategy::Broker(_) => grid_with_brokers(),
+            _ if strategy.has_brokers() => grid_with_brokers(),
             _ => grid.clone(),
         };
         let config = SimulationConfig::new(members, strategy);
@@ -253,8 +259,10 @@ fn plain() -> Vec<(String, Log)> {
 fn faulty() -> Vec<(String, Log)> {
     let usual = (1..=SEEDS).map(|seed| (seed, Parts::Usual, ""));
     let brokers = (1..=BROKER_SEEDS).map(|seed| (seed, Parts::With(Part::Brokers), "with brokers "));
+    let opaque = (1..=OPAQUE_SEEDS).map(|seed| (seed, Parts::With(Part::Opaque), "before opaque sites "));
     usual
         .chain(brokers)
+        .chain(opaque)
         .map(|(seed, parts, with)| {
             let mut scenario = swarm::draw(seed, parts);
             scenario.options.message_events = true;
@@ -292,6 +300,8 @@ fn runs_are_those_that_are_known() {
         "ended",
         "sent",
         "received",
+        "recalled",
+        "learned",
     ] {
         assert!(kinds.contains(kind), "nothing is {kind} in any run, only {kinds:?}");
     }

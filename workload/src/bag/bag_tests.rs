@@ -79,6 +79,10 @@ fn the_published_application_is_a_thousand_jobs() {
     assert_eq!(last.inputs[1].name, "user/inputs/arq1000.txt");
     assert_eq!((last.inputs.len(), bag.task(1000)), (2, None));
     assert_eq!(read(TABLE).unwrap(), bag, "TOML says the same");
+    let more = FIGURE
+        .replace("<qos>", "<qos><strategy value=\"x\"/>")
+        .replace("</task>", "<substitute/></task><substitute/>");
+    assert_eq!(read(&more).unwrap(), Bag { skipped: vec!["strategy".into(), "substitute".into()], ..bag });
 }
 
 #[test]
@@ -110,6 +114,7 @@ fn what_is_wrong_is_said_with_its_line() {
         (figure("value=\"750\"", "value=\"-1\""), "line 6: value is `-1`"),
         (figure("</qos>", "</qas>"), "line 8: not XML"),
         ("<html/>".to_string(), "line 1: <html> is no application"),
+        ("<credentials/>".to_string(), "credentials are not read: sites stand in [grid]"),
         (TABLE.replace("to = 1000", "too = 1000"), "line 13"),
         (TABLE.replace("to = 1000", "to = -1000"), "line 10: parameter X has no values"),
         (TABLE.replace("to = 1000\n", ""), "line 10: parameter X is neither one nor a range"),

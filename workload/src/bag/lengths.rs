@@ -3,7 +3,10 @@
 //! Its inputs and its run times do not fit each other if time is linear in photons, so there are three readings (A16 of
 //! `docs/LEARNING.md`). All keep the order of tasks.
 
+use std::str::FromStr;
+
 use scheduler::Span;
+use scheduler::spelling::unknown;
 
 use crate::draw::Draw;
 
@@ -55,6 +58,15 @@ impl LengthModel {
     }
 }
 
+impl FromStr for LengthModel {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<LengthModel, String> {
+        let found = LengthModel::ALL.into_iter().find(|(name, _)| *name == text);
+        found.map(|(_, model)| model).ok_or_else(|| unknown("lengths", text, "uniform, linear or affine"))
+    }
+}
+
 /// Numbers of photons, uniform: the same for all that are given the seed.
 #[derive(Clone, Debug)]
 pub struct Photons {
@@ -64,7 +76,7 @@ pub struct Photons {
 impl Photons {
     /// The numbers of a seed.
     pub fn new(seed: u64) -> Photons {
-        Photons { draw: Draw::new(seed, STREAM) }
+        Photons { draw: Draw::of_stream(seed, STREAM) }
     }
 
     /// The next one, from [`PHOTONS_MIN`] to [`PHOTONS_MAX`].

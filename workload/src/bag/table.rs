@@ -86,5 +86,5 @@ pub(super) fn parse(name: &str, text: &str) -> Result<Bag, TraceError> {
         optimisation: file.qos.optimisation,
     };
     let inputs = file.input.into_iter().map(|row| InputFile { name: row.file, bytes: row.bytes }).collect();
-    Ok(Bag { name: name.to_string(), wishes, parameters, inputs, command: file.command })
+    Ok(Bag { name: name.to_string(), wishes, parameters, inputs, command: file.command, skipped: Vec::new() })
 }

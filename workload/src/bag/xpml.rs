@@ -1,7 +1,8 @@
 //! Bags as XPML, the application file of the Gridbus broker 2.4.4, with `queueWaitTime` as Costa 2007 added it.
 //!
 //! What is read: `qos`, `parameter` with domain `range` or `single`, and of a `task` what is copied from `local` to `node` and
-//! what is executed. Other elements are skipped.
+//! what is executed. Other elements are skipped, and named in [`Bag::skipped`]. The broker's two other files, of services and of
+//! credentials, are refused: sites stand in an experiment, and nobody logs in to them.
 
 use roxmltree::{Document, Node, ParsingOptions};
 use scheduler::Span;
@@ -25,6 +26,12 @@ pub(super) fn parse(name: &str, text: &str) -> Result<Bag, TraceError> {
     Reader { name, document: &document }.bag()
 }
 
+fn skip(bag: &mut Bag, name: &str) {
+    if !bag.skipped.iter().any(|skipped| skipped == name) {
+        bag.skipped.push(name.to_string());
+    }
+}
+
 impl Reader<'_> {
     fn wrong(&self, node: Node<'_, '_>, problem: String) -> TraceError {
         wrong(self.name, u64::from(self.document.text_pos_at(node.range().start).row), problem)
@@ -45,9 +52,11 @@ impl Reader<'_> {
     fn bag(&self) -> Result<Bag, TraceError> {
         let root = self.document.root_element();
         if root.tag_name().name() != "xpml" {
-            return Err(
-                self.wrong(root, format!("<{}> is no application; write <xpml>", root.tag_name().name()))
+            let problem = format!(
+                "<{}> is no application; write <xpml>. Files of services and credentials are not read: sites stand in [grid]",
+                root.tag_name().name()
             );
+            return Err(self.wrong(root, problem));
         }
         let mut bag = Bag {
             name: self.name.to_string(),
@@ -55,26 +64,27 @@ impl Reader<'_> {
             parameters: Vec::new(),
             inputs: Vec::new(),
             command: Vec::new(),
+            skipped: Vec::new(),
         };
         for node in root.children().filter(Node::is_element) {
             match node.tag_name().name() {
-                "qos" => self.wishes(node, &mut bag.wishes)?,
+                "qos" => self.wishes(node, &mut bag)?,
                 "parameter" => bag.parameters.push(self.parameter(node)?),
                 "task" => self.task(node, &mut bag)?,
-                _ => {}
+                name => skip(&mut bag, name),
             }
         }
         Ok(bag)
     }
 
-    fn wishes(&self, qos: Node<'_, '_>, wishes: &mut Wishes) -> Result<(), TraceError> {
+    fn wishes(&self, qos: Node<'_, '_>, bag: &mut Bag) -> Result<(), TraceError> {
         for node in qos.children().filter(Node::is_element) {
             match node.tag_name().name() {
-                "deadline" => wishes.deadline = Some(self.attribute(node, "value")?.to_string()),
-                "budget" => wishes.budget = Some(self.number(node, "value")?),
+                "deadline" => bag.wishes.deadline = Some(self.attribute(node, "value")?.to_string()),
+                "budget" => bag.wishes.budget = Some(self.number(node, "value")?),
                 "queueWaitTime" => {
                     let seconds: u32 = self.number(node, "value")?;
-                    wishes.queue_wait = Some(Span::from_secs(i64::from(seconds)));
+                    bag.wishes.queue_wait = Some(Span::from_secs(i64::from(seconds)));
                 }
                 "optimisation" => {
                     let value = self.attribute(node, "value")?;
@@ -83,9 +93,9 @@ impl Reader<'_> {
                             format!("optimisation {value} is none; write NONE, COST, TIME or COST_TIME");
                         return Err(self.wrong(node, problem));
                     }
-                    wishes.optimisation = Some(value.to_string());
+                    bag.wishes.optimisation = Some(value.to_string());
                 }
-                _ => {}
+                name => skip(bag, name),
             }
         }
         Ok(())
@@ -135,7 +145,7 @@ impl Reader<'_> {
                         bag.command.push(self.attribute(part, "value")?.to_string());
                     }
                 }
-                _ => {}
+                name => skip(bag, name),
             }
         }
         Ok(())

@@ -86,7 +86,7 @@ mod tests {
     #[test]
     fn arrivals_never_go_back() {
         let mut arrivals = Arrivals::new(&Parameters::batch(64));
-        let mut draw = Draw::new(3, 0);
+        let mut draw = Draw::of_stream(3, 0);
         let times: Vec<f64> = (0..2000).map(|_| arrivals.next(&mut draw)).collect();
 
         assert!(times.is_sorted());

@@ -11,18 +11,22 @@ use crate::record::Record;
 
 /// A switch has no such value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{switch} is `{value}`{}; use one of: {choices}", spelling::hint_among(value, choices))]
+#[error("{switch} is `{value}`{hint}; {choices}")]
 pub struct SwitchError {
     /// Name of the switch.
     pub switch: &'static str,
     /// What was given.
     pub value: String,
+    /// What is wrong with it, or was meant, to stand behind it.
+    pub hint: String,
     /// What could be.
-    pub choices: &'static str,
+    pub choices: String,
 }
 
-fn unknown(switch: &'static str, value: &str, choices: &'static str) -> SwitchError {
-    SwitchError { switch, value: value.to_string(), choices }
+/// The error of a switch that is one of several words.
+pub(crate) fn unknown(switch: &'static str, value: &str, choices: &str) -> SwitchError {
+    let hint = spelling::hint_among(value, choices);
+    SwitchError { switch, value: value.to_string(), hint, choices: format!("use one of: {choices}") }
 }
 
 /// Which field is the size of a job; the other one stands in where it is not positive.

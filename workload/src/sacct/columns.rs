@@ -5,7 +5,7 @@ use crate::trace::TraceError;
 /// Bytes between fields.
 const SEPARATOR: u8 = b'|';
 /// What a refusal advises.
-const ASK: &str = "ask sacct for it, without -n and as in --format=JobID,JobIDRaw,User,Account,Partition,QOS,Submit,Start,End,\
+const ASK: &str = "ask sacct for what is missing, without -n and as in --format=JobID,JobIDRaw,User,Account,Partition,QOS,Submit,Start,End,\
                    ElapsedRaw,TimelimitRaw,AllocCPUS,ReqCPUS,NNodes,State,ReqMem";
 
 /// A column that is read. Every other one is ignored.
@@ -111,7 +111,7 @@ impl Columns {
         let columns = Columns { places: NAMES.map(place), count: names.len(), free };
         let has = |column| columns.has(column);
         let needs = [
-            (has(Column::JobId) || has(Column::JobIdRaw), "JobID (or JobIDRaw; is the header missing?)"),
+            (has(Column::JobId) || has(Column::JobIdRaw), "JobID (or JobIDRaw)"),
             (has(Column::Submit), "Submit"),
             (has(Column::State), "State"),
             (
@@ -123,13 +123,18 @@ impl Columns {
                 "ElapsedRaw (or Elapsed, or Start and End)",
             ),
         ];
-        match needs.iter().find(|(there, _)| !there) {
-            None => Ok(columns),
-            Some((_, missing)) => {
-                let problem = format!("line {number}: there is no column {missing}; {ASK}");
-                Err(TraceError::Structure { file: file.to_string(), problem })
-            }
-        }
+        let missing: Vec<&str> = needs.iter().filter(|(there, _)| !there).map(|(_, name)| *name).collect();
+        let problem = match missing.len() {
+            0 => return Ok(columns),
+            count if count == needs.len() => format!(
+                "line {number} has | like a dump of sacct, but names none of its columns, of which {} are needed (is the \
+                 header missing?); {ASK}",
+                missing.join(", ")
+            ),
+            1 => format!("line {number}: there is no column {}; {ASK}", missing[0]),
+            _ => format!("line {number}: there are no columns {}; {ASK}", missing.join(", ")),
+        };
+        Err(TraceError::Structure { file: file.to_string(), problem })
     }
 
     /// Whether the dump has a column.

@@ -147,7 +147,7 @@ fn columns_are_found_by_name_and_a_last_separator_changes_nothing() {
 #[test]
 fn a_missing_column_is_named_and_so_is_the_place_of_a_bad_value() {
     for (column, message) in [
-        ("Submit", "line 1: there is no column Submit; ask sacct for it"),
+        ("Submit", "line 1: there is no column Submit; ask sacct for what is missing, without -n"),
         ("State", "no column State"),
         ("ElapsedRaw", "no column ElapsedRaw (or Elapsed, or Start and End)"),
     ] {
@@ -155,9 +155,13 @@ fn a_missing_column_is_named_and_so_is_the_place_of_a_bad_value() {
         assert!(refused(&format!("{header}\n1\n")).contains(message), "{column}");
     }
     let headless = "7|2024-03-01T12:00:00|2024-03-01T12:00:01|60|COMPLETED\n";
-    assert!(
-        refused(headless).contains("line 1: there is no column JobID (or JobIDRaw; is the header missing?)")
-    );
+    let said = refused(headless);
+    assert!(said.contains("line 1 has | like a dump of sacct, but names none of its columns"), "{said}");
+    for column in ["JobID (or JobIDRaw)", "Submit", "State", "AllocCPUS", "ElapsedRaw"] {
+        assert!(said.contains(column), "{column}: {said}");
+    }
+    let said = refused("JobID|User|State\n1|u|COMPLETED\n");
+    assert!(said.contains("line 1: there are no columns Submit, AllocCPUS"), "{said}");
     let header = HEADER.replace("|AllocCPUS|ReqCPUS", "");
     assert!(refused(&format!("{header}\n1\n")).contains("no column AllocCPUS"));
     let good = "7|2024-03-01T12:00:00|2024-03-01T12:00:01|2024-03-01T12:01:01|60|5:00|4|4|COMPLETED|u";

@@ -202,7 +202,7 @@ mod tests {
         fn bins_are_distinct_and_hold_every_job(
             longest in HOUR..200 * HOUR, jobs in 0..3000_usize, share in proptest::option::of(0.0..0.89), seed: u64,
         ) {
-            let bins = bins(longest, share, jobs, &mut Draw::new(seed, 0));
+            let bins = bins(longest, share, jobs, &mut Draw::of_stream(seed, 0));
 
             prop_assert_eq!(bins.iter().map(|bin| bin.jobs).sum::<usize>(), jobs);
             prop_assert!(bins.is_sorted_by(|longer, shorter| longer.seconds > shorter.seconds));

@@ -144,7 +144,7 @@ mod tests {
     #[test]
     fn every_rank_is_given_once_and_the_longest_comes_first() {
         for seed in 0..200 {
-            let mut given = ranks(&mut Draw::new(seed, 0));
+            let mut given = ranks(&mut Draw::of_stream(seed, 0));
             assert_eq!(given[0], 1);
             given.sort_unstable();
             assert!(given.into_iter().eq(1..=HEAD), "seed {seed}");

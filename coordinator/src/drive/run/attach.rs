@@ -32,7 +32,7 @@ use crate::exit;
 use crate::experiment::jobs::Jobs;
 use crate::experiment::{Clock, Experiment};
 use crate::interrupt::Interrupt;
-use crate::terminal::LOGGED;
+use crate::terminal::{LOGGED, note};
 
 /// Go on with a run whose coordinator was killed, with the nodes that it has left and the journals of the others
 ///
@@ -228,9 +228,7 @@ fn take_over(
             "{late} nodes were told only now when trace time began; their first events are late"
         ));
     }
-    for warning in &warnings {
-        eprintln!("note: {warning}");
-    }
+    warnings.iter().for_each(|warning| note(warning));
     Ok((adopted, warnings))
 }
 

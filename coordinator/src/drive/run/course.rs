@@ -64,6 +64,7 @@ pub(super) fn live(experiment: &Experiment, plan: &Plan, jobs: &Jobs) -> Live {
         factor: Some(plan.factor),
         jobs: jobs.jobs.len(),
         sites: AboutSite::all(&experiment.grid),
+        users: jobs.jobs.iter().any(|job| job.spec.labels.user >= 0),
         orders: true,
         replay: false,
         span: [0, 0],

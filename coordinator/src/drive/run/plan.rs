@@ -271,6 +271,7 @@ fn node(experiment: &Experiment, index: usize, options: protocol::Options) -> No
         name: site.name.clone(),
         processors: site.processors,
         beside: None,
+        price: site.price,
     };
     let port = if experiment.run.port == 0 { 0 } else { usize::from(experiment.run.port) + index };
     let mut config = NodeConfig::new(site, sites.iter().map(entry).collect());

@@ -61,7 +61,7 @@ pub struct ReceptionArgs {
     #[arg(long, value_name = "DIR", help_heading = "Nodes", requires = "nodes")]
     pub keys: Option<PathBuf>,
 
-    /// Serve registration, health and the addresses of the nodes for Prometheus (/sd) here, as in 127.0.0.1:8080
+    /// Serve the live page, registration, health and the addresses of the nodes for Prometheus (/sd) here, as in 127.0.0.1:8080
     #[arg(long, value_name = "ADDRESS", help_heading = "Nodes")]
     pub serve: Option<String>,
 

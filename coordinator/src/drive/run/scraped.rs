@@ -130,6 +130,8 @@ enum Series {
     Routed,
     /// Jobs taken over from a broker.
     Allocated,
+    /// Jobs that a broker called back.
+    Recalled,
     /// Requests for work that brought a job.
     Answered,
     Waits,
@@ -137,7 +139,7 @@ enum Series {
 }
 
 impl Series {
-    const ALL: [Series; 11] = [
+    const ALL: [Series; 12] = [
         Series::Submitted,
         Series::Started,
         Series::Finished,
@@ -146,6 +148,7 @@ impl Series {
         Series::Stolen,
         Series::Routed,
         Series::Allocated,
+        Series::Recalled,
         Series::Answered,
         Series::Waits,
         Series::Slowdowns,
@@ -161,6 +164,7 @@ impl Series {
             Series::Stolen => "stealgrid_jobs_stolen_total",
             Series::Routed => "stealgrid_jobs_routed_total",
             Series::Allocated => "stealgrid_jobs_allocated_total",
+            Series::Recalled => "stealgrid_jobs_recalled_total",
             Series::Answered => "stealgrid_steal_requests_total{outcome=granted}",
             Series::Waits => "stealgrid_job_wait_seconds_count",
             Series::Slowdowns => "stealgrid_job_bounded_slowdown_count",
@@ -344,6 +348,7 @@ impl Comparison {
                 let home = known(job).and_then(|spec| self.grid.home(spec.processors));
                 logged.count(if home == Some(site) { Series::Routed } else { Series::Stolen });
             }
+            EventKind::Recalled { .. } => logged.count(Series::Recalled),
             EventKind::Answered { jobs, .. } if jobs > 0 => logged.count(Series::Answered),
             EventKind::Refused { reason, .. } => logged.refused[reason as usize] += 1,
             EventKind::Sent { message, .. } => logged.message(message, 0),

@@ -30,15 +30,17 @@ pub(super) struct Bar {
     /// Where its user is, and the smallest site that can hold it, by place.
     pub(super) origin: usize,
     pub(super) home: usize,
+    /// A number of the log; -1 if that is not known.
+    pub(super) user: i32,
 }
 
 /// Numbers of a bar, as they are told.
-const BAR: usize = 11;
+pub(in crate::serve) const BAR: usize = 12;
 
 impl Bar {
     /// -1 for an end that is not known.
     fn numbers(&self) -> [i64; BAR] {
-        let Bar { site, first, count, start, end, class, job, wait, processors, origin, home } = *self;
+        let Bar { site, first, count, start, end, class, job, wait, processors, origin, home, user } = *self;
         let number = |place: usize| i64::try_from(place).unwrap_or(i64::MAX);
         [
             number(site),
@@ -52,6 +54,7 @@ impl Bar {
             i64::from(processors),
             number(origin),
             number(home),
+            i64::from(user),
         ]
     }
 }

@@ -18,7 +18,7 @@ fn jobs(seed: u64, widest: u32) -> Vec<TimedJob> {
             submit: Time::from_secs((id * 2) as i64),
             processors: 1 + (drawn / 50 % u64::from(widest)) as u32,
             requested: run_time,
-            labels: Labels::UNKNOWN,
+            labels: Labels { user: (id % 3) as i32, ..Labels::UNKNOWN },
             origin: SiteId(1),
             payload: 0,
         };
@@ -168,15 +168,16 @@ fn who_is_told_what_has_changed_knows_what_who_is_told_everything_knows() {
         }
         let frame = live.since(&mut told);
         assert!(!live.has_news(&told));
-        rows.extend(frame.sites.chunks(11).map(|row| (row[0], row.to_vec())));
+        rows.extend(frame.sites.chunks(ROW).map(|row| (row[0], row.to_vec())));
         frame.ends.chunks(2).for_each(|end| bars[end[0] as usize][4] = end[1]);
-        bars.extend(frame.bars.chunks(11).map(<[i64]>::to_vec));
+        bars.extend(frame.bars.chunks(BAR).map(<[i64]>::to_vec));
         moves += frame.moves.len();
         words.extend(frame.words);
     }
     let all = frame(&live);
     assert_eq!(rows.into_values().flatten().collect::<Vec<_>>(), all.sites);
     assert_eq!(bars.concat(), all.bars);
+    assert!(bars.iter().all(|bar| bar[11] == bar[6] % 3), "a bar brings the user of its job");
     assert_eq!((moves, words), (all.moves.len(), all.words));
     assert!(live.since(&mut told).sites.is_empty(), "nothing is told twice");
 }

@@ -10,15 +10,24 @@ const Ticks = {
       216e5, 432e5, 864e5, 1728e5, 3456e5, 6048e5, 12096e5, 25920e5, 77760e5, 315360e5];
     return steps.find((step) => span / step <= most) || span / most;
   },
-  // Days are enough where all marks are whole days, and minutes where they are whole minutes.
+  // Days are enough where all marks are whole days, and minutes where they are whole minutes. All of one axis are clocks,
+  // but for steps of less than a second in the first minute.
   mark(ms, step) {
     if (ms === 0) return "0";
     if (step % 864e5 === 0) return Math.round(ms / 864e5) + " d";
-    return step % 6e4 === 0 ? Ticks.duration(ms).replace(/:\d\d$/, "") : Ticks.duration(ms);
+    if (step % 6e4 === 0) return Ticks.clock(ms).replace(/:\d\d$/, "");
+    if (step >= 1e3) return Ticks.clock(ms);
+    const digits = step >= 100 ? 1 : step >= 10 ? 2 : 3, part = Math.round(ms) % 1e3;
+    if (ms < 6e4) return (ms / 1e3).toFixed(digits) + " s";
+    return Ticks.clock(ms - part) + (part / 1e3).toFixed(digits).slice(1);
   },
   duration(ms) {
+    const s = ms / 1000;
+    return s < 60 ? (s < 10 ? s.toFixed(2) : s.toFixed(1)) + " s" : Ticks.clock(ms);
+  },
+  // A time among others, so that all of them look alike.
+  clock(ms) {
     const s = ms / 1000, two = (n) => String(Math.floor(n)).padStart(2, "0");
-    if (s < 60) return (s < 10 ? s.toFixed(2) : s.toFixed(1)) + " s";
     const day = Math.floor(s / 86400);
     return (day ? day + " d " : "") + two((s % 86400) / 3600) + ":" + two((s % 3600) / 60) + ":" + two(s % 60);
   },

@@ -21,7 +21,7 @@
   // The colour of a job: a number into `palette`.
   const PALETTES = {
     class: { size: 4, of: (row) => table.kind[row], color: (k) => colors.kinds[k] },
-    user: { size: 12, of: (row) => Math.abs(table.from[row] * 31 + table.user[row]) % 12, color: (k) => colors.many[k] },
+    user: { size: 12, of: (row) => Math.max(0, table.user[row]) % 12, color: (k) => colors.many[k] },
     site: { size: 12, of: (row) => table.from[row] % 12, color: (k) => colors.many[k] },
   };
 
@@ -218,14 +218,11 @@
 
   function drawQueue() {
     const counted = count(columnsOf("queue"));
-    const row = (name, { a, b }) => {
-      let peak = 0;
-      for (let c = 0; c < a.length - 2; c++) peak = Math.max(peak, a[c] + b[c]);
-      const shown = peak < 10 ? +peak.toFixed(1) : Math.round(peak);
-      return { name, label: "0 to " + shown.toLocaleString("en-US"), most: peak || 1, layers: [[a, colors["own-a"]], [b, colors["own-b"]]] };
-    };
-    drawBandsOf("queue", [80, 44], [row("whole grid", counted.whole),
-      ...run.sites.map((site, index) => row(site.name, counted.sites[index]))]);
+    // The true greatest of the run: means depend on how wide the window is.
+    const row = (name, most, { a, b }) =>
+      ({ name, label: "0 to " + most.toLocaleString("en-US"), most: most || 1, layers: [[a, colors["own-a"]], [b, colors["own-b"]]] });
+    drawBandsOf("queue", [80, 44], [row("whole grid", run.most_waiting, counted.whole),
+      ...run.sites.map((site, index) => row(site.name, site.most_waiting, counted.sites[index]))]);
   }
 
   const columnsOf = (id) => Math.max(1, Math.floor(document.getElementById(id).clientWidth - LEFT - RIGHT));
@@ -292,17 +289,19 @@
     const box = document.getElementById("colors");
     box.textContent = "";
     const key = (color, text) => {
-      const square = document.createElement("span");
+      const entry = document.createElement("span"), square = document.createElement("span");
+      entry.className = "entry";
       square.className = "key";
       square.style.background = color;
-      box.append(square, text);
+      entry.append(square, text);
+      box.append(entry);
     };
     const moved = document.body.dataset.moved;
     if (by === "class") KINDS.forEach((name, k) => key(colors.kinds[k], name.replace("stolen", moved)));
     if (by === "site") {
       run.sites.slice(0, 24).forEach((site) => key(colors.many[(site.id - 1) % 12], "from " + site.name));
     }
-    if (by === "user") box.append("a colour for each user, twelve in all; users are told by site and number");
+    if (by === "user") box.append("a colour for each user, twelve in all; the same at every site");
     if (run.shown < run.jobs) key(colors.soft, "jobs without a bar");
   }
   document.getElementById("by").addEventListener("change", (event) => { by = event.target.value; legend(); draw(); });

@@ -15,7 +15,6 @@ use node::lockstep::Client;
 use node::telemetry::LogArgs;
 use outputs::Status;
 use report::Format;
-use scheduler::EventKind;
 use simulator::{Checks, Simulation, Violation};
 
 use self::remote_peers::{Common, RemotePeers};
@@ -179,7 +178,7 @@ fn in_step(
         }
         twin.advance()?;
         let advanced = run.advance(&mut |event| {
-            progress.event(matches!(event.kind, EventKind::Completed { .. }));
+            progress.event(&event.kind);
             twin.compare(event);
             sink.take(event);
         });

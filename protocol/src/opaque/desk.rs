@@ -1,0 +1,548 @@
+//! A broker that learns: its dispatcher, and what it must hear of sites before it counts on what it knows.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Debug;
+
+use scheduler::learning::{Dispatcher, Efficiency, Growth, Options, PlacedAt, Requested};
+use scheduler::{EventKind, JobId, JobSpec, Span, Time};
+
+use super::message::{Executed, Held, OpaqueMessage};
+use super::{Opaque, OpaqueTimer};
+use crate::bounds::{is_job_of, is_time};
+use crate::canary::Canary;
+use crate::config::PeerConfig;
+use crate::core::{Core, Reason};
+use crate::engine::Engine;
+use crate::journal::{Durable, Fact};
+use crate::message::Transfer;
+
+/// A broker's desk. Sites are told apart by their places: ranks from the first that has processors.
+#[derive(Clone, Debug)]
+pub(crate) struct Desk {
+    dispatcher: Dispatcher,
+    estimates: Requested,
+    brokers: usize,
+    /// Of jobs that are at a site or on their way there: how often each will have changed sites.
+    given: BTreeMap<JobId, u32>,
+    /// Jobs that were called back, with whether the site has said that it has none of it.
+    called: BTreeMap<JobId, bool>,
+    asked: Vec<Asked>,
+    /// Counts questions which jobs a site has.
+    count: u64,
+    /// Limits of waits may be others than before.
+    is_moved: bool,
+    /// Something happened that the rule may decide by. Without that it is not asked again, or those that draw would draw.
+    is_awake: bool,
+    /// Whether it is written down that the rule is in its main phase.
+    is_main: bool,
+    /// Whether it is written down that nothing happened.
+    rests: bool,
+    /// By site: whether it took jobs as it was looked at last; none in a life that has not looked.
+    took: Vec<Option<bool>>,
+    /// The rule was asked while a site that takes jobs had not said which it has.
+    is_missing: bool,
+}
+
+/// What is awaited of a site.
+#[derive(Clone, Debug, Default)]
+struct Asked {
+    /// Number of the question that is open, and when it was asked.
+    open: Option<(u64, Time)>,
+    /// Jobs that the answer has named so far.
+    heard: BTreeSet<JobId>,
+}
+
+impl Desk {
+    pub(super) fn new(config: &PeerConfig, options: &Options, first: u64) -> Desk {
+        let grid = &config.grid;
+        let sizes = &grid.sizes()[grid.brokers()..];
+        let number = grid.rank(config.site) as u64;
+        let mut dispatcher = Dispatcher::new(options, sizes, config.seed, number);
+        if config.options.journal {
+            dispatcher.keep_diary();
+        }
+        let prices = (grid.brokers()..grid.len()).map(|rank| grid.site(grid.at_rank(rank)).price);
+        Desk {
+            dispatcher,
+            estimates: Requested::at_prices(prices),
+            brokers: grid.brokers(),
+            given: BTreeMap::new(),
+            called: BTreeMap::new(),
+            asked: vec![Asked::default(); sizes.len()],
+            count: first,
+            is_moved: false,
+            is_awake: false,
+            is_main: false,
+            rests: false,
+            took: vec![Some(true); sizes.len()],
+            is_missing: false,
+        }
+    }
+
+    pub(super) fn jobs(&self) -> impl Iterator<Item = &JobSpec> {
+        self.dispatcher.waiting_jobs()
+    }
+
+    pub(super) fn take_out(&mut self, job: JobId) -> Option<JobSpec> {
+        self.dispatcher.withdraw(job)
+    }
+
+    /// What was learned in an earlier life, and how far the rule and limits were.
+    pub(super) fn remember(&mut self, config: &PeerConfig, durable: &Durable, is_forgetful: bool) {
+        let grid = &config.grid;
+        let learned = |rank| durable.learned.get(&grid.at_rank(rank)).copied().unwrap_or_default();
+        let efficiency = Efficiency::from_sites((self.brokers..grid.len()).map(learned).collect());
+        self.dispatcher.restore(efficiency).expect("a journal is of the grid that it is read for");
+        for (&job, &times) in &durable.recalled_jobs {
+            self.dispatcher.remember_job(job, times);
+        }
+        for (&site, &times) in &durable.recalled_from {
+            if let Some(place) = grid.rank(site).checked_sub(self.brokers) {
+                self.dispatcher.remember_site(place, times);
+            }
+        }
+        self.is_main = durable.is_main;
+        if self.is_main {
+            self.dispatcher.begin_main();
+        }
+        if !is_forgetful {
+            for (&of, words) in &durable.known {
+                self.dispatcher.recollect(of, words).expect("a journal is of the rule that it is read for");
+            }
+        }
+        let out: BTreeSet<JobId> =
+            durable.ledger.transfers_out().map(|(_, transfer)| transfer.job.id).collect();
+        for (job, placed) in &durable.placed {
+            self.dispatcher.was_placed(*placed, !out.contains(job));
+            if placed.at.is_some_and(|at| at.is_called) {
+                self.called.insert(*job, false);
+            }
+        }
+        self.rests = durable.rests;
+        self.took.fill(None);
+    }
+
+    /// Writes down what changed since it was asked last.
+    pub(super) fn write_changes(&mut self, core: &mut Core) {
+        for change in self.dispatcher.changes() {
+            core.write(Fact::Knows(change));
+        }
+        if self.rests == self.is_awake {
+            self.rests = !self.is_awake;
+            core.write(Fact::Rests { rests: self.rests });
+        }
+    }
+
+    /// Compares what it knows with what is written down.
+    pub(super) fn agrees_with(&self, durable: &Durable) -> Result<(), String> {
+        let (known, placed) = self.dispatcher.all_known();
+        if let Some(difference) = difference(&placed, &durable.placed) {
+            return Err(format!("a job is elsewhere than where it is written down: {difference}"));
+        }
+        if let Some(difference) = difference(&known, &self.dispatcher.known_by(&durable.known)) {
+            return Err(format!("the rule knows something else than what is written down: {difference}"));
+        }
+        if self.is_awake && durable.rests {
+            return Err("the rule is to be asked, by the journal it is not".to_owned());
+        }
+        Ok(())
+    }
+
+    /// Whether a desk of this grid and rule can have written that.
+    pub(super) fn can_recollect(&self, config: &PeerConfig, durable: &Durable) -> Result<(), String> {
+        let mut dispatcher = self.dispatcher.clone();
+        for (&of, words) in &durable.known {
+            dispatcher.recollect(of, words)?;
+        }
+        for (id, placed) in &durable.placed {
+            let is_at = |at: PlacedAt| {
+                let times = [Some(at.since), at.queued, at.started];
+                (at.site as usize) < self.asked.len() && times.into_iter().flatten().all(is_time)
+            };
+            let is_sound = *id == placed.job.id
+                && is_job_of(&config.grid, &placed.job)
+                && is_time(placed.first)
+                && placed.at.is_none_or(is_at);
+            if !is_sound {
+                return Err(format!("job {id} was given to nobody, or at no time"));
+            }
+        }
+        Ok(())
+    }
+
+    /// The limit of a job, of a site or of all has grown.
+    fn grew(&self, core: &mut Core, job: JobId, place: usize) {
+        core.write(match self.dispatcher.options().growth {
+            Growth::Job => Fact::RecalledJob { job, times: self.dispatcher.recalls_of(job) },
+            Growth::Site | Growth::All => Fact::RecalledFrom {
+                site: core.site_at(self.brokers + place),
+                times: self.dispatcher.recalls_from(place),
+            },
+        });
+    }
+
+    /// How often a job was called back need not be known any more.
+    pub(super) fn grows_no_more(&self, core: &mut Core, job: JobId) {
+        if self.dispatcher.options().growth == Growth::Job && self.dispatcher.recalls_of(job) > 0 {
+            core.write(Fact::RecalledJob { job, times: 0 });
+        }
+    }
+
+    /// Forgets a job that is nowhere any more, as far as this broker is to know.
+    fn forget(&mut self, core: &mut Core, job: JobId) {
+        self.grows_no_more(core, job);
+        self.lose(job);
+    }
+
+    fn lose(&mut self, job: JobId) {
+        self.dispatcher.forget(job);
+        self.given.remove(&job);
+        self.called.remove(&job);
+        self.is_moved = true;
+        self.is_awake = true;
+    }
+
+    pub(super) fn check(&self, core: &Core) {
+        for job in self.dispatcher.waiting_jobs() {
+            assert!(core.is_here(job.id), "job {} waits at a broker that does not own it", job.id);
+        }
+        // What was taken over and fits nobody who is there is put aside, and comes in once somebody is wide enough.
+        let aside: BTreeSet<JobId> = core.stranded().map(|job| job.id).collect();
+        for job in self.given.keys().filter(|job| !aside.contains(job)) {
+            assert!(!core.is_here(*job), "job {job} is at a site, and its broker owns it");
+        }
+    }
+}
+
+/// The first thing that two tables say otherwise, if there is one.
+fn difference<K: Ord + Debug, V: PartialEq + Debug>(
+    one: &BTreeMap<K, V>,
+    other: &BTreeMap<K, V>,
+) -> Option<String> {
+    let mut keys = one.keys().chain(other.keys());
+    let key = keys.find(|key| one.get(key) != other.get(key))?;
+    Some(format!("{key:?} {:?}, {:?}", one.get(key), other.get(key)))
+}
+
+impl Engine<Opaque> {
+    fn desk(&mut self) -> Option<&mut Desk> {
+        match &mut self.family {
+            Opaque::Desk(desk) => Some(desk),
+            Opaque::Site(_) => None,
+        }
+    }
+
+    /// A job comes to this broker: a new one, or one that was at a site.
+    pub(super) fn take_in(&mut self, now: Time, job: JobSpec) {
+        let Engine { core, family: Opaque::Desk(desk), .. } = self else { return };
+        desk.given.remove(&job.id);
+        (desk.is_moved, desk.is_awake) = (true, true);
+        let is_called = desk.called.remove(&job.id).is_some();
+        let mut is_by_itself = false;
+        let Some((_, place, _)) = desk.dispatcher.where_is(job.id) else {
+            return desk.dispatcher.arrived(job);
+        };
+        let site = core.site_at(desk.brokers + place);
+        let before = desk.dispatcher.efficiency().learned(place);
+        // What was taken over did not come back from there.
+        let custody = core.custody_of(job.id);
+        if custody.hops == 0 && custody.bounces == 0 {
+            desk.dispatcher.failed(job.id, place);
+        } else if is_called && desk.dispatcher.recalled(job.id, place) {
+            core.event(EventKind::Recalled { job: job.id, from: site });
+            desk.grew(core, job.id, place);
+        } else {
+            desk.dispatcher.returned(job.id, place);
+            is_by_itself = true;
+        }
+        let learned = desk.dispatcher.efficiency().learned(place);
+        if learned != before {
+            core.write(Fact::Learned { site, learned });
+        }
+        if is_by_itself {
+            // A site that gives jobs back leaves, maybe; then it does not answer, and gets no more.
+            let rank = core.config.grid.rank(site);
+            self.asks(now, rank);
+        }
+    }
+
+    /// Gives jobs that wait to sites, as the rule has it.
+    pub(super) fn dispatch(&mut self, now: Time) {
+        let Engine { core, family: Opaque::Desk(desk), .. } = self else { return };
+        let (mut is_any_open, mut is_any_silent) = (false, false);
+        for (place, asked) in desk.asked.iter().enumerate() {
+            let takes = core.takes_jobs(desk.brokers + place);
+            let is_silent = takes && asked.open.is_some();
+            let is_open = takes && !is_silent;
+            let took = desk.took[place].replace(takes).unwrap_or(takes);
+            // That a site is asked which jobs it has is no news. That it has answered is, if it was decided without it.
+            let has_answered = is_open && took && !desk.dispatcher.slots().is_available(place);
+            desk.is_awake |= took != takes || (has_answered && desk.is_missing);
+            desk.dispatcher.slots_mut().set_available(place, is_open);
+            is_any_open |= is_open;
+            is_any_silent |= is_silent;
+        }
+        desk.is_missing &= is_any_silent;
+        // Where no site can be given anything there is nothing to ask; a rule could take that for sites that are full.
+        if !desk.is_awake || !is_any_open {
+            return self.watch_limits(now);
+        }
+        desk.is_awake = false;
+        desk.is_missing |= is_any_silent;
+        for assignment in desk.dispatcher.dispatch(now, &desk.estimates) {
+            assert!(!assignment.is_copy, "rules that make copies are refused");
+            let (job, place, _) = desk.dispatcher.where_is(assignment.job).expect("it was just assigned");
+            let (rank, custody) = (desk.brokers + place, core.custody_of(job.id));
+            core.event(EventKind::Allocated { job: job.id, to: core.site_at(rank), as_of: None });
+            let transfer = core.grant_transfer(now, rank, job, custody, Reason::LENT);
+            desk.given.insert(job.id, transfer.hops);
+            let floor = core.ledger.floor_to(core.site_at(rank));
+            core.send(rank, OpaqueMessage::Give { transfers: vec![transfer], floor });
+            desk.is_moved = true;
+        }
+        if desk.dispatcher.is_main() && !std::mem::replace(&mut desk.is_main, true) {
+            core.write(Fact::MainPhase);
+        }
+        self.watch_limits(now);
+    }
+
+    /// A site has a job that was given to it.
+    pub(super) fn has_arrived(&mut self, now: Time, transfer: &Transfer) {
+        let Engine { core, family: Opaque::Desk(desk), .. } = self else { return };
+        let job = transfer.job.id;
+        if desk.given.get(&job) != Some(&transfer.hops) {
+            // It came back since, and may be out again.
+            return;
+        }
+        let Some((_, place, _)) = desk.dispatcher.where_is(job) else { return };
+        desk.dispatcher.queued(now, job, place);
+        desk.is_moved = true;
+        if desk.called.get(&job) == Some(&false) {
+            // It was too early to call it back.
+            core.send(desk.brokers + place, OpaqueMessage::Recall { job });
+        }
+    }
+    /// Jobs of this broker ended.
+    pub(super) fn on_ended(&mut self, now: Time, rank: usize, jobs: &[Executed]) {
+        for ended in jobs {
+            self.has_ended(now, rank, ended);
+        }
+        if self.core.config.options.retry.is_some() {
+            let jobs = jobs.iter().map(|ended| ended.job).collect();
+            self.core.send(rank, OpaqueMessage::Known { jobs });
+        }
+    }
+
+    fn has_ended(&mut self, now: Time, rank: usize, ended: &Executed) {
+        let Engine { core, family: Opaque::Desk(desk), .. } = self else { return };
+        let Executed { job, queued, started, ended } = *ended;
+        let place = rank - desk.brokers;
+        let Some((_, _, scheduled)) = desk.dispatcher.where_is(job).filter(|&(_, at, _)| at == place) else {
+            // It is known, or was given to another site since, or nothing of it is known in this life.
+            return;
+        };
+        // Each of the two is by one clock, so that it does not matter how far these differ.
+        let (here, there) = (now.since(scheduled), ended.since(queued));
+        let on_its_way = Span::from_micros(here.as_micros().saturating_sub(there.as_micros()));
+        desk.dispatcher.measured(job, place, queued, started);
+        desk.grows_no_more(core, job);
+        let finished = desk.dispatcher.finished(now, job, place, ended.since(started), on_its_way);
+        let Some(finished) = finished else { return };
+        assert!(finished.cancel.is_empty(), "rules that make copies are refused");
+        let site = core.site_at(rank);
+        core.write(Fact::Learned { site, learned: desk.dispatcher.efficiency().learned(place) });
+        #[expect(clippy::cast_possible_truncation, reason = "efficiency is within [-1, 1]")]
+        let efficiency_millionths = (finished.step.efficiency * 1e6).round() as i32;
+        let times = finished.times;
+        core.event(EventKind::Learned {
+            job,
+            of: site,
+            execution: times.execution,
+            queue: times.queue,
+            transfer: times.transfer,
+            overhead: times.overhead,
+            efficiency_millionths,
+        });
+        desk.forget(core, job);
+        core.fresh = true;
+    }
+
+    /// Sees to it that somebody is called back in time.
+    pub(super) fn watch_limits(&mut self, now: Time) {
+        let Engine { family: Opaque::Desk(desk), timers, .. } = self else { return };
+        if !std::mem::take(&mut desk.is_moved) {
+            return;
+        }
+        timers.cancel(OpaqueTimer::Limit);
+        if let Some(next) = desk.dispatcher.next_timeout() {
+            timers.set(OpaqueTimer::Limit, now, next.since(now).max(Span::ZERO));
+        }
+    }
+
+    /// Calls those back that have waited for their limit. Before, everything else of this instant has happened: what
+    /// starts as its limit ends stays.
+    pub(super) fn call_back(&mut self, now: Time) {
+        let Engine { core, family: Opaque::Desk(desk), timers } = self else { return };
+        desk.is_moved = true;
+        for (job, place) in desk.dispatcher.recalls(now) {
+            let rank = desk.brokers + place;
+            desk.dispatcher.called(job, place);
+            desk.called.insert(job, false);
+            // It may not have arrived; and whoever does not answer is asked when it is heard of.
+            if core.ledger.hops_out(job).is_none() && core.is_reachable(rank) {
+                core.send(rank, OpaqueMessage::Recall { job });
+            }
+            if let Some(retry) = core.config.options.retry
+                && core.is_reachable(rank)
+                && !timers.is_set(OpaqueTimer::Recall(rank))
+            {
+                timers.set(OpaqueTimer::Recall(rank), now, retry);
+            }
+        }
+    }
+
+    /// Jobs that a site was asked to give back and has said nothing of.
+    fn unanswered(desk: &Desk, place: usize) -> Vec<JobId> {
+        let open = desk.called.iter().filter(|(_, is_answered)| !**is_answered).map(|(&job, _)| job);
+        open.filter(|&job| desk.dispatcher.where_is(job).is_some_and(|(_, at, _)| at == place)).collect()
+    }
+
+    pub(super) fn recall_again(&mut self, rank: usize) {
+        let Engine { core, family: Opaque::Desk(desk), timers } = self else { return };
+        let jobs = Engine::unanswered(desk, rank - desk.brokers);
+        if jobs.is_empty() {
+            return timers.cancel(OpaqueTimer::Recall(rank));
+        }
+        for job in jobs {
+            if core.ledger.hops_out(job).is_none() {
+                core.send_again(rank, OpaqueMessage::Recall { job }, true);
+            }
+        }
+    }
+
+    /// A site does not give a job back.
+    pub(super) fn on_refused(&mut self, rank: usize, job: JobId, started: Option<Time>) {
+        let Engine { core, family: Opaque::Desk(desk), timers } = self else { return };
+        let place = rank - desk.brokers;
+        if desk.dispatcher.where_is(job).is_none_or(|(_, at, _)| at != place) {
+            return;
+        }
+        match started {
+            Some(_) if core.has(Canary::RefusalForgotten) => {
+                desk.called.remove(&job);
+                desk.is_awake = desk.dispatcher.recalled(job, place);
+            }
+            Some(started) => {
+                desk.dispatcher.started(started, job, place);
+                desk.called.remove(&job);
+            }
+            // It is on its way here, or its end is being told.
+            None => {
+                if let Some(is_answered) = desk.called.get_mut(&job) {
+                    *is_answered = true;
+                }
+            }
+        }
+        if Engine::unanswered(desk, place).is_empty() {
+            timers.cancel(OpaqueTimer::Recall(rank));
+        }
+    }
+
+    /// This broker begins again: what is on its way is in the journal, and sites know the rest.
+    pub(super) fn ask_all_anew(&mut self, now: Time) {
+        let Engine { core, family: Opaque::Desk(desk), .. } = self else { return };
+        for (site, transfer) in core.ledger.transfers_out() {
+            let Some(place) = core.config.grid.rank(site).checked_sub(desk.brokers) else { continue };
+            if core.is_here(transfer.job.id) {
+                // It came back before the answer did.
+                continue;
+            }
+            desk.dispatcher.found(now, transfer.job, place, None, None);
+            desk.given.insert(transfer.job.id, transfer.hops);
+        }
+        // Jobs that were put back came in an earlier life. What the rule did not make of them then it would not now.
+        (desk.is_moved, desk.is_awake) = (true, !desk.rests);
+        desk.write_changes(core);
+        for rank in desk.brokers..self.core.config.grid.len() {
+            self.asks(now, rank);
+        }
+    }
+
+    /// Asks a site which jobs of this broker it has. Until it has answered it gets no more.
+    pub(super) fn asks(&mut self, now: Time, rank: usize) {
+        let Engine { core, family: Opaque::Desk(desk), timers } = self else { return };
+        let Some(asked) = rank.checked_sub(desk.brokers).and_then(|place| desk.asked.get_mut(place)) else {
+            return;
+        };
+        desk.count += 1;
+        *asked = Asked { open: Some((desk.count, now)), heard: BTreeSet::new() };
+        if !core.is_reachable(rank) {
+            // It is asked when it is heard of again.
+            return;
+        }
+        if let Some(retry) = core.config.options.retry {
+            timers.set(OpaqueTimer::Anew(rank), now, retry);
+            if !Engine::unanswered(desk, rank - desk.brokers).is_empty() {
+                timers.set(OpaqueTimer::Recall(rank), now, retry);
+            }
+        }
+        self.ask_anew(rank, false);
+    }
+
+    pub(super) fn ask_anew(&mut self, rank: usize, is_again: bool) {
+        let Some(desk) = self.desk() else { return };
+        let open = desk.asked.get(rank - desk.brokers).and_then(|asked| asked.open);
+        match open {
+            Some((count, _)) => self.core.send_again(rank, OpaqueMessage::Anew { count }, is_again),
+            None => self.timers.cancel(OpaqueTimer::Anew(rank)),
+        }
+    }
+
+    /// A site says which jobs of this broker it has, or that it begins again.
+    pub(super) fn on_have(&mut self, now: Time, rank: usize, count: u64, all: u32, jobs: &[Held]) {
+        let Engine { core, family: Opaque::Desk(desk), timers } = self else { return };
+        let place = rank - desk.brokers;
+        let open = desk.asked[place].open;
+        if count == 0 {
+            // A question that is open is answered by the site as it is.
+            return if open.is_none() {
+                self.asks(now, rank)
+            };
+        }
+        let Some((_, since)) = open.filter(|&(number, _)| number == count) else { return };
+        desk.is_moved = true;
+        for held in jobs {
+            let job = held.job.id;
+            desk.asked[place].heard.insert(job);
+            if !core.is_here(job) && core.ledger.hops_out(job).is_none() {
+                desk.dispatcher.found(now, held.job, place, Some(held.queued), held.started);
+            }
+        }
+        if desk.asked[place].heard.len() < all as usize {
+            return;
+        }
+        timers.cancel(OpaqueTimer::Anew(rank));
+        let Asked { heard, .. } = std::mem::take(&mut desk.asked[place]);
+        // What arrived since the question may have done so after the answer.
+        let is_over = |&(job, queued): &(JobId, Option<Time>)| {
+            queued.is_some_and(|queued| queued < since)
+                && !heard.contains(&job)
+                && core.ledger.hops_out(job).is_none()
+        };
+        let over: Vec<JobId> = desk.dispatcher.jobs_at(place).filter(is_over).map(|(job, _)| job).collect();
+        // They ended, or were given up, and the site does not know it any more. If one is on its way back, it arrives as
+        // if it were new.
+        for job in over {
+            // One that was called back is on its way, maybe, and its limit has grown all the same.
+            let recalls = desk.called.contains_key(&job).then(|| desk.dispatcher.recalls_of(job));
+            match recalls.filter(|&recalls| recalls > 0) {
+                Some(recalls) => {
+                    desk.lose(job);
+                    desk.dispatcher.remember_job(job, recalls);
+                }
+                None => desk.forget(core, job),
+            }
+        }
+        core.fresh = true;
+    }
+}
