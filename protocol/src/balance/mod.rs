@@ -338,7 +338,7 @@ impl Engine<Balancer> {
     /// What this site says of itself.
     fn digest(&mut self) -> Digest {
         let site = self.core.site();
-        let idle = self.room();
+        let idle = self.room_for_others();
         let narrowest = self.family.own.narrowest(Widths::ALL).unwrap_or(0);
         let balancer = &mut self.family;
         let work = u64::try_from(balancer.work.div_ceil(1_000_000)).unwrap_or(u64::MAX);

@@ -43,6 +43,12 @@ impl Engine<Balancer> {
         self.core.free.min(self.family.extra)
     }
 
+    /// The processors that jobs of others may have, now or later. A site that leaves takes nothing: who has not heard of it
+    /// yet would give jobs away to it, get them back and be told of the same room again, without an end.
+    pub(super) fn room_for_others(&self) -> u32 {
+        if self.core.is_leaving() { 0 } else { self.room() }
+    }
+
     fn start_first_fit(&mut self, now: Time) {
         while self.core.free > 0
             && let Some(&job) = self.family.own.first(Widths::up_to(self.core.free))

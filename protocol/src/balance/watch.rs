@@ -115,7 +115,7 @@ impl Engine<Balancer> {
         if self.core.has(Canary::NewsNeverTold) {
             return;
         }
-        let (idle, waiting) = (self.room(), self.family.own.len());
+        let (idle, waiting) = (self.room_for_others(), self.family.own.len());
         let away = self.core.unreachable();
         let balancer = &mut self.family;
         let pulls = balancer.pulls();
@@ -167,7 +167,7 @@ impl Engine<Balancer> {
 
     /// Acts on news at once if this site rests and can; false if somebody else should be told.
     fn uses(&mut self, now: Time, from: usize, digest: Digest) -> bool {
-        let free = self.room();
+        let free = self.room_for_others();
         let balancer = &mut self.family;
         if balancer.search != Search::Resting || balancer.asked.is_some() || balancer.pushed.is_some() {
             return false;

@@ -1,214 +1,17 @@
 //! Sites that fall silent, come back, leave: who takes which job over, and what the others do meanwhile.
-//!
-//! A small driver: every message takes a second, jobs run for their requested time, a disk per site.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+mod driver;
+mod leaving;
+
+use std::collections::BTreeMap;
 
 use protocol::membership::operator::adoptions;
 use protocol::membership::{Report, next_epoch};
-use protocol::message::{
-    BalanceMessage, Digest, HandOverMessage, MembershipMessage, PoolMessage, Transfer, Void,
-};
-use protocol::{
-    Durable, Input, Interrupted, Message, Options, Output, Peer, PeerConfig, PoolOptions, Presence,
-};
-use scheduler::event::MessageKind;
-use scheduler::{
-    EventKind, Grid, JobId, JobSpec, Labels, LocalScheduler, Pass, SiteId, Span, Strategy, StrategySpec, Time,
-};
+use protocol::message::{HandOverMessage, MembershipMessage, PoolMessage, Transfer, Void};
+use protocol::{Input, Message, Presence};
+use scheduler::{EventKind, JobId, JobSpec, SiteId, Time};
 
-const DELAY: Span = Span::from_secs(1);
-
-struct World {
-    config: PeerConfig,
-    /// By rank; none while the site is down.
-    peers: Vec<Option<Peer>>,
-    disks: Vec<Durable>,
-    /// Arrival, order, from, to.
-    letters: BTreeMap<(Time, u64), (usize, usize, Message)>,
-    endings: BTreeSet<(Time, JobId, usize)>,
-    cut: BTreeSet<usize>,
-    sent: u64,
-    now: Time,
-    events: Vec<(Time, usize, EventKind)>,
-}
-
-fn job(id: u64, processors: u32, seconds: i64) -> JobSpec {
-    JobSpec {
-        id: JobId(id),
-        submit: Time::ZERO,
-        processors,
-        requested: Span::from_secs(seconds),
-        labels: Labels::UNKNOWN,
-        origin: SiteId(1),
-        payload: 0,
-    }
-}
-
-impl World {
-    fn new(sizes: &[u32], strategy: &str) -> World {
-        let strategy: StrategySpec = strategy.parse().expect("a strategy");
-        let options = Options {
-            heartbeat: Some(Span::from_secs(10)),
-            suspect_after: Span::from_secs(35),
-            lease: Some(Span::from_secs(100)),
-            retry: Some(Span::from_secs(5)),
-            pool: PoolOptions {
-                refresh: matches!(strategy.strategy, Strategy::Pool(_)).then_some(Span::from_secs(30)),
-            },
-            journal: true,
-            interrupted: Interrupted::Requeue,
-            ..Options::default()
-        };
-        let config = PeerConfig {
-            site: SiteId(1),
-            grid: Arc::new(Grid::of_sizes(sizes).expect("a grid")),
-            strategy: strategy.strategy,
-            local: LocalScheduler::default(),
-            pass: Pass::default(),
-            options,
-            seed: 1,
-            external: None,
-        };
-        let mut world = World {
-            config,
-            peers: Vec::new(),
-            disks: vec![Durable::default(); sizes.len()],
-            letters: BTreeMap::new(),
-            endings: BTreeSet::new(),
-            cut: BTreeSet::new(),
-            sent: 0,
-            now: Time::ZERO,
-            events: Vec::new(),
-        };
-        world.peers = (0..sizes.len()).map(|_| None).collect();
-        for rank in 0..sizes.len() {
-            world.restart(rank);
-        }
-        world
-    }
-
-    fn config(&self, rank: usize) -> PeerConfig {
-        PeerConfig { site: self.config.grid.at_rank(rank), ..self.config.clone() }
-    }
-
-    fn restart(&mut self, rank: usize) {
-        let peer = Peer::restore(self.config(rank), &self.disks[rank], self.now);
-        self.peers[rank] = Some(peer);
-        self.carry_out(rank);
-        self.tell(rank, Input::Turn);
-    }
-
-    fn crash(&mut self, rank: usize) {
-        self.peers[rank] = None;
-        self.endings.retain(|ending| ending.2 != rank);
-    }
-
-    /// The site comes back at once, with another journal for the one that is lost.
-    fn come_back_empty(&mut self, rank: usize, lost: u32) {
-        self.crash(rank);
-        self.disks[rank] = Durable::default();
-        self.peers[rank] = Some(Peer::restore_lost(self.config(rank), lost, self.now));
-        self.carry_out(rank);
-        self.tell(rank, Input::Turn);
-    }
-
-    fn tell(&mut self, rank: usize, input: Input) {
-        if let Some(peer) = &mut self.peers[rank] {
-            peer.handle(self.now, input);
-            self.carry_out(rank);
-        }
-    }
-
-    fn carry_out(&mut self, rank: usize) {
-        let peer = self.peers[rank].as_mut().expect("it is up");
-        while let Some(output) = peer.poll_output() {
-            match output {
-                Output::Write(fact) => self.disks[rank].apply(&fact),
-                Output::Event(kind) => self.events.push((self.now, rank, kind)),
-                Output::Start(job) => {
-                    self.endings.insert((self.now + job.requested, job.id, rank));
-                }
-                Output::Send { to, message } => {
-                    let to = self.config.grid.rank(to);
-                    if !self.cut.contains(&rank) && !self.cut.contains(&to) {
-                        self.sent += 1;
-                        self.letters.insert((self.now + DELAY, self.sent), (rank, to, message));
-                    }
-                }
-            }
-        }
-        peer.check_invariants();
-        // The disk says what the peer would say of its own.
-        let disk = &self.disks[rank];
-        assert_eq!(disk.ledger, *peer.ledger());
-        let running: Vec<JobId> = disk.running().map(|kept| kept.job.id).collect();
-        assert_eq!(running, peer.running().collect::<Vec<_>>());
-        assert_eq!(disk.jobs.len() - running.len(), peer.waiting());
-    }
-
-    fn run_until(&mut self, seconds: i64) {
-        let end = Time::from_secs(seconds);
-        loop {
-            let timers = self.peers.iter().flatten().filter_map(Peer::poll_timeout).min();
-            let next = [
-                self.letters.first_key_value().map(|(key, _)| key.0),
-                self.endings.first().map(|ending| ending.0),
-                timers,
-            ];
-            let Some(next) = next.into_iter().flatten().min().filter(|&next| next <= end) else { break };
-            self.now = self.now.max(next);
-            let mut turns = BTreeSet::new();
-            while let Some(&(at, job, rank)) = self.endings.first().filter(|ending| ending.0 <= self.now) {
-                self.endings.remove(&(at, job, rank));
-                self.tell(rank, Input::Completed(job));
-                turns.insert(rank);
-            }
-            while let Some(entry) = self.letters.first_entry().filter(|entry| entry.key().0 <= self.now) {
-                let (from, to, message) = entry.remove();
-                let from = self.config.grid.at_rank(from);
-                self.tell(to, Input::Message { from, message });
-                turns.insert(to);
-            }
-            for rank in 0..self.peers.len() {
-                while self.peers[rank].as_ref().is_some_and(|peer| peer.wants_settle()) {
-                    self.tell(rank, Input::Settle);
-                    turns.insert(rank);
-                }
-                if self.peers[rank].as_ref().is_some_and(|peer| peer.poll_timeout() <= Some(self.now))
-                    && self.peers[rank].as_ref().and_then(Peer::poll_timeout).is_some()
-                {
-                    self.tell(rank, Input::Timeout);
-                    turns.insert(rank);
-                }
-            }
-            for rank in turns {
-                self.tell(rank, Input::Turn);
-            }
-        }
-        self.now = end;
-    }
-
-    fn submit(&mut self, rank: usize, job: JobSpec) {
-        self.tell(rank, Input::Submitted(job));
-        self.tell(rank, Input::Turn);
-    }
-
-    fn starts(&self, job: u64) -> Vec<usize> {
-        let is_start = |kind: &EventKind| matches!(kind, EventKind::Started { job: id, .. } if id.0 == job);
-        self.events.iter().filter(|event| is_start(&event.2)).map(|event| event.1).collect()
-    }
-
-    fn completions(&self, job: u64) -> Vec<usize> {
-        let is_end = |kind: &EventKind| matches!(kind, EventKind::Completed { job: id, .. } if id.0 == job);
-        self.events.iter().filter(|event| is_end(&event.2)).map(|event| event.1).collect()
-    }
-
-    fn any(&self, test: impl Fn(&EventKind) -> bool) -> bool {
-        self.events.iter().any(|event| test(&event.2))
-    }
-}
+use driver::{World, job};
 
 #[test]
 fn the_home_takes_over_what_a_dead_thief_held() {
@@ -303,33 +106,14 @@ fn a_guardian_without_its_journal_does_not_say_that_a_job_has_ended() {
     world.come_back_empty(0, 1);
     world.run_until(5);
     let report = Report { job: JobId(7), guardian, epoch: 0, moves: 1, holder: SiteId(2), done: false };
-    world.letters.clear();
+    world.under_way.clear();
     let message = Message::Membership(MembershipMessage::Reports { reports: vec![report] });
     world.tell(0, Input::Message { from: SiteId(2), message });
-    let noted = world.letters.values().find_map(|letter| match letter {
+    let noted = world.under_way.values().find_map(|sent| match sent {
         (0, 1, Message::Membership(MembershipMessage::Noted { reports })) => Some(reports.clone()),
         _ => None,
     });
     assert_eq!(noted, Some(vec![report]), "it notes that, and says nothing of an end");
-}
-
-/// News of a site that leaves overtakes its leaving, and whoever hears it asks a site that is not there any more.
-#[test]
-fn nobody_waits_for_ever_for_a_site_that_has_left() {
-    let mut world = World::new(&[4, 8], "steal:random");
-    world.run_until(15);
-    world.tell(0, Input::Leave);
-    world.run_until(20);
-    assert_eq!(world.peers[1].as_ref().unwrap().presence(0), Presence::Leaving);
-    world.crash(0);
-    let digest = Digest { site: SiteId(1), version: 9, age: Span::ZERO, work: 60, narrowest: 1, idle: 0 };
-    let message = Message::Balance(BalanceMessage::News { seq: 1, digest });
-    world.tell(1, Input::Message { from: SiteId(1), message });
-    world.tell(1, Input::Turn);
-    assert!(!world.peers[1].as_ref().unwrap().is_quiet(), "it asks");
-    world.run_until(300);
-    assert_eq!(world.peers[1].as_ref().unwrap().presence(0), Presence::Gone);
-    assert!(world.peers[1].as_ref().unwrap().is_quiet(), "and does not wait for ever");
 }
 
 #[test]
@@ -396,90 +180,6 @@ fn jobs_of_a_gone_home_go_to_the_next_larger_site() {
     world.restart(1);
     world.run_until(500);
     assert_eq!(world.starts(3), [1], "it waited and was not dropped");
-}
-
-#[test]
-fn a_site_that_leaves_gives_its_jobs_away_and_finishes_what_runs() {
-    for strategy in ["st:50", "local", "common-pool", "pool:easy", "steal:random", "st-greedy:50"] {
-        let mut world = World::new(&[4, 4, 8], strategy);
-        for id in 1..=5 {
-            world.submit(1, job(id, 3, 40));
-        }
-        world.tell(1, Input::Leave);
-        world.tell(1, Input::Turn);
-        world.run_until(600);
-        for id in 1..=5 {
-            assert_eq!(world.completions(id).len(), 1, "{strategy}: job {id}");
-        }
-        assert!(world.peers[1].as_ref().unwrap().has_left(), "{strategy}");
-        assert_eq!(world.peers[0].as_ref().unwrap().presence(1), Presence::Leaving, "{strategy}");
-    }
-}
-
-/// A host that has not heard of it may assign a job of a site that leaves to that site.
-#[test]
-fn a_site_that_leaves_does_not_start_what_it_gives_away() {
-    let mut world = World::new(&[4, 4, 8], "pool:easy");
-    for id in 1..=3 {
-        world.submit(1, job(id, 4, 40));
-    }
-    let assigned = |world: &World| {
-        world.letters.iter().find_map(|(key, letter)| match letter {
-            (from, 1, Message::Pool(PoolMessage::Assign { offer, epoch, .. })) => {
-                Some((*key, *from, *offer, *epoch))
-            }
-            _ => None,
-        })
-    };
-    let (key, from, offer, epoch) = (1..10)
-        .find_map(|second| {
-            world.run_until(second);
-            assigned(&world)
-        })
-        .expect("the host assigns it to somebody");
-    world.letters.remove(&key);
-    world.tell(1, Input::Leave);
-    let message = Message::Pool(PoolMessage::Assign { offer, to: world.config.grid.at_rank(1), epoch });
-    world.tell(1, Input::Message { from: world.config.grid.at_rank(from), message });
-    world.tell(1, Input::Turn);
-    world.run_until(600);
-    assert_eq!(world.completions(1), [1]);
-    for id in 2..=3 {
-        assert!(matches!(world.completions(id)[..], [0 | 2]), "job {id}");
-    }
-    assert!(world.peers[1].as_ref().unwrap().has_left());
-}
-
-/// The host looks at its own board again while it has an offer that it has not published.
-#[test]
-fn a_host_that_leaves_decides_on_no_offer_that_it_took_back() {
-    let mut world = World::new(&[4, 4, 8], "pool:easy");
-    world.submit(2, job(1, 8, 29));
-    world.submit(0, job(2, 8, 40));
-    world.run_until(29);
-    world.now = Time::from_secs(30);
-    world.tell(0, Input::Submitted(job(3, 8, 40)));
-    let before = world.events.len();
-    world.tell(0, Input::Timeout);
-    let said = &world.events[before..];
-    let host = |event: &&(Time, usize, EventKind)| {
-        matches!(event.2, EventKind::Sent { message: MessageKind::Host, .. })
-    };
-    assert_eq!(said.iter().filter(host).count(), 2, "it says that it is host");
-    world.tell(0, Input::Leave);
-    world.tell(0, Input::Turn);
-    // Now there is room elsewhere.
-    let is_board =
-        |letter: &(usize, usize, Message)| matches!(letter, (2, 0, Message::Pool(PoolMessage::Board { .. })));
-    let board = world.letters.iter().find(|letter| is_board(letter.1)).map(|(key, _)| *key);
-    let (_, _, message) = world.letters.remove(&board.expect("the job has ended")).unwrap();
-    world.tell(0, Input::Message { from: world.config.grid.at_rank(2), message });
-    world.tell(0, Input::Settle);
-    world.run_until(900);
-    for id in 2..=3 {
-        assert_eq!(world.completions(id), [2], "job {id}");
-    }
-    assert!(world.peers[0].as_ref().unwrap().has_left());
 }
 
 /// A liar says that a job was taken over before it is submitted, and then sends one of its own making by that number.
@@ -695,7 +395,7 @@ fn out_to_a_silent_site() -> World {
 
 /// What sites 2 and 3 send each other is lost.
 fn second_without_link(world: &mut World) {
-    world.letters.retain(|_, letter| (letter.0, letter.1) != (1, 2) && (letter.0, letter.1) != (2, 1));
+    world.under_way.retain(|_, sent| (sent.0, sent.1) != (1, 2) && (sent.0, sent.1) != (2, 1));
     world.run_until(world.now.as_micros() / 1_000_000 + 1);
 }
 
@@ -751,52 +451,4 @@ fn a_late_word_that_a_job_went_on_does_not_touch_a_later_transfer() {
     };
     assert_eq!(hears(2), Some(5), "the job came by here before");
     assert_eq!(hears(4), None);
-}
-
-#[test]
-fn a_site_does_not_leave_before_its_answers_are_known() {
-    let mut world = World::new(&[4, 8], "st:50");
-    world.submit(0, job(1, 8, 10));
-    world.run_until(1);
-    world.letters.retain(|_, letter| !matches!(letter.2, Message::HandOver(HandOverMessage::Reply { .. })));
-    world.tell(1, Input::Leave);
-    world.cut.insert(0);
-    world.run_until(20);
-    assert_eq!(world.completions(1), [1]);
-    assert!(
-        !world.peers[1].as_ref().unwrap().has_left(),
-        "the other site would take the job over and run it again"
-    );
-    world.cut.clear();
-    world.run_until(60);
-    assert!(world.peers[1].as_ref().unwrap().has_left());
-    assert!(world.disks[0].wards.is_empty());
-    // Nobody waits for sites that are gone.
-    let mut world = World::new(&[4, 8], "st:50");
-    world.submit(0, job(1, 8, 10));
-    world.run_until(1);
-    world.crash(0);
-    world.tell(1, Input::Leave);
-    world.run_until(300);
-    assert!(world.peers[1].as_ref().unwrap().has_left());
-}
-
-#[test]
-fn a_site_does_not_leave_before_its_take_overs_are_known() {
-    let mut world = World::new(&[4, 8, 16], "st:50");
-    world.crash(2);
-    world.cut.insert(0);
-    world.tell(1, Input::Adopt { job: job(1, 8, 10), epoch: 1 });
-    world.tell(1, Input::Turn);
-    world.run_until(5);
-    world.tell(1, Input::Leave);
-    world.run_until(30);
-    assert_eq!(world.completions(1), [1]);
-    assert!(!world.peers[1].as_ref().unwrap().has_left(), "site 1 was not told");
-    world.cut.clear();
-    world.run_until(60);
-    assert!(!world.peers[1].as_ref().unwrap().has_left(), "site 3 may still be there");
-    world.run_until(200);
-    assert!(world.peers[1].as_ref().unwrap().has_left());
-    assert_eq!(world.disks[0].voids.get(&JobId(1)), Some(&1));
 }
