@@ -71,9 +71,12 @@ impl World<'_> {
         self.sites.iter().filter(|site| site.is_member())
     }
 
-    /// Processors of the widest site that stays, or is still to join.
+    /// Processors of the widest site that stays, or is still to join, but for a liar: one that says that it leaves, or has lost
+    /// its journal, is given nothing any more, and what nobody else could hold waits.
     fn widest(&self) -> u32 {
-        let stays = |rank: &usize| matches!(self.sites[*rank].stay, Stay::Member | Stay::Absent);
+        let lies = |rank: usize| self.liar.as_ref().is_some_and(|liar| liar.is_at(&self.scenario.grid, rank));
+        let stays =
+            |&rank: &usize| matches!(self.sites[rank].stay, Stay::Member | Stay::Absent) && !lies(rank);
         let sizes = self.scenario.grid.sizes();
         (0..self.sites.len()).rfind(stays).map_or(0, |rank| sizes[rank])
     }
