@@ -11,7 +11,7 @@ use workload::calendar::Zone;
 use workload::prepare::{PrepareError, PrepareOptions, Prepared, prepare_watched};
 use workload::{Limits, Trace, TraceError};
 
-use crate::terminal::{left, line_every};
+use crate::terminal::{about_left, left, line_every};
 
 /// Shorter runs need no bar.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -26,6 +26,8 @@ pub struct Progress {
     /// Of jobs, those that are submitted, if that is told.
     submitted: u64,
     done: u64,
+    /// How long the rest takes, if somebody knows better than what is done so far.
+    expected: Option<Duration>,
     calls: u64,
     begun: Instant,
     last_line: Option<Instant>,
@@ -46,6 +48,7 @@ impl Progress {
             jobs: all,
             submitted: 0,
             done: 0,
+            expected: None,
             calls: 0,
             begun: Instant::now(),
             last_line: None,
@@ -87,6 +90,17 @@ impl Progress {
         self.show();
     }
 
+    /// The rest takes so long, or as long as what is done says.
+    pub fn expect(&mut self, left: Option<Duration>) {
+        self.expected = left;
+    }
+
+    /// How long the rest takes in words, after so long.
+    fn left(&self, so_far: Duration) -> String {
+        let (done, all) = self.halves();
+        self.expected.map_or_else(|| left(so_far, done, all), about_left)
+    }
+
     /// How much is done of how much. A job is half done when it is submitted: by ends alone a run would seem slow at first,
     /// while jobs gather that wait.
     fn halves(&self) -> (u64, u64) {
@@ -97,8 +111,7 @@ impl Progress {
         if self.begun.elapsed() < PATIENCE.min(line_every()) {
             return;
         }
-        let (done, all) = self.halves();
-        let left = left(self.begun.elapsed(), done, all);
+        let left = self.left(self.begun.elapsed());
         if !self.terminal {
             if self.last_line.is_none_or(|last| last.elapsed() >= line_every()) {
                 self.last_line = Some(Instant::now());
@@ -188,5 +201,17 @@ mod tests {
         let mut progress = Progress::of("lines", 10);
         progress.set(3);
         assert_eq!(progress.halves(), (6, 20));
+    }
+
+    #[test]
+    fn what_is_known_of_the_rest_comes_before_what_is_done_so_far() {
+        let mut progress = Progress::new(2000);
+        progress.set(260);
+        let after = Duration::from_secs(10);
+        assert_eq!(progress.left(after), "about 0:01:07 left");
+        progress.expect(Some(Duration::from_millis(28_500)));
+        assert_eq!(progress.left(after), "about 0:00:29 left");
+        progress.expect(None);
+        assert_eq!(progress.left(after), "about 0:01:07 left");
     }
 }

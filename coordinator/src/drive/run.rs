@@ -19,6 +19,7 @@ pub mod past;
 pub mod plan;
 pub mod reception;
 pub mod record;
+mod remaining;
 pub mod scraped;
 pub mod virtual_clock;
 pub mod watch;

@@ -210,7 +210,7 @@ pub(super) fn drive(course: Course<'_>, mut fleet: Fleet, sink: &mut Sink) -> an
             eyes.ordered(&given);
         }
     }
-    let mut watch = Watch::new(plan, jobs.jobs.len(), outages, orders, interrupt);
+    let mut watch = Watch::new(plan, &jobs.jobs, outages, orders, interrupt);
     let ending = watch.until_end(&mut fleet, &mut eyes);
     if let Some(server) = server {
         server.close_desk();

@@ -90,6 +90,8 @@ pub struct Plan {
     pub factor: f64,
     /// Trace time at the start of the clocks: the first submission.
     pub origin: Time,
+    /// Trace time at the last end of the simulation; that of the start if it ends no job.
+    pub end: Time,
     /// One configuration per site, in the order of the experiment.
     pub nodes: Vec<NodeConfig>,
     /// Whether events of single messages are wanted in the results.
@@ -158,6 +160,7 @@ impl Plan {
         Ok(Plan {
             factor,
             origin,
+            end: last,
             nodes,
             message_events,
             stall,

@@ -11,13 +11,14 @@ use node::control::api::{Outstanding, Phase, Status};
 use node::fleet::{FleetError, Limit, Restarted, Whereabouts};
 use outputs::orders::Given;
 use scheduler::event::EndCause;
-use scheduler::{Event, EventKind, JobId, SiteId};
+use scheduler::{Event, EventKind, JobId, SiteId, TimedJob};
 
 use super::merge::Merge;
 use super::orders::{Orders, Stage};
 use super::outages::{Outages, Witness};
 use super::past::Past;
-use super::plan::Plan;
+use super::plan::{Plan, wall_span};
+use super::remaining::Remaining;
 use crate::interrupt::Interrupt;
 use crate::progress::Progress;
 
@@ -103,6 +104,7 @@ pub struct Watch<'a> {
     stall: Duration,
     merge: Merge,
     progress: Progress,
+    remaining: Remaining,
     statuses: Vec<Status>,
     silent: Vec<String>,
     /// Jobs that have ended.
@@ -118,10 +120,10 @@ pub struct Watch<'a> {
 }
 
 impl<'a> Watch<'a> {
-    /// For a run of so many jobs.
+    /// For a run of these jobs.
     pub fn new(
         plan: &'a Plan,
-        jobs: usize,
+        jobs: &[TimedJob],
         outages: Outages,
         orders: Orders,
         interrupt: &'a Interrupt,
@@ -130,10 +132,11 @@ impl<'a> Watch<'a> {
             plan,
             orders,
             interrupt,
-            jobs: jobs as u64,
+            jobs: jobs.len() as u64,
             stall: plan.stall,
             merge: Merge::new(plan.nodes.len()),
-            progress: Progress::new(jobs),
+            progress: Progress::new(jobs.len()),
+            remaining: Remaining::new(jobs, plan.end),
             statuses: Vec::new(),
             silent: Vec::new(),
             ended: BTreeSet::new(),
@@ -193,6 +196,8 @@ impl<'a> Watch<'a> {
             }
             self.merge.release(fleet.known_until(), &mut |event| onlooker.event(event));
             onlooker.look(fleet, &self.statuses, &self.orders);
+            let left = self.remaining.left(self.outages.now(), &self.ended);
+            self.progress.expect(left.map(|left| wall_span(left, self.orders.clock().factor)));
             self.progress.set(completed);
             let quiet = fleet.is_quiet_by(&self.statuses);
             if quiet && completed >= self.jobs && !self.outages.anybody_has_left(fleet) {
@@ -234,7 +239,10 @@ impl<'a> Watch<'a> {
         self.outages.said().into_iter().for_each(|event| self.merge.say(event));
         for given in &done {
             self.jobs += u64::from(given.job.is_some());
-            given.job.iter().for_each(|_| self.progress.add());
+            if let Some(job) = &given.job {
+                self.progress.add();
+                self.remaining.add(job);
+            }
         }
         Ok(!done.is_empty())
     }
