@@ -19,6 +19,8 @@ const OF_EXPERIMENTS: [&str; 12] = [
 ];
 /// Bytes of a log that are read to know it: more than the comments before the first job of any log of the archive.
 const OF_LOG: u64 = 1 << 20;
+/// Bytes of a file that are looked at for what no text has: chance alone would have it in a hundred.
+const OF_BINARY: u64 = 4096;
 /// How every SQLite database begins.
 const SQLITE: &[u8] = b"SQLite format 3\0";
 
@@ -35,6 +37,8 @@ pub enum Kind {
     Rows,
     /// What `--trace` takes.
     Log,
+    /// What nothing takes: no text, and none of the above.
+    Binary,
 }
 
 impl Kind {
@@ -58,7 +62,9 @@ impl Kind {
             return Some(if is_log(path) { Kind::Log } else { Kind::Rows });
         }
         let text = limits::read_text(path, limits::EXPERIMENT).ok();
-        text.and_then(|text| Kind::of_text(&text)).or_else(|| is_log(path).then_some(Kind::Log))
+        text.and_then(|text| Kind::of_text(&text))
+            .or_else(|| is_log(path).then_some(Kind::Log))
+            .or_else(|| is_binary(path).then_some(Kind::Binary))
     }
 
     /// What the text of a file is.
@@ -91,6 +97,11 @@ impl Kind {
                 "`stealgrid simulate --trace {path} --sites 64,128` replays it on sites of so many processors, and \
                  `stealgrid trace info {path}` says what is in it"
             ),
+            Kind::Binary => {
+                "experiments and sweeps are TOML, and logs of jobs are text, plain or compressed by gzip \
+                             or zstd; check the path"
+                    .to_string()
+            }
         }
     }
 }
@@ -103,6 +114,7 @@ impl fmt::Display for Kind {
             Kind::Run => "the result directory of a run",
             Kind::Rows => "the database of a sweep",
             Kind::Log => "a log of jobs",
+            Kind::Binary => "a binary file",
         })
     }
 }
@@ -112,12 +124,21 @@ pub fn is_of_experiments(section: &str) -> bool {
     OF_EXPERIMENTS.contains(&section)
 }
 
-fn is_database(path: &Path) -> bool {
+/// The first bytes of a file, up to so many; none if it cannot be read.
+fn beginning(path: &Path, most: u64) -> Vec<u8> {
     let mut begin = Vec::new();
-    let read = std::fs::File::open(path).and_then(|file| {
-        std::io::Read::read_to_end(&mut std::io::Read::take(file, SQLITE.len() as u64), &mut begin)
-    });
-    read.is_ok() && begin == SQLITE
+    let read = std::fs::File::open(path)
+        .and_then(|file| std::io::Read::read_to_end(&mut std::io::Read::take(file, most), &mut begin));
+    read.map_or_else(|_| Vec::new(), |_| begin)
+}
+
+fn is_database(path: &Path) -> bool {
+    beginning(path, SQLITE.len() as u64) == SQLITE
+}
+
+/// Whether a file has what no text has, in whatever letters.
+fn is_binary(path: &Path) -> bool {
+    beginning(path, OF_BINARY).iter().any(|byte| byte.is_ascii_control() && !byte.is_ascii_whitespace())
 }
 
 /// Whether the beginning of a file, but for its last line, is one of a log.
@@ -148,6 +169,12 @@ pub fn mistaken(path: &Path, wanted: Kind) -> Option<String> {
 /// The same of a file whose text is known.
 pub fn mistaken_text(text: &str, path: &Path, wanted: Kind) -> Option<String> {
     other(Kind::of_text(text)?, path, wanted)
+}
+
+/// That a path is no log, where one is wanted and could not be read, and what takes it. Reads after "read trace PATH: ". What is
+/// binary is told by who has read it.
+pub fn no_log(path: &Path) -> Option<String> {
+    other(Kind::of(path).filter(|found| *found != Kind::Binary)?, path, Kind::Log)
 }
 
 /// That a path is no result directory, where one is wanted, and what takes it. Reads after "failed to".
@@ -194,8 +221,14 @@ mod tests {
             assert!(said.starts_with("it is a log of jobs, and not an experiment file"), "{said}");
             assert!(said.contains(&format!("simulate --trace {}", path.display())), "{said}");
         }
-        for text in ["[grid\nsizes = [2]\n", "# nothing\n", "", "name = \"x\"\n", "{}", "\x7fELF\0"] {
+        for text in ["[grid\nsizes = [2]\n", "# nothing\n", "", "name = \"x\"\n", "{}"] {
             assert_eq!(said(text.as_bytes()), None, "{text}");
+        }
+        // A comment in letters of one byte is text, if not one that is read.
+        assert_eq!(said(b"# caf\xe9\n[grid]\n"), None);
+        for bytes in [&b"\x7fELF\0"[..], b"\x89PNG\r\n\x1a\n\0"] {
+            let said = said(bytes).unwrap();
+            assert!(said.starts_with("it is a binary file, and not an experiment file"), "{said}");
         }
     }
 

@@ -11,6 +11,7 @@ use workload::calendar::Zone;
 use workload::prepare::{PrepareError, PrepareOptions, Prepared, prepare_watched};
 use workload::{Limits, Trace, TraceError};
 
+use crate::kind;
 use crate::terminal::{about_left, left, line_every};
 
 /// Shorter runs need no bar.
@@ -151,7 +152,16 @@ pub(crate) fn read_log(path: &Path, limits: &Limits, zone: Option<&Zone>) -> Res
     };
     let bytes = file.metadata().map_or(0, |about| about.len());
     let watched = Watched { file, read: 0, progress: Progress::of("bytes of the log", bytes) };
-    workload::read_local_from(&name, watched, limits, zone)
+    workload::read_local_from(&name, watched, limits, zone).map_err(|error| no_log(error, path))
+}
+
+/// Why a file was not read, which is said of what it is if it is something else.
+pub(crate) fn no_log(error: TraceError, path: &Path) -> TraceError {
+    let is_told = matches!(error, TraceError::Limit { .. });
+    match kind::no_log(path).filter(|_| !is_told) {
+        Some(problem) => TraceError::Structure { file: path.display().to_string(), problem },
+        None => error,
+    }
 }
 
 /// Prepares the jobs of a log, and says how far it is.

@@ -83,6 +83,11 @@ fn a_file_of_another_kind_is_told_with_the_command_that_takes_it() {
     write("log.swf", "; a log\n1 0 -1 60 2 -1 -1 2 120 -1 1 1 1 -1 1 1 -1 -1\n");
     std::fs::create_dir(folder.path().join("run")).unwrap();
     write("run/manifest.json", "{}");
+    std::fs::create_dir(folder.path().join("notes")).unwrap();
+    write("notes/todo.txt", "nothing");
+    std::fs::write(folder.path().join("x.swf"), b"\x7fELF\0\xff").unwrap();
+    let experiment =
+        "read trace one.toml: it is an experiment file, and not a log of jobs; `stealgrid simulate one.toml`";
     for (line, expected) in [
         ("simulate many.toml", "it is a sweep file, and not an experiment file; `stealgrid sweep many.toml`"),
         ("run many.toml", "`stealgrid sweep many.toml`"),
@@ -102,6 +107,21 @@ fn a_file_of_another_kind_is_told_with_the_command_that_takes_it() {
         ),
         ("play log.swf", "it is a log of jobs, and not an experiment file"),
         ("sweep log.swf", "it is a log of jobs, and not a sweep file"),
+        ("simulate --sites 4 --trace one.toml", experiment),
+        // It has the sites that are missing here.
+        ("simulate --trace one.toml", experiment),
+        ("trace info one.toml", experiment),
+        ("genetic --trace one.toml --out g", experiment),
+        (
+            "simulate --sites 4 --trace run",
+            "read trace run: it is the result directory of a run, and not a log of",
+        ),
+        ("simulate x.swf", "read x.swf: it is a binary file, and not an experiment file; experiments"),
+        ("sweep x.swf", "x.swf: it is a binary file, and not a sweep file"),
+        (
+            "report notes",
+            "notes: it is a folder without results; give the database that `stealgrid sweep` left",
+        ),
     ] {
         let output = Command::new(PROGRAM).current_dir(folder.path()).args(line.split(' ')).output().unwrap();
         let said = String::from_utf8(output.stderr).unwrap();

@@ -94,8 +94,10 @@ fn complain(error: &dyn std::fmt::Display, code: u8) -> u8 {
 /// As for [`load`].
 pub fn load_by(args: &ExperimentArgs, text: Option<&str>) -> Result<(Experiment, Jobs), u8> {
     let written = args.written_by(text).map_err(|error| complain(&error, exit::INPUT))?;
-    let mut experiment = Experiment::resolve(&written)
-        .map_err(|error| complain(&args.blame(&error, text), args.code(&error)))?;
+    let mut experiment = Experiment::resolve(&written).map_err(|error| match args.mistaken(&error) {
+        Some(reason) => complain(&reason, exit::INPUT),
+        None => complain(&args.blame(&error, text), args.code(&error)),
+    })?;
     experiment.outputs.replace = args.replace;
     let jobs = jobs::read(&experiment).map_err(|error| complain(&error, exit::INPUT))?;
     let local = experiment.strategy.strategy == Strategy::Local;

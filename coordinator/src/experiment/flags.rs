@@ -7,6 +7,7 @@ use clap::Args;
 use super::ExperimentError;
 use super::file::{FileError, Written, WrittenBrokers, WrittenLog};
 use crate::exit;
+use crate::kind;
 
 /// What to run.
 #[derive(Clone, Debug, Default, Args)]
@@ -175,6 +176,13 @@ impl ExperimentArgs {
             (Some(path), Some(text)) if !typed => error.of_file(path, text),
             _ => error.to_string(),
         }
+    }
+
+    /// That the sites are missing because an experiment, which has some, was given for a log. Reads after "failed to".
+    pub fn mistaken(&self, error: &ExperimentError) -> Option<String> {
+        let path = self.trace.as_deref().filter(|_| self.experiment.is_none() && self.sites.is_none())?;
+        let reason = kind::no_log(path).filter(|_| error.flag() == Some("--sites"))?;
+        Some(format!("read trace {}: {reason}", path.display()))
     }
 
     fn is_typed(&self, error: &ExperimentError) -> bool {

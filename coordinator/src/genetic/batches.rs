@@ -51,7 +51,8 @@ pub(super) fn read(
     let mut found = Batches { batches: Vec::new(), read: 0, too_wide: 0, unusable: 0 };
     let mut logs = Vec::new();
     for path in traces {
-        let trace = workload::read_within(path, &crate::limits::of_logs())?;
+        let trace = workload::read_within(path, &crate::limits::of_logs())
+            .map_err(|error| crate::progress::no_log(error, path))?;
         let prepared = workload::prepare(&trace, &options, widest)?;
         let too_wide = prepared.report.count(Rule::DroppedTooWide);
         found.read += prepared.report.read;

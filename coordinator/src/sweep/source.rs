@@ -23,6 +23,14 @@ pub fn read(path: &Path) -> anyhow::Result<Rows> {
     if let Some(reason) = kind::mistaken(path, Kind::Rows) {
         anyhow::bail!("failed to read {}: {reason}", path.display());
     }
+    if path.is_dir() {
+        anyhow::bail!(
+            "failed to read {}: it is a folder without results; give the database that `stealgrid sweep` left, as in \
+             out/NAME.db, or the folder that `stealgrid genetic` wrote; `simulate` and `run` leave a page themselves, \
+             report.html in their folder",
+            path.display()
+        );
+    }
     let is_stored = stored::is_stored(path)
         .with_context(|| format!("failed to read {}; check the path", path.display()))?;
     if is_stored {
