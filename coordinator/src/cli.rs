@@ -9,6 +9,7 @@ use outputs::{EventLogError, WriteError};
 use crate::drive::own::NotFree;
 use crate::drive::{run, simulate};
 use crate::experiment::keys;
+use crate::folder::NoPlace;
 use crate::{
     bench, chaos, compare, exit, explain, genetic, journal, key, learning, limits, play, power, serve, shell,
     swarm, sweep, theory, trace,
@@ -112,7 +113,13 @@ pub fn main() -> ExitCode {
             // Those of results read after these words.
             let failed = error.is::<WriteError>() || error.is::<EventLogError>();
             eprintln!("error: {}{error:#}", if failed { "failed to " } else { "" });
-            ExitCode::from(if error.is::<NotFree>() { exit::INPUT } else { exit::UNEXPECTED })
+            ExitCode::from(if error.is::<NoPlace>() {
+                exit::USAGE
+            } else if error.is::<NotFree>() {
+                exit::INPUT
+            } else {
+                exit::UNEXPECTED
+            })
         }
     }
 }

@@ -13,7 +13,6 @@ mod with;
 use std::path::{Path, PathBuf};
 
 pub use analysis::compare::events::{EventAgreement, EventComparison, Order, Side, streams};
-use anyhow::Context as _;
 use clap::{Args, ValueEnum};
 use outputs::{DirectoryError, EVENTS, JobRow, Manifest, ResultDirectory, Status};
 use report::Format;
@@ -23,6 +22,7 @@ use self::jobs::JobsCompared;
 use self::metrics::MetricRow;
 use self::sites::Sites;
 use crate::exit;
+use crate::folder::NoPlace;
 use crate::kind;
 use crate::limits;
 use crate::progress::Progress;
@@ -148,7 +148,7 @@ pub fn command(args: &CompareArgs) -> anyhow::Result<u8> {
             return Ok(exit::INPUT);
         }
         outputs::replace::write(file, |to| to.write_all(page.as_bytes()))
-            .with_context(|| format!("failed to write {}", file.display()))?;
+            .map_err(|cause| NoPlace::of_file(file, cause, "--page"))?;
     }
     say(&compared.render(args.format))?;
     Ok(match compared.verdict {

@@ -1,11 +1,46 @@
 //! Folders for results: empty ones, or those that have results of ours. What is ours is for each command to say.
 
-use std::path::Path;
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
 
 /// What a folder that is new may have: file systems make it.
 const OF_SYSTEM: &str = "lost+found";
 /// Names of files of others in a message.
 const NAMED: usize = 3;
+
+/// A place where nothing can be made: whoever named it names another.
+#[derive(Debug, thiserror::Error)]
+#[error("failed to make {what}{}: {cause}; give {flag} a place where one can be made", .path.display())]
+pub(crate) struct NoPlace {
+    what: &'static str,
+    path: PathBuf,
+    cause: io::Error,
+    flag: &'static str,
+}
+
+impl NoPlace {
+    /// Why a file was not made that `flag` names: [`NoPlace`], or what the system said, if the place is good and there is no room.
+    pub(crate) fn of_file(path: &Path, cause: io::Error, flag: &'static str) -> anyhow::Error {
+        NoPlace::error("", path, cause, flag)
+    }
+
+    fn error(what: &'static str, path: &Path, cause: io::Error, flag: &'static str) -> anyhow::Error {
+        match cause.kind() {
+            ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => {
+                anyhow::Error::new(cause).context(format!("failed to make {what}{}", path.display()))
+            }
+            _ => NoPlace { what, path: path.to_path_buf(), cause, flag }.into(),
+        }
+    }
+}
+
+/// Makes a folder for results, and those above it.
+///
+/// # Errors
+/// [`NoPlace`]; or what the system said, if the place is good and there is no room.
+pub(crate) fn make(folder: &Path) -> anyhow::Result<()> {
+    std::fs::create_dir_all(folder).map_err(|cause| NoPlace::error("the directory ", folder, cause, "--out"))
+}
 
 /// Why results may not go into a folder that has none of ours: it has files of somebody else. Hidden ones, which keep an empty
 /// folder in a repository, do not count, nor does a folder of nodes, whose keys may be there before a run.

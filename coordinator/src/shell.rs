@@ -9,8 +9,8 @@ use anyhow::Context as _;
 use clap::{Args, Command};
 use clap_complete::Shell;
 
-use crate::exit;
 use crate::terminal::say;
+use crate::{exit, folder};
 
 /// Name of the program, as shells and `man` know it.
 const PROGRAM: &str = "stealgrid";
@@ -55,8 +55,7 @@ pub fn man(args: &ManArgs, mut program: Command) -> anyhow::Result<u8> {
     match &args.out {
         None => say(&page(&program)?)?,
         Some(folder) => {
-            std::fs::create_dir_all(folder)
-                .with_context(|| format!("failed to make {}", folder.display()))?;
+            folder::make(folder)?;
             let pages = write_all(folder, &program)?;
             say(&format!("{pages} pages: {}\n", folder.join(format!("{PROGRAM}.1")).display()))?;
         }

@@ -131,6 +131,40 @@ fn a_file_of_another_kind_is_told_with_the_command_that_takes_it() {
 }
 
 #[test]
+fn a_place_where_no_folder_can_be_is_a_matter_of_usage() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+    let log = configs().join("traces/seven-sites.swf");
+    write("one.toml", "[grid]\nsizes = [128]\n[workload]\ntrace = \"built-in:seven-sites\"\ncount = 5\n");
+    write("many.toml", "base = \"one.toml\"\n[parameters]\nseed = [1]\n");
+    // No folder, so that nothing can be made in it, whoever asks.
+    write("file", "");
+    let made = Command::new(PROGRAM)
+        .current_dir(folder.path())
+        .args(["simulate", "one.toml", "--out", "one"])
+        .output();
+    assert!(made.unwrap().status.success());
+    for line in [
+        "simulate one.toml --out file/out",
+        "run one.toml --clock virtual --out file/out",
+        "run one.toml --out file/out",
+        "sweep many.toml --out file/folder/many.db",
+        "sweep many.toml --out file/many.db",
+        "compare one one --page file/two.html",
+        "genetic --trace LOG --sites 128 --batches 1 --size 5 --algorithms a1 --out file/out",
+        "man --out file/out",
+    ] {
+        let words = line.split(' ').map(|word| if word == "LOG" { log.to_str().unwrap() } else { word });
+        let output = Command::new(PROGRAM).current_dir(folder.path()).args(words).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{line}: {said}");
+        let flag = if line.contains("--page") { "--page" } else { "--out" };
+        assert!(said.contains("error: failed to make ") && said.contains("file"), "{line}: {said}");
+        assert!(said.contains(&format!("give {flag} a place where one can be made")), "{line}: {said}");
+    }
+}
+
+#[test]
 fn without_sites_or_workload_the_command_line_is_wrong() {
     let run =
         |flags: &[&str]| Command::new(PROGRAM).arg("simulate").args(flags).output().unwrap().status.code();

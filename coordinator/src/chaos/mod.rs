@@ -24,9 +24,9 @@ use self::audit::Finding;
 use self::experiment::Template;
 use self::round::Ran;
 use self::schedule::Schedule;
-use crate::exit;
 use crate::interrupt::Interrupt;
 use crate::terminal::left;
+use crate::{exit, folder};
 
 /// After so many failures no more rounds are begun.
 const FAILURES_MAX: usize = 20;
@@ -146,7 +146,7 @@ pub fn command(args: &ChaosArgs) -> anyhow::Result<u8> {
         return Ok(exit::DONE);
     }
     processes::check().context("failed to see processes; `stealgrid chaos` needs Linux 5.3 or later")?;
-    std::fs::create_dir_all(&args.out).with_context(|| format!("failed to make {}", args.out.display()))?;
+    folder::make(&args.out)?;
     let out = std::fs::canonicalize(&args.out)?;
     let interrupt = Interrupt::on_signals()?;
     let file_systems = disk::can_mount(&out);

@@ -233,11 +233,10 @@ impl Claim {
 /// whatever an earlier run left there, if the experiment says so.
 ///
 /// # Errors
-/// [`NotFree`], or that the directory cannot be made.
+/// [`NotFree`], or as [`folder::make`].
 pub(super) fn begin(experiment: &Experiment, driver: Driver, command: &str) -> anyhow::Result<Claim> {
     let Outputs { dir, replace, .. } = &experiment.outputs;
-    std::fs::create_dir_all(dir)
-        .with_context(|| format!("failed to make the result directory {}", dir.display()))?;
+    folder::make(dir)?;
     let (mut file, new) = lock(dir)?;
     let identity = Identity::of(experiment, driver);
     let former = read(&mut file);

@@ -315,7 +315,7 @@ pub fn command(typed: &GeneticArgs) -> anyhow::Result<u8> {
         grouped(cut.unusable),
     );
     // Only now: of a log that cannot be read nothing is left.
-    std::fs::create_dir_all(&args.out).with_context(|| format!("failed to make {}", args.out.display()))?;
+    folder::make(&args.out)?;
     let Some(_lock) = lock(&args.out.join(LOCKED))? else {
         let out = args.out.display();
         eprintln!(

@@ -22,12 +22,11 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use ::report::quantity::grouped;
-use anyhow::Context;
 
-use crate::exit;
 use crate::interrupt::Interrupt;
 use crate::lock::lock;
 use crate::terminal::{command_line, say};
+use crate::{exit, folder};
 use database::{Database, Ending};
 use file::Plan;
 use pool::Workers;
@@ -98,7 +97,7 @@ pub fn command(args: &SweepArgs) -> anyhow::Result<u8> {
     }
     let path = args.out.clone().unwrap_or_else(|| PathBuf::from("out").join(format!("{}.db", plan.name)));
     if let Some(folder) = path.parent() {
-        std::fs::create_dir_all(folder).with_context(|| format!("failed to make {}", folder.display()))?;
+        folder::make(folder)?;
     }
     let _lock = match lock(&path)? {
         Some(lock) => lock,

@@ -93,7 +93,7 @@ pub fn command(args: &ReportArgs) -> anyhow::Result<u8> {
         eprintln!("error: {refused}");
         return Ok(exit::INPUT);
     }
-    std::fs::create_dir_all(&out).with_context(|| format!("failed to make {}", out.display()))?;
+    folder::make(&out)?;
     let plots: Vec<(&Figure, PlotFile, PathBuf)> = figures
         .iter()
         .flat_map(|figure| args.plots.iter().map(move |kind| (figure, *kind)))

@@ -10,7 +10,7 @@ use report::sweep::WrittenReport;
 
 use super::source;
 use crate::terminal::say;
-use crate::{exit, limits};
+use crate::{exit, folder, limits};
 
 /// Make a document from a template and the sweeps that it names: every figure in it comes from the data
 ///
@@ -72,7 +72,7 @@ pub fn command(args: &StudyArgs) -> anyhow::Result<u8> {
     }
     let images = out.parent().unwrap_or(Path::new("")).join(template.images());
     if !page.plots.is_empty() {
-        std::fs::create_dir_all(&images).with_context(|| format!("failed to make {}", images.display()))?;
+        folder::make(&images)?;
     }
     let plots = page.plots.iter().map(|(name, svg)| (images.join(name), svg));
     for (path, content) in plots.chain([(out.clone(), &page.text)]) {
