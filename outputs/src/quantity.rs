@@ -85,7 +85,11 @@ pub fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
 }
 
-/// How much more than `reference` a value is: `+3.2 %`, or `-` where that means nothing.
+/// From so much more on, in percent, a change is told as a multiple.
+const MULTIPLE_FROM: f64 = 1000.0;
+
+/// How much more than `reference` a value is: `+3.20 %`, `14.66 times` where that is more than +1,000 %, or `-` where it means
+/// nothing.
 pub fn change(value: f64, reference: f64) -> String {
     if value == reference {
         return "0".into();
@@ -94,7 +98,19 @@ pub fn change(value: f64, reference: f64) -> String {
         return "-".into();
     }
     let change = 100.0 * (value / reference - 1.0);
-    if change.abs() < 0.005 { "<0.01 %".into() } else { format!("{change:+.2} %") }
+    if change.abs() < 0.005 {
+        "<0.01 %".into()
+    } else if change > MULTIPLE_FROM {
+        format!("{} times", number(value / reference))
+    } else {
+        format!("{change:+.2} %")
+    }
+}
+
+/// The same in a sentence: `14.66 times as much`.
+pub fn change_in_words(value: f64, reference: f64) -> String {
+    let change = change(value, reference);
+    if change.ends_with(" times") { change + " as much" } else { change }
 }
 
 #[cfg(test)]
@@ -141,5 +157,13 @@ mod tests {
         assert_eq!(change(1.0, 0.0), "-");
         assert_eq!(change(0.0, 0.0), "0");
         assert_eq!(change(1.000_001, 1.0), "<0.01 %");
+    }
+
+    #[test]
+    fn a_great_change_is_a_multiple() {
+        assert_eq!([change(11.0, 1.0), change(11.1, 1.0)], ["+1000.00 %", "11.10 times"]);
+        assert_eq!(change(2960.12, 1.0), "2,960 times");
+        assert_eq!(change_in_words(2960.12, 1.0), "2,960 times as much");
+        assert_eq!(change_in_words(1.5, 1.0), "+50.00 %");
     }
 }

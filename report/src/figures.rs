@@ -9,7 +9,7 @@ use outputs::{RunResult, Status};
 use scheduler::{Broker, BrokerRule, Class, Grid, Strategy, Submit};
 
 use super::COLUMNS;
-use super::quantity::{change, counted, duration, grouped, number, percent, seconds};
+use super::quantity::{change, change_in_words, counted, duration, grouped, number, percent, seconds};
 
 /// Up to this many sites a matrix is shown; above, the pairs with most jobs.
 const MATRIX_SITES: usize = 16;
@@ -314,12 +314,12 @@ pub fn cost_lines(result: &RunResult) -> Vec<String> {
             let sign = if more < 0.0 { "less" } else { "more" };
             let lost = if result.about.network.contains("loss") { " or are lost" } else { "" };
             let disturbed = if result.outcome.faults.disturbed() { ", and with faults" } else { "" };
-            let other = |this: f64, free: f64| match change(this, free).as_str() {
+            let other = |this: f64, free: f64| match change_in_words(this, free).as_str() {
                 "0" => "the same".to_string(),
                 change => change.to_string(),
             };
             // Of nothing there is no percentage.
-            let share = match change(this.wait_mean_s, free.wait_mean_s).as_str() {
+            let share = match change_in_words(this.wait_mean_s, free.wait_mean_s).as_str() {
                 "-" => String::new(),
                 change => format!(" ({change})"),
             };

@@ -7,6 +7,7 @@ run, the search, and drawings as files; two runs as one page; the page of a swee
 import csv
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -96,6 +97,10 @@ def small(stealgrid, browser, folder):
     clock = f"{wait // 3600:02}:{wait // 60 % 60:02}:{wait % 60:02}"
     assert f"waited {clock}" in found, f"{clock}: {found}"
     browser.picture(os.path.join(folder, "report-found.png"))
+    one = next(row for row in csv.DictReader(open(os.path.join(out, "jobs.csv"))) if row["requested_number_of_resources"] == "1")
+    browser.fill("#search", one["job_id"])
+    browser.key("Enter")
+    until("of one there is no plural", lambda: re.search(rf"job {one['job_id']} at .*, 1 processor\b(?!s)", text(browser, "#found")))
     browser.fill("#search", "999999")
     browser.key("Enter")
     until("no such job", lambda: "no job 999999 is in the drawing" in text(browser, "#found"))

@@ -1,7 +1,7 @@
 //! The numbers of two `metrics.json`, side by side.
 
 use outputs::table::Table;
-use report::quantity::{grouped, number, percent};
+use report::quantity::{change, grouped, number, percent};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -100,11 +100,12 @@ pub fn table(rows: &[MetricRow]) -> Table {
     let mut table = Table::new(header);
     for row in rows.iter().filter(|row| row.is_shown()) {
         let show = |value: Option<f64>| value.map_or("-".to_string(), shown);
-        let degradation = |side: usize| match row.degradation {
-            Some(degradation) if degradation[side] == 0.0 => "0".to_string(),
-            Some(degradation) if degradation[side] < 0.005 => "<0.01 %".to_string(),
-            Some(degradation) => format!("{:.2} %", degradation[side]),
-            None => "-".to_string(),
+        let degradation = |side: usize| match (row.degradation, [row.left, row.right][side]) {
+            (Some(_), Some(value)) => {
+                let best = row.left.zip(row.right).map_or(value, |(left, right)| left.min(right));
+                change(value, best).trim_start_matches('+').to_string()
+            }
+            _ => "-".to_string(),
         };
         // A difference that rounding would hide is shown as it is.
         let difference = match row.difference {
@@ -214,5 +215,9 @@ mod tests {
         let text = table(&rows).text();
         assert!(text.contains("makespan_s     110     100"), "{text}");
         assert!(text.contains("10.00 %              0"), "{text}");
+        // Nobody reads 295,912 %.
+        let right = json!({"metrics": {"makespan_s": 325_613.2}});
+        let text = table(&super::rows(&left, &right)).text();
+        assert!(text.contains("2,960 times"), "{text}");
     }
 }

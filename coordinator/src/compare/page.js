@@ -112,7 +112,7 @@
       const [site, start] = sides.slice(3 * k, 3 * k + 2);
       return site < 0 ? (start < 0 ? "not there" : "waited when the run stopped") : "at " + runs.sites[site][0] + " from " + Ticks.duration(start + runs.origin) + ", waited " + Ticks.duration(start - submit);
     };
-    return "job " + runs.id[row] + ", " + runs.width[row] + " processors\nfirst run: " + side(0) + "\nsecond run: " + side(1);
+    return "job " + runs.id[row] + ", " + Tip.counted(runs.width[row], "processor") + "\nfirst run: " + side(0) + "\nsecond run: " + side(1);
   }
 
   // The row of the job under the pointer, -1 for none.

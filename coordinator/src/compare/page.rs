@@ -14,7 +14,7 @@ use std::path::Path;
 use outputs::{JobRow, ResultDirectory};
 use report::page::html::escape;
 use report::page::{DRAWING, POINTING, STYLE};
-use report::quantity::{change, duration, grouped, number};
+use report::quantity::{change, change_in_words, duration, grouped, number};
 use scheduler::{JobId, SiteId, Time};
 use serde::Serialize;
 
@@ -198,7 +198,7 @@ fn story(page: &mut String, compared: &Compared, pairs: &BTreeMap<JobId, Pair<'_
         grouped(elsewhere),
         duration(mean(1)),
         duration(mean(0)),
-        change(mean(1), mean(0)),
+        change_in_words(mean(1), mean(0)),
         grouped(longer as u64),
         grouped(shorter as u64)
     );

@@ -272,8 +272,8 @@ class Picture {
     const about = this.about.sites[index];
     if (!about) return Tip.hide();
     const site = this.sites.of(index), [a, b, h] = site.waiting;
-    const state = site.down >= 0 ? "away since " + Ticks.duration(site.down) : `${sum(site.busy)} of ${about.processors} processors busy`;
-    Tip.show(event, `${about.name}\n${state}\n${a + b + h} jobs wait: ${a} big (A), ${b} small (B), ${h} from other sites\n` +
+    const state = site.down >= 0 ? "away since " + Ticks.duration(site.down) : `${grouped(sum(site.busy))} of ${counted(about.processors, "processor")} busy`;
+    Tip.show(event, `${about.name}\n${state}\n${a + b + h === 1 ? "1 job waits" : counted(a + b + h, "job") + " wait"}: ${a} big (A), ${b} small (B), ${h} from other sites\n` +
       `${grouped(site.ended)} ended here, ${grouped(site.came)} came, ${grouped(site.went)} went`);
   }
 }

@@ -11,7 +11,7 @@ use outputs::RunResult;
 
 use super::html::{entry, escape, unparted};
 use crate::figures::{cost_lines, wait_cause_meaning};
-use crate::quantity::{change, number, percent, seconds};
+use crate::quantity::{change_in_words, number, percent, seconds};
 
 /// Size of a drawing, in its own units.
 const WIDTH: f64 = 380.0;
@@ -109,7 +109,10 @@ fn write_bars(
     let (_, _, this) = runs[0];
     let against: Vec<String> = runs[1..]
         .iter()
-        .map(|(run, _, other)| format!("{} against {run}", change(value(this), value(other))))
+        .map(|(run, _, other)| match change_in_words(value(this), value(other)) {
+            change if change.ends_with("as much") => format!("{change} as {run}"),
+            change => format!("{change} against {run}"),
+        })
         .collect();
     writeln!(
         file,

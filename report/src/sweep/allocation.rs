@@ -9,6 +9,7 @@ use super::page::{Body, PRODUCT, begin, end};
 use super::study::Study;
 use super::tables::Table;
 use crate::page::html::escape;
+use crate::quantity::counted;
 
 /// What the page shows.
 #[derive(Clone, Debug)]
@@ -237,9 +238,9 @@ fn schedule(shown: &Schedule, room: Room) -> String {
                 })
                 .collect();
             let title = format!(
-                "job {}, {} processors, {} to {}",
+                "job {}, {}, {} to {}",
                 job.job,
-                job.processors,
+                counted(job.processors, "processor"),
                 span(job.start_s),
                 span(job.end_s)
             );

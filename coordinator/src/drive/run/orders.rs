@@ -12,6 +12,7 @@ use node::clock::StartOrder;
 use node::control::api::{LinksOrder, Phase, Status};
 use node::fleet::{FleetError, Whereabouts, start_order};
 use outputs::orders::{Ends, Given, Inject, Kill, Nothing, Order, Pace, injected};
+use report::quantity::counted;
 use scheduler::{Grid, JobId, JobSpec, Labels, SiteId, Span, Time, TimedJob};
 use tokio::sync::mpsc::Receiver;
 use tokio::sync::oneshot;
@@ -372,7 +373,8 @@ impl Orders {
             .ok_or("no site that is there is wide enough")?;
         let JobSpec { processors, submit, .. } = job.spec;
         let done = format!(
-            "job {id} of {processors} processors for {} s is submitted at {} at {submit} s",
+            "job {id} of {} for {} s is submitted at {} at {submit} s",
+            counted(processors, "processor"),
             job.run_time,
             grid.site(entry).name
         );

@@ -62,7 +62,7 @@
     const area = chart.prepare("gantt", height + AXIS);
     run.sites.forEach((site, index) => {
       const { top, height } = bands[index];
-      drawLabel(area, site, top, height, site.processors + " processors");
+      drawLabel(area, site, top, height, Tip.counted(site.processors, "processor"));
       chart.band(area, top, height, () => {
         for (const [from, until] of site.away || []) chart.stripes(area, from, until, top, height);
         if (isSingle(site)) drawBars(area, site, top, height); else drawShares(area, site, top, height);
@@ -261,7 +261,7 @@
     const [, , , width, rows] = site.rows;
     for (let k = 0; k < rows.length; k++) if (rows[k] === row) processors += width[k];
     const user = table.user[row] < 0 ? "" : ", user " + table.user[row];
-    return "job " + table.id[row] + " at " + site.name + "\n" + kindOf(row) + ", " + processors + " processors\n" +
+    return "job " + table.id[row] + " at " + site.name + "\n" + kindOf(row) + ", " + Tip.counted(processors, "processor") + "\n" +
       "submitted at " + run.names[table.from[row]] + user + " at " + duration(inTrace(start - table.wait[row])) +
       "\nwaited " + duration(table.wait[row]) + "\nfrom " + duration(inTrace(start)) + " for " + duration(end - start);
   }

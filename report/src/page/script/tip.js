@@ -13,4 +13,6 @@ const Tip = {
     Tip.box.style.top = (isLow ? Math.max(scrollY, event.pageY - Tip.box.offsetHeight - 8) : event.pageY + 14) + "px";
   },
   hide() { Tip.box.hidden = true; },
+  // How many of something, of which one is called this.
+  counted(n, one) { return n.toLocaleString("en-US") + " " + one + (n === 1 ? "" : "s"); },
 };
