@@ -165,6 +165,37 @@ fn a_place_where_no_folder_can_be_is_a_matter_of_usage() {
 }
 
 #[test]
+fn a_time_of_a_log_is_typed_alike_wherever_a_part_of_it_is_taken() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = configs().join("traces/seven-sites.swf");
+    let part = |from: &str, until: &str| {
+        let (code, said) = simulate(folder.path(), false, &["--from", from, "--until", until, "--replace"]);
+        assert_eq!(code, 0, "{said}");
+        let mut convert = Command::new(PROGRAM);
+        convert.args([
+            "trace",
+            "convert",
+            log.to_str().unwrap(),
+            "--to",
+            "swf",
+            "--from",
+            from,
+            "--until",
+            until,
+        ]);
+        let output = convert.output().unwrap();
+        assert!(output.status.success());
+        (said, output.stdout)
+    };
+    let seconds = part("3000", "36000");
+    assert!(seconds.0.contains("time 0 is 3000 s of the log"), "{}", seconds.0);
+    assert_eq!(part("50min", "10h"), seconds);
+    let (code, said) = simulate(folder.path(), false, &["--from", "soon"]);
+    assert_eq!(code, 2);
+    assert!(said.contains("\"soon\" is not a time; write 36h, 90min, or seconds"), "{said}");
+}
+
+#[test]
 fn without_sites_or_workload_the_command_line_is_wrong() {
     let run =
         |flags: &[&str]| Command::new(PROGRAM).arg("simulate").args(flags).output().unwrap().status.code();
@@ -214,12 +245,15 @@ fn a_key_that_is_typed_as_a_flag_is_told_with_its_place_and_range() {
 #[test]
 fn a_time_below_zero_is_refused_by_who_takes_it() {
     let folder = tempfile::tempdir().unwrap();
-    for flags in
-        [&["--delay", "-5s"], &["--delay=-5s", "--no-ideal"], &["--margin", "-5s"], &["--from", "-5h"]]
-    {
+    for (flags, write) in [
+        (&["--delay", "-5s"][..], "write 50ms"),
+        (&["--delay=-5s", "--no-ideal"], "write 50ms"),
+        (&["--margin", "-5s"], "write 50ms"),
+        (&["--from", "-5h"], "write 36h, 90min, or seconds"),
+    ] {
         let (code, text) = simulate(folder.path(), true, flags);
         assert_eq!(code, 2, "{text}");
-        assert!(text.contains("below zero, and no time is; write 50ms"), "{flags:?}: {text}");
+        assert!(text.contains(&format!("below zero, and no time is; {write}")), "{flags:?}: {text}");
     }
     // Numbers below zero are values, too.
     let (code, text) = simulate(folder.path(), true, &["--week", "-1"]);

@@ -119,7 +119,7 @@ pub struct WrittenWorkload {
     pub weeks: Option<u32>,
     /// The time zone that weeks and weekdays are counted in.
     pub zone: Option<String>,
-    /// Only jobs submitted at this time of the log or later, such as `"36h"`.
+    /// Only jobs submitted at this time of the log or later, such as `"36h"`, or `"3000"` for seconds.
     pub from: Option<String>,
     /// Only jobs submitted before this time of the log.
     pub until: Option<String>,

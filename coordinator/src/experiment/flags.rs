@@ -45,12 +45,12 @@ pub struct ExperimentArgs {
     #[arg(long, value_name = "DAYS", help_heading = "Grid and workload")]
     pub days: Option<String>,
 
-    /// Only jobs submitted at this time of the log or later, as in 36h
-    #[arg(long, value_name = "TIME", help_heading = "Grid and workload")]
+    /// Only jobs submitted at this time of the log or later: 36h, or seconds
+    #[arg(long, value_name = "TIME", allow_negative_numbers = true, help_heading = "Grid and workload")]
     pub from: Option<String>,
 
-    /// Only jobs submitted before this time of the log
-    #[arg(long, value_name = "TIME", help_heading = "Grid and workload")]
+    /// Only jobs submitted before this time of the log: 36h, or seconds
+    #[arg(long, value_name = "TIME", allow_negative_numbers = true, help_heading = "Grid and workload")]
     pub until: Option<String>,
 
     /// Keep the times of the log: time 0 is not the start of the part taken

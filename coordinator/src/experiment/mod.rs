@@ -247,6 +247,25 @@ fn span(place: &'static str, text: &str) -> Result<Span, ExperimentError> {
     micros.map(Span::from_micros).map_err(|_| wrong(place)(format!("{text:?} is longer than any trace")))
 }
 
+/// A time of a log: with a unit as everywhere, or in the seconds that logs have.
+///
+/// # Errors
+/// In words, with what to write.
+pub fn time_of_log(text: &str) -> Result<Span, String> {
+    if let Ok(seconds) = text.parse::<i32>() {
+        return Ok(Span::from_secs(i64::from(seconds)));
+    }
+    if text.starts_with('-') {
+        return Err(format!("{text:?} is below zero, and no time is; write 36h, 90min, or seconds"));
+    }
+    let time = humantime::parse_duration(text).ok().and_then(|time| i64::try_from(time.as_micros()).ok());
+    time.map(Span::from_micros).ok_or_else(|| format!("{text:?} is not a time; write 36h, 90min, or seconds"))
+}
+
+fn optional_time(place: &'static str, text: &Option<String>) -> Result<Option<Span>, ExperimentError> {
+    text.as_deref().map(|text| time_of_log(text).map_err(wrong(place))).transpose()
+}
+
 fn optional_span(place: &'static str, text: &Option<String>) -> Result<Option<Span>, ExperimentError> {
     text.as_deref().map(|text| span(place, text)).transpose()
 }
@@ -390,8 +409,8 @@ fn slice(written: &Written) -> Result<Slice, ExperimentError> {
         None => None,
     };
     Ok(Slice {
-        from: optional_span("--from (workload.from)", &workload.from)?,
-        until: optional_span("--until (workload.until)", &workload.until)?,
+        from: optional_time("--from (workload.from)", &workload.from)?,
+        until: optional_time("--until (workload.until)", &workload.until)?,
         week: workload.week.or(workload.weeks.map(|_| 1)),
         weeks: weeks(written)?,
         weekdays,

@@ -6,6 +6,8 @@ use workload::calendar::{Weekdays, Zone};
 use workload::prepare::{Estimate, Filters, Origin, Overrun, PrepareOptions, Size, TooWide};
 use workload::slice::Slice;
 
+use crate::experiment::time_of_log;
+
 /// How a log is read.
 #[derive(Debug, Args)]
 pub(super) struct ReadArgs {
@@ -94,11 +96,11 @@ pub(super) fn summary(options: &PrepareOptions, widest: u32) -> String {
 #[command(next_help_heading = "Slice")]
 pub(super) struct SliceArgs {
     /// Keep jobs submitted at this time of the log or later: 36h, or seconds
-    #[arg(long, value_name = "TIME", value_parser = time, allow_negative_numbers = true)]
+    #[arg(long, value_name = "TIME", value_parser = time_of_log, allow_negative_numbers = true)]
     from: Option<Span>,
 
-    /// Keep jobs submitted before this time of the log
-    #[arg(long, value_name = "TIME", value_parser = time, allow_negative_numbers = true)]
+    /// Keep jobs submitted before this time of the log: 36h, or seconds
+    #[arg(long, value_name = "TIME", value_parser = time_of_log, allow_negative_numbers = true)]
     until: Option<Span>,
 
     /// Keep jobs submitted in this week, 1 for the log's first full one, Monday to Sunday
@@ -120,15 +122,6 @@ pub(super) struct SliceArgs {
     /// Keep the times of the log: time 0 is not the start of the slice, Monday at midnight of its week or --from
     #[arg(long)]
     keep_times: bool,
-}
-
-/// A time of a log: with a unit as everywhere, or in the seconds that logs have.
-fn time(text: &str) -> Result<Span, String> {
-    if let Ok(seconds) = text.parse::<i32>() {
-        return Ok(Span::from_secs(i64::from(seconds)));
-    }
-    let time = humantime::parse_duration(text).ok().and_then(|time| i64::try_from(time.as_micros()).ok());
-    time.map(Span::from_micros).ok_or_else(|| format!("{text:?} is not a time; write 36h, 90min, or seconds"))
 }
 
 impl SliceArgs {
