@@ -13,6 +13,8 @@ use super::quantity::{change, change_in_words, counted, duration, grouped, numbe
 
 /// Up to this many sites a matrix is shown; above, the pairs with most jobs.
 const MATRIX_SITES: usize = 16;
+/// An ideal is worse than a run from this share on: what is less is written alike.
+const WORSE_FROM: f64 = 1e-3;
 /// Pairs shown in place of a matrix; arbitrary, what fits a screen beside the rest.
 const PAIRS_SHOWN: usize = 12;
 
@@ -289,11 +291,36 @@ pub fn ideal_line(result: &RunResult) -> Option<String> {
         let (left, right) = (place(difference.left), place(difference.right));
         format!("; first job {}: {left}, ideal {right}", difference.job)
     });
-    Some(format!(
+    let differ = format!(
         "{} of {} jobs start at another time or site than in the ideal{first}",
         grouped(differing),
         grouped(agreement.compared as u64),
-    ))
+    );
+    Some(match worse_ideal(result) {
+        Some(worse) => format!("{differ}. {worse}"),
+        None => differ,
+    })
+}
+
+/// That the ideal does worse than the run, in a sentence: whoever reads of it looks for a mistake.
+fn worse_ideal(result: &RunResult) -> Option<String> {
+    let (this, ideal) = (&result.metrics, &result.ideal.as_ref()?.metrics);
+    let of = |name: &str, this: f64, ideal: f64| {
+        (ideal > this * (1.0 + WORSE_FROM))
+            .then(|| format!("its {name} is {}, that of this run {}", duration(ideal), duration(this)))
+    };
+    let worse = [
+        of("makespan", this.makespan_s, ideal.makespan_s),
+        of("mean wait", this.wait_mean_s, ideal.wait_mean_s),
+    ];
+    let worse: Vec<String> = worse.into_iter().flatten().collect();
+    (!worse.is_empty()).then(|| {
+        format!(
+            "The ideal does worse here: {}. Free messages are a reference, no optimum: the same strategy may do worse \
+             where it is told sooner",
+            worse.join("; ")
+        )
+    })
 }
 
 /// What messages that take time cost, and what exchange is worth: the answer that a run is made for, a sentence each.

@@ -292,6 +292,18 @@ bounded slowdown, mean              1.067    1.000   +6.67 %
     }
 
     #[test]
+    fn an_ideal_that_does_worse_is_said_on_the_terminal() {
+        let said = |start, free| {
+            let [run, ideal] = [start, free].map(|start| outcome(&[4, 4], &[(0, 4, 10, 1, start)]));
+            render(&RunResult::new(about(), run, Some(&ideal)), Format::Terminal).replace("\n  ", " ")
+        };
+        let worse = "The ideal does worse here: its makespan is 16.00 s, that of this run 14.00 s; its mean wait is 6.000 s, \
+                     that of this run 4.000 s. Free messages are a reference, no optimum";
+        assert!(said(4, 6).contains(worse), "{}", said(4, 6));
+        assert!(!said(6, 4).contains("does worse"), "{}", said(6, 4));
+    }
+
+    #[test]
     fn one_machine_has_nobody_to_exchange_with() {
         let said = |sizes: &[u32]| {
             let [run, local] = [6, 0].map(|start| outcome(sizes, &[(0, 4, 10, 1, start)]));
