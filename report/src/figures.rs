@@ -8,13 +8,14 @@ use outputs::table::Table;
 use outputs::{RunResult, Status};
 use scheduler::{Broker, BrokerRule, Class, Grid, Strategy, Submit};
 
-use super::COLUMNS;
 use super::quantity::{change, change_in_words, counted, duration, grouped, number, percent, seconds};
 
 /// Up to this many sites a matrix is shown; above, the pairs with most jobs.
 const MATRIX_SITES: usize = 16;
 /// An ideal is worse than a run from this share on: what is less is written alike.
 const WORSE_FROM: f64 = 1e-3;
+/// Letters of a line of a terminal that nobody has made wider.
+const TERMINAL: usize = 80;
 /// Pairs shown in place of a matrix; arbitrary, what fits a screen beside the rest.
 const PAIRS_SHOWN: usize = 12;
 
@@ -102,8 +103,8 @@ pub fn figures_table(result: &RunResult) -> Table {
         table
     };
     let whole = table(|ideal| ideal);
-    let fits = whole.text().lines().all(|line| line.chars().count() <= COLUMNS);
-    // Of months, days and hours beside the seconds are told once.
+    let fits = whole.text().lines().all(|line| line.chars().count() <= TERMINAL);
+    // Of hours and more, days and hours beside the seconds are told once.
     if fits { whole } else { table(|ideal| ideal.split(" (").next().unwrap_or_default()) }
 }
 
