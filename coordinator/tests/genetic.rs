@@ -374,8 +374,24 @@ fn a_folder_is_shown_on_a_page_and_read_as_a_sweep() {
     assert_eq!(code, Some(0), "{text}");
     let html = std::fs::read_to_string(page.join("index.html")).unwrap();
     assert_eq!(html.matches("<title>job ").count(), 2 * SIZE, "a block for each job, also for a phone");
-    for column in ["makespan, % less than a1", "turnaround, % less than a3", "wait, % less than a4"] {
-        assert!(html.contains(column), "{column}");
+    // Of a3 and a4, which did not run, nothing is told.
+    assert!(html.contains("makespan, % less than a1"));
+    for column in ["turnaround, % less than a3", "response, % less than a2", "wait, % less than a4"] {
+        assert!(!html.contains(column), "{column}");
+    }
+    assert!(
+        html.contains("<td class=\"n\">1</td>") && !html.contains(">1.000</td>"),
+        "evaluations are counted"
+    );
+    // Who does not search is level, from the first generation to the last.
+    let convergence = html.split("aria-label=\"Makespan by generation\"").nth(1).unwrap();
+    let convergence = &convergence[..convergence.find("</svg>").unwrap()];
+    for name in ["a1", "spt"] {
+        assert!(convergence.contains(&format!(">{name}</text>")), "{name} is not drawn");
+        let title = format!("<title>{name}, ");
+        let heights: Vec<&str> =
+            convergence.split("<path class=\"marker").filter(|marker| marker.contains(&title)).collect();
+        assert_eq!(heights.len(), 2, "{name}");
     }
     assert!(
         html.contains("Percentages are of the means")

@@ -1,6 +1,6 @@
 //! What a page shows of a folder that `stealgrid genetic` has left.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use anyhow::{Context as _, bail};
@@ -41,6 +41,19 @@ impl Figures {
     }
 }
 
+/// What is read of a line of `table.csv` beside what is shown as it is.
+#[derive(Deserialize)]
+struct Mean {
+    algorithm: String,
+    #[serde(rename = "makespan_s")]
+    makespan: f64,
+    #[serde(rename = "turnaround_s")]
+    turnaround: f64,
+    response_ratio: f64,
+    #[serde(rename = "wait_s")]
+    wait: f64,
+}
+
 /// What is read of an object of `fronts.json`.
 #[derive(Deserialize)]
 struct FrontRead {
@@ -72,6 +85,9 @@ const MEASURES: [(&str, &str); 12] = [
     ("response_better_than_a2_of_means_percent", "response, % less than a2"),
     ("wait_better_than_a4_of_means_percent", "wait, % less than a4"),
 ];
+
+/// Those that are counts, whole but for means over batches.
+const COUNTS: [&str; 2] = ["evaluations_mean", "generations_mean"];
 
 /// Whether it is such a folder.
 pub fn is_folder(path: &Path) -> bool {
@@ -118,6 +134,8 @@ pub fn read(path: &Path, batch: Option<usize>, algorithm: Option<&str>) -> anyho
         [] => None,
         [first, ..] => Some(first.parameters[0].to_string()),
     };
+    let searching: BTreeSet<String> =
+        convergence.rows.iter().map(|row| row.parameters[0].to_string()).collect();
     let convergence = Study::new(convergence, &wishes).ok();
     let batches = entries.iter().map(|entry| entry.batch).max().unwrap_or(0);
     Ok(Allocations {
@@ -133,6 +151,7 @@ pub fn read(path: &Path, batch: Option<usize>, algorithm: Option<&str>) -> anyho
         commands: [stored::text(&path.join(COMMAND)).unwrap_or_default().trim().to_string(), command_line()],
         options: written,
         measures: measures(path)?,
+        steady: steady(path, &searching)?,
         // Greedy strategies alone have none.
         convergence: convergence.zip(searched).map(|(study, name)| study.with_single_series(&name)),
         front: front(path, batch, &of_batch)?,
@@ -159,12 +178,22 @@ fn words(options: &Table, key: &str) -> String {
     }
 }
 
+/// Who is none of these that search, with the means of its criteria.
+fn steady(path: &Path, searching: &BTreeSet<String>) -> anyhow::Result<Vec<(String, Criteria)>> {
+    let lines: Vec<Mean> = stored::lines(&path.join(table::FILE))?;
+    let rest = lines.into_iter().filter(|line| !searching.contains(&line.algorithm));
+    Ok(rest
+        .map(|line| (line.algorithm, [line.makespan, line.turnaround, line.response_ratio, line.wait]))
+        .collect())
+}
+
 fn measures(path: &Path) -> anyhow::Result<(Vec<String>, Vec<Vec<String>>)> {
     let lines: Vec<BTreeMap<String, String>> = stored::lines(&path.join(table::FILE))?;
     let shown = |line: &BTreeMap<String, String>| {
         let cell = |(column, _): &(&str, &str)| {
             let text = line.get(*column).map_or("", String::as_str);
             match text.parse::<f64>() {
+                Ok(count) if COUNTS.contains(column) && count.fract() == 0.0 => grouped(count as u64),
                 Ok(number) => report::quantity::number(number),
                 Err(_) if text.is_empty() => "-".to_string(),
                 Err(_) => text.to_string(),
@@ -172,7 +201,13 @@ fn measures(path: &Path) -> anyhow::Result<(Vec<String>, Vec<Vec<String>>)> {
         };
         MEASURES.iter().map(cell).collect()
     };
-    Ok((MEASURES.iter().map(|(_, name)| (*name).to_string()).collect(), lines.iter().map(shown).collect()))
+    let rows: Vec<Vec<String>> = lines.iter().map(shown).collect();
+    // What is against a strategy that was not asked for says nothing.
+    let has_any = |column: &usize| rows.iter().any(|row| row[*column] != "-");
+    let columns: Vec<usize> = (0..MEASURES.len()).filter(has_any).collect();
+    let names = columns.iter().map(|&column| MEASURES[column].1.to_string()).collect();
+    let kept = |row: &Vec<String>| columns.iter().map(|&column| row[column].clone()).collect();
+    Ok((names, rows.iter().map(kept).collect()))
 }
 
 fn front(path: &Path, batch: usize, of_batch: &[&Entry]) -> anyhow::Result<Option<Front>> {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::axis::{LOG_FROM, Scale, short, span};
+use super::axis::{LOG_FROM, Scale, around, span, time_labels};
 use super::chart::{Line, LineChart, Room, picture};
 use super::figures::{Figure, lines, plot};
 use super::page::{Body, PRODUCT, begin, end};
@@ -26,6 +26,8 @@ pub struct Allocations {
     pub measures: (Vec<String>, Vec<Vec<String>>),
     /// The best so far along generations, if anything searched.
     pub convergence: Option<Study>,
+    /// Who does not search, with the means of what was found at once.
+    pub steady: Vec<(String, Criteria)>,
     /// If there is one.
     pub front: Option<Front>,
     /// The rows that are drawn.
@@ -134,15 +136,20 @@ pub fn figures(shown: &Allocations) -> Vec<Figure> {
         note: note.to_string(),
     };
     let mut figures = Vec::new();
-    for (column, title) in CRITERIA {
+    for (place, (column, title)) in CRITERIA.into_iter().enumerate() {
         let Some(study) = &shown.convergence else { continue };
         let mut chart =
             plot(study, 0, &format!("{title} by generation"), &format!("{title} of the best so far"));
         chart.lines = lines(study, 0, column);
+        let ends = [chart.x.first(), chart.x.last()].map(|end| end.map_or(0.0, |(x, _)| *x));
+        chart.lines.extend(shown.steady.iter().zip(study.series.len()..).map(|((name, criteria), color)| {
+            let points = ends.map(|x| (x, Some(criteria[place]), None)).to_vec();
+            Line { name: name.clone(), points, marks: Vec::new(), color }
+        }));
         chart.y_is_time = column.ends_with("_s");
         let note = "Means over the batches, with 95 % intervals. The best so far is the best by what an algorithm goes by: \
                     the weighted average of all four criteria under c1, c2, c3 and nsga2, one of them under b1 to b4. So a \
-                    criterion alone may get worse. Who has ended stays where it is.";
+                    criterion alone may get worse. Who has ended stays where it is. Strategies that do not search are level.";
         figures.push(figure(&format!("convergence-{column}"), (chart.svg(), chart.narrow()), note));
     }
     if let Some(front) = &shown.front {
@@ -161,16 +168,13 @@ pub fn figures(shown: &Allocations) -> Vec<Figure> {
     figures
 }
 
-/// Marks along an axis from the least to the greatest of some values.
-const MARKS: usize = 6;
-
 /// A criterion of the members of a front over their makespans, with the other algorithms.
 fn scatter(front: &Front, place: usize) -> LineChart {
     let (column, title) = CRITERIA[place];
     let all = || front.members.iter().chain(front.others.iter().map(|(_, criteria)| criteria));
     let least = all().map(|criteria| criteria[0]).fold(f64::INFINITY, f64::min);
     let most = all().map(|criteria| criteria[0]).fold(0.0, f64::max);
-    let mark = |index: usize| least + (most - least) * index as f64 / (MARKS - 1) as f64;
+    let marks = around(least, most);
     // A point without a value between two keeps them apart.
     let members = front
         .members
@@ -186,7 +190,7 @@ fn scatter(front: &Front, place: usize) -> LineChart {
         title: format!("{title} over makespan, batch {}", front.batch),
         x_label: "makespan".to_string(),
         y_label: title.to_string(),
-        x: (0..MARKS).map(|index| (mark(index), span(mark(index)))).collect(),
+        x: marks.iter().copied().zip(time_labels(&marks)).collect(),
         x_per: None,
         lines,
         theory: Vec::new(),
@@ -254,7 +258,8 @@ fn schedule(shown: &Schedule, room: Room) -> String {
         }
         top += height + GAP;
     }
-    for tick in scale.time_ticks() {
+    let ticks = scale.time_ticks();
+    for (&tick, words) in ticks.iter().zip(time_labels(&ticks)) {
         let at = x(tick);
         let _ = writeln!(
             svg,
@@ -263,7 +268,7 @@ fn schedule(shown: &Schedule, room: Room) -> String {
             top - GAP,
             top - GAP + 5.0,
             top + 12.0,
-            escape(&if tick == 0.0 { short(0.0) } else { span(tick) })
+            escape(&words)
         );
     }
     let title = format!("Schedule of {}, batch {}", shown.algorithm, shown.batch);
@@ -314,6 +319,7 @@ mod tests {
                 vec![vec!["c1".to_string(), "9".to_string()]],
             ),
             convergence: None,
+            steady: Vec::new(),
             front: Some(Front {
                 batch: 1,
                 members: vec![[9.0, 5.0, 2.0, 1.0], [12.0, 4.0, 1.5, 0.5]],

@@ -50,6 +50,12 @@ const ROUND_TIMES: [f64; 18] = [
     2_592_000.0,
 ];
 
+/// Steps of axes of times up to a day, in seconds.
+const TIME_STEPS: [f64; 19] = [
+    1.0, 2.0, 5.0, 10.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 900.0, 1800.0, 3600.0, 7200.0, 10_800.0,
+    21_600.0, 43_200.0, 86_400.0, 172_800.0,
+];
+
 /// Units of times above seconds, the longest first.
 pub(crate) const UNITS: [(f64, &str); 3] = [(86_400.0, "d"), (3600.0, "h"), (60.0, "min")];
 
@@ -160,9 +166,8 @@ impl Scale {
     pub(crate) fn time_ticks(&self) -> Vec<f64> {
         let (low, high, zero) = match *self {
             Scale::Linear(low, high) => {
-                let unit = [86_400.0, 3600.0, 60.0].into_iter().find(|unit| high - low >= 3.0 * unit);
-                let unit = unit.unwrap_or(1.0);
-                return linear_ticks(low / unit, high / unit).into_iter().map(|tick| tick * unit).collect();
+                let Some(step) = time_step(high - low) else { return linear_ticks(low, high) };
+                return steps(low, high, step);
             }
             Scale::Log(low, high, zero) => (low, high, zero),
             Scale::Above(..) => return self.ticks(),
@@ -199,12 +204,56 @@ fn linear_ticks(low: f64, high: f64) -> Vec<f64> {
     if range.is_nan() || range <= 0.0 {
         return vec![low];
     }
-    let rough = range / (TICKS_MAX as f64 - 1.0);
+    steps(low, high, round_step(range / (TICKS_MAX as f64 - 1.0)))
+}
+
+/// The least round number that is not below this one.
+fn round_step(rough: f64) -> f64 {
     let power = 10f64.powf(rough.log10().floor());
     let step = [1.0, 2.0, 5.0, 10.0].into_iter().map(|by| by * power).find(|step| *step >= rough);
-    let step = step.unwrap_or(10.0 * power);
+    step.unwrap_or(10.0 * power)
+}
+
+/// The step of an axis of times over such a range: one that a clock or a calendar has, and of days a round number. None below
+/// seconds, where times are numbers like others.
+fn time_step(range: f64) -> Option<f64> {
+    let rough = range / (TICKS_MAX as f64 - 1.0);
+    if rough.is_nan() || rough <= 0.5 {
+        return None;
+    }
+    let of_clock = TIME_STEPS.into_iter().find(|step| *step >= rough);
+    Some(of_clock.unwrap_or_else(|| 86_400.0 * round_step(rough / 86_400.0)))
+}
+
+/// Multiples of a step from one value to another.
+fn steps(low: f64, high: f64, step: f64) -> Vec<f64> {
     let first = (low / step).ceil() as i64;
     (first..).map(|count| count as f64 * step).take_while(|tick| *tick <= high + step * 1e-9).collect()
+}
+
+/// Round times whose first and last are around two others.
+pub(crate) fn around(low: f64, high: f64) -> Vec<f64> {
+    let step =
+        time_step(high - low).unwrap_or_else(|| round_step(((high - low) / TICKS_MAX as f64).max(1e-3)));
+    steps((low / step).floor() * step, (high / step).ceil() * step, step)
+}
+
+/// How times along an axis are written: all in one unit if they are evenly apart, the greatest in which all are whole.
+pub(crate) fn time_labels(ticks: &[f64]) -> Vec<String> {
+    let step = ticks.get(1).zip(ticks.first()).map_or(0.0, |(second, first)| second - first);
+    let is_even = ticks.windows(2).all(|pair| (pair[1] - pair[0] - step).abs() < step * 1e-6);
+    let whole = |(unit, _): &(f64, &str)| {
+        let is_whole = |count: f64| (count - count.round()).abs() < 1e-9 * count.abs();
+        ticks.iter().all(|tick| *tick == 0.0 || is_whole(tick / unit))
+    };
+    match UNITS.into_iter().chain([(1.0, "s")]).find(whole).filter(|_| is_even && step > 0.0) {
+        Some((unit, name)) => {
+            let one =
+                |tick: &f64| if *tick == 0.0 { short(0.0) } else { format!("{} {name}", short(tick / unit)) };
+            ticks.iter().map(one).collect()
+        }
+        None => ticks.iter().map(|tick| span(*tick)).collect(),
+    }
 }
 
 fn log_ticks(low: f64, high: f64) -> Vec<f64> {
@@ -349,6 +398,31 @@ mod tests {
         assert_eq!(written(18.0 * 3600.0, 139.0 * 3600.0), ["1 d", "2 d", "3 d", "4 d", "5 d"]);
         assert_eq!(written(100.0, 1700.0), ["5 min", "10 min", "15 min", "20 min", "25 min"]);
         assert_eq!(written(1.0, 10_000.0), ["1 s", "10 s", "1 min", "10 min", "1 h"]);
+    }
+
+    #[test]
+    fn times_of_an_even_axis_have_one_unit_and_steps_of_a_clock() {
+        let written = |low: f64, high: f64| time_labels(&Scale::Linear(low, high).time_ticks());
+        let hour = 3600.0;
+        assert_eq!(
+            written(21.0 * hour, 27.0 * hour),
+            ["21 h", "22 h", "23 h", "24 h", "25 h", "26 h", "27 h"]
+        );
+        assert_eq!(written(0.0, 47.0 * hour), ["0", "12 h", "24 h", "36 h"]);
+        assert_eq!(written(0.0, 17.0 * hour), ["0", "3 h", "6 h", "9 h", "12 h", "15 h"]);
+        assert_eq!(written(0.0, 4.0 * 86_400.0), ["0", "1 d", "2 d", "3 d", "4 d"]);
+        assert_eq!(written(0.0, 80.0), ["0", "15 s", "30 s", "45 s", "60 s", "75 s"]);
+        assert_eq!(written(0.0, 0.004), ["0", "1 ms", "2 ms", "3 ms", "4 ms"]);
+        // By logarithm each has the unit that is next to it.
+        let apart = time_labels(&Scale::Log(30.0, 1e5, false).time_ticks());
+        assert_eq!(apart, ["30 s", "3 min", "30 min", "3 h", "1 d"]);
+        for (low, high) in [(22.4 * hour, 26.1 * hour), (5.0, 5.0), (0.0, 0.3)] {
+            let marks = around(low, high);
+            assert!(
+                marks[0] <= low && marks[marks.len() - 1] >= high - 1e-9 && marks.len() <= 9,
+                "{marks:?}"
+            );
+        }
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use analysis::statistics::Interval;
 use outputs::table::wrapped;
 
-use super::axis::{Scale, short, span};
+use super::axis::{Scale, short, span, time_labels};
 use crate::page::html::escape;
 
 /// Colors and strokes of plots, with variables for the page's look.
@@ -287,7 +287,11 @@ impl LineChart {
     fn draw_axes(&self, svg: &mut String, frame: &Frame, x_scale: &Scale, y_scale: &Scale) {
         let (bottom, right) = (frame.y(0.0), frame.x(1.0));
         let ticks = if self.y_is_time { y_scale.time_ticks() } else { y_scale.ticks() };
-        for tick in ticks {
+        let written = match self.y_is_time {
+            true => time_labels(&ticks),
+            false => ticks.iter().map(|tick| short(*tick)).collect(),
+        };
+        for (tick, words) in ticks.into_iter().zip(written) {
             let Some(share) = y_scale.place(tick) else { continue };
             let y = frame.y(share);
             let _ = writeln!(
@@ -297,7 +301,7 @@ impl LineChart {
                 frame.left,
                 frame.left - 8.0,
                 y + 4.0,
-                escape(&if self.y_is_time { span(tick) } else { short(tick) })
+                escape(&words)
             );
         }
         let mut last = f64::NEG_INFINITY;
@@ -497,12 +501,13 @@ fn draw_band(svg: &mut String, line: &Line, frame: &Frame, x_scale: &Scale, y_sc
 
 /// The classes of the color, marker and dash of a line.
 pub(super) fn class(color: usize) -> String {
-    format!("c{} d{}", color % COLORS, (color / 2) % 3)
+    // Where colors repeat, dashes do not.
+    format!("c{} d{}", color % COLORS, (color / 2 + color / COLORS) % 3)
 }
 
 /// The outline of a marker: circle, square, triangle, diamond, triangle down, cross.
 pub(super) fn marker(color: usize, x: f64, y: f64) -> String {
-    match color % MARKERS {
+    match (color + color / COLORS) % MARKERS {
         0 => format!("M{:.1},{y:.1} a4,4 0 1,0 8,0 a4,4 0 1,0 -8,0 z", x - 4.0),
         1 => format!("M{:.1},{:.1} h7.4 v7.4 h-7.4 z", x - 3.7, y - 3.7),
         2 => format!("M{x:.1},{:.1} l4.8,8.6 h-9.6 z", y - 5.0),
@@ -651,6 +656,17 @@ impl BarChart {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lines_that_share_a_color_have_other_dashes_and_markers() {
+        for color in 0..24 {
+            for other in 0..color {
+                let alike = class(color) == class(other)
+                    || color % COLORS == other % COLORS && marker(color, 0.0, 0.0) == marker(other, 0.0, 0.0);
+                assert!(!alike, "{color} and {other}");
+            }
+        }
+    }
 
     fn chart() -> LineChart {
         let interval = Interval { low: 1.0, high: 3.0 };
