@@ -379,6 +379,59 @@ def pointed(browser):
     raise AssertionError("nothing is under the pointer")
 
 
+# The words of sites that lie on a way from the broker to another site, straight or as jobs go.
+NEAR = """(() => {
+    const groups = [...document.querySelectorAll('#nodes > g')];
+    const box = (element) => element.getBoundingClientRect();
+    const middle = (group) => { const { x, y, width, height } = box(group.querySelector('.frame')); return [x + width / 2, y + height / 2]; };
+    const hub = groups.find((group) => group.textContent.startsWith('broker')), from = middle(hub), hidden = [];
+    const over = (words, to) => {
+        const [dx, dy] = [to[0] - from[0], to[1] - from[1]];
+        for (let part = 0; part <= 1; part += 0.01) {
+            // The middle of a way is a sixth of its length aside, of which the curve goes half.
+            const aside = (2 * part * (1 - part)) / 6;
+            for (const [x, y] of [[0, 0], [dy, -dx]].map(([x, y]) => [from[0] + part * dx + aside * x, from[1] + part * dy + aside * y])) {
+                if (x > words.left && x < words.right && y > words.top + 3 && y < words.bottom - 3) return true;
+            }
+        }
+        return false;
+    };
+    for (const to of groups.filter((group) => group !== hub)) {
+        for (const third of groups) {
+            if (third === to) continue;
+            for (const words of third.querySelectorAll('text')) if (words.textContent && over(box(words), middle(to))) hidden.push(words.textContent);
+        }
+    }
+    return [groups.length, document.querySelectorAll('#lines line').length, hidden];
+})()"""
+
+
+def behind_a_broker(stealgrid, browser, folder):
+    print("the ways of one broker lead over no name")
+    out = os.path.join(folder, "broker")
+    subprocess.run([stealgrid, "simulate", "--sites", "8,8,16,32,64,128", "--trace", "built-in:seven-sites", "--strategy", "broker:mct", "--no-ideal",
+                    "--no-page", "--out", out], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    served = Stealgrid(folder, stealgrid, "serve", out, "--serve", "127.0.0.1:0")
+    try:
+        browser.view(1280, 900)
+        address = served.said(r"open http://(\S+) ")
+        browser.open(f"http://{address}/")
+        phase(browser, "replay")
+        browser.click("#play")
+        to_the_beginning(browser)
+        until("sites are drawn", lambda: browser.run("document.querySelectorAll('#nodes > g').length") == 7)
+        assert browser.run("document.getElementById('words-none').checkVisibility()"), "an empty box without a word"
+        count, lines, hidden = browser.run(NEAR)
+        assert (count, lines) == (7, 6) and not hidden, f"{lines} ways, over {hidden}"
+        # Longer than any of the cards and lists had room for.
+        browser.run("(() => { const item = document.createElement('li'); item.innerHTML = '<time>38 d 12:12:28</time>half of all jobs have ended'; "
+                    "const list = document.getElementById('words'); list.hidden = false; list.replaceChildren(item); })()")
+        assert browser.run("document.querySelector('#words time').getBoundingClientRect().height") < 25, "a time is on two lines"
+        browser.picture(os.path.join(folder, "broker.png"), whole=False)
+    finally:
+        served.end()
+
+
 def thousand(stealgrid, browser, folder):
     """A thousand sites and a hundred thousand jobs: what a page drew in 333 ms, in tasks of 3 s and 47,924 pixels high."""
     work = os.path.join(folder, "thousand")
@@ -622,6 +675,7 @@ def main():
             return measure(stealgrid, browser, folder, sys.argv[sys.argv.index("--measure") + 1])
         directory = live(stealgrid, browser, folder)
         replay(stealgrid, chromium, browser, folder, directory)
+        behind_a_broker(stealgrid, browser, folder)
         thousand(stealgrid, browser, folder)
         registered(stealgrid, browser, folder)
     except AssertionError:

@@ -102,7 +102,11 @@ class Picture {
     const columns = isRound ? 1 : Math.min(count, Math.max(1, Math.ceil(Math.sqrt((count * width) / height / 1.2)))), rows = Math.ceil(count / columns);
     // Two lines of words are below each.
     const biggest = isRound ? Math.min(46, height * 0.12) : Math.max(5, Math.min(width / columns / 2 - 6, (height / rows - 40) / 2, 46));
-    const around = isRound ? Picture.around(count, { x: width / 2, y: (height - 34) / 2 }, width / 2 - 72, (height - 34) / 2 - biggest - 3) : [];
+    const middle = { x: width / 2, y: (height - 34) / 2 };
+    // One broker sends all jobs: from the middle no way leads over the name of another site.
+    const hubs = sites.flatMap((site, index) => (site.processors === 0 ? [index] : [])), hub = isRound && hubs.length === 1 && count > 2 ? hubs[0] : -1;
+    const around = isRound ? Picture.around(hub < 0 ? count : count - 1, middle, width / 2 - 72, (height - 34) / 2 - biggest - 3) : [];
+    if (hub >= 0) around.splice(hub, 0, middle);
     const inRows = (index) => {
       const row = Math.floor(index / columns), inRow = Math.min(columns, count - row * columns);
       return { x: (width * ((index % columns) + 0.5)) / inRow, y: (height * (row + 0.5)) / rows - 15 };
@@ -114,7 +118,7 @@ class Picture {
       ({ ...(isRound ? around[index] : inRows(index)), size: Math.max(Math.min(11, biggest), biggest * Math.sqrt(site.processors / widest)) }));
     // More lines than this would be a surface.
     for (let a = 0; a < count && isRound; a++) {
-      for (let b = a + 1; b < count; b++) make("line", lines, { class: "link", x1: this.places[a].x, y1: this.places[a].y, x2: this.places[b].x, y2: this.places[b].y });
+      for (let b = a + 1; b < count; b++) if (hub < 0 || a === hub || b === hub) make("line", lines, { class: "link", x1: this.places[a].x, y1: this.places[a].y, x2: this.places[b].x, y2: this.places[b].y });
     }
     const letters = Math.max(3, Math.floor(this.room / 8));
     sites.forEach((site, index) => {
@@ -127,8 +131,9 @@ class Picture {
       place.bars = ["a", "b", "h"].map((name) => make("rect", fill, { class: name, x: x - size, width: 2 * size, y, height: 0 }));
       make("path", group, { class: "cross", d: `M ${x - size} ${y - size} l ${2 * size} ${2 * size} m 0 ${-2 * size} l ${-2 * size} ${2 * size}` });
       const name = site.name.length > letters ? site.name.slice(0, letters - 1) + "…" : site.name;
-      make("text", group, { x, y: y + size + 15 }).textContent = name;
-      place.label = make("text", group, { class: "small", x, y: y + size + 28 });
+      const at = index === hub ? Picture.free(place, this.places.filter((_, other) => other !== hub)) : { x, y: y + size + 15 };
+      make("text", group, at).textContent = name;
+      place.label = make("text", group, { class: "small", x: at.x, y: at.y + 13 });
       place.group = group;
     });
   }
@@ -142,6 +147,41 @@ class Picture {
     const length = [0];
     for (let k = 1; k <= POINTS; k++) length.push(length[k - 1] + Math.hypot(at(k).x - at(k - 1).x, at(k).y - at(k - 1).y));
     return Array.from({ length: count }, (_, index) => at(length.findIndex((far) => far >= (length[POINTS] * index) / count)));
+  }
+
+  // Where two lines of words beside a place touch least of the ways from it to others, of these, and of their words, and are
+  // nearest: the foot of the first line.
+  static free({ x, y, size }, others) {
+    const WIDE = 70, HIGH = 32, STEPS = 24, TURNS = 32;
+    const points = others.flatMap((other) => {
+      const ways = [0, 1].flatMap((side) => {
+        const bend = Picture.bend({ x, y }, other, side);
+        return Array.from({ length: STEPS }, (_, step) => Picture.along({ x, y }, bend, other, (step + 1) / STEPS));
+      });
+      const wide = Math.max(other.size, WIDE / 2), steps = [-1, -0.5, 0, 0.5, 1];
+      return [...ways, ...steps.flatMap((across) => [0, 0.25, 0.5, 0.75, 1].map((down) => [other.x + across * wide, other.y - other.size + down * (2 * other.size + HIGH)]))];
+    });
+    let best = null;
+    for (let far = size + HIGH / 2; far < size + 2 * HIGH; far += 4) {
+      for (let turn = 0; turn < TURNS; turn++) {
+        const angle = (2 * Math.PI * turn) / TURNS, at = { x: x + (far + WIDE / 3) * Math.cos(angle), y: y + far * Math.sin(angle) };
+        const over = ([px, py]) => Math.abs(px - at.x) < WIDE / 2 && Math.abs(py - at.y) < HIGH / 2;
+        const touched = points.filter(over).length + (Math.abs(at.x - x) < WIDE / 2 + size && Math.abs(at.y - y) < HIGH / 2 + size ? points.length : 0);
+        if (!best || touched < best.touched) best = { touched, x: at.x, y: at.y - 3 };
+      }
+    }
+    return { x: best.x, y: best.y };
+  }
+
+  // A way is bent to one side, so that there and back are two.
+  static bend(a, b, side = 1) {
+    return { x: (a.x + b.x) / 2 + (side * (b.y - a.y)) / 6, y: (a.y + b.y) / 2 - (side * (b.x - a.x)) / 6 };
+  }
+
+  // A point of such a way, from 0 to 1.
+  static along(a, bend, b, part) {
+    const rest = 1 - part;
+    return ["x", "y"].map((k) => rest * rest * a[k] + 2 * part * rest * bend[k] + part * part * b[k]);
   }
 
   static make(tag, parent, attributes = {}) {
@@ -245,17 +285,16 @@ class Picture {
     for (const { from, to, begun } of this.moves) {
       const a = this.places[from], b = this.places[to];
       if (!a || !b) continue;
-      // Bent to one side, so that there and back are two ways.
       // Never beyond the edge, or ways between sites of the first row would be cut off.
-      const within = (value, most) => Math.max(4, Math.min(most - 4, value));
-      const bend = { x: within((a.x + b.x) / 2 + (b.y - a.y) / 6, width), y: within((a.y + b.y) / 2 - (b.x - a.x) / 6, height) };
+      const within = (value, most) => Math.max(4, Math.min(most - 4, value)), bent = Picture.bend(a, b);
+      const bend = { x: within(bent.x, width), y: within(bent.y, height) };
       pen.globalAlpha = this.calm.matches ? 0.5 : 0.9 * (1 - (now - begun) / Picture.SEEN);
       pen.beginPath(); pen.moveTo(a.x, a.y); pen.quadraticCurveTo(bend.x, bend.y, b.x, b.y); pen.stroke();
-      const part = Math.max(0, now - begun) / Picture.TRAVEL, rest = 1 - part;
+      const part = Math.max(0, now - begun) / Picture.TRAVEL;
       if (this.calm.matches || part > 1) continue;
       pen.globalAlpha = 1;
       pen.beginPath();
-      pen.arc(rest * rest * a.x + 2 * part * rest * bend.x + part * part * b.x, rest * rest * a.y + 2 * part * rest * bend.y + part * part * b.y, 4, 0, 7);
+      pen.arc(...Picture.along(a, bend, b, part), 4, 0, 7);
       pen.fill();
     }
     pen.globalAlpha = 1;
