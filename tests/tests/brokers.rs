@@ -172,6 +172,57 @@ proptest! {
     }
 }
 
+/// A window is over at the instant at which a plan wakes its site, while a job is past its estimate there: how often the site
+/// decides at that instant shows in the schedule.
+#[test]
+fn a_site_that_wakes_as_a_window_is_over_decides_behind_it() {
+    // Number, submission, processors, requested and run time in seconds.
+    let jobs = [
+        (2, 0, 6, 28, 14),
+        (5, 0, 12, 9, 3),
+        (12, 1, 12, 1, 2),
+        (3, 2, 1, 15, 15),
+        (4, 3, 8, 1, 0),
+        (11, 4, 14, 1, 0),
+        (10, 5, 14, 1, 0),
+        (8, 6, 14, 1, 0),
+        (9, 7, 14, 1, 0),
+        (6, 8, 14, 1, 0),
+        (1, 11, 1, 9, 9),
+        (7, 15, 14, 1, 0),
+    ];
+    let jobs = jobs.map(|(id, submit, processors, requested, run_time)| TimedJob {
+        spec: JobSpec {
+            id: JobId(id),
+            submit: Time::from_secs(submit),
+            processors,
+            requested: Span::from_secs(requested),
+            labels: Labels::UNKNOWN,
+            origin: SiteId(1),
+            payload: 0,
+        },
+        run_time: Span::from_secs(run_time),
+    });
+    let batches = Batches {
+        jobs: 2,
+        window: Span::ZERO,
+        goal: Goal::Average,
+        population: 2,
+        generations: 0,
+        evaluations: 2,
+        ..Batches::default()
+    };
+    let rules = Broker { batches, ..Broker::new(BrokerRule::Genetic) };
+    let workload = (behind_brokers(&[14, 1], 1), jobs.to_vec(), LocalUsers::default());
+    let (found, expected) = both(workload, rules, LocalScheduler::Conservative, false);
+    assert_eq!(found, expected);
+    assert_eq!(
+        found[0],
+        (JobId(1), Time::from_secs(16), SiteId(1)),
+        "the job that was late when they differed"
+    );
+}
+
 /// Whole logs, each on a grid of its machine and three smaller ones. In the second every third user is a local one.
 #[test]
 fn brokers_without_delay_equal_the_ideal_on_whole_real_logs() {

@@ -17,7 +17,8 @@ use crate::time::Time;
 ///
 /// At one instant: completions; then each broker in turn allocates the jobs that arrived at it, one by one in queue order,
 /// at once and for good; then each site decides once. Jobs of [local users](Brokered::with_local_users) are in the queue of
-/// their site before brokers allocate.
+/// their site before brokers allocate. Where brokers plan batches, full ones come first, then what sites decide that something
+/// happened at, then batches whose windows are over, then sites again, those among them that only wake.
 #[derive(Clone, Debug)]
 pub struct Brokered {
     grid: Grid,
@@ -185,9 +186,11 @@ impl Policy for Brokered {
     /// # Panics
     /// If a job is wider than every site.
     fn decide(&mut self, now: Time, starts: &mut Vec<Start>) {
-        let plans_batches = self.allocators[0].rules().plans_batches();
-        if plans_batches {
+        if self.allocators[0].rules().plans_batches() {
             (0..self.allocators.len()).for_each(|broker| self.plan(now, broker, false));
+            self.decide_sites(now, starts);
+            // Windows are over after everything else of the instant. A site that wakes now decides behind them.
+            (0..self.allocators.len()).for_each(|broker| self.plan(now, broker, true));
         } else {
             while let Some(((broker, _), (job, _))) = self.arrived.pop_first() {
                 self.allocate(now, broker, job);
@@ -199,11 +202,6 @@ impl Policy for Brokered {
             self.dirty.insert(place);
         }
         self.decide_sites(now, starts);
-        if plans_batches {
-            // Windows are over after everything else of the instant.
-            (0..self.allocators.len()).for_each(|broker| self.plan(now, broker, true));
-            self.decide_sites(now, starts);
-        }
     }
 
     /// Of a broker that is no member of the grid the smallest site tells.
