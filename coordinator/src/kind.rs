@@ -23,6 +23,8 @@ const OF_LOG: u64 = 1 << 20;
 const OF_BINARY: u64 = 4096;
 /// How every SQLite database begins.
 const SQLITE: &[u8] = b"SQLite format 3\0";
+/// How rows of a sweep begin that `export` has written, of whatever format.
+const ROWS: &[u8] = b"# stealgrid sweep, format ";
 
 /// Kinds of what commands read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,7 +61,10 @@ impl Kind {
         }
         // Rows and logs are compressed alike.
         if stored::is_stored(path).ok()? {
-            return Some(if is_log(path) { Kind::Log } else { Kind::Rows });
+            return unpacked(path, ROWS.len() as u64)
+                .starts_with(ROWS)
+                .then_some(Kind::Rows)
+                .or_else(|| is_log(path).then_some(Kind::Log));
         }
         let text = limits::read_text(path, limits::EXPERIMENT).ok();
         text.and_then(|text| Kind::of_text(&text))
@@ -141,13 +146,19 @@ fn is_binary(path: &Path) -> bool {
     beginning(path, OF_BINARY).iter().any(|byte| byte.is_ascii_control() && !byte.is_ascii_whitespace())
 }
 
+/// The first bytes of what is in a file, unpacked if it is compressed, up to so many; none if it cannot be read.
+fn unpacked(path: &Path, most: u64) -> Vec<u8> {
+    let mut head = Vec::new();
+    let read = std::fs::File::open(path)
+        .and_then(|file| workload::source::decompress(file, &limits::of_logs()))
+        .and_then(|text| std::io::Read::read_to_end(&mut std::io::Read::take(text, most), &mut head));
+    read.map_or_else(|_| Vec::new(), |_| head)
+}
+
 /// Whether the beginning of a file, but for its last line, is one of a log.
 fn is_log(path: &Path) -> bool {
-    let Ok(file) = std::fs::File::open(path) else { return false };
-    let mut head = Vec::new();
-    let read = workload::source::decompress(file, &limits::of_logs())
-        .and_then(|text| std::io::Read::read_to_end(&mut std::io::Read::take(text, OF_LOG), &mut head));
-    if read.is_err() {
+    let mut head = unpacked(path, OF_LOG);
+    if head.is_empty() {
         return false;
     }
     // Batsim's document is whole or nothing.
@@ -229,6 +240,23 @@ mod tests {
         for bytes in [&b"\x7fELF\0"[..], b"\x89PNG\r\n\x1a\n\0"] {
             let said = said(bytes).unwrap();
             assert!(said.starts_with("it is a binary file, and not an experiment file"), "{said}");
+        }
+    }
+
+    #[test]
+    fn what_is_compressed_is_rows_of_a_sweep_only_if_it_begins_so() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.zst");
+        let is = |text: &str| {
+            std::fs::write(&path, zstd::encode_all(text.as_bytes(), 0).unwrap()).unwrap();
+            no_log(&path)
+        };
+        assert!(
+            is("# stealgrid sweep, format 1\n# name \"x\"\n").unwrap().contains("the database of a sweep")
+        );
+        // A log with a mistake, whose message is the one that helps; and what is nothing at all.
+        for text in ["1 0 -1 sixty 2 -1 -1 2 120\n", "\0\0\0\0", ""] {
+            assert_eq!(is(text), None, "{text:?}");
         }
     }
 
