@@ -2,7 +2,7 @@
 //! keeps it unless an earlier hole opens.
 //!
 //! A planned start never gets later as long as no job runs past its estimate and the driver wakes the queue
-//! at [`Conservative::wake_at`]. When one of the two fails, the plan contradicts the machine; it is thrown
+//! at [`super::LocalQueue::wake_at`]. When one of the two fails, the plan contradicts the machine; it is thrown
 //! away and built anew in queue order.
 
 use std::collections::BTreeMap;
@@ -46,6 +46,8 @@ pub(super) struct Conservative {
     loosened: bool,
     /// The plan contradicts the machine.
     broken: bool,
+    /// The latest pass has planned all jobs anew.
+    is_anew: bool,
 }
 
 impl Conservative {
@@ -59,6 +61,7 @@ impl Conservative {
             ended: false,
             loosened: false,
             broken: false,
+            is_anew: false,
         }
     }
 
@@ -108,6 +111,10 @@ impl Conservative {
         planned
     }
 
+    fn next_start(&self) -> Option<Time> {
+        self.agenda.first_key_value().map(|(&(start, _), _)| start)
+    }
+
     fn place_of(&self, key: Place) -> usize {
         self.planned
             .binary_search_by_key(&key, |planned| planned.job.place())
@@ -120,8 +127,9 @@ impl QueueRule for Conservative {
         self.planned.len() + self.arrived.len()
     }
 
-    fn wake_at(&self) -> Option<Time> {
-        self.agenda.first_key_value().map(|(&(start, _), _)| start)
+    fn wake_at(&self, is_held_up: bool) -> Option<Time> {
+        // Held up, each pass would make the same plan, later by the estimate of the first job in it.
+        if is_held_up && self.is_anew { None } else { self.next_start() }
     }
 
     fn planned_start(&self, job: JobId) -> Option<Time> {
@@ -173,8 +181,9 @@ impl QueueRule for Conservative {
     }
 
     fn choose(&mut self, now: Time, machine: &mut Machine) {
-        let late = self.wake_at().is_some_and(|start| start < now);
-        if self.broken || late {
+        let late = self.next_start().is_some_and(|start| start < now);
+        self.is_anew = self.broken || late;
+        if self.is_anew {
             self.plan_anew(now, machine);
         } else {
             self.profile.forget_before(now);

@@ -103,6 +103,14 @@ impl Machine {
         self.promises.len()
     }
 
+    /// Whether no promise can be kept, and everything that runs has run past its estimate by now. What is planned anew then is
+    /// the same at any later instant at which nothing has ended or come.
+    pub(super) fn is_held_up(&self, now: Time) -> bool {
+        !self.promises.is_empty()
+            && self.promises.iter().all(|job| job.processors > self.free)
+            && self.running.values().all(|end| end.at <= now)
+    }
+
     pub(super) fn last_promised_place(&self) -> Option<Place> {
         self.promises.iter().map(Waiting::place).max()
     }
