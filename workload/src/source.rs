@@ -156,7 +156,9 @@ fn detect(text: &mut dyn BufRead, limits: &Limits) -> io::Result<(Format, Vec<u8
     let mut head = Vec::new();
     let mut line = Vec::new();
     loop {
-        if text.fill_buf()?.trim_ascii_start().first() == Some(&b'{') {
+        // Of this line only: what is before it is not looked at again for each of many blank ones.
+        let tells = |byte: &&u8| **byte == b'\n' || !byte.is_ascii_whitespace();
+        if text.fill_buf()?.iter().find(tells) == Some(&b'{') {
             // Documents may well be one line; they have a limit of their own.
             return Ok((Format::Batsim, head));
         }
@@ -276,6 +278,13 @@ mod tests {
         assert_eq!(format("JobID|User|State"), Some(Format::Sacct));
         assert_eq!(format("User|JobIDRaw|State|"), Some(Format::Sacct));
         assert_eq!(format("  {\"nb_res\": 4,"), Some(Format::Batsim));
+    }
+
+    #[test]
+    fn what_comes_after_blank_lines_is_told_by_itself() {
+        let detected = |text: &str| detect(&mut text.as_bytes(), &Limits::default()).unwrap();
+        assert_eq!(detected(" \n\n\t {\"jobs\""), (Format::Batsim, b" \n\n".to_vec()));
+        assert_eq!(detected("\n\n; {"), (Format::Swf, b"\n\n; {".to_vec()));
     }
 
     /// A reader of so many bytes, which are made as they are read.
