@@ -288,6 +288,48 @@ fn limits_and_the_main_phase_go_on_elsewhere() {
 }
 
 #[test]
+fn a_job_on_its_way_back_keeps_its_limit_and_the_time_of_its_first_assignment() {
+    let mut broker = with_jobs("ag,exploit=1,cap=1,timeout=10,growth=100,total-from=first", 1, 1);
+    broker.dispatch(now(0), &Requested::default());
+    broker.queued(now(0), JobId(1), 0);
+    assert!(broker.recalled(JobId(1), 0));
+    broker.dispatch(now(10), &Requested::default());
+    broker.queued(now(10), JobId(1), 0);
+    assert_eq!((broker.next_timeout(), broker.slots().active(0)), (Some(now(30)), 1));
+    broker.lose_sight(JobId(1));
+    assert_eq!((broker.next_timeout(), broker.slots().active(0), broker.waiting()), (None, 0, 0));
+    assert!(broker.is_unseen(JobId(1)) && broker.recalls_of(JobId(1)) == 1);
+    let mut ended = broker.clone();
+    ended.forget(JobId(1));
+    assert!(!ended.is_unseen(JobId(1)) && ended.recalls_of(JobId(1)) == 0);
+    broker.arrived(job(1, 1));
+    broker.dispatch(now(40), &Requested::default());
+    broker.queued(now(40), JobId(1), 0);
+    assert_eq!(broker.next_timeout(), Some(now(60)));
+    let finished = broker.finished(now(45), JobId(1), 0, Span::from_secs(5), Span::ZERO).unwrap();
+    assert_eq!(finished.times.total(), Span::from_secs(45));
+}
+
+#[test]
+fn jobs_that_no_site_which_is_there_is_wide_enough_for_hold_nobody_up() {
+    for rule in ["round-robin", "time,deadline=100000", "ag", "linucb", "mct"] {
+        let options = rule.parse().unwrap();
+        let mut broker = Dispatcher::new(&options, &[4, 8], 1, 0);
+        broker.arrived(JobSpec { processors: 8, ..job(1, 1) });
+        (2..=3).for_each(|id| broker.arrived(job(id, 1)));
+        broker.slots_mut().set_available(1, false);
+        broker.slots_mut().set_there(1, false);
+        let mut made = broker.dispatch(now(0), &Requested::default());
+        made.sort_unstable_by_key(|one| one.job);
+        assert_eq!(shown(&made), "A2 A3", "{rule}");
+        assert_eq!(broker.waiting_jobs().map(|job| job.id).collect::<Vec<JobId>>(), [JobId(1)], "{rule}");
+        broker.slots_mut().set_available(1, true);
+        broker.slots_mut().set_there(1, true);
+        assert_eq!(shown(&broker.dispatch(now(1), &Requested::default())), "B1", "{rule}");
+    }
+}
+
+#[test]
 fn what_was_learned_goes_on_elsewhere_if_sites_are_as_many() {
     let learned = taught("ag").efficiency().clone();
     let mut other = dispatcher("ag", 3);

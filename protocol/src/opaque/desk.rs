@@ -22,11 +22,13 @@ pub(crate) struct Desk {
     dispatcher: Dispatcher,
     estimates: Requested,
     brokers: usize,
-    /// Of jobs that are at a site or on their way there: how often each will have changed sites.
-    given: BTreeMap<JobId, u32>,
+    /// Jobs that are at a site or on their way there.
+    given: BTreeMap<JobId, Given>,
     /// Jobs that were called back, with whether the site has said that it has none of it.
     called: BTreeMap<JobId, bool>,
     asked: Vec<Asked>,
+    /// Ranks of sites to ask which jobs they have, as some that were on their way there are not any more.
+    to_ask: BTreeSet<usize>,
     /// Counts questions which jobs a site has.
     count: u64,
     /// Limits of waits may be others than before.
@@ -43,11 +45,22 @@ pub(crate) struct Desk {
     is_missing: bool,
 }
 
+/// A job that is at a site, or on its way there.
+#[derive(Clone, Copy, Debug)]
+struct Given {
+    /// How often it will have changed sites.
+    hops: u32,
+    /// Number of the newest question to the site when it was given or, once it is known to be there, when that was heard.
+    asked: u64,
+}
+
 /// What is awaited of a site.
 #[derive(Clone, Debug, Default)]
 struct Asked {
-    /// Number of the question that is open, and when it was asked.
-    open: Option<(u64, Time)>,
+    /// Number of the newest question.
+    number: u64,
+    /// Whether it is open.
+    is_open: bool,
     /// Jobs that the answer has named so far.
     heard: BTreeSet<JobId>,
 }
@@ -69,6 +82,7 @@ impl Desk {
             given: BTreeMap::new(),
             called: BTreeMap::new(),
             asked: vec![Asked::default(); sizes.len()],
+            to_ask: BTreeSet::new(),
             count: first,
             is_moved: false,
             is_awake: false,
@@ -127,10 +141,18 @@ impl Desk {
         for change in self.dispatcher.changes() {
             core.write(Fact::Knows(change));
         }
-        if self.rests == self.is_awake {
-            self.rests = !self.is_awake;
-            core.write(Fact::Rests { rests: self.rests });
+        // Another life does not know that a site came which jobs waited for, nor of what the rule was not asked.
+        let is_any_away = self.dispatcher.waiting() > 0 && self.took.contains(&Some(false));
+        let rests = !self.is_to_be_asked() && !is_any_away && core.stranded().next().is_none();
+        if self.rests != rests {
+            self.rests = rests;
+            core.write(Fact::Rests { rests });
         }
+    }
+
+    /// Whether the rule is to be asked once more, now or when the sites that it did without have answered.
+    fn is_to_be_asked(&self) -> bool {
+        self.is_awake || self.is_missing
     }
 
     /// Compares what it knows with what is written down.
@@ -142,7 +164,7 @@ impl Desk {
         if let Some(difference) = difference(&known, &self.dispatcher.known_by(&durable.known)) {
             return Err(format!("the rule knows something else than what is written down: {difference}"));
         }
-        if self.is_awake && durable.rests {
+        if self.is_to_be_asked() && durable.rests {
             return Err("the rule is to be asked, by the journal it is not".to_owned());
         }
         Ok(())
@@ -191,11 +213,12 @@ impl Desk {
     /// Forgets a job that is nowhere any more, as far as this broker is to know.
     fn forget(&mut self, core: &mut Core, job: JobId) {
         self.grows_no_more(core, job);
-        self.lose(job);
+        self.dispatcher.forget(job);
+        self.is_nowhere(job);
     }
 
-    fn lose(&mut self, job: JobId) {
-        self.dispatcher.forget(job);
+    /// A job is at no site, as far as is known.
+    fn is_nowhere(&mut self, job: JobId) {
         self.given.remove(&job);
         self.called.remove(&job);
         self.is_moved = true;
@@ -272,13 +295,15 @@ impl Engine<Opaque> {
         let (mut is_any_open, mut is_any_silent) = (false, false);
         for (place, asked) in desk.asked.iter().enumerate() {
             let takes = core.takes_jobs(desk.brokers + place);
-            let is_silent = takes && asked.open.is_some();
+            let is_silent = takes && asked.is_open;
             let is_open = takes && !is_silent;
-            let took = desk.took[place].replace(takes).unwrap_or(takes);
+            // An earlier life that rested while jobs waited left all sites taking jobs.
+            let took = desk.took[place].replace(takes).unwrap_or(true);
             // That a site is asked which jobs it has is no news. That it has answered is, if it was decided without it.
             let has_answered = is_open && took && !desk.dispatcher.slots().is_available(place);
             desk.is_awake |= took != takes || (has_answered && desk.is_missing);
             desk.dispatcher.slots_mut().set_available(place, is_open);
+            desk.dispatcher.slots_mut().set_there(place, takes);
             is_any_open |= is_open;
             is_any_silent |= is_silent;
         }
@@ -295,7 +320,7 @@ impl Engine<Opaque> {
             let (rank, custody) = (desk.brokers + place, core.custody_of(job.id));
             core.event(EventKind::Allocated { job: job.id, to: core.site_at(rank), as_of: None });
             let transfer = core.grant_transfer(now, rank, job, custody, Reason::LENT);
-            desk.given.insert(job.id, transfer.hops);
+            desk.given.insert(job.id, Given { hops: transfer.hops, asked: desk.asked[place].number });
             let floor = core.ledger.floor_to(core.site_at(rank));
             core.send(rank, OpaqueMessage::Give { transfers: vec![transfer], floor });
             desk.is_moved = true;
@@ -310,18 +335,40 @@ impl Engine<Opaque> {
     pub(super) fn has_arrived(&mut self, now: Time, transfer: &Transfer) {
         let Engine { core, family: Opaque::Desk(desk), .. } = self else { return };
         let job = transfer.job.id;
-        if desk.given.get(&job) != Some(&transfer.hops) {
-            // It came back since, and may be out again.
-            return;
-        }
         let Some((_, place, _)) = desk.dispatcher.where_is(job) else { return };
+        let newest = desk.asked[place].number;
+        // Otherwise it came back since, and may be out again.
+        let Some(given) = desk.given.get_mut(&job).filter(|given| given.hops == transfer.hops) else {
+            return;
+        };
+        let was_asked_meanwhile = std::mem::replace(&mut given.asked, newest) != newest;
         desk.dispatcher.queued(now, job, place);
         desk.is_moved = true;
         if desk.called.get(&job) == Some(&false) {
             // It was too early to call it back.
             core.send(desk.brokers + place, OpaqueMessage::Recall { job });
         }
+        if was_asked_meanwhile {
+            // It may have ended there already, in an earlier life of the site or to one of this broker.
+            let rank = desk.brokers + place;
+            self.asks(now, rank);
+        }
     }
+
+    /// A job that was on its way to a site is not any more: it ended there or elsewhere, or is another's.
+    pub(super) fn is_void(&mut self, rank: usize, transfer: &Transfer) {
+        let Some(desk) = self.desk() else { return };
+        if desk.given.get(&transfer.job.id).is_some_and(|given| given.hops == transfer.hops) {
+            desk.to_ask.insert(rank);
+        }
+    }
+
+    pub(super) fn ask_where_void(&mut self, now: Time) {
+        for rank in self.desk().map(|desk| std::mem::take(&mut desk.to_ask)).unwrap_or_default() {
+            self.asks(now, rank);
+        }
+    }
+
     /// Jobs of this broker ended.
     pub(super) fn on_ended(&mut self, now: Time, rank: usize, jobs: &[Executed]) {
         for ended in jobs {
@@ -339,6 +386,9 @@ impl Engine<Opaque> {
         let place = rank - desk.brokers;
         let Some((_, _, scheduled)) = desk.dispatcher.where_is(job).filter(|&(_, at, _)| at == place) else {
             // It is known, or was given to another site since, or nothing of it is known in this life.
+            if desk.dispatcher.is_unseen(job) {
+                desk.forget(core, job);
+            }
             return;
         };
         // Each of the two is by one clock, so that it does not matter how far these differ.
@@ -458,7 +508,8 @@ impl Engine<Opaque> {
                 continue;
             }
             desk.dispatcher.found(now, transfer.job, place, None, None);
-            desk.given.insert(transfer.job.id, transfer.hops);
+            desk.given
+                .insert(transfer.job.id, Given { hops: transfer.hops, asked: desk.asked[place].number });
         }
         // Jobs that were put back came in an earlier life. What the rule did not make of them then it would not now.
         (desk.is_moved, desk.is_awake) = (true, !desk.rests);
@@ -475,7 +526,7 @@ impl Engine<Opaque> {
             return;
         };
         desk.count += 1;
-        *asked = Asked { open: Some((desk.count, now)), heard: BTreeSet::new() };
+        *asked = Asked { number: desk.count, is_open: true, heard: BTreeSet::new() };
         if !core.is_reachable(rank) {
             // It is asked when it is heard of again.
             return;
@@ -491,10 +542,11 @@ impl Engine<Opaque> {
 
     pub(super) fn ask_anew(&mut self, rank: usize, is_again: bool) {
         let Some(desk) = self.desk() else { return };
-        let open = desk.asked.get(rank - desk.brokers).and_then(|asked| asked.open);
-        match open {
-            Some((count, _)) => self.core.send_again(rank, OpaqueMessage::Anew { count }, is_again),
-            None => self.timers.cancel(OpaqueTimer::Anew(rank)),
+        match desk.asked.get(rank - desk.brokers) {
+            Some(&Asked { number: count, is_open: true, .. }) => {
+                self.core.send_again(rank, OpaqueMessage::Anew { count }, is_again);
+            }
+            _ => self.timers.cancel(OpaqueTimer::Anew(rank)),
         }
     }
 
@@ -502,14 +554,16 @@ impl Engine<Opaque> {
     pub(super) fn on_have(&mut self, now: Time, rank: usize, count: u64, all: u32, jobs: &[Held]) {
         let Engine { core, family: Opaque::Desk(desk), timers } = self else { return };
         let place = rank - desk.brokers;
-        let open = desk.asked[place].open;
+        let Asked { number, is_open, .. } = desk.asked[place];
         if count == 0 {
             // A question that is open is answered by the site as it is.
-            return if open.is_none() {
+            return if !is_open {
                 self.asks(now, rank)
             };
         }
-        let Some((_, since)) = open.filter(|&(number, _)| number == count) else { return };
+        if !is_open || number != count {
+            return;
+        }
         desk.is_moved = true;
         for held in jobs {
             let job = held.job.id;
@@ -522,26 +576,19 @@ impl Engine<Opaque> {
             return;
         }
         timers.cancel(OpaqueTimer::Anew(rank));
-        let Asked { heard, .. } = std::mem::take(&mut desk.asked[place]);
-        // What arrived since the question may have done so after the answer.
-        let is_over = |&(job, queued): &(JobId, Option<Time>)| {
-            queued.is_some_and(|queued| queued < since)
-                && !heard.contains(&job)
-                && core.ledger.hops_out(job).is_none()
+        let heard = std::mem::take(&mut desk.asked[place].heard);
+        desk.asked[place].is_open = false;
+        // What is known since the question to have arrived may have done so after the answer.
+        let is_over = |job: &JobId| {
+            desk.given.get(job).is_none_or(|given| given.asked < number)
+                && !heard.contains(job)
+                && core.ledger.hops_out(*job).is_none()
         };
-        let over: Vec<JobId> = desk.dispatcher.jobs_at(place).filter(is_over).map(|(job, _)| job).collect();
-        // They ended, or were given up, and the site does not know it any more. If one is on its way back, it arrives as
-        // if it were new.
+        let over: Vec<JobId> = desk.dispatcher.jobs_at(place).filter(is_over).collect();
+        // They ended, or were given up, and the site does not know it any more; or they are on their way back.
         for job in over {
-            // One that was called back is on its way, maybe, and its limit has grown all the same.
-            let recalls = desk.called.contains_key(&job).then(|| desk.dispatcher.recalls_of(job));
-            match recalls.filter(|&recalls| recalls > 0) {
-                Some(recalls) => {
-                    desk.lose(job);
-                    desk.dispatcher.remember_job(job, recalls);
-                }
-                None => desk.forget(core, job),
-            }
+            desk.dispatcher.lose_sight(job);
+            desk.is_nowhere(job);
         }
         core.fresh = true;
     }

@@ -158,8 +158,10 @@ impl Family for Opaque {
                 engine.timers.cancel(timer);
                 engine.call_back(now);
             }
-            // A broker that leaves decides nothing any more, and whoever leaves gives everything away.
-            OpaqueTimer::Anew(_) | OpaqueTimer::Recall(_) if engine.core.is_leaving() => {
+            // A broker that leaves decides nothing any more, whoever leaves gives everything away, and no broker asks it.
+            OpaqueTimer::Anew(_) | OpaqueTimer::Recall(_) | OpaqueTimer::Begun(_)
+                if engine.core.is_leaving() =>
+            {
                 engine.timers.cancel(timer);
             }
             OpaqueTimer::Known(broker) => {
@@ -206,6 +208,7 @@ impl Family for Opaque {
     }
 
     fn after(engine: &mut Engine<Opaque>, now: Time) {
+        engine.ask_where_void(now);
         engine.watch_limits(now);
         if let Engine { core, family: Opaque::Desk(desk), .. } = engine
             && core.config.options.journal
@@ -233,6 +236,10 @@ impl Family for Opaque {
 
     fn settled(engine: &mut Engine<Opaque>, now: Time, transfer: &Transfer) {
         engine.has_arrived(now, transfer);
+    }
+
+    fn voided(engine: &mut Engine<Opaque>, rank: usize, transfer: &Transfer) {
+        engine.is_void(rank, transfer);
     }
 
     fn remember(engine: &mut Engine<Opaque>, durable: &Durable) {

@@ -44,10 +44,11 @@ pub struct Dispatcher {
     /// Times that a limit grew: by site, and of all.
     grown: (Vec<u32>, u32),
     recalled: u64,
-    /// Times that jobs were called back in an earlier life which are not known of yet in this one.
+    /// Times that jobs were called back which are not seen now, as below.
     remembered: BTreeMap<JobId, u32>,
-    /// Jobs that were at a site in an earlier life, with when that was first, which are not known of yet in this one.
-    came_back: BTreeMap<JobId, Time>,
+    /// Jobs that were at a site, with when that was first, and are not seen now: an earlier life knew of them, or they are on
+    /// their way back.
+    unseen: BTreeMap<JobId, (JobSpec, Time)>,
     /// What was told of what must not be forgotten; none if nobody asks.
     diary: Option<Diary>,
 }
@@ -65,7 +66,7 @@ impl Clone for Dispatcher {
             grown: self.grown.clone(),
             recalled: self.recalled,
             remembered: self.remembered.clone(),
-            came_back: self.came_back.clone(),
+            unseen: self.unseen.clone(),
             diary: self.diary.clone(),
         }
     }
@@ -85,7 +86,7 @@ impl Dispatcher {
             grown: (vec![0; processors.len()], 0),
             recalled: 0,
             remembered: BTreeMap::new(),
-            came_back: BTreeMap::new(),
+            unseen: BTreeMap::new(),
             diary: None,
         }
     }
@@ -185,7 +186,7 @@ impl Dispatcher {
     pub fn was_placed(&mut self, placed: Placed, has_arrived: bool) {
         let id = placed.job.id;
         match placed.at {
-            None => drop(self.came_back.insert(id, placed.first)),
+            None => drop(self.unseen.insert(id, (placed.job, placed.first))),
             Some(PlacedAt { site, since, queued, started, is_called }) => {
                 let site = site as usize;
                 let queued = queued.or(has_arrived.then_some(since));
@@ -214,6 +215,9 @@ impl Dispatcher {
                 is_called: copy.is_called,
             });
             return Some(Placed { job: active.spec, first: active.first_scheduled, at });
+        }
+        if let Some(&(job, first)) = self.unseen.get(&job) {
+            return Some(Placed { job, first, at: None });
         }
         let waiting = self.waiting.iter().find(|waiting| waiting.spec.id == job)?;
         Some(Placed { job: waiting.spec, first: waiting.first_scheduled?, at: None })
@@ -300,7 +304,8 @@ impl Dispatcher {
     /// All that must not be forgotten, from what is known now. For observers, who compare it with what was told.
     pub fn all_known(&self) -> (BTreeMap<Subject, Words>, BTreeMap<JobId, Placed>) {
         let waiting = self.waiting.iter().map(|waiting| &waiting.spec);
-        let specs = self.active.values().map(|active| &active.spec).chain(waiting);
+        let unseen = self.unseen.values().map(|(spec, _)| spec);
+        let specs = self.active.values().map(|active| &active.spec).chain(waiting).chain(unseen);
         let jobs: Vec<(JobId, i32)> = specs.map(|job| (job.id, self.rule.user(job))).collect();
         let placed = jobs.iter().filter_map(|&(job, _)| Some((job, self.placed(job)?))).collect();
         let told = self.diary.iter().flat_map(|diary| diary.known.keys().copied());
@@ -308,11 +313,12 @@ impl Dispatcher {
         (subjects.filter_map(|of| Some((of, self.known(of)?))).collect(), placed)
     }
 
-    /// How often a job was called back that waits or is somewhere.
+    /// How often a job was called back that has not ended.
     pub fn recalls_of(&self, job: JobId) -> u32 {
         let waiting =
             || self.waiting.iter().find(|waiting| waiting.spec.id == job).map(|waiting| waiting.recalls);
-        self.active.get(&job).map(|active| active.recalls).or_else(waiting).unwrap_or(0)
+        let seen = self.active.get(&job).map(|active| active.recalls).or_else(waiting);
+        seen.or_else(|| self.remembered.get(&job).copied()).unwrap_or(0)
     }
 
     /// How often jobs were called back from a site.
@@ -336,12 +342,10 @@ impl Dispatcher {
         active.copies.last().map(|copy| (active.spec, copy.site, copy.scheduled))
     }
 
-    /// Jobs that are at a site or on their way there, with when each entered its queue, if that is known.
-    pub fn jobs_at(&self, site: usize) -> impl Iterator<Item = (JobId, Option<Time>)> {
-        self.active.iter().filter_map(move |(&job, active)| {
-            let here = active.copies.iter().find(|copy| copy.site == site);
-            here.map(|copy| (job, copy.queued))
-        })
+    /// Jobs that are at a site or on their way there.
+    pub fn jobs_at(&self, site: usize) -> impl Iterator<Item = JobId> {
+        let is_here = move |active: &Active| active.copies.iter().any(|copy| copy.site == site);
+        self.active.iter().filter(move |(_, active)| is_here(active)).map(|(&job, _)| job)
     }
 
     /// Jobs that were assigned and have not ended.
@@ -362,15 +366,25 @@ impl Dispatcher {
     /// A job arrives; it goes behind those that wait.
     pub fn arrived(&mut self, job: JobSpec) {
         let recalls = self.remembered.remove(&job.id).unwrap_or(0);
-        let first_scheduled = self.came_back.remove(&job.id);
+        let first_scheduled = self.unseen.remove(&job.id).map(|(_, first)| first);
+        if first_scheduled.is_some() {
+            // A liar that had it may have made it another.
+            self.note(&job);
+        }
         self.waiting.push_back(Waiting { spec: job, first_scheduled, recalls, site: None });
     }
 
     /// Which jobs go where now, in the order of the decisions. Nothing if all sites are saturated.
     pub fn dispatch(&mut self, now: Time, estimates: &dyn Estimates) -> Vec<Assignment> {
+        // A rule that goes by the order of jobs would wait with them.
+        let shown = self.slots.widest_left().map(|widest| {
+            let fits = |&place: &usize| self.waiting[place].spec.processors <= widest;
+            (0..self.waiting.len()).filter(fits).collect()
+        });
         let mut round = Round {
             now,
             waiting: &mut self.waiting,
+            shown,
             slots: &mut self.slots,
             active: &self.active,
             efficiency: &self.efficiency,
@@ -542,12 +556,31 @@ impl Dispatcher {
 
     /// A job is somewhere, and what becomes of it is not heard of any more: its places are free.
     pub fn forget(&mut self, job: JobId) {
+        self.lose_sight(job);
+        self.remembered.remove(&job);
+        if let Some((spec, _)) = self.unseen.remove(&job) {
+            self.note(&spec);
+        }
+    }
+
+    /// A job is not where it was, and may be on its way back: its places are free. If it comes, its limit and the time of its
+    /// first assignment are what they were.
+    pub fn lose_sight(&mut self, job: JobId) {
         let Some(active) = self.active.remove(&job) else { return };
         self.note(&active.spec);
         for copy in active.copies {
             self.slots.give_back(copy.site);
             self.rule.lost(&active.spec, copy.site, Lost::Superseded);
         }
+        if active.recalls > 0 {
+            self.remembered.insert(job, active.recalls);
+        }
+        self.unseen.insert(job, (active.spec, active.first_scheduled));
+    }
+
+    /// Whether a job was lost sight of.
+    pub fn is_unseen(&self, job: JobId) -> bool {
+        self.unseen.contains_key(&job)
     }
 
     /// A job turns out to be at a site, or on its way there, of which this dispatcher knew nothing: it began again.
@@ -567,7 +600,7 @@ impl Dispatcher {
         let copies = vec![Copied { queued, started, ..Copied::new(site, scheduled) }];
         self.slots.take(site);
         let recalls = self.remembered.remove(&job.id).unwrap_or(0);
-        let first_scheduled = self.came_back.remove(&job.id).unwrap_or(scheduled);
+        let first_scheduled = self.unseen.remove(&job.id).map_or(scheduled, |(_, first)| first);
         self.active.insert(job.id, Active { spec: job, first_scheduled, recalls, copies });
         self.note(&job);
     }

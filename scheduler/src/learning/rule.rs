@@ -92,6 +92,8 @@ pub enum Lost {
 pub struct Round<'a> {
     pub(super) now: Time,
     pub(super) waiting: &'a mut VecDeque<Waiting>,
+    /// Places of the jobs that are decided on, if they are not all that wait.
+    pub(super) shown: Option<Vec<usize>>,
     pub(super) slots: &'a mut Slots,
     pub(super) active: &'a BTreeMap<JobId, Active>,
     pub(super) efficiency: &'a Efficiency,
@@ -107,14 +109,19 @@ impl Round<'_> {
         self.now
     }
 
-    /// Jobs that waited as the round began, those that have a site by now among them.
+    /// Jobs that waited as the round began, those that have a site by now among them, but those that no site which is there
+    /// is wide enough for.
     pub fn len(&self) -> usize {
-        self.waiting.len()
+        self.shown.as_ref().map_or(self.waiting.len(), Vec::len)
     }
 
     /// Whether no job waited.
     pub fn is_empty(&self) -> bool {
-        self.waiting.is_empty()
+        self.len() == 0
+    }
+
+    fn place(&self, number: usize) -> usize {
+        self.shown.as_ref().map_or(number, |shown| shown[number])
     }
 
     /// The job of this number, in the order of arrival.
@@ -122,17 +129,17 @@ impl Round<'_> {
     /// # Panics
     /// If there is none, as all methods that take one.
     pub fn job(&self, number: usize) -> &JobSpec {
-        &self.waiting[number].spec
+        &self.waiting[self.place(number)].spec
     }
 
     /// Whether the job has no site yet.
     pub fn waits(&self, number: usize) -> bool {
-        self.waiting[number].site.is_none()
+        self.waiting[self.place(number)].site.is_none()
     }
 
     /// Whether the site is open and wide enough for the job.
     pub fn takes(&self, number: usize, site: usize) -> bool {
-        self.slots.takes(site, self.waiting[number].spec.processors)
+        self.slots.takes(site, self.job(number).processors)
     }
 
     /// The places for jobs.
@@ -160,8 +167,9 @@ impl Round<'_> {
         let can = self.waits(number) && self.takes(number, site);
         if can {
             self.slots.take(site);
-            self.waiting[number].site = Some(site);
-            let job = self.waiting[number].spec.id;
+            let place = self.place(number);
+            self.waiting[place].site = Some(site);
+            let job = self.waiting[place].spec.id;
             self.made.push(Assignment { job, site, is_copy: false });
         }
         can

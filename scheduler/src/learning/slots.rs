@@ -7,6 +7,7 @@ struct Slot {
     limit: u32,
     active: u32,
     is_available: bool,
+    is_there: bool,
 }
 
 /// The places for jobs at all sites.
@@ -18,7 +19,7 @@ pub struct Slots {
 impl Slots {
     /// Sites of these sizes, all available, that hold up to `limit` jobs each.
     pub fn new(processors: &[u32], limit: u32) -> Slots {
-        let slot = |&processors| Slot { processors, limit, active: 0, is_available: true };
+        let slot = |&processors| Slot { processors, limit, active: 0, is_available: true, is_there: true };
         Slots { sites: processors.iter().map(slot).collect() }
     }
 
@@ -76,6 +77,19 @@ impl Slots {
     /// Says whether a site can be used at all.
     pub fn set_available(&mut self, site: usize, is_available: bool) {
         self.sites[site].is_available = is_available;
+    }
+
+    /// Says whether a site is there, be it available or not. Jobs that only sites which are not there are wide enough for
+    /// are not decided on.
+    pub fn set_there(&mut self, site: usize, is_there: bool) {
+        self.sites[site].is_there = is_there;
+    }
+
+    /// Processors of the widest site that is there, if a wider one is not.
+    pub(super) fn widest_left(&self) -> Option<u32> {
+        let there = self.sites.iter().filter(|slot| slot.is_there).map(|slot| slot.processors).max();
+        let there = there.unwrap_or(0);
+        self.sites.iter().any(|slot| slot.processors > there).then_some(there)
     }
 
     /// Whether a site can be used at all, saturated or not.
