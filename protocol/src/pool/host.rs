@@ -23,6 +23,9 @@ pub(super) struct Hosted {
     pub(super) epoch: Epoch,
     /// Assignments in flight.
     marks: BTreeMap<JobId, Mark>,
+    /// By rank: what a site declined last whose board has not told so, and when that was assigned. What is believed of
+    /// its processors is wrong, so nothing goes there; or the same job would at once, and come back, without an end.
+    declined: BTreeMap<usize, (OfferId, Time)>,
 }
 
 /// An assignment that was not confirmed by both boards.
@@ -41,7 +44,11 @@ struct Mark {
 impl Hosted {
     /// The first host is the site of the lowest id.
     pub(super) fn first() -> Hosted {
-        Hosted { epoch: Epoch { counter: 0, site: SiteId(1) }, marks: BTreeMap::new() }
+        Hosted::of(Epoch { counter: 0, site: SiteId(1) })
+    }
+
+    fn of(epoch: Epoch) -> Hosted {
+        Hosted { epoch, marks: BTreeMap::new(), declined: BTreeMap::new() }
     }
 
     pub(super) fn any_marks(&self) -> bool {
@@ -56,6 +63,9 @@ impl Hosted {
             {
                 mark.seen = true;
             }
+            if self.declined.get(&rank).is_some_and(|(declined, _)| declined == offer) {
+                self.declined.remove(&rank);
+            }
             self.drop_confirmed(offer.job, known);
         }
         let changed = board.withdrawn.iter().map(|offer| offer.job);
@@ -63,14 +73,21 @@ impl Hosted {
             self.drop_confirmed(job, known);
         }
         if board.whole {
-            self.marks.retain(|&job, mark| !mark.is_confirmed(known.listed(job)));
+            let jobs: Vec<JobId> = self.marks.keys().copied().collect();
+            for job in jobs {
+                self.drop_confirmed(job, known);
+            }
         }
     }
 
     fn drop_confirmed(&mut self, job: JobId, known: &Known) {
-        if self.marks.get(&job).is_some_and(|mark| mark.is_confirmed(known.listed(job))) {
-            self.marks.remove(&job);
+        let Some(mark) = self.marks.get(&job).filter(|mark| mark.is_confirmed(known.listed(job))) else {
+            return;
+        };
+        if !mark.seen {
+            self.declined.insert(mark.to, (OfferId { job, version: mark.version }, mark.since));
         }
+        self.marks.remove(&job);
     }
 }
 
@@ -132,7 +149,7 @@ impl Engine<Exchange> {
             view.releases.insert(mark.end, mark.processors);
         }
         for (other, view) in views.iter_mut().enumerate() {
-            if known.is_silent(other) {
+            if known.is_silent(other) || hosted.declined.contains_key(&other) {
                 view.free = 0;
             }
         }
@@ -223,7 +240,7 @@ impl Engine<Exchange> {
         self.pool_publish();
         let (rank, site, grid) = (self.core.rank, self.core.config.site, self.core.config.grid.clone());
         let exchange = &mut self.family;
-        exchange.role = Role::Hosted(Hosted { epoch, marks: BTreeMap::new() });
+        exchange.role = Role::Hosted(Hosted::of(epoch));
         exchange.known = Known::nothing(&grid, rank, &exchange.rules);
         exchange.sign = now;
         exchange.unsettled = false;
@@ -280,6 +297,7 @@ impl Engine<Exchange> {
                 hosted.marks.remove(&offer.job);
                 exchange.known.include(offer);
             }
+            hosted.declined.retain(|_, (_, since)| !has_passed(now, *since, patience));
             // What another site listed meanwhile and no longer has.
             self.note_own_board();
             return self.announce(now);
@@ -293,5 +311,77 @@ impl Engine<Exchange> {
             let host = self.core.config.grid.rank(host);
             self.send_whole(now, host, false);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use scheduler::exchange::WaitingJob;
+    use scheduler::strategy::PoolAlgorithm;
+    use scheduler::{Grid, Pool};
+
+    use super::super::board::Listing;
+    use super::*;
+    use crate::fixtures::job;
+
+    /// A host of two sites, rank 0 being an owner and rank 1 the one that a job of it was assigned to.
+    fn assigned() -> (Hosted, Known, OfferId) {
+        let grid = Grid::of_sizes(&[4, 8]).unwrap();
+        let mut known = Known::idle(&grid, 0, &Pool::new(PoolAlgorithm::Easy));
+        let offer = OfferId { job: JobId(1), version: 1 };
+        known.apply(0, &offering(1));
+        known.exclude(offer);
+        let mut hosted = Hosted::first();
+        let end = Time::from_secs(1);
+        let mark = Mark { version: 1, to: 1, processors: 6, end, since: Time::ZERO, seen: false };
+        hosted.marks.insert(offer.job, mark);
+        (hosted, known, offer)
+    }
+
+    fn offering(version: u64) -> Board {
+        let job = WaitingJob::new(&job(1, 6));
+        let before = OfferId { job: JobId(1), version: version - 1 };
+        let offered = vec![Listing { job, version }];
+        Board { revision: version, offered, withdrawn: vec![before], ..Board::default() }
+    }
+
+    fn answering(offer: OfferId) -> Board {
+        Board { revision: 1, seen: vec![offer], ..Board::default() }
+    }
+
+    fn heard(hosted: &mut Hosted, known: &mut Known, rank: usize, board: &Board) {
+        known.apply(rank, board);
+        hosted.confirm(rank, board, known);
+    }
+
+    #[test]
+    fn who_declines_gets_nothing_until_its_board_says_so() {
+        let (mut hosted, mut known, offer) = assigned();
+        heard(&mut hosted, &mut known, 0, &offering(2));
+        assert!(!hosted.any_marks(), "the job came back");
+        assert!(hosted.declined.contains_key(&1), "nothing is known why");
+        let other = OfferId { job: JobId(2), version: 1 };
+        heard(&mut hosted, &mut known, 1, &answering(other));
+        assert!(hosted.declined.contains_key(&1), "that is of another job");
+        heard(&mut hosted, &mut known, 1, &answering(offer));
+        assert!(hosted.declined.is_empty());
+    }
+
+    #[test]
+    fn a_decline_that_was_told_first_holds_nobody_up() {
+        let (mut hosted, mut known, offer) = assigned();
+        heard(&mut hosted, &mut known, 1, &answering(offer));
+        heard(&mut hosted, &mut known, 0, &offering(2));
+        assert!(!hosted.any_marks() && hosted.declined.is_empty());
+    }
+
+    #[test]
+    fn a_job_that_was_taken_holds_nobody_up() {
+        let (mut hosted, mut known, offer) = assigned();
+        let gone = Board { revision: 2, withdrawn: vec![offer], ..Board::default() };
+        heard(&mut hosted, &mut known, 0, &gone);
+        assert!(hosted.any_marks(), "whether it came there is not known");
+        heard(&mut hosted, &mut known, 1, &answering(offer));
+        assert!(!hosted.any_marks() && hosted.declined.is_empty());
     }
 }
