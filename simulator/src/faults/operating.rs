@@ -56,6 +56,8 @@ impl World<'_> {
         }
         self.sites[rank].stay = Stay::Member;
         self.tally.joined += 1;
+        // What was lost while nobody was there that could adopt it.
+        self.expect(self.now(), Coming::Operator);
         self.begin(rank, Some(BeginCause::Join))?;
         self.move_users()
     }
@@ -206,6 +208,9 @@ impl World<'_> {
             let (job, epoch) = (adoption.job, adoption.epoch);
             if !self.gives_order() {
                 return Ok(());
+            }
+            if self.liar.as_ref().is_some_and(|liar| liar.is_at(&self.scenario.grid, rank)) {
+                self.watch.taint(job.id);
             }
             self.tell(rank, Input::Adopt { job, epoch })?;
         }

@@ -77,7 +77,7 @@ pub fn run_scenario(
     })
 }
 
-/// Until when a run must be over: all jobs one after the other, each after every repetition of a message that its
+/// Until when a run must be over, and after how many calls: all jobs one after the other, each after every repetition of a message that its
 /// moves could need.
 fn limits(scenario: &Scenario) -> Limits {
     let jobs = scenario.jobs.len() as i64;
@@ -97,5 +97,9 @@ fn limits(scenario: &Scenario) -> Limits {
         + work.saturating_mul(runs)
         + patience.saturating_mul(jobs + 10)
         + takes.saturating_mul(8);
-    Limits { over, calls: CALLS_MAX * (scenario.grid.len() as u64).div_ceil(8) }
+    let sites = scenario.grid.len() as u64;
+    // Sites that are there say so as long as jobs execute: a call to hear each beat, and one for what follows.
+    let beats = options.heartbeat.map_or(0, |heartbeat| over.as_micros() / heartbeat.as_micros().max(1));
+    let heard = u64::try_from(beats).unwrap_or(0) * sites * (sites - 1);
+    Limits { over, calls: CALLS_MAX * sites.div_ceil(8) + 2 * heard }
 }
