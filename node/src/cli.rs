@@ -38,7 +38,8 @@ pub struct NodeArgs {
     /// Number of this site in the grid, from 1
     #[arg(long, value_name = "N", env = "STEALGRID_SITE")]
     pub site: Option<u32>,
-    /// All sites: processors as in 2,8,8, or name=processors as in a=2,b=8, or a file with one of these a line
+    /// All sites: processors as in 2,8,8, or name=processors as in a=2,b=8, or a file with one of these a line.
+    /// What a job costs there goes behind, as in b=8:3; a broker has 0, or 0@SITE beside a site
     #[arg(long, value_name = "SITES", env = "STEALGRID_GRID")]
     pub grid: Option<String>,
     /// Check that this site has this name in the grid
@@ -474,7 +475,7 @@ fn fail(error: &anyhow::Error, code: u8) -> ExitCode {
     ExitCode::from(code)
 }
 
-/// Sites from `2,8`, from `a=2,b=8`, brokers as `c=0` or `c=0@b`, or from a file that has one of these forms, commas or line ends between.
+/// Sites from `2,8`, from `a=2,b=8`, with prices as `b=8:3`, brokers as `c=0` or `c=0@b`, or from a file that has one of these forms, commas or line ends between.
 fn parse_grid(text: &str) -> anyhow::Result<Vec<SiteEntry>> {
     let is_list = text.chars().next().is_some_and(|c| c.is_ascii_digit()) || text.contains('=');
     if is_list {
@@ -503,10 +504,15 @@ fn parse_sites(text: &str) -> anyhow::Result<Vec<SiteEntry>> {
                 None => (processors, None),
             };
             beside.push(site);
-            let processors = processors.parse().with_context(|| {
+            let (processors, price) = processors.split_once(':').unwrap_or((processors, "0"));
+            let price = price
+                .trim()
+                .parse()
+                .with_context(|| format!("site {part:?}: write what a job costs there as name=8:PRICE"))?;
+            let processors = processors.trim().parse().with_context(|| {
                 format!("site {part:?}: write its processors, as in 8 or name=8, or a broker as name=0 or name=0@SITE")
             })?;
-            Ok(SiteEntry { name, processors, beside: None, price: 0 })
+            Ok(SiteEntry { name, processors, beside: None, price })
         })
         .collect::<anyhow::Result<Vec<SiteEntry>>>()?;
     for (index, site) in beside.into_iter().enumerate() {
@@ -646,11 +652,12 @@ mod tests {
     fn a_grid_file_may_have_lines_and_comments() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("grid");
-        std::fs::write(&path, "# two small ones\nalpha = 4, beta=4\n16\n").unwrap();
+        std::fs::write(&path, "# two small ones\nalpha = 4, beta=4 : 7\n16\n").unwrap();
         let config = config(&["--site", "3", "--grid", path.to_str().unwrap()]).unwrap();
         let names: Vec<&str> = config.grid.iter().map(|site| site.name.as_str()).collect();
         assert_eq!(names, ["alpha", "beta", "site3"]);
         assert_eq!(config.grid[2].processors, 16);
+        assert_eq!(config.grid.iter().map(|site| site.price).collect::<Vec<u64>>(), [0, 7, 0]);
     }
 
     #[test]
@@ -660,6 +667,7 @@ mod tests {
             (&["--site", "1"][..], "give --grid"),
             (&["--site", "3", "--grid", "2,8"][..], "sites 1 to 2"),
             (&["--site", "1", "--grid", "2,x"][..], "write its processors"),
+            (&["--site", "1", "--grid", "a=2,b=8:x"][..], "as name=8:PRICE"),
             (&["--site", "1", "--grid", "nowhere"][..], "nor a file"),
             (&["--site", "1", "--grid", "2,8", "--processors", "4"][..], "the grid gives this site 2"),
             (&["--site", "1", "--grid", "2,8", "--name", "x"][..], "the grid calls this site site1"),

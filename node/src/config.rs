@@ -155,12 +155,8 @@ pub struct SiteEntry {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub beside: Option<SiteId>,
     /// What a job costs there.
-    #[serde(default, skip_serializing_if = "is_free")]
+    #[serde(default, skip_serializing_if = "scheduler::is_free")]
     pub price: u64,
-}
-
-fn is_free(price: &u64) -> bool {
-    *price == 0
 }
 
 /// Where a node's key comes from.

@@ -101,6 +101,9 @@ pub struct SiteEntry {
     pub name: String,
     /// How many it has.
     pub processors: u32,
+    /// What a job costs there, in units of money; not written where nobody asks for any.
+    #[serde(default, skip_serializing_if = "scheduler::is_free")]
+    pub price: u64,
     /// The site's processors in `allocated_resources`, as evalys wants its `resource_bounds`.
     #[serde(default)]
     resource_bounds: [u32; 2],
@@ -125,6 +128,7 @@ impl Manifest {
                 id,
                 name,
                 processors,
+                price: site.price,
                 resource_bounds: [first, (first + processors).saturating_sub(1)],
             }
         };

@@ -50,7 +50,8 @@ pub struct Site {
     pub price: u64,
 }
 
-fn is_free(price: &u64) -> bool {
+/// Whether nothing is asked for a job: such a price is not written.
+pub fn is_free(price: &u64) -> bool {
     *price == 0
 }
 

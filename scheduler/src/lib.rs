@@ -32,7 +32,7 @@ pub use entry::{LocalUsers, Submit};
 pub use event::{Event, EventKind};
 pub use execution::Execution;
 pub use external::External;
-pub use grid::{Grid, Site, SiteId};
+pub use grid::{Grid, Site, SiteId, is_free};
 pub use job::{JobId, JobSpec, Labels, QueueKey, TimedJob};
 pub use job_index::JobIndex;
 pub use policy::{Policy, Start};
