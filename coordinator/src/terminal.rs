@@ -40,18 +40,14 @@ pub(crate) fn left_of_several(so_far: Duration, done: u64, all: u64, at_a_time: 
         _ => {
             let halves = 2 * done + at_a_time.clamp(1, all - done) - 1;
             let left = so_far.as_secs_f64() * (2 * all - halves) as f64 / halves as f64;
-            about(left)
+            about_left(Duration::from_secs_f64(left))
         }
     }
 }
 
 /// That the rest takes so long.
 pub(crate) fn about_left(left: Duration) -> String {
-    about(left.as_secs_f64())
-}
-
-fn about(seconds: f64) -> String {
-    format!("about {} left", clock(seconds.ceil().max(1.0)))
+    format!("about {} left", clock(left.as_secs_f64().ceil().max(1.0)))
 }
 
 /// Prints to stdout. A reader that has gone away, as `head` does, is no error.

@@ -19,7 +19,7 @@
 
   // ---- words
 
-  const grouped = (n) => String(Math.round(n)).replace(/\B(?=(\d{3})+$)/g, ",");
+  const grouped = (n) => Math.round(n).toLocaleString("en-US");
   const signed = (n, words) => (n > 0 ? "+" : "−") + words(Math.abs(n));
   function duration(s) {
     if (s < 59.95) return (s === 0 ? "0" : s < 10 ? s.toFixed(2) : s.toFixed(1)) + " s";

@@ -23,8 +23,7 @@ class Sites {
 }
 
 const sum = (numbers) => numbers.reduce((a, b) => a + b, 0);
-const grouped = (n) => String(Math.round(n)).replace(/\B(?=(\d{3})+$)/g, ",");
-const counted = (n, one) => `${grouped(n)} ${one}${n === 1 ? "" : "s"}`;
+const { grouped, counted } = Tip;
 
 class Picture {
   // Names can be read of so many; around an ellipse of so many.

@@ -207,7 +207,7 @@ class Schedule {
     pen.beginPath(); pen.moveTo(x(now), 0); pen.lineTo(x(now), height - TimeChart.AXIS); pen.stroke();
     const left = this.about.sites.length > this.rows.length && this.rows.length === Schedule.ROWS;
     this.note(left ? `the ${this.rows.length} sites with most work; the red line is now`
-      : `${grouped(this.bars.until(this.now))} bars; the red line is now`);
+      : `${counted(this.bars.until(this.now), "bar")}; the red line is now`);
   }
 
   note(words) {

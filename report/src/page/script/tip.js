@@ -14,5 +14,7 @@ const Tip = {
   },
   hide() { Tip.box.hidden = true; },
   // How many of something, of which one is called this.
-  counted(n, one) { return n.toLocaleString("en-US") + " " + one + (n === 1 ? "" : "s"); },
+  counted(n, one) { return Tip.grouped(n) + " " + one + (n === 1 ? "" : "s"); },
+  // A whole number as people read it.
+  grouped(n) { return Math.round(n).toLocaleString("en-US"); },
 };
