@@ -214,11 +214,17 @@ impl Desk {
     fn forget(&mut self, core: &mut Core, job: JobId) {
         self.grows_no_more(core, job);
         self.dispatcher.forget(job);
-        self.is_nowhere(job);
+        self.took_from_site(job);
+    }
+
+    /// A job is on its way to a site.
+    fn gave(&mut self, transfer: &Transfer, place: usize) {
+        let given = Given { hops: transfer.hops, asked: self.asked[place].number };
+        self.given.insert(transfer.job.id, given);
     }
 
     /// A job is at no site, as far as is known.
-    fn is_nowhere(&mut self, job: JobId) {
+    fn took_from_site(&mut self, job: JobId) {
         self.given.remove(&job);
         self.called.remove(&job);
         self.is_moved = true;
@@ -320,7 +326,7 @@ impl Engine<Opaque> {
             let (rank, custody) = (desk.brokers + place, core.custody_of(job.id));
             core.event(EventKind::Allocated { job: job.id, to: core.site_at(rank), as_of: None });
             let transfer = core.grant_transfer(now, rank, job, custody, Reason::LENT);
-            desk.given.insert(job.id, Given { hops: transfer.hops, asked: desk.asked[place].number });
+            desk.gave(&transfer, place);
             let floor = core.ledger.floor_to(core.site_at(rank));
             core.send(rank, OpaqueMessage::Give { transfers: vec![transfer], floor });
             desk.is_moved = true;
@@ -344,19 +350,19 @@ impl Engine<Opaque> {
         let was_asked_meanwhile = std::mem::replace(&mut given.asked, newest) != newest;
         desk.dispatcher.queued(now, job, place);
         desk.is_moved = true;
+        let rank = desk.brokers + place;
         if desk.called.get(&job) == Some(&false) {
             // It was too early to call it back.
-            core.send(desk.brokers + place, OpaqueMessage::Recall { job });
+            core.send(rank, OpaqueMessage::Recall { job });
         }
         if was_asked_meanwhile {
             // It may have ended there already, in an earlier life of the site or to one of this broker.
-            let rank = desk.brokers + place;
             self.asks(now, rank);
         }
     }
 
     /// A job that was on its way to a site is not any more: it ended there or elsewhere, or is another's.
-    pub(super) fn is_void(&mut self, rank: usize, transfer: &Transfer) {
+    pub(super) fn was_voided(&mut self, rank: usize, transfer: &Transfer) {
         let Some(desk) = self.desk() else { return };
         if desk.given.get(&transfer.job.id).is_some_and(|given| given.hops == transfer.hops) {
             desk.to_ask.insert(rank);
@@ -508,8 +514,7 @@ impl Engine<Opaque> {
                 continue;
             }
             desk.dispatcher.found(now, transfer.job, place, None, None);
-            desk.given
-                .insert(transfer.job.id, Given { hops: transfer.hops, asked: desk.asked[place].number });
+            desk.gave(transfer, place);
         }
         // Jobs that were put back came in an earlier life. What the rule did not make of them then it would not now.
         (desk.is_moved, desk.is_awake) = (true, !desk.rests);
@@ -588,7 +593,7 @@ impl Engine<Opaque> {
         // They ended, or were given up, and the site does not know it any more; or they are on their way back.
         for job in over {
             desk.dispatcher.lose_sight(job);
-            desk.is_nowhere(job);
+            desk.took_from_site(job);
         }
         core.fresh = true;
     }

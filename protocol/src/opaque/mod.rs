@@ -239,7 +239,7 @@ impl Family for Opaque {
     }
 
     fn voided(engine: &mut Engine<Opaque>, rank: usize, transfer: &Transfer) {
-        engine.is_void(rank, transfer);
+        engine.was_voided(rank, transfer);
     }
 
     fn remember(engine: &mut Engine<Opaque>, durable: &Durable) {

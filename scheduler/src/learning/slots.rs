@@ -14,13 +14,15 @@ struct Slot {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Slots {
     sites: Vec<Slot>,
+    /// Follows from who is there; asked for at each decision, which seldom changes it.
+    widest_left: Option<u32>,
 }
 
 impl Slots {
     /// Sites of these sizes, all available, that hold up to `limit` jobs each.
     pub fn new(processors: &[u32], limit: u32) -> Slots {
         let slot = |&processors| Slot { processors, limit, active: 0, is_available: true, is_there: true };
-        Slots { sites: processors.iter().map(slot).collect() }
+        Slots { sites: processors.iter().map(slot).collect(), widest_left: None }
     }
 
     /// Sites that there are.
@@ -82,14 +84,16 @@ impl Slots {
     /// Says whether a site is there, be it available or not. Jobs that only sites which are not there are wide enough for
     /// are not decided on.
     pub fn set_there(&mut self, site: usize, is_there: bool) {
-        self.sites[site].is_there = is_there;
+        if std::mem::replace(&mut self.sites[site].is_there, is_there) != is_there {
+            let there = self.sites.iter().filter(|slot| slot.is_there).map(|slot| slot.processors);
+            let there = there.max().unwrap_or(0);
+            self.widest_left = self.sites.iter().any(|slot| slot.processors > there).then_some(there);
+        }
     }
 
     /// Processors of the widest site that is there, if a wider one is not.
     pub(super) fn widest_left(&self) -> Option<u32> {
-        let there = self.sites.iter().filter(|slot| slot.is_there).map(|slot| slot.processors).max();
-        let there = there.unwrap_or(0);
-        self.sites.iter().any(|slot| slot.processors > there).then_some(there)
+        self.widest_left
     }
 
     /// Whether a site can be used at all, saturated or not.

@@ -74,9 +74,9 @@ impl World<'_> {
     /// Processors of the widest site that stays, or is still to join, but for a liar: one that says that it leaves, or has lost
     /// its journal, is given nothing any more, and what nobody else could hold waits.
     fn widest(&self) -> u32 {
-        let lies = |rank: usize| self.liar.as_ref().is_some_and(|liar| liar.is_at(&self.scenario.grid, rank));
-        let stays =
-            |&rank: &usize| matches!(self.sites[rank].stay, Stay::Member | Stay::Absent) && !lies(rank);
+        let stays = |&rank: &usize| {
+            matches!(self.sites[rank].stay, Stay::Member | Stay::Absent) && !self.is_liar(rank)
+        };
         let sizes = self.scenario.grid.sizes();
         (0..self.sites.len()).rfind(stays).map_or(0, |rank| sizes[rank])
     }

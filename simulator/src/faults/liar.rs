@@ -53,6 +53,17 @@ impl World<'_> {
         }
     }
 
+    pub(super) fn is_liar(&self, rank: usize) -> bool {
+        self.liar.as_ref().is_some_and(|liar| liar.is_at(&self.scenario.grid, rank))
+    }
+
+    /// What a liar is handed nothing is promised of.
+    pub(super) fn taint_if_liar(&mut self, rank: usize, job: JobId) {
+        if self.is_liar(rank) {
+            self.watch.taint(job);
+        }
+    }
+
     /// What a site really says; none if it says nothing.
     pub(super) fn told_as(&mut self, from: SiteId, to: SiteId, message: Message) -> Option<Message> {
         let Some(liar) = &mut self.liar else { return Some(message) };

@@ -131,9 +131,7 @@ impl World<'_> {
 
     /// A site is handed a job, unless it says that it has had it.
     pub(super) fn hand_over(&mut self, rank: usize, job: JobSpec) -> Result<(), Broken> {
-        if self.liar.as_ref().is_some_and(|liar| liar.is_at(&self.scenario.grid, rank)) {
-            self.watch.taint(job.id);
-        }
+        self.taint_if_liar(rank, job.id);
         if self.sites[rank].handed.contains(&job.id) && self.mistake != Some(Mistake::HandsOverAgain) {
             self.sites[rank].users.remove(&job.id);
             return Ok(());
@@ -209,9 +207,7 @@ impl World<'_> {
             if !self.gives_order() {
                 return Ok(());
             }
-            if self.liar.as_ref().is_some_and(|liar| liar.is_at(&self.scenario.grid, rank)) {
-                self.watch.taint(job.id);
-            }
+            self.taint_if_liar(rank, job.id);
             self.tell(rank, Input::Adopt { job, epoch })?;
         }
         Ok(())

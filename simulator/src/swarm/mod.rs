@@ -77,8 +77,8 @@ pub fn run_scenario(
     })
 }
 
-/// Until when a run must be over, and after how many calls: all jobs one after the other, each after every repetition of a message that its
-/// moves could need.
+/// Until when a run must be over, and after how many calls: all jobs one after the other, each after every repetition of
+/// a message that its moves could need.
 fn limits(scenario: &Scenario) -> Limits {
     let jobs = scenario.jobs.len() as i64;
     let work = scenario.jobs.iter().fold(Span::ZERO, |sum, job| sum + job.run_time);
