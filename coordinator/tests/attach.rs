@@ -3,10 +3,6 @@
 //! Every test starts its own processes and waits for their end. Nothing depends on how fast they are, but for a
 //! patience that only a failing test exhausts.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
-
-mod processes;
-
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::Command;
@@ -16,7 +12,7 @@ use node::control::api::Status;
 use node::running::Running;
 use rustix::process::Signal;
 
-use self::processes::{PROGRAM, Run, pid, read, signal, table};
+use crate::processes::{PROGRAM, Run, pid, read, signal, table};
 
 const JOBS: usize = 150;
 /// Ample for what takes seconds.
@@ -139,8 +135,8 @@ impl Grid {
     fn wait_for_trace_time(&self, seconds: i64) {
         let deadline = Instant::now() + PATIENCE;
         let past = |node: &Status| node.trace_time_us > seconds * 1_000_000;
-        while !processes::statuses(&self.nodes()).is_some_and(|nodes| nodes.iter().all(past)) {
-            assert!(Instant::now() < deadline, "{:?}", processes::statuses(&self.nodes()));
+        while !crate::processes::statuses(&self.nodes()).is_some_and(|nodes| nodes.iter().all(past)) {
+            assert!(Instant::now() < deadline, "{:?}", crate::processes::statuses(&self.nodes()));
             std::thread::sleep(Duration::from_millis(10));
         }
     }

@@ -1,8 +1,6 @@
 //! `stealgrid chaos` on real processes: a run without mistakes passes its audit, and one whose nodes make a mistake with a
 //! job does not. The mistakes are in the program that tests are built with, and in no other.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
-
 use std::fmt::Write as _;
 use std::process::Command;
 

@@ -1,8 +1,6 @@
 //! `stealgrid compare` as a user sees it: the same run is told from every other one, down to a microsecond and the
 //! order of two events.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -2,8 +2,6 @@
 //!
 //! The list of keys is asked of the parser itself: an unknown key makes it name the known ones.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
-
 use std::path::{Path, PathBuf};
 
 use coordinator::experiment::file::Written;

@@ -1,8 +1,6 @@
 //! Results in the file system, as a user meets them: each driver has a folder of its own, results give way to those of
 //! the same experiment, and files of others stay.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
-
 use std::path::{Path, PathBuf};
 use std::process::Command;
 

@@ -1,7 +1,5 @@
 //! Documents tell the truth: each `stealgrid` command line in them is understood, and each link leads to a file.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
-
 use std::path::{Path, PathBuf};
 
 use clap::Parser;

@@ -1,7 +1,5 @@
 //! A wrong flag is a matter of usage, a wrong file one of input, whether or not there is an experiment file.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
-
 use std::path::{Path, PathBuf};
 use std::process::Command;
 

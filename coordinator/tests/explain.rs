@@ -1,8 +1,6 @@
 //! `stealgrid explain` on a real run: the wait of every job has a cause at every moment, and what cannot be told is
 //! refused with a reason.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;

@@ -1,8 +1,6 @@
 //! Strategies that are commands: the examples decide as what they are examples of, under every driver, and whatever a command
 //! does, no job is lost.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
-
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::Arc;

@@ -1,7 +1,5 @@
 //! `stealgrid genetic` as others script against it: what it writes can be computed again from the log and the rows alone.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
-
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};

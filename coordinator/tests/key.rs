@@ -1,7 +1,5 @@
 //! `stealgrid key`: what it makes is private, is understood by a node, and is never overwritten.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
-
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Command, Output};
 

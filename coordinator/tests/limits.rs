@@ -1,8 +1,6 @@
 //! Files of others against the commands that read them: what is too much is refused with exit code 3 and the way out,
 //! in a process that may not have much memory, so that a reader without limits would be killed here.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
-
 use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};

@@ -1,10 +1,6 @@
 //! What a run survives of its nodes: killed again while they begin, no descriptors, all of them gone. It goes on, or ends
 //! in order with everything kept for `stealgrid attach`.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
-
-mod processes;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -21,7 +17,7 @@ use rustix::process::{Resource, Rlimit, Signal, kill_process};
 use scheduler::{Event, EventKind};
 use workload::limits::Limits;
 
-use self::processes::{PROGRAM, Run, pid, read, signal, stop, table};
+use crate::processes::{PROGRAM, Run, pid, read, signal, stop, table};
 
 const JOBS: usize = 60;
 /// The files of a journal that say what it says.

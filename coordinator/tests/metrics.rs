@@ -1,10 +1,6 @@
 //! What is told to Prometheus: by the coordinator of a real run, and in `docs/METRICS.md`, which is made from the
 //! registries that serve it.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
-
-mod processes;
-
 use std::collections::BTreeMap;
 use std::io::{self, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -16,7 +12,7 @@ use std::time::{Duration, Instant};
 use node::metrics::Described;
 use rustix::process::Signal;
 
-use self::processes::{JOBS, PROGRAM, Run, jobs, read, signal};
+use crate::processes::{JOBS, PROGRAM, Run, jobs, read, signal};
 
 /// Set to write the file instead of comparing it.
 const BLESS: &str = "STEALGRID_BLESS";
@@ -25,7 +21,7 @@ const HEAD: &str = "\
 # Metrics
 
 Everything that a site and a coordinator tell Prometheus. Made from the program by
-`STEALGRID_BLESS=1 cargo test --workspace --test metrics`; a test fails if it is not what the program serves. How to
+`STEALGRID_BLESS=1 cargo test --workspace --test it metrics::`; a test fails if it is not what the program serves. How to
 collect them and what to watch is in [MONITORING.md](MONITORING.md#from-clone-to-dashboard).
 
 Each series is there from the beginning, with all values of its labels; measurements of links (`stealgrid_link_rtt_seconds`,

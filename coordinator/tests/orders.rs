@@ -1,10 +1,5 @@
 //! Orders to a run while it lasts, over HTTP as the page gives them: held, started, injected, cut, mended, killed, paused.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
-
-mod processes;
-mod served;
-
 use std::io::Write as _;
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt as _;
@@ -23,8 +18,8 @@ use scheduler::{Event, EventKind, JobId, SiteId, Time};
 use serde_json::{Value, json};
 use workload::limits::Limits;
 
-use self::processes::{JOBS, PROGRAM, Run, not_different, read, signal, table};
-use self::served::{EXPERIMENT, Served, is_away, until};
+use crate::processes::{JOBS, PROGRAM, Run, not_different, read, signal, table};
+use crate::served::{EXPERIMENT, Served, is_away, until};
 
 /// A run is held, and every order does what it says, to the event log and the report.
 #[test]

@@ -1,10 +1,6 @@
 //! Sites that join, crash, stand still, leave and die during a run, as processes and in virtual time; and a node that
 //! dies without being asked to.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
-
-mod processes;
-
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::Path;
@@ -17,7 +13,7 @@ use scheduler::{Event, EventKind, SiteId, Time};
 use tempfile::TempDir;
 use workload::limits::Limits;
 
-use self::processes::{PROGRAM, Run, assert_gone, read, signal, stop, table};
+use crate::processes::{PROGRAM, Run, assert_gone, read, signal, stop, table};
 
 const JOBS: usize = 150;
 

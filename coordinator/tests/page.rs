@@ -1,11 +1,6 @@
 //! The door of a run's page, on real processes: who crowds it, and who asks by a name that is not its own. And what a run
 //! leaves on the disk is for its owner alone.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
-
-mod processes;
-mod served;
-
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt as _;
@@ -16,8 +11,8 @@ use node::running::Running;
 use rustix::process::{Resource, Rlimit, Signal, getrlimit, setrlimit};
 use serde_json::json;
 
-use self::processes::{PROGRAM, signal};
-use self::served::{EXPERIMENT, PATIENCE, Served, until};
+use crate::processes::{PROGRAM, signal};
+use crate::served::{EXPERIMENT, PATIENCE, Served, until};
 
 /// Strangers at the page.
 const STRANGERS: usize = 2000;

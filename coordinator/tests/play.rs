@@ -1,8 +1,6 @@
 //! `stealgrid play` as somebody uses it: started on a port of the system's choice, asked for simulations, and held against
 //! `stealgrid simulate` of what it saves.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
-
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::Path;

@@ -1,10 +1,6 @@
 //! Nodes that nobody here started: they ask the coordinator which site they are, run its experiment, and are the same
 //! site again when they begin again.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
-
-mod processes;
-
 use std::fmt::Write as _;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -12,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use self::processes::{PROGRAM, read, table};
+use crate::processes::{PROGRAM, read, table};
 
 const PATIENCE: Duration = Duration::from_secs(120);
 

@@ -4,17 +4,13 @@
 //! Every test starts its own processes and waits for their end. Nothing depends on how fast they are, but for a
 //! patience that only a failing test exhausts.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
-
-mod processes;
-
 use std::collections::BTreeSet;
 use std::net::TcpListener;
 use std::process::Command;
 
 use rustix::process::Signal;
 
-use self::processes::{JOBS, PROGRAM, Run, assert_gone, not_different, pid, read, signal, table};
+use crate::processes::{JOBS, PROGRAM, Run, assert_gone, not_different, pid, read, signal, table};
 
 /// Two seconds of delay at a factor that a loaded machine can try; whether it keeps to it is seen after the run. So many
 /// simulations that a correct run is called different once in 2,001 times.

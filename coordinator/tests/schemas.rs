@@ -1,7 +1,5 @@
 //! Every JSON that the program writes is as docs/schemas says: units, names and words. What is changed is refused.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,5 @@
 //! What a shell meets: completions, man pages, one word per thing, and lines that fit a terminal.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
-
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};

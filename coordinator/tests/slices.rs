@@ -3,8 +3,6 @@
 //! What the program says is compared with a second computation from `jobs.csv`, which shares no code with it and is as
 //! naive as can be.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

@@ -1,8 +1,6 @@
 //! `steals.csv` agrees with `jobs.csv`: each job has one row for each change of site, in order, the last one where
 //! it ran; and with `metrics.json`.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;

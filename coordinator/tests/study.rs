@@ -1,7 +1,5 @@
 //! From a sweep to a document: stored, read again, made into a page, and refused where that must be.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
-
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;

@@ -1,7 +1,5 @@
 //! `stealgrid sweep` as a user sees it: what is in the database, and that stops, crashes and changes lose nothing.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
-
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};

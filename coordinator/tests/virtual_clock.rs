@@ -3,16 +3,12 @@
 //! Nothing depends on how fast the machine is. Every run compares itself with the simulation, event for event; here
 //! its event log is also compared with that of `stealgrid simulate`, byte for byte, which knows nothing of it.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
-
-mod processes;
-
 use std::path::Path;
 use std::process::Command;
 
 use rustix::process::Signal;
 
-use self::processes::{PROGRAM, Run, assert_gone, pid, read, signal};
+use crate::processes::{PROGRAM, Run, assert_gone, pid, read, signal};
 
 /// Longer than any run here takes, and shorter than a developer's patience.
 const ORDERS_BEGIN: &str = "time goes by the coordinator's orders";
@@ -322,5 +318,5 @@ fn jobs(number: u64) -> String {
         let run_time = draw(2) * draw(200);
         format!("{job} {submit} -1 {run_time} {processors} -1 -1 {processors} 300 -1 1 1 1 1 1 -1 -1 -1\n")
     };
-    (1..=processes::JOBS as u64).map(&mut line).collect()
+    (1..=crate::processes::JOBS as u64).map(&mut line).collect()
 }

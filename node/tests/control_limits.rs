@@ -1,8 +1,6 @@
 //! The limits of the control interface, on real processes: who crowds it, sends too much or too slowly is refused and
 //! counted, and who has the token goes on.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
-
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::TcpStream;
 use std::time::Duration;

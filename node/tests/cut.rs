@@ -5,8 +5,6 @@
 //! each ends with the process that holds it, however this test ends. Making them needs root, and `unshare`, `nsenter`,
 //! `ip` and `iptables` on the path; without them the test skips and says so.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
@@ -19,6 +17,8 @@ use node::config::SiteEntry;
 use node::fleet::Fleet;
 use node::spawn::SpawnOrder;
 use scheduler::{Event, EventKind, JobId, JobSpec, Labels, SiteId, Span, Time, TimedJob};
+
+use crate::once_more;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_stealgrid-node");
 /// Set for the half of the test that runs inside the namespace.
@@ -37,12 +37,15 @@ const PATIENCE: Duration = Duration::from_secs(120);
 
 #[test]
 fn a_site_that_is_cut_off_is_suspected_and_heard_again_and_every_job_ends_once() {
-    in_a_network("a_site_that_is_cut_off_is_suspected_and_heard_again_and_every_job_ends_once", cut_and_heal);
+    in_a_network(
+        "cut::a_site_that_is_cut_off_is_suspected_and_heard_again_and_every_job_ends_once",
+        cut_and_heal,
+    );
 }
 
 #[test]
 fn links_that_are_cut_for_long_are_noticed_and_connected_again() {
-    in_a_network("links_that_are_cut_for_long_are_noticed_and_connected_again", cut_for_long);
+    in_a_network("cut::links_that_are_cut_for_long_are_noticed_and_connected_again", cut_for_long);
 }
 
 /// Runs one half of a test of that name in a network of its own, if there can be one.
@@ -64,15 +67,8 @@ fn in_a_network(test: &str, inside: fn()) {
         writeln!(stderr, "SKIPPED: {needs}: {can:?}").unwrap();
         return;
     }
-    let status = Command::new("unshare")
-        .arg("-n")
-        .arg(std::env::current_exe().unwrap())
-        .args(["--exact", test])
-        .arg("--nocapture")
-        .env(INSIDE, "1")
-        .status()
-        .unwrap();
-    assert!(status.success(), "the half inside the namespace failed; see above");
+    let this = std::env::current_exe().unwrap();
+    once_more::run(Command::new("unshare").arg("-n").arg(this).env(INSIDE, "1"), test);
 }
 
 /// Both ways and for longer than a connection lives: nobody shows a link that is not there, on either side.

@@ -1,7 +1,5 @@
 //! Small grids of real nodes in one process: libp2p over the loopback interface, the control interface over HTTP.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};

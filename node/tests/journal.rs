@@ -1,8 +1,6 @@
 //! The journal as a file: what is written is read again, and everything that is wrong with it is refused with a
 //! reason and without touching it.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
-
 use std::collections::BTreeMap;
 use std::fs::OpenOptions;
 use std::os::unix::fs::FileExt as _;

@@ -1,7 +1,5 @@
 //! Node processes with journals: what they refuse and how they say it, and what they go on with.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::OpenOptions;
 use std::net::TcpListener;
@@ -24,6 +22,8 @@ use node::{NodeConfig, NodeProcess, exit};
 use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, setrlimit};
 use scheduler::{Event, EventKind, JobId, JobSpec, Labels, SiteId, Span, Time, TimedJob};
 use tempfile::TempDir;
+
+use crate::once_more;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_stealgrid-node");
 const FILE: &str = "journal.sqlite";
@@ -435,13 +435,12 @@ const SCARCE: &str = "STEALGRID_TEST_SCARCE";
 /// next can speak to it. In a process of its own, as the limit is that of all threads.
 #[test]
 fn a_node_that_cannot_be_looked_at_has_not_ended() {
-    let name = "a_node_that_cannot_be_looked_at_has_not_ended";
     if std::env::var_os(SCARCE).is_some() {
         return without_descriptors();
     }
     let program = std::env::current_exe().unwrap();
-    let status = Command::new(program).args(["--exact", name, "--nocapture"]).env(SCARCE, "1").status();
-    assert!(status.unwrap().success(), "the half without descriptors failed; see above");
+    let name = "journal_nodes::a_node_that_cannot_be_looked_at_has_not_ended";
+    once_more::run(Command::new(program).env(SCARCE, "1"), name);
 }
 
 fn without_descriptors() {
@@ -488,16 +487,11 @@ fn a_node_on_a_full_disk_stops_and_goes_on_with_room() {
         eprintln!("SKIPPED: a full disk needs root, unshare and mount: {can:?}");
         return;
     }
-    let script = "mount -t tmpfs -o size=1536k none \"$1\" && exec \"$0\" --exact \
-                  a_node_on_a_full_disk_stops_and_goes_on_with_room --nocapture";
-    let status = Command::new("unshare")
-        .args(["-m", "sh", "-c", script])
-        .arg(std::env::current_exe().unwrap())
-        .arg(folder.path())
-        .env(INSIDE, folder.path())
-        .status()
-        .unwrap();
-    assert!(status.success(), "the half inside the namespace failed; see above");
+    let script = "mount -t tmpfs -o size=1536k none \"$1\" && shift && exec \"$0\" \"$@\"";
+    let mut command = Command::new("unshare");
+    command.args(["-m", "sh", "-c", script]).arg(std::env::current_exe().unwrap()).arg(folder.path());
+    command.env(INSIDE, folder.path());
+    once_more::run(&mut command, "journal_nodes::a_node_on_a_full_disk_stops_and_goes_on_with_room");
 }
 
 fn on_a_full_disk(disk: &Path) {

@@ -1,7 +1,5 @@
 //! Real nodes that are killed, stopped and started again while they work: every job ends exactly once.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
-
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};

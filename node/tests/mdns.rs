@@ -2,8 +2,6 @@
 //!
 //! Making a namespace needs root, and `unshare` and `ip` on the path; without them the test skips and says so.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
-
 use std::net::TcpListener;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -16,6 +14,8 @@ use node::spawn::SpawnOrder;
 use node::{Node, NodeClient, NodeConfig};
 use rustix::process::{Pid, Signal, kill_process};
 use scheduler::{SiteId, Span};
+
+use crate::once_more;
 
 /// Set for the half of the test that runs inside the namespace.
 const INSIDE: &str = "STEALGRID_TEST_INSIDE_NAMESPACE";
@@ -38,8 +38,7 @@ fn nodes_find_those_of_their_own_run_by_mdns() {
     let this = std::env::current_exe().unwrap();
     let script = format!(
         "ip link set lo up && ip link add here type veth peer name there && \
-         ip addr add {ADDRESS}/24 dev here && ip link set here multicast on up && ip link set there up && exec \"$0\" --exact nodes_find_those_of_their_own_run_by_mdns \
-         --nocapture"
+         ip addr add {ADDRESS}/24 dev here && ip link set here multicast on up && ip link set there up && exec \"$0\" \"$@\""
     );
     let can = Command::new("unshare")
         .args(["-n", "ip", "link", "add", "here", "type", "veth", "peer", "name", "there"])
@@ -48,13 +47,9 @@ fn nodes_find_those_of_their_own_run_by_mdns() {
         eprintln!("SKIPPED: mDNS needs root, unshare, ip and veth interfaces: {can:?}");
         return;
     }
-    let status = Command::new("unshare")
-        .args(["-n", "sh", "-c", &script])
-        .arg(this)
-        .env(INSIDE, "1")
-        .status()
-        .unwrap();
-    assert!(status.success(), "the half inside the namespace failed; see above");
+    let mut command = Command::new("unshare");
+    command.args(["-n", "sh", "-c", &script]).arg(this).env(INSIDE, "1");
+    once_more::run(&mut command, "mdns::nodes_find_those_of_their_own_run_by_mdns");
 }
 
 fn two_runs_on_one_network(identity: &dyn Fn(&str, u32) -> IdentitySource) {

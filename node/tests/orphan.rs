@@ -1,8 +1,6 @@
 //! A node whose coordinator goes: before its clock was started it ends, afterwards it works on for its patience, and
 //! forgets nothing that another coordinator wants to know.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
-
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};

@@ -1,8 +1,5 @@
 //! Spans of jobs, as a collector of OpenTelemetry gets them from real processes. Needs the feature `otel`.
 
-#![cfg(feature = "otel")]
-#![expect(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::{Arc, Mutex};

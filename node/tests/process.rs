@@ -1,7 +1,5 @@
 //! The executable: its ready line, its exit codes, and that it never outlives who started it.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
-
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::net::TcpListener;
 use std::os::unix::process::ExitStatusExt as _;

@@ -1,9 +1,5 @@
 //! Strangers, orders without the token, and a site that turns against the others: on real processes.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
-
-mod hostile;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::TcpStream;
@@ -23,7 +19,7 @@ use protocol::Message;
 use protocol::message::{Offer, StealMessage};
 use scheduler::{Event, EventKind, JobId, JobSpec, Labels, SiteId, Span, Time, TimedJob};
 
-use self::hostile::{Conduct, Hostile, Introduction};
+use crate::hostile::{Conduct, Hostile, Introduction};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_stealgrid-node");
 /// Ample for what takes seconds; reached only by a failing test.
@@ -107,7 +103,7 @@ fn metrics_have_an_address_of_their_own_without_control() {
 
 #[test]
 fn a_site_that_sends_garbage_is_banned_and_the_others_finish_their_jobs() {
-    let garbage: Vec<u8> = hostile::record(b"no frame at all").repeat(1000);
+    let garbage: Vec<u8> = crate::hostile::record(b"no frame at all").repeat(1000);
     let pages = under_attack(garbage);
     assert!(total(&pages, "stealgrid_offences_total", "garbage") >= 3, "{}", pages[0]);
 }
@@ -115,7 +111,7 @@ fn a_site_that_sends_garbage_is_banned_and_the_others_finish_their_jobs() {
 #[test]
 fn a_site_that_pretends_to_be_another_is_banned_and_the_others_finish_their_jobs() {
     let ends = frame(SiteId(2), SiteId(1), 1);
-    let pages = under_attack(hostile::record(&ends.encode()).repeat(1000));
+    let pages = under_attack(crate::hostile::record(&ends.encode()).repeat(1000));
     assert!(total(&pages, "stealgrid_offences_total", "ends") >= 3, "{}", pages[0]);
 }
 
@@ -136,7 +132,7 @@ fn an_overloaded_node_stays_within_its_memory_answers_busy_and_loses_nothing() {
     let _turn = turn();
     let mut flood = Vec::new();
     for sequence in 1..=50_000 {
-        flood.extend(hostile::record(&frame(SiteId(3), SiteId(1), sequence).encode()));
+        flood.extend(crate::hostile::record(&frame(SiteId(3), SiteId(1), sequence).encode()));
     }
     let limits = Limits {
         jobs_waiting: 1_000,
@@ -288,7 +284,7 @@ impl Grid {
     /// The same, without waiting until all are connected.
     fn spawn(limits: &Limits, conduct: Conduct) -> Grid {
         let folder = tempfile::tempdir().unwrap();
-        let (keypair, peer_id) = hostile::identity();
+        let (keypair, peer_id) = crate::hostile::identity();
         let good = |site: u32| NodeConfig {
             identity: IdentitySource::File(folder.path().join(format!("{site}.key"))),
             members: vec![Member { site: SiteId(3), peer_id: peer_id.clone() }],
@@ -411,7 +407,7 @@ fn frame(from: SiteId, to: SiteId, sequence: u64) -> Frame {
     Frame {
         from,
         to,
-        incarnation: hostile::LIFE,
+        incarnation: crate::hostile::LIFE,
         sequence,
         sent_at: Time::ZERO,
         injected: Span::ZERO,

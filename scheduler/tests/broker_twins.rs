@@ -1,12 +1,5 @@
 //! Brokers with a global view against their naive twin, and the worked vector of all rules.
 
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
-mod broker_twin;
-mod ideal_twin;
-
-use broker_twin::{Slip, TwinBrokered};
-use ideal_twin::{Ran, by_id, job, play};
 use rand::{Rng, RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 use scheduler::allocation::{Allocator, Book, Site, admissible};
@@ -16,6 +9,9 @@ use scheduler::strategy::{
     RunningWork,
 };
 use scheduler::{Broker, BrokerRule, Grid, JobSpec, LocalScheduler, Pass, SiteId, Time, TimedJob};
+
+use crate::broker_twin::{Slip, TwinBrokered};
+use crate::ideal_twin::{Ran, by_id, job, play};
 
 /// Parts a, of which the last four meet borders of some grids below, where floating-point numbers would not.
 const PARTS: [(u32, u32); 8] = [(1, 1), (1, 2), (1, 4), (3, 4), (1, 3), (11, 20), (7, 100), (29, 100)];
@@ -178,7 +174,7 @@ fn the_worked_vector_has_its_values() {
     assert_eq!(per_processor(&|book| load(book).jobs as f64), [0.25, 0.125, 0.25], "MLp");
     assert_eq!(per_processor(&|book| load(book).processors as f64), [0.5, 1.0, 1.5], "MPL");
     assert_eq!(per_processor(&|book| load(book).work as f64 / 1e6), [5.0, 6.0, 17.0], "MLB");
-    let seconds = |times: Vec<Time>| times.into_iter().map(ideal_twin::seconds).collect::<Vec<_>>();
+    let seconds = |times: Vec<Time>| times.into_iter().map(crate::ideal_twin::seconds).collect::<Vec<_>>();
     let plans = |job: Option<&JobSpec>| {
         books.iter().map(|book| book.plan(Time::ZERO, Overrun::Now, job).into_owned()).collect::<Vec<_>>()
     };

@@ -1,17 +1,14 @@
 //! The worked examples of the exchange through a global queue: for every configuration, when and where each job
 //! starts, and which jobs their sites offer when. Two independent models agree on them.
 
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
-mod ideal_twin;
-
 use std::collections::BTreeSet;
 
-use ideal_twin::play_with;
 use scheduler::ideal::{CommonPool, PoolExchange};
 use scheduler::{
     Grid, JobId, JobSpec, Labels, Policy, SiteId, Span, Strategy, StrategySpec, Submit, Time, TimedJob,
 };
+
+use crate::ideal_twin::play_with;
 
 /// One workload and what becomes of it.
 struct Example {

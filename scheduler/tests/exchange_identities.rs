@@ -1,13 +1,6 @@
 //! The exchange through a global queue against its naive twin, the identities between its variants, and what
 //! holds after every instant.
 
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
-mod exchange_twin;
-mod ideal_twin;
-
-use exchange_twin::{Slip, TwinExchange, instances, pools};
-use ideal_twin::{Ran, by_id, play, play_while, play_with};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
@@ -18,6 +11,9 @@ use scheduler::strategy::{Discipline, OfferRule, PoolAlgorithm, PoolOrder, SiteO
 use scheduler::{
     Grid, JobId, JobSpec, LocalScheduler, Pass, Policy, Pool, SiteId, Start, Submit, Time, TimedJob,
 };
+
+use crate::exchange_twin::{Slip, TwinExchange, instances, pools};
+use crate::ideal_twin::{Ran, by_id, play, play_while, play_with};
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(3000))]
@@ -155,7 +151,7 @@ fn every_switch_changes_schedules() {
 #[test]
 fn with_one_site_the_exchange_is_not_the_local_scheduler() {
     let rows = [(2, 6, 0), (4, 5, 1), (2, 6, 4), (2, 6, 8)];
-    let (grid, jobs) = (Grid::of_sizes(&[4]).unwrap(), ideal_twin::jobs(&rows));
+    let (grid, jobs) = (Grid::of_sizes(&[4]).unwrap(), crate::ideal_twin::jobs(&rows));
     let plain = play(&mut Alone::new(LocalScheduler::Fcfs, &grid), &jobs);
     let pooled = exchange(PoolAlgorithm::Fcfs, OfferRule::Head, &grid, &jobs);
 

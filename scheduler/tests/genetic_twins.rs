@@ -1,8 +1,6 @@
 //! The fast evaluation of rows against the local queues of the project, and against second by second scheduling; and the
 //! genetic algorithm by what is known of its result.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
-
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
@@ -15,9 +13,6 @@ use scheduler::genetic::{
 use scheduler::local::LocalQueue;
 use scheduler::strategy::Completion;
 use scheduler::{JobId, JobSpec, Labels, LocalScheduler, Pass, SiteId, Span, Time, TimedJob};
-
-#[expect(dead_code, reason = "other tests use the rest of it")]
-mod naive;
 
 fn spec(id: u64, processors: u32, seconds: i64) -> JobSpec {
     JobSpec {
@@ -97,7 +92,7 @@ proptest! {
                 .collect();
             prop_assert_eq!(&found, &by_queue);
             let by_seconds: BTreeMap<u32, i64> =
-                naive::in_order(LocalScheduler::Easy, Pass::Batch, size, &renumbered)
+                crate::naive::in_order(LocalScheduler::Easy, Pass::Batch, size, &renumbered)
                     .into_iter()
                     .map(|(place, start)| (row[place.0 as usize], start.as_micros() / 1_000_000))
                     .collect();

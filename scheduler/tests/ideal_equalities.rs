@@ -1,18 +1,15 @@
 //! Schedules that must be equal: of the fast references and their naive twins, and of variants that are one
 //! algorithm in two forms.
 
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
-mod ideal_twin;
-
-use ideal_twin::{
-    Floor, TwinGreedy, TwinSteal, any_instance, crowded, grids, instances, job, orders, play, play_with,
-    selections, steal, thresholds,
-};
 use proptest::prelude::*;
 use scheduler::ideal::{GreedySteal, StatefulSteal, StatelessSteal, closed_form, definition};
 use scheduler::waiting::WaitingList;
 use scheduler::{Grid, JobSpec, Order, Selection, Threshold};
+
+use crate::ideal_twin::{
+    Floor, TwinGreedy, TwinSteal, any_instance, crowded, grids, instances, job, orders, play, play_with,
+    selections, steal, thresholds,
+};
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]

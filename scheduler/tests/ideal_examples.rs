@@ -1,19 +1,16 @@
 //! Schedules known in advance: worked examples derived by hand, and two families with closed formulas.
 
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
-mod ideal_twin;
-
-use ideal_twin::{by_id, jobs, makespan, play};
 use scheduler::ideal::{CommonPool, StatefulSteal, StatelessSteal};
 use scheduler::{Grid, Selection, Steal, Threshold, TimedJob};
+
+use crate::ideal_twin::{by_id, jobs, makespan, play};
 
 fn st50(grid: &Grid) -> StatelessSteal {
     StatelessSteal::new(grid, Steal::with_threshold(Threshold::HALF))
 }
 
 /// The schedule of ST50, as (job, site, start, end).
-fn schedule(sizes: &[u32], jobs: &[TimedJob]) -> Vec<ideal_twin::Ran> {
+fn schedule(sizes: &[u32], jobs: &[TimedJob]) -> Vec<crate::ideal_twin::Ran> {
     by_id(play(&mut st50(&Grid::of_sizes(sizes).unwrap()), jobs))
 }
 

@@ -1,16 +1,13 @@
 //! The invariants I1 to I10: they hold on random instances, and each checker catches what it is there for.
 
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
-mod ideal_twin;
-
-use ideal_twin::{Ran, TwinSteal, any_instance, job, jobs, orders, play_with, selections, steal};
 use proptest::prelude::*;
 use scheduler::ideal::invariants::{self, State, Terms, Violation};
 use scheduler::ideal::{GreedySteal, StatelessSteal};
 use scheduler::{
     Grid, JobId, JobSpec, Order, Policy, Selection, Span, Start, Steal, Threshold, Time, TimedJob,
 };
+
+use crate::ideal_twin::{Ran, TwinSteal, any_instance, job, jobs, orders, play_with, selections, steal};
 
 fn terms(grid: &Grid, steal: Steal, jobs: &[TimedJob]) -> Terms {
     Terms::new(grid, steal, jobs.iter().map(|job| (job.spec.submit, job.spec.processors, job.run_time)))
@@ -66,7 +63,7 @@ fn watch<P: Policy>(
     let state = State::new(grid);
     let mut watched = Watched { policy, grid: grid.clone(), terms, state, lists, found: Vec::new() };
     let ran: Vec<Ran> = play_with(&mut watched, jobs, |_, _| {});
-    let last_end = Time::from_secs(ideal_twin::makespan(&ran));
+    let last_end = Time::from_secs(crate::ideal_twin::makespan(&ran));
     watched.found.extend(invariants::certificate(&watched.terms, last_end).err());
     watched.found
 }

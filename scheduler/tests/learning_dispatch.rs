@@ -1,7 +1,5 @@
 //! Dispatchers by hand: round-robin, AG and MQD by the vectors of their text, and what becomes of jobs that wait too long.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
-
 use proptest::prelude::*;
 use scheduler::learning::{Assignment, Dispatcher, Requested};
 use scheduler::{JobId, JobSpec, Labels, SiteId, Span, Time};

@@ -1,7 +1,5 @@
 //! The heuristics that learning dispatchers were reviewed against, by matrices and schedules made by hand.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
-
 use std::collections::{BTreeMap, BTreeSet};
 
 use scheduler::learning::{Assignment, Dispatcher, Estimates, FileId, Input};

@@ -1,15 +1,14 @@
 //! Plans against what happens when nothing comes any more and every job runs as long as it is estimated to: by the naive
 //! twins, which share no code with the crate, and by the queue itself where jobs have run past their estimates.
 
-mod naive;
-
 use std::collections::BTreeMap;
 
-use naive::Conservative;
 use proptest::prelude::*;
 use scheduler::local::{LocalQueue, Plan, replay};
 use scheduler::strategy::Overrun;
 use scheduler::{JobId, JobSpec, Labels, LocalScheduler, Pass, SiteId, Span, Time, TimedJob};
+
+use crate::naive::Conservative;
 
 const SITE: u32 = 8;
 /// Joins the queue behind all others.
@@ -196,11 +195,13 @@ fn until(scheduler: LocalScheduler, pass: Pass, jobs: &[TimedJob], now: Time) ->
 
 fn twin(scheduler: LocalScheduler, jobs: &[TimedJob]) -> Vec<(JobId, Time)> {
     match scheduler {
-        LocalScheduler::Conservative => naive::conservative(Conservative::Compress, Pass::Batch, SITE, jobs),
-        LocalScheduler::ConservativeReplan => {
-            naive::conservative(Conservative::Replan, Pass::Batch, SITE, jobs)
+        LocalScheduler::Conservative => {
+            crate::naive::conservative(Conservative::Compress, Pass::Batch, SITE, jobs)
         }
-        _ => naive::in_order(scheduler, Pass::Batch, SITE, jobs),
+        LocalScheduler::ConservativeReplan => {
+            crate::naive::conservative(Conservative::Replan, Pass::Batch, SITE, jobs)
+        }
+        _ => crate::naive::in_order(scheduler, Pass::Batch, SITE, jobs),
     }
 }
 

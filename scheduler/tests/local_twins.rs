@@ -3,14 +3,13 @@
 //! The twins share no code with the crate: they keep vectors, scan them, and hold the conservative plan as
 //! one count of free processors per second.
 
-mod naive;
-
-use naive::Conservative;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 use scheduler::local::{LocalQueue, replay};
 use scheduler::{JobId, JobSpec, Labels, LocalScheduler, Pass, SiteId, Span, Time, TimedJob};
+
+use crate::naive::Conservative;
 
 const SITE: u32 = 8;
 
@@ -24,7 +23,7 @@ proptest! {
         {
             for pass in [Pass::Batch, Pass::PerEvent] {
                 let ours = starts(scheduler, pass, &jobs);
-                prop_assert_eq!(ours, naive::in_order(scheduler, pass, SITE, &jobs), "{:?} {:?}", scheduler, pass);
+                prop_assert_eq!(ours, crate::naive::in_order(scheduler, pass, SITE, &jobs), "{:?} {:?}", scheduler, pass);
             }
         }
     }
@@ -37,7 +36,7 @@ proptest! {
         ] {
             for pass in [Pass::Batch, Pass::PerEvent] {
                 let ours = starts(scheduler, pass, &jobs);
-                prop_assert_eq!(ours, naive::conservative(kind, pass, SITE, &jobs), "{:?} {:?}", scheduler, pass);
+                prop_assert_eq!(ours, crate::naive::conservative(kind, pass, SITE, &jobs), "{:?} {:?}", scheduler, pass);
             }
         }
     }
@@ -47,7 +46,7 @@ proptest! {
     fn long_queues_are_decided_like_short_ones(jobs in logs_at(600, 30)) {
         for scheduler in [LocalScheduler::List, LocalScheduler::Easy, LocalScheduler::EasyBestFit] {
             let ours = starts(scheduler, Pass::Batch, &jobs);
-            prop_assert_eq!(ours, naive::in_order(scheduler, Pass::Batch, SITE, &jobs), "{:?}", scheduler);
+            prop_assert_eq!(ours, crate::naive::in_order(scheduler, Pass::Batch, SITE, &jobs), "{:?}", scheduler);
         }
     }
 
@@ -72,9 +71,11 @@ fn canary_the_twin_of_another_scheduler_or_order_is_noticed() {
     let drawn: Vec<Vec<TimedJob>> =
         (0..LOGS).map(|_| logs(60).new_tree(&mut runner).expect("a log").current()).collect();
     let twin = |scheduler, pass, jobs: &[TimedJob]| match scheduler {
-        LocalScheduler::Conservative => naive::conservative(Conservative::Compress, pass, SITE, jobs),
-        LocalScheduler::ConservativeReplan => naive::conservative(Conservative::Replan, pass, SITE, jobs),
-        other => naive::in_order(other, pass, SITE, jobs),
+        LocalScheduler::Conservative => crate::naive::conservative(Conservative::Compress, pass, SITE, jobs),
+        LocalScheduler::ConservativeReplan => {
+            crate::naive::conservative(Conservative::Replan, pass, SITE, jobs)
+        }
+        other => crate::naive::in_order(other, pass, SITE, jobs),
     };
     let differing = |one: (LocalScheduler, Pass), other: (LocalScheduler, Pass)| {
         let differs = |jobs: &&Vec<TimedJob>| starts(one.0, one.1, jobs) != twin(other.0, other.1, jobs);

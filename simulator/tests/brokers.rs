@@ -1,7 +1,5 @@
 //! A broker that never comes back: who gets what waits there, and what its users submit from then on.
 
-mod behind_brokers;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -11,6 +9,8 @@ use protocol::Failover;
 use scheduler::{EventKind, Grid, JobId, JobSpec, Labels, SiteId, Span, Time, TimedJob};
 use simulator::faults::{Fault, Scenario};
 use simulator::swarm::{self, Trial};
+
+use crate::behind_brokers;
 
 const SITES: u32 = 2;
 

@@ -1,7 +1,5 @@
 //! Brokers before sites that they neither see into nor control: caps, calling back, the times of a job, and what survives.
 
-mod behind_brokers;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -14,6 +12,8 @@ use scheduler::{
 use simulator::faults::{Fault, Scenario};
 use simulator::swarm::{self, Part, Parts, Trial};
 use simulator::{Checks, Simulation, SimulationConfig};
+
+use crate::behind_brokers;
 
 /// Sites of 4, 4 and 8 processors, and so many brokers.
 fn grid(brokers: usize) -> Arc<Grid> {

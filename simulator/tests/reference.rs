@@ -1,7 +1,5 @@
 //! The event loop of the reference runs: order of events, zero run times, timers, refusals, and the checker.
 
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
 use proptest::prelude::*;
 use scheduler::ideal::invariants::Violation;
 use scheduler::ideal::{CommonPool, GreedySteal, StatelessSteal};

@@ -2,8 +2,6 @@
 //!
 //! Reads the manifests and sources of the workspace. The rules in words are in `docs/ARCHITECTURE.md`.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
@@ -344,4 +342,39 @@ fn nobody_asks_which_family_is_on() {
         assert!(strays.is_empty(), "{word} is named in {strays:?}");
         assert!(!found.is_empty(), "the search for {word} finds nothing");
     }
+}
+
+/// Files of tests that no program holds: where a crate links one program, a file that it does not name is never compiled.
+fn unnamed(program: &str, files: &[String]) -> Vec<String> {
+    let is_named = |file: &&String| {
+        let module = file.trim_end_matches(".rs");
+        program.lines().any(|line| line.strip_prefix("mod ").is_some_and(|rest| rest == format!("{module};")))
+    };
+    files.iter().filter(|file| *file != "main.rs" && !is_named(file)).cloned().collect()
+}
+
+#[test]
+fn every_file_of_tests_is_in_a_program() {
+    let mut looked_at = 0;
+    for (folder, ..) in ALLOWED {
+        let program = root().join(folder).join("tests/main.rs");
+        let Ok(program) = std::fs::read_to_string(program) else { continue };
+        let files = std::fs::read_dir(root().join(folder).join("tests")).unwrap();
+        let names = files.map(|file| file.unwrap().file_name().into_string().unwrap());
+        let names: Vec<String> = names.filter(|name| name.ends_with(".rs")).collect();
+        let missing = unnamed(&program, &names);
+        assert!(
+            missing.is_empty(),
+            "{folder}/tests/main.rs does not name these, so they are never run: {missing:?}"
+        );
+        looked_at += names.len();
+    }
+    assert!(looked_at > 80, "{looked_at}");
+}
+
+#[test]
+fn canary_a_file_of_tests_that_no_program_names_is_noticed() {
+    let files = ["main.rs", "grid.rs", "grid_of_names.rs"].map(String::from);
+    assert_eq!(unnamed("mod grid;\n", &files), ["grid_of_names.rs"]);
+    assert_eq!(unnamed("#[cfg(feature = \"otel\")]\nmod grid_of_names;\nmod grid;\n", &files), [""; 0]);
 }

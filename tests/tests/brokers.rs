@@ -1,9 +1,6 @@
 //! With all delays zero, brokers give each job to the site that the ideal reference gives it to, job for job: over random
 //! grids, every rule and every reading of it, and whole real logs.
 
-#[path = "runs/drawn.rs"]
-mod drawn;
-
 use std::sync::Arc;
 
 use analysis::Decisions;
@@ -21,6 +18,8 @@ use scheduler::{
 };
 use simulator::reference;
 use simulator::{Checks, Simulation, SimulationConfig};
+
+use crate::runs::drawn;
 
 type Starts = Vec<(JobId, Time, SiteId)>;
 

@@ -1,8 +1,6 @@
 //! What `docs/CANARIES.md` says is so: each check has a mistake that it must meet and a test that is there and shows it,
 //! and each mistake, check and claim that the code names has a row.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 

@@ -1,8 +1,6 @@
 //! What `docs/CONSTANTS.md` says is so: each number is in the file that is named, as it is told, and from somewhere; each
 //! margin of a claim has a row.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 

@@ -1,17 +1,16 @@
 //! The certificate of the makespan holds whatever the strategy and the network, its causes add up, and ideal
 //! stealing of jobs that are all there at the start has no deficiency at all.
 
-mod runs;
-
 use analysis::{Attribution, Bounds, Deficiency, OutcomeBuilder};
 use links::{Model, Properties};
 use proptest::prelude::*;
-use runs::{delayed, for_discovery, ideal, named, options, simulate, workload};
 use scheduler::{
     Event, Grid, LocalScheduler, Order, Selection, Span, Steal, Strategy as Scheduling, Submit, Threshold,
     TimedJob,
 };
 use simulator::{Checks, SimulationConfig};
+
+use crate::runs::{delayed, for_discovery, ideal, named, options, simulate, workload};
 
 /// What a run came to, and its makespan and the bound that proofs use.
 struct Judged {

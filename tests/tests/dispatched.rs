@@ -1,7 +1,5 @@
 //! Dispatchers with free messages against a twin that goes through every second of small grids.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
-
 use rand::{RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 use scheduler::ideal::{Dispatched, Outage, World};

@@ -3,9 +3,6 @@
 //!
 //! This equality is what lets later differences be blamed on communication alone.
 
-#[path = "runs/drawn.rs"]
-mod drawn;
-
 use std::sync::Arc;
 
 use links::Model;
@@ -20,6 +17,8 @@ use scheduler::{
 };
 use simulator::reference;
 use simulator::{Checks, Simulation, SimulationConfig};
+
+use crate::runs::drawn;
 
 type Starts = Vec<(JobId, Time, SiteId)>;
 

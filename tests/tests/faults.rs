@@ -1,8 +1,6 @@
 //! What reports say of crashes and take-overs, from the events of real peers: those of the search for fault schedules,
 //! and of a small grid in which sites die, are cut off and come back.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 

@@ -1,9 +1,6 @@
 //! With all delays zero, brokers before opaque sites give each job to the site that the ideal reference gives it to, and call
 //! it back when that does, job for job: over random grids, every rule and every reading of it, and whole real logs.
 
-#[path = "runs/drawn.rs"]
-mod drawn;
-
 use std::sync::Arc;
 
 use links::Model;
@@ -21,6 +18,8 @@ use scheduler::{
 };
 use simulator::reference;
 use simulator::{Checks, Simulation, SimulationConfig};
+
+use crate::runs::drawn;
 
 /// Where and when each job starts, and how often jobs were called back.
 type Ran = (Vec<(JobId, Time, SiteId)>, u64);

@@ -1,18 +1,17 @@
 //! The causes of waits add up to the waits, whatever the strategy and the network; and where nothing takes time and the
 //! rules are to take what fits, nobody waits for what was asked, travels, or is not known.
 
-mod runs;
-
 use analysis::waits::{CAUSES, Cause, Ranges};
 use analysis::{Bounds, Metrics, Outcome, OutcomeBuilder, WaitCauses, Waits};
 use links::{Model, Properties};
 use proptest::prelude::*;
-use runs::{delayed, for_discovery, ideal, named, options, simulate, workload};
 use scheduler::{
     Event, Grid, LocalScheduler, Order, Selection, Span, Steal, Strategy as Scheduling, Submit, Threshold,
     TimedJob,
 };
 use simulator::{Checks, SimulationConfig};
+
+use crate::runs::{delayed, for_discovery, ideal, named, options, simulate, workload};
 
 /// Of every family.
 const STRATEGIES: [&str; 18] = [

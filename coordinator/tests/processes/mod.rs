@@ -1,7 +1,5 @@
 //! `stealgrid run` as tests start it: a coordinator and its nodes, none of which outlives the test.
 
-#![allow(dead_code, reason = "each test file uses a part of it")]
-
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};

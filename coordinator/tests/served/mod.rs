@@ -1,7 +1,5 @@
 //! A run of three sites that is served, and what is asked of its page over HTTP.
 
-#![allow(dead_code, reason = "each test file uses a part of it")]
-
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::Path;

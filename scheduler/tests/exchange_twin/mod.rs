@@ -2,8 +2,6 @@
 //!
 //! It can be told to get one rule wrong, so that the tests can show that they would notice.
 
-#![allow(dead_code, reason = "each test file uses its own part")]
-
 use proptest::prelude::*;
 use scheduler::strategy::{Discipline, OfferRule, PoolAlgorithm, PoolOrder, SiteOrder, TooWide};
 use scheduler::{Grid, JobId, JobSpec, Policy, Pool, SiteId, Start, Submit, Time, TimedJob};

@@ -2,8 +2,6 @@
 //!
 //! Everything here scans vectors. The real event loop is the simulator's.
 
-#![allow(dead_code, reason = "each test file uses its own part")]
-
 use proptest::prelude::*;
 use scheduler::ideal::definition;
 use scheduler::{

@@ -1,6 +1,6 @@
 //! Runs of small grids that tests of several measures are about.
 
-mod drawn;
+pub(crate) mod drawn;
 
 use std::sync::Arc;
 

@@ -1,0 +1,35 @@
+//! Tests of the command line and of whole runs: one program, as each that is linked takes its time.
+//! `cargo test -p stealgrid --test it attach::` runs those of one file.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
+
+mod attach;
+mod chaos;
+mod compare;
+mod configs;
+mod containers;
+mod directories;
+mod documents;
+mod exit_codes;
+mod explain;
+mod external;
+mod genetic;
+mod key;
+mod limits;
+mod lost;
+mod metrics;
+mod orders;
+mod outages;
+mod page;
+mod play;
+mod processes;
+mod register;
+mod run_processes;
+mod schemas;
+mod served;
+mod shell;
+mod slices;
+mod steals;
+mod study;
+mod sweep;
+mod virtual_clock;

@@ -1,0 +1,22 @@
+//! What only holds when crates meet: one program, as each that is linked takes its time.
+//! `cargo test -p stealgrid-tests --test it equality::` runs those of one file.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
+
+mod architecture;
+mod brokers;
+mod canaries;
+mod ceilings;
+mod constants;
+mod deficiency;
+mod dispatched;
+mod equality;
+mod extending;
+mod faults;
+mod fetch;
+mod local_references;
+mod members;
+mod opaque;
+mod runs;
+mod traces;
+mod waits;
