@@ -5,7 +5,7 @@ use std::fmt::Display;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use scheduler::TimedJob;
+use scheduler::{JobId, JobSpec, Labels, SiteId, Span, Time, TimedJob};
 use workload::prepare::PrepareOptions;
 
 /// The folder of real workload logs and reference schedules beside the project, or the one that
@@ -35,6 +35,42 @@ pub fn real_jobs(log: &str, processors: u32) -> Option<Vec<TimedJob>> {
     let trace = workload::read(&path).expect("a log of the archive");
     let prepared = workload::prepare(&trace, &PrepareOptions::default(), processors);
     Some(prepared.expect("its jobs are sound").jobs)
+}
+
+/// Jobs that keep coming at a steady pace, of many widths and run times, each the same in every run. Estimates are twice the
+/// run times.
+#[derive(Clone, Copy, Debug)]
+pub struct Steady {
+    /// So many jobs come at one instant,
+    pub together: u64,
+    /// and the next ones after so long.
+    pub every: Span,
+    /// Run times are this and up to 96 s more.
+    pub shortest: Span,
+    /// Processors of the widest job.
+    pub widest: u32,
+    /// They come to sites 1 to this, in turn.
+    pub sites: u32,
+}
+
+impl Steady {
+    /// The first jobs of them, in queue order.
+    pub fn jobs(&self, count: u64) -> Vec<TimedJob> {
+        let job = |number: u64| {
+            let run_time = self.shortest + Span::from_secs((number * 7919 % 97) as i64);
+            let spec = JobSpec {
+                id: JobId(number + 1),
+                submit: Time::ZERO + self.every.saturating_mul((number / self.together) as i64),
+                processors: 1 + (number * 31 % u64::from(self.widest)) as u32,
+                requested: run_time.saturating_mul(2),
+                labels: Labels::UNKNOWN,
+                origin: SiteId(1 + (number % u64::from(self.sites)) as u32),
+                payload: 0,
+            };
+            TimedJob { spec, run_time }
+        };
+        (0..count).map(job).collect()
+    }
 }
 
 /// Says that a check was skipped and why, in a line that `.ci/run` counts. Those of [`shared`] are

@@ -8,10 +8,11 @@ use std::sync::Arc;
 use external::Settings;
 use scheduler::ideal::Brokered;
 use scheduler::{
-    Broker, BrokerRule, Event, EventKind, Grid, JobId, JobSpec, Labels, LocalScheduler, Pass, SiteId, Span,
-    Strategy, Time, TimedJob,
+    Broker, BrokerRule, Event, EventKind, Grid, JobId, LocalScheduler, Pass, SiteId, Span, Strategy, Time,
+    TimedJob,
 };
 use simulator::{Checks, Simulation, SimulationConfig, reference};
+use stealgrid_tests::Steady;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_stealgrid");
 
@@ -98,20 +99,8 @@ fn workload() -> (Arc<Grid>, Vec<TimedJob>) {
     let names = sizes.iter().enumerate().map(|(place, &size)| (format!("site{}", place + 1), size));
     let grid =
         Arc::new(Grid::with_brokers(names, ["one", "two"].map(|name| (name.to_string(), None))).unwrap());
-    let jobs = (0..400_u64).map(|number| {
-        let run_time = Span::from_secs(20 + (number * 7919 % 97) as i64);
-        let spec = JobSpec {
-            id: JobId(number + 1),
-            submit: Time::from_secs((number / 3 * 7) as i64),
-            processors: 1 + (number * 31 % 11) as u32,
-            requested: run_time.saturating_mul(2),
-            labels: Labels::UNKNOWN,
-            origin: SiteId(1 + (number % 4) as u32),
-            payload: 0,
-        };
-        TimedJob { spec, run_time }
-    });
-    (grid, jobs.collect())
+    let (every, shortest) = (Span::from_secs(7), Span::from_secs(20));
+    (grid, Steady { together: 3, every, shortest, widest: 11, sites: 4 }.jobs(400))
 }
 
 fn starts(events: &[Event]) -> Vec<(JobId, Time, SiteId)> {

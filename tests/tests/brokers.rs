@@ -18,8 +18,13 @@ use scheduler::{
 };
 use simulator::reference;
 use simulator::{Checks, Simulation, SimulationConfig};
+use stealgrid_tests::Steady;
 
 use crate::runs::drawn;
+
+/// Jobs of the users of three sites.
+const STEADY: Steady =
+    Steady { together: 3, every: Span::from_secs(7), shortest: Span::from_secs(20), widest: 11, sites: 3 };
 
 type Starts = Vec<(JobId, Time, SiteId)>;
 
@@ -261,7 +266,7 @@ fn brokers_without_delay_equal_the_ideal_on_whole_real_logs() {
 fn what_a_broker_does_not_know_shows() {
     let sizes = [4, 8, 8, 16];
     let grid = behind_brokers(&sizes, 1);
-    let jobs = steady_jobs(400, 11);
+    let jobs = STEADY.jobs(400);
     let late = BrokerOptions { report: Reporting::Every(Span::from_secs(300)), ..BrokerOptions::default() };
     let blind = BrokerOptions { pending: Pending::Ignore, ..BrokerOptions::default() };
     let probing = BrokerOptions { report: Reporting::Probe(2), ..BrokerOptions::default() };
@@ -291,7 +296,7 @@ fn what_a_broker_does_not_know_shows() {
 fn a_broker_sees_only_part_of_the_load_at_once() {
     let sizes = [12, 12, 12];
     let grid = behind_brokers(&sizes, 1);
-    let jobs = steady_jobs(400, 11);
+    let jobs = STEADY.jobs(400);
     let local_users: LocalUsers = jobs.iter().map(|job| job.spec.id).filter(|id| id.0 % 2 == 0).collect();
     let (rules, local) = (Broker::new(BrokerRule::ParallelLoad), LocalScheduler::Easy);
     let run = |report| {
@@ -319,7 +324,7 @@ fn a_broker_sees_only_part_of_the_load_at_once() {
 fn decisions_by_the_true_state_are_those_of_a_broker_without_delay() {
     let sizes = [4, 8, 8, 16];
     let grid = behind_brokers(&sizes, 2);
-    let jobs = steady_jobs(400, 11);
+    let jobs = STEADY.jobs(400);
     let cost = |rule, local, report| {
         let strategy = Scheduling::Broker(Broker::new(rule));
         let broker = BrokerOptions { report, ..BrokerOptions::default() };
@@ -352,43 +357,14 @@ fn decisions_by_the_true_state_are_those_of_a_broker_without_delay() {
     }
 }
 
-fn steady_jobs(count: u64, widest: u64) -> Vec<TimedJob> {
-    let job = |number: u64| {
-        let run_time = Span::from_secs(20 + (number * 7919 % 97) as i64);
-        let spec = JobSpec {
-            id: JobId(number + 1),
-            submit: Time::from_secs((number / 3 * 7) as i64),
-            processors: 1 + (number * 31 % widest) as u32,
-            requested: run_time.saturating_mul(2),
-            labels: Labels::UNKNOWN,
-            origin: SiteId(1 + (number % 3) as u32),
-            payload: 0,
-        };
-        TimedJob { spec, run_time }
-    };
-    (0..count).map(job).collect()
-}
-
 /// Messages that take time, are lost, copied and overtake each other: every job runs once, wherever.
 #[test]
 fn jobs_run_once_whatever_links_do() {
     let sizes = [4, 8, 16];
     let grid = behind_brokers(&sizes, 2);
-    let jobs: Vec<TimedJob> = (0..300_u64)
-        .map(|number| {
-            let run_time = Span::from_secs(1 + (number * 7919 % 97) as i64);
-            let spec = JobSpec {
-                id: JobId(number + 1),
-                submit: Time::from_secs((number * 2) as i64),
-                processors: 1 + (number * 31 % 16) as u32,
-                requested: run_time.saturating_mul(2),
-                labels: Labels::UNKNOWN,
-                origin: SiteId(1 + (number % 3) as u32),
-                payload: 0,
-            };
-            TimedJob { spec, run_time }
-        })
-        .collect();
+    let often =
+        Steady { together: 1, every: Span::from_secs(2), shortest: Span::from_secs(1), widest: 16, sites: 3 };
+    let jobs = often.jobs(300);
     let reports = [Reporting::Change, Reporting::Every(Span::from_secs(45)), Reporting::Probe(2)];
     for (seed, report) in (1..=30).flat_map(|seed| reports.map(|report| (seed, report))) {
         let rules = Broker::new(BrokerRule::BUILT_IN[seed as usize % BrokerRule::BUILT_IN.len()]);

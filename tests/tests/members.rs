@@ -5,10 +5,9 @@ use std::sync::Arc;
 
 use links::{Model, Properties};
 use protocol::{BalanceOptions, Options, PoolOptions};
-use scheduler::{
-    Event, EventKind, Grid, JobId, JobSpec, Labels, SiteId, Span, StrategySpec, Submit, Time, TimedJob,
-};
+use scheduler::{Event, EventKind, Grid, JobId, SiteId, Span, StrategySpec, Submit, Time, TimedJob};
 use simulator::{Checks, Simulation, SimulationConfig};
+use stealgrid_tests::Steady;
 
 const SIZES: [u32; 4] = [4, 16, 8, 8];
 const STRATEGIES: [&str; 13] = [
@@ -35,20 +34,8 @@ fn grid(brokers: usize) -> Arc<Grid> {
 
 /// Three hundred jobs, submitted at sites in turn.
 fn jobs() -> Vec<TimedJob> {
-    let job = |number: u64| {
-        let run_time = Span::from_secs(1 + (number * 7919 % 97) as i64);
-        let spec = JobSpec {
-            id: JobId(number + 1),
-            submit: Time::from_secs((number * 3) as i64),
-            processors: 1 + (number * 31 % 11) as u32,
-            requested: run_time.saturating_mul(2),
-            labels: Labels::UNKNOWN,
-            origin: SiteId(1 + (number % 4) as u32),
-            payload: 0,
-        };
-        TimedJob { spec, run_time }
-    };
-    (0..300).map(job).collect()
+    let every = Span::from_secs(3);
+    Steady { together: 1, every, shortest: Span::from_secs(1), widest: 11, sites: 4 }.jobs(300)
 }
 
 fn config(grid: Arc<Grid>, strategy: &str) -> SimulationConfig {
