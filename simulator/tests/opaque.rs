@@ -120,6 +120,29 @@ fn what_waits_too_long_is_called_back_and_what_started_is_not() {
     assert!(total > 20, "{total} came back");
 }
 
+/// Every question is answered within a round trip, long before it would be repeated: nobody waits for an answer after that.
+#[test]
+fn who_has_answered_is_not_asked_again() {
+    let jobs = jobs(120);
+    let mut total = 0;
+    for strategy in RULES.iter().filter(|name| name.contains("timeout")) {
+        let mut config = config(strategy, 2);
+        config.network = Model::constant(Span::from_secs(2));
+        config.options.retry = Some(Span::from_secs(600));
+        let mut simulation = Simulation::new(config, &jobs);
+        let mut last = Time::ZERO;
+        let mut note = |event: &Event| match event.kind {
+            EventKind::Completed { .. } => last = event.at,
+            EventKind::Recalled { .. } => total += 1,
+            _ => {}
+        };
+        while simulation.advance(&mut note).expect("no violation") {}
+        let late = simulation.now().since(last);
+        assert!(late <= Span::from_secs(10), "{strategy}: somebody waits for an answer for {late} s");
+    }
+    assert!(total > 20, "{total} came back");
+}
+
 #[test]
 fn a_site_never_has_more_jobs_of_a_broker_than_the_cap() {
     let jobs = jobs(150);

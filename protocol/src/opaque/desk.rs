@@ -26,6 +26,8 @@ pub(crate) struct Desk {
     given: BTreeMap<JobId, Given>,
     /// Jobs that were called back, with whether the site has said that it has none of it.
     called: BTreeMap<JobId, bool>,
+    /// A site need not be asked any more whether a job comes back.
+    is_settled: bool,
     asked: Vec<Asked>,
     /// Ranks of sites to ask which jobs they have, as some that were on their way there are not any more.
     to_ask: BTreeSet<usize>,
@@ -81,6 +83,7 @@ impl Desk {
             brokers: grid.brokers(),
             given: BTreeMap::new(),
             called: BTreeMap::new(),
+            is_settled: false,
             asked: vec![Asked::default(); sizes.len()],
             to_ask: BTreeSet::new(),
             count: first,
@@ -226,9 +229,16 @@ impl Desk {
     /// A job is at no site, as far as is known.
     fn took_from_site(&mut self, job: JobId) {
         self.given.remove(&job);
-        self.called.remove(&job);
+        self.is_not_called(job);
         self.is_moved = true;
         self.is_awake = true;
+    }
+
+    /// A job is not called back, or not any more; whether it was.
+    fn is_not_called(&mut self, job: JobId) -> bool {
+        let was = self.called.remove(&job).is_some();
+        self.is_settled |= was;
+        was
     }
 
     pub(super) fn check(&self, core: &Core) {
@@ -266,7 +276,7 @@ impl Engine<Opaque> {
         let Engine { core, family: Opaque::Desk(desk), .. } = self else { return };
         desk.given.remove(&job.id);
         (desk.is_moved, desk.is_awake) = (true, true);
-        let is_called = desk.called.remove(&job.id).is_some();
+        let is_called = desk.is_not_called(job.id);
         let mut is_by_itself = false;
         let Some((_, place, _)) = desk.dispatcher.where_is(job.id) else {
             return desk.dispatcher.arrived(job);
@@ -478,7 +488,7 @@ impl Engine<Opaque> {
 
     /// A site does not give a job back.
     pub(super) fn on_refused(&mut self, rank: usize, job: JobId, started: Option<Time>) {
-        let Engine { core, family: Opaque::Desk(desk), timers } = self else { return };
+        let Engine { core, family: Opaque::Desk(desk), .. } = self else { return };
         let place = rank - desk.brokers;
         if desk.dispatcher.where_is(job).is_none_or(|(_, at, _)| at != place) {
             return;
@@ -490,17 +500,30 @@ impl Engine<Opaque> {
             }
             Some(started) => {
                 desk.dispatcher.started(started, job, place);
-                desk.called.remove(&job);
+                desk.is_not_called(job);
             }
             // It is on its way here, or its end is being told.
             None => {
                 if let Some(is_answered) = desk.called.get_mut(&job) {
                     *is_answered = true;
+                    desk.is_settled = true;
                 }
             }
         }
-        if Engine::unanswered(desk, place).is_empty() {
-            timers.cancel(OpaqueTimer::Recall(rank));
+    }
+
+    /// Stops asking sites that have answered for all jobs that they were asked for, in whatever way. A timer that went on would
+    /// ask for the next one after what its interval has grown to, and count as an open question until then.
+    pub(super) fn stop_asking(&mut self) {
+        let Engine { family: Opaque::Desk(desk), timers, .. } = self else { return };
+        if !std::mem::take(&mut desk.is_settled) {
+            return;
+        }
+        for place in 0..desk.asked.len() {
+            let timer = OpaqueTimer::Recall(desk.brokers + place);
+            if timers.is_set(timer) && Engine::unanswered(desk, place).is_empty() {
+                timers.cancel(timer);
+            }
         }
     }
 

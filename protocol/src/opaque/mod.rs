@@ -210,6 +210,7 @@ impl Family for Opaque {
     fn after(engine: &mut Engine<Opaque>, now: Time) {
         engine.ask_where_void(now);
         engine.watch_limits(now);
+        engine.stop_asking();
         if let Engine { core, family: Opaque::Desk(desk), .. } = engine
             && core.config.options.journal
         {
