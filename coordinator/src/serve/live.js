@@ -167,10 +167,12 @@
         row.insertCell();
       }
       const { down, waiting } = page.sites.of(broker.site), row = body.rows[place];
+      // Opaque sites tell a broker nothing, ever: that it has heard nothing yet says something of the others only.
+      const hears = !about.strategy.startsWith("opaque:");
       row.className = down < 0 ? "" : "down";
       const cells = [
         about.sites[broker.site].name + (down < 0 ? "" : " (away)"), grouped(sum(waiting)), grouped(broker.decisions),
-        broker.age === null ? "-" : duration(broker.age * 1000), broker.unseen === null ? "-" : broker.unseen.toFixed(1), grouped(broker.unheard), grouped(broker.recalled), learned(broker.efficiency || []),
+        broker.age === null ? "-" : duration(broker.age * 1000), broker.unseen === null ? "-" : broker.unseen.toFixed(1), hears ? grouped(broker.unheard) : "-", grouped(broker.recalled), learned(broker.efficiency || []),
       ];
       cells.forEach((words, cell) => text(row.cells[cell], words));
     });
