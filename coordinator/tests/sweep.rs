@@ -347,6 +347,30 @@ fn an_export_as_parquet_says_what_the_database_says() {
     }
 }
 
+#[cfg(feature = "png")]
+#[test]
+fn every_plot_becomes_a_picture() {
+    let folder = tempfile::tempdir().unwrap();
+    let (out, to) = (folder.path().join("test.db"), folder.path().join("to"));
+    run(&sweep(folder.path(), 3, 60), &out, &[]);
+
+    let mut report = Command::new(PROGRAM);
+    let report =
+        report.arg("report").arg(&out).args(["--plots", "svg,png", "--out"]).arg(&to).output().unwrap();
+
+    assert!(report.status.success(), "{}", String::from_utf8_lossy(&report.stderr));
+    let files = std::fs::read_dir(&to).unwrap().map(|file| file.unwrap().path());
+    let plots: Vec<PathBuf> =
+        files.filter(|path| path.extension().is_some_and(|ending| ending == "svg")).collect();
+    assert!(plots.len() >= 5, "{plots:?}");
+    for plot in plots {
+        let picture = std::fs::read(plot.with_extension("png")).unwrap();
+        assert!(picture.starts_with(b"\x89PNG"));
+        let bytes = picture.len();
+        assert!(bytes > 10_000, "{}: {bytes} bytes are too few for a plot with text", plot.display());
+    }
+}
+
 /// Of a program that was built without: nothing is read or written, and the user is told how to get it.
 #[cfg(not(any(feature = "parquet", feature = "png")))]
 #[test]
