@@ -12,7 +12,8 @@ use node::control::api::Status;
 use node::running::Running;
 use rustix::process::Signal;
 
-use crate::processes::{PROGRAM, Run, pid, read, signal, table};
+use crate::PROGRAM;
+use crate::processes::{Run, pid, read, signal, table};
 
 const JOBS: usize = 150;
 /// Ample for what takes seconds.

@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 use std::process::Command;
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_stealgrid");
+use crate::PROGRAM;
 
 /// A round without faults, whose nodes make this mistake: its exit code and what it printed.
 fn round(mistake: &str) -> (Option<i32>, String) {

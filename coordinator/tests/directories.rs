@@ -4,7 +4,8 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_stealgrid");
+use crate::PROGRAM;
+
 const JOBS: &str =
     "1 0 -1 10 1 -1 -1 1 60 -1 1 1 1 1 1 -1 -1 -1\n2 5 -1 20 2 -1 -1 2 60 -1 1 1 1 1 1 -1 -1 -1\n";
 

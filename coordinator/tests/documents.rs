@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use clap::Parser;
 use coordinator::cli::Cli;
 
+use crate::PROGRAM;
+
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
@@ -166,7 +168,7 @@ fn the_tables_of_genetic_allocation_are_those_of_their_data() {
 }
 
 fn shown(arguments: &[&str]) -> String {
-    let done = std::process::Command::new(env!("CARGO_BIN_EXE_stealgrid"))
+    let done = std::process::Command::new(PROGRAM)
         .current_dir(root())
         .args(["theory", "show", "docs/data/theory.json", "--format", "markdown"])
         .args(arguments)
@@ -212,7 +214,7 @@ fn the_tables_of_learning_are_those_of_their_data() {
     let document = std::fs::read_to_string(&path).unwrap();
     let (before, rest) = document.split_once(begin).unwrap();
     let (_, after) = rest.split_once(end).unwrap();
-    let done = std::process::Command::new(env!("CARGO_BIN_EXE_stealgrid"))
+    let done = std::process::Command::new(PROGRAM)
         .current_dir(root())
         .args(["learning", "--from", "docs/data/learning.csv.zst", "--markdown"])
         .output()
@@ -238,7 +240,7 @@ struct Made {
 impl Made {
     fn of(template: &Path) -> Made {
         let folder = tempfile::tempdir().unwrap();
-        let done = std::process::Command::new(env!("CARGO_BIN_EXE_stealgrid"))
+        let done = std::process::Command::new(PROGRAM)
             .arg("study")
             .arg(template)
             .arg("--out")
@@ -281,11 +283,8 @@ fn the_pages_of_studies_are_those_of_their_data() {
             continue;
         }
         if std::env::var_os("STEALGRID_DOCS").is_some_and(|what| what == "write") {
-            let done = std::process::Command::new(env!("CARGO_BIN_EXE_stealgrid"))
-                .args(["study", "--replace"])
-                .arg(&path)
-                .output()
-                .unwrap();
+            let done =
+                std::process::Command::new(PROGRAM).args(["study", "--replace"]).arg(&path).output().unwrap();
             assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
         }
         let differences = Made::of(&path).differences();

@@ -14,7 +14,7 @@ use scheduler::{
 use simulator::{Checks, Simulation, SimulationConfig, reference};
 use stealgrid_tests::Steady;
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_stealgrid");
+use crate::PROGRAM;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize().unwrap()

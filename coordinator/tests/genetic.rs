@@ -8,7 +8,8 @@ use std::process::{Command, Output, Stdio};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_stealgrid");
+use crate::PROGRAM;
+
 /// Not in order of size.
 const SITES: [u32; 4] = [16, 4, 64, 8];
 const BATCHES: usize = 2;

@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Command, Output};
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_stealgrid");
+use crate::PROGRAM;
 
 fn key(args: &[&str]) -> Output {
     Command::new(PROGRAM).arg("key").args(args).output().unwrap()

@@ -8,7 +8,8 @@ use std::process::{Command, Stdio};
 
 use workload::limits::{Limit, Limits};
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_stealgrid");
+use crate::PROGRAM;
+
 /// Address space of a command, in KiB: an eighth of what the bombs expand to.
 const MEMORY: u64 = 1 << 19;
 /// Of a part of a bomb, in bytes, and how many there are: 4 GiB in all.

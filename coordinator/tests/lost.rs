@@ -17,7 +17,8 @@ use rustix::process::{Resource, Rlimit, Signal, kill_process};
 use scheduler::{Event, EventKind};
 use workload::limits::Limits;
 
-use crate::processes::{PROGRAM, Run, pid, read, signal, stop, table};
+use crate::PROGRAM;
+use crate::processes::{Run, pid, read, signal, stop, table};
 
 const JOBS: usize = 60;
 /// The files of a journal that say what it says.

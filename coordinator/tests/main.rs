@@ -33,3 +33,6 @@ mod steals;
 mod study;
 mod sweep;
 mod virtual_clock;
+
+/// The command line that is tested.
+const PROGRAM: &str = env!("CARGO_BIN_EXE_stealgrid");

@@ -12,7 +12,8 @@ use std::time::{Duration, Instant};
 use node::metrics::Described;
 use rustix::process::Signal;
 
-use crate::processes::{JOBS, PROGRAM, Run, jobs, read, signal};
+use crate::PROGRAM;
+use crate::processes::{JOBS, Run, jobs, read, signal};
 
 /// Set to write the file instead of comparing it.
 const BLESS: &str = "STEALGRID_BLESS";

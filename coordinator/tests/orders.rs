@@ -18,7 +18,8 @@ use scheduler::{Event, EventKind, JobId, SiteId, Time};
 use serde_json::{Value, json};
 use workload::limits::Limits;
 
-use crate::processes::{JOBS, PROGRAM, Run, not_different, read, signal, table};
+use crate::PROGRAM;
+use crate::processes::{JOBS, Run, not_different, read, signal, table};
 use crate::served::{EXPERIMENT, Served, is_away, until};
 
 /// A run is held, and every order does what it says, to the event log and the report.

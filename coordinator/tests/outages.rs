@@ -13,7 +13,8 @@ use scheduler::{Event, EventKind, SiteId, Time};
 use tempfile::TempDir;
 use workload::limits::Limits;
 
-use crate::processes::{PROGRAM, Run, assert_gone, read, signal, stop, table};
+use crate::PROGRAM;
+use crate::processes::{Run, assert_gone, read, signal, stop, table};
 
 const JOBS: usize = 150;
 

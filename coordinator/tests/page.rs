@@ -11,7 +11,8 @@ use node::running::Running;
 use rustix::process::{Resource, Rlimit, Signal, getrlimit, setrlimit};
 use serde_json::json;
 
-use crate::processes::{PROGRAM, signal};
+use crate::PROGRAM;
+use crate::processes::signal;
 use crate::served::{EXPERIMENT, PATIENCE, Served, until};
 
 /// Strangers at the page.

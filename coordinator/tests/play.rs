@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_stealgrid");
+use crate::PROGRAM;
 
 /// Ample for what takes a second; reached only by a failing test.
 const PATIENCE: Duration = Duration::from_secs(120);

@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::processes::{PROGRAM, read, table};
+use crate::PROGRAM;
+use crate::processes::{read, table};
 
 const PATIENCE: Duration = Duration::from_secs(120);
 

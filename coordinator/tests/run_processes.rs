@@ -10,7 +10,8 @@ use std::process::Command;
 
 use rustix::process::Signal;
 
-use crate::processes::{JOBS, PROGRAM, Run, assert_gone, not_different, pid, read, signal, table};
+use crate::PROGRAM;
+use crate::processes::{JOBS, Run, assert_gone, not_different, pid, read, signal, table};
 
 /// Two seconds of delay at a factor that a loaded machine can try; whether it keeps to it is seen after the run. So many
 /// simulations that a correct run is called different once in 2,001 times.

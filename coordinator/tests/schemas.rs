@@ -8,7 +8,8 @@ use std::process::Command;
 use jsonschema::Validator;
 use serde_json::{Value, json};
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_stealgrid");
+use crate::PROGRAM;
+
 /// Lines of each kind of event of a log that are held against the schema: all would take minutes.
 const LINES: usize = 5;
 

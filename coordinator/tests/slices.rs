@@ -9,7 +9,8 @@ use std::process::{Command, Output};
 
 use serde_json::Value;
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_stealgrid");
+use crate::PROGRAM;
+
 /// Half-width of agreement, relative: times are exact to the microsecond, bounds are rounded up to it.
 const NEAR: f64 = 1e-6;
 const DAY: f64 = 86_400.0;

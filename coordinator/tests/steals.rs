@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_stealgrid");
+use crate::PROGRAM;
 
 #[test]
 fn every_change_of_site_is_a_row() {

@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use coordinator::sweep::{database, source};
 use outputs::sweep::{Cell, Rows, stored};
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_stealgrid");
+use crate::PROGRAM;
 
 /// What a template can hold, on the rows of `configs/sweeps/small.toml`.
 const TEMPLATE: &str = r#"+++

@@ -8,7 +8,8 @@ use coordinator::sweep::database;
 use coordinator::sweep::file::Plan;
 use outputs::sweep::{Cell, Row, Rows};
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_stealgrid");
+use crate::PROGRAM;
+
 /// Ample for what takes seconds.
 const PATIENCE: Duration = Duration::from_secs(120);
 

@@ -8,7 +8,8 @@ use std::process::Command;
 
 use rustix::process::Signal;
 
-use crate::processes::{PROGRAM, Run, assert_gone, pid, read, signal};
+use crate::PROGRAM;
+use crate::processes::{Run, assert_gone, pid, read, signal};
 
 /// Longer than any run here takes, and shorter than a developer's patience.
 const ORDERS_BEGIN: &str = "time goes by the coordinator's orders";

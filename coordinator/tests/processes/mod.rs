@@ -11,7 +11,8 @@ use node::control::api::Status;
 use node::running::Running;
 use rustix::process::{Pid, Signal};
 
-pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_stealgrid");
+use crate::PROGRAM;
+
 /// Ample for what takes a minute; reached only by a failing test.
 const PATIENCE: Duration = Duration::from_secs(300);
 pub(crate) const JOBS: usize = 60;

@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::processes::{self, PROGRAM, Run, read};
+use crate::PROGRAM;
+use crate::processes::{self, Run, read};
 
 /// Ample for what takes seconds; reached only by a failing test.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(300);
