@@ -12,7 +12,8 @@ use node::spawn::SpawnOrder;
 use node::{NodeClient, NodeConfig, NodeProcess};
 use scheduler::{JobId, JobSpec, Labels, SiteId, Span, Time, TimedJob};
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_stealgrid-node");
+use crate::PROGRAM;
+
 /// Ample for what takes seconds; reached only by a failing test.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// The longest body, as docs/OPERATIONS.md has it.

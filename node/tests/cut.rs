@@ -6,7 +6,6 @@
 //! `ip` and `iptables` on the path; without them the test skips and says so.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -18,11 +17,9 @@ use node::fleet::Fleet;
 use node::spawn::SpawnOrder;
 use scheduler::{Event, EventKind, JobId, JobSpec, Labels, SiteId, Span, Time, TimedJob};
 
+use crate::PROGRAM;
 use crate::once_more;
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_stealgrid-node");
-/// Set for the half of the test that runs inside the namespace.
-const INSIDE: &str = "STEALGRID_TEST_INSIDE_NAMESPACE";
 /// Seconds of trace time in a second.
 const FACTOR: f64 = 100.0;
 const PROCESSORS: [u32; 3] = [4, 8, 8];
@@ -48,27 +45,11 @@ fn links_that_are_cut_for_long_are_noticed_and_connected_again() {
     in_a_network("cut::links_that_are_cut_for_long_are_noticed_and_connected_again", cut_for_long);
 }
 
-/// Runs one half of a test of that name in a network of its own, if there can be one.
 fn in_a_network(test: &str, inside: fn()) {
-    if std::env::var_os(INSIDE).is_some() {
-        inside();
-        return;
-    }
-    let can = Command::new("unshare")
-        .args(["-n", "sh", "-c"])
-        .arg(
-            "ip link add bridge type bridge && ip link add here type veth peer name there && \
-             iptables -I INPUT -i here -j DROP && nsenter --version",
-        )
-        .output();
-    if !can.as_ref().is_ok_and(|output| output.status.success()) {
-        let mut stderr = std::io::stderr();
-        let needs = "cut networks need root, unshare, nsenter, ip with bridges and veth pairs, and iptables";
-        writeln!(stderr, "SKIPPED: {needs}: {can:?}").unwrap();
-        return;
-    }
-    let this = std::env::current_exe().unwrap();
-    once_more::run(Command::new("unshare").arg("-n").arg(this).env(INSIDE, "1"), test);
+    let needs = "cut networks need root, unshare, nsenter, ip with bridges and veth pairs, and iptables";
+    let probe = "ip link add bridge type bridge && ip link add here type veth peer name there && \
+                 iptables -I INPUT -i here -j DROP && nsenter --version";
+    once_more::in_namespace("-n", needs, probe, test, inside);
 }
 
 /// Both ways and for longer than a connection lives: nobody shows a link that is not there, on either side.

@@ -23,9 +23,9 @@ use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, se
 use scheduler::{Event, EventKind, JobId, JobSpec, Labels, SiteId, Span, Time, TimedJob};
 use tempfile::TempDir;
 
+use crate::PROGRAM;
 use crate::once_more;
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_stealgrid-node");
 const FILE: &str = "journal.sqlite";
 /// Ample for what takes moments; reached only by a failing test.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -471,30 +471,24 @@ fn without_descriptors() {
     assert!(left.is_empty() || key.exists(), "nobody can speak to {left:?}");
 }
 
-/// Set for the half of the test that runs inside the namespace: the mounted folder.
-const INSIDE: &str = "STEALGRID_TEST_FULL_DISK";
-
-/// A file system of 1.5 MiB in a mount namespace of its own, which needs root and `unshare`.
+/// A file system of 1.5 MiB in a mount namespace of its own.
 #[test]
 fn a_node_on_a_full_disk_stops_and_goes_on_with_room() {
-    if let Some(disk) = std::env::var_os(INSIDE) {
-        return on_a_full_disk(Path::new(&disk));
-    }
-    let folder = tempfile::tempdir().unwrap();
-    let can =
-        Command::new("unshare").args(["-m", "mount", "-t", "tmpfs", "none"]).arg(folder.path()).output();
-    if !can.as_ref().is_ok_and(|output| output.status.success()) {
-        eprintln!("SKIPPED: a full disk needs root, unshare and mount: {can:?}");
-        return;
-    }
-    let script = "mount -t tmpfs -o size=1536k none \"$1\" && shift && exec \"$0\" \"$@\"";
-    let mut command = Command::new("unshare");
-    command.args(["-m", "sh", "-c", script]).arg(std::env::current_exe().unwrap()).arg(folder.path());
-    command.env(INSIDE, folder.path());
-    once_more::run(&mut command, "journal_nodes::a_node_on_a_full_disk_stops_and_goes_on_with_room");
+    let test = "journal_nodes::a_node_on_a_full_disk_stops_and_goes_on_with_room";
+    let needs = "a full disk needs root, unshare and mount";
+    once_more::in_namespace("-m", needs, "mount -t tmpfs none /mnt", test, || {
+        let folder = tempfile::tempdir().unwrap();
+        let mount = |arguments: &[&str]| {
+            let done = Command::new("mount").args(arguments).arg(folder.path()).status().unwrap();
+            assert!(done.success(), "mount {arguments:?}");
+        };
+        mount(&["-t", "tmpfs", "-o", "size=1536k", "none"]);
+        on_a_full_disk(folder.path(), || mount(&["-o", "remount,size=64m"]));
+        assert!(Command::new("umount").arg(folder.path()).status().unwrap().success());
+    });
 }
 
-fn on_a_full_disk(disk: &Path) {
+fn on_a_full_disk(disk: &Path, make_room: impl FnOnce()) {
     let one = Alone::with(|config| config.data_dir = Some(disk.join("data")));
     let mut process = one.start();
     let mut taken = 0;
@@ -509,8 +503,7 @@ fn on_a_full_disk(disk: &Path) {
     assert!(taken > 0, "nothing was taken");
     drop(process);
 
-    let room = Command::new("mount").args(["-o", "remount,size=64m"]).arg(disk).status().unwrap();
-    assert!(room.success());
+    make_room();
     let process = one.start_again().unwrap();
     assert_eq!(process.client().status().unwrap().outstanding.arrivals as u64, taken);
     process.client().offer_again(&jobs(0..taken + 1000)).unwrap();

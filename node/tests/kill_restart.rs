@@ -13,7 +13,8 @@ use protocol::Interrupted;
 use rustix::process::{Pid, Signal, kill_process};
 use scheduler::{Event, EventKind, JobId, JobSpec, Labels, SiteId, Span, Time, TimedJob};
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_stealgrid-node");
+use crate::PROGRAM;
+
 /// Seconds of trace time in a second.
 const FACTOR: f64 = 100.0;
 const PROCESSORS: [u32; 3] = [4, 8, 8];

@@ -17,3 +17,6 @@ mod orphan;
 mod otel;
 mod process;
 mod security;
+
+/// The node that is tested.
+const PROGRAM: &str = env!("CARGO_BIN_EXE_stealgrid-node");

@@ -15,10 +15,9 @@ use node::{Node, NodeClient, NodeConfig};
 use rustix::process::{Pid, Signal, kill_process};
 use scheduler::{SiteId, Span};
 
+use crate::PROGRAM;
 use crate::once_more;
 
-/// Set for the half of the test that runs inside the namespace.
-const INSIDE: &str = "STEALGRID_TEST_INSIDE_NAMESPACE";
 /// The only address of the namespace besides loopback, which mDNS leaves out.
 const ADDRESS: &str = "10.77.0.1";
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -27,29 +26,20 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// the same sites.
 #[test]
 fn nodes_find_those_of_their_own_run_by_mdns() {
-    if std::env::var_os(INSIDE).is_some() {
+    let needs = "mDNS needs root, unshare, ip and veth interfaces";
+    let probe = "ip link add here type veth peer name there";
+    once_more::in_namespace("-n", needs, probe, "mdns::nodes_find_those_of_their_own_run_by_mdns", || {
+        let script = format!(
+            "ip link set lo up && {probe} && ip addr add {ADDRESS}/24 dev here && \
+             ip link set here multicast on up && ip link set there up"
+        );
+        assert!(Command::new("sh").args(["-c", &script]).status().unwrap().success());
         let keys = tempfile::tempdir().unwrap();
         // Derived keys tell the nodes of a run beforehand; with others it takes a connection to find out.
         two_runs_on_one_network(&|_, _| IdentitySource::Seed(1));
         two_runs_on_one_network(&|run, site| IdentitySource::File(keys.path().join(format!("{run}{site}"))));
         a_restarted_node_is_found_again();
-        return;
-    }
-    let this = std::env::current_exe().unwrap();
-    let script = format!(
-        "ip link set lo up && ip link add here type veth peer name there && \
-         ip addr add {ADDRESS}/24 dev here && ip link set here multicast on up && ip link set there up && exec \"$0\" \"$@\""
-    );
-    let can = Command::new("unshare")
-        .args(["-n", "ip", "link", "add", "here", "type", "veth", "peer", "name", "there"])
-        .output();
-    if !can.as_ref().is_ok_and(|output| output.status.success()) {
-        eprintln!("SKIPPED: mDNS needs root, unshare, ip and veth interfaces: {can:?}");
-        return;
-    }
-    let mut command = Command::new("unshare");
-    command.args(["-n", "sh", "-c", &script]).arg(this).env(INSIDE, "1");
-    once_more::run(&mut command, "mdns::nodes_find_those_of_their_own_run_by_mdns");
+    });
 }
 
 fn two_runs_on_one_network(identity: &dyn Fn(&str, u32) -> IdentitySource) {
@@ -113,7 +103,7 @@ fn a_restarted_node_is_found_again() {
         config.options.retry = Some(Span::from_secs(5));
         config
     };
-    let program = env!("CARGO_BIN_EXE_stealgrid-node").into();
+    let program = PROGRAM.into();
     let order = SpawnOrder { program, arguments: Vec::new(), folder: folder.path().to_path_buf() };
     let mut fleet = Fleet::spawn_each(&order, &[of_site(1), of_site(2)]).unwrap();
     fleet.wait_ready(PATIENCE).unwrap();

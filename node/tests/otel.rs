@@ -14,6 +14,8 @@ use node::spawn::SpawnOrder;
 use scheduler::{EventKind, JobId, JobSpec, Labels, SiteId, Span, Time, TimedJob};
 use serde_json::Value;
 
+use crate::PROGRAM;
+
 /// Ample for what takes milliseconds; reached only by a failing test.
 const PATIENCE: Duration = Duration::from_secs(30);
 const JOBS: u64 = 6;
@@ -139,7 +141,7 @@ fn order(folder: &Path, endpoint: &str) -> SpawnOrder {
         ("RUST_LOG", "off"),
     ];
     let mut arguments: Vec<String> = variables.map(|(name, value)| format!("{name}={value}")).into();
-    arguments.push(env!("CARGO_BIN_EXE_stealgrid-node").to_string());
+    arguments.push(PROGRAM.to_string());
     SpawnOrder { program: "/usr/bin/env".into(), arguments, folder: folder.to_path_buf() }
 }
 

@@ -19,9 +19,9 @@ use protocol::Message;
 use protocol::message::{Offer, StealMessage};
 use scheduler::{Event, EventKind, JobId, JobSpec, Labels, SiteId, Span, Time, TimedJob};
 
+use crate::PROGRAM;
 use crate::hostile::{Conduct, Hostile, Introduction};
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_stealgrid-node");
 /// Ample for what takes seconds; reached only by a failing test.
 const PATIENCE: Duration = Duration::from_secs(120);
 /// Tests that keep processors busy take turns: the overloaded node must be asked for its events in time.
