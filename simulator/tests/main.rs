@@ -18,6 +18,7 @@ mod pool_delay_cost;
 mod pool_faults;
 mod pool_hosts;
 mod pool_scenarios;
+mod questions;
 mod reference;
 mod scenarios;
 mod stealing_theory;

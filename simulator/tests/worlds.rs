@@ -11,7 +11,7 @@ use scheduler::{
 use simulator::faults::{Broken, Check, Fault, Limits, Scenario, Tally, World};
 use simulator::{Simulation, SimulationConfig};
 
-const STRATEGIES: [&str; 16] = [
+pub(crate) const STRATEGIES: [&str; 16] = [
     "st:50",
     "st:30,order=hab",
     "st-greedy:50",

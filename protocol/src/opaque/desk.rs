@@ -27,7 +27,7 @@ pub(crate) struct Desk {
     /// Jobs that were called back, with whether the site has said that it has none of it.
     called: BTreeMap<JobId, bool>,
     /// A site need not be asked any more whether a job comes back.
-    is_settled: bool,
+    is_answered: bool,
     asked: Vec<Asked>,
     /// Ranks of sites to ask which jobs they have, as some that were on their way there are not any more.
     to_ask: BTreeSet<usize>,
@@ -83,7 +83,7 @@ impl Desk {
             brokers: grid.brokers(),
             given: BTreeMap::new(),
             called: BTreeMap::new(),
-            is_settled: false,
+            is_answered: false,
             asked: vec![Asked::default(); sizes.len()],
             to_ask: BTreeSet::new(),
             count: first,
@@ -237,7 +237,7 @@ impl Desk {
     /// A job is not called back, or not any more; whether it was.
     fn is_not_called(&mut self, job: JobId) -> bool {
         let was = self.called.remove(&job).is_some();
-        self.is_settled |= was;
+        self.is_answered |= was;
         was
     }
 
@@ -504,9 +504,9 @@ impl Engine<Opaque> {
             }
             // It is on its way here, or its end is being told.
             None => {
-                if let Some(is_answered) = desk.called.get_mut(&job) {
-                    *is_answered = true;
-                    desk.is_settled = true;
+                if let Some(has_none) = desk.called.get_mut(&job) {
+                    *has_none = true;
+                    desk.is_answered = true;
                 }
             }
         }
@@ -516,7 +516,7 @@ impl Engine<Opaque> {
     /// ask for the next one after what its interval has grown to, and count as an open question until then.
     pub(super) fn stop_asking(&mut self) {
         let Engine { family: Opaque::Desk(desk), timers, .. } = self else { return };
-        if !std::mem::take(&mut desk.is_settled) {
+        if !std::mem::take(&mut desk.is_answered) {
             return;
         }
         for place in 0..desk.asked.len() {
