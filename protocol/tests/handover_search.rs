@@ -158,7 +158,7 @@ fn caught(fault: Fault) -> Broken {
 const JOB: JobId = JobId(1);
 const SITES_MAX: usize = 3;
 const JOBS_MAX: usize = 2;
-const LETTERS_MAX: u32 = 256;
+const MESSAGES_MAX: u32 = 256;
 
 /// What a site knows of jobs and transfers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -180,11 +180,11 @@ struct Site {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Step {
     Write,
-    Send(Letter),
+    Send(Message),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Letter {
+struct Message {
     from: usize,
     to: usize,
     content: Content,
@@ -210,18 +210,18 @@ enum Action {
     Recall(usize, u64),
     Floor(usize),
     Deliver {
-        letter: u32,
+        message: u32,
         wanted: bool,
     },
     Reclaim(usize, u64),
     Forget(usize, u64),
 }
 
-/// Sites and letters by number: small, and equal exactly if what they stand for is.
+/// Sites and messages by number: small, and equal exactly if what they stand for is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct State {
     sites: [u32; SITES_MAX],
-    sent: [u64; LETTERS_MAX as usize / 64],
+    sent: [u64; MESSAGES_MAX as usize / 64],
     starts: [u8; JOBS_MAX],
     crashes: u8,
 }
@@ -235,7 +235,7 @@ struct Search {
     /// Whether it is checked in every state that retries settle everything.
     retries: bool,
     sites: Numbered<Site>,
-    letters: Numbered<Letter>,
+    messages: Numbered<Message>,
     found: BTreeSet<State>,
     /// In the order in which they were found.
     states: Vec<(State, Option<Cause>)>,
@@ -262,7 +262,7 @@ impl Search {
             fault,
             retries: true,
             sites,
-            letters: Numbered::default(),
+            messages: Numbered::default(),
             found: BTreeSet::from([state]),
             states: vec![(state, None)],
             settling: BTreeSet::new(),
@@ -332,8 +332,8 @@ impl Search {
                 let out: Vec<Transfer> = sites[from].memory.ledger.out_to(site_id(to)).copied().collect();
                 for transfer in out {
                     let floor = sites[from].memory.ledger.floor_to(site_id(to));
-                    let letter = Letter { from, to, content: Content::Grant { transfer, floor } };
-                    if let Some(answer) = sites[to].receive(&letter, true, self.fault) {
+                    let message = Message { from, to, content: Content::Grant { transfer, floor } };
+                    if let Some(answer) = sites[to].receive(&message, true, self.fault) {
                         sites[from].receive(&answer, true, self.fault);
                     }
                 }
@@ -378,11 +378,11 @@ impl Search {
                 actions.push(Action::Floor(to));
             }
         }
-        for (letter, Letter { to, content, .. }) in self.letters.all() {
-            if *to == at && state.sent[letter as usize / 64] >> (letter % 64) & 1 == 1 {
-                actions.push(Action::Deliver { letter, wanted: true });
+        for (message, Message { to, content, .. }) in self.messages.all() {
+            if *to == at && state.sent[message as usize / 64] >> (message % 64) & 1 == 1 {
+                actions.push(Action::Deliver { message, wanted: true });
                 if matches!(content, Content::Grant { .. }) {
-                    actions.push(Action::Deliver { letter, wanted: false });
+                    actions.push(Action::Deliver { message, wanted: false });
                 }
             }
         }
@@ -396,7 +396,7 @@ impl Search {
         match action {
             Action::Step => match site.steps.pop_front().expect("offered only with steps") {
                 Step::Write => site.write(),
-                Step::Send(letter) => sent = Some(letter),
+                Step::Send(message) => sent = Some(message),
             },
             Action::Crash => {
                 let before = site.clone();
@@ -416,25 +416,25 @@ impl Search {
                 ledger.apply(&record);
                 let content = Content::Grant { transfer, floor: ledger.floor_to(site_id(to)) };
                 site.write();
-                site.steps.push_back(Step::Send(Letter { from: at, to, content }));
+                site.steps.push_back(Step::Send(Message { from: at, to, content }));
             }
             Action::Retry(to, number) => {
                 let transfer = *ledger.out(site_id(to), number).expect("it is out");
                 let content = Content::Grant { transfer, floor: ledger.floor_to(site_id(to)) };
-                sent = Some(Letter { from: at, to, content });
+                sent = Some(Message { from: at, to, content });
             }
             Action::Recall(to, number) => {
                 let content = Content::Recall { number, floor: ledger.floor_to(site_id(to)) };
-                sent = Some(Letter { from: at, to, content });
+                sent = Some(Message { from: at, to, content });
             }
             Action::Floor(to) => {
                 let content = Content::Floor(ledger.floor_to(site_id(to)));
-                sent = Some(Letter { from: at, to, content });
+                sent = Some(Message { from: at, to, content });
             }
-            Action::Deliver { letter, wanted } => {
-                let letter = *self.letters.get(letter);
+            Action::Deliver { message, wanted } => {
+                let message = *self.messages.get(message);
                 let before = site.memory.clone();
-                let answer = site.receive(&letter, wanted, self.fault);
+                let answer = site.receive(&message, wanted, self.fault);
                 if site.memory == before {
                     // Nothing to write, so there is no step before the answer in which a crash could come.
                     sent = answer;
@@ -464,10 +464,10 @@ impl Search {
             }
         }
         state.sites[at] = self.sites.number(site);
-        if let Some(letter) = sent {
-            let letter = self.letters.number(letter);
-            assert!(letter < LETTERS_MAX, "these bounds need more letters than the search has room for");
-            state.sent[letter as usize / 64] |= 1 << (letter % 64);
+        if let Some(message) = sent {
+            let message = self.messages.number(message);
+            assert!(message < MESSAGES_MAX, "these bounds need more messages than the search has room for");
+            state.sent[message as usize / 64] |= 1 << (message % 64);
         }
         state
     }
@@ -478,8 +478,8 @@ impl Search {
         let mut at = self.at.min(self.states.len() - 1);
         while let Some((before, site, action)) = self.states[at].1 {
             let what = match action {
-                Action::Deliver { letter, wanted } => {
-                    format!("gets {}, wanted: {wanted}", self.letters.get(letter))
+                Action::Deliver { message, wanted } => {
+                    format!("gets {}, wanted: {wanted}", self.messages.get(message))
                 }
                 other => format!("{other:?}"),
             };
@@ -519,8 +519,8 @@ impl Site {
     }
 
     /// What a handler does in memory, and the answer it wants sent.
-    fn receive(&mut self, letter: &Letter, wanted: bool, fault: Fault) -> Option<Letter> {
-        let Letter { from, to, content } = *letter;
+    fn receive(&mut self, message: &Message, wanted: bool, fault: Fault) -> Option<Message> {
+        let Message { from, to, content } = *message;
         let other = site_id(from);
         let table = &mut self.memory;
         if let Content::Grant { floor, .. } | Content::Recall { floor, .. } | Content::Floor(floor) = content
@@ -559,7 +559,7 @@ impl Site {
                 Answer::Declined
             }
         };
-        Some(Letter { from: to, to: from, content: Content::Reply { number, answer } })
+        Some(Message { from: to, to: from, content: Content::Reply { number, answer } })
     }
 }
 
@@ -644,7 +644,7 @@ impl<T: Ord> Numbered<T> {
     }
 }
 
-impl std::fmt::Display for Letter {
+impl std::fmt::Display for Message {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "M{}>M{} ", self.from + 1, self.to + 1)?;
         match self.content {

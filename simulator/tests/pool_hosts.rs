@@ -138,7 +138,7 @@ fn job(id: u64, processors: u32) -> JobSpec {
 struct Net {
     peers: Vec<Peer>,
     now: Time,
-    letters: BTreeMap<(Time, u64), (SiteId, SiteId, Message)>,
+    messages: BTreeMap<(Time, u64), (SiteId, SiteId, Message)>,
     ends: BTreeSet<(Time, JobId, SiteId)>,
     sent: u64,
     cut: BTreeSet<(SiteId, SiteId)>,
@@ -171,7 +171,7 @@ impl Net {
         Net {
             peers: grid.sites().iter().map(peer).collect(),
             now: Time::ZERO,
-            letters: BTreeMap::new(),
+            messages: BTreeMap::new(),
             ends: BTreeSet::new(),
             sent: 0,
             cut: BTreeSet::new(),
@@ -220,7 +220,7 @@ impl Net {
                 Output::Send { to, message } => {
                     self.sent += 1;
                     if !self.cut.contains(&(site, to)) {
-                        self.letters.insert((self.now + DELAY, self.sent), (site, to, message));
+                        self.messages.insert((self.now + DELAY, self.sent), (site, to, message));
                     }
                 }
                 Output::Event(EventKind::Followed { host, .. }) => {
@@ -250,10 +250,10 @@ impl Net {
 
     fn run_until(&mut self, end: Time) {
         loop {
-            let letters = self.letters.first_key_value().map(|(&(at, _), _)| at);
+            let messages = self.messages.first_key_value().map(|(&(at, _), _)| at);
             let ends = self.ends.first().map(|&(at, ..)| at);
             let timers = self.peers.iter().filter_map(Peer::poll_timeout).min();
-            let Some(next) = [letters, ends, timers].into_iter().flatten().min().filter(|&next| next <= end)
+            let Some(next) = [messages, ends, timers].into_iter().flatten().min().filter(|&next| next <= end)
             else {
                 self.now = end;
                 return;
@@ -265,7 +265,7 @@ impl Net {
                 self.ends.pop_first();
                 self.tell(site, Input::Completed(job));
             }
-            while let Some(entry) = self.letters.first_entry()
+            while let Some(entry) = self.messages.first_entry()
                 && entry.key().0 <= next
             {
                 let (from, to, message) = entry.remove();

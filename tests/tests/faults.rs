@@ -190,7 +190,7 @@ struct World {
     peers: Vec<Option<Peer>>,
     disks: Vec<Durable>,
     /// Arrival, order, from, to.
-    letters: BTreeMap<(Time, u64), (usize, usize, Message)>,
+    under_way: BTreeMap<(Time, u64), (usize, usize, Message)>,
     endings: BTreeSet<(Time, JobId, usize)>,
     /// Ranks of sites whose messages are lost.
     cut: BTreeSet<usize>,
@@ -240,7 +240,7 @@ impl World {
             jobs: jobs.iter().map(timed).collect(),
             peers: sizes.iter().map(|_| None).collect(),
             disks: vec![Durable::default(); sizes.len()],
-            letters: BTreeMap::new(),
+            under_way: BTreeMap::new(),
             endings: BTreeSet::new(),
             cut: BTreeSet::new(),
             sent: 0,
@@ -300,7 +300,7 @@ impl World {
                     if !self.cut.contains(&rank) && !self.cut.contains(&to) {
                         self.sent += 1;
                         let due = self.now + Span::from_secs(1);
-                        self.letters.insert((due, self.sent), (rank, to, message));
+                        self.under_way.insert((due, self.sent), (rank, to, message));
                     }
                 }
             }
@@ -311,7 +311,7 @@ impl World {
         let end = Time::from_secs(seconds);
         loop {
             let due = [
-                self.letters.first_key_value().map(|(key, _)| key.0),
+                self.under_way.first_key_value().map(|(key, _)| key.0),
                 self.endings.first().map(|ending| ending.0),
                 self.peers.iter().flatten().filter_map(Peer::poll_timeout).min(),
             ];
@@ -321,7 +321,7 @@ impl World {
                 self.endings.remove(&ending);
                 self.tell(ending.2, Input::Completed(ending.1));
             }
-            while let Some(entry) = self.letters.first_entry().filter(|entry| entry.key().0 <= self.now) {
+            while let Some(entry) = self.under_way.first_entry().filter(|entry| entry.key().0 <= self.now) {
                 let (from, to, message) = entry.remove();
                 let from = self.config.grid.at_rank(from);
                 self.tell(to, Input::Message { from, message });

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use stateright::{Model, Property};
 
 use crate::Grid;
-use crate::table::{Letter, State, Stay};
+use crate::table::{Message, State, Stay};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Action {
@@ -24,7 +24,7 @@ pub(crate) enum Action {
         number: u64,
     },
     Deliver {
-        letter: Letter,
+        message: Message,
         wanted: bool,
     },
     Start(usize),
@@ -79,8 +79,8 @@ impl Grid {
         }
         for (to, transfer) in site.out() {
             let number = transfer.number;
-            let recall = Letter::Recall { from, to, number };
-            if self.recalls && !state.is_route(from, to, number) && !state.letters.contains(&recall) {
+            let recall = Message::Recall { from, to, number };
+            if self.recalls && !state.is_route(from, to, number) && !state.messages.contains(&recall) {
                 actions.push(Action::Recall { from, to, number });
             }
             let Some(guardian) = transfer.guardian.map(|guardian| guardian.index()) else { continue };
@@ -115,10 +115,10 @@ impl Model for Grid {
         for at in there() {
             self.moves(state, at, actions);
         }
-        for &letter in state.letters.iter().filter(|letter| state.sites[letter.to()].is_there()) {
-            actions.push(Action::Deliver { letter, wanted: true });
-            if self.declines && matches!(letter, Letter::Job { route: false, .. }) {
-                actions.push(Action::Deliver { letter, wanted: false });
+        for &message in state.messages.iter().filter(|message| state.sites[message.to()].is_there()) {
+            actions.push(Action::Deliver { message, wanted: true });
+            if self.declines && matches!(message, Message::Job { route: false, .. }) {
+                actions.push(Action::Deliver { message, wanted: false });
             }
         }
         let count = |stay: Stay| state.sites.iter().filter(|site| site.stay == stay).count();
@@ -134,7 +134,7 @@ impl Model for Grid {
         }
         for to in there().filter(|&to| state.sites[to].stay == Stay::Leaving) {
             let tells = |&from: &usize| {
-                state.floor_for(from, to).is_some_and(|floor| !state.letters.contains(&floor))
+                state.floor_for(from, to).is_some_and(|floor| !state.messages.contains(&floor))
             };
             actions.extend(there().filter(tells).map(|from| Action::Floor { from, to }));
         }
@@ -147,7 +147,7 @@ impl Model for Grid {
             Action::Grant { from, to } => state.send(self, from, to, false)?,
             Action::Route { from, to } => state.send(self, from, to, true)?,
             Action::Recall { from, to, number } => {
-                state.letters.insert(Letter::Recall { from, to, number });
+                state.messages.insert(Message::Recall { from, to, number });
             }
             Action::Doubt { from, to, number } => {
                 let (transfer, guardian) = last.in_doubt(from, to, number)?;
@@ -157,7 +157,7 @@ impl Model for Grid {
                 let (transfer, _) = last.in_doubt(from, to, number)?;
                 state.stand_in(self, from, &transfer);
             }
-            Action::Deliver { letter, wanted } => state.receive(self, letter, wanted)?,
+            Action::Deliver { message, wanted } => state.receive(self, message, wanted)?,
             Action::Start(at) => {
                 let site = &mut state.sites[at];
                 let copy = site.waits.take()?;
@@ -178,7 +178,7 @@ impl Model for Grid {
             Action::Leave(at) => state.sites[at].stay = Stay::Leaving,
             Action::Floor { from, to } => {
                 let floor = state.floor_for(from, to)?;
-                state.letters.insert(floor);
+                state.messages.insert(floor);
             }
             Action::Stop(at) => state.sites[at].stay = Stay::Left,
         }

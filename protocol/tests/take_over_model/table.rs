@@ -101,7 +101,7 @@ impl Site {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) enum Letter {
+pub(crate) enum Message {
     /// A grant or a route: the real message has both.
     Job {
         from: usize,
@@ -147,17 +147,17 @@ pub(crate) enum Letter {
     },
 }
 
-impl Letter {
+impl Message {
     pub(crate) fn to(&self) -> usize {
         match *self {
-            Letter::Job { to, .. }
-            | Letter::Recall { to, .. }
-            | Letter::Reply { to, .. }
-            | Letter::Floor { to, .. }
-            | Letter::Void { to, .. }
-            | Letter::Noted { to, .. }
-            | Letter::Adopt { to, .. } => to,
-            Letter::Report { report, .. } => report.guardian,
+            Message::Job { to, .. }
+            | Message::Recall { to, .. }
+            | Message::Reply { to, .. }
+            | Message::Floor { to, .. }
+            | Message::Void { to, .. }
+            | Message::Noted { to, .. }
+            | Message::Adopt { to, .. } => to,
+            Message::Report { report, .. } => report.guardian,
         }
     }
 }
@@ -165,7 +165,7 @@ impl Letter {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct State {
     pub(crate) sites: Vec<Site>,
-    pub(crate) letters: BTreeSet<Letter>,
+    pub(crate) messages: BTreeSet<Message>,
     /// (epoch, site) of every start, and of every copy that became one of that epoch while it executed.
     pub(crate) starts: BTreeSet<(u32, usize)>,
     /// How often it began to execute.
@@ -204,7 +204,7 @@ impl State {
         sites[grid.home].waits = Some(Copy::default());
         let mut state = State {
             sites,
-            letters: BTreeSet::new(),
+            messages: BTreeSet::new(),
             starts: BTreeSet::new(),
             begun: 0,
             ended: BTreeMap::new(),
@@ -227,12 +227,12 @@ impl State {
         for from in (grid.home..grid.home + sites).map(|at| at % sites) {
             let to = (from + 1) % sites;
             self.send(grid, from, to, false);
-            let is_it = |letter: &&Letter| matches!(letter, Letter::Job { from: f, .. } if *f == from);
-            let letter = *self.letters.iter().find(is_it).expect("it was just sent");
-            self.receive(grid, letter, true);
+            let is_it = |message: &&Message| matches!(message, Message::Job { from: f, .. } if *f == from);
+            let message = *self.messages.iter().find(is_it).expect("it was just sent");
+            self.receive(grid, message, true);
             self.settle(grid, to, from, 1, Answer::Accepted);
         }
-        self.letters.retain(|letter| matches!(letter, Letter::Report { .. }));
+        self.messages.retain(|message| matches!(message, Message::Report { .. }));
         self.grants = 0;
     }
 
@@ -259,13 +259,13 @@ impl State {
             site.ward = Some(Ward { epoch, moves: transfer.moves, holder: to });
         }
         let floor = site.ledger.floor_to(id(to));
-        self.letters.insert(Letter::Job { from, to, transfer, floor, route });
+        self.messages.insert(Message::Job { from, to, transfer, floor, route });
         Some(())
     }
 
-    pub(crate) fn receive(&mut self, grid: &Grid, letter: Letter, wanted: bool) -> Option<()> {
-        match letter {
-            Letter::Job { from, to, transfer, floor, route } => {
+    pub(crate) fn receive(&mut self, grid: &Grid, message: Message, wanted: bool) -> Option<()> {
+        match message {
+            Message::Job { from, to, transfer, floor, route } => {
                 self.floor(from, to, floor);
                 let arrival = self.sites[to].ledger.arrival(id(from), transfer.number);
                 let answer = match arrival {
@@ -274,9 +274,9 @@ impl State {
                     Arrival::Answered(answer) => answer,
                     Arrival::New => self.consider(grid, from, to, &transfer, route, wanted),
                 };
-                self.letters.insert(Letter::Reply { from: to, to: from, number: transfer.number, answer });
+                self.messages.insert(Message::Reply { from: to, to: from, number: transfer.number, answer });
             }
-            Letter::Recall { from, to, number } => {
+            Message::Recall { from, to, number } => {
                 let site = &mut self.sites[to];
                 let answer = match site.ledger.arrival(id(from), number) {
                     Arrival::Settled => return None,
@@ -287,19 +287,19 @@ impl State {
                         Answer::Declined
                     }
                 };
-                self.letters.insert(Letter::Reply { from: to, to: from, number, answer });
+                self.messages.insert(Message::Reply { from: to, to: from, number, answer });
             }
-            Letter::Reply { from, to, number, answer } => self.settle(grid, from, to, number, answer)?,
-            Letter::Floor { from, to, floor } => self.floor(from, to, floor),
-            Letter::Void { to, epoch } => {
+            Message::Reply { from, to, number, answer } => self.settle(grid, from, to, number, answer)?,
+            Message::Floor { from, to, floor } => self.floor(from, to, floor),
+            Message::Void { to, epoch } => {
                 if self.sites[to].void >= epoch {
                     return None;
                 }
                 self.heed(grid, to, epoch);
             }
-            Letter::Report { from, report } => self.note(grid, from, report),
-            Letter::Noted { to, report, over } => self.noted(grid, to, report, over),
-            Letter::Adopt { to, epoch } => {
+            Message::Report { from, report } => self.note(grid, from, report),
+            Message::Noted { to, report, over } => self.noted(grid, to, report, over),
+            Message::Adopt { to, epoch } => {
                 if self.told == Some((to, epoch)) {
                     self.told = None;
                     self.adopted = epoch;
@@ -394,8 +394,8 @@ impl State {
     }
 
     pub(crate) fn is_route(&self, from: usize, to: usize, number: u64) -> bool {
-        self.letters.iter().any(|letter| {
-            matches!(letter, Letter::Job { from: f, to: t, transfer, route: true, .. }
+        self.messages.iter().any(|message| {
+            matches!(message, Message::Job { from: f, to: t, transfer, route: true, .. }
                 if (*f, *t, transfer.number) == (from, to, number))
         })
     }
@@ -433,7 +433,7 @@ impl State {
             return;
         }
         site.report = Some(report);
-        self.letters.insert(Letter::Report { from, report });
+        self.messages.insert(Message::Report { from, report });
     }
 
     /// The guardian hears of the job.
@@ -458,7 +458,7 @@ impl State {
             }
         }
         if grid.notes {
-            self.letters.insert(Letter::Noted { to: from, report, over });
+            self.messages.insert(Message::Noted { to: from, report, over });
         }
     }
 
@@ -559,7 +559,7 @@ impl State {
             site.waits = Some(copy);
         }
         let others = (0..self.sites.len()).filter(|&to| to != at);
-        self.letters.extend(others.map(|to| Letter::Void { to, epoch }));
+        self.messages.extend(others.map(|to| Message::Void { to, epoch }));
     }
 
     /// What the operator would tell whom, by the journals of the dead.
@@ -590,7 +590,7 @@ impl State {
             _ => epoch,
         };
         self.told = Some((to, epoch));
-        self.letters.insert(Letter::Adopt { to, epoch });
+        self.messages.insert(Message::Adopt { to, epoch });
         Some(())
     }
 
@@ -619,10 +619,10 @@ impl State {
     }
 
     /// What a site tells one that leaves: the answers below this are known.
-    pub(crate) fn floor_for(&self, from: usize, to: usize) -> Option<Letter> {
+    pub(crate) fn floor_for(&self, from: usize, to: usize) -> Option<Message> {
         let floor = self.sites[from].ledger.floor_to(id(to));
         let superfluous = self.sites[to].ledger.tombs_below(id(from), floor).next();
-        superfluous.map(|_| Letter::Floor { from, to, floor })
+        superfluous.map(|_| Message::Floor { from, to, floor })
     }
 
     /// Sites that have a copy of this epoch.
@@ -696,9 +696,9 @@ impl State {
         let is_newer =
             |report: &Report| report.guardian == at && (report.epoch, report.moves) > (epoch, moves);
         let pending = self
-            .letters
+            .messages
             .iter()
-            .any(|letter| matches!(letter, Letter::Report { report, .. } if is_newer(report)));
+            .any(|message| matches!(message, Message::Report { report, .. } if is_newer(report)));
         let has = |site: &Site| site.copies().any(|copy| copy.epoch == epoch);
         let granted =
             self.sites.iter().flat_map(Site::out).any(|(to, out)| (to, out.epoch) == (holder, epoch));
