@@ -65,6 +65,8 @@ struct Asked {
     is_open: bool,
     /// Jobs that the answer has named so far.
     heard: BTreeSet<JobId>,
+    /// Jobs that ended there since it is open. An answer that was overtaken by that names them still.
+    ended: BTreeSet<JobId>,
 }
 
 impl Desk {
@@ -400,6 +402,9 @@ impl Engine<Opaque> {
         let Engine { core, family: Opaque::Desk(desk), .. } = self else { return };
         let Executed { job, queued, started, ended } = *ended;
         let place = rank - desk.brokers;
+        if desk.asked[place].is_open {
+            desk.asked[place].ended.insert(job);
+        }
         let Some((_, _, scheduled)) = desk.dispatcher.where_is(job).filter(|&(_, at, _)| at == place) else {
             // It is known, or was given to another site since, or nothing of it is known in this life.
             if desk.dispatcher.is_unseen(job) {
@@ -536,6 +541,10 @@ impl Engine<Opaque> {
                 // It came back before the answer did.
                 continue;
             }
+            if !desk.dispatcher.knows(transfer.job.id) {
+                // Its end was told before the answer, and learned from in an earlier life.
+                continue;
+            }
             desk.dispatcher.found(now, transfer.job, place, None, None);
             desk.gave(transfer, place);
         }
@@ -554,7 +563,7 @@ impl Engine<Opaque> {
             return;
         };
         desk.count += 1;
-        *asked = Asked { number: desk.count, is_open: true, heard: BTreeSet::new() };
+        *asked = Asked { number: desk.count, is_open: true, ..Asked::default() };
         if !core.is_reachable(rank) {
             // It is asked when it is heard of again.
             return;
@@ -596,7 +605,8 @@ impl Engine<Opaque> {
         for held in jobs {
             let job = held.job.id;
             desk.asked[place].heard.insert(job);
-            if !core.is_here(job) && core.ledger.hops_out(job).is_none() {
+            let has_ended = desk.asked[place].ended.contains(&job);
+            if !has_ended && !core.is_here(job) && core.ledger.hops_out(job).is_none() {
                 desk.dispatcher.found(now, held.job, place, Some(held.queued), held.started);
             }
         }
@@ -604,8 +614,8 @@ impl Engine<Opaque> {
             return;
         }
         timers.cancel(OpaqueTimer::Anew(rank));
-        let heard = std::mem::take(&mut desk.asked[place].heard);
-        desk.asked[place].is_open = false;
+        let Asked { heard, .. } =
+            std::mem::replace(&mut desk.asked[place], Asked { number, ..Asked::default() });
         // What is known since the question to have arrived may have done so after the answer.
         let is_over = |job: &JobId| {
             desk.given.get(job).is_none_or(|given| given.asked < number)

@@ -583,6 +583,11 @@ impl Dispatcher {
         self.unseen.contains_key(&job)
     }
 
+    /// Whether a job is at a site as far as this dispatcher knows, or was and was lost sight of.
+    pub fn knows(&self, job: JobId) -> bool {
+        self.active.contains_key(&job) || self.is_unseen(job)
+    }
+
     /// A job turns out to be at a site, or on its way there, of which this dispatcher knew nothing: it began again.
     /// What it knows of already stays as it is.
     pub fn found(
