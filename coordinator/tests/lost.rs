@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
-use std::io::Write as _;
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -160,11 +160,15 @@ impl Grid {
 
     /// Every job ended once, and nothing is left.
     fn assert_complete(&self) {
+        self.assert_complete_of(JOBS);
+    }
+
+    fn assert_complete_of(&self, jobs_total: usize) {
         let jobs = read(&self.out().join("jobs.csv"));
         let (columns, rows) = table(&jobs);
         let column = |name: &str| columns.iter().position(|column| *column == name).unwrap();
         let ids: BTreeSet<&str> = rows.iter().map(|row| row[column("job_id")]).collect();
-        assert_eq!((rows.len(), ids.len()), (JOBS, JOBS));
+        assert_eq!((rows.len(), ids.len()), (jobs_total, jobs_total));
         assert!(rows.iter().all(|row| row[column("final_state")] == "COMPLETED_SUCCESSFULLY"), "{jobs}");
         assert!(!self.record().exists(), "the run is complete");
         self.assert_no_node();
@@ -691,7 +695,7 @@ fn a_coordinator_whose_stderr_is_on_a_full_disk_goes_on() {
 #[test]
 fn a_disk_that_is_full_for_a_while_costs_nothing_with_a_lease_and_without() {
     for protocol in ["", LEASE] {
-        let grid = Grid::new("", &format!("[outputs]\nevents = false\n{protocol}"));
+        let grid = Grid::new("", protocol);
         let Some(disk) = Disk::mount(grid.out()) else { return };
         let run = grid.started();
         disk.fill();
@@ -706,10 +710,108 @@ fn a_disk_that_is_full_for_a_while_costs_nothing_with_a_lease_and_without() {
     }
 }
 
+/// Nothing of the log is lost that the disk refuses for a while. If it takes nothing to the end, everything is in the journals.
+#[test]
+fn a_coordinator_that_can_write_nothing_for_a_while_has_all_events_in_the_end() {
+    const MANY: usize = 600;
+    for for_a_while in [true, false] {
+        let grid = Grid::new("", "");
+        let mut jobs = String::new();
+        for job in 1..=MANY {
+            writeln!(jobs, "{job} {} -1 {} 1 -1 -1 1 60 -1 1 1 1 1 1 -1 -1 -1", job / 5, 3 + job % 4)
+                .unwrap();
+        }
+        std::fs::write(grid.path("jobs.swf"), jobs).unwrap();
+        // Without the signal that would end it, a write past the limit of a process fails as one to a full disk does.
+        let mut command = Command::new("sh");
+        command.args(["-c", "trap '' XFSZ; exec \"$0\" \"$@\"", PROGRAM]).args(grid.command().get_args());
+        // What it says must not be past the limit, too.
+        command
+            .arg("--out")
+            .arg(grid.out())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped());
+        let mut run = command.spawn().unwrap();
+        let (lines, said) = std::sync::mpsc::channel();
+        let stderr = BufReader::new(run.stderr.take().unwrap());
+        std::thread::spawn(move || {
+            stderr.lines().map_while(Result::ok).try_for_each(|line| lines.send(line))
+        });
+        let deadline = Instant::now() + PATIENCE;
+        while !SITES.iter().all(|site| {
+            std::fs::read_to_string(grid.out().join(format!("nodes/{site}.log")))
+                .is_ok_and(|log| log.contains("start is ordered"))
+        }) {
+            assert!(Instant::now() < deadline, "the run does not start");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+
+        let limited = |current| {
+            let limit = Rlimit { current, maximum: None };
+            rustix::process::prlimit(Some(pid(run.id())), Resource::Fsize, limit).unwrap()
+        };
+        let before = limited(Some(1));
+        let mut output = Vec::new();
+        if for_a_while {
+            let waits = |line: &String| line.contains("events wait in memory");
+            while !output.iter().any(waits) {
+                output
+                    .push(said.recv_timeout(PATIENCE).unwrap_or_else(|error| panic!("{error}: {output:#?}")));
+            }
+            limited(before.current);
+        }
+        let status = run.wait().unwrap();
+        output.extend(said.iter());
+
+        assert_eq!(status.code(), Some(if for_a_while { 0 } else { 1 }), "{output:#?}");
+        if !for_a_while {
+            assert!(grid.record().exists(), "{output:#?}");
+            let (status, output) = grid.attach().wait();
+            assert_eq!(status.code(), Some(0), "{output}");
+        }
+        grid.assert_complete_of(MANY);
+        let log = EventReader::open(&grid.out().join("events.jsonl.zst"), Limits::default()).unwrap();
+        let events: Vec<Event> = log.map(Result::unwrap).collect();
+        let completed = events.iter().filter(|event| matches!(event.kind, EventKind::Completed { .. }));
+        assert_eq!(completed.count(), MANY);
+    }
+}
+
+/// A site is killed for a while. Where what is done cannot be noted from before that on, it is not done; where it cannot be
+/// noted from then on, the site does not come back, and the run ends at the stall limit in place of waiting for it.
+#[test]
+fn what_is_planned_and_cannot_be_noted_is_not_done() {
+    let crash = "[[faults]]\nsite = \"site3\"\nwhat = \"crash\"\nat = \"30s\"\nfor = \"20s\"\n";
+    for is_killed in [false, true] {
+        let grid = Grid::with_stall("3s", "", crash);
+        let run = grid.started();
+        if is_killed {
+            wait_until(&run, "the site is killed", || run.output().contains("node site3 is killed"));
+        }
+        // Not even root can write to a directory in the place of the file that is written first.
+        let blocker = grid.out().join("run.json.tmp");
+        wait_until(&run, "the file is free", || std::fs::create_dir(&blocker).is_ok());
+
+        let (status, output) = run.wait();
+        std::fs::remove_dir(&blocker).unwrap();
+        assert!(!output.contains("site3 begins"), "{output}");
+        assert_eq!(output.contains("node site3 is killed"), is_killed, "{output}");
+        if is_killed {
+            assert_eq!(status.code(), Some(4), "{output}");
+            let (status, output) = grid.attach().wait();
+            assert_eq!(status.code(), Some(0), "{output}");
+        } else {
+            assert_eq!(status.code(), Some(0), "{output}");
+        }
+        grid.assert_complete();
+    }
+}
+
 /// The same, and the coordinator is killed before there is room.
 #[test]
 fn a_run_on_a_full_disk_can_be_attached_to_when_there_is_room() {
-    let grid = Grid::new("orphan_patience = \"60s\"", &format!("[outputs]\nevents = false\n{LEASE}"));
+    let grid = Grid::new("orphan_patience = \"60s\"", LEASE);
     let Some(disk) = Disk::mount(grid.out()) else { return };
     let run = grid.started();
     disk.fill();

@@ -1,15 +1,19 @@
 //! `events.jsonl.zst`: one event a line as JSON, compressed with zstd, written while the run goes on.
 //!
 //! What was logged is on disk at the latest [`FLUSH_EVERY`] events later, also if the program is killed, and
-//! whole when the log is finished or dropped. `zstdcat events.jsonl.zst` shows it.
+//! whole when the log is finished or dropped. While the disk is full it waits in memory, at most [`BACKLOG_MAX`] bytes. `zstdcat events.jsonl.zst` shows it.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufWriter, Write};
+use std::io::{self, BufRead, Read as _, Seek as _, Write};
 use std::path::{Path, PathBuf};
 
 use scheduler::Event;
 use workload::limits::{Exceeded, Limits, read_line};
 use workload::source::decompress;
+
+#[cfg(doc)]
+use crate::backlog::BACKLOG_MAX;
+use crate::backlog::Backlog;
 
 /// Bytes of lines that are handed to the compressor at once; arbitrary, a few hundred lines.
 const PIECE: usize = 1 << 16;
@@ -17,6 +21,9 @@ const PIECE: usize = 1 << 16;
 const FLUSH_EVERY: u64 = 1 << 18;
 /// Higher levels cost more time than a simulation takes and save a few percent.
 const LEVEL: i32 = 1;
+
+/// What every file that zstd wrote begins with.
+const MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
 /// A log that events are appended to.
 pub struct EventLog {
@@ -26,7 +33,7 @@ pub struct EventLog {
     /// Whether an error was returned: whoever got it says so, and nothing is written any more.
     failed: bool,
     /// `None` after the log was finished.
-    encoder: Option<zstd::Encoder<'static, BufWriter<File>>>,
+    encoder: Option<zstd::Encoder<'static, Backlog>>,
 }
 
 /// Why events could not be written or read.
@@ -77,8 +84,7 @@ impl EventLog {
     /// If the file cannot be created.
     pub fn create(path: &Path) -> Result<EventLog, EventLogError> {
         let wrap = |cause| EventLogError::Write { path: path.to_path_buf(), cause };
-        let file = BufWriter::new(File::create(path).map_err(wrap)?);
-        let encoder = zstd::Encoder::new(file, LEVEL).map_err(wrap)?;
+        let encoder = Backlog::create(path).and_then(|file| zstd::Encoder::new(file, LEVEL)).map_err(wrap)?;
         let lines = Vec::with_capacity(PIECE + 1024);
         Ok(EventLog { path: path.to_path_buf(), lines, written: 0, failed: false, encoder: Some(encoder) })
     }
@@ -86,7 +92,7 @@ impl EventLog {
     /// Appends one event.
     ///
     /// # Errors
-    /// If the disk does not take it.
+    /// If the disk has taken nothing for so long that too much waits.
     pub fn write(&mut self, event: &Event) -> Result<(), EventLogError> {
         serde_json::to_writer(&mut self.lines, event).expect("an event is plain data");
         self.lines.push(b'\n');
@@ -97,6 +103,11 @@ impl EventLog {
             done.map_err(|cause| self.fail(cause))?;
         }
         Ok(())
+    }
+
+    /// Why the disk takes nothing and events wait in memory, the first time that this is asked since.
+    pub fn refused(&mut self) -> Option<io::Error> {
+        self.encoder.as_mut()?.get_mut().refused()
     }
 
     /// How many events were appended.
@@ -131,7 +142,7 @@ impl EventLog {
         }
         self.hand_over(false)?;
         match self.encoder.take() {
-            Some(encoder) => encoder.finish()?.flush(),
+            Some(encoder) => encoder.finish()?.finish(),
             None => Ok(()),
         }
     }
@@ -163,7 +174,17 @@ impl EventReader {
     /// If there is no such file or its first bytes cannot be read.
     pub fn open(path: &Path, limits: Limits) -> Result<EventReader, EventLogError> {
         let wrap = |cause| EventLogError::Read { path: path.to_path_buf(), line: 1, cause };
-        let lines = File::open(path).and_then(|file| decompress(file, &limits)).map_err(wrap)?;
+        let mut head = Vec::new();
+        let whole = |mut file: File| {
+            (&file).take(MAGIC.len() as u64).read_to_end(&mut head)?;
+            // Fewer bytes than every compressed file begins with: the disk was full.
+            if path.extension().is_some_and(|name| name == "zst") && head.len() < MAGIC.len() {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            file.rewind()?;
+            decompress(file, &limits)
+        };
+        let lines = File::open(path).and_then(whole).map_err(wrap)?;
         Ok(EventReader {
             path: path.to_path_buf(),
             line: 0,
@@ -290,6 +311,18 @@ mod tests {
             read(requested),
             EventKind::Requested { victim: SiteId(1), seq: 2, offer: 8, view_age: None }
         );
+    }
+
+    #[test]
+    fn a_log_of_a_full_disk_is_said_to_be_cut_off() {
+        let path = folder("event_log_cut").join("events.jsonl.zst");
+        for bytes in [&[][..], &MAGIC[..1], &MAGIC[..]] {
+            std::fs::write(&path, bytes).unwrap();
+            let error =
+                EventReader::open(&path, Limits::default()).and_then(|mut log| log.next().transpose());
+            let error = error.expect_err("it ends in the middle").to_string();
+            assert!(error.contains("was it cut off?"), "{error}");
+        }
     }
 
     #[test]

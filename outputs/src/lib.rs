@@ -20,6 +20,7 @@
 //! them. Nothing here knows who ran the jobs, or how numbers are shown to people.
 
 mod allocation;
+mod backlog;
 pub mod compared;
 pub mod csv_cell;
 mod directory;
@@ -46,6 +47,7 @@ pub mod table;
 mod write;
 
 pub use allocation::{Allocation, Interval};
+pub use backlog::BACKLOG_MAX;
 pub use directory::{EVENTS, ResultDirectory};
 pub use errors::{DirectoryError, WriteError};
 pub use event_log::{EventLog, EventLogError, EventReader};

@@ -1,12 +1,12 @@
 //! `steals.csv`: a row for each accepted change of site, written when it is over, while the run goes on.
 
-use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use analysis::Steal;
 use scheduler::{Span, Time};
 
+use crate::backlog::Backlog;
 use crate::errors::WriteError;
 use crate::number::{push_integer, push_millionths};
 
@@ -23,7 +23,7 @@ const PIECE: usize = 1 << 16;
 pub struct StealsCsv {
     path: PathBuf,
     lines: Vec<u8>,
-    file: Option<BufWriter<File>>,
+    file: Option<Backlog>,
     failed: Option<WriteError>,
 }
 
@@ -39,8 +39,8 @@ impl StealsCsv {
             return;
         }
         if self.file.is_none() {
-            match File::create(&self.path) {
-                Ok(file) => self.file = Some(BufWriter::new(file)),
+            match Backlog::create(&self.path) {
+                Ok(file) => self.file = Some(file),
                 Err(cause) => return self.fail(cause),
             }
             self.lines.extend_from_slice(HEADER);
@@ -57,8 +57,8 @@ impl StealsCsv {
     /// The first error of any row.
     pub fn finish(mut self) -> Result<(), WriteError> {
         self.hand_over();
-        if let Some(mut file) = self.file.take()
-            && let Err(cause) = file.flush()
+        if let Some(file) = self.file.take()
+            && let Err(cause) = file.finish()
         {
             self.fail(cause);
         }

@@ -111,12 +111,17 @@ impl Sink {
         self.waits.observe(event);
         let rows = &mut self.rows;
         self.steals.observe(event, &mut |steal| rows.write(steal));
-        if let Some(log) = &mut self.log
-            && let Err(error) = log.write(event)
-        {
+        let Some(log) = &mut self.log else { return };
+        if let Err(error) = log.write(event) {
             // The run goes on: what is measured does not need the log.
+            eprintln!("warning: the event log will be incomplete: {error}");
             self.failed = Some(error);
             self.log = None;
+        } else if let Some(refused) = log.refused() {
+            eprintln!(
+                "warning: events wait in memory, as the log cannot be written: {refused}; is the disk full? They are \
+                 written when there is room"
+            );
         }
     }
 
@@ -133,15 +138,14 @@ impl Sink {
         };
         let rows = &mut self.rows;
         self.steals.finish(&mut |steal| rows.write(steal));
-        let mut warnings: Vec<String> =
-            failed.into_iter().map(|error| format!("the event log is incomplete: {error}")).collect();
+        let rows = self.rows.finish().err().map(|error| format!("steals.csv is incomplete: {error}"));
+        let log = failed.map(|error| format!("the event log is incomplete: {error}"));
+        let mut warnings: Vec<String> = log.into_iter().chain(rows).collect();
+        let is_whole = warnings.is_empty();
         warnings
             .extend(self.fell_back.iter().map(|&(at, site, cause)| failed_strategy(grid, at, site, cause)));
         if let Some(error) = self.unclaimed {
             warnings.push(format!("the result directory does not say whose results it has: {error}"));
-        }
-        if let Err(error) = self.rows.finish() {
-            warnings.push(format!("steals.csv is incomplete: {error}"));
         }
         let mut outcome = self.builder.finish();
         if self.injected {
@@ -155,7 +159,7 @@ impl Sink {
         let decisions = if untold { None } else { self.decisions.finish() };
         let waits = if untold { None } else { self.waits.finish() };
         let (lessons, steals, claim) = (self.lessons.finish(), self.steals, self.claim);
-        Measured { outcome, attribution, decisions, lessons, waits, steals, warnings, claim }
+        Measured { outcome, attribution, decisions, lessons, waits, steals, warnings, is_whole, claim }
     }
 }
 
@@ -182,8 +186,10 @@ struct Measured {
     lessons: Option<Lessons>,
     waits: Option<WaitCauses>,
     steals: Steals,
-    /// What could not be written.
+    /// What the reader should know.
     warnings: Vec<String>,
+    /// Whether all that happened is in the files that are written while it does.
+    is_whole: bool,
     /// Held until the results are written.
     claim: Claim,
 }
@@ -227,7 +233,16 @@ pub struct Ended {
     pub orders: Vec<Given>,
 }
 
-/// Measures, compares, writes and prints. Returns the exit code.
+/// What became of a run and its results.
+#[derive(Clone, Copy, Debug)]
+pub struct Concluded {
+    /// The exit code.
+    pub code: u8,
+    /// Whether all that happened is in the files that are written while it does.
+    pub is_whole: bool,
+}
+
+/// Measures, compares, writes and prints.
 ///
 /// # Errors
 /// If the results cannot be written.
@@ -238,7 +253,7 @@ pub fn conclude(
     ended: Ended,
     interrupt: &Interrupt,
     format: Format,
-) -> anyhow::Result<u8> {
+) -> anyhow::Result<Concluded> {
     conclude_as(command_line(), experiment, jobs, sink, ended, interrupt, format)
 }
 
@@ -254,13 +269,13 @@ pub fn conclude_as(
     ended: Ended,
     interrupt: &Interrupt,
     format: Format,
-) -> anyhow::Result<u8> {
+) -> anyhow::Result<Concluded> {
     let complete = ended.status == Status::Complete;
     let out_of_tolerance = ended.out_of_tolerance;
     let verdict = ended.compared.as_ref().map(|compared| &compared.verdict);
     let not_measured = matches!(verdict, Some(compared::Verdict::NotMeasured(_)));
     let fell_back = !sink.fell_back.is_empty();
-    let (result, violation) = record(experiment, jobs, sink, ended, interrupt, command)?;
+    let Recorded { result, violation, is_whole } = record(experiment, jobs, sink, ended, interrupt, command)?;
     let mut summary = report::render(&result, format);
     if format == Format::Terminal {
         for line in result.about.lines.iter().flat_map(|lines| lines.lines()) {
@@ -271,11 +286,11 @@ pub fn conclude_as(
     say(&summary)?;
     if let Some(violation) = violation {
         eprintln!("error: {violation}");
-        return Ok(exit::UNEXPECTED);
+        return Ok(Concluded { code: exit::UNEXPECTED, is_whole });
     }
-    Ok(if out_of_tolerance {
+    let code = if out_of_tolerance {
         exit::OUT_OF_TOLERANCE
-    } else if !complete {
+    } else if !complete || !is_whole {
         exit::INCOMPLETE
     } else if result.verdict() == Verdict::Violated {
         exit::OUT_OF_TOLERANCE
@@ -285,7 +300,8 @@ pub fn conclude_as(
         exit::FELL_BACK
     } else {
         exit::DONE
-    })
+    };
+    Ok(Concluded { code, is_whole })
 }
 
 /// The local scheduler, with its command if it is one.
@@ -296,8 +312,17 @@ fn local_name(experiment: &Experiment) -> String {
     }
 }
 
-/// Measures, compares and writes the result directory; `command` is what repeats the run. Also what failed that should
-/// not, if something did: the results are those of the run nevertheless.
+/// Results as they were written.
+pub struct Recorded {
+    /// What they say.
+    pub result: RunResult,
+    /// What failed that should not, if something did: the results are those of the run nevertheless.
+    pub violation: Option<String>,
+    /// Whether all that happened is in the files that are written while it does.
+    pub is_whole: bool,
+}
+
+/// Measures, compares and writes the result directory; `command` is what repeats the run.
 ///
 /// # Errors
 /// If the results cannot be written.
@@ -308,12 +333,11 @@ pub fn record(
     ended: Ended,
     interrupt: &Interrupt,
     command: String,
-) -> anyhow::Result<(RunResult, Option<String>)> {
+) -> anyhow::Result<Recorded> {
     let measured = sink.finish(&experiment.grid);
-    let Measured { outcome, attribution, decisions, lessons, waits, steals, warnings: unwritten, claim } =
-        measured;
+    let Measured { outcome, attribution, decisions, lessons, waits, steals, is_whole, claim, .. } = measured;
     let mut warnings = ended.warnings;
-    warnings.extend(unwritten);
+    warnings.extend(measured.warnings);
     let complete = ended.status == Status::Complete;
     let mut violation = ended.violation;
     let ideal = ideal::beside(experiment, jobs, complete, interrupt).unwrap_or_else(|error| {
@@ -382,7 +406,7 @@ pub fn record(
     claim.end().with_context(|| {
         format!("failed to note in {} whose results it has", experiment.outputs.dir.display())
     })?;
-    Ok((result, violation))
+    Ok(Recorded { result, violation, is_whole })
 }
 
 #[cfg(test)]
@@ -415,8 +439,8 @@ mod tests {
         let interrupt = Interrupt::default();
         let recorded = record(&experiment, &impossible, sink, ended, &interrupt, String::new());
 
-        let (result, failed) = recorded.unwrap();
-        let failed = failed.unwrap();
+        let Recorded { result, violation, .. } = recorded.unwrap();
+        let failed = violation.unwrap();
         assert!(failed.contains("not compared with the ideal one") && failed.contains("drop it"), "{failed}");
         assert!(result.about.warnings.contains(&failed));
         assert!(folder.path().join("out/manifest.json").exists());

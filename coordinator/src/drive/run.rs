@@ -48,7 +48,7 @@ use self::record::Record;
 use self::scraped::ScrapeArgs;
 use super::own::Driver;
 use super::simulate::{load_by, text};
-use super::{Sink, conclude};
+use super::{Concluded, Sink, conclude};
 use crate::exit;
 use crate::experiment::flags::ExperimentArgs;
 use crate::experiment::jobs::Jobs;
@@ -173,9 +173,10 @@ fn run(args: &RunArgs) -> anyhow::Result<u8> {
     drop(token);
     calibration.tell(&experiment.grid, &mut ended);
     let complete = ended.status == Status::Complete;
-    let code = conclude(experiment, &jobs, sink, ended, &interrupt, args.experiment.format)?;
+    let Concluded { code, is_whole } =
+        conclude(experiment, &jobs, sink, ended, &interrupt, args.experiment.format)?;
     if let Some(record) = record {
-        record.over(complete)?;
+        record.over(complete, is_whole)?;
     }
     if let Some(server) = server.filter(|_| args.reception.serve_after) {
         eprintln!("note: the run has ended; serving at {} until stopped", server.address());

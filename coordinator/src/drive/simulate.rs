@@ -51,7 +51,7 @@ pub fn command(args: &SimulateArgs) -> anyhow::Result<u8> {
     let mut sink = Sink::new(&experiment, &jobs, Driver::Simulate)?;
     let checks = if args.check { Checks::Full } else { Checks::Cheap };
     let ended = simulate(&experiment, &jobs, checks, &interrupt, &mut |event| sink.take(event))?;
-    conclude(&experiment, &jobs, sink, ended, &interrupt, args.experiment.format)
+    Ok(conclude(&experiment, &jobs, sink, ended, &interrupt, args.experiment.format)?.code)
 }
 
 /// Simulates once more and writes the result directory of the experiment, without printing anything.

@@ -27,7 +27,7 @@ use super::plan::{self, Plan};
 use super::record::Record;
 use super::{RunArgs, understood};
 use crate::drive::own::{self, NotFree};
-use crate::drive::{Sink, builder, conclude_as};
+use crate::drive::{Concluded, Sink, builder, conclude_as};
 use crate::exit;
 use crate::experiment::jobs::Jobs;
 use crate::experiment::{Clock, Experiment};
@@ -151,8 +151,9 @@ pub fn command(args: &AttachArgs) -> anyhow::Result<u8> {
     calibration.tell(&experiment.grid, &mut ended);
     let command = record.command.clone();
     let complete = ended.status == Status::Complete;
-    let code = conclude_as(command, &experiment, &jobs, sink, ended, &interrupt, args.format)?;
-    record.over(complete)?;
+    let Concluded { code, is_whole } =
+        conclude_as(command, &experiment, &jobs, sink, ended, &interrupt, args.format)?;
+    record.over(complete, is_whole)?;
     Ok(code)
 }
 

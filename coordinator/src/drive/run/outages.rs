@@ -179,6 +179,10 @@ impl Outages {
     /// If a process cannot be had where it should be.
     pub fn carry_out(&mut self, fleet: &mut Fleet, witness: &mut impl Witness) -> Result<(), FleetError> {
         while let Some(step) = self.past.steps.front().copied().filter(|step| step.at <= self.now()) {
+            // What could not be noted is not done: what is noted already shows whether it could.
+            if !witness.note(&self.past) {
+                return Ok(());
+            }
             self.past.steps.pop_front();
             self.act(step, fleet, witness)?;
         }
@@ -728,7 +732,10 @@ impl Outages {
         let forgotten = self.past.losses.iter().any(|loss| !loss.settled && lasts(loss.at));
         let somebody = self.grid.sites().iter().any(|site| fleet.whereabouts(site.id) != Whereabouts::Gone);
         somebody && (forgotten || self.past.parted.iter().any(waits))
-            || self.past.steps.iter().any(|step| matches!(step.deed, Deed::Begin | Deed::Join | Deed::Resume))
+            || self.past.steps.iter().any(|step| {
+                // What is due and not done, as it cannot be noted, may never be.
+                step.at > now && matches!(step.deed, Deed::Begin | Deed::Join | Deed::Resume)
+            })
     }
 
     /// Whether others may take over the jobs of a site, and somebody is there who could.
@@ -739,11 +746,15 @@ impl Outages {
             && others.into_iter().any(|other| fleet.may_come_back(other))
     }
 
-    /// How long until the next thing is to be done, at most `most`.
+    /// How long until the next thing is to be done, at most `most`; also where it should have been done by then, and was not
+    /// because it cannot be noted.
     pub fn wait(&self, most: Duration) -> Duration {
-        let next =
-            self.past.steps.front().map(|step| wall_span(step.at.since(self.now()), self.start.factor));
-        next.map_or(most, |next| next.min(most))
+        let Some(step) = self.past.steps.front() else { return most };
+        let (now, factor) = (self.now(), self.start.factor);
+        if wall_span(now.since(step.at), factor) >= most {
+            return most;
+        }
+        wall_span(step.at.since(now), factor).min(most)
     }
 
     /// The name of a site.

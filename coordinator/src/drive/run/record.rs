@@ -196,15 +196,23 @@ impl Record {
         Ok(())
     }
 
-    /// The run has ended: removes the file if it is complete. Else nothing is lost, and this tells the user so.
+    /// The run has ended: removes the file if it is complete, and whole what was
+    /// written while it went on. Else nothing is lost, and this tells the user so.
     ///
     /// # Errors
     /// If the file cannot be removed.
-    pub fn over(&self, complete: bool) -> io::Result<()> {
+    pub fn over(&self, complete: bool, is_whole: bool) -> io::Result<()> {
+        let dir = self.dir.display();
         if !complete {
             eprintln!(
-                "note: the run is not complete, and all journals are kept: `stealgrid attach {}` goes on with it",
-                self.dir.display()
+                "note: the run is not complete, and all journals are kept: `stealgrid attach {dir}` goes on with it"
+            );
+            return Ok(());
+        }
+        if !is_whole {
+            eprintln!(
+                "note: all jobs have ended, but not all that happened could be written. It is in the journals, which are \
+                 kept: make room, and `stealgrid attach {dir}` writes it anew"
             );
             return Ok(());
         }
@@ -269,9 +277,9 @@ mod tests {
         let record = record(folder.path());
         record.write().unwrap();
         assert_eq!(Record::read(folder.path()).unwrap(), record);
-        record.over(false).unwrap();
+        record.over(false, true).unwrap();
         assert!(Record::read(folder.path()).is_ok(), "a run that is not complete can be gone on with");
-        record.over(true).unwrap();
+        record.over(true, true).unwrap();
         assert!(matches!(Record::read(folder.path()), Err(RecordError::None)));
     }
 

@@ -49,7 +49,7 @@ pub fn command(
         Err(failure) => return Ok(failure.say()),
     };
     let ended = drive(experiment, jobs, fleet, &mut sink, interrupt)?;
-    conclude(experiment, jobs, sink, ended, interrupt, format)
+    Ok(conclude(experiment, jobs, sink, ended, interrupt, format)?.code)
 }
 
 /// How a run in lockstep ended.
