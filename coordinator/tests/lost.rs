@@ -560,14 +560,20 @@ fn a_site_whose_journal_is_damaged_or_missing_begins_again_without_it() {
 /// read it any more.
 #[test]
 fn a_site_that_begins_without_its_journal_does_so_under_another_coordinator_too() {
-    for moment in ["noted", "begun", "settled"] {
+    for (moment, is_missing) in [("noted", false), ("begun", false), ("settled", false), ("settled", true)] {
         let grid = Grid::new("orphan_patience = \"60s\"", LEASE);
         let run = grid.started();
         let dir = grid.data("site1");
         wait_until(&run, "a job ends at site1", || has_completed(&inspect::readable_events(&dir, 0)));
         // What was seen of it is known to this coordinator alone.
         std::thread::sleep(Duration::from_millis(500));
-        grid.damage(&run, "site1");
+        if is_missing {
+            let victim = grid.node(&run, "site1").unwrap();
+            std::fs::rename(&dir, grid.path("away")).unwrap();
+            signal(victim, Signal::KILL);
+        } else {
+            grid.damage(&run, "site1");
+        }
         wait_until(&run, moment, || {
             // It is replaced by another file, and there may be none at some instant.
             let Ok(record) = std::fs::read_to_string(grid.record()) else { return false };
@@ -581,7 +587,7 @@ fn a_site_that_begins_without_its_journal_does_so_under_another_coordinator_too(
         run.wait();
 
         let (status, output) = grid.attach().wait();
-        assert_eq!(status.code(), Some(0), "{moment}: {output}");
+        assert_eq!(status.code(), Some(0), "{moment}, {is_missing}: {output}");
         assert!(output.contains("site1 began again without its journal at"), "{output}");
         assert!(!output.contains("has ended for good"), "{output}");
         grid.assert_complete();
