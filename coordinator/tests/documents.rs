@@ -1,9 +1,14 @@
 //! Documents tell the truth: each `stealgrid` command line in them is understood, and each link leads to a file.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use clap::Parser;
 use coordinator::cli::Cli;
+use coordinator::serve;
+use report::quantity::grouped;
+use stealgrid_tests::rows;
 
 use crate::PROGRAM;
 
@@ -81,6 +86,52 @@ fn every_link_leads_to_a_file() {
         }
     }
     assert!(followed >= 10, "only {followed} links were found");
+}
+
+/// The limits of the page in docs/OPERATIONS.md are those of its door, and none is left out that Prometheus is told of.
+#[test]
+fn the_table_of_the_limits_of_the_page_is_what_its_door_has() {
+    let document = std::fs::read_to_string(root().join("docs/OPERATIONS.md")).unwrap();
+    let table = rows(&document, &["limit", "", "beyond it", "metric"]);
+    let seconds = |time: Duration| format!("{} s", time.as_secs_f64());
+    let (request, unread) = (seconds(serve::PATIENCE.request), seconds(serve::PATIENCE.unread));
+    let head = grouped(node::http::HEAD_BYTES_MAX as u64);
+    let [body, registering] =
+        [serve::BODY_BYTES_MAX, node::registration::BODY_BYTES_MAX].map(|bytes| grouped(bytes as u64));
+    let share = match serve::door::SHARE_OF_FILES {
+        4 => "a quarter",
+        share => panic!("say in words what one of {share} is"),
+    };
+    let expected = [
+        ("connections", format!("{}, and {share} of the files ", serve::CONNECTIONS_MAX), "connections"),
+        ("time for the head of a request, and between two", request.clone(), "head_time"),
+        ("head of a request", format!("{head} bytes"), ""),
+        ("body of a request", format!("{body} bytes; {registering} of a node that registers"), "body_bytes"),
+        ("time for it", request, "body_time"),
+        ("time without taking anything of an answer", format!("{unread}, once "), "unread"),
+        (
+            "pages that look on",
+            format!("{}, and half of the connections", serve::LISTENERS_MAX),
+            "stealgrid_run_pages_refused_total",
+        ),
+        ("names by which it is asked (`Host`)", "addresses, ".to_string(), "host"),
+    ];
+    assert_eq!(table.len(), expected.len(), "{table:?}");
+    for (row, (limit, much, metric)) in table.iter().zip(&expected) {
+        assert_eq!(row[0], *limit);
+        // Where more is explained, that follows.
+        let same = if much.ends_with(' ') { row[1].starts_with(much.as_str()) } else { row[1] == *much };
+        assert!(same, "{limit}: docs/OPERATIONS.md says {}, the door {much}", row[1]);
+        let told = match *metric {
+            "" => String::new(),
+            name if name.starts_with("stealgrid_") => format!("`{name}`"),
+            reason => format!("`{{reason=\"{reason}\"}}`"),
+        };
+        assert_eq!(row[3], told, "{limit}");
+    }
+    let told = expected.iter().map(|(_, _, metric)| *metric);
+    let told: BTreeSet<&str> = told.filter(|reason| serve::metrics::DOOR.contains(reason)).collect();
+    assert_eq!(told, BTreeSet::from(serve::metrics::DOOR), "a reason has no row");
 }
 
 /// The table of docs/COMPARISON.md is that of the runs stored beside it.

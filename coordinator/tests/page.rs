@@ -12,8 +12,8 @@ use rustix::process::{Resource, Rlimit, Signal, getrlimit, setrlimit};
 use serde_json::json;
 
 use crate::PROGRAM;
-use crate::processes::signal;
-use crate::served::{EXPERIMENT, PATIENCE, Served, until};
+use crate::processes::{Run, jobs, signal};
+use crate::served::{self, EXPERIMENT, PATIENCE, Served, ask, until};
 
 /// Strangers at the page.
 const STRANGERS: usize = 2000;
@@ -58,14 +58,8 @@ fn a_crowd_at_the_page_takes_nothing_from_the_run() {
     signal(running[0].process.id, Signal::KILL);
     until(|| served.run.output().contains("was started again").then_some(()));
 
-    let refused = |reason: &str| {
-        let (status, page) = served.ask("GET", "/metrics", "host: here\r\n", "");
-        assert_eq!(status, 200, "{page}");
-        let start = format!("stealgrid_run_requests_refused_total{{reason=\"{reason}\"");
-        let line = page.lines().find(|line| line.starts_with(&start)).unwrap().to_string();
-        line.rsplit(' ').next().unwrap().parse::<usize>().unwrap()
-    };
-    assert!(refused("connections") >= STRANGERS - FILES, "{}", refused("connections"));
+    let refused = served.turned_away("connections");
+    assert!(refused >= STRANGERS - FILES, "{refused}");
     // Whoever looks on is not idle, and was not sent away for a stranger.
     looks_on.read_exact(&mut [0; 100]).unwrap();
     drop((looks_on, strangers));
@@ -98,6 +92,67 @@ fn only_by_its_own_names_does_the_page_answer() {
         page.contains("stealgrid_run_requests_refused_total{reason=\"host\",run=\"experiment\"} 8"),
         "{page}"
     );
+}
+
+/// The same door before a run that has ended: a crowd, names of others, orders to nobody. Numbers are for Prometheus.
+#[test]
+fn a_run_that_has_ended_is_shown_behind_the_same_door() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    std::fs::write(path("jobs.swf"), jobs()).unwrap();
+    let mut simulate = Command::new(PROGRAM);
+    simulate.args(["simulate", "--sites", "4,8,16", "--trace"]).arg(path("jobs.swf"));
+    let done = simulate.arg("--out").arg(path("out")).output().unwrap();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &format!("ulimit -n {FILES} && exec \"$0\" \"$@\""), PROGRAM, "serve"]);
+    shell.arg(path("out")).args(["--serve", "127.0.0.1:0", "--serve-host", "Grid.example"]);
+    let run = Run::without_out(shell, folder.path());
+    let address = until(|| {
+        let said = std::fs::read_to_string(path("stdout")).unwrap();
+        Some(said.strip_prefix("open http://")?.split_once(" (Ctrl-C stops)\n")?.0.to_string())
+    });
+    let get = |path: &str, host: &str| ask(&address, "GET", path, &format!("host: {host}\r\n"), "");
+    let status = |path: &str, host: &str| get(path, host).0;
+    until(|| (status("/about", "here") == 200).then_some(()));
+
+    // A quarter of the files are places.
+    let places = FILES / 4;
+    let strangers: Vec<TcpStream> = (0..10 * places)
+        .map(|number| {
+            let mut stream = TcpStream::connect(&address).unwrap();
+            if number % 2 == 0 {
+                // The connection may be closed already.
+                let _ = stream.write_all(b"GET / HTTP/1.1\r\nhost");
+            }
+            stream
+        })
+        .collect();
+    // Whoever asks has a place, the others are with strangers. What was asked before may just be leaving.
+    let turned_away = served::turned_away(&address, "connections");
+    let late = served::turned_away(&address, "head_time");
+    let most = strangers.len() + 1 - places;
+    assert!(turned_away <= most + 4, "{turned_away} of {most}");
+    assert!(turned_away + late >= most, "{turned_away} and {late} that were late, of {most}");
+
+    let paths = ["/", "/about", "/live.js", "/chart.js", "/metrics", "/sd", "/healthz", "/log?from=0"];
+    for path in paths {
+        assert_eq!(status(path, "rebound.example:8080"), 403, "{path}");
+        for own in [&address, "localhost:1", "grid.example:8080"] {
+            assert_eq!(status(path, own), 200, "{path} by {own}");
+        }
+    }
+    assert_eq!(status("/live", "rebound.example"), 403);
+    assert_eq!(status("/live", "localhost"), 409, "it has ended");
+    assert_eq!(served::turned_away(&address, "host"), paths.len() + 1);
+    assert_eq!(ask(&address, "POST", "/orders/pause", "host: localhost\r\n", "{}").0, 409);
+    let (_, page) = get("/metrics", "localhost");
+    assert!(page.contains("stealgrid_run_info{") && page.contains("stealgrid_run_jobs{"), "{page}");
+    drop(strangers);
+
+    signal(run.id(), Signal::INT);
+    let (status, output) = run.wait();
+    assert_eq!(status.code(), Some(0), "{output}");
 }
 
 /// Whatever the mask of the process is.

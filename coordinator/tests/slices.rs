@@ -94,6 +94,8 @@ fn the_makespan_is_the_same_wherever_it_stands() {
     assert!(found.said.contains("count from the first submission, at "), "{}", found.said);
     let page = fs::read_to_string(found.out.join("report.html")).unwrap();
     assert!(page.contains(&shown) && page.contains("count from the first submission, at "));
+    let line = found.said.lines().find(|line| line.starts_with("lower bound ")).unwrap();
+    assert!(line.contains(&format!(" {shown} ")), "{line} and {shown}");
     let theory = found.metrics["theory"].as_array().unwrap();
     let bound = theory.iter().find(|one| one["name"] == "lower bound").unwrap();
     assert!((bound["measured"].as_f64().unwrap() - makespan).abs() < NEAR, "{bound}");

@@ -388,6 +388,17 @@ bounded slowdown, mean              1.067    1.000   +6.67 %
     }
 
     #[test]
+    fn names_of_others_are_no_formulas() {
+        let mut about = about();
+        (about.experiment, about.network) = ("-1+1".into(), "=x".into());
+        let result = RunResult::new(about, outcome(&[4], &[(0, 4, 10, 1, 0)]), None);
+        let csv = render(&result, Format::Csv);
+        let mut lines = csv.lines();
+        assert!(lines.next().unwrap().starts_with("experiment,strategy,network,"), "{csv}");
+        assert!(lines.next().unwrap().starts_with("'-1+1,ideal/st:50,'=x,"), "{csv}");
+    }
+
+    #[test]
     fn many_sites_are_shown_as_their_greatest_flows() {
         let sizes = vec![2; 40];
         let result = RunResult::new(about(), outcome(&sizes, &[(0, 2, 10, 7, 0), (0, 1, 6, 9, 2)]), None);

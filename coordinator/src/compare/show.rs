@@ -10,6 +10,7 @@ use scheduler::{Event, SiteId};
 use serde_json::Value;
 
 use super::jobs::{JobsCompared, NAMED, Named};
+use super::metrics::MetricRow;
 use super::{Compared, EventsCompared, Verdict, metrics};
 use crate::terminal::COLUMNS;
 
@@ -32,7 +33,7 @@ impl Compared {
                 let document = serde_json::to_string_pretty(self).expect("plain data");
                 format!("{document}\n")
             }
-            Format::Csv => self.csv(),
+            Format::Csv => csv(&self.metrics),
         }
     }
 
@@ -56,18 +57,6 @@ impl Compared {
             text += &format!("{line}\n");
         }
         text + &format!("```\n\n{}", metrics::table(&self.metrics).markdown())
-    }
-
-    fn csv(&self) -> String {
-        let mut text = "metric,first,second,difference,degradation_first,degradation_second\n".to_string();
-        let show = |value: Option<f64>| value.map_or(String::new(), |value| value.to_string());
-        for row in &self.metrics {
-            let degradation = |side: usize| show(row.degradation.map(|degradation| degradation[side]));
-            let values =
-                [show(row.left), show(row.right), show(row.difference), degradation(0), degradation(1)];
-            text += &format!("{},{}\n", csv_cell::text(&row.name), values.join(","));
-        }
-        text
     }
 
     /// What was found, from the description of the runs to their events.
@@ -264,11 +253,31 @@ fn in_words(event: &Event, name: impl Fn(SiteId) -> String) -> String {
     format!("{at} {}: {}{fields}", name(event.site), kind.replace('_', " "))
 }
 
+/// A row for each metric. Names stand in files of others.
+fn csv(metrics: &[MetricRow]) -> String {
+    let mut text = "metric,first,second,difference,degradation_first,degradation_second\n".to_string();
+    let show = |value: Option<f64>| value.map_or(String::new(), |value| value.to_string());
+    for row in metrics {
+        let degradation = |side: usize| show(row.degradation.map(|degradation| degradation[side]));
+        let values = [show(row.left), show(row.right), show(row.difference), degradation(0), degradation(1)];
+        text += &format!("{},{}\n", csv_cell::text(&row.name), values.join(","));
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use scheduler::{EventKind, JobId, Span, Time};
+    use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn a_metric_of_others_is_no_formula_and_a_difference_stays_a_number() {
+        let of = |value: f64| json!({ "metrics": { "=1+1": value } });
+        let rows = metrics::rows(&of(3.0), &of(1.0));
+        assert_eq!(csv(&rows).lines().nth(1), Some("'=1+1,3,1,-2,,"));
+    }
 
     #[test]
     fn an_event_in_words_names_sites_and_has_no_microseconds() {

@@ -29,7 +29,7 @@ use self::picture::Player;
 use self::routes::Table;
 use crate::exit;
 use crate::interrupt::Interrupt;
-use crate::serve::READ_PATIENCE;
+use crate::serve::PATIENCE;
 use crate::serve::door::{Door, Place};
 use crate::terminal::LOGGED;
 
@@ -117,7 +117,7 @@ pub fn command(args: &PlayArgs) -> anyhow::Result<u8> {
     let interrupt = Interrupt::saying("stopping")?;
     let place = Place::new(&args.serve, &args.serve_host);
     let router = routes::router(&place, Arc::new(Table::new(player)));
-    let door = match Door::open(&place, router, Arc::default(), READ_PATIENCE) {
+    let door = match Door::open(&place, router, Arc::default(), PATIENCE) {
         Ok(door) => door,
         Err(error) => {
             eprintln!("error: {error:#}");

@@ -16,10 +16,10 @@ use rustix::process::{Resource, getrlimit};
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::oneshot;
 
-use super::{CONNECTIONS_MAX, REQUEST_PATIENCE};
+use super::CONNECTIONS_MAX;
 
 /// Not more connections than this share of the files that the process may open: it needs the others for nodes and results.
-const SHARE_OF_FILES: u64 = 4;
+pub const SHARE_OF_FILES: u64 = 4;
 /// As few as that are of use to anybody.
 const CONNECTIONS_MIN: usize = 8;
 /// Bytes of a connection that the system holds for whoever does not read; it takes twice as many. Some hundred pictures of
@@ -51,6 +51,15 @@ impl Place {
     }
 }
 
+/// How long a door waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Patience {
+    /// For the head of a request, for its body, and for a connection without either.
+    pub request: Duration,
+    /// For taking something of what it is sent, once the buffers are full, before whoever looks on loses its place.
+    pub unread: Duration,
+}
+
 /// A server on a thread of its own. Dropping it ends it.
 #[derive(Debug)]
 pub struct Door {
@@ -60,8 +69,7 @@ pub struct Door {
 }
 
 impl Door {
-    /// Listens, and serves this from then on. What it turns away is counted; who takes nothing of an answer for so long
-    /// loses its place.
+    /// Listens, and serves this from then on. What it turns away is counted.
     ///
     /// # Errors
     /// If the address cannot be listened on.
@@ -69,7 +77,7 @@ impl Door {
         place: &Place,
         router: Router,
         turned: Arc<Turned>,
-        unread: Duration,
+        patience: Patience,
     ) -> anyhow::Result<Door> {
         let address = &place.address;
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -84,8 +92,11 @@ impl Door {
         })?;
         let bound = listener.local_addr().context("failed to start a server")?;
         let (stop, stopped) = oneshot::channel::<()>();
-        let limits =
-            http::Limits { connections: connections_max(), request: REQUEST_PATIENCE, unread: Some(unread) };
+        let limits = http::Limits {
+            connections: connections_max(),
+            request: patience.request,
+            unread: Some(patience.unread),
+        };
         let served = async move {
             let (told, closing) = oneshot::channel::<()>();
             let (end, ended) = oneshot::channel::<()>();

@@ -23,7 +23,7 @@ const JOBS: [&str; 4] = ["waiting", "running", "ended", "given_up"];
 const SITES: [&str; 2] = ["there", "gone"];
 
 /// Why requests are turned away at the door, whatever they ask.
-const DOOR: [&str; 6] = ["connections", "head_time", "body_bytes", "body_time", "host", "unread"];
+pub const DOOR: [&str; 6] = ["connections", "head_time", "body_bytes", "body_time", "host", "unread"];
 
 /// What became of requests to the server.
 #[derive(Clone, Copy, Debug, Default)]

@@ -38,8 +38,8 @@ use node::http::hosts::Hosts;
 use serde::Serialize;
 use tokio::sync::Semaphore;
 
-pub use self::door::Place;
 use self::door::{Door, connections_max};
+pub use self::door::{Patience, Place};
 use self::live::Live;
 use self::orders::Desk;
 use self::replay::Replay;
@@ -48,10 +48,10 @@ use self::replay::Replay;
 pub const CONNECTIONS_MAX: usize = 256;
 /// Most pages that look on at once, and not more than half of the connections; more are answered 503.
 pub const LISTENERS_MAX: usize = 64;
-/// For the head of a request, for its body, and for a connection without either: as at nodes.
-pub const REQUEST_PATIENCE: Duration = Duration::from_secs(30);
-/// For taking something of what it is sent, once the buffers are full, before whoever looks on loses its place.
-pub const READ_PATIENCE: Duration = Duration::from_secs(30);
+/// Longest body of a request; those of nodes that register may be longer ([`node::registration::BODY_BYTES_MAX`]).
+pub const BODY_BYTES_MAX: usize = 4096;
+/// For requests as at nodes.
+pub const PATIENCE: Patience = Patience { request: Duration::from_secs(30), unread: Duration::from_secs(30) };
 
 /// What is shown of a run.
 #[derive(Debug)]
@@ -166,7 +166,7 @@ impl Server {
     /// # Errors
     /// If the address cannot be listened on.
     pub fn start(place: &Place, more: Router, desk: Option<Arc<Desk>>) -> anyhow::Result<Server> {
-        Server::of(place, more, Shown::new(None, desk, place.hosts()), READ_PATIENCE)
+        Server::of(place, more, Shown::new(None, desk, place.hosts()), PATIENCE)
     }
 
     /// The same for a run that has ended and is shown again.
@@ -174,10 +174,10 @@ impl Server {
     /// # Errors
     /// If the address cannot be listened on.
     pub fn replaying(place: &Place, replay: Arc<Replay>) -> anyhow::Result<Server> {
-        Server::of(place, Router::new(), Shown::new(Some(replay), None, place.hosts()), READ_PATIENCE)
+        Server::of(place, Router::new(), Shown::new(Some(replay), None, place.hosts()), PATIENCE)
     }
 
-    fn of(place: &Place, more: Router, shown: Shown, unread: Duration) -> anyhow::Result<Server> {
+    fn of(place: &Place, more: Router, shown: Shown, patience: Patience) -> anyhow::Result<Server> {
         let shown = Arc::new(shown);
         let pages = page::routes()
             .route("/healthz", get(|| async { "ok\n" }))
@@ -190,7 +190,7 @@ impl Server {
             .merge(orders::routes(&shown))
             .with_state(Arc::clone(&shown))
             .merge(more);
-        let door = Door::open(place, router, Arc::clone(&shown.turned), unread)?;
+        let door = Door::open(place, router, Arc::clone(&shown.turned), patience)?;
         Ok(Server { door, shown })
     }
 
@@ -231,14 +231,24 @@ async fn targets(State(shown): State<Arc<Shown>>) -> Json<Vec<Target>> {
 
 #[cfg(test)]
 mod tests {
-    use std::io::{Read as _, Write as _};
+    use std::io::{ErrorKind, Read as _, Write as _};
     use std::net::TcpStream;
+    use std::time::Instant;
 
+    use futures::executor::block_on;
+    use node::control::Token;
     use scheduler::event::{BeginCause, EndCause};
     use scheduler::{Event, EventKind, Grid, Threshold, Time};
 
     use super::live::{About, AboutSite};
     use super::*;
+
+    /// What is waited for in these tests is over soon.
+    const SHORT: Duration = Duration::from_millis(200);
+    /// What must not be what ends a wait.
+    const FOR_EVER: Duration = Duration::from_secs(3600);
+    /// Ample for what takes seconds; reached only by a failing test.
+    const AMPLE: Duration = Duration::from_secs(300);
 
     /// A page that looks on, and how it was answered.
     fn look_on(server: &Server) -> (TcpStream, String) {
@@ -291,14 +301,15 @@ mod tests {
     fn pages_that_never_read_lose_their_places() {
         let grid = Grid::of_sizes(&[4; 4000]).unwrap();
         let shown = Shown::new(None, None, here().hosts());
-        let server = Server::of(&here(), Router::new(), shown, Duration::from_millis(200)).unwrap();
+        let patience = Patience { unread: SHORT, ..PATIENCE };
+        let server = Server::of(&here(), Router::new(), shown, patience).unwrap();
         let about = About { sites: AboutSite::all(&grid), ..About::default() };
         server.shown.set_live(Live::new(about, &grid, Threshold::HALF, &[]));
         let _pages: Vec<_> = (0..LISTENERS_MAX).map(|_| look_on(&server)).collect();
-        let deadline = std::time::Instant::now() + Duration::from_secs(300);
+        let deadline = Instant::now() + AMPLE;
         let mut seconds = 0;
         while server.shown.turned.unread() < LISTENERS_MAX as u64 {
-            assert!(std::time::Instant::now() < deadline, "{} lost it", server.shown.turned.unread());
+            assert!(Instant::now() < deadline, "{} lost it", server.shown.turned.unread());
             // Something to tell of all sites, which soon is more than the buffers take.
             seconds += 1;
             server.shown.change(|live| {
@@ -314,6 +325,71 @@ mod tests {
         }
         assert_eq!(look_on(&server).1, "HTTP/1.1 200");
         assert!(get(&server, "/metrics").contains("{reason=\"unread\",run="), "it is not counted");
+    }
+
+    /// Everything that is answered to a request that goes no further than this.
+    fn answer_to(server: &Server, begun: &str) -> String {
+        let mut stream = TcpStream::connect(server.address()).unwrap();
+        stream.set_read_timeout(Some(AMPLE)).unwrap();
+        // On a busy machine it may be closed before this arrives.
+        let _ = stream.write_all(begun.as_bytes());
+        let mut answer = Vec::new();
+        match stream.read_to_end(&mut answer) {
+            Err(error) if error.kind() == ErrorKind::WouldBlock => panic!("{begun:?} is waited for for ever"),
+            // What is left unread of a request makes the end of its connection one.
+            _ => String::from_utf8(answer).unwrap(),
+        }
+    }
+
+    /// How often this was a reason at the door, as Prometheus reads it. Without a request, which would have to arrive in
+    /// time itself.
+    fn refused(server: &Server, reason: &str) -> u64 {
+        let page = block_on(async {
+            let body = scraped(State(Arc::clone(&server.shown))).await.into_body();
+            axum::body::to_bytes(body, usize::MAX).await.unwrap()
+        });
+        let page = String::from_utf8(page.to_vec()).unwrap();
+        let start = format!("stealgrid_run_requests_refused_total{{reason=\"{reason}\"");
+        let line = page.lines().find(|line| line.starts_with(&start)).unwrap();
+        line.rsplit(' ').next().unwrap().parse().unwrap()
+    }
+
+    /// Heads end the connection, bodies are answered 408; each is counted as what it is.
+    #[test]
+    fn half_a_request_is_not_waited_for() {
+        let token = Token::random();
+        let (desk, _orders) = Desk::new(token.clone(), &here());
+        let shown = Shown::new(None, Some(desk), here().hosts());
+        let patience = Patience { request: SHORT, unread: FOR_EVER };
+        let server = Server::of(&here(), Router::new(), shown, patience).unwrap();
+        let grid = Grid::of_sizes(&[4]).unwrap();
+        server.shown.set_live(Live::new(About::default(), &grid, Threshold::HALF, &[]));
+        assert_eq!((refused(&server, "head_time"), refused(&server, "body_time")), (0, 0));
+
+        for (heads, begun) in [(1, "GET / HTTP/1.1\r\nhost: he"), (2, "")] {
+            assert_eq!(answer_to(&server, begun), "", "{begun:?}");
+            assert_eq!(
+                (refused(&server, "head_time"), refused(&server, "body_time")),
+                (heads, 0),
+                "{begun:?}"
+            );
+        }
+
+        let order = format!("POST /orders/pause HTTP/1.1\r\nauthorization: Bearer {}", token.reveal());
+        for (bodies, head) in [(1, "GET /about HTTP/1.1"), (2, order.as_str())] {
+            let begun = format!("{head}\r\nhost: localhost\r\ncontent-length: 10\r\n\r\n{{");
+            // On a busy machine even the head may come too late, which is told apart above.
+            let deadline = Instant::now() + AMPLE;
+            let answer = loop {
+                let answer = answer_to(&server, &begun);
+                if !answer.is_empty() {
+                    break answer;
+                }
+                assert!(Instant::now() < deadline, "no head arrives in time");
+            };
+            assert!(answer.starts_with("HTTP/1.1 408 "), "{answer}");
+            assert_eq!(refused(&server, "body_time"), bodies, "{head}");
+        }
     }
 
     #[test]

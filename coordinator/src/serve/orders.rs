@@ -23,15 +23,13 @@ use outputs::orders::{Given, Order};
 use serde_json::{Map, Value};
 use tokio::sync::{mpsc, oneshot};
 
-use super::{Place, Shown};
+use super::{BODY_BYTES_MAX, Place, Shown};
 
 /// Orders on their way to the run; further ones are refused until it has looked.
 pub const ORDERS_WAITING_MAX: usize = 16;
 /// Orders in a second, in the long run, and how many may come at once.
 pub const ORDERS_PER_SECOND: f64 = 5.0;
 const ORDERS_AT_ONCE: f64 = 20.0;
-/// Longest body of a request.
-const BODY_BYTES_MAX: usize = 4096;
 /// A run that does not answer for so long does not: a process that has registered may take a minute to come back.
 const ANSWER_PATIENCE: Duration = Duration::from_secs(90);
 

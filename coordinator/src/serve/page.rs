@@ -16,8 +16,8 @@ use node::http::{self, Visitor, Work};
 use report::page::{DRAWING, POINTING, STYLE};
 use serde::Deserialize;
 
-use super::Shown;
 use super::live::{self, About};
+use super::{BODY_BYTES_MAX, Shown};
 
 /// How often those who look on are told what is new.
 const FRAME_EVERY: Duration = Duration::from_millis(200);
@@ -28,9 +28,6 @@ const NEXT_AFTER: Duration = Duration::from_millis(10);
 /// No address but this one's is asked for anything, nothing inline runs, and nobody frames the page.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; connect-src 'self'; \
                       img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
-
-/// Longest body of a request.
-const BODY_BYTES_MAX: usize = 4096;
 
 /// A file of a page that comes with the program, with what keeps a page to itself.
 pub(crate) fn file<S: Clone + Send + Sync + 'static>(

@@ -193,3 +193,38 @@ fn write_csv(path: &Path, table: &Table) -> anyhow::Result<()> {
     file.flush()?;
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Values of parameters and errors come from files of others.
+    #[test]
+    fn texts_are_no_formulas_and_numbers_stay_numbers() {
+        let row = Row {
+            position: 1,
+            done: false,
+            error: Some("@SUM(A1), and no more".to_string()),
+            wall_s: 0.5,
+            parameters: vec![Cell::Text("=x".to_string()), Cell::Text("-1+1".to_string()), Cell::Integer(-3)],
+            metrics: vec![Cell::Real(-0.5)],
+        };
+        let rows = Rows {
+            name: "named".to_string(),
+            text: String::new(),
+            version: "0".to_string(),
+            command: String::new(),
+            commit: None,
+            planned: Some(1),
+            parameters: ["+strategy", "site", "offset"].map(str::to_string).to_vec(),
+            metrics: vec!["=metric".to_string()],
+            rows: vec![row],
+        };
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("out.csv");
+        write_csv(&path, &Table::of(rows)).unwrap();
+        let expected = "position,'+strategy,site,offset,status,error,wall_s,'=metric\n\
+                        1,'=x,'-1+1,-3,failed,\"'@SUM(A1), and no more\",0.5,-0.5\n";
+        assert_eq!(std::fs::read_to_string(path).unwrap(), expected);
+    }
+}

@@ -48,18 +48,12 @@ impl Served {
     }
 
     pub(crate) fn ask(&self, method: &str, path: &str, headers: &str, body: &str) -> (u16, String) {
-        let mut stream = TcpStream::connect(&self.address).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        let length = body.len();
-        write!(
-            stream,
-            "{method} {path} HTTP/1.1\r\n{headers}content-length: {length}\r\nconnection: close\r\n\r\n{body}"
-        )
-        .unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
-        (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_string())
+        ask(&self.address, method, path, headers, body)
+    }
+
+    /// How often this was a reason to turn a request away.
+    pub(crate) fn turned_away(&self, reason: &str) -> usize {
+        turned_away(&self.address, reason)
     }
 
     pub(crate) fn order_by(&self, name: &str, headers: &str, words: &Value) -> Answer {
@@ -117,6 +111,31 @@ impl Served {
     pub(crate) fn until_frame(&self, wanted: impl Fn(&Value) -> bool) -> Value {
         until(|| Some(self.frame()).filter(&wanted))
     }
+}
+
+/// What is answered there: the status and the body.
+pub(crate) fn ask(address: &str, method: &str, path: &str, headers: &str, body: &str) -> (u16, String) {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let length = body.len();
+    write!(
+        stream,
+        "{method} {path} HTTP/1.1\r\n{headers}content-length: {length}\r\nconnection: close\r\n\r\n{body}"
+    )
+    .unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_string())
+}
+
+/// How often this was a reason to turn a request away there, as Prometheus reads it.
+pub(crate) fn turned_away(address: &str, reason: &str) -> usize {
+    let (status, page) = ask(address, "GET", "/metrics", "host: here\r\n", "");
+    assert_eq!(status, 200, "{page}");
+    let start = format!("stealgrid_run_requests_refused_total{{reason=\"{reason}\"");
+    let line = page.lines().find(|line| line.starts_with(&start)).unwrap();
+    line.rsplit(' ').next().unwrap().parse().unwrap()
 }
 
 /// Whether the picture has this site as away: the second of its eleven numbers says since when.

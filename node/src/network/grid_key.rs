@@ -117,6 +117,16 @@ mod tests {
         assert_ne!(GridKey::random(), key);
     }
 
+    /// That the memory is overwritten is the promise of the type.
+    #[test]
+    fn a_key_is_zeroed_when_it_is_dropped() {
+        fn is_zeroed<T: zeroize::ZeroizeOnDrop>(_: &T) {}
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("swarm.key");
+        GridKey::random().write_new(&path).unwrap();
+        is_zeroed(&GridKey::read(&path).unwrap().0);
+    }
+
     #[test]
     fn other_files_are_refused_with_the_format() {
         let folder = tempfile::tempdir().unwrap();

@@ -18,4 +18,4 @@ mod server;
 
 pub use self::api::{Answer, Asking, Ready};
 pub use self::desk::{Applicant, Desk, Registered};
-pub use self::server::routes;
+pub use self::server::{BODY_BYTES_MAX, routes};

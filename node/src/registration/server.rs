@@ -17,7 +17,7 @@ use crate::control::api::Failure;
 use crate::http;
 
 /// Longest request: addresses of a machine with many interfaces.
-const BODY_BYTES_MAX: usize = 64 * 1024;
+pub const BODY_BYTES_MAX: usize = 64 * 1024;
 
 impl IntoResponse for Refusal {
     fn into_response(self) -> Response {

@@ -310,6 +310,16 @@ mod tests {
         assert_eq!(calibration.refusal(&grid()), None);
     }
 
+    /// An experiment of others names its sites.
+    #[test]
+    fn a_site_is_no_formula() {
+        let grid = Grid::new([("-1+1".to_string(), 4), ("+a".to_string(), 4)]).unwrap();
+        let csv = calibration(Span::ZERO, 1.0, 10.0).csv(&grid);
+        let rows: Vec<&str> = csv.lines().skip(1).collect();
+        assert!(rows[0].starts_with("'-1+1,'+a,15,"), "{csv}");
+        assert!(rows[1].starts_with("'+a,'-1+1,15,"), "{csv}");
+    }
+
     #[test]
     fn a_link_beyond_the_tolerance_is_named_with_what_to_try() {
         let calibration = calibration(Span::from_secs(15), 1000.0, 10.0);

@@ -237,6 +237,19 @@ mod tests {
         assert_eq!(rows[1], "site2,site1,0,1.000000,,,,,0.000300,");
     }
 
+    /// An experiment of others names its sites.
+    #[test]
+    fn a_site_is_no_formula() {
+        let grid = Grid::new([("-1+1".to_string(), 4), ("+2".to_string(), 4)]).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("links.csv");
+        links().write(&path, &grid).unwrap();
+        let text = std::fs::read_to_string(path).unwrap();
+        let rows: Vec<&str> = text.lines().skip(1).collect();
+        assert!(rows[0].starts_with("'-1+1,+2,3,1.000000,"), "{text}");
+        assert!(rows[1].starts_with("+2,'-1+1,1,1.000000,"), "a number is none: {text}");
+    }
+
     #[test]
     fn means_are_over_messages() {
         let (messages, injected, added) = links().mean().unwrap();
