@@ -6,13 +6,17 @@ use std::io::{self, Read as _};
 use std::path::Path;
 use std::sync::OnceLock;
 
-use workload::limits::{Document, Exceeded, Limit, Limits};
+use workload::limits::{Exceeded, Limit, Limits};
 
 /// Bytes of a line that we write ourselves: an event, a row of `jobs.csv`. Of a grid of 10,000 sites a row has some ten
 /// kilobytes of intervals.
 pub const OWN_LINE: u64 = 1 << 20;
 /// Bytes of a TOML file: a matrix of delays between 1,000 sites has eight million.
 pub const EXPERIMENT: u64 = 16 << 20;
+/// Bytes of a file that `genetic` writes: `rows.json` has some five kilobytes for a thousand jobs.
+pub const GENETIC: u64 = 1 << 30;
+/// Bytes of the file `.stealgrid`, which names the files of a result directory: some thirty bytes each.
+pub const MARK: u64 = 16 << 20;
 
 static LIMITS: OnceLock<Limits> = OnceLock::new();
 
@@ -45,17 +49,42 @@ pub fn of_results() -> Limits {
     Limits { line: limits.line.max(OWN_LINE), text: u64::MAX, ..limits }
 }
 
-/// A text that is read as a whole, up to so many bytes.
+/// A file is over a limit that no variable sets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("it has more than {most} bytes, the most that such a file may have")]
+pub struct TooLong {
+    /// What the limit allows, in bytes.
+    pub most: u64,
+}
+
+/// A text that is read as a whole, up to so many bytes, which are a limit that cannot be set.
 ///
 /// # Errors
 /// If it cannot be read, is no text, or is longer.
 pub fn read_text(path: &Path, most: u64) -> io::Result<String> {
+    read_up_to(path, most, || io::Error::new(io::ErrorKind::FileTooLarge, TooLong { most }))
+}
+
+/// A document that is read as a whole, up to [`Limits::document`], which the environment can set.
+///
+/// # Errors
+/// If it cannot be read, is no text, or is longer.
+pub fn read_document(path: &Path) -> io::Result<String> {
+    let most = of_logs().document;
+    read_up_to(path, most, || Exceeded { limit: Limit::Document, most, line: 0 }.into())
+}
+
+fn read_up_to(path: &Path, most: u64, too_long: impl Fn() -> io::Error) -> io::Result<String> {
     let file = File::open(path)?;
     if file.metadata()?.len() > most {
-        return Err(Exceeded { limit: Limit::Document, most, line: 0 }.into());
+        return Err(too_long());
     }
     // A file that grows, or has no length, ends at the limit, too.
-    let mut text = String::new();
-    Document::new(file, most).read_to_string(&mut text)?;
-    Ok(text)
+    let mut bytes = Vec::new();
+    file.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > most {
+        return Err(too_long());
+    }
+    String::from_utf8(bytes)
+        .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "stream did not contain valid UTF-8"))
 }

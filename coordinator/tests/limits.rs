@@ -1,6 +1,7 @@
 //! Files of others against the commands that read them: what is too much is refused with exit code 3 and the way out,
 //! in a process that may not have much memory, so that a reader without limits would be killed here.
 
+use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -87,10 +88,15 @@ fn a_result_directory_of_others_costs_what_it_takes_on_disk() {
         (path, kept)
     };
 
-    // A line of 4 GiB, and lines that are none by the million.
-    for (unit, variable) in [(b"\0", "STEALGRID_MAX_LINE"), (b" ", "STEALGRID_MAX_LINE")] {
+    // Lines of 4 GiB, and an event of this run by the million.
+    let events = fs::read(out.join("events.jsonl.zst")).unwrap();
+    let events = zstd::decode_all(&events[..]).unwrap();
+    let event = events.split_inclusive(|&byte| byte == b'\n').next().unwrap();
+    for (unit, variable) in
+        [(&b"\0"[..], "STEALGRID_MAX_LINE"), (b" ", "STEALGRID_MAX_LINE"), (event, "STEALGRID_MAX_EXPANSION")]
+    {
         let bomb = zstd_bomb(unit);
-        assert!(bomb.len() < 200_000, "{}", bomb.len());
+        assert!(bomb.len() < 1_000_000, "{}", bomb.len());
         let (path, kept) = spoil("events.jsonl.zst", &|path| fs::write(path, &bomb).unwrap());
         for args in commands {
             refused(args, &[], &[text(&path), variable]);
@@ -139,7 +145,108 @@ fn experiments_and_sweeps_are_small() {
     io::copy(&mut io::repeat(b'\n').take(17 << 20), &mut File::create(&file).unwrap()).unwrap();
     for args in [&["simulate", text(&file)][..], &["sweep", text(&file)], &["run", text(&file)]] {
         refused(args, &[], &["endless.toml", "more than 16777216 bytes"]);
+        assert_no_variable(args);
     }
+    let along = folder.path().join("convergence.csv");
+    File::create(folder.path().join("options.toml")).unwrap().set_len(2 << 30).unwrap();
+    let args = ["report", text(&along)];
+    refused(&args, &[], &["options.toml", "more than 1073741824 bytes"]);
+    assert_no_variable(&args);
+}
+
+/// What cannot be set is not told to be set.
+fn assert_no_variable(args: &[&str]) {
+    let (_, said) = run(args, &[]);
+    assert!(!said.contains("STEALGRID_MAX"), "{args:?}: {said}");
+}
+
+#[test]
+fn the_variable_that_is_named_lets_the_file_in() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let log = small(folder.path());
+    let rows = fs::read_to_string(&log).unwrap();
+    let comment = format!("; Note: {}\n", "x".repeat(60_000));
+    fs::write(path("line.swf"), format!("; Note: {}\n{rows}", "x".repeat(70_000))).unwrap();
+    fs::write(path("header.swf"), comment.repeat(20) + &rows).unwrap();
+    let blank = [rows.as_bytes(), &[b'\n'].repeat(20 << 20)].concat();
+    fs::write(path("expansion.swf.zst"), zstd::encode_all(&blank[..], 1).unwrap()).unwrap();
+    let batsim = r#"{"nb_res": 4, "jobs": [{"id": 1, "subtime": 0, "res": 1, "walltime": 9, "profile": "p"}],
+        "profiles": {"p": {"type": "delay", "delay": 5}}}"#;
+    fs::write(path("document.json"), batsim).unwrap();
+    fs::write(path("cells.csv.zst"), stored(3, "p")).unwrap();
+    for limit in Limit::ALL {
+        // What is refused by default takes long to make of some, which are refused for a lower limit.
+        let (file, low, enough) = match limit {
+            Limit::Line => (path("line.swf"), "", "100000"),
+            Limit::Header => (path("header.swf"), "", "2000000"),
+            Limit::Rows => (log.clone(), "39", "40"),
+            Limit::Text => (log.clone(), "100", "10000"),
+            Limit::Expansion => (path("expansion.swf.zst"), "", "100000"),
+            Limit::Document => (path("document.json"), "100", "1000"),
+            Limit::Cells => (path("cells.csv.zst"), "100", "10000"),
+        };
+        let (table, log) = (path("rows.csv"), text(&file));
+        let args = if log.ends_with("cells.csv.zst") {
+            vec!["export", log, "--out", text(&table), "--format", "csv"]
+        } else {
+            vec!["trace", "info", log]
+        };
+        let name = limit.variable();
+        refused(&args, &[(name, low)], &[log, &format!("if you trust it, set {name} higher")]);
+        let (code, said) = run(&args, &[(name, enough)]);
+        assert_eq!(code, 0, "{args:?} with {name}={enough}: {said}");
+    }
+}
+
+#[test]
+fn rows_of_a_sweep_cost_what_they_take() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    // One value in the head, and 2,000 rows that have it.
+    fs::write(path("constant.csv.zst"), stored(2000, &"x".repeat(900_000))).unwrap();
+    assert!(path("constant.csv.zst").metadata().unwrap().len() < 16_384);
+    // Rows that are computed while they are read have no end.
+    let endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)";
+    let row = "SELECT i AS digest, i AS position, 'done' AS status, NULL AS error, 1.0 AS wall_s";
+    database(&path("view.db"), &format!("CREATE VIEW runs AS {endless} {row}, i AS p, i AS m FROM n;"));
+    let columns =
+        "digest TEXT PRIMARY KEY, position INTEGER, status TEXT NOT NULL, error TEXT, wall_s REAL, m REAL";
+    let rows = "INSERT INTO runs (digest, position, status, wall_s, m)
+        WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2000)
+        SELECT i, 2001 - i, 'done', 1.0, i FROM n;";
+    // So are cells that a column computes, and one default is in each row that was there before.
+    let computed = format!("CREATE TABLE runs ({columns}, p TEXT AS (hex(zeroblob(450000))) VIRTUAL);{rows}");
+    database(&path("computed.db"), &computed);
+    let default = format!(
+        "CREATE TABLE runs ({columns});{rows}ALTER TABLE runs ADD COLUMN p TEXT DEFAULT '{}';",
+        "x".repeat(900_000)
+    );
+    database(&path("default.db"), &default);
+    let page = path("page");
+    for (name, words) in [
+        ("constant.csv.zst", &["it takes more than 268435456 bytes", "STEALGRID_MAX_CELLS"][..]),
+        ("view.db", &["runs is a view", "name another file"]),
+        ("computed.db", &["p of runs is computed", "name another file"]),
+        ("default.db", &["it takes more than 268435456 bytes", "STEALGRID_MAX_CELLS"]),
+    ] {
+        let rows = path(name);
+        let table = path("rows.csv");
+        for args in [
+            &["report", text(&rows), "--out", text(&page)][..],
+            &["export", text(&rows), "--out", text(&table), "--format", "csv"],
+        ] {
+            refused(args, &[], &[&[text(&rows)], words].concat());
+        }
+    }
+    database(&path("few.db"), &format!("CREATE TABLE runs ({columns}, p TEXT DEFAULT 'x');{rows}"));
+    let few = path("few.db");
+    let table = path("few.csv");
+    let args = ["export", text(&few), "--out", text(&table), "--format", "csv"];
+    let words = ["few.db", "there are more than 1999 rows", "STEALGRID_MAX_ROWS"];
+    refused(&args, &[("STEALGRID_MAX_ROWS", "1999")], &words);
+    let (code, said) = run(&args, &[("STEALGRID_MAX_ROWS", "2000")]);
+    assert_eq!(code, 0, "{said}");
 }
 
 /// A log whose name, which is in every row of `jobs.csv`, would run a program in a spreadsheet.
@@ -190,7 +297,12 @@ fn the_table_of_limits_is_what_the_program_has() {
     let mut limits = Limits::default();
     let mut expected: Vec<(&str, u64)> =
         Limit::ALL.into_iter().map(|limit| (limit.variable(), *limits.of(limit))).collect();
-    expected.push(("(experiments)", coordinator::limits::EXPERIMENT));
+    expected.extend([
+        ("(experiments)", coordinator::limits::EXPERIMENT),
+        ("(genetic)", coordinator::limits::GENETIC),
+        ("(nodes)", node::config::BYTES_MAX),
+        ("(marks)", coordinator::limits::MARK),
+    ]);
     assert_eq!(rows, expected);
     // What the sentences below the table say of memory.
     assert!(size_of::<workload::Record>() <= 140 && size_of::<scheduler::Event>() <= 100);
@@ -219,10 +331,37 @@ fn run(args: &[&str], environment: &[(&str, &str)]) -> (i32, String) {
 }
 
 /// One frame after another: made as quickly as one.
-fn zstd_bomb(unit: &[u8; 1]) -> Vec<u8> {
+fn zstd_bomb(unit: &[u8]) -> Vec<u8> {
     let mut part = zstd::Encoder::new(Vec::new(), 1).unwrap();
-    io::copy(&mut io::repeat(unit[0]).take(PART), &mut part).unwrap();
+    // Whole units: a line does not end where a frame does.
+    let some = unit.repeat(65_536 / unit.len());
+    for _ in 0..PART / some.len() as u64 {
+        part.write_all(&some).unwrap();
+    }
     part.finish().unwrap().repeat(PARTS)
+}
+
+/// A file as `export --format study` writes it, whose parameter has one value in all rows.
+fn stored(rows: usize, parameter: &str) -> Vec<u8> {
+    let mut file = format!(
+        "# stealgrid sweep, format 1\n# name \"rows\"\n# commit null\n# version \"0\"\n# command \"\"\n\
+         # planned {rows}\n# rows {rows}\n# parameters [\"p\"]\n# metrics [\"m\"]\n\
+         # kinds {{\"p\":\"text\"}}\n# constants {{\"error\":\"\",\"p\":\"{parameter}\",\"wall_s\":\"1.0\"}}\n\
+         # sweep \"\"\nposition,m\n"
+    );
+    (1..=rows).for_each(|row| writeln!(file, "{row},1").unwrap());
+    zstd::encode_all(file.as_bytes(), 1).unwrap()
+}
+
+/// A database of a sweep with a parameter p and a metric m, but for its runs.
+fn database(path: &Path, runs: &str) {
+    let database = rusqlite::Connection::open(path).unwrap();
+    let about = "CREATE TABLE about (key TEXT PRIMARY KEY, value TEXT NOT NULL);
+        INSERT INTO about VALUES ('format', '1'), ('planned', '2000'), ('name', 'rows'), ('sweep', ''),
+            ('version', '0'), ('command', '');
+        CREATE TABLE columns (ordinal INTEGER PRIMARY KEY, name TEXT UNIQUE NOT NULL, role TEXT NOT NULL);
+        INSERT INTO columns (name, role) VALUES ('p', 'parameter'), ('m', 'metric');";
+    database.execute_batch(&format!("BEGIN;{about}{runs}COMMIT;")).unwrap();
 }
 
 fn gzip_bomb(unit: &[u8; 1]) -> Vec<u8> {

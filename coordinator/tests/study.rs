@@ -6,6 +6,7 @@ use std::sync::OnceLock;
 
 use coordinator::sweep::{database, source};
 use outputs::sweep::{Cell, Rows, stored};
+use workload::limits::Limits;
 
 use crate::PROGRAM;
 
@@ -90,7 +91,7 @@ fn rounded(rows: Rows) -> Rows {
 
 #[test]
 fn a_stored_sweep_says_what_its_database_says() {
-    let database = database::read(&small().join("small.db")).unwrap();
+    let database = database::read(&small().join("small.db"), &Limits::default()).unwrap();
     let stored = source::read(&small().join("small.csv.zst")).unwrap();
 
     assert_eq!(stored.commit.as_deref(), Some("4f2c0ee"));

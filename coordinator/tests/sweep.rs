@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use coordinator::sweep::database;
 use coordinator::sweep::file::Plan;
 use outputs::sweep::{Cell, Row, Rows};
+use workload::limits::Limits;
 
 use crate::PROGRAM;
 
@@ -46,7 +47,7 @@ fn run(sweep: &Path, out: &Path, flags: &[&str]) -> (i32, String) {
 
 /// The rows without what no two runs have in common.
 fn timeless(out: &Path) -> Vec<Row> {
-    let rows = database::read(out).unwrap().rows.into_iter();
+    let rows = database::read(out, &Limits::default()).unwrap().rows.into_iter();
     rows.map(|row| Row { wall_s: 0.0, ..row }).collect()
 }
 
@@ -59,7 +60,7 @@ fn value<'a>(rows: &'a Rows, row: usize, name: &str) -> &'a Cell {
 fn wait_for_rows(out: &Path, count: usize) {
     let begun = Instant::now();
     // Before its tables are there the file cannot be read.
-    while !out.exists() || database::read(out).map_or(0, |rows| rows.rows.len()) < count {
+    while !out.exists() || database::read(out, &Limits::default()).map_or(0, |rows| rows.rows.len()) < count {
         assert!(begun.elapsed() < PATIENCE, "no rows came");
         std::thread::sleep(Duration::from_millis(5));
     }
@@ -75,7 +76,7 @@ fn every_combination_becomes_a_row_with_its_metrics() {
 
     assert_eq!(code, 0, "{text}");
     assert!(text.contains("6 runs done, 0 failed"), "{text}");
-    let rows = database::read(&out).unwrap();
+    let rows = database::read(&out, &Limits::default()).unwrap();
     assert_eq!(rows.parameters, ["network.delay", "strategy.name"]);
     let parameters: Vec<String> =
         rows.rows.iter().map(|row| format!("{} {}", row.parameters[0], row.parameters[1])).collect();
@@ -106,7 +107,7 @@ fn a_row_has_the_numbers_that_a_single_simulation_has() {
         .unwrap();
     let single: serde_json::Value = serde_json::from_slice(&single.stdout).unwrap();
 
-    let rows = database::read(&out).unwrap();
+    let rows = database::read(&out, &Limits::default()).unwrap();
 
     let metrics = single["metrics"].as_object().unwrap();
     let mut compared = 0;
@@ -137,11 +138,11 @@ fn what_is_done_is_not_run_again_and_what_changed_is() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("test.db");
     run(&sweep(folder.path(), 2, 100), &out, &[]);
-    let before = database::read(&out).unwrap();
+    let before = database::read(&out, &Limits::default()).unwrap();
 
     let (_, again) = run(&sweep(folder.path(), 2, 100), &out, &[]);
     let (_, more) = run(&sweep(folder.path(), 3, 100), &out, &[]);
-    let after_more = database::read(&out).unwrap();
+    let after_more = database::read(&out, &Limits::default()).unwrap();
     let (_, other) = run(&sweep(folder.path(), 2, 90), &out, &[]);
 
     assert!(again.contains("0 runs done"), "{again}");
@@ -150,7 +151,7 @@ fn what_is_done_is_not_run_again_and_what_changed_is() {
     assert_eq!(after_more.rows[..4], before.rows[..], "wall times and all");
     assert!(other.contains("4 runs done"), "{other}");
     assert!(other.contains("6 rows belong to runs that the file does not have"), "{other}");
-    let rows = database::read(&out).unwrap();
+    let rows = database::read(&out, &Limits::default()).unwrap();
     assert_eq!(rows.rows.len(), 4);
     assert_eq!(value(&rows, 0, "finished"), &Cell::Integer(90));
 }
@@ -171,7 +172,7 @@ fn a_run_that_fails_is_recorded_and_retried_on_demand() {
     let (code, text) = run(&path, &out, &[]);
     assert_eq!(code, 5, "{text}");
     assert!(text.contains("run 2 failed: failed to find a job in"), "{text}");
-    let rows = database::read(&out).unwrap();
+    let rows = database::read(&out, &Limits::default()).unwrap();
     assert_eq!(rows.rows.iter().map(|row| row.done).collect::<Vec<_>>(), [true, false]);
     assert!(rows.rows[1].error.as_ref().unwrap().contains("every job was dropped"));
 
@@ -187,7 +188,7 @@ fn a_run_that_fails_is_recorded_and_retried_on_demand() {
     let (code, text) = run(&path, &out, &["--retry-failed"]);
     assert_eq!(code, 0, "{text}");
     assert!(text.contains("1 runs done, 0 failed"), "{text}");
-    assert!(database::read(&out).unwrap().rows.iter().all(|row| row.done));
+    assert!(database::read(&out, &Limits::default()).unwrap().rows.iter().all(|row| row.done));
 }
 
 #[test]
@@ -290,7 +291,7 @@ fn an_export_says_what_the_database_says() {
     let folder = tempfile::tempdir().unwrap();
     let (out, table) = (folder.path().join("test.db"), folder.path().join("csv"));
     run(&sweep(folder.path(), 2, 60), &out, &[]);
-    let rows = database::read(&out).unwrap();
+    let rows = database::read(&out, &Limits::default()).unwrap();
 
     let exported = export(&out, "csv", &table);
 
@@ -318,7 +319,7 @@ fn an_export_as_parquet_says_what_the_database_says() {
     let folder = tempfile::tempdir().unwrap();
     let (out, table) = (folder.path().join("test.db"), folder.path().join("parquet"));
     run(&sweep(folder.path(), 2, 60), &out, &[]);
-    let rows = database::read(&out).unwrap();
+    let rows = database::read(&out, &Limits::default()).unwrap();
 
     let exported = export(&out, "parquet", &table);
 
@@ -461,7 +462,7 @@ mod crashes {
         let output = child.wait_with_output().unwrap();
         let text =
             String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
-        (output.status, text, database::read(&out).unwrap().rows.len())
+        (output.status, text, database::read(&out, &Limits::default()).unwrap().rows.len())
     }
 
     fn goes_on_to_the_same_end(folder: &Path, rows: usize) {
@@ -537,7 +538,7 @@ mod crashes {
         assert_eq!(status.code(), Some(5), "{text}");
         assert!(text.contains("39 runs done, 1 failed"), "{text}");
         let out = folder.path().join("test.db");
-        let rows = database::read(&out).unwrap();
+        let rows = database::read(&out, &Limits::default()).unwrap();
         let errors: Vec<&String> = rows.rows.iter().filter_map(|row| row.error.as_ref()).collect();
         assert_eq!(errors.len(), 1);
         assert!(errors[0].contains("signal: 9"), "{}", errors[0]);

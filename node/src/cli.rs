@@ -17,6 +17,7 @@ use protocol::Interrupted;
 use scheduler::{SiteId, Span};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+use crate::bounded;
 use crate::config::{IdentitySource, Member, NodeConfig, SiteEntry};
 use crate::control::serve::ControlCounters;
 use crate::exit;
@@ -181,7 +182,7 @@ impl NodeArgs {
         let grid = self.grid.as_deref().map(parse_grid).transpose()?;
         let config = match (&self.config, self.site, grid.clone()) {
             (Some(path), ..) => {
-                let text = std::fs::read_to_string(path)
+                let text = bounded::read_text(path, crate::config::BYTES_MAX)
                     .with_context(|| format!("read configuration {}", path.display()))?;
                 serde_json::from_str(&text)
                     .with_context(|| format!("read configuration {}", path.display()))?

@@ -20,6 +20,9 @@ use crate::limits::{Limits, LimitsError};
 use crate::network::{Discovery, FRAME_BYTES_MAX};
 use crate::peer_address::PeerAddress;
 
+/// Bytes of such a file: those of an experiment with a matrix of delays, and the names and addresses of ten thousand sites.
+pub const BYTES_MAX: u64 = 64 << 20;
+
 /// Everything a node is told. Unknown keys are errors; all but `site` and `grid` have defaults.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

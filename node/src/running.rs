@@ -12,10 +12,12 @@ use scheduler::SiteId;
 use serde::{Deserialize, Serialize};
 
 use crate::control::api::ReadyLine;
-use crate::private;
+use crate::{bounded, private};
 
 /// The file in a data directory.
 const FILE: &str = "running.json";
+/// Bytes of it: a few hundred, and some fifty for each address that is listened on.
+const BYTES_MAX: u64 = 1 << 16;
 
 /// One process of this machine, and no other that later has its number.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -149,16 +151,17 @@ impl Running {
 
     /// The process that served a data directory last, whether or not it runs.
     pub fn last_of(dir: &Path) -> Option<Running> {
-        let text = fs::read_to_string(dir.join(FILE)).ok()?;
+        let text = bounded::read_text(&dir.join(FILE), BYTES_MAX).ok()?;
         serde_json::from_str(&text).ok()
     }
 
     /// Whether a process may serve one of the directories in a folder: that is so, too, where it cannot be told.
     pub fn may_be_any_in(folder: &Path) -> bool {
         let may_serve = |entry: io::Result<fs::DirEntry>| {
-            let text = match entry.and_then(|entry| fs::read_to_string(entry.path().join(FILE))) {
+            let text = match entry.and_then(|entry| bounded::read_text(&entry.path().join(FILE), BYTES_MAX)) {
                 Ok(text) => text,
-                Err(error) => return !is_of_none(&error),
+                // What is too long was written by no node.
+                Err(error) => return error.kind() != io::ErrorKind::FileTooLarge && !is_of_none(&error),
             };
             serde_json::from_str(&text).is_ok_and(|running: Running| running.process.is_alive())
         };
@@ -206,11 +209,13 @@ mod tests {
         assert_eq!(Running::all_in(folder.path()), std::slice::from_ref(&running));
         assert_eq!(Running::last_of(&dir).as_ref(), Some(&running));
 
+        let long = serde_json::to_string(&running).unwrap() + &" ".repeat(BYTES_MAX as usize);
         let gone = ProcessMark { began: "another time".to_string(), ..running.process };
         let text = serde_json::to_string(&Running { process: gone, ..running }).unwrap();
-        for text in [text.as_str(), "", "{}"] {
+        for text in [text.as_str(), "", "{}", &long] {
             fs::write(dir.join(FILE), text).unwrap();
             assert_eq!(Running::all_in(folder.path()), [], "{text}");
+            assert!(!Running::may_be_any_in(folder.path()), "{text}");
         }
     }
 

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use scheduler::{Event, EventKind, JobId};
 use serde::de::DeserializeOwned;
-use workload::limits::{Document, Exceeded, Limits};
+use workload::limits::{Document, Exceeded, Limit, Limits};
 
 use crate::errors::DirectoryError;
 use crate::event_log::EventReader;
@@ -68,7 +68,7 @@ impl ResultDirectory {
     /// none.
     ///
     /// # Errors
-    /// If there is no log, or it cannot be read.
+    /// If there is no log, it cannot be read, or more such jobs than [`Limits::rows`] are in the system at once.
     pub fn unfinished(&self) -> Result<Vec<JobRow>, DirectoryError> {
         let states = ["running", "waiting", "killed"];
         if states.iter().all(|state| self.manifest.jobs.get(*state).is_none_or(|jobs| *jobs == 0)) {
@@ -79,8 +79,9 @@ impl ResultDirectory {
             row.state = "waiting".to_string();
         };
         let mut jobs: BTreeMap<JobId, JobRow> = BTreeMap::new();
-        for event in self.events()?.without_messages() {
-            let Event { at, site, kind } = event?;
+        let mut events = self.events()?.without_messages();
+        while let Some(event) = events.next().transpose()? {
+            let Event { at, site, kind } = event;
             match kind {
                 EventKind::Submitted { job, processors, requested, origin } => {
                     let wide_enough = self.manifest.sites.iter().filter(|site| site.processors >= processors);
@@ -101,6 +102,11 @@ impl ResultDirectory {
                         allocated: Vec::new(),
                     };
                     jobs.insert(job, row);
+                    let most = self.limits.rows;
+                    if jobs.len() as u64 > most {
+                        let exceeded = Exceeded { limit: Limit::Rows, most, line: events.line() };
+                        return Err(DirectoryError::Limit { path: self.path.join(EVENTS), exceeded });
+                    }
                 }
                 EventKind::Started { job, hops, .. } => {
                     if let Some(row) = jobs.get_mut(&job) {
@@ -165,9 +171,10 @@ fn read_json<T: DeserializeOwned>(path: &Path, limits: &Limits) -> Result<T, Dir
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::event_log::EventLog;
     use crate::fixtures::{about, folder, outcome};
     use crate::{JobRow, Options, RunResult, write_all};
-    use scheduler::{Class, SiteId};
+    use scheduler::{Class, SiteId, Span, Time};
 
     fn written(test: &str) -> (PathBuf, RunResult) {
         let jobs = [(0, 2, 10, 1, 0), (3, 2, 6, 2, 5), (4, 9, 1, 0, 0)];
@@ -194,6 +201,39 @@ mod tests {
         }
         assert_eq!(rows[2].state, "0 REJECTED");
         assert_eq!((rows[0].class, rows[2].class), (Some(Class::A), None));
+    }
+
+    /// Of a run that was stopped: three jobs wait, and a fourth has ended.
+    #[test]
+    fn jobs_that_have_not_ended_are_rows() {
+        let (path, _) = written("directory_unfinished");
+        let manifest = path.join("manifest.json");
+        let mut about: serde_json::Value =
+            serde_json::from_str(&std::fs::read_to_string(&manifest).unwrap()).unwrap();
+        about["jobs"]["waiting"] = 3.into();
+        std::fs::write(&manifest, about.to_string()).unwrap();
+        let mut log = EventLog::create(&path.join(EVENTS)).unwrap();
+        let mut write = |kind| log.write(&Event { at: Time::ZERO, site: SiteId(1), kind }).unwrap();
+        for job in (0..4).map(JobId) {
+            write(EventKind::Submitted {
+                job,
+                processors: 1,
+                requested: Span::from_secs(9),
+                origin: SiteId(1),
+            });
+            if job == JobId(0) {
+                write(EventKind::Completed { job, processors: 1 });
+            }
+        }
+        log.finish().unwrap();
+        let unfinished = |rows| {
+            let directory = ResultDirectory::open(&path, Limits { rows, ..Limits::default() }).unwrap();
+            directory.unfinished()
+        };
+        assert_eq!(unfinished(3).unwrap().len(), 3, "the one that has ended does not count");
+        let error = unfinished(2).unwrap_err().to_string();
+        let words = "events.jsonl.zst: line 5: there are more than 2 rows; if you trust it, set STEALGRID_MAX_ROWS higher";
+        assert!(error.ends_with(words), "{error}");
     }
 
     #[test]

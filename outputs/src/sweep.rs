@@ -4,6 +4,8 @@
 
 pub mod stored;
 
+use workload::limits::{Exceeded, Limit, Limits};
+
 /// A number or a text in a row.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Cell {
@@ -66,6 +68,47 @@ impl Rows {
     /// How many runs of the sweep file have no row yet, if there are any: the sweep is still running, or was stopped.
     pub fn missing(&self) -> Option<usize> {
         self.planned.map(|planned| planned.saturating_sub(self.rows.len())).filter(|&missing| missing > 0)
+    }
+}
+
+/// Counts what the rows of a file of others take in memory: a file that is small can have the same text in each.
+#[derive(Clone, Copy, Debug)]
+pub struct Meter {
+    limits: Limits,
+    rows: u64,
+    bytes: u64,
+}
+
+impl Meter {
+    /// Nothing was read yet.
+    pub fn new(limits: &Limits) -> Meter {
+        Meter { limits: *limits, rows: 0, bytes: 0 }
+    }
+
+    /// Counts a row with so many cells, before it is kept.
+    ///
+    /// # Errors
+    /// If there are more rows than [`Limits::rows`], or they take more bytes than [`Limits::cells`].
+    pub fn row(&mut self, cells: usize) -> Result<(), Exceeded> {
+        self.rows += 1;
+        if self.rows > self.limits.rows {
+            return Err(Exceeded { limit: Limit::Rows, most: self.limits.rows, line: 0 });
+        }
+        self.take(size_of::<Row>() + cells * size_of::<Cell>())
+    }
+
+    /// Counts a text of so many bytes, before it is kept.
+    ///
+    /// # Errors
+    /// If all together take more bytes than [`Limits::cells`].
+    pub fn text(&mut self, bytes: usize) -> Result<(), Exceeded> {
+        self.take(bytes)
+    }
+
+    fn take(&mut self, bytes: usize) -> Result<(), Exceeded> {
+        self.bytes = self.bytes.saturating_add(bytes as u64);
+        let most = self.limits.cells;
+        if self.bytes > most { Err(Exceeded { limit: Limit::Cells, most, line: 0 }) } else { Ok(()) }
     }
 }
 

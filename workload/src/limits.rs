@@ -22,6 +22,8 @@ pub struct Limits {
     pub expansion: u64,
     /// A document that is read as a whole, such as a workload in JSON.
     pub document: u64,
+    /// The rows of a sweep in memory: each cell, and the text in it. One value of a small file can stand in all its rows.
+    pub cells: u64,
 }
 
 /// Text up to here may expand as it will: small files compress well by chance.
@@ -36,6 +38,7 @@ impl Default for Limits {
             text: 16 << 30,
             expansion: 250,
             document: 256 << 20,
+            cells: 256 << 20,
         }
     }
 }
@@ -55,12 +58,21 @@ pub enum Limit {
     Expansion,
     /// [`Limits::document`].
     Document,
+    /// [`Limits::cells`].
+    Cells,
 }
 
 impl Limit {
     /// All of them.
-    pub const ALL: [Limit; 6] =
-        [Limit::Line, Limit::Header, Limit::Rows, Limit::Text, Limit::Expansion, Limit::Document];
+    pub const ALL: [Limit; 7] = [
+        Limit::Line,
+        Limit::Header,
+        Limit::Rows,
+        Limit::Text,
+        Limit::Expansion,
+        Limit::Document,
+        Limit::Cells,
+    ];
 
     /// The environment variable that sets it, where a program reads one.
     pub fn variable(self) -> &'static str {
@@ -71,6 +83,7 @@ impl Limit {
             Limit::Text => "STEALGRID_MAX_TEXT",
             Limit::Expansion => "STEALGRID_MAX_EXPANSION",
             Limit::Document => "STEALGRID_MAX_DOCUMENT",
+            Limit::Cells => "STEALGRID_MAX_CELLS",
         }
     }
 }
@@ -85,6 +98,7 @@ impl Limits {
             Limit::Text => &mut self.text,
             Limit::Expansion => &mut self.expansion,
             Limit::Document => &mut self.document,
+            Limit::Cells => &mut self.cells,
         }
     }
 }
@@ -115,6 +129,7 @@ impl fmt::Display for Exceeded {
             Limit::Text => write!(f, "there are more than {most} bytes of text"),
             Limit::Expansion => write!(f, "it decompresses to more than {most} times its size"),
             Limit::Document => write!(f, "it has more than {most} bytes"),
+            Limit::Cells => write!(f, "it takes more than {most} bytes of memory"),
         }?;
         write!(f, "; if you trust it, set {} higher", limit.variable())
     }
@@ -277,7 +292,7 @@ mod tests {
         for limit in Limit::ALL {
             *limits.of(limit) = 7;
         }
-        let Limits { line, header, rows, text, expansion, document } = limits;
-        assert_eq!([line, header, rows, text, expansion, document], [7; 6]);
+        let Limits { line, header, rows, text, expansion, document, cells } = limits;
+        assert_eq!([line, header, rows, text, expansion, document, cells], [7; 7]);
     }
 }

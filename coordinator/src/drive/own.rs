@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use crate::experiment::{Experiment, Outputs};
-use crate::folder;
+use crate::{folder, limits};
 
 /// The file by which a result directory is known.
 const MARK: &str = ".stealgrid";
@@ -313,11 +313,14 @@ fn lock(dir: &Path) -> anyhow::Result<(File, bool)> {
     }
 }
 
-/// What a mark says; nothing if it is new, or damaged.
+/// What a mark says; nothing if it is new, damaged, or longer than any that was written here.
 fn read(file: &mut File) -> Option<Mark> {
     let mut text = String::new();
     file.rewind().ok()?;
-    file.read_to_string(&mut text).ok()?;
+    let read = file.take(limits::MARK + 1).read_to_string(&mut text).ok()? as u64;
+    if read > limits::MARK {
+        return None;
+    }
     serde_json::from_str(&text).ok()
 }
 
@@ -461,6 +464,17 @@ mod tests {
 
     fn refused(result: anyhow::Result<()>) -> NotFree {
         result.unwrap_err().downcast().unwrap()
+    }
+
+    #[test]
+    fn a_mark_that_is_too_long_is_none_of_ours() {
+        let folder = tempfile::tempdir().unwrap();
+        run(&of(folder.path(), SECOND), Driver::Run, &["jobs.csv"]).unwrap();
+        let mut mark = File::options().read(true).append(true).open(folder.path().join(MARK)).unwrap();
+        assert!(read(&mut mark).is_some());
+        let blank = vec![b' '; 1 << 20];
+        (0..16).for_each(|_| mark.write_all(&blank).unwrap());
+        assert!(read(&mut mark).is_none());
     }
 
     const SECOND: &str = "network.delay = \"1s\"";

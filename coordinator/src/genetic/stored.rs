@@ -14,8 +14,6 @@ use toml::{Table, Value};
 use super::{COMMAND, CONVERGENCE, FRONTS, OPTIONS, ROWS, TIMES};
 use crate::limits;
 
-/// Bytes of a file that is read as a whole: `rows.json` has some five kilobytes for a thousand jobs.
-const FILE_MAX: u64 = 1 << 30;
 /// Metrics at the end, beside the criteria.
 const AT_END: [&str; 9] = [
     "ratio_lower_bound",
@@ -74,7 +72,8 @@ fn number(rows: &mut Rows) {
 }
 
 pub(super) fn text(path: &Path) -> anyhow::Result<String> {
-    limits::read_text(path, FILE_MAX).with_context(|| format!("failed to read {}", path.display()))
+    limits::read_text(path, limits::GENETIC)
+        .with_context(|| format!("failed to read {}; check the path", path.display()))
 }
 
 /// What is the same for all rows of a folder.

@@ -14,9 +14,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use outputs::sweep::{Cell, Row, Rows};
+use outputs::sweep::{Cell, Meter, Row, Rows};
 use rusqlite::types::{Value as Sql, ValueRef};
-use rusqlite::{Connection, OpenFlags, params_from_iter};
+use rusqlite::{Connection, OpenFlags, OptionalExtension as _, params_from_iter};
+use workload::limits::Limits;
 
 use super::file::{Plain, Plan, PlannedRun};
 
@@ -213,15 +214,15 @@ impl Database {
 /// Reads all rows of the present sweep file's runs.
 ///
 /// # Errors
-/// If the file cannot be read or is no database of a sweep.
-pub fn read(path: &Path) -> anyhow::Result<Rows> {
+/// If the file cannot be read, is no database of a sweep, or is over a limit.
+pub fn read(path: &Path, limits: &Limits) -> anyhow::Result<Rows> {
     let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE)
         .map_err(once)
         .with_context(|| format!("failed to read {}; check the path", path.display()))?;
-    read_rows(&connection).map_err(once).with_context(|| format!("failed to read {}", path.display()))
+    read_rows(&connection, limits).map_err(once).with_context(|| format!("failed to read {}", path.display()))
 }
 
-fn read_rows(connection: &Connection) -> anyhow::Result<Rows> {
+fn read_rows(connection: &Connection, limits: &Limits) -> anyhow::Result<Rows> {
     check_format(connection)?;
     let about = |key: &str| -> rusqlite::Result<String> {
         connection.query_row("SELECT value FROM about WHERE key = ?1", [key], |row| row.get(0))
@@ -237,12 +238,19 @@ fn read_rows(connection: &Connection) -> anyhow::Result<Rows> {
         .map(str::to_string)
         .chain(parameters.iter().chain(&metrics).map(|name| quoted(name)))
         .collect();
-    let select =
-        format!("SELECT {} FROM runs WHERE position IS NOT NULL ORDER BY position", columns.join(", "));
+    // Sorted here: SQLite would write rows to a temporary file before any of them is counted.
+    let select = format!("SELECT {} FROM runs WHERE position IS NOT NULL", columns.join(", "));
     let mut statement = connection.prepare(&select)?;
     let mut found = statement.query([])?;
     let mut rows = Vec::new();
+    let mut meter = Meter::new(limits);
     while let Some(row) = found.next()? {
+        meter.row(parameters.len() + metrics.len())?;
+        for index in 0..columns.len() {
+            if let ValueRef::Text(text) = row.get_ref(index)? {
+                meter.text(text.len())?;
+            }
+        }
         let cell = |index: usize| -> rusqlite::Result<Cell> {
             Ok(match row.get_ref(index)? {
                 ValueRef::Null | ValueRef::Blob(_) => Cell::Null,
@@ -261,6 +269,7 @@ fn read_rows(connection: &Connection) -> anyhow::Result<Rows> {
             metrics: cells(4 + parameters.len(), metrics.len())?,
         });
     }
+    rows.sort_by_key(|row: &Row| row.position);
     let planned = match about("planned") {
         Ok(text) => text.parse().ok(),
         Err(rusqlite::Error::QueryReturnedNoRows) => None,
@@ -281,6 +290,7 @@ fn read_rows(connection: &Connection) -> anyhow::Result<Rows> {
 
 /// A file of another program, or of another version of this one, is left alone.
 fn check_format(connection: &Connection) -> anyhow::Result<()> {
+    check_tables(connection).map_err(once).context("it is no database of a sweep; name another file")?;
     let format: Result<String, _> =
         connection.query_row("SELECT value FROM about WHERE key = 'format'", [], |row| row.get(0));
     match format {
@@ -288,6 +298,25 @@ fn check_format(connection: &Connection) -> anyhow::Result<()> {
         Ok(format) => anyhow::bail!("it has format {format}, this version reads {FORMAT}; name another file"),
         Err(error) => Err(once(error)).context("it is no database of a sweep; name another file"),
     }
+}
+
+/// What is read must be on the disk, so that it costs what the file takes: what a view, a virtual table or a column of
+/// somebody else computes has no end.
+fn check_tables(connection: &Connection) -> anyhow::Result<()> {
+    let one = |select: &str| -> rusqlite::Result<Option<(String, String)>> {
+        connection.query_row(select, [], |row| Ok((row.get(0)?, row.get(1)?))).optional()
+    };
+    let other = one("SELECT name, type FROM pragma_table_list
+         WHERE schema = 'main' AND type <> 'table' AND name COLLATE NOCASE IN ('about', 'columns', 'runs')")?;
+    if let Some((name, kind)) = other {
+        anyhow::bail!("{name} is a {kind}, where a sweep has a table");
+    }
+    let computed = one("SELECT x.name, t.column1 FROM (VALUES ('about'), ('columns'), ('runs')) AS t,
+         pragma_table_xinfo(t.column1) AS x WHERE x.hidden <> 0")?;
+    if let Some((column, table)) = computed {
+        anyhow::bail!("{column} of {table} is computed, where a sweep has a value");
+    }
+    Ok(())
 }
 
 /// What SQLite says, without its cause: that is a number and the same words again, and who prints the causes of an error

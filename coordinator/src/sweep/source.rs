@@ -36,7 +36,7 @@ pub fn read(path: &Path) -> anyhow::Result<Rows> {
     if is_stored {
         return stored::read(path, &limits::of_logs()).map_err(|error| anyhow::anyhow!("failed to {error}"));
     }
-    database::read(path)
+    database::read(path, &limits::of_logs())
 }
 
 /// How the sweep file says that its rows are shown.

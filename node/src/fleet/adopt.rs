@@ -12,7 +12,8 @@ use super::outages::{events_of_lost_journals, signal};
 use super::restarts::Awaited;
 use super::secrets::Secrets;
 use super::{END_PATIENCE, END_POLL, Fleet, FleetError, Member, Source, Whereabouts};
-use crate::config::NodeConfig;
+use crate::bounded;
+use crate::config::{BYTES_MAX, NodeConfig};
 use crate::exit;
 use crate::journal::inspect::{self, Remains};
 use crate::running::Running;
@@ -214,10 +215,24 @@ pub(super) fn start_again(
 
 fn read(path: &Path) -> Result<NodeConfig, FleetError> {
     let wrong = |reason: String| FleetError::Config { path: path.to_path_buf(), reason };
-    let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
+    let text = bounded::read_text(path, BYTES_MAX).map_err(|error| wrong(error.to_string()))?;
     let config: NodeConfig = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
     match config.data_dir {
         Some(_) => Ok(config),
         None => Err(wrong("the node keeps no journal, so it ended with its coordinator".to_string())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_configuration_of_a_node_has_an_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("site1.json");
+        std::fs::File::create(&path).unwrap().set_len(BYTES_MAX + 1).unwrap();
+        let error = read(&path).unwrap_err().to_string();
+        assert!(error.contains("site1.json") && error.contains("more than 67108864 bytes"), "{error}");
     }
 }

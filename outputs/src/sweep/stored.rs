@@ -22,7 +22,7 @@ use serde_json::Value as Json;
 use workload::limits::{Document, Exceeded, Limit, Limits, read_line};
 use workload::source::decompress;
 
-use super::{Cell, Row, Rows};
+use super::{Cell, Meter, Row, Rows};
 use crate::replace;
 
 /// The first line. A program reads its own format only.
@@ -299,14 +299,15 @@ fn read_text(mut text: impl BufRead, limits: &Limits) -> Result<Rows, Wrong> {
         });
     }
     let mut rows = Vec::new();
+    let mut meter = Meter::new(limits);
     let mut record = csv::StringRecord::new();
     while table.read_record(&mut record).map_err(|error| wrong_csv(error, lines))? {
         let line = at(record.position().map_or(0, csv::Position::line));
-        if rows.len() as u64 >= limits.rows {
-            return Err(Wrong::System(Exceeded { limit: Limit::Rows, most: limits.rows, line }.into()));
-        }
+        let over = |exceeded| Wrong::System(Exceeded { line, ..exceeded }.into());
+        meter.row(places.len()).map_err(over)?;
         let mut cells = Vec::with_capacity(places.len());
         for place in &places {
+            meter.text(place.bytes(&record)).map_err(over)?;
             cells.push(place.cell(&record).map_err(|found| {
                 let name = if let Place::Column(index, _) = place { &header[*index] } else { "" };
                 Wrong::Content(line, format!("{found:?} is no value of the column {name}"))
@@ -393,6 +394,15 @@ enum Place {
 }
 
 impl Place {
+    /// Bytes of its text in a row, at most.
+    fn bytes(&self, record: &csv::StringRecord) -> usize {
+        match self {
+            Place::Constant(Cell::Text(text)) => text.len(),
+            Place::Constant(_) | Place::Column(_, Kind::Number) => 0,
+            Place::Column(index, _) => record[*index].len(),
+        }
+    }
+
     /// The cell of a row, or what stands there instead.
     fn cell(&self, record: &csv::StringRecord) -> Result<Cell, String> {
         let (index, kind) = match self {

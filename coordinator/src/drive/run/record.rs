@@ -155,7 +155,7 @@ impl Record {
     /// # Errors
     /// If nobody can go on with the run there.
     pub fn read(dir: &Path) -> Result<Record, RecordError> {
-        let text = match limits::read_text(&dir.join(RECORD), limits::of_results().document) {
+        let text = match limits::read_document(&dir.join(RECORD)) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 let ended = dir.join("manifest.json").exists();

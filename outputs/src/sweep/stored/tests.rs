@@ -161,6 +161,7 @@ fn limits_hold() {
 
     assert!(with(|limits| limits.rows = 2).contains("STEALGRID_MAX_ROWS"));
     assert!(with(|limits| limits.header = 100).contains("STEALGRID_MAX"));
+    assert!(with(|limits| limits.cells = 100).contains("line 15: it takes more than 100 bytes"));
     assert!(with(|limits| limits.document = 400).contains("STEALGRID_MAX_DOCUMENT"));
 }
 
