@@ -428,6 +428,46 @@ fn an_order_that_cannot_be_kept_is_not_answered_as_done() {
     }
 }
 
+/// A coordinator starts a node and ends; the next finds nobody and draws other secrets, and only then the node is up. Nobody
+/// could speak to it.
+#[test]
+fn a_node_that_comes_up_with_former_secrets_is_started_again_with_the_present_ones() {
+    let one = Alone::with(|config| config.control_token = None);
+    let order = one.order();
+    let mut fleet = Fleet::spawn_each(&order, &[one.config.clone(), one.other()]).unwrap();
+    fleet.wait_ready(PATIENCE).unwrap();
+    let other = Running::of(&one.folder.path().join("other")).unwrap();
+    // As if another process had started them.
+    std::mem::forget(fleet);
+    other.process.kill();
+    wait_until("the other node ends", || !other.process.is_alive());
+    let former = Running::of(&one.folder.path().join("data")).unwrap();
+    // It has its journal, and has not said yet that it is up.
+    let (word, kept) = (one.folder.path().join("data/running.json"), one.folder.path().join("kept"));
+    std::fs::rename(&word, &kept).unwrap();
+    let token = order.folder.join("control.token");
+    let before = std::fs::read(&token).unwrap();
+    let comes_up = std::thread::spawn(move || {
+        wait_until("another token is drawn", || {
+            std::fs::read(&token).is_ok_and(|now| !now.is_empty() && now != before)
+        });
+        // Where the node of this fleet was quicker, it has left its own word.
+        if !word.exists() {
+            std::fs::rename(&kept, &word).unwrap();
+        }
+    });
+
+    let sites = ["site1", "site2"].map(String::from);
+    let adopted = Fleet::adopt(&order, &sites, &BTreeMap::new(), &BTreeSet::new(), false);
+    comes_up.join().unwrap();
+    let adopted = adopted.unwrap();
+    assert_eq!(adopted.started, sites);
+    let mut fleet = adopted.fleet;
+    fleet.wait_ready(PATIENCE).unwrap();
+    assert_eq!(fleet.statuses().unwrap().len(), 2);
+    assert!(!former.process.is_alive(), "nobody can speak to it");
+}
+
 /// Set for the half of the test that has no descriptors.
 const SCARCE: &str = "STEALGRID_TEST_SCARCE";
 

@@ -56,9 +56,11 @@ impl Fleet {
             configs.push(read(&order.folder.join(format!("{site}.json")))?);
         }
         let nobody = configs.iter().all(|config| running(config).is_none());
+        let former = if nobody { Former::Kill } else { Former::Adopt };
         let mut secrets = Secrets::default();
         if nobody {
-            // The former may have gone with the nodes, or be known by now.
+            // The former may have gone with the nodes, or be known by now. A node that was just starting, and has them, comes
+            // too late: nobody could speak to it.
             drop(Secrets::of(&order.folder));
             Secrets::forget(&order.folder, &mut configs);
             secrets = Secrets::share(&order.folder, &mut configs)?;
@@ -68,7 +70,11 @@ impl Fleet {
         let (mut forgotten, mut put_back) = (BTreeSet::new(), BTreeSet::new());
         for (config, site) in configs.into_iter().zip(sites) {
             let whereabouts = away.get(&config.site).copied().unwrap_or_default();
-            let process = match running(&config) {
+            let up = running(&config);
+            if let (Former::Kill, Some(up)) = (former, &up) {
+                up.process.kill();
+            }
+            let process = match up.filter(|_| former == Former::Adopt) {
                 Some(running) => {
                     let mut process = NodeProcess::adopt(order, &config, running)?;
                     signal(&mut process, Signal::CONT)?;
@@ -87,7 +93,7 @@ impl Fleet {
                     }
                     continue;
                 }
-                None => match start_again(order, &config, false) {
+                None => match start_again(order, &config, false, former) {
                     Ok((process, true)) => {
                         started.push(site.clone());
                         process
@@ -183,12 +189,21 @@ fn running(config: &NodeConfig) -> Option<Running> {
     config.data_dir.as_deref().and_then(Running::of)
 }
 
-/// Starts a node that has ended, with its journal unless it begins `anew`, and says so; or takes over the one that its coordinator started just before it ended
-/// itself, and that was not up yet.
+/// What becomes of a node that a coordinator started just before it ended itself, and that was not up yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Former {
+    /// It is taken over.
+    Adopt,
+    /// It is ended, as it has other secrets than the fleet.
+    Kill,
+}
+
+/// Starts a node that has ended, with its journal unless it begins `anew`, and says so; or takes over the `former`.
 pub(super) fn start_again(
     order: &SpawnOrder,
     config: &NodeConfig,
     anew: bool,
+    former: Former,
 ) -> Result<(NodeProcess, bool), FleetError> {
     let journal = inspect::file(config.data_dir.as_deref().unwrap_or(Path::new("")));
     // Any other error is one that the node finds, too.
@@ -206,8 +221,12 @@ pub(super) fn start_again(
         if !in_use || Instant::now() >= deadline {
             return Err(error.into());
         }
-        if let Some(running) = running(config) {
-            return Ok((NodeProcess::adopt(order, config, running)?, false));
+        match (running(config), former) {
+            (Some(running), Former::Adopt) => {
+                return Ok((NodeProcess::adopt(order, config, running)?, false));
+            }
+            (Some(running), Former::Kill) => running.process.kill(),
+            (None, _) => {}
         }
         std::thread::sleep(END_POLL);
     }

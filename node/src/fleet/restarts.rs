@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 use protocol::journal::JOURNALS_MAX;
 use scheduler::SiteId;
 
-use super::{Fleet, FleetError, Member, Source, Whereabouts, adopt};
+use super::adopt::{self, Former};
+use super::{Fleet, FleetError, Member, Source, Whereabouts};
 use crate::exit;
 use crate::network::Discovery;
 use crate::peer_address::PeerAddress;
@@ -267,7 +268,8 @@ impl Member {
     fn process_again(&mut self, source: &Source) -> Result<(), FleetError> {
         self.process = match source {
             Source::Spawned(order) => {
-                let (mut process, _) = adopt::start_again(order, &self.config, self.begins_anew)?;
+                let (mut process, _) =
+                    adopt::start_again(order, &self.config, self.begins_anew, Former::Adopt)?;
                 process.bind();
                 process
             }
