@@ -4,7 +4,7 @@
 //! whole when the log is finished or dropped. While the disk is full it waits in memory, at most [`BACKLOG_MAX`] bytes. `zstdcat events.jsonl.zst` shows it.
 
 use std::fs::File;
-use std::io::{self, BufRead, Read as _, Seek as _, Write};
+use std::io::{self, BufRead, Cursor, Read as _, Write};
 use std::path::{Path, PathBuf};
 
 use scheduler::Event;
@@ -174,15 +174,15 @@ impl EventReader {
     /// If there is no such file or its first bytes cannot be read.
     pub fn open(path: &Path, limits: Limits) -> Result<EventReader, EventLogError> {
         let wrap = |cause| EventLogError::Read { path: path.to_path_buf(), line: 1, cause };
-        let mut head = Vec::new();
-        let whole = |mut file: File| {
+        let whole = |file: File| {
+            let mut head = Vec::new();
             (&file).take(MAGIC.len() as u64).read_to_end(&mut head)?;
             // Fewer bytes than every compressed file begins with: the disk was full.
             if path.extension().is_some_and(|name| name == "zst") && head.len() < MAGIC.len() {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
-            file.rewind()?;
-            decompress(file, &limits)
+            // It may be a pipe, which cannot be read again.
+            decompress(Cursor::new(head).chain(file), &limits)
         };
         let lines = File::open(path).and_then(whole).map_err(wrap)?;
         Ok(EventReader {
