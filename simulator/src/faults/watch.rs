@@ -366,7 +366,13 @@ impl Watch {
                     let promised = self.is_promised(job.id);
                     let goes_on = (job.id, custody.epoch);
                     let there = self.progress.insert(goes_on, Progress::Executing(site));
-                    if promised && there.is_some_and(|there| there != Progress::Waiting) {
+                    // One that a crash interrupted waits again, unless crashes kill.
+                    let waits = match there {
+                        None | Some(Progress::Waiting) => true,
+                        Some(Progress::Interrupted) => !self.kills,
+                        Some(_) => false,
+                    };
+                    if promised && !waits {
                         let what = format!("job {} goes on at site {site}, where it was {there:?}", job.id);
                         return Err(Broken { check: Check::SingleStart, at, what });
                     }
