@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::fs::OpenOptions;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use node::exit;
 use node::journal::{
@@ -125,7 +126,7 @@ fn what_a_broker_that_learns_must_not_forget_is_read_again() {
 fn a_directory_is_used_by_one_node_at_a_time() {
     let folder = tempfile::tempdir().unwrap();
     let first = open(folder.path()).unwrap();
-    let error = open(folder.path()).unwrap_err();
+    let error = Journal::open(folder.path(), &about(), Durability::Process, None).unwrap_err();
     assert_eq!(error.exit_code(), exit::JOURNAL_IN_USE, "{error}");
     // To look is allowed.
     assert_eq!(inspect::check(folder.path()).unwrap().damage, Vec::<String>::new());
@@ -142,7 +143,7 @@ fn the_journal_of_another_run_site_or_grid_is_refused() {
         (About { site: SiteId(2), ..about() }, "belongs to site 1"),
         (About { grid: vec![("a".to_string(), 5)], ..about() }, "belongs to grid a=4"),
     ] {
-        let error = Journal::open(folder.path(), &other, Durability::Process, None).unwrap_err();
+        let error = open_as(folder.path(), &other, None).unwrap_err();
         assert_eq!(error.exit_code(), exit::JOURNAL_FOREIGN);
         assert!(error.to_string().contains(expected), "{error}");
     }
@@ -164,7 +165,7 @@ fn a_refused_journal_is_not_touched() {
     assert!(before.1.len() > 4096, "there is something to merge");
 
     let other = About { run: "blue".to_string(), ..about() };
-    let error = Journal::open(killed.path(), &other, Durability::Process, None).unwrap_err();
+    let error = open_as(killed.path(), &other, None).unwrap_err();
 
     assert_eq!(error.exit_code(), exit::JOURNAL_FOREIGN);
     assert!((main(), wal()) == before, "it was merged");
@@ -341,7 +342,7 @@ fn events_are_read_up_to_the_first_that_is_damaged() {
 #[test]
 fn without_room_nothing_is_half_written_and_with_room_it_goes_on() {
     let folder = tempfile::tempdir().unwrap();
-    let small = |bytes| Journal::open(folder.path(), &about(), Durability::Process, Some(bytes));
+    let small = |bytes| open_as(folder.path(), &about(), Some(bytes));
     let (mut journal, _) = small(128 * 1024).unwrap();
     write(&mut journal, &[began(0)]);
     journal.commit().unwrap();
@@ -375,8 +376,7 @@ fn without_room_nothing_is_half_written_and_with_room_it_goes_on() {
 fn what_the_thread_cannot_write_is_an_error_at_the_next_look() {
     for look in [false, true] {
         let folder = tempfile::tempdir().unwrap();
-        let (journal, _) =
-            Journal::open(folder.path(), &about(), Durability::Process, Some(128 * 1024)).unwrap();
+        let (journal, _) = open_as(folder.path(), &about(), Some(128 * 1024)).unwrap();
         let mut writer = Writer::new(journal);
         writer.write(began(0), |_| None);
         writer.hand_over(1).unwrap();
@@ -529,7 +529,21 @@ fn all_events(journal: &Journal) -> Vec<Event> {
 }
 
 fn open(folder: &Path) -> Result<(Journal, Saved), JournalError> {
-    Journal::open(folder, &about(), Durability::Process, None)
+    open_as(folder, &about(), None)
+}
+
+/// Waits for whoever has the journal. Other tests of this program start processes, and until such a child is the program that
+/// it is to be it has all files of this process open, and with them the lock of a journal that was closed here.
+fn open_as(folder: &Path, about: &About, bytes_max: Option<u64>) -> Result<(Journal, Saved), JournalError> {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    loop {
+        match Journal::open(folder, about, Durability::Process, bytes_max) {
+            Err(JournalError::InUse { .. }) if Instant::now() < deadline => {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            opened => return opened,
+        }
+    }
 }
 
 fn about() -> About {
