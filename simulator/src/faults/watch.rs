@@ -101,11 +101,9 @@ pub struct Broken {
     pub what: String,
 }
 
-/// How far the execution of a job is.
+/// How far the execution of a job is, once it has started. Before that users have it, or a site where it waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Progress {
-    /// Users have it, or a site where it waits.
-    Waiting,
     /// At this site, or ended there and not yet written down.
     Executing(SiteId),
     /// A crash ended it.
@@ -268,7 +266,7 @@ impl Watch {
             return broken(Check::Early, format!("job {id} starts at site {site} before it is submitted"));
         }
         let what = match self.progress.get(&(id, epoch)) {
-            None | Some(Progress::Waiting) => self.without_take_over(id, epoch),
+            None => self.without_take_over(id, epoch),
             Some(Progress::Interrupted) if !self.kills => None,
             Some(Progress::Interrupted) => Some("after a crash killed it".to_owned()),
             Some(Progress::Executing(other)) => Some(format!("and executes at {other}")),
@@ -368,7 +366,7 @@ impl Watch {
                     let there = self.progress.insert(goes_on, Progress::Executing(site));
                     // One that a crash interrupted waits again, unless crashes kill.
                     let waits = match there {
-                        None | Some(Progress::Waiting) => true,
+                        None => true,
                         Some(Progress::Interrupted) => !self.kills,
                         Some(_) => false,
                     };
@@ -415,7 +413,7 @@ impl Watch {
         }
         let before = self.progress.get(&copy).copied();
         let executed = before == Some(Progress::Executing(site));
-        let waits = matches!(before, None | Some(Progress::Waiting | Progress::Interrupted));
+        let waits = matches!(before, None | Some(Progress::Interrupted));
         if !executed && waits && epoch < self.newest(job) {
             self.progress.insert(copy, Progress::Dropped);
             return Ok(());
