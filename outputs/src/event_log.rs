@@ -4,7 +4,7 @@
 //! whole when the log is finished or dropped. While the disk is full it waits in memory, at most [`BACKLOG_MAX`] bytes. `zstdcat events.jsonl.zst` shows it.
 
 use std::fs::File;
-use std::io::{self, BufRead, Cursor, Read as _, Write};
+use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 
 use scheduler::Event;
@@ -21,9 +21,6 @@ const PIECE: usize = 1 << 16;
 const FLUSH_EVERY: u64 = 1 << 18;
 /// Higher levels cost more time than a simulation takes and save a few percent.
 const LEVEL: i32 = 1;
-
-/// What every file that zstd wrote begins with.
-const MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
 /// A log that events are appended to.
 pub struct EventLog {
@@ -175,14 +172,12 @@ impl EventReader {
     pub fn open(path: &Path, limits: Limits) -> Result<EventReader, EventLogError> {
         let wrap = |cause| EventLogError::Read { path: path.to_path_buf(), line: 1, cause };
         let whole = |file: File| {
-            let mut head = Vec::new();
-            (&file).take(MAGIC.len() as u64).read_to_end(&mut head)?;
-            // Fewer bytes than every compressed file begins with: the disk was full.
-            if path.extension().is_some_and(|name| name == "zst") && head.len() < MAGIC.len() {
+            let mut bytes = BufReader::new(file);
+            // No compressed file has no bytes: the disk was full.
+            if path.extension().is_some_and(|name| name == "zst") && bytes.fill_buf()?.is_empty() {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
-            // It may be a pipe, which cannot be read again.
-            decompress(Cursor::new(head).chain(file), &limits)
+            decompress(bytes, &limits)
         };
         let lines = File::open(path).and_then(whole).map_err(wrap)?;
         Ok(EventReader {
@@ -267,6 +262,7 @@ mod tests {
     use super::*;
     use crate::fixtures::folder;
     use scheduler::{EventKind, JobId, SiteId, Time};
+    use workload::source::ZSTD;
 
     fn event(number: u64) -> Event {
         let kind = EventKind::Started { job: JobId(number), processors: 2, hops: 0 };
@@ -316,7 +312,7 @@ mod tests {
     #[test]
     fn a_log_of_a_full_disk_is_said_to_be_cut_off() {
         let path = folder("event_log_cut").join("events.jsonl.zst");
-        for bytes in [&[][..], &MAGIC[..1], &MAGIC[..]] {
+        for bytes in [&[][..], &ZSTD[..1], &ZSTD[..3], &ZSTD[..]] {
             std::fs::write(&path, bytes).unwrap();
             let error =
                 EventReader::open(&path, Limits::default()).and_then(|mut log| log.next().transpose());

@@ -20,8 +20,8 @@ const GWF_COLUMNS_LEAST: usize = 25;
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 /// What some editors write before UTF-8, and what is no text.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
-/// First bytes of a zstd frame (RFC 8878).
-const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+/// First bytes of a zstd frame (RFC 8878, section 3.1.1).
+pub const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 /// First bytes of compressions that are not undone here.
 const PACKED: [(&[u8], &str); 4] =
     [(b"BZh", "bzip2"), (b"\xfd7zXZ", "xz"), (b"PK\x03\x04", "zip"), (b"7z\xbc\xaf", "7-Zip")];
@@ -106,13 +106,16 @@ pub fn read_local_from(
 /// [`Exceeded::of`](crate::limits::Exceeded::of) knows.
 ///
 /// # Errors
-/// If the first bytes cannot be read.
+/// If the first bytes cannot be read, or are fewer than a zstd frame begins with and begin like one: the file was cut off.
 pub fn decompress<'a>(bytes: impl Read + 'a, limits: &Limits) -> io::Result<Box<dyn BufRead + 'a>> {
     let mut bytes = BufReader::with_capacity(BUFFER, bytes);
     let mut head = Vec::with_capacity(ZSTD.len());
     bytes.by_ref().take(ZSTD.len() as u64).read_to_end(&mut head)?;
     let is_gzip = head.starts_with(&GZIP);
     let is_zstd = head.starts_with(&ZSTD);
+    if !is_zstd && !head.is_empty() && ZSTD.starts_with(&head) {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
     let whole = Cursor::new(head).chain(bytes);
     let text: Box<dyn Read + 'a> = if is_gzip {
         Box::new(Bounded::expanding(whole, *limits, |bytes| Ok(MultiGzDecoder::new(bytes)))?)

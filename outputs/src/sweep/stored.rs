@@ -20,15 +20,13 @@ use std::path::Path;
 use serde::de::DeserializeOwned;
 use serde_json::Value as Json;
 use workload::limits::{Document, Exceeded, Limit, Limits, read_line};
-use workload::source::decompress;
+use workload::source::{ZSTD, decompress};
 
 use super::{Cell, Meter, Row, Rows};
 use crate::replace;
 
 /// The first line. A program reads its own format only.
 const FIRST: &str = "# stealgrid sweep, format 1";
-/// How a compressed file begins (RFC 8878, section 3.1.1).
-const MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 /// Small matters more than fast: such a file is written once, and read from a repository for years.
 const LEVEL: i32 = 19;
 /// Digits of wall times: nobody reads more of them, and they compress worst of all.
@@ -69,8 +67,8 @@ pub enum StoredError {
 /// If it cannot be read.
 pub fn is_stored(path: &Path) -> io::Result<bool> {
     let mut begin = Vec::new();
-    io::Read::read_to_end(&mut io::Read::take(File::open(path)?, MAGIC.len() as u64), &mut begin)?;
-    Ok(begin == MAGIC)
+    io::Read::read_to_end(&mut io::Read::take(File::open(path)?, ZSTD.len() as u64), &mut begin)?;
+    Ok(begin == ZSTD)
 }
 
 /// A number with so many significant digits.
