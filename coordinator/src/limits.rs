@@ -1,11 +1,12 @@
 //! What files of others may cost this process: the limits of [`workload::limits`], which the environment can set, applied
 //! to logs, results and experiments.
 
-use std::fs::File;
-use std::io::{self, Read as _};
+use std::io;
 use std::path::Path;
 use std::sync::OnceLock;
 
+pub use node::bounded::read_text;
+use node::bounded::read_text_or;
 use workload::limits::{Exceeded, Limit, Limits};
 
 /// Bytes of a line that we write ourselves: an event, a row of `jobs.csv`. Of a grid of 10,000 sites a row has some ten
@@ -49,42 +50,11 @@ pub fn of_results() -> Limits {
     Limits { line: limits.line.max(OWN_LINE), text: u64::MAX, ..limits }
 }
 
-/// A file is over a limit that no variable sets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("it has more than {most} bytes, the most that such a file may have")]
-pub struct TooLong {
-    /// What the limit allows, in bytes.
-    pub most: u64,
-}
-
-/// A text that is read as a whole, up to so many bytes, which are a limit that cannot be set.
-///
-/// # Errors
-/// If it cannot be read, is no text, or is longer.
-pub fn read_text(path: &Path, most: u64) -> io::Result<String> {
-    read_up_to(path, most, || io::Error::new(io::ErrorKind::FileTooLarge, TooLong { most }))
-}
-
 /// A document that is read as a whole, up to [`Limits::document`], which the environment can set.
 ///
 /// # Errors
 /// If it cannot be read, is no text, or is longer.
 pub fn read_document(path: &Path) -> io::Result<String> {
     let most = of_logs().document;
-    read_up_to(path, most, || Exceeded { limit: Limit::Document, most, line: 0 }.into())
-}
-
-fn read_up_to(path: &Path, most: u64, too_long: impl Fn() -> io::Error) -> io::Result<String> {
-    let file = File::open(path)?;
-    if file.metadata()?.len() > most {
-        return Err(too_long());
-    }
-    // A file that grows, or has no length, ends at the limit, too.
-    let mut bytes = Vec::new();
-    file.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > most {
-        return Err(too_long());
-    }
-    String::from_utf8(bytes)
-        .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "stream did not contain valid UTF-8"))
+    read_text_or(path, most, Exceeded { limit: Limit::Document, most, line: 0 })
 }

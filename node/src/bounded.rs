@@ -1,24 +1,108 @@
 //! Files of result directories, which may come from others, as texts of so many bytes and no more.
 
 use std::fs::File;
-use std::io::{self, Read as _};
+use std::io::{self, Read, Seek as _, SeekFrom};
 use std::path::Path;
 
-/// A text that is read as a whole.
+/// A text is over a limit that no variable sets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("it has more than {most} bytes, the most that such a file may have")]
+pub struct TooLong {
+    /// What the limit allows, in bytes.
+    pub most: u64,
+}
+
+impl From<TooLong> for io::Error {
+    fn from(error: TooLong) -> io::Error {
+        io::Error::new(io::ErrorKind::FileTooLarge, error)
+    }
+}
+
+/// A file that is read as a whole.
 ///
 /// # Errors
-/// If it cannot be read, is no text, or has more than `most` bytes, of which no more is kept.
-pub(crate) fn read_text(path: &Path, most: u64) -> io::Result<String> {
-    let mut text = String::new();
+/// If it cannot be read, is no text, or has more than `most` bytes, of which no more is kept ([`TooLong`]).
+pub fn read_text(path: &Path, most: u64) -> io::Result<String> {
+    read_text_or(path, most, TooLong { most })
+}
+
+/// The same, with other words for what is too long.
+///
+/// # Errors
+/// As [`read_text`].
+pub fn read_text_or(path: &Path, most: u64, too_long: impl Into<io::Error>) -> io::Result<String> {
     let file = File::open(path)?;
-    let too_long = || {
-        let words = format!("it has more than {most} bytes, the most that such a file may have");
-        io::Error::new(io::ErrorKind::FileTooLarge, words)
-    };
     if file.metadata()?.len() > most {
-        return Err(too_long());
+        return Err(too_long.into());
     }
-    // A file that grows, or has no length, ends here, too.
-    let read = file.take(most + 1).read_to_string(&mut text)? as u64;
-    if read > most { Err(too_long()) } else { Ok(text) }
+    text_of(file, most, too_long)
+}
+
+/// What is left to read, whether or not it says how much that is.
+///
+/// # Errors
+/// As [`read_text`].
+pub fn text_of(source: impl Read, most: u64, too_long: impl Into<io::Error>) -> io::Result<String> {
+    let mut bytes = Vec::new();
+    // A letter may be cut in two where the limit is, which is no fault of the text.
+    source.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > most {
+        return Err(too_long.into());
+    }
+    String::from_utf8(bytes).map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is no text in UTF-8"))
+}
+
+/// The last lines of a file, of at most so many bytes together, with what is no text made some; none if it cannot be read.
+pub(crate) fn last_lines(path: &Path, lines: usize, most: u64) -> String {
+    let read = || {
+        let mut file = File::open(path)?;
+        let from = file.metadata()?.len().saturating_sub(most);
+        file.seek(SeekFrom::Start(from))?;
+        let mut bytes = Vec::new();
+        file.take(most).read_to_end(&mut bytes)?;
+        io::Result::Ok(bytes)
+    };
+    let bytes = read().unwrap_or_default();
+    let text = String::from_utf8_lossy(&bytes);
+    let all: Vec<&str> = text.lines().collect();
+    all[all.len().saturating_sub(lines)..].join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn no_more_is_read_than_may_be() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        fs::write(&path, "äöü").unwrap();
+        assert_eq!(read_text(&path, 6).unwrap(), "äöü");
+        // In the middle of a letter, too.
+        for most in 0..6 {
+            let error = read_text(&path, most).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::FileTooLarge);
+            assert!(error.to_string().contains(&format!("more than {most} bytes")), "{error}");
+            let error = text_of(io::repeat(b'x'), most, TooLong { most }).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::FileTooLarge);
+        }
+        fs::write(&path, [0xff]).unwrap();
+        assert_eq!(read_text(&path, 6).unwrap_err().kind(), io::ErrorKind::InvalidData);
+    }
+
+    #[test]
+    fn the_end_of_a_long_log_is_read_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("node.log");
+        assert_eq!(last_lines(&path, 2, 100), "");
+        let log: String = (0..10_000).map(|line| format!("line {line}\n")).collect();
+        fs::write(&path, log).unwrap();
+        assert_eq!(last_lines(&path, 2, 100), "line 9998\nline 9999");
+        assert_eq!(last_lines(&path, 100, 13), "98\nline 9999", "as many bytes as allowed");
+        // One that nobody could keep: it has holes in place of what was written.
+        File::options().write(true).open(&path).unwrap().set_len(1 << 40).unwrap();
+        assert_eq!(last_lines(&path, 2, 100).len(), 100);
+    }
 }

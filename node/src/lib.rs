@@ -15,7 +15,7 @@
 mod alarm;
 pub mod arrivals;
 pub mod bench;
-mod bounded;
+pub mod bounded;
 mod bytes;
 pub mod cli;
 pub mod client;

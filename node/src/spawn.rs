@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use scheduler::SiteId;
 
+use crate::bounded;
 use crate::client::NodeClient;
 use crate::config::NodeConfig;
 use crate::control::api::ReadyLine;
@@ -33,6 +34,8 @@ const CONNECT_PATIENCE: Duration = Duration::from_secs(1);
 const LOOK_AGE_MAX: Duration = Duration::from_millis(300);
 /// How much of a node's log an error shows.
 const LOG_LINES: usize = 5;
+/// How many bytes of it these lines have at most: the log of a run of weeks may be long.
+const LOG_BYTES: u64 = 1 << 14;
 
 /// Why a node process is not there.
 #[derive(Debug, thiserror::Error)]
@@ -417,7 +420,7 @@ pub(crate) fn name_of(config: &NodeConfig) -> String {
 /// Writes a file unless it says the same already. What it said before is there until the new text is whole: on a full
 /// disk, too.
 fn write_new(path: &Path, text: &str) -> io::Result<()> {
-    if std::fs::read_to_string(path).is_ok_and(|before| before == text) {
+    if bounded::read_text(path, text.len() as u64).is_ok_and(|before| before == text) {
         return Ok(());
     }
     let new = path.with_extension("new");
@@ -465,7 +468,5 @@ fn end(child: &mut Child, reader: Option<JoinHandle<()>>) {
 
 /// The last lines of a log.
 fn tail(path: &Path) -> String {
-    let text = std::fs::read_to_string(path).unwrap_or_default();
-    let lines: Vec<&str> = text.lines().collect();
-    lines[lines.len().saturating_sub(LOG_LINES)..].join("\n")
+    bounded::last_lines(path, LOG_LINES, LOG_BYTES)
 }

@@ -7,11 +7,12 @@
 use std::collections::BTreeSet;
 use std::fmt::{self, Write as _};
 use std::fs::{File, TryLockError};
-use std::io::{self, Read as _, Seek as _, Write as _};
+use std::io::{self, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
+use node::bounded::{TooLong, text_of};
 use node::running::Running;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
@@ -315,12 +316,9 @@ fn lock(dir: &Path) -> anyhow::Result<(File, bool)> {
 
 /// What a mark says; nothing if it is new, damaged, or longer than any that was written here.
 fn read(file: &mut File) -> Option<Mark> {
-    let mut text = String::new();
     file.rewind().ok()?;
-    let read = file.take(limits::MARK + 1).read_to_string(&mut text).ok()? as u64;
-    if read > limits::MARK {
-        return None;
-    }
+    let most = limits::MARK;
+    let text = text_of(file, most, TooLong { most }).ok()?;
     serde_json::from_str(&text).ok()
 }
 
