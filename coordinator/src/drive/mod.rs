@@ -238,8 +238,19 @@ pub struct Ended {
 pub struct Concluded {
     /// The exit code.
     pub code: u8,
-    /// Whether all that happened is in the files that are written while it does.
-    pub is_whole: bool,
+    /// What `attach` would have to do.
+    pub left: Left,
+}
+
+/// What there is left to do for a run that has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Left {
+    /// All is written.
+    Nothing,
+    /// To write what happened: not all of it is in the files that are written while it does.
+    Files,
+    /// To execute jobs.
+    Jobs,
 }
 
 /// Measures, compares, writes and prints.
@@ -276,6 +287,11 @@ pub fn conclude_as(
     let not_measured = matches!(verdict, Some(compared::Verdict::NotMeasured(_)));
     let fell_back = !sink.fell_back.is_empty();
     let Recorded { result, violation, is_whole } = record(experiment, jobs, sink, ended, interrupt, command)?;
+    let left = match (complete, is_whole) {
+        (false, _) => Left::Jobs,
+        (true, false) => Left::Files,
+        (true, true) => Left::Nothing,
+    };
     let mut summary = report::render(&result, format);
     if format == Format::Terminal {
         for line in result.about.lines.iter().flat_map(|lines| lines.lines()) {
@@ -286,11 +302,11 @@ pub fn conclude_as(
     say(&summary)?;
     if let Some(violation) = violation {
         eprintln!("error: {violation}");
-        return Ok(Concluded { code: exit::UNEXPECTED, is_whole });
+        return Ok(Concluded { code: exit::UNEXPECTED, left });
     }
     let code = if out_of_tolerance {
         exit::OUT_OF_TOLERANCE
-    } else if !complete || !is_whole {
+    } else if left != Left::Nothing {
         exit::INCOMPLETE
     } else if result.verdict() == Verdict::Violated {
         exit::OUT_OF_TOLERANCE
@@ -301,7 +317,7 @@ pub fn conclude_as(
     } else {
         exit::DONE
     };
-    Ok(Concluded { code, is_whole })
+    Ok(Concluded { code, left })
 }
 
 /// The local scheduler, with its command if it is one.

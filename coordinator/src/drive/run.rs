@@ -33,7 +33,6 @@ use node::clock::StartOrder;
 use node::control::api::Calibration as Measured;
 use node::fleet::{Fleet, start_order};
 use node::telemetry::LogArgs;
-use outputs::Status;
 use outputs::orders::Given;
 use tokio::sync::mpsc::Receiver;
 
@@ -172,11 +171,10 @@ fn run(args: &RunArgs) -> anyhow::Result<u8> {
     let (mut ended, jobs) = drive(course, fleet, &mut sink)?;
     drop(token);
     calibration.tell(&experiment.grid, &mut ended);
-    let complete = ended.status == Status::Complete;
-    let Concluded { code, is_whole } =
+    let Concluded { code, left } =
         conclude(experiment, &jobs, sink, ended, &interrupt, args.experiment.format)?;
     if let Some(record) = record {
-        record.over(complete, is_whole)?;
+        record.over(left)?;
     }
     if let Some(server) = server.filter(|_| args.reception.serve_after) {
         eprintln!("note: the run has ended; serving at {} until stopped", server.address());

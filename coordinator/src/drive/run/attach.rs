@@ -13,7 +13,6 @@ use node::fleet::{Adopted, Fleet};
 use node::journal::inspect::Remains;
 use node::spawn::SpawnOrder;
 use node::telemetry::LogArgs;
-use outputs::Status;
 use outputs::orders::injected;
 use report::Format;
 use scheduler::{EventKind, JobId, SiteId, TimedJob};
@@ -150,10 +149,9 @@ pub fn command(args: &AttachArgs) -> anyhow::Result<u8> {
         Calibration::new(&record.calibration, &experiment.network, plan.origin, plan.factor, tolerance);
     calibration.tell(&experiment.grid, &mut ended);
     let command = record.command.clone();
-    let complete = ended.status == Status::Complete;
-    let Concluded { code, is_whole } =
+    let Concluded { code, left } =
         conclude_as(command, &experiment, &jobs, sink, ended, &interrupt, args.format)?;
-    record.over(complete, is_whole)?;
+    record.over(left)?;
     Ok(code)
 }
 

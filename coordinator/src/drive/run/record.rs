@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use super::past::Past;
+use crate::drive::Left;
 use crate::drive::own::RECORD;
 use crate::experiment::Experiment;
 use crate::experiment::jobs::Jobs;
@@ -196,27 +197,23 @@ impl Record {
         Ok(())
     }
 
-    /// The run has ended: removes the file if it is complete, and whole what was
-    /// written while it went on. Else nothing is lost, and this tells the user so.
+    /// The run has ended: removes the file if nothing is left to do. Else nothing is lost, and this tells the user so.
     ///
     /// # Errors
     /// If the file cannot be removed.
-    pub fn over(&self, complete: bool, is_whole: bool) -> io::Result<()> {
+    pub fn over(&self, left: Left) -> io::Result<()> {
         let dir = self.dir.display();
-        if !complete {
-            eprintln!(
+        match left {
+            Left::Nothing => return std::fs::remove_file(self.dir.join(RECORD)),
+            Left::Jobs => eprintln!(
                 "note: the run is not complete, and all journals are kept: `stealgrid attach {dir}` goes on with it"
-            );
-            return Ok(());
-        }
-        if !is_whole {
-            eprintln!(
+            ),
+            Left::Files => eprintln!(
                 "note: all jobs have ended, but not all that happened could be written. It is in the journals, which are \
                  kept: make room, and `stealgrid attach {dir}` writes it anew"
-            );
-            return Ok(());
+            ),
         }
-        std::fs::remove_file(self.dir.join(RECORD))
+        Ok(())
     }
 }
 
@@ -277,9 +274,11 @@ mod tests {
         let record = record(folder.path());
         record.write().unwrap();
         assert_eq!(Record::read(folder.path()).unwrap(), record);
-        record.over(false, true).unwrap();
+        for left in [Left::Jobs, Left::Files] {
+            record.over(left).unwrap();
+        }
         assert!(Record::read(folder.path()).is_ok(), "a run that is not complete can be gone on with");
-        record.over(true, true).unwrap();
+        record.over(Left::Nothing).unwrap();
         assert!(matches!(Record::read(folder.path()), Err(RecordError::None)));
     }
 
