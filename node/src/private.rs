@@ -19,6 +19,14 @@ pub fn make_folder(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(FOLDER_MODE).create(path)
 }
 
+/// Whether somebody other than its owner may write there: into a folder, new files in the place of those that are there.
+///
+/// # Errors
+/// If the system does not say.
+pub fn others_may_write(path: &Path) -> io::Result<bool> {
+    Ok(path.metadata()?.permissions().mode() & 0o022 != 0)
+}
+
 /// How files are opened that, if made, are for their owner alone.
 pub fn options() -> OpenOptions {
     let mut options = OpenOptions::new();
@@ -51,6 +59,10 @@ mod tests {
         let inner = folder.path().join("a/b");
         make_folder(&inner).unwrap();
         assert_eq!([mode(inner.parent().unwrap()), mode(&inner)], [0o700; 2]);
+        for (mode, open) in [(0o700, false), (0o755, false), (0o770, true), (0o1777, true)] {
+            std::fs::set_permissions(&inner, Permissions::from_mode(mode)).unwrap();
+            assert_eq!(others_may_write(&inner).unwrap(), open, "{mode:o}");
+        }
 
         let file = inner.join("file");
         std::fs::write(&file, "open to all").unwrap();

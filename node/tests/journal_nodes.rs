@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::OpenOptions;
 use std::net::TcpListener;
-use std::os::unix::fs::FileExt as _;
+use std::os::unix::fs::{FileExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,7 +13,7 @@ use node::client::{ClientError, NodeClient};
 use node::config::{NewLife, SiteEntry};
 use node::control::Token;
 use node::control::api::{Phase, Status};
-use node::fleet::{Fleet, start_order};
+use node::fleet::{Fleet, Limit, start_order};
 use node::journal::{Durability, inspect};
 use node::peer_address::PeerAddress;
 use node::running::Running;
@@ -104,6 +104,20 @@ fn a_node_of_another_life_begins_with_nothing_and_takes_no_journal_from_before()
     let (status, log) = one.refused(&NodeConfig { options, ..one.config.clone() });
     assert_eq!(status.code(), Some(i32::from(exit::INPUT)), "{log}");
     assert!(log.contains("new_life needs a data directory, heartbeat and lease"), "{log}");
+}
+
+#[test]
+fn a_directory_that_others_may_write_to_is_warned_of_and_used() {
+    let one = Alone::new();
+    let dir = one.journal().parent().unwrap().to_path_buf();
+    std::fs::create_dir_all(&dir).unwrap();
+    for (mode, warned) in [(0o755, false), (0o777, true)] {
+        std::fs::set_permissions(&dir, std::fs::Permissions::from_mode(mode)).unwrap();
+        let process = one.start();
+        let log = std::fs::read_to_string(process.log()).unwrap();
+        assert_eq!(log.contains("others may put a journal of theirs into"), warned, "{log}");
+        process.stop(PATIENCE).unwrap();
+    }
 }
 
 #[test]
@@ -280,6 +294,35 @@ fn a_node_that_is_given_up_leaves_no_job_that_it_has_submitted() {
     let mut left: Vec<u64> = remains.arrivals.iter().map(|job| job.spec.id.0).collect();
     left.sort_unstable();
     assert_eq!(left, [6, 7, 8, 9, 10, 11], "the last it was never told of");
+}
+
+/// The numbers of messages have room for so many journals of a site: what the one after wrote could not be told from what
+/// the first did.
+#[test]
+fn a_site_begins_anew_as_often_as_its_journals_can_be_told_apart() {
+    let one = Alone::with(|config| {
+        (config.options.heartbeat, config.options.suspect_after) =
+            (Some(Span::from_secs(1)), Span::from_secs(9));
+        config.options.lease = Some(Span::from_secs(20));
+        config.grid.truncate(1);
+    });
+    let mut fleet = Fleet::spawn_each(&one.order(), std::slice::from_ref(&one.config)).unwrap();
+    fleet.wait_ready(PATIENCE).unwrap();
+    let clock = start_order(1000.0, Time::ZERO, Duration::ZERO);
+    let hits = |fleet: &Fleet| fleet.limits_hit().find(|(limit, _)| *limit == Limit::Journals).unwrap().1;
+    for number in 1..=Limit::Journals.most() {
+        signal(fleet.process_ids().next().unwrap(), Signal::KILL);
+        wait_until("it has ended", || !fleet.restart_ended(false).unwrap().ended.is_empty());
+        assert!(fleet.may_begin_anew(SiteId(1)), "{number}");
+        fleet.set_journal_aside(SiteId(1)).unwrap();
+        fleet.begin_anew(SiteId(1), &clock, &mut |_| {});
+        restart(&mut fleet);
+        let aside = one.journal().with_file_name(format!("lost-{number}"));
+        assert!(aside.join(FILE).exists(), "what there was is kept in {}", aside.display());
+    }
+    assert_eq!(hits(&fleet), 0);
+    assert!(!fleet.may_begin_anew(SiteId(1)));
+    assert_eq!(hits(&fleet), 1, "it is counted");
 }
 
 /// Whoever asks for them is told, and the site goes on.

@@ -113,6 +113,23 @@ impl Awaited {
         Awaited { since: now, failed: 0, due: now, lost: None, limit: None }
     }
 
+    /// After an end of a node that was started again so many times and, but for that, `may` be once more.
+    fn ended(end: End, may: bool, restarts: u32) -> Awaited {
+        let mut awaited = Awaited::new();
+        if !may {
+            awaited.lost = Some(Lost::Ended(end));
+        } else if restarts >= RESTARTS_MAX {
+            let reason = format!("it was started again {restarts} times before it ended with {end}");
+            awaited.lost = Some(Lost::NotBegun(reason));
+            awaited.limit = Some(Limit::Restarts);
+        }
+        if end.code() == Some(i32::from(exit::JOURNAL_FULL)) {
+            // There will not be room at once.
+            awaited.due += PAUSE_MAX;
+        }
+        awaited
+    }
+
     /// After a first beginning that failed like this; `None` if there is no other.
     pub(super) fn after(error: &FleetError) -> Option<Awaited> {
         let mut awaited = Awaited::new();
@@ -185,16 +202,9 @@ impl Fleet {
                 restarted.ended.push(site);
                 let may = restart && node.config.data_dir.is_some() && may_begin_again(end.code());
                 node.whereabouts = Whereabouts::Down;
-                let mut awaited = Awaited { lost: (!may).then_some(Lost::Ended(end)), ..Awaited::new() };
-                if may && node.restarts >= RESTARTS_MAX {
-                    *self.limits_hit.entry(Limit::Restarts).or_default() += 1;
-                    let reason =
-                        format!("it was started again {RESTARTS_MAX} times before it ended with {end}");
-                    awaited.lost = Some(Lost::NotBegun(reason));
-                }
-                if end.code() == Some(i32::from(exit::JOURNAL_FULL)) {
-                    // There will not be room at once.
-                    awaited.due += PAUSE_MAX;
+                let awaited = Awaited::ended(end, may, node.restarts);
+                if let Some(limit) = awaited.limit {
+                    *self.limits_hit.entry(limit).or_default() += 1;
                 }
                 node.awaited = Some(awaited);
             }
@@ -297,6 +307,8 @@ impl Member {
 #[cfg(test)]
 mod tests {
     use std::io;
+    use std::os::unix::process::ExitStatusExt as _;
+    use std::process::ExitStatus;
 
     use super::*;
 
@@ -320,6 +332,21 @@ mod tests {
         assert!(
             matches!(&awaited.lost, Some(Lost::NotBegun(reason)) if reason.contains("100 times in a row"))
         );
+    }
+
+    #[test]
+    fn who_was_started_again_too_often_is_not_once_more() {
+        let end = End::Status(ExitStatus::from_raw(9));
+        let last = Awaited::ended(end, true, RESTARTS_MAX - 1);
+        assert!(last.lost.is_none() && last.limit.is_none());
+        let over = Awaited::ended(end, true, RESTARTS_MAX);
+        assert_eq!(over.limit, Some(Limit::Restarts));
+        assert!(
+            matches!(&over.lost, Some(Lost::NotBegun(reason)) if reason.contains("again 1000 times before it ended with signal: 9"))
+        );
+        // That is no limit: it would not have begun the first time.
+        let done = Awaited::ended(end, false, RESTARTS_MAX);
+        assert!(matches!(done.lost, Some(Lost::Ended(_))) && done.limit.is_none());
     }
 
     #[test]

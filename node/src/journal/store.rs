@@ -98,6 +98,11 @@ impl Store {
             move |error| JournalError::File { what, error }
         };
         private::make_folder(dir).map_err(file_error("make the data directory", dir))?;
+        if private::others_may_write(dir).map_err(file_error("look at", dir))? {
+            // One that was there may have been made for a group of users on purpose.
+            let dir = dir.display();
+            tracing::warn!("others may put a journal of theirs into {dir}; chmod go-w {dir}");
+        }
         let lock = dir.join(LOCK);
         let guard = private::options().read(true).write(true).create(true).truncate(false).open(&lock);
         let mut guard = guard.map_err(file_error("open", &lock))?;
