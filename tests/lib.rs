@@ -1,6 +1,9 @@
 //! What the tests of several crates share: where the real workload logs are, how a check says that it was skipped, and
 //! the tables of documents.
 
+pub mod once_more;
+pub mod small_disk;
+
 use std::fmt::Display;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};

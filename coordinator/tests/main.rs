@@ -13,6 +13,7 @@ mod documents;
 mod exit_codes;
 mod explain;
 mod external;
+mod full_disks;
 mod genetic;
 mod key;
 mod limits;
@@ -32,6 +33,7 @@ mod slices;
 mod steals;
 mod study;
 mod sweep;
+mod three_sites;
 mod virtual_clock;
 
 /// The command line that is tested.

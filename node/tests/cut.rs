@@ -2,7 +2,7 @@
 //!
 //! Three sites, each a process in a network namespace, on one bridge in a fourth, where the test is. A second wire to
 //! each site is for orders, so that nodes can be asked while the grid's network is cut. The namespaces have no names:
-//! each ends with the process that holds it, however this test ends. Making them needs root, and `unshare`, `nsenter`,
+//! each ends with the process that holds it, however this test ends. Making them needs root or namespaces of users, and `unshare`, `nsenter`,
 //! `ip` and `iptables` on the path; without them the test skips and says so.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,9 +16,9 @@ use node::config::SiteEntry;
 use node::fleet::Fleet;
 use node::spawn::SpawnOrder;
 use scheduler::{Event, EventKind, JobId, JobSpec, Labels, SiteId, Span, Time, TimedJob};
+use stealgrid_tests::once_more;
 
 use crate::PROGRAM;
-use crate::once_more;
 
 /// Seconds of trace time in a second.
 const FACTOR: f64 = 100.0;
@@ -46,7 +46,7 @@ fn links_that_are_cut_for_long_are_noticed_and_connected_again() {
 }
 
 fn in_a_network(test: &str, inside: fn()) {
-    let needs = "cut networks need root, unshare, nsenter, ip with bridges and veth pairs, and iptables";
+    let needs = "cut networks need unshare, nsenter, ip with bridges and veth pairs, iptables, and root or namespaces of users";
     let probe = "ip link add bridge type bridge && ip link add here type veth peer name there && \
                  iptables -I INPUT -i here -j DROP && nsenter --version";
     once_more::in_namespace("-n", needs, probe, test, inside);

@@ -21,10 +21,11 @@ use node::spawn::{SpawnError, SpawnOrder};
 use node::{NodeConfig, NodeProcess, exit};
 use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, setrlimit};
 use scheduler::{Event, EventKind, JobId, JobSpec, Labels, SiteId, Span, Time, TimedJob};
+use stealgrid_tests::once_more;
+use stealgrid_tests::small_disk::{self, SmallDisk};
 use tempfile::TempDir;
 
 use crate::PROGRAM;
-use crate::once_more;
 
 const FILE: &str = "journal.sqlite";
 /// Ample for what takes moments; reached only by a failing test.
@@ -554,20 +555,16 @@ fn without_descriptors() {
     assert!(left.is_empty() || key.exists(), "nobody can speak to {left:?}");
 }
 
-/// A file system of 1.5 MiB in a mount namespace of its own.
+/// There are 1.5 MiB of room, and then 64.
 #[test]
 fn a_node_on_a_full_disk_stops_and_goes_on_with_room() {
     let test = "journal_nodes::a_node_on_a_full_disk_stops_and_goes_on_with_room";
-    let needs = "a full disk needs root, unshare and mount";
-    once_more::in_namespace("-m", needs, "mount -t tmpfs none /mnt", test, || {
+    small_disk::in_namespace(test, || {
         let folder = tempfile::tempdir().unwrap();
-        let mount = |arguments: &[&str]| {
-            let done = Command::new("mount").args(arguments).arg(folder.path()).status().unwrap();
-            assert!(done.success(), "mount {arguments:?}");
-        };
-        mount(&["-t", "tmpfs", "-o", "size=1536k", "none"]);
-        on_a_full_disk(folder.path(), || mount(&["-o", "remount,size=64m"]));
-        assert!(Command::new("umount").arg(folder.path()).status().unwrap().success());
+        let path = folder.path().join("disk");
+        let disk = SmallDisk::mount(path.clone(), 64 * 1024);
+        disk.fill(64 * 1024 - 1536);
+        on_a_full_disk(&path, || disk.make_room());
     });
 }
 

@@ -11,7 +11,6 @@ mod journal;
 mod journal_nodes;
 mod kill_restart;
 mod mdns;
-mod once_more;
 mod orphan;
 #[cfg(feature = "otel")]
 mod otel;

@@ -1,6 +1,6 @@
 //! Discovery by multicast DNS, in a network namespace of its own: nothing leaves the machine, nobody else is heard.
 //!
-//! Making a namespace needs root, and `unshare` and `ip` on the path; without them the test skips and says so.
+//! Making a namespace needs root or namespaces of users, and `unshare` and `ip` on the path; without them the test skips and says so.
 
 use std::net::TcpListener;
 use std::process::Command;
@@ -14,9 +14,9 @@ use node::spawn::SpawnOrder;
 use node::{Node, NodeClient, NodeConfig};
 use rustix::process::{Pid, Signal, kill_process};
 use scheduler::{SiteId, Span};
+use stealgrid_tests::once_more;
 
 use crate::PROGRAM;
-use crate::once_more;
 
 /// The only address of the namespace besides loopback, which mDNS leaves out.
 const ADDRESS: &str = "10.77.0.1";
@@ -26,7 +26,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// the same sites.
 #[test]
 fn nodes_find_those_of_their_own_run_by_mdns() {
-    let needs = "mDNS needs root, unshare, ip and veth interfaces";
+    let needs = "mDNS needs unshare, ip, veth interfaces, and root or namespaces of users";
     let probe = "ip link add here type veth peer name there";
     once_more::in_namespace("-n", needs, probe, "mdns::nodes_find_those_of_their_own_run_by_mdns", || {
         let script = format!(

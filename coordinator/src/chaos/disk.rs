@@ -89,21 +89,21 @@ mod tests {
 
     #[test]
     fn a_disk_is_full_and_then_has_room_again() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("disk");
-        let Ok(disk) = Disk::mount(&path) else {
-            eprintln!("SKIPPED: mounting takes root");
-            return;
-        };
-        let write = || std::fs::write(path.join("file"), vec![1; 100_000]);
-        assert!(disk.holds(&path.join("deep")) && !disk.holds(folder.path()));
-        disk.fill(8);
-        assert_eq!(write().unwrap_err().kind(), io::ErrorKind::StorageFull);
-        let held_by_another = File::open(path.join(FILLER)).unwrap();
-        disk.empty();
-        write().unwrap();
-        drop(held_by_another);
-        drop(disk);
-        assert!(!path.join("file").exists());
+        let test = "chaos::disk::tests::a_disk_is_full_and_then_has_room_again";
+        stealgrid_tests::small_disk::in_namespace(test, || {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("disk");
+            let disk = Disk::mount(&path).unwrap();
+            let write = || std::fs::write(path.join("file"), vec![1; 100_000]);
+            assert!(disk.holds(&path.join("deep")) && !disk.holds(folder.path()));
+            disk.fill(8);
+            assert_eq!(write().unwrap_err().kind(), io::ErrorKind::StorageFull);
+            let held_by_another = File::open(path.join(FILLER)).unwrap();
+            disk.empty();
+            write().unwrap();
+            drop(held_by_another);
+            drop(disk);
+            assert!(!path.join("file").exists());
+        });
     }
 }

@@ -73,10 +73,9 @@ impl Run {
 
     /// Waits until the logs of these nodes have these words.
     pub(crate) fn wait_for_logs(&mut self, nodes: &[&str], words: &str) {
-        let log = |node: &str| self.folder.join(format!("out/nodes/{node}.log"));
-        let said = |node: &&str| std::fs::read_to_string(log(node)).is_ok_and(|log| log.contains(words));
+        let out = self.folder.join("out");
         let deadline = Instant::now() + PATIENCE;
-        while !nodes.iter().all(said) {
+        while !all_say(&out, nodes, words) {
             assert!(Instant::now() < deadline, "the run does not start: {}", self.output());
             assert_eq!(self.child.as_mut().unwrap().try_wait().unwrap(), None, "{}", self.output());
             std::thread::sleep(Duration::from_millis(20));
@@ -129,6 +128,12 @@ impl Run {
     pub(crate) fn output(&self) -> String {
         ["stdout", "stderr"].map(|name| read(&self.folder.join(name))).concat()
     }
+}
+
+/// Whether the logs of these nodes of the run in `out` have these words.
+pub(crate) fn all_say(out: &Path, nodes: &[&str], words: &str) -> bool {
+    let log = |node: &str| std::fs::read_to_string(out.join(format!("nodes/{node}.log")));
+    nodes.iter().all(|node| log(node).is_ok_and(|log| log.contains(words)))
 }
 
 /// What the nodes that left word in this directory say of themselves; none if one of them does not answer.
