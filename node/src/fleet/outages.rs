@@ -223,9 +223,7 @@ impl Fleet {
             return false;
         }
         let may = lost_by(&self.nodes[site.index()].config) < Limit::Journals.most();
-        if !may {
-            *self.limits_hit.entry(Limit::Journals).or_default() += 1;
-        }
+        self.count_hit((!may).then_some(Limit::Journals));
         may
     }
 

@@ -203,12 +203,11 @@ impl Fleet {
                 let may = restart && node.config.data_dir.is_some() && may_begin_again(end.code());
                 node.whereabouts = Whereabouts::Down;
                 let awaited = Awaited::ended(end, may, node.restarts);
-                if let Some(limit) = awaited.limit {
-                    *self.limits_hit.entry(limit).or_default() += 1;
-                }
+                let limit = awaited.limit;
                 node.awaited = Some(awaited);
+                self.count_hit(limit);
             }
-            let Some(awaited) = &node.awaited else { continue };
+            let Some(awaited) = &self.nodes[index].awaited else { continue };
             if awaited.lost.is_none() && Instant::now() >= awaited.due {
                 match self.begin(index) {
                     Ok(()) => {
@@ -226,6 +225,12 @@ impl Fleet {
     /// How often each limit was hit so far.
     pub fn limits_hit(&self) -> impl Iterator<Item = (Limit, u64)> {
         Limit::ALL.into_iter().map(|limit| (limit, self.limits_hit.get(&limit).copied().unwrap_or(0)))
+    }
+
+    pub(super) fn count_hit(&mut self, limit: Option<Limit>) {
+        if let Some(limit) = limit {
+            *self.limits_hit.entry(limit).or_default() += 1;
+        }
     }
 
     /// Whether a node has ended that is to begin again.
@@ -248,9 +253,8 @@ impl Fleet {
             node.whereabouts = Whereabouts::Down;
             let awaited = node.awaited.get_or_insert_with(Awaited::new);
             awaited.failed(&error, has_registered);
-            if let Some(limit) = awaited.limit {
-                *self.limits_hit.entry(limit).or_default() += 1;
-            }
+            let limit = awaited.limit;
+            self.count_hit(limit);
             return Err(error.to_string());
         }
         node.awaited = None;
