@@ -168,6 +168,14 @@ pub(super) fn resolve(
     for site in grid.sites().iter().map(|site| site.id) {
         in_order(&faults, grid, site).map_err(|(entry, reason)| wrong(place(written, entry))(reason))?;
     }
+    let ends: Vec<&Fault> =
+        faults.iter().filter(|fault| fault.is_final() && !grid.is_broker(fault.site)).collect();
+    if let Some(last) = ends.last().filter(|_| ends.len() == grid.len() - grid.brokers()) {
+        let name = &grid.site(last.site).name;
+        let reason =
+            format!("no other site stays to take over what {name} has; write for, or leave one site out");
+        return Err(wrong(place(written, last.entry))(reason));
+    }
     Ok(faults)
 }
 
@@ -374,6 +382,13 @@ mod tests {
                      {{ site = \"site1\", what = \"pause\", at = \"2h\", for = \"1m\" }}]"
                 ),
                 "gone for good",
+            ),
+            (
+                format!(
+                    "{COPES}faults = [{{ site = \"site2\", what = \"crash\", at = \"2h\" }}, \
+                     {{ site = \"site1\", what = \"leave\", at = \"1h\" }}]"
+                ),
+                "faults[1]: no other site stays to take over what site2 has",
             ),
             (
                 format!(

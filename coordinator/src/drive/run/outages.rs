@@ -215,6 +215,12 @@ impl Outages {
                  coordinator starts) and protocol.lease"
             ));
         }
+        let others = self.grid.sites().iter().filter(|other| other.id != site && other.processors > 0);
+        if down.is_none() && !others.into_iter().any(|other| self.stays(fleet, other.id)) {
+            return Err(format!(
+                "no other site stays to take over what {name} has; kill it for a while, or stop the run"
+            ));
+        }
         if !fleet.keeps_journals() {
             return Err(format!(
                 "{name} keeps no journal, so its jobs would be lost and the run over; give the run [node] journal"
