@@ -90,4 +90,6 @@ pub enum Canary {
     RuleForgotten,
     /// A broker that is told that a job executes and does not come back goes on as if it had it.
     RefusalForgotten,
+    /// A broker that begins again takes jobs for being on their way whose end it was told of.
+    LearnsAgain,
 }

@@ -541,7 +541,7 @@ impl Engine<Opaque> {
                 // It came back before the answer did.
                 continue;
             }
-            if !desk.dispatcher.knows(transfer.job.id) {
+            if !desk.dispatcher.knows(transfer.job.id) && !core.has(Canary::LearnsAgain) {
                 // Its end was told before the answer, and learned from in an earlier life.
                 continue;
             }

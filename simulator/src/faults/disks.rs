@@ -49,7 +49,8 @@ impl World<'_> {
             site.users.remove(&job);
         }
         self.tally.disks_lost += 1;
-        self.watch.lost(&self.scenario.grid, |rank| &self.sites[rank].disk);
+        let here = self.scenario.grid.at_rank(rank);
+        self.watch.lost(here, &self.scenario.grid, |rank| &self.sites[rank].disk);
         self.expect(self.now().saturating_add(self.patience()), Coming::Operator);
         self.coordinator.losses.push(self.now());
         self.check_disks()

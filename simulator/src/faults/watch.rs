@@ -43,11 +43,13 @@ pub enum Check {
     Left,
     /// Once nothing is under way, brokers know what sites have that have told them all.
     Views,
+    /// A broker learns from a job at a site once for each time that it ended there.
+    LearnedOnce,
 }
 
 impl Check {
     /// Every check, in the order of the enum.
-    pub const ALL: [Check; 16] = [
+    pub const ALL: [Check; 17] = [
         Check::SingleStart,
         Check::Early,
         Check::Capacity,
@@ -64,6 +66,7 @@ impl Check {
         Check::Presence,
         Check::Left,
         Check::Views,
+        Check::LearnedOnce,
     ];
 
     /// Its name in reports.
@@ -85,6 +88,7 @@ impl Check {
             Check::Presence => "presence",
             Check::Left => "left",
             Check::Views => "views",
+            Check::LearnedOnce => "learned-once",
         }
     }
 }
@@ -145,6 +149,10 @@ pub(crate) struct Watch {
     kills: bool,
     /// Jobs given up, or ended, and how often.
     ended: BTreeMap<JobId, u32>,
+    /// How often a site wrote down that a job has ended, or is given up, under any epoch.
+    ended_at: BTreeMap<(SiteId, JobId), u32>,
+    /// How often a broker learned from a job at a site: broker, site, job.
+    learned: BTreeMap<(SiteId, SiteId, JobId), u32>,
     /// Jobs that a lost disk had and nobody else: they are missing until somebody takes them over.
     missing: BTreeSet<JobId>,
     /// Jobs that a liar was given or has named. Nothing is promised of them.
@@ -165,6 +173,8 @@ impl Watch {
             numbers: BTreeMap::new(),
             kills,
             ended: BTreeMap::new(),
+            ended_at: BTreeMap::new(),
+            learned: BTreeMap::new(),
             missing: BTreeSet::new(),
             tainted: BTreeSet::new(),
             liar: None,
@@ -191,8 +201,10 @@ impl Watch {
         self.taken.contains(&job)
     }
 
-    /// A disk was lost, and these are all that there are. What nobody has is missing until it is taken over.
-    pub(crate) fn lost<'a>(&mut self, grid: &Grid, journal: impl Fn(usize) -> &'a Durable) {
+    /// The disk of this site was lost, and these are all that there are. What nobody has is missing until it is taken over.
+    pub(crate) fn lost<'a>(&mut self, site: SiteId, grid: &Grid, journal: impl Fn(usize) -> &'a Durable) {
+        // A broker learns anew what it has forgotten.
+        self.learned.retain(|&(broker, ..), _| broker != site);
         let mut held: BTreeMap<JobId, u32> = BTreeMap::new();
         let mut hold = |job: JobId, epoch: u32| {
             let newest = held.entry(job).or_default();
@@ -247,6 +259,11 @@ impl Watch {
         self.taken_over.get(&job).and_then(|epochs| epochs.last()).copied().unwrap_or(0)
     }
 
+    /// Whether a copy may start that is so far: one that a crash interrupted waits again, unless crashes kill.
+    fn may_start(&self, there: Option<Progress>) -> bool {
+        there.is_none_or(|there| there == Progress::Interrupted && !self.kills)
+    }
+
     /// An executor begins a job under an epoch.
     pub(crate) fn started(
         &mut self,
@@ -265,16 +282,14 @@ impl Watch {
         if !self.submitted.contains(&id) {
             return broken(Check::Early, format!("job {id} starts at site {site} before it is submitted"));
         }
-        let what = match self.progress.get(&(id, epoch)) {
-            None => self.without_take_over(id, epoch),
-            Some(Progress::Interrupted) if !self.kills => None,
-            Some(Progress::Interrupted) => Some("after a crash killed it".to_owned()),
-            Some(Progress::Executing(other)) => Some(format!("and executes at {other}")),
-            Some(Progress::Ended) => Some("after it has ended".to_owned()),
-            Some(Progress::Dropped) => Some("after this copy was dropped".to_owned()),
-        };
-        if let Some(what) = what {
-            let what = format!("job {id}, epoch {epoch}, starts at site {site} {what}");
+        let there = self.progress.get(&(id, epoch)).copied();
+        if !self.may_start(there) {
+            let what = format!("job {id}, epoch {epoch}, starts at site {site}, where it was {there:?}");
+            return broken(Check::SingleStart, what);
+        }
+        let is_known = epoch == 0 || self.taken_over.get(&id).is_some_and(|epochs| epochs.contains(&epoch));
+        if there.is_none() && !is_known {
+            let what = format!("job {id}, epoch {epoch}, starts at site {site}, and nobody took it over");
             return broken(Check::SingleStart, what);
         }
         self.progress.insert((id, epoch), Progress::Executing(site));
@@ -316,12 +331,6 @@ impl Watch {
         Ok(())
     }
 
-    /// What is wrong with an epoch that nobody took the job over under.
-    fn without_take_over(&self, job: JobId, epoch: u32) -> Option<String> {
-        let known = epoch == 0 || self.taken_over.get(&job).is_some_and(|epochs| epochs.contains(&epoch));
-        (!known).then(|| "and nobody took it over".to_owned())
-    }
-
     /// An executor has come to the end of a job.
     pub(crate) fn executed(&mut self, site: SiteId, job: JobId) {
         let processors = self.executing.remove(&(site, job)).unwrap_or(0);
@@ -361,22 +370,16 @@ impl Watch {
                 {
                     // What executes here goes on under a newer epoch.
                     self.progress.insert(had, Progress::Dropped);
-                    let promised = self.is_promised(job.id);
                     let goes_on = (job.id, custody.epoch);
                     let there = self.progress.insert(goes_on, Progress::Executing(site));
-                    // One that a crash interrupted waits again, unless crashes kill.
-                    let waits = match there {
-                        None => true,
-                        Some(Progress::Interrupted) => !self.kills,
-                        Some(_) => false,
-                    };
-                    if promised && !waits {
+                    if self.is_promised(job.id) && !self.may_start(there) {
                         let what = format!("job {} goes on at site {site}, where it was {there:?}", job.id);
                         return Err(Broken { check: Check::SingleStart, at, what });
                     }
                 }
             }
             Fact::Ended { job } => {
+                *self.ended_at.entry((site, *job)).or_default() += 1;
                 let epoch = before.jobs.get(job).map_or(0, |kept| kept.custody.epoch);
                 return self.over(at, site, (*job, epoch));
             }
@@ -400,6 +403,21 @@ impl Watch {
             _ => {}
         }
         Ok(())
+    }
+
+    /// A broker learns from a job that a site says has ended.
+    pub(crate) fn learned(&mut self, at: Time, broker: SiteId, of: SiteId, job: JobId) -> Result<(), Broken> {
+        let times = self.learned.entry((broker, of, job)).or_default();
+        *times += 1;
+        let ended = self.ended_at.get(&(of, job)).copied().unwrap_or(0);
+        // What a liar says to have ended has or has not.
+        if *times <= ended || self.liar.is_some_and(|liar| liar == broker || liar == of) {
+            return Ok(());
+        }
+        let what = format!(
+            "site {broker} learned {times} times from job {job}, which ended {ended} times at site {of}"
+        );
+        Err(Broken { check: Check::LearnedOnce, at, what })
     }
 
     /// A site writes down that a copy of a job is not there any more.

@@ -212,6 +212,9 @@ impl<'a> World<'a> {
             Output::Event(kind) => {
                 self.tally.events += 1;
                 self.tally.moved += u64::from(matches!(kind, EventKind::Accepted { .. }));
+                if let EventKind::Learned { of, job, .. } = kind {
+                    self.watch.learned(self.now(), site, of, job)?;
+                }
                 self.timeline.say(site, kind);
                 Ok(())
             }
