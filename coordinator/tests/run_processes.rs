@@ -9,8 +9,8 @@ use std::net::TcpListener;
 use std::process::Command;
 
 use rustix::process::Signal;
+use stealgrid_tests::once_more;
 
-use crate::PROGRAM;
 use crate::processes::{JOBS, Run, assert_gone, not_different, pid, read, signal, table};
 
 /// Two seconds of delay at a factor that a loaded machine can try; whether it keeps to it is seen after the run. So many
@@ -201,44 +201,39 @@ fn links_can_be_measured_without_a_run_that_leaves_earlier_results_alone() {
     assert_eq!(read(&earlier), "kept");
 }
 
-/// Multicast DNS in a network namespace of its own: with an interface the nodes find each other, and with loopback
-/// alone, which mDNS leaves out, they do not. Needs root; skips otherwise and says so.
+/// Multicast DNS in a network namespace of its own: with loopback alone, which mDNS leaves out, nodes do not find each
+/// other, and with an interface they do.
 #[test]
 fn nodes_find_each_other_by_mdns_or_the_run_says_who_misses_whom() {
-    let network = "ip link add here type veth peer name there";
-    let can = Command::new("unshare").args(["-n", "sh", "-c", network]).output();
-    if !can.as_ref().is_ok_and(|output| output.status.success()) {
-        stealgrid_tests::skipped(format_args!("mDNS needs root, unshare, ip and veth interfaces: {can:?}"));
-        return;
-    }
+    let test = "run_processes::nodes_find_each_other_by_mdns_or_the_run_says_who_misses_whom";
+    let needs = "mDNS needs unshare, ip, veth interfaces, and root or namespaces of users";
+    once_more::in_namespace("-n", needs, "ip link add here type veth peer name there", test, by_mdns);
+}
+
+fn by_mdns() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("mdns.toml");
-    let in_namespace = |script: String, args: &[&str]| {
-        let mut command = Command::new("unshare");
-        command.args([
-            "-n",
-            "sh",
-            "-c",
-            &format!("ip link set lo up && {script} exec \"$0\" \"$@\""),
-            PROGRAM,
-        ]);
-        Run::spawn(command, folder.path(), args).wait()
-    };
     let path = file.to_str().unwrap();
+    let set_up = |script: &str| {
+        let done = Command::new("sh").args(["-c", script]).status().unwrap();
+        assert!(done.success(), "{script}");
+    };
 
-    std::fs::write(&file, "[run]\ndiscovery = \"mdns\"\n").unwrap();
-    let up = format!(
-        "{network} && ip addr add 10.77.0.1/24 dev here && ip link set here multicast on up && ip link set there up &&"
-    );
-    not_different(|| {
-        let args = [path, "--clock", "scaled:500", "--ensemble", "2000", "--replace"];
-        let (status, output) = in_namespace(up.clone(), &args);
-        (status, output, ())
-    });
-
+    set_up("ip link set lo up");
     std::fs::write(&file, "[run]\ndiscovery = \"mdns\"\nconnect_timeout = \"1s\"\n").unwrap();
-    let (status, output) = in_namespace(String::new(), &[path, "--replace"]);
+    let (status, output) = Run::start(folder.path(), &[path]).wait();
     assert_eq!(status.code(), Some(4), "{output}");
     assert!(output.contains("did not connect within 1s"), "{output}");
     assert!(output.contains("site1") && output.contains("site3"), "{output}");
+
+    set_up(
+        "ip link add here type veth peer name there && ip addr add 10.77.0.1/24 dev here && \
+         ip link set here multicast on up && ip link set there up",
+    );
+    std::fs::write(&file, "[run]\ndiscovery = \"mdns\"\n").unwrap();
+    not_different(|| {
+        let args = [path, "--clock", "scaled:500", "--ensemble", "2000", "--replace"];
+        let (status, output) = Run::start(folder.path(), &args).wait();
+        (status, output, ())
+    });
 }
