@@ -132,30 +132,34 @@ fn orders_take_effect_and_are_kept_in_the_results() {
     assert!(of_site(EventKind::Begun { how: BeginCause::Restart }));
 }
 
-/// Two of three sites are killed for good, and the last stays: it adopts what they had, and every job ends.
+/// All are killed for good but the last that stays: it adopts what they had, and every job ends.
 #[test]
 fn the_last_site_is_not_killed_for_good() {
-    let folder = tempfile::tempdir().unwrap();
     let lease = "protocol = { heartbeat = \"20s\", suspect_after = \"150s\", lease = \"350s\" }\n";
-    let served = Served::start(folder.path(), &format!("{EXPERIMENT}{lease}"), &["--hold"]);
-    served.until_frame(|frame| frame["phase"] == "held");
-    served.obeyed("start", json!({}));
-    served.until_frame(|frame| frame["jobs"][1].as_u64() > Some(0));
-    for site in [2, 1] {
-        served.obeyed("kill", json!({"site": site, "for_good": true}));
-    }
-    let why = served.refused("kill", json!({"site": 3, "for_good": true}), 409);
-    assert!(why.contains("no other site stays to take over what site3 has"), "{why}");
-    // For a while it may be away.
-    served.obeyed("kill", json!({"site": 3, "down_s": 30}));
+    // One that is to end later does not stay.
+    let ends = "[[faults]]\nsite = \"site3\"\nwhat = \"crash\"\nat = \"90h\"\n";
+    for (faults, killed, last) in [("", &[2, 1][..], 3), (ends, &[2], 1)] {
+        let folder = tempfile::tempdir().unwrap();
+        let served = Served::start(folder.path(), &format!("{EXPERIMENT}{lease}{faults}"), &["--hold"]);
+        served.until_frame(|frame| frame["phase"] == "held");
+        served.obeyed("start", json!({}));
+        served.until_frame(|frame| frame["jobs"][1].as_u64() > Some(0));
+        for site in killed {
+            served.obeyed("kill", json!({"site": site, "for_good": true}));
+        }
+        let why = served.refused("kill", json!({"site": last, "for_good": true}), 409);
+        assert!(why.contains(&format!("no other site stays to take over what site{last} has")), "{why}");
+        // For a while it may be away.
+        served.obeyed("kill", json!({"site": last, "down_s": 30}));
 
-    let (status, output) = served.run.wait();
-    assert_eq!(status.code(), Some(0), "{output}");
-    let jobs = read(&folder.path().join("out/jobs.csv"));
-    let (columns, rows) = table(&jobs);
-    let state = columns.iter().position(|column| *column == "final_state").unwrap();
-    assert_eq!(rows.len(), JOBS);
-    assert!(rows.iter().all(|row| row[state] == "COMPLETED_SUCCESSFULLY"), "{jobs}");
+        let (status, output) = served.run.wait();
+        assert_eq!(status.code(), Some(0), "{output}");
+        let jobs = read(&folder.path().join("out/jobs.csv"));
+        let (columns, rows) = table(&jobs);
+        let state = columns.iter().position(|column| *column == "final_state").unwrap();
+        assert_eq!(rows.len(), JOBS);
+        assert!(rows.iter().all(|row| row[state] == "COMPLETED_SUCCESSFULLY"), "{jobs}");
+    }
 }
 
 /// What a simulation can do, too, is held against one: the run is no worse for the order.

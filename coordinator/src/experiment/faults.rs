@@ -172,8 +172,7 @@ pub(super) fn resolve(
         faults.iter().filter(|fault| fault.is_final() && !grid.is_broker(fault.site)).collect();
     if let Some(last) = ends.last().filter(|_| ends.len() == grid.len() - grid.brokers()) {
         let name = &grid.site(last.site).name;
-        let reason =
-            format!("no other site stays to take over what {name} has; write for, or leave one site out");
+        let reason = format!("no other site stays to take over what {name} has; leave this entry out");
         return Err(wrong(place(written, last.entry))(reason));
     }
     Ok(faults)

@@ -215,11 +215,13 @@ impl Outages {
                  coordinator starts) and protocol.lease"
             ));
         }
-        let others = self.grid.sites().iter().filter(|other| other.id != site && other.processors > 0);
-        if down.is_none() && !others.into_iter().any(|other| self.stays(fleet, other.id)) {
-            return Err(format!(
-                "no other site stays to take over what {name} has; kill it for a while, or stop the run"
-            ));
+        let will_end = |other: SiteId| {
+            let mut steps = self.past.steps.iter();
+            steps.any(|step| step.site == other && matches!(step.deed, Deed::End | Deed::Leave))
+        };
+        if down.is_none() && !self.other_sites(site).any(|other| self.stays(fleet, other) && !will_end(other))
+        {
+            return Err(format!("no other site stays to take over what {name} has; stop the run instead"));
         }
         if !fleet.keeps_journals() {
             return Err(format!(
@@ -283,6 +285,12 @@ impl Outages {
             true => Some(planned),
             false => operator::successor(&self.grid, self.failover, planned, &job.spec, stays),
         }
+    }
+
+    /// All that could take over what a member has, as brokers cannot.
+    fn other_sites(&self, site: SiteId) -> impl Iterator<Item = SiteId> {
+        let sites = self.grid.sites().iter().filter(|other| other.processors > 0);
+        sites.map(|other| other.id).filter(move |&other| other != site)
     }
 
     /// Whether a site is there or comes back, so that users may wait for it.
@@ -746,10 +754,8 @@ impl Outages {
 
     /// Whether others may take over the jobs of a site, and somebody is there who could.
     pub fn may_lose(&self, site: SiteId, fleet: &Fleet) -> bool {
-        let others = self.grid.sites().iter().map(|other| other.id).filter(|other| *other != site);
-        self.may_lose
-            && !self.past.is_dead(site)
-            && others.into_iter().any(|other| fleet.may_come_back(other))
+        let others = &mut self.other_sites(site);
+        self.may_lose && !self.past.is_dead(site) && others.any(|other| fleet.may_come_back(other))
     }
 
     /// How long until the next thing is to be done, at most `most`; also where it should have been done by then, and was not
