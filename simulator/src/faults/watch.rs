@@ -149,7 +149,7 @@ pub(crate) struct Watch {
     kills: bool,
     /// Jobs given up, or ended, and how often.
     ended: BTreeMap<JobId, u32>,
-    /// How often a site wrote down that a job has ended, or is given up, under any epoch.
+    /// The same at each site, without those that ended elsewhere.
     ended_at: BTreeMap<(SiteId, JobId), u32>,
     /// How often a broker learned from a job at a site: broker, site, job.
     learned: BTreeMap<(SiteId, SiteId, JobId), u32>,
@@ -284,7 +284,7 @@ impl Watch {
         }
         let there = self.progress.get(&(id, epoch)).copied();
         if !self.may_start(there) {
-            let what = format!("job {id}, epoch {epoch}, starts at site {site}, where it was {there:?}");
+            let what = format!("job {id}, epoch {epoch}, starts at site {site}, and was {there:?} before");
             return broken(Check::SingleStart, what);
         }
         let is_known = epoch == 0 || self.taken_over.get(&id).is_some_and(|epochs| epochs.contains(&epoch));
@@ -379,7 +379,6 @@ impl Watch {
                 }
             }
             Fact::Ended { job } => {
-                *self.ended_at.entry((site, *job)).or_default() += 1;
                 let epoch = before.jobs.get(job).map_or(0, |kept| kept.custody.epoch);
                 return self.over(at, site, (*job, epoch));
             }
@@ -411,7 +410,8 @@ impl Watch {
         *times += 1;
         let ended = self.ended_at.get(&(of, job)).copied().unwrap_or(0);
         // What a liar says to have ended has or has not.
-        if *times <= ended || self.liar.is_some_and(|liar| liar == broker || liar == of) {
+        let is_a_liars = self.liar.is_some_and(|liar| liar == broker || liar == of);
+        if *times <= ended || is_a_liars || self.tainted.contains(&job) {
             return Ok(());
         }
         let what = format!(
@@ -425,8 +425,7 @@ impl Watch {
         let (job, epoch) = copy;
         if !self.is_promised(job) {
             self.progress.insert(copy, Progress::Ended);
-            self.taken.remove(&job);
-            *self.ended.entry(job).or_default() += 1;
+            self.is_over(site, job);
             return Ok(());
         }
         let before = self.progress.get(&copy).copied();
@@ -442,9 +441,14 @@ impl Watch {
             let what = format!("job {job}, epoch {epoch}, ends at site {site}, where it was {before:?}");
             return Err(Broken { check: Check::SingleEnd, at, what });
         }
+        self.is_over(site, job);
+        Ok(())
+    }
+
+    fn is_over(&mut self, site: SiteId, job: JobId) {
         self.taken.remove(&job);
         *self.ended.entry(job).or_default() += 1;
-        Ok(())
+        *self.ended_at.entry((site, job)).or_default() += 1;
     }
 
     /// Under each epoch each job has one owner, or is in a transfer that its receiver has not accepted, among these

@@ -205,6 +205,7 @@ impl<'a> World<'a> {
 
     /// Carries out one thing that a peer wants done.
     pub(super) fn output(&mut self, rank: usize, output: Output) -> Result<(), Broken> {
+        self.learned(rank, &output)?;
         let site = self.scenario.grid.at_rank(rank);
         match output {
             Output::Start(job) => self.execute(rank, site, &job),
@@ -212,14 +213,17 @@ impl<'a> World<'a> {
             Output::Event(kind) => {
                 self.tally.events += 1;
                 self.tally.moved += u64::from(matches!(kind, EventKind::Accepted { .. }));
-                if let EventKind::Learned { of, job, .. } = kind {
-                    self.watch.learned(self.now(), site, of, job)?;
-                }
                 self.timeline.say(site, kind);
                 Ok(())
             }
             Output::Write(_) => unreachable!("facts were taken out"),
         }
+    }
+
+    /// What a broker learned is durable with its call, whether or not it comes to say so.
+    pub(super) fn learned(&mut self, rank: usize, output: &Output) -> Result<(), Broken> {
+        let Output::Event(EventKind::Learned { of, job, .. }) = *output else { return Ok(()) };
+        self.watch.learned(self.now(), self.scenario.grid.at_rank(rank), of, job)
     }
 
     fn execute(&mut self, rank: usize, site: SiteId, job: &JobSpec) -> Result<(), Broken> {

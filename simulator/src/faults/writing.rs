@@ -71,9 +71,12 @@ impl World<'_> {
             if torn.written {
                 self.flush(rank)?;
                 self.make_durable(rank, &facts)?;
-                outputs.truncate(torn.outputs);
+                let cut_off = outputs.split_off(torn.outputs.min(outputs.len()));
                 for output in outputs {
                     self.output(rank, output)?;
+                }
+                for output in &cut_off {
+                    self.learned(rank, output)?;
                 }
             }
             return self.crash(rank, down, written_percent);
