@@ -137,6 +137,21 @@ fn a_result_directory_of_others_costs_what_it_takes_on_disk() {
     assert_eq!(run(commands[0], &[]).0, 0, "what was put back is what was written");
 }
 
+/// Whether a directory has results of an earlier version is read from a file that a stranger may have written.
+#[test]
+fn what_may_be_a_manifest_is_read_up_to_a_limit() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = small(folder.path());
+    let out = folder.path().join("out");
+    fs::create_dir(&out).unwrap();
+    let mut manifest = File::create(out.join("manifest.json")).unwrap();
+    manifest.write_all(b"{\"").unwrap();
+    io::copy(&mut io::repeat(b'x').take(MEMORY * 1024), &mut manifest).unwrap();
+    let args = ["simulate", "--sites", "4", "--trace", text(&log), "--out", text(&out)];
+    let limit = [("STEALGRID_MAX_DOCUMENT", "1048576")];
+    refused(&args, &limit, &["files of somebody else", "manifest.json"]);
+}
+
 #[test]
 fn experiments_and_sweeps_are_small() {
     let folder = tempfile::tempdir().unwrap();

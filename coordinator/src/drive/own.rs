@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 use std::fmt::{self, Write as _};
 use std::fs::{File, TryLockError};
-use std::io::{self, Seek as _, Write as _};
+use std::io::{self, Read as _, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -385,8 +385,11 @@ fn is_our_manifest(path: &Path) -> bool {
         #[serde(rename = "stealgrid")]
         _stealgrid: String,
     }
-    let manifest =
-        File::open(path).ok().and_then(|file| serde_json::from_reader(io::BufReader::new(file)).ok());
+    // One of ours is within the limit of documents; of another no more is read.
+    let most = limits::of_logs().document;
+    let manifest = File::open(path)
+        .ok()
+        .and_then(|file| serde_json::from_reader(io::BufReader::new(file.take(most))).ok());
     manifest.is_some_and(|Manifest { versions: Versions { .. }, .. }| true)
 }
 
