@@ -12,11 +12,18 @@ use stealgrid_tests::small_disk::{self, SmallDisk};
 use workload::limits::Limits;
 
 use crate::PROGRAM;
-use crate::processes::{all_say, pid, signal};
+use crate::processes::{Run, all_say, pid, signal};
 use crate::three_sites::{Grid, LEASE, PATIENCE, SITES, wait_until};
 
 /// KiB of the disks.
 const SIZE: u64 = 8 * 1024;
+
+/// Takes all room of a run's disk, and waits until its coordinator has met that.
+fn fill_under(run: &Run, disk: &SmallDisk) {
+    disk.fill(SIZE);
+    let out_of_room = ["could not be started again", "cannot be noted"];
+    wait_until(run, "there is no room", || out_of_room.iter().any(|words| run.output().contains(words)));
+}
 
 /// Nobody hears what it says, and everything else is done.
 #[test]
@@ -42,9 +49,7 @@ fn full_for_a_while() {
         let grid = Grid::new("", protocol);
         let disk = SmallDisk::mount(grid.out(), SIZE);
         let run = grid.started();
-        disk.fill(SIZE);
-        let out_of_room = ["could not be started again", "cannot be noted"];
-        wait_until(&run, "there is no room", || out_of_room.iter().any(|words| run.output().contains(words)));
+        fill_under(&run, &disk);
         disk.make_room();
 
         let (status, output) = run.wait();
@@ -160,9 +165,7 @@ fn attached_to_with_room() {
     let grid = Grid::new("orphan_patience = \"60s\"", LEASE);
     let disk = SmallDisk::mount(grid.out(), SIZE);
     let run = grid.started();
-    disk.fill(SIZE);
-    let out_of_room = ["could not be started again", "cannot be noted"];
-    wait_until(&run, "there is no room", || out_of_room.iter().any(|words| run.output().contains(words)));
+    fill_under(&run, &disk);
     signal(run.id(), Signal::KILL);
     run.wait();
     disk.make_room();
