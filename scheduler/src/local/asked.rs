@@ -160,8 +160,8 @@ impl QueueRule for Asked {
         self.waiting.values().map(Waiting::place).max().max(self.fallback.last_place())
     }
 
-    fn wake_at(&self, is_held_up: bool) -> Option<Time> {
-        self.calls.first().copied().or_else(|| self.fallback.wake_at(is_held_up))
+    fn wake_at(&self, held_up_until: Option<Time>) -> Option<Time> {
+        self.calls.first().copied().or_else(|| self.fallback.wake_at(held_up_until))
     }
 
     fn failure(&mut self) -> Option<FallbackCause> {

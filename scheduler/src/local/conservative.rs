@@ -127,9 +127,14 @@ impl QueueRule for Conservative {
         self.planned.len() + self.arrived.len()
     }
 
-    fn wake_at(&self, is_held_up: bool) -> Option<Time> {
-        // Held up, each pass would make the same plan, later by the estimate of the first job in it.
-        if is_held_up && self.is_anew { None } else { self.next_start() }
+    fn wake_at(&self, held_up_until: Option<Time>) -> Option<Time> {
+        let start = self.next_start()?;
+        match held_up_until.filter(|_| self.is_anew) {
+            // What is planned before is planned behind a promise that is not kept: each pass would plan it anew, later by the
+            // estimate of that job, and until nothing else should end it starts nothing.
+            Some(until) => Some(start.max(until)).filter(|&at| at < Time::MAX),
+            None => Some(start),
+        }
     }
 
     fn planned_start(&self, job: JobId) -> Option<Time> {

@@ -103,12 +103,13 @@ impl Machine {
         self.promises.len()
     }
 
-    /// Whether no promise can be kept, and everything that runs has run past its estimate by now. What is planned anew then is
-    /// the same at any later instant at which nothing has ended or come.
-    pub(super) fn is_held_up(&self, now: Time) -> bool {
-        !self.promises.is_empty()
-            && self.promises.iter().all(|job| job.processors > self.free)
-            && self.running.values().all(|end| end.at <= now)
+    /// None while a promise can be kept, or there is none. Otherwise something runs past its estimate, and this is the first
+    /// instant at which something else that runs should end; never, if all do.
+    pub(super) fn held_up_until(&self, now: Time) -> Option<Time> {
+        let is_held_up =
+            !self.promises.is_empty() && self.promises.iter().all(|job| job.processors > self.free);
+        let later = self.running.values().map(|end| end.at).filter(|&at| at > now);
+        is_held_up.then(|| later.min().unwrap_or(Time::MAX))
     }
 
     pub(super) fn last_promised_place(&self) -> Option<Place> {

@@ -187,7 +187,7 @@ impl LocalQueue {
     /// When [`LocalQueue::decide`] must be called even if nothing happens: the earliest planned start. Only
     /// conservative backfilling with compression has one.
     pub fn wake_at(&self) -> Option<Time> {
-        self.rule.wake_at(self.now.is_some_and(|now| self.machine.is_held_up(now)))
+        self.rule.wake_at(self.now.and_then(|now| self.machine.held_up_until(now)))
     }
 
     /// The planned start of a waiting job. `None` if it does not wait, came after the latest decision, or the

@@ -38,8 +38,8 @@ pub(super) trait QueueRule: Debug + Send + Sync {
     /// The place of the last job in queue order.
     fn last_place(&self) -> Option<Place>;
 
-    /// When something is to be chosen even if nothing happens; see [`Machine::is_held_up`].
-    fn wake_at(&self, _is_held_up: bool) -> Option<Time> {
+    /// When something is to be chosen even if nothing happens; see [`Machine::held_up_until`].
+    fn wake_at(&self, _held_up_until: Option<Time>) -> Option<Time> {
         None
     }
 
