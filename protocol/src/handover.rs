@@ -356,6 +356,11 @@ impl Ledger {
         first_transfer(0, self.journal) + 1
     }
 
+    /// How many journals the site has lost whose this is.
+    pub(crate) fn journal(&self) -> u32 {
+        self.journal
+    }
+
     /// How many journals a site has lost, as far as transfers to it are numbered by that.
     pub(crate) fn journal_at(&self, site: SiteId) -> u32 {
         receiving_journal(self.next_number(site))

@@ -8,7 +8,7 @@ use std::fmt::Debug;
 
 use scheduler::local::LocalQueue;
 use scheduler::waiting::WaitingList;
-use scheduler::{JobId, JobSpec, Time};
+use scheduler::{JobId, JobSpec, SiteId, Time};
 
 use super::Engine;
 use crate::config::PeerConfig;
@@ -111,6 +111,9 @@ pub(crate) trait Family: Clone + Debug + Send + Sync + Sized + 'static {
         _processors: u32,
     ) {
     }
+
+    /// A copy of a job that waited here was dropped, as others took the job over. It was this guardian's.
+    fn dropped(_engine: &mut Engine<Self>, _now: Time, _guardian: Option<SiteId>) {}
 
     /// The turn of a site that leaves, after it gave away what it can.
     fn turn_out(_engine: &mut Engine<Self>, _now: Time) {}

@@ -68,7 +68,7 @@ impl<F: Family> Engine<F> {
     /// executes here. None if it is a job that this site may take.
     pub(crate) fn take_known(&mut self, now: Time, from: usize, transfer: &Transfer) -> Option<Answer> {
         let site = self.core.site_at(from);
-        self.learn_epoch(transfer);
+        self.learn_epoch(now, transfer);
         let answer = match self.core.is_void(transfer) {
             true => Some(self.core.take_void(site, transfer)),
             false => self.merge_running(now, site, transfer).then_some(Answer::Accepted),

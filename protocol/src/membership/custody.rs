@@ -223,9 +223,9 @@ impl Core {
 
 impl<F: Family> Engine<F> {
     /// What a transfer says of its epoch: older ones are void.
-    pub(crate) fn learn_epoch(&mut self, transfer: &Transfer) {
+    pub(crate) fn learn_epoch(&mut self, now: Time, transfer: &Transfer) {
         if self.core.membership.is_some() && transfer.epoch > 0 {
-            self.supersede(Void { job: transfer.job.id, epoch: transfer.epoch });
+            self.supersede(now, Void { job: transfer.job.id, epoch: transfer.epoch });
         }
     }
 
@@ -393,7 +393,7 @@ impl<F: Family> Engine<F> {
             self.core.own_up(job, custody, Place::Queue);
             self.core.write(Fact::Started { job: job.id, at: now });
         } else {
-            self.drop_copies(void);
+            self.drop_copies(now, void);
             if !ended {
                 self.core.custody.insert(job.id, custody);
                 self.core.own_up(job, custody, Place::Queue);
@@ -408,7 +408,7 @@ impl<F: Family> Engine<F> {
     }
 
     /// Epochs of a job below this one are void.
-    pub(super) fn supersede(&mut self, void: Void) {
+    pub(super) fn supersede(&mut self, now: Time, void: Void) {
         let voids = &self.core.members().voids;
         if voids.get(&void.job).is_some_and(|&epoch| epoch >= void.epoch) {
             return;
@@ -419,7 +419,7 @@ impl<F: Family> Engine<F> {
             self.core.ward_back(void.job);
         }
         self.core.forget_report(void);
-        self.drop_copies(void);
+        self.drop_copies(now, void);
     }
 
     /// A job came back that this site gave away: whoever it was out to had it, and may never answer.
@@ -453,7 +453,7 @@ impl<F: Family> Engine<F> {
     }
 
     /// Drops what this site has of older epochs of a job, unless it runs.
-    fn drop_copies(&mut self, void: Void) {
+    fn drop_copies(&mut self, now: Time, void: Void) {
         self.void_transfers(void);
         let Void { job, epoch } = void;
         let mine = self.core.custody_of(job);
@@ -466,6 +466,7 @@ impl<F: Family> Engine<F> {
             self.core.custody.remove(&job);
             self.core.write(Fact::Ended { job });
             self.core.event(EventKind::Superseded { job, epoch, started: false });
+            F::dropped(self, now, mine.guardian);
         }
     }
 }

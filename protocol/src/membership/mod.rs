@@ -270,7 +270,7 @@ impl<F: Family> Engine<F> {
         if fits && news < voids.len() {
             other.known = first + voids.len() as u64;
             for &void in &voids[news..] {
-                self.supersede(void);
+                self.supersede(now, void);
             }
         }
         if fits && self.core.members().asked.contains_key(&rank) {

@@ -112,7 +112,8 @@ pub fn adoptions_after_losses(
 /// What others must adopt after sites have lost their journals: of the jobs that were handed over to any site and whose
 /// end is not known, those that nobody has under their newest epoch. `journals` are those that there are, of the living
 /// and the dead; of what is on its way to one that is lost, or is not here, its sender may hear that it arrived, so it
-/// counts for nothing; nor does what arrived. Apply it when a journal was lost for the lease, and again when a site dies or loses one after that.
+/// counts for nothing; nor does what arrived. Apply it when a journal was lost for the lease, and again when a site dies or loses one after that,
+/// and for as long as not [`all_know_of_losses`].
 ///
 /// Where a job was, the operator cannot know; it may have been executed at the site that lost its journal, and its end not
 /// been heard of. So it is never handed to anybody again as a new job, but adopted under a newer epoch: at least once,
@@ -156,6 +157,16 @@ pub fn missing(
         Some(Adoption { job, epoch: epoch_above(known), to })
     };
     unended.into_iter().filter_map(adoption).collect()
+}
+
+/// Whether all sites that stay have heard of each journal that another of them has lost. One that has not may still hear
+/// what that site said before, and drop its copy of a job for one that is lost.
+pub fn all_know_of_losses(journals: &BTreeMap<SiteId, &Durable>, stays: impl Fn(SiteId) -> bool) -> bool {
+    let staying = || journals.iter().filter(|(site, _)| stays(**site));
+    staying().all(|(&site, journal)| {
+        let lost = journal.ledger.journal();
+        staying().all(|(&other, heard)| other == site || heard.ledger.journal_at(site) >= lost)
+    })
 }
 
 fn newest_epochs<'a>(
@@ -310,6 +321,24 @@ mod tests {
         assert_eq!(list(|_| true), without, "one is at another site, and one on its way to it");
         assert_eq!(list(|site| site == SiteId(1)), [(1, 1, 1), (3, 1, 1), (4, 2, 1)], "nobody else is there");
         assert_eq!(list(|_| false), []);
+    }
+
+    #[test]
+    fn who_stays_and_has_not_heard_of_a_loss_may_still_drop_a_job() {
+        let (mut empty, mut other) = (Durable::default(), Durable::default());
+        let knows = |empty: &Durable, other: &Durable, leaves: u32| {
+            let journals = BTreeMap::from([(SiteId(1), empty), (SiteId(2), other)]);
+            all_know_of_losses(&journals, |site| site != SiteId(leaves))
+        };
+        assert!(knows(&empty, &other, 0), "nothing is lost");
+        empty.ledger.began(crate::journal::LIVES_PER_JOURNAL);
+        assert!(!knows(&empty, &other, 0));
+        assert!(knows(&empty, &other, 2) && knows(&empty, &other, 1));
+        let heard = other.ledger.renumber(SiteId(1), 1);
+        other.apply(&Fact::Ledger(heard));
+        assert!(knows(&empty, &other, 0));
+        empty.ledger.began(2 * crate::journal::LIVES_PER_JOURNAL);
+        assert!(!knows(&empty, &other, 0), "it has lost another one");
     }
 
     #[test]

@@ -18,7 +18,7 @@ pub(crate) mod message;
 mod site;
 
 use scheduler::local::LocalQueue;
-use scheduler::{JobId, JobSpec, Strategy, Time};
+use scheduler::{JobId, JobSpec, SiteId, Strategy, Time};
 
 use self::desk::Desk;
 use self::message::{Executed, Held, OpaqueMessage};
@@ -44,7 +44,7 @@ pub(crate) enum Opaque {
 pub(crate) enum OpaqueTimer {
     /// The broker of this rank has not said that it knows which of its jobs ended.
     Known(usize),
-    /// The broker of this rank has not asked a site that begins again.
+    /// The broker of this rank has not asked a site which has other jobs than it has said.
     Begun(usize),
     /// The site of this rank has not said which jobs it has.
     Anew(usize),
@@ -216,6 +216,10 @@ impl Family for Opaque {
         {
             desk.write_changes(core);
         }
+    }
+
+    fn dropped(engine: &mut Engine<Opaque>, now: Time, guardian: Option<SiteId>) {
+        engine.may_have_told(now, guardian);
     }
 
     fn local_queue(&self) -> Option<&LocalQueue> {

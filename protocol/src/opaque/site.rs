@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use scheduler::local::LocalQueue;
-use scheduler::{JobId, JobSpec, Time};
+use scheduler::{JobId, JobSpec, SiteId, Time};
 
 use super::message::{Executed, HELD_MAX, Held, OpaqueMessage};
 use super::{Opaque, OpaqueTimer};
@@ -23,6 +23,8 @@ pub(crate) struct Queue {
     /// By rank of the broker: its jobs that ended, as far as it has not said that it knows. Where nothing is lost, none.
     /// No more than its cap for each life of the broker, which counts them as here.
     untold: BTreeMap<usize, BTreeMap<JobId, Executed>>,
+    /// By rank of the broker: the number of its newest question which jobs are here.
+    asked: BTreeMap<usize, u64>,
 }
 
 impl Queue {
@@ -33,6 +35,7 @@ impl Queue {
             waiting: BTreeMap::new(),
             running: BTreeMap::new(),
             untold: BTreeMap::new(),
+            asked: BTreeMap::new(),
         }
     }
 
@@ -170,7 +173,12 @@ impl Engine<Opaque> {
 
     /// Says which jobs of a broker are here.
     pub(super) fn on_anew(&mut self, broker: usize, count: u64) {
-        self.timers.cancel(OpaqueTimer::Begun(broker));
+        let Some(site) = self.queue() else { return };
+        let newest = site.asked.entry(broker).or_default();
+        // One that comes twice may have been answered before this site said that it is to be asked.
+        if std::mem::replace(newest, count.max(*newest)) < count {
+            self.timers.cancel(OpaqueTimer::Begun(broker));
+        }
         if self.core.is_leaving() {
             // Who hears no answer sends nothing.
             return;
@@ -195,10 +203,25 @@ impl Engine<Opaque> {
     /// This site begins again: brokers may have heard of jobs that are not here any more.
     pub(super) fn say_begun_to_all(&mut self, now: Time) {
         for broker in 0..self.core.config.grid.brokers() {
-            self.say_begun(broker, false);
-            if let Some(retry) = self.core.config.options.retry {
-                self.timers.set(OpaqueTimer::Begun(broker), now, retry);
-            }
+            self.wants_to_be_asked(now, broker);
+        }
+    }
+
+    fn wants_to_be_asked(&mut self, now: Time, broker: usize) {
+        self.say_begun(broker, false);
+        if let Some(retry) = self.core.config.options.retry {
+            self.timers.set(OpaqueTimer::Begun(broker), now, retry);
+        }
+    }
+
+    /// A broker may have been told of a job that is not here any more and of which it hears no end.
+    pub(super) fn may_have_told(&mut self, now: Time, guardian: Option<SiteId>) {
+        let grid = &self.core.config.grid;
+        let broker = guardian.map(|guardian| grid.rank(guardian)).filter(|&rank| rank < grid.brokers());
+        let Some(broker) = broker.filter(|_| self.queue().is_some()) else { return };
+        // Whoever leaves is asked nothing, and whoever is heard of again asks.
+        if !self.core.is_leaving() && self.core.is_reachable(broker) {
+            self.wants_to_be_asked(now, broker);
         }
     }
 

@@ -48,7 +48,7 @@ impl Engine<Exchange> {
     ) -> Answer {
         let from = self.core.site_at(other);
         let (job, number) = (transfer.job, transfer.number);
-        self.learn_epoch(transfer);
+        self.learn_epoch(now, transfer);
         let offer = OfferId { job: job.id, version };
         let claimed =
             claim.is_none_or(|claim| self.release_claim(now, other, offer, claim, ReleaseReason::Granted));

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use protocol::membership::operator::{adoptions_after_losses, missing, successor};
+use protocol::membership::operator::{adoptions_after_losses, all_know_of_losses, missing, successor};
 use protocol::{Durable, Input};
 use scheduler::event::{BeginCause, EndCause};
 use scheduler::{EventKind, JobId, JobSpec, SiteId, Span, Time};
@@ -26,10 +26,26 @@ impl World<'_> {
         let waits = |stay| matches!(stay, Stay::Dead(at) if at.saturating_add(self.patience()) >= self.now());
         let anybody = self.sites.iter().any(|site| site.is_member());
         let pending = |&lost: &Time| lost.saturating_add(self.patience()) >= self.now();
-        if self.coordinator.is_away() || (anybody && self.coordinator.losses.iter().any(pending)) {
+        let is_pending = || self.coordinator.losses.iter().any(pending) || self.is_loss_unheard();
+        if self.coordinator.is_away() || (anybody && is_pending()) {
             return true;
         }
         anybody && self.sites.iter().any(|site| waits(site.stay) || !site.adopting.is_empty())
+    }
+
+    /// Whether the operator must look again what is missing, as a site may not have heard of a loss. Liars hear what they like.
+    fn is_loss_unheard(&self) -> bool {
+        let grid = &self.scenario.grid;
+        let stays = |rank: usize| self.sites[rank].is_member() && !self.is_liar(rank);
+        self.scenario.options.lease.is_some()
+            && !self.coordinator.losses.is_empty()
+            && !all_know_of_losses(&self.journals(), |site| stays(grid.rank(site)))
+    }
+
+    /// What each site has written down.
+    fn journals(&self) -> BTreeMap<SiteId, &Durable> {
+        let grid = &self.scenario.grid;
+        self.sites.iter().enumerate().map(|(rank, site)| (grid.at_rank(rank), &site.disk)).collect()
     }
 
     /// A process will never begin again.
@@ -181,12 +197,12 @@ impl World<'_> {
         let is_told = |job: JobId| self.sites.iter().any(|site| site.adopting.contains_key(&job));
         let has_lost = |site: SiteId| self.sites[grid.rank(site)].losses > 0;
         let mut list = adoptions_after_losses(&grid, failover, &dead, &self.adopted, is_there, has_lost);
+        let mut looks_again = false;
         let lost_long_ago = |&at: &Time| at.saturating_add(patience) <= self.now();
         if self.coordinator.losses.iter().any(lost_long_ago)
             && self.mistake != Some(Mistake::MissingForgotten)
         {
-            let journals = (0..self.sites.len()).map(|rank| (grid.at_rank(rank), &self.sites[rank].disk));
-            let journals: BTreeMap<SiteId, &Durable> = journals.collect();
+            let journals = self.journals();
             let is_listed = |job: &JobSpec| list.iter().any(|adoption| adoption.job.id == job.id);
             let unended = self.scenario.jobs.iter().map(|job| job.spec);
             let unended = unended.filter(|job| self.watch.is_taken(job.id) && !is_listed(job));
@@ -195,8 +211,12 @@ impl World<'_> {
             let site = grid.at_rank(first.expect("a disk was lost"));
             let missing = missing(&grid, failover, site, unended, &journals, &self.adopted, is_there);
             list.extend(missing);
+            looks_again = self.is_loss_unheard();
         }
         list.retain(|adoption| !is_told(adoption.job.id));
+        if looks_again {
+            self.expect(self.now().saturating_add(patience), Coming::Operator);
+        }
         for adoption in &list {
             let rank = grid.rank(adoption.to);
             self.sites[rank].adopting.insert(adoption.job.id, (adoption.job, adoption.epoch));

@@ -93,6 +93,8 @@ pub struct Outages {
     looks: u64,
     /// Jobs that nobody had, and after how many looks that was so.
     suspects: Option<(u64, BTreeSet<JobId>)>,
+    /// When it was decided last who adopts what is missing, with a site that had not heard of a loss.
+    unheard_at: Option<Time>,
     /// Whether it was said that a journal cannot be read for now.
     unreadable: bool,
     /// Until when there was no coordinator, if another went on.
@@ -122,6 +124,7 @@ impl Outages {
             unnoted: false,
             looks: 0,
             suspects: None,
+            unheard_at: None,
             unreadable: false,
             start,
             planned: !faults.is_empty(),
@@ -633,7 +636,8 @@ impl Outages {
         let Some(lease) = self.lease else { return false };
         let now = self.now();
         let is_over = |parted: &Parted| parted.died && now.since(parted.at) >= lease;
-        let is_settled = |loss: &Loss| loss.settled || now.since(loss.at) < lease;
+        let waits = self.unheard_at.is_some_and(|at| now.since(at) < lease);
+        let is_settled = |loss: &Loss| loss.settled || waits || now.since(loss.at) < lease;
         let unsettled = self.past.parted.iter().any(|parted| is_over(parted) && !parted.settled);
         if !unsettled && self.past.losses.iter().all(is_settled) {
             return false;
@@ -656,7 +660,7 @@ impl Outages {
             there,
             has_lost,
         );
-        let Some(mut missing) = self.missing(fleet, &over, witness) else { return false };
+        let Some((mut missing, is_heard)) = self.missing(fleet, &over, witness) else { return false };
         let listed: BTreeSet<JobId> = adoptions.iter().map(|adoption| adoption.job.id).collect();
         missing.retain(|adoption| !listed.contains(&adoption.job.id));
         for operator::Adoption { job, epoch, to } in adoptions.into_iter().chain(missing) {
@@ -666,7 +670,8 @@ impl Outages {
         for parted in self.past.parted.iter_mut().filter(|parted| over.contains(&parted.site)) {
             parted.settled = true;
         }
-        for loss in self.past.losses.iter_mut().filter(|loss| now.since(loss.at) >= lease) {
+        self.unheard_at = (!is_heard).then_some(now);
+        for loss in self.past.losses.iter_mut().filter(|loss| is_heard && now.since(loss.at) >= lease) {
             loss.settled = true;
         }
         true
@@ -674,17 +679,18 @@ impl Outages {
 
     /// What others must adopt of sites whose journals are lost: jobs that no journal has. A job may change sites while the
     /// journals are read one after another, so it must be missing twice; and it may have ended before that, so the events
-    /// of all nodes must have been fetched between, of those that do not answer from their journals. None until then.
+    /// of all nodes must have been fetched between, of those that do not answer from their journals. None until then. With it,
+    /// whether all have heard of the losses: who has not may still drop a copy that is counted here.
     fn missing(
         &mut self,
         fleet: &mut Fleet,
         over: &BTreeSet<SiteId>,
         witness: &mut impl Witness,
-    ) -> Option<Vec<operator::Adoption>> {
+    ) -> Option<(Vec<operator::Adoption>, bool)> {
         let lost = self.past.lost();
         let given_up = lost.iter().find(|site| over.contains(site)).copied();
         let first = given_up.or_else(|| self.past.losses.first().map(|loss| loss.site));
-        let Some(first) = first else { return Some(Vec::new()) };
+        let Some(first) = first else { return Some((Vec::new(), true)) };
         if self.looks == 0 || self.suspects.as_ref().is_some_and(|(looks, _)| *looks == self.looks) {
             return None;
         }
@@ -717,7 +723,8 @@ impl Outages {
         match self.suspects.take() {
             Some((_, suspects)) => {
                 missing.retain(|adoption| suspects.contains(&adoption.job.id));
-                Some(missing)
+                let stays = |site| fleet.whereabouts(site) != Whereabouts::Gone;
+                Some((missing, operator::all_know_of_losses(&journals, stays)))
             }
             None => {
                 let suspects = missing.iter().map(|adoption| adoption.job.id).collect();
