@@ -1,6 +1,6 @@
 //! A site before which brokers stand: its local queue, and which ends its brokers have not heard of.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use scheduler::local::LocalQueue;
 use scheduler::{JobId, JobSpec, SiteId, Time};
@@ -25,6 +25,8 @@ pub(crate) struct Queue {
     untold: BTreeMap<usize, BTreeMap<JobId, Executed>>,
     /// By rank of the broker: the number of its newest question which jobs are here.
     asked: BTreeMap<usize, u64>,
+    /// Ranks of brokers that may have heard of jobs which are not here any more, until they ask.
+    to_be_asked: BTreeSet<usize>,
 }
 
 impl Queue {
@@ -36,6 +38,7 @@ impl Queue {
             running: BTreeMap::new(),
             untold: BTreeMap::new(),
             asked: BTreeMap::new(),
+            to_be_asked: BTreeSet::new(),
         }
     }
 
@@ -56,9 +59,11 @@ impl Queue {
         self.waiting.remove(&job).map(|held| held.job)
     }
 
-    /// A broker is gone: nobody need tell it anything.
+    /// A broker is gone: nobody need tell it anything. If it comes back, and has not noticed, it still counts what ended.
     pub(super) fn forget(&mut self, broker: usize) {
-        self.untold.remove(&broker);
+        if self.untold.remove(&broker).is_some() {
+            self.to_be_asked.insert(broker);
+        }
     }
 }
 
@@ -177,6 +182,7 @@ impl Engine<Opaque> {
         let newest = site.asked.entry(broker).or_default();
         // One that comes twice may have been answered before this site said that it is to be asked.
         if std::mem::replace(newest, count.max(*newest)) < count {
+            site.to_be_asked.remove(&broker);
             self.timers.cancel(OpaqueTimer::Begun(broker));
         }
         if self.core.is_leaving() {
@@ -207,7 +213,13 @@ impl Engine<Opaque> {
         }
     }
 
+    /// Tells a broker so now or, if it is not there, when it is heard of again. Whoever leaves is asked nothing.
     fn wants_to_be_asked(&mut self, now: Time, broker: usize) {
+        let Some(site) = self.queue() else { return };
+        site.to_be_asked.insert(broker);
+        if self.core.is_leaving() || !self.core.is_reachable(broker) {
+            return;
+        }
         self.say_begun(broker, false);
         if let Some(retry) = self.core.config.options.retry {
             self.timers.set(OpaqueTimer::Begun(broker), now, retry);
@@ -218,9 +230,7 @@ impl Engine<Opaque> {
     pub(super) fn may_have_told(&mut self, now: Time, guardian: Option<SiteId>) {
         let grid = &self.core.config.grid;
         let broker = guardian.map(|guardian| grid.rank(guardian)).filter(|&rank| rank < grid.brokers());
-        let Some(broker) = broker.filter(|_| self.queue().is_some()) else { return };
-        // Whoever leaves is asked nothing, and whoever is heard of again asks.
-        if !self.core.is_leaving() && self.core.is_reachable(broker) {
+        if let Some(broker) = broker {
             self.wants_to_be_asked(now, broker);
         }
     }
@@ -236,6 +246,9 @@ impl Engine<Opaque> {
         if let Some(retry) = self.core.config.options.retry.filter(|_| waits) {
             self.tell_again(broker);
             self.timers.set(OpaqueTimer::Known(broker), now, retry);
+        }
+        if self.queue().is_some_and(|site| site.to_be_asked.contains(&broker)) {
+            self.wants_to_be_asked(now, broker);
         }
     }
 }

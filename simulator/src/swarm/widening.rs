@@ -184,7 +184,8 @@ fn long(rng: &mut ChaCha8Rng, scenario: &mut Scenario) {
 fn large(rng: &mut ChaCha8Rng, scenario: &mut Scenario) {
     let mut sizes: Vec<u32> = scenario.grid.sites().iter().map(|site| site.processors).collect();
     let widest = scenario.grid.widest();
-    let sites = rng.random_range(9..=SITES_MAX);
+    // Faults that brokers were drawn into before name these, too.
+    let sites = rng.random_range(9..=SITES_MAX).max(sizes.len());
     sizes.resize_with(sites, || rng.random_range(1..=widest));
     let beside = scenario.grid.sites().iter().map(|site| site.beside);
     let beside = beside.chain(std::iter::repeat(None));
