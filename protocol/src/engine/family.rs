@@ -112,6 +112,9 @@ pub(crate) trait Family: Clone + Debug + Send + Sync + Sized + 'static {
     ) {
     }
 
+    /// Another site has taken a job over: whatever this one knows of older epochs means nothing any more.
+    fn superseded(_engine: &mut Engine<Self>, _job: JobId) {}
+
     /// A copy of a job that waited here was dropped, as others took the job over. It was this guardian's.
     fn dropped(_engine: &mut Engine<Self>, _now: Time, _guardian: Option<SiteId>) {}
 

@@ -420,6 +420,7 @@ impl<F: Family> Engine<F> {
         }
         self.core.forget_report(void);
         self.drop_copies(now, void);
+        F::superseded(self, void.job);
     }
 
     /// A job came back that this site gave away: whoever it was out to had it, and may never answer.

@@ -381,6 +381,15 @@ impl Engine<Opaque> {
         }
     }
 
+    /// A job that is at a site is another's by now: that site may have declined it, or has it for another, and would not tell
+    /// of its end.
+    pub(super) fn was_superseded(&mut self, job: JobId) {
+        let Some(desk) = self.desk() else { return };
+        if let Some((_, place, _)) = desk.dispatcher.where_is(job) {
+            desk.to_ask.insert(desk.brokers + place);
+        }
+    }
+
     pub(super) fn ask_where_void(&mut self, now: Time) {
         for rank in self.desk().map(|desk| std::mem::take(&mut desk.to_ask)).unwrap_or_default() {
             self.asks(now, rank);

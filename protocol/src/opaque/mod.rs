@@ -218,6 +218,10 @@ impl Family for Opaque {
         }
     }
 
+    fn superseded(engine: &mut Engine<Opaque>, job: JobId) {
+        engine.was_superseded(job);
+    }
+
     fn dropped(engine: &mut Engine<Opaque>, now: Time, guardian: Option<SiteId>) {
         engine.may_have_told(now, guardian);
     }
