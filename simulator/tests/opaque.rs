@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use links::Model;
+use links::model::Between;
+use links::{Cut, Model};
 use protocol::Options;
 use scheduler::{
     Event, EventKind, Grid, JobId, JobSpec, Labels, LocalScheduler, LocalUsers, SiteId, Span, StrategySpec,
@@ -471,6 +472,56 @@ fn jobs_of_a_site_that_is_killed_and_begins_again_are_executed_there() {
     let events = run(&killed("opaque:mqd,cap=6,timeout=200", SiteId(3), 300, Some(30)));
     assert_eq!(count(&events, |kind| matches!(kind, EventKind::TookOver { .. })), 0);
     assert!(count(&events, |kind| matches!(kind, EventKind::Interrupted { .. })) > 0);
+}
+
+/// Three jobs of two processors, one for each site, and one that only the widest holds. A broker gives a site one at a time.
+fn one_for_each(faults: Vec<Fault>) -> Scenario {
+    let job = |(id, submit, processors, run_time): (u64, i64, u32, i64)| {
+        let run_time = Span::from_secs(run_time);
+        let labels = Labels::UNKNOWN;
+        let (id, submit, origin, requested) = (JobId(id), Time::from_secs(submit), SiteId(1), run_time);
+        let spec = JobSpec { id, submit, processors, requested, labels, origin, payload: 0 };
+        TimedJob { spec, run_time }
+    };
+    let jobs = [(1, 0, 2, 250), (2, 0, 2, 250), (3, 0, 2, 120), (4, 500, 8, 50)].map(job).to_vec();
+    let healed = Some(Time::from_secs(700));
+    let scenario = behind_brokers::scenario(grid(1), jobs, "opaque:round-robin,cap=1", 100);
+    Scenario { faults, healed, ..scenario }
+}
+
+/// The broker takes the third job over. As the site begins again, it says that it has that, and drops it only then.
+#[test]
+fn what_a_site_drops_that_stood_still_is_counted_there_no_more() {
+    let (site, at) = (SiteId(3), Time::from_secs(410));
+    let events = run(&one_for_each(vec![
+        Fault::Pause { site, at: Time::from_secs(100), lasts: Span::from_secs(310) },
+        Fault::Crash { site, at, down: Some(Span::from_secs(5)), written_percent: 100, torn: None },
+    ]));
+    let is_dropped =
+        |event: &&Event| event.site == site && matches!(event.kind, EventKind::Superseded { .. });
+    let dropped = events.iter().find(is_dropped).expect("the copy is dropped").at;
+    let ended = |kind: &EventKind| matches!(kind, EventKind::Completed { job: JobId(3), .. });
+    let ended = events.iter().find(|event| ended(&event.kind)).expect("it is executed elsewhere");
+    assert!(ended.site != site && ended.at < dropped && dropped < Time::from_secs(500));
+}
+
+/// The site forgets that the third job ended, as it believes its broker gone, which hears of it before it looks who is.
+#[test]
+fn what_ended_at_a_site_that_forgot_it_for_its_broker_is_counted_there_no_more() {
+    let (site, broker) = (SiteId(3), SiteId(4));
+    let (at, until) = (Time::from_secs(100), Time::from_secs(300));
+    let between = Between::Groups(vec![BTreeSet::from([site]), BTreeSet::from([broker])]);
+    let events = run(&one_for_each(vec![
+        Fault::Cut(Cut { at, until, between }),
+        Fault::Pause { site: broker, at: Time::from_secs(110), lasts: Span::from_secs(290) },
+    ]));
+    let says = |by: SiteId, of: SiteId| {
+        let is_it = |event: &&Event| event.site == by && event.kind == EventKind::Gone { peer: of };
+        events.iter().filter(is_it).count()
+    };
+    assert_eq!((says(site, broker), says(broker, site)), (1, 0));
+    let learned = |kind: &EventKind| matches!(kind, EventKind::Learned { job: JobId(3), .. });
+    assert_eq!(count(&events, learned), 0, "its end was forgotten");
 }
 
 #[test]
