@@ -92,4 +92,6 @@ pub enum Canary {
     RefusalForgotten,
     /// A broker that begins again takes jobs for being on their way whose end it was told of.
     LearnsAgain,
+    /// Nobody has a broker ask which jobs a site has that dropped one, forgot which ended, or has one that others took over.
+    DropUntold,
 }

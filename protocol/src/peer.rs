@@ -237,7 +237,7 @@ impl Peer {
     }
 
     /// What a broker believes that sites have, by their ranks: jobs that are there or on their way, and whether they
-    /// execute. Of sites whose state it has asked for and not heard, nothing. For observers.
+    /// execute, if sites tell that. Of sites whose state it has asked for and not heard, nothing. For observers.
     pub fn books(&self) -> Vec<(usize, Vec<(JobId, bool)>)> {
         self.site.books()
     }

@@ -161,8 +161,9 @@ fn before_opaque_sites(canary: Canary, checks: &[Check], seeds: u64) {
 #[test]
 fn mistakes_of_brokers_before_opaque_sites_are_noticed() {
     before_opaque_sites(Canary::RefusalForgotten, &[Invariant, SingleOwner, SingleStart], 500);
-    before_opaque_sites(Canary::EndUntold, &[Unfinished, Silence, Starvation], 500);
+    before_opaque_sites(Canary::EndUntold, &[Views, Unfinished, Silence, Starvation], 500);
     before_opaque_sites(Canary::LearnsAgain, &[LearnedOnce], 3_000);
+    before_opaque_sites(Canary::DropUntold, &[Views], 3_000);
 }
 
 #[test]

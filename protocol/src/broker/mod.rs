@@ -266,7 +266,7 @@ impl Family for Brokering {
         engine.has_arrived(transfer.job.id);
     }
 
-    fn was_in_vain(engine: &mut Engine<Brokering>, transfer: &Transfer) {
+    fn was_in_vain(engine: &mut Engine<Brokering>, _now: Time, transfer: &Transfer) {
         engine.came_in_vain(transfer.job.id);
     }
 

@@ -152,7 +152,7 @@ pub(crate) trait Family: Clone + Debug + Send + Sync + Sized + 'static {
 
     /// This site took a transfer and has not got its job by it: it brought a copy that is void, or of a job that executes
     /// here.
-    fn was_in_vain(_engine: &mut Engine<Self>, _transfer: &Transfer) {}
+    fn was_in_vain(_engine: &mut Engine<Self>, _now: Time, _transfer: &Transfer) {}
 
     /// The receiver declined: the job is this site's again and waits nowhere.
     fn returned(engine: &mut Engine<Self>, now: Time, _rank: usize, transfer: &Transfer) {
@@ -220,8 +220,8 @@ pub(crate) trait Family: Clone + Debug + Send + Sync + Sized + 'static {
         !engine.timers.any_retry()
     }
 
-    /// What this site believes that others have, by their ranks: jobs, and whether they execute. Of those that it knows
-    /// nothing of, nothing. For observers.
+    /// What this site believes that others have, by their ranks: jobs, and whether they execute, where it hears that. Of
+    /// those that it knows nothing of, nothing. For observers.
     fn books(&self) -> Vec<(usize, Vec<(JobId, bool)>)> {
         Vec::new()
     }

@@ -74,7 +74,7 @@ impl<F: Family> Engine<F> {
             false => self.merge_running(now, site, transfer).then_some(Answer::Accepted),
         };
         if answer.is_some() {
-            F::was_in_vain(self, transfer);
+            F::was_in_vain(self, now, transfer);
         }
         answer
     }

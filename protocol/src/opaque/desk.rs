@@ -106,6 +106,13 @@ impl Desk {
         self.dispatcher.withdraw(job)
     }
 
+    /// What it counts at sites, by their ranks; of none does it say that it executes. Nothing of sites that have not answered.
+    pub(super) fn books(&self) -> Vec<(usize, Vec<(JobId, bool)>)> {
+        let known = self.asked.iter().enumerate().filter(|(_, asked)| !asked.is_open);
+        let jobs = |place| self.dispatcher.jobs_at(place).map(|job| (job, false)).collect();
+        known.map(|(place, _)| (self.brokers + place, jobs(place))).collect()
+    }
+
     /// What was learned in an earlier life, and how far the rule and limits were.
     pub(super) fn remember(&mut self, config: &PeerConfig, durable: &Durable, is_forgetful: bool) {
         let grid = &config.grid;
@@ -381,10 +388,11 @@ impl Engine<Opaque> {
         }
     }
 
-    /// A job that is at a site is another's by now: that site may have declined it, or has it for another, and would not tell
-    /// of its end.
-    pub(super) fn was_superseded(&mut self, job: JobId) {
-        let Some(desk) = self.desk() else { return };
+    /// A copy of a job is void. If one is counted at a site, that may have declined it, has it for another and would not tell
+    /// of its end, or has just given it back.
+    pub(super) fn means_nothing(&mut self, job: JobId) {
+        let is_asked = !self.core.has(Canary::DropUntold);
+        let Some(desk) = self.desk().filter(|_| is_asked) else { return };
         if let Some((_, place, _)) = desk.dispatcher.where_is(job) {
             desk.to_ask.insert(desk.brokers + place);
         }

@@ -219,7 +219,13 @@ impl Family for Opaque {
     }
 
     fn superseded(engine: &mut Engine<Opaque>, job: JobId) {
-        engine.was_superseded(job);
+        engine.means_nothing(job);
+    }
+
+    fn was_in_vain(engine: &mut Engine<Opaque>, now: Time, transfer: &Transfer) {
+        engine.means_nothing(transfer.job.id);
+        // Who gave it takes the answer for an arrival.
+        engine.may_have_told(now, transfer.guardian);
     }
 
     fn dropped(engine: &mut Engine<Opaque>, now: Time, guardian: Option<SiteId>) {
@@ -304,6 +310,20 @@ impl Family for Opaque {
 
     fn pooled(&self) -> impl Iterator<Item = JobId> {
         self.jobs().map(|job| job.id)
+    }
+
+    fn books(&self) -> Vec<(usize, Vec<(JobId, bool)>)> {
+        match self {
+            Opaque::Desk(desk) => desk.books(),
+            Opaque::Site(_) => Vec::new(),
+        }
+    }
+
+    fn has_told(&self, broker: usize) -> bool {
+        match self {
+            Opaque::Desk(_) => false,
+            Opaque::Site(site) => site.has_told(broker),
+        }
     }
 
     fn check(engine: &Engine<Opaque>) {

@@ -50,6 +50,11 @@ impl Queue {
         self.queue.free()
     }
 
+    /// Whether a broker knows of each of its jobs that ended here.
+    pub(super) fn has_told(&self, broker: usize) -> bool {
+        !self.untold.contains_key(&broker)
+    }
+
     pub(super) fn local_queue(&self) -> &LocalQueue {
         &self.queue
     }
@@ -179,9 +184,11 @@ impl Engine<Opaque> {
     /// Says which jobs of a broker are here.
     pub(super) fn on_anew(&mut self, broker: usize, count: u64) {
         let Some(site) = self.queue() else { return };
-        let newest = site.asked.entry(broker).or_default();
-        // One that comes twice may have been answered before this site said that it is to be asked.
-        if std::mem::replace(newest, count.max(*newest)) < count {
+        let before = site.asked.get(&broker).copied();
+        site.asked.insert(broker, count.max(before.unwrap_or(0)));
+        // One that comes twice may have been answered before this site said that it is to be asked, and the first of a life in
+        // an earlier one.
+        if before.is_some_and(|before| before < count) {
             site.to_be_asked.remove(&broker);
             self.timers.cancel(OpaqueTimer::Begun(broker));
         }
@@ -230,7 +237,7 @@ impl Engine<Opaque> {
     pub(super) fn may_have_told(&mut self, now: Time, guardian: Option<SiteId>) {
         let grid = &self.core.config.grid;
         let broker = guardian.map(|guardian| grid.rank(guardian)).filter(|&rank| rank < grid.brokers());
-        if let Some(broker) = broker {
+        if let Some(broker) = broker.filter(|_| !self.core.has(Canary::DropUntold)) {
             self.wants_to_be_asked(now, broker);
         }
     }
@@ -247,7 +254,8 @@ impl Engine<Opaque> {
             self.tell_again(broker);
             self.timers.set(OpaqueTimer::Known(broker), now, retry);
         }
-        if self.queue().is_some_and(|site| site.to_be_asked.contains(&broker)) {
+        let is_asked = !self.core.has(Canary::DropUntold);
+        if is_asked && self.queue().is_some_and(|site| site.to_be_asked.contains(&broker)) {
             self.wants_to_be_asked(now, broker);
         }
     }
