@@ -74,8 +74,12 @@ impl Queue {
 
 /// The rank of the broker that a job here is of; none of a local user.
 fn broker_of(core: &Core, job: JobId) -> Option<usize> {
-    let guardian = core.custody_of(job).guardian?;
-    Some(core.config.grid.rank(guardian)).filter(|&rank| rank < core.config.grid.brokers())
+    broker_at(core, core.custody_of(job).guardian)
+}
+
+/// The rank of a guardian that is a broker.
+fn broker_at(core: &Core, guardian: Option<SiteId>) -> Option<usize> {
+    guardian.map(|guardian| core.config.grid.rank(guardian)).filter(|&rank| rank < core.config.grid.brokers())
 }
 
 impl Engine<Opaque> {
@@ -235,9 +239,7 @@ impl Engine<Opaque> {
 
     /// A broker may have been told of a job that is not here any more and of which it hears no end.
     pub(super) fn may_have_told(&mut self, now: Time, guardian: Option<SiteId>) {
-        let grid = &self.core.config.grid;
-        let broker = guardian.map(|guardian| grid.rank(guardian)).filter(|&rank| rank < grid.brokers());
-        if let Some(broker) = broker.filter(|_| !self.core.has(Canary::DropUntold)) {
+        if let Some(broker) = broker_at(&self.core, guardian).filter(|_| !self.core.has(Canary::DropUntold)) {
             self.wants_to_be_asked(now, broker);
         }
     }
