@@ -92,6 +92,8 @@ pub enum Canary {
     RefusalForgotten,
     /// A broker that begins again takes jobs for being on their way whose end it was told of.
     LearnsAgain,
+    /// A broker goes on asking a site that has answered for all jobs that were called back.
+    AsksOn,
     /// Nobody has a broker ask which jobs a site has that dropped one, forgot which ended, or has one that others took over.
     DropUntold,
 }

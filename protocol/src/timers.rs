@@ -85,6 +85,11 @@ impl<T: Alarm> Timers<T> {
         }
     }
 
+    /// All that are set, in order.
+    pub(crate) fn all(&self) -> impl Iterator<Item = T> {
+        self.set.keys().copied()
+    }
+
     pub(crate) fn is_set(&self, timer: T) -> bool {
         self.set.contains_key(&timer)
     }

@@ -164,6 +164,7 @@ fn mistakes_of_brokers_before_opaque_sites_are_noticed() {
     before_opaque_sites(Canary::EndUntold, &[Views, Unfinished, Silence, Starvation], 500);
     before_opaque_sites(Canary::LearnsAgain, &[LearnedOnce], 3_000);
     before_opaque_sites(Canary::DropUntold, &[Views], 3_000);
+    before_opaque_sites(Canary::AsksOn, &[Invariant], 1_000);
 }
 
 #[test]

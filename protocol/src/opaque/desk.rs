@@ -250,6 +250,16 @@ impl Desk {
         was
     }
 
+    /// Whether the site of a rank has not said which jobs it has.
+    pub(super) fn asks_anew(&self, rank: usize) -> bool {
+        self.asked[rank - self.brokers].is_open
+    }
+
+    /// Whether the site of a rank has not said of a job whether it comes back.
+    pub(super) fn recalls_from(&self, rank: usize) -> bool {
+        !Engine::unanswered(self, rank - self.brokers).is_empty()
+    }
+
     pub(super) fn check(&self, core: &Core) {
         for job in self.dispatcher.waiting_jobs() {
             assert!(core.is_here(job.id), "job {} waits at a broker that does not own it", job.id);
@@ -537,8 +547,8 @@ impl Engine<Opaque> {
     /// Stops asking sites that have answered for all jobs that they were asked for, in whatever way. A timer that went on would
     /// ask for the next one after what its interval has grown to, and count as an open question until then.
     pub(super) fn stop_asking(&mut self) {
-        let Engine { family: Opaque::Desk(desk), timers, .. } = self else { return };
-        if !std::mem::take(&mut desk.is_answered) {
+        let Engine { core, family: Opaque::Desk(desk), timers } = self else { return };
+        if !std::mem::take(&mut desk.is_answered) || core.has(Canary::AsksOn) {
             return;
         }
         for place in 0..desk.asked.len() {

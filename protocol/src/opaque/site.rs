@@ -25,6 +25,8 @@ pub(crate) struct Queue {
     untold: BTreeMap<usize, BTreeMap<JobId, Executed>>,
     /// By rank of the broker: the number of its newest question which jobs are here.
     asked: BTreeMap<usize, u64>,
+    /// By rank of the broker: its question which jobs are here, while it is not known to have heard which ended.
+    deferred: BTreeMap<usize, u64>,
     /// Ranks of brokers that may have heard of jobs which are not here any more, until they ask.
     to_be_asked: BTreeSet<usize>,
 }
@@ -38,6 +40,7 @@ impl Queue {
             running: BTreeMap::new(),
             untold: BTreeMap::new(),
             asked: BTreeMap::new(),
+            deferred: BTreeMap::new(),
             to_be_asked: BTreeSet::new(),
         }
     }
@@ -55,6 +58,11 @@ impl Queue {
         !self.untold.contains_key(&broker)
     }
 
+    /// Whether a broker is to ask which jobs are here.
+    pub(super) fn is_to_be_asked(&self, broker: usize) -> bool {
+        self.to_be_asked.contains(&broker)
+    }
+
     pub(super) fn local_queue(&self) -> &LocalQueue {
         &self.queue
     }
@@ -66,6 +74,7 @@ impl Queue {
 
     /// A broker is gone: nobody need tell it anything. If it comes back, and has not noticed, it still counts what ended.
     pub(super) fn forget(&mut self, broker: usize) {
+        self.deferred.remove(&broker);
         if self.untold.remove(&broker).is_some() {
             self.to_be_asked.insert(broker);
         }
@@ -160,6 +169,10 @@ impl Engine<Opaque> {
         if let Some(retry) = retry.filter(|_| waits) {
             self.timers.set(OpaqueTimer::Known(broker), now, retry);
         }
+        let deferred = self.queue().filter(|_| !waits).and_then(|site| site.deferred.remove(&broker));
+        if let Some(count) = deferred.filter(|_| !self.core.is_leaving()) {
+            self.say_which(broker, count);
+        }
     }
 
     /// A broker wants a job back that it gave to this site.
@@ -200,10 +213,17 @@ impl Engine<Opaque> {
             // Who hears no answer sends nothing.
             return;
         }
-        if self.queue().is_some_and(|site| site.untold.contains_key(&broker)) {
-            // What is neither here nor known to have ended would count as lost. The question is repeated.
+        if let Some(site) = self.queue().filter(|site| site.untold.contains_key(&broker)) {
+            // What is neither here nor known to have ended would count as lost: it is answered once that is known. Waiting for
+            // the question to be repeated would take as long as its timer has grown to.
+            site.deferred.insert(broker, count);
             return self.tell_again(broker);
         }
+        self.say_which(broker, count);
+    }
+
+    /// Answers a broker's question which of its jobs are here.
+    fn say_which(&mut self, broker: usize, count: u64) {
         let Engine { core, family: Opaque::Site(site), .. } = self else { return };
         let here = site.waiting.values().chain(site.running.values());
         let held: Vec<Held> =
