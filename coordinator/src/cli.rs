@@ -11,8 +11,8 @@ use crate::drive::{run, simulate};
 use crate::experiment::keys;
 use crate::folder::NoPlace;
 use crate::{
-    bench, chaos, compare, exit, explain, genetic, journal, key, learning, limits, play, power, serve, shell,
-    swarm, sweep, theory, trace,
+    bench, chaos, compare, exit, explain, genetic, journal, key, learning, limits, play, power, rerun, serve,
+    shell, swarm, sweep, theory, trace,
 };
 
 /// A testbed for peer-to-peer job scheduling between parallel machines.
@@ -35,6 +35,7 @@ enum Command {
     Play(play::PlayArgs),
     Key(key::KeyArgs),
     Compare(compare::CompareArgs),
+    Rerun(rerun::RerunArgs),
     Explain(explain::ExplainArgs),
     Theory(Box<theory::TheoryArgs>),
     Power(Box<power::PowerArgs>),
@@ -88,6 +89,7 @@ pub fn main() -> ExitCode {
         Command::Play(args) => play::command(&args),
         Command::Key(args) => key::command(&args),
         Command::Compare(args) => compare::command(&args),
+        Command::Rerun(args) => rerun::command(&args),
         Command::Explain(args) => explain::command(&args),
         Command::Theory(args) => theory::command(&args),
         Command::Power(args) => power::command(&args),

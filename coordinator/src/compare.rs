@@ -294,6 +294,7 @@ fn descriptions(left: &Manifest, right: &Manifest) -> Vec<(&'static str, String,
         let status = match &manifest.status {
             Status::Complete => "complete".to_string(),
             Status::Partial(reason) => format!("partial: {reason}"),
+            Status::NotMeasured(reason) => format!("not measured: {reason}"),
         };
         let versions: Vec<String> =
             manifest.versions.iter().map(|(program, version)| format!("{program} {version}")).collect();

@@ -40,6 +40,7 @@ pub mod orders;
 pub mod play;
 pub mod power;
 pub mod progress;
+pub mod rerun;
 pub mod serve;
 pub mod shell;
 pub mod swarm;

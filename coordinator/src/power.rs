@@ -386,7 +386,7 @@ mod tests {
 
     use super::*;
     use crate::drive::builder;
-    use crate::drive::simulate::configuration;
+    use crate::drive::configuration;
     use crate::experiment::file::Written;
     use crate::experiment::jobs;
 
@@ -395,7 +395,7 @@ mod tests {
     const RUNS: usize = 40;
 
     fn quickstart() -> (Experiment, Jobs) {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../configs/quickstart.toml");
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../configs/published.toml");
         let mut experiment = Experiment::resolve(&Written::load(&path).unwrap()).unwrap();
         experiment.run.ensemble = COUNT;
         // However slow the machine is.

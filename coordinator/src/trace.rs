@@ -236,7 +236,7 @@ mod tests {
                 })
                 .collect();
 
-            assert_eq!(seen, [(1, 2, 2, 60.0), (2, 4, 1, 30.0)], "{to}");
+            assert_eq!(seen, [(1, 2, 2, 60.0), (2, 4, 1, 60.0)], "{to}");
             assert_eq!(trace.processors(), 8, "{to}");
             fs::remove_file(out).unwrap();
         }

@@ -218,7 +218,7 @@ fn simulated(folder: &Path, name: &str, flags: &[&str]) -> PathBuf {
     let out = folder.join(name);
     let trace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../configs/traces/seven-sites.swf");
     let (count, out_flag) = (JOBS.to_string(), out.to_str().unwrap());
-    let mut arguments = vec!["simulate"];
+    let mut arguments = vec!["simulate", "--submit", "home"];
     let delay = ["--delay", "20s"];
     if !flags.contains(&"--delay") {
         arguments.extend(delay);

@@ -86,6 +86,7 @@ fn each_key_in_a_comment_of_the_file_of_defaults_can_be_switched_on() {
         ("sites", "sizes"),
         ("logs", "trace"),
         ("bag", "trace"),
+        ("origin", "deal"),
         ("matrix", "delay"),
         ("matrix_file", "delay"),
         ("coordinates", "delay"),
@@ -101,10 +102,13 @@ fn each_key_in_a_comment_of_the_file_of_defaults_can_be_switched_on() {
             continue;
         }
         let excluded = instead.iter().find(|(this, _)| *this == key).map(|(_, other)| format!("{other} = "));
+        // Without a log there is nothing to deal.
+        let is_trace = excluded.as_deref() == Some("trace = ");
         let also = together.iter().find(|(this, _)| *this == key).map(|(_, other)| format!("# {other} = "));
         let mut changed = String::new();
         for line in text.lines() {
-            let gone = excluded.as_ref().is_some_and(|excluded| line.starts_with(excluded));
+            let gone = excluded.as_ref().is_some_and(|excluded| line.starts_with(excluded))
+                || is_trace && line.starts_with("deal = ");
             let on = line == commented || also.as_ref().is_some_and(|also| line.starts_with(also));
             let line = if on { line.trim_start_matches("# ") } else { line };
             if !gone {

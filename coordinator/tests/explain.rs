@@ -221,7 +221,7 @@ fn what_cannot_be_told_is_refused_with_a_reason() {
 
 fn simulate(out: &Path, flags: &[&str]) {
     let trace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../configs/traces/seven-sites.swf");
-    let mut arguments = vec!["simulate", "--no-page", "--replace"];
+    let mut arguments = vec!["simulate", "--no-page", "--replace", "--submit", "home"];
     if !flags.contains(&"--count") {
         arguments.extend(["--count", "150"]);
     }

@@ -24,6 +24,7 @@ mod outages;
 mod page;
 mod play;
 mod processes;
+mod provenance;
 mod register;
 mod run_processes;
 mod schemas;

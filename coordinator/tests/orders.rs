@@ -126,7 +126,8 @@ fn orders_take_effect_and_are_kept_in_the_results() {
     let of_job =
         |event: &&Event| matches!(event.kind, EventKind::Submitted { job, .. } if job == JobId(number));
     let submitted = events.iter().find(of_job).unwrap();
-    assert_eq!(submitted.site, SiteId(1), "the smallest site that is wide enough");
+    assert_eq!(submitted.site, SiteId(2), "the site of its user");
+
     let of_site = |kind| events.iter().any(|event| event.site == SiteId(1) && event.kind == kind);
     assert!(of_site(EventKind::Ended { how: EndCause::Crash }));
     assert!(of_site(EventKind::Begun { how: BeginCause::Restart }));

@@ -125,6 +125,9 @@ fn simulate(out: &Path, flags: &[&str]) {
     let trace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../configs/traces/seven-sites.swf");
     let mut arguments = vec!["simulate", "--sites", "8,16,24,96", "--no-page", "--count", "300", "--check"];
     arguments.extend(["--trace", trace.to_str().unwrap(), "--out", out.to_str().unwrap()]);
+    if !flags.contains(&"--submit") {
+        arguments.extend(["--submit", "home"]);
+    }
     arguments.extend(flags);
     let run = Command::new(PROGRAM).args(&arguments).output().unwrap();
     assert!(run.status.success(), "{arguments:?}\n{}", String::from_utf8_lossy(&run.stderr));

@@ -101,7 +101,18 @@ fn a_row_has_the_numbers_that_a_single_simulation_has() {
     let single = Command::new(PROGRAM)
         .arg("simulate")
         .arg(configs().join("quickstart.toml"))
-        .args(["--count", "150", "--delay", "2s", "--format", "json", "--no-events", "--out"])
+        .args([
+            "--strategy",
+            "st:50",
+            "--count",
+            "150",
+            "--delay",
+            "2s",
+            "--format",
+            "json",
+            "--no-events",
+            "--out",
+        ])
         .arg(folder.path().join("single"))
         .output()
         .unwrap();

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use scheduler::{SiteId, Span, Time, spelling};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::jitter::Jitter;
 use crate::matrix::{self, Unit};
@@ -18,7 +18,7 @@ use crate::preset::{PRESETS, Preset};
 use crate::quantity::{rate, span};
 
 /// Everything that can be said of links. Every key is optional; nothing said means free messages.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default, expecting = "the section [network]")]
 pub struct Written {
     /// A named network or a file with these keys. Keys beside it win; links and partitions are added.
@@ -52,7 +52,7 @@ pub struct Written {
 }
 
 /// `coordinates`.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default, expecting = "coordinates, as in { places = [\"paris\", \"tokyo\"] }")]
 pub struct WrittenCoordinates {
     /// Latitude and longitude of each site in degrees, in the order of the grid.
@@ -66,7 +66,7 @@ pub struct WrittenCoordinates {
 }
 
 /// One entry of `links`.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(
     deny_unknown_fields,
     default,
@@ -96,7 +96,7 @@ pub struct WrittenLinks {
 }
 
 /// One entry of `partitions`.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(
     deny_unknown_fields,
     default,

@@ -88,6 +88,19 @@ impl Lateness {
     }
 }
 
+/// What to do about a run that was not measured, by its clock.
+pub fn slower(clock: &str) -> String {
+    let half = clock.strip_prefix("scaled:").and_then(|factor| factor.parse::<f64>().ok());
+    match half.map(|factor| factor / 2.0) {
+        Some(half) => {
+            format!(
+                "Run it again with a slower clock (--clock scaled:{half}), or where less else is to be done"
+            )
+        }
+        None => "Run it again with a slower clock (--clock), or where less else is to be done".to_string(),
+    }
+}
+
 /// What fails if no simulation should.
 pub const FAILED: &str = "a simulation failed";
 

@@ -12,6 +12,7 @@
 //! executions.csv      executions that are not the one in jobs.csv, if there are any
 //! membership.csv      what sites believed of each other's presence, if anything happened
 //! events.jsonl.zst    every event, one JSON object a line; written while the run goes on, see [`EventLog`]
+//! experiment.toml     what was run, as a file that runs it again
 //! report.html         a page for people, by whoever can draw one
 //! ```
 //!
@@ -36,6 +37,7 @@ mod migrations_csv;
 mod missed;
 mod number;
 pub mod orders;
+mod provenance;
 pub mod quantity;
 pub mod replace;
 mod run_result;
@@ -55,6 +57,7 @@ pub use jobs_csv::{JobRow, JobRows};
 pub use manifest::{Manifest, SiteEntry};
 pub use metrics_json::write as write_metrics;
 pub use missed::{Missed, Why};
-pub use run_result::{Ideal, RunAbout, RunResult, Status, StealCost};
+pub use provenance::{LogDigest, Preparation, Provenance, commit, version};
+pub use run_result::{Ideal, Overloaded, RunAbout, RunResult, Status, StealCost};
 pub use steals_csv::{STEALS, StealsCsv};
 pub use write::{Options, Page, write_all};

@@ -11,6 +11,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::allocation::Allocation;
 use crate::orders::Given;
+use crate::provenance::{Provenance, version};
 use crate::run_result::{RunResult, Status};
 
 /// The layout of `manifest.json` and `metrics.json`. It changes where a name, a unit or a word means something else.
@@ -67,6 +68,9 @@ pub struct Manifest {
     pub status: Status,
     /// Of programs, by name.
     pub versions: BTreeMap<String, String>,
+    /// The switches, the logs and what was done to them; empty in results of earlier versions.
+    #[serde(flatten, default)]
+    pub provenance: Provenance,
     /// The border between classes A and B, in percent.
     pub threshold_percent: u8,
     /// How many jobs are in each state.
@@ -132,7 +136,7 @@ impl Manifest {
                 resource_bounds: [first, (first + processors).saturating_sub(1)],
             }
         };
-        let version = env!("CARGO_PKG_VERSION").to_string();
+        let version = version();
         Manifest {
             format: Format,
             experiment: about.experiment.clone(),
@@ -147,6 +151,7 @@ impl Manifest {
             command: about.command.clone(),
             status: about.status.clone(),
             versions: BTreeMap::from([("stealgrid".to_string(), version)]),
+            provenance: about.provenance.clone(),
             threshold_percent: outcome.threshold.percent(),
             jobs: JobState::ALL.map(|state| (state.name().to_string(), outcome.count(state))).into(),
             events: outcome.events,

@@ -1,17 +1,20 @@
 //! Everything that is known about one run: the input of all writers and reports.
 
+use std::collections::BTreeMap;
+
 use analysis::steady::Cut;
 use analysis::theory::{self, Comparison, Messages, Setting, Verdict};
 use analysis::{
     Agreement, Attribution, Bounds, DecisionCost, Federation, JobState, Lessons, Metrics, Migrations,
     Outcome, Price, Service, Steady, Steals, WaitCauses,
 };
-use scheduler::{LocalScheduler, StrategySpec, Submit};
+use scheduler::{LocalScheduler, SiteId, StrategySpec, Submit};
 use serde::{Deserialize, Serialize};
 
 use crate::compared::Compared;
 use crate::missed::Missed;
 use crate::orders::{self, Given};
+use crate::provenance::Provenance;
 use crate::scraped::Scraped;
 use crate::table::Table;
 
@@ -47,6 +50,8 @@ pub struct RunAbout {
     pub seed: u64,
     /// What the steady metrics leave out.
     pub cut: Cut,
+    /// The switches, the logs and what was done to them.
+    pub provenance: Provenance,
     /// A command line that repeats the run.
     pub command: String,
     /// Whether the run reached its end.
@@ -75,6 +80,9 @@ pub enum Status {
     Complete,
     /// It stopped before, for this reason. Metrics are over the jobs that ended.
     Partial(String),
+    /// Every job has ended, but this machine did not keep to the delays, for this reason: the figures are those of other
+    /// delays.
+    NotMeasured(String),
 }
 
 impl Status {
@@ -83,6 +91,7 @@ impl Status {
         match self {
             Status::Complete => "complete",
             Status::Partial(_) => "partial",
+            Status::NotMeasured(_) => "not_measured",
         }
     }
 }
@@ -105,6 +114,58 @@ pub struct WithoutExchange {
     pub metrics: Metrics,
     /// How its jobs were served.
     pub service: Service,
+    /// The site that most jobs arrive at, if that makes the baseline say nothing of exchange.
+    pub overloaded: Option<Overloaded>,
+}
+
+/// A site at which over half of the jobs or of the work arrives, and more than its processors are a reason for: without
+/// exchange all others are idle.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Overloaded {
+    /// Its name.
+    pub site: String,
+    /// Its part of all jobs, 0 to 1.
+    pub jobs_share: f64,
+    /// Its part of all work, 0 to 1.
+    pub work_share: f64,
+    /// Its part of all processors, 0 to 1.
+    pub processors_share: f64,
+    /// The same jobs without exchange if they arrive in proportion to processors.
+    pub dealt: Option<Metrics>,
+}
+
+/// What arrives at a site beyond that is no longer its users'; half, as more than all others together.
+const MOST: f64 = 0.5;
+/// A site may have so many times its part of the processors: what a fair deal of few wide jobs can do.
+const SLACK: f64 = 1.2;
+
+impl Overloaded {
+    /// The site by this run without exchange, if there is one.
+    pub fn of(local: &Outcome) -> Option<Overloaded> {
+        let grid = &local.grid;
+        let mut found: BTreeMap<SiteId, (f64, f64)> = BTreeMap::new();
+        let (mut jobs, mut work) = (0.0, 0.0);
+        for job in local.finished() {
+            let own = f64::from(job.processors) * job.run_time.as_secs_f64();
+            (jobs, work) = (jobs + 1.0, work + own);
+            let (jobs_there, work_there) = found.entry(job.site?).or_default();
+            (*jobs_there, *work_there) = (*jobs_there + 1.0, *work_there + own);
+        }
+        let share = |part: f64, all: f64| if all > 0.0 { part / all } else { 0.0 };
+        found.into_iter().find_map(|(site, (jobs_there, work_there))| {
+            let site = grid.site(site);
+            let processors_share = share(f64::from(site.processors), grid.processors() as f64);
+            let (jobs_share, work_share) = (share(jobs_there, jobs), share(work_there, work));
+            let is_over = |share: f64| share > MOST && share > SLACK * processors_share;
+            (is_over(jobs_share) || is_over(work_share)).then(|| Overloaded {
+                site: site.name.clone(),
+                jobs_share,
+                work_share,
+                processors_share,
+                dealt: None,
+            })
+        })
+    }
 }
 
 /// What steals cost.
@@ -165,7 +226,7 @@ impl RunResult {
                 outcome.contradictions
             ));
         }
-        if about.status == Status::Complete && !outcome.is_complete() {
+        if !matches!(about.status, Status::Partial(_)) && !outcome.is_complete() {
             let over = outcome.count(JobState::Rejected) + outcome.count(JobState::Killed);
             let left = outcome.jobs.len() - outcome.finished().count() - over;
             about.status = Status::Partial(format!("{left} jobs did not end"));
@@ -231,12 +292,15 @@ impl RunResult {
         self
     }
 
-    /// Adds the same jobs without any exchange.
+    /// Adds the same jobs without any exchange; and, if most of them arrive at one site, dealt to all sites in proportion to
+    /// processors.
     #[must_use]
-    pub fn with_local(mut self, local: Option<&Outcome>) -> RunResult {
+    pub fn with_local(mut self, local: Option<&Outcome>, dealt: Option<&Outcome>) -> RunResult {
+        let metrics = |outcome: &Outcome| Metrics::of(outcome, &Bounds::of(outcome));
         self.without_exchange = local.map(|local| WithoutExchange {
-            metrics: Metrics::of(local, &Bounds::of(local)),
+            metrics: metrics(local),
             service: Service::of(local),
+            overloaded: Overloaded::of(local).map(|found| Overloaded { dealt: dealt.map(metrics), ..found }),
         });
         self
     }
@@ -279,8 +343,16 @@ impl RunResult {
         }
     }
 
-    /// Whether the run reached its end.
+    /// Whether the run reached its end, measured or not.
     pub fn is_complete(&self) -> bool {
-        self.about.status == Status::Complete
+        !matches!(self.about.status, Status::Partial(_))
+    }
+
+    /// Why the figures are those of other delays than the experiment has, if they are.
+    pub fn not_measured(&self) -> Option<&str> {
+        match &self.about.status {
+            Status::NotMeasured(reason) => Some(reason),
+            _ => None,
+        }
     }
 }

@@ -5,7 +5,7 @@ use analysis::theory::{Comparison, Quantity, Relation};
 use analysis::waits::Cause;
 use analysis::{JobOutcome, JobState, Metrics, Verdict};
 use outputs::table::Table;
-use outputs::{RunResult, Status};
+use outputs::{Overloaded, RunResult, Status};
 use scheduler::{Broker, BrokerRule, Class, Grid, Strategy, Submit};
 
 use super::quantity::{change, change_in_words, counted, duration, grouped, number, percent, seconds};
@@ -259,11 +259,14 @@ pub fn verdict_line(result: &RunResult) -> String {
     if let Status::Partial(reason) = &result.about.status {
         return format!("{word}: {reason}; the numbers cover the jobs that ended");
     }
+    if let Some(reason) = result.not_measured() {
+        return format!("NOT MEASURED: {reason}");
+    }
     let Some(ratio) = result.theory.first() else { return "nothing was compared".into() };
     let (measured, limit) = comparison_values(ratio);
     let beside = |place: &str, reason: &str| {
         format!(
-            "{word}: competitive ratio {measured} is {place} the {limit} that is proved for free messages; {reason}"
+            "{word}: competitive ratio {measured} is {place} the {limit} that is proved for zero latency; {reason}"
         )
     };
     match &ratio.verdict {
@@ -317,15 +320,23 @@ fn worse_ideal(result: &RunResult) -> Option<String> {
     let worse: Vec<String> = worse.into_iter().flatten().collect();
     (!worse.is_empty()).then(|| {
         format!(
-            "The ideal does worse here: {}. Free messages are a reference, no optimum: the same strategy may do worse \
+            "The ideal does worse here: {}. Zero latency is a reference, no optimum: the same strategy may do worse \
              where it is told sooner",
             worse.join("; ")
         )
     })
 }
 
-/// What messages that take time cost, and what exchange is worth: the answer that a run is made for, a sentence each.
+/// What messages that take time cost, and what exchange is worth: the answer that a run is made for, a sentence each. A run that
+/// was not measured has none.
 pub fn cost_lines(result: &RunResult) -> Vec<String> {
+    if result.not_measured().is_some() {
+        return vec![
+            "What delay cost is not known: this machine did not keep to the delays, so the figures below are those of longer \
+             ones."
+                .to_string(),
+        ];
+    }
     let this = &result.metrics;
     let mut lines = Vec::new();
     if matches!(result.about.strategy.strategy, Strategy::Local) {
@@ -336,7 +347,7 @@ pub fn cost_lines(result: &RunResult) -> Vec<String> {
     if let Some(ideal) = &result.ideal {
         let free = &ideal.metrics;
         lines.push(if ideal.agreement.identical() {
-            "Messages cost nothing: every job started where and when it would have with free messages.".to_string()
+            "Delay cost nothing: every job started where and when it would have at zero latency.".to_string()
         } else {
             let more = this.wait_mean_s - free.wait_mean_s;
             let sign = if more < 0.0 { "less" } else { "more" };
@@ -352,12 +363,12 @@ pub fn cost_lines(result: &RunResult) -> Vec<String> {
                 change => format!(" ({change})"),
             };
             let no_optimum = if more < 0.0 {
-                " Free messages are a reference, no optimum: the same strategy may do worse where it is told sooner."
+                " Zero latency is a reference, no optimum: the same strategy may do worse where it is told sooner."
             } else {
                 ""
             };
             format!(
-                "With messages that take time{lost}{disturbed} a job waits {} {sign} on average than with free ones: {} in place \
+                "With messages that take time{lost}{disturbed} a job waits {} {sign} on average than at zero latency: {} in place \
                  of {}{share}. Makespan: {}; mean bounded slowdown: {}.{no_optimum}",
                 duration(more.abs()),
                 duration(this.wait_mean_s),
@@ -372,7 +383,9 @@ pub fn cost_lines(result: &RunResult) -> Vec<String> {
     if let Some(local) = &result.without_exchange {
         let without = local.metrics.wait_mean_s;
         let difference = (without - this.wait_mean_s).abs();
-        lines.push(if result.outcome.grid.machines().count() == 1 {
+        lines.push(if let Some(overloaded) = &local.overloaded {
+            overloaded_line(overloaded)
+        } else if result.outcome.grid.machines().count() == 1 {
             format!(
                 "One machine has nobody to exchange with: in the order of its local scheduler jobs would have waited {}.",
                 duration(without)
@@ -393,14 +406,31 @@ pub fn cost_lines(result: &RunResult) -> Vec<String> {
     lines
 }
 
+/// Why a run does not say what exchange is worth, and what it would be compared with in place of that.
+fn overloaded_line(
+    Overloaded { site, jobs_share, work_share, processors_share, dealt }: &Overloaded,
+) -> String {
+    let dealt = dealt.as_ref().map_or(String::new(), |metrics| {
+        format!(
+            " With the same jobs dealt to all sites in proportion to processors, a job waits {} without exchange.",
+            duration(metrics.wait_mean_s)
+        )
+    });
+    format!(
+        "What exchange is worth is not told: {} of the jobs and {} of the work arrive at {site}, which has {} of the \
+         processors, so that without exchange the other sites would be idle (strategy.submit, workload.deal).{dealt}",
+        percent(*jobs_share),
+        percent(*work_share),
+        percent(*processors_share)
+    )
+}
+
 /// Why a run does not say what messages cost, if it is none of those without messages.
 fn no_ideal(result: &RunResult) -> Option<String> {
     let spec = result.about.strategy;
-    let has_ideal = !matches!(spec.strategy, Strategy::Balance(_));
     Some(match spec.strategy {
         Strategy::Local => return None,
         _ if spec.is_free() => "Messages took no time: this is the ideal itself.".to_string(),
-        _ if !has_ideal => "What messages cost is not known: this strategy decides by what it was told, and has no ideal.".to_string(),
         _ if !result.is_complete() => {
             "What messages cost is not told of a run that is not complete.".to_string()
         }
@@ -507,5 +537,25 @@ pub fn jobs_line(result: &RunResult) -> String {
         let count = outcome.count(state);
         (count > 0).then(|| format!("{} {word}", grouped(count as u64)))
     });
-    format!("{}: {}", counted(outcome.jobs.len(), "job"), counts.collect::<Vec<_>>().join(", "))
+    let jobs = format!("{}: {}", counted(outcome.jobs.len(), "job"), counts.collect::<Vec<_>>().join(", "));
+    let preparation = &result.about.provenance.preparation;
+    let mut text = jobs;
+    if preparation.jobs_dropped > 0 {
+        text += &format!("; {} of the log left out", grouped(preparation.jobs_dropped));
+    }
+    if preparation.work_cut_share > 0.0 {
+        text += &format!("; {} of the work cut off at requested times", percent(preparation.work_cut_share));
+    }
+    text
+}
+
+/// The switches that decide what the numbers are of, in a line.
+pub fn switches_line(result: &RunResult) -> String {
+    let shown = ["strategy.submit", "workload.deal", "workload.overrun", "workload.estimate"];
+    let switches = &result.about.provenance.switches;
+    let parts = shown.iter().filter_map(|key| {
+        let name = key.split('.').next_back().unwrap_or(key);
+        Some(format!("{name} {}", switches.get(*key)?))
+    });
+    parts.collect::<Vec<_>>().join(", ")
 }

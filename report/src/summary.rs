@@ -9,7 +9,7 @@ use super::decisions::{decisions_lines, decisions_table};
 use super::faults::{self, faults_lines, jobs_table, sites_table};
 use super::figures::{
     counted_line, delay_line, delay_table, figures_table, has_thieves, ideal_line, jobs_line,
-    migrations_table, starvation_line, theory_table, verdict_line,
+    migrations_table, starvation_line, switches_line, theory_table, verdict_line,
 };
 use super::orders::orders_lines;
 use super::quantity::counted;
@@ -177,7 +177,8 @@ pub(super) fn heading(result: &RunResult) -> Vec<(&'static str, String)> {
     let about = &result.about;
     let grid = &result.outcome.grid;
     let local = about.local.as_ref().map_or(String::new(), |local| format!(", local {local}"));
-    vec![
+    let switches = switches_line(result);
+    let heading = vec![
         ("experiment", about.experiment.clone()),
         ("workload", format!("{}; {}", about.workload, jobs_line(result))),
         (
@@ -197,10 +198,12 @@ pub(super) fn heading(result: &RunResult) -> Vec<(&'static str, String)> {
                 about.driver,
                 about.clock,
                 about.seed,
-                env!("CARGO_PKG_VERSION")
+                outputs::version()
             ),
         ),
-    ]
+        ("switches", switches),
+    ];
+    heading.into_iter().filter(|(_, line)| !line.is_empty()).collect()
 }
 
 fn migrations_title(result: &RunResult) -> &'static str {
@@ -270,7 +273,7 @@ bounded slowdown, mean              1.067    1.000   +6.67 %
         for (strategy, why) in [
             ("st:50", "Run it again without --no-ideal"),
             ("ideal/st:50", "this is the ideal itself"),
-            ("steal:random", "this strategy decides by what it was told"),
+            ("steal:random", "Run it again without --no-ideal"),
             ("broker:exec", "or the program that decides failed in it"),
             ("opaque:ag", "Run it again without --no-ideal"),
         ] {
@@ -298,7 +301,7 @@ bounded slowdown, mean              1.067    1.000   +6.67 %
             render(&RunResult::new(about(), run, Some(&ideal)), Format::Terminal).replace("\n  ", " ")
         };
         let worse = "The ideal does worse here: its makespan is 16.00 s, that of this run 14.00 s; its mean wait is 6.000 s, \
-                     that of this run 4.000 s. Free messages are a reference, no optimum";
+                     that of this run 4.000 s. Zero latency is a reference, no optimum";
         assert!(said(4, 6).contains(worse), "{}", said(4, 6));
         assert!(!said(6, 4).contains("does worse"), "{}", said(6, 4));
     }
@@ -306,8 +309,10 @@ bounded slowdown, mean              1.067    1.000   +6.67 %
     #[test]
     fn one_machine_has_nobody_to_exchange_with() {
         let said = |sizes: &[u32]| {
-            let [run, local] = [6, 0].map(|start| outcome(sizes, &[(0, 4, 10, 1, start)]));
-            cost_lines(&RunResult::new(about(), run, None).with_local(Some(&local))).pop().unwrap()
+            let other = if sizes.len() > 1 { 2 } else { 1 };
+            let [run, local] =
+                [6, 0].map(|start| outcome(sizes, &[(0, 4, 10, 1, start), (0, 4, 10, other, 20)]));
+            cost_lines(&RunResult::new(about(), run, None).with_local(Some(&local), None)).pop().unwrap()
         };
         assert!(said(&[4]).starts_with("One machine has nobody to exchange with"), "{}", said(&[4]));
         assert!(said(&[4, 4]).contains("exchange costs"), "{}", said(&[4, 4]));

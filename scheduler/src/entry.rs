@@ -11,10 +11,9 @@ use crate::spelling;
 use crate::strategy::Strategy;
 
 /// Where jobs enter the grid.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Submit {
     /// At the smallest site wide enough, as the published model has it; with the common pool at its host.
-    #[default]
     Home,
     /// Where the trace says that the user is. Strategies with home sites send the job there and pay the delay.
     Origin,

@@ -46,7 +46,7 @@ impl SimulationConfig {
             strategy,
             local: LocalScheduler::default(),
             pass: Pass::default(),
-            submit: Submit::default(),
+            submit: Submit::Home,
             local_users: LocalUsers::default(),
             options: Options::default(),
             network: Model::ZERO,

@@ -7,7 +7,7 @@ use flate2::read::GzDecoder;
 use scheduler::{SiteId, Time};
 use stealgrid_tests::shared;
 use workload::mix::{Log, MixOptions, mix};
-use workload::prepare::{PrepareOptions, Prepared, Size};
+use workload::prepare::{Overrun, PrepareOptions, Prepared, Size};
 use workload::repair::Repair;
 use workload::{Trace, prepare, read};
 
@@ -104,6 +104,8 @@ fn kth(estimate: &str) -> Option<Prepared> {
     let trace = log("KTH-SP2-1996-2.1-cln")?;
     let options = PrepareOptions {
         size: Size::Allocated,
+        // As the references were normalized.
+        overrun: Overrun::Kill,
         estimate: estimate.parse().expect("a switch of these tests"),
         ..PrepareOptions::default()
     };
@@ -155,6 +157,7 @@ fn a_mix_of_real_logs_fills_the_weekdays_of_one_week() {
             name: name.to_string(),
             header: trace.header,
             jobs,
+            uses: Vec::new(),
             site: Some(SiteId(site)),
             first_week: 1,
         });

@@ -161,6 +161,37 @@ impl FromStr for Weekdays {
     }
 }
 
+/// What the weeks of a log are counted from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WeekFrom {
+    /// Its first job, [`Calendar::from_first_job`]: a machine may be empty for weeks after its clock begins.
+    #[default]
+    FirstJob,
+    /// Its clock, whether there are jobs or not.
+    Log,
+}
+
+impl WeekFrom {
+    /// The name in experiment files.
+    pub fn name(self) -> &'static str {
+        match self {
+            WeekFrom::FirstJob => "first-job",
+            WeekFrom::Log => "log",
+        }
+    }
+}
+
+impl FromStr for WeekFrom {
+    type Err = String;
+    fn from_str(text: &str) -> Result<WeekFrom, String> {
+        match text {
+            "first-job" => Ok(WeekFrom::FirstJob),
+            "log" => Ok(WeekFrom::Log),
+            _ => Err(spelling::unknown("rule", text, "first-job or log")),
+        }
+    }
+}
+
 /// A place in the weeks of a log. Weeks start on Monday at midnight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WeekTime {
@@ -212,6 +243,18 @@ impl Calendar {
         let begun = clock > Span::ZERO || weekday(day) != 0;
         calendar.first_monday = day - weekday(day) as i64 + if begun { WEEK } else { 0 };
         Ok(calendar)
+    }
+
+    /// The same with week 1 where the log has jobs: if its first one comes after the first full week of its clock, week 1 is
+    /// the first full one after that job.
+    #[must_use]
+    pub fn from_first_job(self, first_job: Option<Span>) -> Calendar {
+        let Some(first) = first_job.map(|first| self.place(first)).filter(|first| first.week > 1) else {
+            return self;
+        };
+        let begun = first.clock > Span::ZERO || first.day != 0;
+        let weeks = first.week - if begun { 0 } else { 1 };
+        Calendar { first_monday: self.first_monday + weeks * WEEK, ..self }
     }
 
     /// The place of a submit time.

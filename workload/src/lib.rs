@@ -18,6 +18,7 @@ mod anonymize;
 pub mod bag;
 pub mod batsim;
 pub mod calendar;
+pub mod deal;
 mod draw;
 pub mod generate;
 pub mod gwf;

@@ -8,9 +8,9 @@ use std::collections::BTreeMap;
 
 use scheduler::{JobId, Labels, SiteId, Time, TimedJob};
 
-use crate::calendar::{Calendar, WeekTime, Weekdays, Zone};
+use crate::calendar::{Calendar, WeekFrom, WeekTime, Weekdays, Zone};
 use crate::header::Header;
-use crate::prepare::SwitchError;
+use crate::prepare::{SwitchError, Use};
 
 /// One log of a mix.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,6 +21,8 @@ pub struct Log {
     pub header: Header,
     /// Its jobs as prepared.
     pub jobs: Vec<TimedJob>,
+    /// What preparation did to get them.
+    pub uses: Vec<Use>,
     /// The site where all of them are submitted; `None` keeps the origins that preparation found, for a log
     /// of several machines.
     pub site: Option<SiteId>,
@@ -51,6 +53,8 @@ pub struct MixOptions {
     pub clock: Clock,
     /// The week, 1 for each log's first full one. `None` takes all weeks from the first full one on.
     pub week: Option<i64>,
+    /// What weeks are counted from.
+    pub week_from: WeekFrom,
     /// How many weeks from that one on.
     pub weeks: i64,
     /// The weekdays. Default: Monday to Friday.
@@ -59,7 +63,13 @@ pub struct MixOptions {
 
 impl Default for MixOptions {
     fn default() -> Self {
-        MixOptions { clock: Clock::default(), week: None, weeks: 1, weekdays: Weekdays::WORKING }
+        MixOptions {
+            clock: Clock::default(),
+            week: None,
+            week_from: WeekFrom::default(),
+            weeks: 1,
+            weekdays: Weekdays::WORKING,
+        }
     }
 }
 
@@ -83,6 +93,9 @@ pub struct Mixed {
     pub names: Vec<String>,
     /// Jobs of each log that are in the mix.
     pub taken: Vec<u64>,
+    /// What preparation did to jobs of the chosen weeks, with the place of their log and their submit time in the mix: to those
+    /// that it kept under their number in the mix, to those that it dropped under the one in their log.
+    pub uses: Vec<(u32, Use)>,
 }
 
 impl Mixed {
@@ -101,6 +114,7 @@ impl Mixed {
 pub fn mix(logs: &[Log], options: &MixOptions) -> Result<Mixed, SwitchError> {
     let mut chosen: Vec<(TimedJob, Source)> = Vec::new();
     let mut taken = Vec::with_capacity(logs.len());
+    let mut uses: Vec<(u32, Use)> = Vec::new();
     for (log, number) in logs.iter().zip(0..) {
         let before = chosen.len();
         let calendar = calendar(log, options)?;
@@ -108,6 +122,11 @@ pub fn mix(logs: &[Log], options: &MixOptions) -> Result<Mixed, SwitchError> {
         let jobs =
             log.jobs.iter().filter_map(|job| Some((placed(job, log, &calendar, options)?, source(job))));
         chosen.extend(jobs);
+        let of_weeks = |used: &Use| {
+            let submit = placed_at(used.submit, log, &calendar, options)?;
+            Some((number, Use { submit, ..*used }))
+        };
+        uses.extend(log.uses.iter().filter_map(of_weeks));
         taken.push((chosen.len() - before) as u64);
     }
     chosen.sort_by_key(|(job, source)| (job.spec.submit, job.spec.origin, source.job, source.log));
@@ -124,7 +143,16 @@ pub fn mix(logs: &[Log], options: &MixOptions) -> Result<Mixed, SwitchError> {
         jobs.push(job);
         sources.push(source);
     }
-    Ok(Mixed { jobs, sources, names: logs.iter().map(|log| log.name.clone()).collect(), taken })
+    let numbers: BTreeMap<(u32, JobId), JobId> =
+        sources.iter().zip(&jobs).map(|(source, job)| ((source.log, source.job), job.spec.id)).collect();
+    let renumbered = |(log, used): (u32, Use)| {
+        let kept = u64::try_from(used.job).ok().filter(|_| used.rule.changes());
+        let number = kept.and_then(|job| numbers.get(&(log, JobId(job))));
+        let job = number.and_then(|job| i64::try_from(job.0).ok()).unwrap_or(used.job);
+        (log, Use { job, ..used })
+    };
+    let uses = uses.into_iter().map(renumbered).collect();
+    Ok(Mixed { jobs, sources, names: logs.iter().map(|log| log.name.clone()).collect(), taken, uses })
 }
 
 /// The first and the last week in which some log has a job, whatever the options say of weeks and weekdays; `None`
@@ -137,7 +165,7 @@ pub fn weeks(logs: &[Log], options: &MixOptions) -> Result<Option<(i64, i64)>, S
     for log in logs {
         let calendar = calendar(log, options)?;
         for job in &log.jobs {
-            let week = place(job, log, &calendar).week;
+            let week = place(job.spec.submit, log, &calendar).week;
             found = Some(found.map_or((week, week), |(first, last)| (first.min(week), last.max(week))));
         }
     }
@@ -149,18 +177,33 @@ fn calendar(log: &Log, options: &MixOptions) -> Result<Calendar, SwitchError> {
         Clock::Shared(zone) => Some(zone),
         Clock::Local => None,
     };
-    Calendar::new(&log.header, zone)
+    let calendar = Calendar::new(&log.header, zone)?;
+    Ok(match options.week_from {
+        WeekFrom::FirstJob => {
+            calendar.from_first_job(log.jobs.iter().map(|job| job.spec.submit.since(Time::ZERO)).min())
+        }
+        WeekFrom::Log => calendar,
+    })
 }
 
-/// Where a job is in the weeks of the mix.
-fn place(job: &TimedJob, log: &Log, calendar: &Calendar) -> WeekTime {
-    let place = calendar.place(job.spec.submit.since(Time::ZERO));
+/// Where a submission is in the weeks of the mix.
+fn place(submit: Time, log: &Log, calendar: &Calendar) -> WeekTime {
+    let place = calendar.place(submit.since(Time::ZERO));
     WeekTime { week: place.week - (log.first_week - 1), ..place }
 }
 
 /// The job at its place in the common weeks, `None` if it is not in the chosen ones.
 fn placed(job: &TimedJob, log: &Log, calendar: &Calendar, options: &MixOptions) -> Option<TimedJob> {
-    let place = place(job, log, calendar);
+    let submit = placed_at(job.spec.submit, log, calendar, options)?;
+    let mut job = *job;
+    job.spec.submit = submit;
+    job.spec.origin = log.site.unwrap_or(job.spec.origin);
+    Some(job)
+}
+
+/// When in the common weeks a submission is, `None` if it is not in the chosen ones.
+fn placed_at(submit: Time, log: &Log, calendar: &Calendar, options: &MixOptions) -> Option<Time> {
+    let place = place(submit, log, calendar);
     let in_week = match options.week {
         Some(week) => place.is_within(week, options.weeks),
         None => place.week >= 1,
@@ -168,11 +211,7 @@ fn placed(job: &TimedJob, log: &Log, calendar: &Calendar, options: &MixOptions) 
     if !in_week || !options.weekdays.contains(place.day) {
         return None;
     }
-    let first_week = options.week.unwrap_or(1);
-    let mut job = *job;
-    job.spec.submit = Time::ZERO + place.since_monday_of(first_week);
-    job.spec.origin = log.site.unwrap_or(job.spec.origin);
-    Some(job)
+    Some(Time::ZERO + place.since_monday_of(options.week.unwrap_or(1)))
 }
 
 /// One of a job's labels, and how it is set.
@@ -225,7 +264,14 @@ mod tests {
             run_time: Span::from_secs(5),
         };
         let jobs = (100..).zip(submits).map(job).collect();
-        Log { name: name.to_string(), header, jobs, site: Some(SiteId(site)), first_week: 1 }
+        Log {
+            name: name.to_string(),
+            header,
+            jobs,
+            uses: Vec::new(),
+            site: Some(SiteId(site)),
+            first_week: 1,
+        }
     }
 
     fn submits(mixed: &Mixed) -> Vec<(u64, u32, i64)> {

@@ -8,7 +8,7 @@ mod report;
 mod switches;
 
 pub use options::{PrepareOptions, TooWide};
-pub use report::{PrepareReport, Rule, RuleCount};
+pub use report::{PrepareReport, Rule, RuleCount, Use};
 pub(crate) use switches::unknown;
 pub use switches::{Estimate, Filter, Filters, Origin, Overrun, Size, SwitchError};
 
@@ -105,6 +105,7 @@ pub fn prepare_watched(
     let mut report = PrepareReport { read: trace.records.len() as u64, ..PrepareReport::default() };
     let mut jobs = Vec::with_capacity(trace.records.len());
     for record in &trace.records {
+        report.of(record.job, Time::ZERO + record.submit);
         jobs.extend(prepare_one(trace, record, options, widest, &mut report)?);
         prepared();
     }
@@ -217,7 +218,7 @@ fn times(record: &Record, options: &PrepareOptions, report: &mut PrepareReport) 
     if run_time > limit {
         match options.overrun {
             Overrun::Kill => {
-                report.add(Rule::StoppedAtEstimate);
+                report.add_cut(Rule::StoppedAtEstimate, run_time - limit);
                 run_time = limit;
             }
             Overrun::Extend => {

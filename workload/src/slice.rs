@@ -6,7 +6,7 @@
 
 use scheduler::Span;
 
-use crate::calendar::{Calendar, Weekdays, Zone};
+use crate::calendar::{Calendar, WeekFrom, Weekdays, Zone};
 use crate::prepare::SwitchError;
 use crate::trace::Trace;
 
@@ -19,6 +19,8 @@ pub struct Slice {
     pub until: Option<Span>,
     /// Submitted in this week of the log, 1 for its first full week, Monday to Sunday.
     pub week: Option<i64>,
+    /// What weeks are counted from.
+    pub week_from: WeekFrom,
     /// So many weeks from that one on. Default: one.
     pub weeks: Option<u32>,
     /// Submitted on one of these weekdays.
@@ -77,7 +79,11 @@ impl Slice {
         let before = trace.records.len();
         let mut start = self.from;
         if self.week.is_some() || self.weekdays.is_some() {
-            let calendar = Calendar::new(&trace.header, self.zone.as_ref())?;
+            let mut calendar = Calendar::new(&trace.header, self.zone.as_ref())?;
+            if self.week_from == WeekFrom::FirstJob {
+                let known = trace.records.iter().map(|record| record.submit).filter(|&at| at >= Span::ZERO);
+                calendar = calendar.from_first_job(known.min());
+            }
             if let Some(week) = self.week {
                 let places = || trace.records.iter().map(|record| calendar.place(record.submit));
                 let weeks = || places().map(|place| place.week);

@@ -6,6 +6,7 @@
 //! Of several executions of a job the row shows the one that counts, see [`crate::executions`].
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use scheduler::event::{BeginCause, EventKind, GrantCause};
 use scheduler::{Class, Event, Grid, JobId, JobIndex, SiteId, Span, Submit, Threshold, Time, TimedJob};
@@ -29,6 +30,8 @@ pub struct OutcomeBuilder {
     faults: FaultsBuilder,
     /// The first submission of a job that some site can hold.
     first: Option<Time>,
+    /// Jobs whose run time was cut to what they requested before they came, ascending.
+    cut_before: Arc<[JobId]>,
 }
 
 impl OutcomeBuilder {
@@ -57,7 +60,16 @@ impl OutcomeBuilder {
             inversions: Inversions::new(grid, workload),
             faults: FaultsBuilder::new(grid),
             first,
+            cut_before: Arc::from([]),
         }
+    }
+
+    /// Says which jobs were cut to their requested time when the log was prepared, ascending: they end as those do that a
+    /// site stops.
+    #[must_use]
+    pub fn with_cut(mut self, jobs: Arc<[JobId]>) -> OutcomeBuilder {
+        self.cut_before = jobs;
+        self
     }
 
     /// Says where users submit jobs; at their homes if nobody says.
@@ -213,6 +225,12 @@ impl OutcomeBuilder {
 
     /// The outcome of everything observed.
     pub fn finish(mut self) -> Outcome {
+        for &job in self.cut_before.iter() {
+            let row = self.rows.get(job).and_then(|row| self.outcome.jobs.get_mut(row));
+            if let Some(row) = row.filter(|row| row.state == JobState::Completed) {
+                row.state = JobState::WalltimeReached;
+            }
+        }
         self.outcome.until = self.outcome.until.max(self.outcome.origin);
         self.outcome.fcfs_inversions = self.inversions.finish();
         self.outcome.faults = self.faults.finish(self.outcome.until);

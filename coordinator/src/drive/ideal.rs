@@ -1,15 +1,18 @@
-//! What a run is held against: the ideal of its strategy, under free communication, and the same jobs without exchange,
+//! What a run is held against: the ideal of its strategy, at zero latency, and the same jobs without exchange,
 //! both in virtual time.
 
 use std::sync::Arc;
 
 use analysis::Outcome;
-use anyhow::bail;
+use anyhow::{Context as _, bail};
 use claims::ideal::Ideal;
-use outputs::Status;
-use scheduler::{Event, EventKind, Grid, LocalScheduler, Span, Strategy, StrategySpec};
+use links::Model;
+use outputs::{Overloaded, Status};
+use scheduler::{Event, EventKind, Grid, LocalScheduler, Span, Strategy, StrategySpec, Submit};
+use simulator::{Checks, Simulation};
+use workload::deal::Deal;
 
-use super::builder;
+use super::{builder, configuration};
 use crate::experiment::Experiment;
 use crate::experiment::jobs::Jobs;
 use crate::interrupt::Interrupt;
@@ -47,7 +50,8 @@ pub fn run(
     }
 }
 
-/// The ideal run of the same jobs, where it says something that the run itself does not.
+/// The same jobs and strategy where messages take no time, where that says something that the run itself does not: the
+/// ideal of a strategy that has one, else the same protocol over links without delay.
 ///
 /// # Errors
 /// If the reference refuses the workload.
@@ -57,15 +61,17 @@ pub fn beside(
     complete: bool,
     interrupt: &Interrupt,
 ) -> anyhow::Result<Option<Outcome>> {
-    let pointless = experiment.strategy.is_free()
-        || matches!(experiment.strategy.strategy, Strategy::Local | Strategy::Balance(_));
+    let pointless = experiment.strategy.is_free() || experiment.strategy.strategy == Strategy::Local;
     if !experiment.outputs.ideal || pointless || !complete {
         return Ok(None);
+    }
+    if matches!(experiment.strategy.strategy, Strategy::Balance(_)) {
+        return at_zero_latency(experiment, jobs, interrupt);
     }
     let mut builder = builder(experiment, jobs);
     let free = experiment.strategy.freed();
     let mut fell_back = false;
-    let mut progress = Progress::of("jobs of the run with free messages", jobs.jobs.len() as u64);
+    let mut progress = Progress::of("jobs of the run at zero latency", jobs.jobs.len() as u64);
     let status = run(experiment, free, jobs, interrupt, &mut |event| {
         progress.event(&event.kind);
         fell_back |= matches!(event.kind, EventKind::FellBack { .. });
@@ -78,28 +84,71 @@ pub fn beside(
     Ok((status == Status::Complete).then(|| builder.finish()))
 }
 
-/// The same jobs with each at the site where it arrives, which no job leaves; nothing where that is the run itself.
+/// The same peers over links that neither delay nor lose anything, without faults.
+fn at_zero_latency(
+    experiment: &Experiment,
+    jobs: &Jobs,
+    interrupt: &Interrupt,
+) -> anyhow::Result<Option<Outcome>> {
+    let free = Experiment { network: Model::ZERO, faults: Vec::new(), ..experiment.clone() };
+    let mut builder = builder(&free, jobs);
+    let mut progress = Progress::of("jobs of the run at zero latency", jobs.jobs.len() as u64);
+    let mut simulation = Simulation::new(configuration(&free, jobs, Checks::Cheap), &jobs.jobs);
+    let mut observe = |event: &Event| {
+        progress.event(&event.kind);
+        builder.observe(event);
+    };
+    while simulation.advance(&mut observe).context("the run at zero latency failed")? {
+        if interrupt.is_set() {
+            return Ok(None);
+        }
+    }
+    simulation.finish().context("the run at zero latency failed")?;
+    Ok(Some(builder.finish()))
+}
+
+/// The same jobs with each at the site where it arrives, which no job leaves; and, if most arrive at one site, the same with
+/// jobs that arrive in proportion to processors. Nothing where that is the run itself.
 ///
 /// # Errors
 /// If the reference refuses the workload.
-pub fn without_exchange(
+pub fn baselines(
     experiment: &Experiment,
     jobs: &Jobs,
     complete: bool,
     interrupt: &Interrupt,
-) -> anyhow::Result<Option<Outcome>> {
+) -> anyhow::Result<(Option<Outcome>, Option<Outcome>)> {
     let is_it = matches!(experiment.strategy.strategy, Strategy::Local);
     // A command that decides for queues would be started for runs that nobody asked for.
     let asks = experiment.local == LocalScheduler::External;
     if !experiment.outputs.ideal || is_it || asks || !complete {
-        return Ok(None);
+        return Ok((None, None));
     }
     let machines = experiment.grid.machines().map(|site| (site.name.clone(), site.processors));
     let alone = Experiment { grid: Arc::new(Grid::new(machines)?), ..experiment.clone() };
+    let local = without_exchange(&alone, jobs, interrupt, "jobs of the run without exchange")?;
+    if local.as_ref().and_then(Overloaded::of).is_none() {
+        return Ok((local, None));
+    }
+    let mut dealt = jobs.clone();
+    Deal::Processors.deal(&mut dealt.jobs, &alone.grid);
+    let alone = Experiment { submit: Submit::Origin, ..alone };
+    let dealt =
+        without_exchange(&alone, &dealt, interrupt, "jobs of the run without exchange, dealt to all sites")?;
+    Ok((local, dealt))
+}
+
+/// These jobs at the sites where they arrive; nothing if interrupted.
+fn without_exchange(
+    experiment: &Experiment,
+    jobs: &Jobs,
+    interrupt: &Interrupt,
+    what: &'static str,
+) -> anyhow::Result<Option<Outcome>> {
     let spec = StrategySpec { strategy: Strategy::Local, ideal: true, fetch: Span::ZERO };
-    let mut builder = builder(&alone, jobs);
-    let mut progress = Progress::of("jobs of the run without exchange", jobs.jobs.len() as u64);
-    let status = run(&alone, spec, jobs, interrupt, &mut |event| {
+    let mut builder = builder(experiment, jobs);
+    let mut progress = Progress::of(what, jobs.jobs.len() as u64);
+    let status = run(experiment, spec, jobs, interrupt, &mut |event| {
         progress.event(&event.kind);
         builder.observe(event);
     })?;

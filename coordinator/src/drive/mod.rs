@@ -18,15 +18,17 @@ use outputs::compared::{self, Compared};
 use outputs::orders::Given;
 use outputs::scraped::Scraped;
 use outputs::table::{Table, folded};
-use outputs::{self, EventLog, RunAbout, RunResult, Status, StealsCsv};
+use outputs::{self, EventLog, Provenance, RunAbout, RunResult, Status, StealsCsv};
 use report::{self, Format};
 use scheduler::event::FallbackCause;
 use scheduler::{Event, EventKind, Grid, SiteId, Time, TimedJob};
+use simulator::{Checks, SimulationConfig};
 
 use self::own::{Claim, Driver};
 use crate::exit;
 use crate::experiment::faults::missed;
 use crate::experiment::jobs::Jobs;
+use crate::experiment::resolved::EXPERIMENT;
 use crate::experiment::{Clock, Experiment};
 use crate::interrupt::Interrupt;
 use crate::terminal::{COLUMNS, command_line, say};
@@ -203,7 +205,27 @@ pub fn decisions(experiment: &Experiment, jobs: &Jobs) -> Decisions {
 /// Measures runs of these jobs; classes are told by the strategy's threshold, one half if it has none.
 pub fn builder(experiment: &Experiment, jobs: &Jobs) -> OutcomeBuilder {
     let threshold = experiment.strategy.strategy.threshold();
-    OutcomeBuilder::new(&experiment.grid, threshold, &jobs.jobs).with_submit(experiment.submit)
+    OutcomeBuilder::new(&experiment.grid, threshold, &jobs.jobs)
+        .with_submit(experiment.submit)
+        .with_cut(jobs.cut.clone())
+}
+
+/// The experiment as the simulator's event loop wants it.
+pub(crate) fn configuration(experiment: &Experiment, jobs: &Jobs, checks: Checks) -> SimulationConfig {
+    SimulationConfig {
+        grid: experiment.grid.clone(),
+        strategy: experiment.strategy.strategy,
+        local: experiment.local,
+        pass: experiment.pass,
+        submit: experiment.submit,
+        local_users: jobs.local_users.clone(),
+        options: experiment.options,
+        network: experiment.network.clone(),
+        seed: experiment.seed,
+        checks,
+        late: None,
+        external: experiment.external.external(),
+    }
 }
 
 /// How a driver ended.
@@ -362,10 +384,17 @@ pub fn record(
         violation.get_or_insert(reason);
         None
     });
-    let local = ideal::without_exchange(experiment, jobs, complete, interrupt).unwrap_or_else(|error| {
+    let (local, dealt) = ideal::baselines(experiment, jobs, complete, interrupt).unwrap_or_else(|error| {
         warnings.push(format!("the run was not compared with one without exchange: {error:#}"));
-        None
+        (None, None)
     });
+    let mut status = ended.status;
+    if let (Status::Complete, Some(compared::Verdict::NotMeasured(reason))) =
+        (&status, ended.compared.as_ref().map(|compared| &compared.verdict))
+    {
+        warnings.insert(0, format!("NOT MEASURED: {reason}. {}", compared::slower(&ended.clock)));
+        status = Status::NotMeasured(reason.clone());
+    }
     let mut lines = ended.lines;
     if complete && experiment.outputs.ideal && interrupt.is_set() {
         lines.push("interrupted: what the run is held against was not simulated to its end".to_string());
@@ -395,8 +424,13 @@ pub fn record(
             .hindered_if(outcome.faults.disturbed(), Hindrance::Absence),
         seed: experiment.seed,
         cut: experiment.steady,
+        provenance: Provenance {
+            switches: experiment.switches(),
+            logs: jobs.logs.clone(),
+            preparation: jobs.preparation.clone(),
+        },
         command,
-        status: ended.status,
+        status,
         lines,
         orders: ended.orders,
         missed: missed(&experiment.faults, &experiment.grid, &outcome.faults.deeds),
@@ -410,7 +444,7 @@ pub fn record(
         .with_decisions(decisions)
         .with_lessons(lessons)
         .with_waits(waits)
-        .with_local(local.as_ref())
+        .with_local(local.as_ref(), dealt.as_ref())
         .with_steals(steals, ideal.as_ref());
     let options = outputs::Options {
         jobs_per_site: experiment.outputs.per_site,
@@ -418,7 +452,10 @@ pub fn record(
         page: experiment.outputs.page.then_some(report::page::write),
         ..outputs::Options::default()
     };
-    outputs::write_all(&experiment.outputs.dir, &result, options)?;
+    let dir = &experiment.outputs.dir;
+    outputs::replace::write(&dir.join(EXPERIMENT), |file| file.write_all(experiment.file.text().as_bytes()))
+        .with_context(|| format!("failed to write {}", dir.join(EXPERIMENT).display()))?;
+    outputs::write_all(dir, &result, options)?;
     claim.end().with_context(|| {
         format!("failed to note in {} whose results it has", experiment.outputs.dir.display())
     })?;

@@ -17,6 +17,7 @@ use node::running::Running;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
+use crate::experiment::resolved::EXPERIMENT;
 use crate::experiment::{Experiment, Outputs};
 use crate::{folder, limits};
 
@@ -31,11 +32,12 @@ const CALIBRATION: &str = "calibration.csv";
 /// Says that results are whole.
 const MANIFEST: &str = "manifest.json";
 /// What a run may leave; a result directory holds one run.
-const RESULTS: [&str; 15] = [
+const RESULTS: [&str; 16] = [
     RECORD,
     ORDERS_TOKEN,
     CALIBRATION,
     MANIFEST,
+    EXPERIMENT,
     "metrics.json",
     "jobs.csv",
     "migrations.csv",

@@ -38,7 +38,7 @@ use tokio::sync::mpsc::Receiver;
 
 use self::calibration::Calibration;
 use self::course::{Course, drive, live};
-use self::nodes::{Failure, STOP_PATIENCE, stopped_while_held};
+use self::nodes::{Failure, STOP_PATIENCE, TooFast, stopped_while_held};
 use self::orders::{Orders, Starter};
 use self::outages::Outages;
 use self::plan::Plan;
@@ -58,6 +58,9 @@ use crate::serve::live::Phase;
 use crate::serve::orders::Asked;
 use crate::terminal::{LOGGED, note, say};
 
+/// How often a run that cannot keep to its delays chooses a slower clock: each time is another start of all nodes.
+const SLOWER_TRIES: usize = 3;
+
 /// From the first order to start until trace time begins, so that every node has its order by then.
 const START_LEAD: Duration = Duration::from_millis(200);
 /// And this much more for every node.
@@ -70,8 +73,8 @@ const START_LEAD_PER_NODE: Duration = Duration::from_millis(10);
 ///
 /// Exit codes: 0 done, 2 usage, 3 unreadable input or a port in use, 4 stopped before the end, 5 a proved bound
 /// does not hold, the run is not one that simulations of it could be, or in virtual time an event is not; or what was
-/// scraped is not what the event log says; 6 not measured: the machine could not keep to the configured delays, before
-/// the clocks started (then nothing is run) or during the run; 7 an external strategy failed and its fallback decided.
+/// scraped is not what the event log says; 6 not measured: the machine could not keep to the configured delays, during the
+/// run, or before the clocks started with slower clocks either (then nothing is run); 7 an external strategy failed and its fallback decided.
 #[derive(Clone, Debug, clap::Args)]
 pub struct RunArgs {
     /// What to run.
@@ -137,13 +140,41 @@ fn run(args: &RunArgs) -> anyhow::Result<u8> {
         check_virtual(args, &experiment)?;
         return virtual_clock::command(&experiment, &jobs, &interrupt, args.log, args.experiment.format);
     }
-    let (plan, simulation) = planned(&mut experiment, &jobs, &interrupt)?;
+    let (mut plan, mut simulation) = planned(&mut experiment, &jobs, &interrupt)?;
     // Before the nodes, whose logs go into the same directory.
     let mut sink = Sink::new(&experiment, &jobs, Driver::Run)?;
     let token = token.map(|token| TokenFile::write(&token, &experiment.outputs.dir)).transpose()?;
-    let (server, reception, experiment, jobs) = (server.as_ref(), reception.as_ref(), &experiment, &jobs);
+    let (server, reception, jobs) = (server.as_ref(), reception.as_ref(), &jobs);
+    let mut slowed = Vec::new();
+    let (fleet, calibration, measured) = loop {
+        let set = Set {
+            args,
+            experiment: &experiment,
+            plan: &plan,
+            jobs,
+            server,
+            reception,
+            interrupt: &interrupt,
+        };
+        let TooFast { slower, failure } = match set.nodes(&seats) {
+            Ok(connected) => break connected,
+            Err(too_fast) => too_fast,
+        };
+        // Nodes that registered are begun by others.
+        let factor = slower.filter(|_| reception.is_none() && slowed.len() < SLOWER_TRIES);
+        let Some(factor) = factor.filter(|factor| *factor >= 1.0) else { return Err(failure.into()) };
+        let line = format!(
+            "the links could not keep to their delays at {} times the wall clock, so the clock is slower: --clock \
+             scaled:{factor}",
+            plan.factor
+        );
+        note(&line);
+        slowed.push(line);
+        experiment.run.clock = Some(Clock::Scaled(factor));
+        (plan, simulation) = planned(&mut experiment, jobs, &interrupt)?;
+    };
+    let experiment = &experiment;
     let set = Set { args, experiment, plan: &plan, jobs, server, reception, interrupt: &interrupt };
-    let (fleet, calibration, measured) = set.nodes(&seats)?;
     if args.calibrate_only {
         say(&calibration.show(&experiment.grid, args.experiment.format)?)?;
         fleet.stop(STOP_PATIENCE)?;
@@ -170,6 +201,7 @@ fn run(args: &RunArgs) -> anyhow::Result<u8> {
     };
     let (mut ended, jobs) = drive(course, fleet, &mut sink)?;
     drop(token);
+    ended.lines.splice(0..0, slowed);
     calibration.tell(&experiment.grid, &mut ended);
     let Concluded { code, left } =
         conclude(experiment, &jobs, sink, ended, &interrupt, args.experiment.format)?;
@@ -292,7 +324,7 @@ struct Begun {
 
 impl Set<'_> {
     /// Starts the nodes or takes those that have registered, and measures the links between them.
-    fn nodes(&self, seats: &[String]) -> Result<(Fleet, Calibration, Vec<Measured>), Failure> {
+    fn nodes(&self, seats: &[String]) -> Result<(Fleet, Calibration, Vec<Measured>), TooFast> {
         let Set { args, experiment, plan, interrupt, .. } = *self;
         if let Some(server) = self.server {
             server.shown.set_live(live(experiment, plan, self.jobs));
@@ -306,8 +338,18 @@ impl Set<'_> {
             None => nodes::start(experiment, &plan.nodes, args.log, interrupt),
         }?;
         self.show_targets(&fleet);
-        let (calibration, measured) = nodes::calibrate(experiment, plan, &mut fleet, args.calibrate_only)?;
-        Ok((fleet, calibration, measured))
+        match nodes::calibrate(experiment, plan, &mut fleet, args.calibrate_only) {
+            Ok((calibration, measured)) => Ok((fleet, calibration, measured)),
+            Err(too_fast) => {
+                // Others may be begun in their place.
+                if self.reception.is_none()
+                    && let Err(error) = fleet.stop(STOP_PATIENCE)
+                {
+                    eprintln!("note: {error}");
+                }
+                Err(too_fast)
+            }
+        }
     }
 
     /// Hands over the jobs, and opens the desk for orders.

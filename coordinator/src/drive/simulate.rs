@@ -4,10 +4,10 @@ mod faulty;
 
 use outputs::Status;
 use scheduler::{Event, Strategy};
-use simulator::{Checks, Simulation, SimulationConfig};
+use simulator::{Checks, Simulation};
 
 use super::own::{self, Driver};
-use super::{Ended, Sink, conclude, ideal, record};
+use super::{Ended, Sink, conclude, configuration, ideal, record};
 use crate::exit;
 use crate::experiment::flags::ExperimentArgs;
 use crate::experiment::jobs::{self, Jobs};
@@ -147,24 +147,6 @@ pub fn simulate(
         compared: None,
         orders: Vec::new(),
     })
-}
-
-/// The experiment as the simulator's event loop wants it.
-pub(crate) fn configuration(experiment: &Experiment, jobs: &Jobs, checks: Checks) -> SimulationConfig {
-    SimulationConfig {
-        grid: experiment.grid.clone(),
-        strategy: experiment.strategy.strategy,
-        local: experiment.local,
-        pass: experiment.pass,
-        submit: experiment.submit,
-        local_users: jobs.local_users.clone(),
-        options: experiment.options,
-        network: experiment.network.clone(),
-        seed: experiment.seed,
-        checks,
-        late: None,
-        external: experiment.external.external(),
-    }
 }
 
 fn peers(

@@ -8,7 +8,7 @@ use scheduler::{JobId, Span, Strategy, Time};
 use workload::bag::LengthModel;
 
 use super::Experiment;
-use super::jobs::{Jobs, JobsError, of_trace, prepared};
+use super::jobs::{Jobs, JobsError, digest, of_trace, prepared};
 use crate::limits;
 
 /// A bag of tasks, and how long they take.
@@ -33,7 +33,8 @@ impl TaskBag {
     /// The tasks, all submitted at once.
     pub(super) fn jobs(&self, experiment: &Experiment) -> Result<Jobs, JobsError> {
         let bag = workload::bag::read_within(&self.file, &limits::of_logs())?;
-        let mut jobs = of_trace(experiment, &self.file, bag.trace(self.lengths, self.seed))?;
+        let mut jobs =
+            of_trace(experiment, &self.file, bag.trace(self.lengths, self.seed), digest(&self.file)?)?;
         self.note(&bag, experiment, &mut jobs);
         Ok(jobs)
     }
@@ -41,13 +42,21 @@ impl TaskBag {
     /// The tasks beside jobs of local users, and numbered after them. The part of a log that is asked for is a part of theirs.
     pub(super) fn beside(&self, experiment: &Experiment, mut local: Jobs) -> Result<Jobs, JobsError> {
         let bag = workload::bag::read_within(&self.file, &limits::of_logs())?;
-        let mut tasks = prepared(experiment, &self.file, &bag.trace(self.lengths, self.seed), Vec::new())?;
+        let mut tasks = prepared(
+            experiment,
+            &self.file,
+            &bag.trace(self.lengths, self.seed),
+            digest(&self.file)?,
+            Vec::new(),
+        )?;
         self.note(&bag, experiment, &mut tasks);
         let last = local.jobs.iter().map(|job| job.spec.id.0).max().unwrap_or(0);
         tasks.jobs.iter_mut().for_each(|job| job.spec.id = JobId(last + job.spec.id.0));
         local.jobs.extend(tasks.jobs);
         local.jobs.sort_by_key(|job| job.spec.key());
         local.notes.extend(tasks.notes);
+        local.logs.extend(tasks.logs);
+        local.preparation.jobs_dropped += tasks.preparation.jobs_dropped;
         local.workload = format!("{} beside {}", tasks.workload, local.workload);
         Ok(local)
     }

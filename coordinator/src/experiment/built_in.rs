@@ -30,13 +30,18 @@ pub fn placed(folder: &Path, trace: &Path) -> PathBuf {
     if is_built_in(trace) { trace.to_path_buf() } else { folder.join(trace) }
 }
 
+/// What such a log has; nothing for the name of a file.
+pub fn text(trace: &Path) -> Option<&'static str> {
+    is_built_in(trace).then_some(SEVEN_SITES_SWF)
+}
+
 /// Reads a log, from a file or of the program. One that takes long says how far it is.
 ///
 /// # Errors
 /// As [`workload::read_within`].
 pub fn read(trace: &Path, limits: &Limits) -> Result<Trace, TraceError> {
-    if is_built_in(trace) {
-        return workload::read_from(SEVEN_SITES, SEVEN_SITES_SWF.as_bytes());
+    if let Some(text) = text(trace) {
+        return workload::read_from(SEVEN_SITES, text.as_bytes());
     }
     progress::read_log(trace, limits, None)
 }

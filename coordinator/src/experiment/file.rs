@@ -6,14 +6,14 @@
 use std::path::{Path, PathBuf};
 
 use scheduler::spelling;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::built_in;
 use crate::kind::{self, Kind};
 use crate::limits;
 
 /// A whole file.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Written {
     /// The file, for errors; none if there is none.
@@ -50,7 +50,7 @@ pub struct Written {
 }
 
 /// `[grid]`.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default, expecting = "the section [grid]")]
 pub struct WrittenGrid {
     /// Processors of each site; sites are named site1, site2, …
@@ -62,7 +62,7 @@ pub struct WrittenGrid {
 }
 
 /// `grid.brokers`.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged, expecting = "expected a whole number from 0 on, or \"each\"")]
 pub enum WrittenBrokers {
     /// So many, beside no site.
@@ -72,7 +72,7 @@ pub enum WrittenBrokers {
 }
 
 /// One entry of `[[brokers]]`.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default, expecting = "a broker, as in { name = \"front\", at = \"site1\" }")]
 pub struct WrittenBroker {
     /// Its name; `broker`, or `broker` and the name of its site.
@@ -82,7 +82,7 @@ pub struct WrittenBroker {
 }
 
 /// One entry of `[[grid.sites]]`.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a site, as in { name = \"site1\", processors = 8 }")]
 pub struct WrittenSite {
     /// Name of the site, for people and metrics.
@@ -94,7 +94,7 @@ pub struct WrittenSite {
 }
 
 /// `[workload]`.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default, expecting = "the section [workload]")]
 pub struct WrittenWorkload {
     /// The log, relative to the experiment file.
@@ -117,6 +117,8 @@ pub struct WrittenWorkload {
     pub week: Option<i64>,
     /// So many weeks from that one on.
     pub weeks: Option<u32>,
+    /// What the first full week is of: `first-job` or `log`.
+    pub week_from: Option<String>,
     /// The time zone that weeks and weekdays are counted in.
     pub zone: Option<String>,
     /// Only jobs submitted at this time of the log or later, such as `"36h"`, or `"3000"` for seconds.
@@ -137,6 +139,8 @@ pub struct WrittenWorkload {
     pub filters: Option<String>,
     /// `site:N`, `queue`, `partition` or `recorded`.
     pub origin: Option<String>,
+    /// Where the users of a log without origins are: `processors`, `users` or `home`.
+    pub deal: Option<String>,
     /// `refuse` or `drop`.
     pub too_wide: Option<String>,
     /// Bytes that move with each job.
@@ -148,7 +152,7 @@ pub struct WrittenWorkload {
 }
 
 /// One entry of `[[workload.logs]]`.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a log of a site, as in { site = \"site1\", trace = \"log.swf\" }")]
 pub struct WrittenLog {
     /// The site whose users submit these jobs, by name.
@@ -162,7 +166,7 @@ pub struct WrittenLog {
 }
 
 /// `[strategy]`.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default, expecting = "the section [strategy], as in name = \"st:50\" below it")]
 pub struct WrittenStrategy {
     /// Its name, such as `st:50`.
@@ -178,7 +182,7 @@ pub struct WrittenStrategy {
 }
 
 /// `[strategy.genetic]`: options of `broker:genetic`, each as in a name.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default, expecting = "the section [strategy.genetic]")]
 pub struct WrittenGenetic {
     /// Jobs of a full batch.
@@ -218,7 +222,7 @@ impl WrittenGenetic {
 }
 
 /// `[external]`.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default, expecting = "the section [external]")]
 pub struct WrittenExternal {
     /// Wall time for a decision.
@@ -230,7 +234,7 @@ pub struct WrittenExternal {
 }
 
 /// `[measure]`.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default, expecting = "the section [measure]")]
 pub struct WrittenMeasure {
     /// The share of the time of submissions that is left out at its beginning.
@@ -242,7 +246,7 @@ pub struct WrittenMeasure {
 }
 
 /// `[protocol]`.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default, expecting = "the section [protocol]")]
 pub struct WrittenProtocol {
     /// `standing` or `polling`.
@@ -292,7 +296,7 @@ pub struct WrittenProtocol {
 }
 
 /// `[run]`.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default, expecting = "the section [run]")]
 pub struct WrittenRun {
     /// `scaled:K`: trace time is wall time times K.
@@ -318,7 +322,7 @@ pub struct WrittenRun {
 }
 
 /// `[node]`.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default, expecting = "the section [node]")]
 pub struct WrittenNode {
     /// `off`, or what a journal survives: `process` or `disk`.
@@ -332,7 +336,7 @@ pub struct WrittenNode {
 }
 
 /// One entry of `[[faults]]`.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(
     deny_unknown_fields,
     expecting = "a fault, as in { site = \"site1\", what = \"crash\", at = \"1h\", for = \"10m\" }"
@@ -350,7 +354,7 @@ pub struct WrittenFault {
 }
 
 /// `[outputs]`.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default, expecting = "the section [outputs]")]
 pub struct WrittenOutputs {
     /// Where results go, relative to the working directory.

@@ -65,7 +65,7 @@ pub struct ExperimentArgs {
     #[arg(long, value_name = "RULE", help_heading = "Grid and workload")]
     pub estimate: Option<String>,
 
-    /// Jobs that run past their requested time: kill, extend, as-is [default: kill]
+    /// Jobs that run past their requested time: as-is, kill, extend [default: as-is]
     #[arg(long, value_name = "RULE", help_heading = "Grid and workload")]
     pub overrun: Option<String>,
 
@@ -73,9 +73,14 @@ pub struct ExperimentArgs {
     #[arg(long, value_name = "RULE", help_heading = "Grid and workload")]
     pub too_wide: Option<String>,
 
-    /// Where jobs are submitted: site:N, queue, partition, recorded [default: site:1]
+    /// Where the log says that users are: site:N, queue, partition, recorded [default: it does not, see --deal]
     #[arg(long, value_name = "RULE", help_heading = "Grid and workload")]
     pub origin: Option<String>,
+
+    /// How a log is dealt to sites that does not say where users are: processors (the least loaded by work), users (in
+    /// turn), home (the smallest site wide enough) [default: processors]
+    #[arg(long, value_name = "RULE", help_heading = "Grid and workload")]
+    pub deal: Option<String>,
 
     /// local, st:X, st-greedy:X, common-pool, pool:fcfs|easy|list, steal:random|nearest|loaded|two-choices,
     /// broker:RULE (random, round-robin, ml, mlp, mpl, lbal-s, mlb, mct, mst, mwt, mwwt-s, genetic, exec=COMMAND),
@@ -95,8 +100,8 @@ pub struct ExperimentArgs {
     #[arg(long, value_name = "RULE", help_heading = "Scheduling")]
     pub pass: Option<String>,
 
-    /// Where jobs enter the grid: home (the smallest site wide enough), origin (the site of the user)
-    /// [default: home]
+    /// Where jobs enter the grid: origin (the site of the user), home (the smallest site wide enough)
+    /// [default: origin]
     #[arg(long, value_name = "RULE", help_heading = "Scheduling")]
     pub submit: Option<String>,
 
@@ -200,6 +205,7 @@ impl ExperimentArgs {
             Some("--overrun") => self.overrun.is_some(),
             Some("--too-wide") => self.too_wide.is_some(),
             Some("--origin") => self.origin.is_some(),
+            Some("--deal") => self.deal.is_some(),
             Some("--strategy") => self.strategy.is_some(),
             Some("--local") => self.local.is_some(),
             Some("--pass") => self.pass.is_some(),
@@ -270,6 +276,7 @@ impl ExperimentArgs {
         change(&mut written.workload.overrun, &self.overrun);
         change(&mut written.workload.too_wide, &self.too_wide);
         change(&mut written.workload.origin, &self.origin);
+        change(&mut written.workload.deal, &self.deal);
         change(&mut written.strategy.name, &self.strategy);
         change(&mut written.strategy.local, &self.local);
         change(&mut written.strategy.pass, &self.pass);

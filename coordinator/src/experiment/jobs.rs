@@ -1,17 +1,18 @@
 //! The jobs of an experiment: read, sliced, prepared, and what was done to them on the way.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use outputs::{LogDigest, Preparation};
 use report::quantity::counted;
 use scheduler::{Grid, JobId, LocalUsers, SiteId, Span, Time, TimedJob};
 use workload::mix::{Clock, Log, MixOptions};
-use workload::prepare::{PrepareError, PrepareOptions, PrepareReport};
+use workload::prepare::{PrepareError, PrepareOptions, PrepareReport, Rule, Use};
 use workload::slice::SliceError;
 use workload::{Trace, TraceError};
 
-use super::{Experiment, Role, SiteLog, Source, built_in};
+use super::{Experiment, Role, SiteLog, Source, accounts, built_in};
 use crate::latest::keep;
 use crate::{limits, progress, terminal};
 
@@ -24,6 +25,12 @@ pub struct Jobs {
     pub workload: String,
     /// Those that their users submit past a broker.
     pub local_users: LocalUsers,
+    /// Those that were cut to their requested time, ascending.
+    pub cut: Arc<[JobId]>,
+    /// The logs that they are of.
+    pub logs: Vec<LogDigest>,
+    /// What was dropped or changed of the part that is replayed.
+    pub preparation: Preparation,
     /// Everything that was dropped or changed, in words, one rule a line.
     pub notes: Vec<String>,
 }
@@ -59,6 +66,14 @@ pub enum JobsError {
     /// A log cannot be read.
     #[error(transparent)]
     Trace(#[from] TraceError),
+    /// A log cannot be read again, for its digest.
+    #[error("read {file}: {cause}; give a file that stays")]
+    Digest {
+        /// The log.
+        file: String,
+        /// What the system said.
+        cause: std::io::Error,
+    },
     /// Its records cannot become jobs.
     #[error(transparent)]
     Prepare(#[from] PrepareError),
@@ -115,7 +130,7 @@ const MIXES_KEPT: usize = 2;
 /// Reads the jobs of experiments, and each log once only.
 #[derive(Debug, Default)]
 pub struct Reader {
-    traces: VecDeque<(PathBuf, Trace)>,
+    traces: VecDeque<(PathBuf, Trace, LogDigest)>,
     mixes: VecDeque<PreparedLogs>,
 }
 
@@ -127,28 +142,28 @@ struct PreparedLogs {
     grid: Arc<Grid>,
     logs: Vec<Log>,
     notes: Vec<String>,
-    /// Names of the files.
-    names: Vec<String>,
+    /// Of the files.
+    digests: Vec<LogDigest>,
 }
 
 impl PreparedLogs {
     fn read(experiment: &Experiment, sites: &[SiteLog]) -> Result<PreparedLogs, JobsError> {
         let widest = experiment.grid.widest();
-        let (mut logs, mut notes, mut names) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut logs, mut notes, mut digests) = (Vec::new(), Vec::new(), Vec::new());
         for SiteLog { site, trace: path, first_week, .. } in sites {
             let trace = built_in::read(path, &limits::of_logs())?;
             notes.extend(repair_notes(&trace));
             let prepared = progress::prepare(&trace, &experiment.prepare, widest)?;
-            notes.extend(prepare_notes(&prepared.report).into_iter().map(|note| format!("{site}: {note}")));
             let id = experiment.grid.machines().find(|other| other.name == *site).map(|site| site.id);
             logs.push(Log {
                 name: trace.name.clone(),
                 header: trace.header,
                 jobs: prepared.jobs,
+                uses: prepared.report.uses,
                 site: id,
                 first_week: *first_week,
             });
-            names.push(path.file_name().map_or(trace.name, |name| name.to_string_lossy().into_owned()));
+            digests.push(digest(path)?);
         }
         Ok(PreparedLogs {
             sites: sites.to_vec(),
@@ -156,7 +171,7 @@ impl PreparedLogs {
             grid: experiment.grid.clone(),
             logs,
             notes,
-            names,
+            digests,
         })
     }
 }
@@ -186,6 +201,9 @@ impl Reader {
             jobs.notes.push(format!("submit times are divided by {factor}"));
         }
         refuse_too_long(&jobs.jobs)?;
+        if let Some(deal) = experiment.deal {
+            deal.deal(&mut jobs.jobs, &experiment.grid);
+        }
         for job in &jobs.jobs {
             let origin = job.spec.origin;
             let sites = experiment.grid.machines().count();
@@ -197,15 +215,16 @@ impl Reader {
     }
 
     fn trace(&mut self, experiment: &Experiment, path: &Path) -> Result<Jobs, JobsError> {
-        let trace = match self.traces.iter().find(|(kept, _)| kept == path) {
-            Some((_, trace)) => trace.clone(),
+        let (trace, digest) = match self.traces.iter().find(|(kept, ..)| kept == path) {
+            Some((_, trace, digest)) => (trace.clone(), digest.clone()),
             None => {
                 let trace = built_in::read(path, &limits::of_logs())?;
-                keep(&mut self.traces, LOGS_KEPT, (path.to_path_buf(), trace.clone()));
-                trace
+                let digest = digest(path)?;
+                keep(&mut self.traces, LOGS_KEPT, (path.to_path_buf(), trace.clone(), digest.clone()));
+                (trace, digest)
             }
         };
-        of_trace(experiment, path, trace)
+        of_trace(experiment, path, trace, digest)
     }
 
     /// One log per site, laid over each other by week; `slice.week`, `slice.weekdays` and `slice.zone` choose which.
@@ -216,14 +235,16 @@ impl Reader {
         if !self.mixes.iter().any(same) {
             keep(&mut self.mixes, MIXES_KEPT, PreparedLogs::read(experiment, sites)?);
         }
-        let PreparedLogs { logs, notes, names, .. } =
+        let PreparedLogs { logs, notes, digests, .. } =
             self.mixes.iter().find(|kept| same(kept)).expect("kept above");
         let mut notes = notes.clone();
+        let names: Vec<&str> = digests.iter().map(|log| log.file.as_str()).collect();
         let defaults = MixOptions::default();
         let slice = &experiment.slice;
         let options = MixOptions {
             clock: slice.zone.clone().map_or(defaults.clock, Clock::Shared),
             week: slice.week,
+            week_from: slice.week_from,
             weeks: slice.weeks(),
             weekdays: slice.weekdays.unwrap_or(defaults.weekdays),
         };
@@ -239,6 +260,10 @@ impl Reader {
         for (name, taken) in mixed.names.iter().zip(&mixed.taken) {
             notes.push(format!("{name}: {} in the mix", counted(*taken, "job")));
         }
+        let in_time = |submit: Time| {
+            slice.from.is_none_or(|from| submit >= Time::ZERO + from)
+                && slice.until.is_none_or(|until| submit < Time::ZERO + until)
+        };
         let is_local = |source: &workload::mix::Source| sites[source.log as usize].role == Role::Local;
         let local_users: LocalUsers = mixed
             .sources
@@ -247,25 +272,41 @@ impl Reader {
             .filter(|(source, _)| is_local(source))
             .map(|(_, id)| JobId(id))
             .collect();
-        let within = |job: &TimedJob| {
-            slice.from.is_none_or(|from| job.spec.submit >= Time::ZERO + from)
-                && slice.until.is_none_or(|until| job.spec.submit < Time::ZERO + until)
-        };
+        let within = |job: &TimedJob| in_time(job.spec.submit);
         let jobs = mixed.jobs.into_iter().filter(within).take(slice.count.unwrap_or(usize::MAX));
         let mut jobs: Vec<TimedJob> = jobs.collect();
+        let uses: Vec<(u32, Use)> = mixed.uses.into_iter().filter(|(_, used)| in_time(used.submit)).collect();
+        let mut rules: BTreeMap<(u32, Rule), u64> = BTreeMap::new();
+        uses.iter().for_each(|(log, used)| *rules.entry((*log, used.rule)).or_default() += 1);
+        notes.extend(rules.iter().map(|(&(log, rule), &count)| {
+            format!("{}: {rule}: {}", sites[log as usize].site, counted(count, "job"))
+        }));
+        let (preparation, cut) = accounts::of(&uses.iter().map(|(_, used)| *used).collect::<Vec<_>>(), &jobs);
+        let mut logs = digests.clone();
+        for job in &jobs {
+            let number = usize::try_from(job.spec.id.0 - 1).ok();
+            if let Some(source) = number.and_then(|number| mixed.sources.get(number)) {
+                logs[source.log as usize].jobs += 1;
+            }
+        }
         if let Some(start) = slice.from.filter(|_| !slice.keep_times) {
             jobs.iter_mut()
                 .for_each(|job| job.spec.submit = Time::ZERO + job.spec.submit.since(Time::ZERO + start));
             notes.push(format!("time 0 is {start} s of the mix, the start of the slice"));
         }
-        let mut jobs = Jobs { jobs, workload: names.join(" + "), local_users, notes };
+        let mut jobs = Jobs { jobs, workload: names.join(" + "), local_users, cut, logs, preparation, notes };
         jobs.notes.extend(jobs.past_broker(experiment));
         Ok(jobs)
     }
 }
 
 /// The part of a log that an experiment is of.
-pub(super) fn of_trace(experiment: &Experiment, path: &Path, mut trace: Trace) -> Result<Jobs, JobsError> {
+pub(super) fn of_trace(
+    experiment: &Experiment,
+    path: &Path,
+    mut trace: Trace,
+    digest: LogDigest,
+) -> Result<Jobs, JobsError> {
     let sliced = experiment
         .slice
         .apply(&mut trace)
@@ -277,7 +318,7 @@ pub(super) fn of_trace(experiment: &Experiment, path: &Path, mut trace: Trace) -
     if sliced.start != Span::ZERO {
         notes.push(format!("time 0 is {} s of the log, the start of the slice", sliced.start));
     }
-    prepared(experiment, path, &trace, notes)
+    prepared(experiment, path, &trace, digest, notes)
 }
 
 /// All jobs of a log, with what was done to them before.
@@ -285,11 +326,22 @@ pub(super) fn prepared(
     experiment: &Experiment,
     path: &Path,
     trace: &Trace,
+    digest: LogDigest,
     mut notes: Vec<String>,
 ) -> Result<Jobs, JobsError> {
     let prepared = progress::prepare(trace, &experiment.prepare, experiment.grid.widest())?;
     notes.extend(prepare_notes(&prepared.report));
-    Ok(Jobs { jobs: prepared.jobs, workload: path.display().to_string(), notes, ..Jobs::default() })
+    let (preparation, cut) = accounts::of(&prepared.report.uses, &prepared.jobs);
+    let logs = vec![LogDigest { jobs: prepared.jobs.len() as u64, ..digest }];
+    Ok(Jobs {
+        jobs: prepared.jobs,
+        workload: path.display().to_string(),
+        cut,
+        logs,
+        preparation,
+        notes,
+        ..Jobs::default()
+    })
 }
 
 /// The load that jobs offer: work over the time from the first submission to the last times all processors. `None` if they
@@ -333,6 +385,11 @@ fn refuse_too_long(jobs: &[TimedJob]) -> Result<(), JobsError> {
         }
     }
     Ok(())
+}
+
+/// A log by its content.
+pub(super) fn digest(path: &Path) -> Result<LogDigest, JobsError> {
+    accounts::digest(path).map_err(|cause| JobsError::Digest { file: path.display().to_string(), cause })
 }
 
 fn repair_notes(trace: &Trace) -> Vec<String> {

@@ -3,6 +3,7 @@
 //! Everything is checked here, before anything runs. A wrong value is reported with its place in the file or its
 //! flag, what was expected, and what to write. Jobs are read by [`jobs`].
 
+pub mod accounts;
 pub mod bag;
 mod brokers;
 pub mod built_in;
@@ -14,9 +15,11 @@ pub mod flags;
 pub mod jobs;
 pub mod keys;
 pub mod place;
+pub mod resolved;
 mod source;
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -33,6 +36,8 @@ use scheduler::spelling::unknown;
 use scheduler::{
     Grid, LocalScheduler, Order, Pass, Selection, Span, Strategy, StrategySpec, Submit, spelling,
 };
+use workload::calendar::WeekFrom;
+use workload::deal::Deal;
 use workload::prepare::{PrepareOptions, TooWide};
 use workload::slice::Slice;
 
@@ -40,10 +45,14 @@ pub use error::ExperimentError;
 use error::wrong;
 use faults::Fault;
 use file::Written;
+pub use resolved::Resolved;
 pub use source::{SiteLog, Source};
 
 /// A trace-time factor above which the wall clock's millisecond timers are coarser than most jobs.
 pub const FACTOR_MAX: f64 = 1_000_000.0;
+
+/// The default of `strategy.submit`: what users of sites do.
+const SUBMIT: Submit = Submit::Origin;
 
 /// The default of `seed`.
 const SEED: u64 = 1;
@@ -86,6 +95,8 @@ pub struct Experiment {
     pub slice: Slice,
     /// How records become jobs.
     pub prepare: PrepareOptions,
+    /// Where the users of a log are that does not say; `None` where the workload says it.
+    pub deal: Option<Deal>,
     /// How many times faster jobs come than in the log: submit times are divided by it.
     pub load_factor: f64,
     /// Submit times are scaled so that the work offered is this share of the capacity.
@@ -114,6 +125,8 @@ pub struct Experiment {
     pub run: RunOptions,
     /// Which results are written.
     pub outputs: Outputs,
+    /// All of this as a file.
+    pub file: Resolved,
 }
 
 /// Whom users submit their jobs to, where there is a broker.
@@ -295,11 +308,12 @@ impl Experiment {
             source.ask_of(&mut strategy.strategy);
         }
         let outputs = &written.outputs;
-        Ok(Experiment {
+        let mut experiment = Experiment {
             seed: written.seed.unwrap_or(SEED),
             source,
             slice: slice(written)?,
             prepare: prepare(written)?,
+            deal: deal(written)?,
             load_factor: load_factor(written)?,
             load: load(written)?,
             steady: steady(written)?,
@@ -308,7 +322,7 @@ impl Experiment {
             local,
             external,
             pass: pass(written, &strategy, local)?,
-            submit: parse("--submit (strategy.submit)", &written.strategy.submit, Submit::default())?,
+            submit: parse("--submit (strategy.submit)", &written.strategy.submit, SUBMIT)?,
             network,
             options,
             faults,
@@ -325,7 +339,48 @@ impl Experiment {
             },
             grid,
             name,
-        })
+            file: Resolved::default(),
+        };
+        experiment.file = Resolved::of(written, &experiment);
+        Ok(experiment)
+    }
+
+    /// The keys that decide what numbers are of, with their values, whether somebody wrote them or not.
+    pub fn switches(&self) -> BTreeMap<String, String> {
+        let mut switches = BTreeMap::new();
+        let mut put = |key: &str, value: String| switches.insert(key.to_string(), value);
+        let of_site = |users: &str| format!("{users} (no key says it)");
+        put("strategy.name", self.strategy.to_string());
+        if self.strategy.strategy.has_local_queues() {
+            put("strategy.local", self.local.name().to_string());
+        }
+        put("strategy.submit", self.submit.name().to_string());
+        match (&self.source, self.deal) {
+            (Source::Trace(_), Some(deal)) => put("workload.deal", deal.to_string()),
+            (Source::Trace(_), None) => put("workload.origin", self.prepare.origin.to_string()),
+            (Source::Mix(_), _) => put("workload.origin", of_site("the site of each log")),
+            (Source::Bag(_) | Source::BagBeside(..), _) => put("workload.origin", of_site("the broker")),
+        };
+        put("workload.size", self.prepare.size.to_string());
+        put("workload.estimate", self.prepare.estimate.to_string());
+        put("workload.overrun", self.prepare.overrun.to_string());
+        put("workload.filters", self.prepare.filters.to_string());
+        let too_wide = if self.prepare.too_wide == TooWide::Drop { "drop" } else { "refuse" };
+        put("workload.too_wide", too_wide.to_string());
+        match self.load {
+            Some(load) => put("workload.load", load.to_string()),
+            None => put("workload.load_factor", self.load_factor.to_string()),
+        };
+        let slice = &self.slice;
+        if let Some(week) = slice.week {
+            put("workload.week", week.to_string());
+            put("workload.weeks", slice.weeks().to_string());
+            put("workload.week_from", slice.week_from.name().to_string());
+        }
+        if let Some(count) = slice.count {
+            put("workload.count", count.to_string());
+        }
+        switches
     }
 
     /// What keeps sites from knowing at once what they need to, in virtual time.
@@ -412,6 +467,7 @@ fn slice(written: &Written) -> Result<Slice, ExperimentError> {
         from: optional_time("--from (workload.from)", &workload.from)?,
         until: optional_time("--until (workload.until)", &workload.until)?,
         week: workload.week.or(workload.weeks.map(|_| 1)),
+        week_from: parse("workload.week_from", &workload.week_from, WeekFrom::default())?,
         weeks: weeks(written)?,
         weekdays,
         zone,
@@ -433,6 +489,25 @@ fn prepare(written: &Written) -> Result<PrepareOptions, ExperimentError> {
         too_wide: parse("--too-wide (workload.too_wide)", &workload.too_wide, TooWide::Refuse)?,
         payload: workload.payload.unwrap_or(defaults.payload),
     })
+}
+
+/// One log is dealt to the sites unless it says itself where its users are; a mix has a site for each log, and tasks of a bag
+/// are submitted to the broker.
+fn deal(written: &Written) -> Result<Option<Deal>, ExperimentError> {
+    let place = "--deal (workload.deal)";
+    let workload = &written.workload;
+    match (&workload.deal, &workload.trace, &workload.origin) {
+        (Some(_), None, _) => {
+            Err(wrong(place)("only the jobs of one log are dealt to sites; leave it out".to_string()))
+        }
+        (Some(_), Some(_), Some(origin)) => {
+            let reason =
+                format!("workload.origin = {origin:?} says where users are, too; leave out one of them");
+            Err(wrong(place)(reason))
+        }
+        (_, None, _) | (None, Some(_), Some(_)) => Ok(None),
+        (deal, Some(_), None) => parse(place, deal, Deal::default()).map(Some),
+    }
 }
 
 fn pass(written: &Written, strategy: &StrategySpec, local: LocalScheduler) -> Result<Pass, ExperimentError> {

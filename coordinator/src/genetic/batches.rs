@@ -62,6 +62,7 @@ pub(super) fn read(
             name: trace.name,
             header: trace.header,
             jobs: prepared.jobs,
+            uses: Vec::new(),
             site: None,
             first_week: 1,
         });

@@ -154,7 +154,7 @@ mod tests {
     fn the_built_in_experiment_is_that_of_the_quick_start() {
         let base = Base::built_in().unwrap();
         assert_eq!(base.name(), "quickstart");
-        assert_eq!(base.strategy().to_string(), "st:50");
+        assert_eq!(base.strategy().to_string(), "steal:loaded,select=easy");
         assert!(base.with(&Settings::default()).contains("trace = \"built-in:seven-sites\""));
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use scheduler::{LocalScheduler, Strategy, StrategySpec, Threshold};
+use scheduler::{LocalScheduler, Strategy, StrategySpec, Submit, Threshold};
 use serde::Serialize;
 
 use super::base::Base;
@@ -32,6 +32,7 @@ pub(super) struct Choices {
     /// By name, without a threshold.
     strategies: Vec<String>,
     locals: Vec<&'static str>,
+    submits: [&'static str; 2],
 }
 
 impl Choices {
@@ -52,6 +53,7 @@ impl Choices {
             thresholds: (0..=100).step_by(THRESHOLD_STEP).filter(|&x| Threshold::new(x).is_some()).collect(),
             strategies,
             locals: LocalScheduler::ALL.map(LocalScheduler::name).to_vec(),
+            submits: [Submit::Origin, Submit::Home].map(Submit::name),
         }
     }
 }
@@ -74,6 +76,7 @@ mod tests {
             ("strategy", choices.strategies.clone()),
             ("threshold", choices.thresholds.iter().map(u8::to_string).collect()),
             ("local", choices.locals.iter().map(ToString::to_string).collect()),
+            ("submit", choices.submits.iter().map(ToString::to_string).collect()),
         ] {
             for value in values {
                 let settings = Settings::parse(&[(key.to_string(), value.clone())]).unwrap();
@@ -93,7 +96,8 @@ mod tests {
         let choices = Choices::of(&Base::read(&path).unwrap());
         assert_eq!(choices.strategies[0], "st,order=bah");
         let plain = Choices::of(&Base::built_in().unwrap());
-        assert_eq!(choices.strategies[1..], plain.strategies);
+        // The built-in experiment has one of its own, too.
+        assert_eq!(choices.strategies[1..], plain.strategies[1..]);
         assert!(plain.strategies.contains(&"st".to_string()), "{:?}", plain.strategies);
     }
 }

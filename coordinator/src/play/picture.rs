@@ -81,6 +81,7 @@ struct Set {
     strategy: String,
     threshold: u8,
     local: &'static str,
+    submit: &'static str,
 }
 
 /// Which settings change anything.
@@ -243,6 +244,7 @@ fn set(experiment: &Experiment, jobs: &[TimedJob]) -> Set {
         strategy: without_threshold(experiment.strategy),
         threshold: experiment.strategy.strategy.threshold().percent(),
         local: experiment.local.name(),
+        submit: experiment.submit.name(),
     }
 }
 
@@ -362,7 +364,8 @@ mod tests {
 
     #[test]
     fn a_picture_has_every_job_and_says_how_it_was_set() {
-        let query = [("delay", "2m"), ("load", "0.9"), ("threshold", "25"), ("loss", "0.01")];
+        let query =
+            [("delay", "2m"), ("load", "0.9"), ("strategy", "st"), ("threshold", "25"), ("loss", "0.01")];
         let picture = player(AMPLE).play(&settings(&query), &Interrupt::default()).unwrap();
         let set = &picture.settings;
         assert_eq!(

@@ -2,7 +2,7 @@
 "use strict";
 (() => {
   const $ = (id) => document.getElementById(id);
-  const KEYS = ["delay", "load", "loss", "strategy", "threshold", "local"];
+  const KEYS = ["delay", "load", "loss", "strategy", "threshold", "local", "submit"];
   // An older request is given up if a newer one waits for so long, in milliseconds: until then its picture is worth seeing.
   const PATIENCE = 250;
   // Browsers refuse to change the address more often than a few times a second.
@@ -64,8 +64,8 @@
 
   // All settings of a picture, explicitly: a link holds although the experiment changes.
   function setOf(picture) {
-    const { delay, load, loss, strategy, threshold, local } = picture.settings;
-    return { delay, load, loss, strategy, threshold: picture.matters.threshold ? threshold : null, local: picture.matters.local ? local : null };
+    const { delay, load, loss, strategy, threshold, local, submit } = picture.settings;
+    return { delay, load, loss, strategy, threshold: picture.matters.threshold ? threshold : null, local: picture.matters.local ? local : null, submit };
   }
 
   // The value of a setting at each place of its slider.
@@ -110,6 +110,7 @@
     marks("threshold", choices.thresholds, set.threshold, (one) => one);
     fillList("strategy", choices.strategies, set.strategy);
     fillList("local", choices.locals, set.local);
+    $("submit").value = set.submit;
     Object.keys(LABELS).forEach(label);
     $("delay").disabled = $("loss").disabled = !matters.messages;
     $("threshold").disabled = !matters.threshold;
@@ -361,7 +362,7 @@
       want();
     });
   }
-  for (const key of ["strategy", "local"]) {
+  for (const key of ["strategy", "local", "submit"]) {
     $(key).addEventListener("change", () => {
       settings = { ...settings, [key]: $(key).value };
       // A list says nothing of the threshold: what the slider has holds.

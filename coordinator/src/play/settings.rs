@@ -1,15 +1,15 @@
-//! What the page can change of an experiment, as it stands in addresses: `delay=5m&load=0.8&loss=0.01&strategy=st&threshold=75&local=easy`.
+//! What the page can change of an experiment, as it stands in addresses: `delay=5m&load=0.8&loss=0.01&strategy=st&threshold=75&local=easy&submit=home`.
 //!
 //! Parsed once, here. What is not set stays as the experiment has it. Strategies that have a threshold may be named without
 //! it. No setting can name a command or a file: whoever opens a link runs nothing but a simulation.
 
 use std::time::Duration;
 
-use scheduler::{BrokerRule, LocalScheduler, Strategy, StrategySpec, Threshold};
+use scheduler::{BrokerRule, LocalScheduler, Strategy, StrategySpec, Submit, Threshold};
 use toml::{Table, Value};
 
 /// The keys of settings.
-pub(super) const KEYS: [&str; 6] = ["delay", "load", "loss", "strategy", "threshold", "local"];
+pub(super) const KEYS: [&str; 7] = ["delay", "load", "loss", "strategy", "threshold", "local", "submit"];
 
 /// What was set.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -26,6 +26,8 @@ pub(super) struct Settings {
     pub(super) threshold: Option<Threshold>,
     /// The scheduler of local queues.
     pub(super) local: Option<LocalScheduler>,
+    /// Where jobs enter the grid.
+    pub(super) submit: Option<Submit>,
 }
 
 impl Settings {
@@ -46,6 +48,7 @@ impl Settings {
                 "strategy" => strategy(value).map(|strategy| settings.strategy = Some(strategy)),
                 "threshold" => value.parse().map(|threshold| settings.threshold = Some(threshold)),
                 "local" => local(value).map(|local| settings.local = Some(local)),
+                "submit" => value.parse().map(|submit| settings.submit = Some(submit)),
                 _ => return Err(format!("{key:?} is no setting; use {}", KEYS.join(", "))),
             };
             set.map_err(|reason| format!("{key}: {reason}"))?;
@@ -82,6 +85,10 @@ impl Settings {
         if let Some(local) = self.local {
             let name = Value::String(local.name().to_string());
             part(experiment, "strategy").insert("local".to_string(), name);
+        }
+        if let Some(submit) = self.submit {
+            let name = Value::String(submit.name().to_string());
+            part(experiment, "strategy").insert("submit".to_string(), name);
         }
     }
 }
@@ -161,10 +168,11 @@ mod tests {
             ("strategy", "st,order=bah"),
             ("threshold", "75"),
             ("local", "fcfs"),
+            ("submit", "home"),
         ];
         assert_eq!(all.map(|(key, _)| key), KEYS);
         let expected = "[network]\ndelay = \"1m 30s\"\nloss = 0.01\n\n[strategy]\nlocal = \"fcfs\"\n\
-                        name = \"st:75,order=bah\"\n\n[workload]\nload = 0.8\n";
+                        name = \"st:75,order=bah\"\nsubmit = \"home\"\n\n[workload]\nload = 0.8\n";
         assert_eq!(applied(&all, ""), expected);
     }
 

@@ -53,6 +53,8 @@ pub struct Plan {
     pub name: String,
     /// The text of the file.
     pub text: String,
+    /// The text of the base experiment, if there is one.
+    pub base: Option<String>,
     /// Dotted paths of all parameters, ascending.
     pub parameters: Vec<String>,
     /// The runs, by position.
@@ -139,10 +141,12 @@ impl Plan {
                 (None, None) => folder.to_path_buf(),
             },
         };
-        let mut base = Table::new();
+        let (mut base, mut base_text) = (Table::new(), None);
         if let Some(file) = &sweep.base {
             let file = folder.join(file);
-            base = parse(&file, &read(&file)?)?;
+            let text = read(&file)?;
+            base = parse(&file, &text)?;
+            base_text = Some(text);
             places.base = file.parent().unwrap_or(Path::new("")).to_path_buf();
         }
         let name = sweep.name.clone().unwrap_or_else(|| {
@@ -168,7 +172,7 @@ impl Plan {
             runs.push(run);
         }
         roles::check(&sweep.report, &parameters, &runs)?;
-        Ok(Plan { name, text, parameters, runs, report: sweep.report })
+        Ok(Plan { name, text, base: base_text, parameters, runs, report: sweep.report })
     }
 }
 
@@ -253,10 +257,11 @@ pub fn resolve(experiment: &Table) -> Result<Experiment, String> {
 /// Tells workloads apart. The jobs of two experiments with the same key are the same.
 pub fn workload_key(experiment: &Experiment) -> String {
     format!(
-        "{:?} {:?} {:?} {:?} {} {:?}",
+        "{:?} {:?} {:?} {:?} {:?} {} {:?}",
         experiment.source,
         experiment.slice,
         experiment.prepare,
+        experiment.deal,
         experiment.grid.machines().collect::<Vec<_>>(),
         experiment.load_factor,
         experiment.load
@@ -487,6 +492,9 @@ pub fn place_network(experiment: &mut Table, folder: &Path) {
 /// Part of a digest that is enough to tell a million runs apart.
 const DIGEST_BYTES: usize = 16;
 
+/// Counts up where a default that decides what numbers are of becomes another: what was run before is then run again.
+const DEFAULTS: u32 = 2;
+
 /// Hexadecimal digest of an experiment as written; what changes only outputs does not count.
 fn digest(experiment: &Table) -> String {
     let mut experiment = experiment.clone();
@@ -495,7 +503,7 @@ fn digest(experiment: &Table) -> String {
     experiment.remove("name");
     // Tables are ordered by key, so equal experiments give equal texts.
     let text = serde_json::to_string(&experiment).expect("a table of plain values");
-    let hash = Sha256::digest(text.as_bytes());
+    let hash = Sha256::digest(format!("{DEFAULTS} {text}").as_bytes());
     hash.iter().take(DIGEST_BYTES).map(|byte| format!("{byte:02x}")).collect()
 }
 

@@ -124,6 +124,15 @@ pub fn measure(experiment: &Experiment, prepared: &Prepared) -> Result<Measures,
     ] {
         measures.insert(name.to_string(), seconds(bound));
     }
+    let preparation = &jobs.preparation;
+    for (name, count) in [
+        ("jobs_dropped", preparation.jobs_dropped),
+        ("jobs_changed", preparation.jobs_changed),
+        ("jobs_cut", preparation.jobs_cut),
+    ] {
+        measures.insert(name.to_string(), Cell::Integer(i64::try_from(count).unwrap_or(i64::MAX)));
+    }
+    measures.insert("work_cut_share".to_string(), Cell::Real(preparation.work_cut_share));
     measures.insert("run_time_by_size_s".to_string(), Cell::Real(prepared.run_time_by_size_s));
     measures.insert("run_time_by_size_min_s".to_string(), Cell::Real(prepared.run_time_by_size_min_s));
     measures.insert("delay_s".to_string(), seconds(experiment.network.largest()));

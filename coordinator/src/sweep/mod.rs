@@ -10,6 +10,7 @@ pub mod file;
 pub mod measure;
 pub mod pool;
 mod progress;
+mod provenance;
 pub mod report;
 pub mod roles;
 pub mod source;
@@ -77,7 +78,7 @@ pub struct SweepArgs {
 /// # Errors
 /// If something fails that should not.
 pub fn command(args: &SweepArgs) -> anyhow::Result<u8> {
-    let plan = match Plan::load(&args.sweep, args.traces.as_deref()) {
+    let mut plan = match Plan::load(&args.sweep, args.traces.as_deref()) {
         Ok(plan) => plan,
         Err(error) => {
             eprintln!("error: failed to {error}");
@@ -94,6 +95,13 @@ pub fn command(args: &SweepArgs) -> anyhow::Result<u8> {
     };
     if args.dry_run {
         return list(&plan);
+    }
+    match provenance::comments(&plan) {
+        Ok(comments) => plan.text += &comments,
+        Err(reason) => {
+            eprintln!("error: failed to {reason}");
+            return Ok(exit::INPUT);
+        }
     }
     let path = args.out.clone().unwrap_or_else(|| PathBuf::from("out").join(format!("{}.db", plan.name)));
     if let Some(folder) = path.parent() {

@@ -4,7 +4,7 @@
 //! itself alone. It ends when its stdin is closed, even in the middle of a run: then nobody waits for the answer.
 
 use std::io::{BufRead as _, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::mpsc;
 use std::time::Instant;
 
@@ -15,8 +15,8 @@ use serde::{Deserialize, Serialize};
 use super::database::Measures;
 use super::file;
 use super::measure::{Prepared, measure};
-use crate::experiment::Experiment;
 use crate::experiment::jobs::Reader;
+use crate::experiment::resolved::EXPERIMENT;
 use crate::{drive, exit};
 
 /// What a worker is told to run.
@@ -100,9 +100,6 @@ pub fn run() -> anyhow::Result<u8> {
     Ok(exit::DONE)
 }
 
-/// The experiment of a kept run, beside its results.
-const EXPERIMENT: &str = "experiment.toml";
-
 /// What is kept from run to run.
 #[derive(Default)]
 struct Bench {
@@ -135,17 +132,10 @@ impl Bench {
             experiment.outputs.dir.clone_from(dir);
             // The folder is the sweep's own, and its rows say what was in it.
             experiment.outputs.replace = true;
-            keep(&experiment, prepared, order, dir).map_err(|error| format!("{error:#}"))?;
+            let command = format!("stealgrid simulate {}", dir.join(EXPERIMENT).display());
+            drive::simulate::keep(&experiment, &prepared.jobs, &command)
+                .map_err(|error| format!("{error:#}"))?;
         }
         Ok(measures)
     }
-}
-
-/// Writes the full results of a run, and its experiment as a file to run it again.
-fn keep(experiment: &Experiment, prepared: &Prepared, order: &Order, dir: &Path) -> anyhow::Result<()> {
-    let command = format!("stealgrid simulate {}", dir.join(EXPERIMENT).display());
-    drive::simulate::keep(experiment, &prepared.jobs, &command)?;
-    let text = toml::to_string(&order.experiment).context("failed to write down the experiment")?;
-    std::fs::write(dir.join(EXPERIMENT), text)
-        .with_context(|| format!("failed to write {}", dir.join(EXPERIMENT).display()))
 }

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use scheduler::Span;
-use workload::calendar::{Weekdays, Zone};
+use workload::calendar::{WeekFrom, Weekdays, Zone};
 use workload::prepare::{Estimate, Filters, Origin, Overrun, PrepareOptions, Size, TooWide};
 use workload::slice::Slice;
 
@@ -29,7 +29,7 @@ pub(super) struct PrepareArgs {
     #[arg(long, value_name = "RULE")]
     estimate: Option<Estimate>,
 
-    /// What becomes of jobs that run past their requested time: kill, extend, as-is [default: kill]
+    /// What becomes of jobs that run past their requested time: kill, extend, as-is [default: as-is]
     #[arg(long, value_name = "RULE")]
     overrun: Option<Overrun>,
 
@@ -131,6 +131,7 @@ impl SliceArgs {
             from: self.from,
             until: self.until,
             week: self.week,
+            week_from: WeekFrom::default(),
             weeks: None,
             weekdays: self.weekdays,
             zone: self.zone.clone(),

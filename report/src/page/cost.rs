@@ -1,6 +1,6 @@
 //! What the page says first: what messages that take time cost, what exchange is worth, and why jobs waited.
 //!
-//! Three runs of the same jobs are beside each other: the one that was measured, the same strategy with free messages, and no
+//! Three runs of the same jobs are beside each other: the one that was measured, the same strategy at zero latency, and no
 //! exchange at all. The drawings are SVG made here.
 
 use std::io::{self, Write};
@@ -60,10 +60,13 @@ pub(super) fn write(file: &mut dyn Write, result: &RunResult) -> io::Result<()> 
 fn runs(result: &RunResult) -> Vec<(&'static str, &'static str, &Metrics)> {
     let mut runs = vec![("this run", "stolen-a", &result.metrics)];
     if let Some(ideal) = &result.ideal {
-        runs.push(("free messages", "own-a", &ideal.metrics));
+        runs.push(("zero latency", "own-a", &ideal.metrics));
     }
     if let Some(local) = &result.without_exchange {
         runs.push(("no exchange", "own-b", &local.metrics));
+        if let Some(dealt) = local.overloaded.as_ref().and_then(|overloaded| overloaded.dealt.as_ref()) {
+            runs.push(("… jobs dealt", "stolen-b", dealt));
+        }
     }
     runs
 }

@@ -131,7 +131,7 @@ fn write_head(file: &mut dyn Write, result: &RunResult, allocation: &Allocation)
 fn verdict_class(result: &RunResult) -> &'static str {
     match verdict_line(result).split([' ', ':']).next() {
         Some("HOLDS") => "good",
-        Some("VIOLATED" | "OUTSIDE") => "bad",
+        Some("VIOLATED" | "OUTSIDE" | "NOT") => "bad",
         _ => "open",
     }
 }
@@ -161,7 +161,7 @@ fn write_figures(file: &mut dyn Write, result: &RunResult) -> io::Result<()> {
             let change = if change == "-" { String::new() } else { format!(" ({})", escape(&change)) };
             write!(
                 file,
-                "<span class=\"detail\">free messages: {}</span>",
+                "<span class=\"detail\">zero latency: {}</span>",
                 unparted(&(escape(ideal) + &change))
             )?;
         }
@@ -169,10 +169,7 @@ fn write_figures(file: &mut dyn Write, result: &RunResult) -> io::Result<()> {
     }
     writeln!(file, "</section>\n<p class=\"note\">{}", escape(&counted_line(result)))?;
     if result.ideal.is_some() {
-        writeln!(
-            file,
-            " Free messages: the same jobs under the same strategy where messages take no time (the ideal)."
-        )?;
+        writeln!(file, " Zero latency: the same jobs under the same strategy where messages take no time.")?;
     }
     writeln!(file, "</p>")
 }
@@ -468,7 +465,7 @@ fn write_sites(file: &mut dyn Write, result: &RunResult) -> io::Result<()> {
 /// What the driver says of the run, folded: for who asks how it was made.
 fn write_log(file: &mut dyn Write, result: &RunResult) -> io::Result<()> {
     let mut lines: Vec<String> = Vec::new();
-    lines.extend(ideal_line(result).map(|line| format!("against free messages: {line}")));
+    lines.extend(ideal_line(result).map(|line| format!("against zero latency: {line}")));
     lines.extend(starvation_line(result).map(|line| format!("pool: {line}")));
     lines.extend(result.about.lines.iter().cloned());
     if lines.is_empty() {
@@ -488,16 +485,55 @@ fn write_making(file: &mut dyn Write, result: &RunResult) -> io::Result<()> {
         file,
         "<section>\n<h2>How this was made</h2>\n<pre>{}</pre>\n<p class=\"note\">Stealgrid {}, seed {}. {} \
          Every number is in <code>metrics.json</code>, every job in <code>jobs.csv</code> beside this page, and every \
-         event in <code>events.jsonl.zst</code> if it was written.</p>\n</section>",
+         event in <code>events.jsonl.zst</code> if it was written. <code>experiment.toml</code> has the experiment with all \
+         that was typed; <code>stealgrid rerun</code> runs it again and compares.</p>",
         escape(&about.command),
-        env!("CARGO_PKG_VERSION"),
+        escape(&outputs::version()),
         about.seed,
         if about.driver == "simulate" {
             "The same seed, experiment and version give the same numbers."
         } else {
             "Processes and the wall clock give other numbers each time."
         }
-    )
+    )?;
+    write_provenance(file, result)?;
+    writeln!(file, "</section>")
+}
+
+/// The switches that decide what the numbers are of, the logs, and what was done to them.
+fn write_provenance(file: &mut dyn Write, result: &RunResult) -> io::Result<()> {
+    let provenance = &result.about.provenance;
+    if !provenance.switches.is_empty() {
+        let mut table = Table::new(["switch", "value"]).with_left(1);
+        provenance.switches.iter().for_each(|(key, value)| table.push([key.clone(), value.clone()]));
+        writeln!(file, "<details open>\n<summary>Switches that decide what the numbers are of</summary>")?;
+        table_html(file, "Switches", &table)?;
+        writeln!(file, "</details>")?;
+    }
+    if !provenance.logs.is_empty() {
+        let mut table = Table::new(["log", "jobs run", "SHA-256"]).with_left(2);
+        for log in &provenance.logs {
+            table.push([log.file.clone(), grouped(log.jobs), log.sha256.clone()]);
+        }
+        writeln!(file, "<details>\n<summary>Logs</summary>")?;
+        table_html(file, "Logs", &table)?;
+        writeln!(file, "</details>")?;
+    }
+    let preparation = &provenance.preparation;
+    if !preparation.rules.is_empty() {
+        let mut table = Table::new(["what preparation did to the part that was run", "jobs"]);
+        preparation.rules.iter().for_each(|(rule, &count)| table.push([rule.clone(), grouped(count)]));
+        if preparation.work_cut_share > 0.0 {
+            table.push([
+                "share of all work that was cut off".to_string(),
+                percent(preparation.work_cut_share),
+            ]);
+        }
+        writeln!(file, "<details open>\n<summary>Jobs that were left out or changed</summary>")?;
+        table_html(file, "Preparation", &table)?;
+        writeln!(file, "</details>")?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]

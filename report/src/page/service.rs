@@ -66,7 +66,7 @@ pub(super) fn write(file: &mut dyn Write, result: &RunResult) -> io::Result<()> 
     writeln!(file, "<section>\n<h2>How jobs were served</h2>\n<div class=\"pair\">")?;
     let curves = |of: fn(&Service) -> &[f64]| {
         let mut curves: Vec<Curve<'_>> = vec![("this run", "stolen-a", of(&result.service))];
-        curves.extend(result.ideal.as_ref().map(|ideal| ("free messages", "own-a", of(&ideal.service))));
+        curves.extend(result.ideal.as_ref().map(|ideal| ("zero latency", "own-a", of(&ideal.service))));
         let local = result.without_exchange.as_ref();
         curves.extend(local.map(|local| ("no exchange", "own-b", of(&local.service))));
         curves

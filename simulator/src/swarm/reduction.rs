@@ -172,7 +172,7 @@ fn make_plain(scenario: &mut Scenario, name: &str) {
         // Not longer than what it replaces was drawn for, so that messages are still repeated late enough.
         "network" => scenario.network = Model::constant(Span::from_micros(1_000)),
         "recall" => options.recall = defaults.recall,
-        "submit" => (scenario.submit, scenario.pass) = (Submit::default(), Pass::default()),
+        "submit" => (scenario.submit, scenario.pass) = (Submit::Home, Pass::default()),
         "tries" => options.balance.tries = defaults.balance.tries,
         "unanswered" => options.unanswered_max = defaults.unanswered_max,
         "window" => options.steal = StealOptions { eager: options.steal.eager, ..defaults.steal },

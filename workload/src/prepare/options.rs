@@ -34,7 +34,7 @@ pub struct PrepareOptions {
     pub size: Size,
     /// What strategies are told about run times. Default: the user's estimate.
     pub estimate: Estimate,
-    /// What becomes of a job that would run past its estimate. Default: stopped there.
+    /// What becomes of a job that would run past its estimate. Default: runs on, as it did.
     pub overrun: Overrun,
     /// Which jobs are dropped for their values. Default: [`Filters::default`].
     pub filters: Filters,

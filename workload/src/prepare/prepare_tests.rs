@@ -149,7 +149,8 @@ proptest! {
                 submit: secs(submit), run_time: secs(run), allocated, requested, requested_time: secs(limit), ..record(job)
             })
             .collect();
-        let options = PrepareOptions { size: Size::Allocated, ..PrepareOptions::default() };
+        let options =
+            PrepareOptions { size: Size::Allocated, overrun: Overrun::Kill, ..PrepareOptions::default() };
 
         let mut naive = records.clone();
         for record in &mut naive {

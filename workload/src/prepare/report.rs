@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use scheduler::{Span, Time};
 use serde::Serialize;
 
 use super::switches::Filter;
@@ -67,6 +68,11 @@ impl Rule {
         self <= Rule::DroppedTooWide
     }
 
+    /// True for a rule that changes a job.
+    pub fn changes(self) -> bool {
+        !self.drops() && self != Rule::RunsPastEstimate
+    }
+
     pub(super) fn of_filter(filter: Filter) -> Rule {
         match filter {
             Filter::JobId => Rule::DroppedJobId,
@@ -109,6 +115,24 @@ pub struct PrepareReport {
     /// Jobs that came out.
     pub kept: u64,
     pub(super) counts: [u64; Rule::ALL.len()],
+    /// Each use of a rule that drops or changes, in the order of records.
+    pub uses: Vec<Use>,
+    /// The record that rules are used on.
+    pub(super) job: i64,
+    pub(super) submit: Time,
+}
+
+/// A rule that was used on a record: what a part of a log is counted from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Use {
+    /// The number of the job in its log.
+    pub job: i64,
+    /// When it was submitted.
+    pub submit: Time,
+    /// What was done.
+    pub rule: Rule,
+    /// How much of its run time was taken away.
+    pub cut: Span,
 }
 
 /// One row of a [`PrepareReport`].
@@ -121,8 +145,21 @@ pub struct RuleCount {
 }
 
 impl PrepareReport {
+    /// Rules are used on this record from now on.
+    pub(super) fn of(&mut self, job: i64, submit: Time) {
+        (self.job, self.submit) = (job, submit);
+    }
+
     pub(super) fn add(&mut self, rule: Rule) {
+        self.add_cut(rule, Span::ZERO);
+    }
+
+    /// The same for a rule that takes run time away.
+    pub(super) fn add_cut(&mut self, rule: Rule, cut: Span) {
         self.counts[rule as usize] += 1;
+        if rule.drops() || rule.changes() {
+            self.uses.push(Use { job: self.job, submit: self.submit, rule, cut });
+        }
     }
 
     pub(super) fn add_if(&mut self, used: bool, rule: Rule) {
@@ -155,6 +192,7 @@ mod tests {
         for (index, rule) in Rule::ALL.into_iter().enumerate() {
             assert_eq!(rule as usize, index);
             assert_eq!(rule.drops(), rule.to_string().starts_with("dropped"));
+            assert_eq!(rule.changes(), rule.to_string().starts_with("changed"));
         }
     }
 }

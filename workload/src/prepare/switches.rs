@@ -139,12 +139,12 @@ impl FromStr for Estimate {
 /// What becomes of a job that would run past its estimate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Overrun {
-    /// Stopped there: the run time becomes the estimate (default).
-    #[default]
+    /// Stopped there: the run time becomes the estimate.
     Kill,
     /// The estimate becomes the run time.
     Extend,
-    /// The job runs on past its estimate, and both numbers stay.
+    /// The job runs on past its estimate, and both numbers stay: what the log says happened (default).
+    #[default]
     AsIs,
 }
 

@@ -240,9 +240,7 @@ impl Calibration {
             )
         };
         let links: Vec<String> = out.iter().map(slow).collect();
-        // The factor at which the worst of them would just be within.
-        let factor =
-            out.iter().map(|pair| self.factor * self.limit(pair) / self.added(pair)).reduce(f64::min)?;
+        let factor = self.kept_factor()?;
         Some(format!(
             "keep to the configured delays on {} of {} links at {} times the wall clock, tolerance {} %\n  {}\nuse a \
              smaller factor, as in --clock scaled:{}, longer delays, virtual time (--clock virtual), or allow more \
@@ -254,6 +252,18 @@ impl Calibration {
             shortened(&links).replace("; ", "\n  "),
             rounded_down(factor)
         ))
+    }
+
+    /// The factor at which the worst link that is out of tolerance would just be within; nothing if none is.
+    fn kept_factor(&self) -> Option<f64> {
+        let out = self.pairs.iter().filter(|pair| !self.within(pair));
+        out.map(|pair| self.factor * self.limit(pair) / self.added(pair)).reduce(f64::min)
+    }
+
+    /// A slower clock with which the links would be within, and half as late as they may be, if they are not at this one. Nothing
+    /// where a link is silent.
+    pub fn slower(&self) -> Option<f64> {
+        self.kept_factor().filter(|_| self.silent.is_empty()).map(|factor| rounded_down(factor / 2.0))
     }
 }
 

@@ -69,6 +69,21 @@ impl From<FleetError> for Failure {
     }
 }
 
+/// Why the clocks were not started: mostly that links cannot keep to their delays with this clock.
+#[derive(Debug)]
+pub(super) struct TooFast {
+    /// The factor of a clock with which they could, if that is the reason.
+    pub(super) slower: Option<f64>,
+    /// What is said if no other is tried.
+    pub(super) failure: Failure,
+}
+
+impl From<Failure> for TooFast {
+    fn from(failure: Failure) -> TooFast {
+        TooFast { slower: None, failure }
+    }
+}
+
 /// What this program is called with to be a node, before the arguments of that one.
 pub(super) fn node_arguments(log: LogArgs) -> Vec<String> {
     std::iter::once("node".to_string()).chain(log.to_arguments()).collect()
@@ -124,8 +139,8 @@ pub(super) fn calibrate(
     plan: &Plan,
     fleet: &mut Fleet,
     look_only: bool,
-) -> Result<(Calibration, Vec<Measured>), Failure> {
-    let measured = fleet.calibrate(calibration::ROUNDS)?;
+) -> Result<(Calibration, Vec<Measured>), TooFast> {
+    let measured = fleet.calibrate(calibration::ROUNDS).map_err(Failure::from)?;
     let tolerance = experiment.run.calibration_tolerance;
     let found = Calibration::new(&measured, &experiment.network, plan.origin, plan.factor, tolerance);
     let path = experiment.outputs.dir.join("calibration.csv");
@@ -135,7 +150,7 @@ pub(super) fn calibrate(
     match found.refusal(&experiment.grid) {
         Some(refusal) if !look_only => {
             let reason = format!("failed to {refusal}\nall links are in {}", path.display());
-            Err(Failure { reason, code: exit::NOT_MEASURED })
+            Err(TooFast { slower: found.slower(), failure: Failure { reason, code: exit::NOT_MEASURED } })
         }
         _ => Ok((found, measured)),
     }

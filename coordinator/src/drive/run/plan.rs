@@ -411,12 +411,14 @@ pub(crate) mod tests {
     #[test]
     fn a_job_goes_to_the_smallest_site_that_holds_it_or_to_the_common_pool() {
         let job = jobs().jobs[0];
-        assert_eq!(planned("").entry(&job), SiteId(2));
+        let home = "strategy.submit = \"home\"\n";
+        assert_eq!(planned("").entry(&job), job.spec.origin);
+        assert_eq!(planned(home).entry(&job), SiteId(2));
         // The pool is hosted by the site of rank 0, which is the smallest.
         let mut wide = job;
         wide.spec.processors = 8;
-        assert_eq!(planned("").entry(&wide), SiteId(1));
-        assert_eq!(planned("strategy.name = \"common-pool\"").entry(&wide), SiteId(2));
+        assert_eq!(planned(home).entry(&wide), SiteId(1));
+        assert_eq!(planned(&format!("{home}strategy.name = \"common-pool\"")).entry(&wide), SiteId(2));
     }
 
     #[test]

@@ -20,9 +20,9 @@ use scheduler::{Event, EventKind, SiteId, Span, Time};
 use simulator::{Checks, Lateness, Simulation};
 
 use crate::drive::builder;
+use crate::drive::configuration;
 use crate::drive::run::calibration::FLOOR;
 use crate::drive::run::plan::{Plan, trace_span};
-use crate::drive::simulate::configuration;
 use crate::experiment::Experiment;
 use crate::experiment::jobs::Jobs;
 use crate::interrupt::Interrupt;

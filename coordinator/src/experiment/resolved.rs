@@ -1,0 +1,73 @@
+//! The experiment as a file that runs it again, from any folder: what was written and typed, with the defaults that decide.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::file::Written;
+use super::{Experiment, Source, built_in};
+
+/// The name of the file in a result directory.
+pub const EXPERIMENT: &str = "experiment.toml";
+
+/// What stands above it.
+const HEAD: &str = "# What was run: the experiment with everything that was typed, and the defaults that decide.\n\
+    # `stealgrid rerun` runs it again and compares.\n\n";
+
+/// The text of the file. It says nothing that the experiment does not, so that it is no part of what tells two apart.
+#[derive(Clone, Default)]
+pub struct Resolved(Arc<str>);
+
+impl fmt::Debug for Resolved {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Resolved")
+    }
+}
+
+impl Resolved {
+    /// The text.
+    pub fn text(&self) -> &str {
+        &self.0
+    }
+
+    /// Of what was written, and what it means. Nothing if that cannot be a file: a number that TOML does not have.
+    pub(super) fn of(written: &Written, experiment: &Experiment) -> Resolved {
+        let mut written = written.clone();
+        written.name = Some(experiment.name.clone());
+        written.seed = Some(experiment.seed);
+        // Results of the next run have a place of their own.
+        written.outputs.dir = None;
+        let workload = &mut written.workload;
+        let prepare = &experiment.prepare;
+        workload.size = Some(prepare.size.to_string());
+        workload.estimate = Some(prepare.estimate.to_string());
+        workload.overrun = Some(prepare.overrun.to_string());
+        workload.filters = Some(prepare.filters.to_string());
+        workload.deal = experiment.deal.map(|deal| deal.to_string());
+        if matches!(experiment.source, Source::Trace(_)) && experiment.deal.is_none() {
+            workload.origin = Some(prepare.origin.to_string());
+        }
+        workload.week_from = Some(experiment.slice.week_from.name().to_string());
+        workload.trace = workload.trace.take().map(whole);
+        workload.bag = workload.bag.take().map(whole);
+        for log in workload.logs.iter_mut().flatten() {
+            log.trace = whole(std::mem::take(&mut log.trace));
+        }
+        if let Ok(folder) = std::path::absolute(Path::new("")) {
+            written.network.resolve_paths(&folder);
+        }
+        written.strategy.name.get_or_insert_with(|| experiment.strategy.to_string());
+        written.strategy.pass = Some(experiment.pass.name().to_string());
+        written.strategy.submit = Some(experiment.submit.name().to_string());
+        let text = toml::to_string(&written).map(|text| format!("{HEAD}{text}"));
+        Resolved(text.unwrap_or_default().into())
+    }
+}
+
+/// A path that can be opened from any folder.
+fn whole(path: PathBuf) -> PathBuf {
+    if built_in::is_built_in(&path) {
+        return path;
+    }
+    std::path::absolute(&path).unwrap_or(path)
+}
