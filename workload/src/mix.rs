@@ -244,6 +244,11 @@ mod tests {
 
     const DAY: i64 = 86_400;
     const HOUR: i64 = 3600;
+
+    /// The first full week of the clock of a log, whether it has jobs or not.
+    fn by_clock() -> MixOptions {
+        MixOptions { week_from: WeekFrom::Log, ..MixOptions::default() }
+    }
     /// Monday 1 July 2002 at midnight in Greenwich.
     const MONDAY: i64 = 1_025_481_600;
 
@@ -295,7 +300,7 @@ mod tests {
 
     #[test]
     fn on_local_clocks_weekday_and_hour_meet() {
-        let options = MixOptions { clock: Clock::Local, week: Some(2), ..MixOptions::default() };
+        let options = MixOptions { clock: Clock::Local, week: Some(2), ..by_clock() };
         let mixed = mix(&two_logs(), &options).unwrap();
 
         let tuesday_at_nine = DAY + 9 * HOUR;
@@ -306,11 +311,30 @@ mod tests {
     /// In GMT-7 the northern Monday starts on Sunday afternoon, so its first full week starts later that day.
     #[test]
     fn on_a_shared_clock_instants_keep_their_distance() {
-        let options = MixOptions { week: Some(2), ..MixOptions::default() };
+        let options = MixOptions { week: Some(2), ..by_clock() };
         let mixed = mix(&two_logs(), &options).unwrap();
 
         // 09:00 in Stockholm is 07:00 in Greenwich is midnight in GMT-7; Pacific summer time is GMT-7.
         assert_eq!(submits(&mixed), [(1, 1, DAY), (2, 2, DAY + 9 * HOUR)]);
+    }
+
+    /// A log that begins with empty weeks, as that of a machine which was not yet open to users.
+    #[test]
+    fn weeks_are_counted_from_the_first_job_of_a_log_that_begins_without_any() {
+        let week = 7 * DAY;
+        let logs = [
+            log("a", MONDAY, "UTC", 1, &[HOUR, 3 * week]),
+            log("b", MONDAY, "UTC", 2, &[2 * week + DAY, 3 * week + DAY]),
+        ];
+        let taken = |week_from, week| {
+            let options =
+                MixOptions { clock: Clock::Local, week: Some(week), week_from, ..MixOptions::default() };
+            mix(&logs, &options).unwrap().taken
+        };
+        assert_eq!(taken(WeekFrom::Log, 1), [1, 0]);
+        // The first full week of b after its first job, a Tuesday, is its fourth; a has a job in its first.
+        assert_eq!(taken(WeekFrom::FirstJob, 1), [1, 1]);
+        assert_eq!(taken(WeekFrom::FirstJob, 4), [1, 0]);
     }
 
     /// The same log twice, a week apart: what one has in week 1 the other has in week 2, and is gone before week 1.
@@ -319,7 +343,7 @@ mod tests {
         let [log, _] = two_logs();
         let later = Log { first_week: 2, site: Some(SiteId(3)), ..log.clone() };
         let tuesday_at_nine = DAY + 9 * HOUR;
-        let options = |week| MixOptions { clock: Clock::Local, week, ..MixOptions::default() };
+        let options = |week| MixOptions { clock: Clock::Local, week, ..by_clock() };
 
         let logs = [log, later];
         let both = mix(&logs, &options(None)).unwrap();
@@ -332,7 +356,7 @@ mod tests {
 
     #[test]
     fn every_job_keeps_its_log_and_number_in_the_table() {
-        let options = MixOptions { clock: Clock::Local, ..MixOptions::default() };
+        let options = MixOptions { clock: Clock::Local, ..by_clock() };
         let mixed = mix(&two_logs(), &options).unwrap();
 
         assert_eq!(mixed.source(JobId(1)), Some(("north", JobId(101))));
@@ -352,7 +376,7 @@ mod tests {
         }
         let unknown = JobSpec { labels: Labels { memory: 64, ..Labels::UNKNOWN }, ..logs[1].jobs[0].spec };
         logs[1].jobs.push(TimedJob { spec: unknown, ..logs[1].jobs[0] });
-        let options = MixOptions { clock: Clock::Local, week: Some(2), ..MixOptions::default() };
+        let options = MixOptions { clock: Clock::Local, week: Some(2), ..by_clock() };
 
         let jobs = mix(&logs, &options).unwrap().jobs;
         let of =
@@ -369,7 +393,7 @@ mod tests {
     fn weekends_are_left_out_unless_asked_for() {
         let saturday = [log("a", MONDAY, "UTC", 1, &[5 * DAY])];
         let count = |weekdays| {
-            let options = MixOptions { clock: Clock::Local, weekdays, ..MixOptions::default() };
+            let options = MixOptions { clock: Clock::Local, weekdays, ..by_clock() };
             mix(&saturday, &options).unwrap().jobs.len()
         };
 
