@@ -12,17 +12,24 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use outputs::sweep::{Cell, Meter, Row, Rows};
 use rusqlite::types::{Value as Sql, ValueRef};
-use rusqlite::{Connection, OpenFlags, OptionalExtension as _, params_from_iter};
+use rusqlite::{
+    Connection, ErrorCode, OpenFlags, OptionalExtension as _, TransactionBehavior, params_from_iter,
+};
 use workload::limits::Limits;
 
 use super::file::{Plain, Plan, PlannedRun};
+use crate::interrupt::Interrupt;
+use crate::terminal::note;
 
 /// The format of the file. A program reads only its own.
 const FORMAT: &str = "1";
+/// How long SQLite itself waits for a lock, and so how often an interruption is looked at.
+const LOCK_LOOK_EVERY: Duration = Duration::from_millis(500);
 /// Columns that every row has.
 pub const FIXED: [&str; 5] = ["digest", "position", "status", "error", "wall_s"];
 
@@ -56,29 +63,80 @@ impl Role {
     }
 }
 
+/// How long a database that another program has locked is waited for: viewers lock, also those that only read.
+#[derive(Clone, Debug)]
+pub struct Patience {
+    /// At most so long, each time.
+    pub wait: Duration,
+    /// Or until the user asks to stop.
+    pub interrupt: Interrupt,
+}
+
+/// Another program has locked the database.
+#[derive(Debug, thiserror::Error)]
+#[error("another program has locked it; close that, or wait for it")]
+struct Locked;
+
+impl Patience {
+    /// What `act` returns, called again while the database is locked.
+    fn with<T>(&self, path: &Path, mut act: impl FnMut() -> anyhow::Result<T>) -> anyhow::Result<T> {
+        let begun = Instant::now();
+        let mut is_told = false;
+        loop {
+            match act() {
+                Err(error)
+                    if is_locked(&error) && begun.elapsed() < self.wait && !self.interrupt.is_set() =>
+                {
+                    if !is_told {
+                        let wait = humantime::format_duration(self.wait);
+                        note(&format!(
+                            "another program has locked {}; waiting for it, {wait} at most (--wait)",
+                            path.display()
+                        ));
+                        is_told = true;
+                    }
+                    // Some locks are told of at once.
+                    std::thread::sleep(LOCK_LOOK_EVERY / 10);
+                }
+                done => return done,
+            }
+        }
+    }
+}
+
+fn is_locked(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| cause.is::<Locked>())
+}
+
 /// An open database.
 pub struct Database {
     connection: Connection,
     path: PathBuf,
     /// Columns of `runs`.
     known: BTreeSet<String>,
+    patience: Patience,
 }
 
 impl Database {
     /// Opens the results of a sweep, or begins them, and takes note of what the sweep file says now.
     ///
     /// # Errors
-    /// If the file cannot be used or is no database of a sweep.
-    pub fn open(path: &Path, plan: &Plan, command: &str) -> anyhow::Result<Database> {
+    /// If the file cannot be used, is no database of a sweep, or is locked for longer than one is patient.
+    pub fn open(path: &Path, plan: &Plan, command: &str, patience: Patience) -> anyhow::Result<Database> {
         // A disk that was full may have left a file without anything.
         let fresh = path.metadata().map_or(true, |about| about.len() == 0);
         let connection = Connection::open(path)
             .map_err(once)
             .with_context(|| format!("failed to open {}", path.display()))?;
-        let mut database = Database { connection, path: path.to_path_buf(), known: BTreeSet::new() };
-        database
-            .begin(fresh, plan, command)
-            .map_err(once)
+        connection.busy_timeout(LOCK_LOOK_EVERY).map_err(once)?;
+        let mut database = Database {
+            connection,
+            path: path.to_path_buf(),
+            known: BTreeSet::new(),
+            patience: patience.clone(),
+        };
+        patience
+            .with(path, || database.begin(fresh, plan, command).map_err(once))
             .with_context(|| format!("failed to use {}", path.display()))?;
         Ok(database)
     }
@@ -117,9 +175,13 @@ impl Database {
         }
         transaction.commit()?;
         self.known = self.columns()?;
+        let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let mut added = BTreeSet::new();
         for parameter in &plan.parameters {
-            self.add_column(parameter, Role::Parameter)?;
+            add_column(&transaction, &self.known, &mut added, parameter, Role::Parameter)?;
         }
+        transaction.commit()?;
+        self.known.append(&mut added);
         Ok(())
     }
 
@@ -134,25 +196,19 @@ impl Database {
         names.collect()
     }
 
-    /// Makes room for a value. SQLite takes two columns that differ in case only for one; ours never do.
-    fn add_column(&mut self, name: &str, role: Role) -> rusqlite::Result<()> {
-        if self.known.contains(name) {
-            return Ok(());
-        }
-        self.connection.execute(&format!("ALTER TABLE runs ADD COLUMN {}", quoted(name)), [])?;
-        self.connection.execute("INSERT INTO columns (name, role) VALUES (?1, ?2)", [name, role.name()])?;
-        self.known.insert(name.to_string());
-        Ok(())
-    }
-
     /// Digests of the runs with a row, and whether they were measured.
     ///
     /// # Errors
     /// If the file cannot be read.
     pub fn ended(&self) -> anyhow::Result<BTreeMap<String, bool>> {
-        let mut statement = self.connection.prepare("SELECT digest, status = 'done' FROM runs")?;
-        let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
-        rows.collect::<Result<_, _>>().with_context(|| format!("failed to read {}", self.path.display()))
+        let read = || -> rusqlite::Result<_> {
+            let mut statement = self.connection.prepare("SELECT digest, status = 'done' FROM runs")?;
+            let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+            rows.collect()
+        };
+        self.patience
+            .with(&self.path, || read().map_err(once))
+            .with_context(|| format!("failed to read {}", self.path.display()))
     }
 
     /// How many rows belong to no run of the sweep file.
@@ -160,10 +216,9 @@ impl Database {
     /// # Errors
     /// If the file cannot be read.
     pub fn stale(&self) -> anyhow::Result<u64> {
-        let count =
-            self.connection.query_row("SELECT count(*) FROM runs WHERE position IS NULL", [], |row| {
-                row.get::<_, i64>(0)
-            });
+        let select = "SELECT count(*) FROM runs WHERE position IS NULL";
+        let count = || self.connection.query_row(select, [], |row| row.get::<_, i64>(0)).map_err(once);
+        let count = self.patience.with(&self.path, count);
         let count = count.with_context(|| format!("failed to read {}", self.path.display()))?;
         Ok(count.unsigned_abs())
     }
@@ -171,16 +226,19 @@ impl Database {
     /// Writes the row of a run, in place of an earlier one.
     ///
     /// # Errors
-    /// If the disk is full, for example.
+    /// If the disk is full, for example, or another program has locked the file for longer than one is patient.
     pub fn write(&mut self, run: &PlannedRun, ending: &Ending, wall_s: f64) -> anyhow::Result<()> {
-        let write = || -> rusqlite::Result<()> {
+        let patience = self.patience.clone();
+        let mut write = || -> rusqlite::Result<()> {
             let none = Measures::new();
             let (status, error, measures) = match ending {
                 Ending::Done(measures) => ("done", Sql::Null, measures),
                 Ending::Failed(reason) => ("failed", Sql::Text(reason.clone()), &none),
             };
+            let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            let mut added = BTreeSet::new();
             for name in measures.keys() {
-                self.add_column(name, Role::Metric)?;
+                add_column(&transaction, &self.known, &mut added, name, Role::Metric)?;
             }
             let fixed = [
                 Sql::Text(run.digest.clone()),
@@ -201,14 +259,31 @@ impl Database {
             }
             let places = vec!["?"; names.len()].join(", ");
             let statement = format!("INSERT OR REPLACE INTO runs ({}) VALUES ({places})", names.join(", "));
-            self.connection.execute(&statement, params_from_iter(values))?;
+            transaction.execute(&statement, params_from_iter(values))?;
+            transaction.commit()?;
+            self.known.append(&mut added);
             Ok(())
         };
-        let mut write = write;
-        write()
-            .map_err(once)
+        patience
+            .with(&self.path, || write().map_err(once))
             .with_context(|| format!("failed to write run {} to {}", run.position, self.path.display()))
     }
+}
+
+/// Makes room for a value, unless there is some. SQLite takes two columns that differ in case only for one; ours never do.
+fn add_column(
+    connection: &Connection,
+    known: &BTreeSet<String>,
+    added: &mut BTreeSet<String>,
+    name: &str,
+    role: Role,
+) -> rusqlite::Result<()> {
+    if known.contains(name) || !added.insert(name.to_string()) {
+        return Ok(());
+    }
+    connection.execute(&format!("ALTER TABLE runs ADD COLUMN {}", quoted(name)), [])?;
+    connection.execute("INSERT INTO columns (name, role) VALUES (?1, ?2)", [name, role.name()])?;
+    Ok(())
 }
 
 /// Reads all rows of the present sweep file's runs.
@@ -290,14 +365,20 @@ fn read_rows(connection: &Connection, limits: &Limits) -> anyhow::Result<Rows> {
 
 /// A file of another program, or of another version of this one, is left alone.
 fn check_format(connection: &Connection) -> anyhow::Result<()> {
-    check_tables(connection).map_err(once).context("it is no database of a sweep; name another file")?;
+    check_tables(connection).map_err(no_database)?;
     let format: Result<String, _> =
         connection.query_row("SELECT value FROM about WHERE key = 'format'", [], |row| row.get(0));
     match format {
         Ok(format) if format == FORMAT => Ok(()),
         Ok(format) => anyhow::bail!("it has format {format}, this version reads {FORMAT}; name another file"),
-        Err(error) => Err(once(error)).context("it is no database of a sweep; name another file"),
+        Err(error) => Err(no_database(error.into())),
     }
+}
+
+/// Why a file is no database of a sweep; one that is locked may well be.
+fn no_database(error: anyhow::Error) -> anyhow::Error {
+    let error = once(error);
+    if is_locked(&error) { error } else { error.context("it is no database of a sweep; name another file") }
 }
 
 /// What is read must be on the disk, so that it costs what the file takes: what a view, a virtual table or a column of
@@ -324,6 +405,14 @@ fn check_tables(connection: &Connection) -> anyhow::Result<()> {
 fn once(error: impl Into<anyhow::Error>) -> anyhow::Error {
     let error = error.into();
     match error.downcast_ref::<rusqlite::Error>() {
+        Some(said)
+            if matches!(
+                said.sqlite_error_code(),
+                Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked)
+            ) =>
+        {
+            Locked.into()
+        }
         Some(said) => anyhow::anyhow!("{said}"),
         None => error,
     }

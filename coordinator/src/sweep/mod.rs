@@ -28,7 +28,7 @@ use crate::interrupt::Interrupt;
 use crate::lock::lock;
 use crate::terminal::{command_line, say};
 use crate::{exit, folder};
-use database::{Database, Ending};
+use database::{Database, Ending, Patience};
 use file::Plan;
 use pool::Workers;
 use progress::Progress;
@@ -59,6 +59,10 @@ pub struct SweepArgs {
     /// Worker processes [default: one per core]
     #[arg(long, value_name = "N")]
     pub jobs: Option<usize>,
+
+    /// How long to wait for a database that another program has locked, each time, as in 30s or 1h
+    #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = links::quantity::time)]
+    pub wait: Duration,
 
     /// Folder that relative paths of logs start from, in place of what the file says
     #[arg(long, value_name = "DIR")]
@@ -118,7 +122,8 @@ pub fn command(args: &SweepArgs) -> anyhow::Result<u8> {
         }
     };
     let interrupt = Interrupt::on_signals()?;
-    let mut database = match Database::open(&path, &plan, &command_line()) {
+    let patience = Patience { wait: args.wait, interrupt: interrupt.clone() };
+    let mut database = match Database::open(&path, &plan, &command_line(), patience) {
         Ok(database) => database,
         Err(error) => {
             eprintln!("error: {error:#}");
