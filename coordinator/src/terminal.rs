@@ -1,5 +1,6 @@
 //! What a command reads from and says to whoever typed it: its own line, and lines on stdout and stderr.
 
+use std::ffi::OsStr;
 use std::io::Write as _;
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -61,16 +62,18 @@ pub(crate) fn say(text: &str) -> anyhow::Result<()> {
 
 /// The command line as it can be pasted.
 pub(crate) fn command_line() -> String {
-    let quoted = |argument: String| {
-        let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,%+".contains(c);
-        if !argument.is_empty() && argument.chars().all(plain) {
-            argument
-        } else {
-            format!("'{}'", argument.replace('\'', "'\\''"))
-        }
-    };
-    let arguments: Vec<String> = std::env::args().skip(1).map(quoted).collect();
+    let arguments: Vec<String> = std::env::args_os().skip(1).map(|argument| quoted(&argument)).collect();
     format!("stealgrid {}", arguments.join(" "))
+}
+
+/// An argument as shells take it. Names of files are bytes: what is no text is written as bash and its like read it, `$'x\xff'`.
+fn quoted(argument: &OsStr) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,%+".contains(c);
+    match argument.to_str() {
+        Some(text) if !text.is_empty() && text.chars().all(plain) => text.to_string(),
+        Some(text) => format!("'{}'", text.replace('\'', "'\\''")),
+        None => format!("$'{}'", argument.as_encoded_bytes().escape_ascii()),
+    }
 }
 
 /// A note on stderr, of lines that are not too long. Words stay whole, and so paths do.
@@ -95,6 +98,20 @@ mod tests {
         assert_eq!(after(100, 1, 100), "about 2:45:00 left");
         assert_eq!(after(1, 999_999, 1_000_000), "about 0:00:01 left");
         assert_eq!(after(9, 100, 100), "nearly done");
+    }
+
+    #[test]
+    fn an_argument_is_quoted_as_a_shell_reads_it_whatever_bytes_it_has() {
+        use std::os::unix::ffi::OsStrExt as _;
+        for (argument, expected) in [
+            (&b"out/x.toml"[..], "out/x.toml"),
+            (b"KTH (1).swf", "'KTH (1).swf'"),
+            (b"it's", "'it'\\''s'"),
+            (b"", "''"),
+            (b"x\xff'\n", "$'x\\xff\\'\\n'"),
+        ] {
+            assert_eq!(quoted(OsStr::from_bytes(argument)), expected);
+        }
     }
 
     #[test]

@@ -432,7 +432,7 @@ impl Written {
         written.workload.resolve(folder);
         written.network.resolve_paths(folder);
         if written.name.is_none() {
-            written.name = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+            written.name = path.file_stem().map(|stem| super::name::of_file(&stem.to_string_lossy()));
         }
         Ok(written)
     }

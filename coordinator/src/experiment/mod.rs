@@ -14,6 +14,7 @@ pub mod file;
 pub mod flags;
 pub mod jobs;
 pub mod keys;
+mod name;
 pub mod place;
 pub mod resolved;
 mod source;
@@ -46,6 +47,8 @@ use error::wrong;
 use faults::Fault;
 use file::Written;
 pub use resolved::Resolved;
+pub use name::NAME_BYTES_MAX;
+use name::name_of_a_file;
 pub use source::{SiteLog, Source};
 
 /// A trace-time factor above which the wall clock's millisecond timers are coarser than most jobs.
@@ -59,9 +62,6 @@ const SEED: u64 = 1;
 
 /// The default of `node.orphan_patience`: time to notice, log in and attach.
 const ORPHAN_PATIENCE: Duration = Duration::from_secs(600);
-
-/// Names become names of files with endings; most file systems take 255 bytes.
-pub const NAME_BYTES_MAX: usize = 200;
 
 /// The default of `run.calibration_tolerance`, in percent: below that the added part is hard to tell from noise.
 pub const CALIBRATION_TOLERANCE: f64 = 10.0;
@@ -298,9 +298,7 @@ impl Experiment {
         faults::check(written, &faults, &options, &run)?;
         let name = written.name.clone().unwrap_or_else(|| {
             let workload = &written.workload;
-            let trace = workload.trace.as_deref().or(workload.bag.as_deref());
-            let trace = trace.and_then(|trace| trace.file_name());
-            trace.map_or("run".into(), |trace| without_endings(&trace.to_string_lossy()).to_string())
+            name::of_workload(workload.trace.as_deref().or(workload.bag.as_deref()))
         });
         name_of_a_file(&name).map_err(|reason| wrong("name")(format!("{name:?} {reason}")))?;
         let source = source::resolve(written, &grid)?;
@@ -407,26 +405,6 @@ impl Experiment {
         }
         self.network.describe()
     }
-}
-
-/// `KTH-SP2-1996-2.1-cln` of `KTH-SP2-1996-2.1-cln.swf.gz`.
-fn without_endings(file: &str) -> &str {
-    let mut name = file.strip_prefix(built_in::PREFIX).unwrap_or(file);
-    for ending in [".gz", ".zst", ".swf", ".gwf", ".json", ".csv", ".txt"] {
-        name = name.strip_suffix(ending).unwrap_or(name);
-    }
-    if name.is_empty() { "run" } else { name }
-}
-
-/// Names of sites and experiments become names of files.
-fn name_of_a_file(name: &str) -> Result<(), String> {
-    let plain = |c: char| c.is_alphanumeric() || "-_.+ ".contains(c);
-    if !name.is_empty() && name.len() <= NAME_BYTES_MAX && !name.starts_with('.') && name.chars().all(plain) {
-        return Ok(());
-    }
-    Err(format!(
-        "is not a name: write letters, digits, - _ . + and spaces, at most {NAME_BYTES_MAX} bytes, no dot in front"
-    ))
 }
 
 fn grid(written: &Written, strategy: &StrategySpec) -> Result<Grid, ExperimentError> {

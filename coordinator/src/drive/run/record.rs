@@ -4,6 +4,9 @@
 //! that edits of it do not matter, and fingerprints of everything else. Where the nodes are is not in it: each says so
 //! itself in its data directory, [`node::running`].
 
+mod bytes;
+
+use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -34,12 +37,15 @@ pub struct Record {
     /// Of the program.
     version: String,
     /// The command line, from the name of the program on.
-    pub arguments: Vec<String>,
+    #[serde(with = "bytes::several")]
+    pub arguments: Vec<OsString>,
     /// The same as it can be pasted.
     pub command: String,
     /// Where it was typed: paths are relative to it.
+    #[serde(with = "bytes::one")]
     pub folder: PathBuf,
     /// The result directory.
+    #[serde(with = "bytes::one")]
     dir: PathBuf,
     /// What the experiment file said, if there is one.
     pub experiment: Option<String>,
@@ -109,7 +115,7 @@ impl Record {
         Ok(Record {
             format: FORMAT,
             version: VERSION.to_string(),
-            arguments: std::env::args().collect(),
+            arguments: std::env::args_os().collect(),
             command: crate::drive::command_line(),
             folder: std::env::current_dir()?,
             dir: std::fs::canonicalize(&experiment.outputs.dir)?,
@@ -248,13 +254,15 @@ impl Sum {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::ffi::OsStringExt as _;
+
     use super::*;
 
     fn record(dir: &Path) -> Record {
         Record {
             format: FORMAT,
             version: VERSION.to_string(),
-            arguments: vec!["stealgrid".to_string(), "run".to_string()],
+            arguments: vec!["stealgrid".into(), "run".into(), OsString::from_vec(b"x\xff".to_vec())],
             command: "stealgrid run".to_string(),
             folder: dir.to_path_buf(),
             dir: dir.to_path_buf(),
