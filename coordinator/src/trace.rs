@@ -285,7 +285,9 @@ mod tests {
         );
         let header = "; TimeZoneString: America/New_York\n; UnixStartTime: 1709314200\n";
         assert_eq!(nameless, format!("{header}1 {job}"));
-        assert_eq!(run_line(&["validate", &dump]), exit::DONE);
+        // Nobody in it asked for a time, and nobody has said what schedulers are told instead.
+        assert_eq!(run_line(&["validate", &dump]), exit::INPUT);
+        assert_eq!(run_line(&["validate", &dump, "--missing-estimate", "run-time"]), exit::DONE);
         fs::remove_file(dump).unwrap();
         fs::remove_file(out).unwrap();
     }

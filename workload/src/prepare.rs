@@ -3,10 +3,12 @@
 //! Every rule is a switch of [`PrepareOptions`] and every use of a rule is counted in a [`PrepareReport`].
 //! Preparation never shifts time and never renumbers jobs; [`crate::mix`] does.
 
+mod missing;
 mod options;
 mod report;
 mod switches;
 
+pub use missing::MissingEstimate;
 pub use options::{PrepareOptions, TooWide};
 pub use report::{PrepareReport, Rule, RuleCount, Use};
 pub(crate) use switches::unknown;
@@ -17,7 +19,7 @@ use scheduler::{JobId, JobSpec, Labels, SiteId, Span, Time, TimedJob};
 use crate::record::Record;
 use crate::trace::Trace;
 
-/// The estimate of a job of which neither run time nor requested time is positive: estimates must be.
+/// The estimate of a job that gets its run time where that is not positive: estimates must be.
 const SHORTEST_ESTIMATE: Span = Span::from_secs(1);
 
 /// The jobs of a trace, ready to be replayed, and what was done to get them.
@@ -63,6 +65,19 @@ pub enum PrepareError {
         /// What the widest site has.
         widest: u32,
     },
+    /// Jobs have no requested time, and nobody said what schedulers are told instead.
+    #[error(
+        "prepare {trace}: {jobs} of {read} jobs have no requested time; say what schedulers are told of them: the run time, \
+         --missing-estimate run-time (missing_estimate = \"run-time\"), or a time, as 24h; or drop them, with drop"
+    )]
+    NoEstimate {
+        /// Name of the trace.
+        trace: String,
+        /// Jobs without a requested time.
+        jobs: usize,
+        /// Jobs of the trace.
+        read: usize,
+    },
     /// The field that should hold the origin site does not.
     #[error(
         "prepare {trace}: job {job} has origin site {value} by origin = {origin}; sites are numbered from 1: \
@@ -87,7 +102,8 @@ pub enum PrepareError {
 /// estimate that strategies see is derived after that.
 ///
 /// # Errors
-/// If two kept jobs share a number, a job is too wide and such jobs are refused, or an origin is not a site.
+/// If two kept jobs share a number, a job is too wide and such jobs are refused, a requested time is missing for which there is no
+/// stand-in, or an origin is not a site.
 pub fn prepare(trace: &Trace, options: &PrepareOptions, widest: u32) -> Result<Prepared, PrepareError> {
     prepare_watched(trace, options, widest, &mut || {})
 }
@@ -104,6 +120,7 @@ pub fn prepare_watched(
 ) -> Result<Prepared, PrepareError> {
     let mut report = PrepareReport { read: trace.records.len() as u64, ..PrepareReport::default() };
     let mut jobs = Vec::with_capacity(trace.records.len());
+    let options = &PrepareOptions { missing_estimate: stand_in(trace, options), ..options.clone() };
     for record in &trace.records {
         report.of(record.job, Time::ZERO + record.submit);
         jobs.extend(prepare_one(trace, record, options, widest, &mut report)?);
@@ -175,6 +192,16 @@ fn prepare_one(
             }
         }
     }
+    if record.requested_time <= Span::ZERO {
+        match options.missing_estimate {
+            MissingEstimate::Drop => {
+                report.add(Rule::DroppedRequestedTime);
+                return Ok(None);
+            }
+            MissingEstimate::Refuse => return Err(no_estimate(trace)),
+            _ => {}
+        }
+    }
     report.add_if(fell_back, Rule::SizeFromOtherField);
     let id = u64::try_from(record.job)
         .map_err(|_| PrepareError::NegativeJob { trace: trace.name.clone(), job: record.job })?;
@@ -203,6 +230,21 @@ fn prepare_one(
     Ok(Some(TimedJob { spec, run_time }))
 }
 
+/// What takes the place of missing estimates of this trace. Schedulers that are told of run times miss none.
+fn stand_in(trace: &Trace, options: &PrepareOptions) -> MissingEstimate {
+    let has_some = || trace.records.iter().any(|record| record.requested_time > Span::ZERO);
+    match (options.missing_estimate, options.estimate) {
+        (MissingEstimate::RunTimeOfSome, Estimate::User) if !has_some() => MissingEstimate::Refuse,
+        (MissingEstimate::RunTimeOfSome, _) => MissingEstimate::RunTime,
+        (chosen, _) => chosen,
+    }
+}
+
+fn no_estimate(trace: &Trace) -> PrepareError {
+    let jobs = trace.records.iter().filter(|record| record.requested_time <= Span::ZERO).count();
+    PrepareError::NoEstimate { trace: trace.name.clone(), jobs, read: trace.records.len() }
+}
+
 /// The true run time and the estimate of a job, after the switches `overrun` and `estimate`.
 fn times(record: &Record, options: &PrepareOptions, report: &mut PrepareReport) -> (Span, Span) {
     let mut run_time = record.run_time;
@@ -211,12 +253,18 @@ fn times(record: &Record, options: &PrepareOptions, report: &mut PrepareReport) 
         run_time = Span::ZERO;
     }
     let mut limit = record.requested_time;
-    if limit <= Span::ZERO {
+    let is_asked = limit > Span::ZERO;
+    if !is_asked && let MissingEstimate::Time(time) = options.missing_estimate {
+        report.add(Rule::EstimateMadeUp);
+        limit = time;
+    } else if !is_asked {
         report.add(Rule::EstimateFromRunTime);
         limit = run_time.max(SHORTEST_ESTIMATE);
     }
     if run_time > limit {
         match options.overrun {
+            // At a time that nobody asked for, nothing was stopped.
+            Overrun::Kill if !is_asked => report.add(Rule::RunsPastEstimate),
             Overrun::Kill => {
                 report.add_cut(Rule::StoppedAtEstimate, run_time - limit);
                 run_time = limit;

@@ -133,6 +133,8 @@ pub struct WrittenWorkload {
     pub size: Option<String>,
     /// `user`, `exact` or `factor:F`.
     pub estimate: Option<String>,
+    /// `run-time-of-some`, `run-time`, `drop`, `refuse`, or a time.
+    pub missing_estimate: Option<String>,
     /// `kill`, `extend` or `as-is`.
     pub overrun: Option<String>,
     /// Names of filters.

@@ -65,6 +65,11 @@ pub struct ExperimentArgs {
     #[arg(long, value_name = "RULE", help_heading = "Grid and workload")]
     pub estimate: Option<String>,
 
+    /// Estimate of jobs without a requested time: run-time-of-some (the run time, if other jobs have a requested time), run-time,
+    /// drop, refuse, or a time as in 24h [default: run-time-of-some]
+    #[arg(long, value_name = "RULE", help_heading = "Grid and workload")]
+    pub missing_estimate: Option<String>,
+
     /// Jobs that run past their requested time: as-is, kill, extend [default: as-is]
     #[arg(long, value_name = "RULE", help_heading = "Grid and workload")]
     pub overrun: Option<String>,
@@ -202,6 +207,7 @@ impl ExperimentArgs {
             Some("--until") => self.until.is_some(),
             Some("--size") => self.size.is_some(),
             Some("--estimate") => self.estimate.is_some(),
+            Some("--missing-estimate") => self.missing_estimate.is_some(),
             Some("--overrun") => self.overrun.is_some(),
             Some("--too-wide") => self.too_wide.is_some(),
             Some("--origin") => self.origin.is_some(),
@@ -273,6 +279,7 @@ impl ExperimentArgs {
         change(&mut written.workload.until, &self.until);
         change(&mut written.workload.size, &self.size);
         change(&mut written.workload.estimate, &self.estimate);
+        change(&mut written.workload.missing_estimate, &self.missing_estimate);
         change(&mut written.workload.overrun, &self.overrun);
         change(&mut written.workload.too_wide, &self.too_wide);
         change(&mut written.workload.origin, &self.origin);

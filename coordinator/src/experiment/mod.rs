@@ -362,6 +362,7 @@ impl Experiment {
         put("workload.size", self.prepare.size.to_string());
         put("workload.estimate", self.prepare.estimate.to_string());
         put("workload.overrun", self.prepare.overrun.to_string());
+        put("workload.missing_estimate", self.prepare.missing_estimate.to_string());
         put("workload.filters", self.prepare.filters.to_string());
         let too_wide = if self.prepare.too_wide == TooWide::Drop { "drop" } else { "refuse" };
         put("workload.too_wide", too_wide.to_string());
@@ -460,6 +461,11 @@ fn prepare(written: &Written) -> Result<PrepareOptions, ExperimentError> {
     Ok(PrepareOptions {
         size: parse("--size (workload.size)", &workload.size, defaults.size)?,
         estimate: parse("--estimate (workload.estimate)", &workload.estimate, defaults.estimate)?,
+        missing_estimate: parse(
+            "--missing-estimate (workload.missing_estimate)",
+            &workload.missing_estimate,
+            defaults.missing_estimate,
+        )?,
         overrun: parse("--overrun (workload.overrun)", &workload.overrun, defaults.overrun)?,
         filters: parse("workload.filters", &workload.filters, defaults.filters)?,
         origin: parse("--origin (workload.origin)", &workload.origin, defaults.origin)?,

@@ -42,6 +42,7 @@ impl Resolved {
         workload.size = Some(prepare.size.to_string());
         workload.estimate = Some(prepare.estimate.to_string());
         workload.overrun = Some(prepare.overrun.to_string());
+        workload.missing_estimate = Some(prepare.missing_estimate.to_string());
         workload.filters = Some(prepare.filters.to_string());
         workload.deal = experiment.deal.map(|deal| deal.to_string());
         if matches!(experiment.source, Source::Trace(_)) && experiment.deal.is_none() {

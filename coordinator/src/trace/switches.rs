@@ -3,7 +3,7 @@
 use clap::Args;
 use scheduler::Span;
 use workload::calendar::{WeekFrom, Weekdays, Zone};
-use workload::prepare::{Estimate, Filters, Origin, Overrun, PrepareOptions, Size, TooWide};
+use workload::prepare::{Estimate, Filters, MissingEstimate, Origin, Overrun, PrepareOptions, Size, TooWide};
 use workload::slice::Slice;
 
 use crate::experiment::time_of_log;
@@ -28,6 +28,11 @@ pub(super) struct PrepareArgs {
     /// What schedulers are told about run times: user, exact, factor:F [default: user]
     #[arg(long, value_name = "RULE")]
     estimate: Option<Estimate>,
+
+    /// Estimate of jobs without a requested time: run-time-of-some (the run time, if other jobs have a requested time), run-time,
+    /// drop, refuse, or a time as in 24h [default: run-time-of-some]
+    #[arg(long, value_name = "RULE")]
+    missing_estimate: Option<MissingEstimate>,
 
     /// What becomes of jobs that run past their requested time: kill, extend, as-is [default: as-is]
     #[arg(long, value_name = "RULE")]
@@ -56,6 +61,7 @@ impl PrepareArgs {
     pub(super) fn any(&self) -> bool {
         self.size.is_some()
             || self.estimate.is_some()
+            || self.missing_estimate.is_some()
             || self.overrun.is_some()
             || self.filters.is_some()
             || self.origin.is_some()
@@ -69,6 +75,7 @@ impl PrepareArgs {
         PrepareOptions {
             size: self.size.unwrap_or(defaults.size),
             estimate: self.estimate.unwrap_or(defaults.estimate),
+            missing_estimate: self.missing_estimate.unwrap_or(defaults.missing_estimate),
             overrun: self.overrun.unwrap_or(defaults.overrun),
             filters: self.filters.unwrap_or(defaults.filters),
             origin: self.origin.unwrap_or(defaults.origin),
@@ -86,8 +93,13 @@ impl PrepareArgs {
 /// One line that says which switches are in force.
 pub(super) fn summary(options: &PrepareOptions, widest: u32) -> String {
     format!(
-        "size={} estimate={} overrun={} filters={} origin={} widest={widest}",
-        options.size, options.estimate, options.overrun, options.filters, options.origin
+        "size={} estimate={} missing-estimate={} overrun={} filters={} origin={} widest={widest}",
+        options.size,
+        options.estimate,
+        options.missing_estimate,
+        options.overrun,
+        options.filters,
+        options.origin
     )
 }
 

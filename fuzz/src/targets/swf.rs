@@ -53,5 +53,9 @@ fn write(trace: &Trace) -> Vec<u8> {
 
 /// Nothing is dropped for its values.
 fn every_job() -> PrepareOptions {
-    PrepareOptions { filters: "none".parse().expect("a switch of preparation"), ..PrepareOptions::default() }
+    PrepareOptions {
+        filters: "none".parse().expect("a switch of preparation"),
+        missing_estimate: "run-time".parse().expect("a switch of preparation"),
+        ..PrepareOptions::default()
+    }
 }

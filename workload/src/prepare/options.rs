@@ -4,6 +4,7 @@ use std::str::FromStr;
 
 use scheduler::{SiteId, spelling};
 
+use super::missing::MissingEstimate;
 use super::switches::{Estimate, Filters, Origin, Overrun, Size};
 
 /// What happens to a job that no site can hold.
@@ -34,6 +35,8 @@ pub struct PrepareOptions {
     pub size: Size,
     /// What strategies are told about run times. Default: the user's estimate.
     pub estimate: Estimate,
+    /// What takes the place of a missing estimate. Default: the run time, if other jobs of the log have an estimate.
+    pub missing_estimate: MissingEstimate,
     /// What becomes of a job that would run past its estimate. Default: runs on, as it did.
     pub overrun: Overrun,
     /// Which jobs are dropped for their values. Default: [`Filters::default`].
@@ -51,6 +54,7 @@ impl Default for PrepareOptions {
         PrepareOptions {
             size: Size::default(),
             estimate: Estimate::default(),
+            missing_estimate: MissingEstimate::default(),
             overrun: Overrun::default(),
             filters: Filters::default(),
             too_wide: TooWide::default(),

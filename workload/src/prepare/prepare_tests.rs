@@ -27,6 +27,11 @@ fn trace(records: Vec<Record>) -> Trace {
     Trace { records, ..Trace::empty("test.swf", Format::Swf) }
 }
 
+/// Missing estimates are run times, whatever the log has.
+fn run_times() -> PrepareOptions {
+    PrepareOptions { missing_estimate: MissingEstimate::RunTime, ..PrepareOptions::default() }
+}
+
 fn prepared(records: Vec<Record>, options: &PrepareOptions) -> Prepared {
     prepare(&trace(records), options, 100).unwrap()
 }
@@ -64,12 +69,50 @@ fn overruns_are_stopped_extended_or_left() {
 }
 
 #[test]
-fn a_missing_estimate_becomes_the_run_time() {
-    let prepared =
-        prepared(vec![Record { requested_time: secs(-1), ..record(1) }], &PrepareOptions::default());
+fn a_missing_estimate_becomes_the_run_time_where_other_jobs_have_one() {
+    let prepared = prepared(
+        vec![Record { requested_time: secs(-1), ..record(1) }, record(2)],
+        &PrepareOptions::default(),
+    );
 
-    assert_eq!(prepared.jobs[0].spec.requested, secs(60));
+    let estimates: Vec<Span> = prepared.jobs.iter().map(|job| job.spec.requested).collect();
+    assert_eq!(estimates, [secs(60), secs(100)]);
     assert_eq!(prepared.report.count(Rule::EstimateFromRunTime), 1);
+}
+
+#[test]
+fn a_log_without_estimates_gets_what_is_asked_for_by_name() {
+    let records = vec![Record { requested_time: secs(-1), ..record(1) }];
+    let told = |missing: &str, estimate: &str, overrun| {
+        let (missing_estimate, estimate) = (missing.parse().unwrap(), estimate.parse().unwrap());
+        let options = PrepareOptions { missing_estimate, estimate, overrun, ..PrepareOptions::default() };
+        prepare(&trace(records.clone()), &options, 100).map(|prepared| {
+            let times =
+                prepared.jobs.iter().map(|job| (job.run_time, job.spec.requested)).collect::<Vec<_>>();
+            (times, prepared.report)
+        })
+    };
+    let refusal = "prepare test.swf: 1 of 1 jobs have no requested time; say what schedulers are told of them: the run time, \
+                   --missing-estimate run-time (missing_estimate = \"run-time\"), or a time, as 24h; or drop them, with drop";
+    for missing in ["run-time-of-some", "refuse"] {
+        assert_eq!(told(missing, "user", Overrun::Kill).unwrap_err().to_string(), refusal, "{missing}");
+    }
+    assert!(told("refuse", "exact", Overrun::Kill).is_err());
+    // Who tells schedulers of run times by name misses nothing.
+    let (times, report) = told("run-time-of-some", "factor:2", Overrun::Kill).unwrap();
+    assert_eq!((times, report.count(Rule::EstimateFromRunTime)), (vec![(secs(60), secs(120))], 1));
+    let (times, report) = told("run-time", "user", Overrun::Kill).unwrap();
+    assert_eq!((times, report.count(Rule::EstimateFromRunTime)), (vec![(secs(60), secs(60))], 1));
+    let (times, report) = told("1h", "user", Overrun::Kill).unwrap();
+    assert_eq!((times, report.count(Rule::EstimateMadeUp)), (vec![(secs(60), secs(3600))], 1));
+    // Shorter than the job, which nobody stopped there.
+    let (times, report) = told("30s", "user", Overrun::Kill).unwrap();
+    assert_eq!((times, report.count(Rule::StoppedAtEstimate)), (vec![(secs(60), secs(30))], 0));
+    assert_eq!(report.count(Rule::RunsPastEstimate), 1);
+    let (times, _) = told("30s", "user", Overrun::Extend).unwrap();
+    assert_eq!(times, [(secs(60), secs(60))]);
+    let (times, report) = told("drop", "user", Overrun::Kill).unwrap();
+    assert_eq!((times.len(), report.count(Rule::DroppedRequestedTime)), (0, 1));
 }
 
 #[test]
@@ -83,8 +126,8 @@ fn each_filter_drops_its_jobs_and_only_when_on() {
         (Filter::User, Record { user: -1, ..record(6) }),
     ];
     for (filter, record) in bad {
-        let on = PrepareOptions { filters: Filters::NONE.with(filter), ..PrepareOptions::default() };
-        let off = PrepareOptions { filters: Filters::ALL.without(filter), ..PrepareOptions::default() };
+        let on = PrepareOptions { filters: Filters::NONE.with(filter), ..run_times() };
+        let off = PrepareOptions { filters: Filters::ALL.without(filter), ..run_times() };
 
         assert_eq!(prepared(vec![record], &on).report.count(Rule::of_filter(filter)), 1, "{filter:?}");
         assert_eq!(prepared(vec![record], &off).jobs.len(), 1, "{filter:?}");
@@ -94,7 +137,7 @@ fn each_filter_drops_its_jobs_and_only_when_on() {
 #[test]
 fn unfiltered_jobs_still_hold_what_jobs_must() {
     let nothing = Record { job: 0, submit: secs(5), ..Record::default() };
-    let options = PrepareOptions { filters: Filters::NONE, ..PrepareOptions::default() };
+    let options = PrepareOptions { filters: Filters::NONE, ..run_times() };
 
     let job = prepared(vec![nothing], &options).jobs[0];
 
@@ -149,8 +192,7 @@ proptest! {
                 submit: secs(submit), run_time: secs(run), allocated, requested, requested_time: secs(limit), ..record(job)
             })
             .collect();
-        let options =
-            PrepareOptions { size: Size::Allocated, overrun: Overrun::Kill, ..PrepareOptions::default() };
+        let options = PrepareOptions { size: Size::Allocated, overrun: Overrun::Kill, ..run_times() };
 
         let mut naive = records.clone();
         for record in &mut naive {

@@ -33,6 +33,8 @@ pub enum Rule {
     UnknownRunTimeAsZero,
     /// Changed: no requested time known, the run time taken.
     EstimateFromRunTime,
+    /// Changed: no requested time known, a given time taken.
+    EstimateMadeUp,
     /// Changed: stopped at the requested time.
     StoppedAtEstimate,
     /// Changed: the requested time was raised to the run time.
@@ -45,7 +47,7 @@ pub enum Rule {
 
 impl Rule {
     /// All rules in the order of reports: those that drop first.
-    pub const ALL: [Rule; 15] = [
+    pub const ALL: [Rule; 16] = [
         Rule::DroppedJobId,
         Rule::DroppedSubmit,
         Rule::DroppedRunTime,
@@ -57,6 +59,7 @@ impl Rule {
         Rule::OneProcessorAssumed,
         Rule::UnknownRunTimeAsZero,
         Rule::EstimateFromRunTime,
+        Rule::EstimateMadeUp,
         Rule::StoppedAtEstimate,
         Rule::EstimateExtended,
         Rule::RunsPastEstimate,
@@ -99,6 +102,7 @@ impl fmt::Display for Rule {
             Rule::OneProcessorAssumed => "changed: size unknown, one processor assumed",
             Rule::UnknownRunTimeAsZero => "changed: run time unknown, 0 assumed",
             Rule::EstimateFromRunTime => "changed: no requested time, run time taken",
+            Rule::EstimateMadeUp => "changed: no requested time, the given one taken",
             Rule::StoppedAtEstimate => "changed: stopped at the requested time",
             Rule::EstimateExtended => "changed: requested time raised to the run time",
             Rule::RunsPastEstimate => "kept: runs past the requested time",

@@ -96,7 +96,7 @@ impl fmt::Display for Factor {
 /// What strategies are told about run times.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Estimate {
-    /// The user's requested time, SWF field 9; a missing one becomes the run time (default).
+    /// The user's requested time, SWF field 9; of a missing one [`super::MissingEstimate`] tells (default).
     #[default]
     User,
     /// The run time itself.
