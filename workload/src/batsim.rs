@@ -1,7 +1,10 @@
 //! Batsim's JSON workloads: jobs that name a profile, profiles that say how long they take.
 //!
-//! Only delay profiles fit rigid jobs of known run time: `DelayProfile` of version 5 and `delay` of version 4.
-//! The origin site is in `extra_data.site`, from 1.
+//! Only delay profiles fit rigid jobs of known run time, `DelayProfile` of version 5 and `delay` of version 4, and sequences of
+//! these (`SequentialCompositionProfile`, `composed`), which take their sum as often as they are repeated. The origin site is in
+//! `extra_data.site`, from 1.
+
+mod lengths;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, BufRead, BufReader, Write};
@@ -10,11 +13,17 @@ use scheduler::{Span, TimedJob};
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::labels::{Field, Labels};
 use crate::limits::{Document, Limit, Limits};
 use crate::record::Record;
 use crate::repair::Repair;
 use crate::swf::{Number, note_values};
 use crate::trace::{Format, Trace, TraceError};
+
+use lengths::Lengths;
+
+/// Jobs that have names are numbered above any number a workload counts to.
+const FIRST_NAMED: i64 = 1_000_000_001;
 
 /// The dialect to write.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -48,12 +57,16 @@ struct Profile {
     #[serde(rename = "type")]
     kind: String,
     delay: Option<f64>,
+    /// How often a sequence is run, once if it does not say.
+    repeat: Option<u64>,
+    /// The profiles that a sequence is of.
+    seq: Option<Vec<String>>,
 }
 
 /// Reads a whole workload.
 ///
 /// # Errors
-/// If it is not JSON of that shape, is over a limit, or a job's profile is missing or has no delay.
+/// If it is not JSON of that shape, is over a limit, or a job's profile is missing or does not say how long it takes.
 pub fn read_trace(name: &str, text: impl BufRead, limits: &Limits) -> Result<Trace, TraceError> {
     let structure = |problem: String| TraceError::Structure { file: name.to_string(), problem };
     let text = BufReader::new(Document::new(text, limits.document));
@@ -69,7 +82,8 @@ pub fn read_trace(name: &str, text: impl BufRead, limits: &Limits) -> Result<Tra
     }
     let mut trace = Trace::empty(name, Format::Batsim);
     trace.header.push_pair("MaxProcs", &workload.nb_res.to_string());
-    let mut names = BTreeMap::new();
+    let mut names = Labels::new(&[Field::Job], FIRST_NAMED);
+    let mut lengths = Lengths::of(&workload.profiles);
     let mut previous = Span::from_micros(i64::MIN);
     for (job, number) in workload.jobs.iter().zip(1..) {
         let profile = workload.profiles.get(&job.profile).ok_or_else(|| {
@@ -78,23 +92,25 @@ pub fn read_trace(name: &str, text: impl BufRead, limits: &Limits) -> Result<Tra
                 job.id, job.profile
             ))
         })?;
-        let delay = profile.delay.ok_or_else(|| {
-            let kind = &profile.kind;
-            structure(format!(
-                "profile {} is of type {kind}; only delays can be read, give it one",
-                job.profile
-            ))
-        })?;
+        // The first job without a length stops nothing here, so that all of them can be told.
+        let run_time = lengths.of_job(&job.profile);
         let mut note = |seen: bool, repair| {
             if seen {
                 trace.repairs.add(repair, number);
             }
         };
         note(!matches!(profile.kind.as_str(), "delay" | "DelayProfile"), Repair::ProfileSimplified);
-        let (id, named) = id(&job.id, &mut names).ok_or_else(|| {
-            structure(format!("job {number} has id {}; give it a number or a name", job.id))
-        })?;
-        note(named, Repair::NameNumbered);
+        let id = match id(&job.id) {
+            Some(Id::Number(number)) => number,
+            Some(Id::Name(name)) => {
+                names.add(trace.records.len(), Field::Job, name.as_bytes());
+                note(true, Repair::NameNumbered);
+                FIRST_NAMED
+            }
+            None => {
+                return Err(structure(format!("job {number} has id {}; give it a number or a name", job.id)));
+            }
+        };
         let time = |what: &str, value: f64| {
             let time = Number::from_f64(value).and_then(Number::seconds);
             time.map_err(|_| structure(format!("job {} has {what} {value}, too large; correct it", job.id)))
@@ -102,7 +118,7 @@ pub fn read_trace(name: &str, text: impl BufRead, limits: &Limits) -> Result<Tra
         let record = Record {
             job: id,
             submit: time("subtime", job.subtime)?,
-            run_time: time("delay", delay)?,
+            run_time,
             requested_time: time("walltime", job.walltime.unwrap_or(-1.0))?,
             allocated: job.res,
             requested: job.res,
@@ -114,23 +130,28 @@ pub fn read_trace(name: &str, text: impl BufRead, limits: &Limits) -> Result<Tra
         previous = record.submit;
         trace.records.push(record);
     }
+    if let Some(problem) = lengths.problem() {
+        return Err(structure(problem));
+    }
+    names.resolve(&mut trace.records);
     trace.shift_epoch();
     Ok(trace)
 }
 
-/// A job's number, and whether it had to be made up: `7`, `"7"`, `"w0!7"`, or a name.
-fn id(value: &Value, names: &mut BTreeMap<String, i64>) -> Option<(i64, bool)> {
+/// What a job is called.
+enum Id<'a> {
+    Number(i64),
+    Name(&'a str),
+}
+
+/// A job's number, `7`, `"7"` or `"w0!7"`, or its name.
+fn id(value: &Value) -> Option<Id<'_>> {
     if let Some(number) = value.as_i64() {
-        return Some((number, false));
+        return Some(Id::Number(number));
     }
     let text = value.as_str()?;
     let own = text.rsplit_once('!').map_or(text, |(_, own)| own);
-    if let Ok(number) = own.parse() {
-        return Some((number, false));
-    }
-    // Above any number a workload counts to, so that numbers and names stay apart.
-    let next = 1_000_000_001 + names.len() as i64;
-    Some((*names.entry(text.to_string()).or_insert(next), true))
+    Some(own.parse().map_or(Id::Name(text), Id::Number))
 }
 
 /// The origin site in the extra data, which may be an object or a string that holds one.
@@ -229,11 +250,20 @@ mod tests {
             message(SMALL.replace("\"profile\": \"a\"", "\"profile\": \"z\""))
                 .contains("job 1 has profile z")
         );
-        assert!(
-            message(SMALL.replace("\"delay\": 3600.0", "\"cpu\": 1")).contains("only delays can be read")
-        );
+        assert!(message(SMALL.replace("\"delay\": 3600.0", "\"cpu\": 1")).contains("1 job has a profile"));
         assert!(message(SMALL.replace("\"third\"", "[]")).contains("job 3 has id []"));
+        assert!(
+            message(SMALL.replace("\"delay\": 3600.0", "\"delay\": 1e40")).contains("1 job has a profile")
+        );
         assert!(message(SMALL.replace("\"subtime\": 3,", "\"subtime\": 1e40,")).contains("too large"));
+    }
+
+    #[test]
+    fn a_name_never_gets_the_number_of_another_job() {
+        let trace = read(&SMALL.replace("\"id\": 1,", "\"id\": 1000000001,")).unwrap();
+
+        let numbers: Vec<i64> = trace.records.iter().map(|record| record.job).collect();
+        assert_eq!(numbers, [1_000_000_001, 2, 1_000_000_002]);
     }
 
     #[test]

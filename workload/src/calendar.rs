@@ -48,7 +48,7 @@ impl Zone {
     }
 
     /// Greenwich.
-    pub(crate) fn utc() -> Zone {
+    pub fn utc() -> Zone {
         Zone { name: "UTC".to_string(), zone: TimeZone::UTC }
     }
 

@@ -1,8 +1,8 @@
 //! The Grid Workload Format of the Grid Workloads Archive: 29 columns with tabs between, comments after `#`.
 //!
 //! It is the one classic format with a site of submission and a site of execution. Identifiers may be names;
-//! they are numbered in order of appearance. [`read_opendc`] reads the comma-separated seven columns that
-//! OpenDC gives the same name.
+//! they are numbered in order of appearance. Below a header with commas, lines have commas, too. [`read_opendc`] reads the
+//! comma-separated seven columns that OpenDC gives the same name.
 
 mod opendc;
 mod writer;
@@ -12,12 +12,13 @@ pub use writer::write_trace;
 
 pub(crate) use opendc::is_opendc_header;
 
-use std::collections::BTreeMap;
 use std::io::BufRead;
 
 use scheduler::Span;
 
+use crate::bursts;
 use crate::header::{Header, KEPT_LINE};
+use crate::labels::{self, Field, Labels};
 use crate::limits::{Limit, Limits, read_line};
 use crate::record::{Record, UNKNOWN_TIME};
 use crate::repair::{Repair, Repairs};
@@ -57,11 +58,16 @@ pub const COLUMNS: [&str; 29] = [
     "ProjectID",
 ];
 
-/// Names of things other than sites are numbered from here; above the numbers of the archive's logs, so that
-/// a column that mixes both stays apart.
-const FIRST_NAME: i64 = 1_000_001;
-/// Columns up to the requested processors: without them a line is no job.
+/// Columns up to the requested processors: without them a line is no job, if no header says what there is.
 const LEAST_COLUMNS: usize = 8;
+/// Columns that become part of a record.
+const READ_COLUMNS: usize = 18;
+/// Columns that only this format has: any two beside the job tell a header.
+const TELLING: [usize; 5] = [1, 2, 3, 4, 7];
+/// The column of submit times, and that of run times: without them there is no job.
+const NEEDED: [usize; 2] = [1, 3];
+/// The columns of processors, one of which is needed.
+const PROCESSORS: [usize; 2] = [4, 7];
 
 /// Reads a whole log. Submit times that are Unix times are shifted, see [`Trace::shift_epoch`].
 ///
@@ -79,7 +85,7 @@ pub fn read_trace(name: &str, mut text: impl BufRead, limits: &Limits) -> Result
         let line = line.trim_ascii_end();
         match line.trim_ascii_start().first() {
             None => {}
-            Some(_) if is_header(line) => reader.set_columns(line),
+            Some(_) if is_header(line) => reader.set_columns(line)?,
             Some(b'#' | b';') => {
                 header += KEPT_LINE + line.len() as u64;
                 if header > limits.header {
@@ -98,24 +104,36 @@ pub fn read_trace(name: &str, mut text: impl BufRead, limits: &Limits) -> Result
     Ok(trace)
 }
 
-/// Whether a line names the columns; with or without a comment sign.
+/// Whether a line names the columns; with or without a comment sign. A job alone is named by many tables.
 pub(crate) fn is_header(line: &[u8]) -> bool {
+    let (named, _) = names(line);
+    let is_named = |column: &usize| named.iter().any(|name| name.eq_ignore_ascii_case(COLUMNS[*column]));
+    named.first().is_some_and(|first| first.eq_ignore_ascii_case(COLUMNS[0]))
+        && TELLING.iter().filter(|column| is_named(column)).count() >= 2
+}
+
+/// The names in a header, and whether commas are between.
+fn names(line: &[u8]) -> (Vec<String>, bool) {
     let line = line.trim_ascii_start();
-    let line = line.strip_prefix(b"#").unwrap_or(line);
-    fields(line).next().is_some_and(|first| clean_name(first).eq_ignore_ascii_case(COLUMNS[0]))
+    let line = line.strip_prefix(b"#").unwrap_or(line).trim_ascii_start();
+    let commas = line.contains(&b',') && !line.contains(&b'\t');
+    (fields(line, commas).map(clean_name).collect(), commas)
 }
 
-/// Columns of a line.
+/// Columns of a line without commas.
 pub(crate) fn columns(line: &[u8]) -> usize {
-    fields(line).count()
+    fields(line, false).count()
 }
 
-/// Fields between tabs if there is one, else between blanks.
-fn fields(line: &[u8]) -> impl Iterator<Item = &[u8]> {
-    let tabs = line.contains(&b'\t');
-    line.split(move |&byte| if tabs { byte == b'\t' } else { byte.is_ascii_whitespace() })
-        .map(<[u8]>::trim_ascii)
-        .filter(move |field| tabs || !field.is_empty())
+/// Fields between commas if the header has them, else between tabs if there is one, else between blanks.
+fn fields(line: &[u8], commas: bool) -> impl Iterator<Item = &[u8]> {
+    let tabs = !commas && line.contains(&b'\t');
+    let is_between = move |&byte: &u8| match (commas, tabs) {
+        (true, _) => byte == b',',
+        (_, true) => byte == b'\t',
+        _ => byte.is_ascii_whitespace(),
+    };
+    line.split(is_between).map(<[u8]>::trim_ascii).filter(move |field| commas || tabs || !field.is_empty())
 }
 
 /// A column name without what published headers add to it, as in `ReqTime:`.
@@ -128,9 +146,16 @@ struct Table {
     file: String,
     /// Place in the line of each of [`COLUMNS`].
     places: [Option<usize>; COLUMNS.len()],
-    names: BTreeMap<(usize, Vec<u8>), i64>,
-    /// How many names each column has.
-    named: [i64; COLUMNS.len()],
+    /// Columns that a line needs.
+    least: usize,
+    /// Whether commas are between the fields.
+    commas: bool,
+    /// Names, by the column that they are of.
+    labels: [Labels; LABELS.len()],
+    /// How many jobs there are.
+    jobs: usize,
+    /// Lines of jobs that may be parts of one.
+    bursts: Vec<u64>,
     repairs: Repairs,
     previous: Span,
 }
@@ -140,46 +165,63 @@ impl Table {
         Table {
             file: file.to_string(),
             places: std::array::from_fn(Some),
-            names: BTreeMap::new(),
-            named: [0; COLUMNS.len()],
+            least: LEAST_COLUMNS,
+            commas: false,
+            labels: LABELS
+                .map(|fields| Labels::new(fields, if fields == SITES { 1 } else { labels::FIRST_NAME })),
+            jobs: 0,
+            bursts: Vec::new(),
             repairs: Repairs::default(),
             previous: Span::from_micros(i64::MIN),
         }
     }
 
-    fn set_columns(&mut self, line: &[u8]) {
-        let line = line.trim_ascii_start();
-        let line = line.strip_prefix(b"#").unwrap_or(line).trim_ascii_start();
-        let named: Vec<String> = fields(line).map(clean_name).collect();
+    fn set_columns(&mut self, line: &[u8]) -> Result<(), TraceError> {
+        let (named, commas) = names(line);
+        self.commas = commas;
         self.places = COLUMNS.map(|column| named.iter().position(|name| name.eq_ignore_ascii_case(column)));
+        let has = |column: &usize| self.places[*column].is_some();
+        let lacks = NEEDED.iter().find(|column| !has(column)).map(|&column| COLUMNS[column]);
+        let lacks = lacks.or((!PROCESSORS.iter().any(has)).then_some("NProcs or ReqNProcs"));
+        if let Some(lacks) = lacks {
+            let problem = format!("the header has no column {lacks}; add it, with -1 where unknown");
+            return Err(TraceError::Structure { file: self.file.clone(), problem });
+        }
+        let needed = [0].iter().chain(&NEEDED).chain(&PROCESSORS);
+        self.least = needed.filter_map(|&column| self.places[column]).max().unwrap_or(0) + 1;
+        Ok(())
     }
 
     fn record(&mut self, line: &[u8], number: u64) -> Result<Record, TraceError> {
-        let fields: Vec<&[u8]> = fields(line).collect();
-        if fields.len() < LEAST_COLUMNS {
+        let fields: Vec<&[u8]> = fields(line, self.commas).collect();
+        if fields.len() < self.least {
             let (file, columns) = (self.file.clone(), fields.len());
-            return Err(TraceError::ShortLine { file, line: number, columns, least: LEAST_COLUMNS });
+            return Err(TraceError::ShortLine { file, line: number, columns, least: self.least });
+        }
+        let is_there = |place: &Option<usize>| place.is_some_and(|place| place < fields.len());
+        if !self.places[..READ_COLUMNS].iter().all(is_there) {
+            self.repairs.add(Repair::MissingColumns, number);
         }
         let mut line = Row { table: self, fields: &fields, number };
         let record = Record {
             job: line.id(0)?,
             submit: line.time(1)?,
-            wait: line.time(2)?,
+            wait: line.unneeded_time(2),
             run_time: line.time(3)?,
             allocated: line.count(4)?,
-            cpu_time: line.time(5)?,
-            used_memory: line.long(6)?,
+            cpu_time: line.unneeded_time(5),
+            used_memory: line.unneeded(6),
             requested: line.count(7)?,
             requested_time: line.time(8)?,
-            requested_memory: line.long(9)?,
-            status: line.short_id(10)?,
-            user: line.short_id(11)?,
-            group: line.short_id(12)?,
-            executable: line.short_id(13)?,
-            queue: line.short_id(14)?,
-            partition: line.short_id(15)?,
-            origin: line.short_id(SITE_COLUMNS[0])?,
-            executed: line.short_id(SITE_COLUMNS[1])?,
+            requested_memory: line.unneeded(9),
+            status: i32::try_from(line.unneeded(10)).unwrap_or(-1),
+            user: line.label(11),
+            group: line.label(12),
+            executable: line.label(13),
+            queue: line.label(14),
+            partition: line.label(15),
+            origin: line.label(16),
+            executed: line.label(17),
             preceding: -1,
             think_time: UNKNOWN_TIME,
         };
@@ -188,32 +230,60 @@ impl Table {
                 self.repairs.add(repair, number);
             }
         };
-        note(record.submit < self.previous, Repair::OutOfOrder);
-        note_values(&record, &mut note);
-        self.previous = record.submit;
+        // What is unusual in a part of a job is not unusual in the job.
+        if bursts::is_burst(&record) {
+            self.bursts.push(number);
+        } else {
+            note(record.submit < self.previous, Repair::OutOfOrder);
+            note_values(&record, &mut note);
+            self.previous = record.submit;
+        }
+        self.jobs += 1;
         Ok(record)
     }
 
     fn finish(mut self, trace: &mut Trace) {
-        let mut sites: Vec<(i64, String)> = Vec::new();
-        for ((column, name), number) in self.names {
-            if column == SITE_COLUMNS[0] {
-                sites.push((number, String::from_utf8_lossy(&name).into_owned()));
+        for (fields, labels) in LABELS.into_iter().zip(self.labels) {
+            let named = labels.resolve(&mut trace.records);
+            if fields == SITES {
+                labels::comment(&mut trace.header, &[(Field::Origin, named)]);
             }
-        }
-        sites.sort_unstable();
-        for (number, name) in sites {
-            trace.header.push_pair("Note", &format!("site {number} is {name}"));
         }
         if trace.header == Header::default() {
             self.repairs.add(Repair::MissingHeader, 1);
         }
         trace.repairs = self.repairs;
+        bursts::join(trace, &self.bursts, |record, note| note_values(record, note));
     }
 }
 
 /// `OrigSiteID` and `LastRunSiteID`, whose names share one numbering from 1.
-const SITE_COLUMNS: [usize; 2] = [16, 17];
+const SITES: &[Field] = &[Field::Origin, Field::Executed];
+/// Fields whose names share their numbers.
+const LABELS: [&[Field]; 7] = [
+    &[Field::Job],
+    &[Field::User],
+    &[Field::Group],
+    &[Field::Executable],
+    &[Field::Queue],
+    &[Field::Partition],
+    SITES,
+];
+
+/// The labels of a column and its field in a record; `None` if it has none.
+fn labels_of(column: usize) -> Option<(usize, Field)> {
+    Some(match column {
+        0 => (0, Field::Job),
+        11 => (1, Field::User),
+        12 => (2, Field::Group),
+        13 => (3, Field::Executable),
+        14 => (4, Field::Queue),
+        15 => (5, Field::Partition),
+        16 => (6, Field::Origin),
+        17 => (6, Field::Executed),
+        _ => return None,
+    })
+}
 
 /// One line while it is taken apart.
 struct Row<'a> {
@@ -259,27 +329,51 @@ impl Row<'_> {
         i32::try_from(whole).map_err(|_| self.refuse(column, NumberError::TooLarge))
     }
 
-    /// A number, or a name that stands for one.
-    fn id(&mut self, column: usize) -> Result<i64, TraceError> {
-        if Number::parse(self.field(column)) != Err(NumberError::NotANumber) {
-            return self.long(column);
-        }
-        let is_site = SITE_COLUMNS.contains(&column);
-        let column_of_names = if is_site { SITE_COLUMNS[0] } else { column };
-        let key = (column_of_names, self.field(column).to_vec());
-        if let Some(&number) = self.table.names.get(&key) {
-            return Ok(number);
-        }
-        self.table.repairs.add(Repair::NameNumbered, self.number);
-        let number = self.table.named[column_of_names] + if is_site { 1 } else { FIRST_NAME };
-        self.table.named[column_of_names] += 1;
-        self.table.names.insert(key, number);
-        Ok(number)
+    /// A time that no run needs, -1 if it cannot be read.
+    fn unneeded_time(&mut self, column: usize) -> Span {
+        self.time(column).unwrap_or_else(|_| {
+            self.table.repairs.add(Repair::FieldUnread, self.number);
+            UNKNOWN_TIME
+        })
     }
 
-    fn short_id(&mut self, column: usize) -> Result<i32, TraceError> {
-        let id = self.id(column)?;
-        i32::try_from(id).map_err(|_| self.refuse(column, NumberError::TooLarge))
+    /// A number that no run needs, -1 if it cannot be read.
+    fn unneeded(&mut self, column: usize) -> i64 {
+        self.long(column).unwrap_or_else(|_| {
+            self.table.repairs.add(Repair::FieldUnread, self.number);
+            -1
+        })
+    }
+
+    /// A number, or a name for which one is found when all are known.
+    fn id(&mut self, column: usize) -> Result<i64, TraceError> {
+        match Number::parse(self.field(column)) {
+            Err(NumberError::NotANumber) => Ok(self.named(column, Repair::NameNumbered)),
+            _ => self.long(column),
+        }
+    }
+
+    /// A number that fits a label, or a name or a larger number for which one is found when all are known.
+    fn label(&mut self, column: usize) -> i32 {
+        let Ok(number) = self.id(column) else {
+            self.named(column, Repair::LabelNumbered);
+            return -1;
+        };
+        i32::try_from(number).unwrap_or_else(|_| {
+            self.named(column, Repair::LabelNumbered);
+            -1
+        })
+    }
+
+    /// Notes a label that has no number yet, and gives one that stands there until then. Names are counted once each, numbers with each job.
+    fn named(&mut self, column: usize, repair: Repair) -> i64 {
+        let (labels, field) = labels_of(column).expect("only columns of labels are asked for one");
+        let name = self.field(column).to_vec();
+        let is_new = self.table.labels[labels].add(self.table.jobs, field, &name);
+        if is_new || repair == Repair::LabelNumbered {
+            self.table.repairs.add(repair, self.number);
+        }
+        labels::FIRST_NAME
     }
 }
 

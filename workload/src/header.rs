@@ -105,8 +105,9 @@ impl Header {
 
     fn set(&mut self, key: &str, value: &str) {
         match key {
-            "MaxProcs" => keep(&mut self.max_procs, leading_integer(value)),
-            "MaxNodes" => keep(&mut self.max_nodes, leading_integer(value)),
+            // A machine of none is one of which nobody knows how many, as -1 is.
+            "MaxProcs" => keep(&mut self.max_procs, leading_integer(value).filter(|&count| count > 0)),
+            "MaxNodes" => keep(&mut self.max_nodes, leading_integer(value).filter(|&count| count > 0)),
             "MaxRecords" => self.max_records = leading_integer(value).or(self.max_records),
             "MaxJobs" => keep(&mut self.max_records, leading_integer(value)),
             "UnixStartTime" => keep(&mut self.unix_start_time, leading_integer(value)),
@@ -193,6 +194,13 @@ mod tests {
 
         assert_eq!((read.max_nodes, read.max_procs), (Some(338), Some(1664)));
         assert_eq!(read.processors(), Some(1664));
+    }
+
+    #[test]
+    fn a_machine_without_processors_is_unknown() {
+        let read = header(&["; MaxProcs: 0", "; MaxNodes: -1", "; MaxNodes: 12"]);
+
+        assert_eq!((read.max_procs, read.processors()), (None, Some(12)));
     }
 
     #[test]

@@ -17,14 +17,17 @@
 mod anonymize;
 pub mod bag;
 pub mod batsim;
+mod bursts;
 pub mod calendar;
 pub mod deal;
 mod draw;
 pub mod generate;
 pub mod gwf;
 pub mod header;
+mod labels;
 pub mod limits;
 pub mod lublin;
+mod members;
 pub mod mix;
 pub mod prepare;
 pub mod record;
@@ -33,6 +36,7 @@ pub mod sacct;
 pub mod slice;
 pub mod source;
 pub mod swf;
+mod tables;
 pub mod trace;
 pub mod tsafrir;
 

@@ -67,11 +67,27 @@ pub enum Repair {
     StateUnknown,
     /// A separator within a name; taken as part of it.
     SeparatorInName,
+    /// A line break within a name; taken as part of it.
+    LineBreakInName,
+    /// A field that no run needs could not be read; taken as -1.
+    FieldUnread,
+    /// A number that is too large for the field; it was given one that no other job has.
+    LabelNumbered,
+    /// A part of a job (status 2 to 4) that has a line of its own; the line of the part was left out.
+    BurstLeftOut,
+    /// A part of a job (status 2 to 4) without a line of its own; joined to its first part.
+    BurstJoined,
+    /// More or fewer processors allocated than requested, kept.
+    ProcessorsDiffer,
+    /// More processors allocated than the machine has, kept.
+    BeyondMachine,
+    /// A part of a processor; rounded up to a whole one.
+    RoundedUp,
 }
 
 impl Repair {
     /// All kinds, in the order of reports.
-    pub const ALL: [Repair; 28] = [
+    pub const ALL: [Repair; 36] = [
         Repair::MissingHeader,
         Repair::ExtraColumns,
         Repair::MissingColumns,
@@ -100,12 +116,26 @@ impl Repair {
         Repair::TimesCrossed,
         Repair::StateUnknown,
         Repair::SeparatorInName,
+        Repair::LineBreakInName,
+        Repair::FieldUnread,
+        Repair::LabelNumbered,
+        Repair::BurstLeftOut,
+        Repair::BurstJoined,
+        Repair::ProcessorsDiffer,
+        Repair::BeyondMachine,
+        Repair::RoundedUp,
     ];
 
     /// The kinds that stand for a line which is not a job of its own. In formats with a line for each job, jobs and
     /// these add up to the lines that are neither blank nor of a header.
-    pub const LINES: [Repair; 4] =
-        [Repair::StepIgnored, Repair::ArrayRestIgnored, Repair::LineRepeated, Repair::ComponentJoined];
+    pub const LINES: [Repair; 6] = [
+        Repair::StepIgnored,
+        Repair::ArrayRestIgnored,
+        Repair::LineRepeated,
+        Repair::ComponentJoined,
+        Repair::BurstLeftOut,
+        Repair::BurstJoined,
+    ];
 }
 
 impl fmt::Display for Repair {
@@ -139,6 +169,14 @@ impl fmt::Display for Repair {
             Repair::TimesCrossed => "started before submission or ended before start, taken as at once",
             Repair::StateUnknown => "state not known, status taken as -1",
             Repair::SeparatorInName => "separator within a name, taken as part of it",
+            Repair::LineBreakInName => "line break within a name, taken as part of it",
+            Repair::FieldUnread => "field that no run needs could not be read, taken as -1",
+            Repair::LabelNumbered => "number too large for its field, replaced by one that no job has",
+            Repair::BurstLeftOut => "bursts of a job that has a line of its own, left out",
+            Repair::BurstJoined => "bursts of a job, joined to its first",
+            Repair::ProcessorsDiffer => "allocated and requested processors differ, kept",
+            Repair::BeyondMachine => "allocated processors are more than the machine has, kept",
+            Repair::RoundedUp => "part of a processor, rounded up to a whole one",
         })
     }
 }
@@ -151,9 +189,15 @@ struct Tally {
 }
 
 /// Counts of repairs by kind.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Repairs {
     tallies: [Tally; Repair::ALL.len()],
+}
+
+impl Default for Repairs {
+    fn default() -> Repairs {
+        Repairs { tallies: [Tally::default(); Repair::ALL.len()] }
+    }
 }
 
 /// One row of [`Repairs`].

@@ -1,10 +1,11 @@
 //! Accounting dumps of Slurm: what `sacct` prints with `--parsable2` or `-p`, columns by name.
 //!
-//! A line is a job, or it is counted as left out or joined to another, see [`Repair::LINES`]. Names are numbered in order
+//! A row is a job, or it is counted as left out or joined to another, see [`Repair::LINES`]. Names are numbered in order
 //! of appearance and kept as comments. `docs/EXPERIMENTS.md` says what becomes of which column; `values` reads fields,
-//! `columns` finds them.
+//! `columns` finds them, and `rows` the lines of one row.
 
 mod columns;
+mod rows;
 mod values;
 
 use std::collections::btree_map::Entry;
@@ -15,19 +16,19 @@ use scheduler::Span;
 
 use crate::calendar::Zone;
 use crate::header::KEPT_LINE;
+use crate::labels::NAMES_MOST;
 use crate::limits::{Limit, Limits, read_line};
 use crate::record::{Record, UNKNOWN_TIME};
 use crate::repair::Repair;
-use crate::swf::{Number, NumberError, note_values};
+use crate::swf::{NumberError, note_values};
 use crate::trace::{Format, Trace, TraceError};
 
 use columns::{Column, Columns};
+use rows::{Next, Pending};
 use values::{Id, Moment, Part, State};
 
 /// Numbers of jobs that have none of their own, or one that is taken, begin above this: Slurm's end at 67,108,863.
 const NUMBERS_FROM: i64 = 1_000_000_000;
-/// Bytes of comments that names may take: a quarter of what a log may have, so that what is written can be read again.
-const NAMES_MOST: usize = 256 << 10;
 /// Seconds in the unit of `TimelimitRaw`.
 const MINUTE: i64 = 60;
 
@@ -60,25 +61,26 @@ pub fn read_trace(
             break;
         }
         let line = line.trim_ascii();
+        if line.starts_with(b"#") {
+            // As many as may be comments are kept, whether they are or not.
+            header += KEPT_LINE + line.len() as u64;
+            if header > limits.header {
+                return Err(TraceError::over(name, number, Limit::Header, limits.header));
+            }
+        }
+        if let Some(dump) = &mut dump
+            && dump.goes_on(&mut trace, line, number, limits)?
+        {
+            continue;
+        }
         match (line.first(), &mut dump) {
             (None, _) => {}
-            (Some(b'#'), _) => {
-                header += KEPT_LINE + line.len() as u64;
-                if header > limits.header {
-                    return Err(TraceError::over(name, number, Limit::Header, limits.header));
-                }
-                trace.header.push(line);
-            }
+            (Some(b'#'), _) => trace.header.push(line),
             // Dumps of several months may be in one file, each with its header.
             (Some(_), Some(dump)) if is_header(line) => {
                 dump.columns = Columns::of_header(name, number, line)?;
             }
-            (Some(_), Some(dump)) => {
-                if trace.records.len() as u64 >= limits.rows {
-                    return Err(TraceError::over(name, number, Limit::Rows, limits.rows));
-                }
-                dump.line(&mut trace, line, number)?;
-            }
+            (Some(_), Some(dump)) => dump.pending = Some(Pending::new(line, number)),
             (Some(_), none) => {
                 let zone = match zone {
                     Some(zone) => zone.clone(),
@@ -88,7 +90,8 @@ pub fn read_trace(
             }
         }
     }
-    if let Some(dump) = dump {
+    if let Some(mut dump) = dump {
+        dump.end_row(&mut trace, false, limits)?;
         dump.finish(&mut trace);
     }
     Ok(trace)
@@ -127,6 +130,8 @@ struct Heterogeneous {
 /// What is remembered from line to line.
 struct Dump {
     columns: Columns,
+    /// The row that the next line may go on with.
+    pending: Option<Pending>,
     zone: Zone,
     names: [Names; NAMED.len()],
     /// The latest record of a job or task that was submitted then.
@@ -146,6 +151,7 @@ impl Dump {
     fn new(columns: Columns, zone: Zone) -> Dump {
         Dump {
             columns,
+            pending: None,
             zone,
             names: Default::default(),
             seen: BTreeMap::new(),
@@ -157,7 +163,50 @@ impl Dump {
         }
     }
 
-    fn line(&mut self, trace: &mut Trace, line: &[u8], number: u64) -> Result<(), TraceError> {
+    /// Whether a line goes on with the row before it, which ends if it does not.
+    fn goes_on(
+        &mut self,
+        trace: &mut Trace,
+        line: &[u8],
+        number: u64,
+        limits: &Limits,
+    ) -> Result<bool, TraceError> {
+        let Some(pending) = &mut self.pending else { return Ok(false) };
+        match pending.next(&self.columns, line) {
+            Next::Rest => pending.join(&trace.name, line, number, limits)?,
+            Next::Comment => pending.comments.push(line.to_vec()),
+            // A blank line may stand before a header, and comments before it.
+            Next::Apart if line.is_empty() => {}
+            Next::Apart => {
+                self.end_row(trace, is_header(line), limits)?;
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Makes a job of the row that is complete. Before a header, lines behind it are comments.
+    fn end_row(
+        &mut self,
+        trace: &mut Trace,
+        is_before_header: bool,
+        limits: &Limits,
+    ) -> Result<(), TraceError> {
+        let Some(mut pending) = self.pending.take() else { return Ok(()) };
+        if is_before_header {
+            std::mem::take(&mut pending.comments).iter().for_each(|comment| trace.header.push(comment));
+        }
+        if trace.records.len() as u64 >= limits.rows {
+            return Err(TraceError::over(&trace.name, pending.line, Limit::Rows, limits.rows));
+        }
+        pending.end(&trace.name, limits)?;
+        if pending.broken {
+            trace.repairs.add(Repair::LineBreakInName, pending.line);
+        }
+        self.row(trace, &pending.text, pending.line)
+    }
+
+    fn row(&mut self, trace: &mut Trace, line: &[u8], number: u64) -> Result<(), TraceError> {
         let (fields, separated) = match self.columns.fields(line) {
             Ok(fields) => fields,
             Err(misfit) if misfit.columns < self.columns.count() => {
@@ -190,8 +239,8 @@ impl Dump {
         if separated {
             trace.repairs.add(Repair::SeparatorInName, number);
         }
-        let raw = row.raw_id()?;
         let mut noted = Vec::new();
+        let raw = row.raw_id(&mut noted);
         let mut record = row.record(&self.zone, &mut noted)?;
         number_names(&mut self.names, &row, &mut record, &mut noted)?;
         let own = raw.or((!matches!(part, Part::Task(_))).then_some(job));
@@ -408,14 +457,28 @@ impl Row<'_> {
     }
 
     /// The number that Slurm keeps of each job, task and component; `None` without that column.
-    fn raw_id(&self) -> Result<Option<i64>, TraceError> {
+    fn raw_id(&self, noted: &mut Vec<Repair>) -> Option<i64> {
         if !self.columns.has(Column::JobIdRaw) {
-            return Ok(None);
+            return None;
         }
-        match self.parse(Column::JobIdRaw, values::id)? {
-            Id::Job(job, Part::Whole) => Ok(Some(job)),
-            _ => Ok(None),
+        match self.unneeded(Column::JobIdRaw, None, noted, |text| values::id(text).map(Some)) {
+            Some(Id::Job(job, Part::Whole)) => Some(job),
+            _ => None,
         }
+    }
+
+    /// What a column says that no run needs: a value for unknown, and a note, if it cannot be read.
+    fn unneeded<T>(
+        &self,
+        column: Column,
+        unknown: T,
+        noted: &mut Vec<Repair>,
+        parse: impl FnOnce(&[u8]) -> Result<T, &'static str>,
+    ) -> T {
+        parse(self.text(column)).unwrap_or_else(|_| {
+            noted.push(Repair::FieldUnread);
+            unknown
+        })
     }
 
     fn moment(
@@ -438,12 +501,7 @@ impl Row<'_> {
             if values::is_none(text) {
                 continue;
             }
-            let refuse = |error: NumberError| self.refuse(column, error.remedy());
-            let (whole, fraction) = Number::parse(text).map_err(refuse)?.whole();
-            if fraction {
-                return Err(refuse(NumberError::NotANumber));
-            }
-            let count = i32::try_from(whole).map_err(|_| refuse(NumberError::TooLarge))?;
+            let count = self.parse(column, values::count)?;
             if count > 0 {
                 return Ok(count);
             }
@@ -490,8 +548,13 @@ impl Row<'_> {
         let allocated = self.count(&[Column::AllocCpus, Column::NCpus])?;
         let requested = self.count(&[Column::ReqCpus])?;
         let processors = if allocated > 0 { allocated } else { requested };
-        let nodes = self.count(&[Column::NNodes])?;
-        let used = self.parse(Column::TotalCpu, values::duration)?;
+        let nodes = self.count(&[Column::NNodes]).unwrap_or_else(|_| {
+            noted.push(Repair::FieldUnread);
+            -1
+        });
+        let used = self.unneeded(Column::TotalCpu, None, noted, values::duration);
+        let requested_memory =
+            self.unneeded(Column::ReqMem, -1, noted, |text| values::memory(text, processors, nodes));
         let share = |time: Span| Span::from_micros(time.as_micros() / i64::from(processors.max(1)));
         Ok(Record {
             submit: submit.unwrap_or(UNKNOWN_TIME),
@@ -503,7 +566,7 @@ impl Row<'_> {
             requested_time: self
                 .duration(Column::TimelimitRaw, MINUTE, Column::Timelimit)?
                 .unwrap_or(UNKNOWN_TIME),
-            requested_memory: self.parse(Column::ReqMem, |text| values::memory(text, processors, nodes))?,
+            requested_memory,
             status: match state {
                 State::Ended(status) if !unfinished => status,
                 _ => -1,

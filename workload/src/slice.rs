@@ -46,7 +46,7 @@ pub struct Sliced {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SliceError {
     /// The log names a zone that is not in the tz database.
-    #[error(transparent)]
+    #[error("{0}; or name the one that its weeks and days are of, --zone (workload.zone)")]
     Zone(#[from] SwitchError),
     /// There is no job in the week.
     #[error(

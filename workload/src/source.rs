@@ -4,12 +4,11 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Cursor, Read};
 use std::path::Path;
 
-use flate2::bufread::MultiGzDecoder;
-
 use crate::calendar::Zone;
 use crate::limits::{Bounded, Exceeded, Limit, Limits, read_line};
+use crate::members::Members;
 use crate::trace::{Format, Trace, TraceError};
-use crate::{batsim, gwf, sacct, swf};
+use crate::{batsim, gwf, sacct, swf, tables};
 
 /// Bytes read at a time; arbitrary, large enough that calls into the system do not show in a profile.
 const BUFFER: usize = 1 << 17;
@@ -22,9 +21,16 @@ const GZIP: [u8; 2] = [0x1f, 0x8b];
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 /// First bytes of a zstd frame (RFC 8878, section 3.1.1).
 pub const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
-/// First bytes of compressions that are not undone here.
-const PACKED: [(&[u8], &str); 4] =
-    [(b"BZh", "bzip2"), (b"\xfd7zXZ", "xz"), (b"PK\x03\x04", "zip"), (b"7z\xbc\xaf", "7-Zip")];
+/// First bytes of compressions that are not undone here, and of what else is often given.
+const KNOWN: [(&[u8], &str); 7] = [
+    (b"BZh", "compressed by bzip2"),
+    (b"\xfd7zXZ", "compressed by xz"),
+    (b"PK\x03\x04", "compressed by zip"),
+    (b"7z\xbc\xaf", "compressed by 7-Zip"),
+    (b"PAR1", "binary (Parquet, of which `trace convert --columns` reads the CSV)"),
+    (b"%PDF-", "binary (PDF)"),
+    (b"SQLite format 3\0", "binary (a database of SQLite)"),
+];
 /// Bytes at the beginning that tell whether a file is text; arbitrary, more than most programs have before their first zero.
 const TELLING: usize = 4096;
 
@@ -78,15 +84,16 @@ pub fn read_local_from(
     zone: Option<&Zone>,
 ) -> Result<Trace, TraceError> {
     let failed = |cause| TraceError::reading(name, 0, cause);
-    let mut text = decompress(bytes, limits).map_err(failed)?;
-    if let Some(what) = no_text(text.fill_buf().map_err(failed)?) {
-        let problem = format!(
-            "it is {what}, and not a log; a log is text: SWF, GWF, the JSON of Batsim, or what sacct prints with \
-             --parsable2, plain or compressed by gzip or zstd"
-        );
-        return Err(TraceError::Structure { file: name.to_string(), problem });
+    let (beginning, text) = peeked(decompress(bytes, limits).map_err(failed)?, TELLING).map_err(failed)?;
+    let refused = |problem| TraceError::Structure { file: name.to_string(), problem };
+    if let Some(what) = no_text(&beginning) {
+        return Err(refused(no_log(&what)));
     }
-    let (format, head) = detect(&mut text, limits).map_err(failed)?;
+    let mut text = Cursor::new(beginning).chain(text);
+    let (format, head, told_by) = detect(&mut text, limits).map_err(failed)?;
+    if let Some(problem) = tables::problem(&head[told_by..]) {
+        return Err(refused(problem));
+    }
     let mut text = Cursor::new(head).chain(text);
     let trace = match format {
         Format::Swf => swf::read_trace(name, &mut text, limits),
@@ -118,25 +125,37 @@ pub fn decompress<'a>(bytes: impl Read + 'a, limits: &Limits) -> io::Result<Box<
     }
     let whole = Cursor::new(head).chain(bytes);
     let text: Box<dyn Read + 'a> = if is_gzip {
-        Box::new(Bounded::expanding(whole, *limits, |bytes| Ok(MultiGzDecoder::new(bytes)))?)
+        Box::new(Bounded::expanding(whole, *limits, |bytes| Ok(Members::new(bytes)))?)
     } else if is_zstd {
         Box::new(Bounded::expanding(whole, *limits, zstd::Decoder::with_buffer)?)
     } else {
         Box::new(Bounded::plain(whole, *limits))
     };
-    let mut text = BufReader::with_capacity(BUFFER, text);
-    if text.fill_buf()?.starts_with(BYTE_ORDER_MARK) {
-        text.consume(BYTE_ORDER_MARK.len());
-    }
-    Ok(Box::new(text))
+    let (beginning, text) = peeked(BufReader::with_capacity(BUFFER, text), BYTE_ORDER_MARK.len())?;
+    let beginning = if beginning == BYTE_ORDER_MARK { Vec::new() } else { beginning };
+    Ok(Box::new(Cursor::new(beginning).chain(text)))
+}
+
+/// The first bytes, up to so many, and what is behind them. What a buffered reader has at hand may be less than that.
+fn peeked<R: BufRead>(mut text: R, most: usize) -> io::Result<(Vec<u8>, R)> {
+    let mut beginning = Vec::new();
+    text.by_ref().take(most as u64).read_to_end(&mut beginning)?;
+    Ok((beginning, text))
+}
+
+/// That something is no log, and what is one.
+fn no_log(what: &str) -> String {
+    format!(
+        "it is {what}, and not a log; a log is text: SWF, GWF, the JSON of Batsim, or what sacct prints with --parsable2, plain or \
+         compressed by gzip or zstd"
+    )
 }
 
 /// What a beginning is that is no text; nothing if it may be some. Comments may be in any alphabet and hold anything but zeros.
 fn no_text(beginning: &[u8]) -> Option<String> {
-    if let Some((_, name)) = PACKED.iter().find(|(first, _)| beginning.starts_with(first)) {
-        return Some(format!("compressed by {name}"));
+    if let Some((_, what)) = KNOWN.iter().find(|(first, _)| beginning.starts_with(first)) {
+        return Some(what.to_string());
     }
-    let beginning = &beginning[..beginning.len().min(TELLING)];
     let line = beginning.trim_ascii_start();
     let (line, is_whole) = match line.iter().position(|&byte| byte == b'\n') {
         Some(end) => (&line[..end], true),
@@ -154,8 +173,8 @@ fn no_text(beginning: &[u8]) -> Option<String> {
     is_binary.then(|| "binary".to_string())
 }
 
-/// The format, and the bytes that had to be read to know it: all lines up to the first that tells.
-fn detect(text: &mut dyn BufRead, limits: &Limits) -> io::Result<(Format, Vec<u8>)> {
+/// The format, the bytes that had to be read to know it, all lines up to the first that tells, and where that line begins.
+fn detect(text: &mut dyn BufRead, limits: &Limits) -> io::Result<(Format, Vec<u8>, usize)> {
     let mut head = Vec::new();
     let mut line = Vec::new();
     loop {
@@ -163,14 +182,17 @@ fn detect(text: &mut dyn BufRead, limits: &Limits) -> io::Result<(Format, Vec<u8
         let tells = |byte: &&u8| **byte == b'\n' || !byte.is_ascii_whitespace();
         if text.fill_buf()?.iter().find(tells) == Some(&b'{') {
             // Documents may well be one line; they have a limit of their own.
-            return Ok((Format::Batsim, head));
+            let end = head.len();
+            return Ok((Format::Batsim, head, end));
         }
         if read_line(text, &mut line, limits.line)? == 0 {
-            return Ok((Format::Swf, head));
+            let end = head.len();
+            return Ok((Format::Swf, head, end));
         }
+        let begin = head.len();
         head.extend_from_slice(&line);
         if let Some(format) = format_of(&line) {
-            return Ok((format, head));
+            return Ok((format, head, begin));
         }
         if head.len() as u64 > limits.header {
             return Err(Exceeded { limit: Limit::Header, most: limits.header, line: 0 }.into());
@@ -245,6 +267,11 @@ mod tests {
             assert_eq!(refused(&gzip(bytes)), said);
         }
         assert!(refused(b"BZh91AY&SY").contains("compressed by bzip2"));
+        assert!(refused(b"\xfd7zXZ\0\0\x04").contains("compressed by xz"));
+        assert!(refused(b"%PDF-1.7\n1 0 obj\n").contains("binary (PDF)"));
+        assert!(refused(b"PAR1\x15\x04").contains("Parquet"));
+        // A tar file has a name first, and zeros behind it.
+        assert!(refused(&[&b"log.swf"[..], &[0; 93], b"0000644\0"].concat()).contains("it is binary"));
         // What logs of others have: comments in any alphabet, tabs, form feeds, and letters of two bytes at the end of what
         // is looked at.
         let job = "1 0 -1 60 2 -1 -1 2 120 -1 1 1 1 -1 1 1 -1 -1\n";
@@ -254,7 +281,7 @@ mod tests {
             let log = [&beginning[..], b"\n", job.as_bytes()].concat();
             assert_eq!(read_from("t", &log[..]).unwrap().records.len(), 1);
         }
-        let cut = [b"a".repeat(TELLING - 1), "\u{fc}".as_bytes().to_vec()].concat();
+        let cut = [b"a".repeat(TELLING - 1), "\u{fc}".as_bytes()[..1].to_vec()].concat();
         assert_eq!(no_text(&cut), None);
     }
 
@@ -275,7 +302,8 @@ mod tests {
         assert_eq!(format(&columns(18)), Some(Format::Swf));
         assert_eq!(format(&columns(21)), Some(Format::Swf));
         assert_eq!(format(&columns(29)), Some(Format::Gwf));
-        assert_eq!(format("# JobID\tSubmitTime\tWaitTime"), Some(Format::Gwf));
+        assert_eq!(format("# JobID\tSubmitTime\tWaitTime\tRunTime\tNProcs"), Some(Format::Gwf));
+        assert_eq!(format("JobID,SubmitTime,RunTime,NProcs"), Some(Format::Gwf));
         assert_eq!(format("# a comment"), None);
         assert_eq!(format("WorkflowID, JobID, SubmitTime, RunTime"), Some(Format::OpenDc));
         assert_eq!(format("JobID|User|State"), Some(Format::Sacct));
@@ -286,8 +314,8 @@ mod tests {
     #[test]
     fn what_comes_after_blank_lines_is_told_by_itself() {
         let detected = |text: &str| detect(&mut text.as_bytes(), &Limits::default()).unwrap();
-        assert_eq!(detected(" \n\n\t {\"jobs\""), (Format::Batsim, b" \n\n".to_vec()));
-        assert_eq!(detected("\n\n; {"), (Format::Swf, b"\n\n; {".to_vec()));
+        assert_eq!(detected(" \n\n\t {\"jobs\""), (Format::Batsim, b" \n\n".to_vec(), 3));
+        assert_eq!(detected("\n\n; {"), (Format::Swf, b"\n\n; {".to_vec(), 2));
     }
 
     /// A reader of so many bytes, which are made as they are read.

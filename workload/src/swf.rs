@@ -17,20 +17,28 @@ pub(crate) use reader::note_values;
 
 use std::io::BufRead;
 
+use crate::bursts;
+use crate::labels::{self, Field, Labels};
 use crate::limits::{Limit, Limits};
 use crate::repair::Repair;
 use crate::trace::{Format, Trace, TraceError};
 
+/// The labels of a line, in their order: fields 12 to 16.
+const LABELS: [&[Field]; 5] =
+    [&[Field::User], &[Field::Group], &[Field::Executable], &[Field::Queue], &[Field::Partition]];
 /// Room reserved for at most this many jobs on the word of a header, which may be wrong.
 const TRUSTED_RECORDS: u64 = 1 << 22;
 
-/// Reads a whole log. Submit times that are Unix times are shifted, see [`Trace::shift_epoch`].
+/// Reads a whole log. Submit times that are Unix times are shifted, see [`Trace::shift_epoch`], bursts are left out or joined, and
+/// labels that are too large for their fields are numbered.
 ///
 /// # Errors
 /// If the log cannot be read, is over a limit, or a line is not a job.
 pub fn read_trace(name: &str, text: impl BufRead, limits: &Limits) -> Result<Trace, TraceError> {
     let mut reader = Reader::new(name, text).with_limits(*limits);
     let mut records = Vec::new();
+    let mut large = LABELS.map(|_| None);
+    let mut bursts = Vec::new();
     while let Some(record) = reader.next() {
         let record = record?;
         if records.is_empty() {
@@ -40,13 +48,30 @@ pub fn read_trace(name: &str, text: impl BufRead, limits: &Limits) -> Result<Tra
         if records.len() as u64 >= limits.rows {
             return Err(TraceError::over(name, reader.line_number(), Limit::Rows, limits.rows));
         }
+        for (place, label) in reader.take_labels() {
+            let labels: &mut Labels =
+                large[place].get_or_insert_with(|| Labels::new(LABELS[place], labels::FIRST_NAME));
+            labels.add(records.len(), LABELS[place][0], &label);
+        }
+        if bursts::is_burst(&record) {
+            bursts.push(reader.line_number());
+        }
         records.push(record);
     }
-    let (header, mut repairs) = reader.into_parts();
+    let (mut header, mut repairs) = reader.into_parts();
     if header.lines.is_empty() {
         repairs.add(Repair::MissingHeader, 1);
     }
+    let named: Vec<_> = LABELS
+        .into_iter()
+        .zip(large)
+        .filter_map(|(fields, labels)| Some((fields[0], labels?.resolve(&mut records))))
+        .collect();
+    if !named.is_empty() {
+        labels::comment(&mut header, &named);
+    }
     let mut trace = Trace { name: name.to_string(), format: Format::Swf, header, records, repairs };
+    bursts::join(&mut trace, &bursts, |record, note| note_values(record, note));
     trace.shift_epoch();
     Ok(trace)
 }

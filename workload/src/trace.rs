@@ -106,6 +106,16 @@ impl Trace {
         self.repairs.add(Repair::EpochShifted, 1);
     }
 
+    /// The share of the work, by allocated processors where they are known, of jobs whose requested ones differ. 0 without work.
+    pub fn differing_work(&self) -> f64 {
+        let differs = |record: &&Record| {
+            record.allocated > 0 && record.requested > 0 && record.allocated != record.requested
+        };
+        let work: f64 = self.records.iter().map(Record::work).sum();
+        let differing: f64 = self.records.iter().filter(differs).map(Record::work).sum();
+        if work > 0.0 { differing / work } else { 0.0 }
+    }
+
     /// The widest job's processors, 0 if none is known.
     pub fn widest_job(&self) -> u32 {
         self.records.iter().filter_map(Record::processors).max().unwrap_or(0)

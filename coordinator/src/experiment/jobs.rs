@@ -9,6 +9,7 @@ use report::quantity::counted;
 use scheduler::{Grid, JobId, LocalUsers, SiteId, Span, Time, TimedJob};
 use workload::mix::{Clock, Log, MixOptions};
 use workload::prepare::{PrepareError, PrepareOptions, PrepareReport, Rule, Use};
+use workload::repair::{Repair, RepairCount};
 use workload::slice::SliceError;
 use workload::{Trace, TraceError};
 
@@ -307,11 +308,11 @@ pub(super) fn of_trace(
     mut trace: Trace,
     digest: LogDigest,
 ) -> Result<Jobs, JobsError> {
+    let mut notes = repair_notes(&trace);
     let sliced = experiment
         .slice
         .apply(&mut trace)
         .map_err(|error| JobsError::Slice { trace: path.display().to_string(), reason: error.to_string() })?;
-    let mut notes = repair_notes(&trace);
     if sliced.dropped > 0 {
         notes.push(format!("{} outside the slice left out", counted(sliced.dropped, "job")));
     }
@@ -392,20 +393,20 @@ pub(super) fn digest(path: &Path) -> Result<LogDigest, JobsError> {
     accounts::digest(path).map_err(|cause| JobsError::Digest { file: path.display().to_string(), cause })
 }
 
+/// What is awkward in a whole log.
 fn repair_notes(trace: &Trace) -> Vec<String> {
-    trace
-        .repairs
-        .iter()
-        .map(|repair| {
-            format!(
-                "{}: {} ({}, first in line {})",
-                trace.name,
-                repair.repair,
-                counted(repair.count, "time"),
-                repair.first_line
-            )
-        })
-        .collect()
+    let note = |repair: RepairCount| {
+        let what = match repair.repair {
+            Repair::ProcessorsDiffer => {
+                let share = 100.0 * trace.differing_work();
+                format!("{}: jobs with {share:.1} % of the work; `size` says which counts", repair.repair)
+            }
+            what => what.to_string(),
+        };
+        let times = counted(repair.count, "time");
+        format!("{}: {what} ({times}, first in line {})", trace.name, repair.first_line)
+    };
+    trace.repairs.iter().map(note).collect()
 }
 
 fn prepare_notes(report: &PrepareReport) -> Vec<String> {

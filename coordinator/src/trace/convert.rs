@@ -96,7 +96,7 @@ pub(super) fn run(args: &ConvertArgs) -> Result<u8, Failure> {
         eprintln!(
             "{} read{}",
             counted(trace.records.len(), "job"),
-            awkward_text(&trace.repairs.iter().collect::<Vec<_>>())
+            awkward_text(&trace.repairs.iter().collect::<Vec<_>>(), trace.differing_work())
         );
     }
     if args.anonymize {

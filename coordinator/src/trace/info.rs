@@ -5,15 +5,19 @@ use std::fmt::Write;
 use std::path::PathBuf;
 
 use clap::Args;
+use report::quantity::counted;
 use scheduler::Span;
 use serde::Serialize;
 use workload::Trace;
 use workload::calendar::{Calendar, Zone};
-use workload::repair::RepairCount;
+use workload::repair::{Repair, RepairCount};
 
 use super::switches::ReadArgs;
 use super::{Failure, Output, print, print_json, read};
 use crate::exit;
+
+/// A week without a change of clocks.
+const WEEK: Span = Span::from_secs(7 * 86_400);
 
 /// Arguments of `trace info`.
 #[derive(Debug, Args)]
@@ -40,13 +44,24 @@ struct Info {
     processors_from: &'static str,
     start: Option<String>,
     time_zone: Option<String>,
+    /// What the header names as time zone, if there is no such zone.
+    time_zone_unknown: Option<String>,
     jobs: usize,
     users: usize,
     submit_first_s: f64,
     submit_last_s: f64,
     span_days: f64,
-    /// Work over processors and the time from first to last submission; `None` without a span.
+    /// Full weeks from the first submission to the last.
+    full_weeks: i64,
+    /// Weeks with a job as `--week` counts them, 1 for the first full one; `None` without a known submission.
+    weeks: Option<(i64, i64)>,
+    /// Work over processors and the time from first to last submission, by the processors that jobs held; `None` without a
+    /// span.
     load: Option<f64>,
+    /// The same by those that they requested.
+    load_requested: Option<f64>,
+    /// The share of the work of jobs for which the two differ.
+    differing_work: f64,
     awkward: Vec<RepairCount>,
     sizes: Vec<SizeClass>,
 }
@@ -64,7 +79,7 @@ struct SizeClass {
 /// Runs the command.
 pub(super) fn run(args: &InfoArgs) -> Result<u8, Failure> {
     let trace = read(&args.file, &args.reading)?;
-    let info = Info::of(&trace).map_err(Failure::Input)?;
+    let info = Info::of(&trace);
     match args.format {
         Output::Terminal => print(&info.to_text())?,
         Output::Json => print_json(&serde_json::to_value(&info).expect("plain data"))?,
@@ -73,20 +88,27 @@ pub(super) fn run(args: &InfoArgs) -> Result<u8, Failure> {
 }
 
 impl Info {
-    fn of(trace: &Trace) -> anyhow::Result<Info> {
-        let zone = Zone::of_header(&trace.header)?;
-        let calendar = Calendar::new(&trace.header, None)?;
+    fn of(trace: &Trace) -> Info {
+        // A zone that nobody knows is a remark: only weeks and days need it, which are then told by Greenwich.
+        let zone = Zone::of_header(&trace.header);
+        let calendar = Calendar::new(&trace.header, zone.is_err().then(Zone::utc).as_ref());
+        let calendar = calendar.expect("no zone of the header is asked for that is not known");
+        let time_zone_unknown = zone.as_ref().err().map(|error| error.value.clone());
+        let zone = zone.ok().flatten();
         let submits =
             || trace.records.iter().map(|record| record.submit).filter(|&submit| submit >= Span::ZERO);
         let first = submits().min().unwrap_or(Span::ZERO);
         let last = submits().max().unwrap_or(Span::ZERO);
         let work: f64 = trace.records.iter().map(workload::Record::work).sum();
+        let work_requested: f64 = trace.records.iter().map(requested_work).sum();
         let capacity = f64::from(trace.processors()) * (last - first).as_secs_f64();
+        let load = |work: f64| (capacity > 0.0).then(|| work / capacity);
+        let has_submits = submits().next().is_some();
         let mut users: Vec<i32> =
             trace.records.iter().map(|record| record.user).filter(|&user| user >= 0).collect();
         users.sort_unstable();
         users.dedup();
-        Ok(Info {
+        Info {
             file: trace.name.clone(),
             format: trace.format,
             computer: trace.header.computer.clone(),
@@ -95,15 +117,20 @@ impl Info {
             processors_from: if trace.header.processors().is_some() { "header" } else { "widest job" },
             start: calendar.date(Span::ZERO),
             time_zone: zone.map(|zone| zone.to_string()),
+            time_zone_unknown,
             jobs: trace.records.len(),
             users: users.len(),
             submit_first_s: first.as_secs_f64(),
             submit_last_s: last.as_secs_f64(),
             span_days: (last - first).as_secs_f64() / 86_400.0,
-            load: (capacity > 0.0).then(|| work / capacity),
+            full_weeks: (last - first).as_micros() / WEEK.as_micros(),
+            weeks: has_submits.then(|| (calendar.place(first).week, calendar.place(last).week)),
+            load: load(work),
+            load_requested: load(work_requested),
+            differing_work: trace.differing_work(),
             awkward: trace.repairs.iter().collect(),
             sizes: size_classes(trace, work),
-        })
+        }
     }
 
     fn to_text(&self) -> String {
@@ -120,15 +147,37 @@ impl Info {
         }
         row("processors", format!("{} ({})", self.processors, self.processors_from));
         row("start", self.start.clone().unwrap_or_else(|| "unknown".to_string()));
-        row("time zone", self.time_zone.clone().unwrap_or_else(|| "unknown".to_string()));
+        row(
+            "time zone",
+            match (&self.time_zone, &self.time_zone_unknown) {
+                (Some(zone), _) => zone.clone(),
+                (None, Some(said)) => format!("unknown (the header says {said})"),
+                (None, None) => "unknown".to_string(),
+            },
+        );
         row("jobs", self.jobs.to_string());
         row("users", self.users.to_string());
         row(
             "submits",
             format!("{} s to {} s, {:.1} days", self.submit_first_s, self.submit_last_s, self.span_days),
         );
-        row("load", self.load.map_or("unknown".to_string(), |load| format!("{load:.3}")));
-        text.push_str(&awkward_text(&self.awkward));
+        if let Some((first, last)) = self.weeks {
+            let full = counted(self.full_weeks.unsigned_abs(), "full week");
+            let by_calendar = if first == last {
+                format!("all in week {first}")
+            } else {
+                format!("in weeks {first} to {last}")
+            };
+            row("weeks", format!("{full} from the first job on, {by_calendar} of --week"));
+        }
+        let load = |load: Option<f64>| load.map_or("unknown".to_string(), |load| format!("{load:.3}"));
+        if self.differing_work > 0.0 {
+            let (held, requested) = (load(self.load), load(self.load_requested));
+            row("load", format!("{held} by allocated, {requested} by requested processors"));
+        } else {
+            row("load", load(self.load));
+        }
+        text.push_str(&awkward_text(&self.awkward, self.differing_work));
         text.push_str("\nprocessors          jobs  % of jobs  % of work\n");
         for class in &self.sizes {
             let range = if class.from == class.to {
@@ -149,8 +198,14 @@ impl Info {
     }
 }
 
-/// A table of awkward values, or a line that says there are none.
-pub(super) fn awkward_text(counts: &[RepairCount]) -> String {
+/// Work of a job in processor seconds by the processors that it requested, by those it held where that is not known.
+fn requested_work(record: &workload::Record) -> f64 {
+    let allocated = if record.requested > 0 { record.requested } else { record.allocated };
+    workload::Record { allocated, ..*record }.work()
+}
+
+/// A table of awkward values, with the share of the work of jobs whose processors differ, or a line that says there are none.
+pub(super) fn awkward_text(counts: &[RepairCount], differing_work: f64) -> String {
     let mut text = String::new();
     if counts.is_empty() {
         text.push_str("\nno awkward values\n");
@@ -158,8 +213,12 @@ pub(super) fn awkward_text(counts: &[RepairCount]) -> String {
     }
     text.push_str("\n      jobs  first at line  awkward value\n");
     for row in counts {
-        writeln!(text, "{:>10}{:>15}  {}", row.count, row.first_line, row.repair)
+        write!(text, "{:>10}{:>15}  {}", row.count, row.first_line, row.repair)
             .expect("a string takes any text");
+        if row.repair == Repair::ProcessorsDiffer {
+            write!(text, ", {:.1} % of the work", 100.0 * differing_work).expect("a string takes any text");
+        }
+        text.push('\n');
     }
     text
 }

@@ -32,16 +32,21 @@ pub(super) struct ValidateArgs {
     format: Output,
 }
 
-/// Runs the command. All files are looked at, even after a refusal.
+/// Runs the command. All files are looked at, even after a refusal. A log of which no job is left cannot be run, and is refused.
 pub(super) fn run(args: &ValidateArgs) -> Result<u8, Failure> {
     let mut code = exit::DONE;
     for file in &args.files {
         let name = file.display().to_string();
         match validate(args, file) {
-            Ok(checked) => match args.format {
-                Output::Terminal => print(&checked.to_text(&name))?,
-                Output::Json => print_json(&checked.to_json(&name))?,
-            },
+            Ok(checked) => {
+                if checked.report.kept == 0 {
+                    code = exit::INPUT;
+                }
+                match args.format {
+                    Output::Terminal => print(&checked.to_text(&name))?,
+                    Output::Json => print_json(&checked.to_json(&name))?,
+                }
+            }
             Err(Failure::Input(error)) => {
                 code = exit::INPUT;
                 match args.format {
@@ -58,6 +63,8 @@ pub(super) fn run(args: &ValidateArgs) -> Result<u8, Failure> {
 struct Checked {
     switches: String,
     repairs: Vec<RepairCount>,
+    /// The share of the work of jobs whose processors differ.
+    differing_work: f64,
     report: PrepareReport,
 }
 
@@ -69,14 +76,19 @@ fn validate(args: &ValidateArgs, file: &Path) -> Result<Checked, Failure> {
     Ok(Checked {
         switches: summary(&options, widest),
         repairs: trace.repairs.iter().collect(),
+        differing_work: trace.differing_work(),
         report: prepared.report,
     })
 }
 
 impl Checked {
     fn to_text(&self, name: &str) -> String {
-        let mut text = format!("{name}: readable, {}\n", counted(self.report.read, "job"));
-        text.push_str(&awkward_text(&self.repairs));
+        let jobs = counted(self.report.read, "job");
+        let mut text = match self.report.kept {
+            0 => format!("{name}: refused: readable, {jobs}, but none is left to run\n"),
+            _ => format!("{name}: readable, {jobs}\n"),
+        };
+        text.push_str(&awkward_text(&self.repairs, self.differing_work));
         text.push_str(&report_text(&self.switches, &self.report));
         text
     }

@@ -56,6 +56,50 @@ fn names_are_numbered_and_sites_from_one() {
 }
 
 #[test]
+fn names_never_get_the_number_of_somebody_else() {
+    let text = line("1000001", 1, "1000001", "1", "b")
+        + &line("x", 2, "anna", "a", "1")
+        + &line("2", 3, "ben", "b", "a");
+    let trace = read(&text);
+
+    let jobs: Vec<i64> = trace.records.iter().map(|record| record.job).collect();
+    assert_eq!(jobs, [1_000_001, 1_000_002, 2]);
+    let users: Vec<i32> = trace.records.iter().map(|record| record.user).collect();
+    assert_eq!(users, [1_000_001, 1_000_002, 1_000_003]);
+    let sites: Vec<(i32, i32)> =
+        trace.records.iter().map(|record| (record.origin, record.executed)).collect();
+    assert_eq!(sites, [(1, 2), (3, 1), (2, 3)]);
+    assert_eq!(trace.repairs.count(Repair::BadJobNumber), 0);
+}
+
+#[test]
+fn commas_of_a_header_are_commas_of_all_lines() {
+    let trace = read(
+        "JobID,SubmitTime,WaitTime,RunTime,NProcs,AverageCPUTimeUsed,Used Memory,ReqNProcs,ReqTime:,ReqMemory,Status,UserID\n\
+         1,1136070024,10,100,1,90,98652,1,259200,-1,1,U1\n",
+    );
+
+    let record = trace.records[0];
+    assert_eq!((record.run_time, record.requested_time), (Span::from_secs(100), Span::from_secs(259_200)));
+    assert_eq!((record.used_memory, record.user, record.origin), (98_652, 1_000_001, -1));
+    assert_eq!(trace.repairs.count(Repair::MissingColumns), 1);
+}
+
+#[test]
+fn a_header_without_what_makes_a_job_is_refused() {
+    for (header, said) in [
+        ("JobID RunTime NProcs", "no column SubmitTime"),
+        ("JobID SubmitTime NProcs", "no column RunTime"),
+        ("JobID SubmitTime RunTime", "no column NProcs or ReqNProcs"),
+    ] {
+        let error = read_from("t", format!("{header}\n1 2 3\n").as_bytes()).unwrap_err();
+        assert!(error.to_string().contains(said), "{error}");
+    }
+    let error = read_from("t", &b"JobID SubmitTime RunTime NProcs\n1 2 3\n"[..]).unwrap_err();
+    assert!(error.to_string().contains("line 2 has 3 columns, at least 4 are needed"), "{error}");
+}
+
+#[test]
 fn unix_submit_times_are_shifted() {
     let trace = read(&(line("1", 1_100_000_005, "1", "1", "1") + &line("2", 1_100_000_000, "1", "1", "1")));
 

@@ -80,6 +80,12 @@ pub(super) struct Columns {
     count: usize,
     /// The column of free text, if there is exactly one.
     free: Option<usize>,
+    /// Whether the last column is of free text.
+    free_last: bool,
+    /// Whether a column of free text is in front of the job.
+    free_first: bool,
+    /// Whether lines end with a separator, as those of `-p` do.
+    ends: bool,
 }
 
 /// Why a line does not have the columns of its header.
@@ -108,7 +114,13 @@ impl Columns {
         let place = |wanted: &str| names.iter().position(|name| name.eq_ignore_ascii_case(wanted.as_bytes()));
         let mut free = FREE_TEXT.iter().filter_map(|name| place(name));
         let free = free.next().filter(|_| free.next().is_none());
-        let columns = Columns { places: NAMES.map(place), count: names.len(), free };
+        let is_free = |name: &[u8]| FREE_TEXT.iter().any(|free| name.eq_ignore_ascii_case(free.as_bytes()));
+        let free_last = names.last().is_some_and(|name| is_free(name));
+        let ends = line.ends_with(&[SEPARATOR]);
+        let job = place(Column::JobId.name()).or(place(Column::JobIdRaw.name())).unwrap_or(0);
+        let free_first = names[..job].iter().any(|name| is_free(name));
+        let count = names.len();
+        let columns = Columns { places: NAMES.map(place), count, free, free_last, free_first, ends };
         let has = |column| columns.has(column);
         let needs = [
             (has(Column::JobId) || has(Column::JobIdRaw), "JobID (or JobIDRaw)"),
@@ -145,6 +157,36 @@ impl Columns {
     /// Where a column stands, from 0.
     pub(super) fn place(&self, column: Column) -> Option<usize> {
         self.places[column as usize]
+    }
+
+    /// Whether a text has as many fields as the header, the last one to its end.
+    pub(super) fn are_all_in(&self, text: &[u8]) -> bool {
+        let separators = text.iter().filter(|&&byte| byte == SEPARATOR).count();
+        if self.ends {
+            separators >= self.count && text.ends_with(&[SEPARATOR])
+        } else {
+            separators + 1 >= self.count
+        }
+    }
+
+    /// Whether what users type may be at the end of a row, without a separator behind it.
+    pub(super) fn end_in_free_text(&self) -> bool {
+        self.free_last && !self.ends
+    }
+
+    /// Whether what users type may be in front of the job.
+    pub(super) fn begin_in_free_text(&self) -> bool {
+        self.free_first
+    }
+
+    /// What stands in a line where the job belongs.
+    pub(super) fn job_in<'a>(&self, line: &'a [u8]) -> Option<&'a [u8]> {
+        let place = self.place(Column::JobId).or(self.place(Column::JobIdRaw))?;
+        // Separators in a name in front of it count only in a row that is whole.
+        match self.fields(line) {
+            Ok((fields, _)) => fields.get(place).copied(),
+            Err(_) => split(line).nth(place),
+        }
     }
 
     /// Columns of the header.

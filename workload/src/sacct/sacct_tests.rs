@@ -24,6 +24,85 @@ fn dump(lines: &[&str]) -> Trace {
     read(&format!("{HEADER}\n{}\n", lines.join("\n")))
 }
 
+#[test]
+fn the_rest_of_an_array_is_told_by_its_bracket_whatever_is_in_that() {
+    for rest in ["200_[1-9%2]", "200_[1,3,5,...%4]", "200_[1,3,5,...]", "200_[1,3,..."] {
+        let line = |job: &str| {
+            format!(
+                "{job}|2024-03-01T00:00:00|2024-03-01T00:01:00|2024-03-01T01:01:00|3600|02:00:00|4|4|COMPLETED|u"
+            )
+        };
+        let trace = dump(&[&line("100"), &line(rest), &line("101")]);
+        assert_eq!((trace.records.len(), trace.repairs.count(Repair::ArrayRestIgnored)), (2, 1), "{rest}");
+    }
+}
+
+#[test]
+fn a_count_of_nodes_may_have_a_unit_and_what_no_run_needs_refuses_nothing() {
+    let header = "JobID|JobIDRaw|Submit|Start|End|ElapsedRaw|AllocCPUS|NNodes|State|ReqMem|TotalCPU";
+    let line = |raw: &str, nodes: &str, memory: &str, used: &str| {
+        format!(
+            "{header}\n7|{raw}|2024-03-01T00:00:00|2024-03-01T00:00:10|2024-03-01T00:01:00|50|32768|{nodes}|COMPLETED|\
+             {memory}|{used}\n"
+        )
+    };
+    let trace = read(&line("7", "1K", "4000000Kn", "00:00:10"));
+    assert_eq!(trace.records[0].requested_memory, 125_000);
+    assert_eq!(trace.repairs.count(Repair::FieldUnread), 0);
+    assert_eq!(read(&line("7", "1", "4g", "")).records[0].requested_memory, (4 << 20) / 32_768);
+    for (raw, nodes, memory, used) in
+        [("?", "1", "1G", ""), ("7", "many", "1G", ""), ("7", "1", "16?", ""), ("7", "1", "1G", "long")]
+    {
+        let trace = read(&line(raw, nodes, memory, used));
+        assert_eq!(
+            (trace.records.len(), trace.repairs.count(Repair::FieldUnread)),
+            (1, 1),
+            "{nodes} {memory}"
+        );
+        assert_eq!(trace.records[0].job, 7);
+    }
+    assert!(refused(&line("7", "1", "1G", "").replace("|32768|", "|some|")).contains("AllocCPUS"));
+    assert!(refused(&line("7", "1", "1G", "").replace("|32768|", "|1.5K|")).contains("AllocCPUS"));
+}
+
+/// Job names come last where they can, so that a row has all its columns before its name is over.
+#[test]
+fn a_name_may_have_line_breaks_wherever_it_stands() {
+    let last = "JobID|Submit|ElapsedRaw|AllocCPUS|State|JobName";
+    let first = "JobName|JobID|Submit|ElapsedRaw|AllocCPUS|State";
+    let of = |name: &str, job: i64| {
+        let rest = "2024-03-01T00:00:00|60|4|COMPLETED";
+        (format!("{job}|{rest}|{name}\n"), format!("{name}|{job}|{rest}\n"))
+    };
+    for name in ["one\ntwo", "one\n\ntwo", "one\n# MaxProcs: 2", "one\n# MaxProcs: 2\nthree", "a | b\nc"] {
+        let jobs = [of("x", 1), of(name, 2), of("y", 3)];
+        let after = jobs.iter().map(|(after, _)| after.as_str()).collect::<String>();
+        let ended = after.replace("\n1|", "|\n1|").replace("\n2|", "|\n2|").replace("\n3|", "|\n3|");
+        let before = jobs.iter().map(|(_, before)| before.as_str()).collect::<String>();
+        for text in [
+            format!("{last}\n{after}"),
+            format!("{last}|\n{}|\n", ended.trim_end()),
+            format!("{first}\n{before}"),
+        ] {
+            let trace = read(&text);
+            let numbers: Vec<i64> = trace.records.iter().map(|record| record.job).collect();
+            assert_eq!((numbers, trace.header.max_procs), (vec![1, 2, 3], None), "{text}");
+            assert_eq!(trace.repairs.count(Repair::LineBreakInName), 1, "{text}");
+        }
+    }
+    // Comments between the dumps of two months are comments.
+    let month = |job| of("x", job).0;
+    let trace = read(&format!("{last}\n{}# MaxProcs: 64\n\n{last}\n{}", month(1), month(2)));
+    assert_eq!((trace.records.len(), trace.header.max_procs), (2, Some(64)));
+    assert_eq!(trace.repairs.count(Repair::LineBreakInName), 0);
+    // A row that was cut off does not swallow the next one.
+    let cut = refused(&format!("{last}\n1|2024-03-01T00:00:00|60\n{}", month(2)));
+    assert!(cut.contains("line 2 has 3 columns, at least 6 are needed"), "{cut}");
+    // A row that does not end has the length of a line at most.
+    let long = format!("{last}\n{}{}", month(1), "word\n".repeat(20_000));
+    assert!(refused(&long).contains("a line has more than 65536 bytes"));
+}
+
 /// Lines that are neither blank nor comments nor headers.
 fn lines_of_jobs(text: &str) -> u64 {
     let told = |line: &&[u8]| !line.is_empty() && !line.starts_with(b"#") && !is_header(line);
@@ -65,8 +144,8 @@ fn a_dump_with_one_of_everything_is_read() {
     let count = |repair| trace.repairs.count(repair);
     assert_eq!(
         Repair::LINES.map(count),
-        [3, 1, 0, 1],
-        "steps, rests of arrays, repeated lines, components of heterogeneous jobs"
+        [3, 1, 0, 1, 0, 0],
+        "steps, rests of arrays, repeated lines, components of heterogeneous jobs, bursts"
     );
     assert_eq!(lines_of_jobs(SAMPLE), trace.records.len() as u64 + counted(&trace.repairs));
     assert_eq!((count(Repair::RunAgain), count(Repair::Unfinished)), (1, 1));

@@ -5,7 +5,7 @@ use jiff::civil::DateTime;
 use scheduler::Span;
 
 use crate::calendar::Zone;
-use crate::swf::Number;
+use crate::swf::{Number, NumberError};
 
 const TIME: &str = "not a time as sacct writes it; unset SLURM_TIME_FORMAT, or set it to %s, and write Unknown \
                     where there is none";
@@ -31,7 +31,7 @@ pub(super) enum Id {
     Job(i64, Part),
     /// A step of one of these: `123.batch`, `123_4.0`.
     Step,
-    /// All tasks of an array that have not started: `123_[5-9%2]`.
+    /// All tasks of an array that have not started: `123_[5-9%2]`, `123_[1,3,...]`.
     ArrayRest,
 }
 
@@ -45,12 +45,13 @@ pub(super) fn id(text: &[u8]) -> Result<Id, &'static str> {
         let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
         text.parse::<i64>().ok().filter(|_| digits).ok_or(ID)
     };
-    let whole = text.split_once('.').map_or(text, |(job, _)| job);
-    let id = if let Some((job, rest)) = whole.split_once("_[") {
+    // Before steps: what stands in brackets may have dots, as long lists are cut and end in three.
+    if let Some((job, _)) = text.split_once("_[") {
         number(job)?;
-        rest.strip_suffix(']').ok_or(ID)?;
-        Id::ArrayRest
-    } else if let Some((job, task)) = whole.split_once('_') {
+        return Ok(Id::ArrayRest);
+    }
+    let whole = text.split_once('.').map_or(text, |(job, _)| job);
+    let id = if let Some((job, task)) = whole.split_once('_') {
         Id::Job(number(job)?, Part::Task(number(task)?))
     } else if let Some((job, component)) = whole.split_once('+') {
         Id::Job(number(job)?, Part::Component(number(component)?))
@@ -142,6 +143,25 @@ pub(super) fn raw(text: &[u8], unit: i64) -> Result<Option<Span>, &'static str> 
     Ok(Some(Span::from_micros(micros)).filter(|&time| time >= Span::ZERO))
 }
 
+/// A count, which old versions print with a unit, `1K` for 1024. Such a unit may stand for less than the whole number, so that
+/// what has a fraction is no count.
+///
+/// # Errors
+/// What is wrong with it, and what helps.
+pub(super) fn count(text: &[u8]) -> Result<i32, &'static str> {
+    let (number, unit) = match text {
+        [number @ .., b'K' | b'k'] => (number, 1 << 10),
+        [number @ .., b'M' | b'm'] => (number, 1 << 20),
+        number => (number, 1),
+    };
+    let (whole, fraction) = Number::parse(number).map_err(NumberError::remedy)?.whole();
+    if fraction {
+        return Err(NumberError::NotANumber.remedy());
+    }
+    let count = whole.checked_mul(unit).and_then(|count| i32::try_from(count).ok());
+    count.ok_or(NumberError::TooLarge.remedy())
+}
+
 /// Memory per processor in KB, of a job of so many processors and nodes; -1 if it is not known.
 ///
 /// # Errors
@@ -151,15 +171,15 @@ pub(super) fn memory(text: &[u8], processors: i32, nodes: i32) -> Result<i64, &'
         return Ok(-1);
     }
     let (text, per) = match text {
-        [amount @ .., per @ (b'c' | b'n')] => (amount, Some(*per)),
+        [amount @ .., per @ (b'c' | b'n' | b'C' | b'N')] => (amount, Some(per.to_ascii_lowercase())),
         amount => (amount, None),
     };
     let (number, kib) = match text {
-        [number @ .., b'K'] => (number, 1),
-        [number @ .., b'M'] => (number, 1 << 10),
-        [number @ .., b'G'] => (number, 1 << 20),
-        [number @ .., b'T'] => (number, 1 << 30),
-        [number @ .., b'P'] => (number, 1 << 40),
+        [number @ .., b'K' | b'k'] => (number, 1),
+        [number @ .., b'M' | b'm'] => (number, 1 << 10),
+        [number @ .., b'G' | b'g'] => (number, 1 << 20),
+        [number @ .., b'T' | b't'] => (number, 1 << 30),
+        [number @ .., b'P' | b'p'] => (number, 1 << 40),
         number => (number, 1 << 10),
     };
     // Millionths are kept: `1.50G` is what sacct prints.

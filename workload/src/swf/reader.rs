@@ -1,7 +1,7 @@
 //! The streaming reader: one record at a time from any buffered reader, with the header on the side.
 //!
-//! It keeps one line in memory, up to a limit, and the comments, up to another. It accepts what real logs contain and counts it; it refuses only a line of
-//! which a number cannot be read.
+//! It keeps one line in memory, up to a limit, and the comments, up to another. It accepts what real logs contain and counts it; it
+//! refuses only a line of which a number cannot be read that a run needs.
 
 use std::io::BufRead;
 
@@ -9,9 +9,10 @@ use scheduler::Span;
 
 use super::number::{Number, NumberError};
 use super::{COLUMNS, FIELDS};
+use crate::bursts;
 use crate::header::{Header, KEPT_LINE};
 use crate::limits::{Limit, Limits, read_line};
-use crate::record::Record;
+use crate::record::{Record, UNKNOWN_TIME};
 use crate::repair::{Repair, Repairs};
 use crate::trace::{TraceError, shown};
 
@@ -19,9 +20,15 @@ use crate::trace::{TraceError, shown};
 /// in its last line would pass unseen.
 const LEAST_COLUMNS: usize = 9;
 
+/// Columns without which there is no job to run, from 0: its number, submit time, run time, processors and requested time.
+const NEEDED: [usize; 6] = [0, 1, 3, 4, 7, 8];
+/// Columns that records only tell apart, from 0: user, group, executable, queue, partition.
+const LABELS: std::ops::Range<usize> = 11..16;
+
 /// An iterator over the records of a log.
 ///
-/// Submit times are delivered as they are, Unix times included; [`crate::swf::read_trace`] shifts them.
+/// Lines are delivered as they are: with Unix times, bursts of jobs, and -1 for labels that are too large.
+/// [`crate::swf::read_trace`] shifts the first, joins the second and numbers the third.
 pub struct Reader<R> {
     name: String,
     text: R,
@@ -34,6 +41,8 @@ pub struct Reader<R> {
     repairs: Repairs,
     /// Submit time of the record before, to see whether the log is sorted.
     previous: Span,
+    /// Labels of the latest record that its fields cannot hold, with their place among the labels.
+    labels: Vec<(usize, Vec<u8>)>,
     done: bool,
 }
 
@@ -50,6 +59,7 @@ impl<R: BufRead> Reader<R> {
             header: Header::default(),
             repairs: Repairs::default(),
             previous: Span::from_micros(i64::MIN),
+            labels: Vec::new(),
             done: false,
         }
     }
@@ -64,6 +74,11 @@ impl<R: BufRead> Reader<R> {
     /// The line that was read last, from 1.
     pub fn line_number(&self) -> u64 {
         self.line_number
+    }
+
+    /// Labels of the record that came last which its fields cannot hold, with their place from the user on. Each once.
+    pub(crate) fn take_labels(&mut self) -> Vec<(usize, Vec<u8>)> {
+        std::mem::take(&mut self.labels)
     }
 
     /// The comments met so far: all of a usual log's once the first record is out.
@@ -103,15 +118,25 @@ impl<R: BufRead> Reader<R> {
                 }
                 Some(_) => {
                     let numbers = split(line).map_err(|problem| self.refuse(problem))?;
-                    return self.record(numbers).map(Some);
+                    return self.record(numbers, end).map(Some);
                 }
             }
         }
     }
 
-    fn record(&mut self, line: Line) -> Result<Record, TraceError> {
+    /// The record of these numbers, which stand in the line up to `end`.
+    fn record(&mut self, mut line: Line, end: usize) -> Result<Record, TraceError> {
         let mut fraction = false;
         let record = line.record(&mut fraction).map_err(|problem| self.refuse(problem))?;
+        for index in std::mem::take(&mut line.unread) {
+            if LABELS.contains(&index) {
+                let label = fields(&self.line[..end]).nth(index).unwrap_or_default().to_vec();
+                self.labels.push((index - LABELS.start, label));
+                self.repairs.add(Repair::LabelNumbered, self.line_number);
+            } else {
+                self.repairs.add(Repair::FieldUnread, self.line_number);
+            }
+        }
         let mut note = |seen: bool, repair| {
             if seen {
                 self.repairs.add(repair, self.line_number);
@@ -120,9 +145,12 @@ impl<R: BufRead> Reader<R> {
         note(fraction, Repair::FractionDropped);
         note(line.columns > COLUMNS, Repair::ExtraColumns);
         note(line.columns < COLUMNS, Repair::MissingColumns);
-        note(record.submit < self.previous, Repair::OutOfOrder);
-        note_values(&record, &mut note);
-        self.previous = record.submit;
+        // What is unusual in a part of a job is not unusual in the job.
+        if !bursts::is_burst(&record) {
+            note(record.submit < self.previous, Repair::OutOfOrder);
+            note_values(&record, &mut note);
+            self.previous = record.submit;
+        }
         Ok(record)
     }
 
@@ -155,7 +183,7 @@ impl<R: BufRead> Iterator for Reader<R> {
 }
 
 /// Notes what is unusual in the values of a record, whatever format it came from.
-pub(crate) fn note_values(record: &Record, note: &mut impl FnMut(bool, Repair)) {
+pub(crate) fn note_values(record: &Record, note: &mut (impl FnMut(bool, Repair) + ?Sized)) {
     let (allocated, requested) = (record.allocated > 0, record.requested > 0);
     note(record.submit < Span::ZERO, Repair::NegativeSubmit);
     note(record.job < 1, Repair::BadJobNumber);
@@ -164,6 +192,7 @@ pub(crate) fn note_values(record: &Record, note: &mut impl FnMut(bool, Repair)) 
     note(!allocated && !requested, Repair::MissingProcessors);
     note(allocated && !requested, Repair::OnlyAllocated);
     note(!allocated && requested, Repair::OnlyRequested);
+    note(allocated && requested && record.allocated != record.requested, Repair::ProcessorsDiffer);
     note(record.requested_time <= Span::ZERO, Repair::MissingEstimate);
     note(
         record.requested_time > Span::ZERO && record.run_time > record.requested_time,
@@ -180,6 +209,8 @@ enum Problem {
 struct Line {
     numbers: [Number; COLUMNS],
     columns: usize,
+    /// Columns whose field is no number that they hold, and that no run needs.
+    unread: Vec<usize>,
 }
 
 fn is_blank(byte: u8) -> bool {
@@ -194,6 +225,7 @@ fn split(line: &[u8]) -> Result<Line, Problem> {
     let unknown = Number::parse(b"-1").expect("-1 is a number");
     let mut numbers = [unknown; COLUMNS];
     let mut columns = 0;
+    let mut unread = Vec::new();
     let mut at = 0;
     loop {
         while at < line.len() && is_blank(line[at]) {
@@ -208,29 +240,44 @@ fn split(line: &[u8]) -> Result<Line, Problem> {
         }
         if columns < COLUMNS {
             let index = columns;
-            numbers[index] =
-                Number::parse(&line[start..at]).map_err(|error| Problem::Field { index, error })?;
+            match Number::parse(&line[start..at]) {
+                Ok(number) => numbers[index] = number,
+                Err(error) if NEEDED.contains(&index) => return Err(Problem::Field { index, error }),
+                Err(_) => unread.push(index),
+            }
         }
         columns += 1;
     }
     if columns < LEAST_COLUMNS {
         return Err(Problem::Short { columns });
     }
-    Ok(Line { numbers, columns })
+    Ok(Line { numbers, columns, unread })
 }
 
 impl Line {
-    fn record(&self, fraction: &mut bool) -> Result<Record, Problem> {
-        let span =
-            |index: usize| self.numbers[index].seconds().map_err(|error| Problem::Field { index, error });
+    fn record(&mut self, fraction: &mut bool) -> Result<Record, Problem> {
+        let Line { numbers, unread, .. } = self;
         let mut long = |index: usize| {
-            let (whole, had_fraction) = self.numbers[index].whole();
+            let (whole, had_fraction) = numbers[index].whole();
             *fraction |= had_fraction;
             whole
         };
         let (job, used_memory, requested_memory, preceding) = (long(0), long(6), long(9), long(16));
-        let mut short = |index: usize| {
-            i32::try_from(long(index)).map_err(|_| Problem::Field { index, error: NumberError::TooLarge })
+        let unread = std::cell::RefCell::new(unread);
+        let unknown = |index: usize| match NEEDED.contains(&index) {
+            true => Err(Problem::Field { index, error: NumberError::TooLarge }),
+            false => {
+                unread.borrow_mut().push(index);
+                Ok(())
+            }
+        };
+        let span = |index: usize| match numbers[index].seconds() {
+            Ok(span) => Ok(span),
+            Err(_) => unknown(index).map(|()| UNKNOWN_TIME),
+        };
+        let mut short = |index: usize| match i32::try_from(long(index)) {
+            Ok(count) => Ok(count),
+            Err(_) => unknown(index).map(|()| -1),
         };
         Ok(Record {
             job,

@@ -28,7 +28,8 @@ fn a_plain_line_is_read_field_by_field() {
     assert_eq!((record.requested_memory, record.status, record.user, record.group), (200, 1, 3, 7));
     assert_eq!((record.executable, record.queue, record.partition), (9, 2, 6));
     assert_eq!((record.preceding, record.think_time), (11, Span::from_secs(30)));
-    assert!(trace.repairs.is_empty());
+    let noted: Vec<Repair> = trace.repairs.iter().map(|row| row.repair).collect();
+    assert_eq!(noted, [Repair::ProcessorsDiffer]);
 }
 
 #[test]
@@ -74,6 +75,78 @@ fn a_field_that_is_no_number_is_refused_with_its_name_and_value() {
     );
     assert!(refusal(&PLAIN.replace("60 4", "60 5000000000")).contains("field 5"));
     assert!(refusal(&PLAIN.replace("60 4", "60 5000000000")).contains("too large"));
+}
+
+#[test]
+fn labels_that_are_too_large_get_numbers_that_no_job_has() {
+    let trace = read(
+        ";\n1 0 10 100 4 -1 -1 4 200 -1 1 4294967294 4294967294 1 1 1 -1 -1\n\
+         2 50 10 100 8 -1 -1 8 200 -1 1 1000001 anna 1 1 1 -1 -1\n\
+         3 60 10 100 8 -1 -1 8 200 -1 1 4294967294 1 1 1 -99999999999 -1 -1\n",
+    );
+
+    let users: Vec<i32> = trace.records.iter().map(|record| record.user).collect();
+    assert_eq!(users, [1_000_002, 1_000_001, 1_000_002]);
+    let groups: Vec<i32> = trace.records.iter().map(|record| record.group).collect();
+    assert_eq!(groups, [1_000_001, 1_000_002, 1]);
+    assert_eq!(trace.repairs.count(Repair::LabelNumbered), 5);
+    assert!(trace.header.lines.iter().any(|line| line == b"; Note: user 1000002 is 4294967294"));
+}
+
+#[test]
+fn what_no_run_needs_refuses_nothing() {
+    // Wait, CPU time, used memory, requested memory, status, preceding job and think time.
+    let trace = read(
+        ";\n1 10 ? 60 4 5,5 18446744073709551615 4 120 1e300 ok 3 1 -1 1 1 none 99999999999999999999\n\
+         2 10 5 60 4 -1 -1 4 120 -1 9999999999 3 1 -1 1 1 -1 -1\n",
+    );
+
+    let record = trace.records[0];
+    assert_eq!((record.wait, record.cpu_time), (Span::from_secs(-1), Span::from_secs(-1)));
+    assert_eq!((record.used_memory, record.requested_memory, record.status), (-1, -1, -1));
+    assert_eq!((record.preceding, record.think_time), (-1, Span::from_secs(-1)));
+    assert_eq!((record.user, trace.records[1].status), (3, -1));
+    assert_eq!(trace.repairs.count(Repair::FieldUnread), 8);
+    for needed in ["x 10 5 60 4 -1 -1 4 120", "1 x 5 60 4 -1 -1 4 120", "1 10 5 x 4 -1 -1 4 120"] {
+        assert!(refusal(needed).contains("not a number"), "{needed}");
+    }
+    for needed in ["1 10 5 60 4 -1 -1 x 120", "1 10 5 60 4 -1 -1 4 x"] {
+        assert!(refusal(needed).contains("not a number"), "{needed}");
+    }
+}
+
+#[test]
+fn bursts_of_a_job_that_has_a_line_are_left_out() {
+    let trace = read(
+        "; MaxProcs: 16\n1 0 10 100 4 -1 -1 4 600 -1 1 1 1 1 1 1 -1 -1\n1 0 10 40 4 -1 -1 4 600 -1 2 1 1 1 1 1 -1 -1\n\
+         1 -1 50 60 4 -1 -1 4 600 -1 3 1 1 1 1 1 -1 -1\n2 30 0 50 8 -1 -1 8 100 -1 1 2 1 1 1 1 -1 -1\n",
+    );
+
+    let jobs: Vec<(i64, Span)> = trace.records.iter().map(|record| (record.job, record.run_time)).collect();
+    assert_eq!(jobs, [(1, Span::from_secs(100)), (2, Span::from_secs(50))]);
+    assert_eq!(trace.repairs.count(Repair::BurstLeftOut), 2);
+    assert_eq!(trace.repairs.count(Repair::NegativeSubmit), 0);
+}
+
+#[test]
+fn bursts_of_a_job_without_a_line_are_joined() {
+    let trace = read(
+        "; MaxProcs: 16\n1 0 10 40 4 7 -1 4 600 -1 2 1 1 1 1 1 -1 -1\n2 30 0 50 8 -1 -1 8 100 -1 3 2 1 1 1 1 -1 -1\n\
+         1 -1 50 60 4 8 -1 4 600 -1 2 1 1 1 1 1 -1 -1\n1 -1 5 1 5 -1 -1 4 600 -1 4 1 1 1 1 1 -1 -1\n\
+         -1 60 0 5 8 -1 -1 8 100 -1 3 2 1 1 1 1 -1 -1\n-1 70 0 5 8 -1 -1 8 100 -1 3 2 1 1 1 1 -1 -1\n",
+    );
+
+    let [first, second, ..] = trace.records[..] else { panic!("two jobs") };
+    assert_eq!((first.job, first.submit, first.wait), (1, Span::ZERO, Span::from_secs(10)));
+    assert_eq!((first.run_time, first.cpu_time), (Span::from_secs(101), Span::from_secs(15)));
+    assert_eq!((first.allocated, first.requested, first.status), (5, 4, 0));
+    assert_eq!((second.job, second.run_time, second.status), (2, Span::from_secs(50), 3));
+    // Numbers that are none make no job of two.
+    assert_eq!(trace.records.len(), 4);
+    let count = |repair| trace.repairs.count(repair);
+    assert_eq!((count(Repair::BurstJoined), count(Repair::BurstLeftOut)), (2, 0));
+    assert_eq!((count(Repair::ProcessorsDiffer), count(Repair::BadJobNumber)), (1, 2));
+    assert_eq!(count(Repair::NegativeSubmit), 0);
 }
 
 #[test]
