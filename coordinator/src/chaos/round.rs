@@ -408,6 +408,21 @@ impl Drop for Round<'_> {
 
 /// Whether every job has ended: done, or beyond a tolerance, or not measured.
 fn is_complete(status: ExitStatus) -> bool {
-    let codes = [exit::DONE, exit::OUT_OF_TOLERANCE, exit::NOT_MEASURED];
+    let codes = [exit::DONE, exit::OUT_OF_TOLERANCE, exit::NOT_MEASURED, exit::FELL_BACK];
     status.code().is_some_and(|code| codes.iter().any(|complete| code == i32::from(*complete)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::process::ExitStatusExt as _;
+
+    use super::*;
+
+    #[test]
+    fn a_run_that_a_fallback_completed_is_complete() {
+        let ended_with = |code: u8| ExitStatus::from_raw(i32::from(code) << 8);
+        assert!(is_complete(ended_with(exit::FELL_BACK)) && is_complete(ended_with(exit::DONE)));
+        assert!(!is_complete(ended_with(exit::INCOMPLETE)) && !is_complete(ended_with(exit::UNEXPECTED)));
+        assert!(!is_complete(ExitStatus::from_raw(9)), "a signal");
+    }
 }
