@@ -208,6 +208,65 @@ fn whatever_a_command_does_no_job_is_lost() {
     }
 }
 
+/// Both in a gap of the log, in which nothing waits or runs, and with jobs that wait.
+#[test]
+fn a_queue_that_asks_to_be_called_for_ever_is_replaced_by_its_fallback() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = folder.path().join("restless.sh");
+    std::fs::write(
+        &script,
+        r#"read x; echo '{}'
+while read line; do
+  now=${line#*:}; now=${now%%,*}; second=${now%%.*}
+  echo "{\"now\":$now,\"events\":[{\"timestamp\":$now,\"type\":\"CALL_ME_LATER\",\"data\":{\"timestamp\":$((second + 1))}}]}"
+done
+"#,
+    )
+    .unwrap();
+    let job = |id: u32, at: u32| format!("{id} {at} -1 60 2 -1 -1 2 120 -1 1 1 1 -1 1 1 -1 -1\n");
+    let log = folder.path().join("log.swf");
+    std::fs::write(&log, format!("; MaxProcs: 4\n{}{}", job(1, 0), job(2, 90_000))).unwrap();
+    let out = folder.path().join("out");
+    let file = folder.path().join("restless.toml");
+    let text = format!(
+        "grid.sizes = [4]\nworkload.trace = {log:?}\nexternal.calls = 50\n\
+         strategy = {{ name = \"local\", local = \"exec=sh {}\" }}\n",
+        script.display()
+    );
+    std::fs::write(&file, text).unwrap();
+    for (command, more) in [("simulate", &[][..]), ("run", &["--clock", "virtual"])] {
+        let mut program = Command::new(PROGRAM);
+        program.arg(command).arg(&file).args(more).args(["--no-page", "--replace", "--out"]).arg(&out);
+        let output = program.output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(7), "{command}: {said}");
+        let log = std::fs::read_to_string(out.join("nodes/site1.log")).unwrap_or_default();
+        assert!((said + &log).contains("external.calls"), "{command}: {log}");
+        assert_eq!(std::fs::read_to_string(out.join("jobs.csv")).unwrap().lines().count(), 3);
+    }
+}
+
+#[test]
+fn what_a_command_says_on_stderr_has_a_limit() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("loud.toml");
+    let trace = root().join("configs/traces/seven-sites.swf");
+    let text = format!(
+        "grid.sizes = [96]\nworkload.trace = {trace:?}\nworkload.count = 5\nexternal.stderr_bytes = 1000\n\
+         strategy = {{ name = \"local\", local = \"exec=sh -c 'head -c 9000000 /dev/zero >&2; exit 3'\" }}\n"
+    );
+    std::fs::write(&file, text).unwrap();
+    let mut program = Command::new(PROGRAM);
+    program.arg("simulate").arg(&file).args(["--no-page", "--out"]).arg(folder.path().join("out"));
+    let output = program.output().unwrap();
+    assert_eq!(output.status.code(), Some(7));
+    assert!(output.stderr.len() < 5000, "{}", output.stderr.len());
+    let said = String::from_utf8_lossy(&output.stderr);
+    let (limit, failed) =
+        (said.find("external.stderr_bytes").unwrap(), said.find("failed: it ended").unwrap());
+    assert!(limit < failed, "what it said stands before what is said of it");
+}
+
 #[test]
 fn what_cannot_be_a_command_is_refused_before_anything_runs() {
     let folder = tempfile::tempdir().unwrap();
@@ -237,8 +296,12 @@ fn a_sweep_says_which_commands_failed_and_nothing_outlives_a_run() {
     let folder = tempfile::tempdir().unwrap();
     let (left, script) = (folder.path().join("left"), folder.path().join("leave.sh"));
     let mpl = example("mpl.py");
-    std::fs::write(&script, format!("sleep 300 >/dev/null & echo $! >> '{}'\n{mpl}\n", left.display()))
-        .unwrap();
+    // In the group of the command, in a session of its own, and an orphan of that.
+    let leave = format!("echo $! >> '{}'\n", left.display());
+    let alone = "sh -c 'sleep 300 & echo $!' ";
+    let orphan = format!("setsid {alone} </dev/null >> '{}' 2>/dev/null\n", left.display());
+    let sleep = format!("sleep 300 >/dev/null & {leave}setsid sleep 300 >/dev/null & {leave}{orphan}");
+    std::fs::write(&script, format!("{sleep}{mpl}\n")).unwrap();
     let trace = root().join("configs/traces/seven-sites.swf");
     let sweep = format!(
         "[experiment]\ngrid.sizes = [8, 16, 96]\nworkload.trace = {trace:?}\nworkload.count = 50\nworkload.too_wide = \"drop\"\n\
@@ -262,7 +325,7 @@ fn a_sweep_says_which_commands_failed_and_nothing_outlives_a_run() {
     assert!(said.contains("1 failed"), "{said}");
     assert!(said.contains("the external strategy of broker failed"), "{said}");
     let left = std::fs::read_to_string(left).unwrap();
-    assert!(!left.is_empty());
+    assert!(left.lines().count() >= 3, "{left}");
     for process in left.lines() {
         // A zombie has ended, too: whoever adopted it may not have looked yet.
         let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();

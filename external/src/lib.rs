@@ -10,6 +10,8 @@ mod command;
 mod limits;
 mod process;
 mod queue;
+mod remains;
+mod stderr;
 mod wire;
 
 use std::sync::Arc;

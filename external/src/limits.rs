@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use scheduler::external::CALLS;
 use serde::{Deserialize, Serialize};
 
 /// How much time and room a process may take. Times are of the wall clock.
@@ -14,10 +15,30 @@ pub struct Limits {
     pub start: Duration,
     /// Bytes of a line that it answers.
     pub line_bytes: usize,
+    /// Calls in a row of a queue, at times that it asked for, while nothing changes; and such times that lie ahead.
+    #[serde(default = "calls")]
+    pub calls: usize,
+    /// Bytes of what it says on stderr that are handed on.
+    #[serde(default = "stderr_bytes")]
+    pub stderr_bytes: u64,
+}
+
+fn stderr_bytes() -> u64 {
+    16 << 20
+}
+
+fn calls() -> usize {
+    CALLS
 }
 
 impl Default for Limits {
     fn default() -> Limits {
-        Limits { decision: Duration::from_secs(10), start: Duration::from_secs(30), line_bytes: 1 << 20 }
+        Limits {
+            decision: Duration::from_secs(10),
+            start: Duration::from_secs(30),
+            line_bytes: 1 << 20,
+            calls: CALLS,
+            stderr_bytes: stderr_bytes(),
+        }
     }
 }

@@ -14,6 +14,8 @@ use scheduler::event::FallbackCause;
 
 use crate::command::Command;
 use crate::limits::Limits;
+use crate::remains::Mark;
+use crate::stderr::Errors;
 
 /// How long a process may take to end by itself once it is told that all is over. Then it is killed.
 const END_PATIENCE: Duration = Duration::from_secs(2);
@@ -46,6 +48,9 @@ struct Running {
     /// None once it is told that all is over.
     input: Option<ChildStdin>,
     output: ChildStdout,
+    errors: Errors,
+    /// Who has it was started by the command.
+    mark: Mark,
     /// What was read and not taken.
     read: Vec<u8>,
     /// The line that is sent; kept to spare allocations.
@@ -136,19 +141,25 @@ impl Process {
         let Some((program, arguments)) = self.command.split() else {
             return Err(std::io::Error::other("there is no command"));
         };
+        let mark = Mark::new();
+        let (name, value) = mark.variable();
         let mut child = Program::new(program)
             .args(arguments)
+            .env(name, value)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
             // Ctrl-C at the terminal is for us; and whom it starts ends with it.
             .process_group(0)
             .spawn()?;
-        let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
+        let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let (Some(input), Some(output), Some(errors)) = pipes else {
             return Err(std::io::Error::other("it has no pipes"));
         };
         rustix::io::ioctl_fionbio(&input, true)?;
-        let input = Some(input);
-        Ok(Running { child, input, output, read: Vec::new(), line: String::new(), now: Time::ZERO })
+        let errors = Errors::hand_on(errors, self.limits.stderr_bytes)?;
+        let (input, read, line) = (Some(input), Vec::new(), String::new());
+        Ok(Running { child, input, output, errors, mark, read, line, now: Time::ZERO })
     }
 
     /// Ends it for a reason, if it runs or would be started.
@@ -162,14 +173,16 @@ impl Process {
             return;
         }
         let Process { command, whom, fallback, .. } = self;
-        let at = if let State::Runs(running) = &before { running.now } else { Time::ZERO };
+        let mut at = Time::ZERO;
+        if let State::Runs(mut running) = before {
+            at = running.now;
+            // What it said itself comes before what is said of it.
+            running.kill();
+        }
         eprintln!(
             "warning: at {at} s the external strategy of {whom}, `{command}`, failed: {reason}. From here on {fallback} \
              decides"
         );
-        if let State::Runs(mut running) = before {
-            running.kill();
-        }
     }
 }
 
@@ -252,6 +265,8 @@ impl Running {
             let _ = kill_process_group(group, Signal::KILL);
         }
         let _ = self.child.wait();
+        self.mark.kill();
+        self.errors.finish();
     }
 
     /// Says that all is over, and kills what does not end by itself.
@@ -284,7 +299,7 @@ impl Running {
 }
 
 /// The first thing that a look finds before the deadline; one is taken in any case.
-fn look_until<T>(deadline: Instant, mut look: impl FnMut() -> Option<T>) -> Option<T> {
+pub(crate) fn look_until<T>(deadline: Instant, mut look: impl FnMut() -> Option<T>) -> Option<T> {
     let mut pause = Duration::from_millis(1);
     loop {
         let found = look();

@@ -16,6 +16,7 @@ use crate::wire::{Answer, Answered, Line, SCHEMA, put, put_id, put_job, quoted};
 pub(crate) struct QueueProcess {
     process: Process,
     fallback: LocalScheduler,
+    most_calls: usize,
     name: String,
     processors: u32,
     books: Mutex<Books>,
@@ -43,6 +44,7 @@ impl QueueProcess {
         QueueProcess {
             process: Process::new(command, limits, whom, fallback.name().to_string()),
             fallback,
+            most_calls: limits.calls,
             name: quoted(&site.name),
             processors: site.processors,
             books: Mutex::default(),
@@ -181,6 +183,10 @@ impl QueueDecider for QueueProcess {
 
     fn end(&self, reason: &str) {
         self.process.end(reason);
+    }
+
+    fn most_calls(&self) -> usize {
+        self.most_calls
     }
 
     fn fallback(&self) -> LocalScheduler {

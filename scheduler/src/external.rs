@@ -11,7 +11,7 @@ use std::sync::Arc;
 use crate::grid::{Grid, SiteId};
 
 pub use crate::allocation::{BrokerDecider, Question};
-pub use crate::local::{Decision, News, QueueDecider};
+pub use crate::local::{CALLS, Decision, News, QueueDecider};
 
 /// Where deciders come from.
 pub trait External: Debug + Send + Sync {

@@ -137,10 +137,17 @@ fn limits(written: &Written) -> Result<Limits, ExperimentError> {
         let reason = format!("{line_bytes} is less than an answer has; write {LINE_BYTES_MIN} or more");
         return Err(wrong("external.line_bytes")(reason));
     }
+    let calls = written.external.calls.unwrap_or(defaults.calls);
+    if calls == 0 {
+        let reason = format!("nobody could ask to be called; write 1 or more, as in {}", defaults.calls);
+        return Err(wrong("external.calls")(reason));
+    }
     Ok(Limits {
+        calls,
         decision: time("external.decision", &written.external.decision, defaults.decision)?,
         start: time("external.start", &written.external.start, defaults.start)?,
         line_bytes,
+        stderr_bytes: written.external.stderr_bytes.unwrap_or(defaults.stderr_bytes),
     })
 }
 

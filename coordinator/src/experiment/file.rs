@@ -233,6 +233,10 @@ pub struct WrittenExternal {
     pub start: Option<String>,
     /// Bytes of a line that it says.
     pub line_bytes: Option<usize>,
+    /// Calls of a queue in a row without progress.
+    pub calls: Option<usize>,
+    /// Bytes that it says on stderr and that are handed on.
+    pub stderr_bytes: Option<u64>,
 }
 
 /// `[measure]`.

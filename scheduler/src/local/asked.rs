@@ -23,6 +23,8 @@ pub(super) struct Asked {
     news: Vec<(Time, News)>,
     /// When it wants to be asked.
     calls: BTreeSet<Time>,
+    /// How often it was called since a job joined, started, ended or left.
+    in_vain: usize,
     /// Of the latest decision.
     now: Time,
     /// Why it is not asked any more.
@@ -39,6 +41,7 @@ impl Asked {
             waiting: BTreeMap::new(),
             news: Vec::new(),
             calls: BTreeSet::new(),
+            in_vain: 0,
             now: Time::from_micros(i64::MIN),
             failed: None,
             untold: None,
@@ -67,9 +70,11 @@ impl Asked {
     /// Carries out what was decided as far as that is possible.
     fn ask(&mut self, now: Time, machine: &mut Machine) -> Result<(), (FallbackCause, String)> {
         let news = std::mem::take(&mut self.news);
+        let is_progress = news.iter().any(|(_, news)| *news != News::Called);
         let decision =
             self.decider.decide(now, &news).map_err(|cause| (cause, "there is no answer".to_string()))?;
         let nonsense = |reason: String| (FallbackCause::Nonsense, reason);
+        self.in_vain = if is_progress || !decision.starts.is_empty() { 0 } else { self.in_vain + 1 };
         for job in decision.starts {
             let Some(waiting) = self.waiting.get(&job) else {
                 return Err(nonsense(format!("it starts job {job}, which does not wait here")));
@@ -89,6 +94,18 @@ impl Asked {
                 return Err(nonsense(format!("it wants to be asked again at {call} s, and it is {now} s")));
             }
             self.calls.insert(call);
+        }
+        let most = self.decider.most_calls();
+        if self.in_vain > most && !self.calls.is_empty() {
+            return Err(nonsense(format!(
+                "it was called {most} times in a row (external.calls) at times that it asked for, nothing changed, and it \
+                 asks to be called again: the run might never end"
+            )));
+        }
+        if self.calls.len() > most {
+            return Err(nonsense(format!(
+                "it asks to be called at more than {most} times that lie ahead (external.calls)"
+            )));
         }
         let is_idle = machine.running() == 0 && machine.promises() == 0;
         if is_idle && !self.waiting.is_empty() && self.calls.is_empty() {
@@ -183,7 +200,7 @@ mod tests {
     use std::sync::Mutex;
 
     use super::super::LocalQueue;
-    use super::super::decider::Decision;
+    use super::super::decider::{CALLS, Decision};
     use super::*;
     use crate::grid::SiteId;
     use crate::job::{JobSpec, Labels};
@@ -293,6 +310,59 @@ mod tests {
             assert_eq!(decide(&mut queue, 10), [2]);
             assert_eq!(script.ended.lock().unwrap().len(), 1);
         }
+    }
+
+    /// Asks to be called again each second, whatever happens, and starts nothing.
+    #[derive(Debug)]
+    struct Restless;
+
+    impl QueueDecider for Restless {
+        fn decide(&self, now: Time, _news: &[(Time, News)]) -> Result<Decision, FallbackCause> {
+            Ok(Decision { starts: Vec::new(), calls: vec![now + Span::from_secs(1)] })
+        }
+
+        fn end(&self, reason: &str) {
+            assert!(reason.contains("external.calls"), "{reason}");
+        }
+
+        fn most_calls(&self) -> usize {
+            5
+        }
+
+        fn fallback(&self) -> LocalScheduler {
+            LocalScheduler::Easy
+        }
+    }
+
+    #[test]
+    fn calls_without_progress_have_a_limit_and_begin_anew_with_each_job() {
+        let mut queue = LocalQueue::external(Arc::new(Restless), 4);
+        queue.submit(Time::ZERO, job(1, 1));
+        for second in 0..=5 {
+            assert_eq!(decide(&mut queue, second), [0; 0]);
+        }
+        let mut later = JobSpec { submit: Time::from_secs(6), ..job(2, 1) };
+        queue.submit(later.submit, later);
+        for second in 6..=11 {
+            assert_eq!(decide(&mut queue, second), [0; 0], "a job joined: the count begins anew");
+        }
+        assert_eq!(queue.failure(), None);
+        assert_eq!(decide(&mut queue, 12), [1, 2], "the fallback");
+        assert_eq!(queue.failure(), Some(FallbackCause::Nonsense));
+        assert_eq!(queue.wake_at(), None);
+        later.id = JobId(3);
+        queue.submit(Time::from_secs(13), later);
+        assert_eq!(decide(&mut queue, 13), [3]);
+    }
+
+    #[test]
+    fn times_to_be_called_at_have_the_same_limit() {
+        let calls = (1..=CALLS as i64 + 1).map(Time::from_secs).collect();
+        let script = Script::new(vec![Ok(Decision { starts: Vec::new(), calls })]);
+        let mut queue = LocalQueue::external(script.clone(), 4);
+        queue.submit(Time::ZERO, job(1, 3));
+        assert_eq!(decide(&mut queue, 0), [1]);
+        assert!(script.ended.lock().unwrap()[0].contains("external.calls"));
     }
 
     #[test]

@@ -7,6 +7,10 @@ use crate::job::{JobId, JobSpec};
 use crate::strategy::LocalScheduler;
 use crate::time::Time;
 
+/// [`QueueDecider::most_calls`] by default: whoever asks to be called each second has a gap of 27 hours in a log, and asking that
+/// often takes seconds.
+pub const CALLS: usize = 100_000;
+
 /// What a queue was told since it last asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum News {
@@ -39,6 +43,12 @@ pub trait QueueDecider: Debug + Send + Sync {
 
     /// The answer could not be followed, or there was none: nobody asks again.
     fn end(&self, reason: &str);
+
+    /// How often it may be called in a row, at times that it asked for, while no job joins, starts, ends or leaves; and how many
+    /// such times may lie ahead. More is nonsense: a run might never end.
+    fn most_calls(&self) -> usize {
+        CALLS
+    }
 
     /// Who decides then, and in plans. Not [`LocalScheduler::External`].
     fn fallback(&self) -> LocalScheduler;

@@ -43,7 +43,7 @@ pub mod replay;
 mod rule;
 mod turn;
 
-pub use decider::{Decision, News, QueueDecider};
+pub use decider::{CALLS, Decision, News, QueueDecider};
 pub use grid::LocalGrid;
 pub use plan::{Plan, PlannedJob};
 pub use replay::replay;
