@@ -8,6 +8,7 @@
 mod broker;
 mod command;
 mod limits;
+mod patience;
 mod process;
 mod queue;
 mod remains;

@@ -14,6 +14,7 @@ use scheduler::event::FallbackCause;
 
 use crate::command::Command;
 use crate::limits::Limits;
+use crate::patience::look_until;
 use crate::remains::Mark;
 use crate::stderr::Errors;
 
@@ -295,19 +296,6 @@ impl Running {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         // If it cannot be asked there is nothing to wait for.
         look_until(deadline, || waitid(WaitId::Pid(leader), options).map_or(Some(()), |end| end.map(drop)));
-    }
-}
-
-/// The first thing that a look finds before the deadline; one is taken in any case.
-pub(crate) fn look_until<T>(deadline: Instant, mut look: impl FnMut() -> Option<T>) -> Option<T> {
-    let mut pause = Duration::from_millis(1);
-    loop {
-        let found = look();
-        if found.is_some() || Instant::now() >= deadline {
-            return found;
-        }
-        std::thread::sleep(pause);
-        pause = (pause * 2).min(Duration::from_millis(20));
     }
 }
 

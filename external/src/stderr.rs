@@ -5,7 +5,9 @@
 use std::io::{ErrorKind, Read, Write as _};
 use std::process::ChildStderr;
 use std::thread::{Builder, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+use crate::patience::look_until;
 
 /// Bytes that are read at once.
 const READ: usize = 1 << 13;
@@ -35,8 +37,8 @@ impl Errors {
     /// Waits until all was handed on that a command said which has ended.
     pub(crate) fn finish(&mut self) {
         let Some(thread) = self.thread.take() else { return };
-        let deadline = std::time::Instant::now() + PATIENCE;
-        crate::process::look_until(deadline, || thread.is_finished().then_some(()));
+        let deadline = Instant::now() + PATIENCE;
+        look_until(deadline, || thread.is_finished().then_some(()));
         if thread.is_finished() {
             // It does not panic; and if it did, what it said is there.
             let _ = thread.join();
