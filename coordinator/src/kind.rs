@@ -132,7 +132,7 @@ pub fn is_of_experiments(section: &str) -> bool {
 /// The first bytes of a file, up to so many; none if it cannot be read.
 fn beginning(path: &Path, most: u64) -> Vec<u8> {
     let mut begin = Vec::new();
-    let read = std::fs::File::open(path)
+    let read = workload::source::open(path)
         .and_then(|file| std::io::Read::read_to_end(&mut std::io::Read::take(file, most), &mut begin));
     read.map_or_else(|_| Vec::new(), |_| begin)
 }
@@ -149,7 +149,7 @@ fn is_binary(path: &Path) -> bool {
 /// The first bytes of what is in a file, unpacked if it is compressed, up to so many; none if it cannot be read.
 fn unpacked(path: &Path, most: u64) -> Vec<u8> {
     let mut head = Vec::new();
-    let read = std::fs::File::open(path)
+    let read = workload::source::open(path)
         .and_then(|file| workload::source::decompress(file, &limits::of_logs()))
         .and_then(|text| std::io::Read::read_to_end(&mut std::io::Read::take(text, most), &mut head));
     read.map_or_else(|_| Vec::new(), |_| head)

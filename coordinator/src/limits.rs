@@ -16,10 +16,20 @@ pub const OWN_LINE: u64 = 1 << 20;
 pub const EXPERIMENT: u64 = 16 << 20;
 /// Bytes of a file that `genetic` writes: `rows.json` has some five kilobytes for a thousand jobs.
 pub const GENETIC: u64 = 1 << 30;
+/// Sites of an experiment, unless the environment sets [`SITES_VARIABLE`] higher. What sites know of each other grows with the
+/// square of them: at this many a simulation takes some 2.5 GB and a quarter of a minute before the first job.
+pub const SITES: u64 = 5_000;
+/// Sets it.
+pub const SITES_VARIABLE: &str = "STEALGRID_MAX_SITES";
+/// Bytes of a page of ours, or a document, that is to be replaced: a page of a sweep has some ten million.
+pub const PAGE: u64 = 256 << 20;
+/// Bytes of all that a database of a sweep says of itself, and of the names of its columns: the text of the sweep file is most.
+pub const ABOUT: u64 = EXPERIMENT;
 /// Bytes of the file `.stealgrid`, which names the files of a result directory: some thirty bytes each.
 pub const MARK: u64 = 16 << 20;
 
 static LIMITS: OnceLock<Limits> = OnceLock::new();
+static SITES_HERE: OnceLock<u64> = OnceLock::new();
 
 /// Reads the environment, once and before anything else.
 ///
@@ -28,15 +38,38 @@ static LIMITS: OnceLock<Limits> = OnceLock::new();
 pub fn init() -> Result<(), String> {
     let mut limits = Limits::default();
     for limit in Limit::ALL {
-        let name = limit.variable();
-        // Compose files leave empty what nobody has given.
-        let Some(value) = std::env::var_os(name).filter(|value| !value.is_empty()) else { continue };
-        let number = value.to_str().and_then(|text| text.parse().ok()).filter(|&number: &u64| number > 0);
-        *limits.of(limit) =
-            number.ok_or_else(|| format!("{name} is {value:?}; write a whole number above 0"))?;
+        if let Some(number) = of_environment(limit.variable())? {
+            *limits.of(limit) = number;
+        }
     }
     LIMITS.get_or_init(|| limits);
+    if let Some(number) = of_environment(SITES_VARIABLE)? {
+        SITES_HERE.get_or_init(|| number);
+    }
     Ok(())
+}
+
+/// What a variable says, if it is given.
+fn of_environment(name: &str) -> Result<Option<u64>, String> {
+    // Compose files leave empty what nobody has given.
+    let Some(value) = std::env::var_os(name).filter(|value| !value.is_empty()) else { return Ok(None) };
+    let number = value.to_str().and_then(|text| text.parse().ok()).filter(|&number: &u64| number > 0);
+    number.map(Some).ok_or_else(|| format!("{name} is {value:?}; write a whole number above 0"))
+}
+
+/// Whether an experiment may have so many sites.
+///
+/// # Errors
+/// If it may not, with what to do.
+pub fn check_sites(sites: usize) -> Result<(), String> {
+    let most = SITES_HERE.get().copied().unwrap_or(SITES);
+    if sites as u64 <= most {
+        return Ok(());
+    }
+    Err(format!(
+        "there are {sites} sites, more than {most}: memory grows with the square of them, some 100 bytes for each pair; if \
+         this machine has that, set {SITES_VARIABLE} higher"
+    ))
 }
 
 /// Of workload logs.

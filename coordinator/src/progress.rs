@@ -146,7 +146,7 @@ impl Drop for Progress {
 /// As [`workload::read_local_from`], or if the file cannot be opened.
 pub(crate) fn read_log(path: &Path, limits: &Limits, zone: Option<&Zone>) -> Result<Trace, TraceError> {
     let name = path.display().to_string();
-    let file = match File::open(path) {
+    let file = match workload::source::open(path) {
         Ok(file) => file,
         Err(cause) => return Err(TraceError::Io { file: name, cause }),
     };

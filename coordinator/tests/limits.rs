@@ -32,7 +32,9 @@ fn bombs_and_endless_lines_are_no_logs() {
     let mut document = File::create(path("document")).unwrap();
     document.write_all(b"{\"nb_res\": 4, \"jobs\": [").unwrap();
     io::copy(&mut io::repeat(b' ').take(257 << 20), &mut document).unwrap();
+    assert!(Command::new("mkfifo").arg(path("pipe")).status().unwrap().success());
     for (name, variable) in [
+        ("pipe", "it is a pipe"),
         ("zstd", "STEALGRID_MAX_LINE"),
         ("blank", "STEALGRID_MAX_EXPANSION"),
         ("gzip", "STEALGRID_MAX_LINE"),
@@ -117,6 +119,34 @@ fn a_result_directory_of_others_costs_what_it_takes_on_disk() {
     let jobs = (fs::read_to_string(out.join("jobs.csv")).unwrap().lines().count() - 1).to_string();
     let words = format!("there are more than {jobs} rows");
     refused(commands[2], &[("STEALGRID_MAX_ROWS", &jobs)], &["events.jsonl.zst: line ", &words]);
+    // Two bytes on disk are 32 in memory.
+    let (path, kept) = spoil("metrics.json", &|path| {
+        fs::write(path, format!("{{\"metrics\": [{}0]}}", "0,".repeat(30 << 20))).unwrap();
+    });
+    refused(commands[0], &[], &[text(&path), "STEALGRID_MAX_CELLS"]);
+    assert_eq!(run(commands[1], &[]).0, 0, "what it has of the metrics is not much");
+    fs::write(&path, kept).unwrap();
+    // Nobody writes into it.
+    for (name, commands) in
+        [("jobs.csv", &commands[..]), ("manifest.json", &commands), ("events.jsonl.zst", &commands)]
+    {
+        let (path, kept) = spoil(name, &|path| {
+            fs::remove_file(path).unwrap();
+            assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
+        });
+        for args in commands {
+            refused(args, &[], &[text(&path), "it is a pipe"]);
+        }
+        fs::remove_file(&path).unwrap();
+        fs::write(&path, kept).unwrap();
+    }
+    // A site that nobody has.
+    let foreign =
+        String::from_utf8(events.clone()).unwrap().replacen("\"site\":1,", "\"site\":4000000000,", 1);
+    let foreign = zstd::encode_all(foreign.as_bytes(), 1).unwrap();
+    let (path, kept) = spoil("events.jsonl.zst", &|path| fs::write(path, &foreign).unwrap());
+    refused(commands[1], &[], &[text(&path), "it names site 4000000000"]);
+    fs::write(&path, kept).unwrap();
     for name in ["manifest.json", "metrics.json"] {
         let (path, kept) = spoil(name, &|path| {
             let mut file = File::create(path).unwrap();
@@ -135,6 +165,39 @@ fn a_result_directory_of_others_costs_what_it_takes_on_disk() {
     refused(&["attach", text(&out)], &[], &["run.json", "STEALGRID_MAX_DOCUMENT"]);
     fs::remove_file(record).unwrap();
     assert_eq!(run(commands[0], &[]).0, 0, "what was put back is what was written");
+}
+
+/// In an eighth of what they took before.
+#[test]
+fn small_texts_that_mean_much_are_refused_before_the_work() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = small(folder.path());
+    let file = folder.path().join("much.toml");
+    let workload = format!("workload.trace = {:?}\n", text(&log));
+    let sweep =
+        |range: &str| format!("[experiment]\ngrid.sizes = [8]\n{workload}[parameters]\nseed = {range}\n");
+    for (command, content, named) in [
+        ("simulate", format!("grid.sizes = [{}]\n{workload}", "8,".repeat(100_000)), "STEALGRID_MAX_SITES"),
+        (
+            "simulate",
+            format!("grid.sizes = [{}]\n{workload}", "4294967295,".repeat(4)),
+            "134217728 is the most",
+        ),
+        ("simulate", format!("{} = 1\n", "x".repeat(15 << 20)), "unknown key xxx"),
+        ("sweep", sweep("{ from = 0, to = 9, step = -9223372036854775808 }"), "write a step from 1 on"),
+        ("sweep", sweep("{ from = 0, to = 9223372036854775807, step = 1 }"), "split the sweep"),
+    ] {
+        fs::write(&file, content).unwrap();
+        let (code, said) = run(&[command, text(&file)], &[]);
+        assert!(code == 2 || code == 3, "{code}: {said:.500}");
+        assert!(said.contains(named), "{named}: {said:.500}");
+        assert!(said.len() < 10_000, "{}", said.len());
+    }
+    // The last step leads beyond what numbers there are.
+    fs::write(&file, sweep("{ from = 1, to = 9223372036854775807, step = 9223372036854775806 }")).unwrap();
+    let out = folder.path().join("s.db");
+    let (code, said) = run(&["sweep", text(&file), "--out", text(&out)], &[]);
+    assert_eq!(code, 0, "{said}");
 }
 
 /// Whether a directory has results of an earlier version is read from a file that a stranger may have written.
@@ -239,8 +302,14 @@ fn rows_of_a_sweep_cost_what_they_take() {
     );
     database(&path("default.db"), &default);
     let page = path("page");
+    let format = format!("UPDATE about SET value = hex(zeroblob(20 << 20)) WHERE key = 'format'");
+    database(
+        &path("format.db"),
+        &format!("CREATE TABLE runs ({columns}, p TEXT DEFAULT 'x');{rows}{format};"),
+    );
     for (name, words) in [
-        ("constant.csv.zst", &["it takes more than 268435456 bytes", "STEALGRID_MAX_CELLS"][..]),
+        ("format.db", &["about.value has 41943", "a sweep may say of itself"][..]),
+        ("constant.csv.zst", &["it takes more than 268435456 bytes", "STEALGRID_MAX_CELLS"]),
         ("view.db", &["runs is a view", "name another file"]),
         ("computed.db", &["p of runs is computed", "name another file"]),
         ("default.db", &["it takes more than 268435456 bytes", "STEALGRID_MAX_CELLS"]),
@@ -313,7 +382,10 @@ fn the_table_of_limits_is_what_the_program_has() {
     let mut expected: Vec<(&str, u64)> =
         Limit::ALL.into_iter().map(|limit| (limit.variable(), *limits.of(limit))).collect();
     expected.extend([
+        (coordinator::limits::SITES_VARIABLE, coordinator::limits::SITES),
         ("(experiments)", coordinator::limits::EXPERIMENT),
+        ("(pages)", coordinator::limits::PAGE),
+        ("(about)", coordinator::limits::ABOUT),
         ("(genetic)", coordinator::limits::GENETIC),
         ("(nodes)", node::config::BYTES_MAX),
         ("(marks)", coordinator::limits::MARK),

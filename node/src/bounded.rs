@@ -18,6 +18,20 @@ impl From<TooLong> for io::Error {
     }
 }
 
+/// Opens a file that may be of somebody else: a regular one, or a folder, of which reading says so itself. Who opens a pipe or a
+/// device may wait for ever. One that says that it has nothing, as those of `/proc` do, is taken at its word.
+///
+/// # Errors
+/// If it cannot be opened, or is neither.
+pub fn open(path: &Path) -> io::Result<File> {
+    let about = std::fs::metadata(path)?;
+    if !about.is_file() && !about.is_dir() {
+        let reason = "it is a pipe, a device or a socket, and no file; write what comes out of it to a file, and name that";
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, reason));
+    }
+    File::open(if about.is_file() && about.len() == 0 { Path::new("/dev/null") } else { path })
+}
+
 /// A file that is read as a whole.
 ///
 /// # Errors
@@ -31,7 +45,7 @@ pub fn read_text(path: &Path, most: u64) -> io::Result<String> {
 /// # Errors
 /// As [`read_text`].
 pub fn read_text_or(path: &Path, most: u64, too_long: impl Into<io::Error>) -> io::Result<String> {
-    let file = File::open(path)?;
+    let file = open(path)?;
     if file.metadata()?.len() > most {
         return Err(too_long.into());
     }
@@ -90,6 +104,18 @@ mod tests {
         }
         fs::write(&path, [0xff]).unwrap();
         assert_eq!(read_text(&path, 6).unwrap_err().kind(), io::ErrorKind::InvalidData);
+    }
+
+    #[test]
+    fn what_is_no_file_is_refused_before_anybody_waits_for_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let socket = folder.path().join("socket");
+        let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+        for path in [&socket, Path::new("/dev/zero")] {
+            let error = read_text(path, 6).unwrap_err();
+            assert!(error.to_string().contains("a device or a socket"), "{error}");
+        }
+        assert_eq!(read_text(Path::new("/proc/self/environ"), 6).unwrap(), "", "it says that it has nothing");
     }
 
     #[test]

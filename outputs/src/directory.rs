@@ -3,18 +3,19 @@
 //! Only what is asked for is read. Rows and events come one at a time, so a directory can be larger than memory.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
 use scheduler::{Event, EventKind, JobId};
 use serde::de::DeserializeOwned;
 use workload::limits::{Document, Exceeded, Limit, Limits};
+use workload::source::open;
 
 use crate::errors::DirectoryError;
 use crate::event_log::EventReader;
 use crate::jobs_csv::{JobRow, JobRows};
 use crate::manifest::Manifest;
+use crate::values::Values;
 
 /// The name of the event log in a directory.
 pub const EVENTS: &str = "events.jsonl.zst";
@@ -58,9 +59,9 @@ impl ResultDirectory {
     /// The rows of `jobs.csv`.
     ///
     /// # Errors
-    /// If it is missing, or a column is.
+    /// If it is missing, or a column is. Rows of sites that the manifest does not have are errors.
     pub fn jobs(&self) -> Result<JobRows, DirectoryError> {
-        JobRows::open(&self.path.join("jobs.csv"), self.limits)
+        JobRows::open(&self.path.join("jobs.csv"), self.limits, self.manifest.sites.len())
     }
 
     /// Jobs that were in the system and had not ended when the run stopped, or were killed, from its events: `jobs.csv` does
@@ -147,19 +148,20 @@ impl ResultDirectory {
     /// The events, in the order of the log.
     ///
     /// # Errors
-    /// If there is no log, or it cannot be read.
+    /// If there is no log, or it cannot be read. Events of sites that the manifest does not have are errors.
     pub fn events(&self) -> Result<EventReader, DirectoryError> {
         let path = self.path.join(EVENTS);
         if !path.exists() {
             return Err(DirectoryError::NoEvents { path, command: self.manifest.command.clone() });
         }
-        Ok(EventReader::open(&path, self.limits)?)
+        Ok(EventReader::open(&path, self.limits)?.of_sites(self.manifest.sites.len()))
     }
 }
 
 fn read_json<T: DeserializeOwned>(path: &Path, limits: &Limits) -> Result<T, DirectoryError> {
-    let file = File::open(path).map_err(|cause| DirectoryError::Open { path: path.to_path_buf(), cause })?;
-    serde_json::from_reader(BufReader::new(Document::new(file, limits.document))).map_err(|error| {
+    let file = open(path).map_err(|cause| DirectoryError::Open { path: path.to_path_buf(), cause })?;
+    let text = Values::new(Document::new(file, limits.document), limits.cells);
+    serde_json::from_reader(BufReader::new(text)).map_err(|error| {
         let (path, reason) = (path.to_path_buf(), error.to_string());
         match error.is_io().then(|| Exceeded::of(&error.into())).flatten() {
             Some(exceeded) => DirectoryError::Limit { path, exceeded },
@@ -234,6 +236,33 @@ mod tests {
         let error = unfinished(2).unwrap_err().to_string();
         let words = "events.jsonl.zst: line 5: there are more than 2 rows; if you trust it, set STEALGRID_MAX_ROWS higher";
         assert!(error.ends_with(words), "{error}");
+    }
+
+    /// Also for those who look a site up by its number.
+    #[test]
+    fn sites_that_the_manifest_does_not_have_are_errors() {
+        let (path, _) = written("directory_foreign");
+        let (path, limits) = (path.as_path(), Limits::default());
+        let directory = ResultDirectory::open(path, limits).unwrap();
+        for (site, origin) in [(4_000_000_000, 1), (1, 4_000_000_000), (0, 1), (1, 0), (1, 3)] {
+            let mut log = EventLog::create(&path.join(EVENTS)).unwrap();
+            let (job, requested, origin) = (JobId(0), Span::from_secs(9), SiteId(origin));
+            let kind = EventKind::Submitted { job, processors: 1, requested, origin };
+            log.write(&Event { at: Time::ZERO, site: SiteId(site), kind }).unwrap();
+            log.finish().unwrap();
+            let error = directory.events().unwrap().next().unwrap().unwrap_err().to_string();
+            assert!(error.contains("line 1: it names site") && error.contains("has 2 sites"), "{error}");
+        }
+        let jobs = std::fs::read_to_string(path.join("jobs.csv")).unwrap();
+        for (found, foreign) in [("home=1", "home=9"), (",2,B,", ",9,B,")] {
+            if !jobs.contains(found) {
+                continue;
+            }
+            std::fs::write(path.join("jobs.csv"), jobs.replace(found, foreign)).unwrap();
+            let error = directory.jobs().unwrap().find_map(Result::err).unwrap().to_string();
+            assert!(error.contains("is 9, and the manifest has 2 sites"), "{error}");
+        }
+        assert!(jobs.contains("home=1"));
     }
 
     #[test]

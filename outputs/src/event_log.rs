@@ -7,9 +7,9 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 
-use scheduler::Event;
+use scheduler::{Event, SiteId};
 use workload::limits::{Exceeded, Limits, read_line};
-use workload::source::decompress;
+use workload::source::{decompress, open};
 
 #[cfg(doc)]
 use crate::backlog::BACKLOG_MAX;
@@ -160,6 +160,8 @@ pub struct EventReader {
     line: u64,
     messages: Messages,
     limits: Limits,
+    /// How many sites there are, if that is known.
+    sites: Option<usize>,
     text: Vec<u8>,
     lines: Box<dyn BufRead>,
 }
@@ -179,15 +181,38 @@ impl EventReader {
             }
             decompress(bytes, &limits)
         };
-        let lines = File::open(path).and_then(whole).map_err(wrap)?;
+        let lines = open(path).and_then(whole).map_err(wrap)?;
         Ok(EventReader {
             path: path.to_path_buf(),
             line: 0,
             messages: Messages::All,
             limits,
+            sites: None,
             text: Vec::new(),
             lines,
         })
+    }
+
+    /// Takes no event of or about another site than the first so many: whoever looks one up would not find it.
+    #[must_use]
+    pub fn of_sites(self, sites: usize) -> EventReader {
+        EventReader { sites: Some(sites), ..self }
+    }
+
+    /// The event of the line that was read.
+    fn event(&self) -> Result<Event, serde_json::Error> {
+        let event: Event = serde_json::from_slice(&self.text)?;
+        let is_there = |site: SiteId, sites: usize| site.0 > 0 && site.0 as usize <= sites;
+        match self.sites {
+            Some(sites) => match event.sites().find(|&site| !is_there(site, sites)) {
+                Some(site) => {
+                    let reason = format!("it names site {site}, and the manifest has {sites} sites");
+                    Err(serde::de::Error::custom(reason))
+                }
+                None => Ok(event),
+            },
+            None => Ok(event),
+        }
     }
 
     /// Leaves out messages that were sent once and arrived, which are most of a log and say nothing of sites or jobs.
@@ -244,7 +269,7 @@ impl Iterator for EventReader {
         match read {
             Ok(0) => None,
             Ok(_) => {
-                let event = serde_json::from_slice(&self.text);
+                let event = self.event();
                 Some(event.map_err(|cause| EventLogError::Malformed { path: path.clone(), line, cause }))
             }
             Err(cause) => Some(Err(match Exceeded::of(&cause) {

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use analysis::{JobOutcome, JobState};
 use scheduler::{Class, JobId, SiteId, Span, Time};
 use workload::limits::{Exceeded, Limit, Limits, read_line};
+use workload::source::open;
 
 use crate::allocation::{Allocation, Interval};
 use crate::csv_cell;
@@ -203,19 +204,21 @@ pub struct JobRows {
     places: [usize; COLUMNS.len()],
     line: u64,
     limits: Limits,
+    sites: usize,
     text: Vec<u8>,
     file: BufReader<File>,
 }
 
 impl JobRows {
-    pub(crate) fn open(path: &Path, limits: Limits) -> Result<JobRows, DirectoryError> {
-        let file =
-            File::open(path).map_err(|cause| DirectoryError::Open { path: path.to_path_buf(), cause })?;
+    /// Of a grid of so many sites.
+    pub(crate) fn open(path: &Path, limits: Limits, sites: usize) -> Result<JobRows, DirectoryError> {
+        let file = open(path).map_err(|cause| DirectoryError::Open { path: path.to_path_buf(), cause })?;
         let mut rows = JobRows {
             path: path.to_path_buf(),
             places: [0; COLUMNS.len()],
             line: 1,
             limits,
+            sites,
             text: Vec::new(),
             file: BufReader::new(file),
         };
@@ -262,6 +265,10 @@ impl JobRows {
         let [.., allocated, _, metadata, origin, site, class, hops, _] = values;
         let labelled = |label| metadata.split(';').find_map(|entry| entry.strip_prefix(label));
         let (user, home) = (labelled("user="), labelled("home="));
+        let of_site = |text: &str, column: &str| match whole(text, column)? {
+            number @ 1.. if number as usize <= self.sites => Ok(SiteId(number)),
+            number => Err(format!("{column} is {number}, and the manifest has {} sites", self.sites)),
+        };
         Ok(JobRow {
             job: JobId(whole(job, "job_id")?),
             submit: Time::from_micros(micros(submit, "submission_time")?),
@@ -270,10 +277,10 @@ impl JobRows {
             state: format!("{success} {state}"),
             start: given(start).map(|text| micros(text, "starting_time")).transpose()?.map(Time::from_micros),
             end: given(end).map(|text| micros(text, "finish_time")).transpose()?.map(Time::from_micros),
-            site: given(site).map(|text| whole(text, "exec_site")).transpose()?.map(SiteId),
+            site: given(site).map(|text| of_site(text, "exec_site")).transpose()?,
             user: user.map_or(Ok(-1), |text| whole(text, "metadata"))?,
-            origin: SiteId(whole(origin, "origin_site")?),
-            home: home.map(|text| whole(text, "metadata")).transpose()?.map(SiteId),
+            origin: of_site(origin, "origin_site")?,
+            home: home.map(|text| of_site(text, "the home in metadata")).transpose()?,
             class: match class {
                 "A" => Some(Class::A),
                 "B" => Some(Class::B),

@@ -46,6 +46,7 @@ pub mod scraped;
 mod steals_csv;
 pub mod sweep;
 pub mod table;
+mod values;
 mod write;
 
 pub use allocation::{Allocation, Interval};

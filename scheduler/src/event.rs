@@ -20,6 +20,13 @@ pub struct Event {
     pub kind: EventKind,
 }
 
+impl Event {
+    /// The sites that it names: where it happened, and the other that it is about.
+    pub fn sites(&self) -> impl Iterator<Item = SiteId> {
+        std::iter::once(self.site).chain(self.kind.other())
+    }
+}
+
 /// What happened. One job at most per event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -343,6 +350,52 @@ pub enum EventKind {
         /// Why it is not asked.
         cause: FallbackCause,
     },
+}
+
+impl EventKind {
+    /// The other site that it is about, if there is one.
+    pub fn other(&self) -> Option<SiteId> {
+        use EventKind as Kind;
+        match *self {
+            Kind::Submitted { origin: other, .. }
+            | Kind::Granted { to: other, .. }
+            | Kind::Allocated { to: other, .. }
+            | Kind::Accepted { from: other, .. }
+            | Kind::Declined { from: other, .. }
+            | Kind::Returned { by: other, .. }
+            | Kind::Settled { to: other, .. }
+            | Kind::Requested { victim: other, .. }
+            | Kind::Answered { victim: other, .. }
+            | Kind::Refused { thief: other, .. }
+            | Kind::Sent { to: other, .. }
+            | Kind::Received { from: other, .. }
+            | Kind::Ignored { from: other, .. }
+            | Kind::Claimed { owner: other, .. }
+            | Kind::Denied { claimant: other, .. }
+            | Kind::Followed { host: other, .. }
+            | Kind::Suspected { peer: other }
+            | Kind::Heard { peer: other, .. }
+            | Kind::Gone { peer: other }
+            | Kind::Left { peer: other }
+            | Kind::TookOver { holder: other, .. }
+            | Kind::Lost { to: other, .. }
+            | Kind::Recalled { from: other, .. }
+            | Kind::Learned { of: other, .. } => Some(other),
+            Kind::Started { .. }
+            | Kind::Completed { .. }
+            | Kind::Offered { .. }
+            | Kind::Withdrawn { .. }
+            | Kind::Released { .. }
+            | Kind::Recovered { .. }
+            | Kind::Interrupted { .. }
+            | Kind::Superseded { .. }
+            | Kind::Stranded { .. }
+            | Kind::Ended { .. }
+            | Kind::Begun { .. }
+            | Kind::Dismissed {}
+            | Kind::FellBack { .. } => None,
+        }
+    }
 }
 
 /// Why an external strategy is not asked any more.

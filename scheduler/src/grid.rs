@@ -70,6 +70,10 @@ pub struct Grid {
     desks: Vec<usize>,
 }
 
+/// Processors of all sites together at most: some ten times the largest machines of the world. Who keeps book of single
+/// processors takes a bit for each.
+pub const PROCESSORS_MAX: u32 = 1 << 27;
+
 /// Why a list of sites is not a grid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GridError {
@@ -79,6 +83,9 @@ pub enum GridError {
     /// A site without processors.
     #[error("site {0} has no processors; give it at least 1")]
     NoProcessors(String),
+    /// More processors than [`PROCESSORS_MAX`].
+    #[error("the sites have {0} processors together; {PROCESSORS_MAX} is the most")]
+    TooManyProcessors(u64),
     /// Two sites of one name.
     #[error("two members are named {0}; rename one")]
     DuplicateName(String),
@@ -91,7 +98,7 @@ impl Grid {
     /// A grid from (name, processors) pairs; ids follow the order given.
     ///
     /// # Errors
-    /// If there is no site, a site has no processors, or two share a name.
+    /// If there is no site, a site has no processors, two share a name, or there are too many processors.
     pub fn new(sites: impl IntoIterator<Item = (String, u32)>) -> Result<Grid, GridError> {
         Grid::with_brokers(sites, [])
     }
@@ -116,7 +123,7 @@ impl Grid {
     /// A grid of members as another grid lists them: name, processors, and beside which site they are.
     ///
     /// # Errors
-    /// If there is no site, two members share a name, or one is beside what is no site.
+    /// If there is no site, two members share a name, one is beside what is no site, or there are too many processors.
     pub fn of_members(
         members: impl IntoIterator<Item = (String, u32, Option<SiteId>)>,
     ) -> Result<Grid, GridError> {
@@ -127,6 +134,10 @@ impl Grid {
         let sites: Vec<Site> = members.into_iter().enumerate().map(member).collect();
         if sites.iter().all(|site| site.processors == 0) {
             return Err(GridError::Empty);
+        }
+        let processors: u64 = sites.iter().map(|site| u64::from(site.processors)).sum();
+        if processors > u64::from(PROCESSORS_MAX) {
+            return Err(GridError::TooManyProcessors(processors));
         }
         let mut names = std::collections::BTreeSet::new();
         for site in &sites {
@@ -275,6 +286,14 @@ fn desks(sites: &[Site], rank: &[usize]) -> Vec<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn processors_have_a_limit_together() {
+        assert!(Grid::of_sizes(&[PROCESSORS_MAX - 1, 1]).is_ok());
+        let error = Grid::of_sizes(&[u32::MAX; 4]).expect_err("too many");
+        assert_eq!(error, GridError::TooManyProcessors(4 * u64::from(u32::MAX)));
+        assert!(Grid::of_sizes(&[PROCESSORS_MAX, 1]).is_err());
+    }
 
     #[test]
     fn users_turn_to_the_broker_beside_their_site_or_to_the_others_in_turn() {

@@ -5,14 +5,24 @@
 
 /// One mistake in so many letters is a slip; more make another word. Arbitrary: with two, `fcfs` would pass for `easy`.
 const LETTERS_PER_SLIP: usize = 3;
+/// Letters that are shown of a name that means nothing; arbitrary, more than any name has.
+const LETTERS_SHOWN: usize = 60;
+/// Letters that are shown of a line; arbitrary, more than lists of all keys have.
+const LINE_SHOWN: usize = 2_000;
 /// How every hint begins.
 pub(crate) const DID_YOU_MEAN: &str = "did you mean";
 
 /// The name that was meant, if one is near: letters left out, doubled, swapped or wrong. The first of equally near ones.
 pub fn nearest<N: AsRef<str>>(typed: &str, names: impl IntoIterator<Item = N>) -> Option<N> {
     let typed = typed.to_lowercase();
+    let count = typed.chars().count();
     let near = |name: N| {
-        let letters = typed.chars().count().max(name.as_ref().chars().count());
+        let of_name = name.as_ref().chars().count();
+        let letters = count.max(of_name);
+        // Letters left out are slips. Nobody compares a word of millions letter by letter.
+        if count.abs_diff(of_name) * LETTERS_PER_SLIP > letters {
+            return None;
+        }
         let slips = strsim::osa_distance(&typed, &name.as_ref().to_lowercase());
         (slips * LETTERS_PER_SLIP <= letters).then_some((slips, name))
     };
@@ -54,11 +64,19 @@ pub fn unknown(what: &str, typed: &str, names: &str) -> String {
 /// described. Lines that it does not know stay as they are.
 pub fn of_file(said: &str) -> String {
     let mut lines: Vec<String> =
-        said.lines().map(|line| unknown_key(line).unwrap_or_else(|| kinds(line))).collect();
+        said.lines().map(|line| unknown_key(line).unwrap_or_else(|| kinds(&cut(line)))).collect();
     if said.ends_with('\n') {
         lines.push(String::new());
     }
     lines.join("\n")
+}
+
+/// The beginning of a line that nobody would read to its end.
+fn cut(line: &str) -> String {
+    match line.char_indices().nth(LINE_SHOWN) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line.to_string(),
+    }
 }
 
 /// ``unknown field `dely`, expected one of `delay`, `jitter` `` in words of users.
@@ -66,7 +84,9 @@ fn unknown_key(line: &str) -> Option<String> {
     let rest = line.strip_prefix("unknown field `")?;
     let (typed, names) = rest.split_once('`')?;
     let names: Vec<&str> = names.split('`').skip(1).step_by(2).collect();
-    Some(format!("unknown key {typed}{}; there are {}", hint(typed, &names), names.join(", ")))
+    let shown: String = typed.chars().take(LETTERS_SHOWN).collect();
+    let shown = if shown.len() < typed.len() { shown + "…" } else { shown };
+    Some(format!("unknown key {shown}{}; there are {}", hint(typed, &names), names.join(", ")))
 }
 
 /// Names of types as they stand behind "expected", and what users call them.
@@ -113,6 +133,15 @@ mod tests {
         }
         assert_eq!(hint("esay", names), " (did you mean easy?)");
         assert_eq!(hint("backfill", names), "");
+    }
+
+    /// The distance takes time and memory that grow with the product of both lengths.
+    #[test]
+    fn a_name_of_millions_of_letters_is_near_to_none_and_shown_in_part() {
+        let long = "x".repeat(50_000_000);
+        assert_eq!(nearest(&long, ["delay", "jitter"]), None);
+        let said = of_file(&format!("unknown field `{long}`, expected one of `delay`, `jitter`"));
+        assert!(said.len() < 200 && said.ends_with("x…; there are delay, jitter"), "{}", said.len());
     }
 
     #[test]

@@ -8,7 +8,6 @@ mod table;
 mod xpml;
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
 
@@ -18,7 +17,7 @@ pub use lengths::{LengthModel, PHOTONS_MAX, PHOTONS_MIN, Photons};
 
 use crate::limits::{Document, Limit, Limits};
 use crate::record::Record;
-use crate::source::decompress;
+use crate::source::{decompress, open};
 use crate::trace::{Format, Trace, TraceError};
 
 /// What a user wants of the schedule, as written.
@@ -123,7 +122,7 @@ pub struct Task {
 /// As [`parse()`], or if the file cannot be read, or is no text.
 pub fn read_within(path: &Path, limits: &Limits) -> Result<Bag, TraceError> {
     let name = path.display().to_string();
-    let text = File::open(path).and_then(|file| {
+    let text = open(path).and_then(|file| {
         let mut text = String::new();
         Document::new(decompress(file, limits)?, limits.document).read_to_string(&mut text)?;
         Ok(text)

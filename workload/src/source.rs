@@ -49,10 +49,24 @@ pub fn read(path: impl AsRef<Path>) -> Result<Trace, TraceError> {
 pub fn read_within(path: impl AsRef<Path>, limits: &Limits) -> Result<Trace, TraceError> {
     let path = path.as_ref();
     let name = path.display().to_string();
-    match File::open(path) {
+    match open(path) {
         Ok(file) => read_from_within(&name, file, limits),
         Err(cause) => Err(TraceError::Io { file: name, cause }),
     }
+}
+
+/// Opens a file that may be of somebody else: a regular one, or a folder, of which reading says so itself. Who opens a pipe or a
+/// device may wait for ever. One that says that it has nothing, as those of `/proc` do, is taken at its word.
+///
+/// # Errors
+/// If it cannot be opened, or is neither.
+pub fn open(path: &Path) -> io::Result<File> {
+    let about = std::fs::metadata(path)?;
+    if !about.is_file() && !about.is_dir() {
+        let reason = "it is a pipe, a device or a socket, and no file; write what comes out of it to a file, and name that";
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, reason));
+    }
+    File::open(if about.is_file() && about.len() == 0 { Path::new("/dev/null") } else { path })
 }
 
 /// Reads a whole trace from bytes of any known format and compression, within the limits that apply by default. `name`

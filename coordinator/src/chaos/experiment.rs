@@ -7,6 +7,7 @@ use toml::{Table, Value};
 
 use super::audit::{self, Job};
 use super::schedule::{Durability, Interrupted, Lease, Schedule, Shape};
+use crate::limits;
 
 /// What the workload may say: the audit reads the log by itself, and knows of nothing that changes it.
 const WORKLOAD_KEYS: [&str; 5] = ["trace", "count", "origin", "too_wide", "payload"];
@@ -32,7 +33,7 @@ impl Template {
     /// If one cannot be read, or has what chaos cannot judge. Reads after "failed to".
     pub fn read(path: &Path) -> Result<Template, String> {
         let wrong = |reason: String| format!("read {}: {reason}", path.display());
-        let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
+        let text = limits::read_text(path, limits::EXPERIMENT).map_err(|error| wrong(error.to_string()))?;
         let mut table: Table = text.parse().map_err(|error| wrong(format!("{error}")))?;
         if table.contains_key("faults") {
             return Err(wrong("it has [[faults]]; leave them out, chaos draws its own".to_string()));

@@ -7,7 +7,6 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
 
@@ -80,7 +79,7 @@ const TITLE: &str = " - Stealgrid</title>";
 /// Whether there is a file of this name that is no page of a comparison.
 pub(super) fn is_of_others(file: &Path) -> bool {
     let mut beginning = Vec::new();
-    let read = File::open(file).and_then(|file| file.take(4096).read_to_end(&mut beginning));
+    let read = workload::source::open(file).and_then(|file| file.take(4096).read_to_end(&mut beginning));
     read.is_ok() && !String::from_utf8_lossy(&beginning).contains(TITLE)
 }
 

@@ -389,7 +389,7 @@ fn is_our_manifest(path: &Path) -> bool {
     }
     // One of ours is within the limit of documents; of another no more is read.
     let most = limits::of_logs().document;
-    let manifest = File::open(path)
+    let manifest = workload::source::open(path)
         .ok()
         .and_then(|file| serde_json::from_reader(io::BufReader::new(file.take(most))).ok());
     manifest.is_some_and(|Manifest { versions: Versions { .. }, .. }| true)

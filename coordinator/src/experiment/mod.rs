@@ -410,6 +410,10 @@ impl Experiment {
 
 fn grid(written: &Written, strategy: &StrategySpec) -> Result<Grid, ExperimentError> {
     let wrong = wrong("--sites ([grid])");
+    let count = |sites: Option<usize>| sites.unwrap_or(0);
+    let sites =
+        count(written.grid.sizes.as_ref().map(Vec::len)) + count(written.grid.sites.as_ref().map(Vec::len));
+    crate::limits::check_sites(sites).map_err(&wrong)?;
     let grid = match (&written.grid.sizes, &written.grid.sites) {
         (Some(_), Some(_)) => return Err(wrong("both grid.sizes and grid.sites are given; keep one".into())),
         (None, None) => {

@@ -6,7 +6,6 @@
 mod published;
 mod tables;
 
-use std::fs::File;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -131,7 +130,7 @@ fn bytes(rows: &[Row], path: &Path, commit: Option<&str>) -> anyhow::Result<Vec<
 }
 
 fn read(path: &Path) -> anyhow::Result<Vec<Row>> {
-    let text = workload::source::decompress(File::open(path)?, &crate::limits::of_logs())?;
+    let text = workload::source::decompress(workload::source::open(path)?, &crate::limits::of_logs())?;
     let mut csv = csv::ReaderBuilder::new().comment(Some(b'#')).from_reader(text);
     let rows = csv.deserialize().collect::<Result<Vec<Row>, csv::Error>>()?;
     anyhow::ensure!(!rows.is_empty(), "there is no row in it; write one with stealgrid learning --out");

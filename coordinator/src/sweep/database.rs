@@ -24,6 +24,7 @@ use workload::limits::Limits;
 
 use super::file::{Plain, Plan, PlannedRun};
 use crate::interrupt::Interrupt;
+use crate::limits;
 use crate::terminal::note;
 
 /// The format of the file. A program reads only its own.
@@ -366,10 +367,21 @@ fn read_rows(connection: &Connection, limits: &Limits) -> anyhow::Result<Rows> {
 /// A file of another program, or of another version of this one, is left alone.
 fn check_format(connection: &Connection) -> anyhow::Result<()> {
     check_tables(connection).map_err(no_database)?;
+    for text in ["about.key", "about.value", "columns.name", "columns.role"] {
+        let (table, column) = text.split_once('.').expect("written so");
+        // It is not read for that.
+        let select = format!("SELECT coalesce(sum(octet_length({column})), 0) FROM {table}");
+        let bytes: i64 = connection.query_row(&select, [], |row| row.get(0)).map_err(once)?;
+        if bytes.unsigned_abs() > limits::ABOUT {
+            let most = limits::ABOUT;
+            anyhow::bail!("{text} has {bytes} bytes, more than the {most} that a sweep may say of itself");
+        }
+    }
     let format: Result<String, _> =
         connection.query_row("SELECT value FROM about WHERE key = 'format'", [], |row| row.get(0));
     match format {
         Ok(format) if format == FORMAT => Ok(()),
+        Ok(format) if format.len() > 20 => anyhow::bail!("it is no database of a sweep; name another file"),
         Ok(format) => anyhow::bail!("it has format {format}, this version reads {FORMAT}; name another file"),
         Err(error) => Err(no_database(error.into())),
     }

@@ -378,10 +378,10 @@ fn list(path: &str, value: &Value) -> Result<Vec<Value>, SweepError> {
                 ));
             }
             let mut values = Vec::new();
-            let mut next = from;
-            while next <= to {
-                values.push(Value::Integer(next));
-                next = next.saturating_add(step);
+            let mut next = Some(from);
+            while let Some(value) = next.filter(|value| *value <= to) {
+                values.push(Value::Integer(value));
+                next = value.checked_add(step);
             }
             values
         }

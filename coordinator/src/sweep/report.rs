@@ -8,7 +8,7 @@ use report::sweep::{Figure, PRODUCT, Study, WrittenReport, allocation, figures, 
 use super::source;
 use crate::progress::Progress;
 use crate::terminal::{command_line, say};
-use crate::{exit, folder, genetic, optional};
+use crate::{exit, folder, genetic, limits, optional};
 
 /// Show the results of a sweep: every metric against the delay, crossovers, causes, ranks
 ///
@@ -125,7 +125,7 @@ pub fn command(args: &ReportArgs) -> anyhow::Result<u8> {
 
 /// Whether a file is a page that this command wrote: its folder may be written into again.
 fn is_page(path: &Path) -> bool {
-    std::fs::read(path).is_ok_and(|page| String::from_utf8_lossy(&page).contains(PRODUCT))
+    limits::read_text(path, limits::PAGE).is_ok_and(|page| page.contains(PRODUCT))
 }
 
 fn write(path: &Path, content: &[u8]) -> anyhow::Result<()> {

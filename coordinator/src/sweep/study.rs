@@ -63,7 +63,10 @@ pub fn command(args: &StudyArgs) -> anyhow::Result<u8> {
         );
         return Ok(exit::USAGE);
     };
-    if !args.replace && out.exists() && !std::fs::read_to_string(&out).is_ok_and(|text| text.contains(MADE)) {
+    if !args.replace
+        && out.exists()
+        && !limits::read_text(&out, limits::PAGE).is_ok_and(|text| text.contains(MADE))
+    {
         eprintln!(
             "error: {} is there already, and no such document; move it away, give another --out, or --replace",
             out.display()

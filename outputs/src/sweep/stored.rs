@@ -13,14 +13,13 @@
 //! file says all that a report needs, so [`read`] gives the same [`Rows`] as a database, but for the digits.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::Path;
 
 use serde::de::DeserializeOwned;
 use serde_json::Value as Json;
 use workload::limits::{Document, Exceeded, Limit, Limits, read_line};
-use workload::source::{ZSTD, decompress};
+use workload::source::{ZSTD, decompress, open};
 
 use super::{Cell, Meter, Row, Rows};
 use crate::replace;
@@ -67,7 +66,7 @@ pub enum StoredError {
 /// If it cannot be read.
 pub fn is_stored(path: &Path) -> io::Result<bool> {
     let mut begin = Vec::new();
-    io::Read::read_to_end(&mut io::Read::take(File::open(path)?, ZSTD.len() as u64), &mut begin)?;
+    io::Read::read_to_end(&mut io::Read::take(open(path)?, ZSTD.len() as u64), &mut begin)?;
     Ok(begin == ZSTD)
 }
 
@@ -232,7 +231,7 @@ fn head(file: &mut impl Write, rows: &Rows, columns: &[Column], digits: usize) -
 /// If it cannot be read, is another file, or is over a limit.
 pub fn read(path: &Path, limits: &Limits) -> Result<Rows, StoredError> {
     let wrap = |cause| StoredError::Read { path: path.display().to_string(), cause };
-    let text = File::open(path).and_then(|file| decompress(file, limits)).map_err(wrap)?;
+    let text = open(path).and_then(|file| decompress(file, limits)).map_err(wrap)?;
     read_text(BufReader::new(Document::new(text, limits.document)), limits).map_err(|error| match error {
         Wrong::System(cause) => wrap(cause),
         Wrong::Content(line, reason) => {

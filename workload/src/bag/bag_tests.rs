@@ -176,3 +176,17 @@ proptest! {
         drop(read(&TABLE[..cut.min(TABLE.len())]));
     }
 }
+
+/// Each is compared with all others.
+#[test]
+fn an_element_has_so_many_attributes_and_no_more() {
+    let file = |count: usize| {
+        let attributes: String = (0..count).map(|number| format!(" a{number} = \"1\"")).collect();
+        FIGURE.replace("<qos>", &format!("<qos{attributes}>"))
+    };
+    assert!(parse("bag", &file(256), &Limits::default()).is_ok());
+    for count in [257, 500_000] {
+        let error = parse("bag", &file(count), &Limits::default()).unwrap_err().to_string();
+        assert!(error.contains("line 3: an element has more than 256 attributes"), "{error}");
+    }
+}

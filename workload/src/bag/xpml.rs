@@ -13,17 +13,45 @@ use crate::trace::TraceError;
 /// Elements and texts of a file at most; arbitrary, some thousand times those of the published one.
 const NODES_MAX: u32 = 1 << 17;
 
+/// Attributes of an element at most; arbitrary, some forty times those that mean something. Each is compared with all others.
+const ATTRIBUTES_MAX: usize = 256;
+
 struct Reader<'a> {
     name: &'a str,
     document: &'a Document<'a>,
 }
 
 pub(super) fn parse(name: &str, text: &str) -> Result<Bag, TraceError> {
+    if let Some(line) = too_many_attributes(text) {
+        let problem =
+            format!("an element has more than {ATTRIBUTES_MAX} attributes; leave out what means nothing");
+        return Err(wrong(name, line, problem));
+    }
     let options = ParsingOptions { nodes_limit: NODES_MAX, ..ParsingOptions::default() };
     let document = Document::parse_with_options(text, options).map_err(|error| {
         wrong(name, u64::from(error.pos().row), format!("not XML: {error}; correct it there"))
     })?;
     Reader { name, document: &document }.bag()
+}
+
+/// The line in which an element has too many attributes, from 1, if one has.
+fn too_many_attributes(text: &str) -> Option<u64> {
+    let (mut line, mut count, mut before) = (1, 0, 0);
+    for &byte in text.as_bytes() {
+        match byte {
+            b'\n' => line += 1,
+            b'<' | b'>' => count = 0,
+            b'"' | b'\'' if before == b'=' => count += 1,
+            _ => {}
+        }
+        if count > ATTRIBUTES_MAX {
+            return Some(line);
+        }
+        if !byte.is_ascii_whitespace() {
+            before = byte;
+        }
+    }
+    None
 }
 
 fn skip(bag: &mut Bag, name: &str) {
