@@ -421,3 +421,32 @@ fn a_full_disk_is_told_once_and_leaves_nothing_that_passes_for_a_result() {
     let (code, text) = said("unlimited", &words);
     assert_eq!(code, 0, "there is room again: {text}");
 }
+
+/// Whoever asks there asks in vain, for ever, also where every job has ended.
+#[test]
+fn a_link_that_is_cut_for_ever_does_not_keep_a_simulation_from_ending() {
+    let folder = tempfile::tempdir().unwrap();
+    let experiment = |more: &str| {
+        format!(
+            "grid.sizes = [8, 16, 96]\nworkload.trace = \"built-in:seven-sites\"\nworkload.count = 49\n\
+             strategy.name = \"st:50\"\n[network]\ndelay = \"2s\"\n[[network.partitions]]\n\
+             groups = [[\"site3\"]]\nat = \"1h\"\nuntil = \"1000000h\"\n{more}"
+        )
+    };
+    for (name, more) in [
+        ("cut.toml", ""),
+        (
+            "faulty.toml",
+            "[node]\njournal = \"process\"\n[[faults]]\nsite = \"site1\"\nwhat = \"crash\"\nat = \"1h\"\nfor = \"1h\"\n",
+        ),
+    ] {
+        std::fs::write(folder.path().join(name), experiment(more)).unwrap();
+        let mut command = Command::new(PROGRAM);
+        command.current_dir(folder.path()).args(["simulate", name, "--no-page", "--replace"]);
+        let output = command.output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        let printed = String::from_utf8_lossy(&output.stdout);
+        assert_eq!(output.status.code(), Some(4), "{name}: {said}{printed}");
+        assert!((said + &printed).contains("asking in vain (the stall limit"), "{name}");
+    }
+}

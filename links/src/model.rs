@@ -382,6 +382,12 @@ impl Model {
         given.flatten().min()
     }
 
+    /// When a link changes for the last time, or is connected again; `None` if none ever does.
+    pub fn last_change(&self) -> Option<Time> {
+        let cuts = self.cuts.iter().map(|cut| cut.until);
+        cuts.chain(self.rules.iter().filter_map(|rule| rule.at)).max()
+    }
+
     /// How long links are cut, partitions that overlap counted once for each.
     pub fn cut_in_all(&self) -> Span {
         self.cuts.iter().map(|cut| cut.until.since(cut.at)).sum()

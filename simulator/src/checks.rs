@@ -90,6 +90,22 @@ pub enum Violation {
         /// One of them.
         job: JobId,
     },
+    /// Nothing is wrong, and nothing happens any more: peers ask each other in vain.
+    #[error(
+        "nothing happened from {since} s to {now} s but asking in vain (the stall limit of virtual time); {unfinished} \
+         jobs have not ended{}; is a link cut?",
+        site.as_ref().map_or(String::new(), |site| format!(", {site} waits for an answer"))
+    )]
+    Stalled {
+        /// When something was last done, in trace time.
+        since: Time,
+        /// When the run was ended, in trace time.
+        now: Time,
+        /// How many jobs have not ended.
+        unfinished: usize,
+        /// One of those that wait for an answer, by name.
+        site: Option<String>,
+    },
     /// A peer lives somewhere else and could not be told something.
     #[error("site {site} cannot be reached: {reason}")]
     Host {

@@ -17,6 +17,14 @@ use scheduler::{Event, EventKind, Execution, Pass, SiteId, Span, Strategy, Time}
 
 use crate::host::Carried;
 
+/// Instants in a row at which no job was submitted, started, ended or was taken over, and nobody began or ended, after which a
+/// run has stalled: nothing executes, nothing is planned, and all that is left is asking in vain. Arbitrary; takes seconds.
+pub const STALL_INSTANTS: u64 = 100_000;
+/// The same while a link will still change, as one that is cut: then what is asked may be answered after all.
+pub const STALL_INSTANTS_CUT: u64 = 10 * STALL_INSTANTS;
+/// And it took so long: many sites have many instants a second.
+pub const STALL: Span = Span::from_secs(86_400);
+
 /// A message under way.
 #[derive(Clone, Debug)]
 pub(crate) struct Parcel<M> {
@@ -46,6 +54,12 @@ pub(crate) struct Timeline<M, E> {
     /// What happened and nobody was told of yet.
     events: Vec<Event>,
     sequence: u64,
+    /// When something was last done, or a message arrives that takes long.
+    active: Time,
+    /// Instants since.
+    idle: u64,
+    /// When links change for the last time.
+    last_change: Option<Time>,
 }
 
 impl<M, E> Timeline<M, E> {
@@ -63,7 +77,22 @@ impl<M, E> Timeline<M, E> {
             unsettled: BTreeSet::new(),
             events: Vec::new(),
             sequence: 0,
+            active: Time::from_micros(i64::MIN),
+            idle: 0,
+            last_change: None,
         }
+    }
+
+    /// The same over links that change for the last time then.
+    pub(crate) fn with_last_change(self, last_change: Option<Time>) -> Timeline<M, E> {
+        Timeline { last_change, ..self }
+    }
+
+    /// If nothing was done for too long: since when.
+    fn idle_since(&self) -> Option<Time> {
+        let changes = self.last_change.is_some_and(|last| last > self.now);
+        let most = if changes { STALL_INSTANTS_CUT } else { STALL_INSTANTS };
+        (self.idle > most && self.now > self.active.saturating_add(STALL)).then_some(self.active)
     }
 
     /// A number above all that were given out: of two things that happen at one instant the older comes first.
@@ -74,6 +103,19 @@ impl<M, E> Timeline<M, E> {
 
     /// Records what happened now.
     pub(crate) fn say(&mut self, site: SiteId, kind: EventKind) {
+        let is_done = matches!(
+            kind,
+            EventKind::Submitted { .. }
+                | EventKind::Started { .. }
+                | EventKind::Completed { .. }
+                | EventKind::Interrupted { .. }
+                | EventKind::TookOver { .. }
+                | EventKind::Ended { .. }
+                | EventKind::Begun { .. }
+        );
+        if is_done {
+            (self.active, self.idle) = (self.active.max(self.now), 0);
+        }
         self.events.push(Event { at: self.now, site, kind });
     }
 
@@ -108,6 +150,9 @@ impl<M, E> Timeline<M, E> {
             self.inbox.push_back(parcel);
         } else {
             let due = Due { at: self.now + delay, order: self.number(), what: parcel };
+            if delay > STALL {
+                self.active = self.active.max(due.at);
+            }
             self.under_way.push(Reverse(due));
         }
     }
@@ -178,6 +223,16 @@ pub(crate) trait Driver {
         earlier(self.next_fact(), self.timeline().wakes.first().map(|&(at, _)| at))
     }
 
+    /// Since when nothing was done, if it is certain or all but certain that nothing will be: nothing executes or is planned, and
+    /// peers ask each other in vain.
+    fn stalled_since(&self) -> Option<Time> {
+        let since = self.timeline().idle_since()?;
+        let nothing_comes = self.timeline().executing.next_end().is_none()
+            && self.next_submission().is_none()
+            && self.next_planned().is_none();
+        nothing_comes.then_some(since)
+    }
+
     /// Tells a peer something, which it will want a turn for if it is news.
     fn tell(&mut self, rank: usize, input: Input<Self::Message>) -> Result<(), Self::Error> {
         let wakes = match &input {
@@ -199,6 +254,7 @@ pub(crate) trait Driver {
     fn instant(&mut self, at: Time, sink: &mut dyn FnMut(&Event)) -> Result<(), Self::Error> {
         assert!(at >= self.timeline().now, "time does not run backwards");
         self.timeline_mut().now = at;
+        self.timeline_mut().idle += 1;
         loop {
             self.facts(sink)?;
             self.turns(sink)?;

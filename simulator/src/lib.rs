@@ -20,6 +20,7 @@ pub mod swarm;
 pub use checks::{Checks, Violation};
 pub use config::SimulationConfig;
 pub use host::{Carried, Host, Peers};
+pub use instant::{STALL, STALL_INSTANTS, STALL_INSTANTS_CUT};
 pub use lateness::Lateness;
 pub use links::{Links, Model};
 pub use simulation::{Simulation, Totals};

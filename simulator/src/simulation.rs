@@ -102,7 +102,8 @@ impl<'a, H: Host> Simulation<'a, H> {
             "jobs come in queue order"
         );
         let grid = &config.grid;
-        let mut timeline = Timeline::new(grid.len(), config.strategy, config.pass);
+        let timeline = Timeline::new(grid.len(), config.strategy, config.pass);
+        let mut timeline = timeline.with_last_change(config.network.last_change());
         // Everybody gets a first turn: a site that polls begins at once.
         timeline.restless.extend(0..grid.len());
         Simulation {
@@ -148,10 +149,10 @@ impl<'a, H: Host> Simulation<'a, H> {
         Ok(true)
     }
 
-    /// When something happens next; none when every job ended and nobody waits for an answer. Sites that poll
-    /// would ask each other for ever.
+    /// When something happens next; none when every job ended and nobody waits for an answer, or the run has stalled
+    /// ([`STALL_INSTANTS`](crate::STALL_INSTANTS)). Sites that poll would ask each other for ever.
     pub fn next_instant(&self) -> Option<Time> {
-        if self.is_over() { None } else { self.next_due() }
+        if self.is_over() || self.stalled_since().is_some() { None } else { self.next_due() }
     }
 
     /// The job that arrives next, and when.
@@ -202,6 +203,16 @@ impl<'a, H: Host> Simulation<'a, H> {
     /// # Errors
     /// As [`Simulation::finish`].
     pub fn check_end(&self) -> Result<(), Violation> {
+        if let Some(since) = self.stalled_since().filter(|_| !self.is_over()) {
+            return Err(Violation::Stalled {
+                since,
+                now: self.now(),
+                unfinished: self.jobs.len() - self.totals.completed,
+                site: self
+                    .first_waiting()
+                    .map(|rank| self.config.grid.site(self.config.grid.at_rank(rank)).name.clone()),
+            });
+        }
         if self.totals.completed < self.jobs.len() {
             // What was started has ended, so the first unfinished job is the first that never started.
             let place = self.observer.first_unstarted().expect("a job is unfinished");

@@ -4,7 +4,7 @@ mod faulty;
 
 use outputs::Status;
 use scheduler::{Event, Strategy};
-use simulator::{Checks, Simulation};
+use simulator::{Checks, Simulation, Violation};
 
 use super::own::{self, Driver};
 use super::{Ended, Sink, conclude, configuration, ideal, record};
@@ -171,6 +171,10 @@ fn peers(
     };
     match ended {
         Ok(_) => (Status::Complete, None),
+        Err(stalled @ Violation::Stalled { .. }) => {
+            eprintln!("error: {stalled}");
+            (Status::Partial(stalled.to_string()), None)
+        }
         Err(violation) => (Status::Partial(violation.to_string()), Some(violation.to_string())),
     }
 }

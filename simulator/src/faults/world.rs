@@ -79,7 +79,8 @@ impl<'a> World<'a> {
                 schedule::links(&scenario.network, &scenario.faults, scenario.healed),
                 scenario.seed,
             ),
-            timeline: Timeline::new(sites, scenario.strategy, scenario.pass),
+            timeline: Timeline::new(sites, scenario.strategy, scenario.pass)
+                .with_last_change(scenario.network.last_change()),
             agenda: BTreeMap::new(),
             submitted: 0,
             healed: false,
@@ -165,6 +166,17 @@ impl<'a> World<'a> {
             }
             if self.stop.is_some_and(|stop| stop()) {
                 return self.broken(Check::Unfinished, "stopped from outside".to_owned());
+            }
+            // A swarm has an end of its own.
+            if self.scenario.healed.is_none()
+                && let Some(since) = self.stalled_since().filter(|_| !self.is_over())
+            {
+                let left = self.scenario.jobs.len().saturating_sub(self.watch.ended());
+                let what = format!(
+                    "nothing happened from {since} s on but asking in vain (the stall limit of virtual time); {left} jobs have \
+                     not ended; is a link cut?"
+                );
+                return self.broken(Check::Unfinished, what);
             }
             match self.next() {
                 Some(at) if at <= self.limits.over => next = at,

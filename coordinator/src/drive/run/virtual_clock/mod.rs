@@ -205,6 +205,9 @@ fn lost_or_violated(
     fleet: &mut Fleet,
     interrupt: &Interrupt,
 ) -> Ending {
+    if let stalled @ Violation::Stalled { .. } = violation {
+        return Ending::Lost { reason: stalled.to_string(), log: None };
+    }
     let Violation::Host { site, reason } = violation else { return Ending::Violated(violation) };
     if interrupt.is_set() {
         return Ending::Interrupted("an order that was not answered".to_string());
