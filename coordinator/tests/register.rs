@@ -265,6 +265,29 @@ fn a_node_that_begins_again_is_the_same_site_and_goes_on() {
     assert_eq!(again.wait().code(), Some(0));
 }
 
+/// The coordinator is killed, and what it leaves is no run that anybody can go on with.
+#[test]
+fn nobody_attaches_to_nodes_that_registered() {
+    let folder = tempfile::tempdir().unwrap();
+    let experiment = format!("{EXPERIMENT}node.journal = \"process\"\n");
+    let mut coordinator = Coordinator::start(folder.path(), &experiment, 150, &["--ensemble", "0"]);
+    let _nodes = ["a", "b", "c"].map(|name| coordinator.node(name, &["--data-dir", name]));
+    let deadline = Instant::now() + PATIENCE;
+    let log = coordinator.log("b");
+    while !std::fs::read_to_string(&log).unwrap().contains("start is ordered") {
+        assert!(Instant::now() < deadline, "the run does not begin");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    coordinator.process.0.kill().unwrap();
+    coordinator.process.wait();
+
+    let output = Command::new(PROGRAM).args(["attach", "out"]).current_dir(folder.path()).output().unwrap();
+
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    assert!(said.contains("nobody can attach to those") && said.contains("--nodes register"), "{said}");
+}
+
 #[test]
 fn a_crash_is_ordered_and_the_site_kept_away_until_its_time() {
     let folder = tempfile::tempdir().unwrap();

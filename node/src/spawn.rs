@@ -62,14 +62,12 @@ pub enum SpawnError {
         log: String,
     },
     /// It registered, and did not say that it is up.
-    #[error(
-        "node {name} was told to be a site and is not up after {patience:?}; see the log of its container or machine"
-    )]
+    #[error("node {name} is not up: {seen}; its log, on its machine or of its container, says why")]
     Absent {
         /// Name of the site.
         name: String,
-        /// How long was waited.
-        patience: Duration,
+        /// What is known of its process.
+        seen: String,
     },
     /// It printed nothing in time, or something else.
     #[error("node {name} did not say that it is ready: {reason}; its log is {}", .log.display())]
@@ -213,7 +211,8 @@ impl NodeProcess {
         });
         let is_right = |up: &Registered| former != Some(up.process) || answers(&up.ready.http);
         let up = desk.registered(config.site, patience, is_right);
-        let Registered { process, ready } = up.ok_or(SpawnError::Absent { name, patience })?;
+        let absent = || SpawnError::Absent { name, seen: desk.seen(config.site) };
+        let Registered { process, ready } = up.ok_or_else(absent)?;
         let remote = Remote { desk: Arc::clone(desk), process, seen: Instant::now(), over: false };
         let (token, log) = (Some(token.clone()), PathBuf::new());
         Ok(NodeProcess { process: Process::Registered(remote), ready, token, log })

@@ -317,6 +317,12 @@ fn lock(dir: &Path) -> anyhow::Result<(File, bool)> {
 }
 
 /// What a mark says; nothing if it is new, damaged, or longer than any that was written here.
+/// The command line whose results a directory has, or was to have, if it says so.
+pub(super) fn command(dir: &Path) -> Option<String> {
+    let mut file = workload::source::open(&dir.join(MARK)).ok()?;
+    read(&mut file).map(|mark| mark.command)
+}
+
 fn read(file: &mut File) -> Option<Mark> {
     file.rewind().ok()?;
     let most = limits::MARK;

@@ -70,7 +70,7 @@ pub struct Restarted {
     pub ended: Vec<SiteId>,
     /// Those that are up again.
     pub begun: Vec<SiteId>,
-    /// Those that could not begin this time, and why. They are tried again.
+    /// Those that could not begin this time, and why. They are tried again. One that is to register again is here once.
     pub failed: Vec<(SiteId, String)>,
     /// Those that are not tried again, and why; the same at each look until somebody gives them up.
     pub lost: Vec<(SiteId, FleetError)>,
@@ -193,6 +193,7 @@ impl Fleet {
     /// If the system does not say whether a process has ended.
     pub fn restart_ended(&mut self, restart: bool) -> Result<Restarted, FleetError> {
         let mut restarted = Restarted::default();
+        let has_registered = matches!(self.source, Source::Registered { .. });
         for index in 0..self.nodes.len() {
             let node = &mut self.nodes[index];
             let site = node.config.site;
@@ -214,6 +215,8 @@ impl Fleet {
                         self.nodes[index].restarts += 1;
                         restarted.begun.push(site);
                     }
+                    // It is waited for, of which nothing need be said each time.
+                    Err(_) if has_registered && !self.nodes[index].fails_first() => {}
                     Err(reason) => restarted.failed.push((site, reason)),
                 }
             }
@@ -279,6 +282,11 @@ impl Fleet {
 }
 
 impl Member {
+    /// Whether it has failed to begin again once so far.
+    fn fails_first(&self) -> bool {
+        self.awaited.as_ref().is_some_and(|awaited| awaited.failed == 1)
+    }
+
     fn process_again(&mut self, source: &Source) -> Result<(), FleetError> {
         self.process = match source {
             Source::Spawned(order) => {

@@ -209,6 +209,22 @@ impl Desk {
         }
     }
 
+    /// What is known of the process of a site that is not up, in words.
+    pub fn seen(&self, site: SiteId) -> String {
+        let state = self.state();
+        let Some(known) = state.known.values().find(|known| known.site() == Some(site)) else {
+            return "nobody was told to be it".to_string();
+        };
+        let instance = &known.asking.instance;
+        match (known.is_here(), &known.ready) {
+            (_, Some(ready)) => format!("{instance} was up at {}, and does not answer there", ready.http),
+            (true, None) => format!("{instance} asked what to be, and has not said that it is up"),
+            (false, None) => {
+                format!("{instance} has not asked for {} s what to be", known.last.elapsed().as_secs())
+            }
+        }
+    }
+
     /// Processes that are a site and are up, in the order of the grid.
     pub fn up_now(&self) -> Vec<ReadyLine> {
         let mut up: Vec<ReadyLine> =
@@ -325,6 +341,8 @@ mod tests {
         // It began again.
         assert_eq!(desk.asked(asking("c-10", 7)), Ok(Answer::Be(Box::new(config(2)))));
         assert_eq!(desk.registered(SiteId(2), NOW, |_| true), None, "the new process is not up");
+        assert!(desk.seen(SiteId(2)).ends_with("asked what to be, and has not said that it is up"));
+        assert_eq!(desk.seen(SiteId(9)), "nobody was told to be it");
         assert_eq!(desk.process(SiteId(2)), Some(7));
         assert_eq!(desk.ready(ready("c-10", 1, 2)), Err(Refusal::Superseded("c-10".to_string())));
         desk.ready(ready("c-10", 7, 2)).unwrap();

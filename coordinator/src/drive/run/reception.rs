@@ -265,7 +265,12 @@ impl Reception {
         };
         let configs = seats.iter().cloned().zip(plan.nodes.iter().map(told)).collect();
         let patience = experiment.run.connect_timeout;
-        Fleet::enlist(&self.desk, &self.token, configs, patience).context("failed to start the nodes")
+        Fleet::enlist(&self.desk, &self.token, configs, patience).with_context(|| {
+            format!(
+                "failed to make sites of the nodes that registered within {patience:?} (run.connect_timeout); nothing was run. \
+                 End those that are left, start all again with `stealgrid node --register`, and run this again"
+            )
+        })
     }
 }
 

@@ -20,7 +20,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::past::Past;
 use crate::drive::Left;
-use crate::drive::own::RECORD;
+use crate::drive::own::{self, RECORD};
 use crate::experiment::Experiment;
 use crate::experiment::jobs::Jobs;
 use crate::limits;
@@ -76,6 +76,12 @@ pub enum RecordError {
     /// The results are there.
     #[error("its run has ended and its results are written; there is nothing to go on with")]
     Ended,
+    /// It ran on nodes that nobody here started.
+    #[error(
+        "its nodes registered with a coordinator that is gone (--nodes register), and nobody can attach to those: they end by \
+         themselves after node.orphan_patience. Run it again; its command line was `{0}`"
+    )]
+    Registered(String),
     /// Neither results nor a record.
     #[error(
         "it holds no run to go on with: one whose clocks had not started, or whose nodes keep no journal ([node] \
@@ -97,6 +103,12 @@ pub enum RecordError {
     /// The experiment or what it names is not what it was.
     #[error("{0} changed since its run began; put back what was there")]
     Changed(&'static str),
+}
+
+/// Whether a command line makes sites of nodes that register.
+fn is_on_registered_nodes(command: &str) -> bool {
+    let words: Vec<&str> = command.split_whitespace().collect();
+    words.contains(&"--nodes=register") || words.windows(2).any(|pair| pair == ["--nodes", "register"])
 }
 
 impl Record {
@@ -166,7 +178,12 @@ impl Record {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 let ended = dir.join("manifest.json").exists();
-                return Err(if ended { RecordError::Ended } else { RecordError::None });
+                let registered = own::command(dir).filter(|command| is_on_registered_nodes(command));
+                return Err(match (ended, registered) {
+                    (true, _) => RecordError::Ended,
+                    (false, Some(command)) => RecordError::Registered(command),
+                    (false, None) => RecordError::None,
+                });
             }
             Err(error) => return Err(RecordError::Unreadable(error.to_string())),
         };
