@@ -1,5 +1,6 @@
 //! What can be typed, as clap types. Parsing only; the work is in the module of each command.
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -11,8 +12,8 @@ use crate::drive::{run, simulate};
 use crate::experiment::keys;
 use crate::folder::NoPlace;
 use crate::{
-    bench, chaos, compare, exit, explain, genetic, journal, key, learning, limits, play, power, rerun, serve,
-    shell, swarm, sweep, theory, trace,
+    bench, chaos, compare, exit, explain, genetic, groups, journal, key, learning, limits, play, power, rerun,
+    serve, shell, submit, swarm, sweep, theory, trace,
 };
 
 /// A testbed for peer-to-peer job scheduling between parallel machines.
@@ -30,6 +31,7 @@ enum Command {
     Attach(run::attach::AttachArgs),
     /// Run one site as a process; `run` starts one for each
     Node(Box<node::cli::NodeArgs>),
+    Submit(submit::SubmitArgs),
     Health(node::health::HealthArgs),
     Serve(serve::command::ServeArgs),
     Play(play::PlayArgs),
@@ -67,14 +69,23 @@ fn key_for_flag(error: &clap::Error) -> Option<String> {
     }
 }
 
+/// The words of the command line. `help -h` is `help`.
+fn typed() -> Vec<OsString> {
+    let mut typed: Vec<OsString> = std::env::args_os().collect();
+    if typed.get(1).is_some_and(|command| command == "help") {
+        typed.retain(|word| word != "-h" && word != "--help");
+    }
+    typed
+}
+
 /// Runs the command line and says how it ended.
 pub fn main() -> ExitCode {
     if let Some(key) = Cli::try_parse().err().and_then(|error| key_for_flag(&error)) {
         eprintln!("error: {key}");
         return ExitCode::from(exit::USAGE);
     }
-    let cli =
-        Cli::from_arg_matches(&node::environment::arguments::<Cli>()).unwrap_or_else(|error| error.exit());
+    let matches = node::environment::arguments_of(groups::of(Cli::command()), typed());
+    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     if let Err(error) = limits::init() {
         eprintln!("error: {error}");
         return ExitCode::from(exit::USAGE);
@@ -84,6 +95,7 @@ pub fn main() -> ExitCode {
         Command::Run(args) => run::command(&args),
         Command::Attach(args) => run::attach::command(&args),
         Command::Node(args) => return node::cli::run(*args),
+        Command::Submit(args) => submit::command(&args),
         Command::Health(args) => return node::health::run(&args),
         Command::Serve(args) => serve::command::command(&args),
         Command::Play(args) => play::command(&args),
@@ -115,13 +127,27 @@ pub fn main() -> ExitCode {
             // Those of results read after these words.
             let failed = error.is::<WriteError>() || error.is::<EventLogError>();
             eprintln!("error: {}{error:#}", if failed { "failed to " } else { "" });
-            ExitCode::from(if error.is::<NoPlace>() {
-                exit::USAGE
-            } else if error.is::<NotFree>() {
+            ExitCode::from(if error.is::<NoPlace>() || error.is::<NotFree>() {
                 exit::INPUT
             } else {
                 exit::UNEXPECTED
             })
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_command_is_in_one_group_of_the_help() {
+        let program = Cli::command();
+        let shown = program.get_subcommands().filter(|command| !command.is_hide_set());
+        let mut expected: Vec<&str> = shown.map(clap::Command::get_name).chain(["help"]).collect();
+        let mut grouped = groups::names();
+        expected.sort_unstable();
+        grouped.sort_unstable();
+        assert_eq!(grouped, expected);
     }
 }

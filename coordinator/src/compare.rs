@@ -26,7 +26,7 @@ use crate::folder::NoPlace;
 use crate::kind;
 use crate::limits;
 use crate::progress::Progress;
-use crate::terminal::say;
+use crate::terminal::{say, say_folded};
 
 /// Say whether two result directories hold the same run, or whether a real run could be one of an experiment.
 ///
@@ -150,7 +150,8 @@ pub fn command(args: &CompareArgs) -> anyhow::Result<u8> {
         outputs::replace::write(file, |to| to.write_all(page.as_bytes()))
             .map_err(|cause| NoPlace::of_file(file, cause, "--page"))?;
     }
-    say(&compared.render(args.format))?;
+    let rendered = compared.render(args.format);
+    if args.format == Format::Terminal { say_folded(&rendered) } else { say(&rendered) }?;
     Ok(match compared.verdict {
         Verdict::Identical => exit::DONE,
         Verdict::Different => exit::OUT_OF_TOLERANCE,

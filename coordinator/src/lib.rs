@@ -1,5 +1,5 @@
 //! The command line of Stealgrid: `simulate`, `run`, `attach`, `compare`, `trace`, `sweep`, `report`, `serve`, `play`, `export`, `journal`, `key`,
-//! `health`, `swarm`, `chaos`, `power`, `genetic`, `learning`, `bench`, `completions` and `man`.
+//! `health`, `submit`, `swarm`, `chaos`, `power`, `genetic`, `learning`, `bench`, `completions` and `man`.
 
 /// Says a line on stderr. In the place of the macro of the standard library, which panics where stderr is a file on a
 /// disk that is full: what is said is for people, and a run goes on unheard.
@@ -27,6 +27,7 @@ pub mod experiment;
 pub mod explain;
 mod folder;
 pub mod genetic;
+pub mod groups;
 pub mod interrupt;
 pub mod journal;
 pub mod key;
@@ -43,6 +44,7 @@ pub mod progress;
 pub mod rerun;
 pub mod serve;
 pub mod shell;
+pub mod submit;
 pub mod swarm;
 pub mod sweep;
 mod terminal;

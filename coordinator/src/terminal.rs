@@ -1,7 +1,7 @@
 //! What a command reads from and says to whoever typed it: its own line, and lines on stdout and stderr.
 
 use std::ffi::OsStr;
-use std::io::Write as _;
+use std::io::{IsTerminal as _, Write as _};
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -14,6 +14,41 @@ pub(crate) const LOGGED: &str = "warn";
 
 /// Letters of a line of output, the same for all commands and the help of flags.
 pub(crate) use report::COLUMNS;
+
+/// The least that lines are folded to, whatever a terminal says: a word needs room.
+const COLUMNS_MIN: usize = 40;
+
+/// Letters of a line of stdout: [`COLUMNS`], or fewer on a terminal that is narrower.
+pub(crate) fn columns() -> usize {
+    static HERE: OnceLock<usize> = OnceLock::new();
+    *HERE.get_or_init(|| {
+        let stdout = std::io::stdout();
+        let width = if stdout.is_terminal() { rustix::termios::tcgetwinsize(&stdout).ok() } else { None };
+        columns_of(width.map(|size| size.ws_col))
+    })
+}
+
+/// The same where stdout is a terminal of so many columns, if it is one and says so.
+fn columns_of(terminal: Option<u16>) -> usize {
+    let width = terminal.filter(|&width| width > 0).map_or(COLUMNS, usize::from);
+    width.clamp(COLUMNS_MIN, COLUMNS)
+}
+
+/// Prints to stdout as [`say`], folding lines that are longer than a narrow terminal. Commands to paste stay whole.
+pub(crate) fn say_folded(text: &str) -> anyhow::Result<()> {
+    say(&narrowed(text, columns()))
+}
+
+fn narrowed(text: &str, width: usize) -> String {
+    if width >= COLUMNS {
+        return text.to_string();
+    }
+    let fold = |line: &str| match line.starts_with("  stealgrid ") {
+        true => line.to_string(),
+        false => folded(line, width),
+    };
+    text.split('\n').map(fold).collect::<Vec<_>>().join("\n")
+}
 
 /// Time between lines about progress where stderr is no terminal.
 const LINE_EVERY: Duration = Duration::from_secs(10);
@@ -112,6 +147,17 @@ mod tests {
         ] {
             assert_eq!(quoted(OsStr::from_bytes(argument)), expected);
         }
+    }
+
+    #[test]
+    fn lines_fit_a_narrow_terminal_and_are_as_they_are_elsewhere() {
+        assert_eq!([None, Some(0), Some(200), Some(60), Some(3)].map(columns_of), [100, 100, 100, 60, 40]);
+        let line = format!("wait  {}\n  stealgrid run {}\n", "some words ".repeat(8), "x".repeat(80));
+        assert_eq!(narrowed(&line, 100), line);
+        let folded = narrowed(&line, 60);
+        let (text, command) = folded.split_once("  stealgrid").unwrap();
+        assert!(text.lines().count() > 1 && text.lines().all(|line| line.chars().count() <= 60), "{folded}");
+        assert_eq!(command.lines().count(), 1);
     }
 
     #[test]

@@ -129,7 +129,7 @@ fn a_file_of_another_kind_is_told_with_the_command_that_takes_it() {
 }
 
 #[test]
-fn a_place_where_no_folder_can_be_is_a_matter_of_usage() {
+fn a_place_where_no_folder_can_be_made_is_input_that_cannot_be_used() {
     let folder = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
     let log = configs().join("traces/seven-sites.swf");
@@ -155,7 +155,7 @@ fn a_place_where_no_folder_can_be_is_a_matter_of_usage() {
         let words = line.split(' ').map(|word| if word == "LOG" { log.to_str().unwrap() } else { word });
         let output = Command::new(PROGRAM).current_dir(folder.path()).args(words).output().unwrap();
         let said = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(2), "{line}: {said}");
+        assert_eq!(output.status.code(), Some(3), "{line}: {said}");
         let flag = if line.contains("--page") { "--page" } else { "--out" };
         assert!(said.contains("error: failed to make ") && said.contains("file"), "{line}: {said}");
         assert!(said.contains(&format!("give {flag} a place where one can be made")), "{line}: {said}");

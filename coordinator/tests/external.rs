@@ -270,16 +270,18 @@ fn what_a_command_says_on_stderr_has_a_limit() {
 #[test]
 fn what_cannot_be_a_command_is_refused_before_anything_runs() {
     let folder = tempfile::tempdir().unwrap();
-    for (arguments, expected) in [
-        (["--strategy", "ideal/broker:exec"], "a command is missing"),
+    for (arguments, code, expected) in [
+        (["--strategy", "ideal/broker:exec"], 2, "a command is missing"),
         (
             ["--strategy", "ideal/broker:exec=no-such-program-here x"],
+            3,
             "there is no program \"no-such-program-here\"",
         ),
+        (["--strategy", "broker:exec=sh no-such.sh x"], 3, "there is no file \"no-such.sh\" for sh to run"),
     ] {
         let output = stealgrid("simulate", folder.path(), &arguments);
         let errors = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{errors}");
+        assert_eq!(output.status.code(), Some(code), "{errors}");
         assert!(errors.contains(expected), "{errors}");
     }
     let output = stealgrid(

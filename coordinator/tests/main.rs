@@ -34,6 +34,7 @@ mod shell;
 mod slices;
 mod steals;
 mod study;
+mod submit;
 mod sweep;
 mod three_sites;
 mod virtual_clock;

@@ -16,6 +16,12 @@ fn bash_accepts_the_completions_and_every_shell_has_some() {
         assert!(output.status.success(), "{shell}");
         let script = String::from_utf8(output.stdout).unwrap();
         assert!(script.contains("no-ideal") && script.contains("explain"), "{shell}");
+        if ["bash", "zsh", "fish"].contains(&shell) {
+            for value in ["broker:mst", "easy-best-fit", "continental"] {
+                let escaped = value.replace(':', "\\:");
+                assert!(script.contains(value) || script.contains(&escaped), "{value} for {shell}");
+            }
+        }
         if shell == "bash" {
             let mut bash = Command::new("bash").arg("-n").stdin(Stdio::piped()).spawn().unwrap();
             bash.stdin.take().unwrap().write_all(script.as_bytes()).unwrap();
@@ -30,13 +36,7 @@ fn every_command_has_a_man_page() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("man");
     let help = String::from_utf8(run(&["--help"]).stdout).unwrap();
-    let listed =
-        help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
-    let commands: Vec<&str> = listed
-        .filter(|line| line.starts_with("  ") && !line.starts_with("   "))
-        .filter_map(|line| line.split_whitespace().next())
-        .filter(|command| *command != "help")
-        .collect();
+    let commands: Vec<&str> = commands(&help).collect();
     assert!(commands.len() > 20 && commands.contains(&"man"), "{commands:?}");
 
     // A thousand million seconds after 1970, as packages of these sources would say.
@@ -235,14 +235,7 @@ fn lines_fit_a_terminal() {
 #[test]
 fn no_line_of_help_is_wider_than_a_terminal() {
     let help = String::from_utf8(run(&["--help"]).stdout).unwrap();
-    let commands = help
-        .lines()
-        .skip_while(|line| *line != "Commands:")
-        .skip(1)
-        .take_while(|line| !line.is_empty())
-        .filter(|line| line.starts_with("  ") && !line.starts_with("   "))
-        .filter_map(|line| line.split_whitespace().next())
-        .filter(|command| *command != "help");
+    let commands = commands(&help);
     let mut seen = 0;
     for command in commands {
         for flag in ["-h", "--help"] {
@@ -254,6 +247,32 @@ fn no_line_of_help_is_wider_than_a_terminal() {
         }
     }
     assert!(seen > 500, "{seen} lines");
+}
+
+/// The commands in the groups of the help, before its flags.
+fn commands(help: &str) -> impl Iterator<Item = &str> {
+    help.lines()
+        .skip_while(|line| !line.starts_with("Usage:"))
+        .take_while(|line| *line != "Options:")
+        .filter(|line| line.starts_with("  ") && !line.starts_with("   "))
+        .filter_map(|line| line.split_whitespace().next())
+        .filter(|command| *command != "help")
+}
+
+#[test]
+fn the_help_of_help_is_the_help_with_its_groups_and_examples() {
+    let help = run(&["--help"]);
+    for arguments in [&["help"][..], &["help", "-h"], &["help", "--help"]] {
+        let output = run(arguments);
+        assert_eq!(output.status.code(), Some(0), "{arguments:?}");
+        assert_eq!(output.stdout, help.stdout, "{arguments:?}");
+    }
+    let help = String::from_utf8(help.stdout).unwrap();
+    assert!(help.lines().all(|line| line.chars().count() <= COLUMNS), "{help}");
+    for words in ["Look at results:\n  compare ", "Options:\n", "Examples:\n  stealgrid play "] {
+        assert!(help.contains(words), "{words}: {help}");
+    }
+    assert_eq!(run(&["help", "sweep", "-h"]).status.code(), Some(0));
 }
 
 fn run(arguments: &[&str]) -> Output {

@@ -5,6 +5,18 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+/// Interpreters that run the file of their first argument, and their options of one letter that take no value.
+const INTERPRETERS: [(&str, &str); 8] = [
+    ("python", "bBdEiIOqsSuvx"),
+    ("pypy", "bBdEiIOqsSuvx"),
+    ("sh", "aefhnuvx"),
+    ("bash", "aefhnuvx"),
+    ("dash", "aefhnuvx"),
+    ("perl", "wWTt"),
+    ("ruby", "wv"),
+    ("node", ""),
+];
+
 /// Words of a command; at least one, or nothing is started.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -24,6 +36,16 @@ pub enum CommandError {
     /// There is no such program.
     #[error("there is no program {0:?}: write its path, or have it in PATH")]
     Missing(String),
+    /// There is no such script.
+    #[error("there is no file {1:?} for {0} to run: write its path, from the folder that you are in")]
+    NoScript(String, String),
+}
+
+impl CommandError {
+    /// Whether a file is not there, which may be well in another folder or on another machine.
+    pub fn is_about_a_file(&self) -> bool {
+        matches!(self, CommandError::Missing(_) | CommandError::NoScript(..))
+    }
 }
 
 impl Command {
@@ -63,17 +85,41 @@ impl Command {
         Some((program, arguments))
     }
 
-    /// Whether its program is there, by its path or in one of these folders.
+    /// Whether its program is there, by its path or in one of these folders; and what a known interpreter is to run, which else
+    /// would fail at the first decision.
     ///
     /// # Errors
-    /// If it is not.
+    /// If one is not.
     pub fn check(&self, folders: &[PathBuf]) -> Result<(), CommandError> {
         let Some((program, _)) = self.split() else { return Err(CommandError::Empty) };
         let is_there = match program.contains('/') {
             true => Path::new(program).is_file(),
             false => folders.iter().any(|folder| folder.join(program).is_file()),
         };
-        if is_there { Ok(()) } else { Err(CommandError::Missing(program.to_string())) }
+        if !is_there {
+            return Err(CommandError::Missing(program.to_string()));
+        }
+        match self.script() {
+            Some(script) if !Path::new(script).is_file() => {
+                Err(CommandError::NoScript(program.to_string(), script.to_string()))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The file that an interpreter is to run, if it is known to be one and its arguments are plain: options in short, and
+    /// then the file.
+    fn script(&self) -> Option<&str> {
+        let (program, arguments) = self.split()?;
+        let name = program.rsplit('/').next()?.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+        let plain = INTERPRETERS.iter().find(|(known, _)| *known == name).map(|(_, plain)| plain)?;
+        let is_plain = |option: &str| {
+            option
+                .strip_prefix('-')
+                .is_some_and(|rest| !rest.is_empty() && rest.chars().all(|letter| plain.contains(letter)))
+        };
+        let first = arguments.iter().find(|argument| !is_plain(argument))?;
+        (!first.starts_with('-')).then_some(first)
     }
 }
 
@@ -110,6 +156,35 @@ mod tests {
         }
         assert_eq!(Command::parse("  "), Err(CommandError::Empty));
         assert!(matches!(Command::parse("a 'b"), Err(CommandError::Quote(_))));
+    }
+
+    #[test]
+    fn what_an_interpreter_is_to_run_must_be_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let program = |name: &str| folder.path().join(name).display().to_string();
+        for name in ["python3.11", "sh", "awk", "mine.py"] {
+            std::fs::write(program(name), "").unwrap();
+        }
+        let check = |text: &str| {
+            let text = text.replace("IN", &folder.path().display().to_string());
+            Command::parse(&text).unwrap().check(&[])
+        };
+        for text in [
+            "IN/python3.11 IN/mine.py x",
+            "IN/python3.11 -u -B IN/mine.py",
+            "IN/python3.11 -m mine",
+            "IN/python3.11 -c 'x = 1'",
+            "IN/python3.11 -W ignore no.py",
+            "IN/sh -c 'read x'",
+            "IN/sh",
+            "IN/awk no.py",
+        ] {
+            assert_eq!(check(text), Ok(()), "{text}");
+        }
+        for text in ["IN/python3.11 no.py", "IN/python3.11 -uB no.py", "IN/sh -eu no.py x"] {
+            let error = check(text).unwrap_err();
+            assert!(error.is_about_a_file() && error.to_string().contains("\"no.py\""), "{text}: {error}");
+        }
     }
 
     #[test]

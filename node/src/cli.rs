@@ -18,7 +18,7 @@ use scheduler::{SiteId, Span};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::bounded;
-use crate::config::{IdentitySource, Member, NodeConfig, SiteEntry};
+use crate::config::{ConfigError, IdentitySource, Member, NodeConfig, SiteEntry};
 use crate::control::serve::ControlCounters;
 use crate::exit;
 use crate::journal::{Durability, JournalError};
@@ -319,6 +319,8 @@ fn replace_some<T: Clone>(target: &mut Option<T>, value: &Option<T>) {
 pub fn run(args: NodeArgs) -> ExitCode {
     let config = match args.register.is_none().then(|| args.to_config()).transpose() {
         Ok(config) => config,
+        // Of a file it is the file that is wrong.
+        Err(error) if args.site.is_some() && is_no_site(&error) => return fail(&error, exit::USAGE),
         Err(error) => return fail(&error, exit::INPUT),
     };
     let _telemetry = match args.log.start("info") {
@@ -474,6 +476,11 @@ fn fail(error: &anyhow::Error, code: u8) -> ExitCode {
     // The log may be on the disk that is full; the code says it, too.
     let _ = writeln!(std::io::stderr(), "error: {error:#}");
     ExitCode::from(code)
+}
+
+/// Whether the number of the site is none of the grid.
+fn is_no_site(error: &anyhow::Error) -> bool {
+    matches!(error.downcast_ref::<ConfigError>(), Some(ConfigError::Site { .. }))
 }
 
 /// Sites from `2,8`, from `a=2,b=8`, with prices as `b=8:3`, brokers as `c=0` or `c=0@b`, or from a file that has one of these forms, commas or line ends between.

@@ -10,8 +10,12 @@ use clap::{ArgMatches, Command, CommandFactory};
 
 /// The arguments of the process, parsed as this command.
 pub fn arguments<C: CommandFactory>() -> ArgMatches {
-    let typed: Vec<OsString> = std::env::args_os().collect();
-    let command = without_empty(C::command());
+    arguments_of(C::command(), std::env::args_os().collect())
+}
+
+/// These words, parsed as this command.
+pub fn arguments_of(command: Command, typed: Vec<OsString>) -> ArgMatches {
+    let command = without_empty(command);
     let parsed = command.clone().try_get_matches_from(&typed).or_else(|error| match error.kind() {
         ErrorKind::UnknownArgument => command.try_get_matches_from(joined(typed)),
         _ => Err(error),

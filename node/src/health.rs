@@ -13,19 +13,29 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 /// Ask whether a node or coordinator is well: exit code 0 if it answers with success, else 1 and the reason
 #[derive(Clone, Debug, Args)]
 pub struct HealthArgs {
-    /// What to ask, as in http://127.0.0.1:9100/healthz
+    /// What to ask, as in http://127.0.0.1:9100; its /healthz, if it has no path
     url: String,
 }
 
 /// Runs the command.
 pub fn run(args: &HealthArgs) -> ExitCode {
-    match well(&args.url) {
+    let url = asked(&args.url);
+    match well(&url) {
         Ok(()) => ExitCode::from(exit::DONE),
         Err(reason) => {
-            eprintln!("error: {}: {reason}", args.url);
+            eprintln!("error: {url}: {reason}");
             ExitCode::from(exit::UNEXPECTED)
         }
     }
+}
+
+/// What is asked: `/healthz` where no path is given, by HTTP where nothing else is said.
+fn asked(url: &str) -> String {
+    let (scheme, rest) = url.split_once("://").unwrap_or(("http", url));
+    let place = rest.strip_suffix('/').unwrap_or(rest);
+    let path = if place.contains(['/', '?', '#']) { "" } else { "/healthz" };
+    let place = if path.is_empty() { rest } else { place };
+    format!("{scheme}://{place}{path}")
 }
 
 fn well(url: &str) -> Result<(), String> {
@@ -59,6 +69,19 @@ mod tests {
             write!(stream, "HTTP/1.1 {answer}").unwrap();
         });
         format!("http://{address}/healthz")
+    }
+
+    #[test]
+    fn what_has_no_path_is_asked_for_its_health() {
+        for (given, expected) in [
+            ("http://127.0.0.1:9101", "http://127.0.0.1:9101/healthz"),
+            ("http://127.0.0.1:9101/", "http://127.0.0.1:9101/healthz"),
+            ("node-1:9101", "http://node-1:9101/healthz"),
+            ("http://127.0.0.1:9101/readyz", "http://127.0.0.1:9101/readyz"),
+            ("http://127.0.0.1:9101/a/", "http://127.0.0.1:9101/a/"),
+        ] {
+            assert_eq!(asked(given), expected);
+        }
     }
 
     #[test]

@@ -141,7 +141,7 @@ fn wrong_input_and_wrong_usage_have_theirs() {
     std::fs::write(&key, "no key").unwrap();
     let key = key.to_str().unwrap();
     let cases: [(&[&str], u8, &str); 4] = [
-        (&["--site", "3", "--grid", "2,8"], exit::INPUT, "sites 1 to 2"),
+        (&["--site", "3", "--grid", "2,8"], exit::USAGE, "sites 1 to 2"),
         (&["--site", "1", "--grid", "2,8", "--identity-file", key], exit::INPUT, "name another file"),
         (&["--site", "1", "--grid", "2,8", "--peer", "2=/ip4/x"], exit::INPUT, "peer"),
         (&["--site", "one"], exit::USAGE, "invalid value"),

@@ -31,7 +31,7 @@ use crate::experiment::jobs::Jobs;
 use crate::experiment::resolved::EXPERIMENT;
 use crate::experiment::{Clock, Experiment};
 use crate::interrupt::Interrupt;
-use crate::terminal::{COLUMNS, command_line, say};
+use crate::terminal::{COLUMNS, command_line, say, say_folded};
 
 /// Where events of a run go: the measured outcome, where the delay went, and the log if there is one.
 pub struct Sink {
@@ -321,7 +321,7 @@ pub fn conclude_as(
         }
         summary += &format!("results: {}\n", experiment.outputs.dir.display());
     }
-    say(&summary)?;
+    if format == Format::Terminal { say_folded(&summary) } else { say(&summary) }?;
     if let Some(violation) = violation {
         eprintln!("error: {violation}");
         return Ok(Concluded { code: exit::UNEXPECTED, left });

@@ -118,7 +118,10 @@ pub(super) fn resolve(
     let folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
     for command in settings.commands() {
         let place = if settings.broker.as_ref() == Some(command) { &wrong_strategy } else { &wrong_local };
-        command.check(&folders).map_err(|error| place(error.to_string()))?;
+        command.check(&folders).map_err(|error| ExperimentError {
+            lacks_a_file: error.is_about_a_file(),
+            ..place(error.to_string())
+        })?;
     }
     Ok((spec, scheduler, settings))
 }

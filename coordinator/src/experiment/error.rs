@@ -12,6 +12,8 @@ use crate::kind;
 pub struct ExperimentError {
     pub(super) place: Cow<'static, str>,
     pub(super) reason: String,
+    /// Whether a file that it names is not there: then it is no matter of how a flag is written.
+    pub(super) lacks_a_file: bool,
 }
 
 impl ExperimentError {
@@ -55,5 +57,5 @@ impl ExperimentError {
 /// The error of a place.
 pub(super) fn wrong(place: impl Into<Cow<'static, str>>) -> impl Fn(String) -> ExperimentError {
     let place = place.into();
-    move |reason| ExperimentError { place: place.clone(), reason }
+    move |reason| ExperimentError { place: place.clone(), reason, lacks_a_file: false }
 }

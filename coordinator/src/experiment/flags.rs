@@ -6,6 +6,7 @@ use clap::Args;
 
 use super::ExperimentError;
 use super::file::{FileError, Written, WrittenBrokers, WrittenLog};
+use super::suggested::{LOCALS, NETWORKS, STRATEGIES, Suggested};
 use crate::exit;
 use crate::kind;
 
@@ -92,13 +93,13 @@ pub struct ExperimentArgs {
     /// opaque:RULE (brokers that learn, as ag, mqd, round-robin); options as in st:50,order=bah
     /// or broker:mct,a=0.5; prefix ideal/ for the reference without messages
     /// [default: st:50]
-    #[arg(long, value_name = "NAME", help_heading = "Scheduling")]
+    #[arg(long, value_name = "NAME", value_parser = Suggested(STRATEGIES), hide_possible_values = true, help_heading = "Scheduling")]
     pub strategy: Option<String>,
 
     /// Scheduler of local queues: fcfs, easy, easy-best-fit, conservative, conservative-replan, list,
     /// exec=COMMAND
     /// [default: easy]
-    #[arg(long, value_name = "NAME", help_heading = "Scheduling")]
+    #[arg(long, value_name = "NAME", value_parser = Suggested(LOCALS), hide_possible_values = true, help_heading = "Scheduling")]
     pub local: Option<String>,
 
     /// When local schedulers decide: batch, per-event [default: batch]
@@ -115,7 +116,7 @@ pub struct ExperimentArgs {
     pub delay: Option<String>,
 
     /// Links: lan, metro, continental, world, or a file with the network keys
-    #[arg(long, value_name = "MODEL", env = "STEALGRID_NETWORK", help_heading = "Network")]
+    #[arg(long, value_name = "MODEL", value_parser = Suggested(NETWORKS), hide_possible_values = true, env = "STEALGRID_NETWORK", help_heading = "Network")]
     pub network: Option<String>,
 
     /// How a hungry site learns of work: standing, polling [default: standing]
@@ -175,7 +176,7 @@ impl ExperimentArgs {
     /// The exit code for a value that means nothing: a flag that was typed is one of usage; what a file says, or a file
     /// that cannot be read, is one of input.
     pub fn code(&self, error: &ExperimentError) -> u8 {
-        if self.is_typed(error) { exit::USAGE } else { exit::INPUT }
+        if self.is_typed(error) && !error.lacks_a_file { exit::USAGE } else { exit::INPUT }
     }
 
     /// What is wrong: a flag that was typed, or a line of the file if that says this.

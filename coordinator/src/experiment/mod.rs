@@ -18,6 +18,7 @@ mod name;
 pub mod place;
 pub mod resolved;
 mod source;
+mod suggested;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -579,7 +580,7 @@ fn network(written: &Written, grid: &Grid) -> Result<Model, ExperimentError> {
             }
             key => Cow::Owned(format!("network.{key}")),
         };
-        ExperimentError { place, reason }
+        ExperimentError { place, reason, lacks_a_file: false }
     })?;
     let beside = grid.sites().iter().filter_map(|site| Some((site.id, site.beside?))).collect();
     Ok(Model { beside, ..model })

@@ -139,9 +139,7 @@ mod tests {
     fn an_experiment_in_which_a_command_decides_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("mine.toml");
-        for strategy in
-            ["name = \"broker:exec=python3 mine.py\"", "name = \"local\"\nlocal = \"exec=python3 mine.py\""]
-        {
+        for strategy in ["name = \"broker:exec=cat mine\"", "name = \"local\"\nlocal = \"exec=cat mine\""] {
             let text =
                 format!("[grid]\nsizes = [4]\n[workload]\ntrace = \"a.swf\"\n[strategy]\n{strategy}\n");
             std::fs::write(&path, text).unwrap();

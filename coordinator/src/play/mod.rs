@@ -30,7 +30,7 @@ use self::routes::Table;
 use crate::exit;
 use crate::interrupt::Interrupt;
 use crate::serve::PATIENCE;
-use crate::serve::door::{Door, Place};
+use crate::serve::door::{Door, Place, opened};
 use crate::terminal::LOGGED;
 
 /// The default of `--jobs-max`: more than a screen can show. So many on seven sites took from half a second to five,
@@ -124,7 +124,7 @@ pub fn command(args: &PlayArgs) -> anyhow::Result<u8> {
             return Ok(exit::INPUT);
         }
     };
-    crate::terminal::say(&format!("open http://{} (Ctrl-C stops)\n", door.address()))?;
+    crate::terminal::say(&format!("open {} (Ctrl-C stops)\n", opened(door.address())))?;
     while !interrupt.is_set() {
         std::thread::sleep(LOOK_EVERY);
     }

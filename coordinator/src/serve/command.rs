@@ -12,7 +12,7 @@ use workload::limits::{Exceeded, Limit};
 
 use super::live::{About, AboutSite, Live};
 use super::replay::{Framer, Replay};
-use super::{Place, Server, Shown};
+use super::{Place, Server, Shown, opened};
 use crate::audit::Audit;
 use crate::exit;
 use crate::interrupt::Interrupt;
@@ -79,7 +79,7 @@ pub fn command(args: &ServeArgs) -> anyhow::Result<u8> {
         }
     };
     // At once: the page says how much was read.
-    crate::terminal::say(&format!("open http://{} (Ctrl-C stops)\n", server.address()))?;
+    crate::terminal::say(&format!("open {} (Ctrl-C stops)\n", opened(server.address())))?;
     if let Err(error) = read(&directory, events, &replay, &server.shown, || interrupt.is_set()) {
         return refused(&error);
     }

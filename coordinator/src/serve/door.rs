@@ -3,7 +3,7 @@
 //! It knows nothing of what is asked: that is the router of whoever opens it.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -29,6 +29,29 @@ const SEND_BUFFER: u32 = 64 * 1024;
 const BACKLOG: u32 = 1024;
 /// How long the end of a server waits for whoever does not read what is sent, or has not asked to the end.
 const CLOSE_PATIENCE: Duration = Duration::from_secs(2);
+
+/// Where to open what listens there, in words: an address of all interfaces (`0.0.0.0`) is none that a browser can open.
+pub fn opened(address: SocketAddr) -> String {
+    if !address.ip().is_unspecified() {
+        return format!("http://{address}");
+    }
+    let here = if address.is_ipv4() { IpAddr::from(Ipv4Addr::LOCALHOST) } else { Ipv6Addr::LOCALHOST.into() };
+    let url = |ip: IpAddr| format!("http://{}", SocketAddr::new(ip, address.port()));
+    match of_this_machine(address.is_ipv4()) {
+        Some(ip) => format!("{} here, {} elsewhere", url(here), url(ip)),
+        None => format!("{} here, or the address of this machine elsewhere", url(here)),
+    }
+}
+
+/// The address from which this machine would speak to others; nothing is sent for that.
+fn of_this_machine(v4: bool) -> Option<IpAddr> {
+    // Addresses of documentation (RFC 5737, RFC 3849), which nobody has.
+    let (from, to) = if v4 { ("0.0.0.0:0", "192.0.2.1:9") } else { ("[::]:0", "[2001:db8::1]:9") };
+    let socket = UdpSocket::bind(from).ok()?;
+    socket.connect(to).ok()?;
+    let ip = socket.local_addr().ok()?.ip();
+    (!ip.is_unspecified() && !ip.is_loopback()).then_some(ip)
+}
 
 /// Where a server listens, and what it is called.
 #[derive(Clone, Debug)]
@@ -164,4 +187,21 @@ async fn listen(address: &str) -> io::Result<TcpListener> {
         }
     }
     Err(failed.unwrap_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "no such address")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_of_all_interfaces_is_shown_as_one_that_can_be_opened() {
+        assert_eq!(opened("127.0.0.1:8080".parse().unwrap()), "http://127.0.0.1:8080");
+        for (all, here) in
+            [("0.0.0.0:8080", "http://127.0.0.1:8080 here"), ("[::]:80", "http://[::1]:80 here")]
+        {
+            let said = opened(all.parse().unwrap());
+            assert!(said.starts_with(here) && said.ends_with(" elsewhere"), "{said}");
+            assert!(!said.contains("0.0.0.0") && !said.contains("[::]"), "{said}");
+        }
+    }
 }

@@ -39,7 +39,7 @@ use serde::Serialize;
 use tokio::sync::Semaphore;
 
 use self::door::{Door, connections_max};
-pub use self::door::{Patience, Place};
+pub use self::door::{Patience, Place, opened};
 use self::live::Live;
 use self::orders::Desk;
 use self::replay::Replay;

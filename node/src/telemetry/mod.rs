@@ -8,6 +8,7 @@ mod jobs;
 #[cfg(feature = "otel")]
 mod otel;
 
+use std::ffi::OsStr;
 use std::io::{IsTerminal as _, Write as _};
 
 use clap::{Args, ValueEnum};
@@ -55,7 +56,12 @@ impl LogArgs {
         // Told that a line could not be written, it would say so on the same stderr, and panic when that fails, too.
         let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).log_internal_errors(false);
         let lines = match self.log_format.unwrap_or_default() {
-            LogFormat::Text => lines.with_ansi(std::io::stderr().is_terminal()).boxed(),
+            LogFormat::Text => lines
+                .with_ansi(is_coloured(
+                    std::env::var_os("NO_COLOR").as_deref(),
+                    std::io::stderr().is_terminal(),
+                ))
+                .boxed(),
             LogFormat::Json => lines.json().flatten_event(true).with_span_list(false).boxed(),
         };
         let registry = tracing_subscriber::registry().with(lines.with_filter(filter));
@@ -71,6 +77,11 @@ impl LogArgs {
             Ok(Telemetry {})
         }
     }
+}
+
+/// Whether lines have colors: on a terminal, unless `NO_COLOR` has a value (no-color.org).
+fn is_coloured(no_color: Option<&OsStr>, is_terminal: bool) -> bool {
+    is_terminal && no_color.is_none_or(OsStr::is_empty)
 }
 
 /// What is logged by what was asked for: a level, and levels of modules, with commas between. What cannot be read is said
@@ -112,6 +123,12 @@ mod tests {
     use tracing::Level;
 
     use super::*;
+
+    #[test]
+    fn colors_are_for_terminals_of_those_who_want_some() {
+        assert!(is_coloured(None, true) && is_coloured(Some(OsStr::new("")), true));
+        assert!(!is_coloured(Some(OsStr::new("1")), true) && !is_coloured(None, false));
+    }
 
     #[test]
     fn levels_are_read_with_or_without_modules_and_what_is_neither_is_not_followed() {

@@ -398,6 +398,13 @@ impl Broker {
         }
     }
 
+    /// Whether it is MLB that is to count what is left of running jobs, and no running job.
+    pub fn contradicts_itself(&self) -> bool {
+        self.own_rule() == BrokerRule::LowerBound
+            && self.count == Count::Waiting
+            && self.running == RunningWork::Remaining
+    }
+
     /// Whether it decides by plans of sites.
     pub fn plans(&self) -> bool {
         use BrokerRule::{CompletionTime, MeanWait, StartTime, WeightedWait};

@@ -330,6 +330,11 @@ impl FromStr for StrategySpec {
                 let key = broker.meaningless().unwrap_or_default();
                 Err(fail(format!("{key} means nothing to {}; leave it out", broker.rule.name())))
             }
+            Strategy::Broker(broker) if broker.contradicts_itself() => Err(fail(
+                "count=waiting says that running jobs are no load, and mlb=remaining counts what is left of them; leave one \
+                 out"
+                    .to_string(),
+            )),
             Strategy::Opaque(options) if options.meaningless().is_some() => {
                 let key = options.meaningless().unwrap_or_default();
                 Err(fail(format!("{key} means nothing to {}; leave it out", options.rule.name())))

@@ -20,7 +20,7 @@ use crate::experiment::faults::What;
 use crate::experiment::{Clock, Experiment, Identity, NodeDiscovery};
 use crate::interrupt::Interrupt;
 use crate::serve::orders::{Asked, Desk as OrderDesk};
-use crate::serve::{Place, Server, Target};
+use crate::serve::{Place, Server, Target, opened};
 
 /// After the last node that has registered, how long others are waited for once there are enough.
 const SETTLE: Duration = Duration::from_secs(3);
@@ -145,7 +145,7 @@ impl ReceptionArgs {
             let token = Token::random();
             let (orders, come) = OrderDesk::new(token.clone(), &place);
             let server = Server::start(&place, axum::Router::new(), Some(orders))?;
-            eprintln!("note: watch at http://{}", server.address());
+            eprintln!("note: watch at {}", opened(server.address()));
             return Ok(Open { server: Some(server), reception: None, come: Some(come), token: Some(token) });
         };
         let token = secrets(keys)?;
