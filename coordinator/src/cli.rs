@@ -12,8 +12,8 @@ use crate::drive::{run, simulate};
 use crate::experiment::keys;
 use crate::folder::NoPlace;
 use crate::{
-    bench, chaos, compare, exit, explain, genetic, groups, journal, key, learning, limits, play, power, rerun,
-    serve, shell, submit, swarm, sweep, theory, trace,
+    bench, chaos, compare, exit, explain, genetic, groups, journal, key, learning, limits, play, power,
+    rerun, serve, shell, submit, swarm, sweep, theory, trace,
 };
 
 /// A testbed for peer-to-peer job scheduling between parallel machines.

@@ -47,9 +47,9 @@ pub use error::ExperimentError;
 use error::wrong;
 use faults::Fault;
 use file::Written;
-pub use resolved::Resolved;
 pub use name::NAME_BYTES_MAX;
 use name::name_of_a_file;
+pub use resolved::Resolved;
 pub use source::{SiteLog, Source};
 
 /// A trace-time factor above which the wall clock's millisecond timers are coarser than most jobs.
