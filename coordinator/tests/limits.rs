@@ -302,7 +302,7 @@ fn rows_of_a_sweep_cost_what_they_take() {
     );
     database(&path("default.db"), &default);
     let page = path("page");
-    let format = format!("UPDATE about SET value = hex(zeroblob(20 << 20)) WHERE key = 'format'");
+    let format = "UPDATE about SET value = hex(zeroblob(20 << 20)) WHERE key = 'format'";
     database(
         &path("format.db"),
         &format!("CREATE TABLE runs ({columns}, p TEXT DEFAULT 'x');{rows}{format};"),
