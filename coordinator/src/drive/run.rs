@@ -438,6 +438,15 @@ impl Set<'_> {
 /// What is to be run, if the experiment file says this; or the exit code, and why is on stderr by then.
 fn understood(args: &RunArgs, text: Option<&str>) -> Result<(Experiment, Jobs), u8> {
     let (mut experiment, jobs) = load_by(&args.experiment, text)?;
+    // Nodes are told in JSON where their files are.
+    let dir = &experiment.outputs.dir;
+    if std::path::absolute(dir).is_ok_and(|dir| dir.to_str().is_none()) {
+        eprintln!(
+            "error: nodes are told of their files as text, and {} is none: give --out a name in UTF-8, in a folder that has one",
+            dir.display()
+        );
+        return Err(exit::USAGE);
+    }
     if let Some(percent) = args.calibration_tolerance {
         if percent.is_nan() || percent < 0.0 {
             eprintln!(
