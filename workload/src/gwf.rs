@@ -222,6 +222,7 @@ impl Table {
             partition: line.label(15),
             origin: line.label(16),
             executed: line.label(17),
+            described: -1,
             preceding: -1,
             think_time: UNKNOWN_TIME,
         };

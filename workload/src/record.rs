@@ -35,6 +35,8 @@ pub struct Record {
     pub allocated: i32,
     /// Field 8: processors requested.
     pub requested: i32,
+    /// Field 21 of logs that have one: nodes by a descriptor such as `frontier:excl:8x112`.
+    pub described: i32,
     /// Field 11: 0 failed, 1 completed, 2 to 4 parts of a job, 5 canceled.
     pub status: i32,
     /// Field 12: user.
@@ -69,6 +71,7 @@ impl Default for Record {
             preceding: -1,
             allocated: -1,
             requested: -1,
+            described: -1,
             status: -1,
             user: -1,
             group: -1,

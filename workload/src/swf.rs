@@ -4,6 +4,7 @@
 //! them back. Definition: <https://www.cs.huji.ac.il/labs/parallel/workload/swf.html>.
 
 mod columns;
+mod descriptor;
 mod number;
 mod reader;
 mod writer;
@@ -18,10 +19,18 @@ pub(crate) use reader::note_values;
 use std::io::BufRead;
 
 use crate::bursts;
+use crate::header::Header;
 use crate::labels::{self, Field, Labels};
 use crate::limits::{Limit, Limits};
+use crate::record::Record;
 use crate::repair::Repair;
 use crate::trace::{Format, Trace, TraceError};
+
+/// Whether a job held more processors than the header says that there are.
+fn is_beyond(record: &Record, header: &Header) -> bool {
+    let held = u32::try_from(record.allocated).unwrap_or(0);
+    header.processors().is_some_and(|processors| held > processors)
+}
 
 /// The labels of a line, in their order: fields 12 to 16.
 const LABELS: [&[Field]; 5] =
@@ -39,6 +48,7 @@ pub fn read_trace(name: &str, text: impl BufRead, limits: &Limits) -> Result<Tra
     let mut records = Vec::new();
     let mut large = LABELS.map(|_| None);
     let mut bursts = Vec::new();
+    let mut first_beyond = None;
     while let Some(record) = reader.next() {
         let record = record?;
         if records.is_empty() {
@@ -56,6 +66,9 @@ pub fn read_trace(name: &str, text: impl BufRead, limits: &Limits) -> Result<Tra
         if bursts::is_burst(&record) {
             bursts.push(reader.line_number());
         }
+        if first_beyond.is_none() && is_beyond(&record, reader.header()) {
+            first_beyond = Some(reader.line_number());
+        }
         records.push(record);
     }
     let (mut header, mut repairs) = reader.into_parts();
@@ -72,6 +85,10 @@ pub fn read_trace(name: &str, text: impl BufRead, limits: &Limits) -> Result<Tra
     }
     let mut trace = Trace { name: name.to_string(), format: Format::Swf, header, records, repairs };
     bursts::join(&mut trace, &bursts, |record, note| note_values(record, note));
+    if let Some(line) = first_beyond {
+        let beyond = trace.records.iter().filter(|record| is_beyond(record, &trace.header)).count();
+        trace.repairs.add_many(Repair::BeyondMachine, beyond as u64, line);
+    }
     trace.shift_epoch();
     Ok(trace)
 }

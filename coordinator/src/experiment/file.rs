@@ -129,7 +129,7 @@ pub struct WrittenWorkload {
     pub count: Option<usize>,
     /// Whether times stay those of the log, and do not begin with the part of it.
     pub keep_times: Option<bool>,
-    /// `requested` or `allocated`.
+    /// `requested`, `allocated` or `descriptor`.
     pub size: Option<String>,
     /// `user`, `exact` or `factor:F`.
     pub estimate: Option<String>,

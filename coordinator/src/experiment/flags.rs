@@ -58,7 +58,7 @@ pub struct ExperimentArgs {
     #[arg(long, help_heading = "Grid and workload")]
     pub keep_times: bool,
 
-    /// Field that is a job's size: requested, allocated [default: requested]
+    /// Field that is a job's size: requested, allocated, descriptor (nodes by field 21) [default: requested]
     #[arg(long, value_name = "FIELD", help_heading = "Grid and workload")]
     pub size: Option<String>,
 

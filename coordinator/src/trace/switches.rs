@@ -21,7 +21,8 @@ pub(super) struct ReadArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Preparation")]
 pub(super) struct PrepareArgs {
-    /// Field that is a job's size, the other one where it is missing: requested, allocated [default: requested]
+    /// Field that is a job's size, another one where it is missing: requested, allocated, descriptor (nodes by field 21) [default:
+    /// requested]
     #[arg(long, value_name = "FIELD")]
     size: Option<Size>,
 

@@ -48,6 +48,10 @@ fn each_size_falls_back_to_the_other() {
 
     assert_eq!(sizes(Size::Requested), (vec![2, 4, 2], 1));
     assert_eq!(sizes(Size::Allocated), (vec![4, 4, 2], 1));
+    assert_eq!(sizes(Size::Descriptor), (vec![2, 4, 2], 3));
+    let described = vec![Record { described: 9, ..record(1) }];
+    let options = PrepareOptions { size: Size::Descriptor, ..PrepareOptions::default() };
+    assert_eq!(prepared(described, &options).jobs[0].spec.processors, 9);
 }
 
 #[test]

@@ -29,7 +29,7 @@ pub(crate) fn unknown(switch: &'static str, value: &str, choices: &str) -> Switc
     SwitchError { switch, value: value.to_string(), hint, choices: format!("use one of: {choices}") }
 }
 
-/// Which field is the size of a job; the other one stands in where it is not positive.
+/// Which field is the size of a job; the others stand in where it is not positive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Size {
     /// SWF field 8 (default).
@@ -37,6 +37,8 @@ pub enum Size {
     Requested,
     /// SWF field 5.
     Allocated,
+    /// The nodes of the descriptor in field 21, which some logs have, else those requested.
+    Descriptor,
 }
 
 impl Size {
@@ -45,6 +47,10 @@ impl Size {
         let (first, second) = match self {
             Size::Requested => (record.requested, record.allocated),
             Size::Allocated => (record.allocated, record.requested),
+            Size::Descriptor if record.described > 0 => return (record.described, false),
+            // Of the other field either way.
+            Size::Descriptor if record.requested > 0 => return (record.requested, true),
+            Size::Descriptor => (-1, record.allocated),
         };
         if first > 0 { (first, false) } else { (second, second > 0) }
     }
@@ -55,6 +61,7 @@ impl fmt::Display for Size {
         f.write_str(match self {
             Size::Requested => "requested",
             Size::Allocated => "allocated",
+            Size::Descriptor => "descriptor",
         })
     }
 }
@@ -65,7 +72,8 @@ impl FromStr for Size {
         match text {
             "requested" => Ok(Size::Requested),
             "allocated" => Ok(Size::Allocated),
-            _ => Err(unknown("size", text, "requested, allocated")),
+            "descriptor" => Ok(Size::Descriptor),
+            _ => Err(unknown("size", text, "requested, allocated, descriptor")),
         }
     }
 }
@@ -346,7 +354,7 @@ mod tests {
 
     #[test]
     fn switches_are_read_as_they_are_written() {
-        for text in ["requested", "allocated"] {
+        for text in ["requested", "allocated", "descriptor"] {
             round_trip::<Size>(text);
         }
         for text in ["user", "exact", "factor:2", "factor:1.5"] {

@@ -7,6 +7,7 @@ use std::io::BufRead;
 
 use scheduler::Span;
 
+use super::descriptor;
 use super::number::{Number, NumberError};
 use super::{COLUMNS, FIELDS};
 use crate::bursts;
@@ -22,6 +23,8 @@ const LEAST_COLUMNS: usize = 9;
 
 /// Columns without which there is no job to run, from 0: its number, submit time, run time, processors and requested time.
 const NEEDED: [usize; 6] = [0, 1, 3, 4, 7, 8];
+/// The column of a size descriptor, from 0, in logs that have more than the format.
+const DESCRIPTOR: usize = 20;
 /// Columns that records only tell apart, from 0: user, group, executable, queue, partition.
 const LABELS: std::ops::Range<usize> = 11..16;
 
@@ -127,7 +130,10 @@ impl<R: BufRead> Reader<R> {
     /// The record of these numbers, which stand in the line up to `end`.
     fn record(&mut self, mut line: Line, end: usize) -> Result<Record, TraceError> {
         let mut fraction = false;
-        let record = line.record(&mut fraction).map_err(|problem| self.refuse(problem))?;
+        let mut record = line.record(&mut fraction).map_err(|problem| self.refuse(problem))?;
+        if let Some(nodes) = descriptor::nodes(&self.line[line.descriptor.clone()]) {
+            record.described = nodes;
+        }
         for index in std::mem::take(&mut line.unread) {
             if LABELS.contains(&index) {
                 let label = fields(&self.line[..end]).nth(index).unwrap_or_default().to_vec();
@@ -211,6 +217,8 @@ struct Line {
     columns: usize,
     /// Columns whose field is no number that they hold, and that no run needs.
     unread: Vec<usize>,
+    /// Where the size descriptor stands, if there is a field for it.
+    descriptor: std::ops::Range<usize>,
 }
 
 fn is_blank(byte: u8) -> bool {
@@ -226,6 +234,7 @@ fn split(line: &[u8]) -> Result<Line, Problem> {
     let mut numbers = [unknown; COLUMNS];
     let mut columns = 0;
     let mut unread = Vec::new();
+    let mut descriptor = 0..0;
     let mut at = 0;
     loop {
         while at < line.len() && is_blank(line[at]) {
@@ -246,12 +255,15 @@ fn split(line: &[u8]) -> Result<Line, Problem> {
                 Err(_) => unread.push(index),
             }
         }
+        if columns == DESCRIPTOR {
+            descriptor = start..at;
+        }
         columns += 1;
     }
     if columns < LEAST_COLUMNS {
         return Err(Problem::Short { columns });
     }
-    Ok(Line { numbers, columns, unread })
+    Ok(Line { numbers, columns, unread, descriptor })
 }
 
 impl Line {
@@ -298,6 +310,7 @@ impl Line {
             executable: short(13)?,
             queue: short(14)?,
             partition: short(15)?,
+            described: -1,
             origin: -1,
             executed: -1,
         })

@@ -50,6 +50,18 @@ fn columns_beyond_the_eighteenth_are_ignored_and_counted() {
 }
 
 #[test]
+fn logs_of_21_columns_have_a_size_in_the_last_and_processors_beyond_the_machine_are_counted() {
+    let wide = PLAIN.replace(" 4 -1 -1 4 ", " 589824 -1 -1 4 ");
+    let trace = read(&format!("; MaxProcs: 9408\n{PLAIN} 100 90 frontier:excl:8x112\n{wide} -1 -1 7.5\n"));
+
+    let sizes: Vec<i32> = trace.records.iter().map(|record| record.described).collect();
+    assert_eq!(sizes, [8, -1]);
+    let noted: Vec<_> = trace.repairs.iter().filter(|row| row.repair == Repair::BeyondMachine).collect();
+    assert_eq!(noted.len(), 1);
+    assert_eq!((noted[0].count, noted[0].first_line), (1, 3));
+}
+
+#[test]
 fn missing_trailing_columns_are_unknown() {
     let trace = read(";\n1 10 5 60 4 -1 -1 4 120\n");
 
