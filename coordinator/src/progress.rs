@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressStyle};
 use scheduler::EventKind;
 use workload::calendar::Zone;
+use workload::columns::Map;
 use workload::prepare::{PrepareError, PrepareOptions, Prepared, prepare_watched};
 use workload::{Limits, Trace, TraceError};
 
@@ -145,14 +146,28 @@ impl Drop for Progress {
 /// # Errors
 /// As [`workload::read_local_from`], or if the file cannot be opened.
 pub(crate) fn read_log(path: &Path, limits: &Limits, zone: Option<&Zone>) -> Result<Trace, TraceError> {
+    let (name, watched) = watched(path)?;
+    workload::read_local_from(&name, watched, limits, zone).map_err(|error| no_log(error, path))
+}
+
+/// The same of a CSV by a map of its columns.
+///
+/// # Errors
+/// As [`workload::columns::read_trace`], or if the file cannot be opened.
+pub(crate) fn read_csv(path: &Path, limits: &Limits, map: &Map) -> Result<Trace, TraceError> {
+    let (name, watched) = watched(path)?;
+    workload::columns::read_trace(&name, watched, limits, map)
+}
+
+/// The name of a log, and its bytes with progress.
+fn watched(path: &Path) -> Result<(String, Watched), TraceError> {
     let name = path.display().to_string();
     let file = match workload::source::open(path) {
         Ok(file) => file,
         Err(cause) => return Err(TraceError::Io { file: name, cause }),
     };
     let bytes = file.metadata().map_or(0, |about| about.len());
-    let watched = Watched { file, read: 0, progress: Progress::of("bytes of the log", bytes) };
-    workload::read_local_from(&name, watched, limits, zone).map_err(|error| no_log(error, path))
+    Ok((name, Watched { file, read: 0, progress: Progress::of("bytes of the log", bytes) }))
 }
 
 /// Why a file was not read, which is said of what it is if it is something else.

@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use clap::{Args, Subcommand, ValueEnum};
 use workload::Trace;
+use workload::columns::Map;
 use workload::prepare::{PrepareOptions, Prepared};
 
 use crate::exit;
@@ -22,8 +23,8 @@ use crate::progress::{self, Progress};
 
 /// Look at, check, convert and generate workload traces.
 ///
-/// Logs may be SWF, GWF, OpenDC's CSV, Batsim JSON or dumps of Slurm's sacct (--parsable2 or -p), plain or compressed by gzip or zstd: format and
-/// compression are recognized by content.
+/// Logs may be SWF, GWF, OpenDC's CSV, Batsim JSON or dumps of Slurm's sacct (--parsable2 or -p), plain or compressed by gzip or zstd:
+/// format and compression are recognized by content. With a map of its columns, --columns, a log may be any CSV.
 #[derive(Debug, Args)]
 pub struct TraceArgs {
     #[command(subcommand)]
@@ -95,6 +96,14 @@ impl From<io::Error> for Failure {
 
 /// Reads a log, and says how far it is in the bytes of its file.
 fn read(path: &Path, reading: &switches::ReadArgs) -> Result<Trace, Failure> {
+    if let Some(map) = &reading.columns {
+        let name = map.display().to_string();
+        let text = crate::limits::read_text(map, crate::limits::EXPERIMENT);
+        let text = text.with_context(|| format!("read columns {name}")).map_err(Failure::Input)?;
+        let map = Map::parse(&name, &text).map_err(|error| Failure::Input(error.into()))?;
+        let read = progress::read_csv(path, &crate::limits::of_logs(), &map);
+        return read.map_err(|error| Failure::Input(error.into()));
+    }
     progress::read_log(path, &crate::limits::of_logs(), reading.times_in.as_ref())
         .map_err(|error| Failure::Input(error.into()))
 }

@@ -321,3 +321,59 @@ fn a_sweep_waits_for_a_database_that_is_locked() {
         db.query_row("SELECT count(*) FROM runs WHERE status = 'done'", [], |row| row.get(0)).unwrap();
     assert_eq!(done, 2);
 }
+
+/// Every ready map says how its log is converted; the rows are held by tests of the maps themselves.
+#[test]
+fn a_csv_is_converted_by_a_map_and_named_where_it_cannot_be() {
+    let folder = tempfile::tempdir().unwrap();
+    let map = Path::new(env!("CARGO_MANIFEST_DIR")).join("../configs/columns/helios.toml");
+    let map = map.to_str().unwrap();
+    let csv = "job_id,user,vc,gpu_num,cpu_num,node_num,state,submit_time,start_time,end_time,duration,queue\n\
+               11,uA,vcX,8,16,1,COMPLETED,2020-04-01 00:00:00,2020-04-01 00:00:30,2020-04-01 00:10:30,600,30\n";
+    std::fs::write(folder.path().join("log.csv"), csv).unwrap();
+    let said =
+        stealgrid(folder.path(), &["trace", "convert", "--columns", map, "log.csv", "--out", "log.swf"]);
+    assert_eq!(said.code, 0, "{}", said.stderr);
+    assert!(said.stderr.contains("1 job read"), "{}", said.stderr);
+    let written = std::fs::read_to_string(folder.path().join("log.swf")).unwrap();
+    let job = written.lines().last().unwrap();
+    assert_eq!(job, "11 0 30 600 8 -1 -1 8 -1 -1 1 1000001 -1 -1 1000001 -1 -1 -1");
+    for command in ["info", "validate"] {
+        let words = ["trace", command, "--columns", map, "log.csv"];
+        let words = if command == "info" {
+            words.to_vec()
+        } else {
+            [&words[..], &["--missing-estimate", "24h"]].concat()
+        };
+        assert_eq!(stealgrid(folder.path(), &words).code, 0, "{command}");
+    }
+    // Without the map it is told to be one that needs a map, and without estimates nothing is made up.
+    let said = stealgrid(folder.path(), &["trace", "info", "log.csv"]);
+    assert!(said.code == 3 && said.stderr.contains("--columns"), "{}", said.stderr);
+    let simulate = ["simulate", "--sites", "16", "--trace", "log.swf", "--no-page"];
+    let said = stealgrid(folder.path(), &simulate);
+    assert!(said.code == 3 && said.stderr.contains("--missing-estimate run-time"), "{}", said.stderr);
+    let said = stealgrid(folder.path(), &[&simulate[..], &["--missing-estimate", "24h"]].concat());
+    assert_eq!(said.code, 0, "{}", said.stderr);
+    assert!(said.stderr.contains("no requested time, the given one taken"), "{}", said.stderr);
+    std::fs::write(folder.path().join("bad.toml"), "processor = \"cpu\"\n").unwrap();
+    let said = stealgrid(folder.path(), &["trace", "info", "--columns", "bad.toml", "log.csv"]);
+    assert!(said.code == 3 && said.stderr.contains("failed to read columns bad.toml"), "{}", said.stderr);
+}
+
+#[test]
+fn full_weeks_are_counted_from_the_first_job_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let job = |number: u32, day: u32| {
+        format!("{number} {} 0 100 4 -1 -1 4 200 -1 1 1 1 1 1 1 -1 -1\n", day * 86_400)
+    };
+    // Time 0 is Thursday, 1 January 1970: 20 days from the first job to the last are two full weeks.
+    let log = format!("; MaxProcs: 4\n; UnixStartTime: 0\n{}{}", job(1, 2), job(2, 22));
+    std::fs::write(folder.path().join("log.swf"), log).unwrap();
+    let said = stealgrid(folder.path(), &["trace", "info", "log.swf"]);
+    let expected = "weeks         2 full weeks from the first job on, in weeks 0 to 3 of --week\n";
+    assert!(said.stdout.contains(expected), "{}", said.stdout);
+    let said = stealgrid(folder.path(), &["trace", "info", "log.swf", "--format", "json"]);
+    let found: Value = serde_json::from_str(&said.stdout).unwrap();
+    assert_eq!((found["full_weeks"].as_u64(), found["weeks"][1].as_i64()), (Some(2), Some(3)));
+}

@@ -39,7 +39,8 @@ impl Field {
         }
     }
 
-    fn set(self, record: &mut Record, number: i64) {
+    /// Gives a record a number.
+    pub(crate) fn set(self, record: &mut Record, number: i64) {
         let short = || i32::try_from(number).expect("a log has fewer than 2^30 labels");
         match self {
             Field::Job => record.job = number,

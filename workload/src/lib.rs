@@ -20,6 +20,7 @@ pub mod batsim;
 mod bursts;
 pub mod calendar;
 pub mod deal;
+pub mod columns;
 mod draw;
 pub mod generate;
 pub mod gwf;

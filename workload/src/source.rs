@@ -115,6 +115,7 @@ pub fn read_local_from(
         Format::OpenDc => gwf::read_opendc(name, &mut text, limits),
         Format::Batsim => batsim::read_trace(name, &mut text, limits),
         Format::Sacct => sacct::read_trace(name, &mut text, limits, zone),
+        Format::Csv => Err(refused("only a map says what the columns of CSV hold".to_string())),
     }?;
     if trace.records.is_empty() {
         let problem = "there is no job in it; is it a workload trace?".to_string();

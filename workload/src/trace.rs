@@ -41,6 +41,8 @@ pub enum Format {
     Batsim,
     /// What Slurm's `sacct` prints with `--parsable2` or `-p`: named columns with `|` between.
     Sacct,
+    /// CSV of any columns, by a map.
+    Csv,
 }
 
 impl std::fmt::Display for Format {
@@ -51,6 +53,7 @@ impl std::fmt::Display for Format {
             Format::OpenDc => "opendc",
             Format::Batsim => "batsim",
             Format::Sacct => "sacct",
+            Format::Csv => "csv",
         })
     }
 }

@@ -91,8 +91,8 @@ pub(super) fn run(args: &ConvertArgs) -> Result<u8, Failure> {
     }
     let target = args.target()?;
     let mut trace = read(&args.file, &args.reading)?;
-    if trace.format == Format::Sacct {
-        // Lines of a dump that are no jobs are many: what became of them should not have to be asked for.
+    if matches!(trace.format, Format::Sacct | Format::Csv) {
+        // Lines of a dump that are no jobs are many, and a map may be wrong: what became of rows should not have to be asked for.
         eprintln!(
             "{} read{}",
             counted(trace.records.len(), "job"),

@@ -1,5 +1,7 @@
 //! The switches of preparation and slicing as they are typed, shared by the commands that take them.
 
+use std::path::PathBuf;
+
 use clap::Args;
 use scheduler::Span;
 use workload::calendar::{WeekFrom, Weekdays, Zone};
@@ -15,6 +17,10 @@ pub(super) struct ReadArgs {
     /// `# TimeZoneString: NAME` above its header, else UTC]
     #[arg(long, value_name = "NAME")]
     pub(super) times_in: Option<Zone>,
+
+    /// The log is CSV; this map says what its columns hold. Ready ones are in configs/columns
+    #[arg(long, value_name = "MAP.toml", conflicts_with = "times_in")]
+    pub(super) columns: Option<PathBuf>,
 }
 
 /// Which numbers of a log count, and which jobs are dropped.
