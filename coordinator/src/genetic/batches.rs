@@ -8,7 +8,7 @@ use scheduler::genetic::Batch;
 use scheduler::{JobId, JobSpec, Span, Time, TimedJob};
 use workload::calendar::Weekdays;
 use workload::mix::{Log, MixOptions, mix};
-use workload::prepare::{PrepareOptions, Rule, TooWide};
+use workload::prepare::{PrepareError, PrepareOptions, Rule, TooWide};
 
 /// A batch, and what a schedule may not see.
 #[derive(Clone, Debug)]
@@ -53,7 +53,13 @@ pub(super) fn read(
     for path in traces {
         let trace = workload::read_within(path, &crate::limits::of_logs())
             .map_err(|error| crate::progress::no_log(error, path))?;
-        let prepared = workload::prepare(&trace, &options, widest)?;
+        let prepared = workload::prepare(&trace, &options, widest).map_err(|error| match error {
+            // There is no such switch here.
+            PrepareError::NoEstimate { .. } => anyhow::Error::new(error).context(
+                "use a log without estimates; let `stealgrid trace convert --missing-estimate` write some",
+            ),
+            error => error.into(),
+        })?;
         let too_wide = prepared.report.count(Rule::DroppedTooWide);
         found.read += prepared.report.read;
         found.too_wide += too_wide;
