@@ -210,6 +210,8 @@ fn bursts_of_a_job_are_one_job() {
         let times: Vec<(String, String)> =
             converted(name, file).iter().map(|fields| (fields[0].clone(), fields[3].clone())).collect();
         assert_eq!(times, [("1".to_string(), "100".to_string()), ("2".to_string(), "50".to_string())]);
+        let said = trace(name, &["convert", file, "--to", "swf"]);
+        assert!(said.stderr.contains("bursts of a job"), "{}", said.stderr);
     }
 }
 

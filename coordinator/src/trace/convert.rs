@@ -8,6 +8,7 @@ use report::quantity::counted;
 use scheduler::Span;
 use workload::batsim::{self, Version};
 use workload::prepare::{Prepared, prepared_records};
+use workload::repair::Repair;
 use workload::{Format, Trace, gwf, swf};
 
 use super::info::awkward_text;
@@ -91,7 +92,7 @@ pub(super) fn run(args: &ConvertArgs) -> Result<u8, Failure> {
     }
     let target = args.target()?;
     let mut trace = read(&args.file, &args.reading)?;
-    if matches!(trace.format, Format::Sacct | Format::Csv) {
+    if matches!(trace.format, Format::Sacct | Format::Csv) || loses(&trace) {
         // Lines of a dump that are no jobs are many, and a map may be wrong: what became of rows should not have to be asked for.
         eprintln!(
             "{} read{}",
@@ -141,6 +142,12 @@ pub(super) fn run(args: &ConvertArgs) -> Result<u8, Failure> {
         }
     }
     Ok(exit::DONE)
+}
+
+/// Whether what is written has less than what was read: nothing is cut in silence.
+fn loses(trace: &Trace) -> bool {
+    let fields = [Repair::ExtraColumns, Repair::FieldUnread];
+    Repair::LINES.into_iter().chain(fields).any(|repair| trace.repairs.count(repair) > 0)
 }
 
 fn prepare(args: &ConvertArgs, trace: &mut Trace) -> Result<Prepared, Failure> {
