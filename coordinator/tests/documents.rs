@@ -400,3 +400,28 @@ fn canary_a_changed_digit_of_a_page_is_found() {
     std::fs::write(folder.path().join("images/two-old.svg"), "").unwrap();
     assert_eq!(made.differences().len(), 2, "a plot, and one that nobody makes");
 }
+
+/// The changes in percent, with their intervals, of a text.
+fn changes_in(text: &str) -> Vec<String> {
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let beginnings = text.match_indices(" % (").map(|(place, _)| place);
+    let change = |place: usize| {
+        let from = text[..place].rfind(|c: char| !(c.is_ascii_digit() || "+-.,".contains(c)))? + 1;
+        let to = place + text[place..].find(')')? + 1;
+        text[place..to].contains(" to ").then(|| text[from..to].to_string())
+    };
+    beginnings.filter_map(change).collect()
+}
+
+/// What the README answers is what the study says, to the digit.
+#[test]
+fn figures_of_the_answer_in_the_readme_are_those_of_the_study() {
+    let read = |name: &str| std::fs::read_to_string(root().join(name)).unwrap();
+    let readme = read("README.md");
+    let of_study = changes_in(&read("docs/BOTH-RULES.md"));
+    let told = changes_in(&readme);
+    assert!(told.len() >= 6, "{told:?}");
+    let others: Vec<&String> = told.iter().filter(|change| !of_study.contains(change)).collect();
+    assert!(others.is_empty(), "docs/BOTH-RULES.md does not have {others:?}");
+    assert_eq!(changes_in("waits +1,013 % (+5 to\n+6.5), or 5 %"), ["+1,013 % (+5 to +6.5)"]);
+}

@@ -450,7 +450,7 @@ impl Judge<'_> {
             }
         }
         self.audited.ended = ended.len() as u64;
-        let complete = manifest["status"] == "complete";
+        let complete = is_complete(manifest);
         let unended: Vec<Job> = self.jobs.values().filter(|job| !ended.contains(&job.id)).copied().collect();
         for job in unended {
             let id = job.id;
@@ -599,6 +599,11 @@ impl Judge<'_> {
             }
         }
     }
+}
+
+/// Whether a manifest says that every job has ended, whether the run was measured or not.
+pub(super) fn is_complete(manifest: &Value) -> bool {
+    matches!(manifest["status"].as_str(), Some("complete" | "not_measured"))
 }
 
 #[cfg(test)]

@@ -97,7 +97,10 @@ fn of(dir: &Path, experiment: &mut Experiment, jobs: usize) -> Result<Run, Strin
     let manifest = directory.manifest();
     let whose = dir.display();
     let factor = manifest.clock.strip_prefix("scaled:").and_then(|factor| factor.parse().ok());
-    let (Some(factor), "run", Status::Complete) = (factor, manifest.driver.as_str(), &manifest.status) else {
+    // Whether it was measured is what is asked once more.
+    let (Some(factor), "run", Status::Complete | Status::NotMeasured(_)) =
+        (factor, manifest.driver.as_str(), &manifest.status)
+    else {
         return Err(format!(
             "compare {whose}: it is no complete run by the wall clock ({} {}, {})",
             manifest.driver,

@@ -38,8 +38,13 @@ class Run:
 
     @property
     def complete(self) -> bool:
-        """Whether the run came to its end."""
-        return self.manifest.get("status") == "complete"
+        """Whether the run came to its end, measured or not."""
+        return self.manifest.get("status") in ("complete", "not_measured")
+
+    @property
+    def measured(self) -> bool:
+        """Whether the machine kept to the delays of the experiment; if not, the figures are those of longer ones."""
+        return self.manifest.get("status") != "not_measured"
 
     @cached_property
     def sections(self) -> dict[str, Any]:

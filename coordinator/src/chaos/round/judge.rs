@@ -66,7 +66,7 @@ impl Round<'_> {
             Ok(left) => left,
             Err(reason) => return self.found("results", format!("there are none to be judged: {reason}")),
         };
-        if (left.manifest["status"] == "complete") != complete {
+        if audit::is_complete(&left.manifest) != complete {
             let status = &left.manifest["status"];
             self.found(
                 "end",
