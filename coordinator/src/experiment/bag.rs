@@ -42,13 +42,8 @@ impl TaskBag {
     /// The tasks beside jobs of local users, and numbered after them. The part of a log that is asked for is a part of theirs.
     pub(super) fn beside(&self, experiment: &Experiment, mut local: Jobs) -> Result<Jobs, JobsError> {
         let bag = workload::bag::read_within(&self.file, &limits::of_logs())?;
-        let mut tasks = prepared(
-            experiment,
-            &self.file,
-            &bag.trace(self.lengths, self.seed),
-            digest(&self.file)?,
-            Vec::new(),
-        )?;
+        let mut tasks =
+            prepared(experiment, &bag.trace(self.lengths, self.seed), digest(&self.file)?, Vec::new())?;
         self.note(&bag, experiment, &mut tasks);
         let last = local.jobs.iter().map(|job| job.spec.id.0).max().unwrap_or(0);
         tasks.jobs.iter_mut().for_each(|job| job.spec.id = JobId(last + job.spec.id.0));

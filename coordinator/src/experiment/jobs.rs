@@ -319,13 +319,12 @@ pub(super) fn of_trace(
     if sliced.start != Span::ZERO {
         notes.push(format!("time 0 is {} s of the log, the start of the slice", sliced.start));
     }
-    prepared(experiment, path, &trace, digest, notes)
+    prepared(experiment, &trace, digest, notes)
 }
 
 /// All jobs of a log, with what was done to them before.
 pub(super) fn prepared(
     experiment: &Experiment,
-    path: &Path,
     trace: &Trace,
     digest: LogDigest,
     mut notes: Vec<String>,
@@ -333,16 +332,10 @@ pub(super) fn prepared(
     let prepared = progress::prepare(trace, &experiment.prepare, experiment.grid.widest())?;
     notes.extend(prepare_notes(&prepared.report));
     let (preparation, cut) = accounts::of(&prepared.report.uses, &prepared.jobs);
+    // Without folders, so that the same log has the same name wherever it is.
+    let workload = digest.file.clone();
     let logs = vec![LogDigest { jobs: prepared.jobs.len() as u64, ..digest }];
-    Ok(Jobs {
-        jobs: prepared.jobs,
-        workload: path.display().to_string(),
-        cut,
-        logs,
-        preparation,
-        notes,
-        ..Jobs::default()
-    })
+    Ok(Jobs { jobs: prepared.jobs, workload, cut, logs, preparation, notes, ..Jobs::default() })
 }
 
 /// The load that jobs offer: work over the time from the first submission to the last times all processors. `None` if they
