@@ -94,8 +94,13 @@ pub fn figures_table(result: &RunResult) -> Table {
         }
         return table;
     }
+    // A baseline has no ideal: it is held against itself at zero latency.
+    let against = match result.about.strategy.strategy {
+        Strategy::Balance(_) => "zero latency",
+        _ => "ideal",
+    };
     let table = |show: fn(&str) -> &str| {
-        let mut table = Table::new(["", "measured", "ideal", "change"]);
+        let mut table = Table::new(["", "measured", against, "change"]);
         for Figure { name, measured, ideal, change } in &figures {
             let [ideal, change] = [ideal, change].map(|text| text.as_deref().unwrap_or_default());
             table.push([*name, measured, show(ideal), change]);

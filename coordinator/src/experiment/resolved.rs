@@ -60,7 +60,18 @@ impl Resolved {
         written.strategy.name.get_or_insert_with(|| experiment.strategy.to_string());
         written.strategy.pass = Some(experiment.pass.name().to_string());
         written.strategy.submit = Some(experiment.submit.name().to_string());
-        let text = toml::to_string(&written).map(|text| format!("{HEAD}{text}"));
+        let text = toml::Table::try_from(&written).map_err(drop).and_then(|mut table| {
+            // What says nothing is left out.
+            table.retain(|_, value| match value {
+                toml::Value::Table(section) => {
+                    section.retain(|_, value| !value.as_table().is_some_and(toml::Table::is_empty));
+                    !section.is_empty()
+                }
+                toml::Value::Array(list) => !list.is_empty(),
+                _ => true,
+            });
+            toml::to_string(&table).map_err(drop).map(|text| format!("{HEAD}{text}"))
+        });
         Resolved(text.unwrap_or_default().into())
     }
 }
