@@ -52,7 +52,7 @@ def test_a_row_is_the_run_that_simulate_makes(
     runs = stealgrid.Sweep(database).runs
     row = runs[(runs["strategy.name"] == "st:50") & (runs["network.delay"] == "5m") & (runs["workload.load_factor"] == 1.0)]
 
-    run = simulate("--count", "1000")
+    run = simulate("--strategy", "st:50", "--count", "1000")
 
     for metric in ("wait_mean_s", "makespan_s", "stolen_jobs"):
         assert row[metric].item() == pytest.approx(run.metrics[metric]), metric

@@ -10,6 +10,7 @@ light and dark, that all that matters is in one screen, and that it stays fluid.
 import json
 import os
 import re
+import signal
 import statistics
 import subprocess
 import sys
@@ -538,35 +539,21 @@ def too_slow(browser):
 
 
 def reading(stealgrid, browser, folder, out):
-    """A log that comes slowly, through a pipe: half of it, and the rest when the page has said how much was read. Fails where
-    the page is there only when all is read."""
-    slow = os.path.join(folder, "slow")
-    os.makedirs(slow, exist_ok=True)
-    for name in ["manifest.json", "jobs.csv"]:
-        target = os.path.join(slow, name)
-        if not os.path.exists(target):
-            os.symlink(os.path.join(out, name), target)
-    pipe = os.path.join(slow, "events.jsonl.zst")
-    if os.path.exists(pipe):
-        os.remove(pipe)
-    os.mkfifo(pipe)
-    log, go_on = open(os.path.join(out, "events.jsonl.zst"), "rb").read(), threading.Event()
+    """A log that is read slowly, by a process that is stopped most of the time, until the page has said how much was read. Fails
+    where the page is there only when all is read."""
+    go_on = threading.Event()
 
-    def write():
-        with open(pipe, "wb") as file:
-            file.write(log[:len(log) // 2])
-            file.flush()
-            # The terminal says nothing of what takes less than two seconds.
-            time.sleep(2.5)
-            file.write(log[len(log) // 2:len(log) * 5 // 8])
-            file.flush()
-            go_on.wait(PATIENCE_S)
-            file.write(log[len(log) * 5 // 8:])
+    def slow_down(process):
+        while not go_on.is_set() and process.poll() is None:
+            process.send_signal(signal.SIGSTOP)
+            time.sleep(0.2)
+            process.send_signal(signal.SIGCONT)
+            time.sleep(0.02)
 
-    writer = threading.Thread(target=write)
-    writer.start()
     begun = time.monotonic()
-    served = Stealgrid(folder, stealgrid, "serve", slow, "--serve", "127.0.0.1:0")
+    served = Stealgrid(folder, stealgrid, "serve", out, "--serve", "127.0.0.1:0")
+    slowing = threading.Thread(target=slow_down, args=[served.process])
+    slowing.start()
     try:
         address = served.said(r"open http://(\S+) ")
         assert urllib.request.urlopen(f"http://{address}/", timeout=PATIENCE_S).status == 200
@@ -581,8 +568,8 @@ def reading(stealgrid, browser, folder, out):
         phase(browser, "replay of a run that has ended", 120)
     finally:
         go_on.set()
+        slowing.join(PATIENCE_S)
         served.end()
-        writer.join(PATIENCE_S)
 
 
 def registered(stealgrid, browser, folder):

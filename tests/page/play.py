@@ -31,6 +31,9 @@ WATCH = """
 """
 
 
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+
 def text(browser, selector):
     return browser.run(f"document.querySelector({json.dumps(selector)})?.textContent ?? ''")
 
@@ -97,11 +100,28 @@ def fits(browser, folder, name):
 def play(stealgrid, browser, folder):
     work = os.path.join(folder, "play")
     os.makedirs(work, exist_ok=True)
+    print("the quick start, without a file")
     served = Stealgrid(work, stealgrid, "play")
+    try:
+        begin(browser, served.said(r"open http://(\S+) "))
+        own = drawn(browser, "a picture", lambda picture: picture["numbers"]["jobs"] == 2000)
+        assert own["settings"]["strategy"] == "steal:loaded,select=easy" and own["settings"]["submit"] == "origin", own["settings"]
+        print("jobs enter at home")
+        browser.run("(() => { const list = document.getElementById('submit'); list.value = 'home'; "
+                    "list.dispatchEvent(new Event('change')); })()")
+        home = drawn(browser, "at home", lambda picture: picture["settings"]["submit"] == "home")
+        assert home["numbers"]["wait_mean_s"] != own["numbers"]["wait_mean_s"]
+    finally:
+        # Of a page whose server is gone nothing is asked any more.
+        browser.open("about:blank")
+        served.end()
+        browser.problems.clear()
+        browser.requests.clear()
+    served = Stealgrid(work, stealgrid, "play", os.path.join(ROOT, "configs", "published.toml"))
     try:
         address = served.said(r"open http://(\S+) ")
         browser.view(1366, 768)
-        print("the quick start, without a file")
+        print("job stealing as published")
         begin(browser, address)
         first = drawn(browser, "a picture", lambda picture: picture["numbers"]["jobs"] == 2000)
         until("a screen reader hears the numbers", lambda: "mean wait" in text(browser, "#said"))

@@ -70,10 +70,10 @@ def small(stealgrid, browser, folder):
     # The page names the trace; as a path it has no place to break on a phone.
     away = os.path.join(folder, "small", "a_folder_whose_name_is_by_itself_as_long_as_a_phone_is_wide")
     os.makedirs(os.path.join(away, "traces"))
-    for name in ["quickstart.toml", "traces/seven-sites.swf"]:
+    for name in ["published.toml", "traces/seven-sites.swf"]:
         shutil.copy(os.path.join(ROOT, "configs", name), os.path.join(away, name))
     name_users(os.path.join(away, "traces", "seven-sites.swf"))
-    out = simulate(stealgrid, os.path.join(folder, "small"), os.path.join(away, "quickstart.toml"))
+    out = simulate(stealgrid, os.path.join(folder, "small"), os.path.join(away, "published.toml"))
     metrics = json.load(open(os.path.join(out, "metrics.json")))
     show(browser, out)
     look_well(browser, folder, "report")
