@@ -58,6 +58,7 @@ fn each_switch_that_decides_stands_in_the_manifest_and_on_the_page() {
         ("workload.estimate", "estimate = \"exact\"", ""),
         ("workload.size", "size = \"allocated\"", ""),
         ("workload.load", "load = 0.5", ""),
+        ("strategy.submit_delay", "", "submit_delay = \"link\""),
     ] {
         let (other, page) = simulated(folder.path(), "other", workload, strategy);
         let (before, after) =
@@ -97,7 +98,7 @@ fn what_preparation_did_is_counted_and_jobs_that_were_stopped_are_no_successes()
     assert!(!page.contains("of the work cut off"));
 }
 
-/// Ten experiments, each run again from its result directory alone, and from another folder.
+/// Eleven experiments, each run again from its result directory alone, and from another folder.
 #[test]
 fn a_result_is_made_again_from_its_directory() {
     for (number, (workload, strategy)) in [
@@ -111,6 +112,7 @@ fn a_result_is_made_again_from_its_directory() {
         ("from = \"10\"\nuntil = \"55\"", ""),
         ("size = \"allocated\"\nfilters = \"all\"", "pass = \"batch\""),
         ("overrun = \"extend\"\npayload = 1000", ""),
+        ("", "submit = \"home\"\nsubmit_delay = \"link\""),
     ]
     .into_iter()
     .enumerate()

@@ -76,13 +76,14 @@ impl Sink {
         } else {
             None
         };
-        let deficiency = Deficiency::new(&experiment.grid, &experiment.strategy.strategy, &jobs.jobs);
+        let arriving = jobs.arriving(experiment);
+        let deficiency = Deficiency::new(&experiment.grid, &experiment.strategy.strategy, &arriving);
         Ok(Sink {
             builder: builder(experiment, jobs),
             deficiency,
             decisions: decisions(experiment, jobs),
             lessons: Lessons::default(),
-            waits: Waits::new(&experiment.grid, &experiment.strategy.strategy, &jobs.jobs),
+            waits: Waits::new(&experiment.grid, &experiment.strategy.strategy, &arriving),
             steals: Steals::default(),
             rows: StealsCsv::new(&dir.join(outputs::STEALS)),
             log,
@@ -199,7 +200,13 @@ struct Measured {
 /// What follows the decisions of brokers in a run of these jobs.
 pub fn decisions(experiment: &Experiment, jobs: &Jobs) -> Decisions {
     let strategy = &experiment.strategy.strategy;
-    Decisions::new(&experiment.grid, strategy, experiment.local, &jobs.jobs, experiment.decisions)
+    Decisions::new(
+        &experiment.grid,
+        strategy,
+        experiment.local,
+        &jobs.arriving(experiment),
+        experiment.decisions,
+    )
 }
 
 /// Measures runs of these jobs; classes are told by the strategy's threshold, one half if it has none.

@@ -195,7 +195,7 @@ fn run(args: &RunArgs) -> anyhow::Result<u8> {
         interrupt: &interrupt,
         server,
         source: args.scrape.source(&experiment.name),
-        orders: Orders::new(come, given, &jobs.jobs, order),
+        orders: Orders::new(come, given, &jobs.arriving(experiment), order),
         outages,
         record: record.as_mut(),
     };
@@ -354,7 +354,9 @@ impl Set<'_> {
 
     /// Hands over the jobs, and opens the desk for orders.
     fn hand_out(&self, mut fleet: Fleet) -> anyhow::Result<Fleet> {
-        fleet.feed(&self.jobs.jobs, |job| self.plan.entry(job)).map_err(Failure::from)?;
+        fleet
+            .feed(&self.jobs.arriving(self.experiment), |job| self.plan.entry(job))
+            .map_err(Failure::from)?;
         for site in outages::late(&self.experiment.faults) {
             fleet.leave_out(site).context("failed to leave out a site that joins later")?;
         }
@@ -391,7 +393,7 @@ impl Set<'_> {
                 starter = Some(start);
             }
             let (begun, order) = (Instant::now(), start_order(plan.factor, plan.origin, lead));
-            let outages = Outages::new(&experiment.faults, plan, jobs, order);
+            let outages = Outages::new(&experiment.faults, plan, &jobs.arriving(experiment), order);
             let attachable = plan::may_attach(experiment) && self.reception.is_none();
             let mut record = attachable.then(|| record(order, &outages)).transpose()?;
             if let Some(record) = &mut record {

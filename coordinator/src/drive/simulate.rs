@@ -156,7 +156,8 @@ fn peers(
     interrupt: &Interrupt,
     sink: &mut impl FnMut(&Event),
 ) -> (Status, Option<String>) {
-    let mut simulation = Simulation::new(configuration(experiment, jobs, checks), &jobs.jobs);
+    let arriving = jobs.arriving(experiment);
+    let mut simulation = Simulation::new(configuration(experiment, jobs, checks), &arriving);
     let ended = loop {
         if interrupt.is_set()
             && let Some(at) = simulation.next_instant()

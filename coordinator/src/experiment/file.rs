@@ -179,6 +179,8 @@ pub struct WrittenStrategy {
     pub pass: Option<String>,
     /// `home` or `origin`.
     pub submit: Option<String>,
+    /// `none` or `link`.
+    pub submit_delay: Option<String>,
     /// What `broker:genetic` is told beside its name.
     pub genetic: WrittenGenetic,
 }

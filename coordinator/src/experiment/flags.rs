@@ -111,6 +111,10 @@ pub struct ExperimentArgs {
     #[arg(long, value_name = "RULE", help_heading = "Scheduling")]
     pub submit: Option<String>,
 
+    /// How long a submission takes to get there: none, link (as long as a message on that link) [default: none]
+    #[arg(long, value_name = "RULE", help_heading = "Scheduling")]
+    pub submit_delay: Option<String>,
+
     /// One-way delay of every message, in trace time, as in 50ms [default: 0ms]
     #[arg(long, value_name = "TIME", help_heading = "Network")]
     pub delay: Option<String>,
@@ -289,6 +293,7 @@ impl ExperimentArgs {
         change(&mut written.strategy.local, &self.local);
         change(&mut written.strategy.pass, &self.pass);
         change(&mut written.strategy.submit, &self.submit);
+        change(&mut written.strategy.submit_delay, &self.submit_delay);
         if self.network.is_some() {
             written.network = links::Written { model: self.network.clone(), ..links::Written::default() };
         }

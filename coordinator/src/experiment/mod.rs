@@ -8,6 +8,7 @@ pub mod bag;
 mod brokers;
 pub mod built_in;
 pub mod commands;
+mod entering;
 mod error;
 pub mod faults;
 pub mod file;
@@ -43,6 +44,7 @@ use workload::deal::Deal;
 use workload::prepare::{PrepareOptions, TooWide};
 use workload::slice::Slice;
 
+pub use entering::SubmitDelay;
 pub use error::ExperimentError;
 use error::wrong;
 use faults::Fault;
@@ -116,6 +118,8 @@ pub struct Experiment {
     pub pass: Pass,
     /// Where jobs enter the grid.
     pub submit: Submit,
+    /// How long it takes a job to get there.
+    pub submit_delay: SubmitDelay,
     /// What links do to messages, in trace time.
     pub network: Model,
     /// Switches and limits of the protocol.
@@ -322,6 +326,7 @@ impl Experiment {
             external,
             pass: pass(written, &strategy, local)?,
             submit: parse("--submit (strategy.submit)", &written.strategy.submit, SUBMIT)?,
+            submit_delay: submit_delay(written, &strategy)?,
             network,
             options,
             faults,
@@ -354,6 +359,7 @@ impl Experiment {
             put("strategy.local", self.local.name().to_string());
         }
         put("strategy.submit", self.submit.name().to_string());
+        put("strategy.submit_delay", self.submit_delay.to_string());
         match (&self.source, self.deal) {
             (Source::Trace(_), Some(deal)) => put("workload.deal", deal.to_string()),
             (Source::Trace(_), None) => put("workload.origin", self.prepare.origin.to_string()),
@@ -509,6 +515,16 @@ fn pass(written: &Written, strategy: &StrategySpec, local: LocalScheduler) -> Re
             Err(wrong(place)("a command decides once per instant; write batch".to_string()))
         }
         pass => Ok(pass),
+    }
+}
+
+fn submit_delay(written: &Written, strategy: &StrategySpec) -> Result<SubmitDelay, ExperimentError> {
+    let place = "--submit-delay (strategy.submit_delay)";
+    match parse(place, &written.strategy.submit_delay, SubmitDelay::default())? {
+        SubmitDelay::Link if strategy.ideal => {
+            Err(wrong(place)(format!("{strategy} has no links; write none, or leave out ideal/")))
+        }
+        delay => Ok(delay),
     }
 }
 

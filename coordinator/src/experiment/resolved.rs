@@ -60,6 +60,7 @@ impl Resolved {
         written.strategy.name.get_or_insert_with(|| experiment.strategy.to_string());
         written.strategy.pass = Some(experiment.pass.name().to_string());
         written.strategy.submit = Some(experiment.submit.name().to_string());
+        written.strategy.submit_delay = Some(experiment.submit_delay.to_string());
         let text = toml::Table::try_from(&written).map_err(drop).and_then(|mut table| {
             // What says nothing is left out.
             table.retain(|_, value| match value {

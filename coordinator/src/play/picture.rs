@@ -181,7 +181,8 @@ impl Player {
             .map_err(|error| Refused::Settings(format!("failed to {error}")))?;
         let jobs = self.jobs(&experiment).map_err(failed)?;
         let mut builder = drive::builder(&experiment, &jobs);
-        let mut deficiency = Deficiency::new(&experiment.grid, &experiment.strategy.strategy, &jobs.jobs);
+        let arriving = jobs.arriving(&experiment);
+        let mut deficiency = Deficiency::new(&experiment.grid, &experiment.strategy.strategy, &arriving);
         let ended = simulate::simulate(&experiment, &jobs, Checks::Cheap, interrupt, &mut |event| {
             builder.observe(event);
             deficiency.observe(event);

@@ -68,9 +68,10 @@ fn width(job: &TimedJob) -> f64 {
 pub fn measure(experiment: &Experiment, prepared: &Prepared) -> Result<Measures, String> {
     let jobs = &prepared.jobs;
     let mut builder = drive::builder(experiment, jobs);
-    let mut deficiency = Deficiency::new(&experiment.grid, &experiment.strategy.strategy, &jobs.jobs);
+    let arriving = jobs.arriving(experiment);
+    let mut deficiency = Deficiency::new(&experiment.grid, &experiment.strategy.strategy, &arriving);
     let mut decisions = drive::decisions(experiment, jobs);
-    let mut waits = Waits::new(&experiment.grid, &experiment.strategy.strategy, &jobs.jobs);
+    let mut waits = Waits::new(&experiment.grid, &experiment.strategy.strategy, &arriving);
     let mut fell_back = None;
     let ended = simulate::simulate(experiment, jobs, Checks::Cheap, &Interrupt::default(), &mut |event| {
         if let EventKind::FellBack { cause } = event.kind {

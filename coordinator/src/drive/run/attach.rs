@@ -122,7 +122,7 @@ pub fn command(args: &AttachArgs) -> anyhow::Result<u8> {
             Err(failure) => return Ok(failure.say()),
         };
     interrupt.also_end(&experiment.outputs.dir.join("nodes"));
-    let outages = Outages::new(&experiment.faults, &plan, &jobs, clock);
+    let outages = Outages::new(&experiment.faults, &plan, &jobs.arriving(&experiment), clock);
     record.past.forget(&forgotten);
     let outages = outages.resumed(record.past.clone(), remains, &fleet);
     record.attached += 1;
@@ -139,7 +139,7 @@ pub fn command(args: &AttachArgs) -> anyhow::Result<u8> {
         interrupt: &interrupt,
         server: None,
         source: run.scrape.source(&experiment.name),
-        orders: Orders::new(None, record.orders.clone(), &jobs.jobs, record.start),
+        orders: Orders::new(None, record.orders.clone(), &jobs.arriving(&experiment), record.start),
         outages,
         record: Some(&mut record),
     };
@@ -197,8 +197,9 @@ fn take_over(
     let mut adopted = Fleet::adopt(&order, &sites, &away, &lost, plan.may_lose()).map_err(failed)?;
     let Adopted { fleet, started, remains, put_back, .. } = &mut adopted;
     record.past.bystanders().into_iter().for_each(|site| fleet.leave_unlisted(site));
-    let holders = holders(&jobs.jobs, plan, record, remains);
-    let held = jobs.jobs.iter().filter(|job| holders.contains_key(&job.spec.id));
+    let arriving = jobs.arriving(experiment);
+    let holders = holders(&arriving, plan, record, remains);
+    let held = arriving.iter().filter(|job| holders.contains_key(&job.spec.id));
     let held: Vec<TimedJob> = held.copied().collect();
     // What a node does not hear because it has just ended, it is told at the next look.
     let told = fleet.feed(&held, |job| holders[&job.spec.id]).and_then(|()| fleet.start_by(clock));

@@ -70,7 +70,7 @@ pub(super) fn live(experiment: &Experiment, plan: &Plan, jobs: &Jobs) -> Live {
         span: [0, 0],
     };
     let threshold = experiment.strategy.strategy.threshold();
-    Live::new(about, &experiment.grid, threshold, &jobs.jobs)
+    Live::new(about, &experiment.grid, threshold, &jobs.arriving(experiment))
 }
 
 /// Hands each event of the run to whoever needs it: the audit, the comparison, the results and the page.
@@ -195,8 +195,9 @@ impl Onlooker for Eyes<'_> {
 pub(super) fn drive(course: Course<'_>, mut fleet: Fleet, sink: &mut Sink) -> anyhow::Result<(Ended, Jobs)> {
     let Course { experiment, plan, jobs, mut warnings, .. } = course;
     let Course { simulated, interrupt, server, mut orders, mut outages, record, source, .. } = course;
-    let audit = Audit::new(&experiment.grid, &jobs.jobs);
-    let comparison = Comparison::new(source, &experiment.grid, &jobs.jobs);
+    let arriving = jobs.arriving(experiment);
+    let audit = Audit::new(&experiment.grid, &arriving);
+    let comparison = Comparison::new(source, &experiment.grid, &arriving);
     let (injected, failed, name) = (Vec::new(), None, experiment.name.as_str());
     let last = plan.origin;
     let mut eyes =
@@ -210,7 +211,7 @@ pub(super) fn drive(course: Course<'_>, mut fleet: Fleet, sink: &mut Sink) -> an
             eyes.ordered(&given);
         }
     }
-    let mut watch = Watch::new(plan, &jobs.jobs, outages, orders, interrupt);
+    let mut watch = Watch::new(plan, &arriving, outages, orders, interrupt);
     let ending = watch.until_end(&mut fleet, &mut eyes);
     if let Some(server) = server {
         server.close_desk();

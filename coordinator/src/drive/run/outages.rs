@@ -22,7 +22,6 @@ use scheduler::{Event, EventKind, Grid, JobId, JobSpec, SiteId, Span, Time, Time
 use super::past::{Deed, Late, Loss, Parted, Past, Step};
 use super::plan::{Plan, wall_span};
 use crate::experiment::faults::{Fault, What};
-use crate::experiment::jobs::Jobs;
 
 /// How long a node of a site that has left may take to end before it is killed.
 const STOP_PATIENCE: Duration = Duration::from_secs(5);
@@ -105,7 +104,7 @@ pub struct Outages {
 
 impl Outages {
     /// For a run whose trace clock was ordered to start like this.
-    pub fn new(faults: &[Fault], plan: &Plan, jobs: &Jobs, start: StartOrder) -> Outages {
+    pub fn new(faults: &[Fault], plan: &Plan, jobs: &[TimedJob], start: StartOrder) -> Outages {
         let mut steps: Vec<Step> = faults.iter().flat_map(steps).collect();
         steps.sort_by_key(|step| step.at);
         let (at, kind) = (plan.origin, EventKind::Ended { how: EndCause::Absent });
@@ -113,11 +112,11 @@ impl Outages {
         let past = Past { steps: steps.into(), said, down: late(faults).collect(), ..Past::default() };
         Outages {
             grid: plan.grid(),
-            run_times: jobs.jobs.iter().map(|job| (job.spec.id, job.run_time)).collect(),
+            run_times: jobs.iter().map(|job| (job.spec.id, job.run_time)).collect(),
             lease: plan.options().lease,
             failover: plan.options().broker.failover,
             may_lose: plan.may_lose(),
-            meant: jobs.jobs.iter().map(|job| (job.spec.id, (job.spec, plan.entry(job)))).collect(),
+            meant: jobs.iter().map(|job| (job.spec.id, (job.spec, plan.entry(job)))).collect(),
             submitted: BTreeSet::new(),
             over: BTreeSet::new(),
             elsewhere: BTreeMap::new(),

@@ -37,7 +37,7 @@ pub(super) fn run(
 fn scenario(experiment: &Experiment, jobs: &Jobs) -> Scenario {
     Scenario {
         grid: experiment.grid.clone(),
-        jobs: jobs.jobs.clone(),
+        jobs: jobs.arriving(experiment).into_owned(),
         strategy: experiment.strategy.strategy,
         local: experiment.local,
         pass: experiment.pass,

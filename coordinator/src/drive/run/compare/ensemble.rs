@@ -244,7 +244,8 @@ impl<'a> Ensemble<'a> {
             .over(Jitter::Uniform { min: Span::ZERO, max: late.messages.saturating_mul(2) });
         configuration.late = Some(Lateness { most: late.sites.saturating_mul(2), seed });
         let mut builder = builder(&self.experiment, self.jobs);
-        let mut simulation = Simulation::new(configuration, &self.jobs.jobs);
+        let arriving = self.jobs.arriving(&self.experiment);
+        let mut simulation = Simulation::new(configuration, &arriving);
         let mut sink = |event: &Event| builder.observe(&self.said(event));
         loop {
             if stop.is_set() {

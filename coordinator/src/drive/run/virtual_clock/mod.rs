@@ -84,18 +84,19 @@ fn drive(
     interrupt: &Interrupt,
 ) -> anyhow::Result<Ended> {
     let config = configuration(experiment, jobs, Checks::Cheap);
-    let mut twin = Twin::new(config.clone(), &jobs.jobs);
+    let arriving = jobs.arriving(experiment);
+    let mut twin = Twin::new(config.clone(), &arriving);
     let common = Common {
         grid: &experiment.grid,
-        jobs: &jobs.jobs,
+        jobs: &arriving,
         message_events: experiment.options.message_events,
         patience: experiment.run.stall_timeout,
         interrupt,
     };
     let mut ending = match begin(&mut fleet, common) {
         Ok(host) => {
-            let mut run = Simulation::over(host, config, &jobs.jobs);
-            let ending = in_step(&mut run, &mut twin, jobs.jobs.len(), sink, interrupt);
+            let mut run = Simulation::over(host, config, &arriving);
+            let ending = in_step(&mut run, &mut twin, arriving.len(), sink, interrupt);
             let links =
                 Links::modelled(&experiment.grid, &experiment.network, |from, to| run.host().delay(from, to));
             links.write(&experiment.outputs.dir.join("links.csv"), &experiment.grid)?;
