@@ -372,6 +372,7 @@ fn canary_a_changed_digit_of_a_page_is_found() {
         command: "stealgrid sweep two.toml".to_string(),
         commit: None,
         planned: Some(2),
+        digits: None,
         parameters: vec!["network.delay".to_string(), "seed".to_string()],
         metrics: vec!["wait_mean_s".to_string()],
         rows: vec![row(1), row(2)],

@@ -95,7 +95,10 @@ fn a_stored_sweep_says_what_its_database_says() {
     let stored = source::read(&small().join("small.csv.zst")).unwrap();
 
     assert_eq!(stored.commit.as_deref(), Some("4f2c0ee"));
-    assert_eq!(rounded(stored.clone()), rounded(Rows { commit: stored.commit.clone(), ..database }));
+    assert_eq!(
+        rounded(stored.clone()),
+        rounded(Rows { commit: stored.commit.clone(), digits: Some(5), ..database })
+    );
     let sizes = ["small.db", "small.csv.zst"].map(|name| small().join(name).metadata().unwrap().len());
     assert!(sizes[1] * 4 < sizes[0], "{sizes:?}");
 
@@ -164,6 +167,31 @@ fn a_page_is_made_of_the_data_alone() {
     let from_database = format!("small={}", file(small(), "small.db"));
     let text = run(3, &["study", &template, "--out", &out, "--data", &from_database]);
     assert!(text.contains("small.md.in: line 13: {{commit}}: the data do not say by which commit"), "{text}");
+}
+
+/// Rows of the data are run again from what the data say, all of them if wished; one wrong digit is found.
+#[test]
+fn canary_rows_that_no_run_gives_are_found() {
+    let (folder, template) = template(TEMPLATE);
+    let template = template.to_string_lossy().into_owned();
+    let some = run(0, &["study", &template, "--check", "--slice", "4"]);
+    assert!(some.contains("small: the same, 4 of 96 rows"), "{some}");
+    assert!(!folder.path().join("SMALL.md").exists(), "nothing is made");
+
+    let data = folder.path().join("studies/small.csv.zst");
+    let mut rows = source::read(&data).unwrap();
+    let column = rows.metrics.iter().position(|name| name == "wait_mean_s").unwrap();
+    let row = rows.rows.iter_mut().find(|row| row.metrics[column].number() > Some(100.0)).unwrap();
+    let Cell::Real(value) = &mut row.metrics[column] else { panic!("{:?}", row.metrics[column]) };
+    *value = stored::rounded(*value * 1.0002, 5);
+    let position = row.position;
+    stored::write(&data, &rows, 5).unwrap();
+
+    let found = run(5, &["study", &template, "--check", "--slice", "1000"]);
+    assert!(found.contains("small: DIFFERENT, 96 of 96 rows"), "{found}");
+    assert!(found.contains(&format!("run {position}: wait_mean_s is ")), "{found}");
+    assert_eq!(found.matches("in the data, and").count(), 1, "{found}");
+    run(2, &["study", &template, "--slice", "3"]);
 }
 
 #[test]

@@ -56,6 +56,8 @@ pub struct Rows {
     pub commit: Option<String>,
     /// How many runs the sweep file has; unknown in databases of before this was noted.
     pub planned: Option<usize>,
+    /// Significant digits of numbers that are not whole, where they were rounded to be stored.
+    pub digits: Option<usize>,
     /// Names of the parameters.
     pub parameters: Vec<String>,
     /// Names of the metrics.

@@ -98,6 +98,7 @@ fn folder(path: &Path, x: &str) -> anyhow::Result<Folder> {
         command,
         commit: None,
         planned: None,
+        digits: None,
         parameters,
         metrics: Vec::new(),
         rows: Vec::new(),

@@ -353,6 +353,7 @@ fn read_rows(connection: &Connection, limits: &Limits) -> anyhow::Result<Rows> {
     };
     Ok(Rows {
         planned,
+        digits: None,
         name: about("name")?,
         text: about("sweep")?,
         version: about("version")?,

@@ -216,6 +216,7 @@ mod tests {
             command: String::new(),
             commit: None,
             planned: Some(1),
+            digits: None,
             parameters: ["+strategy", "site", "offset"].map(str::to_string).to_vec(),
             metrics: vec!["=metric".to_string()],
             rows: vec![row],

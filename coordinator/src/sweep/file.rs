@@ -125,7 +125,14 @@ impl Plan {
     /// # Errors
     /// If the file or its base cannot be read, or one of the runs is no experiment.
     pub fn load(path: &Path, traces: Option<&Path>) -> Result<Plan, SweepError> {
-        let text = read(path)?;
+        Plan::of(path, read(path)?, traces)
+    }
+
+    /// The same of a text, as if it stood at that path.
+    ///
+    /// # Errors
+    /// As [`Plan::load`].
+    pub fn of(path: &Path, text: String, traces: Option<&Path>) -> Result<Plan, SweepError> {
         let sweep: WrittenSweep =
             parse(path, &text).map_err(|error| match kind::mistaken(path, Kind::Sweep) {
                 Some(reason) => SweepError::Parse { path: path.to_path_buf(), reason },

@@ -4,6 +4,7 @@
 //! run, and [`database`] where. Reports read the database, or what [`export`] made
 //! of it for a repository ([`source`]); [`study`] makes documents of it.
 
+mod check;
 pub mod database;
 pub mod export;
 pub mod file;

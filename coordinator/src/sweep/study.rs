@@ -8,16 +8,19 @@ use outputs::replace;
 use report::study::{MADE, Page, Source, Template, make};
 use report::sweep::WrittenReport;
 
+use super::check::{self, Places};
 use super::source;
+use crate::interrupt::Interrupt;
 use crate::terminal::say;
-use crate::{exit, folder, limits};
+use crate::{exit, limits};
 
 /// Make a document from a template and the sweeps that it names: every figure in it comes from the data
 ///
 /// Expressions between double braces become numbers, tables and plots; all else stays. Figures that were written by hand are
 /// refused. docs/SWEEPS.md describes templates.
 ///
-/// Exit codes: 0 done, 2 usage, 3 unreadable input, or an expression or a figure in the template that must not be.
+/// Exit codes: 0 done, 2 usage, 3 unreadable input, or an expression or a figure in the template that must not be, 4
+/// interrupted, 5 with --check: other results than those that are stored.
 #[derive(Clone, Debug, clap::Args)]
 pub struct StudyArgs {
     /// Template
@@ -32,9 +35,32 @@ pub struct StudyArgs {
     #[arg(long, value_name = "NAME=FILE", value_parser = named)]
     pub data: Vec<(String, PathBuf)>,
 
+    /// Make nothing: run some rows of the data again, and compare them with what is stored, to the last digit
+    #[arg(long, conflicts_with_all = ["out", "replace"])]
+    pub check: bool,
+
+    /// How many rows of each file are run again, spread over all of them
+    #[arg(long, value_name = "N", requires = "check", default_value_t = SLICE, value_parser = slice)]
+    pub slice: usize,
+
+    /// The folder of the logs that the sweeps name [default: as they say]
+    #[arg(long, value_name = "DIR", requires = "check")]
+    pub traces: Option<PathBuf>,
+
+    /// The folder of the sweep files, from which they name other files [default: as their commands say]
+    #[arg(long, value_name = "DIR", requires = "check")]
+    pub sweeps: Option<PathBuf>,
+
     /// Write over a document that this command did not make
     #[arg(long)]
     pub replace: bool,
+}
+
+/// Rows of each file that `--check` runs again, if nobody says how many: a minute or so.
+const SLICE: usize = 12;
+
+fn slice(text: &str) -> Result<usize, String> {
+    text.parse().ok().filter(|&count| count > 0).ok_or_else(|| "write how many rows, from 1 on".to_string())
 }
 
 fn named(text: &str) -> Result<(String, PathBuf), String> {
@@ -49,6 +75,9 @@ fn named(text: &str) -> Result<(String, PathBuf), String> {
 /// # Errors
 /// If a file cannot be written.
 pub fn command(args: &StudyArgs) -> anyhow::Result<u8> {
+    if args.check {
+        return again(args);
+    }
     let (template, page) = match read(args) {
         Ok(made) => made,
         Err(error) => {
@@ -56,8 +85,7 @@ pub fn command(args: &StudyArgs) -> anyhow::Result<u8> {
             return Ok(exit::INPUT);
         }
     };
-    let folder = args.template.parent().unwrap_or(Path::new(""));
-    let Some(out) = args.out.clone().or_else(|| template.page().map(|page| folder.join(page))) else {
+    let Some(out) = args.out.clone().or_else(|| template.page().map(|page| folder(args).join(page))) else {
         eprintln!(
             "error: failed to find where to write: give --out, or page = \"FILE\" in the head of the template"
         );
@@ -75,7 +103,7 @@ pub fn command(args: &StudyArgs) -> anyhow::Result<u8> {
     }
     let images = out.parent().unwrap_or(Path::new("")).join(template.images());
     if !page.plots.is_empty() {
-        folder::make(&images)?;
+        crate::folder::make(&images)?;
     }
     let plots = page.plots.iter().map(|(name, svg)| (images.join(name), svg));
     for (path, content) in plots.chain([(out.clone(), &page.text)]) {
@@ -86,27 +114,98 @@ pub fn command(args: &StudyArgs) -> anyhow::Result<u8> {
     Ok(exit::DONE)
 }
 
+/// Runs rows again and says whether they are the same.
+fn again(args: &StudyArgs) -> anyhow::Result<u8> {
+    let data = match template(args).and_then(|template| data(args, &template)) {
+        Ok(data) => data,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            return Ok(exit::INPUT);
+        }
+    };
+    let interrupt = Interrupt::on_signals()?;
+    let places = Places { traces: args.traces.as_deref(), sweeps: args.sweeps.as_deref() };
+    let mut code = exit::DONE;
+    for (name, Source { rows, .. }) in &data {
+        if !check::is_of_a_sweep(rows) {
+            say(&format!("{name}: not checked, as no sweep made it, but `{}`\n", rows.command))?;
+            continue;
+        }
+        let checked = match check::check(rows, args.slice, &places, &interrupt) {
+            Ok(checked) => checked,
+            Err(reason) => {
+                eprintln!("error: failed to run rows of {name} again: {reason}");
+                return Ok(exit::INPUT);
+            }
+        };
+        if interrupt.is_set() {
+            eprintln!("error: interrupted while {name} was checked");
+            return Ok(exit::INCOMPLETE);
+        }
+        let found = checked.differences.len();
+        let verdict = if found == 0 { "the same" } else { "DIFFERENT" };
+        say(&format!(
+            "{name}: {verdict}, {} of {} rows, {} values to {}\n",
+            checked.rows,
+            rows.rows.len(),
+            checked.cells,
+            rows.digits.map_or_else(|| "the last digit".to_string(), |digits| format!("{digits} digits")),
+        ))?;
+        for difference in checked.differences.iter().take(DIFFERENCES) {
+            say(&format!("  {difference}\n"))?;
+        }
+        if found > DIFFERENCES {
+            say(&format!("  and {} more\n", found - DIFFERENCES))?;
+        }
+        if found > 0 {
+            code = exit::OUT_OF_TOLERANCE;
+        }
+    }
+    Ok(code)
+}
+
+/// Differences of a file that are said one by one.
+const DIFFERENCES: usize = 10;
+
 fn read(args: &StudyArgs) -> anyhow::Result<(Template, Page)> {
+    let template = template(args)?;
+    let sources = data(args, &template)?;
+    let name = args.template.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+    let page = make(&template, &name, sources).map_err(|error| {
+        anyhow::anyhow!("failed to make the page of {}: {error}", args.template.display())
+    })?;
+    Ok((template, page))
+}
+
+fn template(args: &StudyArgs) -> anyhow::Result<Template> {
     let shown = args.template.display();
     let text = limits::read_text(&args.template, limits::EXPERIMENT)
         .with_context(|| format!("failed to read {shown}; check the path"))?;
     let template =
         Template::parse(&text).map_err(|error| anyhow::anyhow!("failed to understand {shown}: {error}"))?;
-    let folder = args.template.parent().unwrap_or(Path::new(""));
-    let template = match template.published().map(|file| folder.join(file)) {
-        None => template,
+    match template.published().map(|file| folder(args).join(file)) {
+        None => Ok(template),
         Some(path) => {
             let text = limits::read_text(&path, limits::EXPERIMENT)
                 .with_context(|| format!("failed to read {}; check published in {shown}", path.display()))?;
             template
                 .with_published(&text)
-                .map_err(|error| anyhow::anyhow!("failed to understand {}: {error}", path.display()))?
+                .map_err(|error| anyhow::anyhow!("failed to understand {}: {error}", path.display()))
         }
-    };
+    }
+}
+
+/// The folder from which a template names files.
+fn folder(args: &StudyArgs) -> &Path {
+    args.template.parent().unwrap_or(Path::new(""))
+}
+
+/// The rows that a template names, by their names.
+fn data(args: &StudyArgs, template: &Template) -> anyhow::Result<BTreeMap<String, Source>> {
     let mut sources = BTreeMap::new();
     for (name, file, wishes) in template.data() {
         let given = args.data.iter().find(|(other, _)| other == name);
-        let rows = source::read(&given.map_or_else(|| folder.join(file), |(_, file)| file.clone()))?;
+        let rows = source::read(&given.map_or_else(|| folder(args).join(file), |(_, file)| file.clone()))?;
         let written = source::wishes(&rows)?;
         let wishes = WrittenReport {
             x: wishes.x.or(written.x),
@@ -121,8 +220,5 @@ fn read(args: &StudyArgs) -> anyhow::Result<(Template, Page)> {
         let names: Vec<&str> = template.data().map(|(name, ..)| name).collect();
         anyhow::bail!("failed to use --data {unknown}: the template names only {}", names.join(", "));
     }
-    let name = args.template.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
-    let page = make(&template, &name, sources)
-        .map_err(|error| anyhow::anyhow!("failed to make the page of {shown}: {error}"))?;
-    Ok((template, page))
+    Ok(sources)
 }

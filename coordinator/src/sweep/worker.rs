@@ -102,7 +102,7 @@ pub fn run() -> anyhow::Result<u8> {
 
 /// What is kept from run to run.
 #[derive(Default)]
-struct Bench {
+pub(super) struct Bench {
     reader: Reader,
     prepared: Option<(String, Prepared)>,
 }
@@ -116,7 +116,8 @@ impl Bench {
         Answer { position: order.position, wall_s, result }
     }
 
-    fn measured(&mut self, order: &Order, wall_s: &mut f64) -> Result<Measures, String> {
+    /// Simulates a run and measures it; `wall_s` is the time that took, without that for reading logs.
+    pub(super) fn measured(&mut self, order: &Order, wall_s: &mut f64) -> Result<Measures, String> {
         let mut experiment = file::resolve(&order.experiment)?;
         let key = file::workload_key(&experiment);
         if self.prepared.as_ref().is_none_or(|(kept, _)| *kept != key) {

@@ -330,6 +330,7 @@ fn read_text(mut text: impl BufRead, limits: &Limits) -> Result<Rows, Wrong> {
         command: head.take("command")?,
         commit: head.take("commit")?,
         planned: head.take("planned")?,
+        digits: head.take("digits")?,
         parameters,
         metrics,
         rows,

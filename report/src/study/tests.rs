@@ -58,6 +58,7 @@ fn rows() -> Rows {
         name: "test".to_string(),
         text: String::new(),
         planned: Some(rows.len()),
+        digits: None,
         version: "0".to_string(),
         command: "stealgrid sweep test.toml".to_string(),
         commit: Some("4f2c".to_string()),

@@ -421,6 +421,7 @@ pub(super) mod tests {
             name: "test".to_string(),
             text: String::new(),
             planned: Some(rows.len()),
+            digits: None,
             version: "0".to_string(),
             command: "stealgrid sweep test.toml".to_string(),
             commit: None,

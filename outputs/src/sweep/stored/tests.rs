@@ -27,6 +27,7 @@ fn rows() -> Rows {
         command: "stealgrid sweep small.toml".to_string(),
         commit: Some("4f2c".to_string()),
         planned: Some(9),
+        digits: Some(6),
         parameters: ["network.delay", "workload.week", "grid.sizes"].map(str::to_string).to_vec(),
         metrics: ["jobs", "wait_mean_s", "third", "odd"].map(str::to_string).to_vec(),
         rows,
