@@ -1,5 +1,6 @@
 //! `stealgrid theory check`: claims tested by runs, a verdict for each, and what is kept of them.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use claims::cells::Word;
@@ -33,7 +34,7 @@ pub struct CheckArgs {
     full: bool,
 
     /// The same experiments, each with a mistake built in, which must be refuted
-    #[arg(long, conflicts_with_all = ["out", "against"])]
+    #[arg(long, conflicts_with_all = ["out", "into", "against"])]
     canaries: bool,
 
     /// A folder with files q01.toml and so on, in place of the parameters that are built in
@@ -44,8 +45,12 @@ pub struct CheckArgs {
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 
+    /// A file of `--out`, in which the claims that are checked take the place of what was found before; others stay
+    #[arg(long, value_name = "FILE", conflicts_with = "out")]
+    into: Option<PathBuf>,
+
     /// The commit of this program, for the file
-    #[arg(long, value_name = "COMMIT", requires = "out")]
+    #[arg(long, value_name = "COMMIT")]
     commit: Option<String>,
 
     /// A file of `--out`, whose verdicts must come out again, cell by cell
@@ -78,6 +83,18 @@ pub struct ShowArgs {
 /// Everything that was found, and how.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Stored {
+    #[serde(flatten)]
+    making: Making,
+    /// In the order in which they ran.
+    claims: Vec<Checked>,
+    /// How claims were found that were checked again later, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    again: BTreeMap<String, Making>,
+}
+
+/// How something was found.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Making {
     /// The command.
     command: String,
     /// The commit of the program that ran.
@@ -86,8 +103,26 @@ struct Stored {
     at: String,
     /// How long it took, in seconds.
     took_s: f64,
-    /// In the order in which they ran.
-    claims: Vec<Checked>,
+}
+
+impl Making {
+    fn line(&self) -> String {
+        let commit =
+            self.commit.as_deref().map_or("an unknown commit".into(), |commit| format!("commit {commit}"));
+        format!("`{}`, {commit}, {}, {:.0} s.", self.command, self.at, self.took_s)
+    }
+}
+
+impl Stored {
+    /// These claims in place of what was found of them before.
+    fn replace(&mut self, checked: &[Checked], making: &Making) -> Result<(), String> {
+        for found in checked {
+            let before = self.claims.iter_mut().find(|before| before.name == found.name);
+            *before.ok_or_else(|| format!("it has no claim {}", found.name))? = found.clone();
+            self.again.insert(found.name.to_string(), making.clone());
+        }
+        Ok(())
+    }
 }
 
 fn only_read_by_people(format: Format) -> bool {
@@ -114,6 +149,13 @@ pub fn command(args: &CheckArgs) -> anyhow::Result<u8> {
     };
     let before = match args.against.as_deref().map(read).transpose() {
         Ok(before) => before,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            return Ok(exit::INPUT);
+        }
+    };
+    let into = match args.into.as_deref().map(read).transpose() {
+        Ok(into) => into,
         Err(error) => {
             eprintln!("error: {error:#}");
             return Ok(exit::INPUT);
@@ -153,14 +195,26 @@ pub fn command(args: &CheckArgs) -> anyhow::Result<u8> {
             }
         }
     }
-    if let Some(path) = &args.out {
+    if let Some(path) = args.out.as_ref().or(args.into.as_ref()) {
         let scale = if args.quick { "--quick" } else { "--full" };
-        let stored = Stored {
+        let making = Making {
             command: format!("stealgrid theory check {scale} {}", args.claims.join(" ")),
             commit: args.commit.clone(),
             at: humantime::format_rfc3339_seconds(std::time::SystemTime::now()).to_string(),
             took_s: begun.elapsed().as_secs_f64().round(),
-            claims: checked.clone(),
+        };
+        let stored = match into {
+            None => Stored { making, claims: checked.clone(), again: BTreeMap::new() },
+            Some(mut stored) => {
+                if let Err(reason) = stored.replace(&checked, &making) {
+                    eprintln!(
+                        "error: failed to add to {}: {reason}; write another file with --out",
+                        path.display()
+                    );
+                    return Ok(exit::INPUT);
+                }
+                stored
+            }
         };
         std::fs::write(path, serde_json::to_string_pretty(&stored)? + "\n")
             .map_err(|error| anyhow::anyhow!("failed to write {}: {error}", path.display()))?;
@@ -211,11 +265,9 @@ pub fn show(args: &ShowArgs) -> anyhow::Result<u8> {
         (Format::Json, _) => serde_json::to_string_pretty(&stored)? + "\n",
         (format, true) => printed(&summary(&stored.claims), format),
         (format, false) => {
-            let commit = stored
-                .commit
-                .as_deref()
-                .map_or("an unknown commit".into(), |commit| format!("commit {commit}"));
-            format!("`{}`, {commit}, {}, {:.0} s.\n\n", stored.command, stored.at, stored.took_s)
+            let again = |(name, making): (&String, &Making)| format!("{name} again: {}\n\n", making.line());
+            format!("{}\n\n", stored.making.line())
+                + &stored.again.iter().map(again).collect::<String>()
                 + &details(&stored.claims, format)
         }
     })?;
@@ -398,13 +450,25 @@ mod tests {
     fn stored(names: &[&str]) -> Stored {
         let claims = choose(&names.iter().map(|name| (*name).to_string()).collect::<Vec<_>>()).unwrap();
         let claims = claims.iter().map(|claim| claim.check(Scale::Quick, None).unwrap()).collect();
-        Stored {
-            command: "stealgrid theory check".into(),
-            commit: None,
-            at: String::new(),
-            took_s: 1.0,
-            claims,
-        }
+        Stored { making: making("stealgrid theory check"), claims, again: BTreeMap::new() }
+    }
+
+    fn making(command: &str) -> Making {
+        Making { command: command.into(), commit: None, at: String::new(), took_s: 1.0 }
+    }
+
+    #[test]
+    fn a_claim_that_is_checked_again_says_so_and_leaves_others_as_they_were() {
+        let before = stored(&["Q3", "Q18"]);
+        let mut now = stored(&["Q18"]).claims;
+        now[0].found.verdict = Verdict::Inconclusive;
+        let mut after = before.clone();
+        after.replace(&now, &making("stealgrid theory check Q18")).unwrap();
+        assert_eq!((&after.claims[0], &after.claims[1]), (&before.claims[0], &now[0]));
+        assert_eq!(after.again.keys().collect::<Vec<_>>(), ["Q18"]);
+        let read: Stored = serde_json::from_str(&serde_json::to_string(&after).unwrap()).unwrap();
+        assert_eq!(read.again["Q18"].command, "stealgrid theory check Q18");
+        assert!(after.replace(&stored(&["Q1"]).claims, &making("")).unwrap_err().contains("no claim Q1"));
     }
 
     #[test]
