@@ -13,7 +13,7 @@ mod significance;
 #[cfg(test)]
 mod tests;
 
-pub use order::{kendall, spearman};
+pub use order::{kendall, kendall_chance, spearman};
 pub use profile::Profile;
 pub use significance::chances_against;
 

@@ -16,6 +16,7 @@ mod explain;
 mod external;
 mod full_disks;
 mod genetic;
+mod intervals;
 mod key;
 mod limits;
 mod lost;

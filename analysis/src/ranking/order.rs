@@ -20,6 +20,40 @@ pub fn kendall(left: &[f64], right: &[f64]) -> Option<f64> {
     (pairs > 0.0).then(|| sum as f64 / pairs)
 }
 
+/// The chance, two-sided, that orders without any relation have a tau as far from none: exact, by the number of
+/// permutations with so many inversions (Kendall 1938). `None` if values tie, where that number is another.
+///
+/// # Panics
+/// If they differ in length.
+pub fn kendall_chance(left: &[f64], right: &[f64]) -> Option<f64> {
+    assert_eq!(left.len(), right.len(), "values are paired");
+    let (mut inversions, mut pairs) = (0, 0);
+    for a in 0..left.len() {
+        for b in 0..a {
+            let (x, y) = (sign(left[a], left[b]), sign(right[a], right[b]));
+            if x * y == 0 {
+                return None;
+            }
+            inversions += usize::from(x != y);
+            pairs += 1;
+        }
+    }
+    if pairs == 0 {
+        return None;
+    }
+    // The share of permutations of so many values by inversions: one more value has from none to all others before it.
+    let mut shares = vec![1.0];
+    for count in 2..=left.len() {
+        let mut next = vec![0.0; shares.len() + count - 1];
+        for (below, share) in shares.iter().enumerate() {
+            (0..count).for_each(|more| next[below + more] += share / count as f64);
+        }
+        shares = next;
+    }
+    let least = inversions.min(pairs - inversions);
+    Some((2.0 * shares[..=least].iter().sum::<f64>()).min(1.0))
+}
+
 fn sign(a: f64, b: f64) -> i64 {
     match a.total_cmp(&b) {
         _ if a == b => 0,

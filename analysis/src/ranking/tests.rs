@@ -267,6 +267,12 @@ fn known_orders_have_known_correlations() {
     // With ties, by hand: pairs 5 ordered left, 5 right, 4 of both: all alike.
     close(&[kendall(&[1.0, 2.0, 2.0, 3.0], &[1.0, 2.0, 3.0, 3.0]).unwrap()], &[4.0 / 5.0], 1e-12);
     assert_eq!(kendall(&[1.0, 1.0], &[1.0, 2.0]), None);
+    assert_eq!(kendall_chance(&[1.0, 1.0], &[1.0, 2.0]), None);
+    // SciPy: kendalltau([1, 2, 3, 4, 5], [2, 1, 3, 5, 4]) has tau 0.6 and p 7 / 30.
+    let swapped = [2.0, 1.0, 3.0, 5.0, 4.0];
+    close(&[kendall_chance(&[1.0, 2.0, 3.0, 4.0, 5.0], &swapped).unwrap()], &[7.0 / 30.0], 1e-12);
+    close(&[kendall_chance(&[5.0, 4.0, 3.0, 2.0, 1.0], &swapped).unwrap()], &[7.0 / 30.0], 1e-12);
+    close(&[kendall_chance(&swapped, &swapped).unwrap()], &[2.0 / 120.0], 1e-12);
     assert_eq!(spearman(&[1.0, 1.0], &[1.0, 2.0]), None);
 }
 

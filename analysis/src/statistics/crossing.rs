@@ -123,7 +123,7 @@ impl Bootstrap {
         };
         let mut ends: Vec<f64> = samples.iter().map(Advantage::end).collect();
         ends.sort_unstable_by(f64::total_cmp);
-        let tail = (1.0 - self.confidence) / 2.0;
+        let tail = self.tail(keys.len());
         Some(CrossoverInterval {
             advantage,
             interval: Some(Interval { low: percentile(&ends, tail), high: percentile(&ends, 1.0 - tail) }),

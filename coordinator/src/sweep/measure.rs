@@ -6,7 +6,8 @@
 use analysis::metrics::SiteMetrics;
 use analysis::outcome::Traffic;
 use analysis::{
-    Attribution, Bounds, Deficiency, Hindrance, Metrics, Setting, Steady, WaitCauses, Waits, theory,
+    Attribution, Bounds, Deficiency, Hindrance, JobOutcome, Metrics, Outcome, Setting, Steady, WaitCauses,
+    Waits, theory,
 };
 use outputs::Status;
 use outputs::sweep::Cell;
@@ -114,6 +115,7 @@ pub fn measure(experiment: &Experiment, prepared: &Prepared) -> Result<Measures,
     let mut measures = Measures::new();
     put(&mut measures, "", &metrics);
     put_sites(&mut measures, &metrics.sites);
+    put_homes(&mut measures, &outcome);
     put_steady(&mut measures, &Steady::of(&outcome, experiment.steady));
     for (name, bound) in [
         ("bound_time_s", bounds.time),
@@ -185,6 +187,30 @@ fn put_sites(measures: &mut Measures, sites: &[SiteMetrics]) {
         let jobs: u64 = shares.iter().map(|share| share.jobs).sum();
         let column = format!("site_{}_jobs", in_column(&site.name));
         measures.insert(column, Cell::Integer(i64::try_from(jobs).unwrap_or(i64::MAX)));
+    }
+}
+
+/// How many jobs each site is home to, the smallest wide enough; which share of these other sites executed, and how many each
+/// executed for others (tables 8 and 9 of Quezada Pina 2012).
+fn put_homes(measures: &mut Measures, outcome: &Outcome) {
+    if outcome.grid.machines().count() > SITES_MAX {
+        return;
+    }
+    for site in outcome.grid.machines() {
+        let count = |of: &dyn Fn(&&JobOutcome) -> bool| outcome.finished().filter(of).count();
+        let at_home = |job: &&JobOutcome| job.home == Some(site.id);
+        let here = |job: &&JobOutcome| job.site == Some(site.id);
+        let of_home = count(&at_home);
+        let stolen = count(&|job| at_home(job) && !here(job));
+        let name = in_column(&site.name);
+        let mut put = |what: &str, cell: Cell| measures.insert(format!("site_{name}_{what}"), cell);
+        let whole = |count: usize| Cell::Integer(i64::try_from(count).unwrap_or(i64::MAX));
+        put("home_jobs", whole(of_home));
+        put(
+            "stolen_share",
+            if of_home > 0 { Cell::Real(stolen as f64 / of_home as f64) } else { Cell::Null },
+        );
+        put("steals", whole(count(&|job| here(job) && !at_home(job))));
     }
 }
 

@@ -8,6 +8,7 @@ import sqlite3
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -74,7 +75,7 @@ class Sweep:
 
         ``series`` are the parameters whose values, with commas between, name a series; ``baseline`` is such a name. A row has
         the point, ``series``, ``pairs``, ``mean`` and ``baseline_mean`` over these pairs, ``difference`` of the two in the unit
-        of the metric with a percentile interval of ``draws`` bootstrap means (``low``, ``high``), ``change_percent``, and ``p``
+        of the metric with an expanded percentile interval of ``draws`` bootstrap means (``low``, ``high``; Hesterberg 2015), ``change_percent``, and ``p``
         by flips of signs, two-sided, with ``p_holm`` after Holm's correction over all rows. Runs without a partner are left
         out. ``seed`` is that of the bootstrap.
         """
@@ -107,7 +108,8 @@ class Sweep:
             theirs_at = part[f"{metric}_baseline"].to_numpy(dtype=float)
             difference = ours_at - theirs_at
             means = rng.choice(difference, size=(draws, len(difference))).mean(axis=1)
-            low, high = np.quantile(means, [(1 - confidence) / 2, (1 + confidence) / 2])
+            tail = _tail(confidence, len(difference))
+            low, high = np.quantile(means, [tail, 1 - tail])
             mean, theirs_mean = float(ours_at.mean()), float(theirs_at.mean())
             change = 100 * (mean / theirs_mean - 1) if theirs_mean != 0 else float("nan")
             rows.append(
@@ -182,6 +184,19 @@ def _number(text: str) -> Any:
         return float(text)
     except ValueError:
         return text
+
+
+def _tail(confidence: float, repetitions: int) -> float:
+    """The share of bootstrap means beyond each end of an interval of so many repetitions: that of the normal distribution beyond
+    sqrt(n / (n - 1)) t(n - 1) (Hesterberg 2015, the expanded percentile interval)."""
+    if repetitions < 2:
+        return (1 - confidence) / 2
+    freedom = repetitions - 1
+    # With t = sqrt(freedom) tan(angle) the density is a power of a cosine.
+    angles = np.linspace(-np.pi / 2, np.pi / 2, 200_001)
+    below = np.cumsum(np.cos(angles) ** (freedom - 1))
+    angle = np.interp((1 - confidence) / 2, below / below[-1], angles)
+    return NormalDist().cdf(float(np.sqrt(repetitions) * np.tan(angle)))
 
 
 def sign_flips(differences: np.ndarray[Any, np.dtype[np.float64]], rng: np.random.Generator) -> float:

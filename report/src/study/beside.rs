@@ -1,7 +1,8 @@
 //! Our numbers beside printed ones: tables, and how far both agree.
 
 use analysis::ranking::{
-    Aggregate, Measured, chances_against, improvement, kendall, mean_degradations, ranks, spearman,
+    Aggregate, Measured, chances_against, improvement, kendall, kendall_chance, mean_degradations, ranks,
+    spearman,
 };
 use analysis::statistics::mean;
 use outputs::table::Table;
@@ -12,7 +13,7 @@ use super::Maker;
 use super::data::{Data, Selection};
 use super::expression::Expression;
 use super::published::{PrintedRow, PrintedTable, Published, What};
-use super::words::fixed;
+use super::words::{fixed, significant};
 use crate::sweep::ranking::{better, common, draws};
 
 /// A difference is told from chance if its corrected chance is at most this.
@@ -184,7 +185,7 @@ pub(super) fn published(maker: &Maker, mut expression: Expression) -> Result<Str
             let text = ours(*value, row.what);
             if *told { format!("**{text}**") } else { text }
         };
-        let tau = coefficient(kendall(&found.values, &row.values));
+        let tau = tau(&found.values, &row.values);
         let cells = found.values.iter().zip(&found.told).map(cell);
         table.push(std::iter::once(row.name.clone()).chain(cells).chain([tau]));
         let cells = row.values.iter().map(|value| printed(*value));
@@ -194,6 +195,16 @@ pub(super) fn published(maker: &Maker, mut expression: Expression) -> Result<Str
 }
 
 const TAU: &str = "\u{3c4}";
+
+/// Kendall's tau of our values and those that were printed, with the chance of one as far from none.
+fn tau(ours: &[f64], printed: &[f64]) -> String {
+    let tau = coefficient(kendall(ours, printed));
+    match kendall_chance(ours, printed) {
+        Some(chance) if chance < 0.001 => format!("{tau} (p < 0.001)"),
+        Some(chance) => format!("{tau} (p = {})", significant(chance, 2)),
+        None => tau,
+    }
+}
 
 /// `{{table agreement id= with="-; plan=open-loop"}}`: a line for each row, with the correlations of both orders.
 pub(super) fn agreement(maker: &Maker, mut expression: Expression) -> Result<String, String> {
@@ -214,7 +225,7 @@ pub(super) fn agreement(maker: &Maker, mut expression: Expression) -> Result<Str
             for with in &variants {
                 let beside = Beside::of(maker, Some(with.clone()))?;
                 let found = beside.row(first, row)?;
-                line.push(coefficient(kendall(&found.values, &row.values)));
+                line.push(tau(&found.values, &row.values));
                 line.push(coefficient(spearman(&found.values, &row.values)));
                 line.push(best(&first.columns, &found.values, row.what));
             }
@@ -234,6 +245,10 @@ pub(super) fn inline(maker: &Maker, mut expression: Expression) -> Result<String
         let (by_signs, by_ranks) = (expression.has("signs"), expression.has("spearman"));
         refuse_rest(&mut expression)?;
         let rows = if row == "*" { table.rows.iter().collect() } else { vec![table.row(&row)?] };
+        if !by_signs && !by_ranks && row != "*" {
+            let row = table.row(&row)?;
+            return Ok(tau(&beside.row(table, row)?.values, &row.values));
+        }
         let mut found = Vec::new();
         let mut counted = (0, 0);
         for row in rows {

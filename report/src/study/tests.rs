@@ -453,19 +453,19 @@ fn ours_stand_above_what_was_printed_with_how_far_both_agree() {
     let table = beside("{{table published id=1}}", PRINTED).unwrap();
     let lines: Vec<&str> = table.lines().collect();
     assert_eq!(lines[0], "| table 1 | Local | List | Four | \u{3c4} |");
-    assert_eq!(lines[2], "| wait | **2.0** | **1.6** | 0.0 | 1.00 |");
+    assert_eq!(lines[2], "| wait | **2.0** | **1.6** | 0.0 | 1.00 (p = 0.33) |");
     assert_eq!(lines[3], "| printed | 2 | 1 | 0 |  |");
-    assert_eq!(lines[4], "| turned | **2.0** | **1.6** | 0.0 | -1.00 |");
+    assert_eq!(lines[4], "| turned | **2.0** | **1.6** | 0.0 | -1.00 (p = 0.33) |");
     assert_eq!(lines[5], "| printed | 0 | 1 | 2.5 |  |");
-    assert_eq!(lines[6], "| rank | 3 | 2 | 1 | 1.00 |");
+    assert_eq!(lines[6], "| rank | 3 | 2 | 1 | 1.00 (p = 0.33) |");
 
     let agreement = beside("{{table agreement id=\"1; 2\"}}", PRINTED).unwrap();
-    assert!(agreement.contains("| 1: turned | -1.00 | -1.00 | Four | Local |"), "{agreement}");
-    assert!(agreement.contains("| 2: gain | 1.00 | 1.00 | Four | Four |"), "{agreement}");
+    assert!(agreement.contains("| 1: turned | -1.00 (p = 0.33) | -1.00 | Four | Local |"), "{agreement}");
+    assert!(agreement.contains("| 2: gain | 1.00 (p = 1.0) | 1.00 | Four | Four |"), "{agreement}");
 
     let inline = "{{measured id=1 row=wait column=List}} {{printed id=1 row=turned column=Four}} \
                   {{agreement id=1 row=turned}} {{agreement id=1 row=* spearman}} {{agreement id=2 row=gain signs}}";
-    assert_eq!(beside(inline, PRINTED).unwrap(), "1.6 2.5 -1.00 0.33 1 of 2");
+    assert_eq!(beside(inline, PRINTED).unwrap(), "1.6 2.5 -1.00 (p = 0.33) 0.33 1 of 2");
 }
 
 #[test]

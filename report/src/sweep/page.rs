@@ -264,8 +264,8 @@ fn making(page: &mut String, study: &Study, command: &str) {
         page,
         "<section>\n<h2>How this was made</h2>\n<pre>{}\n{}</pre>\n<p class=\"note\">The results come from Stealgrid {}, this \
          page from {}. The same sweep file, logs and version give the same numbers, but for wall times. Intervals are \
-         percentiles of 2,000 bootstrap means with seed 1.</p>\n<details>\n<summary>The sweep file</summary>\n<pre>{}</pre>\n\
-         </details>\n</section>",
+         percentiles of 2,000 bootstrap means with seed 1, further out the fewer repetitions there are (Hesterberg \
+         2015).</p>\n<details>\n<summary>The sweep file</summary>\n<pre>{}</pre>\n</details>\n</section>",
         escape(&rows.command),
         escape(command),
         escape(&rows.version),

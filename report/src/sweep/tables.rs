@@ -370,7 +370,7 @@ mod tests {
         let words = &advantages(&study, 0).rows[0][3];
 
         // One week more than less has 20 s more: (10 s, -67.5), (1 min, 32.5).
-        assert_eq!(words, "34 s (28 to 40)");
+        assert_eq!(words, "34 s (27 to 44)");
     }
 
     #[test]

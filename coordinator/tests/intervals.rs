@@ -1,0 +1,103 @@
+//! How often intervals of few repetitions hold what many give, on the data of the delay study.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use analysis::statistics::{Bootstrap, quantile};
+use coordinator::sweep::source;
+use outputs::sweep::Cell;
+use rand::{RngExt as _, SeedableRng as _};
+use rand_chacha::ChaCha8Rng;
+
+/// Draws of repetitions, for each cell.
+const DRAWS: usize = 25;
+/// Cells of the page that are drawn from.
+const CELLS: usize = 60;
+/// Bootstrap samples: fewer than pages have, as only how often counts.
+const RESAMPLES: usize = 600;
+
+/// Values of a series and of `local` in each fortnight, at each point and in three metrics.
+fn cells() -> Vec<Vec<(f64, f64)>> {
+    let rows =
+        source::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/data/grid1.csv.zst")).unwrap();
+    let place = |name: &str, names: &[String]| names.iter().position(|other| other == name).unwrap();
+    let (strategy, week) =
+        (place("strategy.name", &rows.parameters), place("workload.week", &rows.parameters));
+    let queue = place("strategy.local", &rows.parameters);
+    let mut found = Vec::new();
+    for metric in ["steady_wait_mean_s", "steady_awrt_s", "steady_wait_max_s"] {
+        let metric = place(metric, &rows.metrics);
+        // By point without series and fortnight; then by series; then by fortnight.
+        let mut points: BTreeMap<String, BTreeMap<String, BTreeMap<String, f64>>> = BTreeMap::new();
+        for row in &rows.rows {
+            let text = |place: usize| row.parameters[place].to_string();
+            let of = |name: &str| text(place(name, &rows.parameters));
+            let point = format!("{} {}", of("workload.load"), of("network.delay"));
+            let series: Vec<String> =
+                (0..rows.parameters.len()).map(text).filter(|text| !point.contains(text.as_str())).collect();
+            let local = text(strategy) == "local" && row.parameters[queue] == Cell::Null;
+            let series = if local { "local".to_string() } else { series[..series.len() - 1].join(" ") };
+            let value = row.metrics[metric].number().unwrap();
+            points.entry(point).or_default().entry(series).or_default().insert(text(week), value);
+        }
+        for series in points.into_values() {
+            let local = series["local"].clone();
+            for (name, values) in &series {
+                if name != "local" && values.len() == local.len() {
+                    found.push(values.iter().map(|(week, value)| (*value, local[week])).collect());
+                }
+            }
+        }
+    }
+    found
+}
+
+/// The shares of draws of so many fortnights in which the interval holds the ratio over all of them, in percent: of plain
+/// percentiles, and as it is computed.
+fn held(cells: &[Vec<(f64, f64)>], repetitions: usize, rng: &mut ChaCha8Rng) -> (f64, f64) {
+    let bootstrap = Bootstrap { resamples: RESAMPLES, ..Bootstrap::default() };
+    let ratio = |pairs: &[(f64, f64)]| {
+        pairs.iter().map(|pair| pair.0).sum::<f64>() / pairs.iter().map(|pair| pair.1).sum::<f64>()
+    };
+    let (mut plain, mut expanded, mut all) = (0, 0, 0);
+    for cell in cells {
+        let truth = ratio(cell);
+        for _ in 0..DRAWS {
+            let drawn: Vec<(f64, f64)> =
+                (0..repetitions).map(|_| cell[rng.random_range(0..cell.len())]).collect();
+            let side =
+                |of: fn(&(f64, f64)) -> f64| drawn.iter().map(of).enumerate().collect::<BTreeMap<_, _>>();
+            let found = bootstrap.paired_ratio(&side(|pair| pair.0), &side(|pair| pair.1)).unwrap();
+            expanded += usize::from(found.interval.unwrap().contains(truth));
+            let mut ratios: Vec<f64> = (0..RESAMPLES)
+                .map(|_| {
+                    let again: Vec<(f64, f64)> =
+                        (0..repetitions).map(|_| drawn[rng.random_range(0..repetitions)]).collect();
+                    ratio(&again)
+                })
+                .collect();
+            ratios.sort_unstable_by(f64::total_cmp);
+            let ends = [0.025, 0.975].map(|share| quantile(&ratios, share).unwrap());
+            plain += usize::from(ends[0] <= truth && truth <= ends[1]);
+            all += 1;
+        }
+    }
+    let share = |count: usize| 100.0 * count as f64 / all as f64;
+    (share(plain), share(expanded))
+}
+
+#[test]
+fn intervals_hold_what_many_repetitions_give_as_often_as_the_page_says() {
+    let mut rng = ChaCha8Rng::seed_from_u64(1);
+    let all = cells();
+    let cells: Vec<Vec<(f64, f64)>> =
+        (0..CELLS).map(|_| all[rng.random_range(0..all.len())].clone()).collect();
+    let page =
+        std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/SWEEPS.md")).unwrap();
+    for repetitions in [8, 12, 23, 30] {
+        let (plain, expanded) = held(&cells, repetitions, &mut rng);
+        let row = format!("| {repetitions} | {plain:.0} | {expanded:.0} |");
+        assert!(page.contains(&row), "docs/SWEEPS.md should say: {row}");
+        assert!(expanded > plain, "{row}");
+    }
+}
