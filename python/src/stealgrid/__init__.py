@@ -3,8 +3,8 @@
 >>> run = stealgrid.Run("out/quickstart-simulated")          # doctest: +SKIP
 >>> run.jobs.groupby("exec_site")["wait_s"].mean()           # doctest: +SKIP
 
-``Run`` reads the folder of one run, ``Sweep`` the database of many. ``broker`` and ``queue`` turn a function into a command
-for ``broker:exec=`` and ``--local exec=``. Only the first two need pandas, and it is imported with them: a strategy is a
+``Run`` reads the folder of one run, ``Runs`` those of several, ``Sweep`` the database of many. ``broker`` and ``queue`` turn a function into a command
+for ``broker:exec=`` and ``--local exec=``. Only the first three need pandas, and it is imported with them: a strategy is a
 process for each broker or site, and starts without it.
 """
 
@@ -16,9 +16,10 @@ from .strategy import Job, Load, Queue, Running, Site, broker, queue
 
 if TYPE_CHECKING:
     from .run import ResultsError, Run
+    from .runs import Runs
     from .sweep import Sweep
 
-__all__ = ["Job", "Load", "Queue", "ResultsError", "Run", "Running", "Site", "Sweep", "broker", "queue"]
+__all__ = ["Job", "Load", "Queue", "ResultsError", "Run", "Running", "Runs", "Site", "Sweep", "broker", "queue"]
 
 
 def __getattr__(name: str) -> Any:
@@ -26,6 +27,10 @@ def __getattr__(name: str) -> Any:
         from . import run
 
         return getattr(run, name)
+    if name == "Runs":
+        from . import runs
+
+        return runs.Runs
     if name == "Sweep":
         from . import sweep
 

@@ -46,6 +46,20 @@ class Run:
         """Whether the machine kept to the delays of the experiment; if not, the figures are those of longer ones."""
         return self.manifest.get("status") != "not_measured"
 
+    @property
+    def status(self) -> str:
+        """``complete``, ``not_measured`` or ``partial``; ``violated`` if it broke what is proved of its strategy, whatever else."""
+        violated = "violated"
+        if self.sections.get("verdict") == violated:
+            return violated
+        return str(self.manifest.get("status"))
+
+    @property
+    def reason(self) -> str | None:
+        """Why it is not complete, or not measured; none if it is."""
+        reason = self.manifest.get("reason")
+        return None if reason is None else str(reason)
+
     @cached_property
     def sections(self) -> dict[str, Any]:
         """All of ``metrics.json``: ``theory``, ``steady``, ``steals`` and what else is there."""
