@@ -94,6 +94,10 @@ pub enum Canary {
     LearnsAgain,
     /// A broker goes on asking a site that has answered for all jobs that were called back.
     AsksOn,
+    /// A thief goes on asking a victim that has answered.
+    ThiefAsksOn,
+    /// A broker goes on asking for a row of changes that has begun.
+    RowAskedOn,
     /// Nobody has a broker ask which jobs a site has that dropped one, forgot which ended, or has one that others took over.
     DropUntold,
 }

@@ -10,6 +10,7 @@ mod brokers;
 #[cfg(feature = "canary")]
 mod canaries;
 mod faults;
+mod kills;
 mod late;
 mod opaque;
 #[cfg(feature = "canary")]

@@ -56,6 +56,13 @@ fn the_first_seeds_with_brokers_pass_every_check() {
 }
 
 #[test]
+fn the_first_seeds_that_kill_who_begins_again_pass_every_check() {
+    let (tally, failed) = runs(1, 300, Parts::With(Part::Restarts));
+    assert_eq!(failed, BTreeMap::new());
+    assert!(tally.crashes > 2_000 && tally.torn > 500 && tally.restarts > 2_000, "{tally:?}");
+}
+
+#[test]
 #[ignore = "long: minutes"]
 fn very_many_seeds_with_brokers_pass_every_check() {
     let (tally, failed) = runs(1, 20_000, Parts::With(Part::Brokers));

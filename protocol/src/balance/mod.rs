@@ -324,6 +324,21 @@ impl Family for Balancer {
         balancer.sleep.is_some() || (balancer.asked.is_none() && balancer.pushed.is_none())
     }
 
+    fn is_open(engine: &Engine<Balancer>, timer: BalanceTimer) -> bool {
+        let balancer = &engine.family;
+        match timer {
+            BalanceTimer::Request(victim) => balancer.asked.is_some_and(|asked| asked.victim == victim),
+            BalanceTimer::Poll => balancer.sleep.is_some(),
+            BalanceTimer::Watch(rank) => {
+                balancer.watched.get(&rank).is_some_and(|watched| watched.width.is_some())
+            }
+            BalanceTimer::Gossip => {
+                let said = balancer.said.is_some_and(|said| said.version > balancer.gossiped);
+                said || !balancer.news.is_empty()
+            }
+        }
+    }
+
     fn check(engine: &Engine<Balancer>) {
         let balancer = &engine.family;
         assert_eq!(balancer.index, balancer.index_anew(), "the index follows from what is known");

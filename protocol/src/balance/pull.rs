@@ -17,7 +17,7 @@ use crate::message::{BalanceMessage, Digest, Transfer};
 /// The request that is not answered.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Asked {
-    victim: usize,
+    pub(super) victim: usize,
     seq: u64,
     free: u32,
     /// When it left, unless it was repeated.

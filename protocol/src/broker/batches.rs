@@ -35,6 +35,13 @@ impl Engine<Brokering> {
         self.timers.set(BrokerTimer::Batch, now, left);
     }
 
+    /// Whatever waited is planned, as the batch was full, or was taken over: what comes next has a window of its own.
+    pub(super) fn stop_waiting(&mut self) {
+        if self.timers.is_set(BrokerTimer::Batch) && self.desk().is_some_and(|desk| desk.waiting() == 0) {
+            self.timers.cancel(BrokerTimer::Batch);
+        }
+    }
+
     pub(super) fn waits_no_longer(&mut self) {
         if let Some(desk) = self.desk() {
             desk.is_due = true;

@@ -109,6 +109,17 @@ impl Desk {
             .collect()
     }
 
+    /// Whether the site of a rank has not answered the newest probe.
+    pub(super) fn awaits_answer(&self, rank: usize) -> bool {
+        let view = &self.views[rank - self.grid.brokers()];
+        view.answered < view.probe
+    }
+
+    /// Whether the site of a rank is to begin a new row.
+    pub(super) fn awaits_row(&self, rank: usize) -> bool {
+        self.views[rank - self.grid.brokers()].is_awaited
+    }
+
     fn view(&mut self, rank: usize) -> Option<&mut View> {
         let place = rank.checked_sub(self.grid.brokers())?;
         self.views.get_mut(place)
@@ -278,7 +289,7 @@ impl Engine<Brokering> {
         if epoch > before.0 || (before.1 && !is_awaited) {
             self.looks_for_expected(rank);
         }
-        if !is_awaited {
+        if !is_awaited && !self.core.has(Canary::RowAskedOn) {
             self.timers.cancel(BrokerTimer::Anew(rank));
         }
         if is_answered {

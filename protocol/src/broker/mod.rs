@@ -239,6 +239,7 @@ impl Family for Brokering {
 
     fn after(engine: &mut Engine<Brokering>, now: Time) {
         engine.report_if_due(now);
+        engine.stop_waiting();
     }
 
     fn local_queue(&self) -> Option<&LocalQueue> {
@@ -305,6 +306,17 @@ impl Family for Brokering {
         match self {
             Brokering::Desk(_) => false,
             Brokering::Site(site) => site.has_told(broker),
+        }
+    }
+
+    fn is_open(engine: &Engine<Brokering>, timer: BrokerTimer) -> bool {
+        match (&engine.family, timer) {
+            (Brokering::Desk(desk), BrokerTimer::Probe(rank)) => desk.awaits_answer(rank),
+            (Brokering::Desk(desk), BrokerTimer::Anew(rank)) => desk.awaits_row(rank),
+            (Brokering::Desk(desk), BrokerTimer::Batch) => desk.waiting() > 0,
+            (Brokering::Site(site), BrokerTimer::Known(broker)) => site.awaits(broker),
+            (Brokering::Site(site), BrokerTimer::Report) => site.has_news(),
+            _ => false,
         }
     }
 

@@ -144,7 +144,12 @@ impl Reporter {
         log.is_some_and(|log| !log.is_silent && !log.has_news() && !log.is_waiting())
     }
 
-    fn has_news(&self) -> bool {
+    /// Whether the broker of this rank has not said that it knows what it was told.
+    pub(super) fn awaits(&self, broker: usize) -> bool {
+        self.logs.get(broker).is_some_and(Log::is_waiting)
+    }
+
+    pub(super) fn has_news(&self) -> bool {
         self.logs.iter().any(Log::has_news)
     }
 }
@@ -235,6 +240,8 @@ impl Engine<Brokering> {
         let Some(site) = self.reporter() else { return };
         let is_urgent = std::mem::take(&mut site.is_urgent);
         if !site.has_news() {
+            // The broker that was to hear of it asked meanwhile, or is not heard of.
+            self.timers.cancel(BrokerTimer::Report);
             return;
         }
         match report {

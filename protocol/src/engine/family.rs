@@ -231,6 +231,12 @@ pub(crate) trait Family: Clone + Debug + Send + Sync + Sized + 'static {
         false
     }
 
+    /// Whether what a timer of this family is about is open: a question has no answer yet, or what was to be done at that
+    /// time is to be done. A timer that outlives that keeps a run from its end, and asks what nobody wants to know.
+    fn is_open(_engine: &Engine<Self>, _timer: Self::Timer) -> bool {
+        false
+    }
+
     /// Panics if the state contradicts itself or the core.
     fn check(_engine: &Engine<Self>) {}
 

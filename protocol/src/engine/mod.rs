@@ -187,6 +187,16 @@ impl<F: Family> Site for Engine<F> {
         for job in self.family.jobs() {
             assert!(!core.running.contains_key(&job.id), "job {} waits and runs", job.id);
         }
+        for timer in core.timers.all() {
+            let is_open = match timer {
+                Timer::Transfer(to, number) => core.ledger.out(core.site_at(to), number).is_some(),
+                Timer::Beat => core.membership.is_some(),
+            };
+            assert!(is_open, "{timer:?} is set, and nothing is open that it is about");
+        }
+        for timer in self.timers.all() {
+            assert!(F::is_open(self, timer), "{timer:?} is set, and nothing is open that it is about");
+        }
         F::check(self);
     }
 

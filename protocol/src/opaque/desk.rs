@@ -260,6 +260,11 @@ impl Desk {
         !Engine::unanswered(self, rank - self.brokers).is_empty()
     }
 
+    /// Whether a job waits at a site that has a limit there.
+    pub(super) fn has_limits(&self) -> bool {
+        self.dispatcher.next_timeout().is_some()
+    }
+
     pub(super) fn check(&self, core: &Core) {
         for job in self.dispatcher.waiting_jobs() {
             assert!(core.is_here(job.id), "job {} waits at a broker that does not own it", job.id);

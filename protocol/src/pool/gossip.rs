@@ -44,6 +44,10 @@ impl Gossip {
         !self.claims.is_empty()
     }
 
+    pub(super) fn has_claim(&self, number: u64) -> bool {
+        self.claims.contains_key(&number)
+    }
+
     /// Processors reserved by claims.
     pub(super) fn reserved(&self) -> u32 {
         self.claims.values().map(|claim| claim.job.processors).sum()

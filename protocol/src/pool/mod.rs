@@ -396,6 +396,14 @@ impl Family for Exchange {
         !claims && !engine.timers.any_retry()
     }
 
+    fn is_open(engine: &Engine<Exchange>, timer: PoolTimer) -> bool {
+        match (&engine.family.role, timer) {
+            (Role::Gossip(gossip), PoolTimer::Claim(number)) => gossip.has_claim(number),
+            (Role::Hosted(_), PoolTimer::Claim(_)) => false,
+            (_, PoolTimer::Refresh) => engine.family.has_cause(engine.core.config.site),
+        }
+    }
+
     fn check(engine: &Engine<Exchange>) {
         let Engine { core, family: exchange, .. } = engine;
         let reserved = match &exchange.role {

@@ -290,6 +290,17 @@ impl Family for Stealing {
                 && stealing.views.iter().all(|view| !view.is_asked()))
     }
 
+    fn is_open(engine: &Engine<Stealing>, timer: StealTimer) -> bool {
+        let stealing = &engine.family;
+        match timer {
+            StealTimer::Request(victim) => stealing.views[victim].is_asked(),
+            StealTimer::Notice(thief) => stealing.records[thief - engine.core.rank - 1].is_unseen(),
+            // While a request is open nobody sleeps.
+            StealTimer::Poll => stealing.polling.is_some() && !stealing.views.iter().any(View::is_asked),
+            StealTimer::Serve => stealing.polling.is_none(),
+        }
+    }
+
     fn own(&self) -> Option<&WaitingList> {
         Some(&self.own)
     }

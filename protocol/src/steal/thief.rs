@@ -387,7 +387,9 @@ impl Engine<Stealing> {
         if let Some(sent) = self.family.views[victim].asked.take().and_then(|asked| asked.sent_once) {
             self.core.round_trips.measured(victim, now.since(sent));
         }
-        self.timers.cancel(StealTimer::Request(victim));
+        if !self.core.has(Canary::ThiefAsksOn) {
+            self.timers.cancel(StealTimer::Request(victim));
+        }
         let jobs = u32::try_from(jobs).expect("grants are short");
         self.core.event(EventKind::Answered { victim: self.core.site_at(victim), seq, jobs });
         true

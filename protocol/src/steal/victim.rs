@@ -59,6 +59,13 @@ enum Mode {
     Silent,
 }
 
+impl ThiefRecord {
+    /// Whether a notice was sent that was not seen.
+    pub(super) fn is_unseen(&self) -> bool {
+        self.mode == Mode::Pending
+    }
+}
+
 impl Engine<Stealing> {
     fn record(&mut self, thief: usize) -> &mut ThiefRecord {
         &mut self.family.records[thief - self.core.rank - 1]

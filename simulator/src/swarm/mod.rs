@@ -6,6 +6,7 @@
 mod brokers;
 mod drawing;
 mod reduction;
+mod restarts;
 mod shrinking;
 mod widening;
 

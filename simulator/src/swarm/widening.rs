@@ -11,6 +11,7 @@ use scheduler::{Grid, JobId, SiteId, Span, Time};
 
 use super::brokers;
 use super::drawing::{between, micros};
+use super::restarts;
 use crate::faults::{Fault, Scenario};
 
 /// Most sites and jobs of a large grid.
@@ -44,6 +45,8 @@ pub enum Part {
     Brokers,
     /// Brokers before opaque sites, likewise.
     Opaque,
+    /// Whoever begins again is killed once more, likewise; most often brokers that call jobs back.
+    Restarts,
 }
 
 /// Which parts are added.
@@ -60,7 +63,7 @@ pub enum Parts {
 
 impl Part {
     /// All, in the order in which they are added, but for brokers, which come first.
-    pub const ALL: [Part; 12] = [
+    pub const ALL: [Part; 13] = [
         Part::LongFaults,
         Part::LargeGrids,
         Part::UnequalLinks,
@@ -73,6 +76,7 @@ impl Part {
         Part::Liars,
         Part::Brokers,
         Part::Opaque,
+        Part::Restarts,
     ];
 
     /// As on the command line.
@@ -90,6 +94,7 @@ impl Part {
             Part::Liars => "liars",
             Part::Brokers => "brokers",
             Part::Opaque => "opaque",
+            Part::Restarts => "restarts",
         }
     }
 
@@ -105,7 +110,7 @@ impl Part {
             Part::LostDisks => 0.3,
             Part::Coordinators => 0.12,
             Part::Liars => 0.03,
-            Part::Brokers | Part::Opaque => 0.0,
+            Part::Brokers | Part::Opaque | Part::Restarts => 0.0,
         }
     }
 
@@ -123,6 +128,7 @@ impl Part {
             Part::Liars => liar(rng, scenario),
             Part::Brokers => brokers::join(rng, scenario),
             Part::Opaque => brokers::join_opaque(rng, scenario),
+            Part::Restarts => restarts::strike(rng, scenario),
         }
     }
 }
@@ -137,7 +143,7 @@ pub(super) fn widen(mut scenario: Scenario, parts: Parts) -> Scenario {
         rng.set_stream(100 + number);
         rng
     };
-    let brokers = [Part::Brokers, Part::Opaque];
+    let brokers = [Part::Brokers, Part::Opaque, Part::Restarts];
     for (part, number) in brokers.into_iter().zip(10..).filter(|(part, _)| parts == Parts::With(*part)) {
         // First: what the others add strikes brokers, too.
         part.add(&mut stream(scenario.seed, number), &mut scenario);
