@@ -10,9 +10,9 @@ use rand::{RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 
 /// Draws of repetitions, for each cell.
-const DRAWS: usize = 25;
+const DRAWS: usize = 20;
 /// Cells of the page that are drawn from.
-const CELLS: usize = 60;
+const CELLS: usize = 50;
 /// Bootstrap samples: fewer than pages have, as only how often counts.
 const RESAMPLES: usize = 600;
 
@@ -94,10 +94,11 @@ fn intervals_hold_what_many_repetitions_give_as_often_as_the_page_says() {
         (0..CELLS).map(|_| all[rng.random_range(0..all.len())].clone()).collect();
     let page =
         std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/SWEEPS.md")).unwrap();
-    for repetitions in [8, 12, 23, 30] {
+    let mut table = String::new();
+    for repetitions in [8, 12, 23] {
         let (plain, expanded) = held(&cells, repetitions, &mut rng);
-        let row = format!("| {repetitions} | {plain:.0} | {expanded:.0} |");
-        assert!(page.contains(&row), "docs/SWEEPS.md should say: {row}");
-        assert!(expanded > plain, "{row}");
+        assert!(expanded > plain + 0.5, "{repetitions}: {plain} and {expanded}");
+        table += &format!("| {repetitions} | {plain:.0} | {expanded:.0} |\n");
     }
+    assert!(page.contains(&table), "docs/SWEEPS.md should say:\n{table}");
 }

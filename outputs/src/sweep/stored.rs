@@ -330,7 +330,8 @@ fn read_text(mut text: impl BufRead, limits: &Limits) -> Result<Rows, Wrong> {
         command: head.take("command")?,
         commit: head.take("commit")?,
         planned: head.take("planned")?,
-        digits: head.take("digits")?,
+        // Files of before this was noted have none.
+        digits: if head.0.contains_key("digits") { head.take("digits")? } else { None },
         parameters,
         metrics,
         rows,
