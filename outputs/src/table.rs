@@ -1,4 +1,4 @@
-//! A small table that can be written as aligned text or as Markdown.
+//! A small table that can be written as aligned text, as Markdown or for LaTeX.
 //!
 //! The first column is aligned to the left, all others to the right unless asked otherwise.
 
@@ -135,6 +135,20 @@ impl Table {
         text
     }
 
+    /// The table as a `tabular` with the rules of booktabs, without a float around it. What Markdown has bold is bold.
+    pub fn latex(&self) -> String {
+        let columns: String = self.left.iter().map(|&left| if left { 'l' } else { 'r' }).collect();
+        let line = |cells: &[String]| {
+            let cells: Vec<String> = cells.iter().map(|cell| latex_cell(cell)).collect();
+            format!("{} \\\\\n", cells.join(" & "))
+        };
+        let rows: String = self.rows.iter().map(|row| line(row)).collect();
+        format!(
+            "\\begin{{tabular}}{{{columns}}}\n\\toprule\n{}\\midrule\n{rows}\\bottomrule\n\\end{{tabular}}\n",
+            line(&self.header)
+        )
+    }
+
     fn widths(&self) -> Vec<usize> {
         let mut widths = vec![0; self.header.len()];
         for row in std::iter::once(&self.header).chain(&self.rows) {
@@ -148,6 +162,47 @@ impl Table {
     fn pad(&self, cell: &str, column: usize, width: usize) -> String {
         if self.left[column] { format!("{cell:<width$}") } else { format!("{cell:>width$}") }
     }
+}
+
+fn latex_cell(cell: &str) -> String {
+    match cell.strip_prefix("**").and_then(|rest| rest.strip_suffix("**")) {
+        Some(bold) => format!("\\textbf{{{}}}", latex(bold)),
+        // A lone stroke stands for nothing.
+        None if cell == "-" => "--".to_string(),
+        None => latex(cell),
+    }
+}
+
+/// Text as LaTeX sets it, with signs of numbers that are as long as a plus, and no break before a percent.
+pub fn latex(text: &str) -> String {
+    let mut written = String::new();
+    let letters: Vec<char> = text.chars().collect();
+    for (place, &letter) in letters.iter().enumerate() {
+        let before = place.checked_sub(1).map(|place| letters[place]);
+        let after = letters.get(place + 1).copied();
+        let begins = before.is_none_or(|before| before == ' ' || before == '(');
+        match letter {
+            '\\' => written += "\\textbackslash{}",
+            '~' => written += "\\textasciitilde{}",
+            '^' => written += "\\textasciicircum{}",
+            '<' => written += "\\textless{}",
+            '>' => written += "\\textgreater{}",
+            '|' => written += "\\textbar{}",
+            '"' => written += "''",
+            '{' | '}' | '$' | '&' | '#' | '_' | '%' => written.extend(['\\', letter]),
+            '-' if begins && after.is_some_and(|after| after.is_ascii_digit()) => written += "$-$",
+            ' ' if after == Some('%') => written += "\\,",
+            '\u{2212}' => written += "$-$",
+            '\u{b1}' => written += "$\\pm$",
+            '\u{d7}' => written += "$\\times$",
+            '\u{221e}' => written += "$\\infty$",
+            '\u{3c4}' => written += "$\\tau$",
+            '\u{b2}' => written += "$^2$",
+            '\u{2026}' => written += "\\ldots{}",
+            other => written.push(other),
+        }
+    }
+    written
 }
 
 #[cfg(test)]
@@ -181,6 +236,20 @@ mod tests {
     fn long_lines_go_on_set_in() {
         assert_eq!(folded("short\n  one two  three four", 12), "short\n  one two\n    three\n    four");
         assert_eq!(folded("a-word-that-has-no-blank", 12), "a-word-that-has-no-blank");
+    }
+
+    #[test]
+    fn latex_has_rules_and_no_letter_that_means_something_there() {
+        let mut table = Table::new(["wait_mean_s, 50 %", "a & b"]);
+        table.push(["st:50 {x} #1 $ \\ ~ ^ < > \"", "**-2.0 %**"]);
+        table.push(["pool-easy", "-"]);
+        assert_eq!(
+            table.latex(),
+            "\\begin{tabular}{lr}\n\\toprule\nwait\\_mean\\_s, 50\\,\\% & a \\& b \\\\\n\\midrule\n\
+             st:50 \\{x\\} \\#1 \\$ \\textbackslash{} \\textasciitilde{} \\textasciicircum{} \\textless{} \\textgreater{} \
+             '' & \\textbf{$-$2.0\\,\\%} \\\\\npool-easy & -- \\\\\n\\bottomrule\n\\end{tabular}\n"
+        );
+        assert_eq!(latex("3 (-1 to +\u{221e}) \u{b1} 2"), "3 ($-$1 to +$\\infty$) $\\pm$ 2");
     }
 
     #[test]
