@@ -186,13 +186,13 @@ fn ends_of_advantages_are_found_and_named() {
     };
     // Differences of -70 at 10 s and 30 at 1 min: 10 * 6^0.7 s.
     assert_eq!(crossover("window 1", "local"), "35 s");
-    assert_eq!(crossover("local, local list", "local"), "none: better throughout");
-    assert_eq!(crossover("local", "local, local list"), "none: never better");
-    assert_eq!(crossover("local", "local"), "none: no difference");
+    assert_eq!(crossover("local, local list", "local"), "better throughout");
+    assert_eq!(crossover("local", "local, local list"), "never better");
+    assert_eq!(crossover("local", "local"), "no difference");
     assert_eq!(
         page("{{crossover metric=wait_mean_s series=\"window 1\" against=local load=1 delay=\"0s; 10s\"}}")
             .unwrap(),
-        "none: better throughout"
+        "better throughout"
     );
 }
 

@@ -89,7 +89,8 @@ fn advantages(study: &Study, panel: usize) -> Table {
     Table {
         title: format!("At which delay each strategy loses its advantage over {baseline}"),
         note: "First number: where the mean paired difference first goes from better to worse; in brackets its 95 % interval \
-               over draws of repetitions, in which an advantage may also never be there, or last beyond the last delay. \
+               over draws of repetitions; after \u{201c}perhaps\u{201d} stands where that interval goes if an advantage may as well never \
+               be there, or last beyond the last delay. \
                \u{201c}Lost from\u{201d}: the first measured delay from which on the 95 % interval of the difference nowhere lies \
                below zero."
             .to_string(),
