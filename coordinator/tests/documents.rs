@@ -314,7 +314,8 @@ impl Made {
         let plots = |folder: &Path| -> Vec<String> {
             let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
             let names = entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned());
-            names.filter(|name| name.starts_with(&begin) && name.ends_with(".svg")).collect()
+            let is_made = |name: &String| [".svg", ".tex"].iter().any(|ending| name.ends_with(ending));
+            names.filter(|name| name.starts_with(&begin) && is_made(name)).collect()
         };
         let mut pairs = vec![(page, self.folder.path().join("page.md"))];
         let names: std::collections::BTreeSet<String> =

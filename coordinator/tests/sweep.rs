@@ -362,14 +362,14 @@ fn an_export_as_parquet_says_what_the_database_says() {
 
 #[cfg(feature = "png")]
 #[test]
-fn every_plot_becomes_a_picture() {
+fn every_plot_becomes_a_picture_and_a_page() {
     let folder = tempfile::tempdir().unwrap();
     let (out, to) = (folder.path().join("test.db"), folder.path().join("to"));
     run(&sweep(folder.path(), 3, 60), &out, &[]);
 
     let mut report = Command::new(PROGRAM);
     let report =
-        report.arg("report").arg(&out).args(["--plots", "svg,png", "--out"]).arg(&to).output().unwrap();
+        report.arg("report").arg(&out).args(["--plots", "svg,png,pdf", "--out"]).arg(&to).output().unwrap();
 
     assert!(report.status.success(), "{}", String::from_utf8_lossy(&report.stderr));
     let files = std::fs::read_dir(&to).unwrap().map(|file| file.unwrap().path());
@@ -381,6 +381,8 @@ fn every_plot_becomes_a_picture() {
         assert!(picture.starts_with(b"\x89PNG"));
         let bytes = picture.len();
         assert!(bytes > 10_000, "{}: {bytes} bytes are too few for a plot with text", plot.display());
+        let page = std::fs::read(plot.with_extension("pdf")).unwrap();
+        assert!(page.starts_with(b"%PDF-") && String::from_utf8_lossy(&page).contains("DejaVuSans"));
     }
 }
 
@@ -392,8 +394,15 @@ fn what_the_program_was_built_without_is_said() {
     let (out, to) = (folder.path().join("test.db"), folder.path().join("to"));
     let mut report = Command::new(PROGRAM);
     report.arg("report").arg(&out).args(["--plots", "svg,png", "--out"]).arg(&to);
+    let mut study = Command::new(PROGRAM);
+    study.args(["study", "page.md.in", "--plots", "pdf", "--out"]).arg(&to);
+    let built = [
+        (export(&out, "parquet", &to), "parquet"),
+        (report.output().unwrap(), "png"),
+        (study.output().unwrap(), "png"),
+    ];
 
-    for (output, feature) in [(export(&out, "parquet", &to), "parquet"), (report.output().unwrap(), "png")] {
+    for (output, feature) in built {
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(2), "{said}");
         assert!(said.contains(&format!("--features {feature}`")), "{said}");

@@ -9,6 +9,7 @@ pub mod database;
 pub mod export;
 pub mod file;
 pub mod measure;
+pub mod plots;
 pub mod pool;
 mod progress;
 mod provenance;

@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use report::sweep::{Figure, PRODUCT, Study, WrittenReport, allocation, figures, html, missing_note, parts};
 
+use super::plots::PlotFile;
 use super::source;
 use crate::progress::Progress;
 use crate::terminal::{command_line, say};
-use crate::{exit, folder, genetic, limits, optional};
+use crate::{exit, folder, genetic, limits};
 
 /// Show the results of a sweep: every metric against the delay, crossovers, causes, ranks
 ///
@@ -27,7 +28,8 @@ pub struct ReportArgs {
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
 
-    /// Also write each plot as a file: svg, png, or both; png needs a program that was built with it: --features png, or full
+    /// Also write each plot as a file: svg, png, pdf, or several; png and pdf need a program that was built with them:
+    /// --features png, or full
     #[arg(long, value_enum, value_name = "KIND,…", value_delimiter = ',')]
     pub plots: Vec<PlotFile>,
 
@@ -48,33 +50,12 @@ pub struct ReportArgs {
     pub algorithm: Option<String>,
 }
 
-/// Kinds of files of plots.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum PlotFile {
-    /// Scalable Vector Graphics.
-    Svg,
-    /// Portable Network Graphics, twice the size of the page.
-    Png,
-}
-
-impl PlotFile {
-    /// Of the name of such a file.
-    fn ending(self) -> &'static str {
-        match self {
-            PlotFile::Svg => "svg",
-            PlotFile::Png => "png",
-        }
-    }
-}
-
 /// Runs the command.
 ///
 /// # Errors
 /// If a file cannot be written.
 pub fn command(args: &ReportArgs) -> anyhow::Result<u8> {
-    if args.plots.contains(&PlotFile::Png)
-        && let Err(reason) = optional::check(cfg!(feature = "png"), "PNG", "png", "write --plots svg")
-    {
+    if let Err(reason) = PlotFile::check(&args.plots) {
         eprintln!("error: {reason}");
         return Ok(exit::USAGE);
     }
@@ -111,13 +92,7 @@ pub fn command(args: &ReportArgs) -> anyhow::Result<u8> {
     }
     write(&index, page.as_bytes())?;
     for (figure, kind, path) in &plots {
-        match kind {
-            PlotFile::Svg => write(path, figure.standalone().as_bytes())?,
-            #[cfg(feature = "png")]
-            PlotFile::Png => write(path, &figure.png()?)?,
-            #[cfg(not(feature = "png"))]
-            PlotFile::Png => unreachable!("refused before"),
-        }
+        write(path, &kind.of(&figure.standalone())?)?;
     }
     say(&format!("report: {}\n", index.display()))?;
     Ok(exit::DONE)

@@ -9,6 +9,7 @@ use report::study::{MADE, Page, Source, Template, make};
 use report::sweep::WrittenReport;
 
 use super::check::{self, Places};
+use super::plots::PlotFile;
 use super::source;
 use crate::interrupt::Interrupt;
 use crate::terminal::say;
@@ -36,7 +37,7 @@ pub struct StudyArgs {
     pub data: Vec<(String, PathBuf)>,
 
     /// Make nothing: run some rows of the data again, and compare them with what is stored, to the last digit
-    #[arg(long, conflicts_with_all = ["out", "replace"])]
+    #[arg(long, conflicts_with_all = ["out", "replace", "plots"])]
     pub check: bool,
 
     /// How many rows of each file are run again, spread over all of them
@@ -50,6 +51,10 @@ pub struct StudyArgs {
     /// The folder of the sweep files, from which they name other files [default: as their commands say]
     #[arg(long, value_name = "DIR", requires = "check")]
     pub sweeps: Option<PathBuf>,
+
+    /// Also write each plot as png or pdf, beside its svg; needs a program that was built with them: --features png, or full
+    #[arg(long, value_enum, value_name = "KIND,…", value_delimiter = ',')]
+    pub plots: Vec<PlotFile>,
 
     /// Write over a document that this command did not make
     #[arg(long)]
@@ -75,6 +80,10 @@ fn named(text: &str) -> Result<(String, PathBuf), String> {
 /// # Errors
 /// If a file cannot be written.
 pub fn command(args: &StudyArgs) -> anyhow::Result<u8> {
+    if let Err(reason) = PlotFile::check(&args.plots) {
+        eprintln!("error: {reason}");
+        return Ok(exit::USAGE);
+    }
     if args.check {
         return again(args);
     }
@@ -102,14 +111,22 @@ pub fn command(args: &StudyArgs) -> anyhow::Result<u8> {
         return Ok(exit::INPUT);
     }
     let images = out.parent().unwrap_or(Path::new("")).join(template.images());
-    if !page.plots.is_empty() {
+    if !page.files.is_empty() {
         crate::folder::make(&images)?;
     }
-    let plots = page.plots.iter().map(|(name, svg)| (images.join(name), svg));
-    for (path, content) in plots.chain([(out.clone(), &page.text)]) {
-        replace::write(&path, |file| file.write_all(content.as_bytes()))
-            .with_context(|| format!("failed to write {}", path.display()))?;
+    let write = |path: &Path, content: &[u8]| {
+        replace::write(path, |file| file.write_all(content))
+            .with_context(|| format!("failed to write {}", path.display()))
+    };
+    for (name, content) in &page.files {
+        let path = images.join(name);
+        write(&path, content.as_bytes())?;
+        let is_plot = path.extension().is_some_and(|ending| ending == "svg");
+        for kind in args.plots.iter().filter(|kind| is_plot && **kind != PlotFile::Svg) {
+            write(&path.with_extension(kind.ending()), &kind.of(content)?)?;
+        }
     }
+    write(&out, page.text.as_bytes())?;
     say(&format!("page: {}\n", out.display()))?;
     Ok(exit::DONE)
 }

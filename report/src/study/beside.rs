@@ -172,7 +172,7 @@ fn best(columns: &[String], values: &[f64], what: What) -> String {
 }
 
 /// `{{table published id=}}`: each row twice, ours above what was printed, and Kendall's tau of both.
-pub(super) fn published(maker: &Maker, mut expression: Expression) -> Result<String, String> {
+pub(super) fn published(maker: &Maker, mut expression: Expression) -> Result<Table, String> {
     let id = expression.need("id")?;
     let beside = Beside::of(maker, expression.take("with"))?;
     let printed_table = beside.published.table(&id)?;
@@ -191,7 +191,7 @@ pub(super) fn published(maker: &Maker, mut expression: Expression) -> Result<Str
         let cells = row.values.iter().map(|value| printed(*value));
         table.push(std::iter::once("printed".to_string()).chain(cells).chain([String::new()]));
     }
-    Ok(table.markdown().trim_end().to_string())
+    Ok(table)
 }
 
 const TAU: &str = "\u{3c4}";
@@ -207,7 +207,7 @@ fn tau(ours: &[f64], printed: &[f64]) -> String {
 }
 
 /// `{{table agreement id= with="-; plan=open-loop"}}`: a line for each row, with the correlations of both orders.
-pub(super) fn agreement(maker: &Maker, mut expression: Expression) -> Result<String, String> {
+pub(super) fn agreement(maker: &Maker, mut expression: Expression) -> Result<Table, String> {
     let ids = expression.list("id").ok_or("it needs id=")?;
     let variants = expression.list("with").unwrap_or_else(|| vec![NOTHING.to_string()]);
     refuse_rest(&mut expression)?;
@@ -233,7 +233,7 @@ pub(super) fn agreement(maker: &Maker, mut expression: Expression) -> Result<Str
             table.push(line);
         }
     }
-    Ok(table.markdown().trim_end().to_string())
+    Ok(table)
 }
 
 /// `{{measured id= row= column=}}`, `{{printed …}}`, and `{{agreement id= row=}}`, where `row=*` is the mean of all.

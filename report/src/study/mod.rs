@@ -20,9 +20,11 @@ use std::collections::BTreeMap;
 
 use analysis::statistics::holm;
 use outputs::sweep::Rows;
+use outputs::table::Table;
 
 pub use template::Template;
 
+use crate::sweep::look::Looks;
 use crate::sweep::study::WrittenReport;
 use data::Data;
 use expression::Expression;
@@ -51,13 +53,13 @@ impl PageError {
     }
 }
 
-/// A page and its plots.
+/// A page and what lies beside it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page {
     /// Markdown.
     pub text: String,
-    /// File names and content of the plots, for the folder of images.
-    pub plots: Vec<(String, String)>,
+    /// File names and content of plots (SVG) and of tables for LaTeX, for the folder of images.
+    pub files: Vec<(String, String)>,
 }
 
 /// Rows of a sweep, and how they are read.
@@ -90,7 +92,8 @@ pub fn make(template: &Template, name: &str, sources: BTreeMap<String, Source>) 
         family: template.head.family,
         gathering: template.head.family == Family::Page,
         chances: BTreeMap::new(),
-        plots: Vec::new(),
+        files: Vec::new(),
+        looks: Looks::default(),
         published: template.published.as_ref(),
     };
     if maker.gathering {
@@ -105,7 +108,7 @@ pub fn make(template: &Template, name: &str, sources: BTreeMap<String, Source>) 
     let made = format!("{MADE}{name} by `stealgrid study`: change that, and make the page again. -->\n");
     let place = text.find('\n').map_or(text.len(), |place| place + 1);
     text.insert_str(place, &format!("\n{made}"));
-    Ok(Page { text, plots: maker.plots })
+    Ok(Page { text, files: maker.files })
 }
 
 /// What expressions are answered with.
@@ -122,7 +125,9 @@ struct Maker<'a> {
     gathering: bool,
     /// Of the whole page: as they are while they are gathered, then corrected.
     chances: BTreeMap<String, f64>,
-    plots: Vec<(String, String)>,
+    files: Vec<(String, String)>,
+    /// What plots have given to series.
+    looks: Looks,
     /// Printed tables that ours stand beside.
     published: Option<&'a Published>,
 }
@@ -155,15 +160,68 @@ impl Maker<'_> {
         let is_table = expression.verb == "table";
         let kinds = ["degradation", "published", "agreement"];
         let kind = kinds.into_iter().find(|kind| is_table && expression.begins_with(kind));
-        match (expression.verb.as_str(), kind) {
-            (_, Some("degradation")) => ranked::table(self, expression),
-            (_, Some("published")) => beside::published(self, expression),
-            (_, Some(_)) => beside::agreement(self, expression),
-            ("table", None) => table::table(self, expression),
-            ("plot", None) => plot::plot(self, expression),
-            ("measured" | "printed" | "agreement", None) => beside::inline(self, expression),
-            _ => inline::inline(self, expression),
+        if !is_table {
+            return match expression.verb.as_str() {
+                "plot" => plot::plot(self, expression),
+                "measured" | "printed" | "agreement" => beside::inline(self, expression),
+                _ => inline::inline(self, expression),
+            };
         }
+        let id = self.latex_id(&mut expression, kind)?;
+        let title = if id.is_some() { expression.take("title") } else { None };
+        let table = match kind {
+            Some("degradation") => ranked::table(self, expression)?,
+            Some("published") => beside::published(self, expression)?,
+            Some(_) => beside::agreement(self, expression)?,
+            None => table::table(self, expression)?,
+        };
+        match id {
+            // The line break after the expression stays.
+            None => Ok(table.markdown().trim_end().to_string()),
+            Some(id) => self.latex(&id, title, &table),
+        }
+    }
+
+    /// The name of the file of a table that is asked for as LaTeX.
+    fn latex_id(&self, expression: &mut Expression, kind: Option<&str>) -> Result<Option<String>, String> {
+        match expression.take("format").as_deref() {
+            None | Some("markdown") => Ok(None),
+            // There, id is that of the printed table.
+            Some("latex") if kind.is_some_and(|kind| kind != "degradation") => {
+                Err("a table beside a printed one is Markdown only".to_string())
+            }
+            Some("latex") => expression.need("id").map(Some),
+            Some(other) => Err(format!("format={other} is neither markdown nor latex")),
+        }
+    }
+
+    /// Puts a table into a file, and returns the link to it.
+    fn latex(&mut self, id: &str, title: Option<String>, table: &Table) -> Result<String, String> {
+        let corner = table.cells().0.first().filter(|corner| !corner.is_empty());
+        let title = title.or_else(|| corner.cloned()).unwrap_or_else(|| "table".to_string());
+        if let Some(figure) = prose::foreign_figure(&title, &table.cells().0.join(" ")) {
+            return Err(format!("the title has a figure, {figure}, that the table's head has not"));
+        }
+        let file = format!("{}-{id}.tex", self.prefix);
+        let link = format!("[{}, for LaTeX]({}/{file})", title.replace(['[', ']'], ""), self.images);
+        let made = format!("% Made by stealgrid study; needs \\usepackage{{booktabs}}.\n{}", table.latex());
+        // While chances are gathered nothing is written.
+        if !self.gathering {
+            self.file(id, file, made)?;
+        }
+        Ok(link)
+    }
+
+    /// Keeps a file for the folder of images.
+    fn file(&mut self, id: &str, name: String, content: String) -> Result<(), String> {
+        if !id.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-') {
+            return Err(format!("id={id} is no name of a file; write small letters, digits and -"));
+        }
+        if self.files.iter().any(|(other, _)| *other == name) {
+            return Err(format!("id={id} is there twice"));
+        }
+        self.files.push((name, content));
+        Ok(())
     }
 
     /// The data that an expression speaks of, and their name.

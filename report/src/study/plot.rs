@@ -8,7 +8,9 @@ use super::expression::Expression;
 use super::prose::foreign_figure;
 use super::ranked;
 use crate::sweep::axis::LOG_FROM;
-use crate::sweep::chart::{self, BarChart, Line, LineChart, PARTS, Pane, Theory};
+use crate::sweep::chart::{self, BarChart, Line, LineChart, PARTS, Pane, Room, Theory, part_looks};
+use crate::sweep::look::Looks;
+use crate::sweep::metric::{SHOWN, Unit};
 
 /// What a plot is asked for.
 struct Asked {
@@ -16,17 +18,41 @@ struct Asked {
     series: Option<Vec<String>>,
     against: Option<String>,
     selection: Selection,
+    room: Room,
+    title: String,
+    /// What stands above the drawing: the title as it was asked for, or else what its axes do not say.
+    heading: String,
 }
 
 /// Makes the plot that an expression asks for, and returns the link to it.
-pub(super) fn plot(maker: &mut Maker, mut expression: Expression) -> Result<String, String> {
+pub(super) fn plot(maker: &mut Maker, expression: Expression) -> Result<String, String> {
+    let mut looks = std::mem::take(&mut maker.looks);
+    let drawn = draw(maker, expression, &mut looks);
+    maker.looks = looks;
+    let Drawing { id, title, svg } = drawn?;
+    let file = format!("{}-{id}.svg", maker.prefix);
+    let link = format!("![{}]({}/{file})", title.replace(['[', ']'], ""), maker.images);
+    maker.file(&id, file, chart::standalone(&svg))?;
+    Ok(link)
+}
+
+/// A plot that has no place yet.
+struct Drawing {
+    id: String,
+    title: String,
+    svg: String,
+}
+
+fn draw(maker: &Maker, mut expression: Expression, looks: &mut Looks) -> Result<Drawing, String> {
     let (_, data) = maker.data_of(&mut expression)?;
     let kind = expression.word().ok_or("a plot is of values, changes, parts, ranks or profile")?;
     let id = expression.need("id")?;
-    if !id.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-') {
-        return Err(format!("id={id} is no name of a file; write small letters, digits and -"));
-    }
     let title = expression.take("title");
+    let room = match expression.take("width").as_deref() {
+        None | Some("page") => Room::Page,
+        Some("column") => Room::Column,
+        Some(other) => return Err(format!("width={other} is neither page nor column")),
+    };
     let metrics = maker.metrics_of(data, &mut expression, "for parts")?;
     let (series, against) = (expression.list("series"), expression.take("against"));
     let pairs = expression.rest()?;
@@ -51,35 +77,41 @@ pub(super) fn plot(maker: &mut Maker, mut expression: Expression) -> Result<Stri
             format!("{} {}", data.parameter(key).map_or(key.as_str(), |place| data.short(place)), values[0])
         })
         .collect();
-    let asked = Asked { metrics, series, against, selection: data.selection(pairs)? };
-    let words = match (&kind[..], &asked.against) {
-        ("changes", Some(against)) => format!("{} against {}", asked.metrics[0].1, maker.data_label(against)),
+    let words = match (&kind[..], &against) {
+        ("changes", Some(against)) => format!("{} against {}", metrics[0].1, maker.data_label(against)),
         ("parts", _) => "Parts".to_string(),
         ("ranks", _) => "Ranks".to_string(),
-        _ => asked.metrics[0].1.clone(),
+        _ => metrics[0].1.clone(),
+    };
+    let has_axis = matches!(kind.as_str(), "values" | "changes");
+    let heading = match &title {
+        Some(title) => title.clone(),
+        None if has_axis => fixed.join(", "),
+        None => std::iter::once(words.clone()).chain(fixed.clone()).collect::<Vec<_>>().join(", "),
     };
     let title = title.unwrap_or_else(|| std::iter::once(words).chain(fixed).collect::<Vec<_>>().join(", "));
+    let selection = data.selection(pairs)?;
+    let asked = Asked { metrics, series, against, selection, room, title, heading };
     if kind != "parts" && kind != "ranks" && asked.metrics.len() != 1 {
         return Err(format!("a plot of {kind} is of one metric"));
     }
-    let svg = match kind.as_str() {
-        "values" | "changes" => lines(maker, data, &asked, &kind, &title)?,
-        "parts" => parts(data, &asked, &title)?,
+    let drawn = match kind.as_str() {
+        "values" | "changes" => lines(maker, data, &asked, kind == "changes", looks),
+        "parts" => parts(data, &asked),
         "ranks" | "profile" => {
-            let (metrics, series) = (&asked.metrics, asked.series.as_deref());
-            ranked::plot(data, &kind, metrics, series, &asked.selection, &title)?
+            let of = ranked::Drawn {
+                metrics: &asked.metrics,
+                series: asked.series.as_deref(),
+                selection: &asked.selection,
+                room,
+                title: &asked.title,
+                heading: &asked.heading,
+            };
+            ranked::plot(data, &kind, &of, looks)
         }
-        other => {
-            return Err(format!("a plot is of values, changes, parts, ranks or profile, not of {other:?}"));
-        }
+        other => Err(format!("a plot is of values, changes, parts, ranks or profile, not of {other:?}")),
     };
-    let file = format!("{}-{id}.svg", maker.prefix);
-    if maker.plots.iter().any(|(name, _)| *name == file) {
-        return Err(format!("id={id} is there twice"));
-    }
-    let link = format!("![{}]({}/{file})", title.replace(['[', ']'], ""), maker.images);
-    maker.plots.push((file, chart::standalone(&svg)));
-    Ok(link)
+    Ok(Drawing { id, svg: drawn?, title: asked.title })
 }
 
 fn groups(data: &Data, asked: &Asked) -> Result<Vec<usize>, String> {
@@ -93,13 +125,25 @@ fn groups(data: &Data, asked: &Asked) -> Result<Vec<usize>, String> {
     }
 }
 
-fn lines(maker: &Maker, data: &Data, asked: &Asked, kind: &str, title: &str) -> Result<String, String> {
-    let (column, words) = &asked.metrics[0];
+/// A metric along an axis: as the page calls it, or as reports do.
+fn axis_label(maker: &Maker, column: &str) -> String {
+    let known = || SHOWN.iter().find(|metric| metric.column == column).map(|metric| metric.label.to_string());
+    maker.metrics.get(column).cloned().or_else(known).unwrap_or_else(|| column.to_string())
+}
+
+fn lines(
+    maker: &Maker,
+    data: &Data,
+    asked: &Asked,
+    is_change: bool,
+    looks: &mut Looks,
+) -> Result<String, String> {
+    let (column, _) = &asked.metrics[0];
     let metric = data.metric(column)?;
     let selection = &asked.selection;
     let points = data.points(selection);
-    let is_change = kind == "changes";
     let mut found = Vec::new();
+    let mut names = Vec::new();
     let mut baseline = None;
     for group in groups(data, asked)? {
         let other = match &asked.against {
@@ -126,8 +170,7 @@ fn lines(maker: &Maker, data: &Data, asked: &Asked, kind: &str, title: &str) -> 
             name: data.label(group, selection),
             points: points.iter().map(at).collect(),
             marks: Vec::new(),
-            // By place in the plot: there are fewer colors than a sweep may have series.
-            color: found.len(),
+            look: 0,
         };
         if let Some(other) = other.filter(|other| *other != group) {
             let crossing =
@@ -135,33 +178,38 @@ fn lines(maker: &Maker, data: &Data, asked: &Asked, kind: &str, title: &str) -> 
             line.marks.extend(crossing.map(|found| found.advantage.end()).filter(|end| end.is_finite()));
         }
         found.push(line);
+        names.push(data.name(group, selection));
     }
     if found.iter().flat_map(|line| &line.points).all(|(_, y, _)| y.is_none()) {
         return Err("there are no values to plot".to_string());
     }
+    // What a page calls a series does not change its color.
+    let looks = looks.of(&names.iter().map(String::as_str).collect::<Vec<_>>());
+    found.iter_mut().zip(looks).for_each(|(line, look)| line.look = look);
     let mut chart = LineChart {
-        title: title.to_string(),
+        title: asked.title.clone(),
+        heading: asked.heading.clone(),
         x_label: data.study.x_label(),
-        y_label: words.clone(),
+        y_label: axis_label(maker, column),
         x: points.iter().map(|&point| data.study.points[point].clone()).collect(),
         x_per: None,
         lines: found,
         theory: Vec::new(),
-        y_is_time: !is_change && column.ends_with("_s"),
+        y_unit: if is_change { Unit::Number } else { Unit::of(column) },
         log_from: LOG_FROM,
         least_possible: None,
     };
     if let (true, Some(other)) = (is_change, baseline) {
         let name = maker.data_label(&data.label(other, &Selection::default()));
-        chart.y_label = format!("{words}, mean over that of {name}");
+        chart.y_label = format!("{} over that of {name}", chart.y_label);
         let across = points.iter().map(|&point| (data.study.points[point].0, 1.0)).collect();
         chart.theory.push(Theory { name: format!("as {name}"), points: across });
     }
-    Ok(chart.svg())
+    Ok(chart.drawn(asked.room))
 }
 
 /// Stacks of several metrics as shares of their sum, one drawing for each series.
-fn parts(data: &Data, asked: &Asked, title: &str) -> Result<String, String> {
+fn parts(data: &Data, asked: &Asked) -> Result<String, String> {
     if asked.metrics.len() > PARTS {
         return Err(format!("there are colors for {PARTS} parts, not for {}", asked.metrics.len()));
     }
@@ -178,12 +226,17 @@ fn parts(data: &Data, asked: &Asked, title: &str) -> Result<String, String> {
         let stack = |&point: &usize| columns.iter().map(|&column| part(point, column)).collect();
         Pane { name: data.label(group, &asked.selection), stacks: points.iter().map(stack).collect() }
     });
+    let names: Vec<&str> = asked.metrics.iter().map(|(column, _)| column.as_str()).collect();
+    let are_times = names.iter().all(|column| Unit::of(column) == Unit::Time);
     let chart = BarChart {
-        title: title.to_string(),
-        y_label: "share of the sum, means of the repetitions".to_string(),
+        title: asked.title.clone(),
+        heading: asked.heading.clone(),
+        x_label: data.study.x_label(),
+        y_label: "share of the sum".to_string(),
         x: points.iter().map(|&point| data.study.points[point].1.clone()).collect(),
-        parts: asked.metrics.iter().map(|(_, words)| words.clone()).collect(),
+        parts: asked.metrics.iter().map(|(_, words)| words.clone()).zip(part_looks(&names)).collect(),
+        unit: if are_times { Unit::Time } else { Unit::Number },
         panes: panes.collect(),
     };
-    Ok(chart.svg())
+    Ok(chart.drawn(asked.room))
 }

@@ -7,19 +7,29 @@ use super::Maker;
 use super::data::{Data, Selection};
 use super::expression::Expression;
 use crate::sweep::axis::short;
+use crate::sweep::chart::Room;
+use crate::sweep::look::Looks;
 use crate::sweep::rank_chart::{ProfileChart, RankChart, RankRow};
 use crate::sweep::ranking::{Common, common, draws, percents, spread};
 
 /// A difference is told from chance if its corrected chance is at most this.
 const LEVEL: f64 = 0.05;
 
-/// The strategies that are selected, with their names, in the repetitions that all of them have.
+/// Strategies that can be ranked.
+struct Found {
+    names: Vec<String>,
+    /// As the page calls them.
+    shown: Vec<String>,
+    common: Common,
+}
+
+/// The strategies that are selected, in the repetitions that all of them have.
 fn selected(
     data: &Data,
     metrics: &[(String, String)],
     series: Option<&[String]>,
     selection: &Selection,
-) -> Result<(Vec<String>, Common), String> {
+) -> Result<Found, String> {
     let groups = data.named_groups(selection, series)?;
     let point = data.point(selection)?;
     let places = metrics.iter().map(|(name, _)| data.metric(name)).collect::<Result<Vec<_>, _>>()?;
@@ -29,8 +39,9 @@ fn selected(
     let names: Vec<&str> = metrics.iter().map(|(name, _)| name.as_str()).collect();
     let common = common(&names, &groups.iter().map(of).collect::<Vec<_>>())
         .ok_or("there is nothing that can be ranked, or a value is negative")?;
-    let labels = common.strategies.iter().map(|&place| data.label(groups[place], selection)).collect();
-    Ok((labels, common))
+    let ranked = || common.strategies.iter().map(|&place| groups[place]);
+    let shown = ranked().map(|group| data.label(group, selection)).collect();
+    Ok(Found { names: ranked().map(|group| data.name(group, selection)).collect(), shown, common })
 }
 
 fn order(ranking: &Ranking) -> Vec<usize> {
@@ -40,13 +51,13 @@ fn order(ranking: &Ranking) -> Vec<usize> {
 }
 
 /// `{{table degradation metrics=}}`: strategies by rank, with the degradation of each metric.
-pub(super) fn table(maker: &Maker, mut expression: Expression) -> Result<String, String> {
+pub(super) fn table(maker: &Maker, mut expression: Expression) -> Result<Table, String> {
     let (_, data) = maker.data_of(&mut expression)?;
     let metrics = maker.metrics_of(data, &mut expression, "with several")?;
     let (series, plain) = (expression.list("series"), expression.has("plain"));
     let corner = expression.take("corner").unwrap_or_else(|| "degradation, %".to_string());
     let selection = data.selection(expression.rest()?)?;
-    let (names, common) = selected(data, &metrics, series.as_deref(), &selection)?;
+    let Found { shown: names, common, .. } = selected(data, &metrics, series.as_deref(), &selection)?;
     let ranking = Ranking::of(&common.metrics, &draws(data.study.bootstrap));
     let head = [corner, "rank".to_string(), "mean".to_string()].into_iter();
     let head = head.chain(metrics.iter().map(|(_, words)| words.clone()));
@@ -67,34 +78,37 @@ pub(super) fn table(maker: &Maker, mut expression: Expression) -> Result<String,
         row.push(format!("{} ({} to {})", short(middle), short(low), short(high)));
         table.push(row);
     }
-    Ok(table.markdown().trim_end().to_string())
+    Ok(table)
+}
+
+/// What a plot is asked for.
+pub(super) struct Drawn<'a> {
+    pub(super) metrics: &'a [(String, String)],
+    pub(super) series: Option<&'a [String]>,
+    pub(super) selection: &'a Selection,
+    pub(super) room: Room,
+    pub(super) title: &'a str,
+    pub(super) heading: &'a str,
 }
 
 /// `{{plot ranks metrics=}}` and `{{plot profile metric=}}`, as SVG.
-pub(super) fn plot(
-    data: &Data,
-    kind: &str,
-    metrics: &[(String, String)],
-    series: Option<&[String]>,
-    selection: &Selection,
-    title: &str,
-) -> Result<String, String> {
-    let (names, common) = selected(data, metrics, series, selection)?;
+pub(super) fn plot(data: &Data, kind: &str, asked: &Drawn, looks: &mut Looks) -> Result<String, String> {
+    let Found { names, shown, common } = selected(data, asked.metrics, asked.series, asked.selection)?;
+    let title = asked.title.to_string();
     if kind == "profile" {
         let profiles = Profile::of(&common.metrics[0]);
+        let looks = looks.of(&names.iter().map(String::as_str).collect::<Vec<_>>());
+        let lines = shown.into_iter().zip(looks).zip(profiles);
         return Ok(ProfileChart {
-            title: title.to_string(),
-            lines: names
-                .into_iter()
-                .zip(profiles)
-                .enumerate()
-                .map(|(at, (name, of))| (name, at, of))
-                .collect(),
+            title,
+            heading: asked.heading.to_string(),
+            metric: asked.metrics[0].1.to_lowercase(),
+            lines: lines.map(|((name, look), of)| (name, look, of)).collect(),
         }
-        .svg());
+        .drawn(asked.room));
     }
     let ranking = Ranking::of(&common.metrics, &draws(data.study.bootstrap));
     let row =
-        |place: usize| RankRow::new(names[place].clone(), ranking.ranks[place], &ranking.ranks_in[place]);
-    Ok(RankChart { title: title.to_string(), rows: order(&ranking).into_iter().map(row).collect() }.svg())
+        |place: usize| RankRow::new(shown[place].clone(), ranking.ranks[place], &ranking.ranks_in[place]);
+    Ok(RankChart { title, rows: order(&ranking).into_iter().map(row).collect() }.drawn(asked.room))
 }

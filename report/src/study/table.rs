@@ -78,7 +78,7 @@ struct Found {
 }
 
 /// The table that an expression asks for.
-pub(super) fn table(maker: &mut Maker, mut expression: Expression) -> Result<String, String> {
+pub(super) fn table(maker: &mut Maker, mut expression: Expression) -> Result<Table, String> {
     let (data_name, data) = maker.data_of(&mut expression)?;
     let (rows, columns) = (expression.take("rows"), expression.take("columns"));
     let (corner, plain) = (expression.take("corner"), expression.has("plain"));
@@ -162,8 +162,7 @@ pub(super) fn table(maker: &mut Maker, mut expression: Expression) -> Result<Str
         }
         table.push(row);
     }
-    // The line break after the expression stays.
-    Ok(table.markdown().trim_end().to_string())
+    Ok(table)
 }
 
 fn asked(maker: &Maker, data: &Data, expression: &mut Expression) -> Result<Asked, String> {

@@ -270,16 +270,90 @@ fn plots_are_files_with_a_link() {
         "{}",
         made.text
     );
-    assert_eq!(made.plots.len(), 3);
-    for (name, svg) in &made.plots {
+    assert_eq!(made.files.len(), 3);
+    for (name, svg) in &made.files {
         assert!(svg.starts_with("<svg ") && svg.contains("<style>"), "{name}");
     }
-    assert_eq!(made.plots[0].1.matches("class=\"mark ").count(), 2, "each stealing strategy crosses once");
+    assert_eq!(made.files[0].1.matches("class=\"mark ").count(), 2, "each stealing strategy crosses once");
     assert!(refused("{{plot values metric=wait_mean_s id=a}}").contains("several series"));
     assert!(
         refused("{{plot values metric=wait_mean_s load=1 id=a title=\"17 %\"}}").contains("a figure, 17")
     );
     assert!(refused("{{plot values metric=wait_mean_s load=1 id=../a}}").contains("no name of a file"));
+}
+
+#[test]
+fn a_plot_for_a_column_has_no_heading_and_says_on_its_axes_what_it_is() {
+    let plot = |width: &str| {
+        let body = format!("{{{{plot values metric=wait_mean_s load=1 id=a title=\"Waits\" {width}}}}}");
+        made_of(rows(), "[metrics]\nwait_mean_s = \"mean wait\"", &body).map(|page| page.files[0].1.clone())
+    };
+    let (page, column) = (plot("").unwrap(), plot("width=column").unwrap());
+    assert!(page.contains(">Waits</text>") && page.contains("width=\"900\""));
+    assert!(!column.contains(">Waits</text>") && column.contains("width=\"8.5cm\""), "{column}");
+    for svg in [&page, &column] {
+        assert!(
+            svg.contains(">mean wait (min)</text>")
+                && svg.contains(">one-way delay of a message (s, min)</text>")
+        );
+    }
+    assert!(plot("width=wide").unwrap_err().contains("width=wide is neither page nor column"));
+    for kind in ["ranks metrics=wait_mean_s", "profile metric=wait_mean_s", "parts metrics=\"site_*_wait_s\""]
+    {
+        let body = format!("{{{{plot {kind} load=1 delay=0s id=a width=column}}}}");
+        let made = made_of(rows(), "", &body).unwrap();
+        assert!(made.files[0].1.contains("class=\"plot column\""), "{kind}");
+    }
+}
+
+#[test]
+fn a_series_has_one_color_on_the_whole_page_whatever_it_is_called() {
+    let body = "{{plot values metric=wait_mean_s load=1 id=a}}\n{{plot values metric=wait_mean_s load=0.5 \
+                series=\"window 4; local\" id=b}}\n{{plot profile metric=wait_mean_s load=1 delay=0s series=\"window 4; local\" id=c}}";
+    let made = made_of(rows(), "[series]\n\"st:50, window 4\" = \"wide\"", body).unwrap();
+    let color = |svg: &str, name: &str| {
+        let line = svg.lines().find(|line| line.contains(&format!(">{name}</text>"))).unwrap().to_string();
+        let (_, after) = line.rsplit_once("class=\"series ").unwrap();
+        after.split('"').next().unwrap().to_string()
+    };
+    for name in ["wide", "local"] {
+        let colors: Vec<String> = made.files.iter().map(|(_, svg)| color(svg, name)).collect();
+        assert!(colors.windows(2).all(|pair| pair[0] == pair[1]), "{name}: {colors:?}");
+    }
+}
+
+#[test]
+fn a_table_for_latex_is_a_file_with_a_link() {
+    let table = |more: &str| {
+        made_of(
+            rows(),
+            "",
+            &format!(
+                "{{{{table changes metric=wait_mean_s load=1 against=local series=\"window 1\" delay=\"0s; 10m\" {more}}}}}"
+            ),
+        )
+    };
+    let made = table("format=latex id=changes").unwrap();
+    assert!(
+        made.text.contains("[Mean wait against local, for LaTeX](images/test-changes.tex)\n"),
+        "{}",
+        made.text
+    );
+    let whole = "{{table changes metric=wait_mean_s load=1 against=local format=latex id=a}}";
+    let of_page = made_of(rows(), "family = \"page\"", whole).unwrap();
+    assert_eq!(of_page.files.len(), 1, "gathering chances writes nothing");
+    let (name, text) = &made.files[0];
+    assert_eq!(name, "test-changes.tex");
+    assert!(
+        text.contains("\\begin{tabular}{lrr}\n\\toprule\nMean wait against local & 0 & 10 min \\\\\n"),
+        "{text}"
+    );
+    assert!(text.contains("window 1 & \\textbf{$-$2.0\\,\\%} & "), "{text}");
+    assert!(table("format=latex").unwrap_err().contains("it needs id="));
+    assert!(table("format=html id=a").unwrap_err().contains("format=html is neither markdown nor latex"));
+    assert!(table("format=latex id=A").unwrap_err().contains("no name of a file"));
+    assert!(table("format=latex id=a title=\"17 %\"").unwrap_err().contains("a figure, 17"));
+    assert!(beside("{{table published id=1 format=latex}}", PRINTED).unwrap_err().contains("Markdown only"));
 }
 
 #[test]
@@ -339,12 +413,12 @@ fn canary_one_changed_cell_changes_the_page() {
     assert_eq!(before, made_of(rows(), "", body).unwrap(), "the same data give the same page");
     let mut other = rows();
     let row = other.rows.iter().position(|row| row.parameters[4] == Cell::Real(1.0)).unwrap() + 2 * 32;
-    other.rows[row].metrics[1] = Cell::Real(1102.5);
+    other.rows[row].metrics[1] = Cell::Real(1202.5);
 
     let after = made_of(other, "", body).unwrap();
 
     assert_ne!(before.text, after.text);
-    assert_ne!(before.plots, after.plots);
+    assert_ne!(before.files, after.files);
 }
 
 #[test]

@@ -4,7 +4,7 @@ use analysis::statistics::{Interval, Ratio};
 
 use crate::quantity::grouped;
 use crate::sweep::axis::UNITS;
-use crate::sweep::metric::SHOWN;
+use crate::sweep::metric::{SHOWN, Unit};
 
 /// Significant digits, if nothing else is said; whole numbers keep all of theirs.
 const DIGITS: usize = 3;
@@ -35,7 +35,7 @@ impl Style {
         digits: Option<usize>,
         fallback: &str,
     ) -> Result<Style, String> {
-        let kind = if metric.ends_with("_s") {
+        let kind = if Unit::of(metric) == Unit::Time {
             let unit = unit.unwrap_or(fallback);
             Kind::Time(match unit {
                 "auto" => None,
@@ -49,7 +49,7 @@ impl Style {
             })
         } else if let Some(unit) = unit {
             return Err(format!("unit={unit} means nothing: {metric} is no time"));
-        } else if metric.ends_with("share") || metric == "utilization" {
+        } else if Unit::of(metric) == Unit::Share {
             Kind::Share
         } else {
             Kind::Number

@@ -5,6 +5,8 @@ use std::fmt::Write as _;
 use super::axis::{LOG_FROM, Scale, around, span, time_labels};
 use super::chart::{Line, LineChart, Room, picture};
 use super::figures::{Figure, lines, plot};
+use super::look::Looks;
+use super::metric::Unit;
 use super::page::{Body, PRODUCT, begin, end};
 use super::study::Study;
 use super::tables::Table;
@@ -138,15 +140,20 @@ pub fn figures(shown: &Allocations) -> Vec<Figure> {
     let mut figures = Vec::new();
     for (place, (column, title)) in CRITERIA.into_iter().enumerate() {
         let Some(study) = &shown.convergence else { continue };
-        let mut chart =
-            plot(study, 0, &format!("{title} by generation"), &format!("{title} of the best so far"));
+        let mut chart = plot(
+            study,
+            0,
+            &format!("{title} by generation"),
+            &format!("{} of the best so far", title.to_lowercase()),
+        );
         chart.lines = lines(study, 0, column);
         let ends = [chart.x.first(), chart.x.last()].map(|end| end.map_or(0.0, |(x, _)| *x));
-        chart.lines.extend(shown.steady.iter().zip(study.series.len()..).map(|((name, criteria), color)| {
+        chart.lines.extend(shown.steady.iter().map(|(name, criteria)| {
             let points = ends.map(|x| (x, Some(criteria[place]), None)).to_vec();
-            Line { name: name.clone(), points, marks: Vec::new(), color }
+            Line { name: name.clone(), points, marks: Vec::new(), look: 0 }
         }));
-        chart.y_is_time = column.ends_with("_s");
+        look(&mut chart.lines);
+        chart.y_unit = Unit::of(column);
         let note = "Means over the batches, with 95 % intervals. The best so far is the best by what an algorithm goes by: \
                     the weighted average of all four criteria under c1, c2, c3 and nsga2, one of them under b1 to b4. So a \
                     criterion alone may get worse. Who has ended stays where it is. Strategies that do not search are level.";
@@ -168,6 +175,12 @@ pub fn figures(shown: &Allocations) -> Vec<Figure> {
     figures
 }
 
+/// Gives lines their looks by their names.
+fn look(lines: &mut [Line]) {
+    let looks = Looks::default().of(&lines.iter().map(|line| line.name.as_str()).collect::<Vec<_>>());
+    lines.iter_mut().zip(looks).for_each(|(line, look)| line.look = look);
+}
+
 /// A criterion of the members of a front over their makespans, with the other algorithms.
 fn scatter(front: &Front, place: usize) -> LineChart {
     let (column, title) = CRITERIA[place];
@@ -181,20 +194,23 @@ fn scatter(front: &Front, place: usize) -> LineChart {
         .iter()
         .flat_map(|criteria| [(criteria[0], Some(criteria[place]), None), (criteria[0], None, None)]);
     let mut lines =
-        vec![Line { name: "front".to_string(), points: members.collect(), marks: Vec::new(), color: 0 }];
-    for ((name, criteria), color) in front.others.iter().zip(1..) {
+        vec![Line { name: "front".to_string(), points: members.collect(), marks: Vec::new(), look: 0 }];
+    for (name, criteria) in &front.others {
         let points = vec![(criteria[0], Some(criteria[place]), None)];
-        lines.push(Line { name: name.clone(), points, marks: Vec::new(), color });
+        lines.push(Line { name: name.clone(), points, marks: Vec::new(), look: 0 });
     }
+    look(&mut lines);
+    let heading = format!("{title} over makespan, batch {}", front.batch);
     LineChart {
-        title: format!("{title} over makespan, batch {}", front.batch),
+        title: heading.clone(),
+        heading,
         x_label: "makespan".to_string(),
-        y_label: title.to_string(),
+        y_label: title.to_lowercase(),
         x: marks.iter().copied().zip(time_labels(&marks)).collect(),
         x_per: None,
         lines,
         theory: Vec::new(),
-        y_is_time: column.ends_with("_s"),
+        y_unit: Unit::of(column),
         log_from: LOG_FROM,
         least_possible: None,
     }
@@ -272,7 +288,7 @@ fn schedule(shown: &Schedule, room: Room) -> String {
         );
     }
     let title = format!("Schedule of {}, batch {}", shown.algorithm, shown.batch);
-    picture(room.width(), top + 24.0, &title, &svg)
+    picture(room, top + 24.0, &title, &title, &svg)
 }
 
 /// Which processors each job has, the lowest free ones: the first and how many, of each piece.

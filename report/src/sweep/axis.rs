@@ -3,6 +3,10 @@
 //! Delays go from nothing over seconds to hours, so axes are logarithmic with a place of its own for zero, left of
 //! a break. Plain linear axes are here too.
 
+use analysis::statistics::Interval;
+
+use super::metric::Unit;
+
 /// How values become places.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Scale {
@@ -256,6 +260,61 @@ pub(crate) fn time_labels(ticks: &[f64]) -> Vec<String> {
     }
 }
 
+/// Units of times as [`span`] and [`time_labels`] write them, the shortest first.
+const WRITTEN_UNITS: [&str; 5] = ["ms", "s", "min", "h", "d"];
+
+/// Words beside an axis, and the units of time among them for its label: if there is one only, words are without it.
+pub(crate) fn without_unit(words: &[String]) -> (Vec<String>, Option<String>) {
+    let parted =
+        |word: &String| word.rsplit_once(' ').map(|(number, unit)| (number.to_string(), unit.to_string()));
+    let found: Vec<&str> = WRITTEN_UNITS
+        .into_iter()
+        .filter(|name| words.iter().filter_map(parted).any(|(_, unit)| unit == *name))
+        .collect();
+    let bare =
+        |word: &String| parted(word).filter(|(_, unit)| found == [unit.as_str()]).map(|(number, _)| number);
+    let words = words.iter().map(|word| bare(word).unwrap_or_else(|| word.clone())).collect();
+    (words, (!found.is_empty()).then(|| found.join(", ")))
+}
+
+/// The label of an axis with its unit.
+pub(crate) fn with_unit(label: &str, unit: Option<&str>) -> String {
+    // A ratio of times has none.
+    unit.map_or(label.to_string(), |unit| format!("{label} ({unit})"))
+}
+
+/// A value with its unit, to three digits where it is a time.
+pub(crate) fn measured(value: f64, unit: Unit) -> String {
+    measured_with(value, None, unit)
+}
+
+/// A value with its unit and the ends of its interval in the same one.
+pub(crate) fn measured_with(value: f64, interval: Option<Interval>, unit: Unit) -> String {
+    let (size, name) = match unit {
+        Unit::Number => (1.0, ""),
+        Unit::Share => (0.01, " %"),
+        Unit::Time => match value.abs() {
+            days if days >= 2.0 * 86_400.0 => (86_400.0, " d"),
+            hours if hours >= 2.0 * 3600.0 => (3600.0, " h"),
+            minutes if minutes >= 120.0 => (60.0, " min"),
+            seconds if seconds >= 0.9995 || seconds == 0.0 => (1.0, " s"),
+            _ => (1e-3, " ms"),
+        },
+    };
+    let written = |value: f64| {
+        let value = value / size;
+        if unit == Unit::Number || value == 0.0 {
+            return short(value);
+        }
+        // All digits before the point are written.
+        let step = 10f64.powf(value.abs().log10().floor() - 2.0).min(1.0);
+        short((value / step).round() * step)
+    };
+    let ends = interval
+        .map_or(String::new(), |Interval { low, high }| format!(" ({} to {})", written(low), written(high)));
+    format!("{}{name}{ends}", written(value))
+}
+
 fn log_ticks(low: f64, high: f64) -> Vec<f64> {
     let (first, last) = (low.log10().floor() as i32, high.log10().ceil() as i32);
     let decades = last - first;
@@ -423,6 +482,31 @@ mod tests {
                 "{marks:?}"
             );
         }
+    }
+
+    #[test]
+    fn a_unit_that_all_marks_have_goes_to_the_label() {
+        let words = |texts: &[&str]| texts.iter().map(|text| text.to_string()).collect::<Vec<_>>();
+        let of = |texts: &[&str]| without_unit(&words(texts));
+        assert_eq!(of(&["0", "5 min", "10 min"]), (words(&["0", "5", "10"]), Some("min".to_string())));
+        assert_eq!(of(&["0", "1 h", "30 s"]), (words(&["0", "1 h", "30 s"]), Some("s, h".to_string())));
+        assert_eq!(of(&["20 k", "0.5"]), (words(&["20 k", "0.5"]), None), "thousands are no unit");
+        assert_eq!(with_unit("wait", Some("min")), "wait (min)");
+    }
+
+    #[test]
+    fn values_have_their_units() {
+        let interval = |low, high| Some(Interval { low, high });
+        assert_eq!(measured_with(468.0, interval(444.0, 492.0), Unit::Time), "7.8 min (7.4 to 8.2)");
+        assert_eq!(measured_with(130.0, interval(90.0, 492.0), Unit::Time), "2.17 min (1.5 to 8.2)");
+        assert_eq!(measured_with(0.1234, interval(0.1, 0.15), Unit::Share), "12.3 % (10 to 15)");
+        assert_eq!(
+            measured_with(20_000.0, interval(10_000.0, 30_000.0), Unit::Number),
+            "20 k (10 k to 30 k)"
+        );
+        assert_eq!(measured(0.0, Unit::Time), "0 s");
+        assert_eq!(measured(0.0123, Unit::Time), "12.3 ms");
+        assert_eq!(measured(123_456_789.0, Unit::Time), "1,429 d");
     }
 
     #[test]

@@ -12,12 +12,16 @@ use outputs::sweep::Row;
 use super::axis::{LOG_FROM, span};
 use super::chart::{Line, LineChart, Theory};
 use super::figures::Figure;
+use super::look::Looks;
+use super::metric::Unit;
 use super::study::Study;
 
 /// The fit over all numbers of sites.
 const FITTED: f64 = 3.8;
 /// The constant of the proof.
 const PROVED: f64 = 16.12;
+
+const TITLE: &str = "Calibration: overhead of stealing unit jobs";
 
 /// The plot, if every run is of this kind.
 pub(super) fn figures(study: &Study) -> Vec<Figure> {
@@ -52,7 +56,10 @@ pub(super) fn figures(study: &Study) -> Vec<Figure> {
     points.sort_unstable();
     points.dedup();
     let bootstrap = Bootstrap::default();
-    let lines = found.iter().enumerate().map(|(color, ((name, lambda), by_sites))| Line {
+    let names: Vec<String> =
+        found.keys().map(|(name, lambda)| legend(name, f64::from_bits(*lambda))).collect();
+    let looks = Looks::default().of(&names.iter().map(String::as_str).collect::<Vec<_>>());
+    let lines = found.iter().zip(looks).map(|(((name, lambda), by_sites), look)| Line {
         name: legend(name, f64::from_bits(*lambda)),
         points: points
             .iter()
@@ -62,13 +69,14 @@ pub(super) fn figures(study: &Study) -> Vec<Figure> {
             })
             .collect(),
         marks: Vec::new(),
-        color,
+        look,
     });
     let across = |value: f64| points.iter().map(|p| (*p as f64, value)).collect();
     let chart = LineChart {
-        title: "Calibration: overhead of stealing unit jobs".to_string(),
+        title: TITLE.to_string(),
+        heading: TITLE.to_string(),
         x_label: "sites of one processor".to_string(),
-        y_label: "(makespan - W/p) / (d log2(W/d))".to_string(),
+        y_label: "(makespan \u{2212} W/p) / (d log2(W/d))".to_string(),
         x: points.iter().map(|p| (*p as f64, p.to_string())).collect(),
         x_per: None,
         lines: lines.collect(),
@@ -76,7 +84,7 @@ pub(super) fn figures(study: &Study) -> Vec<Figure> {
             Theory { name: format!("{FITTED}, published fit"), points: across(FITTED) },
             Theory { name: format!("{PROVED}, proved"), points: across(PROVED) },
         ],
-        y_is_time: false,
+        y_unit: Unit::Number,
         log_from: LOG_FROM,
         least_possible: None,
     };

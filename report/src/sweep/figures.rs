@@ -5,8 +5,8 @@ use scheduler::{Strategy, StrategySpec};
 
 use super::axis::{LOG_FROM, short};
 use super::calibration;
-use super::chart::{self, BarChart, Line, LineChart, Pane, Theory};
-use super::metric::{CAUSES, Metric, RANKED, SHOWN, WAITS, is_range};
+use super::chart::{self, BarChart, Line, LineChart, Pane, Theory, part_looks};
+use super::metric::{CAUSES, Metric, RANKED, SHOWN, Unit, WAITS, is_range};
 use super::ranking;
 use super::study::Study;
 
@@ -42,15 +42,6 @@ impl Figure {
     /// The plot as a file of its own.
     pub fn standalone(&self) -> String {
         chart::standalone(&self.svg)
-    }
-
-    /// The same as a picture of points.
-    ///
-    /// # Errors
-    /// If it cannot be drawn.
-    #[cfg(feature = "png")]
-    pub fn png(&self) -> anyhow::Result<Vec<u8>> {
-        super::png::render(&self.standalone())
     }
 }
 
@@ -144,24 +135,28 @@ pub(super) fn id(study: &Study, panel: usize, name: &str) -> String {
 }
 
 fn titled(study: &Study, panel: usize, title: &str) -> String {
-    match study.panels[panel].title.as_str() {
-        "" => title.to_string(),
-        panel => format!("{title}, {panel}"),
+    match (title, study.panels[panel].title.as_str()) {
+        (title, "") => title.to_string(),
+        ("", panel) => panel.to_string(),
+        (title, panel) => format!("{title}, {panel}"),
     }
 }
 
 /// An empty plot along the axis of the study.
 pub(super) fn plot(study: &Study, panel: usize, title: &str, y_label: &str) -> LineChart {
     let per = study.over_workloads(panel, "run_time_by_size_s").filter(|per| study.is_time && *per > 0.0);
+    // What the axis says is not said twice.
+    let heading = if title.eq_ignore_ascii_case(y_label) { "" } else { title };
     LineChart {
         title: titled(study, panel, title),
+        heading: titled(study, panel, heading),
         x_label: study.x_label(),
         y_label: y_label.to_string(),
         x: study.points.clone(),
         x_per: per.map(|per| (per, "delay / p_w".to_string())),
         lines: Vec::new(),
         theory: Vec::new(),
-        y_is_time: false,
+        y_unit: Unit::Number,
         log_from: LOG_FROM,
         least_possible: None,
     }
@@ -179,7 +174,8 @@ fn line(study: &Study, panel: usize, series: usize, metric: &str) -> Option<Line
         })
         .collect();
     let any = points.iter().any(|(_, y, _)| y.is_some());
-    any.then(|| Line { name: study.series[series].clone(), points, marks: Vec::new(), color: series })
+    let look = study.looks[series];
+    any.then(|| Line { name: study.series[series].clone(), points, marks: Vec::new(), look })
 }
 
 pub(super) fn lines(study: &Study, panel: usize, metric: &str) -> Vec<Line> {
@@ -199,9 +195,7 @@ fn of_metric(study: &Study, panel: usize, metric: &Metric) -> Option<Figure> {
     if !varies(&chart.lines) {
         return None;
     }
-    if metric.is_time {
-        chart.y_is_time = true;
-    }
+    chart.y_unit = Unit::of(metric.column);
     let is_ranked = RANKED.iter().any(|ranked| ranked.column == metric.column);
     let mut note = "Mean of the repetitions; the band is its 95 % bootstrap interval.".to_string();
     if is_ranked {
@@ -230,11 +224,9 @@ fn of_metric(study: &Study, panel: usize, metric: &Metric) -> Option<Figure> {
 }
 
 fn detail(study: &Study, panel: usize, name: &str) -> Option<Figure> {
-    let mut chart = plot(study, panel, name, name);
+    let mut chart = plot(study, panel, name, "mean of the repetitions");
     chart.lines = lines(study, panel, name);
-    if name.ends_with("_s") {
-        chart.y_is_time = true;
-    }
+    chart.y_unit = Unit::of(name);
     varies(&chart.lines).then(|| Figure {
         id: id(study, panel, name),
         panel: Some(panel),
@@ -321,7 +313,7 @@ fn differences(study: &Study, panel: usize, metric: &Metric) -> Option<Figure> {
                 name: study.series[series].clone(),
                 marks: crossovers(&means).iter().map(|crossover| crossover.at()).collect(),
                 points,
-                color: series,
+                look: study.looks[series],
             });
         }
     }
@@ -350,11 +342,10 @@ fn differences(study: &Study, panel: usize, metric: &Metric) -> Option<Figure> {
 /// Where the delay went, as stacks.
 fn causes(study: &Study, panel: usize) -> Option<Figure> {
     let note = "Processors that the bound on the makespan counts on and that were not busy while the job that ends last \
-                waited, by cause (docs/THEORY, deficiency). How much that is in all is in the plot above; no bar where that \
+                waited, by cause (docs/THEORY, deficiency), means of the repetitions. How much that is in all is in the plot above; no bar where that \
                 job did not wait.";
     let title = "Where the delay went: causes of the deficiency";
-    let (chart, any) =
-        stacks(study, panel, title, "share of the deficiency, mean of the repetitions", &CAUSES);
+    let (chart, any) = stacks(study, panel, title, "share of the deficiency", &CAUSES);
     any.then(|| Figure {
         id: id(study, panel, "causes"),
         panel: Some(panel),
@@ -367,11 +358,11 @@ fn causes(study: &Study, panel: usize) -> Option<Figure> {
 
 /// Where the waits went, as stacks.
 fn waits(study: &Study, panel: usize) -> Option<Figure> {
-    let note = "The waits of all jobs, by what was true of the grid while they waited (docs/THEORY, where the waits went). \
+    let note = "The waits of all jobs, by what was true of the grid while they waited (docs/THEORY, where the waits went), means of the repetitions. \
                 How long they are is in the plot of the mean wait. Of several things that are true the first counts: the \
                 columns wait_*_least_s and wait_*_greatest_s say how far that matters.";
     let title = "Where the waits went";
-    let (chart, any) = stacks(study, panel, title, "share of the waits, mean of the repetitions", &WAITS);
+    let (chart, any) = stacks(study, panel, title, "share of the waits", &WAITS);
     any.then(|| Figure {
         id: id(study, panel, "waits"),
         panel: Some(panel),
@@ -403,11 +394,15 @@ fn stacks(
         })
         .collect();
     let any = panes.iter().flat_map(|pane| &pane.stacks).flatten().any(|part| *part != 0.0);
+    let looks = part_looks(&parts.iter().map(|(_, column)| *column).collect::<Vec<_>>());
     let chart = BarChart {
         title: titled(study, panel, title),
+        heading: titled(study, panel, title),
+        x_label: study.x_label(),
         y_label: y_label.to_string(),
         x: study.points.iter().map(|(_, words)| words.clone()).collect(),
-        parts: parts.iter().map(|(name, _)| name.to_string()).collect(),
+        parts: parts.iter().map(|(name, _)| name.to_string()).zip(looks).collect(),
+        unit: Unit::Time,
         panes,
     };
     (chart, any)

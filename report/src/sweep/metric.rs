@@ -1,5 +1,29 @@
 //! The metrics that the report shows, in words.
 
+/// What values are in, as axes and marks under the pointer write it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unit {
+    /// Seconds, written in what people think in.
+    Time,
+    /// Parts of one, written in percent.
+    Share,
+    /// What the label says, or nothing.
+    Number,
+}
+
+impl Unit {
+    /// That of a column, by its name.
+    pub(crate) fn of(column: &str) -> Unit {
+        if column.ends_with("_s") && !column.ends_with("_per_s") {
+            Unit::Time
+        } else if column.ends_with("share") || column.ends_with("utilization") {
+            Unit::Share
+        } else {
+            Unit::Number
+        }
+    }
+}
+
 /// A metric with what a reader should know of it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Metric {
@@ -7,10 +31,8 @@ pub(crate) struct Metric {
     pub(crate) column: &'static str,
     /// The title of its plot.
     pub(crate) title: &'static str,
-    /// Its vertical axis.
+    /// Its vertical axis, without the unit that its name ends in.
     pub(crate) label: &'static str,
-    /// Whether its values are times.
-    pub(crate) is_time: bool,
 }
 
 impl Metric {
@@ -21,52 +43,48 @@ impl Metric {
     }
 }
 
-const fn metric(column: &'static str, title: &'static str, label: &'static str, is_time: bool) -> Metric {
-    Metric { column, title, label, is_time }
+const fn metric(column: &'static str, title: &'static str, label: &'static str) -> Metric {
+    Metric { column, title, label }
 }
 
 /// In the order of the report; those of the steady part are there where a sweep measures it.
 pub(crate) const SHOWN: [Metric; 20] = [
-    metric("ratio_best", "Competitive ratio", "makespan / best lower bound", false),
-    metric("wait_mean_s", "Mean wait", "mean wait of a job", true),
-    metric("bounded_slowdown_mean", "Bounded slowdown, mean", "mean bounded slowdown", false),
-    metric("steady_wait_mean_s", "Mean wait, steady", "mean wait of jobs of the steady part", true),
+    metric("ratio_best", "Competitive ratio", "makespan / best lower bound"),
+    metric("wait_mean_s", "Mean wait", "mean wait of a job"),
+    metric("bounded_slowdown_mean", "Bounded slowdown, mean", "mean bounded slowdown"),
+    metric("steady_wait_mean_s", "Mean wait, steady", "mean wait of jobs of the steady part"),
     metric(
         "steady_bounded_slowdown_mean",
         "Bounded slowdown, mean, steady",
         "mean bounded slowdown, steady part",
-        false,
     ),
     metric(
         "steady_awrt_s",
         "Average weighted response time, steady",
         "response time weighted by work, steady part",
-        true,
     ),
-    metric("steady_wait_max_s", "Longest wait, steady", "longest wait of a job of the steady part", true),
+    metric("steady_wait_max_s", "Longest wait, steady", "longest wait of a job of the steady part"),
     metric(
         "steady_wide_wait_mean_s",
         "Mean wait of wide jobs, steady",
         "mean wait of wide jobs, steady part",
-        true,
     ),
-    metric("bounded_slowdown_max", "Bounded slowdown, greatest", "greatest bounded slowdown", false),
-    metric("wait_max_s", "Longest wait", "longest wait of a job", true),
-    metric("awrt_s", "Average weighted response time", "response time weighted by work", true),
+    metric("bounded_slowdown_max", "Bounded slowdown, greatest", "greatest bounded slowdown"),
+    metric("wait_max_s", "Longest wait", "longest wait of a job"),
+    metric("awrt_s", "Average weighted response time", "response time weighted by work"),
     metric(
         "turnaround_by_work_mean",
         "Turnaround weighted by work",
-        "processor-seconds times seconds",
-        false,
+        "turnaround weighted by work (processor s\u{b2})",
     ),
-    metric("makespan_s", "Makespan", "makespan", true),
-    metric("utilization", "Utilization", "work / (makespan x processors)", false),
-    metric("stolen_share", "Stolen jobs", "share of the jobs", false),
-    metric("away_from_home_share", "Jobs that ran away from home", "share of the jobs", false),
-    metric("steal_delay_mean_s", "Time under way between sites", "mean of stolen jobs", true),
-    metric("messages_per_job", "Messages", "messages per job", false),
-    metric("declines", "Granted jobs that were declined", "jobs a run", false),
-    metric("deficiency_total_s", "Deficiency", "time that the makespan may be longer for it", true),
+    metric("makespan_s", "Makespan", "makespan"),
+    metric("utilization", "Utilization", "work / (makespan \u{d7} processors)"),
+    metric("stolen_share", "Stolen jobs", "stolen share of the jobs"),
+    metric("away_from_home_share", "Jobs that ran away from home", "share of the jobs that ran away"),
+    metric("steal_delay_mean_s", "Time under way between sites", "mean time under way of a stolen job"),
+    metric("messages_per_job", "Messages", "messages per job"),
+    metric("declines", "Granted jobs that were declined", "declined jobs a run"),
+    metric("deficiency_total_s", "Deficiency", "time that the makespan may be longer for it"),
 ];
 
 /// Metrics by which strategies are ranked; less is better.

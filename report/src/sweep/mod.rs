@@ -1,7 +1,7 @@
 //! What a sweep says, as a page with plots and tables.
 //!
 //! `study` sorts the rows by the parts that `columns` give to parameters, `figures` chooses the plots, `chart` and `axis`
-//! draw them, `allocation` is the page of batches that were allocated off-line, `ranking` and `rank_chart` rank strategies, `tables` answers in words, and `page` puts all of it on one page that needs nothing else.
+//! draw them, `look` gives each series its color, `allocation` is the page of batches that were allocated off-line, `ranking` and `rank_chart` rank strategies, `tables` answers in words, and `page` puts all of it on one page that needs nothing else.
 
 pub(crate) mod advantage;
 pub mod allocation;
@@ -10,8 +10,11 @@ mod calibration;
 pub(crate) mod chart;
 pub(crate) mod columns;
 mod figures;
+pub(crate) mod look;
 pub(crate) mod metric;
 mod page;
+#[cfg(feature = "png")]
+mod pdf;
 #[cfg(feature = "png")]
 mod png;
 pub(crate) mod rank_chart;
@@ -21,4 +24,8 @@ mod tables;
 
 pub use figures::{Figure, all as figures, parts};
 pub use page::{PRODUCT, html};
+#[cfg(feature = "png")]
+pub use pdf::pdf;
+#[cfg(feature = "png")]
+pub use png::png;
 pub use study::{Study, StudyError, WrittenReport, missing_note, no_parameter};

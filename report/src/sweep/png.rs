@@ -13,7 +13,7 @@ const SCALE: f32 = 2.0;
 ///
 /// # Errors
 /// If it is no SVG.
-pub(super) fn render(svg: &str) -> anyhow::Result<Vec<u8>> {
+pub fn png(svg: &str) -> anyhow::Result<Vec<u8>> {
     let mut fonts = fontdb::Database::new();
     fonts.load_font_data(dejavu::sans::regular().to_vec());
     fonts.load_font_data(dejavu::sans::bold().to_vec());

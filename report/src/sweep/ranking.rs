@@ -229,8 +229,10 @@ fn figures_of(study: &Study, panel: usize, point: usize, common: &Common, rankin
         let chosen = order.iter().take(LINES_MAX);
         let chart = ProfileChart {
             title: format!("{}: performance profile{at}{suffix}", title(column)),
+            heading: format!("Performance profile{at}{suffix}"),
+            metric: title(column).to_lowercase(),
             lines: chosen
-                .map(|&place| (name(place), common.strategies[place], profiles[place].clone()))
+                .map(|&place| (name(place), study.looks[common.strategies[place]], profiles[place].clone()))
                 .collect(),
         };
         figures.push(Figure {

@@ -15,6 +15,7 @@ use scheduler::spelling;
 use serde::Deserialize;
 
 use super::columns::{Columns, REPLICATES, X, chosen_axis};
+use super::look::Looks;
 use crate::quantity::grouped;
 
 /// The strategy others are compared with, if nothing else is said and it is there.
@@ -51,6 +52,8 @@ pub struct Study {
     pub(crate) replicates: Vec<String>,
     /// Names of the strategies, in the order of the sweep.
     pub(crate) series: Vec<String>,
+    /// How each is drawn.
+    pub(crate) looks: Vec<usize>,
     /// Place of the strategy that others are compared with.
     pub(crate) baseline: usize,
     pub(crate) panels: Vec<Panel>,
@@ -103,6 +106,7 @@ impl Study {
     pub fn with_single_series(mut self, name: &str) -> Study {
         if let [only] = &mut self.series[..] {
             *only = name.to_string();
+            self.looks = Looks::default().of(&[name]);
         }
         self
     }
@@ -217,6 +221,7 @@ impl Study {
             points,
             is_time,
             replicates,
+            looks: Looks::default().of(&series.iter().map(String::as_str).collect::<Vec<_>>()),
             series,
             baseline,
             panels: found,
@@ -356,6 +361,7 @@ impl Study {
     pub(crate) fn x_label(&self) -> String {
         match self.x.as_str() {
             X => "one-way delay of a message".to_string(),
+            "workload.load" => "load, work over capacity".to_string(),
             other => other.to_string(),
         }
     }
