@@ -94,6 +94,11 @@ def fits(browser, folder, name):
         wide = browser.run("document.documentElement.scrollWidth")
         browser.picture(os.path.join(folder, f"{name}-390-{mode}.png"))
         assert wide <= 390, f"{name}: {wide} wide"
+        unread = browser.run("""["waits", "causes"].map((id) => document.getElementById(id)).filter((table) => !table.hidden)
+            .flatMap((table) => [...table.tBodies[0].rows].map((row) => row.cells[row.cells.length - 1]))
+            .filter((cell) => cell.textContent === "" || !cell.checkVisibility() || cell.getBoundingClientRect().right > innerWidth)
+            .map((cell) => cell.parentElement.textContent)""")
+        assert not unread, f"{name}: what causes mean is not to be read: {unread}"
     browser.view(1366, 768)
 
 

@@ -7,7 +7,8 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use analysis::series::busiest;
-use analysis::{Attribution, Bounds, Deficiency, Metrics, Outcome};
+use analysis::waits::Waits;
+use analysis::{Attribution, Bounds, Deficiency, Metrics, Outcome, WaitCauses};
 use links::model::Base as Delays;
 use outputs::{Allocation, Status};
 use report::quantity::counted;
@@ -58,6 +59,7 @@ pub(super) struct Picture {
     what: String,
     numbers: Numbers,
     delay: Option<Delay>,
+    waits: Option<Waited>,
     /// First submission and last event, in milliseconds of trace time.
     origin_ms: i64,
     until_ms: i64,
@@ -114,6 +116,15 @@ struct Delay {
     until_s: f64,
     /// Idle processor-seconds that the bound counts on.
     total: f64,
+    causes: Vec<Cause>,
+}
+
+/// Why jobs waited.
+#[derive(Clone, Debug, Serialize)]
+struct Waited {
+    /// Jobs that started, and their mean wait.
+    jobs: u64,
+    mean_s: f64,
     causes: Vec<Cause>,
 }
 
@@ -183,9 +194,11 @@ impl Player {
         let mut builder = drive::builder(&experiment, &jobs);
         let arriving = jobs.arriving(&experiment);
         let mut deficiency = Deficiency::new(&experiment.grid, &experiment.strategy.strategy, &arriving);
+        let mut waits = Waits::new(&experiment.grid, &experiment.strategy.strategy, &arriving);
         let ended = simulate::simulate(&experiment, &jobs, Checks::Cheap, interrupt, &mut |event| {
             builder.observe(event);
             deficiency.observe(event);
+            waits.observe(event);
         })
         .map_err(|error| Refused::Simulation(format!("{error:#}")))?;
         if interrupt.is_set() {
@@ -199,7 +212,9 @@ impl Player {
         }
         let outcome = builder.finish();
         // As in a report: where sites were away, causes are not those that it knows.
-        let attribution = if outcome.faults.disturbed() { None } else { deficiency.finish() };
+        let untold = outcome.faults.disturbed();
+        let attribution = if untold { None } else { deficiency.finish() };
+        let waits = if untold { None } else { waits.finish() };
         let metrics = Metrics::of(&outcome, &Bounds::of(&outcome));
         let (sites, bars_left_out) = schedule(&outcome, &metrics);
         Ok(Picture {
@@ -208,6 +223,7 @@ impl Player {
             words: words(&experiment, &jobs),
             what: what(&experiment),
             delay: attribution.map(|attribution| delay(&outcome.grid, &attribution)),
+            waits: waits.map(|waits| waited(&waits)),
             origin_ms: millis(outcome.origin.since(Time::ZERO)),
             until_ms: millis(outcome.until.since(Time::ZERO)),
             sites,
@@ -292,6 +308,16 @@ fn delay(grid: &Grid, attribution: &Attribution) -> Delay {
         total: attribution.total,
         causes: causes.collect(),
     }
+}
+
+fn waited(waits: &WaitCauses) -> Waited {
+    let causes = waits.causes.iter().map(|part| Cause {
+        name: part.cause.name(),
+        meaning: report::figures::wait_cause_meaning(part.cause),
+        share: if waits.total_s > 0.0 { part.wait_s / waits.total_s } else { 0.0 },
+    });
+    let mean_s = if waits.jobs > 0 { waits.total_s / waits.jobs as f64 } else { 0.0 };
+    Waited { jobs: waits.jobs, mean_s, causes: causes.collect() }
 }
 
 /// The bars of the busiest sites, and how many are left out.
@@ -386,6 +412,9 @@ mod tests {
         }
         let delay = picture.delay.unwrap();
         assert!((delay.causes.iter().map(|cause| cause.share).sum::<f64>() - 1.0).abs() < 1e-9);
+        let waits = picture.waits.unwrap();
+        assert!((waits.causes.iter().map(|cause| cause.share).sum::<f64>() - 1.0).abs() < 1e-9);
+        assert!((waits.mean_s - picture.numbers.wait_mean_s).abs() < 1e-6 && waits.jobs == 2000);
     }
 
     #[test]

@@ -7,8 +7,8 @@
   const PATIENCE = 250;
   // Browsers refuse to change the address more often than a few times a second.
   const ADDRESS_PATIENCE = 400;
-  // Between the last box and the end of the window, in pixels.
-  const MARGIN = 14;
+  // Between the schedule's column and the end of the window, in pixels: as much as tells that there is more below.
+  const MARGIN = 46;
   // What a screen reader says waits for the last of several changes.
   const SPEECH_PATIENCE = 600;
   const page = String(crypto.getRandomValues(new Uint32Array(1))[0]);
@@ -194,6 +194,7 @@
     showNumbers();
     showSites();
     showCauses();
+    showWaits();
     requestAnimationFrame(() => {
       drawSchedule();
       document.dispatchEvent(new CustomEvent("drawn", { detail: now }));
@@ -213,7 +214,7 @@
     const runs = [...(pinned ? [{ title: "pinned: " + title(pinned), picture: pinned }] : []), { title: "now: " + title(now), picture: now }];
     const canvas = $("schedule"), narrow = innerWidth <= 1000;
     // What the window leaves beside what is below; the words of the schedule do not count.
-    const words = document.querySelector("details"), extra = words.offsetHeight - words.firstElementChild.offsetHeight;
+    const words = document.querySelector(".right details"), extra = words.offsetHeight - words.firstElementChild.offsetHeight;
     const below = document.querySelector(".right").getBoundingClientRect().bottom - canvas.getBoundingClientRect().bottom - extra;
     const rest = Math.floor(innerHeight - (canvas.getBoundingClientRect().top + scrollY) - below - MARGIN);
     schedule.draw(canvas, runs, narrow ? (pinned ? 520 : 300) : Math.max(pinned ? 320 : 220, rest));
@@ -267,20 +268,21 @@
     return `idle processors while job ${delay.job} of ${delay.home}, which ends last, waited ${duration(delay.until_s - delay.from_s)}`;
   }
 
-  function showCauses() {
-    $("causes-note").textContent = whereWent(now);
-    const runs = [...(pinned ? [["pinned", pinned]] : []), ["now", now]];
-    $("stacks").replaceChildren(...runs.filter(([, run]) => run.delay?.total > 0).map(([name, run]) => {
+  // The parts of what each run has, as a bar for each and as a table: `of` gives the causes of a run, if it knows any, and
+  // `shown` what a cell says of one.
+  function showParts(table, stacks, of, shown, color) {
+    const runs = [...(pinned ? [["pinned", pinned]] : []), ["now", now]].map(([name, run]) => [name, of(run)]);
+    $(stacks).replaceChildren(...runs.filter(([, causes]) => causes?.some((cause) => cause.share > 0)).map(([name, causes]) => {
       const row = document.createElement("div"), stack = document.createElement("div"), word = document.createElement("span");
       row.className = "row";
       stack.className = "stack";
       word.textContent = name;
-      const parts = run.delay.causes.map((cause, index) => [cause, index]).filter(([cause]) => cause.share > 0);
+      const parts = causes.map((cause, index) => [cause, index]).filter(([cause]) => cause.share > 0);
       stack.setAttribute("role", "img");
       stack.setAttribute("aria-label", name + ": " + parts.map(([cause]) => `${cause.name} ${percent(cause.share)}`).join(", "));
       for (const [cause, index] of parts) {
         const span = document.createElement("span");
-        span.className = "cause" + index;
+        span.className = color(cause, index);
         span.style.width = 100 * cause.share + "%";
         span.title = `${cause.name} ${percent(cause.share)}`;
         stack.append(span);
@@ -288,16 +290,32 @@
       row.append(word, stack);
       return row;
     }));
-    const share = (run, index) => run?.delay ? (run.delay.total > 0 ? percent(run.delay.causes[index].share) : "0") : "-";
-    const causes = (now.delay || pinned?.delay)?.causes || [];
-    $("causes").hidden = !runs.some(([, run]) => run.delay?.total > 0);
-    fillRows("causes", causes.map((cause, index) => [cause.name, share(now, index), pinned ? share(pinned, index) : "", cause.meaning]));
-    [...$("causes").tBodies[0].rows].forEach((row, index) => {
+    const causes = of(now) || (pinned && of(pinned)) || [];
+    $(table).hidden = $(stacks).children.length === 0;
+    const cell = (run, index) => { const causes = run && of(run); return causes ? shown(run, causes[index]) : "-"; };
+    fillRows(table, causes.map((cause, index) => [cause.name, cell(now, index), pinned ? cell(pinned, index) : "", cause.meaning]));
+    [...$(table).tBodies[0].rows].forEach((row, index) => {
       if (row.cells[0].querySelector(".key")) return;
       const key = document.createElement("span");
-      key.className = "key cause" + index;
+      key.className = "key " + color(causes[index], index);
       row.cells[0].prepend(key);
     });
+  }
+
+  function showCauses() {
+    $("causes-note").textContent = whereWent(now);
+    showParts("causes", "stacks", (run) => run.delay?.causes, (run, cause) => run.delay.total > 0 ? percent(cause.share) : "0", (cause, index) => "cause" + index);
+  }
+
+  function whyWaited({ waits }) {
+    if (!waits) return "not told of a run in which sites were away";
+    return waits.mean_s === 0 ? "no job waited" : `mean wait ${duration(waits.mean_s)}, of ${grouped(waits.jobs)} jobs that started`;
+  }
+
+  function showWaits() {
+    $("waits-note").textContent = whyWaited(now);
+    const shown = (run, cause) => cause.share > 0 ? [percent(cause.share), duration(cause.share * run.waits.mean_s)].map((words) => words.replace(/ /g, "\u00a0")).join(", ") : "0";
+    showParts("waits", "waits-stacks", (run) => run.waits?.causes, shown, (cause) => "cause-" + cause.name);
   }
 
   function speak() {
