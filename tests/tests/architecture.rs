@@ -17,7 +17,7 @@ const ALLOWED: [Rule; 14] = [
     ("links", &["scheduler"], Some(&["humantime", "libm", "rand_chacha", "serde", "thiserror", "toml"])),
     ("protocol", &["scheduler"], Some(&["bincode", "rand", "rand_chacha", "serde", "thiserror"])),
     ("simulator", &["links", "protocol", "scheduler"], Some(&["rand", "rand_chacha", "serde", "thiserror"])),
-    ("analysis", &["scheduler"], Some(&["rand", "rand_chacha", "serde", "thiserror"])),
+    ("analysis", &["scheduler"], Some(&["rand", "rand_chacha", "serde", "statrs", "thiserror"])),
     ("workload", &["scheduler"], None),
     ("claims", &["analysis", "links", "protocol", "scheduler", "simulator", "workload"], None),
     // Processes of users: whoever asks them knows the seam in the scheduler only.
