@@ -243,10 +243,12 @@ impl ProfileChart {
                 escape(&cut(name, NAMES.1))
             );
         }
+        // The whole of it is wider than a phone.
+        let best = if room.is_narrow() { "times the best" } else { "times the best of the experiment" };
         let _ = writeln!(
             svg,
             "<rect class=\"frame\" x=\"{:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{:.1}\"/><text class=\"label middle\" \
-             x=\"{:.1}\" y=\"{:.1}\">{}, times the best of the experiment</text>",
+             x=\"{:.1}\" y=\"{:.1}\">{}, {best}</text>",
             frame.left,
             frame.top,
             frame.width,
