@@ -166,9 +166,7 @@ impl Bootstrap {
         let tail = self.tail(repetitions);
         Some(Interval { low: quantile(&values, tail)?, high: quantile(&values, 1.0 - tail)? })
     }
-}
 
-impl Bootstrap {
     /// The share of samples beyond each end of an interval from so many repetitions, at least two: that of the normal
     /// distribution beyond sqrt(n / (n - 1)) t(n - 1), which from many on is half of what the interval need not hold.
     fn tail(&self, repetitions: usize) -> f64 {

@@ -6,15 +6,11 @@
 /// # Panics
 /// If they differ in length.
 pub fn kendall(left: &[f64], right: &[f64]) -> Option<f64> {
-    assert_eq!(left.len(), right.len(), "values are paired");
-    let (mut sum, mut left_pairs, mut right_pairs) = (0_i64, 0_i64, 0_i64);
-    for a in 0..left.len() {
-        for b in 0..a {
-            let (x, y) = (sign(left[a], left[b]), sign(right[a], right[b]));
-            sum += x * y;
-            left_pairs += x * x;
-            right_pairs += y * y;
-        }
+    let (mut sum, mut left_pairs, mut right_pairs) = (0, 0, 0);
+    for (x, y) in pairs(left, right) {
+        sum += x * y;
+        left_pairs += x * x;
+        right_pairs += y * y;
     }
     let pairs = (left_pairs as f64 * right_pairs as f64).sqrt();
     (pairs > 0.0).then(|| sum as f64 / pairs)
@@ -26,32 +22,38 @@ pub fn kendall(left: &[f64], right: &[f64]) -> Option<f64> {
 /// # Panics
 /// If they differ in length.
 pub fn kendall_chance(left: &[f64], right: &[f64]) -> Option<f64> {
-    assert_eq!(left.len(), right.len(), "values are paired");
-    let (mut inversions, mut pairs) = (0, 0);
-    for a in 0..left.len() {
-        for b in 0..a {
-            let (x, y) = (sign(left[a], left[b]), sign(right[a], right[b]));
-            if x * y == 0 {
-                return None;
-            }
-            inversions += usize::from(x != y);
-            pairs += 1;
+    let (mut inversions, mut count) = (0, 0);
+    for (x, y) in pairs(left, right) {
+        if x * y == 0 {
+            return None;
         }
+        inversions += usize::from(x != y);
+        count += 1;
     }
-    if pairs == 0 {
+    if count == 0 {
         return None;
     }
     // The share of permutations of so many values by inversions: one more value has from none to all others before it.
     let mut shares = vec![1.0];
-    for count in 2..=left.len() {
-        let mut next = vec![0.0; shares.len() + count - 1];
+    for values in 2..=left.len() {
+        let mut next = vec![0.0; shares.len() + values - 1];
         for (below, share) in shares.iter().enumerate() {
-            (0..count).for_each(|more| next[below + more] += share / count as f64);
+            (0..values).for_each(|more| next[below + more] += share / values as f64);
         }
         shares = next;
     }
-    let least = inversions.min(pairs - inversions);
+    let least = inversions.min(count - inversions);
     Some((2.0 * shares[..=least].iter().sum::<f64>()).min(1.0))
+}
+
+/// How each of the two orders every pair of things.
+///
+/// # Panics
+/// If they differ in length.
+fn pairs(left: &[f64], right: &[f64]) -> impl Iterator<Item = (i64, i64)> {
+    assert_eq!(left.len(), right.len(), "values are paired");
+    let pairs = (0..left.len()).flat_map(|a| (0..a).map(move |b| (a, b)));
+    pairs.map(|(a, b)| (sign(left[a], left[b]), sign(right[a], right[b])))
 }
 
 fn sign(a: f64, b: f64) -> i64 {

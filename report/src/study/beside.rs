@@ -245,8 +245,8 @@ pub(super) fn inline(maker: &Maker, mut expression: Expression) -> Result<String
         let (by_signs, by_ranks) = (expression.has("signs"), expression.has("spearman"));
         refuse_rest(&mut expression)?;
         let rows = if row == "*" { table.rows.iter().collect() } else { vec![table.row(&row)?] };
-        if !by_signs && !by_ranks && row != "*" {
-            let row = table.row(&row)?;
+        // A mean of several has no chance of its own.
+        if let ([row], false, false) = (&rows[..], by_signs, by_ranks) {
             return Ok(tau(&beside.row(table, row)?.values, &row.values));
         }
         let mut found = Vec::new();
