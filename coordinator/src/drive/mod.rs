@@ -81,7 +81,7 @@ impl Sink {
         Ok(Sink {
             builder: builder(experiment, jobs),
             deficiency,
-            decisions: decisions(experiment, jobs),
+            decisions: decisions(experiment, &arriving),
             lessons: Lessons::default(),
             waits: Waits::new(&experiment.grid, &experiment.strategy.strategy, &arriving),
             steals: Steals::default(),
@@ -197,16 +197,10 @@ struct Measured {
     claim: Claim,
 }
 
-/// What follows the decisions of brokers in a run of these jobs.
-pub fn decisions(experiment: &Experiment, jobs: &Jobs) -> Decisions {
+/// What follows the decisions of brokers in a run to whose members these jobs come.
+pub fn decisions(experiment: &Experiment, arriving: &[TimedJob]) -> Decisions {
     let strategy = &experiment.strategy.strategy;
-    Decisions::new(
-        &experiment.grid,
-        strategy,
-        experiment.local,
-        &jobs.arriving(experiment),
-        experiment.decisions,
-    )
+    Decisions::new(&experiment.grid, strategy, experiment.local, arriving, experiment.decisions)
 }
 
 /// Measures runs of these jobs; classes are told by the strategy's threshold, one half if it has none.

@@ -3,15 +3,17 @@
 //! Columns are named as in `metrics.json`; parts of it other than `metrics` get a prefix. Of single sites there is what users got and
 //! how many jobs were executed, on grids with few.
 
+use std::collections::BTreeMap;
+
 use analysis::metrics::SiteMetrics;
 use analysis::outcome::Traffic;
 use analysis::{
-    Attribution, Bounds, Deficiency, Hindrance, JobOutcome, Metrics, Outcome, Setting, Steady, WaitCauses,
+    Attribution, Bounds, Deficiency, Hindrance, Metrics, Migrations, Outcome, Setting, Steady, WaitCauses,
     Waits, theory,
 };
 use outputs::Status;
 use outputs::sweep::Cell;
-use scheduler::{EventKind, Grid, Span, TimedJob};
+use scheduler::{EventKind, Grid, SiteId, Span, TimedJob};
 use serde::Serialize;
 use serde_json::Value;
 use simulator::Checks;
@@ -71,7 +73,7 @@ pub fn measure(experiment: &Experiment, prepared: &Prepared) -> Result<Measures,
     let mut builder = drive::builder(experiment, jobs);
     let arriving = jobs.arriving(experiment);
     let mut deficiency = Deficiency::new(&experiment.grid, &experiment.strategy.strategy, &arriving);
-    let mut decisions = drive::decisions(experiment, jobs);
+    let mut decisions = drive::decisions(experiment, &arriving);
     let mut waits = Waits::new(&experiment.grid, &experiment.strategy.strategy, &arriving);
     let mut fell_back = None;
     let ended = simulate::simulate(experiment, jobs, Checks::Cheap, &Interrupt::default(), &mut |event| {
@@ -196,21 +198,20 @@ fn put_homes(measures: &mut Measures, outcome: &Outcome) {
     if outcome.grid.machines().count() > SITES_MAX {
         return;
     }
+    let migrations = Migrations::of(outcome);
+    let mut steals: BTreeMap<SiteId, u64> = BTreeMap::new();
+    for stolen in migrations.stolen() {
+        *steals.entry(stolen.site).or_default() += stolen.jobs;
+    }
+    let whole = |count: u64| Cell::Integer(i64::try_from(count).unwrap_or(i64::MAX));
     for site in outcome.grid.machines() {
-        let count = |of: &dyn Fn(&&JobOutcome) -> bool| outcome.finished().filter(of).count();
-        let at_home = |job: &&JobOutcome| job.home == Some(site.id);
-        let here = |job: &&JobOutcome| job.site == Some(site.id);
-        let of_home = count(&at_home);
-        let stolen = count(&|job| at_home(job) && !here(job));
+        let (all, kept) = (migrations.home(site.id).jobs, migrations.cell(site.id, site.id).jobs);
+        let share = if all > 0 { Cell::Real((all - kept) as f64 / all as f64) } else { Cell::Null };
         let name = in_column(&site.name);
         let mut put = |what: &str, cell: Cell| measures.insert(format!("site_{name}_{what}"), cell);
-        let whole = |count: usize| Cell::Integer(i64::try_from(count).unwrap_or(i64::MAX));
-        put("home_jobs", whole(of_home));
-        put(
-            "stolen_share",
-            if of_home > 0 { Cell::Real(stolen as f64 / of_home as f64) } else { Cell::Null },
-        );
-        put("steals", whole(count(&|job| here(job) && !at_home(job))));
+        put("home_jobs", whole(all));
+        put("stolen_share", share);
+        put("steals", whole(steals.get(&site.id).copied().unwrap_or(0)));
     }
 }
 
