@@ -5,7 +5,6 @@ use std::path::Path;
 
 use analysis::statistics::{Bootstrap, quantile};
 use coordinator::sweep::source;
-use outputs::sweep::Cell;
 use rand::{RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 
@@ -21,9 +20,8 @@ fn cells() -> Vec<Vec<(f64, f64)>> {
     let rows =
         source::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/data/grid1.csv.zst")).unwrap();
     let place = |name: &str, names: &[String]| names.iter().position(|other| other == name).unwrap();
-    let (strategy, week) =
-        (place("strategy.name", &rows.parameters), place("workload.week", &rows.parameters));
-    let queue = place("strategy.local", &rows.parameters);
+    let of_point = ["workload.load", "network.delay"].map(|name| place(name, &rows.parameters));
+    let week = place("workload.week", &rows.parameters);
     let mut found = Vec::new();
     for metric in ["steady_wait_mean_s", "steady_awrt_s", "steady_wait_max_s"] {
         let metric = place(metric, &rows.metrics);
@@ -31,19 +29,17 @@ fn cells() -> Vec<Vec<(f64, f64)>> {
         let mut points: BTreeMap<String, BTreeMap<String, BTreeMap<String, f64>>> = BTreeMap::new();
         for row in &rows.rows {
             let text = |place: usize| row.parameters[place].to_string();
-            let of = |name: &str| text(place(name, &rows.parameters));
-            let point = format!("{} {}", of("workload.load"), of("network.delay"));
-            let series: Vec<String> =
-                (0..rows.parameters.len()).map(text).filter(|text| !point.contains(text.as_str())).collect();
-            let local = text(strategy) == "local" && row.parameters[queue] == Cell::Null;
-            let series = if local { "local".to_string() } else { series[..series.len() - 1].join(" ") };
+            let of_series =
+                (0..rows.parameters.len()).filter(|place| !of_point.contains(place) && *place != week);
+            let series: Vec<String> = of_series.map(text).filter(|text| !text.is_empty()).collect();
+            let (point, series) = (of_point.map(text).join(" "), series.join(", "));
             let value = row.metrics[metric].number().unwrap();
             points.entry(point).or_default().entry(series).or_default().insert(text(week), value);
         }
         for series in points.into_values() {
             let local = series["local"].clone();
             for (name, values) in &series {
-                if name != "local" && values.len() == local.len() {
+                if name != "local" {
                     found.push(values.iter().map(|(week, value)| (*value, local[week])).collect());
                 }
             }
