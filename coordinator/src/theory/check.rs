@@ -34,7 +34,7 @@ pub struct CheckArgs {
     full: bool,
 
     /// The same experiments, each with a mistake built in, which must be refuted
-    #[arg(long, conflicts_with_all = ["out", "into", "against"])]
+    #[arg(long, conflicts_with_all = ["file", "against"])]
     canaries: bool,
 
     /// A folder with files q01.toml and so on, in place of the parameters that are built in
@@ -42,15 +42,15 @@ pub struct CheckArgs {
     parameters: Option<PathBuf>,
 
     /// A file for everything that was found, as JSON; `theory show` reads it
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", group = "file")]
     out: Option<PathBuf>,
 
     /// A file of `--out`, in which the claims that are checked take the place of what was found before; others stay
-    #[arg(long, value_name = "FILE", conflicts_with = "out")]
+    #[arg(long, value_name = "FILE", group = "file")]
     into: Option<PathBuf>,
 
     /// The commit of this program, for the file
-    #[arg(long, value_name = "COMMIT")]
+    #[arg(long, value_name = "COMMIT", requires = "file")]
     commit: Option<String>,
 
     /// A file of `--out`, whose verdicts must come out again, cell by cell
@@ -114,11 +114,17 @@ impl Making {
 }
 
 impl Stored {
+    /// Where a claim is among those that it has.
+    fn place(&self, name: &str) -> Result<usize, String> {
+        let place = self.claims.iter().position(|before| before.name == name);
+        place.ok_or_else(|| format!("it has no claim {name}"))
+    }
+
     /// These claims in place of what was found of them before.
     fn replace(&mut self, checked: &[Checked], making: &Making) -> Result<(), String> {
         for found in checked {
-            let before = self.claims.iter_mut().find(|before| before.name == found.name);
-            *before.ok_or_else(|| format!("it has no claim {}", found.name))? = found.clone();
+            let place = self.place(found.name.as_ref())?;
+            self.claims[place] = found.clone();
             self.again.insert(found.name.to_string(), making.clone());
         }
         Ok(())
@@ -147,20 +153,20 @@ pub fn command(args: &CheckArgs) -> anyhow::Result<u8> {
             return Ok(exit::USAGE);
         }
     };
-    let before = match args.against.as_deref().map(read).transpose() {
-        Ok(before) => before,
-        Err(error) => {
+    let earlier = |path: &Option<PathBuf>| path.as_deref().map(read).transpose();
+    let (before, into) = match (earlier(&args.against), earlier(&args.into)) {
+        (Ok(before), Ok(into)) => (before, into),
+        (Err(error), _) | (_, Err(error)) => {
             eprintln!("error: {error:#}");
             return Ok(exit::INPUT);
         }
     };
-    let into = match args.into.as_deref().map(read).transpose() {
-        Ok(into) => into,
-        Err(error) => {
-            eprintln!("error: {error:#}");
-            return Ok(exit::INPUT);
-        }
-    };
+    // Before minutes of runs.
+    let missing = |into: &Stored| chosen.iter().find_map(|claim| into.place(claim.name).err());
+    if let (Some(path), Some(reason)) = (&args.into, into.as_ref().and_then(missing)) {
+        eprintln!("error: failed to add to {}: {reason}; write another file with --out", path.display());
+        return Ok(exit::INPUT);
+    }
     let scale = if args.quick { Scale::Quick } else { Scale::Full };
     let begun = std::time::Instant::now();
     let mut checked = Vec::new();
@@ -206,13 +212,7 @@ pub fn command(args: &CheckArgs) -> anyhow::Result<u8> {
         let stored = match into {
             None => Stored { making, claims: checked.clone(), again: BTreeMap::new() },
             Some(mut stored) => {
-                if let Err(reason) = stored.replace(&checked, &making) {
-                    eprintln!(
-                        "error: failed to add to {}: {reason}; write another file with --out",
-                        path.display()
-                    );
-                    return Ok(exit::INPUT);
-                }
+                stored.replace(&checked, &making).map_err(anyhow::Error::msg)?;
                 stored
             }
         };
