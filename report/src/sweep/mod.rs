@@ -10,22 +10,18 @@ mod calibration;
 pub(crate) mod chart;
 pub(crate) mod columns;
 mod figures;
+#[cfg(feature = "png")]
+mod files;
 pub(crate) mod look;
 pub(crate) mod metric;
 mod page;
-#[cfg(feature = "png")]
-mod pdf;
-#[cfg(feature = "png")]
-mod png;
 pub(crate) mod rank_chart;
 pub(crate) mod ranking;
 pub(crate) mod study;
 mod tables;
 
 pub use figures::{Figure, all as figures, parts};
+#[cfg(feature = "png")]
+pub use files::{pdf, png};
 pub use page::{PRODUCT, html};
-#[cfg(feature = "png")]
-pub use pdf::pdf;
-#[cfg(feature = "png")]
-pub use png::png;
 pub use study::{Study, StudyError, WrittenReport, missing_note, no_parameter};
