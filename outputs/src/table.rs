@@ -174,7 +174,7 @@ fn latex_cell(cell: &str) -> String {
 }
 
 /// Text as LaTeX sets it, with signs of numbers that are as long as a plus, and no break before a percent.
-pub fn latex(text: &str) -> String {
+fn latex(text: &str) -> String {
     let mut written = String::new();
     let letters: Vec<char> = text.chars().collect();
     for (place, &letter) in letters.iter().enumerate() {

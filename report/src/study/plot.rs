@@ -13,15 +13,15 @@ use crate::sweep::look::Looks;
 use crate::sweep::metric::{SHOWN, Unit};
 
 /// What a plot is asked for.
-struct Asked {
-    metrics: Vec<(String, String)>,
-    series: Option<Vec<String>>,
-    against: Option<String>,
-    selection: Selection,
-    room: Room,
-    title: String,
+pub(super) struct Asked {
+    pub(super) metrics: Vec<(String, String)>,
+    pub(super) series: Option<Vec<String>>,
+    pub(super) against: Option<String>,
+    pub(super) selection: Selection,
+    pub(super) room: Room,
+    pub(super) title: String,
     /// What stands above the drawing: the title as it was asked for, or else what its axes do not say.
-    heading: String,
+    pub(super) heading: String,
 }
 
 /// Makes the plot that an expression asks for, and returns the link to it.
@@ -98,17 +98,7 @@ fn draw(maker: &Maker, mut expression: Expression, looks: &mut Looks) -> Result<
     let drawn = match kind.as_str() {
         "values" | "changes" => lines(maker, data, &asked, kind == "changes", looks),
         "parts" => parts(data, &asked),
-        "ranks" | "profile" => {
-            let of = ranked::Drawn {
-                metrics: &asked.metrics,
-                series: asked.series.as_deref(),
-                selection: &asked.selection,
-                room,
-                title: &asked.title,
-                heading: &asked.heading,
-            };
-            ranked::plot(data, &kind, &of, looks)
-        }
+        "ranks" | "profile" => ranked::plot(data, &kind, &asked, looks),
         other => Err(format!("a plot is of values, changes, parts, ranks or profile, not of {other:?}")),
     };
     Ok(Drawing { id, svg: drawn?, title: asked.title })
@@ -184,7 +174,7 @@ fn lines(
         return Err("there are no values to plot".to_string());
     }
     // What a page calls a series does not change its color.
-    let looks = looks.of(&names.iter().map(String::as_str).collect::<Vec<_>>());
+    let looks = looks.of(&names);
     found.iter_mut().zip(looks).for_each(|(line, look)| line.look = look);
     let mut chart = LineChart {
         title: asked.title.clone(),

@@ -6,8 +6,8 @@ use outputs::table::Table;
 use super::Maker;
 use super::data::{Data, Selection};
 use super::expression::Expression;
+use super::plot::Asked;
 use crate::sweep::axis::short;
-use crate::sweep::chart::Room;
 use crate::sweep::look::Looks;
 use crate::sweep::rank_chart::{ProfileChart, RankChart, RankRow};
 use crate::sweep::ranking::{Common, common, draws, percents, spread};
@@ -81,27 +81,18 @@ pub(super) fn table(maker: &Maker, mut expression: Expression) -> Result<Table, 
     Ok(table)
 }
 
-/// What a plot is asked for.
-pub(super) struct Drawn<'a> {
-    pub(super) metrics: &'a [(String, String)],
-    pub(super) series: Option<&'a [String]>,
-    pub(super) selection: &'a Selection,
-    pub(super) room: Room,
-    pub(super) title: &'a str,
-    pub(super) heading: &'a str,
-}
-
 /// `{{plot ranks metrics=}}` and `{{plot profile metric=}}`, as SVG.
-pub(super) fn plot(data: &Data, kind: &str, asked: &Drawn, looks: &mut Looks) -> Result<String, String> {
-    let Found { names, shown, common } = selected(data, asked.metrics, asked.series, asked.selection)?;
-    let title = asked.title.to_string();
+pub(super) fn plot(data: &Data, kind: &str, asked: &Asked, looks: &mut Looks) -> Result<String, String> {
+    let Found { names, shown, common } =
+        selected(data, &asked.metrics, asked.series.as_deref(), &asked.selection)?;
+    let title = asked.title.clone();
     if kind == "profile" {
         let profiles = Profile::of(&common.metrics[0]);
-        let looks = looks.of(&names.iter().map(String::as_str).collect::<Vec<_>>());
+        let looks = looks.of(&names);
         let lines = shown.into_iter().zip(looks).zip(profiles);
         return Ok(ProfileChart {
             title,
-            heading: asked.heading.to_string(),
+            heading: asked.heading.clone(),
             metric: asked.metrics[0].1.to_lowercase(),
             lines: lines.map(|((name, look), of)| (name, look, of)).collect(),
         }

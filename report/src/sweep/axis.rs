@@ -292,14 +292,9 @@ pub(crate) fn measured(value: f64, unit: Unit) -> String {
 pub(crate) fn measured_with(value: f64, interval: Option<Interval>, unit: Unit) -> String {
     let (size, name) = match unit {
         Unit::Number => (1.0, ""),
-        Unit::Share => (0.01, " %"),
-        Unit::Time => match value.abs() {
-            days if days >= 2.0 * 86_400.0 => (86_400.0, " d"),
-            hours if hours >= 2.0 * 3600.0 => (3600.0, " h"),
-            minutes if minutes >= 120.0 => (60.0, " min"),
-            seconds if seconds >= 0.9995 || seconds == 0.0 => (1.0, " s"),
-            _ => (1e-3, " ms"),
-        },
+        Unit::Share => (0.01, "%"),
+        Unit::Time if value == 0.0 => (1.0, "s"),
+        Unit::Time => fitting(value.abs()),
     };
     let written = |value: f64| {
         let value = value / size;
@@ -312,7 +307,8 @@ pub(crate) fn measured_with(value: f64, interval: Option<Interval>, unit: Unit) 
     };
     let ends = interval
         .map_or(String::new(), |Interval { low, high }| format!(" ({} to {})", written(low), written(high)));
-    format!("{}{name}{ends}", written(value))
+    let gap = if name.is_empty() { "" } else { " " };
+    format!("{}{gap}{name}{ends}", written(value))
 }
 
 fn log_ticks(low: f64, high: f64) -> Vec<f64> {
@@ -381,13 +377,18 @@ pub(crate) fn span(seconds: f64) -> String {
     }
 }
 
+/// The unit in which a time is read, which is positive, and its name.
+fn fitting(seconds: f64) -> (f64, &'static str) {
+    let unit = UNITS.into_iter().find(|(unit, _)| seconds >= 2.0 * unit);
+    unit.unwrap_or(if seconds >= 0.9995 { (1.0, "s") } else { (1e-3, "ms") })
+}
+
 /// A time with two digits, as more would pretend, and its unit.
 pub(crate) fn rounded_parts(seconds: f64) -> (String, &'static str) {
     if seconds <= 0.0 {
         return (short(seconds), "s");
     }
-    let unit = UNITS.into_iter().find(|(unit, _)| seconds >= 2.0 * unit);
-    let (unit, name) = unit.unwrap_or(if seconds >= 0.9995 { (1.0, "s") } else { (1e-3, "ms") });
+    let (unit, name) = fitting(seconds);
     let value = seconds / unit;
     let digits = 10f64.powf(value.log10().floor() - 1.0);
     (short((value / digits).round() * digits), name)

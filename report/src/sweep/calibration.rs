@@ -58,7 +58,7 @@ pub(super) fn figures(study: &Study) -> Vec<Figure> {
     let bootstrap = Bootstrap::default();
     let names: Vec<String> =
         found.keys().map(|(name, lambda)| legend(name, f64::from_bits(*lambda))).collect();
-    let looks = Looks::default().of(&names.iter().map(String::as_str).collect::<Vec<_>>());
+    let looks = Looks::default().of(&names);
     let lines = found.iter().zip(looks).map(|(((name, lambda), by_sites), look)| Line {
         name: legend(name, f64::from_bits(*lambda)),
         points: points

@@ -79,7 +79,8 @@ impl Looks {
     /// Looks of the series of one plot, in their order. The colors of all differ as long as there are enough.
     ///
     /// A name that was given a look before keeps it, unless two of them clash here.
-    pub(crate) fn of(&mut self, names: &[&str]) -> Vec<usize> {
+    pub(crate) fn of(&mut self, names: &[impl AsRef<str>]) -> Vec<usize> {
+        let names: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
         let mut order: Vec<(usize, &str)> = names.iter().map(|name| (preferred(name).0, *name)).collect();
         order.sort_unstable();
         order.dedup();

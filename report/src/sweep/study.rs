@@ -221,7 +221,7 @@ impl Study {
             points,
             is_time,
             replicates,
-            looks: Looks::default().of(&series.iter().map(String::as_str).collect::<Vec<_>>()),
+            looks: Looks::default().of(&series),
             series,
             baseline,
             panels: found,
