@@ -13,11 +13,13 @@ use links::Model;
 use protocol::{BalanceOptions, BrokerOptions, Discovery, Options, PoolOptions, Reporting};
 use scheduler::strategy::{Batches, Via};
 use scheduler::{
-    Balance, BrokerRule, Event, Grid, Initiative, JobId, JobSpec, Labels, LocalScheduler, LocalUsers, Order,
-    Pass, Pool, SiteId, Span, Steal, Strategy, Submit, Time, TimedJob,
+    Balance, BrokerRule, Event, Grid, Initiative, LocalScheduler, LocalUsers, Order, Pass, Pool, SiteId,
+    Span, Steal, Strategy, Submit, Time,
 };
 use simulator::faults::{Broken, Fault, Scenario, Tally, Torn};
 use simulator::swarm::{self, Trial};
+
+use crate::opaque::Flow;
 
 /// Strategies that are looked at together, to have several tests of about the same length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,22 +50,7 @@ const SECOND: Span = Span::from_secs(1);
 const DELAY: Span = SECOND;
 
 /// Twelve jobs in half a minute, some of which wait at the small sites while the large one is idle.
-fn jobs() -> Vec<TimedJob> {
-    let job = |number: u64| {
-        let run_time = Span::from_secs(4 + (number * 7919 % 23) as i64);
-        let spec = JobSpec {
-            id: JobId(number + 1),
-            submit: Time::from_secs((number / 4 * 12) as i64),
-            processors: 1 + (number * 31 % 3) as u32,
-            requested: run_time.saturating_mul(2),
-            labels: Labels::UNKNOWN,
-            origin: SiteId(1 + (number % 3) as u32),
-            payload: 0,
-        };
-        TimedJob { spec, run_time }
-    };
-    (0..12).map(job).collect()
-}
+const FLOW: Flow = Flow { at_once: 4, every_s: 12, run_times: (4, 23), widest: 3 };
 
 fn scenario(strategy: Strategy, options: Options) -> Scenario {
     let sites = [2, 3, 4].into_iter().enumerate().map(|(place, size)| (format!("site{}", place + 1), size));
@@ -71,7 +58,7 @@ fn scenario(strategy: Strategy, options: Options) -> Scenario {
     let brokers = (1..=brokers).map(|number| (format!("broker{number}"), None));
     Scenario {
         grid: Arc::new(Grid::with_brokers(sites, brokers).expect("names differ")),
-        jobs: jobs(),
+        jobs: FLOW.jobs(12),
         strategy,
         local: LocalScheduler::Easy,
         pass: Pass::Batch,

@@ -23,22 +23,37 @@ fn grid(brokers: usize) -> Arc<Grid> {
     Arc::new(Grid::with_brokers(sites, brokers).expect("names differ"))
 }
 
+/// Jobs that come so many at once every so often to three sites in turn, with run times and widths that vary.
+pub(crate) struct Flow {
+    pub(crate) at_once: u64,
+    pub(crate) every_s: u64,
+    /// In seconds: the shortest run time, and how many longer ones there are.
+    pub(crate) run_times: (u64, u64),
+    pub(crate) widest: u64,
+}
+
+impl Flow {
+    pub(crate) fn jobs(&self, count: u64) -> Vec<TimedJob> {
+        let job = |number: u64| {
+            let run_time = Span::from_secs((self.run_times.0 + number * 7919 % self.run_times.1) as i64);
+            let spec = JobSpec {
+                id: JobId(number + 1),
+                submit: Time::from_secs((number / self.at_once * self.every_s) as i64),
+                processors: 1 + (number * 31 % self.widest) as u32,
+                requested: run_time.saturating_mul(2),
+                labels: Labels::UNKNOWN,
+                origin: SiteId(1 + (number % 3) as u32),
+                payload: 0,
+            };
+            TimedJob { spec, run_time }
+        };
+        (0..count).map(job).collect()
+    }
+}
+
 /// Jobs that come faster than they can be executed.
 pub(crate) fn jobs(count: u64) -> Vec<TimedJob> {
-    let job = |number: u64| {
-        let run_time = Span::from_secs(20 + (number * 7919 % 97) as i64);
-        let spec = JobSpec {
-            id: JobId(number + 1),
-            submit: Time::from_secs((number / 3 * 5) as i64),
-            processors: 1 + (number * 31 % 4) as u32,
-            requested: run_time.saturating_mul(2),
-            labels: Labels::UNKNOWN,
-            origin: SiteId(1 + (number % 3) as u32),
-            payload: 0,
-        };
-        TimedJob { spec, run_time }
-    };
-    (0..count).map(job).collect()
+    Flow { at_once: 3, every_s: 5, run_times: (20, 97), widest: 4 }.jobs(count)
 }
 
 pub(crate) fn config(strategy: &str, brokers: usize) -> SimulationConfig {
