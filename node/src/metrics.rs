@@ -262,8 +262,8 @@ impl Metrics {
             // Drivers say these of a site, no site does.
             | EventKind::Ended { .. }
             | EventKind::Begun { .. }
-            | EventKind::Dismissed {}
-            | EventKind::FellBack { .. } => {}
+            | EventKind::Dismissed {} => {}
+            EventKind::FellBack { cause } => self.series.fallbacks.with_label_values(&[cause.name()]).inc(),
             EventKind::Suspected { peer } => self.believe(peer, "suspected", "suspected"),
             EventKind::Heard { peer, after } => {
                 self.believe(peer, "heard", "here");

@@ -410,9 +410,20 @@ pub enum FallbackCause {
     Late,
     /// It answered what cannot be, or more than it may.
     Nonsense,
+    /// It asked to be called more often than it may (`external.calls`), while nothing changed.
+    Calls,
 }
 
 impl FallbackCause {
+    /// All of them.
+    pub const ALL: [FallbackCause; 5] = [
+        FallbackCause::Start,
+        FallbackCause::Died,
+        FallbackCause::Late,
+        FallbackCause::Nonsense,
+        FallbackCause::Calls,
+    ];
+
     /// The name in files.
     pub fn name(self) -> &'static str {
         match self {
@@ -420,6 +431,7 @@ impl FallbackCause {
             FallbackCause::Died => "died",
             FallbackCause::Late => "late",
             FallbackCause::Nonsense => "nonsense",
+            FallbackCause::Calls => "calls",
         }
     }
 }

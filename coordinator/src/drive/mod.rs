@@ -173,6 +173,7 @@ fn failed_strategy(grid: &Grid, at: Time, site: SiteId, cause: FallbackCause) ->
         FallbackCause::Died => "ended",
         FallbackCause::Late => "took longer for a decision than it may",
         FallbackCause::Nonsense => "answered what cannot be",
+        FallbackCause::Calls => "asked to be called more often than it may (external.calls)",
     };
     format!(
         "the external strategy of {} {what} at {at} s: from then on its fallback decided, and no job is lost; why is on \

@@ -6,7 +6,7 @@ use prometheus::{
     Gauge, GaugeVec, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge,
     IntGaugeVec, Opts, Registry,
 };
-use scheduler::event::{DeclineReason, MessageKind};
+use scheduler::event::{DeclineReason, FallbackCause, MessageKind};
 use scheduler::{Grid, SiteId};
 
 use super::cells::Cells;
@@ -64,6 +64,7 @@ pub(super) struct Series {
     pub(super) sites: IntGaugeVec,
     pub(super) taken_over: IntCounter,
     pub(super) superseded: IntCounterVec,
+    pub(super) fallbacks: IntCounterVec,
     pub(super) stranded_total: IntCounter,
     pub(super) stranded_now: IntGauge,
     pub(super) granted: IntCounter,
@@ -208,6 +209,11 @@ impl Series {
                 "stealgrid_jobs_superseded_total",
                 "Jobs here that turned out to be taken over: dropped, or executing and so running twice.",
                 &["state"],
+            ),
+            fallbacks: counters(
+                "stealgrid_fallbacks_total",
+                "External strategies here that are not asked any more, by cause; their fallback decides.",
+                &["cause"],
             ),
             stranded_total: counter(
                 "stealgrid_jobs_stranded_total",
@@ -358,6 +364,9 @@ impl Series {
         }
         for state in SUPERSEDED {
             self.superseded.with_label_values(&[state]).reset();
+        }
+        for cause in FallbackCause::ALL {
+            self.fallbacks.with_label_values(&[cause.name()]).reset();
         }
         for presence in PRESENCES {
             self.sites.with_label_values(&[presence]).set(0);

@@ -1,7 +1,7 @@
 //! The page after fixed lists of events.
 
 use protocol::handover::{Custody, Ledger, Record};
-use scheduler::event::{DeclineReason, GrantCause, RefusalReason};
+use scheduler::event::{DeclineReason, FallbackCause, GrantCause, RefusalReason};
 use scheduler::{Labels, Steal};
 
 use super::*;
@@ -258,6 +258,19 @@ fn what_is_believed_of_others_is_counted_and_shown() {
             "stealgrid_jobs_superseded_total{state=\"dropped\",site=\"site1\"} 0",
         ],
     );
+}
+
+#[test]
+fn an_external_strategy_that_is_not_asked_any_more_is_counted_by_its_cause() {
+    let mut metrics = metrics(ONE);
+    observe(&mut metrics, 7, EventKind::FellBack { cause: FallbackCause::Calls });
+    let page = metrics.page();
+    for expected in [
+        "stealgrid_fallbacks_total{cause=\"calls\",site=\"site1\"} 1",
+        "stealgrid_fallbacks_total{cause=\"nonsense\",site=\"site1\"} 0",
+    ] {
+        assert_eq!(line(&page, expected), expected);
+    }
 }
 
 #[test]

@@ -211,11 +211,19 @@ impl Metrics {
         ]
     }
 
-    fn labelled_of_events(&self) -> [&IntCounterVec; 7] {
+    fn labelled_of_events(&self) -> [&IntCounterVec; 8] {
         let Series {
-            interrupted, declined, steal_requests, messages, retries, membership, superseded, ..
+            interrupted,
+            declined,
+            steal_requests,
+            messages,
+            retries,
+            membership,
+            superseded,
+            fallbacks,
+            ..
         } = &self.series;
-        [interrupted, declined, steal_requests, messages, retries, membership, superseded]
+        [interrupted, declined, steal_requests, messages, retries, membership, superseded, fallbacks]
     }
 
     fn histograms_of_events(&self) -> [&Distribution; 5] {

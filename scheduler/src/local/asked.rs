@@ -95,15 +95,16 @@ impl Asked {
             }
             self.calls.insert(call);
         }
+        let too_often = |reason: String| (FallbackCause::Calls, reason);
         let most = self.decider.most_calls();
         if self.in_vain > most && !self.calls.is_empty() {
-            return Err(nonsense(format!(
+            return Err(too_often(format!(
                 "it was called {most} times in a row (external.calls) at times that it asked for, nothing changed, and it \
                  asks to be called again: the run might never end"
             )));
         }
         if self.calls.len() > most {
-            return Err(nonsense(format!(
+            return Err(too_often(format!(
                 "it asks to be called at more than {most} times that lie ahead (external.calls)"
             )));
         }
@@ -348,7 +349,7 @@ mod tests {
         }
         assert_eq!(queue.failure(), None);
         assert_eq!(decide(&mut queue, 12), [1, 2], "the fallback");
-        assert_eq!(queue.failure(), Some(FallbackCause::Nonsense));
+        assert_eq!(queue.failure(), Some(FallbackCause::Calls));
         assert_eq!(queue.wake_at(), None);
         later.id = JobId(3);
         queue.submit(Time::from_secs(13), later);
