@@ -16,7 +16,7 @@ mod crossing;
 mod permutation;
 
 pub use crossing::{Advantage, CrossoverInterval};
-pub use permutation::{holm, sign_flip};
+pub use permutation::{holm, paired_sign_flip, sign_flip};
 
 use std::collections::BTreeMap;
 

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import stealgrid
-from stealgrid.sweep import holm, sign_flips
+from stealgrid.sweep import _observed, holm, sign_flips
 
 Program = Callable[..., object]
 
@@ -97,6 +97,12 @@ def test_what_cannot_be_compared_is_said(database: Path, tmp_path: Path) -> None
     (tmp_path / "other.csv").write_text("a,b\n1,2\n")
     with pytest.raises(stealgrid.ResultsError, match="neither a database"):
         stealgrid.Sweep(tmp_path / "other.csv")
+
+
+def test_copies_of_one_run_are_one_observation() -> None:
+    rng = np.random.default_rng(1)
+    assert sign_flips(_observed(np.full(20, 3.0), np.full(20, 1.0)), rng) == 1.0
+    assert len(_observed(np.arange(20.0) + 2, np.arange(20.0))) == 20
 
 
 def test_flips_of_signs_are_counted_exactly() -> None:

@@ -4,6 +4,8 @@
 //! patterns of signs whose sum is at least as far from 0 as the one found (Fisher 1935, section 21). It assumes nothing
 //! about the distribution but that differences are symmetric about 0 if nothing is behind them.
 
+use std::collections::BTreeMap;
+
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -30,6 +32,16 @@ pub fn sign_flip(differences: &[f64], seed: u64) -> Option<f64> {
     } else {
         drawn(differences, least, seed)
     })
+}
+
+/// The same of values by key, left minus right where both have one. Pairs that are all the same are one observation, whatever their
+/// number: copies of a run, as of one without anything random under several seeds.
+pub fn paired_sign_flip<K: Ord>(left: &BTreeMap<K, f64>, right: &BTreeMap<K, f64>, seed: u64) -> Option<f64> {
+    let pairs: Vec<(f64, f64)> =
+        left.iter().filter_map(|(key, value)| Some((*value, *right.get(key)?))).collect();
+    let observed = if pairs.windows(2).all(|pair| pair[0] == pair[1]) { 1 } else { pairs.len() };
+    let differences: Vec<f64> = pairs.iter().take(observed).map(|(left, right)| left - right).collect();
+    sign_flip(&differences, seed)
 }
 
 /// By all patterns. Sums of each half of the differences are sorted, and pairs of them counted by walking from both
@@ -121,6 +133,17 @@ mod tests {
         assert_eq!(sign_flip(&[0.0, 0.0], 1), Some(1.0));
         assert_eq!(sign_flip(&[], 1), None);
         assert_eq!(sign_flip(&[1.0; 20], 1), Some(2.0 / 2f64.powi(20)));
+    }
+
+    #[test]
+    fn copies_of_one_pair_are_one_observation() {
+        let of = |values: &[f64]| -> BTreeMap<usize, f64> { values.iter().copied().enumerate().collect() };
+        assert_eq!(paired_sign_flip(&of(&[3.0; 20]), &of(&[1.0; 20]), 1), Some(1.0));
+        let other: Vec<f64> = (0..20).map(f64::from).collect();
+        let more: Vec<f64> = other.iter().map(|value| value + 2.0).collect();
+        assert_eq!(paired_sign_flip(&of(&more), &of(&other), 1), Some(2.0 / 2f64.powi(20)));
+        assert_eq!(paired_sign_flip(&of(&[1.0, 2.0, 3.0]), &of(&[0.0]), 1), Some(1.0), "one pair");
+        assert_eq!(paired_sign_flip(&of(&[1.0]), &of(&[]), 1), None);
     }
 
     #[test]

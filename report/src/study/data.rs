@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use scheduler::spelling;
 
-use analysis::statistics::{mean, paired_differences};
+use analysis::statistics::{mean, paired_sign_flip};
 use outputs::sweep::{Cell, Rows};
 
 use crate::sweep::columns::{as_number, series_name};
@@ -468,7 +468,7 @@ impl Data {
         metric: usize,
     ) -> Option<f64> {
         let (left, right) = self.pair(selection, pair, point, metric);
-        analysis::statistics::sign_flip(&paired_differences(&left, &right), self.study.bootstrap.seed)
+        paired_sign_flip(&left, &right, self.study.bootstrap.seed)
     }
 }
 

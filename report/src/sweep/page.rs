@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use outputs::sweep::Rows;
+
 use super::chart;
 use super::figures::Figure;
 use super::ranking;
@@ -106,6 +108,10 @@ fn head(page: &mut String, study: &Study) {
         escape(&study.series[study.baseline]),
         clock(wall)
     );
+    for said in repetitions_said(study) {
+        let _ = writeln!(page, "<p class=\"warning\">{}</p>", escape(&said));
+    }
+    let _ = writeln!(page, "<p class=\"about\">{}</p>", escape(&prepared(rows)));
     if failed > 0 {
         let _ = writeln!(
             page,
@@ -138,6 +144,69 @@ fn head(page: &mut String, study: &Study) {
         );
     }
     page.push_str("</header>\n");
+}
+
+/// Parameters whose values make other loads of the same jobs.
+const LOADS: [&str; 2] = ["workload.load_factor", "workload.load"];
+
+/// What repetitions cannot say.
+fn repetitions_said(study: &Study) -> Vec<String> {
+    let most = (0..study.panels.len()).map(|panel| study.repetitions(panel)).max().unwrap_or(0);
+    if most < 2 {
+        return Vec::new();
+    }
+    let over = study.replicates.join(", ");
+    let mut said = Vec::new();
+    if study.are_copies() {
+        said.push(format!(
+            "The {most} repetitions over {over} are one run {most} times: nothing here is random. They are no repetitions, and \
+             intervals without a width say nothing. Repeat over weeks or logs."
+        ));
+    } else if study.replicates.iter().all(|name| LOADS.contains(&name.as_str())) {
+        said.push(format!(
+            "Repetitions over {over} are the same jobs, closer together or further apart: intervals and stars say nothing of other \
+             jobs. Of a log with months, take weeks."
+        ));
+    }
+    let least = 2.0_f64.powi(1 - i32::try_from(most).unwrap_or(i32::MAX));
+    if least > 0.05 {
+        said.push(format!(
+            "With {most} repetitions no difference can be statistically significant at 5 %, however large: flips of signs give at least \
+             {least}. No star says nothing."
+        ));
+    }
+    said
+}
+
+/// What became of jobs before they ran, over all runs.
+fn prepared(rows: &Rows) -> String {
+    let of = |name: &str| {
+        let column = rows.metrics.iter().position(|other| other == name)?;
+        let values: Vec<f64> = rows.rows.iter().filter_map(|row| row.metrics[column].number()).collect();
+        (!values.is_empty()).then_some(values)
+    };
+    let share = |name: &str| {
+        let (of_jobs, jobs) = (of(name)?.iter().sum::<f64>(), of("jobs")?.iter().sum::<f64>());
+        let all = if name == "jobs_dropped" { jobs + of_jobs } else { jobs };
+        Some(100.0 * of_jobs / all)
+    };
+    let percents = |name: &str| {
+        share(name).map_or("an unknown share".to_string(), |share| match share {
+            0.0 => "none".to_string(),
+            share => format!("{share:.2} %"),
+        })
+    };
+    let cut = of("work_cut_share").and_then(|values| analysis::statistics::mean(&values));
+    let cut = cut.map_or(String::new(), |share| match share {
+        0.0 => "; no work cut off at requested times".to_string(),
+        share => format!("; {:.2} % of the work cut off at requested times", 100.0 * share),
+    });
+    format!(
+        "Of all jobs, {} left out before they ran (too wide, or a value is missing); {} changed (a requested time made up or \
+         another one){cut}",
+        percents("jobs_dropped"),
+        percents("jobs_changed")
+    )
 }
 
 /// What the contents lead to.

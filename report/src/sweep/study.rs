@@ -7,8 +7,7 @@
 use std::collections::BTreeMap;
 
 use analysis::statistics::{
-    Bootstrap, Crossover, CrossoverInterval, Interval, Ratio, Summary, crossovers, paired_differences,
-    sign_flip,
+    Bootstrap, Crossover, CrossoverInterval, Interval, Ratio, Summary, crossovers, paired_sign_flip,
 };
 use outputs::sweep::Rows;
 use scheduler::spelling;
@@ -334,7 +333,7 @@ impl Study {
     ) -> Option<f64> {
         let left = self.values(panel, pair.0, point, metric);
         let right = self.values(panel, pair.1, point, metric);
-        sign_flip(&paired_differences(&left, &right), self.bootstrap.seed)
+        paired_sign_flip(&left, &right, self.bootstrap.seed)
     }
 
     /// Mean of a metric over all runs of a panel, for what depends on the workload alone.
@@ -344,6 +343,24 @@ impl Study {
             .flat_map(|(series, point)| self.values(panel, series, point, metric).into_values())
             .collect();
         analysis::statistics::mean(&values)
+    }
+
+    /// Whether all repetitions of each point are one run again and again, by the mean wait.
+    pub(crate) fn are_copies(&self) -> bool {
+        let Some(metric) = self.rows.metrics.iter().find(|name| *name == "wait_mean_s") else { return false };
+        let mut is_repeated = false;
+        for panel in 0..self.panels.len() {
+            for (series, point) in
+                (0..self.series.len()).flat_map(|series| (0..self.points.len()).map(move |at| (series, at)))
+            {
+                let values: Vec<f64> = self.values(panel, series, point, metric).into_values().collect();
+                is_repeated |= values.len() > 1;
+                if values.windows(2).any(|pair| pair[0] != pair[1]) {
+                    return false;
+                }
+            }
+        }
+        is_repeated
     }
 
     /// How many repetitions the fullest cell of a panel has.
