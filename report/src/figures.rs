@@ -556,11 +556,24 @@ pub fn jobs_line(result: &RunResult) -> String {
 
 /// The switches that decide what the numbers are of, in a line.
 pub fn switches_line(result: &RunResult) -> String {
-    let shown = ["strategy.submit", "workload.deal", "workload.overrun", "workload.estimate"];
-    let switches = &result.about.provenance.switches;
-    let parts = shown.iter().filter_map(|key| {
-        let name = key.split('.').next_back().unwrap_or(key);
-        Some(format!("{name} {}", switches.get(*key)?))
+    let shown = [
+        "strategy.submit",
+        "strategy.submit_delay",
+        "workload.deal",
+        "workload.overrun",
+        "workload.estimate",
+    ];
+    let provenance = &result.about.provenance;
+    // Of those that most runs leave as they are, what does something.
+    let is_silent = |key: &str, value: &str| match key {
+        "strategy.submit_delay" => value == "none",
+        "workload.missing_estimate" => provenance.preparation.jobs_changed == 0,
+        _ => false,
+    };
+    let parts = shown.iter().chain(&["workload.missing_estimate"]).filter_map(|key| {
+        let name = key.split('.').next_back().unwrap_or(key).replace('_', " ");
+        let value = provenance.switches.get(*key).filter(|value| !is_silent(key, value))?;
+        Some(format!("{name} {value}"))
     });
     parts.collect::<Vec<_>>().join(", ")
 }
