@@ -10,6 +10,7 @@ mod show;
 mod sites;
 mod with;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 pub use analysis::compare::events::{EventAgreement, EventComparison, Order, Side, streams};
@@ -84,7 +85,7 @@ struct Compared {
     directories: [PathBuf; 2],
     verdict: Verdict,
     /// What is said of the runs and differs: name, first, second.
-    described_differently: Vec<(&'static str, String, String)>,
+    described_differently: Vec<(String, String, String)>,
     sites: Sites,
     jobs: JobsCompared,
     events: EventsCompared,
@@ -290,7 +291,7 @@ fn contradictions(directory: &ResultDirectory, rows: u64, events: Option<u64>) -
 }
 
 /// What the manifests say differently.
-fn descriptions(left: &Manifest, right: &Manifest) -> Vec<(&'static str, String, String)> {
+fn descriptions(left: &Manifest, right: &Manifest) -> Vec<(String, String, String)> {
     let fields = |manifest: &Manifest| {
         let status = match &manifest.status {
             Status::Complete => "complete".to_string(),
@@ -316,10 +317,16 @@ fn descriptions(left: &Manifest, right: &Manifest) -> Vec<(&'static str, String,
             ("versions", versions.join(", ")),
         ]
     };
-    fields(left)
+    let of_fields = fields(left)
         .into_iter()
         .zip(fields(right))
-        .filter(|((_, left), (_, right))| left != right)
-        .map(|((name, left), (_, right))| (name, left, right))
-        .collect()
+        .map(|((name, left), (_, right))| (name.to_string(), left, right));
+    let (of_left, of_right) = (&left.provenance.switches, &right.provenance.switches);
+    let keys: BTreeSet<&String> = of_left.keys().chain(of_right.keys()).collect();
+    let value =
+        |of: &BTreeMap<String, String>, key: &String| of.get(key).cloned().unwrap_or("not said".into());
+    // The strategy stands there already.
+    let switches = keys.into_iter().filter(|key| *key != "strategy.name");
+    let of_switches = switches.map(|key| (key.clone(), value(of_left, key), value(of_right, key)));
+    of_fields.chain(of_switches).filter(|(_, left, right)| left != right).collect()
 }

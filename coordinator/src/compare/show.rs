@@ -135,7 +135,7 @@ fn jobs_lines(jobs: &JobsCompared) -> Vec<String> {
     let moved = &jobs.moved;
     if let (Some(mean), Some(per_moved)) = (moved.wait_saved_mean_s, moved.wait_saved_all_per_moved_s) {
         lines.push(format!(
-            "moved       {} changed site in the second run; wait saved by each (first less second): {} in the \
+            "moved       {} went from one member of the grid to another in the second run; wait saved by each (first less second): {} in the \
              mean, {} waited longer",
             counted(moved.jobs, "job"),
             duration(mean),
