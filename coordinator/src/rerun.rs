@@ -84,7 +84,9 @@ pub fn command(args: &RerunArgs) -> anyhow::Result<u8> {
         match (before.exists(), after.exists()) {
             (false, false) => {}
             (true, true) if same(&before, &after)? => compared += 1,
-            _ => different.push(*name),
+            (true, true) => different.push(name.to_string()),
+            (false, true) => different.push(format!("{name} (not in {})", args.dir.display())),
+            (true, false) => different.push(format!("{name} (not made again)")),
         }
     }
     let out = experiment.outputs.dir.display();
@@ -92,11 +94,14 @@ pub fn command(args: &RerunArgs) -> anyhow::Result<u8> {
         say(&format!("the same: {compared} files of {} and {out}, byte for byte\n", args.dir.display()))?;
         return Ok(exit::DONE);
     }
-    say(&format!(
-        "DIFFERENT: {}; `stealgrid compare {} {out}` says where\n",
-        different.join(", "),
-        args.dir.display()
-    ))?;
+    let dir = args.dir.display();
+    let hint = if different == [METRICS] {
+        // Jobs and events are the same, which is all that `compare` looks at.
+        format!("look at the two, as with `diff {dir}/{METRICS} {out}/{METRICS}`")
+    } else {
+        format!("`stealgrid compare {dir} {out}` says where jobs and events differ")
+    };
+    say(&format!("DIFFERENT: {}; {hint}\n", different.join(", ")))?;
     Ok(exit::OUT_OF_TOLERANCE)
 }
 
