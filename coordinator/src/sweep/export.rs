@@ -17,6 +17,7 @@ use report::sweep::missing_note;
 use scheduler::spelling;
 
 use super::source;
+use crate::folder::NoPlace;
 use crate::{exit, optional, terminal};
 
 /// Write the rows of a sweep as CSV or Parquet, or as a small file to keep beside a document
@@ -99,7 +100,7 @@ pub fn command(args: &ExportArgs) -> anyhow::Result<u8> {
         }
         let digits = usize::from(args.digits.unwrap_or(DIGITS));
         stored::write(&args.out, &Rows { commit, ..rows }, digits)
-            .with_context(|| format!("failed to write {}", args.out.display()))?;
+            .map_err(|cause| NoPlace::of_file(&args.out, cause, "--out"))?;
         return Ok(exit::DONE);
     }
     let table = Table::of(rows);
