@@ -165,15 +165,23 @@ impl Plan {
         let parameters: Vec<String> = parameters.into_iter().cloned().collect();
         let mut runs = Vec::with_capacity(combinations.len());
         let mut seen: BTreeMap<String, usize> = BTreeMap::new();
+        let mut meant: BTreeMap<[u8; 32], usize> = BTreeMap::new();
         for (values, position) in combinations.into_iter().zip(1..) {
             let keep =
                 keep.iter().any(|rule| rule.iter().all(|(path, value)| values.get(path) == Some(value)));
-            let run = planned(&base, &sweep.experiment, &places, values, position, keep)?;
+            let (run, meaning) = planned(&base, &sweep.experiment, &places, values, position, keep)?;
             if let Some(first) = seen.insert(run.digest.clone(), position) {
                 return Err(SweepError::Run {
                     position,
                     values: words(&run.values),
                     reason: format!("it is the same as run {first}; drop one of them"),
+                });
+            }
+            if let Some(first) = meant.insert(meaning, position) {
+                return Err(SweepError::Run {
+                    position,
+                    values: words(&run.values),
+                    reason: format!("it means the same as run {first}, in other words; drop one of them"),
                 });
             }
             runs.push(run);
@@ -207,7 +215,7 @@ struct Places {
     logs: PathBuf,
 }
 
-/// The experiment of one combination: base, then the experiment of the sweep, then the values.
+/// The experiment of one combination: base, then the experiment of the sweep, then the values; and a digest of what it means.
 fn planned(
     base: &Table,
     over: &Table,
@@ -215,7 +223,7 @@ fn planned(
     values: BTreeMap<String, Value>,
     position: usize,
     keep: bool,
-) -> Result<PlannedRun, SweepError> {
+) -> Result<(PlannedRun, [u8; 32]), SweepError> {
     let wrong = |reason: String| SweepError::Run { position, values: words(&values), reason };
     let mut changes = over.clone();
     for (path, value) in &values {
@@ -246,7 +254,9 @@ fn planned(
         )));
     }
     let workload = workload_key(&resolved);
-    Ok(PlannedRun { position, digest, values, experiment, workload, keep })
+    // What was written is no part of it.
+    let meaning = Sha256::digest(format!("{resolved:?}")).into();
+    Ok((PlannedRun { position, digest, values, experiment, workload, keep }, meaning))
 }
 
 /// What an experiment means that was put together from tables.
