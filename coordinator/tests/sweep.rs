@@ -416,6 +416,9 @@ fn every_shipped_sweep_can_be_planned() {
     let folders = ["sweeps", "thesis"].map(|folder| std::fs::read_dir(configs().join(folder)).unwrap());
     for entry in folders.into_iter().flatten() {
         let path = entry.unwrap().path();
+        if path.extension().is_none_or(|ending| ending != "toml") {
+            continue;
+        }
         match Plan::load(&path, None) {
             Ok(plan) => planned += usize::from(plan.runs.len() > 1),
             Err(error) if error.to_string().contains("is not there; check the path") => {
