@@ -204,7 +204,8 @@ fn rows(plan: &Plan, run: Run) -> Result<Vec<Row>, String> {
     let mut policy = if run.rule == "least-loaded" { policy.knowing_queues() } else { policy };
     let ran = simulated(&mut policy, &crowd.jobs, &crowd.grid, &crowd.submits)?;
     let row = |scenario: &str, tasks: &[Ran]| {
-        measured(plan, &crowd.grid, tasks, 0).row("agents", scenario, run.rule, run.round, SITES)
+        measured((plan.unused, plan.ratio), &crowd.grid, tasks, 0)
+            .row("agents", scenario, run.rule, run.round, SITES)
     };
     Ok(match run.of {
         Of::Rate => vec![row(&at_rate(run.rate), &ran[TASKS / 2..])],

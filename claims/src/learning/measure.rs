@@ -7,7 +7,7 @@ use scheduler::ideal::Dispatched;
 use scheduler::{Event, EventKind, Grid, Pass, Span, Time, TimedJob};
 use simulator::reference::run_while;
 
-use super::{Plan, Ratio, Row, Unused};
+use super::{Ratio, Row, Unused};
 
 /// A task that ran.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,7 +60,12 @@ pub(super) struct Measured {
 }
 
 /// Of at least one task, the last of which ends after time 0.
-pub(super) fn measured(plan: &Plan, grid: &Grid, ran: &[Ran], recalled: u64) -> Measured {
+pub(super) fn measured(
+    (unused, ratio_of): (Unused, Ratio),
+    grid: &Grid,
+    ran: &[Ran],
+    recalled: u64,
+) -> Measured {
     let mut last = vec![None::<Time>; grid.len()];
     let mut busy_s = vec![0.0; grid.len()];
     let (mut response_s, mut ratio, mut wait_s) = (0.0, 0.0, 0.0);
@@ -71,7 +76,7 @@ pub(super) fn measured(plan: &Plan, grid: &Grid, ran: &[Ran], recalled: u64) -> 
         busy_s[task.place] += execution;
         response_s += turnaround;
         wait_s += task.start.since(task.submit).as_secs_f64();
-        ratio += match plan.ratio {
+        ratio += match ratio_of {
             Ratio::Printed => execution / turnaround,
             Ratio::Inverse => turnaround / execution,
         };
@@ -82,7 +87,7 @@ pub(super) fn measured(plan: &Plan, grid: &Grid, ran: &[Ran], recalled: u64) -> 
         busy_s.iter().zip(grid.sizes()).map(|(busy_s, &size)| busy_s / f64::from(size)).collect();
     Measured {
         makespan_s,
-        idleness_percent: idleness(&last, makespan_s, plan.unused),
+        idleness_percent: idleness(&last, makespan_s, unused),
         recalled,
         response_s: response_s / tasks,
         response_ratio: ratio / tasks,

@@ -9,6 +9,7 @@ pub mod judge;
 mod measure;
 pub mod world;
 
+use std::fmt;
 use std::str::FromStr;
 
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
@@ -58,6 +59,15 @@ pub enum Ratio {
 
 macro_rules! names {
     ($($kind:ident $what:literal $first:literal $one:ident $second:literal $other:ident),*) => {$(
+        impl fmt::Display for $kind {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(match self {
+                    $kind::$one => $first,
+                    $kind::$other => $second,
+                })
+            }
+        }
+
         impl FromStr for $kind {
             type Err = String;
 
@@ -250,8 +260,8 @@ pub const DELAYS: [u32; 4] = [0, 300, 1800, 7200];
 pub const STREAMS: [(&str, bool); 2] = [("steady", false), ("changing", true)];
 
 /// Who decides in a run.
-#[derive(Clone, Debug)]
-enum Decider {
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Decider {
     /// A rule, as text.
     Rule(String),
     /// The first site of all, the second, ...: the least mean response of them.
@@ -272,11 +282,76 @@ struct Task {
     feedback: u32,
 }
 
+const BEST_FIXED: &str = "best fixed";
+const ORACLE: &str = "oracle";
+
+impl fmt::Display for Decider {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Decider::Rule(rule) => rule,
+            Decider::BestFixed => BEST_FIXED,
+            Decider::Oracle => ORACLE,
+        })
+    }
+}
+
+impl FromStr for Decider {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Decider, String> {
+        match text {
+            BEST_FIXED => Ok(Decider::BestFixed),
+            ORACLE => Ok(Decider::Oracle),
+            rule => rule.parse::<Options>().map(|_| Decider::Rule(rule.to_string())),
+        }
+    }
+}
+
+/// One run with everything that it is of, so that a file can hold it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Round {
+    /// As in [`Row`].
+    pub experiment: String,
+    /// As in [`Row`].
+    pub scenario: String,
+    /// As in [`Row`].
+    pub rule: String,
+    /// As in [`Row`].
+    pub round: u64,
+    /// Who decides.
+    pub decider: Decider,
+    /// The scheduler of sites.
+    pub local: LocalScheduler,
+    /// Of what the rule draws.
+    pub seed: u64,
+    /// See [`Unused`].
+    pub unused: Unused,
+    /// See [`Ratio`].
+    pub ratio: Ratio,
+    /// How late the rule learns of starts and ends, in seconds.
+    pub feedback_s: u32,
+    /// Sites and jobs.
+    pub world: World,
+}
+
+/// All rounds of a plan whose worlds are drawn here, in order: those of [`agents`] are others.
+pub fn rounds(plan: &Plan) -> impl Iterator<Item = Round> + '_ {
+    tasks(plan).into_iter().map(|task| Round::of(plan, task))
+}
+
 /// All runs, in order. Nothing hangs on the number of threads.
 ///
 /// # Errors
 /// If a rule cannot be run.
 pub fn run(plan: &Plan) -> Result<Vec<Row>, String> {
+    let rows: Result<Vec<Row>, String> =
+        tasks(plan).into_par_iter().map(|task| Round::of(plan, task).row()).collect();
+    let mut rows = rows?;
+    rows.extend(agents::run(plan)?);
+    Ok(rows)
+}
+
+fn tasks(plan: &Plan) -> Vec<Task> {
     let mut tasks = Vec::new();
     for round in 1..=plan.rounds {
         for scenario in SCENARIOS {
@@ -290,10 +365,7 @@ pub fn run(plan: &Plan) -> Result<Vec<Row>, String> {
     for round in 1..=plan.rounds * SETTINGS_ROUNDS {
         tasks.extend(settings(plan, round));
     }
-    let rows: Result<Vec<Row>, String> = tasks.into_par_iter().map(|task| row(plan, &task)).collect();
-    let mut rows = rows?;
-    rows.extend(agents::run(plan)?);
-    Ok(rows)
+    tasks
 }
 
 fn draws(plan: &Plan, jobs: usize, streams: bool, conditions: Conditions, round: u64, place: usize) -> Draws {
@@ -392,37 +464,63 @@ fn streams(plan: &Plan, round: u64) -> Vec<Task> {
                 tasks.push(task(rule, Decider::Rule(format!("{rule},{NO_CAP}")), delay));
             }
         }
-        tasks.push(task("best fixed", Decider::BestFixed, 0));
-        tasks.push(task("oracle", Decider::Oracle, 0));
+        tasks.push(task(BEST_FIXED, Decider::BestFixed, 0));
+        tasks.push(task(ORACLE, Decider::Oracle, 0));
     }
     tasks
 }
 
-fn row(plan: &Plan, task: &Task) -> Result<Row, String> {
-    let world = World::draw(task.draws);
-    let free = |rule: &str| rule.parse::<Options>();
-    let dispatched = |options: &Options| {
-        Dispatched::new(&world.grid, options, plan.local, world.world(task.feedback), plan.seed)
-    };
-    let ran = |mut policy: Dispatched| -> Result<Measured, String> {
-        let ran = simulated(&mut policy, &world.jobs, &world.grid, world.submits())?;
-        Ok(measured(plan, &world.grid, &ran, policy.recalled_total()))
-    };
-    let ran = match &task.decider {
-        Decider::Rule(rule) => ran(dispatched(&free(rule)?)?)?,
-        Decider::Oracle => {
-            let options = free(&format!("mct,{NO_CAP}"))?;
-            ran(dispatched(&options)?.knowing_queues())?
+impl Round {
+    fn of(plan: &Plan, task: Task) -> Round {
+        let Task { experiment, scenario, rule, decider, round, draws, feedback } = task;
+        let Plan { seed, local, unused, ratio, .. } = *plan;
+        let (experiment, world) = (experiment.to_string(), World::draw(draws));
+        Round {
+            experiment,
+            scenario,
+            rule,
+            round,
+            decider,
+            local,
+            seed,
+            unused,
+            ratio,
+            feedback_s: feedback,
+            world,
         }
-        Decider::BestFixed => {
-            let options = free(&format!("round-robin,{NO_CAP}"))?;
-            let fixed = (0..world.sites()).map(|place| ran(dispatched(&options)?.with_one_site(place)));
-            let fixed = fixed.collect::<Result<Vec<Measured>, String>>()?;
-            let best = fixed.into_iter().min_by(|a, b| a.response_s.total_cmp(&b.response_s));
-            best.ok_or("a round has no site; this is a mistake of the program")?
-        }
-    };
-    Ok(ran.row(task.experiment, &task.scenario, &task.rule, task.round, world.sites()))
+    }
+
+    /// Runs it.
+    ///
+    /// # Errors
+    /// If the rule cannot be run.
+    pub fn row(&self) -> Result<Row, String> {
+        let Round { world, .. } = self;
+        let submits = world.submits();
+        let free = |rule: &str| rule.parse::<Options>();
+        let dispatched = |options: &Options| {
+            Dispatched::new(&world.grid, options, self.local, world.world(self.feedback_s), self.seed)
+        };
+        let ran = |mut policy: Dispatched| -> Result<Measured, String> {
+            let ran = simulated(&mut policy, &world.jobs, &world.grid, &submits)?;
+            Ok(measured((self.unused, self.ratio), &world.grid, &ran, policy.recalled_total()))
+        };
+        let ran = match &self.decider {
+            Decider::Rule(rule) => ran(dispatched(&free(rule)?)?)?,
+            Decider::Oracle => {
+                let options = free(&format!("mct,{NO_CAP}"))?;
+                ran(dispatched(&options)?.knowing_queues())?
+            }
+            Decider::BestFixed => {
+                let options = free(&format!("round-robin,{NO_CAP}"))?;
+                let fixed = (0..world.sites()).map(|place| ran(dispatched(&options)?.with_one_site(place)));
+                let fixed = fixed.collect::<Result<Vec<Measured>, String>>()?;
+                let best = fixed.into_iter().min_by(|a, b| a.response_s.total_cmp(&b.response_s));
+                best.ok_or("a round has no site; this is a mistake of the program")?
+            }
+        };
+        Ok(ran.row(&self.experiment, &self.scenario, &self.rule, self.round, world.sites()))
+    }
 }
 
 #[cfg(test)]
@@ -438,6 +536,10 @@ mod tests {
             unused: Unused::Idle,
             ratio: Ratio::Printed,
         }
+    }
+
+    fn row(plan: &Plan, task: Task) -> Row {
+        Round::of(plan, task).row().unwrap()
     }
 
     #[test]
@@ -467,8 +569,8 @@ mod tests {
         assert!(of("oracle") <= of("best fixed"), "who knows all does no worse than one site");
         let plan = Plan { background: Background::Own, ..plan(1) };
         let own = published(&plan, SCENARIOS[0], 1);
-        assert_eq!(row(&plan, &own[0]).unwrap(), rows[0]);
-        assert_ne!(row(&plan, &own[1]).unwrap(), rows[1]);
+        assert_eq!(row(&plan, own[0].clone()), rows[0]);
+        assert_ne!(row(&plan, own[1].clone()), rows[1]);
     }
 
     /// §5.7 of the extract: makespan = jobs · residence / (cap · sites) while all places are taken, 1,071 s for the five
@@ -476,7 +578,7 @@ mod tests {
     #[test]
     fn the_model_of_sites_has_the_residence_that_the_published_makespans_mean() {
         let plan = plan(30);
-        let baseline = (1..=30).map(|round| row(&plan, &published(&plan, SCENARIOS[1], round)[0]).unwrap());
+        let baseline = (1..=30).map(|round| row(&plan, published(&plan, SCENARIOS[1], round)[0].clone()));
         let residence = baseline.map(|row| row.makespan_s * 20.0 * row.sites as f64 / 500.0);
         let mean = residence.sum::<f64>() / 30.0;
         assert!((mean / 1071.0 - 1.0).abs() < 0.1, "{mean} s");

@@ -6,7 +6,7 @@
 use rand::{RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 use scheduler::ideal::{self, Outage};
-use scheduler::{Grid, JobId, JobSpec, Labels, LocalUsers, SiteId, Span, Time, TimedJob};
+use scheduler::{Grid, JobId, JobSpec, Labels, SiteId, Span, Time, TimedJob};
 use workload::bag::{LengthModel, Photons};
 
 /// Sites of a round (§5.1: as many as were available, never fewer or more).
@@ -98,17 +98,20 @@ impl Draws {
 }
 
 /// One round.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct World {
     /// The sites, smallest first, so that places are ranks.
     pub grid: Grid,
     /// Tasks, numbered from 1, and jobs of local users, in queue order.
     pub jobs: Vec<TimedJob>,
-    submits: Vec<Time>,
-    local_users: LocalUsers,
-    speeds: Vec<u32>,
-    outages: Vec<Outage>,
-    submission_s: u32,
+    /// How many are tasks.
+    pub tasks: usize,
+    /// How fast sites compute, in percent of the reference machine.
+    pub speeds: Vec<u32>,
+    /// When sites fail.
+    pub outages: Vec<Outage>,
+    /// How long a task is in submission, in seconds.
+    pub submission_s: u32,
 }
 
 #[derive(Clone, Copy)]
@@ -153,14 +156,12 @@ impl World {
                 job(id, at, LengthModel::Uniform.length(photons.draw()), 0)
             })
             .collect();
-        let submits = jobs.iter().map(|job| job.spec.submit).collect();
         let until = if draws.streams { STREAM_S } else { BAG_S };
         let mut users = draws.rng(Purpose::Users(draws.background));
         for (place, site) in sites.iter().enumerate() {
             let first = jobs.len() as u64 + 1;
             jobs.extend(local_jobs(&mut users, site, place, first, until, draws.conditions));
         }
-        let local_users = jobs[draws.jobs..].iter().map(|job| job.spec.id).collect();
         jobs.sort_by_key(|job| job.spec.key());
         let mut failures = draws.rng(Purpose::Failures);
         let outages = (0..sites.len()).map(|place| {
@@ -172,8 +173,7 @@ impl World {
         World {
             grid: Grid::of_sizes(&sizes).expect("sites have processors"),
             jobs,
-            submits,
-            local_users,
+            tasks: draws.jobs,
             speeds: sites.iter().map(|site| site.speed).collect(),
             outages: if draws.conditions.fails { outages.collect() } else { Vec::new() },
             submission_s: draws.conditions.submission_s,
@@ -185,15 +185,23 @@ impl World {
         self.speeds.len()
     }
 
+    /// Whether a job is a task, and not of a local user.
+    pub fn is_task(&self, job: JobId) -> bool {
+        job.0 <= self.tasks as u64
+    }
+
     /// When each task was submitted.
-    pub fn submits(&self) -> &[Time] {
-        &self.submits
+    pub fn submits(&self) -> Vec<Time> {
+        let tasks = self.jobs.iter().filter(|job| self.is_task(job.spec.id));
+        let mut submits: Vec<(JobId, Time)> = tasks.map(|job| (job.spec.id, job.spec.submit)).collect();
+        submits.sort_unstable();
+        submits.into_iter().map(|(_, submit)| submit).collect()
     }
 
     /// What sites are like, where dispatchers learn so many seconds late.
     pub fn world(&self, feedback_s: u32) -> ideal::World {
         ideal::World {
-            local_users: self.local_users.clone(),
+            local_users: self.jobs.iter().map(|job| job.spec.id).filter(|job| !self.is_task(*job)).collect(),
             speeds: self.speeds.clone(),
             outages: self.outages.clone(),
             feedback: Span::from_secs(i64::from(feedback_s)),

@@ -4,6 +4,7 @@
 //! numbers (`published`).
 
 mod published;
+mod rounds;
 mod tables;
 
 use std::io::Write as _;
@@ -67,6 +68,14 @@ pub struct LearningArgs {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["out", "rounds", "seed", "local", "background", "unused", "ratio", "jobs"])]
     from: Option<PathBuf>,
 
+    /// Run nothing: write each run of the plan into this folder, as TOML with its jobs as SWF
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["out", "from", "markdown"])]
+    write_rounds: Option<PathBuf>,
+
+    /// Run such files again, and print their rows as CSV
+    #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with_all = ["out", "from", "markdown", "write_rounds", "rounds", "seed", "local", "background", "unused", "ratio", "jobs"])]
+    replay: Vec<PathBuf>,
+
     /// Tables as Markdown
     #[arg(long)]
     markdown: bool,
@@ -80,6 +89,14 @@ pub fn command(args: &LearningArgs) -> anyhow::Result<u8> {
     if args.local == LocalScheduler::External {
         eprintln!("error: failed to understand --local: nobody else decides here; take another one");
         return Ok(exit::USAGE);
+    }
+    if let Some(dir) = &args.write_rounds {
+        let count = rounds::write(&plan(args), dir)?;
+        say(&format!("{count} runs: {}\n", dir.display()))?;
+        return Ok(exit::DONE);
+    }
+    if !args.replay.is_empty() {
+        return again(&args.replay);
     }
     let rows = match &args.from {
         Some(path) => match read(path) {
@@ -100,13 +117,32 @@ pub fn command(args: &LearningArgs) -> anyhow::Result<u8> {
     Ok(exit::DONE)
 }
 
-fn made(args: &LearningArgs) -> anyhow::Result<Vec<Row>> {
+fn plan(args: &LearningArgs) -> Plan {
     let LearningArgs { rounds, seed, local, background, unused, ratio, .. } = *args;
+    Plan { rounds, seed, local, background, unused, ratio }
+}
+
+/// Runs files of rounds again.
+fn again(files: &[PathBuf]) -> anyhow::Result<u8> {
+    let mut csv = csv::Writer::from_writer(Vec::new());
+    for path in files {
+        match rounds::replay(path) {
+            Ok(row) => csv.serialize(row)?,
+            Err(error) => {
+                eprintln!("error: failed to run {} again: {error:#}", path.display());
+                return Ok(exit::INPUT);
+            }
+        }
+    }
+    say(&String::from_utf8(csv.into_inner()?)?)?;
+    Ok(exit::DONE)
+}
+
+fn made(args: &LearningArgs) -> anyhow::Result<Vec<Row>> {
     let threads = args.jobs.unwrap_or(0) as usize;
     let pool =
         rayon::ThreadPoolBuilder::new().num_threads(threads).build().context("failed to start threads")?;
-    let plan = Plan { rounds, seed, local, background, unused, ratio };
-    let rows = pool.install(|| run(&plan)).map_err(anyhow::Error::msg)?;
+    let rows = pool.install(|| run(&plan(args))).map_err(anyhow::Error::msg)?;
     if let Some(path) = &args.out {
         let bytes = bytes(&rows, path, args.commit.as_deref())?;
         outputs::replace::write(path, |file| file.write_all(&bytes))
