@@ -570,3 +570,35 @@ mod crashes {
         assert!(text.contains("1 runs done, 0 failed"), "{text}");
     }
 }
+
+/// Who is in every study of real logs, so that no headline is without the best of its rivals. Brokers may have users who pay the
+/// way, or a broker beside each site, as well.
+const CONTENDERS: [&str; 10] = [
+    "strategy.name = \"local\"",
+    "strategy.name = \"st:50\"",
+    "strategy.name = \"pool:easy\"",
+    "strategy.name = \"pool:list\"",
+    "strategy.name = \"steal:random\"",
+    "strategy.name = \"steal:loaded,select=easy\"",
+    "strategy.name = \"steal:loaded,select=easy\"\nprotocol = { margin = \"0s\", gossip = \"10m\" }",
+    "strategy.name = \"steal:loaded,mode=push\"",
+    "strategy.name = \"broker:mst\"",
+    "strategy.name = \"broker:mst\"\ngrid.brokers = \"each\"",
+];
+
+#[test]
+fn every_study_of_real_logs_has_every_contender() {
+    for study in ["grid1", "grid-later", "levels", "both-rules", "learning-grid1"] {
+        let text = std::fs::read_to_string(configs().join(format!("sweeps/{study}.toml"))).unwrap();
+        let sweep: toml::Table = text.parse().unwrap();
+        let mut runs: Vec<toml::Table> =
+            sweep["runs"].as_array().unwrap().iter().map(|run| run.as_table().unwrap().clone()).collect();
+        for run in &mut runs {
+            run["strategy"].as_table_mut().unwrap().remove("submit_delay");
+        }
+        for contender in CONTENDERS {
+            let wanted: toml::Table = contender.parse().unwrap();
+            assert!(runs.contains(&wanted), "{study}.toml lacks {contender:?}");
+        }
+    }
+}
