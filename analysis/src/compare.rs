@@ -12,7 +12,8 @@ use serde::{Deserialize, Serialize};
 
 use scheduler::{JobId, SiteId, Span, Time};
 
-use crate::outcome::{JobOutcome, Outcome};
+use crate::job::JobOutcome;
+use crate::outcome::Outcome;
 
 /// Where and when a job started, if it did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -15,7 +15,8 @@ use serde::{Deserialize, Serialize};
 
 use scheduler::{Grid, JobId, SiteId, Span, Submit, Time};
 
-use crate::outcome::{JobOutcome, Outcome};
+use crate::job::JobOutcome;
+use crate::outcome::Outcome;
 
 const MICROS: f64 = 1e6;
 

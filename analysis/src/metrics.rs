@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 use scheduler::{Class, SiteId, Span, Submit};
 
 use crate::bounds::Bounds;
-use crate::outcome::{JobOutcome, JobState, Outcome};
+use crate::job::{JobOutcome, JobState};
+use crate::outcome::Outcome;
 
 const MICROS: f64 = 1e6;
 

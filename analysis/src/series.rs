@@ -7,7 +7,8 @@
 use scheduler::{Class, SiteId, Span, Time};
 
 use crate::faults::Attempt;
-use crate::outcome::{JobOutcome, JobState, Outcome};
+use crate::job::{JobOutcome, JobState};
+use crate::outcome::Outcome;
 
 /// A step function: from `times[i]` on it has `values[i]`.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::outcome::{JobOutcome, Outcome};
+use crate::job::JobOutcome;
+use crate::outcome::Outcome;
 
 /// Steps from the least value to the greatest: more than a curve on a page has pixels to show.
 const STEPS: usize = 200;

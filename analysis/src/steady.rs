@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use scheduler::{Grid, SiteId, Span, Time};
 
-use crate::outcome::{JobOutcome, Outcome};
+use crate::job::JobOutcome;
+use crate::outcome::Outcome;
 use crate::statistics::{mean, quantile};
 
 /// Shares of the time from the first submission to the last that are left out at its ends.

@@ -20,7 +20,8 @@ use serde::{Deserialize, Serialize};
 use scheduler::{LocalScheduler, Order, Span, Steal, Strategy, StrategySpec};
 
 use crate::bounds::Bounds;
-use crate::outcome::{JobState, Outcome};
+use crate::job::JobState;
+use crate::outcome::Outcome;
 
 pub mod brokers;
 pub mod fetch;

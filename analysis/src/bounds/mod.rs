@@ -20,7 +20,8 @@ use serde::{Deserialize, Serialize};
 
 use scheduler::{Grid, Span, Time, TimedJob};
 
-use crate::outcome::{JobState, Outcome, first_submission};
+use crate::job::JobState;
+use crate::outcome::{Outcome, first_submission};
 
 /// What a bound needs to know of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,7 +11,7 @@ use super::{
     Totals,
 };
 use crate::executions::{Execution, Executions, Fate};
-use crate::outcome::JobOutcome;
+use crate::job::JobOutcome;
 
 const MICROS: f64 = 1e6;
 

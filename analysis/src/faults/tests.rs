@@ -4,7 +4,8 @@ use scheduler::{Event, EventKind, Grid, JobId, SiteId, Span, Threshold, Time, Ti
 
 use super::*;
 use crate::fixtures::{completed, event, started, timed_job};
-use crate::outcome::{JobState, Outcome, OutcomeBuilder};
+use crate::job::JobState;
+use crate::outcome::{Outcome, OutcomeBuilder};
 
 /// Sites of 4 and 8 processors, jobs of 3 processors.
 fn outcome(jobs: u64, events: &[Event]) -> Outcome {

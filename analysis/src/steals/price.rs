@@ -8,7 +8,8 @@ use scheduler::event::{GrantCause, MessageKind, ReleaseReason};
 use scheduler::{JobId, SiteId, Span};
 
 use super::{Measured, Steals};
-use crate::outcome::{JobOutcome, Outcome};
+use crate::job::JobOutcome;
+use crate::outcome::Outcome;
 use crate::spread::{Distribution, Spread};
 
 /// What steals cost, and who stole. Durations in seconds of trace time.

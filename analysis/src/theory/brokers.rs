@@ -18,7 +18,8 @@ use scheduler::strategy::{Completion, Count, Fraction, Plan};
 use scheduler::{Broker, BrokerRule, LocalScheduler, Span};
 
 use crate::bounds::Bounds;
-use crate::outcome::{JobOutcome, JobState, Outcome};
+use crate::job::{JobOutcome, JobState};
+use crate::outcome::Outcome;
 use crate::theory::{Comparison, Quantity, Relation, Run, Verdict, unproved_ratio};
 
 /// What is known of the jobs that a ceiling is for.

@@ -19,7 +19,8 @@ use serde::{Deserialize, Serialize};
 use scheduler::{Grid, Span};
 
 use crate::bounds::Bounds;
-use crate::outcome::{JobState, Outcome};
+use crate::job::JobState;
+use crate::outcome::Outcome;
 use crate::theory::{Comparison, PARTIAL, Quantity, Relation, Verdict};
 
 /// Sums over the jobs of home k or above.
