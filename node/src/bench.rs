@@ -21,9 +21,8 @@ use tokio::sync::oneshot;
 use crate::frame::Frame;
 use crate::limits::Limits;
 use crate::network::echo::{EchoClient, EchoServer};
-use crate::network::{
-    Arrival, Discovery, FRAME_BYTES_MAX, Identity, Network, NetworkConfig, NetworkHandle, Outgoing,
-};
+use crate::network::handle::{Network, NetworkHandle};
+use crate::network::{Arrival, Discovery, FRAME_BYTES_MAX, Identity, NetworkConfig, Outgoing};
 
 /// The victim, with jobs that nobody but the thief has processors for.
 const VICTIM: SiteId = SiteId(1);

@@ -24,7 +24,8 @@ use crate::http;
 use crate::http::hosts::Hosts;
 use crate::incarnation;
 use crate::journal::{self, About, Journal, JournalError, Saved};
-use crate::network::{GridKey, GridKeyError, Identity, IdentityError, Network, NetworkConfig, NetworkError};
+use crate::network::handle::Network;
+use crate::network::{GridKey, GridKeyError, Identity, IdentityError, NetworkConfig, NetworkError};
 use crate::peer_address::PeerAddress;
 use crate::site::SiteLoop;
 

@@ -41,7 +41,8 @@ use crate::journal::Writer;
 use crate::lockstep::Mailbox;
 use crate::measured::Measured;
 use crate::metrics::{Direction, Late, Limit, Metrics};
-use crate::network::{Arrival, Network, NetworkHandle, Offence, Outgoing, RefusedConnection};
+use crate::network::handle::{Network, NetworkHandle};
+use crate::network::{Arrival, Offence, Outgoing, RefusedConnection};
 use crate::plan_limit::PlanLimit;
 use crate::telemetry::JobSpans;
 

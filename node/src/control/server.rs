@@ -23,11 +23,11 @@ use super::serve::ControlCounters;
 use super::token::{Token, Unauthorised};
 use crate::arrivals::ArrivalsError;
 use crate::clock::StartOrder;
-use crate::event_log::NoEvents;
 use crate::http;
 use crate::http::hosts::Hosts;
+use crate::journal::error::NoEvents;
 use crate::lockstep::UPGRADE;
-use crate::network::NetworkHandle;
+use crate::network::handle::NetworkHandle;
 
 /// Longest body of a request: some 60,000 jobs.
 pub(crate) const BODY_BYTES_MAX: usize = 16 * 1024 * 1024;

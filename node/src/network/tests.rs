@@ -9,6 +9,7 @@ use std::time::Duration;
 use scheduler::SiteId;
 use scheduler::event::MessageKind;
 
+use super::handle::Network;
 use super::*;
 use crate::incarnation::draw;
 

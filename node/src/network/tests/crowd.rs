@@ -14,6 +14,7 @@ use libp2p::core::muxing::{StreamMuxerBox, StreamMuxerExt as _};
 use libp2p::core::transport::{DialOpts, PortUse, Transport as _};
 use libp2p::core::upgrade::Version;
 use libp2p::{noise, tcp, yamux};
+use tokio::task::JoinHandle;
 
 use super::*;
 

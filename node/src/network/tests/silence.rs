@@ -3,6 +3,8 @@
 use std::sync::atomic::AtomicUsize;
 
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use super::*;
