@@ -6,10 +6,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use scheduler::{Grid, JobId, QueueKey, Span, Time, TimedJob};
 
-/// Default of the number of jobs held at once: a million take about 100 MB, and the coordinator can hand them over
-/// in portions.
-pub const JOBS_HELD_MAX: usize = 1_000_000;
-
 /// Why jobs are not taken. None of the portion is.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ArrivalsError {

@@ -11,12 +11,8 @@ use protocol::{Options, PeerConfig};
 use scheduler::{Grid, LocalScheduler, Pass, SiteId, Span, StrategySpec};
 use serde::{Deserialize, Serialize};
 
-use crate::arrivals::JOBS_HELD_MAX;
 use crate::clock::StartOrder;
-use crate::delay::DELAY_LINE_MAX;
-use crate::event_log::EVENTS_MAX;
-use crate::journal::Durability;
-use crate::limits::{Limits, LimitsError};
+use crate::limits::{DELAY_LINE_MAX, Durability, EVENTS_MAX, JOBS_HELD_MAX, Limits, LimitsError};
 use crate::network::{Discovery, FRAME_BYTES_MAX};
 use crate::peer_address::PeerAddress;
 

@@ -7,10 +7,6 @@ use std::collections::BTreeMap;
 
 use scheduler::Time;
 
-/// Messages that may wait at once. Arbitrary; far above what an experiment needs, so that hitting it says
-/// something.
-pub const DELAY_LINE_MAX: usize = 65_536;
-
 /// What waits for its time. Items that are due at the same time leave as they came.
 #[derive(Debug)]
 pub struct DelayLine<T> {

@@ -8,11 +8,6 @@ use std::path::Path;
 
 use scheduler::Event;
 
-use crate::journal::JournalError;
-
-/// Default of the number of events kept in memory: a million take about 60 MB.
-pub const EVENTS_MAX: usize = 1_000_000;
-
 /// Events that are asked for have been forgotten.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
@@ -23,17 +18,6 @@ pub struct Forgotten {
     pub from: u64,
     /// The oldest that is kept.
     pub first: u64,
-}
-
-/// Why there are no events to show.
-#[derive(Debug, thiserror::Error)]
-pub enum NoEvents {
-    /// They are neither in memory nor in a journal.
-    #[error(transparent)]
-    Forgotten(#[from] Forgotten),
-    /// They are in the journal and cannot be read. The node goes on.
-    #[error(transparent)]
-    Unreadable(#[from] JournalError),
 }
 
 /// The event log of one site.

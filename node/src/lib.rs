@@ -46,7 +46,6 @@ mod parent;
 pub mod peer_address;
 mod plan_limit;
 pub mod private;
-mod refusals;
 pub mod registration;
 pub mod running;
 mod secret_file;

@@ -5,6 +5,26 @@ use serde::{Deserialize, Serialize};
 /// The most [`Limits::streams_per_connection`] can be: with more, yamux would promise a connection too much memory.
 const STREAMS_MAX: usize = 2048;
 
+/// Default of the number of events kept in memory: a million take about 60 MB.
+pub const EVENTS_MAX: usize = 1_000_000;
+/// Default of the number of jobs held at once: a million take about 100 MB, and the coordinator can hand them over
+/// in portions.
+pub const JOBS_HELD_MAX: usize = 1_000_000;
+/// Messages that may wait at once. Arbitrary; far above what an experiment needs, so that hitting it says
+/// something.
+pub const DELAY_LINE_MAX: usize = 65_536;
+
+/// What a journal survives.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "snake_case")]
+pub enum Durability {
+    /// The end of the process, by `kill -9` too. What is written is left to the system to bring to the disk.
+    #[default]
+    Process,
+    /// Also a crash of the machine: every commit waits for the disk.
+    Disk,
+}
+
 /// The limits of one node that can be set. All are at least 1.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -131,10 +151,7 @@ impl Limits {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::arrivals::JOBS_HELD_MAX;
     use crate::control::server::BODY_BYTES_MAX;
-    use crate::delay::DELAY_LINE_MAX;
-    use crate::event_log::EVENTS_MAX;
     use crate::metrics::Limit;
     use crate::network::{FRAME_BYTES_MAX, IN_FLIGHT_MAX, OUTBOX_MAX};
 

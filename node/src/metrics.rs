@@ -7,6 +7,7 @@
 mod cells;
 mod described;
 mod limit;
+mod refusals;
 mod series;
 #[cfg(test)]
 mod tests;

@@ -31,13 +31,14 @@ use crate::arrivals::{Arrivals, ArrivalsError};
 use crate::clock::TraceClock;
 use crate::config::NodeConfig;
 use crate::control::Command;
-use crate::control::api::{LinkStatus, Outstanding, Phase, Status};
+use crate::control::api::{LinkStatus, Outstanding, Phase, Status, Way};
 use crate::control::serve::ControlCounters;
 use crate::delay::DelayLine;
-use crate::event_log::{EventLog, NoEvents};
+use crate::event_log::EventLog;
 use crate::executor::Executor;
 use crate::frame::Frame;
 use crate::journal::Writer;
+use crate::journal::error::NoEvents;
 use crate::lockstep::Mailbox;
 use crate::measured::Measured;
 use crate::metrics::{Direction, Late, Limit, Metrics};
@@ -47,7 +48,6 @@ use crate::plan_limit::PlanLimit;
 use crate::telemetry::JobSpans;
 
 use self::cuts::Cuts;
-pub(crate) use self::cuts::Way;
 use self::durable::first_frame;
 use self::unsent::Unsent;
 

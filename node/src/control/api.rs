@@ -264,3 +264,22 @@ pub struct MeasuredDelay {
     /// Messages that were overtaken by a later one.
     pub overtaken: u64,
 }
+
+/// One direction of a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    To,
+    From,
+}
+
+impl Way {
+    pub(crate) const ALL: [Way; 2] = [Way::To, Way::From];
+
+    /// The name in metrics.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Way::To => "to",
+            Way::From => "from",
+        }
+    }
+}

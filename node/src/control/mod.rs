@@ -39,7 +39,7 @@ use tokio::sync::oneshot;
 
 use crate::arrivals::ArrivalsError;
 use crate::clock::{ClockError, StartOrder};
-use crate::event_log::NoEvents;
+use crate::journal::error::NoEvents;
 use crate::peer_address::PeerAddress;
 
 /// Commands on their way to the event loop. Arbitrary; a full channel makes requests wait.

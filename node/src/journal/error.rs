@@ -3,6 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use crate::event_log::Forgotten;
 use crate::exit;
 
 /// Why a journal cannot be used. Nothing was overwritten.
@@ -106,4 +107,15 @@ impl JournalError {
             JournalError::Store { .. } => exit::UNEXPECTED,
         }
     }
+}
+
+/// Why there are no events to show.
+#[derive(Debug, thiserror::Error)]
+pub enum NoEvents {
+    /// They are neither in memory nor in a journal.
+    #[error(transparent)]
+    Forgotten(#[from] Forgotten),
+    /// They are in the journal and cannot be read. The node goes on.
+    #[error(transparent)]
+    Unreadable(#[from] JournalError),
 }

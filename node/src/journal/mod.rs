@@ -12,7 +12,7 @@
 mod changes;
 #[cfg(feature = "doors")]
 pub(crate) mod doors;
-mod error;
+pub mod error;
 pub mod inspect;
 mod row;
 mod saved;
@@ -38,6 +38,7 @@ pub use self::saved::Saved;
 use self::store::{Commit, Store};
 pub use self::writer::Writer;
 use crate::clock::StartOrder;
+pub use crate::limits::Durability;
 use crate::metrics::Totals;
 use crate::peer_address::PeerAddress;
 
@@ -54,17 +55,6 @@ const ROWS_PER_COMMIT: usize = 512;
 /// A change has at least so many bytes: so many rows per byte of changes, and the rows are up to date before as many
 /// changes are gathered again.
 const CHANGE_BYTES_MIN: usize = 3;
-
-/// What a journal survives.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
-#[serde(rename_all = "snake_case")]
-pub enum Durability {
-    /// The end of the process, by `kill -9` too. What is written is left to the system to bring to the disk.
-    #[default]
-    Process,
-    /// Also a crash of the machine: every commit waits for the disk.
-    Disk,
-}
 
 /// Whose journal it is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

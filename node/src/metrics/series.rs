@@ -10,10 +10,10 @@ use scheduler::event::{DeclineReason, FallbackCause, MessageKind};
 use scheduler::{Grid, SiteId};
 
 use super::cells::Cells;
+use super::refusals::Refusals;
 use super::totals::Distribution;
 use super::{Late, Limit};
-use crate::refusals::Refusals;
-use crate::site::Way;
+use crate::control::api::Way;
 
 /// Buckets of waiting times in seconds of trace time: from a second to a day, as batch queues have them.
 const WAIT_BUCKETS: [f64; 11] =

@@ -128,7 +128,7 @@ const OF_LEARNERS: &str = "stealgrid_broker_efficiency";
 #[test]
 fn every_series_exists_before_the_first_event() {
     let page = metrics(ONE).page();
-    let sources = [include_str!("series.rs"), include_str!("../refusals.rs")].concat();
+    let sources = [include_str!("series.rs"), include_str!("refusals.rs")].concat();
     let names: BTreeSet<&str> =
         sources.split('"').filter(|literal| literal.starts_with("stealgrid_")).collect();
     assert!(names.len() > 40, "the search finds {names:?}");

@@ -8,26 +8,7 @@ use scheduler::{EventKind, SiteId};
 
 use super::{SiteLoop, is_beat};
 use crate::control::Uncut;
-use crate::control::api::LinksOrder;
-
-/// One direction of a link.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Way {
-    To,
-    From,
-}
-
-impl Way {
-    pub(crate) const ALL: [Way; 2] = [Way::To, Way::From];
-
-    /// The name in metrics.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Way::To => "to",
-            Way::From => "from",
-        }
-    }
-}
+use crate::control::api::{LinksOrder, Way};
 
 /// What is cut, and how many messages that has taken in each direction.
 #[derive(Debug, Default)]

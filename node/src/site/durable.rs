@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 use super::{SiteLoop, limited};
 use crate::config::NewLife;
-use crate::event_log::NoEvents;
+use crate::journal::error::NoEvents;
 use crate::journal::{Journal, Saved, Took, Writer};
 use crate::peer_address::PeerAddress;
 

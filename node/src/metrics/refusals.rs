@@ -2,8 +2,8 @@
 
 use prometheus::{IntCounter, IntCounterVec, Opts, Registry};
 
+use super::series::register;
 use crate::control::serve::ControlCounters;
-use crate::metrics::register;
 use crate::network::{Counts, Offence, RefusedConnection};
 
 /// The counters; every series starts at 0.
