@@ -23,7 +23,7 @@ use scheduler::event::MessageKind;
 use scheduler::{Event, EventKind, JobId, JobSpec, SiteId, Span, Time, TimedJob};
 use serde::Serialize;
 
-use crate::corpus::{JOB, REPORT, Seed, TRANSFER, messages};
+use crate::golden::{JOB, REPORT, Seed, TRANSFER, messages};
 use crate::targets::control::{ADOPT, ANSWER, CALIBRATE, CONNECT, JOBS, START};
 
 const TIMED: TimedJob = TimedJob { spec: JOB, run_time: Span::from_secs(30) };

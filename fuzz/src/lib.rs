@@ -7,6 +7,7 @@
 
 pub mod corpus;
 mod doors;
+mod golden;
 mod targets;
 
 pub use targets::{Target, config, control, frame, hello, lockstep, message, peer, restore, swf};
