@@ -98,6 +98,10 @@ pub enum Canary {
     ThiefAsksOn,
     /// A broker goes on asking for a row of changes that has begun.
     RowAskedOn,
+    /// Under a baseline a site goes on asking one that has answered.
+    VictimAskedOn,
+    /// Who gave a claim of the global queue back goes on asking for it.
+    ClaimAskedOn,
     /// Nobody has a broker ask which jobs a site has that dropped one, forgot which ended, or has one that others took over.
     DropUntold,
 }

@@ -305,6 +305,8 @@ mod canaries {
             (Canary::AsksOn, Group::Opaque),
             (Canary::ThiefAsksOn, Group::Stealing),
             (Canary::RowAskedOn, Group::Brokers),
+            (Canary::ClaimAskedOn, Group::Pools),
+            (Canary::VictimAskedOn, Group::Baselines),
         ] {
             let struck = kill_all(group_of, Some(2), Trial { canary: Some(canary), ..Trial::default() });
             let outlives = |broken: &Broken| {

@@ -6,6 +6,7 @@ use scheduler::{Amount, EventKind, JobSpec, Time};
 
 use super::BalanceTimer;
 use super::{Balancer, Search};
+use crate::canary::Canary;
 use crate::core::{Answers, Reason};
 use crate::engine::Engine;
 use crate::handover::{Answer, Arrival};
@@ -254,7 +255,9 @@ impl Engine<Balancer> {
         let asked = self.family.asked.filter(|asked| (asked.victim, asked.seq) == (victim, seq));
         let Some(asked) = asked else { return false };
         self.family.asked = None;
-        self.timers.cancel(BalanceTimer::Request(victim));
+        if !self.core.has(Canary::VictimAskedOn) {
+            self.timers.cancel(BalanceTimer::Request(victim));
+        }
         if let Some(sent) = asked.sent_once {
             self.core.round_trips.measured(victim, now.since(sent));
         }

@@ -136,7 +136,9 @@ impl Engine<Exchange> {
         let exchange = &mut self.family;
         exchange.vacate(claim.end, claim.job.processors);
         exchange.unsettled = true;
-        self.timers.cancel(PoolTimer::Claim(number));
+        if !self.core.has(Canary::ClaimAskedOn) {
+            self.timers.cancel(PoolTimer::Claim(number));
+        }
         let processors = claim.job.processors;
         let held = now.since(claim.since);
         self.core.event(EventKind::Released { job: offer.job, claim: number, processors, held, reason });
