@@ -16,13 +16,13 @@ use super::published::{PrintedRow, PrintedTable, Published, What};
 use super::words::{fixed, significant};
 use crate::sweep::ranking::{better, common, draws};
 
-/// A difference is told from chance if its corrected chance is at most this.
+/// A difference is statistically significant if its corrected chance is at most this.
 const LEVEL: f64 = 0.05;
 
 /// Our numbers in place of those of a row.
 struct Row {
     values: Vec<f64>,
-    /// Whether it is told from the best; of degradations of one metric in one grid.
+    /// Whether it differs from the best, statistically significantly; of degradations of one metric in one grid.
     told: Vec<bool>,
 }
 

@@ -31,7 +31,7 @@ use expression::Expression;
 use published::Published;
 use template::{Family, Piece};
 
-/// A difference is told from chance if its corrected chance is at most this.
+/// A difference is statistically significant if its corrected chance is at most this.
 const LEVEL: f64 = 0.05;
 
 /// By what a page of ours is known.
@@ -274,7 +274,7 @@ impl Maker<'_> {
         self.series.get(name).cloned().unwrap_or_else(|| name.to_string())
     }
 
-    /// Which of some comparisons are told from chance. They are known by name, so that one that is in two tables is one.
+    /// Which of some comparisons are statistically significant. They are known by name, so that one that is in two tables is one.
     fn told(&mut self, compared: &[Option<(String, f64)>]) -> Vec<bool> {
         let of = |corrected: &dyn Fn(&str) -> Option<f64>| {
             let is_told = |one: &Option<(String, f64)>| {

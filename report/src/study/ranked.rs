@@ -12,7 +12,7 @@ use crate::sweep::look::Looks;
 use crate::sweep::rank_chart::{ProfileChart, RankChart, RankRow};
 use crate::sweep::ranking::{Common, common, draws, percents, spread};
 
-/// A difference is told from chance if its corrected chance is at most this.
+/// A difference is statistically significant if its corrected chance is at most this.
 const LEVEL: f64 = 0.05;
 
 /// Strategies that can be ranked.

@@ -1,6 +1,6 @@
 //! Tables: one number a cell, along any two of series, metrics and parameters.
 //!
-//! Cells without data have a dash. A difference that is told from chance, corrected for all that are asked together, is
+//! Cells without data have a dash. A difference that is statistically significant, corrected for all that are asked together, is
 //! bold.
 
 use std::collections::BTreeSet;

@@ -26,7 +26,7 @@ const MORE: [&str; 3] = ["utilization", "throughput_per_s", "steady_fairness"];
 /// Draws for the chances of a ranking: the least chance is 1 in 5,000, which Holm's correction leaves below 5 % in a family
 /// of 249.
 pub(crate) const DRAWS: usize = 10_000;
-/// A difference is told from chance if its corrected chance is at most this.
+/// A difference is statistically significant if its corrected chance is at most this.
 const LEVEL: f64 = 0.05;
 /// Ranks within which four of five experiments lie.
 const SPREAD: (f64, f64) = (0.1, 0.9);
@@ -191,7 +191,7 @@ fn table(study: &Study, point: usize, common: &Common, ranking: &Ranking) -> Tab
         note: format!(
             "Degradation: 100 (metric / best - 1), of means over {} experiments; what is better the more of it there is loses \
              100 (1 - metric / best). The mean over metrics has equal weights and makes the rank; metrics that differ most \
-             between strategies decide it. A star: told from the best at 5 %, by a paired bootstrap over experiments with \
+             between strategies decide it. A star: statistically significant against the best at 5 %, by a paired bootstrap over experiments with \
              Holm's correction over the table. Beside: the mean of the ratios of single experiments, and the median rank in \
              them with the range of four in five.",
             common.repetitions.len()

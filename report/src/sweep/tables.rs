@@ -108,7 +108,7 @@ const COMPARED: [&str; 5] = [
     "steady_bounded_slowdown_mean",
     "steady_awrt_s",
 ];
-/// A difference is told from chance if its corrected chance is at most this.
+/// A difference is statistically significant if its corrected chance is at most this.
 const LEVEL: f64 = 0.05;
 
 /// How far each strategy is from the baseline at every point, and which of these differences could be chance.
@@ -136,7 +136,7 @@ fn changes(study: &Study, panel: usize, metric: &Metric) -> Table {
     });
     Table {
         title: format!("{} against {baseline}", metric.title),
-        note: "Change of the mean over the same repetitions. A star: the paired difference is told from chance at 5 %, by \
+        note: "Change of the mean over the same repetitions. A star: the paired difference is statistically significant at 5 %, by \
                flips of its sign, two-sided, with Holm's correction over all cells of the table."
             .to_string(),
         header: std::iter::once("strategy".to_string())
