@@ -143,13 +143,11 @@ fn again(args: &StudyArgs) -> anyhow::Result<u8> {
     let interrupt = Interrupt::on_signals()?;
     let places = Places { traces: args.traces.as_deref(), sweeps: args.sweeps.as_deref() };
     let mut code = exit::DONE;
-    let mut is_any = false;
     for (name, Source { rows, .. }) in &data {
         if !check::is_of_a_sweep(rows) {
             say(&format!("{name}: not checked, as no sweep made it, but `{}`\n", rows.command))?;
             continue;
         }
-        is_any = true;
         let checked = match check::check(rows, args.slice, &places, &interrupt) {
             Ok(checked) => checked,
             Err(reason) => {
@@ -180,7 +178,7 @@ fn again(args: &StudyArgs) -> anyhow::Result<u8> {
             code = exit::OUT_OF_TOLERANCE;
         }
     }
-    if !is_any {
+    if !data.values().any(|source| check::is_of_a_sweep(&source.rows)) {
         eprintln!("error: failed to check {}: no sweep made its data", args.template.display());
         return Ok(exit::INPUT);
     }
